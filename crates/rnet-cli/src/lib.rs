@@ -1,0 +1,1 @@
+//! The rnet command line.

@@ -1,0 +1,74 @@
+//! What a subscriber lost, by cause.
+
+use serde::{Deserialize, Serialize};
+
+/// Messages that a subscriber did not get, by cause. No loss is silent: each one is in exactly one of these counts.
+///
+/// ```
+/// let lost = rnet_core::LossCounts { overrun: 3, link: 1, ..Default::default() };
+/// assert_eq!(lost.total(), 4);
+/// assert_eq!(lost.to_string(), "4 lost (overrun 3, link 1)");
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(default)]
+pub struct LossCounts {
+    /// The writer was faster and wrote over messages that this best_effort subscriber had not read.
+    pub overrun: u64,
+    /// Lost between hosts.
+    pub link: u64,
+    /// Sent by a publisher that ended or restarted before they were read.
+    pub restart: u64,
+    /// Sent while a reliable writer had detached this subscriber because it stood still for too long.
+    pub detached: u64,
+}
+
+impl LossCounts {
+    /// All causes together. Saturates instead of wrapping.
+    pub fn total(&self) -> u64 {
+        self.parts().iter().fold(0, |sum, (_, n)| sum.saturating_add(*n))
+    }
+
+    /// Adds the counts of `other`, cause by cause (the publishers of one topic, for instance). Saturates.
+    pub fn add(&mut self, other: &LossCounts) {
+        self.overrun = self.overrun.saturating_add(other.overrun);
+        self.link = self.link.saturating_add(other.link);
+        self.restart = self.restart.saturating_add(other.restart);
+        self.detached = self.detached.saturating_add(other.detached);
+    }
+
+    /// The causes by name, in the order in which tools show them.
+    pub fn parts(&self) -> [(&'static str, u64); 4] {
+        [
+            ("overrun", self.overrun),
+            ("link", self.link),
+            ("restart", self.restart),
+            ("detached", self.detached),
+        ]
+    }
+}
+
+impl std::fmt::Display for LossCounts {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} lost", self.total())?;
+        let mut sep = " (";
+        for (cause, n) in self.parts().into_iter().filter(|(_, n)| *n > 0) {
+            write!(f, "{sep}{cause} {n}")?;
+            sep = ", ";
+        }
+        if sep == ", " { write!(f, ")") } else { Ok(()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn totals_and_text() {
+        let mut a = LossCounts::default();
+        assert_eq!(a.to_string(), "0 lost");
+        a.add(&LossCounts { overrun: u64::MAX, link: 2, restart: 3, detached: 4 });
+        assert_eq!(a.total(), u64::MAX);
+        assert_eq!(a.parts()[2], ("restart", 3));
+    }
+}

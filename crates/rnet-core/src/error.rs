@@ -1,0 +1,398 @@
+//! The one error type of the plane.
+//!
+//! A message is written for the person who reads it on a terminal at two in the morning: what failed, on which topic and
+//! node, which limit or which two types, and what to do. Programs match on the variant, or on [`Error::code`] where
+//! they are not written in Rust.
+
+use crate::types::TypeMismatch;
+use std::path::PathBuf;
+
+/// `Result` with this crate's [`Error`].
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// What can go wrong. Expected outcomes of a hot path (nothing to read, nobody listens) are not errors and not here.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A topic, node or domain name breaks the rules.
+    #[error("bad {what} name {name:?}: {why}")]
+    BadName {
+        /// `"topic"`, `"node"` or `"domain"`.
+        what: &'static str,
+        /// The name as given (cut when very long).
+        name: String,
+        /// What is wrong, at which character.
+        why: String,
+    },
+    /// A message is longer than the topic or robot-net allows. Nothing was sent.
+    #[error(
+        "message of {len} bytes on {topic} is too large: the limit is {limit} bytes; send it in parts or raise the limit"
+    )]
+    MessageTooLarge {
+        /// The topic.
+        topic: String,
+        /// Length of the message, in bytes.
+        len: usize,
+        /// The limit, in bytes.
+        limit: usize,
+    },
+    /// Publisher and subscriber describe the messages of a topic differently. Both sides get this error, and nothing is
+    /// delivered between the two.
+    #[error(
+        "types on {topic} do not match: {detail} (publisher {publisher_node}, subscriber {subscriber_node}); use the same type on both sides"
+    )]
+    TypeMismatch {
+        /// The topic.
+        topic: String,
+        /// Node of the publisher.
+        publisher_node: String,
+        /// Node of the subscriber.
+        subscriber_node: String,
+        /// The first difference.
+        detail: Box<TypeMismatch>,
+    },
+    /// The subscriber asks for more than the publisher offers. Both sides get this error.
+    #[error(
+        "quality of service on {topic} does not match: {why} (publisher {publisher_node}, subscriber {subscriber_node})"
+    )]
+    IncompatibleQos {
+        /// The topic.
+        topic: String,
+        /// Node of the publisher.
+        publisher_node: String,
+        /// Node of the subscriber.
+        subscriber_node: String,
+        /// Which of both must change, and how.
+        why: String,
+    },
+    /// A reliable reader holds the writer back and the publisher chose not to wait (or waited long enough). The message
+    /// was not sent and is still the caller's.
+    #[error(
+        "{topic} is full: the reliable subscriber in {reader_node} has not read yet; send again later, or choose on_full wait or detach"
+    )]
+    Full {
+        /// The topic.
+        topic: String,
+        /// Node of the slowest reader.
+        reader_node: String,
+    },
+    /// What was waited for did not happen in time.
+    #[error("timed out after {after_ms} ms: {what}")]
+    Timeout {
+        /// What was waited for.
+        what: String,
+        /// How long, in milliseconds.
+        after_ms: u64,
+    },
+    /// A reliable writer went on without this subscriber because it stood still for too long.
+    #[error(
+        "{publisher_node} detached this subscriber of {topic}: it stood still for more than {stall_ms} ms; the messages sent since are counted as lost (detached)"
+    )]
+    Detached {
+        /// The topic.
+        topic: String,
+        /// Node of the publisher that went on.
+        publisher_node: String,
+        /// The publisher's stall limit, in milliseconds.
+        stall_ms: u64,
+    },
+    /// The process of a peer ended without saying goodbye.
+    #[error("{node} is gone (its process ended); {topic} goes on without it")]
+    PeerLost {
+        /// The topic.
+        topic: String,
+        /// The node that is gone.
+        node: String,
+    },
+    /// Shared memory for a message cannot be had. Nothing already sent is lost.
+    #[error(
+        "out of shared memory on {topic}: {needed_bytes} bytes needed, the limit is {limit_bytes} bytes: {why}"
+    )]
+    OutOfMemory {
+        /// The topic.
+        topic: String,
+        /// What was asked for, in bytes.
+        needed_bytes: u64,
+        /// The limit that stands in the way, in bytes.
+        limit_bytes: u64,
+        /// Which limit it is (the publisher's pool, the file system), and what to do.
+        why: String,
+    },
+    /// A named limit of [`crate::limits`] is reached.
+    #[error("limit reached: {limit} {what}; {hint}")]
+    LimitReached {
+        /// What there may be no more of, in words that follow a number: `"nodes in domain 0"`.
+        what: String,
+        /// The limit.
+        limit: usize,
+        /// What to do.
+        hint: String,
+    },
+    /// A subscriber holds as many samples as it may.
+    #[error(
+        "this subscriber of {topic} already holds {limit} samples; drop some before receiving more, or copy what is to be kept"
+    )]
+    TooManyPins {
+        /// The topic.
+        topic: String,
+        /// How many it may hold.
+        limit: usize,
+    },
+    /// Another live node of the domain has this name.
+    #[error("there is already a node {node} in this domain{}; choose another name or end that process", pid_text(.pid))]
+    NameTaken {
+        /// The name.
+        node: String,
+        /// Process id of its holder, where it could be read.
+        pid: Option<u32>,
+    },
+    /// A file or directory of the domain may not be used by this user.
+    #[error("no permission for {}: {why}", .path.display())]
+    NoPermission {
+        /// The file or directory.
+        path: PathBuf,
+        /// Whose it is, and what to do.
+        why: String,
+    },
+    /// A file in shared memory was laid out by another version of robot-net.
+    #[error("{} has layout version {found}, this process speaks {ours}: run the same robot-net version in all processes of a domain", .path.display())]
+    LayoutVersion {
+        /// The file.
+        path: PathBuf,
+        /// Its version.
+        found: u32,
+        /// The version of this process.
+        ours: u32,
+    },
+    /// A peer's shared memory holds what no correct peer writes. The channel is given up; nothing else is touched.
+    #[error(
+        "{topic} from {publisher_node} is corrupt: {what}; the channel is closed, other publishers go on"
+    )]
+    Corrupt {
+        /// The topic.
+        topic: String,
+        /// Node of the publisher that owns the memory.
+        publisher_node: String,
+        /// What was found.
+        what: String,
+    },
+    /// The node, publisher or subscriber was closed.
+    #[error("{what} is closed")]
+    Closed {
+        /// What was closed.
+        what: String,
+    },
+    /// A wait was ended from outside (a signal, or another thread).
+    #[error("interrupted")]
+    Interrupted,
+    /// Quality-of-service settings that make no sense in themselves.
+    #[error("bad quality of service{}: {why}", on_topic(.topic))]
+    BadQos {
+        /// The topic; empty while it is not known (see [`Error::with_topic`]).
+        topic: String,
+        /// Which setting, what is wrong, what is allowed.
+        why: String,
+    },
+    /// A value does not fit its type or its range.
+    #[error("bad value for {what}: {why}")]
+    BadValue {
+        /// The value: a field path, an option, a setting.
+        what: String,
+        /// What is wrong and what is allowed.
+        why: String,
+    },
+    /// The operating system said no.
+    #[error("{doing} {}: {source_kind}{}", .path.display(), os_text(.os))]
+    Io {
+        /// What was being done, in the form `"cannot open"`.
+        doing: String,
+        /// On which file.
+        path: PathBuf,
+        /// The kind of failure.
+        source_kind: std::io::ErrorKind,
+        /// The system's error number, where there is one.
+        os: Option<i32>,
+    },
+}
+
+fn pid_text(pid: &Option<u32>) -> String {
+    pid.map_or_else(String::new, |pid| format!(" (process {pid})"))
+}
+
+fn on_topic(topic: &str) -> String {
+    if topic.is_empty() { String::new() } else { format!(" on {topic}") }
+}
+
+fn os_text(os: &Option<i32>) -> String {
+    os.map_or_else(String::new, |os| format!(" (os error {os})"))
+}
+
+impl Error {
+    /// A stable name for the variant, in snake_case, for bindings and JSON output.
+    ///
+    /// ```
+    /// assert_eq!(rnet_core::Error::Interrupted.code(), "interrupted");
+    /// ```
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::BadName { .. } => "bad_name",
+            Self::MessageTooLarge { .. } => "message_too_large",
+            Self::TypeMismatch { .. } => "type_mismatch",
+            Self::IncompatibleQos { .. } => "incompatible_qos",
+            Self::Full { .. } => "full",
+            Self::Timeout { .. } => "timeout",
+            Self::Detached { .. } => "detached",
+            Self::PeerLost { .. } => "peer_lost",
+            Self::OutOfMemory { .. } => "out_of_memory",
+            Self::LimitReached { .. } => "limit_reached",
+            Self::TooManyPins { .. } => "too_many_pins",
+            Self::NameTaken { .. } => "name_taken",
+            Self::NoPermission { .. } => "no_permission",
+            Self::LayoutVersion { .. } => "layout_version",
+            Self::Corrupt { .. } => "corrupt",
+            Self::Closed { .. } => "closed",
+            Self::Interrupted => "interrupted",
+            Self::BadQos { .. } => "bad_qos",
+            Self::BadValue { .. } => "bad_value",
+            Self::Io { .. } => "io",
+        }
+    }
+
+    /// Every value that [`code`](Self::code) can return, so that bindings can check that they mirror all of them.
+    pub const CODES: [&'static str; 20] = [
+        "bad_name",
+        "message_too_large",
+        "type_mismatch",
+        "incompatible_qos",
+        "full",
+        "timeout",
+        "detached",
+        "peer_lost",
+        "out_of_memory",
+        "limit_reached",
+        "too_many_pins",
+        "name_taken",
+        "no_permission",
+        "layout_version",
+        "corrupt",
+        "closed",
+        "interrupted",
+        "bad_qos",
+        "bad_value",
+        "io",
+    ];
+
+    /// An [`Error::Io`] from the standard library's error. `doing` reads `"cannot open"`.
+    pub fn io(doing: impl Into<String>, path: impl Into<PathBuf>, source: &std::io::Error) -> Self {
+        Self::Io {
+            doing: doing.into(),
+            path: path.into(),
+            source_kind: source.kind(),
+            os: source.raw_os_error(),
+        }
+    }
+
+    /// Names the topic in an error that was raised before it was known ([`Error::BadQos`] from `validate`); any other
+    /// error is returned as it is.
+    #[must_use]
+    pub fn with_topic(self, topic: &str) -> Self {
+        match self {
+            Self::BadQos { topic: unknown, why } if unknown.is_empty() => {
+                Self::BadQos { topic: topic.to_owned(), why }
+            }
+            other => other,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    fn one_of_each() -> Vec<Error> {
+        let (topic, node) = (String::from("/t"), String::from("/n"));
+        let detail = TypeMismatch {
+            field_path: "x".into(),
+            publisher: "f64 at 8".into(),
+            subscriber: "f32 at 8".into(),
+        };
+        let t = || topic.clone();
+        let n = || node.clone();
+        let s = || "so".to_owned();
+        vec![
+            Error::BadName { what: "topic", name: "a b".into(), why: s() },
+            Error::MessageTooLarge { topic: t(), len: 9, limit: 8 },
+            Error::TypeMismatch {
+                topic: t(),
+                publisher_node: n(),
+                subscriber_node: n(),
+                detail: Box::new(detail),
+            },
+            Error::IncompatibleQos {
+                topic: t(),
+                publisher_node: n(),
+                subscriber_node: n(),
+                why: s(),
+            },
+            Error::Full { topic: t(), reader_node: n() },
+            Error::Timeout { what: s(), after_ms: 5 },
+            Error::Detached { topic: t(), publisher_node: n(), stall_ms: 5 },
+            Error::PeerLost { topic: t(), node: n() },
+            Error::OutOfMemory { topic: t(), needed_bytes: 5, limit_bytes: 4, why: s() },
+            Error::LimitReached { what: "nodes".into(), limit: 5, hint: s() },
+            Error::TooManyPins { topic: t(), limit: 64 },
+            Error::NameTaken { node: n(), pid: Some(7) },
+            Error::NoPermission { path: "/x".into(), why: s() },
+            Error::LayoutVersion { path: "/x".into(), found: 1, ours: 2 },
+            Error::Corrupt { topic: t(), publisher_node: n(), what: s() },
+            Error::Closed { what: s() },
+            Error::Interrupted,
+            Error::BadQos { topic: t(), why: s() },
+            Error::BadValue { what: s(), why: s() },
+            Error::io("cannot open", "/x", &std::io::Error::from_raw_os_error(2)),
+        ]
+    }
+
+    #[test]
+    fn codes_are_all_listed_once_in_snake_case() {
+        let codes: Vec<_> = one_of_each().iter().map(Error::code).collect();
+        assert_eq!(codes, Error::CODES);
+        assert_eq!(codes.iter().collect::<BTreeSet<_>>().len(), codes.len());
+        assert!(codes.iter().all(|c| c.chars().all(|c| c.is_ascii_lowercase() || c == '_')));
+    }
+
+    #[test]
+    fn messages_name_what_one_needs() {
+        for error in one_of_each() {
+            let text = error.to_string();
+            let debug = format!("{error:?}");
+            assert!(!text.contains('\n') && !text.is_empty());
+            assert_eq!(debug.contains("topic: \"/t\""), text.contains("/t"), "{text}");
+        }
+        let text = |e: &Error| e.to_string();
+        let all = one_of_each();
+        assert_eq!(text(&all[19]), "cannot open /x: entity not found (os error 2)");
+        assert!(text(&all[11]).contains("(process 7)"));
+        assert_eq!(
+            text(&Error::NameTaken { node: "/n".into(), pid: None }).matches("process").count(),
+            1
+        );
+    }
+
+    #[test]
+    fn a_topic_is_filled_in_once() {
+        let error = Error::BadQos { topic: String::new(), why: "w".into() };
+        assert_eq!(error.to_string(), "bad quality of service: w");
+        assert_eq!(
+            error.with_topic("/a").with_topic("/b").to_string(),
+            "bad quality of service on /a: w"
+        );
+    }
+
+    #[test]
+    fn errors_stay_small() {
+        // Every Result of the plane carries one.
+        assert!(size_of::<Error>() <= 96, "{}", size_of::<Error>());
+    }
+}

@@ -1,0 +1,74 @@
+//! Every limit of the shared-memory plane, by name.
+//!
+//! A limit that is reached is an error that names it ([`crate::Error::LimitReached`] and its relatives), never a
+//! silent truncation. Units are in the names; counts have none.
+
+/// Longest topic name, with its leading `/`, in bytes.
+pub const MAX_TOPIC_LEN_BYTES: usize = 255;
+
+/// Longest node name, with its leading `/`, in bytes. Shorter than a topic name because the name, with a suffix, is a
+/// file name, and file names end at 255 bytes.
+pub const MAX_NODE_NAME_LEN_BYTES: usize = 200;
+
+/// Longest domain id, in bytes.
+pub const MAX_DOMAIN_LEN_BYTES: usize = 32;
+
+/// Nodes that may be present in one domain on one host at the same time.
+pub const MAX_NODES_PER_DOMAIN: usize = 256;
+
+/// Different topic names in one domain at the same time.
+pub const MAX_TOPICS_PER_DOMAIN: usize = 4096;
+
+/// Publishers and subscribers together that one node may hold.
+pub const MAX_ENDPOINTS_PER_NODE: usize = 8192;
+
+/// Subscribers that may follow one channel (one publisher on one topic).
+pub const MAX_READERS_PER_CHANNEL: usize = 64;
+
+/// Publishers that one subscriber may merge.
+pub const MAX_PUBLISHERS_PER_SUBSCRIPTION: usize = 256;
+
+/// Samples that one reader may hold (pin) at the same time.
+pub const MAX_PINS_PER_READER: usize = 64;
+
+/// Largest message, in bytes (1 GiB).
+pub const MAX_MESSAGE_LEN_BYTES: usize = 1 << 30;
+
+/// Largest message that stands inline in the log; a longer one goes to a chunk of the pool. In bytes.
+pub const MAX_INLINE_LEN_BYTES: usize = 4096;
+
+/// Longest description of an endpoint (type and quality of service, as JSON) in shared memory, in bytes.
+pub const MAX_META_LEN_BYTES: usize = 65536;
+
+/// Length of a channel's log when the publisher names none, in bytes (512 KiB).
+pub const DEFAULT_LOG_LEN_BYTES: u64 = 512 << 10;
+
+/// Shortest log that a publisher may ask for, in bytes (16 KiB).
+pub const MIN_LOG_LEN_BYTES: u64 = 16 << 10;
+
+/// Longest log that a publisher may ask for, in bytes (1 GiB).
+pub const MAX_LOG_LEN_BYTES: u64 = 1 << 30;
+
+/// How far a channel's chunk pool may grow when the publisher names no limit, in bytes (2 GiB).
+pub const DEFAULT_POOL_LIMIT_BYTES: u64 = 2 << 30;
+
+/// Large messages that a channel keeps readable when the publisher names no depth.
+pub const DEFAULT_LARGE_DEPTH: u32 = 8;
+
+/// Chunks in one channel's pool.
+pub const MAX_CHUNKS_PER_CHANNEL: usize = 1024;
+
+/// Doorbells (sleeping peers that may have to be woken) that one node can ring.
+pub const MAX_BELLS_PER_NODE: usize = 4096;
+
+/// Deepest nesting of structs and arrays in a plain type.
+pub const MAX_TYPE_DEPTH: usize = 16;
+
+/// Fields of a plain type, those of its nested structs counted too.
+pub const MAX_TYPE_FIELDS: usize = 4096;
+
+/// Longest name of a plain type or of one of its fields, in bytes.
+pub const MAX_TYPE_NAME_LEN_BYTES: usize = 255;
+
+/// Largest alignment of a plain type, in bytes: payloads start at multiples of it.
+pub const MAX_PLAIN_ALIGN_BYTES: usize = 8;

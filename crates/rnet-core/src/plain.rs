@@ -1,0 +1,108 @@
+//! Types whose bytes are the message: no encoding, no copy.
+//!
+//! Two processes that agree on a [`PlainType`] may look at the same memory. What makes that sound is promised here, once,
+//! and checked at compile time by `#[derive(rnet::Plain)]`; nobody should have to write these implementations by hand.
+
+use crate::types::{FieldType, PlainType, Prim};
+
+// Plain types travel as they stand in memory, between hosts too, and `PlainType::format` reads them so.
+#[cfg(not(target_endian = "little"))]
+compile_error!("robot-net's plain types are little endian, and so must be the machine");
+
+/// A struct whose bytes are its message.
+///
+/// Derive it with `#[derive(rnet::Plain)]` on a `#[repr(C)]` struct; the derive checks everything that this trait promises.
+///
+/// # Safety
+/// The implementer promises, and readers and writers of shared memory rely on it, that
+/// - every bit pattern is a valid value (so no `bool`, `char`, enum, reference or pointer);
+/// - the type has no padding, so that all of its bytes are initialised;
+/// - its alignment is at most [`MAX_PLAIN_ALIGN_BYTES`](crate::limits::MAX_PLAIN_ALIGN_BYTES);
+/// - it has no interior mutability;
+/// - [`plain_type`](Self::plain_type) describes this very layout, with `size` equal to `size_of::<Self>()`.
+#[allow(unsafe_code, reason = "a promise about memory layout can only be made by an unsafe trait")]
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a plain type",
+    label = "its bytes cannot be sent as they are",
+    note = "put `#[derive(Clone, Copy, rnet::Plain)]` and `#[repr(C)]` on the struct"
+)]
+pub unsafe trait Plain: Copy + Send + Sync + 'static {
+    /// The layout, as it is compared between publisher and subscriber and shown by tools.
+    fn plain_type() -> PlainType;
+}
+
+/// What may be a field of a plain struct: the integers and floats of a fixed size, arrays of fields, and plain structs.
+///
+/// # Safety
+/// The promises of [`Plain`], for the field: every bit pattern valid, no padding, small alignment, no interior mutability,
+/// and [`field_type`](Self::field_type) has the size of `Self`.
+#[allow(unsafe_code, reason = "a promise about memory layout can only be made by an unsafe trait")]
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be a field of a plain type",
+    label = "not every bit pattern of this type is valid, or its layout is not fixed",
+    note = "fields may be u8 to u64, i8 to i64, f32, f64, arrays of these, and structs that derive `Plain`",
+    note = "use u8 for bool, u32 for char, u64 for usize; a nested struct needs `#[derive(Clone, Copy, rnet::Plain)]`"
+)]
+pub unsafe trait PlainField: Copy + Send + Sync + 'static {
+    /// The field's type, as it is compared and shown.
+    fn field_type() -> FieldType;
+}
+
+macro_rules! plain_numbers {
+    ($($type:ty => $prim:ident),* $(,)?) => {$(
+        // SAFETY: a number of a fixed size: every bit pattern is a value, there is no padding, the alignment is at most 8, and
+        // `Prim::size` is its size (tested below).
+        #[allow(unsafe_code, reason = "see the SAFETY line")]
+        unsafe impl PlainField for $type {
+            fn field_type() -> FieldType {
+                FieldType::Prim(Prim::$prim)
+            }
+        }
+    )*};
+}
+
+plain_numbers!(
+    u8 => U8, u16 => U16, u32 => U32, u64 => U64,
+    i8 => I8, i16 => I16, i32 => I32, i64 => I64,
+    f32 => F32, f64 => F64,
+);
+
+// SAFETY: an array is its elements without gaps, so the promises of `T` are those of the array; N fits in the description.
+#[allow(unsafe_code, reason = "see the SAFETY line")]
+unsafe impl<T: PlainField, const N: usize> PlainField for [T; N] {
+    fn field_type() -> FieldType {
+        const {
+            assert!(
+                N > 0 && N <= u32::MAX as usize,
+                "an array in a plain type has 1 to 2^32 - 1 elements"
+            )
+        };
+        FieldType::Array { of: Box::new(T::field_type()), len: N as u32 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sizes_agree<T: PlainField>() {
+        assert_eq!(T::field_type().size(), size_of::<T>());
+        assert!(align_of::<T>() <= crate::limits::MAX_PLAIN_ALIGN_BYTES);
+    }
+
+    #[test]
+    fn described_sizes_are_real_sizes() {
+        sizes_agree::<u8>();
+        sizes_agree::<u16>();
+        sizes_agree::<u32>();
+        sizes_agree::<u64>();
+        sizes_agree::<i8>();
+        sizes_agree::<i16>();
+        sizes_agree::<i32>();
+        sizes_agree::<i64>();
+        sizes_agree::<f32>();
+        sizes_agree::<f64>();
+        sizes_agree::<[f32; 3]>();
+        sizes_agree::<[[u16; 5]; 7]>();
+    }
+}

@@ -1,0 +1,455 @@
+//! What a message is made of: the description that travels with a channel.
+//!
+//! The JSON form stands in shared memory and is written by Python too:
+//! ```json
+//! {"kind":"raw"}
+//! {"kind":"plain","name":"Pose","size":32,"align":8,"fields":[
+//!   {"name":"x","offset":0,"type":"f64"},
+//!   {"name":"at","offset":8,"type":{"struct":{"name":"Stamp","size":8,"align":8,"fields":[…]}}},
+//!   {"name":"q","offset":16,"type":{"array":{"of":"f32","len":4}}}]}
+//! ```
+//! It may come from a hostile or dying peer, so [`TypeDesc::from_json`] checks all of it before anything else looks at it:
+//! what passed has bounded depth and size, and every field lies inside its struct and on no other field.
+//!
+//! - this file: the description itself, its JSON form and its checks;
+//! - `compat`: whether a publisher's and a subscriber's types are the same, and where not;
+//! - `value`: bytes to JSON values and back, for the command line.
+
+mod compat;
+mod value;
+
+pub use compat::{TypeMismatch, compatible};
+
+use crate::error::{Error, Result};
+use crate::limits::{
+    MAX_MESSAGE_LEN_BYTES, MAX_META_LEN_BYTES, MAX_PLAIN_ALIGN_BYTES, MAX_TYPE_DEPTH,
+    MAX_TYPE_FIELDS, MAX_TYPE_NAME_LEN_BYTES,
+};
+use serde::de::{self, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::fmt;
+
+/// The type of a topic's messages.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum TypeDesc {
+    /// Bytes without a description.
+    #[default]
+    Raw,
+    /// A struct of a fixed layout.
+    Plain(PlainType),
+}
+
+/// A struct of a fixed layout, little endian. As made by the derive, or by [`TypeDesc::from_json`], it has passed
+/// [`PlainType::validate`].
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct PlainType {
+    /// Name of the type; compared between publisher and subscriber.
+    pub name: String,
+    /// Size of one message, in bytes.
+    pub size: usize,
+    /// Alignment, in bytes: 1, 2, 4 or 8.
+    pub align: usize,
+    /// The fields. Bytes that no field covers are padding.
+    pub fields: Vec<Field>,
+}
+
+/// A field of a [`PlainType`].
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Field {
+    /// Name; a field whose name starts with `_` is padding and is neither compared nor shown.
+    pub name: String,
+    /// Where it starts in its struct, in bytes.
+    pub offset: usize,
+    /// Its type.
+    #[serde(rename = "type")]
+    pub ty: FieldType,
+}
+
+impl Field {
+    /// Whether the field is padding: its name starts with `_`.
+    pub fn is_padding(&self) -> bool {
+        self.name.starts_with('_')
+    }
+}
+
+/// The type of a field.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum FieldType {
+    /// A number; in JSON its name: `"f64"`.
+    Prim(Prim),
+    /// Elements of one type, one after the other; in JSON `{"array":{"of":…,"len":3}}`.
+    Array {
+        /// Type of the elements.
+        of: Box<FieldType>,
+        /// Number of elements, at least 1.
+        len: u32,
+    },
+    /// A nested struct; in JSON `{"struct":{"name":…,"size":…,"align":…,"fields":[…]}}`.
+    Struct(PlainType),
+}
+
+/// A number of a fixed size, little endian.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Prim {
+    /// Unsigned, 8 bits.
+    U8,
+    /// Unsigned, 16 bits.
+    U16,
+    /// Unsigned, 32 bits.
+    U32,
+    /// Unsigned, 64 bits.
+    U64,
+    /// Signed, 8 bits.
+    I8,
+    /// Signed, 16 bits.
+    I16,
+    /// Signed, 32 bits.
+    I32,
+    /// Signed, 64 bits.
+    I64,
+    /// IEEE 754 single.
+    F32,
+    /// IEEE 754 double.
+    F64,
+    /// One byte, 0 for false and anything else for true. Python has it (`c_bool`, numpy `bool`); in Rust use `u8` on both sides,
+    /// because a Rust `bool` of any other value than 0 and 1 is undefined behaviour.
+    Bool,
+}
+
+impl Prim {
+    /// All of them, in the order of the documentation.
+    pub const ALL: [Prim; 11] = [
+        Self::U8,
+        Self::U16,
+        Self::U32,
+        Self::U64,
+        Self::I8,
+        Self::I16,
+        Self::I32,
+        Self::I64,
+        Self::F32,
+        Self::F64,
+        Self::Bool,
+    ];
+
+    /// The name in JSON and in messages.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::U8 => "u8",
+            Self::U16 => "u16",
+            Self::U32 => "u32",
+            Self::U64 => "u64",
+            Self::I8 => "i8",
+            Self::I16 => "i16",
+            Self::I32 => "i32",
+            Self::I64 => "i64",
+            Self::F32 => "f32",
+            Self::F64 => "f64",
+            Self::Bool => "bool",
+        }
+    }
+
+    /// Size, in bytes.
+    pub const fn size(self) -> usize {
+        match self {
+            Self::U8 | Self::I8 | Self::Bool => 1,
+            Self::U16 | Self::I16 => 2,
+            Self::U32 | Self::I32 | Self::F32 => 4,
+            Self::U64 | Self::I64 | Self::F64 => 8,
+        }
+    }
+
+    /// The number type of this name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|prim| prim.name() == name)
+    }
+}
+
+impl FieldType {
+    /// Size, in bytes; saturates for descriptions that were never checked.
+    pub fn size(&self) -> usize {
+        match self {
+            Self::Prim(prim) => prim.size(),
+            Self::Array { of, len } => of.size().saturating_mul(*len as usize),
+            Self::Struct(plain) => plain.size,
+        }
+    }
+}
+
+impl fmt::Display for FieldType {
+    /// `f64`, `f32[4]`, `struct Pose (24 bytes)`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Prim(prim) => f.write_str(prim.name()),
+            Self::Array { of, len } => {
+                // As in C: the outer dimension first.
+                let (mut of, mut dims) = (of, format!("[{len}]"));
+                while let Self::Array { of: inner, len } = &**of {
+                    dims.push_str(&format!("[{len}]"));
+                    of = inner;
+                }
+                write!(f, "{of}{dims}")
+            }
+            Self::Struct(plain) => write!(f, "struct {} ({} bytes)", plain.name, plain.size),
+        }
+    }
+}
+
+impl fmt::Display for TypeDesc {
+    /// `raw bytes`, `plain type Pose (24 bytes)`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Raw => f.write_str("raw bytes"),
+            Self::Plain(plain) => write!(f, "plain type {} ({} bytes)", plain.name, plain.size),
+        }
+    }
+}
+
+impl TypeDesc {
+    /// Reads and checks the JSON form, which may be hostile.
+    ///
+    /// # Errors
+    /// [`Error::BadValue`] says what is wrong, and in which field: no JSON of this form, too long (more than
+    /// [`MAX_META_LEN_BYTES`]), or what [`PlainType::validate`] refuses. Never panics.
+    ///
+    /// ```
+    /// use rnet_core::TypeDesc;
+    /// let json = r#"{"kind":"plain","name":"Level","size":8,"align":8,"fields":[{"name":"volt","offset":4,"type":"f64"}]}"#;
+    /// let error = TypeDesc::from_json(json).unwrap_err();
+    /// assert!(error.to_string().contains("field `volt`"));
+    /// ```
+    pub fn from_json(json: &str) -> Result<Self> {
+        let bad = |why: String| Error::BadValue { what: "type description".into(), why };
+        if json.len() > MAX_META_LEN_BYTES {
+            return Err(bad(format!(
+                "{} bytes of JSON, and at most {MAX_META_LEN_BYTES} are allowed",
+                json.len()
+            )));
+        }
+        let desc: Self = serde_json::from_str(json).map_err(|error| bad(error.to_string()))?;
+        if let Self::Plain(plain) = &desc {
+            plain.validate()?;
+        }
+        Ok(desc)
+    }
+
+    /// The JSON form.
+    pub fn to_json(&self) -> String {
+        serde_json::to_string(self).expect("a tree of strings and integers always has a JSON form")
+    }
+
+    /// The plain type, if it is one.
+    pub fn as_plain(&self) -> Option<&PlainType> {
+        match self {
+            Self::Raw => None,
+            Self::Plain(plain) => Some(plain),
+        }
+    }
+}
+
+impl From<PlainType> for TypeDesc {
+    fn from(plain: PlainType) -> Self {
+        Self::Plain(plain)
+    }
+}
+
+impl PlainType {
+    /// Checks a description that did not come from the derive.
+    ///
+    /// # Errors
+    /// [`Error::BadValue`] names the field and the fault: nesting deeper than [`MAX_TYPE_DEPTH`], more than
+    /// [`MAX_TYPE_FIELDS`] fields, a size above [`MAX_MESSAGE_LEN_BYTES`] or no multiple of the alignment, an
+    /// alignment other than 1, 2, 4, 8, a field of no size or outside of its struct or on another field, a bad name or the
+    /// same name twice.
+    pub fn validate(&self) -> Result<()> {
+        let mut fields_left = MAX_TYPE_FIELDS;
+        check_struct(self, "", 1, &mut fields_left).map_err(|(path, why)| Error::BadValue {
+            what: "type description".into(),
+            why: format!("{path}: {why}"),
+        })
+    }
+}
+
+/// Where in the type, and what is wrong there.
+type Fault = (String, String);
+
+fn place(path: &str) -> String {
+    if path.is_empty() { "the type itself".to_owned() } else { format!("field `{path}`") }
+}
+
+fn check_name(name: &str) -> std::result::Result<(), String> {
+    if name.is_empty() || name.len() > MAX_TYPE_NAME_LEN_BYTES {
+        return Err(format!(
+            "a name has 1 to {MAX_TYPE_NAME_LEN_BYTES} bytes, and this one has {}",
+            name.len()
+        ));
+    }
+    match name.chars().find(|c| c.is_control() || ['[', ']', '`'].contains(c)) {
+        Some(c) => Err(format!("{c:?} is not allowed in a name")),
+        None => Ok(()),
+    }
+}
+
+fn check_struct(
+    plain: &PlainType,
+    path: &str,
+    depth: usize,
+    fields_left: &mut usize,
+) -> std::result::Result<(), Fault> {
+    let fault = |why: String| Err((place(path), why));
+    if let Err(why) = check_name(&plain.name) {
+        return fault(format!("type name: {why}"));
+    }
+    if plain.size > MAX_MESSAGE_LEN_BYTES {
+        return fault(format!(
+            "size is {} bytes, and at most {MAX_MESSAGE_LEN_BYTES} are allowed",
+            plain.size
+        ));
+    }
+    if !plain.align.is_power_of_two() || plain.align > MAX_PLAIN_ALIGN_BYTES {
+        return fault(format!("align is {}, and must be 1, 2, 4 or 8", plain.align));
+    }
+    if !plain.size.is_multiple_of(plain.align) {
+        return fault(format!("size {} is no multiple of align {}", plain.size, plain.align));
+    }
+    match fields_left.checked_sub(plain.fields.len()) {
+        Some(left) => *fields_left = left,
+        None => return fault(format!("more than {MAX_TYPE_FIELDS} fields in all")),
+    }
+    for field in &plain.fields {
+        let at = compat::join(path, &field.name);
+        let fault = |why: String| Err((place(&at), why));
+        if let Err(why) = check_name(&field.name) {
+            return Err((place(path), format!("name of a field: {why}")));
+        }
+        if field.name.contains('.') {
+            return fault("'.' is not allowed in the name of a field".to_owned());
+        }
+        check_type(&field.ty, &at, depth + 1, fields_left)?;
+        let size = field.ty.size();
+        if size == 0 {
+            return fault("it has no size".to_owned());
+        }
+        // `<=` on the difference: the sum could overflow.
+        if size > plain.size || field.offset > plain.size - size {
+            return fault(format!(
+                "{size} bytes at offset {} do not lie inside of its struct of {} bytes",
+                field.offset, plain.size
+            ));
+        }
+    }
+    check_apart(plain, path)
+}
+
+/// No two fields share a byte or a name.
+fn check_apart(plain: &PlainType, path: &str) -> std::result::Result<(), Fault> {
+    let mut by_offset: Vec<&Field> = plain.fields.iter().collect();
+    by_offset.sort_by_key(|field| field.offset);
+    for pair in by_offset.windows(2) {
+        if pair[0].offset + pair[0].ty.size() > pair[1].offset {
+            let at = place(&compat::join(path, &pair[1].name));
+            return Err((at, format!("it overlaps field `{}`", pair[0].name)));
+        }
+    }
+    let mut by_name: Vec<&str> = plain.fields.iter().map(|field| field.name.as_str()).collect();
+    by_name.sort_unstable();
+    match by_name.windows(2).find(|pair| pair[0] == pair[1]) {
+        Some(pair) => Err((
+            place(&compat::join(path, pair[0])),
+            "there are two fields of this name".to_owned(),
+        )),
+        None => Ok(()),
+    }
+}
+
+fn check_type(
+    ty: &FieldType,
+    path: &str,
+    depth: usize,
+    fields_left: &mut usize,
+) -> std::result::Result<(), Fault> {
+    if depth > MAX_TYPE_DEPTH {
+        return Err((
+            place(path),
+            format!("structs and arrays are nested more than {MAX_TYPE_DEPTH} deep"),
+        ));
+    }
+    match ty {
+        FieldType::Prim(_) => Ok(()),
+        FieldType::Array { of, .. } => check_type(of, path, depth + 1, fields_left),
+        FieldType::Struct(plain) => check_struct(plain, path, depth, fields_left),
+    }
+}
+
+// The JSON form of a field type, by hand, so that errors name what was found ("unknown number type `float`") instead of
+// "no variant of an untagged enum matched".
+
+#[derive(Serialize, Deserialize)]
+struct ArrayForm<T> {
+    of: T,
+    len: u32,
+}
+
+impl Serialize for FieldType {
+    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+        match self {
+            Self::Prim(prim) => serializer.serialize_str(prim.name()),
+            Self::Array { of, len } => {
+                let form = ArrayForm { of: &**of, len: *len };
+                serializer.serialize_newtype_variant("FieldType", 0, "array", &form)
+            }
+            Self::Struct(plain) => {
+                serializer.serialize_newtype_variant("FieldType", 1, "struct", plain)
+            }
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for FieldType {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
+        struct Form;
+        impl<'de> Visitor<'de> for Form {
+            type Value = FieldType;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a number type such as \"f64\", {\"array\":…} or {\"struct\":…}")
+            }
+
+            fn visit_str<E: de::Error>(self, name: &str) -> std::result::Result<FieldType, E> {
+                Prim::from_name(name).map(FieldType::Prim).ok_or_else(|| {
+                    let known = Prim::ALL.map(Prim::name).join(", ");
+                    E::custom(format_args!("unknown number type {name:?}, known are {known}"))
+                })
+            }
+
+            fn visit_map<A: MapAccess<'de>>(
+                self,
+                mut map: A,
+            ) -> std::result::Result<FieldType, A::Error> {
+                let ty = match map.next_key::<String>()?.as_deref() {
+                    Some("array") => {
+                        let form: ArrayForm<Box<FieldType>> = map.next_value()?;
+                        FieldType::Array { of: form.of, len: form.len }
+                    }
+                    Some("struct") => FieldType::Struct(map.next_value()?),
+                    _ => {
+                        return Err(de::Error::custom(
+                            "a field type is a name, {\"array\":…} or {\"struct\":…}",
+                        ));
+                    }
+                };
+                match map.next_key::<String>()? {
+                    None => Ok(ty),
+                    Some(_) => {
+                        Err(de::Error::custom("a field type has one key, \"array\" or \"struct\""))
+                    }
+                }
+            }
+        }
+        deserializer.deserialize_any(Form)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,231 @@
+//! Bytes of a plain type to a JSON value and back, for `rnet topic echo` and `rnet topic pub`.
+//!
+//! Not for hot paths: it walks the description and allocates. JSON has no NaN and no infinity, so they are the strings
+//! `"nan"`, `"inf"` and `"-inf"`.
+
+use super::compat::join;
+use super::{FieldType, PlainType, Prim};
+use crate::error::{Error, Result};
+use crate::limits::MAX_MESSAGE_LEN_BYTES;
+use serde_json::{Map, Value};
+
+impl PlainType {
+    /// The message as a JSON object, its fields in the order of the description; padding (`_…`) is left out. A field whose bytes are
+    /// missing (a message shorter than the type) is `null`.
+    ///
+    /// ```
+    /// use rnet_core::{Field, FieldType, PlainType, Prim};
+    /// let level = PlainType {
+    ///     name: "Level".into(),
+    ///     size: 4,
+    ///     align: 4,
+    ///     fields: vec![Field { name: "volt".into(), offset: 0, ty: FieldType::Prim(Prim::F32) }],
+    /// };
+    /// let bytes = level.encode(&serde_json::json!({"volt": 24.1}))?;
+    /// assert_eq!(level.format(&bytes).to_string(), r#"{"volt":24.1}"#);
+    /// # Ok::<(), rnet_core::Error>(())
+    /// ```
+    pub fn format(&self, bytes: &[u8]) -> Value {
+        let shown = self.fields.iter().filter(|field| !field.is_padding());
+        let value_of = |field: &super::Field| {
+            let slice = bytes.get(field.offset..).and_then(|rest| rest.get(..field.ty.size()));
+            slice.map_or(Value::Null, |slice| format_type(&field.ty, slice))
+        };
+        Value::Object(shown.map(|field| (field.name.clone(), value_of(field))).collect())
+    }
+
+    /// The bytes of a message from a JSON object. Fields that are not named are zero.
+    ///
+    /// # Errors
+    /// [`Error::BadValue`] names the field (`legs[2].force`) and says what is wrong: no such field, not a number, out of
+    /// range, an array of another length.
+    pub fn encode(&self, value: &Value) -> Result<Vec<u8>> {
+        if self.size > MAX_MESSAGE_LEN_BYTES {
+            let why =
+                format!("{} bytes, and at most {MAX_MESSAGE_LEN_BYTES} are allowed", self.size);
+            return Err(bad(&self.name, why));
+        }
+        let mut bytes = vec![0; self.size];
+        encode_struct(self, value, &mut bytes, "")?;
+        Ok(bytes)
+    }
+}
+
+/// `bytes` has the size of `ty`, unless the description was never checked.
+fn format_type(ty: &FieldType, bytes: &[u8]) -> Value {
+    match ty {
+        FieldType::Prim(prim) => format_prim(*prim, bytes).unwrap_or(Value::Null),
+        FieldType::Array { of, .. } => match of.size() {
+            0 => Value::Array(Vec::new()),
+            size => bytes.chunks_exact(size).map(|element| format_type(of, element)).collect(),
+        },
+        FieldType::Struct(plain) => plain.format(bytes),
+    }
+}
+
+fn format_prim(prim: Prim, bytes: &[u8]) -> Option<Value> {
+    Some(match prim {
+        Prim::U8 => Value::from(*bytes.first()?),
+        Prim::Bool => Value::from(*bytes.first()? != 0),
+        Prim::I8 => Value::from(i8::from_le_bytes(*bytes.first_chunk()?)),
+        Prim::U16 => Value::from(u16::from_le_bytes(*bytes.first_chunk()?)),
+        Prim::I16 => Value::from(i16::from_le_bytes(*bytes.first_chunk()?)),
+        Prim::U32 => Value::from(u32::from_le_bytes(*bytes.first_chunk()?)),
+        Prim::I32 => Value::from(i32::from_le_bytes(*bytes.first_chunk()?)),
+        Prim::U64 => Value::from(u64::from_le_bytes(*bytes.first_chunk()?)),
+        Prim::I64 => Value::from(i64::from_le_bytes(*bytes.first_chunk()?)),
+        Prim::F32 => {
+            let v = f32::from_le_bytes(*bytes.first_chunk()?);
+            // Through the shortest decimal, so that 0.1_f32 reads "0.1" and not "0.10000000149011612".
+            format_float(if v.is_finite() {
+                v.to_string().parse().unwrap_or(f64::from(v))
+            } else {
+                f64::from(v)
+            })
+        }
+        Prim::F64 => format_float(f64::from_le_bytes(*bytes.first_chunk()?)),
+    })
+}
+
+fn format_float(v: f64) -> Value {
+    if v.is_nan() {
+        return Value::from("nan");
+    }
+    match serde_json::Number::from_f64(v) {
+        Some(number) => Value::Number(number),
+        None => Value::from(if v > 0.0 { "inf" } else { "-inf" }),
+    }
+}
+
+fn bad(path: &str, why: String) -> Error {
+    Error::BadValue {
+        what: if path.is_empty() { "message".to_owned() } else { format!("field `{path}`") },
+        why,
+    }
+}
+
+/// A short form of a value for messages.
+fn shown(value: &Value) -> String {
+    match value {
+        Value::Array(items) => format!("an array of {}", items.len()),
+        Value::Object(_) => "an object".to_owned(),
+        Value::String(s) if s.chars().count() > 40 => {
+            format!("{:?}…", s.chars().take(40).collect::<String>())
+        }
+        other => other.to_string(),
+    }
+}
+
+fn encode_struct(plain: &PlainType, value: &Value, out: &mut [u8], path: &str) -> Result<()> {
+    let Value::Object(object) = value else {
+        return Err(bad(
+            path,
+            format!("{} is not an object; {} has {}", shown(value), plain.name, names(plain)),
+        ));
+    };
+    known_only(plain, object, path)?;
+    for field in &plain.fields {
+        let Some(value) = object.get(&field.name) else { continue };
+        let at = join(path, &field.name);
+        let slot = out.get_mut(field.offset..).and_then(|rest| rest.get_mut(..field.ty.size()));
+        let slot = slot.ok_or_else(|| {
+            bad(&at, "the type description puts it outside of its struct".to_owned())
+        })?;
+        encode_type(&field.ty, value, slot, &at)?;
+    }
+    Ok(())
+}
+
+fn names(plain: &PlainType) -> String {
+    let names: Vec<&str> =
+        plain.fields.iter().filter(|f| !f.is_padding()).map(|f| f.name.as_str()).collect();
+    if names.is_empty() {
+        "no fields".to_owned()
+    } else {
+        format!("the fields {}", names.join(", "))
+    }
+}
+
+fn known_only(plain: &PlainType, object: &Map<String, Value>, path: &str) -> Result<()> {
+    match object.keys().find(|key| !plain.fields.iter().any(|field| field.name == **key)) {
+        Some(key) => Err(bad(
+            &join(path, key),
+            format!("there is no such field; {} has {}", plain.name, names(plain)),
+        )),
+        None => Ok(()),
+    }
+}
+
+fn encode_type(ty: &FieldType, value: &Value, out: &mut [u8], path: &str) -> Result<()> {
+    match ty {
+        FieldType::Prim(prim) => {
+            let bytes = encode_prim(*prim, value).map_err(|why| bad(path, why))?;
+            // `out` has the size of the prim: it was cut out by `FieldType::size`.
+            out.copy_from_slice(&bytes[..out.len()]);
+            Ok(())
+        }
+        FieldType::Array { of, len } => {
+            let Value::Array(items) = value else {
+                return Err(bad(path, format!("{} is not an array of {len}", shown(value))));
+            };
+            if items.len() != *len as usize {
+                return Err(bad(path, format!("{} elements, and {ty} has {len}", items.len())));
+            }
+            let size = of.size().max(1);
+            for (index, (item, slot)) in items.iter().zip(out.chunks_exact_mut(size)).enumerate() {
+                encode_type(of, item, slot, &format!("{path}[{index}]"))?;
+            }
+            Ok(())
+        }
+        FieldType::Struct(plain) => encode_struct(plain, value, out, path),
+    }
+}
+
+/// The bytes of a number, at the start of the 8 returned. Little endian, so the low bytes come first whatever the width.
+fn encode_prim(prim: Prim, value: &Value) -> std::result::Result<[u8; 8], String> {
+    let unsigned = |max: u64| match value.as_u64() {
+        Some(v) if v <= max => Ok(v.to_le_bytes()),
+        _ => Err(format!("{} is not an integer from 0 to {max} ({})", shown(value), prim.name())),
+    };
+    let signed = |min: i64, max: i64| match value.as_i64() {
+        Some(v) if (min..=max).contains(&v) => Ok(v.to_le_bytes()),
+        _ => {
+            Err(format!("{} is not an integer from {min} to {max} ({})", shown(value), prim.name()))
+        }
+    };
+    match prim {
+        Prim::U8 => unsigned(u8::MAX.into()),
+        Prim::U16 => unsigned(u16::MAX.into()),
+        Prim::U32 => unsigned(u32::MAX.into()),
+        Prim::U64 => unsigned(u64::MAX),
+        Prim::I8 => signed(i8::MIN.into(), i8::MAX.into()),
+        Prim::I16 => signed(i16::MIN.into(), i16::MAX.into()),
+        Prim::I32 => signed(i32::MIN.into(), i32::MAX.into()),
+        Prim::I64 => signed(i64::MIN, i64::MAX),
+        Prim::Bool => match value {
+            Value::Bool(v) => Ok(u64::from(*v).to_le_bytes()),
+            _ => Err(format!("{} is neither true nor false", shown(value))),
+        },
+        Prim::F64 => Ok(float(value)?.to_le_bytes()),
+        Prim::F32 => {
+            let wide = float(value)?;
+            let narrow = wide as f32;
+            if wide.is_finite() && !narrow.is_finite() {
+                return Err(format!("{} is out of the range of f32", shown(value)));
+            }
+            Ok(u64::from(narrow.to_bits()).to_le_bytes())
+        }
+    }
+}
+
+fn float(value: &Value) -> std::result::Result<f64, String> {
+    let special = value.as_str().and_then(|s| match s.to_ascii_lowercase().as_str() {
+        "nan" => Some(f64::NAN),
+        "inf" | "+inf" | "infinity" => Some(f64::INFINITY),
+        "-inf" | "-infinity" => Some(f64::NEG_INFINITY),
+        _ => None,
+    });
+    special
+        .or_else(|| value.as_f64())
+        .ok_or_else(|| format!("{} is not a number (or \"nan\", \"inf\", \"-inf\")", shown(value)))
+}

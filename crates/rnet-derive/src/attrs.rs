@@ -1,0 +1,66 @@
+//! The attributes on the struct: `#[repr(…)]` and `#[plain(…)]`.
+
+use syn::{DeriveInput, Error, Ident, LitStr, Path, Result, parse_quote};
+
+/// What the attributes say.
+pub(crate) struct Attrs {
+    /// Where the traits are.
+    pub(crate) krate: Path,
+    /// The name that publisher and subscriber compare.
+    pub(crate) name: String,
+}
+
+impl Attrs {
+    pub(crate) fn parse(input: &DeriveInput) -> Result<Self> {
+        let mut attrs = Self { krate: parse_quote!(::rnet), name: plain_ident(&input.ident) };
+        let mut repr_c = false;
+        for attr in &input.attrs {
+            if attr.path().is_ident("repr") {
+                attr.parse_nested_meta(|meta| {
+                    repr_c |= meta.path.is_ident("C");
+                    // `align(8)`, `packed(4)`: what they do to the layout is seen by the assertions.
+                    if meta.input.peek(syn::token::Paren) {
+                        let content;
+                        syn::parenthesized!(content in meta.input);
+                        content.parse::<proc_macro2::TokenStream>()?;
+                    }
+                    Ok(())
+                })?;
+            } else if attr.path().is_ident("plain") {
+                attr.parse_nested_meta(|meta| {
+                    if meta.path.is_ident("crate") {
+                        attrs.krate = meta.value()?.parse::<LitStr>()?.parse()?;
+                    } else if meta.path.is_ident("name") {
+                        attrs.name = checked_name(&meta.value()?.parse()?)?;
+                    } else {
+                        return Err(meta.error("known here are `name = \"…\"` and `crate = \"…\"`"));
+                    }
+                    Ok(())
+                })?;
+            }
+        }
+        if !repr_c {
+            let why = "a plain type needs `#[repr(C)]`: without it the compiler may order the fields differently \
+                       in each program";
+            return Err(Error::new_spanned(&input.ident, why));
+        }
+        Ok(attrs)
+    }
+}
+
+/// The identifier without the `r#` of a raw one.
+pub(crate) fn plain_ident(ident: &Ident) -> String {
+    let ident = ident.to_string();
+    ident.strip_prefix("r#").map(str::to_owned).unwrap_or(ident)
+}
+
+/// The rules of `rnet_core::PlainType::validate`, kept here so that they fail at compile time.
+fn checked_name(name: &LitStr) -> Result<String> {
+    let value = name.value();
+    let forbidden = |c: char| c.is_control() || ['[', ']', '`'].contains(&c);
+    if value.is_empty() || value.len() > 255 || value.contains(forbidden) {
+        let why = "the name of a plain type has 1 to 255 bytes, and no control character, '[', ']' or '`'";
+        return Err(Error::new_spanned(name, why));
+    }
+    Ok(value)
+}

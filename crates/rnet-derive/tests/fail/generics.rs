@@ -1,0 +1,10 @@
+use rnet_derive::Plain;
+
+#[derive(Clone, Copy, Plain)]
+#[plain(crate = "rnet_core")]
+#[repr(C)]
+struct S<T> {
+    x: T,
+}
+
+fn main() {}

@@ -1,0 +1,278 @@
+//! A reader of a log; any number of them follow one writer.
+//!
+//! A reader copies committed words into memory of its own, then asks whether the writer has
+//! meanwhile begun to reuse what was copied, and only then looks at the copy. So a record is
+//! never torn, and no length or tag is checked in memory that can still change.
+
+use crate::Log;
+use crate::record::{HEADER_LEN_BYTES, Head, Kind, Record};
+use crate::sync::{Ordering, fence};
+
+/// How often a reader that was lapped tries to find its place again before it takes the end of
+/// the log.
+const RESYNC_TRIES: usize = 8;
+
+/// What [`LogReader::pull`] found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pull {
+    /// Nothing new.
+    Empty,
+    /// Records were copied; take them with [`LogReader::next`].
+    Batch,
+    /// The writer had passed; the reader stands further ahead now. Pull again. The gap shows in
+    /// the next record's sequence number.
+    Lapped,
+    /// The log contradicts itself: what did not hold. Nothing more can be read from it.
+    Corrupt(&'static str),
+}
+
+/// A reader's private state.
+#[derive(Debug)]
+pub struct LogReader {
+    /// Position of the first byte that is not yet handed out.
+    pos: u64,
+    /// The tail as last seen.
+    known_tail: u64,
+    /// Sequence number of the next record; `None` until the first one is seen.
+    next_seq: Option<u64>,
+    /// Messages lost to laps since [`LogReader::take_lost`].
+    lost: u64,
+    /// True while a gap in the sequence is expected, because the reader moved.
+    moved: bool,
+    /// Bytes of the batch already walked, and its length.
+    batch_at: usize,
+    batch_len: usize,
+    /// Sequence number of the end of the log when the batch was pulled.
+    batch_end_seq: u64,
+}
+
+impl LogReader {
+    /// A reader that begins at `start`, the byte position of a record (or the tail).
+    pub fn new(start: u64) -> Self {
+        LogReader {
+            pos: start,
+            known_tail: start,
+            next_seq: None,
+            lost: 0,
+            moved: true,
+            batch_at: 0,
+            batch_len: 0,
+            batch_end_seq: 0,
+        }
+    }
+
+    /// Everything below this position has been handed out.
+    pub fn position(&self) -> u64 {
+        self.pos
+    }
+
+    /// Sequence number of the next message, if one has been seen.
+    pub fn next_seq(&self) -> Option<u64> {
+        self.next_seq
+    }
+
+    /// Sequence number that the log had reached when the batch was pulled.
+    pub fn end_seq(&self) -> u64 {
+        self.batch_end_seq
+    }
+
+    /// Messages lost to laps since the last call.
+    #[inline]
+    pub fn take_lost(&mut self) -> u64 {
+        core::mem::take(&mut self.lost)
+    }
+
+    /// Whether the log holds more than was handed out.
+    #[inline]
+    pub fn has_more(&self, log: Log<'_>) -> bool {
+        // SYNC-COMMIT: see `LogWriter::push`.
+        log.control.tail.tail.load(Ordering::Acquire) != self.pos
+    }
+
+    /// Copies the next committed words into `buf`. Call when [`LogReader::next`] has none left.
+    #[inline]
+    pub fn pull(&mut self, log: Log<'_>, buf: &mut [u64]) -> Pull {
+        self.batch_at = 0;
+        self.batch_len = 0;
+        if self.known_tail == self.pos {
+            // SYNC-COMMIT: pairs with the release store in `LogWriter::push`.
+            self.known_tail = log.control.tail.tail.load(Ordering::Acquire);
+            if self.known_tail == self.pos {
+                return Pull::Empty;
+            }
+        }
+        let capacity = log.capacity_bytes();
+        if self.known_tail < self.pos || (self.known_tail | self.pos) & 7 != 0 {
+            return Pull::Corrupt("the tail went backwards");
+        }
+        let avail = self.known_tail - self.pos;
+        if avail > capacity {
+            return self.resync(log);
+        }
+        self.batch_end_seq = log.control.tail.seq.load(Ordering::Relaxed);
+        let to_end = capacity - (self.pos & (capacity - 1));
+        let words = (avail.min(to_end) / 8).min(buf.len() as u64) as usize;
+        let first = (self.pos >> 3) as usize & (log.words.len() - 1);
+        for (to, from) in buf[..words].iter_mut().zip(&log.words[first..first + words]) {
+            *to = from.load(Ordering::Relaxed);
+        }
+        // SYNC-LAP: pairs with the release fence in `LogWriter::make_room`; if any word above
+        // was overwritten, the head below is past it.
+        fence(Ordering::Acquire);
+        if log.control.head.head.load(Ordering::Relaxed) > self.pos {
+            return self.resync(log);
+        }
+        self.batch_len = words * 8;
+        Pull::Batch
+    }
+
+    /// The next record of the batch in `buf`, which must be the buffer that was pulled into.
+    ///
+    /// `Ok(None)` when the batch is used up. An error means that the log contradicts itself.
+    #[inline]
+    #[allow(clippy::should_implement_trait)] // borrows a buffer and can fail
+    pub fn next(&mut self, buf: &[u64]) -> Result<Option<Record>, &'static str> {
+        while self.batch_at < self.batch_len {
+            let at = self.batch_at / 8;
+            let head = Head::from_word(buf[at]).ok_or("a record has no known kind")?;
+            let span = head.span();
+            let left = self.batch_len - self.batch_at;
+            if span < 8 || span % 8 != 0 || span > self.known_tail - self.pos {
+                return Err("a record is longer than the log");
+            }
+            if head.kind == Kind::Pad {
+                // The copy may end inside the gap, of which nothing is needed.
+                self.pos += span;
+                self.batch_at = self.batch_len.min(self.batch_at + span as usize);
+                continue;
+            }
+            if span > left as u64 {
+                // The copy may end inside a record, which the next pull then brings whole; the
+                // first record of a copy is one that the buffer has room for.
+                if self.batch_at == 0 {
+                    return Err("a record is longer than a record may be");
+                }
+                self.batch_len = self.batch_at;
+                return Ok(None);
+            }
+            self.batch_at += span as usize;
+            self.pos += span;
+            let seq = self.accept_seq(head.seq_lo)?;
+            return Ok(Some(Record {
+                kind: head.kind,
+                seq,
+                time_ns: buf[at + 1],
+                offset: (at * 8) + HEADER_LEN_BYTES as usize,
+                len: head.len as usize,
+            }));
+        }
+        Ok(None)
+    }
+
+    /// Widens the record's half sequence number and counts what is missing before it.
+    #[inline]
+    fn accept_seq(&mut self, seq_lo: u32) -> Result<u64, &'static str> {
+        if let Some(expected) = self.next_seq {
+            if expected as u32 == seq_lo && !self.moved {
+                self.next_seq = Some(expected + 1);
+                return Ok(expected);
+            }
+            if !self.moved {
+                return Err("a sequence number is out of order");
+            }
+        }
+        // The end of the log is at most a ring of records ahead, which is less than 2^32.
+        let ahead = (self.batch_end_seq as u32).wrapping_sub(seq_lo);
+        let seq = self.batch_end_seq.wrapping_sub(u64::from(ahead));
+        if let Some(expected) = self.next_seq {
+            if seq < expected || seq > self.batch_end_seq {
+                return Err("a sequence number is out of order");
+            }
+            self.lost += seq - expected;
+        }
+        self.moved = false;
+        self.next_seq = Some(seq.wrapping_add(1));
+        Ok(seq)
+    }
+
+    /// Counts the coming message as the first expected: what lies before it was never promised.
+    pub fn expect_from(&mut self, seq: u64) {
+        self.next_seq = Some(seq);
+    }
+
+    /// Goes to the newest record. What was passed over shows as a gap and is returned by
+    /// [`LogReader::take_lost`]; the caller decides how to count it.
+    pub fn seek_newest(&mut self, log: Log<'_>) {
+        let line = &log.control.tail;
+        for _ in 0..RESYNC_TRIES {
+            let last = line.last.load(Ordering::Acquire);
+            // SYNC-COMMIT: the record at `last` may be ahead of the tail for a moment.
+            let tail = line.tail.load(Ordering::Acquire);
+            if last < tail && last >= self.pos {
+                if last > self.pos {
+                    self.jump(last, tail);
+                }
+                return;
+            }
+            if last < self.pos {
+                return;
+            }
+        }
+    }
+
+    /// Finds a place in the log again after the writer has passed: half a ring behind its end, so
+    /// that the writer does not pass again at once.
+    #[cold]
+    fn resync(&mut self, log: Log<'_>) -> Pull {
+        let capacity = log.capacity_bytes();
+        for _ in 0..RESYNC_TRIES {
+            let mut at = log.control.head.head.load(Ordering::Acquire);
+            let tail = log.control.tail.tail.load(Ordering::Acquire);
+            if at > tail || (at | tail) & 7 != 0 {
+                return Pull::Corrupt("the head is past the tail");
+            }
+            if tail - at > capacity {
+                continue; // the writer moved between the two loads
+            }
+            if at < self.pos {
+                return Pull::Corrupt("the head went backwards");
+            }
+            let aim = tail - (tail - at) / 2;
+            let mut whole = true;
+            while at < aim {
+                let word = log.word(at).load(Ordering::Relaxed);
+                // SYNC-LAP: as in `pull`.
+                fence(Ordering::Acquire);
+                if log.control.head.head.load(Ordering::Relaxed) > at {
+                    whole = false;
+                    break;
+                }
+                match Head::from_word(word).map(Head::span) {
+                    Some(span) if span >= 8 && span % 8 == 0 && span <= tail - at => at += span,
+                    _ => return Pull::Corrupt("a record is longer than the log"),
+                }
+            }
+            if whole {
+                self.jump(at, tail);
+                return Pull::Lapped;
+            }
+        }
+        // The writer is far faster than we walk: take only what comes from here on.
+        self.moved = true;
+        self.seek_newest(log);
+        let head = log.control.head.head.load(Ordering::Acquire);
+        if self.pos < head {
+            let tail = log.control.tail.tail.load(Ordering::Acquire);
+            self.jump(tail, tail);
+        }
+        Pull::Lapped
+    }
+
+    fn jump(&mut self, to: u64, tail: u64) {
+        self.pos = to;
+        self.known_tail = tail;
+        self.moved = true;
+        self.batch_at = 0;
+        self.batch_len = 0;
+    }
+}

@@ -1,0 +1,34 @@
+//! The one place that names atomics, so that loom can replace them.
+
+#[cfg(not(loom))]
+pub use core::sync::atomic::{AtomicU32, AtomicU64, Ordering, compiler_fence, fence};
+#[cfg(loom)]
+pub use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
+
+/// How the two sides of a store-then-load handshake order their store before their load.
+///
+/// The frequent side (a writer that publishes) calls [`Barrier::light`], the rare side (a reader
+/// about to sleep, a writer that admits a reader) [`Barrier::heavy`]. Either both are full fences,
+/// or the heavy one makes every thread of the other side pass one (`membarrier`), which lets the
+/// frequent side go without.
+pub trait Barrier {
+    /// Called by the frequent side between its store and its load.
+    fn light(&self);
+    /// Called by the rare side between its store and its load.
+    fn heavy(&self);
+}
+
+/// Full fences on both sides: always correct, costs the publisher a fence per message.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct FullFences;
+
+impl Barrier for FullFences {
+    #[inline]
+    fn light(&self) {
+        fence(Ordering::SeqCst);
+    }
+    #[inline]
+    fn heavy(&self) {
+        fence(Ordering::SeqCst);
+    }
+}

@@ -1,0 +1,254 @@
+//! loom models of the ring: every interleaving of small programs.
+//!
+//! Run with `RUSTFLAGS="--cfg loom" cargo test -p rnet-ring --release --test loom_models`.
+#![cfg(loom)]
+
+use loom::sync::Arc;
+use loom::sync::Mutex;
+use loom::sync::Notify;
+use loom::thread;
+use rnet_ring::join::Epoch;
+use rnet_ring::layout::{ChunkHeader, LogControl};
+use rnet_ring::record::ChunkRef;
+use rnet_ring::sync::{AtomicU32, AtomicU64, Barrier, FullFences, Ordering};
+use rnet_ring::wake::Tickets;
+use rnet_ring::{Gate, Kind, Log, LogReader, LogWriter, Pull, Unbounded, pins, wake};
+
+struct Memory {
+    control: LogControl,
+    words: Vec<AtomicU64>,
+}
+
+impl Memory {
+    fn new() -> Arc<Self> {
+        Arc::new(Memory {
+            control: LogControl::default(),
+            words: (0..8).map(|_| AtomicU64::new(0)).collect(),
+        })
+    }
+    fn log(&self) -> Log<'_> {
+        Log::new(&self.control, &self.words).unwrap()
+    }
+}
+
+/// `preemptions` bounds the search where the full one does not end in minutes.
+fn model(preemptions: usize, f: impl Fn() + Sync + Send + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(preemptions);
+    builder.check(f);
+}
+
+/// One message of 8 bytes: 24 bytes of a 64-byte ring, so that the third laps.
+fn push(writer: &mut LogWriter, log: Log<'_>, value: u64, gate: &mut impl Gate) -> bool {
+    writer.push(log, Kind::Inline, value, &value.to_le_bytes(), 8, gate).is_ok()
+}
+
+/// Takes what is there; each record's content must be its sequence number.
+fn take(reader: &mut LogReader, log: Log<'_>) -> u64 {
+    let mut buf = [0u64; 8];
+    let mut got = 0;
+    loop {
+        match reader.pull(log, &mut buf) {
+            Pull::Empty | Pull::Lapped => return got,
+            Pull::Corrupt(what) => panic!("{what}"),
+            Pull::Batch => {
+                while let Some(record) = reader.next(&buf).unwrap() {
+                    assert_eq!(record.time_ns, record.seq, "torn header");
+                    assert_eq!(buf[record.offset / 8], record.seq, "torn payload");
+                    got += 1;
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_read_message_is_whole() {
+    model(4, || {
+        let memory = Memory::new();
+        let theirs = memory.clone();
+        let reader = thread::spawn(move || {
+            let mut reader = LogReader::new(0);
+            reader.expect_from(0);
+            let got = take(&mut reader, theirs.log());
+            (reader, got)
+        });
+        let mut writer = LogWriter::new(memory.log());
+        for value in 0..2 {
+            assert!(push(&mut writer, memory.log(), value, &mut Unbounded));
+        }
+        let (mut reader, got) = reader.join().unwrap();
+        assert_eq!(got + take(&mut reader, memory.log()), 2);
+    });
+}
+
+#[test]
+fn an_overrun_is_seen_and_counted() {
+    model(3, || {
+        let memory = Memory::new();
+        let theirs = memory.clone();
+        let reader = thread::spawn(move || {
+            let mut reader = LogReader::new(0);
+            reader.expect_from(0);
+            let got = take(&mut reader, theirs.log());
+            (reader, got)
+        });
+        let mut writer = LogWriter::new(memory.log());
+        for value in 0..4 {
+            assert!(push(&mut writer, memory.log(), value, &mut Unbounded));
+        }
+        let (mut reader, mut got) = reader.join().unwrap();
+        // A lap ends one `take`; the log is quiet now, so a second one reaches the end.
+        got += take(&mut reader, memory.log());
+        got += take(&mut reader, memory.log());
+        assert_eq!(got + reader.take_lost(), 4, "received or counted");
+    });
+}
+
+#[test]
+fn a_reliable_reader_is_not_overrun() {
+    struct Cursor(Arc<AtomicU64>);
+    impl Gate for Cursor {
+        fn lowest_needed(&mut self) -> u64 {
+            self.0.load(Ordering::Acquire)
+        }
+    }
+    model(3, || {
+        let memory = Memory::new();
+        let cursor = Arc::new(AtomicU64::new(0));
+        let (theirs, shown) = (memory.clone(), cursor.clone());
+        let reader = thread::spawn(move || {
+            let mut reader = LogReader::new(0);
+            reader.expect_from(0);
+            let got = take(&mut reader, theirs.log());
+            shown.store(reader.position(), Ordering::Release);
+            (reader, got)
+        });
+        let mut writer = LogWriter::new(memory.log());
+        let mut gate = Cursor(cursor.clone());
+        let mut sent = 0;
+        for _ in 0..4 {
+            sent += u64::from(push(&mut writer, memory.log(), sent, &mut gate));
+        }
+        assert!(sent >= 2);
+        let (mut reader, got) = reader.join().unwrap();
+        assert_eq!(got + take(&mut reader, memory.log()), sent);
+        assert_eq!(reader.take_lost(), 0);
+    });
+}
+
+#[test]
+fn a_joining_reader_misses_nothing_after_its_start() {
+    struct Roster {
+        epoch: Epoch,
+        starts: Mutex<Vec<Arc<AtomicU64>>>,
+    }
+    struct Cursors(Vec<Arc<AtomicU64>>);
+    impl Gate for Cursors {
+        fn lowest_needed(&mut self) -> u64 {
+            self.0.iter().map(|c| c.load(Ordering::Acquire)).min().unwrap_or(u64::MAX)
+        }
+    }
+    model(3, || {
+        let memory = Memory::new();
+        let roster = Arc::new(Roster { epoch: Epoch::default(), starts: Mutex::new(Vec::new()) });
+        let (theirs, list) = (memory.clone(), roster.clone());
+        let join = thread::spawn(move || {
+            let log = theirs.log();
+            let start = Arc::new(AtomicU64::new(log.control.tail.tail.load(Ordering::Acquire)));
+            list.starts.lock().unwrap().push(start.clone());
+            let from = list.epoch.admit(log, &FullFences);
+            start.store(from, Ordering::Release);
+            from
+        });
+        let log = memory.log();
+        let mut writer = LogWriter::new(log);
+        let mut gate = Cursors(Vec::new());
+        let mut seen = 0;
+        let mut sent = 0;
+        for _ in 0..4 {
+            if roster.epoch.changed(&mut seen) {
+                gate = Cursors(roster.starts.lock().unwrap().clone());
+                writer.readers_changed();
+            }
+            sent += u64::from(push(&mut writer, log, sent, &mut gate));
+            FullFences.light();
+        }
+        let start = join.join().unwrap();
+        let head = log.control.head.head.load(Ordering::Acquire);
+        assert!(head <= start, "the reader was promised {start}, the log begins at {head}");
+    });
+}
+
+#[test]
+fn nobody_sleeps_through_a_message() {
+    model(4, || {
+        struct Sleeper {
+            asleep: AtomicU64,
+            bell: AtomicU32,
+            kernel: Notify,
+        }
+        let memory = Memory::new();
+        let sleeper = Arc::new(Sleeper {
+            asleep: AtomicU64::new(0),
+            bell: AtomicU32::new(0),
+            kernel: Notify::new(),
+        });
+        let (theirs, us) = (memory.clone(), sleeper.clone());
+        let reader = thread::spawn(move || {
+            let mut reader = LogReader::new(0);
+            reader.expect_from(0);
+            let mut tickets = Tickets::default();
+            let mut got = 0;
+            while got < 2 {
+                got += take(&mut reader, theirs.log());
+                if got == 2 {
+                    break;
+                }
+                let before = us.bell.load(Ordering::Acquire);
+                wake::announce([&us.asleep], tickets.next_ticket(), &FullFences);
+                if !reader.has_more(theirs.log()) {
+                    // The kernel's futex: sleeps only while the bell is unchanged.
+                    while us.bell.load(Ordering::Acquire) == before {
+                        us.kernel.wait();
+                    }
+                }
+                wake::withdraw([&us.asleep]);
+            }
+        });
+        let mut writer = LogWriter::new(memory.log());
+        let mut last_rung = 0;
+        for value in 0..2 {
+            assert!(push(&mut writer, memory.log(), value, &mut Unbounded));
+            FullFences.light();
+            if wake::must_ring(&sleeper.asleep, &mut last_rung) {
+                wake::ring(&sleeper.bell);
+                sleeper.kernel.notify();
+            }
+        }
+        reader.join().unwrap();
+    });
+}
+
+#[test]
+fn a_pinned_chunk_is_not_reused() {
+    model(4, || {
+        let header = Arc::new(ChunkHeader::default());
+        let pin = Arc::new(AtomicU64::new(0));
+        let content = Arc::new(AtomicU64::new(1));
+        let message = ChunkRef { chunk: 0, generation: 0, len: 8 };
+        let (h, p, c) = (header.clone(), pin.clone(), content.clone());
+        let reader = thread::spawn(move || {
+            if pins::try_pin(&p, &h, message) {
+                assert_eq!(c.load(Ordering::Relaxed), 1, "the chunk changed under its reader");
+                assert_eq!(c.load(Ordering::Relaxed), 1, "the chunk changed under its reader");
+                pins::unpin(&p);
+            }
+        });
+        pins::end_use(&header, 1);
+        if !pins::is_pinned(0, [&*pin]) {
+            content.store(2, Ordering::Relaxed);
+        }
+        reader.join().unwrap();
+    });
+}

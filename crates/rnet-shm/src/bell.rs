@@ -1,0 +1,156 @@
+//! Doorbells: one futex word per waiting thread, in a file that every peer may write.
+//!
+//! A bell can only wake somebody, so a peer that scribbles over it costs time, never data: a
+//! sleep is bounded by [`MAX_SLEEP`], after which the sleeper looks for itself.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::time::Duration;
+
+use rnet_core::{Error, MAX_BELLS_PER_NODE};
+use rnet_ring::sync::Barrier;
+use rnet_ring::wake::{self, Tickets};
+use rustix::io::Errno;
+use rustix::thread::futex;
+
+use crate::files;
+use crate::mapping::{Access, Mapping};
+
+/// No sleep is longer, whatever a peer does to the bell.
+pub const MAX_SLEEP: Duration = Duration::from_secs(1);
+
+const FILE_LEN_BYTES: usize = MAX_BELLS_PER_NODE * 4;
+
+/// The bells of one node.
+#[derive(Debug)]
+pub struct Bells {
+    map: Mapping,
+    next: AtomicU32,
+}
+
+impl Bells {
+    pub(crate) fn create(path: &Path, mode: u32) -> Result<Bells, Error> {
+        let fd = files::create_sized(path, FILE_LEN_BYTES as u64, mode)
+            .map_err(|e| files::io_error("cannot create", path, e))?;
+        Bells::map(&fd, path)
+    }
+
+    /// Opens a peer's bells.
+    pub(crate) fn open(path: &Path) -> Result<Bells, Error> {
+        use rustix::fs::{Mode, OFlags};
+        let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        let fd = rustix::fs::open(path, flags, Mode::empty())
+            .map_err(|e| files::io_error("cannot open", path, e))?;
+        Bells::map(&fd, path)
+    }
+
+    fn map(fd: &std::os::fd::OwnedFd, path: &Path) -> Result<Bells, Error> {
+        use std::os::fd::AsFd;
+        let map = Mapping::new(fd.as_fd(), 0, FILE_LEN_BYTES, Access::Write, false)
+            .map_err(|e| files::io_error("cannot map", path, e))?;
+        Ok(Bells { map, next: AtomicU32::new(0) })
+    }
+
+    /// A bell for one more waiting thread. Beyond the limit two waiters share a bell, which costs
+    /// them needless wake-ups and nothing else.
+    pub fn allot(&self) -> u64 {
+        u64::from(self.next.fetch_add(1, Ordering::Relaxed)) % MAX_BELLS_PER_NODE as u64
+    }
+
+    fn word(&self, index: u64) -> &AtomicU32 {
+        self.map.get(index as usize % MAX_BELLS_PER_NODE * 4)
+    }
+
+    /// What the bell reads now; take it before looking for work.
+    pub fn read(&self, index: u64) -> u32 {
+        self.word(index).load(Ordering::Acquire)
+    }
+
+    /// Rings, whoever waits wakes. The index may come from a peer; it is taken modulo.
+    pub fn ring(&self, index: u64) {
+        let word = self.word(index);
+        wake::ring(word);
+        let _ = futex::wake(word, futex::Flags::empty(), i32::MAX as u32);
+    }
+
+    /// Sleeps until the bell no longer reads `before`, at the longest for `limit` or
+    /// [`MAX_SLEEP`]. Returns `false` if a signal ended the sleep.
+    fn sleep(&self, index: u64, before: u32, limit: Duration) -> bool {
+        let limit = limit.min(MAX_SLEEP);
+        let limit = rustix::time::Timespec {
+            tv_sec: limit.as_secs() as i64,
+            tv_nsec: i64::from(limit.subsec_nanos()),
+        };
+        let slept = futex::wait(self.word(index), futex::Flags::empty(), before, Some(&limit));
+        !matches!(slept, Err(Errno::INTR))
+    }
+}
+
+/// How a sleep ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Woken {
+    /// There was something, or somebody rang: look.
+    Look,
+    /// The sleep reached its limit.
+    TimedOut,
+    /// A signal arrived.
+    Signal,
+}
+
+/// One thread that waits, at one bell, for any number of logs.
+#[derive(Debug)]
+pub struct Waiter {
+    bells: Arc<Bells>,
+    index: u64,
+    tickets: Tickets,
+}
+
+impl Waiter {
+    /// A waiter at a bell of its own.
+    pub fn new(bells: Arc<Bells>) -> Waiter {
+        let index = bells.allot();
+        Waiter { bells, index, tickets: Tickets::default() }
+    }
+
+    /// Which bell wakes this waiter.
+    pub fn bell(&self) -> u64 {
+        self.index
+    }
+
+    /// The bells it belongs to.
+    pub fn bells(&self) -> &Arc<Bells> {
+        &self.bells
+    }
+
+    /// Sleeps until a peer rings, `ready` says there is something, or `limit` is over.
+    ///
+    /// `places` are the words in which the wakers look for a sleeper; `ready` is asked once
+    /// between showing the ticket and sleeping, and anything that others do before ringing this
+    /// bell is seen by it or ends the sleep.
+    pub fn sleep<'a, P>(
+        &mut self,
+        places: P,
+        barrier: &impl Barrier,
+        limit: Duration,
+        ready: impl FnOnce() -> bool,
+    ) -> Woken
+    where
+        P: Iterator<Item = &'a AtomicU64> + Clone,
+    {
+        let before = self.bells.read(self.index);
+        wake::announce(places.clone(), self.tickets.next_ticket(), barrier);
+        let woken = if ready() {
+            Woken::Look
+        } else {
+            let whole = self.bells.sleep(self.index, before, limit);
+            match (whole, self.bells.read(self.index) != before) {
+                (_, true) => Woken::Look,
+                (true, false) => Woken::TimedOut,
+                (false, false) => Woken::Signal,
+            }
+        };
+        wake::withdraw(places);
+        woken
+    }
+}

@@ -1,0 +1,699 @@
+//! The reader's side of a channel: one subscription following one publisher.
+
+use std::collections::HashMap;
+use std::os::fd::AsFd;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rnet_core::{Error, bucket_of};
+use rnet_core::{LossCounts, MAX_INLINE_LEN_BYTES, MAX_MESSAGE_LEN_BYTES, MAX_PINS_PER_READER};
+use rnet_ring::layout::{
+    ADMISSION_ACTIVE, ADMISSION_DETACHED, CHUNK_MAGIC, ChunkHeader, LATENCY_BUCKETS,
+};
+use rnet_ring::record::{ChunkRef, Record};
+use rnet_ring::sync::{Barrier, FullFences};
+use rnet_ring::{Kind, LogReader, Pull, pins, wake};
+
+use crate::barrier::SharedBarrier;
+use crate::bell::Bells;
+use crate::clock;
+use crate::files;
+use crate::mapping::{Access, Mapping};
+use crate::node::ring_control;
+use crate::pool::{CHUNK_HEADER_LEN_BYTES, chunk_path};
+use crate::publisher::{PeerPublisher, PublisherMap, PublisherMeta};
+use crate::roster::REFUSED_FULL;
+use crate::subscription::{Binding, Slot, SubscriptionFile};
+
+/// Words that a reader copies out of the log at a time. docs/decisions/0001 has the measurement.
+const BATCH_WORDS: usize = 1024;
+/// Batches kept for reuse while samples of earlier ones are still held.
+const SPARE_BATCHES: usize = 4;
+
+const _: () = assert!(BATCH_WORDS * 8 >= MAX_INLINE_LEN_BYTES + 64);
+
+/// A private copy of a piece of the log.
+#[derive(Debug)]
+pub struct Batch(Box<[u64]>);
+
+impl Batch {
+    fn new() -> Arc<Batch> {
+        Arc::new(Batch(vec![0; BATCH_WORDS].into()))
+    }
+
+    fn bytes(&self, offset: usize, len: usize) -> &[u8] {
+        assert!(offset + len <= self.0.len() * 8, "a record reaches out of its batch");
+        // SAFETY: the range is inside the boxed words, which are initialised bytes.
+        unsafe { std::slice::from_raw_parts(self.0.as_ptr().cast::<u8>().add(offset), len) }
+    }
+}
+
+/// A chunk of a peer, mapped read-only.
+#[derive(Debug)]
+struct PeerChunk {
+    map: Mapping,
+}
+
+impl PeerChunk {
+    fn open(publisher: &std::path::Path, owner: u64, number: u32) -> Option<PeerChunk> {
+        let file = files::open_read(&chunk_path(publisher, number)).ok()?;
+        let len = usize::try_from(files::len_of(&file).ok()?).ok()?;
+        if !(CHUNK_HEADER_LEN_BYTES..=2 * MAX_MESSAGE_LEN_BYTES).contains(&len) {
+            return None;
+        }
+        let map = Mapping::new(file.as_fd(), 0, len, Access::Read, false).ok()?;
+        let chunk = PeerChunk { map };
+        let header = chunk.header();
+        let sound = header.magic.load(Ordering::Acquire) == CHUNK_MAGIC
+            && header.publisher.load(Ordering::Relaxed) == owner;
+        sound.then_some(chunk)
+    }
+
+    fn header(&self) -> &ChunkHeader {
+        self.map.get(0)
+    }
+
+    fn holds(&self, len: u64) -> bool {
+        len <= (self.map.len() - CHUNK_HEADER_LEN_BYTES) as u64
+    }
+}
+
+/// A message that is read where its publisher wrote it; lets go on drop.
+#[derive(Debug)]
+pub struct Pinned {
+    chunk: Arc<PeerChunk>,
+    slot: Arc<Slot>,
+    pin: usize,
+    len: usize,
+}
+
+impl Pinned {
+    /// The message.
+    pub fn bytes(&self) -> &[u8] {
+        let at = self.chunk.map.bytes(CHUNK_HEADER_LEN_BYTES, self.len);
+        // SAFETY: inside the mapping (checked), which lives as long as `self`. The publisher does
+        // not write a chunk that this slot pins; one that breaks the protocol changes what the
+        // bytes say, which is why no decision of ours depends on them.
+        unsafe { std::slice::from_raw_parts(at.as_ptr(), self.len) }
+    }
+}
+
+impl Drop for Pinned {
+    fn drop(&mut self) {
+        self.slot.give_pin(self.pin);
+    }
+}
+
+/// Where a message's bytes are.
+#[derive(Debug)]
+pub enum Payload {
+    /// In a private copy, shared by the messages that came with it.
+    Copied {
+        /// The copy.
+        batch: Arc<Batch>,
+        /// First byte.
+        offset: usize,
+        /// Length in bytes.
+        len: usize,
+    },
+    /// In the publisher's memory.
+    InPlace(Pinned),
+}
+
+impl Payload {
+    /// The bytes.
+    pub fn bytes(&self) -> &[u8] {
+        match self {
+            Payload::Copied { batch, offset, len } => batch.bytes(*offset, *len),
+            Payload::InPlace(pinned) => pinned.bytes(),
+        }
+    }
+}
+
+/// What is known of a message beside its bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stamp {
+    /// The publisher.
+    pub publisher: u64,
+    /// Its message number, counted from 0.
+    pub seq: u64,
+    /// When it was sent, CLOCK_MONOTONIC in ns.
+    pub sent_ns: u64,
+    /// When it was taken out of the log, CLOCK_MONOTONIC in ns.
+    pub taken_ns: u64,
+}
+
+/// A message just taken, still in the channel's hands.
+#[derive(Debug)]
+pub struct Taken<'a> {
+    /// Who, which, when.
+    pub stamp: Stamp,
+    source: Source<'a>,
+}
+
+#[derive(Debug)]
+enum Source<'a> {
+    Batch { batch: &'a Arc<Batch>, offset: usize, len: usize },
+    Pinned(Pinned),
+}
+
+impl Taken<'_> {
+    /// The message.
+    #[inline]
+    pub fn bytes(&self) -> &[u8] {
+        match &self.source {
+            Source::Batch { batch, offset, len } => batch.bytes(*offset, *len),
+            Source::Pinned(pinned) => pinned.bytes(),
+        }
+    }
+
+    /// Keeps the message beyond the next take.
+    pub fn into_payload(self) -> Payload {
+        match self.source {
+            Source::Batch { batch, offset, len } => {
+                Payload::Copied { batch: batch.clone(), offset, len }
+            }
+            Source::Pinned(pinned) => Payload::InPlace(pinned),
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// Bound; the publisher has not admitted us yet.
+    Asking,
+    Reading {
+        /// Our place in the publisher's table.
+        place: usize,
+    },
+    /// Nothing more will come; what is committed can still be read.
+    Draining,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Cause {
+    Overrun,
+    Detached,
+}
+
+/// Why a channel cannot go on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Trouble {
+    /// The publisher let us go; we have asked to be admitted again.
+    Detached,
+    /// The publisher has no room for another reader.
+    Refused,
+    /// The log contradicts itself.
+    Corrupt(&'static str),
+    /// The user holds as many samples as a reader may.
+    TooManyPins,
+}
+
+/// One subscription following one publisher.
+#[derive(Debug)]
+pub struct Reader {
+    publisher: u64,
+    node: String,
+    folder: PathBuf,
+    path: PathBuf,
+    meta: PublisherMeta,
+    map: PublisherMap,
+    own: Arc<SubscriptionFile>,
+    slot: Arc<Slot>,
+    bells: Arc<Bells>,
+    reliable: bool,
+    keep_last: u64,
+    state: State,
+    cause: Cause,
+    log: LogReader,
+    /// The message just taken.
+    current: Record,
+    pinned: Option<Pinned>,
+    /// A record that was read but not handed out yet: no pin was free, or the reader skipped.
+    withheld: Option<Record>,
+    batch: Arc<Batch>,
+    spare: Vec<Arc<Batch>>,
+    chunks: HashMap<u32, Arc<PeerChunk>>,
+    shown_cursor: u64,
+    rung: u64,
+    taken_ns: u64,
+}
+
+/// Where a publisher is to be found.
+#[derive(Clone, Debug)]
+pub struct Origin {
+    /// Name of its node.
+    pub node: String,
+    /// Folder of its node.
+    pub folder: PathBuf,
+    /// Its file.
+    pub path: PathBuf,
+    /// Its node's doorbells.
+    pub bells: Arc<Bells>,
+}
+
+impl Reader {
+    /// Binds a page of `own` to the publisher and maps its log. The publisher then has to be told
+    /// (`ring_control`) and admits us.
+    pub fn bind(
+        own: &Arc<SubscriptionFile>,
+        peer: &PeerPublisher,
+        origin: Origin,
+        binding: Binding,
+        keep_last: Option<u32>,
+    ) -> Result<Reader, Error> {
+        let map = peer.map()?;
+        let slot = own.bind(&peer.meta.topic, binding)?;
+        Ok(Reader {
+            publisher: binding.publisher,
+            node: origin.node,
+            folder: origin.folder,
+            path: origin.path,
+            meta: peer.meta.clone(),
+            map,
+            own: own.clone(),
+            slot,
+            bells: origin.bells,
+            reliable: binding.reliable,
+            keep_last: keep_last.map_or(u64::MAX, u64::from),
+            state: State::Asking,
+            cause: Cause::Overrun,
+            log: LogReader::new(0),
+            current: Record { kind: Kind::Inline, seq: 0, time_ns: 0, offset: 0, len: 0 },
+            pinned: None,
+            withheld: None,
+            batch: Batch::new(),
+            spare: Vec::new(),
+            chunks: HashMap::new(),
+            shown_cursor: 0,
+            rung: 0,
+            taken_ns: 0,
+        })
+    }
+
+    /// The publisher's id.
+    pub fn publisher(&self) -> u64 {
+        self.publisher
+    }
+
+    /// Name of the publisher's node.
+    pub fn node(&self) -> &str {
+        &self.node
+    }
+
+    /// Folder of the publisher's node.
+    pub fn folder(&self) -> &std::path::Path {
+        &self.folder
+    }
+
+    /// What the publisher says of itself.
+    pub fn meta(&self) -> &PublisherMeta {
+        &self.meta
+    }
+
+    /// The page that the publisher sees.
+    pub fn slot(&self) -> &Arc<Slot> {
+        &self.slot
+    }
+
+    /// Length of the message just taken, in bytes.
+    pub fn current_len(&self) -> usize {
+        self.pinned.as_ref().map_or(self.current.len, |pinned| pinned.len)
+    }
+
+    /// Begins to read if the publisher has admitted us; [`Reader::take`] does so by itself.
+    pub fn begin(&mut self) -> Result<bool, Trouble> {
+        if self.state == State::Asking { self.try_begin() } else { Ok(true) }
+    }
+
+    /// Where wakers look for a sleeping reader.
+    pub fn asleep_word(&self) -> &AtomicU64 {
+        &self.slot.page().cursor.asleep
+    }
+
+    /// The barrier that a sleeper must pass for this publisher.
+    pub fn barrier(&self) -> SharedBarrier {
+        let asymmetric = self.map.control().flow.asymmetric.load(Ordering::Relaxed) != 0;
+        SharedBarrier::as_declared(asymmetric)
+    }
+
+    /// Moves the channel to another bell.
+    pub fn set_bell(&self, bell: u64) {
+        self.slot.page().cursor.bell.store(bell, Ordering::Release);
+    }
+
+    /// Whether the publisher has admitted us (or did before it left).
+    pub fn is_admitted(&self) -> bool {
+        self.state != State::Asking
+    }
+
+    /// Losses so far, by cause.
+    pub fn losses(&self) -> LossCounts {
+        let count = &self.slot.page().count;
+        LossCounts {
+            overrun: count.lost_overrun.load(Ordering::Relaxed),
+            link: count.lost_link.load(Ordering::Relaxed),
+            restart: count.lost_restart.load(Ordering::Relaxed),
+            detached: count.lost_detached.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Messages handed out so far.
+    pub fn received(&self) -> u64 {
+        self.slot.page().count.received.load(Ordering::Relaxed)
+    }
+
+    /// Notes that a sleep ended by its limit though there was a message.
+    pub fn note_late_wake(&self) {
+        bump(&self.slot.page().count.late_wakes, 1);
+    }
+
+    /// Whether a take may find something.
+    #[inline]
+    pub fn is_ready(&self) -> bool {
+        match self.state {
+            State::Asking => self.find_admission().is_some(),
+            _ => {
+                self.withheld.is_some() || self.log.has_more(self.map.log()) || self.was_detached()
+            }
+        }
+    }
+
+    /// The publisher is gone: reads what it had committed, then nothing.
+    pub fn publisher_left(&mut self) {
+        if self.state == State::Asking && self.try_begin().is_err() {
+            self.log = LogReader::new(self.map.log().control.tail.tail.load(Ordering::Acquire));
+        }
+        self.state = State::Draining;
+    }
+
+    /// Whether the publisher is gone and everything it had committed was read.
+    pub fn is_finished(&self) -> bool {
+        self.state == State::Draining
+            && self.withheld.is_none()
+            && !self.log.has_more(self.map.log())
+    }
+
+    fn find_admission(&self) -> Option<Result<usize, Trouble>> {
+        let control = self.map.control();
+        let page = &self.slot.page().bind;
+        let us = page.subscription.load(Ordering::Relaxed);
+        let generation = page.generation.load(Ordering::Relaxed);
+        let place = control.admissions.iter().position(|a| {
+            a.state.load(Ordering::Acquire) == ADMISSION_ACTIVE
+                && a.subscription.load(Ordering::Relaxed) == us
+                && a.generation.load(Ordering::Relaxed) == generation
+        });
+        if let Some(place) = place {
+            return Some(Ok(place));
+        }
+        let refused = control.refusals.iter().any(|r| {
+            r.subscription.load(Ordering::Acquire) == us
+                && r.reason.load(Ordering::Relaxed) == REFUSED_FULL
+        });
+        refused.then_some(Err(Trouble::Refused))
+    }
+
+    /// Begins to read if the publisher has admitted us.
+    fn try_begin(&mut self) -> Result<bool, Trouble> {
+        match self.find_admission() {
+            None => Ok(false),
+            Some(Err(trouble)) => Err(trouble),
+            Some(Ok(place)) => {
+                let admission = &self.map.control().admissions[place];
+                let start = admission.start.load(Ordering::Relaxed) & !7;
+                let start_seq = admission.start_seq.load(Ordering::Relaxed);
+                let expected = match self.cause {
+                    // Let go and admitted again: the gap between is lost, by that cause.
+                    Cause::Detached => self.log.next_seq().unwrap_or(start_seq).min(start_seq),
+                    Cause::Overrun => start_seq,
+                };
+                self.log = LogReader::new(start);
+                self.log.expect_from(expected);
+                self.slot.page().count.next_seq.store(start_seq, Ordering::Relaxed);
+                self.state = State::Reading { place };
+                self.show_cursor();
+                Ok(true)
+            }
+        }
+    }
+
+    fn was_detached(&self) -> bool {
+        let State::Reading { place } = self.state else { return false };
+        let admission = &self.map.control().admissions[place];
+        admission.state.load(Ordering::Acquire) == ADMISSION_DETACHED
+    }
+
+    /// Asks to be admitted again after having been let go.
+    fn ask_again(&mut self) {
+        let bind = &self.slot.page().bind;
+        bind.history.store(0, Ordering::Relaxed);
+        bind.generation.fetch_add(1, Ordering::Release);
+        self.state = State::Asking;
+        self.cause = Cause::Detached;
+        self.withheld = None;
+        ring_control(&self.folder);
+    }
+
+    /// Passes over everything but the newest message.
+    pub fn skip_to_newest(&mut self) {
+        if self.state == State::Asking {
+            let _ = self.try_begin();
+        }
+        if self.state == State::Asking {
+            return;
+        }
+        let newest = self.map.control().tail.last.load(Ordering::Acquire);
+        if newest > self.log.position() {
+            self.count_gap();
+            let withheld = u64::from(self.withheld.take().is_some());
+            bump(&self.slot.page().count.skipped, withheld);
+            self.log.seek_newest(self.map.log());
+            self.skipping();
+        }
+    }
+
+    /// Reads up to the next record only to learn how many were passed over, which are not lost.
+    fn skipping(&mut self) {
+        if let Ok(Some(record)) = self.next_record() {
+            let passed = self.log.take_lost();
+            bump(&self.slot.page().count.skipped, passed);
+            self.withheld = Some(record);
+        }
+    }
+
+    /// Goes on to the next message, which [`Reader::current`] then hands out. `Ok(false)`:
+    /// nothing now. After `Corrupt` or `Refused` the channel is of no more use.
+    #[inline]
+    pub fn take(&mut self) -> Result<bool, Trouble> {
+        if self.state == State::Asking && !self.try_begin()? {
+            return Ok(false);
+        }
+        loop {
+            let Some(record) = self.next_record()? else {
+                if self.was_detached() {
+                    self.ask_again();
+                    return Err(Trouble::Detached);
+                }
+                return Ok(false);
+            };
+            self.count_gap();
+            if self.log.end_seq().saturating_sub(record.seq) > self.keep_last {
+                bump(&self.slot.page().count.lost_overrun, 1);
+                continue;
+            }
+            let len = match record.kind {
+                Kind::Inline | Kind::Pad => {
+                    self.pinned = None;
+                    record.len
+                }
+                Kind::Chunk => match self.pin(&record)? {
+                    Some(pinned) => {
+                        let len = pinned.len;
+                        self.pinned = Some(pinned);
+                        len
+                    }
+                    None => {
+                        // The chunk carries a newer message already.
+                        bump(&self.slot.page().count.lost_overrun, 1);
+                        continue;
+                    }
+                },
+            };
+            self.count_taken(&record, len as u64);
+            self.current = record;
+            return Ok(true);
+        }
+    }
+
+    /// The message that the last successful [`Reader::take`] went on to.
+    #[inline]
+    pub fn current(&mut self) -> Taken<'_> {
+        let stamp = self.stamp(&self.current);
+        let source = match self.pinned.take() {
+            Some(pinned) => Source::Pinned(pinned),
+            None => Source::Batch {
+                batch: &self.batch,
+                offset: self.current.offset,
+                len: self.current.len,
+            },
+        };
+        Taken { stamp, source }
+    }
+
+    #[inline]
+    fn next_record(&mut self) -> Result<Option<Record>, Trouble> {
+        if let Some(record) = self.withheld.take() {
+            return Ok(Some(record));
+        }
+        loop {
+            match self.log.next(&self.batch.0) {
+                Ok(Some(record)) => return Ok(Some(record)),
+                Ok(None) => {}
+                Err(what) => return Err(Trouble::Corrupt(what)),
+            }
+            self.show_cursor();
+            if !self.log.has_more(self.map.log()) {
+                return Ok(None);
+            }
+            if Arc::get_mut(&mut self.batch).is_none() {
+                self.change_batch();
+            }
+            let Some(batch) = Arc::get_mut(&mut self.batch) else { return Ok(None) };
+            match self.log.pull(self.map.log(), &mut batch.0) {
+                Pull::Batch => self.taken_ns = clock::now_ns(),
+                Pull::Empty => return Ok(None),
+                Pull::Lapped if self.was_detached() => {
+                    self.ask_again();
+                    return Err(Trouble::Detached);
+                }
+                Pull::Lapped => {}
+                Pull::Corrupt(what) => return Err(Trouble::Corrupt(what)),
+            }
+        }
+    }
+
+    /// Samples of the present batch are still held: goes on with another.
+    #[cold]
+    fn change_batch(&mut self) {
+        let free = self.spare.iter_mut().position(|batch| Arc::get_mut(batch).is_some());
+        let next = free.map_or_else(Batch::new, |at| self.spare.swap_remove(at));
+        let held = std::mem::replace(&mut self.batch, next);
+        if self.spare.len() < SPARE_BATCHES {
+            self.spare.push(held);
+        }
+    }
+
+    /// Shows the writer how far we are, and wakes it if it waits for that.
+    #[inline]
+    fn show_cursor(&mut self) {
+        let position = self.log.position();
+        if position == self.shown_cursor || self.state == State::Asking {
+            return;
+        }
+        self.shown_cursor = position;
+        let page = self.slot.page();
+        // Release: our copies out of the log are over.
+        page.cursor.cursor.store(position, Ordering::Release);
+        if self.reliable {
+            // SYNC-ROOM: the writer shows its ticket, passes a full fence and reads the cursor.
+            FullFences.light();
+            let flow = &self.map.control().flow;
+            if wake::must_ring(&flow.asleep, &mut self.rung) {
+                self.bells.ring(flow.bell.load(Ordering::Relaxed));
+            }
+        }
+    }
+
+    fn pin(&mut self, record: &Record) -> Result<Option<Pinned>, Trouble> {
+        let bytes = self.batch.bytes(record.offset, record.len);
+        let Some(reference) = ChunkRef::from_bytes(bytes) else {
+            return Err(Trouble::Corrupt("a chunk reference is malformed"));
+        };
+        if reference.len > MAX_MESSAGE_LEN_BYTES as u64 {
+            return Err(Trouble::Corrupt("a message is longer than a message may be"));
+        }
+        let Some(chunk) = self.chunk(reference.chunk) else { return Ok(None) };
+        if !chunk.holds(reference.len) {
+            return Err(Trouble::Corrupt("a message is longer than its chunk"));
+        }
+        let Some(pin) = self.slot.take_pin() else {
+            self.withheld = Some(*record);
+            return Err(Trouble::TooManyPins);
+        };
+        if !pins::try_pin(&self.slot.page().pins[pin], chunk.header(), reference) {
+            self.slot.give_pin(pin);
+            return Ok(None);
+        }
+        Ok(Some(Pinned { chunk, slot: self.slot.clone(), pin, len: reference.len as usize }))
+    }
+
+    fn chunk(&mut self, number: u32) -> Option<Arc<PeerChunk>> {
+        if let Some(chunk) = self.chunks.get(&number) {
+            return Some(chunk.clone());
+        }
+        // A new chunk is rare; a good time to let go of those that the publisher has given up.
+        self.chunks.retain(|_, c| c.header().retired.load(Ordering::Acquire) == 0);
+        let chunk = Arc::new(PeerChunk::open(&self.path, self.publisher, number)?);
+        self.chunks.insert(number, chunk.clone());
+        Some(chunk)
+    }
+
+    fn stamp(&self, record: &Record) -> Stamp {
+        Stamp {
+            publisher: self.publisher,
+            seq: record.seq,
+            sent_ns: record.time_ns,
+            taken_ns: self.taken_ns,
+        }
+    }
+
+    #[inline]
+    fn count_gap(&mut self) {
+        let lost = self.log.take_lost();
+        if lost != 0 {
+            let count = &self.slot.page().count;
+            match self.cause {
+                Cause::Overrun => bump(&count.lost_overrun, lost),
+                Cause::Detached => bump(&count.lost_detached, lost),
+            }
+        }
+        self.cause = Cause::Overrun;
+    }
+
+    #[inline]
+    fn count_taken(&self, record: &Record, len: u64) {
+        let page = self.slot.page();
+        let count = &page.count;
+        bump(&count.received, 1);
+        bump(&count.bytes, len);
+        count.next_seq.store(record.seq + 1, Ordering::Relaxed);
+        count.newest_time_ns.store(record.time_ns, Ordering::Relaxed);
+        // A stamp from the future is a hostile one.
+        let latency = self.taken_ns.saturating_sub(record.time_ns);
+        bump(&count.sum_latency_ns, latency);
+        if latency > count.max_latency_ns.load(Ordering::Relaxed) {
+            count.max_latency_ns.store(latency, Ordering::Relaxed);
+        }
+        bump(&page.latency[bucket_of(latency).min(LATENCY_BUCKETS - 1)], 1);
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        // A message that was taken and never looked at is let go of first.
+        self.pinned = None;
+        self.own.release(&self.slot);
+        ring_control(&self.folder);
+    }
+}
+
+/// Samples that one reader may hold at a time.
+pub const PIN_LIMIT: usize = MAX_PINS_PER_READER;
+
+/// Adds to a counter that only this thread writes: a plain addition, not a locked one.
+#[inline]
+fn bump(counter: &AtomicU64, by: u64) {
+    counter.store(counter.load(Ordering::Relaxed).wrapping_add(by), Ordering::Relaxed);
+}

@@ -1,0 +1,102 @@
+//! Files in the domain's directory, with errors that name them.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+
+use rnet_core::Error;
+use rustix::fs::{FallocateFlags, Mode, OFlags};
+use rustix::io::Errno;
+
+/// An error of the system, with what was being done.
+pub fn io_error(doing: &str, path: &Path, source: impl Into<io::Error>) -> Error {
+    let source = source.into();
+    Error::Io {
+        doing: doing.to_owned(),
+        path: path.to_owned(),
+        source_kind: source.kind(),
+        os: source.raw_os_error(),
+    }
+}
+
+/// Opens an existing file for reading, close-on-exec.
+pub fn open_read(path: &Path) -> rustix::io::Result<OwnedFd> {
+    rustix::fs::open(
+        path,
+        OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK,
+        Mode::empty(),
+    )
+}
+
+/// Creates a new file of `len` zero bytes whose memory is really there: writing to it later
+/// cannot fail for lack of room, which would be a SIGBUS.
+pub fn create_sized(path: &Path, len: u64, mode: u32) -> rustix::io::Result<OwnedFd> {
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    let fd = rustix::fs::open(path, flags, Mode::from_raw_mode(mode))?;
+    // The umask has narrowed the mode; a group domain needs it as asked.
+    let sized = rustix::fs::fchmod(&fd, Mode::from_raw_mode(mode))
+        .and_then(|()| rustix::fs::ftruncate(&fd, len))
+        .and_then(|()| reserve(&fd, 0, len));
+    match sized {
+        Ok(()) => Ok(fd),
+        Err(errno) => {
+            let _ = rustix::fs::unlink(path);
+            Err(errno)
+        }
+    }
+}
+
+/// Backs a range of a file with memory.
+pub fn reserve(fd: &OwnedFd, offset: u64, len: u64) -> rustix::io::Result<()> {
+    loop {
+        match rustix::fs::fallocate(fd, FallocateFlags::empty(), offset, len) {
+            Err(Errno::INTR) => {}
+            done => return done,
+        }
+    }
+}
+
+/// Length of an open file, in bytes.
+pub fn len_of(fd: &OwnedFd) -> rustix::io::Result<u64> {
+    Ok(rustix::fs::fstat(fd)?.st_size as u64)
+}
+
+/// Reads exactly `buf.len()` bytes at `offset`, or fails.
+pub fn read_exact_at(fd: &OwnedFd, mut buf: &mut [u8], mut offset: u64) -> rustix::io::Result<()> {
+    while !buf.is_empty() {
+        match rustix::io::pread(fd, &mut *buf, offset) {
+            Ok(0) => return Err(Errno::IO),
+            Ok(n) => {
+                offset += n as u64;
+                buf = &mut buf[n..];
+            }
+            Err(Errno::INTR) => {}
+            Err(errno) => return Err(errno),
+        }
+    }
+    Ok(())
+}
+
+/// Writes all of `bytes` at `offset`.
+pub fn write_all_at(fd: &OwnedFd, mut bytes: &[u8], mut offset: u64) -> rustix::io::Result<()> {
+    while !bytes.is_empty() {
+        match rustix::io::pwrite(fd, bytes, offset) {
+            Ok(0) => return Err(Errno::IO),
+            Ok(n) => {
+                offset += n as u64;
+                bytes = &bytes[n..];
+            }
+            Err(Errno::INTR) => {}
+            Err(errno) => return Err(errno),
+        }
+    }
+    Ok(())
+}
+
+/// A little-endian word of a header that was read into memory.
+pub fn word_at(header: &[u8], index: usize) -> u64 {
+    header
+        .get(index * 8..index * 8 + 8)
+        .and_then(|bytes| bytes.try_into().ok())
+        .map_or(0, u64::from_le_bytes)
+}

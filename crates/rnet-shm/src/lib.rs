@@ -1,0 +1,39 @@
+//! Shared-memory segments, registry, presence and wake-ups: the only crate that maps memory or
+//! waits on the kernel.
+//!
+//! A domain is one directory on tmpfs; docs/design/shm-layout.md draws every file in it. Who
+//! writes a page owns it: a publisher's log is mapped read-only by its readers, a reader's cursor
+//! and pins stand in the reader's file and are mapped read-only by the publisher. The one page
+//! that strangers write is the doorbell, and all it can do is wake somebody.
+//!
+//! | module | what |
+//! |---|---|
+//! | [`domain`] | the directory: where, whose, which version |
+//! | [`presence`] | who lives is a held kernel lock; sweeping up after the dead |
+//! | [`node`] | a node's folder: header, list of endpoints, control FIFO |
+//! | [`registry`] | what a node knows of its peers |
+//! | [`bell`], [`barrier`] | sleeping and waking across processes |
+//! | [`publisher`], [`pool`], [`roster`] | the writer's side of a channel |
+//! | [`subscription`], [`channel`] | the reader's side |
+//! | [`observe`] | reading along without taking part |
+
+pub mod barrier;
+pub mod bell;
+pub mod channel;
+pub mod clock;
+pub mod domain;
+mod files;
+mod mapping;
+pub mod node;
+pub mod observe;
+pub mod pool;
+pub mod presence;
+pub mod publisher;
+pub mod registry;
+pub mod roster;
+pub mod subscription;
+
+pub use rnet_ring as ring;
+
+/// Version of everything that stands in shared memory; processes of one domain must agree.
+pub const LAYOUT_VERSION: u32 = 1;

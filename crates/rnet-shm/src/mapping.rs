@@ -1,0 +1,121 @@
+//! Mapped memory with checked bounds: every reference into a file is made here.
+
+use std::ffi::c_void;
+use std::os::fd::BorrowedFd;
+use std::ptr::NonNull;
+
+use rnet_ring::layout::{ChunkHeader, LogControl, ReaderSlot};
+use rustix::mm::{MapFlags, ProtFlags};
+use std::sync::atomic::{AtomicU32, AtomicU64};
+
+/// Structures that may be looked at in shared memory.
+///
+/// # Safety
+/// Only for types made of nothing but atomics, for which every bit pattern is a value: another
+/// process may write them at any time.
+pub unsafe trait Shared: Sized {}
+
+// SAFETY: atomics only.
+unsafe impl Shared for AtomicU32 {}
+// SAFETY: atomics only.
+unsafe impl Shared for AtomicU64 {}
+// SAFETY: repr(C) of AtomicU64 only.
+unsafe impl Shared for LogControl {}
+// SAFETY: repr(C) of AtomicU64 only.
+unsafe impl Shared for ReaderSlot {}
+// SAFETY: repr(C) of AtomicU64 only.
+unsafe impl Shared for ChunkHeader {}
+
+/// Whether this process may write the mapped pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// Another's pages: a write would be a fault, not a corruption.
+    Read,
+    /// Our own pages (or doorbells).
+    Write,
+}
+
+/// A mapped range of a file; unmapped on drop.
+#[derive(Debug)]
+pub struct Mapping {
+    base: NonNull<u8>,
+    len: usize,
+}
+
+// SAFETY: the mapping is plain memory, valid in every thread until drop.
+unsafe impl Send for Mapping {}
+// SAFETY: shared access goes through atomics (`get`, `slice`) or through `bytes`, whose contract
+// is the caller's.
+unsafe impl Sync for Mapping {}
+
+impl Mapping {
+    /// Maps `len` bytes at `offset` (a multiple of the page size) of an open file.
+    ///
+    /// The file must be at least `offset + len` long, which is checked: a shorter one would be a
+    /// SIGBUS later. `populate` takes the page faults now instead of at first use.
+    pub fn new(
+        fd: BorrowedFd<'_>,
+        offset: u64,
+        len: usize,
+        access: Access,
+        populate: bool,
+    ) -> rustix::io::Result<Mapping> {
+        let size = rustix::fs::fstat(fd)?.st_size as u64;
+        let fits = offset.checked_add(len as u64).is_some_and(|end| end <= size);
+        if !fits || len == 0 {
+            return Err(rustix::io::Errno::INVAL);
+        }
+        let prot = match access {
+            Access::Read => ProtFlags::READ,
+            Access::Write => ProtFlags::READ | ProtFlags::WRITE,
+        };
+        let mut flags = MapFlags::SHARED;
+        flags.set(MapFlags::POPULATE, populate);
+        // SAFETY: a fresh mapping at an address of the kernel's choice; the length is not zero.
+        let base = unsafe { rustix::mm::mmap(std::ptr::null_mut(), len, prot, flags, fd, offset) }?;
+        let base = NonNull::new(base.cast::<u8>()).ok_or(rustix::io::Errno::NOMEM)?;
+        Ok(Mapping { base, len })
+    }
+
+    /// Length of the mapping in bytes.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    fn checked<T>(&self, offset: usize, count: usize) -> NonNull<T> {
+        let size = count.checked_mul(size_of::<T>()).expect("the range overflows");
+        let end = offset.checked_add(size).expect("the range overflows");
+        assert!(end <= self.len, "offset {offset} + {size} exceeds a mapping of {}", self.len);
+        // SAFETY: the offset is inside the mapping, as just checked.
+        let at = unsafe { self.base.add(offset) }.cast::<T>();
+        assert!(at.is_aligned(), "offset {offset} is not aligned");
+        at
+    }
+
+    /// The structure at `offset`. Panics if it does not lie inside the mapping: offsets come from
+    /// our own constants, never from a peer.
+    pub fn get<T: Shared>(&self, offset: usize) -> &T {
+        let at = self.checked::<T>(offset, 1);
+        // SAFETY: in bounds, aligned, and `Shared` says that concurrent writes are expected.
+        unsafe { at.as_ref() }
+    }
+
+    /// `count` structures from `offset` on; bounds as in [`Mapping::get`].
+    pub fn slice<T: Shared>(&self, offset: usize, count: usize) -> &[T] {
+        let at = self.checked::<T>(offset, count);
+        // SAFETY: as in `get`.
+        unsafe { std::slice::from_raw_parts(at.as_ptr(), count) }
+    }
+
+    /// A pointer to `len` bytes from `offset` on; bounds as in [`Mapping::get`].
+    pub fn bytes(&self, offset: usize, len: usize) -> NonNull<u8> {
+        self.checked::<u8>(offset, len)
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: made by `new`, and nobody borrows from `self` any more.
+        let _ = unsafe { rustix::mm::munmap(self.base.as_ptr().cast::<c_void>(), self.len) };
+    }
+}

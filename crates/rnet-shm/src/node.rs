@@ -1,0 +1,524 @@
+//! A node's folder: the header that says who it is, the list of its endpoints, its doorbells and
+//! the FIFO by which peers tell it that something about matching has changed.
+//!
+//! Everything here is the control plane: written and read with system calls, so that a peer which
+//! truncates its own file gives us an error, not a SIGBUS.
+
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::Mutex;
+
+use rnet_core::{Error, MAX_ENDPOINTS_PER_NODE, MAX_META_LEN_BYTES, NodeName};
+use rustix::fs::{Mode, OFlags};
+use serde::{Deserialize, Serialize};
+
+use crate::bell::Bells;
+use crate::domain::{DomainDir, random_u64};
+use crate::files::{self, io_error, word_at};
+use crate::presence::{self, Presence};
+use crate::{LAYOUT_VERSION, clock};
+
+/// Bits of an endpoint id that count the endpoints of its node.
+const ENDPOINT_BITS: u32 = 24;
+const MAGIC: u64 = u64::from_le_bytes(*b"RNETNOD\x01");
+const META_AT: u64 = 4096;
+const META_MAX: u64 = 4096;
+const ENTRIES_AT: u64 = META_AT + META_MAX;
+const ENTRY_LEN_BYTES: u64 = 32;
+const GENERATION_AT: u64 = 4 * 8;
+const GOODBYE_AT: u64 = 6 * 8;
+
+/// Entry state: free for another endpoint.
+const ENTRY_FREE: u64 = 0;
+/// Entry state: the endpoint's file is complete.
+const ENTRY_LIVE: u64 = 1;
+
+/// What kind of endpoint an entry announces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum EndpointKind {
+    /// Its file is `p<number>`.
+    Publisher,
+    /// Its file is `s<number>`.
+    Subscription,
+}
+
+/// One announced endpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Entry {
+    /// Domain-wide id: the node's incarnation and the endpoint's number.
+    pub id: u64,
+    /// `TopicName::hash` of its topic.
+    pub topic_hash: u64,
+    /// Publisher or subscription.
+    pub kind: EndpointKind,
+}
+
+impl Entry {
+    /// The endpoint's file in its node's folder.
+    pub fn path(&self, folder: &Path) -> PathBuf {
+        let letter = match self.kind {
+            EndpointKind::Publisher => 'p',
+            EndpointKind::Subscription => 's',
+        };
+        folder.join(format!("{letter}{}", self.id & ((1 << ENDPOINT_BITS) - 1)))
+    }
+}
+
+/// The incarnation of the node that owns an endpoint.
+pub fn incarnation_of(endpoint: u64) -> u64 {
+    endpoint >> ENDPOINT_BITS
+}
+
+/// Who a node is; stands in its header as JSON.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NodeMeta {
+    /// The node's name, `/arm/controller`.
+    pub name: String,
+    /// Process id in the node's own pid namespace.
+    pub pid: u32,
+    /// Which pid namespace that is (inode number).
+    pub pid_namespace: u64,
+    /// User id.
+    pub uid: u32,
+    /// When it started, ns since 1970.
+    pub started_unix_ns: u64,
+    /// Path of the program.
+    pub program: String,
+    /// `rust`, `python`, …: which language the node's user speaks.
+    pub language: String,
+    /// robot-net version.
+    pub version: String,
+}
+
+impl NodeMeta {
+    /// A description of this process.
+    pub fn of_this_process(name: &NodeName, language: &str, version: &str) -> NodeMeta {
+        let program = std::env::current_exe().map(|p| p.display().to_string()).unwrap_or_default();
+        NodeMeta {
+            name: name.to_string(),
+            pid: std::process::id(),
+            pid_namespace: pid_namespace(),
+            uid: rustix::process::geteuid().as_raw(),
+            started_unix_ns: clock::unix_ns(),
+            program: program.chars().take(1024).collect(),
+            language: language.to_owned(),
+            version: version.to_owned(),
+        }
+    }
+}
+
+/// The pid namespace of this process, as an inode number; 0 if it cannot be read.
+pub fn pid_namespace() -> u64 {
+    rustix::fs::stat("/proc/self/ns/pid").map_or(0, |s| s.st_ino)
+}
+
+/// Our own node's folder; removed on drop.
+#[derive(Debug)]
+pub struct OwnNode {
+    dir: DomainDir,
+    folder: PathBuf,
+    incarnation: u64,
+    name: NodeName,
+    file: OwnedFd,
+    fifo: OwnedFd,
+    bells: Arc<Bells>,
+    entries: Mutex<EntryTable>,
+    /// Folders of the peers to tell when this node has left.
+    farewell: Mutex<Vec<PathBuf>>,
+    // Dropped last (fields drop in order): the name is released when the folder is gone.
+    _presence: Presence,
+}
+
+#[derive(Debug, Default)]
+struct EntryTable {
+    /// `None` is a free place that the next endpoint takes.
+    slots: Vec<Option<Entry>>,
+    next_number: u64,
+    generation: u64,
+    reserved_until: u64,
+}
+
+impl OwnNode {
+    /// Joins the domain under `name`.
+    pub fn create(
+        dir: &DomainDir,
+        name: &NodeName,
+        language: &str,
+        version: &str,
+    ) -> Result<OwnNode, Error> {
+        let incarnation = random_u64() >> ENDPOINT_BITS;
+        let presence = Presence::take(dir, name, incarnation)?;
+        let stem = name.file_stem();
+        let folder = dir.nodes().join(presence::folder_name(&stem, incarnation));
+        rustix::fs::mkdir(&folder, Mode::from_raw_mode(dir.folder_mode()))
+            .and_then(|()| rustix::fs::chmod(&folder, Mode::from_raw_mode(dir.folder_mode())))
+            .map_err(|e| io_error("cannot create", &folder, e))?;
+        let made = (|| {
+            let bells = Bells::create(&folder.join("bells"), dir.file_mode())?;
+            let fifo = create_fifo(&folder.join("ctl"), dir.file_mode())?;
+            let meta = NodeMeta::of_this_process(name, language, version);
+            let file = create_header(&folder.join("node"), dir.file_mode(), incarnation, &meta)?;
+            Ok((bells, fifo, file))
+        })();
+        match made {
+            Ok((bells, fifo, file)) => Ok(OwnNode {
+                dir: dir.clone(),
+                folder,
+                incarnation,
+                name: name.clone(),
+                file,
+                fifo,
+                bells: Arc::new(bells),
+                entries: Mutex::new(EntryTable {
+                    reserved_until: ENTRIES_AT,
+                    ..Default::default()
+                }),
+                farewell: Mutex::new(Vec::new()),
+                _presence: presence,
+            }),
+            Err(e) => {
+                let _ = std::fs::remove_dir_all(&folder);
+                Err(e)
+            }
+        }
+    }
+
+    /// The domain it is in.
+    pub fn domain(&self) -> &DomainDir {
+        &self.dir
+    }
+
+    /// Its folder.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &NodeName {
+        &self.name
+    }
+
+    /// A number that no other node has or had.
+    pub fn incarnation(&self) -> u64 {
+        self.incarnation
+    }
+
+    /// Its doorbells.
+    pub fn bells(&self) -> &Arc<Bells> {
+        &self.bells
+    }
+
+    /// Readable when a peer has rung: see [`ring_control`].
+    pub fn control(&self) -> &OwnedFd {
+        &self.fifo
+    }
+
+    /// Takes all pending rings out of the control FIFO.
+    pub fn drain_control(&self) {
+        let mut buf = [0u8; 256];
+        while matches!(rustix::io::read(&self.fifo, &mut buf), Ok(n) if n > 0) {}
+    }
+
+    /// An id for one more endpoint.
+    pub fn next_endpoint(&self) -> Result<u64, Error> {
+        let mut table = self.table();
+        let live = table.slots.iter().flatten().count();
+        if live >= MAX_ENDPOINTS_PER_NODE || table.next_number >> ENDPOINT_BITS != 0 {
+            return Err(Error::LimitReached {
+                what: format!("publishers and subscribers in node {}", self.name),
+                limit: MAX_ENDPOINTS_PER_NODE,
+                hint: "close some, or spread them over several nodes".to_owned(),
+            });
+        }
+        let number = table.next_number;
+        table.next_number += 1;
+        Ok(self.incarnation << ENDPOINT_BITS | number)
+    }
+
+    /// Makes an endpoint known; its file must be complete.
+    pub fn announce(&self, entry: Entry) -> Result<(), Error> {
+        let mut table = self.table();
+        let place = table.slots.iter().position(Option::is_none).unwrap_or(table.slots.len());
+        let at = ENTRIES_AT + place as u64 * ENTRY_LEN_BYTES;
+        let failed = |e| io_error("cannot announce in", &self.folder.join("node"), e);
+        if at + ENTRY_LEN_BYTES > table.reserved_until {
+            files::reserve(&self.file, table.reserved_until, 4096).map_err(failed)?;
+            table.reserved_until += 4096;
+        }
+        if place == table.slots.len() {
+            table.slots.push(None);
+        }
+        table.slots[place] = Some(entry);
+        self.write_entry(place, Some(entry)).map_err(failed)?;
+        self.write_generation(&mut table).map_err(failed)
+    }
+
+    /// Takes an endpoint back.
+    pub fn withdraw(&self, id: u64) {
+        let mut table = self.table();
+        if let Some(place) = table.slots.iter().position(|e| e.is_some_and(|e| e.id == id)) {
+            table.slots[place] = None;
+            // Failing to write would leave an entry whose file is gone, which peers skip.
+            let _ = self.write_entry(place, None);
+            let _ = self.write_generation(&mut table);
+        }
+    }
+
+    /// Names the peers that are told once this node's folder is gone.
+    pub fn set_farewell(&self, folders: Vec<PathBuf>) {
+        *self.farewell.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = folders;
+    }
+
+    /// The endpoints announced now.
+    pub fn entries(&self) -> Vec<Entry> {
+        self.table().slots.iter().flatten().copied().collect()
+    }
+
+    fn table(&self) -> std::sync::MutexGuard<'_, EntryTable> {
+        self.entries.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    fn write_entry(&self, place: usize, entry: Option<Entry>) -> rustix::io::Result<()> {
+        let words = match entry {
+            None => [0, 0, 0, ENTRY_FREE],
+            Some(e) => [e.id, e.topic_hash, e.kind as u64, ENTRY_LIVE],
+        };
+        let bytes: Vec<u8> = words.iter().flat_map(|w| w.to_le_bytes()).collect();
+        files::write_all_at(&self.file, &bytes, ENTRIES_AT + place as u64 * ENTRY_LEN_BYTES)
+    }
+
+    /// Last step of every change: peers read the entries anew when these two words differ.
+    fn write_generation(&self, table: &mut EntryTable) -> rustix::io::Result<()> {
+        table.generation += 1;
+        let words = [table.generation, table.slots.len() as u64];
+        let bytes: Vec<u8> = words.iter().flat_map(|w| w.to_le_bytes()).collect();
+        let done = files::write_all_at(&self.file, &bytes, GENERATION_AT);
+        // Whoever announces looks at the peers next: one of two that announce at the same time
+        // must see the other.
+        std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
+        done
+    }
+}
+
+impl Drop for OwnNode {
+    fn drop(&mut self) {
+        let _ = files::write_all_at(&self.file, &1u64.to_le_bytes(), GOODBYE_AT);
+        let _ = std::fs::remove_dir_all(&self.folder);
+        let farewell = self.farewell.get_mut().unwrap_or_else(std::sync::PoisonError::into_inner);
+        farewell.iter().for_each(|folder| ring_control(folder));
+    }
+}
+
+fn create_fifo(path: &Path, mode: u32) -> Result<OwnedFd, Error> {
+    let failed = |e| io_error("cannot create", path, e);
+    rustix::fs::mknodat(
+        rustix::fs::CWD,
+        path,
+        rustix::fs::FileType::Fifo,
+        Mode::from_raw_mode(mode),
+        0,
+    )
+    .and_then(|()| rustix::fs::chmod(path, Mode::from_raw_mode(mode)))
+    .map_err(failed)?;
+    // Open for both directions: then there is always a reader and a writer, and neither end sees
+    // an end of file or a SIGPIPE when peers come and go.
+    let flags = OFlags::RDWR | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    rustix::fs::open(path, flags, Mode::empty()).map_err(failed)
+}
+
+fn create_header(
+    path: &Path,
+    mode: u32,
+    incarnation: u64,
+    meta: &NodeMeta,
+) -> Result<OwnedFd, Error> {
+    let json = serde_json::to_vec(meta).unwrap_or_default();
+    let json = if json.len() as u64 > META_MAX { b"{}".to_vec() } else { json };
+    let failed = |e| io_error("cannot write", path, e);
+    let file = files::create_sized(path, ENTRIES_AT, mode).map_err(failed)?;
+    let words = [MAGIC, u64::from(LAYOUT_VERSION), incarnation, json.len() as u64, 0, 0];
+    let bytes: Vec<u8> = words.iter().flat_map(|w| w.to_le_bytes()).collect();
+    files::write_all_at(&file, &json, META_AT).map_err(failed)?;
+    files::write_all_at(&file, &bytes, 0).map_err(failed)?;
+    Ok(file)
+}
+
+/// Tells a node that something about matching has changed. Its control thread then looks.
+pub fn ring_control(folder: &Path) {
+    let flags = OFlags::RDWR | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    if let Ok(fifo) = rustix::fs::open(folder.join("ctl"), flags, Mode::empty()) {
+        // A full FIFO has been rung already.
+        let _ = rustix::io::write(&fifo, &[1]);
+    }
+}
+
+/// A peer's folder, read with system calls only.
+#[derive(Debug)]
+pub struct PeerNode {
+    folder: PathBuf,
+    stem: String,
+    incarnation: u64,
+    file: OwnedFd,
+    meta: NodeMeta,
+    generation: u64,
+    entries: Vec<Entry>,
+    bells: Option<Arc<Bells>>,
+}
+
+impl PeerNode {
+    /// Reads a peer's header. `Ok(None)` while the peer has not finished writing it.
+    pub fn open(dir: &DomainDir, stem: &str, incarnation: u64) -> Result<Option<PeerNode>, Error> {
+        let folder = dir.nodes().join(presence::folder_name(stem, incarnation));
+        let path = folder.join("node");
+        let Ok(file) = files::open_read(&path) else { return Ok(None) };
+        let mut header = [0u8; 48];
+        if files::read_exact_at(&file, &mut header, 0).is_err() || word_at(&header, 0) != MAGIC {
+            return Ok(None);
+        }
+        let found = u32::try_from(word_at(&header, 1)).unwrap_or(u32::MAX);
+        if found != LAYOUT_VERSION {
+            return Err(Error::LayoutVersion { path, found, ours: LAYOUT_VERSION });
+        }
+        let meta_len = word_at(&header, 3).min(META_MAX) as usize;
+        let mut json = vec![0u8; meta_len];
+        files::read_exact_at(&file, &mut json, META_AT)
+            .map_err(|e| io_error("cannot read", &path, e))?;
+        let name = NodeName::from_file_stem(stem)?;
+        let mut meta: NodeMeta = match serde_json::from_slice(&json) {
+            Ok(meta) => meta,
+            Err(_) => NodeMeta {
+                name: String::new(),
+                pid: 0,
+                pid_namespace: 0,
+                uid: 0,
+                started_unix_ns: 0,
+                program: String::new(),
+                language: String::new(),
+                version: String::new(),
+            },
+        };
+        // The lock is on the folder's name, so that is who it is, whatever the header claims.
+        meta.name = name.to_string();
+        Ok(Some(PeerNode {
+            folder,
+            stem: stem.to_owned(),
+            incarnation,
+            file,
+            meta,
+            generation: 0,
+            entries: Vec::new(),
+            bells: None,
+        }))
+    }
+
+    /// Who the peer is.
+    pub fn meta(&self) -> &NodeMeta {
+        &self.meta
+    }
+
+    /// The peer's folder.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// The peer's name as written in file names.
+    pub fn stem(&self) -> &str {
+        &self.stem
+    }
+
+    /// The peer's incarnation.
+    pub fn incarnation(&self) -> u64 {
+        self.incarnation
+    }
+
+    /// The endpoints it announced, as of the last [`PeerNode::refresh`].
+    pub fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    /// The peer's doorbells, mapped at first use.
+    pub fn bells(&mut self) -> Result<Arc<Bells>, Error> {
+        if let Some(bells) = &self.bells {
+            return Ok(bells.clone());
+        }
+        let bells = Arc::new(Bells::open(&self.folder.join("bells"))?);
+        Ok(self.bells.insert(bells).clone())
+    }
+
+    /// Whether the peer has left of its own will.
+    pub fn said_goodbye(&self) -> bool {
+        let mut word = [0u8; 8];
+        files::read_exact_at(&self.file, &mut word, GOODBYE_AT).is_ok() && word != [0; 8]
+    }
+
+    /// Reads the entries anew if they have changed; returns whether they had.
+    pub fn refresh(&mut self) -> bool {
+        let mut words = [0u8; 16];
+        if files::read_exact_at(&self.file, &mut words, GENERATION_AT).is_err() {
+            return false;
+        }
+        let generation = word_at(&words, 0);
+        if generation == self.generation {
+            return false;
+        }
+        let count = word_at(&words, 1).min(MAX_ENDPOINTS_PER_NODE as u64) as usize;
+        let mut bytes = vec![0u8; count * ENTRY_LEN_BYTES as usize];
+        if files::read_exact_at(&self.file, &mut bytes, ENTRIES_AT).is_err() {
+            return false;
+        }
+        self.generation = generation;
+        self.entries = bytes
+            .chunks_exact(ENTRY_LEN_BYTES as usize)
+            .filter_map(|bytes| {
+                let kind = match word_at(bytes, 2) {
+                    0 => EndpointKind::Publisher,
+                    1 => EndpointKind::Subscription,
+                    _ => return None,
+                };
+                let id = word_at(bytes, 0);
+                // An entry that claims another node's id would let the peer speak for that node.
+                let own = incarnation_of(id) == self.incarnation;
+                (word_at(bytes, 3) == ENTRY_LIVE && own).then(|| Entry {
+                    id,
+                    topic_hash: word_at(bytes, 1),
+                    kind,
+                })
+            })
+            .collect();
+        true
+    }
+}
+
+/// What an endpoint says of itself: read from the head of its file.
+///
+/// `header_words` words at the start of the file, checked for magic and version, and the JSON
+/// text behind the first page.
+pub(crate) fn read_endpoint_header(
+    path: &Path,
+    magic: u64,
+    header_words: usize,
+) -> Result<(OwnedFd, Vec<u8>, Vec<u8>), Error> {
+    let file = files::open_read(path).map_err(|e| io_error("cannot open", path, e))?;
+    let mut header = vec![0u8; header_words * 8];
+    files::read_exact_at(&file, &mut header, 0).map_err(|e| io_error("cannot read", path, e))?;
+    let corrupt = |what: &str| Error::Corrupt {
+        topic: String::new(),
+        publisher_node: path.display().to_string(),
+        what: what.to_owned(),
+    };
+    if word_at(&header, 0) != magic {
+        return Err(corrupt("the file does not begin as an endpoint's file does"));
+    }
+    let found = u32::try_from(word_at(&header, 1)).unwrap_or(u32::MAX);
+    if found != LAYOUT_VERSION {
+        return Err(Error::LayoutVersion { path: path.to_owned(), found, ours: LAYOUT_VERSION });
+    }
+    let meta_len = word_at(&header, 4);
+    if meta_len > MAX_META_LEN_BYTES as u64 {
+        return Err(corrupt("the description is longer than the limit"));
+    }
+    let mut meta = vec![0u8; meta_len as usize];
+    files::read_exact_at(&file, &mut meta, 4096).map_err(|e| io_error("cannot read", path, e))?;
+    Ok((file, header, meta))
+}

@@ -1,0 +1,357 @@
+//! Chunks: memory for messages that are too large for the log.
+//!
+//! Each chunk is a file of its own beside the log, so that the pool grows and shrinks by making
+//! and unlinking files and a reader maps only what it reads. The publisher alone decides when a
+//! chunk is used again: when its message is done with and no reader pins it.
+
+use std::collections::VecDeque;
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use rnet_core::{MAX_CHUNKS_PER_CHANNEL, PublisherQos};
+use rnet_ring::layout::{CHUNK_MAGIC, ChunkHeader, PAGE_LEN_BYTES};
+use rnet_ring::pins;
+use rnet_ring::record::ChunkRef;
+use rustix::io::Errno;
+
+use crate::files;
+use crate::mapping::{Access, Mapping};
+use crate::roster::ReaderRef;
+
+/// Bytes in front of a chunk's payload: a page, so that the payload is page-aligned.
+pub const CHUNK_HEADER_LEN_BYTES: usize = PAGE_LEN_BYTES;
+
+/// Smallest chunk: below it the file's own overhead dominates.
+const MIN_CHUNK_LEN_BYTES: usize = 16 << 10;
+
+/// A chunk is not used for a message of less than this part of it, or a small message could
+/// occupy the memory of a large one.
+const WORST_FIT: usize = 4;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Use {
+    /// Nobody refers to it, but pins may still hold it.
+    Idle,
+    /// Being filled by the publisher.
+    Loaned,
+    /// Carries the message at `position`.
+    Live { position: u64, seq: u64 },
+}
+
+#[derive(Debug)]
+struct Chunk {
+    number: u32,
+    map: Mapping,
+    capacity: usize,
+    generation: u64,
+    used: Use,
+}
+
+impl Chunk {
+    fn header(&self) -> &ChunkHeader {
+        self.map.get(0)
+    }
+}
+
+/// Why no chunk could be had.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NoChunk {
+    /// A reliable reader still needs the oldest messages.
+    HeldByReader,
+    /// The pool may not grow further, and everything in it is in use or pinned.
+    Limit {
+        /// Bytes that the message needs.
+        needed_bytes: u64,
+    },
+    /// The system refused.
+    System(Errno),
+}
+
+/// What the pool must know about the log to decide what is done with.
+pub(crate) struct LogView<'a> {
+    pub head: u64,
+    pub next_seq: u64,
+    pub readers: &'a [Arc<ReaderRef>],
+}
+
+impl LogView<'_> {
+    fn pinned(&self, chunk: u32) -> bool {
+        self.readers.iter().any(|reader| pins::is_pinned(chunk, &reader.page().pins))
+    }
+
+    fn lowest_needed(&self, reliable_only: bool) -> u64 {
+        self.readers
+            .iter()
+            .filter(|r| r.reliable || !reliable_only)
+            .map(|r| r.needed())
+            .min()
+            .unwrap_or(u64::MAX)
+    }
+}
+
+/// A publisher's chunks.
+#[derive(Debug)]
+pub struct Pool {
+    prefix: PathBuf,
+    mode: u32,
+    publisher: u64,
+    limit_bytes: u64,
+    depth: usize,
+    /// Messages kept for late joiners.
+    history: u64,
+    chunks: Vec<Chunk>,
+    /// Chunks that carry messages, oldest first, as indexes into `chunks`.
+    live: VecDeque<u32>,
+    next_number: u32,
+    bytes: u64,
+}
+
+impl Pool {
+    /// An empty pool; its chunks will be files whose names begin with `prefix`.
+    pub(crate) fn new(prefix: PathBuf, mode: u32, publisher: u64, qos: &PublisherQos) -> Pool {
+        let history = match qos.durability {
+            rnet_core::Durability::TransientLocal { depth } => u64::from(depth),
+            rnet_core::Durability::Volatile => 0,
+        };
+        Pool {
+            prefix,
+            mode,
+            publisher,
+            limit_bytes: qos.pool_limit_bytes,
+            depth: qos.large_depth as usize,
+            history,
+            chunks: Vec::new(),
+            live: VecDeque::new(),
+            next_number: 0,
+            bytes: 0,
+        }
+    }
+
+    /// Bytes of memory that the chunks take.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Chunks there are.
+    pub fn len(&self) -> usize {
+        self.chunks.len()
+    }
+
+    /// Whether there is no chunk.
+    pub fn is_empty(&self) -> bool {
+        self.chunks.is_empty()
+    }
+
+    /// Loans a chunk of at least `len` bytes; returns its number.
+    pub(crate) fn acquire(&mut self, len: usize, view: &LogView<'_>) -> Result<u32, NoChunk> {
+        self.recycle(view);
+        loop {
+            if let Some(at) = self.find_idle(len, view) {
+                self.chunks[at].used = Use::Loaned;
+                return Ok(self.chunks[at].number);
+            }
+            let failure = match self.grow(len) {
+                Ok(number) => return Ok(number),
+                Err(no) => no,
+            };
+            // No room: give back what does not fit, then forget the oldest messages.
+            if self.drop_one_idle(view) {
+                continue;
+            }
+            let Some(&oldest) = self.live.front() else { return Err(failure) };
+            if self.position_of(oldest) >= view.lowest_needed(true) {
+                return Err(NoChunk::HeldByReader);
+            }
+            self.end_oldest();
+        }
+    }
+
+    /// Where the publisher writes: `len` bytes of a chunk that is loaned out.
+    pub(crate) fn payload(&mut self, number: u32, len: usize) -> Option<&mut [u8]> {
+        let chunk = self.chunks.iter_mut().find(|c| c.number == number)?;
+        if chunk.used != Use::Loaned || len > chunk.capacity {
+            return None;
+        }
+        let at = chunk.map.bytes(CHUNK_HEADER_LEN_BYTES, len);
+        // SAFETY: the chunk is loaned to the caller, who holds `&mut self`; no reader pins it
+        // and none can, because no record names its present generation yet.
+        Some(unsafe { std::slice::from_raw_parts_mut(at.as_ptr(), len) })
+    }
+
+    /// As [`Pool::payload`], to look at.
+    pub(crate) fn payload_ref(&self, number: u32, len: usize) -> Option<&[u8]> {
+        let chunk = self.chunks.iter().find(|c| c.number == number)?;
+        if chunk.used != Use::Loaned || len > chunk.capacity {
+            return None;
+        }
+        let at = chunk.map.bytes(CHUNK_HEADER_LEN_BYTES, len);
+        // SAFETY: as in `payload`.
+        Some(unsafe { std::slice::from_raw_parts(at.as_ptr(), len) })
+    }
+
+    /// What the record must say of a chunk that is loaned out.
+    pub(crate) fn reference(&self, number: u32, len: usize) -> Option<ChunkRef> {
+        let chunk = self.chunks.iter().find(|c| c.number == number)?;
+        Some(ChunkRef { chunk: number, generation: chunk.generation, len: len as u64 })
+    }
+
+    /// The loaned chunk now carries the message at `position`.
+    pub(crate) fn sent(&mut self, number: u32, position: u64, seq: u64) {
+        if let Some(chunk) = self.chunks.iter_mut().find(|c| c.number == number) {
+            chunk.used = Use::Live { position, seq };
+            self.live.push_back(number);
+        }
+    }
+
+    /// The loan ends without a message.
+    pub(crate) fn give_back(&mut self, number: u32) {
+        if let Some(chunk) = self.chunks.iter_mut().find(|c| c.number == number) {
+            chunk.used = Use::Idle;
+        }
+    }
+
+    fn position_of(&self, number: u32) -> u64 {
+        match self.chunks.iter().find(|c| c.number == number).map(|c| c.used) {
+            Some(Use::Live { position, .. }) => position,
+            _ => 0,
+        }
+    }
+
+    /// Ends messages that nobody will ask for again: the log has passed them, or every reader
+    /// has; and those beyond the depth that the publisher keeps.
+    fn recycle(&mut self, view: &LogView<'_>) {
+        let all_read = view.lowest_needed(false);
+        let reliable_read = view.lowest_needed(true);
+        let kept_from = view.next_seq.saturating_sub(self.history);
+        while let Some(&oldest) = self.live.front() {
+            let Some(at) = self.chunks.iter().position(|c| c.number == oldest) else {
+                self.live.pop_front();
+                continue;
+            };
+            let Use::Live { position, seq } = self.chunks[at].used else {
+                self.live.pop_front();
+                continue;
+            };
+            let passed = position < view.head;
+            let read = position < all_read && seq < kept_from;
+            let beyond = self.live.len() >= self.depth.max(self.history as usize)
+                && position < reliable_read;
+            if !(passed || read || beyond) {
+                break;
+            }
+            self.end_oldest();
+        }
+    }
+
+    fn end_oldest(&mut self) {
+        let Some(number) = self.live.pop_front() else { return };
+        if let Some(chunk) = self.chunks.iter_mut().find(|c| c.number == number) {
+            chunk.generation += 1;
+            chunk.used = Use::Idle;
+            pins::end_use(chunk.header(), chunk.generation);
+        }
+    }
+
+    /// The smallest idle chunk that fits; of equal ones the one used last, which is the one that
+    /// the cache still holds.
+    fn find_idle(&self, len: usize, view: &LogView<'_>) -> Option<usize> {
+        let fits = |c: &Chunk| {
+            c.used == Use::Idle
+                && c.capacity >= len
+                && c.capacity <= (len * WORST_FIT).max(MIN_CHUNK_LEN_BYTES)
+        };
+        let mut best: Option<usize> = None;
+        for (at, chunk) in self.chunks.iter().enumerate().filter(|(_, c)| fits(c)) {
+            let better = best.is_none_or(|b| {
+                let b = &self.chunks[b];
+                (chunk.capacity, u64::MAX - chunk.generation)
+                    < (b.capacity, u64::MAX - b.generation)
+            });
+            if better && !view.pinned(chunk.number) {
+                best = Some(at);
+            }
+        }
+        best
+    }
+
+    fn grow(&mut self, len: usize) -> Result<u32, NoChunk> {
+        let capacity = capacity_for(len);
+        let size = (capacity + CHUNK_HEADER_LEN_BYTES) as u64;
+        if self.chunks.len() >= MAX_CHUNKS_PER_CHANNEL || self.bytes + size > self.limit_bytes {
+            return Err(NoChunk::Limit { needed_bytes: size });
+        }
+        let number = self.next_number;
+        let path = self.path_of(number);
+        let file = files::create_sized(&path, size, self.mode).map_err(NoChunk::System)?;
+        let map = Mapping::new(file.as_fd(), 0, size as usize, Access::Write, true)
+            .inspect_err(|_| rustix::fs::unlink(&path).unwrap_or(()))
+            .map_err(NoChunk::System)?;
+        let header: &ChunkHeader = map.get(0);
+        header.publisher.store(self.publisher, Ordering::Relaxed);
+        header.capacity.store(capacity as u64, Ordering::Relaxed);
+        header.generation.store(1, Ordering::Relaxed);
+        header.magic.store(CHUNK_MAGIC, Ordering::Release);
+        self.next_number += 1;
+        self.bytes += size;
+        self.chunks.push(Chunk { number, map, capacity, generation: 1, used: Use::Loaned });
+        Ok(number)
+    }
+
+    fn drop_one_idle(&mut self, view: &LogView<'_>) -> bool {
+        let idle = |c: &Chunk| c.used == Use::Idle && !view.pinned(c.number);
+        let Some(at) = self.chunks.iter().position(idle) else { return false };
+        let chunk = self.chunks.swap_remove(at);
+        self.retire(&chunk);
+        true
+    }
+
+    fn retire(&mut self, chunk: &Chunk) {
+        chunk.header().retired.store(1, Ordering::Release);
+        let _ = rustix::fs::unlink(self.path_of(chunk.number));
+        self.bytes -= chunk.map.len() as u64;
+    }
+
+    fn path_of(&self, number: u32) -> PathBuf {
+        chunk_path(&self.prefix, number)
+    }
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        for chunk in std::mem::take(&mut self.chunks) {
+            self.retire(&chunk);
+        }
+    }
+}
+
+/// A chunk's file: the publisher's own path, then `.` and the chunk's number.
+pub(crate) fn chunk_path(publisher: &Path, number: u32) -> PathBuf {
+    let mut path = publisher.as_os_str().to_owned();
+    path.push(format!(".{number}"));
+    path.into()
+}
+
+/// Rounds up so that messages of slowly changing size use the same chunks: four steps an octave.
+fn capacity_for(len: usize) -> usize {
+    let len = len.max(MIN_CHUNK_LEN_BYTES);
+    let step = (len.next_power_of_two() / 8).max(PAGE_LEN_BYTES);
+    len.next_multiple_of(step)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn capacities_waste_at_most_a_quarter() {
+        for len in (0..4 << 20).step_by(997) {
+            let capacity = capacity_for(len);
+            assert!(capacity >= len && capacity % PAGE_LEN_BYTES == 0);
+            if len > MIN_CHUNK_LEN_BYTES {
+                assert!(capacity - len <= len / 4 + PAGE_LEN_BYTES, "{len} -> {capacity}");
+            }
+        }
+    }
+}

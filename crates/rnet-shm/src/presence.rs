@@ -1,0 +1,152 @@
+//! Who lives is a fact of the kernel: a lock that a process holds and cannot forget to release.
+//!
+//! Each node name has a file in `names/`, on which the node that bears the name holds an open
+//! file description lock for as long as it lives. The file says which incarnation that is. So a
+//! folder in `nodes/` belongs to the living exactly if its name is locked and the file names its
+//! incarnation, and anyone may sweep away the others. The lock can be *asked for* without taking
+//! it (`F_OFD_GETLK`), so asking never gets into the way of a node that starts.
+
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rnet_core::{Error, NodeName};
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+
+use crate::domain::DomainDir;
+use crate::files;
+
+/// How often a start asks again for a name that seems taken: a sweeper holds it for microseconds.
+const NAME_TRIES: u32 = 20;
+const NAME_RETRY: Duration = Duration::from_millis(1);
+
+/// A held name; released on drop or by the kernel.
+#[derive(Debug)]
+pub struct Presence {
+    file: OwnedFd,
+    path: PathBuf,
+}
+
+/// Takes a write lock (`F_OFD_SETLK`) or asks whether one is held (`F_OFD_GETLK`).
+fn ofd_lock(file: &OwnedFd, command: libc::c_int) -> rustix::io::Result<libc::flock> {
+    let mut lock = libc::flock {
+        l_type: libc::F_WRLCK as libc::c_short,
+        l_whence: libc::SEEK_SET as libc::c_short,
+        l_start: 0,
+        l_len: 0,
+        l_pid: 0,
+    };
+    // SAFETY: the descriptor is open and `lock` outlives the call.
+    let done = unsafe { libc::fcntl(file.as_raw_fd(), command, &raw mut lock) };
+    if done == 0 { Ok(lock) } else { Err(last_errno()) }
+}
+
+fn last_errno() -> Errno {
+    Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO)
+}
+
+fn same_file(file: &OwnedFd, path: &Path) -> bool {
+    match (rustix::fs::fstat(file), rustix::fs::lstat(path)) {
+        (Ok(a), Ok(b)) => a.st_ino == b.st_ino && a.st_dev == b.st_dev,
+        _ => false,
+    }
+}
+
+fn parse(text: &str) -> (Option<u64>, Option<u32>) {
+    let mut words = text.split_whitespace();
+    let incarnation = words.next().and_then(|w| u64::from_str_radix(w, 16).ok());
+    (incarnation, words.next().and_then(|w| w.parse().ok()))
+}
+
+fn read_holder(file: &OwnedFd) -> (Option<u64>, Option<u32>) {
+    let mut buf = [0u8; 64];
+    let len = rustix::io::pread(file, &mut buf, 0).unwrap_or(0);
+    parse(std::str::from_utf8(&buf[..len]).unwrap_or(""))
+}
+
+impl Presence {
+    /// Takes the name for `incarnation`, or says who has it.
+    pub fn take(dir: &DomainDir, name: &NodeName, incarnation: u64) -> Result<Presence, Error> {
+        let path = dir.names().join(name.file_stem());
+        let mode = Mode::from_raw_mode(dir.file_mode());
+        for attempt in 0.. {
+            let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+            let file = rustix::fs::open(&path, flags, mode)
+                .map_err(|e| files::io_error("cannot open", &path, e))?;
+            match ofd_lock(&file, libc::F_OFD_SETLK) {
+                // A sweeper may have unlinked the file between our two steps.
+                Ok(_) if !same_file(&file, &path) => continue,
+                Ok(_) => {
+                    let _ = rustix::fs::fchmod(&file, mode);
+                    let text = format!("{incarnation:010x} {}\n", std::process::id());
+                    files::write_all_at(&file, text.as_bytes(), 0)
+                        .and_then(|()| rustix::fs::ftruncate(&file, text.len() as u64))
+                        .map_err(|e| files::io_error("cannot write", &path, e))?;
+                    return Ok(Presence { file, path });
+                }
+                Err(Errno::AGAIN | Errno::ACCESS) if attempt < NAME_TRIES => {
+                    std::thread::sleep(NAME_RETRY);
+                }
+                Err(Errno::AGAIN | Errno::ACCESS) => {
+                    let (_, pid) = read_holder(&file);
+                    return Err(Error::NameTaken { node: name.to_string(), pid });
+                }
+                Err(e) => return Err(files::io_error("cannot lock", &path, e)),
+            }
+        }
+        unreachable!("the loop ends by returning")
+    }
+}
+
+impl Drop for Presence {
+    fn drop(&mut self) {
+        // Unlinked while the lock is held, so that nobody can take the file and lose it.
+        if same_file(&self.file, &self.path) {
+            let _ = rustix::fs::unlink(&self.path);
+        }
+    }
+}
+
+/// Whether `incarnation` of the node whose names are written as `stem` lives.
+pub fn is_alive(dir: &DomainDir, stem: &str, incarnation: u64) -> bool {
+    let Ok(file) = files::open_read(&dir.names().join(stem)) else {
+        return false;
+    };
+    match ofd_lock(&file, libc::F_OFD_GETLK) {
+        Ok(lock) if lock.l_type == libc::F_UNLCK as libc::c_short => false,
+        Ok(_) => read_holder(&file).0 == Some(incarnation),
+        // Not to know is not to be dead: sweeping a living node would be worse.
+        Err(_) => true,
+    }
+}
+
+/// Removes what a dead incarnation left: its folder, and its name if nobody bears it now.
+///
+/// Any number of processes may sweep at once.
+pub fn sweep(dir: &DomainDir, stem: &str, incarnation: u64) {
+    if is_alive(dir, stem, incarnation) {
+        return;
+    }
+    let _ = std::fs::remove_dir_all(dir.nodes().join(folder_name(stem, incarnation)));
+    let path = dir.names().join(stem);
+    let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    if let Ok(file) = rustix::fs::open(&path, flags, Mode::empty())
+        && ofd_lock(&file, libc::F_OFD_SETLK).is_ok()
+        && same_file(&file, &path)
+    {
+        let _ = rustix::fs::unlink(&path);
+    }
+}
+
+/// Name of an incarnation's folder in `nodes/`.
+pub fn folder_name(stem: &str, incarnation: u64) -> String {
+    format!("{stem}@{incarnation:010x}")
+}
+
+/// The reverse of [`folder_name`].
+pub fn parse_folder_name(folder: &str) -> Option<(&str, u64)> {
+    let (stem, incarnation) = folder.rsplit_once('@')?;
+    (incarnation.len() == 10).then_some(())?;
+    Some((stem, u64::from_str_radix(incarnation, 16).ok()?))
+}

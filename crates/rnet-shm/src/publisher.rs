@@ -1,0 +1,509 @@
+//! The writer's side of a channel: one publisher's file, its log, its chunks and its readers.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use rnet_core::{Error, MAX_INLINE_LEN_BYTES, MAX_MESSAGE_LEN_BYTES, OnFull};
+use rnet_core::{PublisherQos, TypeDesc};
+use rnet_ring::layout::{LogControl, PAGE_LEN_BYTES};
+use rnet_ring::sync::Barrier;
+use rnet_ring::{Kind, Log, LogWriter, wake};
+use serde::{Deserialize, Serialize};
+use std::sync::atomic::AtomicU64;
+
+use crate::barrier::SharedBarrier;
+use crate::bell::Waiter;
+use crate::files::{self, io_error, word_at};
+use crate::mapping::{Access, Mapping};
+use crate::node::{OwnNode, read_endpoint_header};
+use crate::pool::{LogView, NoChunk, Pool};
+use crate::roster::{ReaderGate, ReaderRef, Roster};
+use crate::subscription::{corrupt, meta_json, no_room, parse_meta};
+use crate::{LAYOUT_VERSION, clock};
+
+const MAGIC: u64 = u64::from_le_bytes(*b"RNETPUB\x01");
+const HEADER_WORDS: usize = 7;
+/// Where the log's control lines stand in the first page.
+pub const CONTROL_AT: usize = 256;
+const PAGE: u64 = PAGE_LEN_BYTES as u64;
+
+/// A writer that waits for room looks up this often, to notice that readers left.
+const ROOM_POLL: Duration = Duration::from_millis(100);
+/// How long a writer spins for room before it sleeps: about what a sleep and a wake-up cost.
+const ROOM_SPIN: Duration = Duration::from_micros(50);
+
+const _: () = assert!(CONTROL_AT + size_of::<LogControl>() <= PAGE_LEN_BYTES);
+
+/// What a publisher says of itself.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PublisherMeta {
+    /// The topic.
+    pub topic: String,
+    /// The type of its messages.
+    #[serde(rename = "type")]
+    pub type_desc: TypeDesc,
+    /// The quality of service it offers.
+    pub qos: PublisherQos,
+}
+
+/// A publisher's file, mapped.
+#[derive(Debug)]
+pub struct PublisherMap {
+    id: u64,
+    map: Mapping,
+    log_at: usize,
+    log_words: usize,
+}
+
+impl PublisherMap {
+    fn new(
+        file: &OwnedFd,
+        id: u64,
+        log_at: u64,
+        log_len: u64,
+        access: Access,
+    ) -> Result<Self, rustix::io::Errno> {
+        let len = usize::try_from(log_at + log_len).map_err(|_| rustix::io::Errno::NOMEM)?;
+        let map = Mapping::new(file.as_fd(), 0, len, access, true)?;
+        Ok(PublisherMap { id, map, log_at: log_at as usize, log_words: (log_len / 8) as usize })
+    }
+
+    /// The publisher.
+    pub fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// The log's control lines.
+    pub fn control(&self) -> &LogControl {
+        self.map.get(CONTROL_AT)
+    }
+
+    /// The log.
+    #[inline]
+    pub fn log(&self) -> Log<'_> {
+        Log { control: self.control(), words: self.words() }
+    }
+
+    #[inline]
+    fn words(&self) -> &[AtomicU64] {
+        self.map.slice(self.log_at, self.log_words)
+    }
+}
+
+/// A publisher's file as its readers and tools open it.
+#[derive(Debug)]
+pub struct PeerPublisher {
+    file: OwnedFd,
+    /// What it says of itself.
+    pub meta: PublisherMeta,
+    id: u64,
+    log_at: u64,
+    log_len: u64,
+}
+
+impl PeerPublisher {
+    /// Reads the head of a publisher's file.
+    pub fn open(path: &Path, id: u64) -> Result<PeerPublisher, Error> {
+        let (file, header, json) = read_endpoint_header(path, MAGIC, HEADER_WORDS)?;
+        let meta: PublisherMeta = parse_meta(path, &json)?;
+        let (log_at, log_len) = (word_at(&header, 5), word_at(&header, 6));
+        let sound = word_at(&header, 2) == id
+            && log_at % PAGE == 0
+            && (2 * PAGE..1 << 20).contains(&log_at)
+            && log_len.is_power_of_two()
+            && (rnet_core::MIN_LOG_LEN_BYTES..=rnet_core::MAX_LOG_LEN_BYTES).contains(&log_len);
+        if !sound {
+            return Err(corrupt(path, "the header contradicts itself"));
+        }
+        Ok(PeerPublisher { file, meta, id, log_at, log_len })
+    }
+
+    /// Maps the log, read-only.
+    pub fn map(&self) -> Result<PublisherMap, Error> {
+        PublisherMap::new(&self.file, self.id, self.log_at, self.log_len, Access::Read)
+            .map_err(|e| io_error("cannot map the log of", Path::new(&self.meta.topic), e))
+    }
+
+    /// The first page, read with a system call: the counters, for tools.
+    pub fn control_page(&self) -> Result<Vec<u8>, Error> {
+        let mut page = vec![0u8; PAGE_LEN_BYTES];
+        files::read_exact_at(&self.file, &mut page, 0)
+            .map_err(|e| io_error("cannot read the counters of", Path::new(&self.meta.topic), e))?;
+        Ok(page)
+    }
+}
+
+/// The writer's side of a channel. Sends from one thread at a time.
+#[derive(Debug)]
+pub struct Writer {
+    topic: String,
+    path: PathBuf,
+    qos: PublisherQos,
+    map: Arc<PublisherMap>,
+    log: LogWriter,
+    pool: Pool,
+    roster: Arc<Roster>,
+    seen_epoch: u64,
+    readers: Vec<Arc<ReaderRef>>,
+    rung: Vec<u64>,
+    barrier: SharedBarrier,
+    waiter: Waiter,
+}
+
+impl Writer {
+    /// Creates the publisher's file in its node's folder.
+    pub fn create(
+        node: &OwnNode,
+        path: PathBuf,
+        id: u64,
+        meta: &PublisherMeta,
+    ) -> Result<Writer, Error> {
+        let json = meta_json(meta)?;
+        let log_at = PAGE + (json.len() as u64).next_multiple_of(PAGE);
+        let log_len = meta.qos.log_len_bytes;
+        let failed = |e| no_room(&meta.topic, &path, log_at + log_len, e);
+        let mode = node.domain().file_mode();
+        let file = files::create_sized(&path, log_at + log_len, mode).map_err(failed)?;
+        let words = [MAGIC, u64::from(LAYOUT_VERSION), id, 0, json.len() as u64, log_at, log_len];
+        let bytes: Vec<u8> = words.iter().flat_map(|w| w.to_le_bytes()).collect();
+        let map = files::write_all_at(&file, &json, PAGE)
+            .and_then(|()| files::write_all_at(&file, &bytes, 0))
+            .and_then(|()| PublisherMap::new(&file, id, log_at, log_len, Access::Write))
+            .inspect_err(|_| rustix::fs::unlink(&path).unwrap_or(()))
+            .map_err(failed)?;
+        let map = Arc::new(map);
+        let barrier = SharedBarrier::of_this_process();
+        let waiter = Waiter::new(node.bells().clone());
+        let flow = &map.control().flow;
+        flow.asymmetric.store(u64::from(barrier.is_asymmetric()), Ordering::Relaxed);
+        flow.bell.store(waiter.bell(), Ordering::Relaxed);
+        Ok(Writer {
+            topic: meta.topic.clone(),
+            log: LogWriter::new(map.log()),
+            pool: Pool::new(path.clone(), mode, id, &meta.qos),
+            path,
+            qos: meta.qos.clone(),
+            roster: Arc::new(Roster::new(map.clone(), barrier)),
+            map,
+            seen_epoch: 0,
+            readers: Vec::new(),
+            rung: Vec::new(),
+            barrier,
+            waiter,
+        })
+    }
+
+    /// The readers, for the node's control thread.
+    pub fn roster(&self) -> &Arc<Roster> {
+        &self.roster
+    }
+
+    /// Messages sent so far, which is the next message's sequence number.
+    pub fn seq(&self) -> u64 {
+        self.log.seq()
+    }
+
+    /// Bytes of shared memory that the publisher takes.
+    pub fn memory_bytes(&self) -> u64 {
+        self.map.map.len() as u64 + self.pool.bytes()
+    }
+
+    /// Largest payload that stands in the log itself.
+    fn max_inline(&self) -> usize {
+        MAX_INLINE_LEN_BYTES.min(LogWriter::max_payload(self.map.log()))
+    }
+
+    /// Sends one message. On `Err` nothing was sent.
+    #[inline]
+    pub fn send(&mut self, payload: &[u8]) -> Result<(), Error> {
+        if payload.len() <= self.max_inline() {
+            return self.commit(Kind::Inline, payload, payload.len() as u64).map(drop);
+        }
+        let mut loan = self.loan(payload.len())?;
+        self.loaned(&mut loan).copy_from_slice(payload);
+        self.send_loan(loan).map_err(|(_, error)| error)
+    }
+
+    /// Lends `len` bytes to be filled in place. Return them with [`Writer::send_loan`] or
+    /// [`Writer::drop_loan`].
+    pub fn loan(&mut self, len: usize) -> Result<Loaned, Error> {
+        if len > MAX_MESSAGE_LEN_BYTES {
+            return Err(Error::MessageTooLarge {
+                topic: self.topic.clone(),
+                len,
+                limit: MAX_MESSAGE_LEN_BYTES,
+            });
+        }
+        if len <= self.max_inline() {
+            return Ok(Loaned { len, place: Place::Scratch(vec![0; len]) });
+        }
+        let mut patience = Patience::new(&self.qos.on_full);
+        loop {
+            self.refresh_readers();
+            let view =
+                LogView { head: self.log.head(), next_seq: self.log.seq(), readers: &self.readers };
+            let got = self.pool.acquire(len, &view);
+            let flow = &self.map.control().flow;
+            flow.pool_bytes.store(self.pool.bytes(), Ordering::Relaxed);
+            flow.pool_chunks.store(self.pool.len() as u64, Ordering::Relaxed);
+            match got {
+                Ok(chunk) => return Ok(Loaned { len, place: Place::Chunk(chunk) }),
+                Err(NoChunk::HeldByReader) => self.wait_for_room(&mut patience)?,
+                Err(NoChunk::Limit { needed_bytes }) => {
+                    return Err(Error::OutOfMemory {
+                        topic: self.topic.clone(),
+                        needed_bytes,
+                        limit_bytes: self.qos.pool_limit_bytes,
+                        why: "the publisher's pool_limit_bytes is reached and subscribers hold \
+                              the samples in it; let them drop samples or raise the limit"
+                            .to_owned(),
+                    });
+                }
+                Err(NoChunk::System(errno)) => {
+                    return Err(no_room(&self.topic, &self.path, len as u64, errno));
+                }
+            }
+        }
+    }
+
+    /// The bytes of a loan.
+    pub fn loaned<'a>(&'a mut self, loan: &'a mut Loaned) -> &'a mut [u8] {
+        match &mut loan.place {
+            Place::Scratch(bytes) => &mut bytes[..loan.len],
+            Place::Chunk(number) => self.pool.payload(*number, loan.len).unwrap_or_default(),
+        }
+    }
+
+    /// The bytes of a loan, to look at.
+    pub fn loaned_ref<'a>(&'a self, loan: &'a Loaned) -> &'a [u8] {
+        match &loan.place {
+            Place::Scratch(bytes) => &bytes[..loan.len],
+            Place::Chunk(number) => self.pool.payload_ref(*number, loan.len).unwrap_or_default(),
+        }
+    }
+
+    /// Sends a loan; on error it is given back.
+    pub fn send_loan(&mut self, loan: Loaned) -> Result<(), (Loaned, Error)> {
+        let sent = match &loan.place {
+            Place::Scratch(bytes) => {
+                self.commit(Kind::Inline, &bytes[..loan.len], loan.len as u64).map(drop)
+            }
+            Place::Chunk(number) => match self.pool.reference(*number, loan.len) {
+                Some(reference) => self
+                    .commit(Kind::Chunk, &reference.to_bytes(), loan.len as u64)
+                    .map(|position| self.pool.sent(*number, position, self.log.seq() - 1)),
+                None => Err(Error::Closed { what: "the loan".to_owned() }),
+            },
+        };
+        sent.map_err(|error| (loan, error))
+    }
+
+    /// Ends a loan without sending.
+    pub fn drop_loan(&mut self, loan: Loaned) {
+        if let Place::Chunk(number) = loan.place {
+            self.pool.give_back(number);
+        }
+    }
+
+    #[inline]
+    fn refresh_readers(&mut self) {
+        if self.roster.update(&mut self.seen_epoch, &mut self.readers) {
+            self.rung.clear();
+            self.rung.resize(self.readers.len(), 0);
+            self.log.readers_changed();
+        }
+    }
+
+    /// Appends a record and wakes who sleeps; waits for room as the publisher chose.
+    #[inline]
+    fn commit(&mut self, kind: Kind, payload: &[u8], counted_len: u64) -> Result<u64, Error> {
+        self.refresh_readers();
+        let time_ns = clock::now_ns();
+        let mut gate = ReaderGate(&self.readers);
+        match self.log.push(self.map.log(), kind, time_ns, payload, counted_len, &mut gate) {
+            Ok(position) => {
+                self.notify();
+                Ok(position)
+            }
+            Err(_) => self.commit_when_room(kind, payload, counted_len),
+        }
+    }
+
+    #[cold]
+    fn commit_when_room(
+        &mut self,
+        kind: Kind,
+        payload: &[u8],
+        counted_len: u64,
+    ) -> Result<u64, Error> {
+        let mut patience = Patience::new(&self.qos.on_full);
+        loop {
+            self.wait_for_room(&mut patience)?;
+            self.refresh_readers();
+            let time_ns = clock::now_ns();
+            let mut gate = ReaderGate(&self.readers);
+            let pushed =
+                self.log.push(self.map.log(), kind, time_ns, payload, counted_len, &mut gate);
+            if let Ok(position) = pushed {
+                self.notify();
+                return Ok(position);
+            }
+        }
+    }
+
+    /// Wakes the readers that sleep.
+    #[inline]
+    fn notify(&mut self) {
+        self.barrier.light();
+        for (reader, rung) in self.readers.iter().zip(&mut self.rung) {
+            if wake::must_ring(&reader.page().cursor.asleep, rung) {
+                reader.ring();
+            }
+        }
+    }
+
+    /// The reliable reader that is furthest behind.
+    fn slowest(&self) -> Option<&Arc<ReaderRef>> {
+        self.readers.iter().filter(|r| r.reliable).min_by_key(|r| r.needed())
+    }
+
+    /// One step of what the publisher chose to do when a reader holds it back: returns to try
+    /// again, or gives up with `Full`.
+    #[cold]
+    fn wait_for_room(&mut self, patience: &mut Patience) -> Result<(), Error> {
+        self.refresh_readers();
+        let flow = &self.map.control().flow;
+        if patience.first_look() {
+            flow.full.fetch_add(1, Ordering::Relaxed);
+        }
+        let Some(slowest) = self.slowest().cloned() else { return Ok(()) };
+        match patience.judge(&slowest) {
+            Verdict::GiveUp => {
+                flow.refused.fetch_add(1, Ordering::Relaxed);
+                Err(Error::Full { topic: self.topic.clone(), reader_node: slowest.node.clone() })
+            }
+            Verdict::Detach => {
+                self.roster.detach(slowest.subscription);
+                self.refresh_readers();
+                Ok(())
+            }
+            Verdict::Wait(limit) => {
+                let needed = slowest.needed();
+                let spin_until = Instant::now() + ROOM_SPIN.min(limit);
+                while Instant::now() < spin_until {
+                    if slowest.needed() != needed {
+                        return Ok(());
+                    }
+                    std::hint::spin_loop();
+                }
+                // The reader shows its cursor and then looks for a sleeping writer, both with
+                // full fences, so the writer's own fence is all that is needed here.
+                let roster = self.roster.clone();
+                let seen = self.readers.len();
+                self.waiter.sleep(
+                    std::iter::once(&self.map.control().flow.asleep),
+                    &rnet_ring::sync::FullFences,
+                    limit.min(ROOM_POLL),
+                    || slowest.needed() != needed || roster.len() != seen,
+                );
+                Ok(())
+            }
+        }
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        let _ = rustix::fs::unlink(&self.path);
+    }
+}
+
+/// Memory lent to the sender.
+#[derive(Debug)]
+pub struct Loaned {
+    len: usize,
+    place: Place,
+}
+
+impl Loaned {
+    /// Bytes lent.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether no byte is lent.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Sends only the first `len` bytes.
+    pub fn truncate(&mut self, len: usize) {
+        self.len = self.len.min(len);
+    }
+}
+
+#[derive(Debug)]
+enum Place {
+    /// Small: built aside and copied into the log, which costs less than a chunk.
+    Scratch(Vec<u8>),
+    /// Large: the chunk that readers will read.
+    Chunk(u32),
+}
+
+enum Verdict {
+    Wait(Duration),
+    GiveUp,
+    Detach,
+}
+
+/// The memory of one send that found the log full.
+struct Patience {
+    on_full: OnFull,
+    since: Instant,
+    looked: bool,
+    /// The reader that held us last, how far it was, and since when.
+    slowest: Option<(u64, u64, Instant)>,
+}
+
+impl Patience {
+    fn new(on_full: &OnFull) -> Patience {
+        Patience { on_full: *on_full, since: Instant::now(), looked: false, slowest: None }
+    }
+
+    fn first_look(&mut self) -> bool {
+        !std::mem::replace(&mut self.looked, true)
+    }
+
+    fn judge(&mut self, reader: &ReaderRef) -> Verdict {
+        let now = Instant::now();
+        match self.on_full {
+            OnFull::Refuse => {
+                // The first look may have been at an old copy of the cursors; the second is not.
+                if self.slowest.replace((reader.subscription, reader.needed(), now)).is_some() {
+                    Verdict::GiveUp
+                } else {
+                    Verdict::Wait(Duration::ZERO)
+                }
+            }
+            OnFull::Wait(limit) => match limit.checked_sub(now - self.since) {
+                Some(left) if !left.is_zero() => Verdict::Wait(left),
+                _ => Verdict::GiveUp,
+            },
+            OnFull::Detach { stall } => {
+                let here = (reader.subscription, reader.needed());
+                let since = match self.slowest {
+                    Some((id, needed, since)) if (id, needed) == here => since,
+                    _ => now,
+                };
+                self.slowest = Some((here.0, here.1, since));
+                match stall.checked_sub(now - since) {
+                    Some(left) if !left.is_zero() => Verdict::Wait(left),
+                    _ => Verdict::Detach,
+                }
+            }
+        }
+    }
+}

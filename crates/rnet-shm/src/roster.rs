@@ -1,0 +1,346 @@
+//! A publisher's readers: admitted and dismissed by the node's control thread, known to the
+//! writer's hot path by a private copy.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rnet_core::Error;
+use rnet_ring::join::Epoch;
+use rnet_ring::layout::{
+    ADMISSION_ACTIVE, ADMISSION_DETACHED, ADMISSION_FREE, Admission, READERS_PER_LOG,
+    REFUSALS_PER_LOG, ReaderSlot,
+};
+use rnet_ring::record::Head;
+use rnet_ring::{Gate, LogReader, Pull};
+
+use crate::barrier::SharedBarrier;
+use crate::bell::Bells;
+use crate::mapping::Mapping;
+use crate::publisher::PublisherMap;
+use crate::subscription::{PeerBinding, PeerSubscription};
+
+/// [`rnet_ring::layout::Refusal::reason`]: the table of readers is full.
+pub const REFUSED_FULL: u64 = 1;
+
+/// One admitted reader, as the writer's side sees it.
+#[derive(Debug)]
+pub struct ReaderRef {
+    /// The subscription.
+    pub subscription: u64,
+    /// Name of its node, for errors.
+    pub node: String,
+    /// Whether it holds the writer back.
+    pub reliable: bool,
+    generation: u64,
+    publisher: u64,
+    page: Mapping,
+    bells: Arc<Bells>,
+    start: AtomicU64,
+    place: usize,
+    /// Set when the reader unsubscribed while samples of it were still held: only its pins count.
+    left: AtomicBool,
+}
+
+impl ReaderRef {
+    pub(crate) fn page(&self) -> &ReaderSlot {
+        self.page.get(0)
+    }
+
+    fn holds_pins(&self) -> bool {
+        self.page().pins.iter().any(|pin| pin.load(Ordering::Acquire) != 0)
+    }
+
+    fn has_left(&self) -> bool {
+        self.left.load(Ordering::Relaxed)
+    }
+
+    /// The lowest byte position that the reader still needs; `u64::MAX` if it has left the page.
+    pub(crate) fn needed(&self) -> u64 {
+        let page = self.page();
+        let ours = page.bind.publisher.load(Ordering::Relaxed) == self.publisher
+            && page.bind.generation.load(Ordering::Relaxed) == self.generation;
+        if !ours || self.has_left() {
+            return u64::MAX;
+        }
+        // Acquire: the reader's copies out of the log are over before it shows the cursor.
+        page.cursor.cursor.load(Ordering::Acquire).max(self.start.load(Ordering::Acquire))
+    }
+
+    /// Wakes the reader if it sleeps at its bell.
+    pub(crate) fn ring(&self) {
+        self.bells.ring(self.page().cursor.bell.load(Ordering::Relaxed));
+    }
+}
+
+/// The readers of one publisher.
+#[derive(Debug)]
+pub struct Roster {
+    map: Arc<PublisherMap>,
+    epoch: Epoch,
+    list: Mutex<Vec<Arc<ReaderRef>>>,
+    barrier: SharedBarrier,
+    next_refusal: AtomicU64,
+    /// Set when a reader was let go for standing still: it may come back.
+    some_detached: AtomicBool,
+}
+
+/// What [`Roster::admit`] did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Admitted {
+    /// The reader is in.
+    New,
+    /// It was in already.
+    Known,
+}
+
+impl Roster {
+    pub(crate) fn new(map: Arc<PublisherMap>, barrier: SharedBarrier) -> Roster {
+        Roster {
+            map,
+            epoch: Epoch::default(),
+            list: Mutex::new(Vec::new()),
+            barrier,
+            next_refusal: AtomicU64::new(0),
+            some_detached: AtomicBool::new(false),
+        }
+    }
+
+    fn list(&self) -> std::sync::MutexGuard<'_, Vec<Arc<ReaderRef>>> {
+        self.list.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The readers now, as subscription and node.
+    pub fn readers(&self) -> Vec<(u64, String)> {
+        let list = self.list();
+        list.iter().filter(|r| !r.has_left()).map(|r| (r.subscription, r.node.clone())).collect()
+    }
+
+    /// How many readers there are.
+    pub fn len(&self) -> usize {
+        self.list().iter().filter(|r| !r.has_left()).count()
+    }
+
+    /// Whether nobody reads.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Whether the subscription is admitted now.
+    pub fn serves(&self, subscription: u64) -> bool {
+        self.list().iter().any(|r| r.subscription == subscription && !r.has_left())
+    }
+
+    /// Whether a reader was let go for standing still since this was asked last.
+    pub fn take_detached(&self) -> bool {
+        self.some_detached.swap(false, Ordering::Acquire)
+    }
+
+    /// Whether this very binding of the subscription was let go because it stood still; it has
+    /// to bind itself anew.
+    pub fn was_detached(&self, subscription: u64, generation: u64) -> bool {
+        self.admissions().iter().any(|a| {
+            a.state.load(Ordering::Relaxed) == ADMISSION_DETACHED
+                && a.subscription.load(Ordering::Relaxed) == subscription
+                && a.generation.load(Ordering::Relaxed) == generation
+        })
+    }
+
+    /// The writer's side: brings its private copy up to date, returns whether it changed.
+    #[inline]
+    pub(crate) fn update(&self, seen: &mut u64, copy: &mut Vec<Arc<ReaderRef>>) -> bool {
+        if !self.epoch.changed(seen) {
+            return false;
+        }
+        copy.clone_from(&self.list());
+        true
+    }
+
+    fn admissions(&self) -> &[Admission; READERS_PER_LOG] {
+        &self.map.control().admissions
+    }
+
+    /// Admits a reader that has bound a page to this publisher.
+    ///
+    /// # Errors
+    /// `LimitReached` if the table is full (the reader is told as well), `Io` if its page cannot
+    /// be mapped.
+    pub fn admit(
+        &self,
+        subscription: u64,
+        node: &str,
+        peer: &PeerSubscription,
+        binding: PeerBinding,
+        bells: Arc<Bells>,
+    ) -> Result<Admitted, Error> {
+        let mut list = self.list();
+        list.retain(|r| !r.has_left() || r.holds_pins());
+        if let Some(known) = list.iter().position(|r| r.subscription == subscription) {
+            if list[known].generation == binding.generation {
+                return Ok(Admitted::Known);
+            }
+            // It was detached or bound itself anew: this is another reader now.
+            let old = list.remove(known);
+            self.free_place(old.place, ADMISSION_FREE);
+        }
+        let free = self.admissions().iter().position(|a| {
+            let state = a.state.load(Ordering::Relaxed);
+            let mine = a.subscription.load(Ordering::Relaxed) == subscription;
+            state == ADMISSION_FREE || (state == ADMISSION_DETACHED && mine)
+        });
+        // At most as many readers as places, the ones that linger for their pins included.
+        let free = free.filter(|_| list.len() < READERS_PER_LOG);
+        let Some(place) = free.or_else(|| self.detached_place(&list)) else {
+            self.refuse(subscription);
+            return Err(Error::LimitReached {
+                what: format!("readers of {}", peer.meta.topic),
+                limit: READERS_PER_LOG,
+                hint: "let one subscriber per process feed the others".to_owned(),
+            });
+        };
+        let page = peer.map_slot(binding.index).map_err(|e| {
+            crate::files::io_error("cannot map a reader of", std::path::Path::new(node), e)
+        })?;
+        let log = self.map.log();
+        let reader = Arc::new(ReaderRef {
+            subscription,
+            node: node.to_owned(),
+            reliable: binding.reliable,
+            generation: binding.generation,
+            publisher: self.map.id(),
+            page,
+            bells,
+            start: AtomicU64::new(log.control.tail.tail.load(Ordering::Acquire)),
+            place,
+            left: AtomicBool::new(false),
+        });
+        list.push(reader.clone());
+        drop(list);
+        self.epoch.admit(log, &self.barrier);
+        let (start, start_seq) = self.starting_point(binding.history);
+        reader.start.store(start, Ordering::Release);
+        let entry = &self.admissions()[place];
+        entry.subscription.store(subscription, Ordering::Relaxed);
+        entry.generation.store(binding.generation, Ordering::Relaxed);
+        entry.start.store(start, Ordering::Relaxed);
+        entry.start_seq.store(start_seq, Ordering::Relaxed);
+        entry.state.store(ADMISSION_ACTIVE, Ordering::Release);
+        reader.ring();
+        Ok(Admitted::New)
+    }
+
+    /// A place that still tells a detached reader so, if no other is left.
+    fn detached_place(&self, list: &[Arc<ReaderRef>]) -> Option<usize> {
+        let used = |place| list.iter().any(|r| r.place == place);
+        self.admissions().iter().enumerate().position(|(place, a)| {
+            a.state.load(Ordering::Relaxed) == ADMISSION_DETACHED && !used(place)
+        })
+    }
+
+    /// Position and sequence number from which a new reader reads: the end, or `history`
+    /// messages before it. Call after the epoch was raised.
+    fn starting_point(&self, history: u64) -> (u64, u64) {
+        let log = self.map.log();
+        let line = &log.control.tail;
+        let (end, end_seq) = loop {
+            let last = line.last.load(Ordering::Acquire);
+            let tail = line.tail.load(Ordering::Acquire);
+            if tail == 0 {
+                break (0, 0);
+            }
+            // The record that ends at the tail says which number comes next.
+            let index = (last >> 3) as usize & (log.words.len() - 1);
+            let head = Head::from_word(log.words[index].load(Ordering::Relaxed));
+            if let Some(head) = head
+                && last < tail
+                && last + head.span() == tail
+            {
+                let seq = line.seq.load(Ordering::Relaxed);
+                let behind = (seq as u32).wrapping_sub(head.seq_lo.wrapping_add(1));
+                break (tail, seq.wrapping_sub(u64::from(behind)));
+            }
+            std::hint::spin_loop();
+        };
+        if history == 0 {
+            return (end, end_seq);
+        }
+        let from_seq = end_seq.saturating_sub(history);
+        let mut reader = LogReader::new(log.control.head.head.load(Ordering::Acquire));
+        let mut buf = vec![0u64; 2048];
+        loop {
+            let before = reader.position();
+            if before >= end {
+                return (end, end_seq);
+            }
+            match reader.next(&buf) {
+                Ok(Some(record)) if record.seq >= from_seq => return (before, record.seq),
+                Ok(Some(_)) => {}
+                Ok(None) => match reader.pull(log, &mut buf) {
+                    Pull::Batch | Pull::Lapped => {}
+                    Pull::Empty | Pull::Corrupt(_) => return (end, end_seq),
+                },
+                Err(_) => return (end, end_seq),
+            }
+        }
+    }
+
+    fn refuse(&self, subscription: u64) {
+        let turn = self.next_refusal.fetch_add(1, Ordering::Relaxed) as usize % REFUSALS_PER_LOG;
+        let refusal = &self.map.control().refusals[turn];
+        refusal.reason.store(REFUSED_FULL, Ordering::Relaxed);
+        refusal.subscription.store(subscription, Ordering::Release);
+    }
+
+    fn free_place(&self, place: usize, state: u64) {
+        self.admissions()[place].state.store(state, Ordering::Release);
+    }
+
+    /// Lets a reader go that unsubscribed; samples that it still holds stay pinned. Returns
+    /// whether it was there.
+    pub fn dismiss(&self, subscription: u64) -> bool {
+        self.remove(subscription, ADMISSION_FREE, true)
+    }
+
+    /// Lets a reader go whose process has died, and its pins with it.
+    pub fn bury(&self, subscription: u64) -> bool {
+        self.remove(subscription, ADMISSION_FREE, false)
+    }
+
+    /// Lets a reader go because it stood still; its entry keeps the verdict until it asks again.
+    pub(crate) fn detach(&self, subscription: u64) -> bool {
+        let done = self.remove(subscription, ADMISSION_DETACHED, true);
+        if done {
+            self.map.control().flow.detached.fetch_add(1, Ordering::Relaxed);
+            self.some_detached.store(true, Ordering::Release);
+        }
+        done
+    }
+
+    fn remove(&self, subscription: u64, state: u64, keep_pins: bool) -> bool {
+        let mut list = self.list();
+        let Some(at) = list.iter().position(|r| r.subscription == subscription) else {
+            return false;
+        };
+        let reader = list[at].clone();
+        let was_left = reader.left.swap(true, Ordering::Relaxed);
+        if !(keep_pins && reader.holds_pins()) {
+            list.remove(at);
+        }
+        drop(list);
+        if was_left {
+            return false;
+        }
+        self.free_place(reader.place, state);
+        self.epoch.raise();
+        reader.ring();
+        true
+    }
+}
+
+/// What the readers of the private copy still need.
+pub(crate) struct ReaderGate<'a>(pub &'a [Arc<ReaderRef>]);
+
+impl Gate for ReaderGate<'_> {
+    fn lowest_needed(&mut self) -> u64 {
+        self.0.iter().filter(|r| r.reliable).map(|r| r.needed()).min().unwrap_or(u64::MAX)
+    }
+}

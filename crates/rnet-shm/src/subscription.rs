@@ -1,0 +1,352 @@
+//! A subscription's file: what it wants, and one page per publisher it reads from.
+//!
+//! The file belongs to the subscriber. A publisher that admits it maps the page that is bound to
+//! it, read-only, and sees there how far the reader is, whether it sleeps, and what it pins.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rnet_core::{Error, MAX_PINS_PER_READER, MAX_PUBLISHERS_PER_SUBSCRIPTION};
+use rnet_core::{SubscriberQos, TypeDesc};
+use rnet_ring::layout::{PAGE_LEN_BYTES, ReaderSlot, SLOT_BOUND, SLOT_FREE, SLOT_PAST};
+use serde::{Deserialize, Serialize};
+
+use crate::LAYOUT_VERSION;
+use crate::files::{self, io_error, word_at};
+use crate::mapping::{Access, Mapping};
+use crate::node::{OwnNode, read_endpoint_header};
+
+const MAGIC: u64 = u64::from_le_bytes(*b"RNETSUB\x01");
+const HEADER_WORDS: usize = 7;
+const SLOT_COUNT_AT: u64 = 6 * 8;
+const PAGE: u64 = PAGE_LEN_BYTES as u64;
+
+/// What a subscription says of itself.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SubscriptionMeta {
+    /// The topic.
+    pub topic: String,
+    /// The message type it expects.
+    #[serde(rename = "type")]
+    pub type_desc: TypeDesc,
+    /// The quality of service it asks for.
+    pub qos: SubscriberQos,
+}
+
+/// How a slot is to be bound.
+#[derive(Clone, Copy, Debug)]
+pub struct Binding {
+    /// The publisher.
+    pub publisher: u64,
+    /// Whether the reader holds the writer back.
+    pub reliable: bool,
+    /// How many past messages it asks for.
+    pub history: u64,
+    /// Which of the reader's node's bells wakes it.
+    pub bell: u64,
+}
+
+/// One page of our own subscription, bound to one publisher.
+#[derive(Debug)]
+pub struct Slot {
+    map: Mapping,
+    /// Which pins are taken, a bit each; private, so that threads can let go of samples.
+    pins_taken: AtomicU64,
+    /// Samples keep their node: its presence is what makes publishers honour the pins.
+    _node: Arc<OwnNode>,
+}
+
+impl Slot {
+    /// The page as its publisher sees it.
+    pub fn page(&self) -> &ReaderSlot {
+        self.map.get(0)
+    }
+
+    /// A free pin, or `None` if all are taken.
+    pub fn take_pin(&self) -> Option<usize> {
+        let mut taken = self.pins_taken.load(Ordering::Relaxed);
+        loop {
+            let free = (!taken).trailing_zeros() as usize;
+            if free >= MAX_PINS_PER_READER {
+                return None;
+            }
+            let with = taken | 1 << free;
+            let swap = self.pins_taken.compare_exchange_weak(
+                taken,
+                with,
+                Ordering::Acquire,
+                Ordering::Relaxed,
+            );
+            match swap {
+                Ok(_) => return Some(free),
+                Err(now) => taken = now,
+            }
+        }
+    }
+
+    /// Lets go of a pin.
+    pub fn give_pin(&self, pin: usize) {
+        rnet_ring::pins::unpin(&self.page().pins[pin]);
+        self.pins_taken.fetch_and(!(1 << pin), Ordering::Release);
+    }
+
+    /// Whether samples still point into chunks of this slot's publisher.
+    pub fn holds_pins(&self) -> bool {
+        self.pins_taken.load(Ordering::Acquire) != 0
+    }
+}
+
+/// Our own subscription's file; unlinked on drop.
+#[derive(Debug)]
+pub struct SubscriptionFile {
+    node: Arc<OwnNode>,
+    id: u64,
+    path: PathBuf,
+    file: OwnedFd,
+    slots_at: u64,
+    slots: Mutex<Vec<Arc<Slot>>>,
+}
+
+impl SubscriptionFile {
+    /// Creates the file `path` for the subscription `id`.
+    pub fn create(
+        node: Arc<OwnNode>,
+        path: PathBuf,
+        id: u64,
+        meta: &SubscriptionMeta,
+    ) -> Result<SubscriptionFile, Error> {
+        let json = meta_json(meta)?;
+        let slots_at = PAGE + (json.len() as u64).next_multiple_of(PAGE);
+        let failed = |e| no_room(&meta.topic, &path, slots_at, e);
+        let file =
+            files::create_sized(&path, slots_at, node.domain().file_mode()).map_err(failed)?;
+        let words = [MAGIC, u64::from(LAYOUT_VERSION), id, 0, json.len() as u64, slots_at, 0];
+        let bytes: Vec<u8> = words.iter().flat_map(|w| w.to_le_bytes()).collect();
+        files::write_all_at(&file, &json, PAGE)
+            .and_then(|()| files::write_all_at(&file, &bytes, 0))
+            .map_err(failed)?;
+        let own =
+            SubscriptionFile { node, id, path, file, slots_at, slots: Mutex::new(Vec::new()) };
+        let past = own.grow(&meta.topic, &mut own.lock())?;
+        past.page().bind.state.store(SLOT_PAST, Ordering::Release);
+        Ok(own)
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Arc<Slot>>> {
+        self.slots.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Gives a slot back: its publisher is gone or let go of. Its counters join those of all
+    /// publishers that are gone, so that what tools read never goes backwards.
+    pub(crate) fn release(&self, slot: &Slot) {
+        let slots = self.lock();
+        let page = slot.page();
+        if let Some(past) = slots.first() {
+            let add = |to: &AtomicU64, from: &AtomicU64| {
+                to.fetch_add(from.swap(0, Ordering::Relaxed), Ordering::Relaxed);
+            };
+            let (to, from) = (&past.page().count, &page.count);
+            add(&to.received, &from.received);
+            add(&to.bytes, &from.bytes);
+            add(&to.lost_overrun, &from.lost_overrun);
+            add(&to.lost_link, &from.lost_link);
+            add(&to.lost_restart, &from.lost_restart);
+            add(&to.lost_detached, &from.lost_detached);
+            add(&to.skipped, &from.skipped);
+            add(&to.sum_latency_ns, &from.sum_latency_ns);
+            add(&to.late_wakes, &from.late_wakes);
+            let longest = from.max_latency_ns.swap(0, Ordering::Relaxed);
+            to.max_latency_ns.fetch_max(longest, Ordering::Relaxed);
+            for (to, from) in past.page().latency.iter().zip(&page.latency) {
+                add(to, from);
+            }
+        }
+        page.bind.state.store(SLOT_FREE, Ordering::Release);
+    }
+
+    /// The subscription's id.
+    pub fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// Binds a page to a publisher, which can then admit this reader.
+    pub fn bind(&self, topic: &str, binding: Binding) -> Result<Arc<Slot>, Error> {
+        let mut slots = self.lock();
+        let free = slots.iter().find(|slot| {
+            let state = slot.page().bind.state.load(Ordering::Acquire);
+            state == SLOT_FREE && !slot.holds_pins()
+        });
+        let slot = match free {
+            Some(slot) => slot.clone(),
+            None => self.grow(topic, &mut slots)?,
+        };
+        let page = slot.page();
+        let bind = &page.bind;
+        page.cursor.cursor.store(0, Ordering::Relaxed);
+        page.cursor.asleep.store(0, Ordering::Relaxed);
+        page.cursor.bell.store(binding.bell, Ordering::Relaxed);
+        bind.publisher.store(binding.publisher, Ordering::Relaxed);
+        bind.subscription.store(self.id, Ordering::Relaxed);
+        bind.reliable.store(u64::from(binding.reliable), Ordering::Relaxed);
+        bind.history.store(binding.history, Ordering::Relaxed);
+        bind.generation.fetch_add(1, Ordering::Relaxed);
+        bind.state.store(SLOT_BOUND, Ordering::Release);
+        Ok(slot)
+    }
+
+    fn grow(&self, topic: &str, slots: &mut Vec<Arc<Slot>>) -> Result<Arc<Slot>, Error> {
+        if slots.len() > MAX_PUBLISHERS_PER_SUBSCRIPTION {
+            return Err(Error::LimitReached {
+                what: format!("publishers of {topic} at one subscriber"),
+                limit: MAX_PUBLISHERS_PER_SUBSCRIPTION,
+                hint: "spread them over several topics".to_owned(),
+            });
+        }
+        let at = self.slots_at + slots.len() as u64 * PAGE;
+        let failed = |e| no_room(topic, &self.path, PAGE, e);
+        rustix::fs::ftruncate(&self.file, at + PAGE)
+            .and_then(|()| files::reserve(&self.file, at, PAGE))
+            .map_err(failed)?;
+        let map = Mapping::new(self.file.as_fd(), at, PAGE_LEN_BYTES, Access::Write, true)
+            .map_err(failed)?;
+        let slot = Arc::new(Slot { map, pins_taken: AtomicU64::new(0), _node: self.node.clone() });
+        slots.push(slot.clone());
+        let count = (slots.len() as u64).to_le_bytes();
+        files::write_all_at(&self.file, &count, SLOT_COUNT_AT).map_err(failed)?;
+        Ok(slot)
+    }
+}
+
+impl Drop for SubscriptionFile {
+    fn drop(&mut self) {
+        let _ = rustix::fs::unlink(&self.path);
+    }
+}
+
+pub(crate) fn meta_json<T: Serialize>(meta: &T) -> Result<Vec<u8>, Error> {
+    let json = serde_json::to_vec(meta)
+        .map_err(|e| Error::BadValue { what: "type description".to_owned(), why: e.to_string() })?;
+    if json.len() > rnet_core::MAX_META_LEN_BYTES {
+        return Err(Error::LimitReached {
+            what: "bytes of type description".to_owned(),
+            limit: rnet_core::MAX_META_LEN_BYTES,
+            hint: "split the type".to_owned(),
+        });
+    }
+    Ok(json)
+}
+
+/// The error for a file that could not be made: no room is a case of its own.
+pub(crate) fn no_room(topic: &str, path: &Path, need: u64, errno: rustix::io::Errno) -> Error {
+    use rustix::io::Errno;
+    match errno {
+        Errno::NOSPC | Errno::NOMEM | Errno::DQUOT => Error::OutOfMemory {
+            topic: topic.to_owned(),
+            needed_bytes: need,
+            limit_bytes: need,
+            why: format!(
+                "the file system of {} is full; remove what fills it or set RNET_DIR to a larger \
+                 tmpfs",
+                path.display()
+            ),
+        },
+        errno => io_error("cannot create", path, errno),
+    }
+}
+
+/// A peer's subscription as its file describes it.
+#[derive(Debug)]
+pub struct PeerSubscription {
+    file: OwnedFd,
+    /// What it says of itself.
+    pub meta: SubscriptionMeta,
+    slots_at: u64,
+}
+
+/// A slot's binding as read from a peer's file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PeerBinding {
+    /// Which page of the file.
+    pub index: u64,
+    /// Counts the bindings of this page.
+    pub generation: u64,
+    /// Whether the reader holds the writer back.
+    pub reliable: bool,
+    /// How many past messages it asks for.
+    pub history: u64,
+}
+
+impl PeerSubscription {
+    /// Reads a subscription's file.
+    pub fn open(path: &Path, id: u64) -> Result<PeerSubscription, Error> {
+        let (file, header, json) = read_endpoint_header(path, MAGIC, HEADER_WORDS)?;
+        let meta: SubscriptionMeta = parse_meta(path, &json)?;
+        if word_at(&header, 2) != id {
+            return Err(corrupt(path, "the file belongs to another subscription"));
+        }
+        let slots_at = word_at(&header, 5);
+        if slots_at % PAGE != 0 || slots_at > 1 << 32 {
+            return Err(corrupt(path, "the slots are not on a page bound"));
+        }
+        Ok(PeerSubscription { file, meta, slots_at })
+    }
+
+    /// All pages of the file, as words; for tools and for finding a binding.
+    pub fn slots(&self) -> impl Iterator<Item = (u64, Vec<u8>)> + '_ {
+        let mut count = [0u8; 8];
+        let _ = files::read_exact_at(&self.file, &mut count, SLOT_COUNT_AT);
+        let count = u64::from_le_bytes(count).min(MAX_PUBLISHERS_PER_SUBSCRIPTION as u64 + 1);
+        (0..count).filter_map(|index| {
+            let mut page = vec![0u8; PAGE_LEN_BYTES];
+            files::read_exact_at(&self.file, &mut page, self.slots_at + index * PAGE).ok()?;
+            Some((index, page))
+        })
+    }
+
+    /// The page that is bound to `publisher`, if there is one.
+    pub fn binding_to(&self, publisher: u64) -> Option<PeerBinding> {
+        self.slots().find_map(|(index, page)| {
+            let word = |at: usize| word_at(&page, at / 8);
+            let bound = word(128) == SLOT_BOUND && word(136) == publisher;
+            bound.then(|| PeerBinding {
+                index,
+                generation: word(152),
+                reliable: word(160) == 1,
+                history: word(168),
+            })
+        })
+    }
+
+    /// Maps a page of the file, read-only.
+    pub(crate) fn map_slot(&self, index: u64) -> rustix::io::Result<Mapping> {
+        let at = self.slots_at + index * PAGE;
+        Mapping::new(self.file.as_fd(), at, PAGE_LEN_BYTES, Access::Read, true)
+    }
+}
+
+pub(crate) fn parse_meta<T: serde::de::DeserializeOwned>(
+    path: &Path,
+    json: &[u8],
+) -> Result<T, Error> {
+    serde_json::from_slice(json)
+        .map_err(|e| corrupt(path, &format!("the description does not parse: {e}")))
+}
+
+pub(crate) fn corrupt(path: &Path, what: &str) -> Error {
+    Error::Corrupt {
+        topic: path.display().to_string(),
+        publisher_node: "a peer".to_owned(),
+        what: what.to_owned(),
+    }
+}
+
+const _: () = {
+    use std::mem::offset_of;
+    assert!(offset_of!(ReaderSlot, bind) == 128);
+    assert!(offset_of!(rnet_ring::layout::BindLine, publisher) == 8);
+    assert!(offset_of!(rnet_ring::layout::BindLine, generation) == 24);
+    assert!(offset_of!(rnet_ring::layout::BindLine, reliable) == 32);
+    assert!(offset_of!(rnet_ring::layout::BindLine, history) == 40);
+};

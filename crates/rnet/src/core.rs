@@ -1,0 +1,164 @@
+//! What the parts of a node share, and how it ends.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread::JoinHandle;
+
+use rnet_core::{Error, Lane, Result};
+use rnet_shm::domain::DomainDir;
+use rnet_shm::node::{OwnNode, ring_control};
+
+use crate::dispatch::Dispatcher;
+use crate::matching::Matching;
+use crate::node::NodeEvent;
+
+pub(crate) type NodeCallback = Box<dyn FnMut(&NodeEvent) + Send>;
+
+/// The state that a node's threads and handles share. The threads hold it too, so it does not
+/// stop them; [`NodeCore`] does.
+pub(crate) struct NodeState {
+    pub(crate) own: Arc<OwnNode>,
+    pub(crate) domain: DomainDir,
+    matching: Mutex<Matching>,
+    stopping: AtomicBool,
+    urgent: OnceLock<Dispatcher>,
+    bulk: OnceLock<Dispatcher>,
+    pub(crate) watchers: Mutex<Vec<NodeCallback>>,
+}
+
+impl NodeState {
+    pub(crate) fn new(own: OwnNode) -> Result<Arc<NodeState>> {
+        let own = Arc::new(own);
+        let domain = own.domain().clone();
+        Ok(Arc::new(NodeState {
+            matching: Mutex::new(Matching::new(own.clone())),
+            own,
+            domain,
+            stopping: AtomicBool::new(false),
+            urgent: OnceLock::new(),
+            bulk: OnceLock::new(),
+            watchers: Mutex::new(Vec::new()),
+        }))
+    }
+
+    pub(crate) fn matching(&self) -> MutexGuard<'_, Matching> {
+        self.matching.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::Acquire)
+    }
+
+    /// The dispatch thread of a lane, started at first use.
+    pub(crate) fn dispatcher(&self, lane: Lane) -> &Dispatcher {
+        self.cell(lane).get_or_init(|| Dispatcher::start(self.own.bells().clone(), lane))
+    }
+
+    /// The dispatch thread of a lane, if it was started.
+    pub(crate) fn started(&self, lane: Lane) -> Option<&Dispatcher> {
+        self.cell(lane).get()
+    }
+
+    fn cell(&self, lane: Lane) -> &OnceLock<Dispatcher> {
+        match lane {
+            Lane::Urgent => &self.urgent,
+            Lane::Bulk => &self.bulk,
+        }
+    }
+
+    /// Looks at the peers and matches what has changed. Run by the control thread when it is
+    /// rung, and by whoever creates or closes an endpoint, so that the change is quick.
+    pub(crate) fn refresh(self: &Arc<Self>) -> Result<()> {
+        let events = self.matching().refresh()?;
+        self.tell(events);
+        Ok(())
+    }
+
+    /// Tells the user's callbacks, on the bulk dispatch thread: they may take their time, and the
+    /// control thread may not.
+    pub(crate) fn tell(self: &Arc<Self>, events: Vec<crate::matching::Notice>) {
+        for notice in events {
+            match notice {
+                crate::matching::Notice::Node(event) => {
+                    if !self.watchers().is_empty() {
+                        let state = Arc::downgrade(self);
+                        self.dispatcher(Lane::Bulk).post(Box::new(move || {
+                            if let Some(state) = state.upgrade() {
+                                for watcher in state.watchers().iter_mut() {
+                                    watcher(&event);
+                                }
+                            }
+                        }));
+                    }
+                }
+                crate::matching::Notice::Endpoint(hooks, event) => {
+                    self.dispatcher(Lane::Bulk).post(Box::new(move || hooks.call(&event)));
+                }
+            }
+        }
+    }
+
+    pub(crate) fn watchers(&self) -> MutexGuard<'_, Vec<NodeCallback>> {
+        self.watchers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Held by every handle of a node; the last one to go ends the node's threads.
+pub(crate) struct NodeCore {
+    pub(crate) state: Arc<NodeState>,
+    control: Option<JoinHandle<()>>,
+}
+
+impl NodeCore {
+    pub(crate) fn start(own: OwnNode) -> Result<Arc<NodeCore>> {
+        let state = NodeState::new(own)?;
+        let control = crate::control::start(state.clone())?;
+        let core = Arc::new(NodeCore { state, control: Some(control) });
+        core.state.refresh()?;
+        let matching = core.state.matching();
+        matching.check_node_limit()?;
+        matching.greet();
+        drop(matching);
+        Ok(core)
+    }
+}
+
+impl Drop for NodeCore {
+    fn drop(&mut self) {
+        self.state.stopping.store(true, Ordering::Release);
+        ring_control(self.state.own.folder());
+        for dispatcher in [self.state.urgent.get(), self.state.bulk.get()].into_iter().flatten() {
+            dispatcher.stop();
+        }
+        if let Some(control) = self.control.take() {
+            // The last handle may be dropped by a callback, on one of the threads themselves.
+            if control.thread().id() != std::thread::current().id() {
+                let _ = control.join();
+            }
+        }
+        self.state.matching().farewell();
+    }
+}
+
+/// Starts a thread that leaves signals to the threads of the user's program.
+pub(crate) fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>> {
+    let failed = |e: std::io::Error| Error::Io {
+        doing: "cannot start the thread".to_owned(),
+        path: name.into(),
+        source_kind: e.kind(),
+        os: e.raw_os_error(),
+    };
+    let mut all = std::mem::MaybeUninit::<libc::sigset_t>::uninit();
+    let mut before = std::mem::MaybeUninit::<libc::sigset_t>::uninit();
+    // SAFETY: both sets are written by the calls before they are read.
+    unsafe {
+        libc::sigfillset(all.as_mut_ptr());
+        libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr());
+    }
+    let thread = std::thread::Builder::new().name(name.to_owned()).spawn(body);
+    // SAFETY: `before` was written above; the new thread has inherited the full mask.
+    unsafe {
+        libc::pthread_sigmask(libc::SIG_SETMASK, before.as_ptr(), std::ptr::null_mut());
+    }
+    thread.map_err(failed)
+}

@@ -1,0 +1,340 @@
+//! The dispatch threads: one per lane and node, so that a bulk callback which takes a second
+//! delays no urgent one.
+//!
+//! A thread waits at one bell for all its subscribers. It runs a few messages of each in turn.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{JoinHandle, ThreadId};
+use std::time::Duration;
+
+use rnet_core::{Error, Lane, Result};
+use rnet_shm::barrier::SharedBarrier;
+use rnet_shm::bell::{Bells, Waiter};
+use rnet_shm::subscription::Slot;
+
+use crate::core::{NodeCore, spawn};
+use crate::subscriber::{Receiver, Subscriber};
+use crate::{Message, Sample};
+
+/// Messages that one subscriber may take before the others have their turn.
+const TURN: usize = 32;
+
+/// What a dispatch thread runs.
+pub(crate) trait Task: Send {
+    fn id(&self) -> u64;
+    /// Takes over the wake-ups of the task's subscriber.
+    fn set_bell(&mut self, bell: u64);
+    /// The lane, once it is known.
+    fn lane(&self) -> Option<Lane>;
+    /// Does some work; returns whether there was any.
+    fn run(&mut self) -> bool;
+    fn is_ready(&self) -> bool;
+    fn is_over(&self) -> bool;
+    fn add_places(&self, places: &mut Vec<Arc<Slot>>);
+    fn barrier(&self) -> SharedBarrier;
+    /// Hands the task to the dispatch thread of another lane.
+    fn move_to(self: Box<Self>, lane: Lane);
+}
+
+enum Command {
+    Post(Box<dyn FnOnce() + Send>),
+    Add(Box<dyn Task>),
+    Remove { id: u64, done: mpsc::Sender<bool> },
+}
+
+struct Shared {
+    bells: Arc<Bells>,
+    bell: u64,
+    lane: Lane,
+    commands: Mutex<Vec<Command>>,
+    pending: AtomicBool,
+    stop: AtomicBool,
+}
+
+/// A dispatch thread.
+pub(crate) struct Dispatcher {
+    shared: Arc<Shared>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+    thread_id: Option<ThreadId>,
+}
+
+impl Dispatcher {
+    pub(crate) fn start(bells: Arc<Bells>, lane: Lane) -> Dispatcher {
+        let waiter = Waiter::new(bells.clone());
+        let shared = Arc::new(Shared {
+            bells,
+            bell: waiter.bell(),
+            lane,
+            commands: Mutex::new(Vec::new()),
+            pending: AtomicBool::new(false),
+            stop: AtomicBool::new(false),
+        });
+        let name = if lane == Lane::Urgent { "rnet-urgent" } else { "rnet-bulk" };
+        let theirs = shared.clone();
+        // Without a thread, commands are refused: see `send`.
+        let thread = spawn(name, move || run(&theirs, waiter)).ok();
+        if thread.is_none() {
+            shared.stop.store(true, Ordering::Release);
+        }
+        let thread_id = thread.as_ref().map(|t| t.thread().id());
+        Dispatcher { shared, thread: Mutex::new(thread), thread_id }
+    }
+
+    fn send(&self, command: Command) -> bool {
+        if self.shared.stop.load(Ordering::Acquire) {
+            return false;
+        }
+        let mut commands = self.shared.commands.lock().unwrap_or_else(PoisonError::into_inner);
+        commands.push(command);
+        drop(commands);
+        self.shared.pending.store(true, Ordering::Release);
+        self.wake();
+        true
+    }
+
+    /// Makes the thread look at its tasks again.
+    pub(crate) fn wake(&self) {
+        self.shared.bells.ring(self.shared.bell);
+    }
+
+    /// Runs a closure on the thread.
+    pub(crate) fn post(&self, job: Box<dyn FnOnce() + Send>) {
+        self.send(Command::Post(job));
+    }
+
+    /// Gives the thread a task; `false` if the thread could not be started or has ended.
+    pub(crate) fn add(&self, task: Box<dyn Task>) -> bool {
+        self.send(Command::Add(task))
+    }
+
+    /// Takes a task away and waits until it no longer runs; returns whether it was here. On the
+    /// dispatch thread itself it does not wait.
+    pub(crate) fn remove(&self, id: u64) -> bool {
+        let (done, told) = mpsc::channel();
+        let sent = self.send(Command::Remove { id, done });
+        let inside = self.thread_id == Some(std::thread::current().id());
+        sent && !inside && told.recv().unwrap_or(false)
+    }
+
+    /// Ends the thread, after the callback that it is in.
+    pub(crate) fn stop(&self) {
+        self.shared.stop.store(true, Ordering::Release);
+        self.wake();
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(thread) = thread
+            && thread.thread().id() != std::thread::current().id()
+        {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn run(shared: &Shared, mut waiter: Waiter) {
+    let mut tasks: Vec<Box<dyn Task>> = Vec::new();
+    let mut places: Vec<Arc<Slot>> = Vec::new();
+    while !shared.stop.load(Ordering::Acquire) {
+        if shared.pending.swap(false, Ordering::AcqRel) {
+            obey(shared, &mut tasks);
+        }
+        let mut busy = false;
+        let mut at = 0;
+        while at < tasks.len() {
+            let lane = tasks[at].lane();
+            if lane.is_some_and(|lane| lane != shared.lane) {
+                let task = tasks.swap_remove(at);
+                task.move_to(lane.unwrap_or_default());
+                continue;
+            }
+            busy |= tasks[at].run();
+            if tasks[at].is_over() {
+                tasks.swap_remove(at);
+            } else {
+                at += 1;
+            }
+        }
+        if busy {
+            continue;
+        }
+        places.clear();
+        tasks.iter().for_each(|task| task.add_places(&mut places));
+        let asymmetric = tasks.iter().any(|task| task.barrier().is_asymmetric());
+        waiter.sleep(
+            places.iter().map(|slot| &slot.page().cursor.asleep),
+            &SharedBarrier::as_declared(asymmetric),
+            Duration::MAX,
+            || {
+                shared.stop.load(Ordering::Acquire)
+                    || shared.pending.load(Ordering::Acquire)
+                    || tasks.iter().any(|task| task.is_ready())
+            },
+        );
+    }
+}
+
+fn obey(shared: &Shared, tasks: &mut Vec<Box<dyn Task>>) {
+    let commands = {
+        let mut commands = shared.commands.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::take(&mut *commands)
+    };
+    for command in commands {
+        match command {
+            Command::Post(job) => {
+                // What panics in a user's callback must not end the thread of all others; the
+                // panic hook has told the user.
+                let _ = catch_unwind(AssertUnwindSafe(job));
+            }
+            Command::Add(mut task) => {
+                task.set_bell(shared.bell);
+                tasks.push(task);
+            }
+            Command::Remove { id, done } => {
+                let at = tasks.iter().position(|task| task.id() == id);
+                if let Some(at) = at {
+                    tasks.swap_remove(at);
+                }
+                let _ = done.send(at.is_some());
+            }
+        }
+    }
+}
+
+/// A subscriber with a callback.
+struct CallbackTask<T: Message + ?Sized, F> {
+    receiver: Receiver,
+    callback: F,
+    over: bool,
+    _type: std::marker::PhantomData<fn(&T)>,
+}
+
+impl<T, F> Task for CallbackTask<T, F>
+where
+    T: Message + ?Sized,
+    F: FnMut(Result<Sample<'_, T>>) + Send + 'static,
+{
+    fn id(&self) -> u64 {
+        self.receiver.id()
+    }
+    fn set_bell(&mut self, bell: u64) {
+        self.receiver.set_bell(bell);
+    }
+    fn lane(&self) -> Option<Lane> {
+        self.receiver.lane()
+    }
+    fn run(&mut self) -> bool {
+        for done in 0..TURN {
+            let result = match self.receiver.advance() {
+                Ok(None) => return done > 0,
+                Ok(Some(at)) => Ok(self.receiver.sample::<T>(at)),
+                Err(error) => Err(error),
+            };
+            let callback = &mut self.callback;
+            if catch_unwind(AssertUnwindSafe(|| callback(result))).is_err() {
+                // The panic hook has printed it; a callback in an unknown state is not called
+                // again, and the node's other subscribers go on.
+                self.over = true;
+                return true;
+            }
+        }
+        true
+    }
+    fn is_ready(&self) -> bool {
+        self.receiver.is_ready()
+    }
+    fn is_over(&self) -> bool {
+        self.over
+    }
+    fn add_places(&self, places: &mut Vec<Arc<Slot>>) {
+        self.receiver.add_places(places);
+    }
+    fn barrier(&self) -> SharedBarrier {
+        self.receiver.barrier()
+    }
+    fn move_to(self: Box<Self>, lane: Lane) {
+        let node = self.receiver.node().clone();
+        node.dispatcher(lane).add(self);
+    }
+}
+
+impl<T: Message + ?Sized> Subscriber<T> {
+    /// Calls `callback` for each message, on the dispatch thread of the topic's lane, until the
+    /// returned [`Subscription`] is dropped.
+    ///
+    /// The callbacks of one lane share a thread: one that takes long delays the others of its
+    /// lane, never those of the other lane. A callback that panics is not called again.
+    /// What happens to single publishers (`PeerLost`, `Detached`, …) is counted and shows in the
+    /// tools; use [`Subscriber::on_result`] to be called for it.
+    pub fn on(self, mut callback: impl FnMut(Sample<'_, T>) + Send + 'static) -> Subscription {
+        self.on_result(move |result| {
+            if let Ok(sample) = result {
+                callback(sample);
+            }
+        })
+    }
+
+    /// As [`Subscriber::on`], but also called with each error.
+    pub fn on_result(
+        self,
+        callback: impl FnMut(Result<Sample<'_, T>>) + Send + 'static,
+    ) -> Subscription {
+        let (receiver, core) = self.into_parts();
+        let (id, topic) = (receiver.id(), receiver.topic().to_string());
+        // While no publisher is known the lane is not either: the urgent thread waits for the
+        // first one, because it is the one that is never held up.
+        let lane = receiver.lane().unwrap_or(Lane::Urgent);
+        let task = CallbackTask { receiver, callback, over: false, _type: Default::default() };
+        core.state.dispatcher(lane).add(Box::new(task));
+        Subscription { id, topic, core: Some(core) }
+    }
+}
+
+/// A running callback; it ends when this is dropped.
+///
+/// Dropping waits for a callback that is running (not on the dispatch thread itself).
+#[must_use = "the callback ends when the Subscription is dropped; keep it or call detach()"]
+pub struct Subscription {
+    id: u64,
+    topic: String,
+    core: Option<Arc<NodeCore>>,
+}
+
+impl Subscription {
+    /// The topic.
+    pub fn topic(&self) -> &str {
+        &self.topic
+    }
+
+    /// Lets the callback run until the node ends.
+    pub fn detach(mut self) {
+        self.core = None;
+    }
+}
+
+impl Drop for Subscription {
+    fn drop(&mut self) {
+        if let Some(core) = self.core.take() {
+            // It may be moving from one lane to the other.
+            for _ in 0..2 {
+                for lane in [Lane::Urgent, Lane::Bulk] {
+                    if core.state.started(lane).is_some_and(|d| d.remove(self.id)) {
+                        return;
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl std::fmt::Debug for Subscription {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Subscription").field("topic", &self.topic).finish()
+    }
+}
+
+const _: () = {
+    const fn send<T: Send>() {}
+    send::<Receiver>();
+    send::<Error>();
+};

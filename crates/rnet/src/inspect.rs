@@ -1,0 +1,331 @@
+//! Looking at a domain without taking part in it: for the command line and for dashboards.
+//!
+//! Everything here is read from the outside. No node, publisher or subscriber knows of it, and
+//! none is slowed by it.
+
+use std::path::{Path, PathBuf};
+
+use rnet_core::limits::MAX_CHUNKS_PER_CHANNEL;
+use rnet_core::{Error, LossCounts, PublisherQos, Result, SubscriberQos, TypeDesc};
+use rnet_shm::domain::DomainDir;
+pub use rnet_shm::node::NodeMeta;
+use rnet_shm::node::{EndpointKind, Entry};
+pub use rnet_shm::observe::{Observer, Seen};
+use rnet_shm::publisher::{CONTROL_AT, PeerPublisher};
+use rnet_shm::registry::Registry;
+use rnet_shm::ring::layout::{LATENCY_BUCKETS, PINS_PER_READER, SLOT_BOUND, SLOT_PAST};
+use rnet_shm::subscription::PeerSubscription;
+use serde::Serialize;
+
+/// A domain, seen from outside.
+#[derive(Debug)]
+pub struct Domain {
+    registry: Option<Registry>,
+    path: PathBuf,
+    id: String,
+}
+
+/// A node of the domain.
+#[derive(Clone, Debug, Serialize)]
+pub struct NodeInfo {
+    /// Who it is.
+    #[serde(flatten)]
+    pub meta: NodeMeta,
+    /// Its incarnation, which its endpoints' ids begin with.
+    pub incarnation: u64,
+    /// Topics that it publishes.
+    pub publishes: Vec<String>,
+    /// Topics that it subscribes to.
+    pub subscribes: Vec<String>,
+}
+
+/// A publisher and its counters.
+#[derive(Clone, Debug, Serialize)]
+pub struct PublisherInfo {
+    /// Its id.
+    pub id: u64,
+    /// Its topic.
+    pub topic: String,
+    /// Name of its node.
+    pub node: String,
+    /// The type of its messages.
+    #[serde(rename = "type")]
+    pub type_desc: TypeDesc,
+    /// What it offers.
+    pub qos: PublisherQos,
+    /// Messages sent.
+    pub sent: u64,
+    /// Payload bytes sent.
+    pub bytes: u64,
+    /// Subscribers that are served now.
+    pub readers: u64,
+    /// Times a reliable send found the log full.
+    pub full: u64,
+    /// Messages given back because a reader held the log.
+    pub refused: u64,
+    /// Readers let go because they stood still.
+    pub detached: u64,
+    /// Bytes of shared memory: the log and the pool of large messages.
+    pub memory_bytes: u64,
+    /// Its file, for [`Observer::open`].
+    #[serde(skip)]
+    pub path: PathBuf,
+}
+
+/// A subscription and its counters.
+#[derive(Clone, Debug, Serialize)]
+pub struct SubscriptionInfo {
+    /// Its id.
+    pub id: u64,
+    /// Its topic.
+    pub topic: String,
+    /// Name of its node.
+    pub node: String,
+    /// The type that it expects.
+    #[serde(rename = "type")]
+    pub type_desc: TypeDesc,
+    /// What it asks for.
+    pub qos: SubscriberQos,
+    /// What it has of each publisher.
+    pub channels: Vec<ChannelInfo>,
+    /// What it had of publishers that are gone, summed.
+    pub past: Option<ChannelInfo>,
+}
+
+/// A subscription's counters for one publisher.
+#[derive(Clone, Debug, Serialize)]
+pub struct ChannelInfo {
+    /// The publisher.
+    pub publisher: u64,
+    /// Messages received.
+    pub received: u64,
+    /// Payload bytes received.
+    pub bytes: u64,
+    /// Messages lost, by cause.
+    pub lost: LossCounts,
+    /// Messages passed over at the user's wish.
+    pub skipped: u64,
+    /// Messages sent and not yet taken.
+    pub queued: u64,
+    /// Samples held in place.
+    pub pinned: u64,
+    /// Whether the reader sleeps now.
+    pub asleep: bool,
+    /// Longest latency, in ns.
+    pub max_latency_ns: u64,
+    /// Mean latency, in ns.
+    pub mean_latency_ns: u64,
+    /// Wake-ups that came by time limit instead of by bell.
+    pub late_wakes: u64,
+    /// Latency histogram: counts by bucket, bounds as [`crate::bucket_low`] and
+    /// [`crate::bucket_high`] say.
+    #[serde(skip)]
+    pub latency: Vec<u64>,
+}
+
+impl ChannelInfo {
+    /// The latency that a part `q` (0 to 1) of the messages did not exceed, in ns.
+    pub fn quantile_ns(&self, q: f64) -> Option<u64> {
+        let bound = rnet_core::quantile(&self.latency, q)?;
+        Some(bound.min(self.max_latency_ns))
+    }
+}
+
+/// Everything there is in a domain at one moment.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Snapshot {
+    /// The nodes, by name.
+    pub nodes: Vec<NodeInfo>,
+    /// The publishers, by topic and node.
+    pub publishers: Vec<PublisherInfo>,
+    /// The subscriptions, by topic and node.
+    pub subscriptions: Vec<SubscriptionInfo>,
+    /// What could not be read, in words.
+    pub problems: Vec<String>,
+}
+
+impl Domain {
+    /// The domain that the arguments or else the environment name. It need not exist yet.
+    ///
+    /// # Errors
+    /// `BadName`, `NoPermission`, `LayoutVersion`.
+    pub fn open(
+        domain: Option<&str>,
+        dir: Option<PathBuf>,
+        group: Option<String>,
+    ) -> Result<Domain> {
+        let config = crate::node::domain_config(domain, dir, group)?;
+        let path = DomainDir::path_of(&config)?;
+        let registry = DomainDir::open(&config)?.map(|dir| Registry::new(dir, None));
+        Ok(Domain { registry, path, id: config.id.to_string() })
+    }
+
+    /// The domain's id.
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// Its directory.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Whether anyone has ever joined it since the machine was started.
+    pub fn exists(&self) -> bool {
+        self.registry.is_some()
+    }
+
+    /// Looks at everything.
+    pub fn snapshot(&mut self) -> Result<Snapshot> {
+        let mut snapshot = Snapshot::default();
+        let Some(registry) = &mut self.registry else { return Ok(snapshot) };
+        registry.refresh()?;
+        for (incarnation, peer) in registry.peers() {
+            let name = peer.node.meta().name.clone();
+            let mut node = NodeInfo {
+                meta: peer.node.meta().clone(),
+                incarnation: *incarnation,
+                publishes: Vec::new(),
+                subscribes: Vec::new(),
+            };
+            for entry in peer.node.entries() {
+                let path = entry.path(peer.node.folder());
+                let read = match entry.kind {
+                    EndpointKind::Publisher => publisher_info(entry, &path, &name).map(|p| {
+                        node.publishes.push(p.topic.clone());
+                        snapshot.publishers.push(p);
+                    }),
+                    EndpointKind::Subscription => subscription_info(entry, &path, &name).map(|s| {
+                        node.subscribes.push(s.topic.clone());
+                        snapshot.subscriptions.push(s);
+                    }),
+                };
+                match read {
+                    // It closed while we looked.
+                    Err(Error::Io { source_kind: std::io::ErrorKind::NotFound, .. }) | Ok(()) => {}
+                    Err(error) => snapshot.problems.push(format!("{name}: {error}")),
+                }
+            }
+            snapshot.nodes.push(node);
+        }
+        snapshot.nodes.sort_by(|a, b| a.meta.name.cmp(&b.meta.name));
+        snapshot
+            .publishers
+            .sort_by(|a, b| (&a.topic, &a.node, a.id).cmp(&(&b.topic, &b.node, b.id)));
+        let by_topic = |a: &SubscriptionInfo, b: &SubscriptionInfo| {
+            (&a.topic, &a.node, a.id).cmp(&(&b.topic, &b.node, b.id))
+        };
+        snapshot.subscriptions.sort_by(by_topic);
+        snapshot.fill_queues();
+        Ok(snapshot)
+    }
+}
+
+impl Snapshot {
+    /// How many messages each subscription has still to take: needs both ends.
+    fn fill_queues(&mut self) {
+        for channel in self.subscriptions.iter_mut().flat_map(|s| &mut s.channels) {
+            if let Some(publisher) = self.publishers.iter().find(|p| p.id == channel.publisher) {
+                channel.queued = publisher.sent.saturating_sub(channel.queued);
+            } else {
+                channel.queued = 0;
+            }
+        }
+    }
+
+    /// All topics, sorted.
+    pub fn topics(&self) -> Vec<&str> {
+        let publishers = self.publishers.iter().map(|p| p.topic.as_str());
+        let mut topics: Vec<&str> =
+            publishers.chain(self.subscriptions.iter().map(|s| s.topic.as_str())).collect();
+        topics.sort_unstable();
+        topics.dedup();
+        topics
+    }
+}
+
+/// A word of a page, by byte offset.
+fn word(page: &[u8], at: usize) -> u64 {
+    page.get(at..at + 8).and_then(|b| b.try_into().ok()).map_or(0, u64::from_le_bytes)
+}
+
+fn publisher_info(entry: &Entry, path: &Path, node: &str) -> Result<PublisherInfo> {
+    use rnet_shm::ring::layout::{Admission, FlowLine, LogControl, READERS_PER_LOG, TailLine};
+    use std::mem::{offset_of, size_of};
+    let peer = PeerPublisher::open(path, entry.id)?;
+    let page = peer.control_page()?;
+    let tail = |at| word(&page, CONTROL_AT + offset_of!(LogControl, tail) + at);
+    let flow = |at| word(&page, CONTROL_AT + offset_of!(LogControl, flow) + at);
+    let admission = CONTROL_AT + offset_of!(LogControl, admissions);
+    let readers = (0..READERS_PER_LOG).filter(|i| {
+        let at = admission + i * size_of::<Admission>() + offset_of!(Admission, state);
+        word(&page, at) == rnet_shm::ring::layout::ADMISSION_ACTIVE
+    });
+    let pool_chunks = flow(offset_of!(FlowLine, pool_chunks)).min(MAX_CHUNKS_PER_CHANNEL as u64);
+    let pool = if pool_chunks == 0 { 0 } else { flow(offset_of!(FlowLine, pool_bytes)) };
+    Ok(PublisherInfo {
+        id: entry.id,
+        topic: peer.meta.topic.clone(),
+        node: node.to_owned(),
+        type_desc: peer.meta.type_desc.clone(),
+        qos: peer.meta.qos.clone(),
+        sent: tail(offset_of!(TailLine, seq)),
+        bytes: tail(offset_of!(TailLine, bytes)),
+        readers: readers.count() as u64,
+        full: flow(offset_of!(FlowLine, full)),
+        refused: flow(offset_of!(FlowLine, refused)),
+        detached: flow(offset_of!(FlowLine, detached)),
+        memory_bytes: peer.meta.qos.log_len_bytes.saturating_add(pool),
+        path: path.to_owned(),
+    })
+}
+
+fn subscription_info(entry: &Entry, path: &Path, node: &str) -> Result<SubscriptionInfo> {
+    let peer = PeerSubscription::open(path, entry.id)?;
+    let pages: Vec<Vec<u8>> = peer.slots().map(|(_, page)| page).collect();
+    let channels = pages.iter().filter_map(|page| channel_info(page, SLOT_BOUND)).collect();
+    let past = pages.iter().find_map(|page| channel_info(page, SLOT_PAST));
+    Ok(SubscriptionInfo {
+        id: entry.id,
+        topic: peer.meta.topic.clone(),
+        node: node.to_owned(),
+        type_desc: peer.meta.type_desc.clone(),
+        qos: peer.meta.qos.clone(),
+        channels,
+        past,
+    })
+}
+
+/// The counters of a page whose slot is in `state`.
+fn channel_info(page: &[u8], state: u64) -> Option<ChannelInfo> {
+    use rnet_shm::ring::layout::{BindLine, CountLine, CursorLine, ReaderSlot};
+    use std::mem::offset_of;
+    let bind = |at| word(page, offset_of!(ReaderSlot, bind) + at);
+    let count = |at| word(page, offset_of!(ReaderSlot, count) + at);
+    (bind(offset_of!(BindLine, state)) == state).then_some(())?;
+    let received = count(offset_of!(CountLine, received));
+    let pins = (0..PINS_PER_READER).map(|i| word(page, offset_of!(ReaderSlot, pins) + i * 8));
+    let latency = offset_of!(ReaderSlot, latency);
+    Some(ChannelInfo {
+        publisher: bind(offset_of!(BindLine, publisher)),
+        received,
+        bytes: count(offset_of!(CountLine, bytes)),
+        lost: LossCounts {
+            overrun: count(offset_of!(CountLine, lost_overrun)),
+            link: count(offset_of!(CountLine, lost_link)),
+            restart: count(offset_of!(CountLine, lost_restart)),
+            detached: count(offset_of!(CountLine, lost_detached)),
+        },
+        skipped: count(offset_of!(CountLine, skipped)),
+        // The number expected next, until `fill_queues` puts the publisher's beside it.
+        queued: count(offset_of!(CountLine, next_seq)),
+        pinned: pins.filter(|pin| *pin != 0).count() as u64,
+        asleep: word(page, offset_of!(ReaderSlot, cursor) + offset_of!(CursorLine, asleep)) != 0,
+        max_latency_ns: count(offset_of!(CountLine, max_latency_ns)),
+        mean_latency_ns: count(offset_of!(CountLine, sum_latency_ns))
+            .checked_div(received)
+            .unwrap_or(0),
+        late_wakes: count(offset_of!(CountLine, late_wakes)),
+        latency: (0..LATENCY_BUCKETS).map(|i| word(page, latency + i * 8)).collect(),
+    })
+}

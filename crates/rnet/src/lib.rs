@@ -1,0 +1,76 @@
+//! robot-net: the communication core of robots.
+//!
+//! Controllers, sensors and actuators are *nodes*; a node publishes and subscribes to *topics*.
+//! On one host messages travel through shared memory: no server to start, no process whose death
+//! stops the others.
+//!
+//! ```
+//! # fn main() -> rnet::Result<()> {
+//! # let dir = std::env::temp_dir();
+//! # let node = rnet::Node::builder("talker").dir(dir).domain(&format!("doc{}", std::process::id())).open()?;
+//! // let node = rnet::Node::new("talker")?;
+//! let mut hello = node.publisher::<[u8]>("/hello")?;
+//! let mut heard = node.subscriber::<[u8]>("/hello")?;
+//! heard.wait_for_publishers(1, None)?;
+//! hello.send(b"hello, robot")?;
+//! assert_eq!(&*heard.recv(None)?, b"hello, robot");
+//! # Ok(()) }
+//! ```
+//!
+//! # The life of a message
+//! [`Publisher::send`] → `Writer::commit` (rnet-shm) → `LogWriter::push` (rnet-ring) ‖
+//! `LogReader::next` → `Reader::take` → [`Subscriber::recv`]. One release store separates the two
+//! halves. ARCHITECTURE.md walks through it.
+//!
+//! # Threads
+//! A [`Node`] has one control thread, which sleeps until a peer joins, leaves or dies, and starts
+//! one dispatch thread per lane with the first callback or waker of that lane. They end with the
+//! node. A publisher has no thread.
+
+mod control;
+mod core;
+mod dispatch;
+pub mod inspect;
+mod matching;
+mod message;
+mod node;
+mod options;
+mod publisher;
+mod sample;
+mod stream;
+mod subscriber;
+mod waitset;
+
+pub use dispatch::Subscription;
+pub use matching::{MatchEvent, PeerInfo};
+pub use message::Message;
+pub use node::{Node, NodeBuilder, NodeEvent};
+pub use options::{PublisherOptions, SubscriberOptions};
+pub use publisher::{Loan, Publisher};
+pub use rnet_core::{
+    DomainId, Durability, Error, Field, FieldType, Lane, LossCounts, NodeName, OnFull, Plain,
+    PlainField, PlainType, Prim, PublisherQos, Reliability, Result, SubscriberQos, TopicName,
+    TypeDesc, TypeMismatch, Wait, bucket_high, bucket_low, quantile,
+};
+pub use rnet_derive::Plain;
+pub use sample::{OwnedSample, Sample};
+pub use stream::{RecvFuture, SampleStream};
+pub use subscriber::{PublisherStats, Subscriber};
+pub use waitset::{WaitSet, Waitable};
+
+/// The named limits: how many nodes, topics, readers, how large a message.
+pub mod limits {
+    pub use rnet_core::limits::*;
+    pub use rnet_shm::bell::MAX_SLEEP;
+}
+
+/// Now, in ns of CLOCK_MONOTONIC: the clock of all message stamps.
+pub fn now_ns() -> u64 {
+    rnet_shm::clock::now_ns()
+}
+
+/// Version of this crate.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// Version of the shared-memory layout; all processes of a domain must agree.
+pub const LAYOUT_VERSION: u32 = rnet_shm::LAYOUT_VERSION;

@@ -1,0 +1,617 @@
+//! Who talks to whom: brings publishers and subscriptions of one topic together.
+//!
+//! Each side looks at the other's announcement and checks types and quality of service with the
+//! same two functions, so both come to the same verdict. Then the subscriber binds a page of its
+//! file to the publisher and rings it; the publisher admits the page and rings back. Whoever
+//! announces first, the second one sees it: a change is announced before the peers are looked at.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+use rnet_core::{
+    Error, Lane, MAX_NODES_PER_DOMAIN, MAX_TOPICS_PER_DOMAIN, Result, qos_compatible,
+    types_compatible,
+};
+use rnet_shm::bell::Bells;
+use rnet_shm::channel::{Origin, Reader};
+use rnet_shm::node::{EndpointKind, Entry, OwnNode, incarnation_of, ring_control};
+use rnet_shm::publisher::{PeerPublisher, PublisherMeta};
+use rnet_shm::registry::{Departure, Registry};
+use rnet_shm::roster::Roster;
+use rnet_shm::subscription::{Binding, PeerSubscription, SubscriptionFile, SubscriptionMeta};
+
+use crate::node::NodeEvent;
+use crate::subscriber::{Inbox, SubscriberState};
+
+/// One end of a match, as the other end sees it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PeerInfo {
+    /// Id of the publisher or subscription.
+    pub id: u64,
+    /// Name of its node.
+    pub node: String,
+}
+
+/// A change in who is matched with a publisher or subscriber.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum MatchEvent {
+    /// A peer has joined and is served.
+    Matched(PeerInfo),
+    /// A peer has closed its end.
+    Unmatched(PeerInfo),
+    /// A peer's process has died.
+    Lost(PeerInfo),
+    /// A peer of the same topic does not fit; the error names both sides.
+    Incompatible(Error),
+}
+
+pub(crate) type MatchCallback = Box<dyn FnMut(&MatchEvent) + Send>;
+
+/// The user's callbacks of one endpoint.
+#[derive(Default)]
+pub(crate) struct Hooks(Mutex<Vec<MatchCallback>>);
+
+impl Hooks {
+    pub(crate) fn add(&self, callback: MatchCallback) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(callback);
+    }
+
+    pub(crate) fn call(&self, event: &MatchEvent) {
+        for hook in self.0.lock().unwrap_or_else(PoisonError::into_inner).iter_mut() {
+            hook(event);
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
+    }
+}
+
+/// Something to tell the user once the matching lock is free.
+pub(crate) enum Notice {
+    Node(NodeEvent),
+    Endpoint(Arc<Hooks>, MatchEvent),
+}
+
+/// What a publisher handle can see of its matches.
+#[derive(Default)]
+pub(crate) struct PublisherState {
+    pub(crate) inner: Mutex<PublisherMatches>,
+    pub(crate) changed: Condvar,
+    pub(crate) hooks: Arc<Hooks>,
+}
+
+#[derive(Default)]
+pub(crate) struct PublisherMatches {
+    pub(crate) matched: Vec<PeerInfo>,
+    pub(crate) incompatible: Vec<Error>,
+}
+
+impl PublisherState {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, PublisherMatches> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+struct OwnPublisher {
+    meta: PublisherMeta,
+    roster: Arc<Roster>,
+    state: Arc<PublisherState>,
+    /// Subscriptions that were looked at.
+    known: BTreeMap<u64, Known>,
+}
+
+enum Known {
+    /// Fits; waits to bind a page to us.
+    Pending(PeerSubscription),
+    /// Served.
+    Admitted(PeerSubscription),
+    /// Does not fit, or was refused.
+    Rejected,
+}
+
+struct OwnSubscription {
+    meta: SubscriptionMeta,
+    file: Arc<SubscriptionFile>,
+    state: Arc<SubscriberState>,
+    /// Publishers that were looked at, and whether they fit.
+    known: BTreeMap<u64, bool>,
+    lane: Option<Lane>,
+}
+
+/// Where a peer is, ourselves included.
+#[derive(Clone)]
+struct Place {
+    node: String,
+    folder: PathBuf,
+}
+
+/// The matching of one node; behind the node's one control-plane lock.
+pub(crate) struct Matching {
+    own: Arc<OwnNode>,
+    registry: Registry,
+    publishers: BTreeMap<u64, OwnPublisher>,
+    subscriptions: BTreeMap<u64, OwnSubscription>,
+    /// All endpoints of the domain by topic, ours included.
+    index: HashMap<u64, BTreeSet<Entry>>,
+    /// The entries of each node as last indexed.
+    indexed: HashMap<u64, Vec<Entry>>,
+    /// Topics of which some pair waits for its other half.
+    pending: BTreeSet<u64>,
+}
+
+impl Matching {
+    pub(crate) fn new(own: Arc<OwnNode>) -> Matching {
+        let registry = Registry::new(own.domain().clone(), Some(own.incarnation()));
+        Matching {
+            own,
+            registry,
+            publishers: BTreeMap::new(),
+            subscriptions: BTreeMap::new(),
+            index: HashMap::new(),
+            indexed: HashMap::new(),
+            pending: BTreeSet::new(),
+        }
+    }
+
+    pub(crate) fn registry(&self) -> &Registry {
+        &self.registry
+    }
+
+    /// Checks the limit of nodes; call once the registry was refreshed for the first time.
+    pub(crate) fn check_node_limit(&self) -> Result<()> {
+        if self.registry.peers().len() < MAX_NODES_PER_DOMAIN {
+            return Ok(());
+        }
+        Err(Error::LimitReached {
+            what: format!("nodes in domain {}", self.own.domain().id()),
+            limit: MAX_NODES_PER_DOMAIN,
+            hint: "use fewer nodes, or another domain (RNET_DOMAIN)".to_owned(),
+        })
+    }
+
+    /// Checks the limit of topics before an endpoint of `topic_hash` is created.
+    pub(crate) fn check_topic_limit(&self, topic_hash: u64) -> Result<()> {
+        if self.index.contains_key(&topic_hash) || self.index.len() < MAX_TOPICS_PER_DOMAIN {
+            return Ok(());
+        }
+        Err(Error::LimitReached {
+            what: format!("topics in domain {}", self.own.domain().id()),
+            limit: MAX_TOPICS_PER_DOMAIN,
+            hint: "put several values into one message, or use another domain (RNET_DOMAIN)"
+                .to_owned(),
+        })
+    }
+
+    /// Tells all peers that there is a new node, so that they watch for its death.
+    pub(crate) fn greet(&self) {
+        for peer in self.registry.peers().values() {
+            ring_control(peer.node.folder());
+        }
+    }
+
+    /// Has the peers told when this node's folder is gone.
+    pub(crate) fn farewell(&self) {
+        let peers = self.registry.peers().values();
+        self.own.set_farewell(peers.map(|peer| peer.node.folder().to_owned()).collect());
+    }
+
+    pub(crate) fn add_publisher(
+        &mut self,
+        id: u64,
+        topic_hash: u64,
+        meta: PublisherMeta,
+        roster: Arc<Roster>,
+    ) -> Result<Arc<PublisherState>> {
+        let entry = Entry { id, topic_hash, kind: EndpointKind::Publisher };
+        let state = Arc::new(PublisherState::default());
+        let own = OwnPublisher { meta, roster, state: state.clone(), known: BTreeMap::new() };
+        self.publishers.insert(id, own);
+        if let Err(e) = self.own.announce(entry) {
+            self.publishers.remove(&id);
+            return Err(e);
+        }
+        self.ring_counterparts(entry);
+        Ok(state)
+    }
+
+    pub(crate) fn add_subscription(
+        &mut self,
+        topic_hash: u64,
+        meta: SubscriptionMeta,
+        file: Arc<SubscriptionFile>,
+        state: Arc<SubscriberState>,
+    ) -> Result<()> {
+        let id = file.id();
+        let lane = meta.qos.lane;
+        let own = OwnSubscription { meta, file, state, known: BTreeMap::new(), lane };
+        self.subscriptions.insert(id, own);
+        let entry = Entry { id, topic_hash, kind: EndpointKind::Subscription };
+        self.own.announce(entry).inspect_err(|_| drop(self.subscriptions.remove(&id)))
+    }
+
+    /// Takes an endpoint back and tells those it was matched with.
+    pub(crate) fn remove(&mut self, id: u64) {
+        self.publishers.remove(&id);
+        self.subscriptions.remove(&id);
+        let entry = self.own.entries().into_iter().find(|e| e.id == id);
+        self.own.withdraw(id);
+        if let Some(entry) = entry {
+            self.ring_counterparts(entry);
+        }
+    }
+
+    /// Rings the nodes that have the other kind of endpoint on the topic.
+    fn ring_counterparts(&self, entry: Entry) {
+        let others = self.index.get(&entry.topic_hash).into_iter().flatten();
+        let nodes: BTreeSet<u64> = others
+            .filter(|e| e.kind != entry.kind)
+            .map(|e| incarnation_of(e.id))
+            .filter(|id| *id != self.own.incarnation())
+            .collect();
+        for node in nodes {
+            if let Some(peer) = self.registry.peer(node) {
+                ring_control(peer.node.folder());
+            }
+        }
+    }
+
+    /// Reads the peers anew and matches the topics that have changed.
+    pub(crate) fn refresh(&mut self) -> Result<Vec<Notice>> {
+        let changes = self.registry.refresh()?;
+        let mut notices = Vec::new();
+        let mut topics = std::mem::take(&mut self.pending);
+        for (id, meta, departure) in changes.departed {
+            self.reindex(id, Vec::new(), &mut topics);
+            let died = departure == Departure::Died;
+            self.node_departed(id, died, &mut notices);
+            notices.push(Notice::Node(match departure {
+                Departure::Left => NodeEvent::Left(meta.name),
+                Departure::Died => NodeEvent::Died(meta.name),
+            }));
+        }
+        for id in changes.joined {
+            if let Some(peer) = self.registry.peer(id) {
+                notices.push(Notice::Node(NodeEvent::Joined(peer.node.meta().name.clone())));
+            }
+        }
+        for id in changes.changed {
+            let entries = self.registry.peer(id).map(|p| p.node.entries().to_vec());
+            self.reindex(id, entries.unwrap_or_default(), &mut topics);
+        }
+        self.reindex(self.own.incarnation(), self.own.entries(), &mut topics);
+        let detached = self.publishers.values().filter(|p| p.roster.take_detached());
+        topics.extend(detached.map(|p| topic_hash(&p.meta.topic)));
+        for topic in topics {
+            self.match_topic(topic, &mut notices);
+        }
+        Ok(notices)
+    }
+
+    /// Brings the index up to date with one node's entries; the topics that differ are added to
+    /// `touched`.
+    fn reindex(&mut self, node: u64, entries: Vec<Entry>, touched: &mut BTreeSet<u64>) {
+        let now: BTreeSet<Entry> = entries.iter().copied().collect();
+        let before: BTreeSet<Entry> =
+            self.indexed.remove(&node).unwrap_or_default().into_iter().collect();
+        for gone in before.difference(&now) {
+            touched.insert(gone.topic_hash);
+            if let Some(topic) = self.index.get_mut(&gone.topic_hash) {
+                topic.remove(gone);
+                if topic.is_empty() {
+                    self.index.remove(&gone.topic_hash);
+                }
+            }
+        }
+        for new in now.difference(&before) {
+            touched.insert(new.topic_hash);
+            self.index.entry(new.topic_hash).or_default().insert(*new);
+        }
+        if !entries.is_empty() {
+            self.indexed.insert(node, entries);
+        }
+    }
+
+    fn place_of(&self, endpoint: u64) -> Option<Place> {
+        let incarnation = incarnation_of(endpoint);
+        if incarnation == self.own.incarnation() {
+            let node = self.own.name().to_string();
+            return Some(Place { node, folder: self.own.folder().to_owned() });
+        }
+        let peer = self.registry.peer(incarnation)?;
+        Some(Place { node: peer.node.meta().name.clone(), folder: peer.node.folder().to_owned() })
+    }
+
+    fn bells_of(&mut self, endpoint: u64) -> Result<Arc<Bells>> {
+        let incarnation = incarnation_of(endpoint);
+        if incarnation == self.own.incarnation() {
+            return Ok(self.own.bells().clone());
+        }
+        match self.registry.peer_mut(incarnation) {
+            Some(peer) => peer.node.bells(),
+            None => Err(Error::Closed { what: "the peer".to_owned() }),
+        }
+    }
+
+    /// Ends the matches with a node that is gone.
+    fn node_departed(&mut self, node: u64, died: bool, notices: &mut Vec<Notice>) {
+        for publisher in self.publishers.values_mut() {
+            let gone: Vec<u64> = known_of(node, publisher.known.keys());
+            for id in gone {
+                publisher.known.remove(&id);
+                publisher.drop_reader(id, died, notices);
+            }
+        }
+        for subscription in self.subscriptions.values_mut() {
+            for id in known_of(node, subscription.known.keys()) {
+                subscription.known.remove(&id);
+                subscription.state.push(Inbox::Left { publisher: id, died });
+            }
+        }
+    }
+
+    fn match_topic(&mut self, topic: u64, notices: &mut Vec<Notice>) {
+        let entries: Vec<Entry> = self.index.get(&topic).into_iter().flatten().copied().collect();
+        self.drop_withdrawn(&entries, topic, notices);
+        let own = |entry: &&Entry| incarnation_of(entry.id) == self.own.incarnation();
+        let kind = |kind| move |entry: &&Entry| entry.kind == kind;
+        let pubs: Vec<Entry> =
+            entries.iter().filter(kind(EndpointKind::Publisher)).copied().collect();
+        let subs: Vec<Entry> =
+            entries.iter().filter(kind(EndpointKind::Subscription)).copied().collect();
+        let own_pubs: Vec<u64> = pubs.iter().filter(own).map(|e| e.id).collect();
+        let own_subs: Vec<u64> = subs.iter().filter(own).map(|e| e.id).collect();
+        for sub in own_subs {
+            for publisher in &pubs {
+                self.meet_publisher(sub, publisher, notices);
+            }
+        }
+        for publisher in own_pubs {
+            for sub in &subs {
+                self.meet_subscription(publisher, sub, notices);
+            }
+        }
+    }
+
+    /// Ends the matches with endpoints that were taken back.
+    fn drop_withdrawn(&mut self, entries: &[Entry], topic: u64, notices: &mut Vec<Notice>) {
+        let here: BTreeSet<u64> = entries.iter().map(|e| e.id).collect();
+        for publisher in self.publishers.values_mut() {
+            if topic_hash(&publisher.meta.topic) != topic {
+                continue;
+            }
+            let gone: Vec<u64> =
+                publisher.known.keys().filter(|id| !here.contains(id)).copied().collect();
+            for id in gone {
+                publisher.known.remove(&id);
+                publisher.drop_reader(id, false, notices);
+            }
+        }
+        for subscription in self.subscriptions.values_mut() {
+            if topic_hash(&subscription.meta.topic) != topic {
+                continue;
+            }
+            let gone: Vec<u64> =
+                subscription.known.keys().filter(|id| !here.contains(id)).copied().collect();
+            for id in gone {
+                subscription.known.remove(&id);
+                subscription.state.push(Inbox::Left { publisher: id, died: false });
+            }
+        }
+    }
+
+    /// Our subscription meets a publisher: checks it once, then binds a page to it.
+    fn meet_publisher(&mut self, sub: u64, entry: &Entry, notices: &mut Vec<Notice>) {
+        let known = self.subscriptions.get(&sub).is_none_or(|s| s.known.contains_key(&entry.id));
+        let Some(place) = self.place_of(entry.id).filter(|_| !known) else { return };
+        let path = entry.path(&place.folder);
+        // A file that is gone again belonged to a publisher that is leaving; its entry follows.
+        let Ok(peer) = PeerPublisher::open(&path, entry.id) else { return };
+        let Ok(bells) = self.bells_of(entry.id) else { return };
+        let us = self.own.name().to_string();
+        let own_folder = self.own.folder() == place.folder;
+        let Some(subscription) = self.subscriptions.get_mut(&sub) else { return };
+        if peer.meta.topic != subscription.meta.topic {
+            return;
+        }
+        let info = PeerInfo { id: entry.id, node: place.node.clone() };
+        let fits = fit(&peer.meta, &subscription.meta, &place.node, &us)
+            .and_then(|()| subscription.same_lane(&peer.meta, &place.node, &us))
+            .and_then(|()| {
+                let origin = Origin {
+                    node: place.node.clone(),
+                    folder: place.folder.clone(),
+                    path: path.clone(),
+                    bells,
+                };
+                subscription.bind(&peer, origin, entry.id)
+            });
+        subscription.known.insert(entry.id, fits.is_ok());
+        let hooks = subscription.state.hooks.clone();
+        match fits {
+            Ok(reader) => {
+                subscription.lane = Some(peer.meta.qos.lane);
+                subscription.state.set_lane(peer.meta.qos.lane);
+                subscription.state.push(Inbox::Channel(Box::new(reader)));
+                if !own_folder {
+                    ring_control(&place.folder);
+                }
+                push_notice(notices, hooks, MatchEvent::Matched(info));
+            }
+            Err(error) => {
+                subscription.state.push(Inbox::Incompatible(error.clone()));
+                push_notice(notices, hooks, MatchEvent::Incompatible(error));
+            }
+        }
+    }
+
+    /// Our publisher meets a subscription: checks it once, then admits the page bound to us.
+    fn meet_subscription(&mut self, publisher: u64, entry: &Entry, notices: &mut Vec<Notice>) {
+        let Some(place) = self.place_of(entry.id) else { return };
+        let us = self.own.name().to_string();
+        let Some(own) = self.publishers.get_mut(&publisher) else { return };
+        if !own.known.contains_key(&entry.id) {
+            let path = entry.path(&place.folder);
+            let Ok(peer) = PeerSubscription::open(&path, entry.id) else { return };
+            if peer.meta.topic != own.meta.topic {
+                return;
+            }
+            let verdict = match fit(&own.meta, &peer.meta, &us, &place.node) {
+                Ok(()) => Known::Pending(peer),
+                Err(error) => {
+                    own.state.lock().incompatible.push(error.clone());
+                    own.state.changed.notify_all();
+                    push_notice(notices, own.state.hooks.clone(), MatchEvent::Incompatible(error));
+                    Known::Rejected
+                }
+            };
+            own.known.insert(entry.id, verdict);
+        }
+        // A reader that was detached may have bound itself anew.
+        let peer = match own.known.get(&entry.id) {
+            Some(Known::Admitted(peer)) if !own.roster.serves(entry.id) => peer,
+            Some(Known::Pending(peer)) => peer,
+            _ => return,
+        };
+        let Some(binding) = peer.binding_to(publisher) else {
+            self.pending.insert(entry.topic_hash);
+            return;
+        };
+        if own.roster.was_detached(entry.id, binding.generation) {
+            self.pending.insert(entry.topic_hash);
+            return;
+        }
+        let Ok(bells) = self.bells_of(entry.id) else { return };
+        let Some(own) = self.publishers.get_mut(&publisher) else { return };
+        let Some(Known::Pending(peer) | Known::Admitted(peer)) = own.known.remove(&entry.id) else {
+            return;
+        };
+        let info = PeerInfo { id: entry.id, node: place.node.clone() };
+        match own.roster.admit(entry.id, &place.node, &peer, binding, bells) {
+            Ok(_) => {
+                own.known.insert(entry.id, Known::Admitted(peer));
+                let mut matches = own.state.lock();
+                if !matches.matched.contains(&info) {
+                    matches.matched.push(info.clone());
+                }
+                drop(matches);
+                own.state.changed.notify_all();
+                push_notice(notices, own.state.hooks.clone(), MatchEvent::Matched(info));
+            }
+            Err(error) => {
+                own.known.insert(entry.id, Known::Rejected);
+                own.state.lock().incompatible.push(error.clone());
+                own.state.changed.notify_all();
+                push_notice(notices, own.state.hooks.clone(), MatchEvent::Incompatible(error));
+            }
+        }
+    }
+}
+
+impl OwnPublisher {
+    fn drop_reader(&mut self, id: u64, died: bool, notices: &mut Vec<Notice>) {
+        if died {
+            self.roster.bury(id);
+        } else {
+            self.roster.dismiss(id);
+        }
+        let mut matches = self.state.lock();
+        let Some(at) = matches.matched.iter().position(|p| p.id == id) else { return };
+        let info = matches.matched.swap_remove(at);
+        drop(matches);
+        self.state.changed.notify_all();
+        let event = if died { MatchEvent::Lost(info) } else { MatchEvent::Unmatched(info) };
+        push_notice(notices, self.state.hooks.clone(), event);
+    }
+}
+
+impl OwnSubscription {
+    /// A topic has one lane: that of the first publisher that matched.
+    fn same_lane(&self, publisher: &PublisherMeta, node: &str, us: &str) -> Result<()> {
+        let word = |lane| if lane == Lane::Urgent { "urgent" } else { "bulk" };
+        match self.lane {
+            Some(lane) if lane != publisher.qos.lane => Err(Error::IncompatibleQos {
+                topic: publisher.topic.clone(),
+                publisher_node: node.to_owned(),
+                subscriber_node: us.to_owned(),
+                why: format!(
+                    "another publisher of this topic made it {}, this one says {}: use one lane \
+                     per topic",
+                    word(lane),
+                    word(publisher.qos.lane)
+                ),
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    fn bind(&self, peer: &PeerPublisher, origin: Origin, publisher: u64) -> Result<Reader> {
+        let history = match peer.meta.qos.durability {
+            rnet_core::Durability::TransientLocal { depth } if self.meta.qos.transient_local => {
+                u64::from(depth)
+            }
+            _ => 0,
+        };
+        let binding = Binding {
+            publisher,
+            reliable: self.meta.qos.reliability == rnet_core::Reliability::Reliable,
+            history,
+            bell: self.state.bell(),
+        };
+        Reader::bind(&self.file, peer, origin, binding, self.meta.qos.keep_last)
+    }
+}
+
+/// Whether a publisher and a subscription fit; the same question on both sides.
+fn fit(
+    publisher: &PublisherMeta,
+    subscriber: &SubscriptionMeta,
+    publisher_node: &str,
+    subscriber_node: &str,
+) -> Result<()> {
+    let (publisher_node, subscriber_node) = (publisher_node.to_owned(), subscriber_node.to_owned());
+    let topic = publisher.topic.clone();
+    if let Err(detail) = types_compatible(&publisher.type_desc, &subscriber.type_desc) {
+        let detail = Box::new(detail);
+        return Err(Error::TypeMismatch { topic, publisher_node, subscriber_node, detail });
+    }
+    qos_compatible(&publisher.qos, &subscriber.qos).map_err(|why| Error::IncompatibleQos {
+        topic,
+        publisher_node,
+        subscriber_node,
+        why,
+    })
+}
+
+fn known_of<'a>(node: u64, known: impl Iterator<Item = &'a u64>) -> Vec<u64> {
+    known.filter(|id| incarnation_of(**id) == node).copied().collect()
+}
+
+fn topic_hash(topic: &str) -> u64 {
+    rnet_core::fnv1a_64(topic.as_bytes())
+}
+
+fn push_notice(notices: &mut Vec<Notice>, hooks: Arc<Hooks>, event: MatchEvent) {
+    if !hooks.is_empty() {
+        notices.push(Notice::Endpoint(hooks, event));
+    }
+}
+
+/// A bell number that can change while others read it.
+#[derive(Debug)]
+pub(crate) struct BellCell(AtomicU64);
+
+impl BellCell {
+    pub(crate) fn new(bell: u64) -> BellCell {
+        BellCell(AtomicU64::new(bell))
+    }
+    pub(crate) fn get(&self) -> u64 {
+        self.0.load(Ordering::Acquire)
+    }
+    pub(crate) fn set(&self, bell: u64) {
+        self.0.store(bell, Ordering::Release);
+    }
+}

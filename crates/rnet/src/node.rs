@@ -1,0 +1,184 @@
+//! Nodes.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use rnet_core::{DomainId, NodeName, Result};
+use rnet_shm::domain::{DomainConfig, DomainDir};
+use rnet_shm::node::OwnNode;
+
+use crate::core::NodeCore;
+use crate::options::{PublisherOptions, SubscriberOptions};
+use crate::{Message, Publisher, Subscriber};
+
+/// A change in which nodes there are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum NodeEvent {
+    /// A node has joined the domain.
+    Joined(String),
+    /// A node has left of its own will.
+    Left(String),
+    /// A node's process has died.
+    Died(String),
+}
+
+/// A named participant of a domain.
+///
+/// A process may hold several. Clones are handles on the same node, which ends when the last
+/// handle, publisher, subscriber and kept sample is gone. It has one control thread, and one
+/// dispatch thread per lane once there are callbacks; they end with it.
+#[derive(Clone)]
+pub struct Node {
+    core: Arc<NodeCore>,
+}
+
+impl Node {
+    /// Joins the domain named by the environment (`RNET_DOMAIN`, `RNET_DIR`, `RNET_GROUP`), or
+    /// domain 0.
+    ///
+    /// # Errors
+    /// `BadName`; `NameTaken` if a living node has this name; `NoPermission`, `LayoutVersion`,
+    /// `OutOfMemory` for the domain's directory; `LimitReached` beyond 256 nodes.
+    pub fn new(name: &str) -> Result<Node> {
+        Node::builder(name).open()
+    }
+
+    /// A node with settings of its own.
+    pub fn builder(name: &str) -> NodeBuilder {
+        NodeBuilder {
+            name: name.to_owned(),
+            domain: None,
+            dir: None,
+            group: None,
+            language: "rust".to_owned(),
+        }
+    }
+
+    /// The node's name, with its leading slash.
+    pub fn name(&self) -> &str {
+        self.core.state.own.name().as_str()
+    }
+
+    /// The domain's id.
+    pub fn domain(&self) -> &str {
+        self.core.state.domain.id().as_str()
+    }
+
+    /// The domain's directory.
+    pub fn domain_path(&self) -> &std::path::Path {
+        self.core.state.domain.path()
+    }
+
+    /// A publisher with default options: best_effort, bulk lane.
+    pub fn publisher<T: Message + ?Sized>(&self, topic: &str) -> Result<Publisher<T>> {
+        self.publisher_with(topic, PublisherOptions::default())
+    }
+
+    /// A publisher with options.
+    ///
+    /// # Errors
+    /// `BadName`, `BadQos`, `LimitReached`, `OutOfMemory`.
+    pub fn publisher_with<T: Message + ?Sized>(
+        &self,
+        topic: &str,
+        options: PublisherOptions,
+    ) -> Result<Publisher<T>> {
+        Publisher::open(&self.core, topic, options)
+    }
+
+    /// A subscriber with default options: best_effort, adaptive waiting.
+    pub fn subscriber<T: Message + ?Sized>(&self, topic: &str) -> Result<Subscriber<T>> {
+        self.subscriber_with(topic, SubscriberOptions::default())
+    }
+
+    /// A subscriber with options.
+    ///
+    /// # Errors
+    /// `BadName`, `BadQos`, `LimitReached`, `OutOfMemory`.
+    pub fn subscriber_with<T: Message + ?Sized>(
+        &self,
+        topic: &str,
+        options: SubscriberOptions,
+    ) -> Result<Subscriber<T>> {
+        Subscriber::open(&self.core, topic, options)
+    }
+
+    /// Calls `callback` when nodes join, leave or die, on the bulk dispatch thread.
+    pub fn on_node(&self, callback: impl FnMut(&NodeEvent) + Send + 'static) {
+        self.core.state.watchers().push(Box::new(callback));
+    }
+
+    pub(crate) fn core(&self) -> &Arc<NodeCore> {
+        &self.core
+    }
+}
+
+impl std::fmt::Debug for Node {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Node").field("name", &self.name()).field("domain", &self.domain()).finish()
+    }
+}
+
+/// Settings of a node; each overrides the environment.
+#[derive(Clone, Debug)]
+pub struct NodeBuilder {
+    name: String,
+    domain: Option<String>,
+    dir: Option<PathBuf>,
+    group: Option<String>,
+    language: String,
+}
+
+impl NodeBuilder {
+    /// The domain, instead of `RNET_DOMAIN` (default `0`).
+    pub fn domain(mut self, id: &str) -> Self {
+        self.domain = Some(id.to_owned());
+        self
+    }
+
+    /// The directory in which domains stand, instead of `RNET_DIR` (default `/dev/shm`).
+    pub fn dir(mut self, path: impl Into<PathBuf>) -> Self {
+        self.dir = Some(path.into());
+        self
+    }
+
+    /// The Unix group that shares the domain, instead of `RNET_GROUP` (default: nobody).
+    pub fn group(mut self, group: &str) -> Self {
+        self.group = Some(group.to_owned());
+        self
+    }
+
+    /// The language of the node's program, for the tools; bindings set it.
+    pub fn language(mut self, language: &str) -> Self {
+        self.language = language.to_owned();
+        self
+    }
+
+    /// Joins the domain.
+    pub fn open(self) -> Result<Node> {
+        let name = NodeName::new(&self.name)?;
+        let config = domain_config(self.domain.as_deref(), self.dir, self.group)?;
+        let dir = DomainDir::open_or_create(&config)?;
+        let own = OwnNode::create(&dir, &name, &self.language, crate::VERSION)?;
+        Ok(Node { core: NodeCore::start(own)? })
+    }
+}
+
+/// Settings as given, else from the environment, else the defaults.
+pub(crate) fn domain_config(
+    domain: Option<&str>,
+    dir: Option<PathBuf>,
+    group: Option<String>,
+) -> Result<DomainConfig> {
+    let set = |name: &str| std::env::var(name).ok().filter(|v| !v.is_empty());
+    let id = match domain.map(str::to_owned).or_else(|| set("RNET_DOMAIN")) {
+        Some(id) => DomainId::new(&id)?,
+        None => DomainId::default(),
+    };
+    Ok(DomainConfig {
+        id,
+        base: dir.or_else(|| set("RNET_DIR").map(PathBuf::from)),
+        group: group.or_else(|| set("RNET_GROUP")),
+    })
+}

@@ -1,0 +1,123 @@
+//! How a publisher or a subscriber is to behave, in the words of ROS.
+
+use std::time::Duration;
+
+use rnet_core::{
+    Durability, Lane, OnFull, PublisherQos, Reliability, SubscriberQos, TypeDesc, Wait,
+};
+
+/// Options of a publisher; the default is best_effort on the bulk lane.
+///
+/// ```
+/// use rnet::{OnFull, PublisherOptions};
+/// let options = PublisherOptions::new().reliable(OnFull::Refuse).transient_local(1);
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct PublisherOptions {
+    pub(crate) qos: PublisherQos,
+    pub(crate) type_desc: Option<TypeDesc>,
+}
+
+impl PublisherOptions {
+    /// The defaults.
+    pub fn new() -> Self {
+        Self::default()
+    }
+    /// Serves reliable subscribers; `on_full` says what to do when one of them is behind.
+    pub fn reliable(mut self, on_full: OnFull) -> Self {
+        self.qos.reliability = Reliability::Reliable;
+        self.qos.on_full = on_full;
+        self
+    }
+    /// The urgent lane: its own channel and its own dispatch thread.
+    pub fn urgent(mut self) -> Self {
+        self.qos.lane = Lane::Urgent;
+        self
+    }
+    /// Keeps the last `depth` messages for subscribers that come later, as far as they fit the
+    /// log and the pool.
+    pub fn transient_local(mut self, depth: u32) -> Self {
+        self.qos.durability = Durability::TransientLocal { depth };
+        self
+    }
+    /// Length of the log in bytes, a power of two.
+    pub fn log_len_bytes(mut self, len: u64) -> Self {
+        self.qos.log_len_bytes = len;
+        self
+    }
+    /// How far the pool for large messages may grow, in bytes.
+    pub fn pool_limit_bytes(mut self, len: u64) -> Self {
+        self.qos.pool_limit_bytes = len;
+        self
+    }
+    /// How many large messages stay readable for slow best_effort subscribers.
+    pub fn large_depth(mut self, depth: u32) -> Self {
+        self.qos.large_depth = depth;
+        self
+    }
+    /// All of it at once.
+    pub fn qos(mut self, qos: PublisherQos) -> Self {
+        self.qos = qos;
+        self
+    }
+    /// Describes the messages of a raw publisher (bindings do this; Rust types describe
+    /// themselves).
+    pub fn type_desc(mut self, desc: TypeDesc) -> Self {
+        self.type_desc = Some(desc);
+        self
+    }
+}
+
+/// Options of a subscriber; the default is best_effort, adaptive waiting, any lane.
+#[derive(Clone, Debug, Default)]
+pub struct SubscriberOptions {
+    pub(crate) qos: SubscriberQos,
+    pub(crate) type_desc: Option<TypeDesc>,
+}
+
+impl SubscriberOptions {
+    /// The defaults.
+    pub fn new() -> Self {
+        Self::default()
+    }
+    /// Holds the publisher back rather than lose a message; the publisher must be reliable.
+    pub fn reliable(mut self) -> Self {
+        self.qos.reliability = Reliability::Reliable;
+        self
+    }
+    /// First gets what the publisher has kept for late joiners.
+    pub fn transient_local(mut self) -> Self {
+        self.qos.transient_local = true;
+        self
+    }
+    /// Insists on a lane; without this the subscriber follows the publisher.
+    pub fn lane(mut self, lane: Lane) -> Self {
+        self.qos.lane = Some(lane);
+        self
+    }
+    /// Passes over (and counts as overrun) all but the last `depth` unread messages.
+    pub fn keep_last(mut self, depth: u32) -> Self {
+        self.qos.keep_last = Some(depth);
+        self
+    }
+    /// How to wait for the next message.
+    pub fn wait(mut self, wait: Wait) -> Self {
+        self.qos.wait = wait;
+        self
+    }
+    /// All of it at once.
+    pub fn qos(mut self, qos: SubscriberQos) -> Self {
+        self.qos = qos;
+        self
+    }
+    /// Describes the messages that a raw subscriber expects.
+    pub fn type_desc(mut self, desc: TypeDesc) -> Self {
+        self.type_desc = Some(desc);
+        self
+    }
+}
+
+/// `None` means "for as long as it takes".
+pub(crate) fn deadline(timeout: Option<Duration>) -> Option<std::time::Instant> {
+    timeout.and_then(|t| std::time::Instant::now().checked_add(t))
+}

@@ -1,0 +1,252 @@
+//! Sending.
+
+use std::marker::PhantomData;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rnet_core::{Error, Result, TopicName, TypeDesc};
+use rnet_shm::node::{EndpointKind, Entry};
+use rnet_shm::publisher::{Loaned, PublisherMeta, Writer};
+
+use crate::Message;
+use crate::core::NodeCore;
+use crate::matching::{MatchEvent, PeerInfo, PublisherState};
+use crate::options::{PublisherOptions, deadline};
+
+/// Sends messages of type `T` on one topic.
+///
+/// A publisher belongs to one thread at a time (`send` takes `&mut self`); wrap it in a mutex to
+/// share it, or create one per thread: subscribers merge them.
+pub struct Publisher<T: Message + ?Sized> {
+    writer: Writer,
+    id: u64,
+    topic: TopicName,
+    /// Length that each message must have, from the type.
+    fixed_len: Option<usize>,
+    state: Arc<PublisherState>,
+    core: Arc<NodeCore>,
+    _type: PhantomData<fn(&T)>,
+}
+
+impl<T: Message + ?Sized> Publisher<T> {
+    pub(crate) fn open(
+        core: &Arc<NodeCore>,
+        topic: &str,
+        options: PublisherOptions,
+    ) -> Result<Publisher<T>> {
+        let topic = TopicName::new(topic)?;
+        options.qos.validate().map_err(|e| e.with_topic(topic.as_str()))?;
+        let type_desc = options.type_desc.unwrap_or_else(T::type_desc);
+        let fixed_len = match &type_desc {
+            TypeDesc::Plain(plain) => Some(plain.size),
+            TypeDesc::Raw => T::fixed_len(),
+        };
+        let meta = PublisherMeta { topic: topic.to_string(), type_desc, qos: options.qos };
+        let state = &core.state;
+        state.refresh()?;
+        state.matching().check_topic_limit(topic.hash())?;
+        let id = state.own.next_endpoint()?;
+        let entry = Entry { id, topic_hash: topic.hash(), kind: EndpointKind::Publisher };
+        let writer = Writer::create(&state.own, entry.path(state.own.folder()), id, &meta)?;
+        let roster = writer.roster().clone();
+        let matches = state.matching().add_publisher(id, topic.hash(), meta, roster)?;
+        state.refresh()?;
+        let core = core.clone();
+        Ok(Publisher { writer, id, topic, fixed_len, state: matches, core, _type: PhantomData })
+    }
+
+    /// The topic.
+    pub fn topic(&self) -> &str {
+        self.topic.as_str()
+    }
+
+    /// The publisher's id, which each of its messages carries.
+    pub fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// Messages sent so far.
+    pub fn sent(&self) -> u64 {
+        self.writer.seq()
+    }
+
+    /// Bytes of shared memory that the publisher takes now.
+    pub fn memory_bytes(&self) -> u64 {
+        self.writer.memory_bytes()
+    }
+
+    /// Sends one message. On `Err` nothing was sent and nothing already sent is lost.
+    ///
+    /// # Errors
+    /// `Full` if a reliable subscriber held the publisher back and the chosen [`crate::OnFull`] did not
+    /// help; `OutOfMemory` and `MessageTooLarge` for large messages.
+    #[inline]
+    pub fn send(&mut self, message: &T) -> Result<()> {
+        let bytes = message.as_bytes();
+        self.check_len(bytes.len())?;
+        self.writer.send(bytes)
+    }
+
+    #[inline]
+    fn check_len(&self, len: usize) -> Result<()> {
+        match self.fixed_len {
+            Some(fixed) if fixed != len => Err(Error::BadValue {
+                what: format!("message on {}", self.topic),
+                why: format!("it has {len} bytes, and its type has {fixed}"),
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    /// How many subscribers are served now.
+    pub fn subscriber_count(&self) -> usize {
+        self.writer.roster().len()
+    }
+
+    /// The subscribers that are served now.
+    pub fn subscribers(&self) -> Vec<PeerInfo> {
+        let readers = self.writer.roster().readers();
+        readers.into_iter().map(|(id, node)| PeerInfo { id, node }).collect()
+    }
+
+    /// Errors of subscribers that did not fit (types or quality of service), oldest first.
+    pub fn incompatible(&self) -> Vec<Error> {
+        self.state.lock().incompatible.clone()
+    }
+
+    /// Waits until at least `n` subscribers are served: whatever is sent then reaches them.
+    /// `None` waits for as long as it takes.
+    ///
+    /// # Errors
+    /// `Timeout`; `TypeMismatch` or `IncompatibleQos` if a subscriber came that does not fit.
+    pub fn wait_for_subscribers(&self, n: usize, timeout: Option<Duration>) -> Result<()> {
+        let until = deadline(timeout);
+        let known = self.state.lock().incompatible.len();
+        let mut matches = self.state.lock();
+        loop {
+            if self.writer.roster().len() >= n {
+                return Ok(());
+            }
+            // One that did not fit before the call may have been dealt with; say it only if
+            // nobody fits at all.
+            if matches.incompatible.len() > known || (known > 0 && matches.matched.is_empty()) {
+                if let Some(error) = matches.incompatible.last() {
+                    return Err(error.clone());
+                }
+            }
+            let now = std::time::Instant::now();
+            let left = match until {
+                Some(until) if until <= now => {
+                    return Err(Error::Timeout {
+                        what: format!("{n} subscribers of {}", self.topic),
+                        after_ms: timeout.map_or(0, rnet_core::time::ms_ceil),
+                    });
+                }
+                Some(until) => until - now,
+                None => Duration::from_secs(3600),
+            };
+            matches = self
+                .state
+                .changed
+                .wait_timeout(matches, left)
+                .map_or_else(|e| e.into_inner().0, |(guard, _)| guard);
+        }
+    }
+
+    /// Calls `callback` for each change of who is matched, on the node's bulk dispatch thread.
+    pub fn on_match(&self, callback: impl FnMut(&MatchEvent) + Send + 'static) {
+        self.state.hooks.add(Box::new(callback));
+    }
+}
+
+impl Publisher<[u8]> {
+    /// Lends `len` bytes to be filled in place and then sent. A large message is built where its
+    /// readers will read it, and is never copied.
+    ///
+    /// # Errors
+    /// `MessageTooLarge`, `OutOfMemory`, and `Full` as for [`Publisher::send`].
+    pub fn loan(&mut self, len: usize) -> Result<Loan<'_>> {
+        self.check_len(len)?;
+        let loan = self.writer.loan(len)?;
+        Ok(Loan { writer: &mut self.writer, loan: Some(loan) })
+    }
+}
+
+impl<T: Message + ?Sized> Drop for Publisher<T> {
+    fn drop(&mut self) {
+        self.core.state.matching().remove(self.id);
+    }
+}
+
+impl<T: Message + ?Sized> std::fmt::Debug for Publisher<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Publisher").field("topic", &self.topic).field("id", &self.id).finish()
+    }
+}
+
+/// Memory lent by [`Publisher::loan`]. Dropped without [`Loan::send`], nothing is sent.
+///
+/// The bytes are those of an earlier message until they are written.
+pub struct Loan<'a> {
+    writer: &'a mut Writer,
+    loan: Option<Loaned>,
+}
+
+impl<'a> Loan<'a> {
+    /// Sends the message. On error the loan comes back, its content intact.
+    pub fn send(mut self) -> Result<(), (Loan<'a>, Error)> {
+        let Some(loan) = self.loan.take() else { return Ok(()) };
+        match self.writer.send_loan(loan) {
+            Ok(()) => Ok(()),
+            Err((loan, error)) => {
+                self.loan = Some(loan);
+                Err((self, error))
+            }
+        }
+    }
+
+    /// Sends only the first `len` bytes.
+    pub fn truncate(&mut self, len: usize) {
+        if let Some(loan) = &mut self.loan {
+            loan.truncate(len);
+        }
+    }
+}
+
+impl std::ops::Deref for Loan<'_> {
+    type Target = [u8];
+    fn deref(&self) -> &[u8] {
+        match &self.loan {
+            Some(loan) => self.writer.loaned_ref(loan),
+            None => &[],
+        }
+    }
+}
+
+impl std::ops::DerefMut for Loan<'_> {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        match &mut self.loan {
+            Some(loan) => self.writer.loaned(loan),
+            None => &mut [],
+        }
+    }
+}
+
+impl Drop for Loan<'_> {
+    fn drop(&mut self) {
+        if let Some(loan) = self.loan.take() {
+            self.writer.drop_loan(loan);
+        }
+    }
+}
+
+impl std::fmt::Debug for Loan<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Loan({} bytes)", self.loan.as_ref().map_or(0, Loaned::len))
+    }
+}
+
+const _: () = {
+    const fn send<T: Send>() {}
+    send::<Publisher<[u8]>>();
+};

@@ -1,0 +1,91 @@
+//! Received messages.
+
+use std::marker::PhantomData;
+use std::ops::Deref;
+use std::time::Duration;
+
+use rnet_shm::channel::{Payload, Stamp, Taken};
+
+use crate::Message;
+
+/// A received message, valid until the next receive from the same subscriber.
+///
+/// Large messages are read where the publisher wrote them; small ones in the copy that the
+/// subscriber made of the log. [`Sample::to_owned_sample`] keeps either for longer without copying.
+#[derive(Debug)]
+pub struct Sample<'a, T: Message + ?Sized> {
+    taken: Taken<'a>,
+    _type: PhantomData<&'a T>,
+}
+
+impl<'a, T: Message + ?Sized> Sample<'a, T> {
+    /// The caller has checked that the bytes are a `T`.
+    pub(crate) fn new(taken: Taken<'a>) -> Self {
+        Sample { taken, _type: PhantomData }
+    }
+
+    /// Keeps the message for as long as the result lives.
+    ///
+    /// At most [`crate::limits::MAX_PINS_PER_READER`] large messages per publisher can be kept at
+    /// a time; receiving then fails with `TooManyPins` until one is dropped.
+    pub fn to_owned_sample(self) -> OwnedSample<T> {
+        OwnedSample {
+            stamp: self.taken.stamp,
+            payload: self.taken.into_payload(),
+            _type: PhantomData,
+        }
+    }
+}
+
+impl<T: Message + ?Sized> Deref for Sample<'_, T> {
+    type Target = T;
+    #[inline]
+    fn deref(&self) -> &T {
+        T::from_bytes(self.taken.bytes()).expect("the length was checked when it was received")
+    }
+}
+
+/// A received message that is kept.
+#[derive(Debug)]
+pub struct OwnedSample<T: Message + ?Sized> {
+    stamp: Stamp,
+    payload: Payload,
+    _type: PhantomData<fn() -> Box<T>>,
+}
+
+impl<T: Message + ?Sized> Deref for OwnedSample<T> {
+    type Target = T;
+    fn deref(&self) -> &T {
+        T::from_bytes(self.payload.bytes()).expect("the length was checked when it was received")
+    }
+}
+
+macro_rules! stamp_accessors {
+    ($name:ty, |$self:ident| $stamp:expr) => {
+        impl<T: Message + ?Sized> $name {
+            /// The publisher's id, the same for all its messages.
+            pub fn publisher(&$self) -> u64 {
+                $stamp.publisher
+            }
+            /// Number of the message, counted per publisher from 0.
+            pub fn seq(&$self) -> u64 {
+                $stamp.seq
+            }
+            /// When it was sent, CLOCK_MONOTONIC in ns.
+            pub fn sent_ns(&$self) -> u64 {
+                $stamp.sent_ns
+            }
+            /// When the subscriber took it out of the log, CLOCK_MONOTONIC in ns. Messages that
+            /// had piled up are taken together.
+            pub fn taken_ns(&$self) -> u64 {
+                $stamp.taken_ns
+            }
+            /// How long it took from sending to taking.
+            pub fn latency(&$self) -> Duration {
+                Duration::from_nanos($stamp.taken_ns.saturating_sub($stamp.sent_ns))
+            }
+        }
+    };
+}
+stamp_accessors!(Sample<'_, T>, |self| self.taken.stamp);
+stamp_accessors!(OwnedSample<T>, |self| self.stamp);

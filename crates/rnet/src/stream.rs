@@ -1,0 +1,146 @@
+//! Receiving in async code, under any executor.
+//!
+//! The dispatch thread of the topic's lane waits for the subscriber and wakes the task.
+
+use std::future::Future;
+use std::marker::PhantomData;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+use futures_core::Stream;
+use rnet_core::{Lane, Result};
+use rnet_shm::barrier::SharedBarrier;
+use rnet_shm::subscription::Slot;
+
+use crate::core::NodeCore;
+use crate::dispatch::Task;
+use crate::subscriber::{Receiver, Subscriber};
+use crate::{Message, OwnedSample};
+
+struct Shared {
+    receiver: Receiver,
+    waker: Option<Waker>,
+    closed: bool,
+}
+
+fn lock(shared: &Mutex<Shared>) -> MutexGuard<'_, Shared> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Wakes the async task when its subscriber has something.
+struct WakeTask {
+    id: u64,
+    shared: Arc<Mutex<Shared>>,
+}
+
+impl Task for WakeTask {
+    fn id(&self) -> u64 {
+        self.id
+    }
+    fn set_bell(&mut self, bell: u64) {
+        lock(&self.shared).receiver.set_bell(bell);
+    }
+    fn lane(&self) -> Option<Lane> {
+        // A waker takes no time, so it may stay where it began.
+        None
+    }
+    fn run(&mut self) -> bool {
+        let mut shared = lock(&self.shared);
+        if !shared.receiver.is_ready() {
+            return false;
+        }
+        let waker = shared.waker.take();
+        drop(shared);
+        waker.map(Waker::wake).is_some()
+    }
+    fn is_ready(&self) -> bool {
+        let shared = lock(&self.shared);
+        shared.closed || (shared.waker.is_some() && shared.receiver.is_ready())
+    }
+    fn is_over(&self) -> bool {
+        lock(&self.shared).closed
+    }
+    fn add_places(&self, places: &mut Vec<Arc<Slot>>) {
+        let shared = lock(&self.shared);
+        // Without a waker nobody waits, and publishers need not ring.
+        if shared.waker.is_some() {
+            shared.receiver.add_places(places);
+        }
+    }
+    fn barrier(&self) -> SharedBarrier {
+        lock(&self.shared).receiver.barrier()
+    }
+    fn move_to(self: Box<Self>, _lane: Lane) {}
+}
+
+/// A subscriber for async code: a [`Stream`] of samples, or one at a time with
+/// [`SampleStream::recv`].
+pub struct SampleStream<T: Message + ?Sized> {
+    shared: Arc<Mutex<Shared>>,
+    lane: Lane,
+    core: Arc<NodeCore>,
+    _type: PhantomData<fn() -> Box<T>>,
+}
+
+impl<T: Message + ?Sized> Subscriber<T> {
+    /// Turns the subscriber into a stream, for any executor.
+    pub fn into_stream(self) -> SampleStream<T> {
+        let (receiver, core) = self.into_parts();
+        let lane = receiver.lane().unwrap_or(Lane::Urgent);
+        let id = receiver.id();
+        let shared = Arc::new(Mutex::new(Shared { receiver, waker: None, closed: false }));
+        core.state.dispatcher(lane).add(Box::new(WakeTask { id, shared: shared.clone() }));
+        SampleStream { shared, lane, core, _type: PhantomData }
+    }
+}
+
+impl<T: Message + ?Sized> SampleStream<T> {
+    /// The next message.
+    pub fn recv(&mut self) -> RecvFuture<'_, T> {
+        RecvFuture { stream: self }
+    }
+
+    fn poll_recv(&mut self, context: &mut Context<'_>) -> Poll<Result<OwnedSample<T>>> {
+        let mut shared = lock(&self.shared);
+        match shared.receiver.advance() {
+            Err(error) => Poll::Ready(Err(error)),
+            Ok(Some(at)) => Poll::Ready(Ok(shared.receiver.sample::<T>(at).to_owned_sample())),
+            Ok(None) => {
+                shared.waker = Some(context.waker().clone());
+                drop(shared);
+                // The thread looks again, now that there is somebody to wake.
+                self.core.state.dispatcher(self.lane).wake();
+                Poll::Pending
+            }
+        }
+    }
+}
+
+impl<T: Message + ?Sized> Stream for SampleStream<T> {
+    type Item = Result<OwnedSample<T>>;
+
+    fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.get_mut().poll_recv(context).map(Some)
+    }
+}
+
+impl<T: Message + ?Sized> Drop for SampleStream<T> {
+    fn drop(&mut self) {
+        lock(&self.shared).closed = true;
+        self.core.state.dispatcher(self.lane).wake();
+    }
+}
+
+/// The future of [`SampleStream::recv`].
+pub struct RecvFuture<'a, T: Message + ?Sized> {
+    stream: &'a mut SampleStream<T>,
+}
+
+impl<T: Message + ?Sized> Future for RecvFuture<'_, T> {
+    type Output = Result<OwnedSample<T>>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        self.get_mut().stream.poll_recv(context)
+    }
+}

@@ -1,0 +1,687 @@
+//! Receiving.
+
+use std::collections::VecDeque;
+use std::marker::PhantomData;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use rnet_core::{Error, Lane, LossCounts, Result, SubscriberQos, TopicName, Wait};
+use rnet_shm::barrier::SharedBarrier;
+use rnet_shm::bell::{Bells, Waiter, Woken};
+use rnet_shm::channel::{PIN_LIMIT, Reader, Trouble};
+use rnet_shm::node::{EndpointKind, Entry};
+use rnet_shm::subscription::{Slot, SubscriptionFile, SubscriptionMeta};
+
+use crate::core::{NodeCore, NodeState};
+use crate::matching::{BellCell, Hooks, MatchCallback, MatchEvent, PeerInfo};
+use crate::options::{SubscriberOptions, deadline};
+use crate::{Message, OwnedSample, Sample};
+
+/// An adaptive wait spins at most this long: about what going to sleep and being woken costs.
+const SPIN_LIMIT: Duration = Duration::from_micros(50);
+/// Errors kept for a user who never receives.
+const MAX_PENDING_ERRORS: usize = 64;
+/// Looks at the clock once per this many turns of a spin.
+const SPINS_PER_LOOK: u32 = 32;
+
+/// What the control thread hands to a subscriber.
+pub(crate) enum Inbox {
+    Channel(Box<Reader>),
+    Left { publisher: u64, died: bool },
+    Incompatible(Error),
+}
+
+/// The part of a subscriber that other threads see.
+pub(crate) struct SubscriberState {
+    inbox: Mutex<Vec<Inbox>>,
+    full: AtomicBool,
+    bell: BellCell,
+    bells: Arc<Bells>,
+    /// 0 unknown, 1 bulk, 2 urgent.
+    lane: AtomicU64,
+    pub(crate) hooks: Arc<Hooks>,
+}
+
+impl SubscriberState {
+    pub(crate) fn push(&self, item: Inbox) {
+        self.inbox.lock().unwrap_or_else(PoisonError::into_inner).push(item);
+        self.full.store(true, Ordering::Release);
+        self.bells.ring(self.bell());
+    }
+
+    pub(crate) fn bell(&self) -> u64 {
+        self.bell.get()
+    }
+
+    pub(crate) fn set_lane(&self, lane: Lane) {
+        self.lane.store(if lane == Lane::Urgent { 2 } else { 1 }, Ordering::Release);
+    }
+
+    fn lane(&self) -> Option<Lane> {
+        match self.lane.load(Ordering::Acquire) {
+            0 => None,
+            1 => Some(Lane::Bulk),
+            _ => Some(Lane::Urgent),
+        }
+    }
+}
+
+/// What a subscriber knows of one publisher.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PublisherStats {
+    /// The publisher's id, as in [`Sample::publisher`].
+    pub publisher: u64,
+    /// Name of its node.
+    pub node: String,
+    /// Messages received from it.
+    pub received: u64,
+    /// Messages lost, by cause.
+    pub lost: LossCounts,
+    /// Whether it is still there.
+    pub connected: bool,
+}
+
+/// The receiving half that does not keep its node alive; dispatch threads hold these.
+pub(crate) struct Receiver {
+    topic: TopicName,
+    id: u64,
+    qos: SubscriberQos,
+    fixed_len: Option<usize>,
+    file: Arc<SubscriptionFile>,
+    pub(crate) state: Arc<SubscriberState>,
+    node: Arc<NodeState>,
+    channels: Vec<Reader>,
+    /// Publishers that are gone: what they sent and what was lost.
+    past: Vec<PublisherStats>,
+    errors: VecDeque<Error>,
+    turn: usize,
+    waiter: Waiter,
+    /// Estimate of the time between messages, for the adaptive wait.
+    gap: Duration,
+    last_message: Option<Instant>,
+    interruptible: bool,
+}
+
+impl Receiver {
+    fn open(
+        core: &Arc<NodeCore>,
+        topic: &str,
+        options: SubscriberOptions,
+        own_type: (rnet_core::TypeDesc, Option<usize>),
+    ) -> Result<Receiver> {
+        let topic = TopicName::new(topic)?;
+        options.qos.validate().map_err(|e| e.with_topic(topic.as_str()))?;
+        let type_desc = options.type_desc.unwrap_or(own_type.0);
+        let fixed_len = type_desc.as_plain().map(|p| p.size).or(own_type.1);
+        let meta =
+            SubscriptionMeta { topic: topic.to_string(), type_desc, qos: options.qos.clone() };
+        let node = &core.state;
+        node.refresh()?;
+        node.matching().check_topic_limit(topic.hash())?;
+        let id = node.own.next_endpoint()?;
+        let entry = Entry { id, topic_hash: topic.hash(), kind: EndpointKind::Subscription };
+        let path = entry.path(node.own.folder());
+        let file = Arc::new(SubscriptionFile::create(node.own.clone(), path, id, &meta)?);
+        let waiter = Waiter::new(node.own.bells().clone());
+        let state = Arc::new(SubscriberState {
+            inbox: Mutex::new(Vec::new()),
+            full: AtomicBool::new(false),
+            bell: BellCell::new(waiter.bell()),
+            bells: node.own.bells().clone(),
+            lane: AtomicU64::new(0),
+            hooks: Arc::default(),
+        });
+        if let Some(lane) = options.qos.lane {
+            state.set_lane(lane);
+        }
+        node.matching().add_subscription(topic.hash(), meta, file.clone(), state.clone())?;
+        let receiver = Receiver {
+            topic,
+            id,
+            qos: options.qos,
+            fixed_len,
+            file,
+            state,
+            node: node.clone(),
+            channels: Vec::new(),
+            past: Vec::new(),
+            errors: VecDeque::new(),
+            turn: 0,
+            waiter,
+            gap: Duration::MAX,
+            last_message: None,
+            interruptible: false,
+        };
+        node.refresh()?;
+        Ok(receiver)
+    }
+
+    pub(crate) fn lane(&self) -> Option<Lane> {
+        self.state.lane()
+    }
+
+    pub(crate) fn topic(&self) -> &TopicName {
+        &self.topic
+    }
+
+    pub(crate) fn id(&self) -> u64 {
+        self.id
+    }
+
+    pub(crate) fn node(&self) -> &Arc<NodeState> {
+        &self.node
+    }
+
+    /// Moves all wake-ups of this subscriber to another bell.
+    pub(crate) fn set_bell(&mut self, bell: u64) {
+        self.state.bell.set(bell);
+        for channel in &self.channels {
+            channel.set_bell(bell);
+        }
+        // A channel that the control thread bound meanwhile is caught when it is taken in.
+    }
+
+    /// Adds the pages in which wakers look for a sleeper.
+    pub(crate) fn add_places(&self, places: &mut Vec<Arc<Slot>>) {
+        places.extend(self.channels.iter().map(|c| c.slot().clone()));
+    }
+
+    pub(crate) fn bells(&self) -> &Arc<Bells> {
+        &self.state.bells
+    }
+
+    pub(crate) fn barrier(&self) -> SharedBarrier {
+        SharedBarrier::as_declared(self.channels.iter().any(|c| c.barrier().is_asymmetric()))
+    }
+
+    /// Whether [`Receiver::advance`] may find something.
+    #[inline]
+    pub(crate) fn is_ready(&self) -> bool {
+        !self.errors.is_empty()
+            || self.channels.iter().any(Reader::is_ready)
+            || self.state.full.load(Ordering::Acquire)
+    }
+
+    /// Takes in what the control thread has brought, if it has brought anything.
+    pub(crate) fn take_in(&mut self) {
+        if self.state.full.load(Ordering::Acquire) {
+            self.take_inbox();
+        }
+    }
+
+    /// Takes in what the control thread has brought.
+    #[cold]
+    fn take_inbox(&mut self) {
+        self.state.full.store(false, Ordering::Relaxed);
+        let items = {
+            let mut inbox = self.state.inbox.lock().unwrap_or_else(PoisonError::into_inner);
+            std::mem::take(&mut *inbox)
+        };
+        for item in items {
+            match item {
+                Inbox::Channel(reader) => {
+                    reader.set_bell(self.state.bell());
+                    self.channels.push(*reader);
+                }
+                Inbox::Incompatible(error) => self.note(error),
+                Inbox::Left { publisher, died } => {
+                    let topic = self.topic.to_string();
+                    let channel = self.channels.iter_mut().find(|c| c.publisher() == publisher);
+                    let Some(channel) = channel else { continue };
+                    channel.publisher_left();
+                    let node = channel.node().to_owned();
+                    if died {
+                        self.note(Error::PeerLost { topic, node });
+                    }
+                }
+            }
+        }
+    }
+
+    fn note(&mut self, error: Error) {
+        if self.errors.len() == MAX_PENDING_ERRORS {
+            self.errors.pop_front();
+        }
+        self.errors.push_back(error);
+    }
+
+    /// Goes on to the next message; returns the channel that has it. `Err` tells once what went
+    /// wrong on some channel; the others go on.
+    #[inline]
+    pub(crate) fn advance(&mut self) -> Result<Option<usize>> {
+        self.take_in();
+        let count = self.channels.len();
+        for step in 0..count {
+            let at = (self.turn + step) % count;
+            match self.channels[at].take() {
+                Ok(true) => {
+                    self.turn = at + 1;
+                    if let Some(fixed) = self.fixed_len {
+                        self.check_len(at, fixed)?;
+                    }
+                    return Ok(Some(at));
+                }
+                Ok(false) => {}
+                Err(trouble) => return Err(self.fail(at, trouble)),
+            }
+        }
+        self.drop_finished();
+        match self.errors.pop_front() {
+            Some(error) => Err(error),
+            None => Ok(None),
+        }
+    }
+
+    /// A message of the wrong length would be read beyond its end.
+    fn check_len(&mut self, at: usize, fixed: usize) -> Result<()> {
+        let channel = &mut self.channels[at];
+        let len = channel.current_len();
+        if len == fixed {
+            return Ok(());
+        }
+        let what = format!("a message has {len} bytes and its type {fixed}");
+        let node = channel.node().to_owned();
+        self.close_channel(at);
+        Err(Error::Corrupt { topic: self.topic.to_string(), publisher_node: node, what })
+    }
+
+    #[cold]
+    fn fail(&mut self, at: usize, trouble: Trouble) -> Error {
+        let topic = self.topic.to_string();
+        let publisher_node = self.channels[at].node().to_owned();
+        self.turn = at + 1;
+        match trouble {
+            Trouble::Detached => {
+                let stall_ms = match self.channels[at].meta().qos.on_full {
+                    rnet_core::OnFull::Detach { stall } => rnet_core::time::ms_ceil(stall),
+                    _ => 0,
+                };
+                Error::Detached { topic, publisher_node, stall_ms }
+            }
+            Trouble::TooManyPins => Error::TooManyPins { topic, limit: PIN_LIMIT },
+            Trouble::Corrupt(what) => {
+                self.close_channel(at);
+                Error::Corrupt { topic, publisher_node, what: what.to_owned() }
+            }
+            Trouble::Refused => {
+                self.close_channel(at);
+                Error::LimitReached {
+                    what: format!("readers of {topic} at {publisher_node}"),
+                    limit: rnet_core::MAX_READERS_PER_CHANNEL,
+                    hint: "let one subscriber per process feed the others".to_owned(),
+                }
+            }
+        }
+    }
+
+    fn close_channel(&mut self, at: usize) {
+        let channel = self.channels.swap_remove(at);
+        self.past.push(PublisherStats { connected: false, ..stats_of(&channel) });
+    }
+
+    fn drop_finished(&mut self) {
+        while let Some(at) = self.channels.iter().position(Reader::is_finished) {
+            self.close_channel(at);
+        }
+    }
+
+    /// Waits until [`Receiver::advance`] may find something; `false` when the time is over.
+    fn wait(&mut self, until: Option<Instant>) -> Result<bool> {
+        match self.qos.wait {
+            Wait::Spin => Ok(self.spin(until, None)),
+            Wait::Block => self.sleep(until),
+            Wait::Adaptive => {
+                // Spinning pays if the next message is due before a sleep would be over.
+                let worth = self.gap.saturating_mul(2) <= SPIN_LIMIT;
+                if worth && self.spin(until, Some(SPIN_LIMIT)) {
+                    return Ok(true);
+                }
+                self.sleep(until)
+            }
+        }
+    }
+
+    fn spin(&self, until: Option<Instant>, limit: Option<Duration>) -> bool {
+        let limit = limit.and_then(|l| Instant::now().checked_add(l));
+        let until = match (until, limit) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        };
+        loop {
+            for _ in 0..SPINS_PER_LOOK {
+                if self.is_ready() {
+                    return true;
+                }
+                std::hint::spin_loop();
+            }
+            if until.is_some_and(|until| Instant::now() >= until) {
+                return self.is_ready();
+            }
+        }
+    }
+
+    fn sleep(&mut self, until: Option<Instant>) -> Result<bool> {
+        if self.state.bell() != self.waiter.bell() {
+            // A wait set had this subscriber before.
+            self.set_bell(self.waiter.bell());
+        }
+        loop {
+            let now = Instant::now();
+            let left = match until {
+                Some(until) if until <= now => return Ok(self.is_ready()),
+                Some(until) => until - now,
+                None => Duration::MAX,
+            };
+            let barrier = self.barrier();
+            let (state, channels, errors) = (&self.state, &self.channels, &self.errors);
+            let ready = || {
+                !errors.is_empty()
+                    || channels.iter().any(Reader::is_ready)
+                    || state.full.load(Ordering::Acquire)
+            };
+            let places = channels.iter().map(Reader::asleep_word);
+            let woken = self.waiter.sleep(places, &barrier, left, ready);
+            if self.is_ready() {
+                if woken == Woken::TimedOut && left > rnet_shm::bell::MAX_SLEEP {
+                    self.channels.iter().filter(|c| c.is_ready()).for_each(Reader::note_late_wake);
+                }
+                return Ok(true);
+            }
+            if woken == Woken::Signal && self.interruptible {
+                return Err(Error::Interrupted);
+            }
+        }
+    }
+
+    /// The next message, waited for until the deadline.
+    #[inline]
+    fn receive(&mut self, until: Option<Instant>) -> Result<Option<usize>> {
+        if let Some(at) = self.advance()? {
+            return Ok(Some(at));
+        }
+        loop {
+            if !self.wait(until)? {
+                return Ok(None);
+            }
+            if let Some(at) = self.advance()? {
+                self.learn_gap();
+                return Ok(Some(at));
+            }
+        }
+    }
+
+    /// Learns the time between messages that had to be waited for.
+    fn learn_gap(&mut self) {
+        let now = Instant::now();
+        if let Some(last) = self.last_message.replace(now) {
+            let gap = now - last;
+            self.gap = if self.gap == Duration::MAX { gap } else { self.gap * 7 / 8 + gap / 8 };
+        }
+    }
+
+    fn admitted(&self) -> usize {
+        self.channels.iter().filter(|c| c.is_admitted()).count()
+    }
+
+    fn stats(&self) -> Vec<PublisherStats> {
+        self.channels.iter().map(stats_of).chain(self.past.iter().cloned()).collect()
+    }
+}
+
+fn stats_of(channel: &Reader) -> PublisherStats {
+    PublisherStats {
+        publisher: channel.publisher(),
+        node: channel.node().to_owned(),
+        received: channel.received(),
+        lost: channel.losses(),
+        connected: true,
+    }
+}
+
+impl Drop for Receiver {
+    fn drop(&mut self) {
+        self.node.matching().remove(self.id);
+        let _ = &self.file;
+    }
+}
+
+/// Receives messages of type `T` from all publishers of one topic.
+///
+/// Messages of one publisher come in the order in which they were sent; those of several are
+/// merged in turn. What was lost is counted by publisher and cause, see [`Subscriber::stats`].
+pub struct Subscriber<T: Message + ?Sized> {
+    // Before the core: its drop takes the endpoint back while the node is still there.
+    receiver: Receiver,
+    core: Arc<NodeCore>,
+    _type: PhantomData<fn() -> Box<T>>,
+}
+
+impl<T: Message + ?Sized> Subscriber<T> {
+    pub(crate) fn open(
+        core: &Arc<NodeCore>,
+        topic: &str,
+        options: SubscriberOptions,
+    ) -> Result<Subscriber<T>> {
+        let own_type = (T::type_desc(), T::fixed_len());
+        let receiver = Receiver::open(core, topic, options, own_type)?;
+        Ok(Subscriber { receiver, core: core.clone(), _type: PhantomData })
+    }
+
+    /// The topic.
+    pub fn topic(&self) -> &str {
+        self.receiver.topic.as_str()
+    }
+
+    /// The next message, if one is there.
+    #[inline]
+    pub fn try_recv(&mut self) -> Result<Option<Sample<'_, T>>> {
+        match self.receiver.advance()? {
+            Some(at) => Ok(Some(Sample::new(self.receiver.channels[at].current()))),
+            None => Ok(None),
+        }
+    }
+
+    /// The next message; `None` waits for as long as it takes.
+    ///
+    /// # Errors
+    /// `Timeout`. Others tell, once each, what happened on one channel while the rest goes on:
+    /// `PeerLost`, `Detached`, `TypeMismatch`, `IncompatibleQos`, `Corrupt`, `TooManyPins`.
+    #[inline]
+    pub fn recv(&mut self, timeout: Option<Duration>) -> Result<Sample<'_, T>> {
+        match self.receiver.advance()? {
+            Some(at) => Ok(Sample::new(self.receiver.channels[at].current())),
+            None => self.recv_slow(timeout),
+        }
+    }
+
+    fn recv_slow(&mut self, timeout: Option<Duration>) -> Result<Sample<'_, T>> {
+        match self.receiver.receive(deadline(timeout))? {
+            Some(at) => Ok(Sample::new(self.receiver.channels[at].current())),
+            None => Err(self.timed_out("a message", timeout)),
+        }
+    }
+
+    fn timed_out(&self, what: &str, timeout: Option<Duration>) -> Error {
+        Error::Timeout {
+            what: format!("{what} on {}", self.receiver.topic),
+            after_ms: timeout.map_or(0, rnet_core::time::ms_ceil),
+        }
+    }
+
+    /// The newest message that has not been received yet, older ones passed over; with a
+    /// time-out, waits for one if there is none.
+    ///
+    /// With several publishers it is the newest of them all. What is passed over is counted as
+    /// skipped, not as lost.
+    pub fn latest(&mut self, timeout: Option<Duration>) -> Result<OwnedSample<T>> {
+        let until = deadline(timeout);
+        loop {
+            if let Some(sample) = self.newest()? {
+                return Ok(sample);
+            }
+            if !self.receiver.wait(until)? {
+                return Err(self.timed_out("a message", timeout));
+            }
+        }
+    }
+
+    /// One look at every publisher.
+    fn newest(&mut self) -> Result<Option<OwnedSample<T>>> {
+        self.receiver.take_in();
+        let mut newest: Option<OwnedSample<T>> = None;
+        let mut at = 0;
+        while at < self.receiver.channels.len() {
+            let channel = &mut self.receiver.channels[at];
+            channel.skip_to_newest();
+            match channel.take() {
+                Ok(true) => {
+                    if let Some(fixed) = self.receiver.fixed_len {
+                        self.receiver.check_len(at, fixed)?;
+                    }
+                    let sample = self.receiver.sample::<T>(at).to_owned_sample();
+                    if newest.as_ref().is_none_or(|n| n.sent_ns() <= sample.sent_ns()) {
+                        newest = Some(sample);
+                    }
+                }
+                Ok(false) => {}
+                Err(trouble) => return Err(self.receiver.fail(at, trouble)),
+            }
+            at += 1;
+        }
+        self.receiver.drop_finished();
+        match (newest, self.receiver.errors.pop_front()) {
+            (None, Some(error)) => Err(error),
+            (newest, Some(error)) => {
+                self.receiver.errors.push_front(error);
+                Ok(newest)
+            }
+            (newest, None) => Ok(newest),
+        }
+    }
+
+    /// Receives for ever: `for sample in subscriber.iter()`. Ends with the first error.
+    pub fn iter(&mut self) -> impl Iterator<Item = OwnedSample<T>> + '_ {
+        std::iter::from_fn(move || {
+            loop {
+                match self.recv(None) {
+                    Ok(sample) => return Some(sample.to_owned_sample()),
+                    // Known to the counters and to `stats`; the topic goes on.
+                    Err(Error::PeerLost { .. } | Error::Detached { .. }) => {}
+                    Err(_) => return None,
+                }
+            }
+        })
+    }
+
+    /// Waits until at least `n` publishers serve this subscriber: whatever they send from then
+    /// on is received or counted.
+    ///
+    /// # Errors
+    /// `Timeout`; `TypeMismatch` or `IncompatibleQos` if a publisher came that does not fit.
+    pub fn wait_for_publishers(&mut self, n: usize, timeout: Option<Duration>) -> Result<()> {
+        let until = deadline(timeout);
+        loop {
+            self.receiver.take_in();
+            for at in 0..self.receiver.channels.len() {
+                let _ = self.receiver.channels[at].begin();
+            }
+            if self.receiver.admitted() >= n {
+                return Ok(());
+            }
+            let bad = self.receiver.errors.iter().position(|e| {
+                matches!(e, Error::TypeMismatch { .. } | Error::IncompatibleQos { .. })
+            });
+            if let Some(error) = bad.and_then(|at| self.receiver.errors.remove(at)) {
+                return Err(error);
+            }
+            if !self.receiver.wait_for_match(until)? {
+                return Err(self.timed_out(&format!("{n} publishers"), timeout));
+            }
+        }
+    }
+
+    /// How many publishers serve this subscriber now.
+    pub fn publisher_count(&mut self) -> usize {
+        self.receiver.take_in();
+        for channel in &mut self.receiver.channels {
+            let _ = channel.begin();
+        }
+        self.receiver.admitted()
+    }
+
+    /// What was received and lost, by publisher; those that are gone included.
+    pub fn stats(&self) -> Vec<PublisherStats> {
+        self.receiver.stats()
+    }
+
+    /// All losses so far, by cause.
+    pub fn lost(&self) -> LossCounts {
+        let mut sum = LossCounts::default();
+        for stats in self.receiver.stats() {
+            sum.add(&stats.lost);
+        }
+        sum
+    }
+
+    /// Lets a signal end a wait with `Interrupted`; otherwise waits go on after the handler.
+    pub fn set_interruptible(&mut self, yes: bool) {
+        self.receiver.interruptible = yes;
+    }
+
+    /// Calls `callback` for each change of who is matched, on the node's bulk dispatch thread.
+    pub fn on_match(&self, callback: impl FnMut(&MatchEvent) + Send + 'static) {
+        let callback: MatchCallback = Box::new(callback);
+        self.receiver.state.hooks.add(callback);
+    }
+
+    /// The publishers that are matched now.
+    pub fn publishers(&self) -> Vec<PeerInfo> {
+        let channels = self.receiver.channels.iter().filter(|c| c.is_admitted());
+        channels.map(|c| PeerInfo { id: c.publisher(), node: c.node().to_owned() }).collect()
+    }
+
+    pub(crate) fn receiver(&mut self) -> &mut Receiver {
+        &mut self.receiver
+    }
+
+    pub(crate) fn into_parts(self) -> (Receiver, Arc<NodeCore>) {
+        (self.receiver, self.core)
+    }
+}
+
+impl Receiver {
+    /// Sleeps until something about matching may have changed.
+    fn wait_for_match(&mut self, until: Option<Instant>) -> Result<bool> {
+        if self.state.bell() != self.waiter.bell() {
+            self.set_bell(self.waiter.bell());
+        }
+        let now = Instant::now();
+        let left = match until {
+            Some(until) if until <= now => return Ok(false),
+            Some(until) => until - now,
+            None => Duration::MAX,
+        };
+        let (state, channels) = (&self.state, &self.channels);
+        let ready = || {
+            state.full.load(Ordering::Acquire)
+                || channels.iter().any(|c| !c.is_admitted() && c.is_ready())
+        };
+        let none = std::iter::empty();
+        let barrier = SharedBarrier::as_declared(false);
+        if self.waiter.sleep(none, &barrier, left, ready) == Woken::Signal && self.interruptible {
+            return Err(Error::Interrupted);
+        }
+        Ok(true)
+    }
+
+    pub(crate) fn sample<T: Message + ?Sized>(&mut self, at: usize) -> Sample<'_, T> {
+        Sample::new(self.channels[at].current())
+    }
+}
+
+impl<T: Message + ?Sized> std::fmt::Debug for Subscriber<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Subscriber").field("topic", &self.receiver.topic).finish()
+    }
+}

@@ -1,0 +1,104 @@
+//! One wait for many topics.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rnet_core::Result;
+use rnet_shm::barrier::SharedBarrier;
+use rnet_shm::bell::Waiter;
+use rnet_shm::subscription::Slot;
+
+use crate::options::deadline;
+use crate::subscriber::{Receiver, Subscriber};
+use crate::{Message, Node};
+
+mod sealed {
+    /// What a wait set needs of a subscriber; not nameable outside.
+    pub struct Handle<'a>(pub(super) &'a mut super::Receiver);
+
+    pub trait Sealed {
+        fn handle(&mut self) -> Handle<'_>;
+    }
+}
+
+/// Subscribers of any type, for [`WaitSet::wait`].
+pub trait Waitable: sealed::Sealed {}
+
+impl<T: Message + ?Sized> sealed::Sealed for Subscriber<T> {
+    fn handle(&mut self) -> sealed::Handle<'_> {
+        sealed::Handle(self.receiver())
+    }
+}
+impl<T: Message + ?Sized> Waitable for Subscriber<T> {}
+
+/// Waits until any of several subscribers of a node has something.
+///
+/// ```no_run
+/// # fn main() -> rnet::Result<()> {
+/// let node = rnet::Node::new("both")?;
+/// let mut imu = node.subscriber::<[u8]>("/imu")?;
+/// let mut stop = node.subscriber::<[u8]>("/stop")?;
+/// let mut set = rnet::WaitSet::new(&node);
+/// loop {
+///     set.wait(&mut [&mut imu, &mut stop], None)?;
+///     while let Some(sample) = stop.try_recv()? { println!("stop! {} bytes", sample.len()); }
+///     while let Some(sample) = imu.try_recv()? { println!("imu: {} bytes", sample.len()); }
+/// }
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct WaitSet {
+    waiter: Waiter,
+    places: Vec<Arc<Slot>>,
+}
+
+impl WaitSet {
+    /// A wait set for subscribers of `node`.
+    pub fn new(node: &Node) -> WaitSet {
+        let bells = node.core().state.own.bells().clone();
+        WaitSet { waiter: Waiter::new(bells), places: Vec::new() }
+    }
+
+    /// Waits until one of them has a message or an error; returns whether one has, `false` when
+    /// the time is over. `None` waits for as long as it takes.
+    ///
+    /// Subscribers of another node wake only their own node's threads, so they are refused by a
+    /// panic in debug builds and looked at once a second otherwise.
+    pub fn wait(
+        &mut self,
+        subscribers: &mut [&mut dyn Waitable],
+        timeout: Option<Duration>,
+    ) -> Result<bool> {
+        let until = deadline(timeout);
+        for subscriber in subscribers.iter_mut() {
+            let receiver = subscriber.handle().0;
+            debug_assert!(Arc::ptr_eq(receiver.bells(), self.waiter.bells()), "another node's");
+            receiver.set_bell(self.waiter.bell());
+        }
+        loop {
+            let mut asymmetric = false;
+            self.places.clear();
+            for subscriber in subscribers.iter_mut() {
+                let receiver = subscriber.handle().0;
+                receiver.take_in();
+                if receiver.is_ready() {
+                    return Ok(true);
+                }
+                receiver.add_places(&mut self.places);
+                asymmetric |= receiver.barrier().is_asymmetric();
+            }
+            let now = Instant::now();
+            let left = match until {
+                Some(until) if until <= now => return Ok(false),
+                Some(until) => until - now,
+                None => Duration::MAX,
+            };
+            self.waiter.sleep(
+                self.places.iter().map(|slot| &slot.page().cursor.asleep),
+                &SharedBarrier::as_declared(asymmetric),
+                left,
+                || subscribers.iter_mut().any(|s| s.handle().0.is_ready()),
+            );
+        }
+    }
+}

@@ -1,0 +1,55 @@
+#!/usr/bin/env bash
+# Prepares what the build, the tests and the demo need: tools, .venv, Python packages.
+# Safe to run again; does nothing where nothing is missing.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+fail() {
+    printf 'setup: %s\n' "$*" >&2
+    exit 1
+}
+
+# Installs Debian packages where that is possible, and otherwise says what to install.
+need_packages() {
+    local as_root=()
+    if [ "$(id -u)" -ne 0 ]; then as_root=(sudo -n); fi
+    if ! command -v apt-get >/dev/null || ! "${as_root[@]}" true 2>/dev/null; then
+        fail "please install: $*   (Debian, Ubuntu: sudo apt-get install $*)"
+    fi
+    echo "setup: installing $*"
+    "${as_root[@]}" apt-get update -qq
+    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq "$@" </dev/null
+}
+
+command -v cargo >/dev/null || fail "cargo not found: install Rust from https://rustup.rs"
+rust_wanted=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
+rust_found=$(rustc --version | cut -d' ' -f2)
+printf '%s\n' "$rust_wanted" "$rust_found" | sort --check=quiet --version-sort ||
+    fail "Rust $rust_found found, $rust_wanted or newer needed: run 'rustup update'"
+
+command -v cc >/dev/null || need_packages gcc libc6-dev
+python=${PYTHON:-python3}
+command -v "$python" >/dev/null || fail "$python not found: install Python 3.10 or newer"
+"$python" -c 'import sys; sys.exit(sys.version_info < (3, 10))' ||
+    fail "$("$python" --version) found, 3.10 or newer needed: set PYTHON=/path/to/python3"
+"$python" -c 'import venv, ensurepip' 2>/dev/null || need_packages python3-venv
+
+# A virtual environment of another Python, or one left half made, is made anew.
+version=$("$python" -c 'import sys; print("%d.%d.%d" % sys.version_info[:3])')
+if [ "$(cat .venv/rnet-python-version 2>/dev/null)" != "$version" ] ||
+    ! .venv/bin/python -m pip --version >/dev/null 2>&1; then
+    echo "setup: making .venv with Python $version"
+    rm -rf .venv
+    "$python" -m venv .venv
+    echo "$version" >.venv/rnet-python-version
+fi
+
+requirements=python/requirements-dev.txt
+if [ ! -f "$requirements" ]; then
+    echo "setup: there is no $requirements yet, so no Python packages were installed" >&2
+elif ! cmp -s "$requirements" .venv/rnet-requirements.txt; then
+    echo "setup: installing $requirements"
+    .venv/bin/python -m pip install --quiet --no-input --disable-pip-version-check \
+        --requirement "$requirements"
+    cp "$requirements" .venv/rnet-requirements.txt
+fi

@@ -1,0 +1,144 @@
+//! Checks of this repository that a compiler cannot make.
+//!
+//! `cargo xtask deps` holds the crates to the map of the design: who may depend on whom.
+//! `cargo xtask tidy` holds the files to the habits of the project: sizes, links, sleeps, safety.
+//!
+//! Every check is a pure function from text to findings, with a test that shows it failing on a bad
+//! sample; reading the tree and running cargo and git happens here and nowhere else. A check that
+//! looked at nothing fails.
+
+mod deps;
+mod manifest;
+mod markdown;
+mod tidy;
+
+use std::path::Path;
+use std::process::{Command, ExitCode};
+
+/// What a check has to say: where, and what is wrong there.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Finding {
+    place: String,
+    text: String,
+}
+
+impl Finding {
+    fn new(place: impl Into<String>, text: impl Into<String>) -> Self {
+        Self { place: place.into(), text: text.into() }
+    }
+}
+
+/// One file of the working tree: its path from the root, with `/`, and its bytes.
+struct SourceFile {
+    path: String,
+    bytes: Vec<u8>,
+}
+
+impl SourceFile {
+    /// The text of the file, or `None` where it is binary.
+    fn text(&self) -> Option<&str> {
+        if self.bytes.contains(&0) { None } else { std::str::from_utf8(&self.bytes).ok() }
+    }
+}
+
+fn main() -> ExitCode {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies in the root");
+    let task = std::env::args().nth(1).unwrap_or_default();
+    let outcome = match task.as_str() {
+        "deps" => run_deps(root),
+        "tidy" => run_tidy(root),
+        _ => {
+            eprintln!("usage: cargo xtask deps|tidy");
+            return ExitCode::from(2);
+        }
+    };
+    match outcome {
+        Ok((checked, findings)) if findings.is_empty() => {
+            println!("xtask {task}: {checked}: ok");
+            ExitCode::SUCCESS
+        }
+        Ok((checked, mut findings)) => {
+            findings.sort();
+            findings.iter().for_each(|f| eprintln!("{}: {}", f.place, f.text));
+            eprintln!("xtask {task}: {checked}: {} findings", findings.len());
+            ExitCode::FAILURE
+        }
+        Err(error) => {
+            eprintln!("xtask {task}: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+type Outcome = Result<(String, Vec<Finding>), String>;
+
+fn run_deps(root: &Path) -> Outcome {
+    let files = source_files(root)?;
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut graph = deps::Graph::default();
+    // The root workspace first; then whatever stands in a workspace of its own (bench, fuzz).
+    let nested = files.iter().filter(|f| f.path.ends_with("/Cargo.toml")).map(|f| f.path.as_str());
+    for manifest in std::iter::once("Cargo.toml").chain(nested) {
+        if graph.knows_manifest(manifest) {
+            continue;
+        }
+        let metadata = output(
+            Command::new(&cargo)
+                .args(["metadata", "--format-version=1", "--manifest-path", manifest])
+                .current_dir(root),
+        )?;
+        let json = serde_json::from_slice(&metadata).map_err(|e| format!("cargo metadata: {e}"))?;
+        graph.add_metadata(root, &json)?;
+    }
+    let is_decision = |f: &&SourceFile| f.path.starts_with("docs/decisions/");
+    let decisions: Vec<&str> =
+        files.iter().filter(is_decision).filter_map(SourceFile::text).collect();
+    if graph.our_edges() == 0 {
+        return Err("found no dependency between our crates, so nothing was checked".into());
+    }
+    Ok((graph.summary(), deps::check(&graph, &decisions)))
+}
+
+fn run_tidy(root: &Path) -> Outcome {
+    let files = source_files(root)?;
+    if files.is_empty() {
+        return Err("git lists no file, so nothing was checked".into());
+    }
+    let exists = |path: &str| root.join(path).exists();
+    Ok((format!("{} files", files.len()), tidy::check(&files, &exists)))
+}
+
+/// The files git tracks or would track, as they are in the working tree.
+fn source_files(root: &Path) -> Result<Vec<SourceFile>, String> {
+    // `safe.directory`: in CI the checkout may belong to another user than the one that runs this.
+    let listing = output(
+        Command::new("git")
+            .args(["-c", "safe.directory=*", "ls-files", "-z"])
+            .args(["--cached", "--others", "--exclude-standard"])
+            .current_dir(root),
+    )?;
+    let listing = String::from_utf8(listing).map_err(|e| format!("git ls-files: {e}"))?;
+    let mut paths: Vec<&str> = listing.split_terminator('\0').collect();
+    paths.sort_unstable();
+    paths.dedup();
+    let mut files = Vec::new();
+    for path in paths {
+        match std::fs::read(root.join(path)) {
+            Ok(bytes) => files.push(SourceFile { path: path.into(), bytes }),
+            // Removed from the working tree but not yet from the index, or a link to a directory.
+            Err(_) if !root.join(path).is_file() => {}
+            Err(error) => return Err(format!("{path}: {error}")),
+        }
+    }
+    Ok(files)
+}
+
+fn output(command: &mut Command) -> Result<Vec<u8>, String> {
+    let name = format!("{command:?}");
+    let result = command.output().map_err(|e| format!("{name}: {e}"))?;
+    if result.status.success() {
+        Ok(result.stdout)
+    } else {
+        Err(format!("{name}: {}", String::from_utf8_lossy(&result.stderr).trim()))
+    }
+}

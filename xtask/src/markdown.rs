@@ -1,0 +1,149 @@
+//! The pages: links that lead somewhere, decisions with number and date, a changelog that is open.
+
+use crate::Finding;
+
+/// Every relative link of a page must resolve; `exists` answers for a path from the root.
+pub fn check_links(path: &str, text: &str, exists: &dyn Fn(&str) -> bool) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let mut fenced = false;
+    for (number, line) in (1..).zip(text.lines()) {
+        if line.trim_start().starts_with("```") {
+            fenced = !fenced;
+        }
+        if fenced {
+            continue;
+        }
+        for target in link_targets(line) {
+            let file = target.split('#').next().unwrap_or_default();
+            if file.is_empty() || file.contains("://") || file.starts_with("mailto:") {
+                continue;
+            }
+            let resolved = resolve(path, file);
+            if !resolved.as_deref().is_some_and(exists) {
+                let text = format!("link `{target}` leads nowhere");
+                findings.push(Finding::new(format!("{path}:{number}"), text));
+            }
+        }
+    }
+    findings
+}
+
+/// The targets of `[text](target)` and `[name]: target`, outside `code`.
+fn link_targets(line: &str) -> Vec<&str> {
+    let mut targets = Vec::new();
+    // Between backticks is code: every second piece.
+    let pieces: Vec<&str> = line.split('`').collect();
+    // A link text may itself be code, so that "](target)" opens a piece: look in the even ones.
+    for piece in pieces.iter().step_by(2) {
+        for rest in piece.split("](").skip(1) {
+            let target = rest.split(')').next().unwrap_or_default();
+            targets.extend(target.split_whitespace().next());
+        }
+    }
+    if let Some((label, target)) = line.split_once("]: ")
+        && label.starts_with('[')
+        && !label.starts_with("[^")
+    {
+        targets.extend(target.split_whitespace().next());
+    }
+    targets
+}
+
+/// `link` as seen from the page at `path`, from the root; `None` where it leaves the repository.
+fn resolve(path: &str, link: &str) -> Option<String> {
+    let mut parts: Vec<&str> = path.split('/').collect();
+    parts.pop();
+    if link.starts_with('/') {
+        parts.clear();
+    }
+    for part in link.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => {
+                parts.pop()?;
+            }
+            name => parts.push(name),
+        }
+    }
+    Some(parts.join("/"))
+}
+
+/// A decision page is called `<number>-<title>.md` and has a date (YYYY-MM-DD) near its top.
+pub fn check_decision(path: &str, text: &str) -> Vec<Finding> {
+    const DATE_WITHIN_LINES: usize = 10;
+    let name = path.rsplit('/').next().unwrap_or(path);
+    let mut findings = Vec::new();
+    let numbered = name.split_once('-').is_some_and(|(number, _)| number.parse::<u32>().is_ok());
+    if !numbered {
+        findings.push(Finding::new(path, "a decision page is called <number>-<title>.md"));
+    }
+    if !text.lines().take(DATE_WITHIN_LINES).any(has_date) {
+        let text = format!("no date (YYYY-MM-DD) in the first {DATE_WITHIN_LINES} lines");
+        findings.push(Finding::new(path, text));
+    }
+    findings
+}
+
+fn has_date(line: &str) -> bool {
+    let is_date = |w: &[u8]| {
+        w.iter().enumerate().all(
+            |(i, b)| {
+                if i == 4 || i == 7 { *b == b'-' } else { b.is_ascii_digit() }
+            },
+        )
+    };
+    line.as_bytes().windows("YYYY-MM-DD".len()).any(is_date)
+}
+
+/// The changelog keeps a section for what is not released yet.
+pub fn check_changelog(path: &str, text: &str) -> Vec<Finding> {
+    let open = text.lines().any(|line| line.starts_with("## ") && line.contains("Unreleased"));
+    if open { vec![] } else { vec![Finding::new(path, "no `## Unreleased` section")] }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn broken_links(text: &str) -> usize {
+        check_links("docs/guide/a.md", text, &|path| path == "docs/b.md" || path == "README.md")
+            .len()
+    }
+
+    #[test]
+    fn links_that_lead_somewhere_pass() {
+        assert_eq!(broken_links("see [b](../b.md#part), [`b`](../b.md) and [top](#top)"), 0);
+        assert_eq!(broken_links("[root](/README.md \"title\") [web](https://a.b/c)"), 0);
+        assert_eq!(broken_links("[b]: ../b.md"), 0);
+    }
+
+    #[test]
+    fn links_that_lead_nowhere_fail() {
+        assert_eq!(broken_links("[a](gone.md) and [b](../gone.md)"), 2);
+        assert_eq!(broken_links("[`code`](gone.md)"), 1);
+        assert_eq!(broken_links("[b]: gone.md"), 1);
+        assert_eq!(broken_links("[out](../../../b.md)"), 1);
+    }
+
+    #[test]
+    fn code_is_not_a_link() {
+        assert_eq!(broken_links("`callbacks[i](sample)`"), 0);
+        assert_eq!(broken_links("```rust\ncallbacks[i](sample)\n```\n[x](gone.md)"), 1);
+    }
+
+    #[test]
+    fn a_decision_has_number_and_date() {
+        assert_eq!(
+            check_decision("docs/decisions/0001-log.md", "# Log\n\n2026-01-31, accepted\n"),
+            []
+        );
+        assert_eq!(check_decision("docs/decisions/log-layout.md", "2026-01-31").len(), 1);
+        assert_eq!(check_decision("docs/decisions/0001-log.md", "# Log\nJanuary 2026\n").len(), 1);
+    }
+
+    #[test]
+    fn a_changelog_is_open() {
+        assert_eq!(check_changelog("CHANGELOG.md", "# Changes\n\n## [Unreleased]\n"), []);
+        assert_eq!(check_changelog("CHANGELOG.md", "# Changes\n\n## 0.1.0\nUnreleased\n").len(), 1);
+    }
+}
