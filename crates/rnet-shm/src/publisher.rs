@@ -186,7 +186,7 @@ impl Writer {
             pool: Pool::new(path.clone(), mode, id, &meta.qos),
             path,
             qos: meta.qos.clone(),
-            roster: Arc::new(Roster::new(map.clone(), barrier)),
+            roster: Arc::new(Roster::new(map.clone(), node.bells().clone(), barrier)),
             map,
             seen_epoch: 0,
             readers: Vec::new(),

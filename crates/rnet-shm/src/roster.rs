@@ -22,6 +22,10 @@ use crate::subscription::{PeerBinding, PeerSubscription};
 /// [`rnet_ring::layout::Refusal::reason`]: the table of readers is full.
 pub const REFUSED_FULL: u64 = 1;
 
+/// How often the end of the log is looked at until both its words agree; a writer in full flight
+/// is between them for nanoseconds.
+const START_TRIES: u32 = 1_000_000;
+
 /// One admitted reader, as the writer's side sees it.
 #[derive(Debug)]
 pub struct ReaderRef {
@@ -76,6 +80,8 @@ impl ReaderRef {
 #[derive(Debug)]
 pub struct Roster {
     map: Arc<PublisherMap>,
+    /// The doorbells of the publisher's own node.
+    bells: Arc<Bells>,
     epoch: Epoch,
     list: Mutex<Vec<Arc<ReaderRef>>>,
     barrier: SharedBarrier,
@@ -94,9 +100,10 @@ pub enum Admitted {
 }
 
 impl Roster {
-    pub(crate) fn new(map: Arc<PublisherMap>, barrier: SharedBarrier) -> Roster {
+    pub(crate) fn new(map: Arc<PublisherMap>, bells: Arc<Bells>, barrier: SharedBarrier) -> Roster {
         Roster {
             map,
+            bells,
             epoch: Epoch::default(),
             list: Mutex::new(Vec::new()),
             barrier,
@@ -241,6 +248,7 @@ impl Roster {
     fn starting_point(&self, history: u64) -> (u64, u64) {
         let log = self.map.log();
         let line = &log.control.tail;
+        let mut tries = 0;
         let (end, end_seq) = loop {
             let last = line.last.load(Ordering::Acquire);
             let tail = line.tail.load(Ordering::Acquire);
@@ -257,6 +265,11 @@ impl Roster {
                 let seq = line.seq.load(Ordering::Relaxed);
                 let behind = (seq as u32).wrapping_sub(head.seq_lo.wrapping_add(1));
                 break (tail, seq.wrapping_sub(u64::from(behind)));
+            }
+            tries += 1;
+            if tries > START_TRIES {
+                // A stray pointer of this process spoilt the log; any number will do.
+                break (tail, line.seq.load(Ordering::Relaxed));
             }
             std::hint::spin_loop();
         };
@@ -332,6 +345,8 @@ impl Roster {
         self.free_place(reader.place, state);
         self.epoch.raise();
         reader.ring();
+        // The writer may sleep until this very reader makes room.
+        self.bells.ring(self.map.control().flow.bell.load(Ordering::Relaxed));
         true
     }
 }

@@ -97,6 +97,7 @@ impl PublisherState {
 }
 
 struct OwnPublisher {
+    topic_hash: u64,
     meta: PublisherMeta,
     roster: Arc<Roster>,
     state: Arc<PublisherState>,
@@ -114,6 +115,7 @@ enum Known {
 }
 
 struct OwnSubscription {
+    topic_hash: u64,
     meta: SubscriptionMeta,
     file: Arc<SubscriptionFile>,
     state: Arc<SubscriberState>,
@@ -207,14 +209,12 @@ impl Matching {
         roster: Arc<Roster>,
     ) -> Result<Arc<PublisherState>> {
         let entry = Entry { id, topic_hash, kind: EndpointKind::Publisher };
+        self.own.announce(entry)?;
         let state = Arc::new(PublisherState::default());
-        let own = OwnPublisher { meta, roster, state: state.clone(), known: BTreeMap::new() };
+        let known = BTreeMap::new();
+        let own = OwnPublisher { topic_hash, meta, roster, state: state.clone(), known };
         self.publishers.insert(id, own);
-        if let Err(e) = self.own.announce(entry) {
-            self.publishers.remove(&id);
-            return Err(e);
-        }
-        self.ring_counterparts(entry);
+        self.index_own(entry);
         Ok(state)
     }
 
@@ -226,21 +226,47 @@ impl Matching {
         state: Arc<SubscriberState>,
     ) -> Result<()> {
         let id = file.id();
-        let lane = meta.qos.lane;
-        let own = OwnSubscription { meta, file, state, known: BTreeMap::new(), lane };
-        self.subscriptions.insert(id, own);
         let entry = Entry { id, topic_hash, kind: EndpointKind::Subscription };
-        self.own.announce(entry).inspect_err(|_| drop(self.subscriptions.remove(&id)))
+        self.own.announce(entry)?;
+        let lane = meta.qos.lane;
+        let known = BTreeMap::new();
+        let own = OwnSubscription { topic_hash, meta, file, state, known, lane };
+        self.subscriptions.insert(id, own);
+        self.index_own(entry);
+        Ok(())
     }
 
-    /// Takes an endpoint back and tells those it was matched with.
+    /// Our own endpoints are indexed one by one: a node with thousands must not read them all
+    /// anew for each.
+    fn index_own(&mut self, entry: Entry) {
+        self.index.entry(entry.topic_hash).or_default().insert(entry);
+        self.pending.insert(entry.topic_hash);
+    }
+
+    /// Takes an endpoint back and tells those it was matched with. The next refresh tells our own
+    /// other endpoints.
     pub(crate) fn remove(&mut self, id: u64) {
-        self.publishers.remove(&id);
-        self.subscriptions.remove(&id);
-        let entry = self.own.entries().into_iter().find(|e| e.id == id);
+        let publisher = self.publishers.remove(&id).map(|p| p.topic_hash);
+        let subscription = self.subscriptions.remove(&id).map(|s| s.topic_hash);
+        let kind = if publisher.is_some() {
+            EndpointKind::Publisher
+        } else {
+            EndpointKind::Subscription
+        };
+        let Some(topic_hash) = publisher.or(subscription) else { return };
+        let entry = Entry { id, topic_hash, kind };
         self.own.withdraw(id);
-        if let Some(entry) = entry {
-            self.ring_counterparts(entry);
+        self.unindex(&entry);
+        self.pending.insert(topic_hash);
+        self.ring_counterparts(entry);
+    }
+
+    fn unindex(&mut self, entry: &Entry) {
+        if let Some(topic) = self.index.get_mut(&entry.topic_hash) {
+            topic.remove(entry);
+            if topic.is_empty() {
+                self.index.remove(&entry.topic_hash);
+            }
         }
     }
 
@@ -282,9 +308,8 @@ impl Matching {
             let entries = self.registry.peer(id).map(|p| p.node.entries().to_vec());
             self.reindex(id, entries.unwrap_or_default(), &mut topics);
         }
-        self.reindex(self.own.incarnation(), self.own.entries(), &mut topics);
         let detached = self.publishers.values().filter(|p| p.roster.take_detached());
-        topics.extend(detached.map(|p| topic_hash(&p.meta.topic)));
+        topics.extend(detached.map(|p| p.topic_hash));
         for topic in topics {
             self.match_topic(topic, &mut notices);
         }
@@ -299,12 +324,7 @@ impl Matching {
             self.indexed.remove(&node).unwrap_or_default().into_iter().collect();
         for gone in before.difference(&now) {
             touched.insert(gone.topic_hash);
-            if let Some(topic) = self.index.get_mut(&gone.topic_hash) {
-                topic.remove(gone);
-                if topic.is_empty() {
-                    self.index.remove(&gone.topic_hash);
-                }
-            }
+            self.unindex(gone);
         }
         for new in now.difference(&before) {
             touched.insert(new.topic_hash);
@@ -380,7 +400,7 @@ impl Matching {
     fn drop_withdrawn(&mut self, entries: &[Entry], topic: u64, notices: &mut Vec<Notice>) {
         let here: BTreeSet<u64> = entries.iter().map(|e| e.id).collect();
         for publisher in self.publishers.values_mut() {
-            if topic_hash(&publisher.meta.topic) != topic {
+            if publisher.topic_hash != topic {
                 continue;
             }
             let gone: Vec<u64> =
@@ -391,7 +411,7 @@ impl Matching {
             }
         }
         for subscription in self.subscriptions.values_mut() {
-            if topic_hash(&subscription.meta.topic) != topic {
+            if subscription.topic_hash != topic {
                 continue;
             }
             let gone: Vec<u64> =
@@ -453,7 +473,8 @@ impl Matching {
         let Some(place) = self.place_of(entry.id) else { return };
         let us = self.own.name().to_string();
         let Some(own) = self.publishers.get_mut(&publisher) else { return };
-        if !own.known.contains_key(&entry.id) {
+        let first_sight = !own.known.contains_key(&entry.id);
+        if first_sight {
             let path = entry.path(&place.folder);
             let Ok(peer) = PeerSubscription::open(&path, entry.id) else { return };
             if peer.meta.topic != own.meta.topic {
@@ -478,6 +499,10 @@ impl Matching {
         };
         let Some(binding) = peer.binding_to(publisher) else {
             self.pending.insert(entry.topic_hash);
+            if first_sight && self.own.folder() != place.folder {
+                // It may have looked at its peers before we announced ourselves.
+                ring_control(&place.folder);
+            }
             return;
         };
         if own.roster.was_detached(entry.id, binding.generation) {
@@ -588,10 +613,6 @@ fn fit(
 
 fn known_of<'a>(node: u64, known: impl Iterator<Item = &'a u64>) -> Vec<u64> {
     known.filter(|id| incarnation_of(**id) == node).copied().collect()
-}
-
-fn topic_hash(topic: &str) -> u64 {
-    rnet_core::fnv1a_64(topic.as_bytes())
 }
 
 fn push_notice(notices: &mut Vec<Notice>, hooks: Arc<Hooks>, event: MatchEvent) {

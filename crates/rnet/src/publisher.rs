@@ -175,6 +175,7 @@ impl Publisher<[u8]> {
 impl<T: Message + ?Sized> Drop for Publisher<T> {
     fn drop(&mut self) {
         self.core.state.matching().remove(self.id);
+        let _ = self.core.state.refresh();
     }
 }
 

@@ -22,6 +22,8 @@ use crate::{Message, OwnedSample, Sample};
 const SPIN_LIMIT: Duration = Duration::from_micros(50);
 /// Errors kept for a user who never receives.
 const MAX_PENDING_ERRORS: usize = 64;
+/// Tells of an error at the latest after this many messages, however busy the topic is.
+const ERROR_TURN: u32 = 64;
 /// Looks at the clock once per this many turns of a spin.
 const SPINS_PER_LOOK: u32 = 32;
 
@@ -88,13 +90,13 @@ pub(crate) struct Receiver {
     id: u64,
     qos: SubscriberQos,
     fixed_len: Option<usize>,
-    file: Arc<SubscriptionFile>,
     pub(crate) state: Arc<SubscriberState>,
     node: Arc<NodeState>,
     channels: Vec<Reader>,
     /// Publishers that are gone: what they sent and what was lost.
     past: Vec<PublisherStats>,
     errors: VecDeque<Error>,
+    since_error: u32,
     turn: usize,
     waiter: Waiter,
     /// Estimate of the time between messages, for the adaptive wait.
@@ -135,18 +137,18 @@ impl Receiver {
         if let Some(lane) = options.qos.lane {
             state.set_lane(lane);
         }
-        node.matching().add_subscription(topic.hash(), meta, file.clone(), state.clone())?;
+        node.matching().add_subscription(topic.hash(), meta, file, state.clone())?;
         let receiver = Receiver {
             topic,
             id,
             qos: options.qos,
             fixed_len,
-            file,
             state,
             node: node.clone(),
             channels: Vec::new(),
             past: Vec::new(),
             errors: VecDeque::new(),
+            since_error: 0,
             turn: 0,
             waiter,
             gap: Duration::MAX,
@@ -251,6 +253,12 @@ impl Receiver {
     #[inline]
     pub(crate) fn advance(&mut self) -> Result<Option<usize>> {
         self.take_in();
+        self.since_error = self.since_error.wrapping_add(1);
+        if self.since_error.is_multiple_of(ERROR_TURN)
+            && let Some(error) = self.errors.pop_front()
+        {
+            return Err(error);
+        }
         let count = self.channels.len();
         for step in 0..count {
             let at = (self.turn + step) % count;
@@ -442,7 +450,7 @@ fn stats_of(channel: &Reader) -> PublisherStats {
 impl Drop for Receiver {
     fn drop(&mut self) {
         self.node.matching().remove(self.id);
-        let _ = &self.file;
+        let _ = self.node.refresh();
     }
 }
 
