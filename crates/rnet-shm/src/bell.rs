@@ -38,9 +38,7 @@ impl Bells {
 
     /// Opens a peer's bells.
     pub(crate) fn open(path: &Path) -> Result<Bells, Error> {
-        use rustix::fs::{Mode, OFlags};
-        let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-        let fd = rustix::fs::open(path, flags, Mode::empty())
+        let fd = files::open_write(path)
             .map_err(|e| files::io_error("cannot open", path, e))?;
         Bells::map(&fd, path)
     }

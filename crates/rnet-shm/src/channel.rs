@@ -195,12 +195,6 @@ enum State {
     Draining,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Cause {
-    Overrun,
-    Detached,
-}
-
 /// Why a channel cannot go on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Trouble {
@@ -229,7 +223,8 @@ pub struct Reader {
     reliable: bool,
     keep_last: u64,
     state: State,
-    cause: Cause,
+    /// Whether we ask again because we were let go; what is missed meanwhile counts as such.
+    let_go: bool,
     log: LogReader,
     /// The message just taken.
     current: Record,
@@ -242,8 +237,12 @@ pub struct Reader {
     /// Whether the reader came straight from another batch, without having been idle.
     in_pursuit: bool,
     shown_cursor: u64,
+    /// [`rnet_ring::layout::FlowLine::full`] when the cursor was last shown for it.
+    seen_full: u64,
     rung: u64,
     taken_ns: u64,
+    /// Whether the publisher left by dying.
+    died: bool,
 }
 
 /// Where a publisher is to be found.
@@ -284,7 +283,7 @@ impl Reader {
             reliable: binding.reliable,
             keep_last: keep_last.map_or(u64::MAX, u64::from),
             state: State::Asking,
-            cause: Cause::Overrun,
+            let_go: false,
             log: LogReader::new(0),
             current: Record { kind: Kind::Inline, seq: 0, time_ns: 0, offset: 0, len: 0 },
             pinned: None,
@@ -294,8 +293,10 @@ impl Reader {
             chunks: HashMap::new(),
             in_pursuit: false,
             shown_cursor: 0,
+            seen_full: 0,
             rung: 0,
             taken_ns: 0,
+            died: false,
         })
     }
 
@@ -350,9 +351,24 @@ impl Reader {
         self.slot.page().cursor.bell.store(bell, Ordering::Release);
     }
 
-    /// Whether the publisher has admitted us (or did before it left).
+    /// Whether the publisher serves us: it has admitted us and is still there.
     pub fn is_admitted(&self) -> bool {
-        self.state != State::Asking
+        matches!(self.state, State::Reading { .. })
+    }
+
+    /// Whether the publisher has yet to admit us.
+    pub fn is_asking(&self) -> bool {
+        self.state == State::Asking
+    }
+
+    /// Whether the publisher is gone.
+    pub fn has_left(&self) -> bool {
+        self.state == State::Draining
+    }
+
+    /// Whether the publisher is gone because its process died.
+    pub fn has_died(&self) -> bool {
+        self.died
     }
 
     /// Losses so far, by cause.
@@ -381,18 +397,28 @@ impl Reader {
     pub fn is_ready(&self) -> bool {
         match self.state {
             State::Asking => self.find_admission().is_some(),
-            _ => {
+            State::Reading { .. } => {
                 self.withheld.is_some() || self.log.has_more(self.map.log()) || self.was_detached()
             }
+            // Something is left to read, or the channel is over and has to be closed.
+            State::Draining => true,
         }
     }
 
     /// The publisher is gone: reads what it had committed, then nothing.
-    pub fn publisher_left(&mut self) {
-        if self.state == State::Asking && self.try_begin().is_err() {
-            self.log = LogReader::new(self.map.log().control.tail.tail.load(Ordering::Acquire));
+    pub fn publisher_left(&mut self, died: bool) {
+        if self.state == State::Asking && !matches!(self.try_begin(), Ok(true)) {
+            // Never admitted: nothing in the log was for us. But one that was let go and asked
+            // again had been promised what came after.
+            let line = &self.map.control().tail;
+            if let (true, Some(expected)) = (self.let_go, self.log.next_seq()) {
+                let missed = line.seq.load(Ordering::Acquire).saturating_sub(expected);
+                bump(&self.slot.page().count.lost_detached, missed);
+            }
+            self.log = LogReader::new(line.tail.load(Ordering::Acquire));
         }
         self.state = State::Draining;
+        self.died = died;
     }
 
     /// Whether the publisher is gone and everything it had committed was read.
@@ -407,6 +433,7 @@ impl Reader {
         let page = &self.slot.page().bind;
         let us = page.subscription.load(Ordering::Relaxed);
         let generation = page.generation.load(Ordering::Relaxed);
+        // SYNC-ADMIT: the release store of `state` in `Roster::admit` comes last.
         let place = control.admissions.iter().position(|a| {
             a.state.load(Ordering::Acquire) == ADMISSION_ACTIVE
                 && a.subscription.load(Ordering::Relaxed) == us
@@ -431,13 +458,15 @@ impl Reader {
                 let admission = &self.map.control().admissions[place];
                 let start = admission.start.load(Ordering::Relaxed) & !7;
                 let start_seq = admission.start_seq.load(Ordering::Relaxed);
-                let expected = match self.cause {
-                    // Let go and admitted again: the gap between is lost, by that cause.
-                    Cause::Detached => self.log.next_seq().unwrap_or(start_seq).min(start_seq),
-                    Cause::Overrun => start_seq,
-                };
+                if let (true, Some(expected)) = (self.let_go, self.log.next_seq()) {
+                    // Let go and admitted again: the gap between is lost, by that cause, and
+                    // counted here so that no later loss or skip is mistaken for it.
+                    let missed = start_seq.saturating_sub(expected);
+                    bump(&self.slot.page().count.lost_detached, missed);
+                }
+                self.let_go = false;
                 self.log = LogReader::new(start);
-                self.log.expect_from(expected);
+                self.log.expect_from(start_seq);
                 self.slot.page().count.next_seq.store(start_seq, Ordering::Relaxed);
                 self.state = State::Reading { place };
                 self.show_cursor();
@@ -449,7 +478,19 @@ impl Reader {
     fn was_detached(&self) -> bool {
         let State::Reading { place } = self.state else { return false };
         let admission = &self.map.control().admissions[place];
-        admission.state.load(Ordering::Acquire) == ADMISSION_DETACHED
+        let bind = &self.slot.page().bind;
+        match admission.state.load(Ordering::Acquire) {
+            ADMISSION_DETACHED => true,
+            // Our place was given to another since: we were let go, too.
+            ADMISSION_ACTIVE => {
+                let word = |a: &AtomicU64, b: &AtomicU64| {
+                    a.load(Ordering::Relaxed) == b.load(Ordering::Relaxed)
+                };
+                !word(&admission.subscription, &bind.subscription)
+                    || !word(&admission.generation, &bind.generation)
+            }
+            _ => false,
+        }
     }
 
     /// Asks to be admitted again after having been let go.
@@ -458,18 +499,15 @@ impl Reader {
         bind.history.store(0, Ordering::Relaxed);
         bind.generation.fetch_add(1, Ordering::Release);
         self.state = State::Asking;
-        self.cause = Cause::Detached;
+        self.let_go = true;
         self.withheld = None;
-        ring_control(&self.folder);
+        ring_control(&self.folder, self.own.node());
     }
 
     /// Passes over everything but the newest message.
-    pub fn skip_to_newest(&mut self) {
-        if self.state == State::Asking {
-            let _ = self.try_begin();
-        }
-        if self.state == State::Asking {
-            return;
+    pub fn skip_to_newest(&mut self) -> Result<(), Trouble> {
+        if self.state == State::Asking && !self.try_begin()? {
+            return Ok(());
         }
         let newest = self.map.control().tail.last.load(Ordering::Acquire);
         if newest > self.log.position() {
@@ -477,17 +515,19 @@ impl Reader {
             let withheld = u64::from(self.withheld.take().is_some());
             bump(&self.slot.page().count.skipped, withheld);
             self.log.seek_newest(self.map.log());
-            self.skipping();
+            self.skipping()?;
         }
+        Ok(())
     }
 
     /// Reads up to the next record only to learn how many were passed over, which are not lost.
-    fn skipping(&mut self) {
-        if let Ok(Some(record)) = self.next_record() {
+    fn skipping(&mut self) -> Result<(), Trouble> {
+        if let Some(record) = self.next_record()? {
             let passed = self.log.take_lost();
             bump(&self.slot.page().count.skipped, passed);
             self.withheld = Some(record);
         }
+        Ok(())
     }
 
     /// Goes on to the next message, which [`Reader::current`] then hands out. `Ok(false)`:
@@ -530,6 +570,9 @@ impl Reader {
             };
             self.count_taken(&record, len as u64);
             self.current = record;
+            if self.reliable {
+                self.show_if_awaited();
+            }
             return Ok(true);
         }
     }
@@ -619,7 +662,8 @@ impl Reader {
         }
         self.shown_cursor = position;
         let page = self.slot.page();
-        // Release: our copies out of the log are over.
+        // SYNC-CURSOR: release, because our copies out of the log are over; pairs with
+        // `ReaderRef::needed`.
         page.cursor.cursor.store(position, Ordering::Release);
         if self.reliable {
             // SYNC-ROOM: the writer shows its ticket, passes a full fence and reads the cursor.
@@ -628,6 +672,18 @@ impl Reader {
             if wake::must_ring(&flow.asleep, &mut self.rung) {
                 self.bells.ring(flow.bell.load(Ordering::Relaxed));
             }
+        }
+    }
+
+    /// Shows the cursor in the middle of a batch if the writer has found the log full since: a
+    /// reader that goes on, however slowly, must not look as if it stood still.
+    #[inline]
+    fn show_if_awaited(&mut self) {
+        let flow = &self.map.control().flow;
+        let full = flow.full.load(Ordering::Relaxed);
+        if full != self.seen_full || flow.asleep.load(Ordering::Relaxed) != 0 {
+            self.seen_full = full;
+            self.show_cursor();
         }
     }
 
@@ -678,13 +734,8 @@ impl Reader {
     fn count_gap(&mut self) {
         let lost = self.log.take_lost();
         if lost != 0 {
-            let count = &self.slot.page().count;
-            match self.cause {
-                Cause::Overrun => bump(&count.lost_overrun, lost),
-                Cause::Detached => bump(&count.lost_detached, lost),
-            }
+            bump(&self.slot.page().count.lost_overrun, lost);
         }
-        self.cause = Cause::Overrun;
     }
 
     #[inline]
@@ -710,7 +761,7 @@ impl Drop for Reader {
         // A message that was taken and never looked at is let go of first.
         self.pinned = None;
         self.own.release(&self.slot);
-        ring_control(&self.folder);
+        ring_control(&self.folder, self.own.node());
     }
 }
 

@@ -28,6 +28,12 @@ pub fn open_read(path: &Path) -> rustix::io::Result<OwnedFd> {
     )
 }
 
+/// Opens an existing file for reading and writing, close-on-exec.
+pub fn open_write(path: &Path) -> rustix::io::Result<OwnedFd> {
+    let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    rustix::fs::open(path, flags, Mode::empty())
+}
+
 /// Creates a new file of `len` zero bytes whose memory is really there: writing to it later
 /// cannot fail for lack of room, which would be a SIGBUS.
 pub fn create_sized(path: &Path, len: u64, mode: u32) -> rustix::io::Result<OwnedFd> {

@@ -11,6 +11,7 @@ use std::sync::Mutex;
 
 use rnet_core::{Error, MAX_ENDPOINTS_PER_NODE, MAX_META_LEN_BYTES, NodeName};
 use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 use crate::bell::Bells;
@@ -28,6 +29,11 @@ const ENTRIES_AT: u64 = META_AT + META_MAX;
 const ENTRY_LEN_BYTES: u64 = 32;
 const GENERATION_AT: u64 = 4 * 8;
 const GOODBYE_AT: u64 = 6 * 8;
+
+/// A ring at the control FIFO: the incarnation of the node that rings.
+const RING_LEN_BYTES: usize = 8;
+/// What a FIFO holds where nobody has changed it.
+const FIFO_LEN_BYTES: usize = 65536;
 
 /// Entry state: free for another endpoint.
 const ENTRY_FREE: u64 = 0;
@@ -105,6 +111,13 @@ impl NodeMeta {
             language: language.to_owned(),
             version: version.to_owned(),
         }
+    }
+}
+
+impl NodeMeta {
+    /// Whether the node lives in this process.
+    pub fn is_this_process(&self) -> bool {
+        self.pid == std::process::id() && self.pid_namespace == pid_namespace()
     }
 }
 
@@ -214,10 +227,35 @@ impl OwnNode {
         &self.fifo
     }
 
-    /// Takes all pending rings out of the control FIFO.
-    pub fn drain_control(&self) {
-        let mut buf = [0u8; 256];
-        while matches!(rustix::io::read(&self.fifo, &mut buf), Ok(n) if n > 0) {}
+    /// Rings this node's own control thread; needs no file descriptor that might not be had.
+    pub fn ring_self(&self) {
+        let _ = rustix::io::write(&self.fifo, &self.incarnation.to_le_bytes());
+    }
+
+    /// Takes the pending rings out of the control FIFO: which nodes have rung. `None` if that
+    /// cannot be told, because the FIFO was full or a peer wrote what is no ring; then anyone may
+    /// have.
+    pub fn drain_control(&self) -> Option<Vec<u64>> {
+        let mut rings = Vec::new();
+        let mut whole = true;
+        let mut taken = 0;
+        let mut buf = [0u8; 4096];
+        // A peer that rings without end is not listened to without end.
+        while taken < FIFO_LEN_BYTES {
+            match rustix::io::read(&self.fifo, &mut buf) {
+                Ok(0) | Err(Errno::AGAIN) => break,
+                Ok(len) => {
+                    taken += len;
+                    whole &= len % RING_LEN_BYTES == 0;
+                    rings.extend((0..len / RING_LEN_BYTES).map(|i| word_at(&buf, i)));
+                }
+                Err(Errno::INTR) => {}
+                Err(_) => return None,
+            }
+        }
+        rings.sort_unstable();
+        rings.dedup();
+        (whole && taken < FIFO_LEN_BYTES).then_some(rings)
     }
 
     /// An id for one more endpoint.
@@ -306,7 +344,7 @@ impl Drop for OwnNode {
         let _ = files::write_all_at(&self.file, &1u64.to_le_bytes(), GOODBYE_AT);
         let _ = std::fs::remove_dir_all(&self.folder);
         let farewell = self.farewell.get_mut().unwrap_or_else(std::sync::PoisonError::into_inner);
-        farewell.iter().for_each(|folder| ring_control(folder));
+        farewell.iter().for_each(|folder| ring_control(folder, self.incarnation));
     }
 }
 
@@ -344,12 +382,14 @@ fn create_header(
     Ok(file)
 }
 
-/// Tells a node that something about matching has changed. Its control thread then looks.
-pub fn ring_control(folder: &Path) {
+/// Tells a node that something has changed at the node `from`. Its control thread then looks
+/// there.
+pub fn ring_control(folder: &Path, from: u64) {
     let flags = OFlags::RDWR | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOFOLLOW;
     if let Ok(fifo) = rustix::fs::open(folder.join("ctl"), flags, Mode::empty()) {
-        // A full FIFO has been rung already.
-        let _ = rustix::io::write(&fifo, &[1]);
+        // Short writes to a FIFO are whole or not at all. One that is full has been rung so often
+        // that its node will look everywhere.
+        let _ = rustix::io::write(&fifo, &from.to_le_bytes());
     }
 }
 
@@ -359,7 +399,10 @@ pub struct PeerNode {
     folder: PathBuf,
     stem: String,
     incarnation: u64,
-    file: OwnedFd,
+    /// Kept open for peers of other processes, so that looking is one call and a goodbye can be
+    /// read when the folder is gone. A process with many nodes of its own must not need a file
+    /// for each pair of them.
+    file: Option<OwnedFd>,
     meta: NodeMeta,
     generation: u64,
     entries: Vec<Entry>,
@@ -400,6 +443,7 @@ impl PeerNode {
         };
         // The lock is on the folder's name, so that is who it is, whatever the header claims.
         meta.name = name.to_string();
+        let file = (!meta.is_this_process()).then_some(file);
         Ok(Some(PeerNode {
             folder,
             stem: stem.to_owned(),
@@ -446,16 +490,42 @@ impl PeerNode {
         Ok(self.bells.insert(bells).clone())
     }
 
-    /// Whether the peer has left of its own will.
+    /// Whether the peer lives in this very process.
+    pub fn is_this_process(&self) -> bool {
+        self.file.is_none()
+    }
+
+    /// Whether the peer's folder is still there.
+    pub fn is_here(&self) -> bool {
+        rustix::fs::lstat(&self.folder).is_ok()
+    }
+
+    /// Whether the peer has left of its own will. One of this very process must have.
     pub fn said_goodbye(&self) -> bool {
         let mut word = [0u8; 8];
-        files::read_exact_at(&self.file, &mut word, GOODBYE_AT).is_ok() && word != [0; 8]
+        match &self.file {
+            None => true,
+            Some(file) => {
+                files::read_exact_at(file, &mut word, GOODBYE_AT).is_ok() && word != [0; 8]
+            }
+        }
     }
 
     /// Reads the entries anew if they have changed; returns whether they had.
     pub fn refresh(&mut self) -> bool {
+        let opened;
+        let file = match &self.file {
+            Some(file) => file,
+            None => match files::open_read(&self.folder.join("node")) {
+                Ok(file) => {
+                    opened = file;
+                    &opened
+                }
+                Err(_) => return false,
+            },
+        };
         let mut words = [0u8; 16];
-        if files::read_exact_at(&self.file, &mut words, GENERATION_AT).is_err() {
+        if files::read_exact_at(file, &mut words, GENERATION_AT).is_err() {
             return false;
         }
         let generation = word_at(&words, 0);
@@ -464,7 +534,7 @@ impl PeerNode {
         }
         let count = word_at(&words, 1).min(MAX_ENDPOINTS_PER_NODE as u64) as usize;
         let mut bytes = vec![0u8; count * ENTRY_LEN_BYTES as usize];
-        if files::read_exact_at(&self.file, &mut bytes, ENTRIES_AT).is_err() {
+        if files::read_exact_at(file, &mut bytes, ENTRIES_AT).is_err() {
             return false;
         }
         self.generation = generation;

@@ -146,6 +146,11 @@ impl Pool {
 
     /// Loans a chunk of at least `len` bytes; returns its number.
     pub(crate) fn acquire(&mut self, len: usize, view: &LogView<'_>) -> Result<u32, NoChunk> {
+        // What can never fit must not cost what is there.
+        let size = (capacity_for(len) + CHUNK_HEADER_LEN_BYTES) as u64;
+        if size > self.limit_bytes {
+            return Err(NoChunk::Limit { needed_bytes: size });
+        }
         self.recycle(view);
         loop {
             if let Some(at) = self.find_idle(len, view) {
@@ -236,7 +241,9 @@ impl Pool {
             };
             let passed = position < view.head;
             let read = position < all_read && seq < kept_from;
-            let beyond = self.live.len() >= self.depth.max(self.history as usize)
+            // One more than the history, which stays whole while the next message is built.
+            let kept = self.depth.max((self.history as usize).saturating_add(1));
+            let beyond = self.live.len() >= kept
                 && position < reliable_read;
             if !(passed || read || beyond) {
                 break;

@@ -358,6 +358,9 @@ impl Writer {
     #[inline]
     fn notify(&mut self) {
         self.barrier.light();
+        // A reader that was admitted during the push is in no copy of the list yet, and may have
+        // found the log empty and gone to sleep.
+        self.refresh_readers();
         for (reader, rung) in self.readers.iter().zip(&mut self.rung) {
             if wake::must_ring(&reader.page().cursor.asleep, rung) {
                 reader.ring();
@@ -399,10 +402,10 @@ impl Writer {
                     }
                     std::hint::spin_loop();
                 }
-                // The reader shows its cursor and then looks for a sleeping writer, both with
-                // full fences, so the writer's own fence is all that is needed here.
+                // SYNC-ROOM: the reader shows its cursor and then looks for a sleeping writer, both
+                // with full fences, so the writer's own fence is all that is needed here.
                 let roster = self.roster.clone();
-                let seen = self.readers.len();
+                let seen = self.readers.iter().filter(|r| !r.has_left()).count();
                 self.waiter.sleep(
                     std::iter::once(&self.map.control().flow.asleep),
                     &rnet_ring::sync::FullFences,

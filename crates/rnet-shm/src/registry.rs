@@ -1,6 +1,6 @@
 //! What a node knows of its peers: who there is, what each announces, and who has died.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::os::fd::OwnedFd;
 
 use rnet_core::Error;
@@ -34,9 +34,15 @@ pub struct Changes {
 pub struct Peer {
     /// The peer's folder.
     pub node: PeerNode,
-    /// Readable once the process has ended; `None` where the process is in another pid namespace
-    /// and its lock has to be asked instead.
+    /// Readable once the process has ended; `None` for our own process, and where the process is
+    /// in another pid namespace, so that its lock has to be asked instead.
     pub process: Option<OwnedFd>,
+}
+
+impl Peer {
+    fn must_be_asked(&self) -> bool {
+        self.process.is_none() && !self.node.is_this_process()
+    }
 }
 
 /// All living nodes of a domain but (where asked) our own.
@@ -75,7 +81,7 @@ impl Registry {
 
     /// Whether some peers can only be watched by asking for their locks.
     pub fn needs_polling(&self) -> bool {
-        self.peers.values().any(|peer| peer.process.is_none())
+        self.peers.values().any(Peer::must_be_asked)
     }
 
     /// Reads the directory anew, sweeps away the dead, and reads what has changed.
@@ -85,26 +91,63 @@ impl Registry {
     pub fn refresh(&mut self) -> Result<Changes, Error> {
         let mut changes = Changes::default();
         let listed = self.list()?;
-        let gone: Vec<u64> = self
-            .peers
-            .iter()
-            .filter(|(id, peer)| {
-                let here = listed.iter().any(|(_, listed)| listed == *id);
-                !here
-                    || has_ended(peer.process.as_ref())
-                    || (peer.process.is_none()
-                        && !presence::is_alive(&self.dir, peer.node.stem(), **id))
-            })
-            .map(|(id, _)| *id)
-            .collect();
-        for id in gone {
+        let here: HashSet<u64> = listed.iter().map(|(_, id)| *id).collect();
+        let gone = self.peers.iter().filter(|(id, peer)| !here.contains(id) || self.has_died(peer));
+        for id in gone.map(|(id, _)| *id).collect::<Vec<_>>() {
             self.depart(id, &mut changes);
         }
-        for (stem, id) in listed {
-            if Some(id) == self.own || self.peers.contains_key(&id) {
-                continue;
+        self.take_in(listed, &mut changes);
+        for (id, peer) in &mut self.peers {
+            if peer.node.refresh() {
+                changes.changed.push(*id);
             }
-            if changes.departed.iter().any(|(gone, ..)| *gone == id) {
+        }
+        Ok(changes)
+    }
+
+    /// As [`Registry::refresh`], but looks only at the nodes that have rung or ended: in a large
+    /// domain a change at one node must not make all nodes look at all others.
+    pub fn refresh_only(&mut self, nodes: &[u64]) -> Result<Changes, Error> {
+        let mut changes = Changes::default();
+        let mut strangers = false;
+        for id in nodes {
+            let Some(peer) = self.peers.get_mut(id) else {
+                strangers |= Some(*id) != self.own;
+                continue;
+            };
+            if peer.node.refresh() {
+                changes.changed.push(*id);
+            }
+            let peer = &self.peers[id];
+            if !peer.node.is_here() || self.has_died(peer) {
+                self.depart(*id, &mut changes);
+            }
+        }
+        if strangers {
+            let mut listed = self.list()?;
+            listed.retain(|(_, id)| nodes.contains(id));
+            let known = changes.joined.len();
+            self.take_in(listed, &mut changes);
+            for id in changes.joined[known..].to_vec() {
+                if self.peers.get_mut(&id).is_some_and(|peer| peer.node.refresh()) {
+                    changes.changed.push(id);
+                }
+            }
+        }
+        Ok(changes)
+    }
+
+    fn has_died(&self, peer: &Peer) -> bool {
+        has_ended(peer.process.as_ref())
+            || (peer.must_be_asked()
+                && !presence::is_alive(&self.dir, peer.node.stem(), peer.node.incarnation()))
+    }
+
+    /// Gets to know the nodes that are new, sweeps away those that are dead.
+    fn take_in(&mut self, listed: Vec<(String, u64)>, changes: &mut Changes) {
+        for (stem, id) in listed {
+            let departed = changes.departed.iter().any(|(gone, ..)| *gone == id);
+            if Some(id) == self.own || departed || self.peers.contains_key(&id) {
                 continue;
             }
             if !presence::is_alive(&self.dir, &stem, id) {
@@ -115,12 +158,6 @@ impl Registry {
                 changes.joined.push(id);
             }
         }
-        for (id, peer) in &mut self.peers {
-            if peer.node.refresh() {
-                changes.changed.push(*id);
-            }
-        }
-        Ok(changes)
     }
 
     fn depart(&mut self, id: u64, changes: &mut Changes) {
@@ -150,7 +187,7 @@ impl Registry {
 /// A handle on the peer's process, if it is in our pid namespace.
 fn watch(dir: &DomainDir, node: &PeerNode) -> Option<OwnedFd> {
     let meta = node.meta();
-    if meta.pid_namespace != pid_namespace() {
+    if node.is_this_process() || meta.pid_namespace != pid_namespace() {
         return None;
     }
     let pid = rustix::process::Pid::from_raw(i32::try_from(meta.pid).ok()?)?;

@@ -8,7 +8,7 @@ use rnet_core::Error;
 use rnet_ring::join::Epoch;
 use rnet_ring::layout::{
     ADMISSION_ACTIVE, ADMISSION_DETACHED, ADMISSION_FREE, Admission, READERS_PER_LOG,
-    REFUSALS_PER_LOG, ReaderSlot,
+    REFUSALS_PER_LOG, ReaderSlot, SLOT_BOUND,
 };
 use rnet_ring::record::Head;
 use rnet_ring::{Gate, LogReader, Pull};
@@ -16,6 +16,7 @@ use rnet_ring::{Gate, LogReader, Pull};
 use crate::barrier::SharedBarrier;
 use crate::bell::Bells;
 use crate::mapping::Mapping;
+use crate::node::incarnation_of;
 use crate::publisher::PublisherMap;
 use crate::subscription::{PeerBinding, PeerSubscription};
 
@@ -54,19 +55,21 @@ impl ReaderRef {
         self.page().pins.iter().any(|pin| pin.load(Ordering::Acquire) != 0)
     }
 
-    fn has_left(&self) -> bool {
+    pub(crate) fn has_left(&self) -> bool {
         self.left.load(Ordering::Relaxed)
     }
 
     /// The lowest byte position that the reader still needs; `u64::MAX` if it has left the page.
     pub(crate) fn needed(&self) -> u64 {
         let page = self.page();
-        let ours = page.bind.publisher.load(Ordering::Relaxed) == self.publisher
+        let ours = page.bind.state.load(Ordering::Relaxed) == SLOT_BOUND
+            && page.bind.publisher.load(Ordering::Relaxed) == self.publisher
             && page.bind.generation.load(Ordering::Relaxed) == self.generation;
         if !ours || self.has_left() {
             return u64::MAX;
         }
-        // Acquire: the reader's copies out of the log are over before it shows the cursor.
+        // SYNC-CURSOR: acquire, because the reader's copies out of the log are over before it shows
+        // the cursor.
         page.cursor.cursor.load(Ordering::Acquire).max(self.start.load(Ordering::Acquire))
     }
 
@@ -198,6 +201,10 @@ impl Roster {
         let free = free.filter(|_| list.len() < READERS_PER_LOG);
         let Some(place) = free.or_else(|| self.detached_place(&list)) else {
             self.refuse(subscription);
+            if let Ok(page) = peer.map_slot(binding.index) {
+                let slot: &ReaderSlot = page.get(0);
+                bells.ring(slot.cursor.bell.load(Ordering::Relaxed));
+            }
             return Err(Error::LimitReached {
                 what: format!("readers of {}", peer.meta.topic),
                 limit: READERS_PER_LOG,
@@ -230,6 +237,7 @@ impl Roster {
         entry.generation.store(binding.generation, Ordering::Relaxed);
         entry.start.store(start, Ordering::Relaxed);
         entry.start_seq.store(start_seq, Ordering::Relaxed);
+        // SYNC-ADMIT: pairs with the acquire load in `Reader::find_admission`.
         entry.state.store(ADMISSION_ACTIVE, Ordering::Release);
         reader.ring();
         Ok(Admitted::New)
@@ -316,6 +324,27 @@ impl Roster {
     /// Lets a reader go whose process has died, and its pins with it.
     pub fn bury(&self, subscription: u64) -> bool {
         self.remove(subscription, ADMISSION_FREE, false)
+    }
+
+    /// Forgets the readers of a node that is gone, those included that had unsubscribed and were
+    /// kept for their pins: whoever held the samples is gone too.
+    pub fn bury_node(&self, incarnation: u64) {
+        let mut list = self.list();
+        let before = list.len();
+        list.retain(|reader| {
+            let stays = incarnation_of(reader.subscription) != incarnation;
+            if !stays && !reader.left.swap(true, Ordering::Relaxed) {
+                self.free_place(reader.place, ADMISSION_FREE);
+            }
+            stays
+        });
+        let changed = list.len() != before;
+        drop(list);
+        if !changed {
+            return;
+        }
+        self.epoch.raise();
+        self.bells.ring(self.map.control().flow.bell.load(Ordering::Relaxed));
     }
 
     /// Lets a reader go because it stood still; its entry keeps the verdict until it asks again.

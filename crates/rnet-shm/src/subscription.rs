@@ -104,7 +104,6 @@ pub struct SubscriptionFile {
     node: Arc<OwnNode>,
     id: u64,
     path: PathBuf,
-    file: OwnedFd,
     slots_at: u64,
     slots: Mutex<Vec<Arc<Slot>>>,
 }
@@ -128,7 +127,7 @@ impl SubscriptionFile {
             .and_then(|()| files::write_all_at(&file, &bytes, 0))
             .map_err(failed)?;
         let own =
-            SubscriptionFile { node, id, path, file, slots_at, slots: Mutex::new(Vec::new()) };
+            SubscriptionFile { node, id, path, slots_at, slots: Mutex::new(Vec::new()) };
         let past = own.grow(&meta.topic, &mut own.lock())?;
         past.page().bind.state.store(SLOT_PAST, Ordering::Release);
         Ok(own)
@@ -171,6 +170,11 @@ impl SubscriptionFile {
         self.id
     }
 
+    /// The incarnation of its node.
+    pub fn node(&self) -> u64 {
+        self.node.incarnation()
+    }
+
     /// Binds a page to a publisher, which can then admit this reader.
     pub fn bind(&self, topic: &str, binding: Binding) -> Result<Arc<Slot>, Error> {
         let mut slots = self.lock();
@@ -206,15 +210,17 @@ impl SubscriptionFile {
         }
         let at = self.slots_at + slots.len() as u64 * PAGE;
         let failed = |e| no_room(topic, &self.path, PAGE, e);
-        rustix::fs::ftruncate(&self.file, at + PAGE)
-            .and_then(|()| files::reserve(&self.file, at, PAGE))
+        // Opened when it grows, not kept open: a node may have thousands of subscriptions.
+        let file = files::open_write(&self.path).map_err(failed)?;
+        rustix::fs::ftruncate(&file, at + PAGE)
+            .and_then(|()| files::reserve(&file, at, PAGE))
             .map_err(failed)?;
-        let map = Mapping::new(self.file.as_fd(), at, PAGE_LEN_BYTES, Access::Write, true)
+        let map = Mapping::new(file.as_fd(), at, PAGE_LEN_BYTES, Access::Write, true)
             .map_err(failed)?;
         let slot = Arc::new(Slot { map, pins_taken: AtomicU64::new(0), _node: self.node.clone() });
         slots.push(slot.clone());
         let count = (slots.len() as u64).to_le_bytes();
-        files::write_all_at(&self.file, &count, SLOT_COUNT_AT).map_err(failed)?;
+        files::write_all_at(&file, &count, SLOT_COUNT_AT).map_err(failed)?;
         Ok(slot)
     }
 }

@@ -4,8 +4,8 @@
 //! Peers in the same pid namespace are watched by pidfd. For others (another container) the
 //! thread asks for their locks once a second, and only while there are any.
 
-use std::collections::HashMap;
-use std::os::fd::{AsFd, OwnedFd};
+use std::collections::HashSet;
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -37,8 +37,7 @@ pub(crate) fn start(state: Arc<NodeState>) -> Result<JoinHandle<()>> {
 }
 
 fn run(state: &Arc<NodeState>, epoll: &OwnedFd) {
-    // Our own copies of the handles: the registry may close its while we still listen.
-    let mut watched: HashMap<u64, OwnedFd> = HashMap::new();
+    let mut watched: HashSet<u64> = HashSet::new();
     let mut events: Vec<Event> = Vec::with_capacity(64);
     loop {
         let polled = watch_processes(state, epoll, &mut watched);
@@ -52,37 +51,36 @@ fn run(state: &Arc<NodeState>, epoll: &OwnedFd) {
         if !matches!(waited, Ok(_) | Err(Errno::INTR)) || state.is_stopping() {
             return;
         }
+        let ended = events.iter().map(|e| e.data.u64()).filter(|id| *id != FIFO);
+        let mut nodes: Option<Vec<u64>> = (!events.is_empty()).then(|| ended.collect());
         if events.iter().any(|e| e.data.u64() == FIFO) {
-            state.own.drain_control();
+            nodes = match (nodes, state.own.drain_control()) {
+                (Some(mut nodes), Some(rings)) => {
+                    nodes.extend(rings);
+                    Some(nodes)
+                }
+                _ => None,
+            };
         }
         // A directory that cannot be read now may be readable at the next ring.
-        let _ = state.refresh();
+        let _ = state.refresh_only(nodes.as_deref());
     }
 }
 
 /// Listens to the processes of new peers, forgets those of departed ones; returns whether some
 /// can only be polled.
-fn watch_processes(
-    state: &NodeState,
-    epoll: &OwnedFd,
-    watched: &mut HashMap<u64, OwnedFd>,
-) -> bool {
+///
+/// A departed peer's handle is closed by the registry, which takes it out of the epoll set.
+fn watch_processes(state: &NodeState, epoll: &OwnedFd, watched: &mut HashSet<u64>) -> bool {
     let matching = state.matching();
     let peers = matching.registry().peers();
-    watched.retain(|id, fd| {
-        let stays = peers.contains_key(id);
-        if !stays {
-            let _ = epoll::delete(epoll, fd.as_fd());
-        }
-        stays
-    });
+    watched.retain(|id| peers.contains_key(id));
     for (id, peer) in peers {
-        let Some(process) = peer.process.as_ref().filter(|_| !watched.contains_key(id)) else {
+        let Some(process) = peer.process.as_ref().filter(|_| !watched.contains(id)) else {
             continue;
         };
-        let Ok(copy) = rustix::io::fcntl_dupfd_cloexec(process, 3) else { continue };
-        if epoll::add(epoll, &copy, EventData::new_u64(*id), EventFlags::IN).is_ok() {
-            watched.insert(*id, copy);
+        if epoll::add(epoll, process, EventData::new_u64(*id), EventFlags::IN).is_ok() {
+            watched.insert(*id);
         }
     }
     matching.registry().needs_polling()

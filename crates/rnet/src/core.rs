@@ -6,7 +6,7 @@ use std::thread::JoinHandle;
 
 use rnet_core::{Error, Lane, Result};
 use rnet_shm::domain::DomainDir;
-use rnet_shm::node::{OwnNode, ring_control};
+use rnet_shm::node::OwnNode;
 
 use crate::dispatch::Dispatcher;
 use crate::matching::Matching;
@@ -69,7 +69,12 @@ impl NodeState {
     /// Looks at the peers and matches what has changed. Run by the control thread when it is
     /// rung, and by whoever creates or closes an endpoint, so that the change is quick.
     pub(crate) fn refresh(self: &Arc<Self>) -> Result<()> {
-        let events = self.matching().refresh()?;
+        self.refresh_only(None)
+    }
+
+    /// As [`NodeState::refresh`], but looks only at the given nodes if there are any.
+    pub(crate) fn refresh_only(self: &Arc<Self>, only: Option<&[u64]>) -> Result<()> {
+        let events = self.matching().refresh(only)?;
         self.tell(events);
         Ok(())
     }
@@ -126,7 +131,7 @@ impl NodeCore {
 impl Drop for NodeCore {
     fn drop(&mut self) {
         self.state.stopping.store(true, Ordering::Release);
-        ring_control(self.state.own.folder());
+        self.state.own.ring_self();
         for dispatcher in [self.state.urgent.get(), self.state.bulk.get()].into_iter().flatten() {
             dispatcher.stop();
         }

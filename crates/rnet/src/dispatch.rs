@@ -29,8 +29,8 @@ pub(crate) trait Task: Send {
     fn set_bell(&mut self, bell: u64);
     /// The lane, once it is known.
     fn lane(&self) -> Option<Lane>;
-    /// Does some work; returns whether there was any.
-    fn run(&mut self) -> bool;
+    /// Does some work on the thread of `lane`; returns whether there was any.
+    fn run(&mut self, lane: Lane) -> bool;
     fn is_ready(&self) -> bool;
     fn is_over(&self) -> bool;
     fn add_places(&self, places: &mut Vec<Arc<Slot>>);
@@ -148,7 +148,7 @@ fn run(shared: &Shared, mut waiter: Waiter) {
                 task.move_to(lane.unwrap_or_default());
                 continue;
             }
-            busy |= tasks[at].run();
+            busy |= tasks[at].run(shared.lane);
             if tasks[at].is_over() {
                 tasks.swap_remove(at);
             } else {
@@ -223,9 +223,15 @@ where
     fn lane(&self) -> Option<Lane> {
         self.receiver.lane()
     }
-    fn run(&mut self) -> bool {
+    fn run(&mut self, lane: Lane) -> bool {
         for done in 0..TURN {
-            let result = match self.receiver.advance() {
+            // The first publisher may have come this moment and be of the other lane: then not
+            // even its first message may run here.
+            self.receiver.take_in();
+            if self.lane().is_some_and(|now| now != lane) {
+                return true;
+            }
+            let result = match self.receiver.advance_known() {
                 Ok(None) => return done > 0,
                 Ok(Some(at)) => Ok(self.receiver.sample::<T>(at)),
                 Err(error) => Err(error),

@@ -3,26 +3,35 @@
 //! Everything here is read from the outside. No node, publisher or subscriber knows of it, and
 //! none is slowed by it.
 
+pub mod doctor;
+mod follow;
+
 use std::path::{Path, PathBuf};
 
 use rnet_core::limits::MAX_CHUNKS_PER_CHANNEL;
-use rnet_core::{Error, LossCounts, PublisherQos, Result, SubscriberQos, TypeDesc};
-use rnet_shm::domain::DomainDir;
+use rnet_core::{Error, LossCounts, PublisherQos, Result, SubscriberQos, TopicName, TypeDesc};
+pub use rnet_shm::channel::Stamp;
+use rnet_shm::domain::{DomainConfig, DomainDir};
 pub use rnet_shm::node::NodeMeta;
 use rnet_shm::node::{EndpointKind, Entry};
 pub use rnet_shm::observe::{Observer, Seen};
 use rnet_shm::publisher::{CONTROL_AT, PeerPublisher};
 use rnet_shm::registry::Registry;
+use rnet_shm::registry::{Changes, Departure};
 use rnet_shm::ring::layout::{LATENCY_BUCKETS, PINS_PER_READER, SLOT_BOUND, SLOT_PAST};
 use rnet_shm::subscription::PeerSubscription;
 use serde::Serialize;
 
+use crate::NodeEvent;
+pub use follow::{Follow, FollowEvent, Heard};
+
 /// A domain, seen from outside.
 #[derive(Debug)]
 pub struct Domain {
+    config: DomainConfig,
+    /// `None` until somebody has joined the domain.
     registry: Option<Registry>,
     path: PathBuf,
-    id: String,
 }
 
 /// A node of the domain.
@@ -59,6 +68,8 @@ pub struct PublisherInfo {
     pub bytes: u64,
     /// Subscribers that are served now.
     pub readers: u64,
+    /// From which message on each of them is served.
+    pub admitted: Vec<Admitted>,
     /// Times a reliable send found the log full.
     pub full: u64,
     /// Messages given back because a reader held the log.
@@ -70,6 +81,16 @@ pub struct PublisherInfo {
     /// Its file, for [`Observer::open`].
     #[serde(skip)]
     pub path: PathBuf,
+}
+
+/// A subscription as its publisher sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Admitted {
+    /// The subscription.
+    pub subscription: u64,
+    /// Number of the first message that it gets. What was sent since is received, lost, skipped or
+    /// queued: nothing else can become of it, and whoever adds up can check that.
+    pub start_seq: u64,
 }
 
 /// A subscription and its counters.
@@ -155,14 +176,18 @@ impl Domain {
         group: Option<String>,
     ) -> Result<Domain> {
         let config = crate::node::domain_config(domain, dir, group)?;
+        Domain::of_config(config)
+    }
+
+    pub(crate) fn of_config(config: DomainConfig) -> Result<Domain> {
         let path = DomainDir::path_of(&config)?;
         let registry = DomainDir::open(&config)?.map(|dir| Registry::new(dir, None));
-        Ok(Domain { registry, path, id: config.id.to_string() })
+        Ok(Domain { config, registry, path })
     }
 
     /// The domain's id.
     pub fn id(&self) -> &str {
-        &self.id
+        self.config.id.as_str()
     }
 
     /// Its directory.
@@ -170,16 +195,76 @@ impl Domain {
         &self.path
     }
 
-    /// Whether anyone has ever joined it since the machine was started.
+    /// Whether anyone has joined it since the machine was started, as of the last look.
     pub fn exists(&self) -> bool {
         self.registry.is_some()
     }
 
+    /// Reads anew which nodes there are; a domain that has come into being since is opened.
+    fn refresh(&mut self) -> Result<Changes> {
+        if self.registry.is_none() {
+            self.registry = DomainDir::open(&self.config)?.map(|dir| Registry::new(dir, None));
+        }
+        let Some(registry) = &mut self.registry else { return Ok(Changes::default()) };
+        match registry.refresh() {
+            Err(Error::Io { source_kind: std::io::ErrorKind::NotFound, .. }) => {
+                // Somebody removed the directory: as if nobody had ever joined.
+                self.registry = None;
+                Ok(Changes::default())
+            }
+            done => done,
+        }
+    }
+
+    /// Looks at the nodes, and says what has changed since the last look of any kind. The first
+    /// look finds that all that are there have joined.
+    ///
+    /// # Errors
+    /// `NoPermission`, `LayoutVersion`, `Io` for the domain's directory.
+    pub fn node_events(&mut self) -> Result<Vec<NodeEvent>> {
+        let changes = self.refresh()?;
+        let gone = changes.departed.into_iter().map(|(_, meta, departure)| match departure {
+            Departure::Left => NodeEvent::Left(meta.name),
+            Departure::Died => NodeEvent::Died(meta.name),
+        });
+        let peers = self.registry.as_ref().map(Registry::peers);
+        let joined = changes.joined.iter().filter_map(|id| peers?.get(id));
+        let joined = joined.map(|peer| NodeEvent::Joined(peer.node.meta().name.clone()));
+        // A node that was started anew first dies and then joins.
+        Ok(gone.chain(joined).collect())
+    }
+
     /// Looks at everything.
+    ///
+    /// # Errors
+    /// `NoPermission`, `LayoutVersion`, `Io` for the domain's directory; what is wrong with one
+    /// node stands in [`Snapshot::problems`].
     pub fn snapshot(&mut self) -> Result<Snapshot> {
+        self.collect(|_| true)
+    }
+
+    /// Looks at one topic: all nodes, but only the endpoints of this topic. Cheap in a domain of
+    /// many topics.
+    ///
+    /// # Errors
+    /// As [`Domain::snapshot`], and `BadName`.
+    pub fn topic_snapshot(&mut self, topic: &str) -> Result<Snapshot> {
+        let topic = TopicName::new(topic)?;
+        let mut snapshot = self.collect(|entry| entry.topic_hash == topic.hash())?;
+        // Two names may share a hash.
+        snapshot.publishers.retain(|p| p.topic == topic.as_str());
+        snapshot.subscriptions.retain(|s| s.topic == topic.as_str());
+        for node in &mut snapshot.nodes {
+            node.publishes.retain(|t| t == topic.as_str());
+            node.subscribes.retain(|t| t == topic.as_str());
+        }
+        Ok(snapshot)
+    }
+
+    fn collect(&mut self, wanted: impl Fn(&Entry) -> bool) -> Result<Snapshot> {
+        self.refresh()?;
         let mut snapshot = Snapshot::default();
-        let Some(registry) = &mut self.registry else { return Ok(snapshot) };
-        registry.refresh()?;
+        let Some(registry) = &self.registry else { return Ok(snapshot) };
         for (incarnation, peer) in registry.peers() {
             let name = peer.node.meta().name.clone();
             let mut node = NodeInfo {
@@ -188,7 +273,7 @@ impl Domain {
                 publishes: Vec::new(),
                 subscribes: Vec::new(),
             };
-            for entry in peer.node.entries() {
+            for entry in peer.node.entries().iter().filter(|entry| wanted(entry)) {
                 let path = entry.path(peer.node.folder());
                 let read = match entry.kind {
                     EndpointKind::Publisher => publisher_info(entry, &path, &name).map(|p| {
@@ -208,20 +293,43 @@ impl Domain {
             }
             snapshot.nodes.push(node);
         }
-        snapshot.nodes.sort_by(|a, b| a.meta.name.cmp(&b.meta.name));
-        snapshot
-            .publishers
-            .sort_by(|a, b| (&a.topic, &a.node, a.id).cmp(&(&b.topic, &b.node, b.id)));
-        let by_topic = |a: &SubscriptionInfo, b: &SubscriptionInfo| {
-            (&a.topic, &a.node, a.id).cmp(&(&b.topic, &b.node, b.id))
-        };
-        snapshot.subscriptions.sort_by(by_topic);
+        snapshot.sort();
         snapshot.fill_queues();
         Ok(snapshot)
     }
 }
 
 impl Snapshot {
+    fn sort(&mut self) {
+        self.nodes.sort_by(|a, b| a.meta.name.cmp(&b.meta.name));
+        for node in &mut self.nodes {
+            node.publishes.sort_unstable();
+            node.subscribes.sort_unstable();
+        }
+        self.publishers.sort_by(|a, b| (&a.topic, &a.node, a.id).cmp(&(&b.topic, &b.node, b.id)));
+        let by_topic = |a: &SubscriptionInfo, b: &SubscriptionInfo| {
+            (&a.topic, &a.node, a.id).cmp(&(&b.topic, &b.node, b.id))
+        };
+        self.subscriptions.sort_by(by_topic);
+    }
+
+    /// The node of this name, written with or without its leading `/`.
+    pub fn node(&self, name: &str) -> Option<&NodeInfo> {
+        let name = name.trim_start_matches('/');
+        self.nodes.iter().find(|n| n.meta.name.trim_start_matches('/') == name)
+    }
+
+    /// The described type of a topic's messages: that of its first typed publisher, else
+    /// subscriber. `None` if all of its endpoints are raw.
+    pub fn plain_type_of(&self, topic: &str) -> Option<&rnet_core::PlainType> {
+        let publishers = self.publishers.iter().filter(|p| p.topic == topic);
+        let subscribers = self.subscriptions.iter().filter(|s| s.topic == topic);
+        publishers
+            .map(|p| &p.type_desc)
+            .chain(subscribers.map(|s| &s.type_desc))
+            .find_map(TypeDesc::as_plain)
+    }
+
     /// How many messages each subscription has still to take: needs both ends.
     fn fill_queues(&mut self) {
         for channel in self.subscriptions.iter_mut().flat_map(|s| &mut s.channels) {
@@ -250,17 +358,23 @@ fn word(page: &[u8], at: usize) -> u64 {
 }
 
 fn publisher_info(entry: &Entry, path: &Path, node: &str) -> Result<PublisherInfo> {
-    use rnet_shm::ring::layout::{Admission, FlowLine, LogControl, READERS_PER_LOG, TailLine};
+    use rnet_shm::ring::layout::{
+        ADMISSION_ACTIVE, Admission, FlowLine, LogControl, READERS_PER_LOG, TailLine,
+    };
     use std::mem::{offset_of, size_of};
     let peer = PeerPublisher::open(path, entry.id)?;
     let page = peer.control_page()?;
     let tail = |at| word(&page, CONTROL_AT + offset_of!(LogControl, tail) + at);
     let flow = |at| word(&page, CONTROL_AT + offset_of!(LogControl, flow) + at);
-    let admission = CONTROL_AT + offset_of!(LogControl, admissions);
-    let readers = (0..READERS_PER_LOG).filter(|i| {
-        let at = admission + i * size_of::<Admission>() + offset_of!(Admission, state);
-        word(&page, at) == rnet_shm::ring::layout::ADMISSION_ACTIVE
+    let admissions = CONTROL_AT + offset_of!(LogControl, admissions);
+    let admitted = (0..READERS_PER_LOG).filter_map(|i| {
+        let at = |field| word(&page, admissions + i * size_of::<Admission>() + field);
+        (at(offset_of!(Admission, state)) == ADMISSION_ACTIVE).then(|| Admitted {
+            subscription: at(offset_of!(Admission, subscription)),
+            start_seq: at(offset_of!(Admission, start_seq)),
+        })
     });
+    let admitted: Vec<Admitted> = admitted.collect();
     let pool_chunks = flow(offset_of!(FlowLine, pool_chunks)).min(MAX_CHUNKS_PER_CHANNEL as u64);
     let pool = if pool_chunks == 0 { 0 } else { flow(offset_of!(FlowLine, pool_bytes)) };
     Ok(PublisherInfo {
@@ -271,7 +385,8 @@ fn publisher_info(entry: &Entry, path: &Path, node: &str) -> Result<PublisherInf
         qos: peer.meta.qos.clone(),
         sent: tail(offset_of!(TailLine, seq)),
         bytes: tail(offset_of!(TailLine, bytes)),
-        readers: readers.count() as u64,
+        readers: admitted.len() as u64,
+        admitted,
         full: flow(offset_of!(FlowLine, full)),
         refused: flow(offset_of!(FlowLine, refused)),
         detached: flow(offset_of!(FlowLine, detached)),

@@ -46,7 +46,7 @@ pub use matching::{MatchEvent, PeerInfo};
 pub use message::Message;
 pub use node::{Node, NodeBuilder, NodeEvent};
 pub use options::{PublisherOptions, SubscriberOptions};
-pub use publisher::{Loan, Publisher};
+pub use publisher::{Loan, OwnedLoan, Publisher};
 pub use rnet_core::{
     DomainId, Durability, Error, Field, FieldType, Lane, LossCounts, NodeName, OnFull, Plain,
     PlainField, PlainType, Prim, PublisherQos, Reliability, Result, SubscriberQos, TopicName,

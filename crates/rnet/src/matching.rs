@@ -108,8 +108,9 @@ struct OwnPublisher {
 enum Known {
     /// Fits; waits to bind a page to us.
     Pending(PeerSubscription),
-    /// Served.
-    Admitted(PeerSubscription),
+    /// Served. Its file is opened again if it has to be admitted anew: thousands of open files
+    /// would be too many.
+    Admitted,
     /// Does not fit, or was refused.
     Rejected,
 }
@@ -119,8 +120,8 @@ struct OwnSubscription {
     meta: SubscriptionMeta,
     file: Arc<SubscriptionFile>,
     state: Arc<SubscriberState>,
-    /// Publishers that were looked at, and whether they fit.
-    known: BTreeMap<u64, bool>,
+    /// Publishers that were looked at, and the names of the nodes of those that fit.
+    known: BTreeMap<u64, Option<String>>,
     lane: Option<Lane>,
 }
 
@@ -191,7 +192,7 @@ impl Matching {
     /// Tells all peers that there is a new node, so that they watch for its death.
     pub(crate) fn greet(&self) {
         for peer in self.registry.peers().values() {
-            ring_control(peer.node.folder());
+            ring_control(peer.node.folder(), self.own.incarnation());
         }
     }
 
@@ -280,14 +281,19 @@ impl Matching {
             .collect();
         for node in nodes {
             if let Some(peer) = self.registry.peer(node) {
-                ring_control(peer.node.folder());
+                ring_control(peer.node.folder(), self.own.incarnation());
             }
         }
     }
 
     /// Reads the peers anew and matches the topics that have changed.
-    pub(crate) fn refresh(&mut self) -> Result<Vec<Notice>> {
-        let changes = self.registry.refresh()?;
+    ///
+    /// `only` are the nodes to look at; `None` looks at all.
+    pub(crate) fn refresh(&mut self, only: Option<&[u64]>) -> Result<Vec<Notice>> {
+        let changes = match only {
+            Some(nodes) => self.registry.refresh_only(nodes)?,
+            None => self.registry.refresh()?,
+        };
         let mut notices = Vec::new();
         let mut topics = std::mem::take(&mut self.pending);
         for (id, meta, departure) in changes.departed {
@@ -364,11 +370,11 @@ impl Matching {
                 publisher.known.remove(&id);
                 publisher.drop_reader(id, died, notices);
             }
+            publisher.roster.bury_node(node);
         }
         for subscription in self.subscriptions.values_mut() {
             for id in known_of(node, subscription.known.keys()) {
-                subscription.known.remove(&id);
-                subscription.state.push(Inbox::Left { publisher: id, died });
+                subscription.drop_publisher(id, died, notices);
             }
         }
     }
@@ -417,8 +423,7 @@ impl Matching {
             let gone: Vec<u64> =
                 subscription.known.keys().filter(|id| !here.contains(id)).copied().collect();
             for id in gone {
-                subscription.known.remove(&id);
-                subscription.state.push(Inbox::Left { publisher: id, died: false });
+                subscription.drop_publisher(id, false, notices);
             }
         }
     }
@@ -449,7 +454,7 @@ impl Matching {
                 };
                 subscription.bind(&peer, origin, entry.id)
             });
-        subscription.known.insert(entry.id, fits.is_ok());
+        subscription.known.insert(entry.id, fits.is_ok().then(|| place.node.clone()));
         let hooks = subscription.state.hooks.clone();
         match fits {
             Ok(reader) => {
@@ -457,7 +462,7 @@ impl Matching {
                 subscription.state.set_lane(peer.meta.qos.lane);
                 subscription.state.push(Inbox::Channel(Box::new(reader)));
                 if !own_folder {
-                    ring_control(&place.folder);
+                    ring_control(&place.folder, self.own.incarnation());
                 }
                 push_notice(notices, hooks, MatchEvent::Matched(info));
             }
@@ -492,32 +497,39 @@ impl Matching {
             own.known.insert(entry.id, verdict);
         }
         // A reader that was detached may have bound itself anew.
-        let peer = match own.known.get(&entry.id) {
-            Some(Known::Admitted(peer)) if !own.roster.serves(entry.id) => peer,
+        let served = own.roster.serves(entry.id);
+        let peer = match own.known.remove(&entry.id) {
+            Some(Known::Admitted) if !served => {
+                match PeerSubscription::open(&entry.path(&place.folder), entry.id) {
+                    Ok(peer) => peer,
+                    Err(_) => return,
+                }
+            }
             Some(Known::Pending(peer)) => peer,
-            _ => return,
+            Some(other) => {
+                own.known.insert(entry.id, other);
+                return;
+            }
+            None => return,
         };
-        let Some(binding) = peer.binding_to(publisher) else {
+        let ready = peer
+            .binding_to(publisher)
+            .filter(|binding| !own.roster.was_detached(entry.id, binding.generation));
+        let Some(binding) = ready else {
+            own.known.insert(entry.id, Known::Pending(peer));
             self.pending.insert(entry.topic_hash);
             if first_sight && self.own.folder() != place.folder {
                 // It may have looked at its peers before we announced ourselves.
-                ring_control(&place.folder);
+                ring_control(&place.folder, self.own.incarnation());
             }
             return;
         };
-        if own.roster.was_detached(entry.id, binding.generation) {
-            self.pending.insert(entry.topic_hash);
-            return;
-        }
         let Ok(bells) = self.bells_of(entry.id) else { return };
         let Some(own) = self.publishers.get_mut(&publisher) else { return };
-        let Some(Known::Pending(peer) | Known::Admitted(peer)) = own.known.remove(&entry.id) else {
-            return;
-        };
         let info = PeerInfo { id: entry.id, node: place.node.clone() };
         match own.roster.admit(entry.id, &place.node, &peer, binding, bells) {
             Ok(_) => {
-                own.known.insert(entry.id, Known::Admitted(peer));
+                own.known.insert(entry.id, Known::Admitted);
                 let mut matches = own.state.lock();
                 if !matches.matched.contains(&info) {
                     matches.matched.push(info.clone());
@@ -554,6 +566,14 @@ impl OwnPublisher {
 }
 
 impl OwnSubscription {
+    fn drop_publisher(&mut self, id: u64, died: bool, notices: &mut Vec<Notice>) {
+        let Some(Some(node)) = self.known.remove(&id) else { return };
+        self.state.push(Inbox::Left { publisher: id, died });
+        let info = PeerInfo { id, node };
+        let event = if died { MatchEvent::Lost(info) } else { MatchEvent::Unmatched(info) };
+        push_notice(notices, self.state.hooks.clone(), event);
+    }
+
     /// A topic has one lane: that of the first publisher that matched.
     fn same_lane(&self, publisher: &PublisherMeta, node: &str, us: &str) -> Result<()> {
         let word = |lane| if lane == Lane::Urgent { "urgent" } else { "bulk" };

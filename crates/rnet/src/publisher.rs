@@ -90,10 +90,7 @@ impl<T: Message + ?Sized> Publisher<T> {
     #[inline]
     fn check_len(&self, len: usize) -> Result<()> {
         match self.fixed_len {
-            Some(fixed) if fixed != len => Err(Error::BadValue {
-                what: format!("message on {}", self.topic),
-                why: format!("it has {len} bytes, and its type has {fixed}"),
-            }),
+            Some(fixed) if fixed != len => Err(wrong_len(self.topic.as_str(), len, fixed)),
             _ => Ok(()),
         }
     }
@@ -168,7 +165,16 @@ impl Publisher<[u8]> {
     pub fn loan(&mut self, len: usize) -> Result<Loan<'_>> {
         self.check_len(len)?;
         let loan = self.writer.loan(len)?;
-        Ok(Loan { writer: &mut self.writer, loan: Some(loan) })
+        let exact = self.fixed_len.map(|len| (len, self.topic.as_str()));
+        Ok(Loan { writer: &mut self.writer, loan: Some(loan), exact })
+    }
+}
+
+#[cold]
+fn wrong_len(topic: &str, len: usize, fixed: usize) -> Error {
+    Error::BadValue {
+        what: format!("message on {topic}"),
+        why: format!("it has {len} bytes, and its type has {fixed}"),
     }
 }
 
@@ -185,17 +191,31 @@ impl<T: Message + ?Sized> std::fmt::Debug for Publisher<T> {
     }
 }
 
+/// Memory lent by [`Publisher::loan_owned`].
+#[derive(Debug)]
+#[must_use = "the memory stays lent until the loan is sent or dropped by its publisher"]
+pub struct OwnedLoan {
+    publisher: u64,
+    loan: Loaned,
+}
+
 /// Memory lent by [`Publisher::loan`]. Dropped without [`Loan::send`], nothing is sent.
 ///
 /// The bytes are those of an earlier message until they are written.
 pub struct Loan<'a> {
     writer: &'a mut Writer,
     loan: Option<Loaned>,
+    /// Length that the message must have, from its type, and the topic.
+    exact: Option<(usize, &'a str)>,
 }
 
 impl<'a> Loan<'a> {
     /// Sends the message. On error the loan comes back, its content intact.
     pub fn send(mut self) -> Result<(), (Loan<'a>, Error)> {
+        if let Some((exact, topic)) = self.exact.filter(|(exact, _)| *exact != self.len()) {
+            let error = wrong_len(topic, self.len(), exact);
+            return Err((self, error));
+        }
         let Some(loan) = self.loan.take() else { return Ok(()) };
         match self.writer.send_loan(loan) {
             Ok(()) => Ok(()),

@@ -4,6 +4,7 @@
 
 use std::future::Future;
 use std::marker::PhantomData;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
@@ -45,14 +46,16 @@ impl Task for WakeTask {
         // A waker takes no time, so it may stay where it began.
         None
     }
-    fn run(&mut self) -> bool {
+    fn run(&mut self, _lane: Lane) -> bool {
         let mut shared = lock(&self.shared);
         if !shared.receiver.is_ready() {
             return false;
         }
         let waker = shared.waker.take();
         drop(shared);
-        waker.map(Waker::wake).is_some()
+        // A waker of the executor's that panics must not end the thread of all others.
+        let wake = |waker: Waker| catch_unwind(AssertUnwindSafe(|| waker.wake()));
+        waker.map(wake).is_some()
     }
     fn is_ready(&self) -> bool {
         let shared = lock(&self.shared);

@@ -228,13 +228,9 @@ impl Receiver {
                 }
                 Inbox::Incompatible(error) => self.note(error),
                 Inbox::Left { publisher, died } => {
-                    let topic = self.topic.to_string();
                     let channel = self.channels.iter_mut().find(|c| c.publisher() == publisher);
-                    let Some(channel) = channel else { continue };
-                    channel.publisher_left();
-                    let node = channel.node().to_owned();
-                    if died {
-                        self.note(Error::PeerLost { topic, node });
+                    if let Some(channel) = channel {
+                        channel.publisher_left(died);
                     }
                 }
             }
@@ -253,6 +249,12 @@ impl Receiver {
     #[inline]
     pub(crate) fn advance(&mut self) -> Result<Option<usize>> {
         self.take_in();
+        self.advance_known()
+    }
+
+    /// As [`Receiver::advance`], of the publishers that were taken in before.
+    #[inline]
+    pub(crate) fn advance_known(&mut self) -> Result<Option<usize>> {
         self.since_error = self.since_error.wrapping_add(1);
         if self.since_error.is_multiple_of(ERROR_TURN)
             && let Some(error) = self.errors.pop_front()
@@ -270,11 +272,18 @@ impl Receiver {
                     }
                     return Ok(Some(at));
                 }
+                // In its turn and not only when all are quiet: a publisher that keeps us busy
+                // must not hide that another is gone.
+                Ok(false) if self.channels[at].is_finished() => {
+                    return match self.end_channel(at) {
+                        Some(error) => Err(error),
+                        None => self.advance_known(),
+                    };
+                }
                 Ok(false) => {}
                 Err(trouble) => return Err(self.fail(at, trouble)),
             }
         }
-        self.drop_finished();
         match self.errors.pop_front() {
             Some(error) => Err(error),
             None => Ok(None),
@@ -328,9 +337,22 @@ impl Receiver {
         self.past.push(PublisherStats { connected: false, ..stats_of(&channel) });
     }
 
+    /// Closes a channel of which everything was read and whose publisher is gone; the error if
+    /// it was lost.
+    #[cold]
+    fn end_channel(&mut self, at: usize) -> Option<Error> {
+        let channel = &self.channels[at];
+        let (topic, node) = (self.topic.to_string(), channel.node().to_owned());
+        let died = channel.has_died();
+        self.close_channel(at);
+        died.then_some(Error::PeerLost { topic, node })
+    }
+
     fn drop_finished(&mut self) {
         while let Some(at) = self.channels.iter().position(Reader::is_finished) {
-            self.close_channel(at);
+            if let Some(error) = self.end_channel(at) {
+                self.note(error);
+            }
         }
     }
 
@@ -443,7 +465,7 @@ fn stats_of(channel: &Reader) -> PublisherStats {
         node: channel.node().to_owned(),
         received: channel.received(),
         lost: channel.losses(),
-        connected: true,
+        connected: !channel.has_left(),
     }
 }
 
@@ -541,8 +563,7 @@ impl<T: Message + ?Sized> Subscriber<T> {
         let mut at = 0;
         while at < self.receiver.channels.len() {
             let channel = &mut self.receiver.channels[at];
-            channel.skip_to_newest();
-            match channel.take() {
+            match channel.skip_to_newest().and_then(|()| channel.take()) {
                 Ok(true) => {
                     if let Some(fixed) = self.receiver.fixed_len {
                         self.receiver.check_len(at, fixed)?;
@@ -592,7 +613,9 @@ impl<T: Message + ?Sized> Subscriber<T> {
         loop {
             self.receiver.take_in();
             for at in 0..self.receiver.channels.len() {
-                let _ = self.receiver.channels[at].begin();
+                if let Err(trouble) = self.receiver.channels[at].begin() {
+                    return Err(self.receiver.fail(at, trouble));
+                }
             }
             if self.receiver.admitted() >= n {
                 return Ok(());
@@ -673,7 +696,7 @@ impl Receiver {
         let (state, channels) = (&self.state, &self.channels);
         let ready = || {
             state.full.load(Ordering::Acquire)
-                || channels.iter().any(|c| !c.is_admitted() && c.is_ready())
+                || channels.iter().any(|c| c.is_asking() && c.is_ready())
         };
         let none = std::iter::empty();
         let barrier = SharedBarrier::as_declared(false);

@@ -1,0 +1,281 @@
+//! The words of the command line.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use rnet::{DomainId, NodeName, TopicName};
+
+use crate::render::FieldPath;
+
+/// Look at a robot-net domain and talk into it.
+#[derive(Debug, Parser)]
+#[command(name = "rnet", version, max_term_width = 100)]
+#[command(after_help = "Exit codes: 0 ok, 1 failed, 2 usage, 124 timed out, 130 interrupted.")]
+pub struct Cli {
+    #[command(flatten)]
+    pub global: Global,
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Debug, Args)]
+pub struct Global {
+    /// Domain to look at [env: RNET_DOMAIN] [default: 0]
+    #[arg(long, global = true, value_name = "ID")]
+    pub domain: Option<DomainId>,
+    /// Directory in which domains stand [env: RNET_DIR] [default: /dev/shm]
+    #[arg(long, global = true, value_name = "PATH")]
+    pub dir: Option<PathBuf>,
+    /// Unix group that shares the domain [env: RNET_GROUP]
+    #[arg(long, global = true, value_name = "GROUP")]
+    pub group: Option<String>,
+    /// Print JSON: one document, or one per line for commands that go on
+    #[arg(long, global = true)]
+    pub json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Topics: what is said
+    #[command(subcommand)]
+    Topic(TopicCommand),
+    /// Nodes: who is there
+    #[command(subcommand)]
+    Node(NodeCommand),
+    /// Why does A not hear B?
+    Doctor(DoctorArgs),
+    /// Version of this program and of the shared-memory layout
+    Version,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum TopicCommand {
+    /// List the topics
+    List(TopicListArgs),
+    /// Who publishes and subscribes to a topic, and how
+    Info(TopicInfoArgs),
+    /// Print the messages of a topic
+    Echo(EchoArgs),
+    /// Print the rate of a topic, by the publishers' time stamps
+    Hz(WatchArgs),
+    /// Print how many bytes per second a topic carries
+    Bw(WatchArgs),
+    /// Print the latency that the subscribers of a topic measured
+    Delay(DelayArgs),
+    /// Publish on a topic
+    Pub(PubArgs),
+}
+
+#[derive(Debug, Args)]
+pub struct TopicListArgs {
+    /// Show the types
+    #[arg(short = 't', long)]
+    pub show_types: bool,
+    /// Show publishers and subscribers, counted
+    #[arg(short, long)]
+    pub verbose: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct TopicInfoArgs {
+    /// The topic
+    pub topic: TopicName,
+    /// Show each publisher and subscriber: node, quality of service, type, counters
+    #[arg(short, long)]
+    pub verbose: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct EchoArgs {
+    /// The topic; it need not exist yet
+    pub topic: TopicName,
+    /// End after the first message
+    #[arg(long, conflicts_with = "count")]
+    pub once: bool,
+    /// End after this many messages
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub count: Option<u64>,
+    /// End after this many seconds; exit 124 if fewer messages came than were asked for
+    #[arg(long, value_name = "S", value_parser = seconds)]
+    pub timeout: Option<Duration>,
+    /// Print only this field, such as pose.x or legs[2].force
+    #[arg(long, value_name = "PATH")]
+    pub field: Option<FieldPath>,
+    /// Print one line of comma-separated values per message
+    #[arg(long, conflicts_with = "raw")]
+    pub csv: bool,
+    /// Print the bytes of typed messages, too, as a hex dump
+    #[arg(long, conflicts_with = "field")]
+    pub raw: bool,
+    /// Print number, sender and length before each message, as a comment
+    #[arg(long)]
+    pub info: bool,
+    /// Longest array (in elements) or hex dump (in bytes) that is printed in full
+    #[arg(long, value_name = "N", default_value_t = 128)]
+    pub truncate_length: usize,
+    /// Print everything in full
+    #[arg(short, long)]
+    pub full_length: bool,
+}
+
+/// What `hz` and `bw` have in common.
+#[derive(Debug, Args)]
+pub struct WatchArgs {
+    /// The topic; it need not exist yet
+    pub topic: TopicName,
+    /// How many of the last messages count [default: 10000 for hz, 100 for bw]
+    #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=10_000_000))]
+    pub window: Option<u32>,
+    /// End after this many reports (there is one per second)
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub count: Option<u64>,
+    /// End after this many seconds; exit 124 if no message came
+    #[arg(long, value_name = "S", value_parser = seconds)]
+    pub timeout: Option<Duration>,
+}
+
+#[derive(Debug, Args)]
+pub struct DelayArgs {
+    /// The topic; it need not exist yet
+    pub topic: TopicName,
+    /// Print the totals since the subscribers joined, and end
+    #[arg(long, conflicts_with = "count")]
+    pub once: bool,
+    /// End after this many reports (there is one per second)
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub count: Option<u64>,
+    /// End after this many seconds; exit 124 if there was no subscriber
+    #[arg(long, value_name = "S", value_parser = seconds)]
+    pub timeout: Option<Duration>,
+}
+
+/// Publish on a topic.
+///
+/// Raw bytes are given by --hex, --text or --file. Anything else is DATA, a JSON object such as
+/// '{"x": 1.0}', for a plain type that is known from the topic's publishers and subscribers or
+/// given by --type-json; fields that are not named are zero.
+#[derive(Debug, Args)]
+pub struct PubArgs {
+    /// The topic
+    pub topic: TopicName,
+    /// [TYPE] DATA: the message as JSON, after the name of its type if you like (it is checked);
+    /// with TYPE raw, DATA is text
+    #[arg(num_args = 0..=2, value_name = "DATA", allow_hyphen_values = true)]
+    pub words: Vec<String>,
+    /// Send these bytes, in hex; blanks and colons are passed over
+    #[arg(long, value_name = "BYTES", group = "payload")]
+    pub hex: Option<String>,
+    /// Send this text
+    #[arg(long, value_name = "TEXT", group = "payload", allow_hyphen_values = true)]
+    pub text: Option<String>,
+    /// Send the content of this file (- for stdin)
+    #[arg(long, value_name = "PATH", group = "payload")]
+    pub file: Option<PathBuf>,
+    /// The type's description, as JSON or as a file that holds it
+    #[arg(long, value_name = "JSON", conflicts_with = "payload")]
+    pub type_json: Option<String>,
+    /// Messages per second
+    #[arg(short, long, value_name = "HZ", default_value_t = 1.0, value_parser = rate)]
+    pub rate: f64,
+    /// Send this many messages, then end
+    #[arg(long, short = 't', visible_alias = "times", value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub count: Option<u64>,
+    /// Send one message, then end
+    #[arg(short = '1', long, conflicts_with = "count")]
+    pub once: bool,
+    /// With --once or --count: do not wait for a subscriber first
+    #[arg(long)]
+    pub no_wait: bool,
+    /// How long to wait for a subscriber, or for the topic's type, in seconds
+    #[arg(long, value_name = "S", default_value = "5", value_parser = seconds)]
+    pub timeout: Duration,
+    /// Lane [default: that of the topic, else bulk]
+    #[arg(long, value_enum)]
+    pub lane: Option<LaneArg>,
+    /// Serve subscribers of this reliability; reliable serves both
+    #[arg(long, value_enum, default_value_t = ReliabilityArg::Reliable)]
+    pub qos_reliability: ReliabilityArg,
+    /// Keep the last message for late joiners, or nothing
+    #[arg(long, value_enum, default_value_t = DurabilityArg::TransientLocal)]
+    pub qos_durability: DurabilityArg,
+    /// Name of the node that publishes [default: /rnet_pub_PID]
+    #[arg(short = 'n', long, value_name = "NAME")]
+    pub node_name: Option<NodeName>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum LaneArg {
+    Bulk,
+    Urgent,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "snake_case")]
+pub enum ReliabilityArg {
+    Reliable,
+    BestEffort,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "snake_case")]
+pub enum DurabilityArg {
+    TransientLocal,
+    Volatile,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum NodeCommand {
+    /// List the nodes
+    List(NodeListArgs),
+    /// What a node publishes and subscribes to, and which process it is
+    Info {
+        /// The node
+        node: NodeName,
+    },
+}
+
+#[derive(Debug, Args)]
+pub struct NodeListArgs {
+    /// Show process, uptime, language and version
+    #[arg(short, long)]
+    pub verbose: bool,
+    /// Go on: print who joins, leaves and dies, as it happens
+    #[arg(short, long)]
+    pub watch: bool,
+    /// With --watch: end after this many seconds
+    #[arg(long, value_name = "S", value_parser = seconds, requires = "watch")]
+    pub timeout: Option<Duration>,
+}
+
+/// Why does A not hear B?
+///
+/// Without arguments the whole domain is examined. Exit 0 if all is well, 1 if there is a problem;
+/// each problem comes with what to do.
+#[derive(Debug, Args)]
+pub struct DoctorArgs {
+    /// The node that should hear
+    #[arg(value_name = "A", requires = "from")]
+    pub to: Option<NodeName>,
+    /// The node that should be heard
+    #[arg(value_name = "B")]
+    pub from: Option<NodeName>,
+    /// Look at this topic only
+    #[arg(long)]
+    pub topic: Option<TopicName>,
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    let seconds: f64 = text.parse().map_err(|_| "not a number of seconds".to_owned())?;
+    Duration::try_from_secs_f64(seconds).map_err(|e| e.to_string())
+}
+
+fn rate(text: &str) -> Result<f64, String> {
+    const MAX_HZ: f64 = 1e6;
+    let rate: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
+    if rate > 1e-6 && rate <= MAX_HZ {
+        Ok(rate)
+    } else {
+        Err(format!("a rate lies above 0.000001 and is at most {MAX_HZ} Hz"))
+    }
+}

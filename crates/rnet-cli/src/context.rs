@@ -1,0 +1,79 @@
+//! What every command needs: the domain, stdout for data, stderr for talk.
+
+use std::fmt::Arguments;
+use std::io::{BufWriter, StdoutLock, Write};
+
+use rnet::inspect::Domain;
+use serde::Serialize;
+
+use crate::args::Global;
+use crate::failure::Outcome;
+
+/// stdout is written when a command pauses, or this much has come together.
+const OUT_BUFFER_LEN_BYTES: usize = 64 << 10;
+
+/// The surroundings of a command.
+pub struct Context {
+    global: Global,
+    out: BufWriter<StdoutLock<'static>>,
+}
+
+impl Context {
+    pub fn new(global: Global) -> Context {
+        let out = BufWriter::with_capacity(OUT_BUFFER_LEN_BYTES, std::io::stdout().lock());
+        Context { global, out }
+    }
+
+    /// Whether data is wanted as JSON.
+    pub fn json(&self) -> bool {
+        self.global.json
+    }
+
+    pub fn global(&self) -> &Global {
+        &self.global
+    }
+
+    /// The domain to look at.
+    pub fn domain(&self) -> Outcome<Domain> {
+        let Global { domain, dir, group, .. } = &self.global;
+        Ok(Domain::open(domain.as_ref().map(|d| d.as_str()), dir.clone(), group.clone())?)
+    }
+
+    /// Where data goes.
+    pub fn out(&mut self) -> &mut impl Write {
+        &mut self.out
+    }
+
+    /// One line of data.
+    pub fn line(&mut self, text: Arguments<'_>) -> Outcome {
+        self.out.write_fmt(text)?;
+        self.out.write_all(b"\n")?;
+        Ok(())
+    }
+
+    /// The one JSON document of a command.
+    pub fn document(&mut self, value: &impl Serialize) -> Outcome {
+        serde_json::to_writer_pretty(&mut self.out, value).map_err(std::io::Error::from)?;
+        self.out.write_all(b"\n")?;
+        Ok(())
+    }
+
+    /// One JSON document of many, on one line.
+    pub fn json_line(&mut self, value: &impl Serialize) -> Outcome {
+        serde_json::to_writer(&mut self.out, value).map_err(std::io::Error::from)?;
+        self.out.write_all(b"\n")?;
+        Ok(())
+    }
+
+    /// Shows what was printed so far.
+    pub fn flush(&mut self) -> Outcome {
+        self.out.flush()?;
+        Ok(())
+    }
+
+    /// Talk, on stderr.
+    pub fn say(&self, text: Arguments<'_>) {
+        // A closed stderr is a wish not to be talked to.
+        let _ = writeln!(std::io::stderr(), "{text}");
+    }
+}

@@ -1,1 +1,0 @@
-//! The rnet command line.

@@ -1,0 +1,64 @@
+//! `rnet`, the command line of robot-net.
+//!
+//! A thin shell: what there is to know about a domain comes from `rnet::inspect`, this program
+//! asks and prints. The contract, for people and for scripts:
+//! - stdout is data, stderr is talk; `--json` makes the data one JSON document, or one per line
+//!   for commands that go on;
+//! - exit 0 ok, 1 failed, 2 usage, 124 timed out, 130 interrupted;
+//! - whoever only looks (`list`, `info`, `echo`, `hz`, `bw`, `delay`, `doctor`) is an observer:
+//!   no node, no subscriber, and no cost to any publisher.
+
+mod args;
+mod context;
+mod doctor;
+mod failure;
+mod node;
+mod render;
+mod signal;
+mod table;
+mod topic;
+
+use std::process::ExitCode;
+
+use args::{Cli, Command};
+use clap::Parser;
+use context::Context;
+use failure::Outcome;
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    signal::install();
+    let json = cli.global.json;
+    let mut context = Context::new(cli.global);
+    let outcome = run(&mut context, cli.command);
+    // What was printed before a failure is data too.
+    let flushed = context.flush();
+    match outcome.and(flushed) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            failure.tell(json);
+            ExitCode::from(failure.exit_code())
+        }
+    }
+}
+
+fn run(context: &mut Context, command: Command) -> Outcome {
+    match command {
+        Command::Topic(command) => topic::run(context, command),
+        Command::Node(command) => node::run(context, command),
+        Command::Doctor(args) => doctor::run(context, args),
+        Command::Version => version(context),
+    }
+}
+
+fn version(context: &mut Context) -> Outcome {
+    if context.json() {
+        let document = serde_json::json!({
+            "version": rnet::VERSION,
+            "layout_version": rnet::LAYOUT_VERSION,
+        });
+        return context.document(&document);
+    }
+    let (version, layout) = (rnet::VERSION, rnet::LAYOUT_VERSION);
+    context.line(format_args!("rnet {version} (shared-memory layout {layout})"))
+}

@@ -1,0 +1,140 @@
+//! `rnet node …`.
+
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use rnet::inspect::{NodeInfo, NodeMeta, Snapshot};
+use rnet::{NodeEvent, NodeName};
+use serde_json::{Value, json};
+
+use crate::args::{NodeCommand, NodeListArgs};
+use crate::context::Context;
+use crate::failure::{Failure, Outcome};
+use crate::topic::{no_such, tell_problems, type_name};
+use crate::{signal, table};
+
+/// How often a watch looks: a death is seen within this time.
+const WATCH_INTERVAL: Duration = Duration::from_millis(20);
+
+pub fn run(context: &mut Context, command: NodeCommand) -> Outcome {
+    match command {
+        NodeCommand::List(args) if args.watch => watch(context, args),
+        NodeCommand::List(args) => list(context, args),
+        NodeCommand::Info { node } => info(context, &node),
+    }
+}
+
+fn unix_now() -> Duration {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
+}
+
+fn uptime(meta: &NodeMeta) -> Duration {
+    unix_now().saturating_sub(Duration::from_nanos(meta.started_unix_ns))
+}
+
+/// A node as JSON, with the uptime that everybody would otherwise have to reckon.
+fn document(node: &NodeInfo) -> Outcome<Value> {
+    let mut value = serde_json::to_value(node).map_err(std::io::Error::from)?;
+    value["uptime_s"] = uptime(&node.meta).as_secs_f64().into();
+    Ok(value)
+}
+
+fn list(context: &mut Context, args: NodeListArgs) -> Outcome {
+    let mut domain = context.domain()?;
+    let snapshot = domain.snapshot()?;
+    tell_problems(context, &snapshot);
+    if context.json() {
+        let nodes = snapshot.nodes.iter().map(document).collect::<Outcome<Vec<_>>>()?;
+        return context.document(&json!({"domain": domain.id(), "nodes": nodes}));
+    }
+    if args.verbose {
+        let rows = snapshot.nodes.iter().map(|node| {
+            let meta = &node.meta;
+            vec![
+                meta.name.clone(),
+                meta.pid.to_string(),
+                table::uptime(uptime(meta)),
+                meta.language.clone(),
+                meta.version.clone(),
+                meta.program.clone(),
+            ]
+        });
+        let titles = ["NODE", "PID ", "UPTIME", "LANGUAGE", "VERSION", "PROGRAM"];
+        return table::print(context, &titles, &rows.collect::<Vec<_>>());
+    }
+    for node in &snapshot.nodes {
+        context.line(format_args!("{}", node.meta.name))?;
+    }
+    Ok(())
+}
+
+fn watch(context: &mut Context, args: NodeListArgs) -> Outcome {
+    let mut domain = context.domain()?;
+    let deadline = args.timeout.and_then(|t| Instant::now().checked_add(t));
+    let mut first = true;
+    loop {
+        for event in domain.node_events()? {
+            let (word, node) = match &event {
+                NodeEvent::Joined(node) if first => ("present", node),
+                NodeEvent::Joined(node) => ("joined", node),
+                NodeEvent::Left(node) => ("left", node),
+                NodeEvent::Died(node) => ("died", node),
+                _ => continue,
+            };
+            if context.json() {
+                let at = unix_now().as_nanos() as u64;
+                context.json_line(&json!({"event": word, "node": node, "unix_ns": at}))?;
+            } else {
+                context.line(format_args!("{word:<7} {node}"))?;
+            }
+        }
+        first = false;
+        context.flush()?;
+        if signal::stopped() {
+            return Err(Failure::Interrupted);
+        }
+        if deadline.is_some_and(|end| Instant::now() >= end) {
+            return Ok(());
+        }
+        std::thread::sleep(WATCH_INTERVAL);
+    }
+}
+
+fn info(context: &mut Context, name: &NodeName) -> Outcome {
+    let mut domain = context.domain()?;
+    let snapshot = domain.snapshot()?;
+    let Some(node) = snapshot.node(name.as_str()) else {
+        let names = snapshot.nodes.iter().map(|n| n.meta.name.as_str());
+        return Err(no_such("node", domain.id(), name.as_str(), names));
+    };
+    tell_problems(context, &snapshot);
+    if context.json() {
+        let mut value = document(node)?;
+        // An endpoint's id begins with its node's incarnation, but the name is as good: a domain
+        // has no two nodes of one name.
+        let publishers = snapshot.publishers.iter().filter(|p| p.node == node.meta.name);
+        let subscribers = snapshot.subscriptions.iter().filter(|s| s.node == node.meta.name);
+        value["publishers"] = json!(publishers.collect::<Vec<_>>());
+        value["subscribers"] = json!(subscribers.collect::<Vec<_>>());
+        return context.document(&value);
+    }
+    print_info(context, &snapshot, node)
+}
+
+/// In the order of ROS 2, after what the process is.
+fn print_info(context: &mut Context, snapshot: &Snapshot, node: &NodeInfo) -> Outcome {
+    let meta = &node.meta;
+    context.line(format_args!("{}", meta.name))?;
+    let up = table::uptime(uptime(meta));
+    context.line(format_args!("  Process: pid {}, user {}, up {up}", meta.pid, meta.uid))?;
+    context.line(format_args!("  Program: {}", meta.program))?;
+    context.line(format_args!("  Language: {}, robot-net {}", meta.language, meta.version))?;
+    context.line(format_args!("  Subscribers:"))?;
+    for s in snapshot.subscriptions.iter().filter(|s| s.node == meta.name) {
+        context.line(format_args!("    {}: {}", s.topic, type_name(&s.type_desc)))?;
+    }
+    context.line(format_args!("  Publishers:"))?;
+    for p in snapshot.publishers.iter().filter(|p| p.node == meta.name) {
+        context.line(format_args!("    {}: {}", p.topic, type_name(&p.type_desc)))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,77 @@
+//! `rnet topic …`.
+
+mod bw;
+mod delay;
+mod echo;
+mod hz;
+mod info;
+mod list;
+mod listen;
+mod payload;
+mod publish;
+
+use rnet::inspect::Snapshot;
+use rnet::{TypeDesc, inspect::doctor::nearest_name};
+
+use crate::args::TopicCommand;
+use crate::context::Context;
+use crate::failure::{Failure, Outcome};
+
+pub fn run(context: &mut Context, command: TopicCommand) -> Outcome {
+    match command {
+        TopicCommand::List(args) => list::run(context, args),
+        TopicCommand::Info(args) => info::run(context, args),
+        TopicCommand::Echo(args) => echo::run(context, args),
+        TopicCommand::Hz(args) => hz::run(context, args),
+        TopicCommand::Bw(args) => bw::run(context, args),
+        TopicCommand::Delay(args) => delay::run(context, args),
+        TopicCommand::Pub(args) => publish::run(context, args),
+    }
+}
+
+/// A type in a word: `raw`, or its name.
+pub fn type_name(desc: &TypeDesc) -> &str {
+    desc.as_plain().map_or("raw", |plain| &plain.name)
+}
+
+/// The types of a topic's ends; more than one if they do not agree.
+fn type_names<'a>(snapshot: &'a Snapshot, topic: &str) -> Vec<&'a str> {
+    let publishers = snapshot.publishers.iter().filter(|p| p.topic == topic);
+    let mut names: Vec<&str> = publishers.map(|p| type_name(&p.type_desc)).collect();
+    let subscribers = snapshot.subscriptions.iter().filter(|s| s.topic == topic);
+    // A raw subscriber takes whatever comes, so it says nothing of the topic's type.
+    let typed = subscribers.filter(|s| names.is_empty() || s.type_desc.as_plain().is_some());
+    names.extend(typed.map(|s| type_name(&s.type_desc)).collect::<Vec<_>>());
+    if names.iter().any(|n| *n != "raw") && snapshot.publishers.iter().all(|p| p.topic != topic) {
+        names.retain(|n| *n != "raw");
+    }
+    names.sort_unstable();
+    names.dedup();
+    names
+}
+
+/// What went wrong with single nodes is talk: the rest of the data stands.
+pub fn tell_problems(context: &Context, snapshot: &Snapshot) {
+    for problem in &snapshot.problems {
+        context.say(format_args!("rnet: {problem}"));
+    }
+}
+
+/// "There is no such topic", with the name that may have been meant.
+fn no_topic(snapshot: &Snapshot, domain: &str, topic: &str) -> Failure {
+    no_such("topic", domain, topic, snapshot.topics().into_iter())
+}
+
+/// "There is no such thing", with the name that may have been meant.
+pub fn no_such<'a>(
+    what: &str,
+    domain: &str,
+    name: &str,
+    names: impl Iterator<Item = &'a str>,
+) -> Failure {
+    let hint = match nearest_name(name, names) {
+        Some(near) => format!("did you mean {near}?"),
+        None => format!("see rnet {what} list, and rnet doctor for other domains"),
+    };
+    Failure::Failed(format!("there is no {what} {name} in domain {domain}; {hint}"))
+}

@@ -1,0 +1,158 @@
+//! `rnet topic delay`: how long messages take.
+//!
+//! Every subscriber counts the latency of each of its messages in a histogram in shared memory,
+//! from the publisher's time stamp to its own taking. This command reads those histograms. An
+//! observer's own times would say how often it polls, and nothing of what the subscribers have;
+//! so where there is no subscriber, there is no delay to show.
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use rnet::inspect::{ChannelInfo, Snapshot};
+use serde_json::{Value, json};
+
+use crate::args::DelayArgs;
+use crate::context::Context;
+use crate::failure::{Failure, Outcome};
+use crate::{signal, table};
+
+const REPORT_INTERVAL: Duration = Duration::from_secs(1);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
+
+/// A subscription and a publisher, by id.
+type Key = (u64, u64);
+
+struct Row {
+    subscriber: String,
+    publisher: String,
+    channel: ChannelInfo,
+}
+
+pub fn run(context: &mut Context, args: DelayArgs) -> Outcome {
+    let topic = args.topic.as_str();
+    let mut domain = context.domain()?;
+    let begun = Instant::now();
+    let deadline = args.timeout.and_then(|t| begun.checked_add(t));
+    let mut before: HashMap<Key, ChannelInfo> = HashMap::new();
+    let mut next_report = begun;
+    let mut reports = 0;
+    let mut waiting_said = false;
+    loop {
+        let timed_out = deadline.is_some_and(|end| Instant::now() >= end);
+        let stopped = signal::stopped();
+        if Instant::now() >= next_report || timed_out || stopped {
+            let rows = channels(&domain.topic_snapshot(topic)?);
+            if rows.is_empty() && !waiting_said {
+                waiting_said = true;
+                let id = domain.id();
+                context.say(format_args!("{topic} has no matched subscriber in domain {id} yet; waiting"));
+            }
+            // The totals come first where that is all, and last.
+            let last = args.once || timed_out || stopped;
+            if !rows.is_empty() && (last || !before.is_empty()) {
+                report(context, topic, &rows, if last { None } else { Some(&before) })?;
+                context.flush()?;
+                reports += 1;
+            }
+            let enough = !rows.is_empty() && args.once || Some(reports) == args.count;
+            match (stopped, enough, timed_out) {
+                (true, ..) => return Err(Failure::Interrupted),
+                (_, true, _) => return Ok(()),
+                (_, _, true) if reports > 0 => return Ok(()),
+                (_, _, true) => {
+                    let what = format!("{topic} had no matched subscriber in {:?}", begun.elapsed());
+                    return Err(Failure::TimedOut(what));
+                }
+                _ => {}
+            }
+            next_report =
+                Instant::now() + if rows.is_empty() { POLL_INTERVAL } else { REPORT_INTERVAL };
+            before = rows.into_iter().map(|(key, row)| (key, row.channel)).collect();
+        }
+        std::thread::sleep(POLL_INTERVAL);
+    }
+}
+
+fn channels(snapshot: &Snapshot) -> Vec<(Key, Row)> {
+    let mut rows = Vec::new();
+    for subscription in &snapshot.subscriptions {
+        for channel in &subscription.channels {
+            let publisher = snapshot.publishers.iter().find(|p| p.id == channel.publisher);
+            let row = Row {
+                subscriber: subscription.node.clone(),
+                publisher: publisher.map_or("(gone)", |p| &p.node).to_owned(),
+                channel: channel.clone(),
+            };
+            rows.push(((subscription.id, channel.publisher), row));
+        }
+    }
+    rows
+}
+
+/// What was counted since `old`.
+fn since(new: &ChannelInfo, old: Option<&ChannelInfo>) -> ChannelInfo {
+    let mut delta = new.clone();
+    if let Some(old) = old {
+        delta.received = new.received.saturating_sub(old.received);
+        delta.late_wakes = new.late_wakes.saturating_sub(old.late_wakes);
+        for (n, o) in delta.latency.iter_mut().zip(&old.latency) {
+            *n = n.saturating_sub(*o);
+        }
+    }
+    delta
+}
+
+fn report(
+    context: &mut Context,
+    topic: &str,
+    rows: &[(Key, Row)],
+    before: Option<&HashMap<Key, ChannelInfo>>,
+) -> Outcome {
+    let rows: Vec<(&Row, ChannelInfo)> = rows
+        .iter()
+        .map(|(key, row)| (row, since(&row.channel, before.and_then(|b| b.get(key)))))
+        .collect();
+    let window = if before.is_some() { "interval" } else { "total" };
+    if context.json() {
+        let channels: Vec<Value> = rows.iter().map(|(row, c)| json_row(row, c)).collect();
+        return context.json_line(&json!({
+            "topic": topic,
+            "source": "subscribers",
+            "window": window,
+            "channels": channels,
+        }));
+    }
+    let of = if before.is_some() { "the last second" } else { "all since they joined" };
+    context.line(format_args!("{topic}: as measured by its subscribers, {of}"))?;
+    let cells = rows.iter().map(|(row, c)| {
+        let at = |q| c.quantile_ns(q).map_or_else(|| "-".to_owned(), table::latency);
+        vec![
+            row.subscriber.clone(),
+            row.publisher.clone(),
+            c.received.to_string(),
+            at(0.5),
+            at(0.99),
+            at(0.999),
+            at(1.0),
+            row.channel.lost.total().to_string(),
+        ]
+    });
+    let titles =
+        ["SUBSCRIBER", "PUBLISHER", "MESSAGES ", "P50 ", "P99 ", "P99.9 ", "MAX ", "LOST (ALL) "];
+    table::print(context, &titles, &cells.collect::<Vec<_>>())
+}
+
+fn json_row(row: &Row, c: &ChannelInfo) -> Value {
+    let us = |q| c.quantile_ns(q).map(|ns| ns as f64 / 1e3);
+    json!({
+        "subscriber": row.subscriber,
+        "publisher": row.publisher,
+        "received": c.received,
+        "p50_us": us(0.5),
+        "p99_us": us(0.99),
+        "p999_us": us(0.999),
+        "max_us": us(1.0),
+        "lost": row.channel.lost,
+        "late_wakes": c.late_wakes,
+    })
+}

@@ -1,0 +1,166 @@
+//! `rnet topic info`.
+
+use rnet::inspect::{PublisherInfo, Snapshot, SubscriptionInfo};
+use rnet::{Durability, Field, FieldType, Lane, OnFull, Reliability, TypeDesc, Wait};
+use serde_json::json;
+
+use super::{no_topic, tell_problems, type_name, type_names};
+use crate::args::TopicInfoArgs;
+use crate::context::Context;
+use crate::failure::Outcome;
+use crate::table;
+
+pub fn run(context: &mut Context, args: TopicInfoArgs) -> Outcome {
+    let topic = args.topic.as_str();
+    let mut domain = context.domain()?;
+    let mut snapshot = domain.snapshot()?;
+    if !snapshot.topics().contains(&topic) {
+        return Err(no_topic(&snapshot, domain.id(), topic));
+    }
+    tell_problems(context, &snapshot);
+    snapshot.publishers.retain(|p| p.topic == topic);
+    snapshot.subscriptions.retain(|s| s.topic == topic);
+    let types = type_names(&snapshot, topic);
+    if context.json() {
+        let document = json!({
+            "topic": topic,
+            "types": types,
+            "publishers": snapshot.publishers,
+            "subscribers": snapshot.subscriptions,
+        });
+        return context.document(&document);
+    }
+    context.line(format_args!("Type: {}", types.join(", ")))?;
+    let (publishers, subscribers) = (snapshot.publishers.len(), snapshot.subscriptions.len());
+    if !args.verbose {
+        context.line(format_args!("Publisher count: {publishers}"))?;
+        return context.line(format_args!("Subscription count: {subscribers}"));
+    }
+    context.line(format_args!("\nPublisher count: {publishers}\n"))?;
+    for publisher in &snapshot.publishers {
+        print_publisher(context, publisher)?;
+    }
+    context.line(format_args!("Subscription count: {subscribers}\n"))?;
+    for subscription in &snapshot.subscriptions {
+        print_subscription(context, subscription, &snapshot)?;
+    }
+    Ok(())
+}
+
+fn print_publisher(context: &mut Context, p: &PublisherInfo) -> Outcome {
+    head(context, &p.node, "PUBLISHER", p.id, &p.type_desc)?;
+    context.line(format_args!("QoS profile:"))?;
+    let reliability = match (p.qos.reliability, p.qos.on_full) {
+        (Reliability::BestEffort, _) => "BEST_EFFORT".to_owned(),
+        (Reliability::Reliable, OnFull::Wait(t)) => format!("RELIABLE (when full: wait {t:?})"),
+        (Reliability::Reliable, OnFull::Refuse) => "RELIABLE (when full: refuse)".to_owned(),
+        (Reliability::Reliable, OnFull::Detach { stall }) => {
+            format!("RELIABLE (when full: detach who stands still for {stall:?})")
+        }
+    };
+    let durability = match p.qos.durability {
+        Durability::Volatile => "VOLATILE".to_owned(),
+        Durability::TransientLocal { depth } => format!("TRANSIENT_LOCAL (depth {depth})"),
+    };
+    context.line(format_args!("  Reliability: {reliability}"))?;
+    context.line(format_args!("  Durability: {durability}"))?;
+    context.line(format_args!("  Lane: {}", lane(p.qos.lane)))?;
+    context.line(format_args!(
+        "  Log: {}, pool up to {}, large messages kept: {}",
+        table::bytes(p.qos.log_len_bytes as f64),
+        table::bytes(p.qos.pool_limit_bytes as f64),
+        p.qos.large_depth
+    ))?;
+    context.line(format_args!(
+        "Sent: {} messages, {}; served subscribers: {}; shared memory: {}",
+        p.sent,
+        table::bytes(p.bytes as f64),
+        p.readers,
+        table::bytes(p.memory_bytes as f64)
+    ))?;
+    if p.full + p.refused + p.detached > 0 {
+        context.line(format_args!(
+            "Held back: {} times; refused: {} messages; detached: {} subscribers",
+            p.full, p.refused, p.detached
+        ))?;
+    }
+    context.line(format_args!(""))
+}
+
+fn print_subscription(context: &mut Context, s: &SubscriptionInfo, all: &Snapshot) -> Outcome {
+    head(context, &s.node, "SUBSCRIPTION", s.id, &s.type_desc)?;
+    context.line(format_args!("QoS profile:"))?;
+    let reliability = match s.qos.reliability {
+        Reliability::BestEffort => "BEST_EFFORT",
+        Reliability::Reliable => "RELIABLE",
+    };
+    let durability = if s.qos.transient_local { "TRANSIENT_LOCAL" } else { "VOLATILE" };
+    let history = match s.qos.keep_last {
+        Some(depth) => format!("KEEP_LAST ({depth})"),
+        None => "KEEP_LAST (what the log holds)".to_owned(),
+    };
+    let wait = match s.qos.wait {
+        Wait::Spin => "spin",
+        Wait::Adaptive => "adaptive",
+        Wait::Block => "block",
+    };
+    context.line(format_args!("  Reliability: {reliability}"))?;
+    context.line(format_args!("  History (Depth): {history}"))?;
+    context.line(format_args!("  Durability: {durability}"))?;
+    context.line(format_args!("  Lane: {}", s.qos.lane.map_or("that of the publisher", lane)))?;
+    context.line(format_args!("  Wait: {wait}"))?;
+    for c in &s.channels {
+        let from = all.publishers.iter().find(|p| p.id == c.publisher);
+        context.line(format_args!(
+            "From {}: {} messages, {}, {} waiting",
+            from.map_or("a publisher that is gone", |p| &p.node),
+            c.received,
+            c.lost,
+            c.queued
+        ))?;
+    }
+    if let Some(past) = &s.past {
+        context.line(format_args!(
+            "From publishers that are gone: {} messages, {}",
+            past.received, past.lost
+        ))?;
+    }
+    context.line(format_args!(""))
+}
+
+fn lane(lane: Lane) -> &'static str {
+    match lane {
+        Lane::Bulk => "bulk",
+        Lane::Urgent => "urgent",
+    }
+}
+
+/// The part that both kinds of endpoint have, in the order of ROS 2.
+fn head(context: &mut Context, node: &str, kind: &str, id: u64, desc: &TypeDesc) -> Outcome {
+    context.line(format_args!("Node name: {node}"))?;
+    context.line(format_args!("Topic type: {}", type_name(desc)))?;
+    context.line(format_args!("Endpoint type: {kind}"))?;
+    context.line(format_args!("GID: {id:016x}"))?;
+    if let Some(plain) = desc.as_plain() {
+        let (size, align) = (plain.size, plain.align);
+        context.line(format_args!("Type layout: {size} bytes, aligned to {align}"))?;
+        fields(context, &plain.fields, 0, 1)?;
+    }
+    Ok(())
+}
+
+/// One field per line: offset from the start of the message, name, type.
+fn fields(context: &mut Context, list: &[Field], base: usize, depth: usize) -> Outcome {
+    for field in list.iter().filter(|f| !f.is_padding()) {
+        let (at, indent) = (base + field.offset, "  ".repeat(depth));
+        context.line(format_args!("{indent}{at:>4}  {}: {}", field.name, field.ty))?;
+        let mut inner = &field.ty;
+        while let FieldType::Array { of, .. } = inner {
+            inner = of;
+        }
+        if let FieldType::Struct(plain) = inner {
+            fields(context, &plain.fields, at, depth + 1)?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,215 @@
+//! `rnet topic pub`.
+//!
+//! The one command that takes part: it is a node with a publisher. Unless told otherwise it offers
+//! reliable and transient_local, which every subscriber can ask for, and lets go of a subscriber
+//! that stands still, so that it never hangs on one.
+
+use std::time::{Duration, Instant};
+
+use rnet::inspect::{Domain, Snapshot};
+use rnet::{Error, Lane, Node, OnFull, Publisher, PublisherOptions, TypeDesc};
+use serde_json::json;
+
+use super::payload::{Payload, given_type};
+use super::type_name;
+use crate::args::{DurabilityArg, LaneArg, PubArgs, ReliabilityArg};
+use crate::context::Context;
+use crate::failure::{Failure, Outcome};
+use crate::signal;
+
+/// Longest time between two looks at whether somebody said stop.
+const STEP: Duration = Duration::from_millis(20);
+/// How long a subscriber may stand still before the messages go on without it.
+const STALL: Duration = Duration::from_secs(1);
+/// How long a publisher stays at least: observers look for new ones ten times a second.
+const MIN_LIFE: Duration = Duration::from_millis(300);
+/// How long the last messages wait for their readers before the publisher goes.
+const DRAIN: Duration = Duration::from_secs(1);
+
+pub fn run(context: &mut Context, args: PubArgs) -> Outcome {
+    let payload = Payload::of(&args)?;
+    let given = args.type_json.as_deref().map(given_type).transpose()?;
+    let topic = args.topic.as_str();
+    let mut domain = context.domain()?;
+    let (snapshot, bytes, desc) = resolve(context, &mut domain, &args, &payload, given)?;
+    let options = options(&args, &snapshot).type_desc(desc.clone());
+    let node = node(context, &args)?;
+    let mut publisher = node.publisher_with::<[u8]>(topic, options)?;
+    let begun = Instant::now();
+    let wanted = if args.once { Some(1) } else { args.count };
+    if wanted.is_some() && !args.no_wait {
+        wait_for_subscriber(&publisher, args.timeout)?;
+    }
+    let ended = send_all(&mut publisher, &bytes, wanted, args.rate);
+    let subscribers = publisher.subscriber_count();
+    if ended.is_ok() {
+        drain(context, &mut domain, &publisher);
+        while begun.elapsed() < MIN_LIFE && !signal::stopped() {
+            std::thread::sleep(STEP);
+        }
+    }
+    let sent = publisher.sent();
+    if context.json() {
+        context.document(&json!({
+            "topic": topic,
+            "type": type_name(&desc),
+            "node": node.name(),
+            "sent": sent,
+            "len": bytes.len(),
+            "subscribers": subscribers,
+        }))?;
+    } else {
+        let s = |n: u64| if n == 1 { "" } else { "s" };
+        context.say(format_args!(
+            "published {sent} message{} on {topic} to {subscribers} subscriber{}",
+            s(sent),
+            s(subscribers as u64)
+        ));
+    }
+    ended
+}
+
+/// The bytes to send and their type, which may have to be waited for.
+fn resolve(
+    context: &Context,
+    domain: &mut Domain,
+    args: &PubArgs,
+    payload: &Payload,
+    given: Option<TypeDesc>,
+) -> Outcome<(Snapshot, Vec<u8>, TypeDesc)> {
+    let topic = args.topic.as_str();
+    let deadline = Instant::now().checked_add(args.timeout);
+    let mut said = false;
+    loop {
+        let snapshot = domain.topic_snapshot(topic)?;
+        if let Some((bytes, desc)) = payload.resolve(topic, &snapshot, given.as_ref())? {
+            return Ok((snapshot, bytes, desc));
+        }
+        if !said {
+            said = true;
+            context.say(format_args!("nobody uses {topic} yet, so its type is not known; waiting"));
+        }
+        if signal::stopped() {
+            return Err(Failure::Interrupted);
+        }
+        if deadline.is_some_and(|end| Instant::now() >= end) {
+            return Err(Failure::TimedOut(format!(
+                "nobody used {topic} for {:?}, so the type of DATA is not known: start the other side first, give the \
+                 type with --type-json, or send bytes with --hex, --text or --file",
+                args.timeout
+            )));
+        }
+        std::thread::sleep(STEP);
+    }
+}
+
+fn options(args: &PubArgs, snapshot: &Snapshot) -> PublisherOptions {
+    let mut options = PublisherOptions::new();
+    if args.qos_reliability == ReliabilityArg::Reliable {
+        options = options.reliable(OnFull::Detach { stall: STALL });
+    }
+    if args.qos_durability == DurabilityArg::TransientLocal {
+        options = options.transient_local(1);
+    }
+    // A topic has one lane, so the one that is in use already is the right one.
+    let publishers = snapshot.publishers.iter().map(|p| p.qos.lane);
+    let lane = match args.lane {
+        Some(LaneArg::Urgent) => Some(Lane::Urgent),
+        Some(LaneArg::Bulk) => Some(Lane::Bulk),
+        None => publishers.chain(snapshot.subscriptions.iter().filter_map(|s| s.qos.lane)).next(),
+    };
+    if lane == Some(Lane::Urgent) { options.urgent() } else { options }
+}
+
+fn node(context: &Context, args: &PubArgs) -> Outcome<Node> {
+    let default = format!("/rnet_pub_{}", std::process::id());
+    let name = args.node_name.as_ref().map_or(default.as_str(), |n| n.as_str());
+    let global = context.global();
+    let mut builder = Node::builder(name);
+    if let Some(domain) = &global.domain {
+        builder = builder.domain(domain.as_str());
+    }
+    if let Some(dir) = &global.dir {
+        builder = builder.dir(dir);
+    }
+    if let Some(group) = &global.group {
+        builder = builder.group(group);
+    }
+    Ok(builder.open()?)
+}
+
+fn wait_for_subscriber(publisher: &Publisher<[u8]>, timeout: Duration) -> Outcome {
+    let deadline = Instant::now().checked_add(timeout);
+    loop {
+        match publisher.wait_for_subscribers(1, Some(STEP)) {
+            Ok(()) => return Ok(()),
+            Err(Error::Timeout { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+        if signal::stopped() {
+            return Err(Failure::Interrupted);
+        }
+        if deadline.is_some_and(|end| Instant::now() >= end) {
+            return Err(Failure::TimedOut(format!(
+                "{} had no subscriber for {timeout:?}, nothing was sent; rnet topic echo is only an observer: use \
+                 --no-wait to send for it, or rnet doctor --topic {0} to see why",
+                publisher.topic()
+            )));
+        }
+    }
+}
+
+fn send_all(
+    publisher: &mut Publisher<[u8]>,
+    bytes: &[u8],
+    wanted: Option<u64>,
+    rate_hz: f64,
+) -> Outcome {
+    let period = Duration::from_secs_f64(1.0 / rate_hz);
+    let mut next = Instant::now();
+    loop {
+        if signal::stopped() {
+            return Err(Failure::Interrupted);
+        }
+        publisher.send(bytes)?;
+        if Some(publisher.sent()) == wanted {
+            return Ok(());
+        }
+        next += period;
+        let now = Instant::now();
+        if next + STALL < now {
+            // Held back for long: go on at the rate, and do not make up for what is past.
+            next = now;
+        }
+        while let Some(left) = next.checked_duration_since(Instant::now()) {
+            if left.is_zero() || signal::stopped() {
+                break;
+            }
+            std::thread::sleep(left.min(STEP));
+        }
+    }
+}
+
+/// Waits until the subscribers have taken what was sent: a publisher's log goes with it.
+fn drain(context: &Context, domain: &mut Domain, publisher: &Publisher<[u8]>) {
+    let deadline = Instant::now() + DRAIN;
+    while let Ok(snapshot) = domain.topic_snapshot(publisher.topic()) {
+        let waiting: Vec<(&str, u64)> = snapshot
+            .subscriptions
+            .iter()
+            .flat_map(|s| s.channels.iter().map(|c| (s.node.as_str(), c)))
+            .filter(|(_, c)| c.publisher == publisher.id() && c.queued > 0)
+            .map(|(node, c)| (node, c.queued))
+            .collect();
+        if waiting.is_empty() || signal::stopped() {
+            return;
+        }
+        if Instant::now() >= deadline {
+            for (node, queued) in waiting {
+                context.say(format_args!("{node} has not read the last {queued} messages"));
+            }
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}

@@ -1,0 +1,267 @@
+//! A private place for each test, the real binary run in it, and nodes for it to look at.
+
+// Each test program uses its own part of this.
+#![allow(dead_code)]
+
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, mpsc};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use rnet::{Message, Node, Publisher};
+
+/// What never takes this long hangs; a guard, not a measurement.
+const HANG: Duration = Duration::from_secs(60);
+pub const SOON: Option<Duration> = Some(HANG);
+
+/// Domain of the tests, unless they name another.
+pub const DOMAIN: &str = "clitest";
+
+/// Runs `rnet` with these arguments and waits for its end: `rnet!(place, "topic", "list")`.
+#[macro_export]
+macro_rules! rnet {
+    ($place:expr $(, $arg:expr)* $(,)?) => { $place.run(&[$($arg.as_ref()),*]) };
+}
+
+/// A directory of domains that is nobody else's; removed on drop.
+pub struct Place {
+    pub dir: PathBuf,
+}
+
+impl Place {
+    pub fn new() -> Place {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let n = NEXT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("rnet-cli-test-{}-{n}", std::process::id());
+        let dir = std::env::temp_dir().join(name);
+        std::fs::create_dir_all(&dir).unwrap();
+        Place { dir }
+    }
+
+    pub fn node(&self, name: &str) -> Node {
+        self.node_in(name, DOMAIN)
+    }
+
+    pub fn node_in(&self, name: &str, domain: &str) -> Node {
+        Node::builder(name).dir(&self.dir).domain(domain).open().unwrap()
+    }
+
+    /// The directory of the tests' domain.
+    pub fn domain_dir(&self) -> PathBuf {
+        let domain = rnet::inspect::Domain::open(Some(DOMAIN), Some(self.dir.clone()), None);
+        domain.unwrap().path().to_owned()
+    }
+
+    /// `rnet`, told by the environment where to look.
+    pub fn command(&self) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_rnet"));
+        command.env("RNET_DIR", &self.dir).env("RNET_DOMAIN", DOMAIN).env_remove("RNET_GROUP");
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    }
+
+    pub fn run(&self, args: &[&str]) -> Ran {
+        self.spawn(args).wait()
+    }
+
+    pub fn spawn(&self, args: &[&str]) -> Running {
+        let mut command = self.command();
+        command.args(args);
+        Running::start(command)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.dir);
+    }
+}
+
+/// What a run said, and how it ended.
+#[derive(Debug)]
+pub struct Ran {
+    pub code: Option<i32>,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+impl Ran {
+    /// It went well; returns stdout.
+    #[track_caller]
+    pub fn ok(self) -> String {
+        assert_eq!(self.code, Some(0), "{self:#?}");
+        self.stdout
+    }
+
+    /// It ended with this code; returns stderr.
+    #[track_caller]
+    pub fn fails(self, code: i32) -> String {
+        assert_eq!(self.code, Some(code), "{self:#?}");
+        self.stderr
+    }
+
+    /// stdout as one JSON document.
+    #[track_caller]
+    pub fn json(&self) -> serde_json::Value {
+        serde_json::from_str(&self.stdout).unwrap_or_else(|e| panic!("{e}: {self:#?}"))
+    }
+
+    /// stdout as one JSON document per line.
+    #[track_caller]
+    pub fn json_lines(&self) -> Vec<serde_json::Value> {
+        let line = |l: &str| serde_json::from_str(l).unwrap_or_else(|e| panic!("{e}: {l}"));
+        self.stdout.lines().map(line).collect()
+    }
+}
+
+/// A run that goes on.
+pub struct Running {
+    child: Child,
+    stdout: mpsc::Receiver<String>,
+    stderr: mpsc::Receiver<String>,
+    out: String,
+    err: String,
+}
+
+fn lines(stream: impl std::io::Read + Send + 'static) -> mpsc::Receiver<String> {
+    let (tx, rx) = mpsc::channel();
+    std::thread::spawn(move || {
+        for line in BufReader::new(stream).lines() {
+            let Ok(line) = line else { break };
+            if tx.send(line + "\n").is_err() {
+                break;
+            }
+        }
+    });
+    rx
+}
+
+impl Running {
+    pub fn start(mut command: Command) -> Running {
+        let mut child = command.spawn().unwrap();
+        let stdout = lines(child.stdout.take().unwrap());
+        let stderr = lines(child.stderr.take().unwrap());
+        Running { child, stdout, stderr, out: String::new(), err: String::new() }
+    }
+
+    /// Waits for a line of stdout that holds `text`.
+    #[track_caller]
+    pub fn until_stdout(&mut self, text: &str) {
+        until(&self.stdout, &mut self.out, text);
+    }
+
+    /// Waits for a line of stderr that holds `text`.
+    #[track_caller]
+    pub fn until_stderr(&mut self, text: &str) {
+        until(&self.stderr, &mut self.err, text);
+    }
+
+    /// Presses Ctrl-C, or sends another signal.
+    pub fn signal(&self, name: &str) {
+        let pid = self.child.id().to_string();
+        let sent = Command::new("kill").args(["-s", name, &pid]).status().unwrap();
+        assert!(sent.success());
+    }
+
+    /// Waits for the end.
+    pub fn wait(mut self) -> Ran {
+        // Both streams end when the program does.
+        for (stream, text) in [(&self.stdout, &mut self.out), (&self.stderr, &mut self.err)] {
+            loop {
+                match stream.recv_timeout(HANG) {
+                    Ok(line) => text.push_str(&line),
+                    Err(mpsc::RecvTimeoutError::Disconnected) => break,
+                    Err(mpsc::RecvTimeoutError::Timeout) => {
+                        self.child.kill().unwrap();
+                        panic!("it hangs; so far it said {text:?}");
+                    }
+                }
+            }
+        }
+        let code = self.child.wait().unwrap().code();
+        let (stdout, stderr) = (std::mem::take(&mut self.out), std::mem::take(&mut self.err));
+        Ran { code, stdout, stderr }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // A test that failed half-way leaves no process behind.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[track_caller]
+fn until(stream: &mpsc::Receiver<String>, seen: &mut String, text: &str) {
+    loop {
+        match stream.recv_timeout(HANG) {
+            Ok(line) => {
+                seen.push_str(&line);
+                if line.contains(text) {
+                    return;
+                }
+            }
+            Err(e) => panic!("{e} while waiting for {text:?}; so far: {seen}"),
+        }
+    }
+}
+
+/// Sends one message again and again, every millisecond, until dropped.
+pub struct Pump {
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Pump {
+    pub fn start<T: Message + ?Sized>(mut publisher: Publisher<T>, message: Box<T>) -> Pump {
+        let stop = Arc::new(AtomicBool::new(false));
+        let told = stop.clone();
+        let thread = std::thread::spawn(move || {
+            while !told.load(Ordering::Relaxed) {
+                publisher.send(&message).unwrap();
+                // sleep: the period of the stream
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        });
+        Pump { stop, thread: Some(thread) }
+    }
+}
+
+impl Drop for Pump {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        let _ = self.thread.take().unwrap().join();
+    }
+}
+
+/// A position, as the tests' robots send it.
+#[derive(Clone, Copy, Debug, PartialEq, rnet::Plain)]
+#[repr(C)]
+pub struct Pose {
+    pub x: f64,
+    pub q: [f32; 4],
+    pub legs: [Leg; 2],
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, rnet::Plain)]
+#[repr(C)]
+pub struct Leg {
+    pub force: f32,
+    pub contact: u32,
+}
+
+pub const POSE: Pose = Pose {
+    x: 1.5,
+    q: [0.0, 0.0, 0.1, 1.0],
+    legs: [Leg { force: 10.0, contact: 1 }, Leg { force: 20.0, contact: 0 }],
+};
+
+/// Whether a path can be kept from this user at all: not from root.
+pub fn is_root(dir: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    std::fs::metadata(dir).unwrap().uid() == 0
+}

@@ -1,0 +1,283 @@
+//! The place: the directory, the machine, other domains, and what the dead left.
+
+use std::path::Path;
+
+use rnet_core::limits::DEFAULT_LOG_LEN_BYTES;
+use rnet_core::{Error, NodeName};
+use rnet_shm::domain::{DEFAULT_BASE, DomainConfig, DomainDir};
+use rnet_shm::node::{PeerNode, pid_namespace};
+use rnet_shm::{barrier::SharedBarrier, presence};
+use rustix::fs::Access;
+
+use super::Findings;
+use crate::inspect::{Domain, NodeInfo, Snapshot};
+
+/// `statfs` type of tmpfs.
+const TMPFS_MAGIC: i64 = 0x0102_1994;
+
+/// Below this the next publishers of an ordinary robot will not start: 32 logs of default length.
+const MIN_FREE_BYTES: u64 = 32 * DEFAULT_LOG_LEN_BYTES;
+
+/// Descriptors that a node takes for itself and its threads, generously.
+const FILES_PER_NODE: u64 = 32;
+/// Descriptors that a node holds for each peer (process handle, maps being opened).
+const FILES_PER_PEER: u64 = 4;
+
+/// A node that was found somewhere else.
+pub struct Elsewhere {
+    pub domain: String,
+    pub node: String,
+}
+
+pub fn machine(findings: &mut Findings) {
+    if SharedBarrier::of_this_process().is_asymmetric() {
+        findings.ok("membarrier", "the kernel offers membarrier(2): sends need no fence");
+    } else {
+        findings.note(
+            "membarrier",
+            "the kernel refuses membarrier(2) (old, or a seccomp filter): everything works, each send costs a \
+             fence more",
+        );
+    }
+}
+
+/// Whether the domain can be looked into at all.
+pub fn directory(findings: &mut Findings, config: &DomainConfig, path: &Path) -> bool {
+    let base = config.base.as_deref().unwrap_or(Path::new(DEFAULT_BASE));
+    let set_dir = "set RNET_DIR (or --dir) to a directory on tmpfs that you may write to";
+    match std::fs::metadata(base) {
+        Err(e) => {
+            let what = format!("the directory of domains, {}, cannot be used: {e}", base.display());
+            findings.problem("directory", what, set_dir);
+            return false;
+        }
+        Ok(m) if !m.is_dir() => {
+            findings.problem(
+                "directory",
+                format!("{} is not a directory", base.display()),
+                set_dir,
+            );
+            return false;
+        }
+        Ok(_) => {}
+    }
+    if let Ok(stat) = rustix::fs::statfs(base)
+        && i64::from(stat.f_type) != TMPFS_MAGIC
+    {
+        let what = format!(
+            "{} is not on tmpfs: messages work, but the kernel writes them to a disk",
+            base.display()
+        );
+        findings.note("directory", what);
+    }
+    match DomainDir::open(config) {
+        Ok(Some(_)) => {
+            let what = format!("{} is there, is ours, and has our layout version", path.display());
+            findings.ok("directory", what);
+            true
+        }
+        Ok(None) => {
+            if rustix::fs::access(base, Access::WRITE_OK | Access::EXEC_OK).is_err() {
+                let what = format!("no domain can be created in {}", base.display());
+                findings.problem("directory", what, set_dir);
+                return false;
+            }
+            let what = format!(
+                "nobody has joined domain {} yet ({} does not exist)",
+                config.id,
+                path.display()
+            );
+            findings.note("directory", what);
+            true
+        }
+        Err(error) => {
+            let advice = match &error {
+                Error::LayoutVersion { .. } => {
+                    "end all nodes of the other version and remove the directory, or use another RNET_DOMAIN"
+                }
+                Error::NoPermission { .. } => {
+                    "run all nodes as one user, or share the domain with a Unix group (RNET_GROUP), or use another \
+                     RNET_DIR"
+                }
+                _ => set_dir,
+            };
+            let check =
+                if matches!(error, Error::LayoutVersion { .. }) { "version" } else { "directory" };
+            findings.problem(check, error.to_string(), advice);
+            false
+        }
+    }
+}
+
+/// Memory and file descriptors.
+pub fn room(findings: &mut Findings, path: &Path, nodes: usize) {
+    let on = if path.exists() { path } else { path.parent().unwrap_or(path) };
+    if let Ok(stat) = rustix::fs::statvfs(on) {
+        let free = stat.f_bavail.saturating_mul(stat.f_frsize);
+        let (free_mib, min_mib) = (free >> 20, MIN_FREE_BYTES >> 20);
+        if free < MIN_FREE_BYTES {
+            findings.problem(
+                "space",
+                format!("{free_mib} MiB of shared memory are free, and {min_mib} MiB are little already"),
+                "enlarge the tmpfs (mount -o remount,size=…; docker run --shm-size), lower log_len_bytes or \
+                 pool_limit_bytes of publishers, or remove what else fills it",
+            );
+        } else {
+            findings.ok("space", format!("{free_mib} MiB of shared memory are free"));
+        }
+    }
+    let soft = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+    let need = FILES_PER_NODE + FILES_PER_PEER * nodes as u64;
+    match soft {
+        Some(soft) if soft < need => findings.problem(
+            "files",
+            format!("a process may open {soft} files, and a node needs {need} here"),
+            format!("raise the limit: ulimit -n {}", need.next_power_of_two().max(1024)),
+        ),
+        _ => findings.ok("files", "a process may open as many files as a node needs"),
+    }
+}
+
+/// The nodes that died and were not swept up; they are named, and then swept by whoever looks.
+pub fn left_over(findings: &mut Findings, config: &DomainConfig) -> Vec<String> {
+    let mut dead = Vec::new();
+    let Ok(Some(dir)) = DomainDir::open(config) else { return dead };
+    for entry in std::fs::read_dir(dir.nodes()).into_iter().flatten().flatten() {
+        let folder = entry.file_name();
+        let Some((stem, id)) = folder.to_str().and_then(presence::parse_folder_name) else {
+            continue;
+        };
+        let Ok(name) = NodeName::from_file_stem(stem) else { continue };
+        if presence::is_alive(&dir, stem, id) {
+            if let Err(error) = PeerNode::open(&dir, stem, id) {
+                findings.problem(
+                    "version",
+                    format!("node {name} cannot be understood: {error}"),
+                    "run the same robot-net version in all processes of a domain",
+                );
+            }
+        } else {
+            findings.note(
+                "dead",
+                format!(
+                    "node {name} is dead: its process ended without leaving the domain. What it left holds \
+                     nobody back and is swept up now"
+                ),
+            );
+            dead.push(name.to_string());
+        }
+    }
+    dead
+}
+
+/// Nodes whose process stands still, and nodes of different versions.
+pub fn processes(findings: &mut Findings, snapshot: &Snapshot) {
+    for node in &snapshot.nodes {
+        let meta = &node.meta;
+        match process_state(node) {
+            Some('T' | 't') => findings.problem(
+                "stopped",
+                format!(
+                    "the process of {} (pid {}) is stopped, by SIGSTOP or a debugger: it neither sends nor reads",
+                    meta.name, meta.pid
+                ),
+                format!("let it go on: kill -CONT {}", meta.pid),
+            ),
+            _ if meta.version != crate::VERSION => findings.note(
+                "version",
+                format!(
+                    "{} runs robot-net {}, this is {}; the layouts agree",
+                    meta.name,
+                    meta.version,
+                    crate::VERSION
+                ),
+            ),
+            _ => {}
+        }
+    }
+}
+
+/// The letter that the kernel gives for the process, where it is in our pid namespace.
+fn process_state(node: &NodeInfo) -> Option<char> {
+    if node.meta.pid_namespace != pid_namespace() {
+        return None;
+    }
+    let stat = std::fs::read_to_string(format!("/proc/{}/stat", node.meta.pid)).ok()?;
+    // The program's name stands in brackets and may hold brackets itself.
+    stat.rsplit_once(')')?.1.trim_start().chars().next()
+}
+
+/// Other domains beside ours: the other node may be in one of them.
+pub fn neighbours(
+    findings: &mut Findings,
+    config: &DomainConfig,
+    path: &Path,
+    nodes_here: usize,
+) -> Vec<Elsewhere> {
+    let base = config.base.as_deref().unwrap_or(Path::new(DEFAULT_BASE));
+    let mut elsewhere = Vec::new();
+    let me = rustix::process::geteuid().as_raw();
+    let mut names: Vec<String> = std::fs::read_dir(base)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|entry| entry.file_name().into_string().ok())
+        .filter(|name| name.starts_with("rnet-"))
+        .collect();
+    names.sort_unstable();
+    for name in names {
+        if base.join(&name) == path {
+            continue;
+        }
+        let Some((who, id)) = name["rnet-".len()..].split_once('-') else { continue };
+        let Ok(id) = rnet_core::DomainId::new(id) else { continue };
+        let group = who.strip_prefix('g').map(str::to_owned);
+        if group.is_none() && who.parse() != Ok(me) {
+            findings.note(
+                "other_user",
+                format!(
+                    "user {who} has a domain {id}: nodes of different users do not meet, unless both set RNET_GROUP"
+                ),
+            );
+            continue;
+        }
+        let how = match &group {
+            Some(group) => format!("--domain {id} --group {group}"),
+            None if config.group.is_some() => format!("--domain {id} without --group"),
+            None => format!("--domain {id}"),
+        };
+        let other = DomainConfig { id, base: config.base.clone(), group };
+        match Domain::of_config(other).and_then(|mut domain| domain.snapshot()) {
+            Ok(snapshot) if snapshot.nodes.is_empty() => {}
+            Ok(snapshot) => {
+                let list = listed(snapshot.nodes.iter().map(|n| n.meta.name.as_str()));
+                let what = format!("another domain has nodes: {list} ({how})");
+                if nodes_here == 0 {
+                    let advice = format!("nobody is in domain {}: did you mean {how}?", config.id);
+                    findings.problem("other_domain", what, advice);
+                } else {
+                    findings.note("other_domain", what);
+                }
+                elsewhere.extend(
+                    snapshot
+                        .nodes
+                        .into_iter()
+                        .map(|n| Elsewhere { domain: how.clone(), node: n.meta.name }),
+                );
+            }
+            Err(error) => {
+                findings.note("other_domain", format!("cannot look into {name}: {error}"))
+            }
+        }
+    }
+    elsewhere
+}
+
+/// The first few of many.
+fn listed<'a>(names: impl Iterator<Item = &'a str>) -> String {
+    const SHOWN: usize = 8;
+    let names: Vec<&str> = names.collect();
+    let more = names.len().saturating_sub(SHOWN);
+    let shown = names[..names.len() - more].join(", ");
+    if more > 0 { format!("{shown} and {more} more") } else { shown }
+}

@@ -1,0 +1,340 @@
+//! Who publishes what to whom, and why it does not arrive.
+
+use std::collections::BTreeSet;
+
+use rnet_core::{Lane, qos_compatible, types_compatible};
+
+use super::Findings;
+use super::near::{nearest, why_near};
+use super::place::Elsewhere;
+use crate::inspect::{ChannelInfo, PublisherInfo, Snapshot, SubscriptionInfo};
+
+/// All that is known about who there is.
+pub struct Known<'a> {
+    pub snapshot: &'a Snapshot,
+    /// Nodes that died and were not swept up yet.
+    pub dead: &'a [String],
+    /// Nodes in other domains.
+    pub others: &'a [Elsewhere],
+}
+
+type Pair<'a> = (&'a PublisherInfo, &'a SubscriptionInfo);
+
+/// All pairs of a publisher and a subscription of one topic.
+fn pairs(snapshot: &Snapshot) -> impl Iterator<Item = Pair<'_>> {
+    snapshot.publishers.iter().flat_map(|p| {
+        snapshot.subscriptions.iter().filter(|s| s.topic == p.topic).map(move |s| (p, s))
+    })
+}
+
+fn fits((p, s): Pair<'_>) -> bool {
+    types_compatible(&p.type_desc, &s.type_desc).is_ok() && qos_compatible(&p.qos, &s.qos).is_ok()
+}
+
+fn channel_of<'a>((p, s): Pair<'a>) -> Option<&'a ChannelInfo> {
+    s.channels.iter().find(|c| c.publisher == p.id)
+}
+
+/// Publishers of the topic that a subscription took up belong to one lane; the others are refused.
+fn lanes_differ(snapshot: &Snapshot, topic: &str) -> bool {
+    let mut lanes = snapshot.publishers.iter().filter(|p| p.topic == topic).map(|p| p.qos.lane);
+    let first = lanes.next();
+    lanes.any(|lane| Some(lane) != first)
+}
+
+/// Pairs that fit and are not matched.
+pub fn apart(snapshot: &Snapshot) -> Vec<Pair<'_>> {
+    pairs(snapshot)
+        .filter(|pair| fits(*pair) && channel_of(*pair).is_none())
+        .filter(|(p, _)| !lanes_differ(snapshot, &p.topic))
+        .collect()
+}
+
+/// Looks at all topics, or at one.
+pub fn everything(findings: &mut Findings, snapshot: &Snapshot, topic: Option<&str>) {
+    let topics: Vec<&str> =
+        snapshot.topics().into_iter().filter(|t| topic.is_none_or(|asked| asked == *t)).collect();
+    if let Some(asked) = topic
+        && topics.is_empty()
+    {
+        let advice = match nearest(asked, snapshot.topics().into_iter()) {
+            Some(near) => format!("did you mean {near}?"),
+            None => "start the node that publishes it, in this domain; rnet topic list shows what there is"
+                .to_owned(),
+        };
+        let what = format!("there is no topic {asked} in this domain");
+        findings.problem("topic_name", what, advice);
+    }
+    one_sided(findings, snapshot, &topics, topic.is_some());
+    for topic in &topics {
+        lanes(findings, snapshot, topic);
+    }
+    let of_interest = |(p, _): &Pair<'_>| topics.contains(&p.topic.as_str());
+    let mut well = 0;
+    for pair in pairs(snapshot).filter(of_interest) {
+        if judge(findings, snapshot, pair) {
+            well += 1;
+        }
+    }
+    if well > 0 {
+        let ends = if well == 1 { "one pair" } else { "pairs" };
+        findings.ok("match", format!("{well} {ends} of publisher and subscriber are matched"));
+    }
+}
+
+/// Topics that have only publishers or only subscribers, next to one of a similar name that has
+/// only the others.
+fn one_sided(findings: &mut Findings, snapshot: &Snapshot, topics: &[&str], asked: bool) {
+    let published: BTreeSet<&str> = snapshot.publishers.iter().map(|p| p.topic.as_str()).collect();
+    let subscribed: BTreeSet<&str> =
+        snapshot.subscriptions.iter().map(|s| s.topic.as_str()).collect();
+    let only_published: Vec<&str> = published.difference(&subscribed).copied().collect();
+    let only_subscribed: Vec<&str> = subscribed.difference(&published).copied().collect();
+    let mut explained = BTreeSet::new();
+    for p in &only_published {
+        for s in &only_subscribed {
+            if !topics.contains(p) && !topics.contains(s) {
+                continue;
+            }
+            if let Some(why) = why_near(p, s) {
+                explained.extend([*p, *s]);
+                let who = |topic: &str| owners(snapshot, topic);
+                findings.problem(
+                    "topic_name",
+                    format!(
+                        "{p} has only publishers ({}) and {s} only subscribers ({}): {why}",
+                        who(p),
+                        who(s)
+                    ),
+                    "use one name on both sides",
+                );
+            }
+        }
+    }
+    for topic in topics.iter().filter(|t| !explained.contains(*t)) {
+        let (what, other) = if only_published.contains(topic) {
+            ("no subscriber", "publisher")
+        } else if only_subscribed.contains(topic) {
+            ("no publisher", "subscriber")
+        } else {
+            continue;
+        };
+        let what = format!("{topic} has {what} ({other}: {})", owners(snapshot, topic));
+        if asked {
+            let advice = "start the other side, in this domain and under this very name";
+            findings.problem("topic_name", what, advice);
+        } else {
+            findings.note("topic_name", what);
+        }
+    }
+}
+
+/// The nodes that have an end of the topic.
+fn owners(snapshot: &Snapshot, topic: &str) -> String {
+    let publishers = snapshot.publishers.iter().filter(|p| p.topic == topic).map(|p| &p.node);
+    let subscribers = snapshot.subscriptions.iter().filter(|s| s.topic == topic).map(|s| &s.node);
+    let nodes: BTreeSet<&str> = publishers.chain(subscribers).map(String::as_str).collect();
+    nodes.into_iter().collect::<Vec<_>>().join(", ")
+}
+
+fn lanes(findings: &mut Findings, snapshot: &Snapshot, topic: &str) {
+    if !lanes_differ(snapshot, topic) {
+        return;
+    }
+    let of = |lane| {
+        let nodes: BTreeSet<&str> = snapshot
+            .publishers
+            .iter()
+            .filter(|p| p.topic == topic && p.qos.lane == lane)
+            .map(|p| p.node.as_str())
+            .collect();
+        nodes.into_iter().collect::<Vec<_>>().join(", ")
+    };
+    findings.problem(
+        "qos",
+        format!(
+            "the publishers of {topic} use different lanes: urgent in {}, bulk in {}",
+            of(Lane::Urgent),
+            of(Lane::Bulk)
+        ),
+        "use one lane per topic: a subscriber takes that of the first publisher and refuses the others",
+    );
+}
+
+/// Looks at one pair; whether it is matched.
+fn judge(findings: &mut Findings, snapshot: &Snapshot, pair: Pair<'_>) -> bool {
+    let (p, s) = pair;
+    let (topic, from, to) = (&p.topic, &p.node, &s.node);
+    if let Err(detail) = types_compatible(&p.type_desc, &s.type_desc) {
+        findings.problem(
+            "type",
+            format!("{to} does not hear {from} on {topic}: the types differ: {detail}"),
+            "use the same type on both sides, and build both with it",
+        );
+        return false;
+    }
+    if let Err(why) = qos_compatible(&p.qos, &s.qos) {
+        // The sentence ends with which of both must change.
+        let (what, advice) = why.rsplit_once(": ").unwrap_or((&why, "change one of both"));
+        let what = format!("{to} does not hear {from} on {topic}: {what}");
+        findings.problem("qos", what, advice);
+        return false;
+    }
+    let Some(channel) = channel_of(pair) else {
+        if !lanes_differ(snapshot, topic) {
+            findings.problem(
+                "match",
+                format!("{to} and {from} fit on {topic} and are not matched"),
+                "one of both processes stands still or its limits are reached (64 subscribers per publisher): look at \
+                 its errors, restart it",
+            );
+        }
+        return false;
+    };
+    if channel.late_wakes > 0 {
+        findings.problem(
+            "late_wakes",
+            format!(
+                "{to} was woken late {} times on {topic} from {from}: doorbells get lost",
+                channel.late_wakes
+            ),
+            "look for a seccomp filter that refuses futex(2) or membarrier(2) to one of both, and for robot-net \
+             versions that differ",
+        );
+    }
+    if channel.lost.total() > 0 {
+        findings.note("loss", format!("{to} on {topic} from {from}: {}", channel.lost));
+    }
+    true
+}
+
+/// Why does `a` not hear `b`?
+pub fn two_nodes(
+    findings: &mut Findings,
+    known: &Known<'_>,
+    a: &str,
+    b: &str,
+    topic: Option<&str>,
+) {
+    let both = [a, b].map(|name| present(findings, known, name));
+    if both != [true, true] {
+        return;
+    }
+    let snapshot = known.snapshot;
+    let asked = |t: &str| topic.is_none_or(|asked| asked == t);
+    let between: Vec<Pair<'_>> =
+        pairs(snapshot).filter(|(p, s)| s.node == a && p.node == b && asked(&p.topic)).collect();
+    if between.is_empty() {
+        no_common_topic(findings, snapshot, a, b, topic);
+    }
+    for pair in between {
+        let (p, _) = pair;
+        lanes(findings, snapshot, &p.topic);
+        if !judge(findings, snapshot, pair) {
+            continue;
+        }
+        let Some(channel) = channel_of(pair) else { continue };
+        let heard = format!("{a} hears {b} on {}", p.topic);
+        match (p.sent, channel.received, channel.queued) {
+            (0, ..) => findings.note("match", format!("{heard}, and {b} has sent nothing so far")),
+            (_, 0, 0) => findings.note(
+                "match",
+                format!("{heard}; the {} messages of {b} were sent before {a} came", p.sent),
+            ),
+            (_, 0, queued) => findings.problem(
+                "match",
+                format!(
+                    "{a} is matched with {b} on {} and reads nothing: {queued} messages wait",
+                    p.topic
+                ),
+                format!("{a} has a subscriber and does not receive from it: look at its program"),
+            ),
+            (_, received, queued) => findings.ok(
+                "match",
+                format!(
+                    "{heard}: {received} messages received, {queued} waiting, {}",
+                    channel.lost
+                ),
+            ),
+        }
+    }
+}
+
+/// Whether the node is here; otherwise says where it may be.
+fn present(findings: &mut Findings, known: &Known<'_>, name: &str) -> bool {
+    if known.snapshot.node(name).is_some() {
+        return true;
+    }
+    let what = format!("there is no node {name} in this domain");
+    let here = known.snapshot.nodes.iter().map(|n| n.meta.name.as_str());
+    if let Some(other) = known.others.iter().find(|o| o.node == name) {
+        let advice = format!(
+            "it is in another domain ({}): nodes of two domains never meet, give both the same RNET_DOMAIN",
+            other.domain
+        );
+        findings.problem("other_domain", what, advice);
+    } else if known.dead.iter().any(|dead| dead == name) {
+        let advice = "its process died without leaving: look at its last words and start it again";
+        findings.problem("dead", format!("{what} any more"), advice);
+    } else if let Some(near) = nearest(name, here) {
+        findings.problem("node", what, format!("did you mean {near}?"));
+    } else {
+        findings.problem("node", what, "start it; rnet node list shows who is there");
+    }
+    false
+}
+
+fn no_common_topic(
+    findings: &mut Findings,
+    snapshot: &Snapshot,
+    a: &str,
+    b: &str,
+    topic: Option<&str>,
+) {
+    let wants: BTreeSet<&str> =
+        snapshot.subscriptions.iter().filter(|s| s.node == a).map(|s| s.topic.as_str()).collect();
+    let offers: BTreeSet<&str> =
+        snapshot.publishers.iter().filter(|p| p.node == b).map(|p| p.topic.as_str()).collect();
+    if let Some(topic) = topic {
+        if !wants.contains(topic) {
+            let what = format!("{a} does not subscribe to {topic}");
+            findings.problem("topic_name", what, list_of("it subscribes to", &wants));
+        }
+        if !offers.contains(topic) {
+            let what = format!("{b} does not publish {topic}");
+            findings.problem("topic_name", what, list_of("it publishes", &offers));
+        }
+        return;
+    }
+    let mut near = false;
+    for (want, offer) in wants.iter().flat_map(|w| offers.iter().map(move |o| (w, o))) {
+        if let Some(why) = why_near(want, offer) {
+            near = true;
+            findings.problem(
+                "topic_name",
+                format!("{a} subscribes to {want} and {b} publishes {offer}: {why}"),
+                "use one name on both sides",
+            );
+        }
+    }
+    if !near {
+        let advice = format!(
+            "{}; {}",
+            list_of(&format!("{a} subscribes to"), &wants),
+            list_of(&format!("{b} publishes"), &offers)
+        );
+        let what = format!("{b} publishes nothing that {a} subscribes to");
+        findings.problem("topic_name", what, advice);
+    }
+    let reverse = pairs(snapshot).any(|(p, s)| s.node == b && p.node == a);
+    if reverse {
+        findings.note("match", format!("the other way round they do talk: {b} hears {a}"));
+    }
+}
+
+fn list_of(what: &str, topics: &BTreeSet<&str>) -> String {
+    if topics.is_empty() {
+        return format!("{what} nothing");
+    }
+    format!("{what} {}", topics.iter().copied().collect::<Vec<_>>().join(", "))
+}

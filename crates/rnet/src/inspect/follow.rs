@@ -1,0 +1,260 @@
+//! Following a topic unseen: all its publishers, those that come later included.
+//!
+//! [`Follow`] is what `rnet topic echo`, `hz` and `bw` stand on. It joins nothing and is asked by
+//! nobody: it polls the logs, and looks at the domain about ten times a second for publishers that
+//! have come or gone. A publisher that came since the last look is followed from its first
+//! message, so that a short-lived one is heard as a whole.
+
+use std::time::{Duration, Instant};
+
+use rnet_core::{Durability, Error, Result, TopicName, TypeDesc};
+use rnet_shm::channel::Stamp;
+use rnet_shm::node::{EndpointKind, incarnation_of};
+use rnet_shm::observe::{Observer, Seen};
+
+use super::{Domain, publisher_info};
+
+/// How often the domain is looked at for new publishers.
+const LOOK_INTERVAL: Duration = Duration::from_millis(100);
+
+/// Messages polled between two glances at the clock: a flood must not hide a new publisher.
+const POLLS_PER_CLOCK: u32 = 256;
+
+/// A message that passed by.
+#[derive(Debug)]
+pub struct Heard<'a> {
+    /// Publisher, number, times. `taken_ns` is when the observer saw it, which says nothing of
+    /// the latency that subscribers have.
+    pub stamp: Stamp,
+    /// Name of the publisher's node.
+    pub node: &'a str,
+    /// What the publisher says its messages are.
+    pub type_desc: &'a TypeDesc,
+}
+
+/// What happened to the set of publishers that are followed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum FollowEvent {
+    /// A publisher in this node is followed from now on.
+    Joined(String),
+    /// A publisher in this node has closed or died, and all it sent has been polled.
+    Gone(String),
+    /// A publisher in this node cannot be followed (any more), and why.
+    Unreadable(String, String),
+}
+
+impl std::fmt::Display for FollowEvent {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Joined(node) => write!(f, "following the publisher in {node}"),
+            Self::Gone(node) => write!(f, "the publisher in {node} is gone"),
+            Self::Unreadable(node, why) => {
+                write!(f, "cannot follow the publisher in {node}: {why}")
+            }
+        }
+    }
+}
+
+struct Channel {
+    observer: Observer,
+    node: String,
+    /// Messages before this number are from before we came.
+    from_seq: u64,
+    gone: bool,
+}
+
+/// Follows all publishers of one topic without taking part.
+pub struct Follow {
+    domain: Domain,
+    topic: TopicName,
+    /// Whether what publishers keep for late joiners is wanted.
+    history: bool,
+    channels: Vec<Channel>,
+    /// Publishers that could not be followed; not tried again.
+    refused: Vec<u64>,
+    last_look: Option<Instant>,
+    polls: u32,
+    turn: usize,
+    lost: u64,
+    events: Vec<FollowEvent>,
+}
+
+impl Follow {
+    /// Follows `topic`, which need not exist yet. With `history`, the messages that
+    /// transient_local publishers keep for late joiners come first.
+    ///
+    /// # Errors
+    /// `BadName`.
+    pub fn new(domain: Domain, topic: &str, history: bool) -> Result<Follow> {
+        Ok(Follow {
+            domain,
+            topic: TopicName::new(topic)?,
+            history,
+            channels: Vec::new(),
+            refused: Vec::new(),
+            last_look: None,
+            polls: 0,
+            turn: 0,
+            lost: 0,
+            events: Vec::new(),
+        })
+    }
+
+    /// The topic, with its leading `/`.
+    pub fn topic(&self) -> &str {
+        self.topic.as_str()
+    }
+
+    /// How many publishers are followed now.
+    pub fn publisher_count(&self) -> usize {
+        self.channels.len()
+    }
+
+    /// Messages that passed unseen since the last call, because the observer was too slow.
+    pub fn take_lost(&mut self) -> u64 {
+        let seen = self.channels.iter_mut().map(|c| c.observer.take_lost()).sum::<u64>();
+        std::mem::take(&mut self.lost) + seen
+    }
+
+    /// What happened since the last call.
+    pub fn take_events(&mut self) -> Vec<FollowEvent> {
+        std::mem::take(&mut self.events)
+    }
+
+    /// The next message of any publisher, in turn; `None` if there is none now. Its bytes replace
+    /// the content of `bytes`. Order holds per publisher.
+    ///
+    /// # Errors
+    /// `NoPermission`, `LayoutVersion`, `Io` for the domain's directory.
+    pub fn poll(&mut self, bytes: &mut Vec<u8>) -> Result<Option<Heard<'_>>> {
+        self.look_if_due()?;
+        let count = self.channels.len();
+        for step in 0..count {
+            let at = (self.turn + step) % count;
+            let Some(stamp) = self.poll_channel(at, bytes) else { continue };
+            self.turn = at + 1;
+            let channel = &self.channels[at];
+            return Ok(Some(Heard {
+                stamp,
+                node: &channel.node,
+                type_desc: &channel.observer.meta().type_desc,
+            }));
+        }
+        // Quiet: a good moment to let go of those that have nothing more to say.
+        self.polls = 0;
+        self.drop_gone();
+        Ok(None)
+    }
+
+    fn poll_channel(&mut self, at: usize, bytes: &mut Vec<u8>) -> Option<Stamp> {
+        let channel = &mut self.channels[at];
+        loop {
+            match channel.observer.poll(bytes) {
+                Seen::Message(stamp) if stamp.seq < channel.from_seq => {}
+                Seen::Message(stamp) => return Some(stamp),
+                Seen::Nothing => return None,
+                Seen::Corrupt(what) => {
+                    // The log says nothing that makes sense any more, so it is not asked again.
+                    if !self.refused.contains(&channel.observer.publisher()) {
+                        self.refused.push(channel.observer.publisher());
+                        let event = FollowEvent::Unreadable(channel.node.clone(), what.to_owned());
+                        self.events.push(event);
+                    }
+                    return None;
+                }
+            }
+        }
+    }
+
+    fn drop_gone(&mut self) {
+        let (refused, events, lost) = (&self.refused, &mut self.events, &mut self.lost);
+        self.channels.retain_mut(|channel| {
+            let corrupt = refused.contains(&channel.observer.publisher());
+            if channel.gone && !corrupt {
+                events.push(FollowEvent::Gone(channel.node.clone()));
+            }
+            let keep = !channel.gone && !corrupt;
+            if !keep {
+                *lost += channel.observer.take_lost();
+            }
+            keep
+        });
+    }
+
+    fn look_if_due(&mut self) -> Result<()> {
+        if self.polls > 0 {
+            self.polls -= 1;
+            return Ok(());
+        }
+        self.polls = POLLS_PER_CLOCK;
+        if self.last_look.is_some_and(|at| at.elapsed() < LOOK_INTERVAL) {
+            return Ok(());
+        }
+        self.look()
+    }
+
+    /// Looks at the domain for publishers that have come or gone.
+    fn look(&mut self) -> Result<()> {
+        let first = self.last_look.is_none();
+        self.last_look = Some(Instant::now());
+        self.domain.refresh()?;
+        let mut here = Vec::new();
+        let mut new = Vec::new();
+        for peer in self.domain.registry.iter().flat_map(|r| r.peers().values()) {
+            for entry in peer.node.entries() {
+                if entry.kind != EndpointKind::Publisher || entry.topic_hash != self.topic.hash() {
+                    continue;
+                }
+                here.push(entry.id);
+                let known = self.channels.iter().any(|c| c.observer.publisher() == entry.id);
+                if !known && !self.refused.contains(&entry.id) {
+                    let path = entry.path(peer.node.folder());
+                    new.push((*entry, path, peer.node.meta().name.clone()));
+                }
+            }
+        }
+        for channel in &mut self.channels {
+            channel.gone = !here.contains(&channel.observer.publisher());
+        }
+        // Numbers of nodes that are gone for good need not be remembered.
+        self.refused.retain(|id| here.iter().any(|h| incarnation_of(*h) == incarnation_of(*id)));
+        for (entry, path, node) in new {
+            let opened = publisher_info(&entry, &path, &node).and_then(|info| {
+                let kept = match info.qos.durability {
+                    Durability::TransientLocal { depth } if first && self.history => depth.into(),
+                    _ => 0,
+                };
+                // At the first look the past is the past; later, whoever is new was not there
+                // at the last look, and everything it sent is news.
+                let from_oldest = !first || kept > 0;
+                let from_seq = if first { info.sent.saturating_sub(kept) } else { 0 };
+                let observer = Observer::open(path, entry.id, from_oldest)?;
+                Ok((info.topic, Channel { observer, node: node.clone(), from_seq, gone: false }))
+            });
+            match opened {
+                Ok((topic, channel)) if topic == self.topic.as_str() => {
+                    self.events.push(FollowEvent::Joined(node));
+                    self.channels.push(channel);
+                }
+                // Another topic of the same hash, or it closed while we looked.
+                Ok(_) | Err(Error::Io { source_kind: std::io::ErrorKind::NotFound, .. }) => {}
+                Err(error) => {
+                    self.refused.push(entry.id);
+                    self.events.push(FollowEvent::Unreadable(node, error.to_string()));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl std::fmt::Debug for Follow {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (topic, publishers) = (&self.topic, self.channels.len());
+        f.debug_struct("Follow")
+            .field("topic", topic)
+            .field("publishers", &publishers)
+            .finish_non_exhaustive()
+    }
+}

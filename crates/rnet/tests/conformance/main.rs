@@ -1,0 +1,81 @@
+//! One suite of behaviours, run between threads of one node, two nodes of one process, and real
+//! processes: see `transport`.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod actor;
+mod content;
+mod delivery;
+mod joining;
+mod taking;
+mod transport;
+
+/// The child's side; does nothing unless a parent started it.
+#[test]
+#[ignore = "played by the children of the other tests"]
+fn child_entry() {
+    if let Some(name) = common::role() {
+        transport::play(&name);
+    }
+}
+
+/// Runs each behaviour on each transport.
+macro_rules! conformance {
+    ($($transport:ident in $place:ident),*: $behaviours:tt) => {
+        $(conformance!(@ $transport $place $behaviours);)*
+    };
+    (@ $transport:ident $place:ident { $($file:ident :: $behaviour:ident),* $(,)? }) => {
+        mod $place {
+            use crate::transport::{Transport as _, $transport};
+            $(
+                #[test]
+                fn $behaviour() {
+                    let name = concat!(stringify!($place), "::", stringify!($behaviour));
+                    crate::$file::$behaviour(&mut $transport::new(name));
+                }
+            )*
+        }
+    };
+}
+
+conformance! {
+    OneNode in one_node, TwoNodes in two_nodes, Processes in processes: {
+        delivery::all_sizes_arrive_whole_and_in_order,
+        delivery::several_publishers_are_merged_in_order,
+        delivery::overruns_are_counted_exactly,
+        delivery::overruns_of_large_messages_are_counted_exactly,
+        delivery::reliable_waits_for_a_slow_reader,
+        delivery::reliable_waits_for_a_slow_reader_of_large_messages,
+        delivery::reliable_refuses_and_gives_the_message_back,
+        delivery::reliable_detaches_who_stands_still,
+        delivery::a_slow_reader_that_goes_on_is_not_detached,
+        joining::either_may_start_first,
+        joining::matches_are_told,
+        joining::waits_end_in_time,
+        joining::late_joiners_get_the_last_small_messages,
+        joining::late_joiners_get_the_last_large_messages,
+        taking::keep_last_passes_over_the_older,
+        taking::latest_passes_over_all_but_the_newest,
+        taking::a_loan_that_is_dropped_sends_nothing,
+        taking::a_loan_may_be_cut_short,
+        taking::nothing_is_nothing,
+        taking::held_samples_are_limited_and_come_free,
+        taking::samples_outlive_what_they_came_from,
+        taking::what_can_never_fit_costs_nothing,
+    }
+}
+
+#[test]
+fn a_message_of_64_mib_crosses_processes() {
+    use transport::Transport as _;
+    delivery::one_of(&mut transport::Processes::new("64 MiB"), 64 << 20);
+}
+
+/// Takes 2 GiB of shared memory and a few of content on both sides.
+#[test]
+#[ignore = "takes 2 GiB of shared memory; run by `make soak`"]
+fn soak_a_message_of_1_gib_crosses_processes() {
+    use transport::Transport as _;
+    delivery::one_of(&mut transport::Processes::new("1 GiB"), 1 << 30);
+}

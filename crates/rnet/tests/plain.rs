@@ -1,0 +1,195 @@
+//! Plain types: the struct is the message, and both sides must mean the same one.
+
+mod common;
+
+use common::{LONG, Net};
+use rnet::{Error, Field, FieldType, Plain, PlainType, Prim, PublisherOptions, SubscriberOptions, TypeDesc};
+
+#[derive(Clone, Copy, Debug, PartialEq, rnet::Plain)]
+#[repr(C)]
+struct Vector {
+    x: f64,
+    y: f64,
+    z: f64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, rnet::Plain)]
+#[plain(name = "demo.Pose")]
+#[repr(C)]
+struct Pose {
+    stamp_ns: i64,
+    at: Vector,
+    q: [f32; 4],
+}
+
+mod other {
+    /// Another field name.
+    #[derive(Clone, Copy, rnet::Plain)]
+    #[plain(name = "demo.Pose")]
+    #[repr(C)]
+    pub struct Renamed {
+        pub stamp_ns: i64,
+        pub position: super::Vector,
+        pub q: [f32; 4],
+    }
+
+    /// Another field type.
+    #[derive(Clone, Copy, rnet::Plain)]
+    #[plain(name = "demo.Pose")]
+    #[repr(C)]
+    pub struct Retyped {
+        pub stamp_ns: u64,
+        pub at: super::Vector,
+        pub q: [f32; 4],
+    }
+
+    /// Another size.
+    #[derive(Clone, Copy, rnet::Plain)]
+    #[plain(name = "demo.Pose")]
+    #[repr(C)]
+    pub struct Longer {
+        pub stamp_ns: i64,
+        pub at: super::Vector,
+        pub q: [f32; 4],
+        pub _pad: [u64; 1],
+    }
+
+    /// Another name.
+    #[derive(Clone, Copy, rnet::Plain)]
+    #[repr(C)]
+    pub struct Pose2 {
+        pub stamp_ns: i64,
+        pub at: super::Vector,
+        pub q: [f32; 4],
+    }
+}
+
+fn pose(stamp_ns: i64) -> Pose {
+    Pose { stamp_ns, at: Vector { x: 1.0, y: -2.0, z: 0.5 }, q: [0.0, 0.0, 0.0, 1.0] }
+}
+
+#[test]
+fn a_struct_arrives_as_it_was_sent() {
+    let net = Net::new("plain");
+    let (a, b) = (net.node("a"), net.node("b"));
+    let mut publisher = a.publisher::<Pose>("/pose").unwrap();
+    let mut subscriber = b.subscriber::<Pose>("/pose").unwrap();
+    let mut raw = b.subscriber::<[u8]>("/pose").unwrap();
+    publisher.wait_for_subscribers(2, LONG).unwrap();
+    for i in 0..100 {
+        publisher.send(&pose(i)).unwrap();
+        let sample = subscriber.recv(LONG).unwrap();
+        assert_eq!(*sample, pose(i));
+        assert_eq!(sample.at.y, -2.0);
+        let bytes = raw.recv(LONG).unwrap();
+        assert_eq!(bytes.len(), size_of::<Pose>());
+        assert_eq!(bytes[..8], i.to_le_bytes());
+    }
+    let kept = { publisher.send(&pose(7)).map(|()| subscriber.latest(LONG).unwrap()).unwrap() };
+    drop((publisher, subscriber));
+    assert_eq!(*kept, pose(7));
+}
+
+/// The mismatch is told on both sides, whoever waits how, and names where it is.
+fn mismatch<T: rnet::Message>(words: &[&str]) {
+    let net = Net::new("mismatch");
+    let (a, b) = (net.node("a"), net.node("b"));
+    let publisher = a.publisher::<Pose>("/pose").unwrap();
+    let mut subscriber = b.subscriber::<T>("/pose").unwrap();
+    let received = subscriber.recv(LONG).map(drop).unwrap_err();
+    let waited = publisher.wait_for_subscribers(1, LONG).unwrap_err();
+    let mut second = b.subscriber::<T>("/pose").unwrap();
+    let found = second.wait_for_publishers(1, LONG).unwrap_err();
+    let listed = publisher.incompatible().remove(0);
+    for error in [received, waited, found, listed] {
+        let Error::TypeMismatch { topic, publisher_node, subscriber_node, .. } = &error else {
+            panic!("{error:?}");
+        };
+        assert_eq!((&**topic, &**publisher_node, &**subscriber_node), ("/pose", "/a", "/b"));
+        let text = error.to_string();
+        for word in words {
+            assert!(text.contains(word), "{word:?} is not in {text:?}");
+        }
+    }
+    assert_eq!((publisher.subscriber_count(), subscriber.publisher_count()), (0, 0));
+    // A subscriber that fits is served all the same.
+    let fits = b.subscriber::<Pose>("/pose").unwrap();
+    publisher.wait_for_subscribers(1, LONG).unwrap();
+    drop(fits);
+}
+
+#[test]
+fn another_field_name_is_named() {
+    mismatch::<other::Renamed>(&["`at`", "no such field"]);
+}
+
+#[test]
+fn another_field_type_is_named() {
+    mismatch::<other::Retyped>(&["`stamp_ns`", "i64 at 0", "u64 at 0"]);
+}
+
+#[test]
+fn another_size_is_named() {
+    mismatch::<other::Longer>(&["48 bytes", "56 bytes"]);
+}
+
+#[test]
+fn another_name_is_named() {
+    mismatch::<other::Pose2>(&["demo.Pose", "Pose2"]);
+}
+
+#[test]
+fn raw_bytes_are_no_struct() {
+    let net = Net::new("raw to plain");
+    let node = net.node("a");
+    let publisher = node.publisher::<[u8]>("/pose").unwrap();
+    let mut subscriber = node.subscriber::<Pose>("/pose").unwrap();
+    let error = subscriber.recv(LONG).map(drop).unwrap_err();
+    assert!(matches!(error, Error::TypeMismatch { .. }), "{error:?}");
+    assert_eq!(publisher.incompatible(), [error]);
+}
+
+fn described() -> TypeDesc {
+    let field = |name: &str, offset| Field {
+        name: name.to_owned(),
+        offset,
+        ty: FieldType::Prim(Prim::F64),
+    };
+    let fields = vec![field("x", 0), field("y", 8), field("z", 16)];
+    TypeDesc::Plain(PlainType { name: "Vector".to_owned(), size: 24, align: 8, fields })
+}
+
+/// As the bindings do it: bytes with a description.
+#[test]
+fn described_bytes_meet_a_derived_struct() {
+    assert_eq!(described(), TypeDesc::Plain(Vector::plain_type()));
+    let net = Net::new("described");
+    let node = net.node("a");
+    let options = PublisherOptions::new().type_desc(described());
+    let mut publisher = node.publisher_with::<[u8]>("/v", options).unwrap();
+    let mut derived = node.subscriber::<Vector>("/v").unwrap();
+    let options = SubscriberOptions::new().type_desc(described());
+    let mut bytes = node.subscriber_with::<[u8]>("/v", options).unwrap();
+    publisher.wait_for_subscribers(2, LONG).unwrap();
+    let message: Vec<u8> = [1.0_f64, 2.0, 3.0].iter().flat_map(|f| f.to_le_bytes()).collect();
+    publisher.send(&message).unwrap();
+    assert_eq!(*derived.recv(LONG).unwrap(), Vector { x: 1.0, y: 2.0, z: 3.0 });
+    assert_eq!(*bytes.recv(LONG).unwrap(), message[..]);
+
+    // Bytes of another length are no such message, however they are sent.
+    let is_bad = |error: Error| {
+        assert!(matches!(error, Error::BadValue { .. }), "{error:?}");
+        let text = error.to_string();
+        assert!(text.contains("/v") && text.contains("23") && text.contains("24"), "{text}");
+    };
+    is_bad(publisher.send(&message[..23]).unwrap_err());
+    is_bad(publisher.loan(23).map(drop).unwrap_err());
+    let mut loan = publisher.loan(24).unwrap();
+    loan.copy_from_slice(&message);
+    loan.truncate(23);
+    let (loan, error) = loan.send().unwrap_err();
+    is_bad(error);
+    drop(loan);
+    publisher.send(&message).unwrap();
+    assert_eq!(derived.recv(LONG).unwrap().seq(), 1, "nothing was sent between");
+}
