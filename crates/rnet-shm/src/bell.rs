@@ -38,8 +38,7 @@ impl Bells {
 
     /// Opens a peer's bells.
     pub(crate) fn open(path: &Path) -> Result<Bells, Error> {
-        let fd = files::open_write(path)
-            .map_err(|e| files::io_error("cannot open", path, e))?;
+        let fd = files::open_write(path).map_err(|e| files::io_error("cannot open", path, e))?;
         Bells::map(&fd, path)
     }
 

@@ -1,16 +1,13 @@
 //! The reader's side of a channel: one subscription following one publisher.
 
 use std::collections::HashMap;
-use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use rnet_core::{Error, bucket_of};
-use rnet_core::{LossCounts, MAX_INLINE_LEN_BYTES, MAX_MESSAGE_LEN_BYTES, MAX_PINS_PER_READER};
-use rnet_ring::layout::{
-    ADMISSION_ACTIVE, ADMISSION_DETACHED, CHUNK_MAGIC, ChunkHeader, LATENCY_BUCKETS,
-};
+use rnet_core::Error;
+use rnet_core::{LossCounts, MAX_MESSAGE_LEN_BYTES, MAX_PINS_PER_READER};
+use rnet_ring::layout::{ADMISSION_ACTIVE, ADMISSION_DETACHED};
 use rnet_ring::record::{ChunkRef, Record};
 use rnet_ring::sync::{Barrier, FullFences};
 use rnet_ring::{Kind, LogReader, Pull, pins, wake};
@@ -18,170 +15,19 @@ use rnet_ring::{Kind, LogReader, Pull, pins, wake};
 use crate::barrier::SharedBarrier;
 use crate::bell::Bells;
 use crate::clock;
-use crate::files;
-use crate::mapping::{Access, Mapping};
 use crate::node::ring_control;
-use crate::pool::{CHUNK_HEADER_LEN_BYTES, chunk_path};
 use crate::publisher::{PeerPublisher, PublisherMap, PublisherMeta};
 use crate::roster::REFUSED_FULL;
 use crate::subscription::{Binding, Slot, SubscriptionFile};
+use crate::taken::{Batch, PeerChunk, Pinned, Source, Stamp, Taken};
+use crate::tally::{self, bump};
 
-/// Words that a reader copies out of the log at a time. docs/decisions/0001 has the measurement.
-const BATCH_WORDS: usize = 1024;
 /// A reader in pursuit with less than this before it pauses, so that the writer gets ahead.
 const CHASE_LEN_BYTES: u64 = 2048;
 /// Length of that pause, in spin-loop hints: about a microsecond.
 const CHASE_PAUSES: u32 = 32;
 /// Batches kept for reuse while samples of earlier ones are still held.
 const SPARE_BATCHES: usize = 4;
-
-const _: () = assert!(BATCH_WORDS * 8 >= MAX_INLINE_LEN_BYTES + 64);
-
-/// A private copy of a piece of the log.
-#[derive(Debug)]
-pub struct Batch(Box<[u64]>);
-
-impl Batch {
-    fn new() -> Arc<Batch> {
-        Arc::new(Batch(vec![0; BATCH_WORDS].into()))
-    }
-
-    fn bytes(&self, offset: usize, len: usize) -> &[u8] {
-        assert!(offset + len <= self.0.len() * 8, "a record reaches out of its batch");
-        // SAFETY: the range is inside the boxed words, which are initialised bytes.
-        unsafe { std::slice::from_raw_parts(self.0.as_ptr().cast::<u8>().add(offset), len) }
-    }
-}
-
-/// A chunk of a peer, mapped read-only.
-#[derive(Debug)]
-struct PeerChunk {
-    map: Mapping,
-}
-
-impl PeerChunk {
-    fn open(publisher: &std::path::Path, owner: u64, number: u32) -> Option<PeerChunk> {
-        let file = files::open_read(&chunk_path(publisher, number)).ok()?;
-        let len = usize::try_from(files::len_of(&file).ok()?).ok()?;
-        if !(CHUNK_HEADER_LEN_BYTES..=2 * MAX_MESSAGE_LEN_BYTES).contains(&len) {
-            return None;
-        }
-        let map = Mapping::new(file.as_fd(), 0, len, Access::Read, false).ok()?;
-        let chunk = PeerChunk { map };
-        let header = chunk.header();
-        let sound = header.magic.load(Ordering::Acquire) == CHUNK_MAGIC
-            && header.publisher.load(Ordering::Relaxed) == owner;
-        sound.then_some(chunk)
-    }
-
-    fn header(&self) -> &ChunkHeader {
-        self.map.get(0)
-    }
-
-    fn holds(&self, len: u64) -> bool {
-        len <= (self.map.len() - CHUNK_HEADER_LEN_BYTES) as u64
-    }
-}
-
-/// A message that is read where its publisher wrote it; lets go on drop.
-#[derive(Debug)]
-pub struct Pinned {
-    chunk: Arc<PeerChunk>,
-    slot: Arc<Slot>,
-    pin: usize,
-    len: usize,
-}
-
-impl Pinned {
-    /// The message.
-    pub fn bytes(&self) -> &[u8] {
-        let at = self.chunk.map.bytes(CHUNK_HEADER_LEN_BYTES, self.len);
-        // SAFETY: inside the mapping (checked), which lives as long as `self`. The publisher does
-        // not write a chunk that this slot pins; one that breaks the protocol changes what the
-        // bytes say, which is why no decision of ours depends on them.
-        unsafe { std::slice::from_raw_parts(at.as_ptr(), self.len) }
-    }
-}
-
-impl Drop for Pinned {
-    fn drop(&mut self) {
-        self.slot.give_pin(self.pin);
-    }
-}
-
-/// Where a message's bytes are.
-#[derive(Debug)]
-pub enum Payload {
-    /// In a private copy, shared by the messages that came with it.
-    Copied {
-        /// The copy.
-        batch: Arc<Batch>,
-        /// First byte.
-        offset: usize,
-        /// Length in bytes.
-        len: usize,
-    },
-    /// In the publisher's memory.
-    InPlace(Pinned),
-}
-
-impl Payload {
-    /// The bytes.
-    pub fn bytes(&self) -> &[u8] {
-        match self {
-            Payload::Copied { batch, offset, len } => batch.bytes(*offset, *len),
-            Payload::InPlace(pinned) => pinned.bytes(),
-        }
-    }
-}
-
-/// What is known of a message beside its bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stamp {
-    /// The publisher.
-    pub publisher: u64,
-    /// Its message number, counted from 0.
-    pub seq: u64,
-    /// When it was sent, CLOCK_MONOTONIC in ns.
-    pub sent_ns: u64,
-    /// When it was taken out of the log, CLOCK_MONOTONIC in ns.
-    pub taken_ns: u64,
-}
-
-/// A message just taken, still in the channel's hands.
-#[derive(Debug)]
-pub struct Taken<'a> {
-    /// Who, which, when.
-    pub stamp: Stamp,
-    source: Source<'a>,
-}
-
-#[derive(Debug)]
-enum Source<'a> {
-    Batch { batch: &'a Arc<Batch>, offset: usize, len: usize },
-    Pinned(Pinned),
-}
-
-impl Taken<'_> {
-    /// The message.
-    #[inline]
-    pub fn bytes(&self) -> &[u8] {
-        match &self.source {
-            Source::Batch { batch, offset, len } => batch.bytes(*offset, *len),
-            Source::Pinned(pinned) => pinned.bytes(),
-        }
-    }
-
-    /// Keeps the message beyond the next take.
-    pub fn into_payload(self) -> Payload {
-        match self.source {
-            Source::Batch { batch, offset, len } => {
-                Payload::Copied { batch: batch.clone(), offset, len }
-            }
-            Source::Pinned(pinned) => Payload::InPlace(pinned),
-        }
-    }
-}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
@@ -568,7 +414,7 @@ impl Reader {
                     }
                 },
             };
-            self.count_taken(&record, len as u64);
+            tally::taken(self.slot.page(), &record, len as u64, self.taken_ns);
             self.current = record;
             if self.reliable {
                 self.show_if_awaited();
@@ -737,23 +583,6 @@ impl Reader {
             bump(&self.slot.page().count.lost_overrun, lost);
         }
     }
-
-    #[inline]
-    fn count_taken(&self, record: &Record, len: u64) {
-        let page = self.slot.page();
-        let count = &page.count;
-        bump(&count.received, 1);
-        bump(&count.bytes, len);
-        count.next_seq.store(record.seq + 1, Ordering::Relaxed);
-        count.newest_time_ns.store(record.time_ns, Ordering::Relaxed);
-        // A stamp from the future is a hostile one.
-        let latency = self.taken_ns.saturating_sub(record.time_ns);
-        bump(&count.sum_latency_ns, latency);
-        if latency > count.max_latency_ns.load(Ordering::Relaxed) {
-            count.max_latency_ns.store(latency, Ordering::Relaxed);
-        }
-        bump(&page.latency[bucket_of(latency).min(LATENCY_BUCKETS - 1)], 1);
-    }
 }
 
 impl Drop for Reader {
@@ -767,9 +596,3 @@ impl Drop for Reader {
 
 /// Samples that one reader may hold at a time.
 pub const PIN_LIMIT: usize = MAX_PINS_PER_READER;
-
-/// Adds to a counter that only this thread writes: a plain addition, not a locked one.
-#[inline]
-fn bump(counter: &AtomicU64, by: u64) {
-    counter.store(counter.load(Ordering::Relaxed).wrapping_add(by), Ordering::Relaxed);
-}

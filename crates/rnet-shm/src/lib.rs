@@ -14,7 +14,7 @@
 //! | [`registry`] | what a node knows of its peers |
 //! | [`bell`], [`barrier`] | sleeping and waking across processes |
 //! | [`publisher`], [`pool`], [`roster`] | the writer's side of a channel |
-//! | [`subscription`], [`channel`] | the reader's side |
+//! | [`subscription`], [`channel`], [`taken`] | the reader's side |
 //! | [`observe`] | reading along without taking part |
 
 pub mod barrier;
@@ -32,6 +32,8 @@ pub mod publisher;
 pub mod registry;
 pub mod roster;
 pub mod subscription;
+pub mod taken;
+mod tally;
 
 pub use rnet_ring as ring;
 

@@ -13,10 +13,10 @@ use rnet_ring::layout::{CHUNK_MAGIC, ChunkHeader};
 use rnet_ring::record::ChunkRef;
 use rnet_ring::{Kind, LogReader, Pull};
 
-use crate::channel::Stamp;
 use crate::mapping::{Access, Mapping};
 use crate::pool::{CHUNK_HEADER_LEN_BYTES, chunk_path};
 use crate::publisher::{PeerPublisher, PublisherMap, PublisherMeta};
+use crate::taken::Stamp;
 use crate::{clock, files};
 
 /// Words copied at a time.

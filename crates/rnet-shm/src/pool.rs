@@ -243,8 +243,7 @@ impl Pool {
             let read = position < all_read && seq < kept_from;
             // One more than the history, which stays whole while the next message is built.
             let kept = self.depth.max((self.history as usize).saturating_add(1));
-            let beyond = self.live.len() >= kept
-                && position < reliable_read;
+            let beyond = self.live.len() >= kept && position < reliable_read;
             if !(passed || read || beyond) {
                 break;
             }

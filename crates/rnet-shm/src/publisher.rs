@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use std::sync::atomic::AtomicU64;
 
 use crate::barrier::SharedBarrier;
-use crate::bell::Waiter;
+use crate::bell::{Waiter, Woken};
 use crate::files::{self, io_error, word_at};
 use crate::mapping::{Access, Mapping};
 use crate::node::{OwnNode, read_endpoint_header};
@@ -151,6 +151,7 @@ pub struct Writer {
     rung: Vec<u64>,
     barrier: SharedBarrier,
     waiter: Waiter,
+    interruptible: bool,
 }
 
 impl Writer {
@@ -193,6 +194,7 @@ impl Writer {
             rung: Vec::new(),
             barrier,
             waiter,
+            interruptible: false,
         })
     }
 
@@ -209,6 +211,11 @@ impl Writer {
     /// Bytes of shared memory that the publisher takes.
     pub fn memory_bytes(&self) -> u64 {
         self.map.map.len() as u64 + self.pool.bytes()
+    }
+
+    /// Lets a signal end a wait for room with `Interrupted`.
+    pub fn set_interruptible(&mut self, yes: bool) {
+        self.interruptible = yes;
     }
 
     /// Largest payload that stands in the log itself.
@@ -286,6 +293,7 @@ impl Writer {
     }
 
     /// Sends a loan; on error it is given back.
+    #[expect(clippy::result_large_err, reason = "the loan goes back by value, without allocating")]
     pub fn send_loan(&mut self, loan: Loaned) -> Result<(), (Loaned, Error)> {
         let sent = match &loan.place {
             Place::Scratch(bytes) => {
@@ -406,12 +414,15 @@ impl Writer {
                 // with full fences, so the writer's own fence is all that is needed here.
                 let roster = self.roster.clone();
                 let seen = self.readers.iter().filter(|r| !r.has_left()).count();
-                self.waiter.sleep(
+                let woken = self.waiter.sleep(
                     std::iter::once(&self.map.control().flow.asleep),
                     &rnet_ring::sync::FullFences,
                     limit.min(ROOM_POLL),
                     || slowest.needed() != needed || roster.len() != seen,
                 );
+                if woken == Woken::Signal && self.interruptible {
+                    return Err(Error::Interrupted);
+                }
                 Ok(())
             }
         }

@@ -128,7 +128,8 @@ impl Registry {
             listed.retain(|(_, id)| nodes.contains(id));
             let known = changes.joined.len();
             self.take_in(listed, &mut changes);
-            for id in changes.joined[known..].to_vec() {
+            let new: Vec<u64> = changes.joined[known..].to_vec();
+            for id in new {
                 if self.peers.get_mut(&id).is_some_and(|peer| peer.node.refresh()) {
                     changes.changed.push(id);
                 }

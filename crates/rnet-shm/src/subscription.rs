@@ -126,8 +126,7 @@ impl SubscriptionFile {
         files::write_all_at(&file, &json, PAGE)
             .and_then(|()| files::write_all_at(&file, &bytes, 0))
             .map_err(failed)?;
-        let own =
-            SubscriptionFile { node, id, path, slots_at, slots: Mutex::new(Vec::new()) };
+        let own = SubscriptionFile { node, id, path, slots_at, slots: Mutex::new(Vec::new()) };
         let past = own.grow(&meta.topic, &mut own.lock())?;
         past.page().bind.state.store(SLOT_PAST, Ordering::Release);
         Ok(own)
@@ -163,6 +162,11 @@ impl SubscriptionFile {
             }
         }
         page.bind.state.store(SLOT_FREE, Ordering::Release);
+    }
+
+    /// The pages there are, bound or not; the first adds up the publishers that are gone.
+    pub fn slots(&self) -> Vec<Arc<Slot>> {
+        self.lock().clone()
     }
 
     /// The subscription's id.
@@ -215,8 +219,8 @@ impl SubscriptionFile {
         rustix::fs::ftruncate(&file, at + PAGE)
             .and_then(|()| files::reserve(&file, at, PAGE))
             .map_err(failed)?;
-        let map = Mapping::new(file.as_fd(), at, PAGE_LEN_BYTES, Access::Write, true)
-            .map_err(failed)?;
+        let map =
+            Mapping::new(file.as_fd(), at, PAGE_LEN_BYTES, Access::Write, true).map_err(failed)?;
         let slot = Arc::new(Slot { map, pins_taken: AtomicU64::new(0), _node: self.node.clone() });
         slots.push(slot.clone());
         let count = (slots.len() as u64).to_le_bytes();
@@ -293,7 +297,7 @@ impl PeerSubscription {
             return Err(corrupt(path, "the file belongs to another subscription"));
         }
         let slots_at = word_at(&header, 5);
-        if slots_at % PAGE != 0 || slots_at > 1 << 32 {
+        if !slots_at.is_multiple_of(PAGE) || slots_at > 1 << 32 {
             return Err(corrupt(path, "the slots are not on a page bound"));
         }
         Ok(PeerSubscription { file, meta, slots_at })

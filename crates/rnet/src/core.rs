@@ -81,10 +81,10 @@ impl NodeState {
 
     /// Tells the user's callbacks, on the bulk dispatch thread: they may take their time, and the
     /// control thread may not.
-    pub(crate) fn tell(self: &Arc<Self>, events: Vec<crate::matching::Notice>) {
+    pub(crate) fn tell(self: &Arc<Self>, events: Vec<crate::match_event::Notice>) {
         for notice in events {
             match notice {
-                crate::matching::Notice::Node(event) => {
+                crate::match_event::Notice::Node(event) => {
                     if !self.watchers().is_empty() {
                         let state = Arc::downgrade(self);
                         self.dispatcher(Lane::Bulk).post(Box::new(move || {
@@ -96,7 +96,7 @@ impl NodeState {
                         }));
                     }
                 }
-                crate::matching::Notice::Endpoint(hooks, event) => {
+                crate::match_event::Notice::Endpoint(hooks, event) => {
                     self.dispatcher(Lane::Bulk).post(Box::new(move || hooks.call(&event)));
                 }
             }
@@ -155,15 +155,12 @@ pub(crate) fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> Result<
     };
     let mut all = std::mem::MaybeUninit::<libc::sigset_t>::uninit();
     let mut before = std::mem::MaybeUninit::<libc::sigset_t>::uninit();
-    // SAFETY: both sets are written by the calls before they are read.
-    unsafe {
-        libc::sigfillset(all.as_mut_ptr());
-        libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr());
-    }
+    // SAFETY: the call writes the set that it is given.
+    unsafe { libc::sigfillset(all.as_mut_ptr()) };
+    // SAFETY: `all` was written above; the call writes `before`.
+    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr()) };
     let thread = std::thread::Builder::new().name(name.to_owned()).spawn(body);
     // SAFETY: `before` was written above; the new thread has inherited the full mask.
-    unsafe {
-        libc::pthread_sigmask(libc::SIG_SETMASK, before.as_ptr(), std::ptr::null_mut());
-    }
+    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, before.as_ptr(), std::ptr::null_mut()) };
     thread.map_err(failed)
 }

@@ -4,19 +4,21 @@
 //! A thread waits at one bell for all its subscribers. It runs a few messages of each in turn.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{JoinHandle, ThreadId};
 use std::time::Duration;
 
-use rnet_core::{Error, Lane, Result};
+use rnet_core::{Error, Lane, LossCounts, Result};
 use rnet_shm::barrier::SharedBarrier;
 use rnet_shm::bell::{Bells, Waiter};
-use rnet_shm::subscription::Slot;
+use rnet_shm::ring::layout::{SLOT_BOUND, SLOT_PAST};
+use rnet_shm::subscription::{Slot, SubscriptionFile};
 
 use crate::core::{NodeCore, spawn};
-use crate::subscriber::{Receiver, Subscriber};
+use crate::receiver::{PublisherStats, Receiver};
+use crate::subscriber::Subscriber;
 use crate::{Message, Sample};
 
 /// Messages that one subscriber may take before the others have their turn.
@@ -287,12 +289,13 @@ impl<T: Message + ?Sized> Subscriber<T> {
     ) -> Subscription {
         let (receiver, core) = self.into_parts();
         let (id, topic) = (receiver.id(), receiver.topic().to_string());
+        let file = receiver.file().clone();
         // While no publisher is known the lane is not either: the urgent thread waits for the
         // first one, because it is the one that is never held up.
         let lane = receiver.lane().unwrap_or(Lane::Urgent);
         let task = CallbackTask { receiver, callback, over: false, _type: Default::default() };
         core.state.dispatcher(lane).add(Box::new(task));
-        Subscription { id, topic, core: Some(core) }
+        Subscription { id, topic, file, core: Some(core) }
     }
 }
 
@@ -303,6 +306,7 @@ impl<T: Message + ?Sized> Subscriber<T> {
 pub struct Subscription {
     id: u64,
     topic: String,
+    file: Arc<SubscriptionFile>,
     core: Option<Arc<NodeCore>>,
 }
 
@@ -310,6 +314,38 @@ impl Subscription {
     /// The topic.
     pub fn topic(&self) -> &str {
         &self.topic
+    }
+
+    /// What was received and lost, by publisher; the callback itself may ask, too.
+    ///
+    /// Read from the counters in shared memory: publishers that are gone are one entry, with 0
+    /// for the publisher and no node.
+    pub fn stats(&self) -> Vec<PublisherStats> {
+        let stats = |slot: &Arc<Slot>| {
+            let page = slot.page();
+            let state = page.bind.state.load(Ordering::Acquire);
+            let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+            let publisher = if state == SLOT_BOUND { count(&page.bind.publisher) } else { 0 };
+            let lost = LossCounts {
+                overrun: count(&page.count.lost_overrun),
+                link: count(&page.count.lost_link),
+                restart: count(&page.count.lost_restart),
+                detached: count(&page.count.lost_detached),
+            };
+            let received = count(&page.count.received);
+            let told =
+                state == SLOT_BOUND || state == SLOT_PAST && (received > 0 || lost.total() > 0);
+            let node = self.core.as_ref().filter(|_| state == SLOT_BOUND);
+            let node = node.and_then(|core| core.state.matching().node_of(publisher));
+            told.then(|| PublisherStats {
+                publisher,
+                connected: node.is_some(),
+                node: node.unwrap_or_default(),
+                received,
+                lost,
+            })
+        };
+        self.file.slots().iter().filter_map(stats).collect()
     }
 
     /// Lets the callback run until the node ends.

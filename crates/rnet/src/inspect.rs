@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use rnet_core::limits::MAX_CHUNKS_PER_CHANNEL;
 use rnet_core::{Error, LossCounts, PublisherQos, Result, SubscriberQos, TopicName, TypeDesc};
-pub use rnet_shm::channel::Stamp;
+pub use rnet_shm::taken::Stamp;
 use rnet_shm::domain::{DomainConfig, DomainDir};
 pub use rnet_shm::node::NodeMeta;
 use rnet_shm::node::{EndpointKind, Entry};

@@ -31,18 +31,20 @@ mod control;
 mod core;
 mod dispatch;
 pub mod inspect;
+mod match_event;
 mod matching;
 mod message;
 mod node;
 mod options;
 mod publisher;
+mod receiver;
 mod sample;
 mod stream;
 mod subscriber;
 mod waitset;
 
 pub use dispatch::Subscription;
-pub use matching::{MatchEvent, PeerInfo};
+pub use match_event::{MatchEvent, PeerInfo};
 pub use message::Message;
 pub use node::{Node, NodeBuilder, NodeEvent};
 pub use options::{PublisherOptions, SubscriberOptions};
@@ -55,7 +57,8 @@ pub use rnet_core::{
 pub use rnet_derive::Plain;
 pub use sample::{OwnedSample, Sample};
 pub use stream::{RecvFuture, SampleStream};
-pub use subscriber::{PublisherStats, Subscriber};
+pub use receiver::PublisherStats;
+pub use subscriber::Subscriber;
 pub use waitset::{WaitSet, Waitable};
 
 /// The named limits: how many nodes, topics, readers, how large a message.

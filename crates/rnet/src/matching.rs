@@ -7,8 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use rnet_core::{
     Error, Lane, MAX_NODES_PER_DOMAIN, MAX_TOPICS_PER_DOMAIN, Result, qos_compatible,
@@ -22,79 +21,9 @@ use rnet_shm::registry::{Departure, Registry};
 use rnet_shm::roster::Roster;
 use rnet_shm::subscription::{Binding, PeerSubscription, SubscriptionFile, SubscriptionMeta};
 
+use crate::match_event::{MatchEvent, Notice, PeerInfo, PublisherState, push_notice};
 use crate::node::NodeEvent;
-use crate::subscriber::{Inbox, SubscriberState};
-
-/// One end of a match, as the other end sees it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PeerInfo {
-    /// Id of the publisher or subscription.
-    pub id: u64,
-    /// Name of its node.
-    pub node: String,
-}
-
-/// A change in who is matched with a publisher or subscriber.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum MatchEvent {
-    /// A peer has joined and is served.
-    Matched(PeerInfo),
-    /// A peer has closed its end.
-    Unmatched(PeerInfo),
-    /// A peer's process has died.
-    Lost(PeerInfo),
-    /// A peer of the same topic does not fit; the error names both sides.
-    Incompatible(Error),
-}
-
-pub(crate) type MatchCallback = Box<dyn FnMut(&MatchEvent) + Send>;
-
-/// The user's callbacks of one endpoint.
-#[derive(Default)]
-pub(crate) struct Hooks(Mutex<Vec<MatchCallback>>);
-
-impl Hooks {
-    pub(crate) fn add(&self, callback: MatchCallback) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(callback);
-    }
-
-    pub(crate) fn call(&self, event: &MatchEvent) {
-        for hook in self.0.lock().unwrap_or_else(PoisonError::into_inner).iter_mut() {
-            hook(event);
-        }
-    }
-
-    fn is_empty(&self) -> bool {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
-    }
-}
-
-/// Something to tell the user once the matching lock is free.
-pub(crate) enum Notice {
-    Node(NodeEvent),
-    Endpoint(Arc<Hooks>, MatchEvent),
-}
-
-/// What a publisher handle can see of its matches.
-#[derive(Default)]
-pub(crate) struct PublisherState {
-    pub(crate) inner: Mutex<PublisherMatches>,
-    pub(crate) changed: Condvar,
-    pub(crate) hooks: Arc<Hooks>,
-}
-
-#[derive(Default)]
-pub(crate) struct PublisherMatches {
-    pub(crate) matched: Vec<PeerInfo>,
-    pub(crate) incompatible: Vec<Error>,
-}
-
-impl PublisherState {
-    pub(crate) fn lock(&self) -> MutexGuard<'_, PublisherMatches> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
+use crate::receiver::{Inbox, SubscriberState};
 
 struct OwnPublisher {
     topic_hash: u64,
@@ -249,11 +178,8 @@ impl Matching {
     pub(crate) fn remove(&mut self, id: u64) {
         let publisher = self.publishers.remove(&id).map(|p| p.topic_hash);
         let subscription = self.subscriptions.remove(&id).map(|s| s.topic_hash);
-        let kind = if publisher.is_some() {
-            EndpointKind::Publisher
-        } else {
-            EndpointKind::Subscription
-        };
+        let kind =
+            if publisher.is_some() { EndpointKind::Publisher } else { EndpointKind::Subscription };
         let Some(topic_hash) = publisher.or(subscription) else { return };
         let entry = Entry { id, topic_hash, kind };
         self.own.withdraw(id);
@@ -339,6 +265,11 @@ impl Matching {
         if !entries.is_empty() {
             self.indexed.insert(node, entries);
         }
+    }
+
+    /// Name of the node that an endpoint belongs to, while it is there.
+    pub(crate) fn node_of(&self, endpoint: u64) -> Option<String> {
+        self.place_of(endpoint).map(|place| place.node)
     }
 
     fn place_of(&self, endpoint: u64) -> Option<Place> {
@@ -461,15 +392,16 @@ impl Matching {
                 subscription.lane = Some(peer.meta.qos.lane);
                 subscription.state.set_lane(peer.meta.qos.lane);
                 subscription.state.push(Inbox::Channel(Box::new(reader)));
-                if !own_folder {
-                    ring_control(&place.folder, self.own.incarnation());
-                }
                 push_notice(notices, hooks, MatchEvent::Matched(info));
             }
             Err(error) => {
                 subscription.state.push(Inbox::Incompatible(error.clone()));
                 push_notice(notices, hooks, MatchEvent::Incompatible(error));
             }
+        }
+        // Also if it does not fit: both sides are told.
+        if !own_folder {
+            ring_control(&place.folder, self.own.incarnation());
         }
     }
 
@@ -488,7 +420,7 @@ impl Matching {
             let verdict = match fit(&own.meta, &peer.meta, &us, &place.node) {
                 Ok(()) => Known::Pending(peer),
                 Err(error) => {
-                    own.state.lock().incompatible.push(error.clone());
+                    own.state.lock().note(error.clone());
                     own.state.changed.notify_all();
                     push_notice(notices, own.state.hooks.clone(), MatchEvent::Incompatible(error));
                     Known::Rejected
@@ -540,7 +472,7 @@ impl Matching {
             }
             Err(error) => {
                 own.known.insert(entry.id, Known::Rejected);
-                own.state.lock().incompatible.push(error.clone());
+                own.state.lock().note(error.clone());
                 own.state.changed.notify_all();
                 push_notice(notices, own.state.hooks.clone(), MatchEvent::Incompatible(error));
             }
@@ -633,26 +565,4 @@ fn fit(
 
 fn known_of<'a>(node: u64, known: impl Iterator<Item = &'a u64>) -> Vec<u64> {
     known.filter(|id| incarnation_of(**id) == node).copied().collect()
-}
-
-fn push_notice(notices: &mut Vec<Notice>, hooks: Arc<Hooks>, event: MatchEvent) {
-    if !hooks.is_empty() {
-        notices.push(Notice::Endpoint(hooks, event));
-    }
-}
-
-/// A bell number that can change while others read it.
-#[derive(Debug)]
-pub(crate) struct BellCell(AtomicU64);
-
-impl BellCell {
-    pub(crate) fn new(bell: u64) -> BellCell {
-        BellCell(AtomicU64::new(bell))
-    }
-    pub(crate) fn get(&self) -> u64 {
-        self.0.load(Ordering::Acquire)
-    }
-    pub(crate) fn set(&self, bell: u64) {
-        self.0.store(bell, Ordering::Release);
-    }
 }

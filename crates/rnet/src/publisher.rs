@@ -10,7 +10,7 @@ use rnet_shm::publisher::{Loaned, PublisherMeta, Writer};
 
 use crate::Message;
 use crate::core::NodeCore;
-use crate::matching::{MatchEvent, PeerInfo, PublisherState};
+use crate::match_event::{MatchEvent, PeerInfo, PublisherState};
 use crate::options::{PublisherOptions, deadline};
 
 /// Sends messages of type `T` on one topic.
@@ -95,6 +95,12 @@ impl<T: Message + ?Sized> Publisher<T> {
         }
     }
 
+    /// Lets a signal end a wait for slow subscribers with `Interrupted`, in which case nothing was
+    /// sent; otherwise the wait goes on after the handler.
+    pub fn set_interruptible(&mut self, yes: bool) {
+        self.writer.set_interruptible(yes);
+    }
+
     /// How many subscribers are served now.
     pub fn subscriber_count(&self) -> usize {
         self.writer.roster().len()
@@ -115,21 +121,19 @@ impl<T: Message + ?Sized> Publisher<T> {
     /// `None` waits for as long as it takes.
     ///
     /// # Errors
-    /// `Timeout`; `TypeMismatch` or `IncompatibleQos` if a subscriber came that does not fit.
+    /// `Timeout`; `TypeMismatch`, `IncompatibleQos` or `LimitReached`, once for each subscriber
+    /// that came and cannot be served.
     pub fn wait_for_subscribers(&self, n: usize, timeout: Option<Duration>) -> Result<()> {
         let until = deadline(timeout);
-        let known = self.state.lock().incompatible.len();
         let mut matches = self.state.lock();
         loop {
             if self.writer.roster().len() >= n {
                 return Ok(());
             }
-            // One that did not fit before the call may have been dealt with; say it only if
-            // nobody fits at all.
-            if matches.incompatible.len() > known || (known > 0 && matches.matched.is_empty()) {
-                if let Some(error) = matches.incompatible.last() {
-                    return Err(error.clone());
-                }
+            // Each once: it may be dealt with by the next call.
+            if let Some(error) = matches.incompatible.get(matches.told).cloned() {
+                matches.told += 1;
+                return Err(error);
             }
             let now = std::time::Instant::now();
             let left = match until {
@@ -167,6 +171,60 @@ impl Publisher<[u8]> {
         let loan = self.writer.loan(len)?;
         let exact = self.fixed_len.map(|len| (len, self.topic.as_str()));
         Ok(Loan { writer: &mut self.writer, loan: Some(loan), exact })
+    }
+
+    /// As [`Publisher::loan`], but the loan does not borrow the publisher, so that several can be
+    /// filled at a time. Every one must be returned with [`Publisher::send_loan`] or
+    /// [`Publisher::drop_loan`]; one that is only dropped keeps its memory until the publisher
+    /// ends.
+    ///
+    /// ```
+    /// # fn main() -> rnet::Result<()> {
+    /// # let dir = std::env::temp_dir();
+    /// # let domain = format!("loan{}", std::process::id());
+    /// # let node = rnet::Node::builder("camera").dir(dir).domain(&domain).open()?;
+    /// let mut images = node.publisher::<[u8]>("/image")?;
+    /// let mut left = images.loan_owned(100_000)?;
+    /// let mut right = images.loan_owned(100_000)?;
+    /// images.loaned(&mut left).fill(1);
+    /// images.loaned(&mut right).fill(2);
+    /// images.send_loan(right).map_err(|(_, error)| error)?;
+    /// images.drop_loan(left);
+    /// # drop(images);
+    /// # let path = node.domain_path().to_owned();
+    /// # drop(node);
+    /// # std::fs::remove_dir_all(path).unwrap();
+    /// # Ok(()) }
+    /// ```
+    pub fn loan_owned(&mut self, len: usize) -> Result<OwnedLoan> {
+        self.check_len(len)?;
+        Ok(OwnedLoan { publisher: self.id, loan: self.writer.loan(len)? })
+    }
+
+    /// The bytes of a loan of this publisher; of another one's, no bytes.
+    ///
+    /// They stay where they are until the loan is returned.
+    pub fn loaned<'a>(&'a mut self, loan: &'a mut OwnedLoan) -> &'a mut [u8] {
+        if loan.publisher == self.id { self.writer.loaned(&mut loan.loan) } else { &mut [] }
+    }
+
+    /// Sends a loan. On error it comes back, its content intact.
+    pub fn send_loan(&mut self, loan: OwnedLoan) -> Result<(), (OwnedLoan, Error)> {
+        if loan.publisher != self.id {
+            let what = format!("loan on {}", self.topic);
+            return Err((loan, Error::BadValue { what, why: "another publisher lent it".into() }));
+        }
+        let publisher = self.id;
+        self.writer
+            .send_loan(loan.loan)
+            .map_err(|(loan, error)| (OwnedLoan { publisher, loan }, error))
+    }
+
+    /// Ends a loan without sending.
+    pub fn drop_loan(&mut self, loan: OwnedLoan) {
+        if loan.publisher == self.id {
+            self.writer.drop_loan(loan.loan);
+        }
     }
 }
 
@@ -211,6 +269,7 @@ pub struct Loan<'a> {
 
 impl<'a> Loan<'a> {
     /// Sends the message. On error the loan comes back, its content intact.
+    #[expect(clippy::result_large_err, reason = "the loan goes back by value, without allocating")]
     pub fn send(mut self) -> Result<(), (Loan<'a>, Error)> {
         if let Some((exact, topic)) = self.exact.filter(|(exact, _)| *exact != self.len()) {
             let error = wrong_len(topic, self.len(), exact);

@@ -4,7 +4,7 @@ use std::marker::PhantomData;
 use std::ops::Deref;
 use std::time::Duration;
 
-use rnet_shm::channel::{Payload, Stamp, Taken};
+use rnet_shm::taken::{Payload, Stamp, Taken};
 
 use crate::Message;
 

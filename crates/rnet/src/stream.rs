@@ -10,19 +10,26 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use futures_core::Stream;
-use rnet_core::{Lane, Result};
+use rnet_core::{Error, Lane, Result};
 use rnet_shm::barrier::SharedBarrier;
 use rnet_shm::subscription::Slot;
 
 use crate::core::NodeCore;
 use crate::dispatch::Task;
-use crate::subscriber::{Receiver, Subscriber};
+use crate::receiver::{PublisherStats, Receiver};
+use crate::subscriber::Subscriber;
 use crate::{Message, OwnedSample};
 
 struct Shared {
-    receiver: Receiver,
+    /// `None` once the stream has ended, or is a subscriber again.
+    receiver: Option<Receiver>,
     waker: Option<Waker>,
-    closed: bool,
+}
+
+impl Shared {
+    fn is_ready(&self) -> bool {
+        self.receiver.as_ref().is_some_and(Receiver::is_ready)
+    }
 }
 
 fn lock(shared: &Mutex<Shared>) -> MutexGuard<'_, Shared> {
@@ -40,7 +47,9 @@ impl Task for WakeTask {
         self.id
     }
     fn set_bell(&mut self, bell: u64) {
-        lock(&self.shared).receiver.set_bell(bell);
+        if let Some(receiver) = &mut lock(&self.shared).receiver {
+            receiver.set_bell(bell);
+        }
     }
     fn lane(&self) -> Option<Lane> {
         // A waker takes no time, so it may stay where it began.
@@ -48,7 +57,7 @@ impl Task for WakeTask {
     }
     fn run(&mut self, _lane: Lane) -> bool {
         let mut shared = lock(&self.shared);
-        if !shared.receiver.is_ready() {
+        if !shared.is_ready() {
             return false;
         }
         let waker = shared.waker.take();
@@ -59,20 +68,21 @@ impl Task for WakeTask {
     }
     fn is_ready(&self) -> bool {
         let shared = lock(&self.shared);
-        shared.closed || (shared.waker.is_some() && shared.receiver.is_ready())
+        shared.receiver.is_none() || (shared.waker.is_some() && shared.is_ready())
     }
     fn is_over(&self) -> bool {
-        lock(&self.shared).closed
+        lock(&self.shared).receiver.is_none()
     }
     fn add_places(&self, places: &mut Vec<Arc<Slot>>) {
         let shared = lock(&self.shared);
         // Without a waker nobody waits, and publishers need not ring.
-        if shared.waker.is_some() {
-            shared.receiver.add_places(places);
+        if let (Some(_), Some(receiver)) = (&shared.waker, &shared.receiver) {
+            receiver.add_places(places);
         }
     }
     fn barrier(&self) -> SharedBarrier {
-        lock(&self.shared).receiver.barrier()
+        let shared = lock(&self.shared);
+        shared.receiver.as_ref().map_or(SharedBarrier::as_declared(false), Receiver::barrier)
     }
     fn move_to(self: Box<Self>, _lane: Lane) {}
 }
@@ -92,13 +102,25 @@ impl<T: Message + ?Sized> Subscriber<T> {
         let (receiver, core) = self.into_parts();
         let lane = receiver.lane().unwrap_or(Lane::Urgent);
         let id = receiver.id();
-        let shared = Arc::new(Mutex::new(Shared { receiver, waker: None, closed: false }));
+        let shared = Arc::new(Mutex::new(Shared { receiver: Some(receiver), waker: None }));
         core.state.dispatcher(lane).add(Box::new(WakeTask { id, shared: shared.clone() }));
         SampleStream { shared, lane, core, _type: PhantomData }
     }
 }
 
 impl<T: Message + ?Sized> SampleStream<T> {
+    /// Turns the stream back into a subscriber; a task that waits in it is not woken any more.
+    pub fn into_subscriber(self) -> Subscriber<T> {
+        let receiver = lock(&self.shared).receiver.take();
+        let receiver = receiver.expect("only this function and the drop take it, and both end it");
+        Subscriber::from_parts(receiver, self.core.clone())
+    }
+
+    /// What was received and lost, by publisher; those that are gone included.
+    pub fn stats(&self) -> Vec<PublisherStats> {
+        lock(&self.shared).receiver.as_ref().map(Receiver::stats).unwrap_or_default()
+    }
+
     /// The next message.
     pub fn recv(&mut self) -> RecvFuture<'_, T> {
         RecvFuture { stream: self }
@@ -106,9 +128,12 @@ impl<T: Message + ?Sized> SampleStream<T> {
 
     fn poll_recv(&mut self, context: &mut Context<'_>) -> Poll<Result<OwnedSample<T>>> {
         let mut shared = lock(&self.shared);
-        match shared.receiver.advance() {
+        let Some(receiver) = &mut shared.receiver else {
+            return Poll::Ready(Err(Error::Closed { what: "the stream".to_owned() }));
+        };
+        match receiver.advance() {
             Err(error) => Poll::Ready(Err(error)),
-            Ok(Some(at)) => Poll::Ready(Ok(shared.receiver.sample::<T>(at).to_owned_sample())),
+            Ok(Some(at)) => Poll::Ready(Ok(receiver.sample::<T>(at).to_owned_sample())),
             Ok(None) => {
                 shared.waker = Some(context.waker().clone());
                 drop(shared);
@@ -130,7 +155,9 @@ impl<T: Message + ?Sized> Stream for SampleStream<T> {
 
 impl<T: Message + ?Sized> Drop for SampleStream<T> {
     fn drop(&mut self) {
-        lock(&self.shared).closed = true;
+        // Dropped with the lock free: to take the endpoint back takes other locks.
+        let receiver = lock(&self.shared).receiver.take();
+        drop(receiver);
         self.core.state.dispatcher(self.lane).wake();
     }
 }

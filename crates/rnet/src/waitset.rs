@@ -9,7 +9,8 @@ use rnet_shm::bell::Waiter;
 use rnet_shm::subscription::Slot;
 
 use crate::options::deadline;
-use crate::subscriber::{Receiver, Subscriber};
+use crate::receiver::Receiver;
+use crate::subscriber::Subscriber;
 use crate::{Message, Node};
 
 mod sealed {

@@ -8,7 +8,7 @@
 use std::time::{Duration, Instant};
 
 use rnet_core::{Durability, Error, Result, TopicName, TypeDesc};
-use rnet_shm::channel::Stamp;
+use rnet_shm::taken::Stamp;
 use rnet_shm::node::{EndpointKind, incarnation_of};
 use rnet_shm::observe::{Observer, Seen};
 

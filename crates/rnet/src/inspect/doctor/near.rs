@@ -22,7 +22,7 @@ pub fn why_near(a: &str, b: &str) -> Option<&'static str> {
     }
     let short = a.len().min(b.len());
     let edits = edit_distance(a.as_bytes(), b.as_bytes());
-    (edits <= MAX_EDITS && edits * 3 < short).then_some("they differ by a letter or two")
+    (edits <= MAX_EDITS && edits * 3 <= short).then_some("they differ by a letter or two")
 }
 
 /// The name among `names` that comes nearest to the one that is missing.

@@ -62,7 +62,7 @@ pub fn directory(findings: &mut Findings, config: &DomainConfig, path: &Path) ->
         Ok(_) => {}
     }
     if let Ok(stat) = rustix::fs::statfs(base)
-        && i64::from(stat.f_type) != TMPFS_MAGIC
+        && stat.f_type != TMPFS_MAGIC
     {
         let what = format!(
             "{} is not on tmpfs: messages work, but the kernel writes them to a disk",

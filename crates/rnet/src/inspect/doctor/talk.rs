@@ -35,6 +35,13 @@ fn channel_of<'a>((p, s): Pair<'a>) -> Option<&'a ChannelInfo> {
     s.channels.iter().find(|c| c.publisher == p.id)
 }
 
+/// Whether both sides have taken each other up: the subscription has bound a page to the publisher,
+/// and the publisher serves it.
+fn is_matched(pair: Pair<'_>) -> bool {
+    let (p, s) = pair;
+    channel_of(pair).is_some() && p.admitted.iter().any(|a| a.subscription == s.id)
+}
+
 /// Publishers of the topic that a subscription took up belong to one lane; the others are refused.
 fn lanes_differ(snapshot: &Snapshot, topic: &str) -> bool {
     let mut lanes = snapshot.publishers.iter().filter(|p| p.topic == topic).map(|p| p.qos.lane);
@@ -45,7 +52,7 @@ fn lanes_differ(snapshot: &Snapshot, topic: &str) -> bool {
 /// Pairs that fit and are not matched.
 pub fn apart(snapshot: &Snapshot) -> Vec<Pair<'_>> {
     pairs(snapshot)
-        .filter(|pair| fits(*pair) && channel_of(*pair).is_none())
+        .filter(|pair| fits(*pair) && !is_matched(*pair))
         .filter(|(p, _)| !lanes_differ(snapshot, &p.topic))
         .collect()
 }
@@ -76,9 +83,10 @@ pub fn everything(findings: &mut Findings, snapshot: &Snapshot, topic: Option<&s
             well += 1;
         }
     }
-    if well > 0 {
-        let ends = if well == 1 { "one pair" } else { "pairs" };
-        findings.ok("match", format!("{well} {ends} of publisher and subscriber are matched"));
+    match well {
+        0 => {}
+        1 => findings.ok("match", "one pair of publisher and subscriber is matched"),
+        n => findings.ok("match", format!("{n} pairs of publisher and subscriber are matched")),
     }
 }
 
@@ -180,14 +188,20 @@ fn judge(findings: &mut Findings, snapshot: &Snapshot, pair: Pair<'_>) -> bool {
         findings.problem("qos", what, advice);
         return false;
     }
-    let Some(channel) = channel_of(pair) else {
+    let Some(channel) = channel_of(pair).filter(|_| is_matched(pair)) else {
         if !lanes_differ(snapshot, topic) {
-            findings.problem(
-                "match",
-                format!("{to} and {from} fit on {topic} and are not matched"),
-                "one of both processes stands still or its limits are reached (64 subscribers per publisher): look at \
-                 its errors, restart it",
-            );
+            let (what, advice) = if channel_of(pair).is_some() && p.detached > 0 {
+                (
+                    format!("{from} let {to} go on {topic} because it stood still for too long"),
+                    format!("{to} is to receive more often; it is served again once it does"),
+                )
+            } else {
+                let what = format!("{to} and {from} fit on {topic} and are not matched");
+                let advice = "one of both processes stands still, or the publisher serves 64 subscribers already: look \
+                              at their errors, restart the one that hangs";
+                (what, advice.to_owned())
+            };
+            findings.problem("match", what, advice);
         }
         return false;
     };
@@ -337,4 +351,84 @@ fn list_of(what: &str, topics: &BTreeSet<&str>) -> String {
         return format!("{what} nothing");
     }
     format!("{what} {}", topics.iter().copied().collect::<Vec<_>>().join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Level;
+    use super::*;
+    use crate::inspect::Admitted;
+    use rnet_core::{LossCounts, PublisherQos, SubscriberQos, TypeDesc};
+
+    /// A publisher and a subscription that are matched.
+    fn matched() -> Snapshot {
+        let publisher = PublisherInfo {
+            id: 1,
+            topic: "/t".to_owned(),
+            node: "/mouth".to_owned(),
+            type_desc: TypeDesc::Raw,
+            qos: PublisherQos::default(),
+            sent: 9,
+            bytes: 9,
+            readers: 1,
+            admitted: vec![Admitted { subscription: 2, start_seq: 0 }],
+            full: 0,
+            refused: 0,
+            detached: 0,
+            memory_bytes: 0,
+            path: "".into(),
+        };
+        let channel = ChannelInfo {
+            publisher: 1,
+            received: 9,
+            bytes: 9,
+            lost: LossCounts::default(),
+            skipped: 0,
+            queued: 0,
+            pinned: 0,
+            asleep: false,
+            max_latency_ns: 0,
+            mean_latency_ns: 0,
+            late_wakes: 0,
+            latency: Vec::new(),
+        };
+        let subscription = SubscriptionInfo {
+            id: 2,
+            topic: "/t".to_owned(),
+            node: "/ear".to_owned(),
+            type_desc: TypeDesc::Raw,
+            qos: SubscriberQos::default(),
+            channels: vec![channel],
+            past: None,
+        };
+        Snapshot {
+            publishers: vec![publisher],
+            subscriptions: vec![subscription],
+            ..Snapshot::default()
+        }
+    }
+
+    fn problems(snapshot: &Snapshot) -> Vec<&'static str> {
+        let mut findings = Findings::default();
+        everything(&mut findings, snapshot, None);
+        let bad = findings.0.into_iter().filter(|f| f.level == Level::Problem);
+        bad.inspect(|f| assert!(f.advice.is_some())).map(|f| f.check).collect()
+    }
+
+    #[test]
+    fn late_wakes_and_pairs_that_stay_apart_are_problems() {
+        let mut snapshot = matched();
+        assert!(problems(&snapshot).is_empty() && apart(&snapshot).is_empty());
+        snapshot.subscriptions[0].channels[0].late_wakes = 3;
+        assert_eq!(problems(&snapshot), ["late_wakes"]);
+        snapshot.publishers[0].admitted.clear();
+        assert_eq!(apart(&snapshot).len(), 1);
+        snapshot.subscriptions[0].channels.clear();
+        assert_eq!(apart(&snapshot).len(), 1);
+        assert_eq!(problems(&snapshot), ["match"]);
+        // What does not fit is apart for a reason, and that is the one to tell.
+        snapshot.subscriptions[0].qos.transient_local = true;
+        assert!(apart(&snapshot).is_empty());
+        assert_eq!(problems(&snapshot), ["qos"]);
+    }
 }

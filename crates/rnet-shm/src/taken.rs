@@ -1,0 +1,166 @@
+//! Messages that a reader has taken: in a private copy of the log, or pinned in their chunk.
+
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use rnet_core::{MAX_INLINE_LEN_BYTES, MAX_MESSAGE_LEN_BYTES};
+use rnet_ring::layout::{CHUNK_MAGIC, ChunkHeader};
+
+use crate::files;
+use crate::mapping::{Access, Mapping};
+use crate::pool::{CHUNK_HEADER_LEN_BYTES, chunk_path};
+use crate::subscription::Slot;
+
+/// Words that a reader copies out of the log at a time. docs/decisions/0001 has the measurement.
+const BATCH_WORDS: usize = 1024;
+
+const _: () = assert!(BATCH_WORDS * 8 >= MAX_INLINE_LEN_BYTES + 64);
+
+/// A private copy of a piece of the log.
+#[derive(Debug)]
+pub struct Batch(pub(crate) Box<[u64]>);
+
+impl Batch {
+    pub(crate) fn new() -> Arc<Batch> {
+        Arc::new(Batch(vec![0; BATCH_WORDS].into()))
+    }
+
+    pub(crate) fn bytes(&self, offset: usize, len: usize) -> &[u8] {
+        assert!(offset + len <= self.0.len() * 8, "a record reaches out of its batch");
+        // SAFETY: the range is inside the boxed words, which are initialised bytes.
+        unsafe {
+            std::slice::from_raw_parts(self.0.as_ptr().cast::<u8>().wrapping_add(offset), len)
+        }
+    }
+}
+
+/// A chunk of a peer, mapped read-only.
+#[derive(Debug)]
+pub(crate) struct PeerChunk {
+    map: Mapping,
+}
+
+impl PeerChunk {
+    pub(crate) fn open(publisher: &std::path::Path, owner: u64, number: u32) -> Option<PeerChunk> {
+        let file = files::open_read(&chunk_path(publisher, number)).ok()?;
+        let len = usize::try_from(files::len_of(&file).ok()?).ok()?;
+        if !(CHUNK_HEADER_LEN_BYTES..=2 * MAX_MESSAGE_LEN_BYTES).contains(&len) {
+            return None;
+        }
+        let map = Mapping::new(file.as_fd(), 0, len, Access::Read, false).ok()?;
+        let chunk = PeerChunk { map };
+        let header = chunk.header();
+        let sound = header.magic.load(Ordering::Acquire) == CHUNK_MAGIC
+            && header.publisher.load(Ordering::Relaxed) == owner;
+        sound.then_some(chunk)
+    }
+
+    pub(crate) fn header(&self) -> &ChunkHeader {
+        self.map.get(0)
+    }
+
+    pub(crate) fn holds(&self, len: u64) -> bool {
+        len <= (self.map.len() - CHUNK_HEADER_LEN_BYTES) as u64
+    }
+}
+
+/// A message that is read where its publisher wrote it; lets go on drop.
+#[derive(Debug)]
+pub struct Pinned {
+    pub(crate) chunk: Arc<PeerChunk>,
+    pub(crate) slot: Arc<Slot>,
+    pub(crate) pin: usize,
+    pub(crate) len: usize,
+}
+
+impl Pinned {
+    /// The message.
+    pub fn bytes(&self) -> &[u8] {
+        let at = self.chunk.map.bytes(CHUNK_HEADER_LEN_BYTES, self.len);
+        // SAFETY: inside the mapping (checked), which lives as long as `self`. The publisher does
+        // not write a chunk that this slot pins; one that breaks the protocol changes what the
+        // bytes say, which is why no decision of ours depends on them.
+        unsafe { std::slice::from_raw_parts(at.as_ptr(), self.len) }
+    }
+}
+
+impl Drop for Pinned {
+    fn drop(&mut self) {
+        self.slot.give_pin(self.pin);
+    }
+}
+
+/// Where a message's bytes are.
+#[derive(Debug)]
+pub enum Payload {
+    /// In a private copy, shared by the messages that came with it.
+    Copied {
+        /// The copy.
+        batch: Arc<Batch>,
+        /// First byte.
+        offset: usize,
+        /// Length in bytes.
+        len: usize,
+    },
+    /// In the publisher's memory.
+    InPlace(Pinned),
+}
+
+impl Payload {
+    /// The bytes.
+    pub fn bytes(&self) -> &[u8] {
+        match self {
+            Payload::Copied { batch, offset, len } => batch.bytes(*offset, *len),
+            Payload::InPlace(pinned) => pinned.bytes(),
+        }
+    }
+}
+
+/// What is known of a message beside its bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stamp {
+    /// The publisher.
+    pub publisher: u64,
+    /// Its message number, counted from 0.
+    pub seq: u64,
+    /// When it was sent, CLOCK_MONOTONIC in ns.
+    pub sent_ns: u64,
+    /// When it was taken out of the log, CLOCK_MONOTONIC in ns.
+    pub taken_ns: u64,
+}
+
+/// A message just taken, still in the channel's hands.
+#[derive(Debug)]
+pub struct Taken<'a> {
+    /// Who, which, when.
+    pub stamp: Stamp,
+    pub(crate) source: Source<'a>,
+}
+
+#[derive(Debug)]
+pub(crate) enum Source<'a> {
+    Batch { batch: &'a Arc<Batch>, offset: usize, len: usize },
+    Pinned(Pinned),
+}
+
+impl Taken<'_> {
+    /// The message.
+    #[inline]
+    pub fn bytes(&self) -> &[u8] {
+        match &self.source {
+            Source::Batch { batch, offset, len } => batch.bytes(*offset, *len),
+            Source::Pinned(pinned) => pinned.bytes(),
+        }
+    }
+
+    /// Keeps the message beyond the next take.
+    pub fn into_payload(self) -> Payload {
+        match self.source {
+            Source::Batch { batch, offset, len } => {
+                Payload::Copied { batch: batch.clone(), offset, len }
+            }
+            Source::Pinned(pinned) => Payload::InPlace(pinned),
+        }
+    }
+}

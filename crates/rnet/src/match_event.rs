@@ -1,0 +1,117 @@
+//! What users are told of matching, and by which callbacks.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+use rnet_core::Error;
+
+use crate::node::NodeEvent;
+
+/// One end of a match, as the other end sees it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PeerInfo {
+    /// Id of the publisher or subscription.
+    pub id: u64,
+    /// Name of its node.
+    pub node: String,
+}
+
+/// A change in who is matched with a publisher or subscriber.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum MatchEvent {
+    /// A peer has joined and is served.
+    Matched(PeerInfo),
+    /// A peer has closed its end.
+    Unmatched(PeerInfo),
+    /// A peer's process has died.
+    Lost(PeerInfo),
+    /// A peer of the same topic does not fit; the error names both sides.
+    Incompatible(Error),
+}
+
+pub(crate) type MatchCallback = Box<dyn FnMut(&MatchEvent) + Send>;
+
+/// The user's callbacks of one endpoint.
+#[derive(Default)]
+pub(crate) struct Hooks(Mutex<Vec<MatchCallback>>);
+
+impl Hooks {
+    pub(crate) fn add(&self, callback: MatchCallback) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(callback);
+    }
+
+    pub(crate) fn call(&self, event: &MatchEvent) {
+        for hook in self.0.lock().unwrap_or_else(PoisonError::into_inner).iter_mut() {
+            hook(event);
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
+    }
+}
+
+/// Something to tell the user once the matching lock is free.
+pub(crate) enum Notice {
+    Node(NodeEvent),
+    Endpoint(Arc<Hooks>, MatchEvent),
+}
+
+/// Errors kept of subscribers that a publisher cannot serve.
+const MAX_INCOMPATIBLE: usize = 64;
+
+/// What a publisher handle can see of its matches.
+#[derive(Default)]
+pub(crate) struct PublisherState {
+    pub(crate) inner: Mutex<PublisherMatches>,
+    pub(crate) changed: Condvar,
+    pub(crate) hooks: Arc<Hooks>,
+}
+
+#[derive(Default)]
+pub(crate) struct PublisherMatches {
+    pub(crate) matched: Vec<PeerInfo>,
+    pub(crate) incompatible: Vec<Error>,
+    /// How many of those a wait has returned.
+    pub(crate) told: usize,
+}
+
+impl PublisherMatches {
+    /// Notes a subscriber that cannot be served; the oldest make room for the newest.
+    pub(crate) fn note(&mut self, error: Error) {
+        if self.incompatible.len() == MAX_INCOMPATIBLE {
+            self.incompatible.remove(0);
+            self.told = self.told.saturating_sub(1);
+        }
+        self.incompatible.push(error);
+    }
+}
+
+impl PublisherState {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, PublisherMatches> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+pub(crate) fn push_notice(notices: &mut Vec<Notice>, hooks: Arc<Hooks>, event: MatchEvent) {
+    if !hooks.is_empty() {
+        notices.push(Notice::Endpoint(hooks, event));
+    }
+}
+
+/// A bell number that can change while others read it.
+#[derive(Debug)]
+pub(crate) struct BellCell(AtomicU64);
+
+impl BellCell {
+    pub(crate) fn new(bell: u64) -> BellCell {
+        BellCell(AtomicU64::new(bell))
+    }
+    pub(crate) fn get(&self) -> u64 {
+        self.0.load(Ordering::Acquire)
+    }
+    pub(crate) fn set(&self, bell: u64) {
+        self.0.store(bell, Ordering::Release);
+    }
+}

@@ -1,0 +1,514 @@
+//! The receiving half behind every form of receiving: it takes in what the control thread
+//! brings, goes from publisher to publisher for the next message, and waits.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use rnet_core::{Error, Lane, LossCounts, Result, SubscriberQos, TopicName, Wait};
+use rnet_shm::barrier::SharedBarrier;
+use rnet_shm::bell::{Bells, Waiter, Woken};
+use rnet_shm::channel::{PIN_LIMIT, Reader, Trouble};
+use rnet_shm::node::{EndpointKind, Entry};
+use rnet_shm::subscription::{Slot, SubscriptionFile, SubscriptionMeta};
+
+use crate::core::{NodeCore, NodeState};
+use crate::match_event::{BellCell, Hooks};
+use crate::options::SubscriberOptions;
+use crate::{Message, Sample};
+
+/// An adaptive wait spins at most this long: about what going to sleep and being woken costs.
+const SPIN_LIMIT: Duration = Duration::from_micros(50);
+/// Errors kept for a user who never receives.
+const MAX_PENDING_ERRORS: usize = 64;
+/// Tells of an error at the latest after this many messages, however busy the topic is.
+const ERROR_TURN: u32 = 64;
+/// Looks at the clock once per this many turns of a spin.
+const SPINS_PER_LOOK: u32 = 32;
+
+/// What the control thread hands to a subscriber.
+pub(crate) enum Inbox {
+    Channel(Box<Reader>),
+    Left { publisher: u64, died: bool },
+    Incompatible(Error),
+}
+
+/// The part of a subscriber that other threads see.
+pub(crate) struct SubscriberState {
+    inbox: Mutex<Vec<Inbox>>,
+    full: AtomicBool,
+    bell: BellCell,
+    bells: Arc<Bells>,
+    /// 0 unknown, 1 bulk, 2 urgent.
+    lane: AtomicU64,
+    pub(crate) hooks: Arc<Hooks>,
+}
+
+impl SubscriberState {
+    pub(crate) fn push(&self, item: Inbox) {
+        self.inbox.lock().unwrap_or_else(PoisonError::into_inner).push(item);
+        self.full.store(true, Ordering::Release);
+        self.bells.ring(self.bell());
+    }
+
+    pub(crate) fn bell(&self) -> u64 {
+        self.bell.get()
+    }
+
+    pub(crate) fn set_lane(&self, lane: Lane) {
+        self.lane.store(if lane == Lane::Urgent { 2 } else { 1 }, Ordering::Release);
+    }
+
+    fn lane(&self) -> Option<Lane> {
+        match self.lane.load(Ordering::Acquire) {
+            0 => None,
+            1 => Some(Lane::Bulk),
+            _ => Some(Lane::Urgent),
+        }
+    }
+}
+
+/// What a subscriber knows of one publisher.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PublisherStats {
+    /// The publisher's id, as in [`Sample::publisher`].
+    pub publisher: u64,
+    /// Name of its node.
+    pub node: String,
+    /// Messages received from it.
+    pub received: u64,
+    /// Messages lost, by cause.
+    pub lost: LossCounts,
+    /// Whether it is still there.
+    pub connected: bool,
+}
+
+/// The receiving half that does not keep its node alive; dispatch threads hold these.
+pub(crate) struct Receiver {
+    pub(crate) topic: TopicName,
+    pub(crate) id: u64,
+    pub(crate) qos: SubscriberQos,
+    pub(crate) fixed_len: Option<usize>,
+    /// Has the counters, which a [`crate::Subscription`] reads.
+    pub(crate) file: Arc<SubscriptionFile>,
+    pub(crate) state: Arc<SubscriberState>,
+    pub(crate) node: Arc<NodeState>,
+    pub(crate) channels: Vec<Reader>,
+    /// Publishers that are gone: what they sent and what was lost.
+    pub(crate) past: Vec<PublisherStats>,
+    pub(crate) errors: VecDeque<Error>,
+    pub(crate) since_error: u32,
+    pub(crate) turn: usize,
+    pub(crate) waiter: Waiter,
+    /// Estimate of the time between messages, for the adaptive wait.
+    pub(crate) gap: Duration,
+    pub(crate) last_message: Option<Instant>,
+    pub(crate) interruptible: bool,
+}
+
+impl Receiver {
+    pub(crate) fn open(
+        core: &Arc<NodeCore>,
+        topic: &str,
+        options: SubscriberOptions,
+        own_type: (rnet_core::TypeDesc, Option<usize>),
+    ) -> Result<Receiver> {
+        let topic = TopicName::new(topic)?;
+        options.qos.validate().map_err(|e| e.with_topic(topic.as_str()))?;
+        let type_desc = options.type_desc.unwrap_or(own_type.0);
+        let fixed_len = type_desc.as_plain().map(|p| p.size).or(own_type.1);
+        let meta =
+            SubscriptionMeta { topic: topic.to_string(), type_desc, qos: options.qos.clone() };
+        let node = &core.state;
+        node.refresh()?;
+        node.matching().check_topic_limit(topic.hash())?;
+        let id = node.own.next_endpoint()?;
+        let entry = Entry { id, topic_hash: topic.hash(), kind: EndpointKind::Subscription };
+        let path = entry.path(node.own.folder());
+        let file = Arc::new(SubscriptionFile::create(node.own.clone(), path, id, &meta)?);
+        let waiter = Waiter::new(node.own.bells().clone());
+        let state = Arc::new(SubscriberState {
+            inbox: Mutex::new(Vec::new()),
+            full: AtomicBool::new(false),
+            bell: BellCell::new(waiter.bell()),
+            bells: node.own.bells().clone(),
+            lane: AtomicU64::new(0),
+            hooks: Arc::default(),
+        });
+        if let Some(lane) = options.qos.lane {
+            state.set_lane(lane);
+        }
+        node.matching().add_subscription(topic.hash(), meta, file.clone(), state.clone())?;
+        let receiver = Receiver {
+            topic,
+            id,
+            qos: options.qos,
+            fixed_len,
+            file,
+            state,
+            node: node.clone(),
+            channels: Vec::new(),
+            past: Vec::new(),
+            errors: VecDeque::new(),
+            since_error: 0,
+            turn: 0,
+            waiter,
+            gap: Duration::MAX,
+            last_message: None,
+            interruptible: false,
+        };
+        node.refresh()?;
+        Ok(receiver)
+    }
+
+    pub(crate) fn lane(&self) -> Option<Lane> {
+        self.state.lane()
+    }
+
+    pub(crate) fn topic(&self) -> &TopicName {
+        &self.topic
+    }
+
+    pub(crate) fn id(&self) -> u64 {
+        self.id
+    }
+
+    pub(crate) fn file(&self) -> &Arc<SubscriptionFile> {
+        &self.file
+    }
+
+    pub(crate) fn node(&self) -> &Arc<NodeState> {
+        &self.node
+    }
+
+    /// Moves all wake-ups of this subscriber to another bell.
+    pub(crate) fn set_bell(&mut self, bell: u64) {
+        self.state.bell.set(bell);
+        for channel in &self.channels {
+            channel.set_bell(bell);
+        }
+        // A channel that the control thread bound meanwhile is caught when it is taken in.
+    }
+
+    /// Adds the pages in which wakers look for a sleeper.
+    pub(crate) fn add_places(&self, places: &mut Vec<Arc<Slot>>) {
+        places.extend(self.channels.iter().map(|c| c.slot().clone()));
+    }
+
+    pub(crate) fn bells(&self) -> &Arc<Bells> {
+        &self.state.bells
+    }
+
+    pub(crate) fn barrier(&self) -> SharedBarrier {
+        SharedBarrier::as_declared(self.channels.iter().any(|c| c.barrier().is_asymmetric()))
+    }
+
+    /// Whether [`Receiver::advance`] may find something.
+    #[inline]
+    pub(crate) fn is_ready(&self) -> bool {
+        !self.errors.is_empty()
+            || self.channels.iter().any(Reader::is_ready)
+            || self.state.full.load(Ordering::Acquire)
+    }
+
+    /// Takes in what the control thread has brought, if it has brought anything.
+    pub(crate) fn take_in(&mut self) {
+        if self.state.full.load(Ordering::Acquire) {
+            self.take_inbox();
+        }
+    }
+
+    /// Takes in what the control thread has brought.
+    #[cold]
+    pub(crate) fn take_inbox(&mut self) {
+        self.state.full.store(false, Ordering::Relaxed);
+        let items = {
+            let mut inbox = self.state.inbox.lock().unwrap_or_else(PoisonError::into_inner);
+            std::mem::take(&mut *inbox)
+        };
+        for item in items {
+            match item {
+                Inbox::Channel(reader) => {
+                    reader.set_bell(self.state.bell());
+                    self.channels.push(*reader);
+                }
+                Inbox::Incompatible(error) => self.note(error),
+                Inbox::Left { publisher, died } => {
+                    let channel = self.channels.iter_mut().find(|c| c.publisher() == publisher);
+                    if let Some(channel) = channel {
+                        channel.publisher_left(died);
+                    }
+                }
+            }
+        }
+    }
+
+    pub(crate) fn note(&mut self, error: Error) {
+        if self.errors.len() == MAX_PENDING_ERRORS {
+            self.errors.pop_front();
+        }
+        self.errors.push_back(error);
+    }
+
+    /// Goes on to the next message; returns the channel that has it. `Err` tells once what went
+    /// wrong on some channel; the others go on.
+    #[inline]
+    pub(crate) fn advance(&mut self) -> Result<Option<usize>> {
+        self.take_in();
+        self.advance_known()
+    }
+
+    /// As [`Receiver::advance`], of the publishers that were taken in before.
+    #[inline]
+    pub(crate) fn advance_known(&mut self) -> Result<Option<usize>> {
+        self.since_error = self.since_error.wrapping_add(1);
+        if self.since_error.is_multiple_of(ERROR_TURN)
+            && let Some(error) = self.errors.pop_front()
+        {
+            return Err(error);
+        }
+        let count = self.channels.len();
+        for step in 0..count {
+            let at = (self.turn + step) % count;
+            match self.channels[at].take() {
+                Ok(true) => {
+                    self.turn = at + 1;
+                    if let Some(fixed) = self.fixed_len {
+                        self.check_len(at, fixed)?;
+                    }
+                    return Ok(Some(at));
+                }
+                // In its turn and not only when all are quiet: a publisher that keeps us busy
+                // must not hide that another is gone.
+                Ok(false) if self.channels[at].is_finished() => {
+                    return match self.end_channel(at) {
+                        Some(error) => Err(error),
+                        None => self.advance_known(),
+                    };
+                }
+                Ok(false) => {}
+                Err(trouble) => return Err(self.fail(at, trouble)),
+            }
+        }
+        match self.errors.pop_front() {
+            Some(error) => Err(error),
+            None => Ok(None),
+        }
+    }
+
+    /// A message of the wrong length would be read beyond its end.
+    pub(crate) fn check_len(&mut self, at: usize, fixed: usize) -> Result<()> {
+        let channel = &mut self.channels[at];
+        let len = channel.current_len();
+        if len == fixed {
+            return Ok(());
+        }
+        let what = format!("a message has {len} bytes and its type {fixed}");
+        let node = channel.node().to_owned();
+        self.close_channel(at);
+        Err(Error::Corrupt { topic: self.topic.to_string(), publisher_node: node, what })
+    }
+
+    #[cold]
+    pub(crate) fn fail(&mut self, at: usize, trouble: Trouble) -> Error {
+        let topic = self.topic.to_string();
+        let publisher_node = self.channels[at].node().to_owned();
+        self.turn = at + 1;
+        match trouble {
+            Trouble::Detached => {
+                let stall_ms = match self.channels[at].meta().qos.on_full {
+                    rnet_core::OnFull::Detach { stall } => rnet_core::time::ms_ceil(stall),
+                    _ => 0,
+                };
+                Error::Detached { topic, publisher_node, stall_ms }
+            }
+            Trouble::TooManyPins => Error::TooManyPins { topic, limit: PIN_LIMIT },
+            Trouble::Corrupt(what) => {
+                self.close_channel(at);
+                Error::Corrupt { topic, publisher_node, what: what.to_owned() }
+            }
+            Trouble::Refused => {
+                self.close_channel(at);
+                Error::LimitReached {
+                    what: format!("readers of {topic} at {publisher_node}"),
+                    limit: rnet_core::MAX_READERS_PER_CHANNEL,
+                    hint: "let one subscriber per process feed the others".to_owned(),
+                }
+            }
+        }
+    }
+
+    pub(crate) fn close_channel(&mut self, at: usize) {
+        let channel = self.channels.swap_remove(at);
+        self.past.push(PublisherStats { connected: false, ..stats_of(&channel) });
+    }
+
+    /// Closes a channel of which everything was read and whose publisher is gone; the error if
+    /// it was lost.
+    #[cold]
+    fn end_channel(&mut self, at: usize) -> Option<Error> {
+        let channel = &self.channels[at];
+        let (topic, node) = (self.topic.to_string(), channel.node().to_owned());
+        let died = channel.has_died();
+        self.close_channel(at);
+        died.then_some(Error::PeerLost { topic, node })
+    }
+
+    pub(crate) fn drop_finished(&mut self) {
+        while let Some(at) = self.channels.iter().position(Reader::is_finished) {
+            if let Some(error) = self.end_channel(at) {
+                self.note(error);
+            }
+        }
+    }
+
+    /// Waits until [`Receiver::advance`] may find something; `false` when the time is over.
+    pub(crate) fn wait(&mut self, until: Option<Instant>) -> Result<bool> {
+        match self.qos.wait {
+            Wait::Spin => Ok(self.spin(until, None)),
+            Wait::Block => self.sleep(until),
+            Wait::Adaptive => {
+                // Spinning pays if the next message is due before a sleep would be over.
+                let worth = self.gap.saturating_mul(2) <= SPIN_LIMIT;
+                if worth && self.spin(until, Some(SPIN_LIMIT)) {
+                    return Ok(true);
+                }
+                self.sleep(until)
+            }
+        }
+    }
+
+    fn spin(&self, until: Option<Instant>, limit: Option<Duration>) -> bool {
+        let limit = limit.and_then(|l| Instant::now().checked_add(l));
+        let until = match (until, limit) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        };
+        loop {
+            for _ in 0..SPINS_PER_LOOK {
+                if self.is_ready() {
+                    return true;
+                }
+                std::hint::spin_loop();
+            }
+            if until.is_some_and(|until| Instant::now() >= until) {
+                return self.is_ready();
+            }
+        }
+    }
+
+    fn sleep(&mut self, until: Option<Instant>) -> Result<bool> {
+        if self.state.bell() != self.waiter.bell() {
+            // A wait set had this subscriber before.
+            self.set_bell(self.waiter.bell());
+        }
+        loop {
+            let now = Instant::now();
+            let left = match until {
+                Some(until) if until <= now => return Ok(self.is_ready()),
+                Some(until) => until - now,
+                None => Duration::MAX,
+            };
+            let barrier = self.barrier();
+            let (state, channels, errors) = (&self.state, &self.channels, &self.errors);
+            let ready = || {
+                !errors.is_empty()
+                    || channels.iter().any(Reader::is_ready)
+                    || state.full.load(Ordering::Acquire)
+            };
+            let places = channels.iter().map(Reader::asleep_word);
+            let woken = self.waiter.sleep(places, &barrier, left, ready);
+            if self.is_ready() {
+                if woken == Woken::TimedOut && left > rnet_shm::bell::MAX_SLEEP {
+                    self.channels.iter().filter(|c| c.is_ready()).for_each(Reader::note_late_wake);
+                }
+                return Ok(true);
+            }
+            if woken == Woken::Signal && self.interruptible {
+                return Err(Error::Interrupted);
+            }
+        }
+    }
+
+    /// The next message, waited for until the deadline.
+    #[inline]
+    pub(crate) fn receive(&mut self, until: Option<Instant>) -> Result<Option<usize>> {
+        if let Some(at) = self.advance()? {
+            return Ok(Some(at));
+        }
+        loop {
+            if !self.wait(until)? {
+                return Ok(None);
+            }
+            if let Some(at) = self.advance()? {
+                self.learn_gap();
+                return Ok(Some(at));
+            }
+        }
+    }
+
+    /// Learns the time between messages that had to be waited for.
+    fn learn_gap(&mut self) {
+        let now = Instant::now();
+        if let Some(last) = self.last_message.replace(now) {
+            let gap = now - last;
+            self.gap = if self.gap == Duration::MAX { gap } else { self.gap * 7 / 8 + gap / 8 };
+        }
+    }
+
+    pub(crate) fn admitted(&self) -> usize {
+        self.channels.iter().filter(|c| c.is_admitted()).count()
+    }
+
+    pub(crate) fn stats(&self) -> Vec<PublisherStats> {
+        self.channels.iter().map(stats_of).chain(self.past.iter().cloned()).collect()
+    }
+}
+
+fn stats_of(channel: &Reader) -> PublisherStats {
+    PublisherStats {
+        publisher: channel.publisher(),
+        node: channel.node().to_owned(),
+        received: channel.received(),
+        lost: channel.losses(),
+        connected: !channel.has_left(),
+    }
+}
+
+impl Drop for Receiver {
+    fn drop(&mut self) {
+        self.node.matching().remove(self.id);
+        let _ = self.node.refresh();
+    }
+}
+
+impl Receiver {
+    /// Sleeps until something about matching may have changed.
+    pub(crate) fn wait_for_match(&mut self, until: Option<Instant>) -> Result<bool> {
+        if self.state.bell() != self.waiter.bell() {
+            self.set_bell(self.waiter.bell());
+        }
+        let now = Instant::now();
+        let left = match until {
+            Some(until) if until <= now => return Ok(false),
+            Some(until) => until - now,
+            None => Duration::MAX,
+        };
+        let (state, channels) = (&self.state, &self.channels);
+        let ready = || {
+            state.full.load(Ordering::Acquire)
+                || channels.iter().any(|c| c.is_asking() && c.is_ready())
+        };
+        let none = std::iter::empty();
+        let barrier = SharedBarrier::as_declared(false);
+        if self.waiter.sleep(none, &barrier, left, ready) == Woken::Signal && self.interruptible {
+            return Err(Error::Interrupted);
+        }
+        Ok(true)
+    }
+
+    pub(crate) fn sample<T: Message + ?Sized>(&mut self, at: usize) -> Sample<'_, T> {
+        Sample::new(self.channels[at].current())
+    }
+}

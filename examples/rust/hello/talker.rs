@@ -1,0 +1,11 @@
+//! Says hello to ten robots. Start it and the listener in any order.
+
+fn main() -> rnet::Result<()> {
+    let node = rnet::Node::new("talker")?;
+    let mut hello = node.publisher::<[u8]>("/hello")?;
+    hello.wait_for_subscribers(1, None)?;
+    for n in 0..10 {
+        hello.send(format!("hello, robot {n}").as_bytes())?;
+    }
+    Ok(())
+}

@@ -1,0 +1,107 @@
+//! Runs every example as a user would, in a domain of its own, and looks at what it prints.
+
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// A domain of one test; its directory is removed at the end.
+struct TestDomain {
+    id: String,
+    base: PathBuf,
+}
+
+impl TestDomain {
+    fn new() -> TestDomain {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let base = PathBuf::from(format!("/dev/shm/rnet-examples-{}-{number}", std::process::id()));
+        std::fs::create_dir(&base).expect("a directory on tmpfs");
+        TestDomain { id: format!("examples_{number}"), base }
+    }
+
+    fn start(&self, program: &str) -> Child {
+        Command::new(program)
+            .env("RNET_DOMAIN", &self.id)
+            .env("RNET_DIR", &self.base)
+            .env_remove("RNET_GROUP")
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the example starts")
+    }
+
+    fn run(&self, program: &str) -> String {
+        finish(self.start(program))
+    }
+}
+
+impl Drop for TestDomain {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.base);
+    }
+}
+
+/// What the example printed; it must have ended well and without a word on stderr.
+fn finish(child: Child) -> String {
+    let output = child.wait_with_output().expect("the example ends");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && stderr.is_empty(), "{}: {stderr}", output.status);
+    String::from_utf8(output.stdout).expect("UTF-8")
+}
+
+fn ten_hellos() -> String {
+    (0..10).map(|n| format!("hello, robot {n}\n")).collect()
+}
+
+#[test]
+fn hello_listener_first() {
+    let domain = TestDomain::new();
+    let listener = domain.start(env!("CARGO_BIN_EXE_example-hello-listener"));
+    let talker = domain.start(env!("CARGO_BIN_EXE_example-hello-talker"));
+    assert_eq!(finish(talker), "");
+    assert_eq!(finish(listener), ten_hellos());
+}
+
+#[test]
+fn hello_talker_first() {
+    let domain = TestDomain::new();
+    let talker = domain.start(env!("CARGO_BIN_EXE_example-hello-talker"));
+    assert_eq!(domain.run(env!("CARGO_BIN_EXE_example-hello-listener")), ten_hellos());
+    assert_eq!(finish(talker), "");
+}
+
+#[test]
+fn many_topics() {
+    let text = TestDomain::new().run(env!("CARGO_BIN_EXE_example-many-topics"));
+    let mean = |n: u32| f64::from(10 * n) + 0.5;
+    let expected: String =
+        (0..8).map(|n| format!("/sensor_{n}: 100 readings, mean {:.1}\n", mean(n))).collect();
+    assert_eq!(text, expected);
+}
+
+#[test]
+fn zero_copy_image() {
+    let text = TestDomain::new().run(env!("CARGO_BIN_EXE_example-zero-copy-image"));
+    let mut expected: String = (0..30)
+        .map(|n| format!("frame {n}: 921600 bytes, from [255, 0, 0] to [{n}, {n}, {n}]\n"))
+        .collect();
+    expected.push_str("lost: 0\n");
+    assert_eq!(text, expected);
+}
+
+#[test]
+fn urgent_stop() {
+    let text = TestDomain::new().run(env!("CARGO_BIN_EXE_example-urgent-stop"));
+    let rest = text.strip_prefix("stop (obstacle) after ").expect("the stop arrived");
+    let (_latency, rest) = rest.split_once(" us, ").expect("the latency");
+    let handled = rest.strip_suffix(" of 1000 loads handled\n").expect("the loads");
+    let handled: u32 = handled.parse().expect("a number");
+    // All of them would take 20 s of callbacks: the stop was handled in front of the others.
+    assert!(handled < 1000, "the stop waited for {handled} loads");
+}
+
+#[test]
+fn late_joiner() {
+    let text = TestDomain::new().run(env!("CARGO_BIN_EXE_example-late-joiner"));
+    assert_eq!(text, "map revision 3: 192 free cells of 0.05 m\n");
+}

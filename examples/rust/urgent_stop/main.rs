@@ -1,0 +1,45 @@
+//! A stop that waits behind nothing.
+//!
+//! `/load` is a bulk topic with a slow callback and a thousand messages waiting for it; `/stop` is
+//! an urgent topic. The lanes share neither a log nor a thread, so the stop is handled while the
+//! bulk thread is still busy with its first messages.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc;
+use std::time::Duration;
+
+use rnet::{Node, PublisherOptions};
+
+const LOADS: u32 = 1000;
+
+fn main() -> rnet::Result<()> {
+    let robot = Node::new("robot")?;
+    let handled = Arc::new(AtomicU32::new(0));
+    let counter = handled.clone();
+    let load = robot.subscriber::<[u8]>("/load")?.on(move |_load| {
+        // The work that such a callback would do.
+        std::thread::sleep(Duration::from_millis(20));
+        counter.fetch_add(1, Ordering::Relaxed);
+    });
+    let (tell, stopped) = mpsc::channel();
+    let stop = robot.subscriber::<[u8]>("/stop")?.on(move |stop| {
+        let _ = tell.send((String::from_utf8_lossy(&stop).into_owned(), stop.latency()));
+    });
+
+    let operator = Node::new("operator")?;
+    let mut loads = operator.publisher::<[u8]>("/load")?;
+    let mut stops = operator.publisher_with::<[u8]>("/stop", PublisherOptions::new().urgent())?;
+    loads.wait_for_subscribers(1, None)?;
+    stops.wait_for_subscribers(1, None)?;
+    for n in 0..LOADS {
+        loads.send(&n.to_le_bytes())?;
+    }
+    stops.send(b"obstacle")?;
+
+    let (why, latency) = stopped.recv().expect("the callback lives as long as `stop`");
+    let handled = handled.load(Ordering::Relaxed);
+    println!("stop ({why}) after {} us, {handled} of {LOADS} loads handled", latency.as_micros());
+    drop((load, stop));
+    Ok(())
+}
