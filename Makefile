@@ -82,7 +82,7 @@ test-loom:
 test-python: python-package
 	@$(STEP) --tests test-python $(PY) -m pytest python/tests
 
-test-demo: python-package
+test-demo: python-package build-rust
 	@$(STEP) --tests test-demo $(PY) -m pytest demo
 
 test-examples: python-package

@@ -89,7 +89,7 @@ pub struct FlowLine {
     pub asleep: AtomicU64,
     /// Which of its node's bells wakes the writer.
     pub bell: AtomicU64,
-    /// 1 if the writer relies on sleepers to issue the heavy barrier (`membarrier`).
+    /// 1 once the writer counts on sleepers' `membarrier` and no longer fences for itself.
     pub asymmetric: AtomicU64,
     /// Times a reliable send found the log full.
     pub full: AtomicU64,

@@ -62,6 +62,17 @@ fn take(reader: &mut LogReader, log: Log<'_>) -> u64 {
     }
 }
 
+struct Roster {
+    epoch: Epoch,
+    starts: Mutex<Vec<Arc<AtomicU64>>>,
+}
+struct Cursors(Vec<Arc<AtomicU64>>);
+impl Gate for Cursors {
+    fn lowest_needed(&mut self) -> u64 {
+        self.0.iter().map(|c| c.load(Ordering::Acquire)).min().unwrap_or(u64::MAX)
+    }
+}
+
 #[test]
 fn a_read_message_is_whole() {
     model(4, || {
@@ -139,16 +150,6 @@ fn a_reliable_reader_is_not_overrun() {
 
 #[test]
 fn a_joining_reader_misses_nothing_after_its_start() {
-    struct Roster {
-        epoch: Epoch,
-        starts: Mutex<Vec<Arc<AtomicU64>>>,
-    }
-    struct Cursors(Vec<Arc<AtomicU64>>);
-    impl Gate for Cursors {
-        fn lowest_needed(&mut self) -> u64 {
-            self.0.iter().map(|c| c.load(Ordering::Acquire)).min().unwrap_or(u64::MAX)
-        }
-    }
     model(3, || {
         let memory = Memory::new();
         let roster = Arc::new(Roster { epoch: Epoch::default(), starts: Mutex::new(Vec::new()) });
@@ -177,6 +178,43 @@ fn a_joining_reader_misses_nothing_after_its_start() {
         let start = join.join().unwrap();
         let head = log.control.head.head.load(Ordering::Acquire);
         assert!(head <= start, "the reader was promised {start}, the log begins at {head}");
+    });
+}
+
+#[test]
+fn a_leaving_reader_no_longer_holds_the_writer() {
+    model(3, || {
+        let memory = Memory::new();
+        let stays_at_zero = Arc::new(AtomicU64::new(0));
+        let roster = Arc::new(Roster {
+            epoch: Epoch::default(),
+            starts: Mutex::new(vec![stays_at_zero.clone()]),
+        });
+        let log = memory.log();
+        let mut writer = LogWriter::new(log);
+        let list = roster.clone();
+        let leave = thread::spawn(move || {
+            list.starts.lock().unwrap().clear();
+            list.epoch.raise();
+        });
+        let mut gate = Cursors(vec![stays_at_zero]);
+        let mut seen = 0;
+        let mut sent = 0;
+        for _ in 0..3 {
+            if roster.epoch.changed(&mut seen) {
+                gate = Cursors(roster.starts.lock().unwrap().clone());
+                writer.readers_changed();
+            }
+            sent += u64::from(push(&mut writer, log, sent, &mut gate));
+            // Until the writer has seen the reader leave, what the reader needs stays.
+            let head = log.control.head.head.load(Ordering::Acquire);
+            assert!(head == 0 || gate.0.is_empty(), "taken from a reader that was still there");
+        }
+        leave.join().unwrap();
+        assert!(roster.epoch.changed(&mut seen) || gate.0.is_empty());
+        writer.readers_changed();
+        assert!(push(&mut writer, log, sent, &mut Cursors(Vec::new())), "nobody holds it now");
+        assert!(sent >= 2);
     });
 }
 

@@ -12,7 +12,6 @@ use rnet_ring::record::{ChunkRef, Record};
 use rnet_ring::sync::{Barrier, FullFences};
 use rnet_ring::{Kind, LogReader, Pull, pins, wake};
 
-use crate::barrier::SharedBarrier;
 use crate::bell::Bells;
 use crate::clock;
 use crate::node::ring_control;
@@ -186,12 +185,6 @@ impl Reader {
         &self.slot.page().cursor.asleep
     }
 
-    /// The barrier that a sleeper must pass for this publisher.
-    pub fn barrier(&self) -> SharedBarrier {
-        let asymmetric = self.map.control().flow.asymmetric.load(Ordering::Relaxed) != 0;
-        SharedBarrier::as_declared(asymmetric)
-    }
-
     /// Moves the channel to another bell.
     pub fn set_bell(&self, bell: u64) {
         self.slot.page().cursor.bell.store(bell, Ordering::Release);
@@ -241,6 +234,9 @@ impl Reader {
     /// Whether a take may find something.
     #[inline]
     pub fn is_ready(&self) -> bool {
+        if self.slot.wants_pin() {
+            return false;
+        }
         match self.state {
             State::Asking => self.find_admission().is_some(),
             State::Reading { .. } => {
@@ -408,8 +404,10 @@ impl Reader {
                         len
                     }
                     None => {
-                        // The chunk carries a newer message already.
-                        bump(&self.slot.page().count.lost_overrun, 1);
+                        // The chunk carries a newer message already, or went with its publisher.
+                        let count = &self.slot.page().count;
+                        let gone = self.state == State::Draining;
+                        bump(if gone { &count.lost_restart } else { &count.lost_overrun }, 1);
                         continue;
                     }
                 },
@@ -417,7 +415,7 @@ impl Reader {
             tally::taken(self.slot.page(), &record, len as u64, self.taken_ns);
             self.current = record;
             if self.reliable {
-                self.show_if_awaited();
+                self.show_if_awaited(record.kind);
             }
             return Ok(true);
         }
@@ -522,12 +520,14 @@ impl Reader {
     }
 
     /// Shows the cursor in the middle of a batch if the writer has found the log full since: a
-    /// reader that goes on, however slowly, must not look as if it stood still.
+    /// reader that goes on, however slowly, must not look as if it stood still. After a large
+    /// message always, because its memory may be needed long before the batch is used up.
     #[inline]
-    fn show_if_awaited(&mut self) {
+    fn show_if_awaited(&mut self, kind: Kind) {
         let flow = &self.map.control().flow;
         let full = flow.full.load(Ordering::Relaxed);
-        if full != self.seen_full || flow.asleep.load(Ordering::Relaxed) != 0 {
+        let awaited = full != self.seen_full || flow.asleep.load(Ordering::Relaxed) != 0;
+        if awaited || kind == Kind::Chunk {
             self.seen_full = full;
             self.show_cursor();
         }

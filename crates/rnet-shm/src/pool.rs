@@ -217,6 +217,11 @@ impl Pool {
         }
     }
 
+    /// Where the newest message stands that a chunk carries.
+    pub(crate) fn newest_position(&self) -> Option<u64> {
+        self.live.back().map(|number| self.position_of(*number))
+    }
+
     fn position_of(&self, number: u32) -> u64 {
         match self.chunks.iter().find(|c| c.number == number).map(|c| c.used) {
             Some(Use::Live { position, .. }) => position,
@@ -354,7 +359,7 @@ mod tests {
     fn capacities_waste_at_most_a_quarter() {
         for len in (0..4 << 20).step_by(997) {
             let capacity = capacity_for(len);
-            assert!(capacity >= len && capacity % PAGE_LEN_BYTES == 0);
+            assert!(capacity >= len && capacity.is_multiple_of(PAGE_LEN_BYTES));
             if len > MIN_CHUNK_LEN_BYTES {
                 assert!(capacity - len <= len / 4 + PAGE_LEN_BYTES, "{len} -> {capacity}");
             }

@@ -14,7 +14,7 @@ use rnet_ring::{Kind, Log, LogWriter, wake};
 use serde::{Deserialize, Serialize};
 use std::sync::atomic::AtomicU64;
 
-use crate::barrier::SharedBarrier;
+use crate::barrier::PublisherBarrier;
 use crate::bell::{Waiter, Woken};
 use crate::files::{self, io_error, word_at};
 use crate::mapping::{Access, Mapping};
@@ -32,6 +32,8 @@ const PAGE: u64 = PAGE_LEN_BYTES as u64;
 
 /// A writer that waits for room looks up this often, to notice that readers left.
 const ROOM_POLL: Duration = Duration::from_millis(100);
+/// How long a publisher that closes waits for reliable readers to take its large messages.
+const LINGER: Duration = Duration::from_secs(1);
 /// How long a writer spins for room before it sleeps: about what a sleep and a wake-up cost.
 const ROOM_SPIN: Duration = Duration::from_micros(50);
 
@@ -149,7 +151,7 @@ pub struct Writer {
     seen_epoch: u64,
     readers: Vec<Arc<ReaderRef>>,
     rung: Vec<u64>,
-    barrier: SharedBarrier,
+    barrier: PublisherBarrier,
     waiter: Waiter,
     interruptible: bool,
 }
@@ -176,10 +178,8 @@ impl Writer {
             .inspect_err(|_| rustix::fs::unlink(&path).unwrap_or(()))
             .map_err(failed)?;
         let map = Arc::new(map);
-        let barrier = SharedBarrier::of_this_process();
         let waiter = Waiter::new(node.bells().clone());
         let flow = &map.control().flow;
-        flow.asymmetric.store(u64::from(barrier.is_asymmetric()), Ordering::Relaxed);
         flow.bell.store(waiter.bell(), Ordering::Relaxed);
         Ok(Writer {
             topic: meta.topic.clone(),
@@ -187,12 +187,12 @@ impl Writer {
             pool: Pool::new(path.clone(), mode, id, &meta.qos),
             path,
             qos: meta.qos.clone(),
-            roster: Arc::new(Roster::new(map.clone(), node.bells().clone(), barrier)),
+            roster: Arc::new(Roster::new(map.clone(), node.bells().clone())),
             map,
             seen_epoch: 0,
             readers: Vec::new(),
             rung: Vec::new(),
-            barrier,
+            barrier: PublisherBarrier::default(),
             waiter,
             interruptible: false,
         })
@@ -366,6 +366,9 @@ impl Writer {
     #[inline]
     fn notify(&mut self) {
         self.barrier.light();
+        if self.barrier.upgrade() {
+            self.map.control().flow.asymmetric.store(1, Ordering::Relaxed);
+        }
         // A reader that was admitted during the push is in no copy of the list yet, and may have
         // found the log empty and gone to sleep.
         self.refresh_readers();
@@ -374,6 +377,36 @@ impl Writer {
                 reader.ring();
             }
         }
+    }
+
+    /// Waits until the reader is past `needed` or has left, for at most `limit`.
+    fn wait_for_reader(
+        &mut self,
+        slowest: &Arc<ReaderRef>,
+        needed: u64,
+        limit: Duration,
+    ) -> Result<(), Error> {
+        let spin_until = Instant::now() + ROOM_SPIN.min(limit);
+        while Instant::now() < spin_until {
+            if slowest.needed() != needed {
+                return Ok(());
+            }
+            std::hint::spin_loop();
+        }
+        // SYNC-ROOM: the reader shows its cursor and then looks for a sleeping writer, both
+        // with full fences, so the writer's own fence is all that is needed here.
+        let roster = self.roster.clone();
+        let seen = self.readers.iter().filter(|r| !r.has_left()).count();
+        let woken = self.waiter.sleep(
+            std::iter::once(&self.map.control().flow.asleep),
+            &rnet_ring::sync::FullFences,
+            limit.min(ROOM_POLL),
+            || slowest.needed() != needed || roster.len() != seen,
+        );
+        if woken == Woken::Signal && self.interruptible {
+            return Err(Error::Interrupted);
+        }
+        Ok(())
     }
 
     /// The reliable reader that is furthest behind.
@@ -401,36 +434,28 @@ impl Writer {
                 self.refresh_readers();
                 Ok(())
             }
-            Verdict::Wait(limit) => {
-                let needed = slowest.needed();
-                let spin_until = Instant::now() + ROOM_SPIN.min(limit);
-                while Instant::now() < spin_until {
-                    if slowest.needed() != needed {
-                        return Ok(());
-                    }
-                    std::hint::spin_loop();
-                }
-                // SYNC-ROOM: the reader shows its cursor and then looks for a sleeping writer, both
-                // with full fences, so the writer's own fence is all that is needed here.
-                let roster = self.roster.clone();
-                let seen = self.readers.iter().filter(|r| !r.has_left()).count();
-                let woken = self.waiter.sleep(
-                    std::iter::once(&self.map.control().flow.asleep),
-                    &rnet_ring::sync::FullFences,
-                    limit.min(ROOM_POLL),
-                    || slowest.needed() != needed || roster.len() != seen,
-                );
-                if woken == Woken::Signal && self.interruptible {
-                    return Err(Error::Interrupted);
-                }
-                Ok(())
-            }
+            Verdict::Wait(limit) => self.wait_for_reader(&slowest, slowest.needed(), limit),
         }
     }
 }
 
 impl Drop for Writer {
+    /// Lingers, for at most [`LINGER`], until the reliable readers have taken the large messages:
+    /// their memory goes with the publisher. What stands in the log can be read after it.
     fn drop(&mut self) {
+        let until = Instant::now() + LINGER;
+        while let Some(last) = self.pool.newest_position() {
+            self.refresh_readers();
+            let Some(slowest) = self.slowest().cloned() else { break };
+            let needed = slowest.needed();
+            let left = until.saturating_duration_since(Instant::now());
+            if needed > last || left.is_zero() {
+                break;
+            }
+            if self.wait_for_reader(&slowest, needed, left).is_err() {
+                break;
+            }
+        }
         let _ = rustix::fs::unlink(&self.path);
     }
 }

@@ -13,7 +13,7 @@ use rnet_ring::layout::{
 use rnet_ring::record::Head;
 use rnet_ring::{Gate, LogReader, Pull};
 
-use crate::barrier::SharedBarrier;
+use crate::barrier::SleeperBarrier;
 use crate::bell::Bells;
 use crate::mapping::Mapping;
 use crate::node::incarnation_of;
@@ -87,7 +87,6 @@ pub struct Roster {
     bells: Arc<Bells>,
     epoch: Epoch,
     list: Mutex<Vec<Arc<ReaderRef>>>,
-    barrier: SharedBarrier,
     next_refusal: AtomicU64,
     /// Set when a reader was let go for standing still: it may come back.
     some_detached: AtomicBool,
@@ -103,13 +102,12 @@ pub enum Admitted {
 }
 
 impl Roster {
-    pub(crate) fn new(map: Arc<PublisherMap>, bells: Arc<Bells>, barrier: SharedBarrier) -> Roster {
+    pub(crate) fn new(map: Arc<PublisherMap>, bells: Arc<Bells>) -> Roster {
         Roster {
             map,
             bells,
             epoch: Epoch::default(),
             list: Mutex::new(Vec::new()),
-            barrier,
             next_refusal: AtomicU64::new(0),
             some_detached: AtomicBool::new(false),
         }
@@ -229,7 +227,7 @@ impl Roster {
         });
         list.push(reader.clone());
         drop(list);
-        self.epoch.admit(log, &self.barrier);
+        self.epoch.admit(log, &SleeperBarrier);
         let (start, start_seq) = self.starting_point(binding.history);
         reader.start.store(start, Ordering::Release);
         let entry = &self.admissions()[place];

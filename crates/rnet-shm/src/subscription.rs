@@ -5,7 +5,7 @@
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rnet_core::{Error, MAX_PINS_PER_READER, MAX_PUBLISHERS_PER_SUBSCRIPTION};
@@ -54,8 +54,10 @@ pub struct Slot {
     map: Mapping,
     /// Which pins are taken, a bit each; private, so that threads can let go of samples.
     pins_taken: AtomicU64,
+    /// Set while the reader cannot go on for want of a pin: the next one freed wakes it.
+    wants_pin: AtomicBool,
     /// Samples keep their node: its presence is what makes publishers honour the pins.
-    _node: Arc<OwnNode>,
+    node: Arc<OwnNode>,
 }
 
 impl Slot {
@@ -70,7 +72,13 @@ impl Slot {
         loop {
             let free = (!taken).trailing_zeros() as usize;
             if free >= MAX_PINS_PER_READER {
-                return None;
+                self.wants_pin.store(true, Ordering::SeqCst);
+                // One freed just before that store would wake nobody.
+                taken = self.pins_taken.load(Ordering::SeqCst);
+                if taken == u64::MAX {
+                    return None;
+                }
+                continue;
             }
             let with = taken | 1 << free;
             let swap = self.pins_taken.compare_exchange_weak(
@@ -89,7 +97,15 @@ impl Slot {
     /// Lets go of a pin.
     pub fn give_pin(&self, pin: usize) {
         rnet_ring::pins::unpin(&self.page().pins[pin]);
-        self.pins_taken.fetch_and(!(1 << pin), Ordering::Release);
+        self.pins_taken.fetch_and(!(1 << pin), Ordering::SeqCst);
+        if self.wants_pin.swap(false, Ordering::SeqCst) {
+            self.node.bells().ring(self.page().cursor.bell.load(Ordering::Relaxed));
+        }
+    }
+
+    /// Whether the reader waits for a sample to be dropped.
+    pub fn wants_pin(&self) -> bool {
+        self.wants_pin.load(Ordering::Acquire)
     }
 
     /// Whether samples still point into chunks of this slot's publisher.
@@ -221,7 +237,12 @@ impl SubscriptionFile {
             .map_err(failed)?;
         let map =
             Mapping::new(file.as_fd(), at, PAGE_LEN_BYTES, Access::Write, true).map_err(failed)?;
-        let slot = Arc::new(Slot { map, pins_taken: AtomicU64::new(0), _node: self.node.clone() });
+        let slot = Arc::new(Slot {
+            map,
+            pins_taken: AtomicU64::new(0),
+            wants_pin: AtomicBool::new(false),
+            node: self.node.clone(),
+        });
         slots.push(slot.clone());
         let count = (slots.len() as u64).to_le_bytes();
         files::write_all_at(&file, &count, SLOT_COUNT_AT).map_err(failed)?;

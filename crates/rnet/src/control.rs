@@ -48,7 +48,7 @@ fn run(state: &Arc<NodeState>, epoll: &OwnedFd) {
         events.clear();
         let waited =
             epoll::wait(epoll, rustix::buffer::spare_capacity(&mut events), limit.as_ref());
-        if !matches!(waited, Ok(_) | Err(Errno::INTR)) || state.is_stopping() {
+        if !matches!(waited, Ok(_) | Err(Errno::INTR)) {
             return;
         }
         let ended = events.iter().map(|e| e.data.u64()).filter(|id| *id != FIFO);
@@ -61,6 +61,11 @@ fn run(state: &Arc<NodeState>, epoll: &OwnedFd) {
                 }
                 _ => None,
             };
+        }
+        // Asked after the FIFO was drained: the ring that tells this thread to stop may be among
+        // those just taken out, and no other would follow.
+        if state.is_stopping() {
+            return;
         }
         // A directory that cannot be read now may be readable at the next ring.
         let _ = state.refresh_only(nodes.as_deref());

@@ -112,13 +112,22 @@ impl NodeState {
 pub(crate) struct NodeCore {
     pub(crate) state: Arc<NodeState>,
     control: Option<JoinHandle<()>>,
+    /// Registers the process with the kernel where that takes time; it ends by itself.
+    registration: Option<JoinHandle<()>>,
 }
 
 impl NodeCore {
     pub(crate) fn start(own: OwnNode) -> Result<Arc<NodeCore>> {
         let state = NodeState::new(own)?;
-        let control = crate::control::start(state.clone())?;
-        let core = Arc::new(NodeCore { state, control: Some(control) });
+        // Before the first thread: the kernel does it at once for a process of one thread.
+        let registration = if rnet_shm::barrier::register_takes_time() {
+            Some(spawn("rnet-register", rnet_shm::barrier::register)?)
+        } else {
+            rnet_shm::barrier::register();
+            None
+        };
+        let control = Some(crate::control::start(state.clone())?);
+        let core = Arc::new(NodeCore { state, control, registration });
         core.state.refresh()?;
         let matching = core.state.matching();
         matching.check_node_limit()?;
@@ -140,6 +149,9 @@ impl Drop for NodeCore {
             if control.thread().id() != std::thread::current().id() {
                 let _ = control.join();
             }
+        }
+        if let Some(registration) = self.registration.take() {
+            let _ = registration.join();
         }
         self.state.matching().farewell();
     }

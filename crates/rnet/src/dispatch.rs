@@ -11,7 +11,7 @@ use std::thread::{JoinHandle, ThreadId};
 use std::time::Duration;
 
 use rnet_core::{Error, Lane, LossCounts, Result};
-use rnet_shm::barrier::SharedBarrier;
+use rnet_shm::barrier::SleeperBarrier;
 use rnet_shm::bell::{Bells, Waiter};
 use rnet_shm::ring::layout::{SLOT_BOUND, SLOT_PAST};
 use rnet_shm::subscription::{Slot, SubscriptionFile};
@@ -36,7 +36,6 @@ pub(crate) trait Task: Send {
     fn is_ready(&self) -> bool;
     fn is_over(&self) -> bool;
     fn add_places(&self, places: &mut Vec<Arc<Slot>>);
-    fn barrier(&self) -> SharedBarrier;
     /// Hands the task to the dispatch thread of another lane.
     fn move_to(self: Box<Self>, lane: Lane);
 }
@@ -162,10 +161,9 @@ fn run(shared: &Shared, mut waiter: Waiter) {
         }
         places.clear();
         tasks.iter().for_each(|task| task.add_places(&mut places));
-        let asymmetric = tasks.iter().any(|task| task.barrier().is_asymmetric());
         waiter.sleep(
             places.iter().map(|slot| &slot.page().cursor.asleep),
-            &SharedBarrier::as_declared(asymmetric),
+            &SleeperBarrier,
             Duration::MAX,
             || {
                 shared.stop.load(Ordering::Acquire)
@@ -208,6 +206,8 @@ struct CallbackTask<T: Message + ?Sized, F> {
     receiver: Receiver,
     callback: F,
     over: bool,
+    /// Set by the [`Subscription`] as it is dropped, which the callback itself may do.
+    cancelled: Arc<AtomicBool>,
     _type: std::marker::PhantomData<fn(&T)>,
 }
 
@@ -227,6 +227,10 @@ where
     }
     fn run(&mut self, lane: Lane) -> bool {
         for done in 0..TURN {
+            if self.cancelled.load(Ordering::Acquire) {
+                self.over = true;
+                return true;
+            }
             // The first publisher may have come this moment and be of the other lane: then not
             // even its first message may run here.
             self.receiver.take_in();
@@ -238,12 +242,17 @@ where
                 Ok(Some(at)) => Ok(self.receiver.sample::<T>(at)),
                 Err(error) => Err(error),
             };
+            // Until the user drops a sample there is nothing to do here.
+            let starved = matches!(result, Err(Error::TooManyPins { .. }));
             let callback = &mut self.callback;
             if catch_unwind(AssertUnwindSafe(|| callback(result))).is_err() {
                 // The panic hook has printed it; a callback in an unknown state is not called
                 // again, and the node's other subscribers go on.
                 self.over = true;
                 return true;
+            }
+            if starved {
+                return false;
             }
         }
         true
@@ -256,9 +265,6 @@ where
     }
     fn add_places(&self, places: &mut Vec<Arc<Slot>>) {
         self.receiver.add_places(places);
-    }
-    fn barrier(&self) -> SharedBarrier {
-        self.receiver.barrier()
     }
     fn move_to(self: Box<Self>, lane: Lane) {
         let node = self.receiver.node().clone();
@@ -293,9 +299,16 @@ impl<T: Message + ?Sized> Subscriber<T> {
         // While no publisher is known the lane is not either: the urgent thread waits for the
         // first one, because it is the one that is never held up.
         let lane = receiver.lane().unwrap_or(Lane::Urgent);
-        let task = CallbackTask { receiver, callback, over: false, _type: Default::default() };
+        let cancelled = Arc::new(AtomicBool::new(false));
+        let task = CallbackTask {
+            receiver,
+            callback,
+            over: false,
+            cancelled: cancelled.clone(),
+            _type: Default::default(),
+        };
         core.state.dispatcher(lane).add(Box::new(task));
-        Subscription { id, topic, file, core: Some(core) }
+        Subscription { id, topic, file, cancelled, core: Some(core) }
     }
 }
 
@@ -307,6 +320,7 @@ pub struct Subscription {
     id: u64,
     topic: String,
     file: Arc<SubscriptionFile>,
+    cancelled: Arc<AtomicBool>,
     core: Option<Arc<NodeCore>>,
 }
 
@@ -357,6 +371,7 @@ impl Subscription {
 impl Drop for Subscription {
     fn drop(&mut self) {
         if let Some(core) = self.core.take() {
+            self.cancelled.store(true, Ordering::Release);
             // It may be moving from one lane to the other.
             for _ in 0..2 {
                 for lane in [Lane::Urgent, Lane::Bulk] {

@@ -10,7 +10,6 @@ use std::path::{Path, PathBuf};
 
 use rnet_core::limits::MAX_CHUNKS_PER_CHANNEL;
 use rnet_core::{Error, LossCounts, PublisherQos, Result, SubscriberQos, TopicName, TypeDesc};
-pub use rnet_shm::taken::Stamp;
 use rnet_shm::domain::{DomainConfig, DomainDir};
 pub use rnet_shm::node::NodeMeta;
 use rnet_shm::node::{EndpointKind, Entry};
@@ -20,6 +19,7 @@ use rnet_shm::registry::Registry;
 use rnet_shm::registry::{Changes, Departure};
 use rnet_shm::ring::layout::{LATENCY_BUCKETS, PINS_PER_READER, SLOT_BOUND, SLOT_PAST};
 use rnet_shm::subscription::PeerSubscription;
+pub use rnet_shm::taken::Stamp;
 use serde::Serialize;
 
 use crate::NodeEvent;

@@ -49,6 +49,7 @@ pub use message::Message;
 pub use node::{Node, NodeBuilder, NodeEvent};
 pub use options::{PublisherOptions, SubscriberOptions};
 pub use publisher::{Loan, OwnedLoan, Publisher};
+pub use receiver::PublisherStats;
 pub use rnet_core::{
     DomainId, Durability, Error, Field, FieldType, Lane, LossCounts, NodeName, OnFull, Plain,
     PlainField, PlainType, Prim, PublisherQos, Reliability, Result, SubscriberQos, TopicName,
@@ -57,7 +58,6 @@ pub use rnet_core::{
 pub use rnet_derive::Plain;
 pub use sample::{OwnedSample, Sample};
 pub use stream::{RecvFuture, SampleStream};
-pub use receiver::PublisherStats;
 pub use subscriber::Subscriber;
 pub use waitset::{WaitSet, Waitable};
 

@@ -209,6 +209,7 @@ impl Publisher<[u8]> {
     }
 
     /// Sends a loan. On error it comes back, its content intact.
+    #[expect(clippy::result_large_err, reason = "the loan goes back by value, without allocating")]
     pub fn send_loan(&mut self, loan: OwnedLoan) -> Result<(), (OwnedLoan, Error)> {
         if loan.publisher != self.id {
             let what = format!("loan on {}", self.topic);

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use rnet_core::{Error, Lane, LossCounts, Result, SubscriberQos, TopicName, Wait};
-use rnet_shm::barrier::SharedBarrier;
+use rnet_shm::barrier::SleeperBarrier;
 use rnet_shm::bell::{Bells, Waiter, Woken};
 use rnet_shm::channel::{PIN_LIMIT, Reader, Trouble};
 use rnet_shm::node::{EndpointKind, Entry};
@@ -198,10 +198,6 @@ impl Receiver {
 
     pub(crate) fn bells(&self) -> &Arc<Bells> {
         &self.state.bells
-    }
-
-    pub(crate) fn barrier(&self) -> SharedBarrier {
-        SharedBarrier::as_declared(self.channels.iter().any(|c| c.barrier().is_asymmetric()))
     }
 
     /// Whether [`Receiver::advance`] may find something.
@@ -410,7 +406,6 @@ impl Receiver {
                 Some(until) => until - now,
                 None => Duration::MAX,
             };
-            let barrier = self.barrier();
             let (state, channels, errors) = (&self.state, &self.channels, &self.errors);
             let ready = || {
                 !errors.is_empty()
@@ -418,7 +413,7 @@ impl Receiver {
                     || state.full.load(Ordering::Acquire)
             };
             let places = channels.iter().map(Reader::asleep_word);
-            let woken = self.waiter.sleep(places, &barrier, left, ready);
+            let woken = self.waiter.sleep(places, &SleeperBarrier, left, ready);
             if self.is_ready() {
                 if woken == Woken::TimedOut && left > rnet_shm::bell::MAX_SLEEP {
                     self.channels.iter().filter(|c| c.is_ready()).for_each(Reader::note_late_wake);
@@ -501,8 +496,9 @@ impl Receiver {
                 || channels.iter().any(|c| c.is_asking() && c.is_ready())
         };
         let none = std::iter::empty();
-        let barrier = SharedBarrier::as_declared(false);
-        if self.waiter.sleep(none, &barrier, left, ready) == Woken::Signal && self.interruptible {
+        if self.waiter.sleep(none, &SleeperBarrier, left, ready) == Woken::Signal
+            && self.interruptible
+        {
             return Err(Error::Interrupted);
         }
         Ok(true)

@@ -11,7 +11,6 @@ use std::task::{Context, Poll, Waker};
 
 use futures_core::Stream;
 use rnet_core::{Error, Lane, Result};
-use rnet_shm::barrier::SharedBarrier;
 use rnet_shm::subscription::Slot;
 
 use crate::core::NodeCore;
@@ -79,10 +78,6 @@ impl Task for WakeTask {
         if let (Some(_), Some(receiver)) = (&shared.waker, &shared.receiver) {
             receiver.add_places(places);
         }
-    }
-    fn barrier(&self) -> SharedBarrier {
-        let shared = lock(&self.shared);
-        shared.receiver.as_ref().map_or(SharedBarrier::as_declared(false), Receiver::barrier)
     }
     fn move_to(self: Box<Self>, _lane: Lane) {}
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rnet_core::Result;
-use rnet_shm::barrier::SharedBarrier;
+use rnet_shm::barrier::SleeperBarrier;
 use rnet_shm::bell::Waiter;
 use rnet_shm::subscription::Slot;
 
@@ -77,7 +77,6 @@ impl WaitSet {
             receiver.set_bell(self.waiter.bell());
         }
         loop {
-            let mut asymmetric = false;
             self.places.clear();
             for subscriber in subscribers.iter_mut() {
                 let receiver = subscriber.handle().0;
@@ -86,7 +85,6 @@ impl WaitSet {
                     return Ok(true);
                 }
                 receiver.add_places(&mut self.places);
-                asymmetric |= receiver.barrier().is_asymmetric();
             }
             let now = Instant::now();
             let left = match until {
@@ -96,7 +94,7 @@ impl WaitSet {
             };
             self.waiter.sleep(
                 self.places.iter().map(|slot| &slot.page().cursor.asleep),
-                &SharedBarrier::as_declared(asymmetric),
+                &SleeperBarrier,
                 left,
                 || subscribers.iter_mut().any(|s| s.handle().0.is_ready()),
             );

@@ -105,8 +105,7 @@ fn two_lanes_on_one_topic_are_a_named_error() {
     let (tell, events) = mpsc::channel();
     subscriber.on_match(move |event| tell.send(event.clone()).unwrap());
     let other = net.node("other");
-    let _urgent =
-        other.publisher_with::<[u8]>("/stop", PublisherOptions::new().urgent()).unwrap();
+    let _urgent = other.publisher_with::<[u8]>("/stop", PublisherOptions::new().urgent()).unwrap();
     let error = subscriber.recv(LONG).unwrap_err();
     assert!(matches!(error, Error::IncompatibleQos { .. }), "{error:?}");
     let text = error.to_string();

@@ -3,7 +3,9 @@
 mod common;
 
 use common::{LONG, Net};
-use rnet::{Error, Field, FieldType, Plain, PlainType, Prim, PublisherOptions, SubscriberOptions, TypeDesc};
+use rnet::{
+    Error, Field, FieldType, Plain, PlainType, Prim, PublisherOptions, SubscriberOptions, TypeDesc,
+};
 
 #[derive(Clone, Copy, Debug, PartialEq, rnet::Plain)]
 #[repr(C)]
@@ -100,8 +102,9 @@ fn mismatch<T: rnet::Message>(words: &[&str]) {
     let waited = publisher.wait_for_subscribers(1, LONG).unwrap_err();
     let mut second = b.subscriber::<T>("/pose").unwrap();
     let found = second.wait_for_publishers(1, LONG).unwrap_err();
+    let again = publisher.wait_for_subscribers(1, LONG).unwrap_err();
     let listed = publisher.incompatible().remove(0);
-    for error in [received, waited, found, listed] {
+    for error in [received, waited, found, again, listed] {
         let Error::TypeMismatch { topic, publisher_node, subscriber_node, .. } = &error else {
             panic!("{error:?}");
         };
@@ -112,7 +115,7 @@ fn mismatch<T: rnet::Message>(words: &[&str]) {
         }
     }
     assert_eq!((publisher.subscriber_count(), subscriber.publisher_count()), (0, 0));
-    // A subscriber that fits is served all the same.
+    // Each was told once; a subscriber that fits is served all the same.
     let fits = b.subscriber::<Pose>("/pose").unwrap();
     publisher.wait_for_subscribers(1, LONG).unwrap();
     drop(fits);

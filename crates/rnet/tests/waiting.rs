@@ -220,7 +220,13 @@ fn every_way_of_waiting_hears_every_message() {
             assert_eq!(*said.recv(LONG).unwrap(), i.to_le_bytes(), "{wait:?}");
         }
         drop(echo.join().unwrap());
-        let late: u64 = net.inspect().subscriptions.iter().flat_map(|s| &s.channels).map(|c| c.late_wakes).sum();
+        let late: u64 = net
+            .inspect()
+            .subscriptions
+            .iter()
+            .flat_map(|s| &s.channels)
+            .map(|c| c.late_wakes)
+            .sum();
         assert_eq!(late, 0, "no wake-up was lost");
     }
 }

@@ -8,9 +8,9 @@
 use std::time::{Duration, Instant};
 
 use rnet_core::{Durability, Error, Result, TopicName, TypeDesc};
-use rnet_shm::taken::Stamp;
 use rnet_shm::node::{EndpointKind, incarnation_of};
 use rnet_shm::observe::{Observer, Seen};
+use rnet_shm::taken::Stamp;
 
 use super::{Domain, publisher_info};
 

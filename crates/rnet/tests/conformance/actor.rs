@@ -17,26 +17,67 @@ use crate::content::{content, digest};
 /// What an actor is told to do.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Step {
-    Publish { topic: String, qos: PublisherQos },
-    Subscribe { topic: String, qos: SubscriberQos },
+    Publish {
+        topic: String,
+        qos: PublisherQos,
+    },
+    Subscribe {
+        topic: String,
+        qos: SubscriberQos,
+    },
     Watch,
-    Events { at_least: usize },
-    WaitSubscribers { n: usize, timeout_ms: u64 },
-    WaitPublishers { n: usize, timeout_ms: u64 },
+    Events {
+        at_least: usize,
+    },
+    WaitSubscribers {
+        n: usize,
+        timeout_ms: u64,
+    },
+    WaitPublishers {
+        n: usize,
+        timeout_ms: u64,
+    },
     Count,
     /// Sends messages `from..from + count` of the stream `tag`.
-    Send { tag: u64, from: u64, count: u64, len: usize },
-    LoanAndDrop { len: usize },
-    LoanAndTruncate { tag: u64, index: u64, len: usize, to: usize },
+    Send {
+        tag: u64,
+        from: u64,
+        count: u64,
+        len: usize,
+    },
+    LoanAndDrop {
+        len: usize,
+    },
+    LoanAndTruncate {
+        tag: u64,
+        index: u64,
+        len: usize,
+        to: usize,
+    },
     /// Loans, fills and sends until refused; says whether the content came back, then drops it.
-    LoanUntilRefused { tag: u64, from: u64, len: usize },
-    Receive { count: usize, timeout_ms: u64, hold: bool },
+    LoanUntilRefused {
+        tag: u64,
+        from: u64,
+        len: usize,
+    },
+    Receive {
+        count: usize,
+        timeout_ms: u64,
+        hold: bool,
+    },
     /// Receives until so many messages are received or lost, earlier ones included.
-    Tally { accounted: u64, pause_us: u64 },
+    Tally {
+        accounted: u64,
+        pause_us: u64,
+    },
     TryReceive,
-    Latest { timeout_ms: u64 },
+    Latest {
+        timeout_ms: u64,
+    },
     CheckHeld,
-    DropHeld { leave: usize },
+    DropHeld {
+        leave: usize,
+    },
     CloseEndpoints,
     CloseNode,
 }
@@ -159,8 +200,7 @@ impl Actor {
             }
             Step::Count => {
                 let subscribers = self.publisher.as_ref().map_or(0, Publisher::subscriber_count);
-                let publishers =
-                    self.subscriber.as_mut().map_or(0, Subscriber::publisher_count);
+                let publishers = self.subscriber.as_mut().map_or(0, Subscriber::publisher_count);
                 return Ok(Outcome::Count(subscribers + publishers));
             }
             Step::LoanAndDrop { len } => {
@@ -175,7 +215,9 @@ impl Actor {
             }
             Step::TryReceive => {
                 let sample = self.subscriber().try_recv()?;
-                return Ok(Outcome::Got(sample.map(|s| got(&s.to_owned_sample())).into_iter().collect()));
+                return Ok(Outcome::Got(
+                    sample.map(|s| got(&s.to_owned_sample())).into_iter().collect(),
+                ));
             }
             Step::Latest { timeout_ms } => {
                 let sample = self.subscriber().latest(ms(timeout_ms))?;

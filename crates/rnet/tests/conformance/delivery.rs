@@ -143,7 +143,8 @@ pub fn reliable_refuses_and_gives_the_message_back(net: &mut impl Transport) {
     let mut from = 0;
     // Inline and in chunks; the log takes some four hundred of the latter.
     for len in [500, 5000, 500] {
-        let Outcome::Refused { sent, intact } = writer.act(Step::LoanUntilRefused { tag: TAG, from, len })
+        let Outcome::Refused { sent, intact } =
+            writer.act(Step::LoanUntilRefused { tag: TAG, from, len })
         else {
             panic!("it was not refused");
         };

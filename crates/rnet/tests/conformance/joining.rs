@@ -98,10 +98,7 @@ fn late(net: &mut impl Transport, len: usize, depth: u32) {
     let mut writer = net.actor(&name("writer"));
     writer.publish(
         &topic,
-        PublisherQos {
-            durability: Durability::TransientLocal { depth },
-            ..Default::default()
-        },
+        PublisherQos { durability: Durability::TransientLocal { depth }, ..Default::default() },
     );
     let asks = SubscriberQos { transient_local: true, ..Default::default() };
     // Fewer than the depth: all there are.

@@ -6,7 +6,7 @@ use rnet_core::limits::DEFAULT_LOG_LEN_BYTES;
 use rnet_core::{Error, NodeName};
 use rnet_shm::domain::{DEFAULT_BASE, DomainConfig, DomainDir};
 use rnet_shm::node::{PeerNode, pid_namespace};
-use rnet_shm::{barrier::SharedBarrier, presence};
+use rnet_shm::presence;
 use rustix::fs::Access;
 
 use super::Findings;
@@ -30,7 +30,7 @@ pub struct Elsewhere {
 }
 
 pub fn machine(findings: &mut Findings) {
-    if SharedBarrier::of_this_process().is_asymmetric() {
+    if rnet_shm::barrier::is_offered() {
         findings.ok("membarrier", "the kernel offers membarrier(2): sends need no fence");
     } else {
         findings.note(

@@ -1,0 +1,79 @@
+//! Each limit is an error that names it, and what is below it works.
+
+mod common;
+
+use common::{LONG, Net};
+use rnet::{Error, Node, Publisher, Subscriber, limits};
+
+fn is_limit(error: &Error, limit: usize, words: &str) {
+    let right = matches!(error, Error::LimitReached { limit: l, .. } if *l == limit);
+    assert!(right, "{error:?}");
+    assert!(error.to_string().contains(words), "{error}");
+}
+
+#[test]
+fn readers_of_a_channel() {
+    let net = Net::new("readers");
+    let (a, b) = (net.node("a"), net.node("b"));
+    let mut publisher = a.publisher::<[u8]>("/t").unwrap();
+    let mut readers: Vec<Subscriber<[u8]>> =
+        (0..limits::MAX_READERS_PER_CHANNEL).map(|_| b.subscriber("/t").unwrap()).collect();
+    publisher.wait_for_subscribers(limits::MAX_READERS_PER_CHANNEL, LONG).unwrap();
+    // Both sides are told, whether the subscriber waits or receives.
+    let mut waits = b.subscriber::<[u8]>("/t").unwrap();
+    let error = waits.wait_for_publishers(1, LONG).unwrap_err();
+    is_limit(&error, limits::MAX_READERS_PER_CHANNEL, "readers of /t");
+    let mut receives = b.subscriber::<[u8]>("/t").unwrap();
+    let error = receives.recv(LONG).map(drop).unwrap_err();
+    is_limit(&error, limits::MAX_READERS_PER_CHANNEL, "readers of /t");
+    let error = publisher.wait_for_subscribers(65, LONG).unwrap_err();
+    is_limit(&error, limits::MAX_READERS_PER_CHANNEL, "readers of /t");
+    // All the others are served; a place that comes free is given again.
+    publisher.send(b"all").unwrap();
+    for reader in &mut readers {
+        assert_eq!(&*reader.recv(LONG).unwrap(), b"all");
+    }
+    readers.truncate(10);
+    common::eventually("they have left", || publisher.subscriber_count() == 10);
+    let mut next = b.subscriber::<[u8]>("/t").unwrap();
+    next.wait_for_publishers(1, LONG).unwrap();
+}
+
+#[test]
+fn nodes_of_a_domain() {
+    let net = Net::new("nodes");
+    let nodes: Vec<Node> =
+        (0..limits::MAX_NODES_PER_DOMAIN).map(|i| net.node(&format!("n{i}"))).collect();
+    let error = net.builder("one_more").open().unwrap_err();
+    is_limit(&error, limits::MAX_NODES_PER_DOMAIN, "nodes in domain t");
+    let mut publisher = nodes[0].publisher::<[u8]>("/t").unwrap();
+    let mut subscriber = nodes[255].subscriber::<[u8]>("/t").unwrap();
+    publisher.wait_for_subscribers(1, LONG).unwrap();
+    publisher.send(b"far").unwrap();
+    assert_eq!(&*subscriber.recv(LONG).unwrap(), b"far");
+    drop((publisher, subscriber, nodes));
+    net.node("one_more");
+}
+
+#[test]
+fn topics_of_a_domain_and_endpoints_of_a_node() {
+    let net = Net::new("topics");
+    let node = net.node("a");
+    let topics = limits::MAX_TOPICS_PER_DOMAIN;
+    let mut subscribers: Vec<Subscriber<[u8]>> =
+        (0..topics).map(|i| node.subscriber(&format!("/t{i}")).unwrap()).collect();
+    let error = node.subscriber::<[u8]>("/one_more").map(drop).unwrap_err();
+    is_limit(&error, topics, "topics in domain t");
+    let error = net.node("b").publisher::<[u8]>("/one_more").map(drop).unwrap_err();
+    is_limit(&error, topics, "topics in domain t");
+    // Topics that exist can be joined, until the node has all that it may have.
+    let more = limits::MAX_ENDPOINTS_PER_NODE - topics;
+    subscribers.extend((0..more).map(|i| node.subscriber(&format!("/t{i}")).unwrap()));
+    let error = node.publisher::<[u8]>("/t0").map(drop).unwrap_err();
+    is_limit(&error, limits::MAX_ENDPOINTS_PER_NODE, "in node /a");
+    // One that is closed makes room.
+    subscribers.truncate(topics);
+    let mut publisher: Publisher<[u8]> = node.publisher("/t4095").unwrap();
+    publisher.send(b"last").unwrap();
+    assert_eq!(&*subscribers[4095].recv(LONG).unwrap(), b"last");
+}

@@ -1,0 +1,75 @@
+"""Did the robot do what the demo is there to show? Decided from what the simulation has reported.
+
+The simulation reports a verdict per window (robot/verdict.py), and each moment when the controller or the safe hold
+took over. All times are CLOCK_MONOTONIC in ns, the same in all processes.
+"""
+
+from robot.verdict import State
+
+WINDOW_NS = 250_000_000  # short beside the outage, so that one settles and another holds within it
+SETTLE_NS = 1_000_000_000  # after a controller took over: it blends in for START_S = 0.5 s
+MIN_CLOSED_SHARE = 0.5  # on a busy machine single windows may be late; a loop that is open has none that is closed
+
+CLOSED, HELD, FALLEN, ABANDONED = (
+    state.value for state in (State.LOOP_CLOSED, State.HELD_SAFE, State.FALLEN, State.ABANDONED)
+)
+
+
+class Story:
+    """What happened, and when."""
+
+    def __init__(self):
+        self.begin_ns = self.killed_ns = self.restarted_ns = self.end_ns = None
+        self.verdicts = []  # reports of the simulation: at_ns (end of the window), state, ...
+        self.changes = []  # (at_ns, True if the controller took over, False if the safe hold did)
+
+    def held_after_ms(self):
+        """From the kill to the safe hold in ms, or None if it did not come. It may have been there already."""
+        before = [driven for at_ns, driven in self.changes if at_ns <= self.killed_ns]
+        if before and not before[-1]:
+            return 0.0
+        holds = [at_ns for at_ns, driven in self.changes if not driven and at_ns > self.killed_ns]
+        return (holds[0] - self.killed_ns) * 1e-6 if holds else None
+
+    def driven_again_ns(self):
+        """When the new controller's first torques reached the motors, or None."""
+        times = [at_ns for at_ns, driven in self.changes if driven and at_ns > self.restarted_ns]
+        return times[0] if times else None
+
+    def recovery_ms(self):
+        """From the start of the new controller's process to its first torques at the motors, or None."""
+        again_ns = self.driven_again_ns()
+        return None if again_ns is None else (again_ns - self.restarted_ns) * 1e-6
+
+    def _states(self, from_ns, until_ns):
+        return [v["state"] for v in self.verdicts if from_ns <= v["at_ns"] - WINDOW_NS and v["at_ns"] <= until_ns]
+
+    def failures(self):
+        """What went wrong, in words; an empty list if the robot did all that it should."""
+        found = [f"the robot fell {self._at(v)}" for v in self.verdicts if v["state"] == FALLEN][:1]
+        found += [f"nobody held the robot {self._at(v)}" for v in self.verdicts if v["state"] == ABANDONED][:1]
+        found += self._closed("before the controller was killed", self.begin_ns, self.killed_ns)
+        if self.held_after_ms() is None:
+            found.append("the safe hold did not take over when the controller was killed")
+        outage = self._states(self.killed_ns, self.restarted_ns)
+        if not outage or outage[-1] != HELD:
+            found.append(f"the robot was not held safe while the controller was dead ({self._count(outage)})")
+        again_ns = self.driven_again_ns()
+        if again_ns is None:
+            found.append("the loop did not close again after the controller was restarted")
+        else:
+            found += self._closed("after the controller was restarted", again_ns + SETTLE_NS // 2, self.end_ns)
+        return found
+
+    def _closed(self, when, from_ns, until_ns):
+        states = self._states(from_ns, until_ns)
+        if not states or states.count(CLOSED) < MIN_CLOSED_SHARE * len(states):
+            yield f"the loop did not close {when} ({self._count(states)})"
+
+    def _at(self, verdict):
+        return f"{(verdict['at_ns'] - self.begin_ns) * 1e-9:.1f} s after the start"
+
+    @staticmethod
+    def _count(states):
+        counts = {state: states.count(state) for state in dict.fromkeys(states)}
+        return ", ".join(f"{count} x {state}" for state, count in counts.items()) or "no verdicts"

@@ -1,0 +1,129 @@
+//! The logger: hears everything, counts it by the senders' own numbers, and writes a line per second
+//! to the file given as its argument.
+//!
+//! What must not be missing from a log is heard reliably; the two fast streams best_effort, because
+//! a logger must not hold a sensor up.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Write;
+use std::process::ExitCode;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use rnet::{Message, Node, Sample, SubscriberOptions, Subscription};
+use rnet_demo::messages::{
+    BatteryState, BodyEstimate, BodyPose, Counted, DriveCommand, FootForces, JointTorques,
+    RobotState, StopEvent, stop_reason,
+};
+use rnet_demo::process::{self, Command, Process};
+use rnet_demo::tally::Tally;
+use serde_json::{Value, json};
+
+type Tallies = Arc<Mutex<BTreeMap<&'static str, Tally>>>;
+
+fn main() -> ExitCode {
+    process::run(logger)
+}
+
+fn lock(tallies: &Tallies) -> MutexGuard<'_, BTreeMap<&'static str, Tally>> {
+    tallies.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn logger(process: &Process) -> rnet::Result<()> {
+    let node = Node::new("logger")?;
+    let mut first = node.subscriber::<RobotState>("/robot/state")?;
+    first.wait_for_publishers(1, Some(Duration::from_secs(10)))?;
+    process.joined();
+    drop(first);
+
+    let ears = Ears { node, tallies: Tallies::default() };
+    let events = Arc::new(Mutex::new(Vec::new()));
+    let stops = events.clone();
+    let kept = SubscriberOptions::new().reliable().transient_local();
+    let _heard: Vec<Subscription> = vec![
+        ears.hear::<RobotState>("/robot/state", true)?,
+        ears.hear::<JointTorques>("/robot/torque", true)?,
+        ears.hear::<BodyEstimate>("/robot/estimate", true)?,
+        ears.hear::<FootForces>("/robot/force", false)?,
+        ears.hear::<BodyPose>("/camera/shutter", false)?,
+        ears.hear::<BatteryState>("/battery/state", true)?,
+        ears.hear::<DriveCommand>("/operator/drive", true)?,
+        ears.hear_with::<[u8]>("/camera/image", SubscriberOptions::new(), |image| image.seq())?,
+        ears.hear_with::<StopEvent>("/safety/stop", kept, move |event| {
+            let line = json!({
+                "stop": event.active == 1,
+                "reason": stop_reason(event.reason),
+                "at_ns": event.raised_ns,
+            });
+            stops.lock().unwrap_or_else(PoisonError::into_inner).push(line);
+            event.count
+        })?,
+    ];
+    let mut file = std::env::args().nth(1).and_then(|path| open(&path));
+    loop {
+        match process.next(Duration::from_secs(1)) {
+            None => {}
+            Some(Command::Quiet) => process::report_quiet(&[]),
+            Some(Command::Other(what)) if what == "tally" => {
+                process::report(json!({"event": "tally", "topics": summary(&ears.tallies)}));
+            }
+            Some(Command::Stop) => return Ok(()),
+            Some(_) => continue,
+        }
+        let events = std::mem::take(&mut *events.lock().unwrap_or_else(PoisonError::into_inner));
+        let line =
+            json!({"at_ns": rnet::now_ns(), "topics": summary(&ears.tallies), "events": events});
+        if let Some(open) = &mut file
+            && let Err(error) = writeln!(open, "{line}")
+        {
+            eprintln!("the log ends here: {error}");
+            file = None;
+        }
+    }
+}
+
+fn open(path: &str) -> Option<File> {
+    File::create(path).map_err(|error| eprintln!("no log file {path}: {error}")).ok()
+}
+
+fn summary(tallies: &Tallies) -> Value {
+    let topics = lock(tallies).clone();
+    let line = |tally: Tally| {
+        json!({
+            "received": tally.received,
+            "missing": tally.missing,
+            "disordered": tally.disordered,
+        })
+    };
+    topics.into_iter().map(|(topic, tally)| (topic.to_owned(), line(tally))).collect()
+}
+
+struct Ears {
+    node: Node,
+    tallies: Tallies,
+}
+
+impl Ears {
+    /// Counts a topic by the numbers in its messages.
+    fn hear<T: Counted>(&self, topic: &'static str, reliable: bool) -> rnet::Result<Subscription> {
+        let options = SubscriberOptions::new();
+        let options = if reliable { options.reliable() } else { options };
+        self.hear_with::<T>(topic, options, |message| message.count())
+    }
+
+    fn hear_with<T: Message + ?Sized>(
+        &self,
+        topic: &'static str,
+        options: SubscriberOptions,
+        mut number: impl FnMut(&Sample<'_, T>) -> u64 + Send + 'static,
+    ) -> rnet::Result<Subscription> {
+        lock(&self.tallies).insert(topic, Tally::default());
+        let tallies = self.tallies.clone();
+        let subscriber = self.node.subscriber_with::<T>(topic, options)?;
+        Ok(subscriber.on(move |sample| {
+            let number = number(&sample);
+            lock(&tallies).entry(topic).or_default().note(sample.publisher(), number);
+        }))
+    }
+}

@@ -1,0 +1,173 @@
+//! The safety monitor: raises an urgent stop when the controller falls silent, when a foot strikes
+//! too hard or when the body tips, and takes it back when all is well again.
+//!
+//! It waits once for all that it watches ([`rnet::WaitSet`]).
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use rnet::{
+    Error, Message, Node, OnFull, Publisher, PublisherOptions, Sample, Subscriber, WaitSet,
+};
+use rnet_demo::messages::{
+    FootForces, JointTorques, RobotState, STOP_CONTROLLER_SILENT, STOP_FORCE, STOP_TILT, StopEvent,
+};
+use rnet_demo::process::{self, Process};
+
+/// Longer than a busy machine makes the loop wait, and soon enough: the actuators hold by themselves
+/// after 20 ms.
+const SILENCE_NS: i64 = 60_000_000;
+/// The stop is taken back when nothing was wrong for this long.
+const CLEAR_NS: u64 = 300_000_000;
+/// Five times the weight of the robot, on one foot; walking and standing up stay below half of it.
+const MAX_FORCE_N: f32 = 900.0;
+/// Cosine of the tilt at which the robot cannot be kept from falling.
+const MIN_UPRIGHT: f64 = 0.90;
+/// How often to look at the commands from `run.py`, at least.
+const LOOK: Duration = Duration::from_millis(20);
+
+fn main() -> ExitCode {
+    process::run(safety)
+}
+
+fn safety(process: &Process) -> rnet::Result<()> {
+    let node = Node::new("safety")?;
+    // A stop must arrive, and must not wait for a reader that hangs.
+    let reliable = OnFull::Detach { stall: Duration::from_millis(100) };
+    let options = PublisherOptions::new().urgent().reliable(reliable).transient_local(1);
+    let mut stop = node.publisher_with::<StopEvent>("/safety/stop", options)?;
+    let mut state = node.subscriber::<RobotState>("/robot/state")?;
+    let mut torque = node.subscriber::<JointTorques>("/robot/torque")?;
+    let mut force = node.subscriber::<FootForces>("/robot/force")?;
+    state.wait_for_publishers(1, Some(Duration::from_secs(10)))?;
+    process.joined();
+
+    let mut set = WaitSet::new(&node);
+    let mut monitor = Monitor::default();
+    let mut sent = 0;
+    while !process.is_quiet() && !process.is_stopped() {
+        set.wait(&mut [&mut state, &mut torque, &mut force], Some(LOOK))?;
+        drain(&mut torque, |m| monitor.torque_ns = Some(m.time_ns))?;
+        drain(&mut force, |m| monitor.see_force(&m.force))?;
+        drain(&mut state, |m| monitor.see_state(&m))?;
+        if let Some((active, reason)) = monitor.decide(rnet::now_ns()) {
+            send(&mut stop, &mut sent, active, reason)?;
+        }
+    }
+    process::report_quiet(&[("/safety/stop", sent)]);
+    // Goes on receiving, so that what the others sent last can be seen to have arrived.
+    while !process.is_stopped() {
+        set.wait(&mut [&mut state, &mut torque, &mut force], Some(LOOK))?;
+        drain(&mut torque, |_| ())?;
+        drain(&mut force, |_| ())?;
+        drain(&mut state, |_| ())?;
+    }
+    Ok(())
+}
+
+fn send(
+    stop: &mut Publisher<StopEvent>,
+    sent: &mut u64,
+    active: bool,
+    reason: u32,
+) -> rnet::Result<()> {
+    let raised_ns = rnet::now_ns();
+    stop.send(&StopEvent { count: *sent, raised_ns, active: u32::from(active), reason })?;
+    *sent += 1;
+    Ok(())
+}
+
+/// Takes all that is there; a peer that died is what this node is here for.
+fn drain<T: Message>(
+    subscriber: &mut Subscriber<T>,
+    mut see: impl FnMut(Sample<'_, T>),
+) -> rnet::Result<()> {
+    loop {
+        match subscriber.try_recv() {
+            Ok(Some(sample)) => see(sample),
+            Ok(None) => return Ok(()),
+            Err(Error::PeerLost { topic, node }) => eprintln!("{node} died ({topic})"),
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Decides; knows nothing of messages on the way.
+#[derive(Debug, Default)]
+struct Monitor {
+    state_ns: i64,
+    torque_ns: Option<i64>,
+    bad: Option<u32>,
+    bad_at_ns: u64,
+    raised: Option<u32>,
+}
+
+impl Monitor {
+    fn see_state(&mut self, state: &RobotState) {
+        self.state_ns = state.time_ns;
+        // Third row, third column of the rotation matrix: how far "up" of the body is up.
+        let [x, y, ..] = state.orientation;
+        if 1.0 - 2.0 * (x * x + y * y) < MIN_UPRIGHT {
+            self.bad = Some(STOP_TILT);
+        }
+        // In simulated time: a simulation that stands still blames nobody. Before its first torque
+        // a controller is not silent but not there yet.
+        if self.torque_ns.is_some_and(|torque_ns| self.state_ns - torque_ns > SILENCE_NS) {
+            self.bad = Some(STOP_CONTROLLER_SILENT);
+        }
+    }
+
+    fn see_force(&mut self, force: &[f32; 4]) {
+        if force.iter().any(|force| *force > MAX_FORCE_N) {
+            self.bad = Some(STOP_FORCE);
+        }
+    }
+
+    /// What to say, if there is something new to say.
+    fn decide(&mut self, now_ns: u64) -> Option<(bool, u32)> {
+        match (self.bad.take(), self.raised) {
+            (Some(reason), None) => {
+                self.bad_at_ns = now_ns;
+                self.raised = Some(reason);
+                Some((true, reason))
+            }
+            (Some(_), Some(_)) => {
+                self.bad_at_ns = now_ns;
+                None
+            }
+            (None, Some(reason)) if now_ns - self.bad_at_ns > CLEAR_NS => {
+                self.raised = None;
+                Some((false, reason))
+            }
+            (None, _) => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn silence_raises_one_stop_and_torques_take_it_back() {
+        let mut monitor = Monitor { torque_ns: Some(0), ..Monitor::default() };
+        monitor.state_ns = SILENCE_NS;
+        assert_eq!(monitor.decide(1), None);
+        monitor.bad = Some(STOP_CONTROLLER_SILENT);
+        assert_eq!(monitor.decide(2), Some((true, STOP_CONTROLLER_SILENT)));
+        monitor.bad = Some(STOP_CONTROLLER_SILENT);
+        assert_eq!(monitor.decide(3), None);
+        assert_eq!(monitor.decide(3 + CLEAR_NS), None);
+        assert_eq!(monitor.decide(4 + CLEAR_NS), Some((false, STOP_CONTROLLER_SILENT)));
+        assert_eq!(monitor.decide(5 + CLEAR_NS), None);
+    }
+
+    #[test]
+    fn a_hard_strike_raises_a_stop() {
+        let mut monitor = Monitor::default();
+        monitor.see_force(&[0.0, MAX_FORCE_N, 0.0, 0.0]);
+        assert_eq!(monitor.decide(1), None);
+        monitor.see_force(&[0.0, MAX_FORCE_N + 1.0, 0.0, 0.0]);
+        assert_eq!(monitor.decide(2), Some((true, STOP_FORCE)));
+    }
+}

@@ -1,0 +1,71 @@
+//! The watcher: looks at the domain from outside, tells `run.py` the live table once a second, and
+//! keeps the books of all that was sent and received.
+
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use rnet::inspect::Domain;
+use rnet::{Node, SubscriberOptions};
+use rnet_demo::ledger::Ledger;
+use rnet_demo::messages::{StopEvent, stop_reason};
+use rnet_demo::process::{self, Command, Process};
+use rnet_demo::rates::Rates;
+use serde_json::json;
+
+/// How often to look. A publisher must live this long for its log to be known when it dies.
+const LOOK: Duration = Duration::from_millis(250);
+const TABLE: Duration = Duration::from_secs(1);
+
+fn main() -> ExitCode {
+    process::run(watch)
+}
+
+fn watch(process: &Process) -> rnet::Result<()> {
+    let node = Node::new("watcher")?;
+    let options = SubscriberOptions::new().reliable().transient_local();
+    let mut stops = node.subscriber_with::<StopEvent>("/safety/stop", options)?;
+    stops.wait_for_publishers(1, Some(Duration::from_secs(10)))?;
+    process.joined();
+    let _heard = stops.on(|event| {
+        process::report(json!({
+            "event": "stop",
+            "active": event.active == 1,
+            "reason": stop_reason(event.reason),
+            "raised_ns": event.raised_ns,
+            "latency_us": event.latency().as_secs_f64() * 1e6,
+        }));
+    });
+    let mut domain = Domain::open(None, None, None)?;
+    let mut ledger = Ledger::default();
+    let mut rates = Rates::default();
+    let mut next_table = Instant::now();
+    loop {
+        let command = process.next(LOOK);
+        if command == Some(Command::Stop) {
+            return Ok(());
+        }
+        let looked_ns = rnet::now_ns();
+        let snapshot = domain.snapshot()?;
+        for problem in &snapshot.problems {
+            eprintln!("{problem}");
+        }
+        if Instant::now() >= next_table {
+            next_table = Instant::now() + TABLE;
+            let rows = rates.rows(&snapshot, looked_ns);
+            process::report(json!({"event": "table", "rows": rows}));
+        }
+        let nodes: Vec<String> = snapshot.nodes.iter().map(|n| n.meta.name.clone()).collect();
+        ledger.enter(snapshot);
+        match command {
+            Some(Command::Quiet) => process::report_quiet(&[]),
+            Some(Command::Other(what)) if what == "books" => {
+                let mut books = ledger.to_json();
+                books["event"] = json!("books");
+                books["at_ns"] = json!(looked_ns);
+                books["nodes"] = json!(nodes);
+                process::report(books);
+            }
+            _ => {}
+        }
+    }
+}

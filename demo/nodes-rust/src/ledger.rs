@@ -1,0 +1,164 @@
+//! Keeps the books of a domain: what every publisher sent, and what became of it at every subscriber,
+//! also of those that are gone.
+//!
+//! A process that is killed takes its files with it. The ledger therefore holds on to the log of
+//! each publisher that it has seen ([`Observer`]), and reads from it how much was sent in the end.
+
+use std::collections::{BTreeMap, HashMap};
+
+use rnet::LossCounts;
+use rnet::inspect::{Observer, PublisherInfo, Seen, Snapshot, SubscriptionInfo};
+use serde_json::{Value, json};
+
+use crate::rates::{add, channels, is_sampler, latency_us};
+
+/// A publisher, as last seen.
+#[derive(Debug)]
+struct Sender {
+    info: PublisherInfo,
+    gone: bool,
+    log: Option<Observer>,
+}
+
+/// A subscription, as last seen.
+#[derive(Debug)]
+struct Receiver {
+    info: SubscriptionInfo,
+    gone: bool,
+    /// The publishers that serve or have served it, and the first message that each served.
+    served: BTreeMap<u64, u64>,
+}
+
+/// The books.
+#[derive(Debug, Default)]
+pub struct Ledger {
+    senders: BTreeMap<u64, Sender>,
+    receivers: BTreeMap<u64, Receiver>,
+}
+
+impl Ledger {
+    /// Enters what a look at the domain has shown.
+    pub fn enter(&mut self, snapshot: Snapshot) {
+        let seen: HashMap<u64, ()> = snapshot.publishers.iter().map(|p| (p.id, ())).collect();
+        for (_, sender) in self.senders.iter_mut().filter(|(id, _)| !seen.contains_key(id)) {
+            sender.close();
+        }
+        let seen: HashMap<u64, ()> = snapshot.subscriptions.iter().map(|s| (s.id, ())).collect();
+        for (_, receiver) in self.receivers.iter_mut().filter(|(id, _)| !seen.contains_key(id)) {
+            receiver.gone = true;
+        }
+        for info in snapshot.subscriptions {
+            match self.receivers.get_mut(&info.id) {
+                Some(known) => known.info = info,
+                None => {
+                    let id = info.id;
+                    let new = Receiver { info, gone: false, served: BTreeMap::new() };
+                    self.receivers.insert(id, new);
+                }
+            }
+        }
+        for info in snapshot.publishers {
+            for admitted in &info.admitted {
+                // The first place counts: a reader that was detached and admitted again has lost
+                // what lies between, and has it counted.
+                if let Some(receiver) = self.receivers.get_mut(&admitted.subscription) {
+                    receiver.served.entry(info.id).or_insert(admitted.start_seq);
+                }
+            }
+            let id = info.id;
+            let log = match self.senders.remove(&id) {
+                Some(known) => known.log,
+                None => Observer::open(info.path.clone(), id, false).ok(),
+            };
+            self.senders.insert(id, Sender { info, gone: false, log });
+        }
+    }
+
+    /// The books as JSON, for `demo/accounting.py`.
+    pub fn to_json(&self) -> Value {
+        json!({
+            "publishers": self.senders.values().map(Sender::to_json).collect::<Vec<_>>(),
+            "subscriptions": self
+                .receivers
+                .values()
+                .map(|receiver| receiver.to_json(&self.senders))
+                .collect::<Vec<_>>(),
+            "latency_us": self.latency(),
+        })
+    }
+
+    /// Latency by topic, of the whole run and of all subscribers that take messages as they come.
+    fn latency(&self) -> Value {
+        let mut topics: BTreeMap<&str, (Vec<u64>, u64)> = BTreeMap::new();
+        for receiver in self.receivers.values() {
+            let topic = topics.entry(&receiver.info.topic).or_default();
+            if is_sampler(&receiver.info) {
+                continue;
+            }
+            for channel in channels(&receiver.info) {
+                add(&mut topic.0, &channel.latency);
+                topic.1 = topic.1.max(channel.max_latency_ns);
+            }
+        }
+        let of = |(topic, (counts, longest)): (&str, (Vec<u64>, u64))| {
+            (topic.to_owned(), latency_us(&counts, longest))
+        };
+        topics.into_iter().map(of).collect()
+    }
+}
+
+impl Sender {
+    /// The publisher is gone: reads the rest of its log to learn how much it had sent.
+    fn close(&mut self) {
+        self.gone = true;
+        let Some(mut log) = self.log.take() else { return };
+        let mut bytes = Vec::new();
+        while let Seen::Message(stamp) = log.poll(&mut bytes) {
+            self.info.sent = self.info.sent.max(stamp.seq + 1);
+        }
+    }
+
+    fn to_json(&self) -> Value {
+        json!({
+            "id": self.info.id,
+            "node": self.info.node,
+            "topic": self.info.topic,
+            "sent": self.info.sent,
+            "readers": self.info.readers,
+            "gone": self.gone,
+        })
+    }
+}
+
+impl Receiver {
+    fn to_json(&self, senders: &BTreeMap<u64, Sender>) -> Value {
+        let mut lost = LossCounts::default();
+        let (mut received, mut skipped, mut queued) = (0, 0, 0);
+        for channel in channels(&self.info) {
+            lost.add(&channel.lost);
+            received += channel.received;
+            skipped += channel.skipped;
+        }
+        for channel in &self.info.channels {
+            queued += channel.queued;
+        }
+        let sent = |id: &u64| senders.get(id).map_or(0, |sender| sender.info.sent);
+        let owed: u64 = self.served.iter().map(|(id, start)| sent(id).saturating_sub(*start)).sum();
+        let unserved =
+            self.info.channels.iter().filter(|c| !self.served.contains_key(&c.publisher)).count();
+        json!({
+            "id": self.info.id,
+            "node": self.info.node,
+            "topic": self.info.topic,
+            "gone": self.gone,
+            "publishers": self.served.len(),
+            "unserved": unserved,
+            // What was sent after it ended is owed to nobody.
+            "owed": (!self.gone).then_some(owed),
+            "received": received,
+            "skipped": skipped,
+            "queued": queued,
+            "lost": lost,
+        })
+    }
+}

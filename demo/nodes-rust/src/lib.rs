@@ -1,0 +1,9 @@
+//! What the Rust nodes of the demo share: message types, the talk with `run.py`, counting.
+//!
+//! `demo/README.md` says which process does what.
+
+pub mod ledger;
+pub mod messages;
+pub mod process;
+pub mod rates;
+pub mod tally;

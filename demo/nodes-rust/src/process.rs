@@ -1,0 +1,133 @@
+//! The talk between a node's process and `run.py`, by pipes, because what is under test must not
+//! carry its own verdict.
+//!
+//! `run.py` writes commands, a line each, to stdin; the node writes reports, a JSON object each, to
+//! stdout. stdin's end means that the node shall end: so none is left behind when `run.py` dies.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+/// A node that has not ended this long after it was told to is ended by its own process.
+const GRACE: Duration = Duration::from_secs(3);
+
+/// What a node is to do next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Command {
+    /// Send no more, but go on receiving.
+    Quiet,
+    /// Something that only this node understands.
+    Other(String),
+    /// End.
+    Stop,
+}
+
+/// The node's end of the pipes.
+#[derive(Debug)]
+pub struct Process {
+    begin: Instant,
+    commands: OnceLock<Mutex<Receiver<Command>>>,
+    quiet: Arc<AtomicBool>,
+    stop: Arc<AtomicBool>,
+}
+
+impl Process {
+    /// Says that the process is ready, and waits until it may join; `None` if it is to end instead.
+    pub fn start() -> Option<Process> {
+        report(json!({"event": "ready"}));
+        let mut line = String::new();
+        let read = std::io::stdin().lock().read_line(&mut line).ok()?;
+        (read > 0).then(|| Process {
+            begin: Instant::now(),
+            commands: OnceLock::new(),
+            quiet: Arc::default(),
+            stop: Arc::default(),
+        })
+    }
+
+    /// Says how long it took from the command to join until the first peer was met, and begins to
+    /// listen. Not earlier: a node joins as a program does that has no other threads yet.
+    pub fn joined(&self) {
+        let join_ms = self.begin.elapsed().as_secs_f64() * 1e3;
+        report(json!({"event": "joined", "join_ms": join_ms}));
+        let (sender, commands) = mpsc::channel();
+        if self.commands.set(Mutex::new(commands)).is_err() {
+            return;
+        }
+        let flags = (self.quiet.clone(), self.stop.clone());
+        std::thread::spawn(move || {
+            for line in std::io::stdin().lock().lines() {
+                let Ok(line) = line else { break };
+                let command = match line.trim() {
+                    "quiet" => Command::Quiet,
+                    other => Command::Other(other.to_owned()),
+                };
+                if command == Command::Quiet {
+                    flags.0.store(true, Ordering::Release);
+                }
+                let _ = sender.send(command);
+            }
+            flags.1.store(true, Ordering::Release);
+            let _ = sender.send(Command::Stop);
+            std::thread::sleep(GRACE);
+            std::process::exit(3);
+        });
+    }
+
+    /// The next command, or `None` when the time is over.
+    pub fn next(&self, timeout: Duration) -> Option<Command> {
+        let commands = self.commands.get()?.lock().unwrap_or_else(PoisonError::into_inner);
+        match commands.recv_timeout(timeout) {
+            Ok(command) => Some(command),
+            Err(RecvTimeoutError::Timeout) => None,
+            Err(RecvTimeoutError::Disconnected) => Some(Command::Stop),
+        }
+    }
+
+    /// Waits for [`Command::Stop`].
+    pub fn wait_for_stop(&self) {
+        while self.next(Duration::MAX) != Some(Command::Stop) {}
+    }
+
+    /// Whether the node is to send no more.
+    pub fn is_quiet(&self) -> bool {
+        self.quiet.load(Ordering::Acquire)
+    }
+
+    /// Whether the node is to end.
+    pub fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::Acquire)
+    }
+}
+
+/// Writes one report. Nobody reads it any more if `run.py` is gone, and then stdin has ended too.
+pub fn report(value: Value) {
+    let mut out = std::io::stdout().lock();
+    let _ = writeln!(out, "{value}");
+    let _ = out.flush();
+}
+
+/// Says how many messages the node itself has counted as sent, by topic.
+pub fn report_quiet(sent: &[(&str, u64)]) {
+    let sent: BTreeMap<_, _> = sent.iter().copied().collect();
+    report(json!({"event": "quiet", "sent": sent}));
+}
+
+/// Runs a node and turns its error into a line for people.
+pub fn run(node: impl FnOnce(&Process) -> rnet::Result<()>) -> std::process::ExitCode {
+    let Some(process) = Process::start() else {
+        return std::process::ExitCode::SUCCESS;
+    };
+    match node(&process) {
+        Ok(()) => std::process::ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            std::process::ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,109 @@
+"""The messages of the demo, the same as in `demo/nodes-rust/src/messages.rs`.
+
+rnet compares name, size and fields of both sides when a Rust node and a Python node meet, so the two files cannot
+drift apart unnoticed. SI units; vectors of eight run leg by leg, hip then ankle; quaternions are x y z w. `count`
+numbers a sender's messages from 0: the logger finds out by it what was lost, without asking rnet. `time_ns` is
+simulated time.
+"""
+
+from ctypes import Structure, c_double, c_float, c_int64, c_uint32, c_uint64
+
+IMAGE_SHAPE = (480, 640, 3)
+IMAGE_LEN_BYTES = 480 * 640 * 3
+
+
+class RobotState(Structure):
+    """What the robot's sensors measure, at 1 kHz."""
+
+    _fields_ = [
+        ("count", c_uint64),
+        ("time_ns", c_int64),
+        ("joint_positions", c_double * 8),  # rad
+        ("joint_velocities", c_double * 8),  # rad/s
+        ("torques", c_double * 8),  # N m, applied in the last step
+        ("contact_forces", c_double * 4),  # N, under each foot
+        ("orientation", c_double * 4),  # body to world
+        ("angular_velocity", c_double * 3),  # rad/s, body frame
+        ("acceleration", c_double * 3),  # m/s^2, body frame, specific force
+    ]
+
+
+class JointTorques(Structure):
+    """The controller's answer to one RobotState."""
+
+    _fields_ = [
+        ("count", c_uint64),
+        ("time_ns", c_int64),  # of the state that it answers
+        ("torques", c_double * 8),  # N m
+        ("tracking_error", c_double),  # rad, rms over the joints
+    ]
+
+
+class BodyPose(Structure):
+    """Where the robot really is, at 30 Hz: the shutter of the camera."""
+
+    _fields_ = [
+        ("count", c_uint64),
+        ("time_ns", c_int64),
+        ("position", c_double * 3),  # m
+        ("orientation", c_double * 4),
+        ("joint_positions", c_double * 8),  # rad
+    ]
+
+
+class BodyEstimate(Structure):
+    """Where the robot thinks it is, at 1 kHz."""
+
+    _fields_ = [
+        ("count", c_uint64),
+        ("time_ns", c_int64),  # of the state that it is made from
+        ("position", c_double * 3),  # m
+        ("velocity", c_double * 3),  # m/s, world frame
+        ("orientation", c_double * 4),
+        ("feet_loaded", c_uint64),
+    ]
+
+
+class FootForces(Structure):
+    """What the load cells in the feet measure, at 10 kHz."""
+
+    _fields_ = [
+        ("count", c_uint64),
+        ("sampled_ns", c_uint64),  # CLOCK_MONOTONIC
+        ("force", c_float * 4),  # N
+    ]
+
+
+class DriveCommand(Structure):
+    """Where the operator wants the robot to go."""
+
+    _fields_ = [
+        ("count", c_uint64),
+        ("vx", c_double),  # m/s, forward
+        ("yaw", c_double),  # rad/s, to the left
+    ]
+
+
+class BatteryState(Structure):
+    """The battery, at 20 Hz."""
+
+    _fields_ = [
+        ("count", c_uint64),
+        ("voltage", c_double),  # V
+        ("current", c_double),  # A, positive out of the battery
+        ("charge", c_double),  # 0 to 1
+    ]
+
+
+STOP_CONTROLLER_SILENT, STOP_FORCE, STOP_TILT = 1, 2, 3
+
+
+class StopEvent(Structure):
+    """The safety monitor wants the robot to stop, or lets it go on."""
+
+    _fields_ = [
+        ("count", c_uint64),
+        ("raised_ns", c_uint64),  # CLOCK_MONOTONIC of the decision
+        ("active", c_uint32),  # 1: stop; 0: go on
+        ("reason", c_uint32),  # one of STOP_...
+    ]

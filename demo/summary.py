@@ -1,0 +1,120 @@
+"""target/demo/summary.json: what a run was like, for programs and, by way of tables.py, for people."""
+
+import json
+import os
+from typing import NamedTuple
+
+import accounting
+from judge import WINDOW_NS
+
+
+class Evidence(NamedTuple):
+    """What was collected of a run that came to its end."""
+
+    down_s: float  # how long there was no controller
+    books_before: dict  # the watcher's, at the begin
+    books_end: dict  # at the end
+    books: dict  # and when all was quiet and had arrived
+    sent: dict  # {node: {topic: messages}} as the nodes say
+    tally: dict  # the logger's, by topic
+    usage: dict  # {node: (CPU s, of s, resident kB)}
+
+
+def make(demo, nodes, evidence, reason):
+    """The summary as a dict. `reason`: why the run did not come to its end, and `evidence` then is None."""
+    failures = [reason] if reason else []
+    if evidence:
+        failures += accounting.check(evidence.books, evidence.sent, evidence.tally)
+        failures += demo.story.failures()
+    story, told = demo.story, demo.told
+    seconds = (story.end_ns - story.begin_ns) * 1e-9 if evidence else 0.0
+    return {
+        "ok": not failures,
+        "failures": failures,
+        "seconds": seconds,
+        "cpus": os.cpu_count(),
+        "topics": _topics(evidence) if evidence else {},
+        "nodes": {name: _node(demo, evidence, name, node.language) for name, node in nodes.items()},
+        "recovery": _recovery(demo, evidence) if evidence else None,
+        "loop": told.get("simulation", {}).get("loop"),
+        "camera_source": told.get("camera", {}).get("source", {}).get("source"),
+        "verdicts": _verdicts(story) if evidence else [],
+        "stops": [_stop(s, story.begin_ns) for s in demo.stops] if evidence else [],
+        "accounting": _accounting(evidence) if evidence else None,
+    }
+
+
+def write(summary, path):
+    path.write_text(json.dumps(summary, indent=2, allow_nan=False) + "\n")
+
+
+def _sent(books, topic):
+    return sum(p["sent"] for p in books["publishers"] if p["topic"] == topic)
+
+
+def _topics(evidence):
+    before, end, books = evidence.books_before, evidence.books_end, evidence.books
+    seconds = (end["at_ns"] - before["at_ns"]) * 1e-9
+    return {
+        topic: {
+            "rate_hz": (_sent(end, topic) - _sent(before, topic)) / seconds,
+            "messages": _sent(books, topic),
+            "lost": sum(accounting.lost(s) for s in books["subscriptions"] if s["topic"] == topic),
+            "latency_us": books["latency_us"].get(topic, dict.fromkeys(("p50", "p99", "p999", "max"))),
+        }
+        for topic in sorted({p["topic"] for p in books["publishers"]})
+    }
+
+
+def _node(demo, evidence, name, language):
+    cpu_s, of_s, rss_kb = evidence.usage[name] if evidence else (0.0, 0.0, 0)
+    return {
+        "language": language,
+        "join_ms": demo.join_ms.get(name),
+        "cpu_percent": 100.0 * cpu_s / of_s if of_s else 0.0,
+        "rss_kb": rss_kb,
+    }
+
+
+def _recovery(demo, evidence):
+    story = demo.story
+    return {
+        "killed_at_s": (story.killed_ns - story.begin_ns) * 1e-9,
+        "down_s": evidence.down_s,
+        "held_after_ms": story.held_after_ms(),
+        "join_ms": demo.rejoin_ms,
+        "recovery_ms": story.recovery_ms(),
+    }
+
+
+def _verdicts(story):
+    return [_verdict(v, story.begin_ns) for v in story.verdicts if v["at_ns"] - WINDOW_NS >= story.begin_ns]
+
+
+def _verdict(verdict, begin_ns):
+    until_s = (verdict["at_ns"] - begin_ns) * 1e-9
+    kept = {key: value for key, value in verdict.items() if key not in ("event", "at_ns")}
+    return {"from_s": until_s - WINDOW_NS * 1e-9, "until_s": until_s, **kept}
+
+
+def _stop(stop, begin_ns):
+    return {
+        "at_s": (stop["raised_ns"] - begin_ns) * 1e-9,
+        "active": stop["active"],
+        "reason": stop["reason"],
+        "latency_us": stop["latency_us"],
+    }
+
+
+def _accounting(evidence):
+    living = [s for s in evidence.books["subscriptions"] if not s["gone"]]
+    return {
+        "sent": sum(p["sent"] for p in evidence.books["publishers"]),
+        "received": sum(s["received"] for s in living),
+        "skipped": sum(s["skipped"] for s in living),
+        "queued": sum(s["queued"] for s in living),
+        "lost": sum(accounting.lost(s) for s in living),
+        "unaccounted": sum(abs(accounting.unaccounted(s)) for s in living),
+        "subscriptions": evidence.books["subscriptions"],
+        "publishers": evidence.books["publishers"],
+    }

@@ -1,0 +1,91 @@
+"""The tables that people see: live while the demo runs, and the summary at its end."""
+
+import sys
+
+COLUMNS = f"{'topic':<18} {'rate (Hz)':>10} {'p50 (us)':>10} {'p99 (us)':>10} {'max (us)':>10} {'lost':>7}"
+
+
+def microseconds(value):
+    return "-" if value is None else f"{value:,.0f}" if value >= 100 else f"{value:.1f}"
+
+
+def topic_row(topic, rate_hz, latency_us, lost):
+    p50, p99, longest = (microseconds(latency_us[key]) for key in ("p50", "p99", "max"))
+    return f"{topic:<18} {rate_hz:>10,.1f} {p50:>10} {p99:>10} {longest:>10} {lost:>7,}"
+
+
+class LiveTable:
+    """Drawn anew in place on a terminal; elsewhere each one is printed below the last."""
+
+    def __init__(self, out=sys.stdout):
+        self._out, self._in_place, self._height = out, out.isatty(), 0
+
+    def say(self, text):
+        """A line that stays, above the table."""
+        print(text, file=self._out, flush=True)
+        self._height = 0
+
+    def show(self, title, rows):
+        """`rows`: the watcher's, see demo/nodes-rust/src/rates.rs."""
+        lines = [title, COLUMNS]
+        lines += [topic_row(row["topic"], row["rate_hz"], row["latency_us"], row["lost"]) for row in rows]
+        if self._in_place and self._height:
+            self._out.write(f"\x1b[{self._height}A\x1b[J")
+        self._height = len(lines)
+        print("\n".join(lines), file=self._out, flush=True)
+
+
+def print_summary(summary, out=sys.stdout):
+    """The summary, as it stands in summary.json, for people."""
+
+    def say(text=""):
+        print(text, file=out)
+
+    say(f"\nSummary of {summary['seconds']:.1f} s\n")
+    say(f"{COLUMNS} {'messages':>10}")
+    for topic, t in summary["topics"].items():
+        say(f"{topic_row(topic, t['rate_hz'], t['latency_us'], t['lost'])} {t['messages']:>10,}")
+    say(f"\n{'node':<12} {'language':<9} {'CPU (%)':>8} {'memory (MB)':>12} {'joined in (ms)':>15}")
+    for node, n in summary["nodes"].items():
+        join = "-" if n["join_ms"] is None else f"{n['join_ms']:.2f}"
+        say(f"{node:<12} {n['language']:<9} {n['cpu_percent']:>8.1f} {n['rss_kb'] / 1024:>12.1f} {join:>15}")
+    recovery, loop = summary["recovery"], summary["loop"]
+    say()
+    if loop:
+        times = loop["round_trip_us"]
+        say(
+            f"loop          {loop['rate_hz']:.0f} Hz; from state to torque and back: "
+            f"p50 {microseconds(times['p50'])} us, p99 {microseconds(times['p99'])} us"
+        )
+    if recovery:
+        held, again = recovery["held_after_ms"], recovery["recovery_ms"]
+        say(
+            f"controller    killed at {recovery['killed_at_s']:.1f} s; "
+            + ("no safe hold" if held is None else f"the safe hold took over {held:.0f} ms later")
+            + f"; started again after {recovery['down_s']:.1f} s; "
+            + ("loop not closed again" if again is None else f"loop closed again {again:.0f} ms after that")
+        )
+    for stop in summary["stops"]:
+        verb = "raised" if stop["active"] else "taken back"
+        say(
+            f"urgent stop   {verb} at {stop['at_s']:.2f} s ({stop['reason']}), "
+            f"with the watcher {stop['latency_us']:.0f} us later"
+        )
+    say(f"camera        {summary['camera_source']}")
+    say(f"robot         {_story(summary['verdicts'])}")
+    accounting = summary["accounting"]
+    say(
+        f"messages      {accounting['sent']:,} sent; {accounting['received']:,} received by all subscribers together, "
+        f"{accounting['lost']:,} lost and counted, {accounting['unaccounted']:,} lost unseen"
+    )
+
+
+def _story(verdicts):
+    """Successive windows of one state, joined."""
+    parts = []
+    for verdict in verdicts:
+        if parts and parts[-1][0] == verdict["state"]:
+            parts[-1][2] = verdict["until_s"]
+        else:
+            parts.append([verdict["state"], verdict["from_s"], verdict["until_s"]])
+    return ", ".join(f"{state} {begin:.1f}-{end:.1f} s" for state, begin, end in parts) or "no verdicts"

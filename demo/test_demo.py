@@ -1,0 +1,229 @@
+"""The demo as a whole: one run that must be good, runs that must be found bad, and the counting by itself.
+
+The runs need the release build (`make build`); they take DEMO_SECONDS = 6 and a start each.
+"""
+
+import copy
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+
+import accounting
+import judge
+import pytest
+from judge import ABANDONED, CLOSED, FALLEN, HELD, WINDOW_NS
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+SUMMARY = ROOT / "target" / "demo" / "summary.json"
+SHM = pathlib.Path(os.environ.get("RNET_DIR") or "/dev/shm")
+NODES = {
+    *("simulation", "controller", "estimator", "force", "camera"),
+    *("battery", "safety", "operator", "logger", "watcher"),
+}
+TOPICS = {
+    "/robot/state",
+    "/robot/torque",
+    "/robot/estimate",
+    "/robot/force",
+    "/camera/shutter",
+    "/camera/image",
+    "/battery/state",
+    "/operator/drive",
+    "/safety/stop",
+}
+
+
+def start(**environment):
+    return subprocess.Popen(
+        [sys.executable, ROOT / "demo" / "run.py"],
+        env={**os.environ, "DEMO_SECONDS": "6", **environment},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def finish(demo):
+    """(exit code, stdout, stderr, summary), once it is sure that nothing was left behind."""
+    out, err = demo.communicate()
+    domain = f"demo_{demo.pid}"
+    assert not list(SHM.glob(f"rnet-*-{domain}"))
+    assert not processes_of(domain)
+    return demo.returncode, out, err, json.loads(SUMMARY.read_text()) if SUMMARY.exists() else None
+
+
+def processes_of(domain):
+    """Processes whose environment names the domain."""
+    found = []
+    for process in pathlib.Path("/proc").glob("[0-9]*"):
+        try:
+            if f"RNET_DOMAIN={domain}\0".encode() in (process / "environ").read_bytes() + b"\0":
+                found.append((process / "cmdline").read_text())
+        except OSError:
+            pass  # it has ended, or is somebody else's
+    return found
+
+
+# --- whole runs -------------------------------------------------------------------------------------------------
+
+
+def test_a_run_is_good_and_says_all_that_it_should():
+    code, out, err, summary = finish(start())
+    assert code == 0, out + err
+    assert summary["ok"] and summary["failures"] == []
+    assert summary["seconds"] >= 6
+
+    assert set(summary["topics"]) == TOPICS
+    for name, topic in summary["topics"].items():
+        assert topic["messages"] > 0 and topic["lost"] >= 0, name
+        latency = topic["latency_us"]
+        assert set(latency) == {"p50", "p99", "p999", "max"}
+        assert 0 <= latency["p50"] <= latency["p99"] <= latency["p999"] <= latency["max"], name
+        if name != "/safety/stop":  # which may have said all that it had to say within one look
+            assert topic["rate_hz"] > 0, name
+
+    assert set(summary["nodes"]) == NODES
+    for name, node in summary["nodes"].items():
+        assert node["join_ms"] > 0 and node["rss_kb"] > 0 and node["cpu_percent"] >= 0, name
+    assert {node["language"] for node in summary["nodes"].values()} == {"Python", "Rust"}
+
+    recovery = summary["recovery"]
+    assert recovery["down_s"] >= 1.5 and recovery["join_ms"] > 0
+    assert recovery["recovery_ms"] >= recovery["join_ms"]
+    states = [verdict["state"] for verdict in summary["verdicts"]]
+    assert states.count(CLOSED) >= 2 and HELD in states and FALLEN not in states
+    assert [s["active"] for s in summary["stops"]][:1] == [True]
+    assert summary["stops"][0]["reason"] == "controller silent"
+    assert summary["camera_source"] in ("synthetic", "mujoco-egl", "mujoco-osmesa")
+
+    assert summary["accounting"]["unaccounted"] == 0
+    assert summary["accounting"]["received"] > summary["accounting"]["sent"] > 0
+    for topic in TOPICS:
+        assert topic in out  # in the tables, live and at the end
+
+
+@pytest.mark.parametrize(
+    "broken, reason",
+    [
+        ("controller", "the loop did not close"),  # joins, and never says a word
+        ("force", "force says it sent"),  # loses a message that nobody counts
+        ("battery", "battery ended"),  # does not join
+    ],
+)
+def test_a_broken_node_is_found(broken, reason):
+    code, out, err, summary = finish(start(DEMO_BREAK=broken))
+    assert code == 1
+    assert not summary["ok"] and any(reason in failure for failure in summary["failures"])
+    assert "FAILED" in err and reason in err
+
+
+def test_ctrl_c_leaves_nothing_behind():
+    demo = start()
+    for line in demo.stdout:
+        if "all joined" in line:
+            break
+    assert len(processes_of(f"demo_{demo.pid}")) >= 10
+    demo.send_signal(signal.SIGINT)
+    assert finish(demo)[0] == 130
+
+
+def test_seconds_that_make_no_sense_are_refused():
+    code, out, err, _ = finish(start(DEMO_SECONDS="soon"))
+    assert code == 1 and "DEMO_SECONDS" in err and out == ""
+
+
+# --- counting ---------------------------------------------------------------------------------------------------
+
+BOOKS = {
+    "publishers": [{"node": "/force", "topic": "/robot/force", "sent": 100, "gone": False}],
+    "subscriptions": [
+        {
+            "node": "/logger",
+            "topic": "/robot/force",
+            "gone": False,
+            "unserved": 0,
+            "owed": 98,
+            "received": 90,
+            "skipped": 0,
+            "queued": 2,
+            "lost": {"overrun": 5, "link": 0, "restart": 0, "detached": 1},
+        }
+    ],
+}
+SENT = {"force": {"/robot/force": 100}}
+TALLY = {"/robot/force": {"received": 90, "missing": 6, "disordered": 0}}
+
+
+def changed(thing, *path, value):
+    thing = copy.deepcopy(thing)
+    inner = thing
+    for key in path[:-1]:
+        inner = inner[key]
+    inner[path[-1]] = value
+    return thing
+
+
+def test_books_that_agree_are_good():
+    assert accounting.check(BOOKS, SENT, TALLY) == []
+
+
+@pytest.mark.parametrize("key", ["received", "skipped", "queued", "owed"])
+def test_books_that_do_not_add_up_are_found(key):
+    for by in (-1, 1):
+        value = BOOKS["subscriptions"][0][key] + by
+        problems = accounting.check(changed(BOOKS, "subscriptions", 0, key, value=value), SENT, TALLY)
+        assert any("counted" in problem for problem in problems)
+
+
+def test_the_books_of_the_dead_are_closed():
+    books = changed(changed(BOOKS, "subscriptions", 0, "received", value=0), "subscriptions", 0, "gone", value=True)
+    assert accounting.check(books, SENT, {}) == []
+
+
+def test_a_sender_that_counts_otherwise_is_found():
+    problems = accounting.check(BOOKS, {"force": {"/robot/force": 101}}, TALLY)
+    assert problems == ["force says it sent 101 messages on /robot/force, and rnet has counted 100"]
+
+
+@pytest.mark.parametrize("key, value", [("received", 91), ("missing", 7), ("disordered", 1)])
+def test_a_logger_that_counts_otherwise_is_found(key, value):
+    assert len(accounting.check(BOOKS, SENT, changed(TALLY, "/robot/force", key, value=value))) == 1
+
+
+# --- judging ----------------------------------------------------------------------------------------------------
+
+
+def story(*, before=CLOSED, outage=HELD, after=CLOSED, changes=((0, True), (10, False), (16, True))):
+    """Windows of one state each: 2.5 s driven, 1.5 s dead, 2.5 s driven; times of `changes` in windows."""
+    made = judge.Story()
+    made.begin_ns, made.killed_ns, made.restarted_ns, made.end_ns = (n * WINDOW_NS for n in (0, 10, 16, 26))
+    states = [before] * 10 + [outage] * 6 + [after] * 10
+    made.verdicts = [{"at_ns": (n + 1) * WINDOW_NS, "state": state} for n, state in enumerate(states)]
+    made.changes = [(n * WINDOW_NS + 1, driven) for n, driven in changes]
+    return made
+
+
+def test_a_story_as_it_should_be_is_good():
+    assert story().failures() == []
+    assert story().held_after_ms() == pytest.approx(1e-6)
+    assert story().recovery_ms() == pytest.approx(1e-6)
+
+
+@pytest.mark.parametrize(
+    "wrong, reason",
+    [
+        ({"before": HELD}, "did not close before"),
+        ({"after": HELD}, "did not close after"),
+        ({"after": "loop late"}, "did not close after"),
+        ({"outage": CLOSED}, "not held safe"),
+        ({"outage": FALLEN}, "fell 2.8"),
+        ({"outage": ABANDONED}, "nobody held"),
+        ({"changes": ((0, True),)}, "did not take over"),
+        ({"changes": ((0, True), (10, False))}, "did not close again"),
+    ],
+)
+def test_a_story_gone_wrong_is_found(wrong, reason):
+    assert any(reason in failure for failure in story(**wrong).failures())
