@@ -161,7 +161,7 @@ pub struct PubArgs {
     pub topic: TopicName,
     /// [TYPE] DATA: the message as JSON, after the name of its type if you like (it is checked);
     /// with TYPE raw, DATA is text
-    #[arg(num_args = 0..=2, value_name = "DATA", allow_hyphen_values = true)]
+    #[arg(num_args = 0..=2, value_name = "DATA", allow_negative_numbers = true)]
     pub words: Vec<String>,
     /// Send these bytes, in hex; blanks and colons are passed over
     #[arg(long, value_name = "BYTES", group = "payload")]

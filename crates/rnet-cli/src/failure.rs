@@ -78,8 +78,7 @@ impl Failure {
         };
         // Nobody is left to be told if this fails.
         let _ = if json {
-            let document =
-                serde_json::json!({"error": {"code": self.code(), "message": message}});
+            let document = serde_json::json!({"error": {"code": self.code(), "message": message}});
             writeln!(std::io::stderr(), "{document}")
         } else {
             writeln!(std::io::stderr(), "rnet: {message}")

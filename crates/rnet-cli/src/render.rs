@@ -188,7 +188,8 @@ pub fn hex_dump(out: &mut impl Write, bytes: &[u8], limit: usize) -> io::Result<
 /// Bytes as hex digits without anything between.
 pub fn hex(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let digits = bytes.iter().flat_map(|b| [DIGITS[usize::from(b >> 4)], DIGITS[usize::from(b & 15)]]);
+    let digits =
+        bytes.iter().flat_map(|b| [DIGITS[usize::from(b >> 4)], DIGITS[usize::from(b & 15)]]);
     digits.map(char::from).collect()
 }
 
@@ -219,7 +220,8 @@ mod tests {
 
     #[test]
     fn paths() {
-        let message = json!({"a": {"b": [1, 2]}, "legs": [{"f": 1.5}, {"f": 2.5}], "m": [[1], [2]]});
+        let message =
+            json!({"a": {"b": [1, 2]}, "legs": [{"f": 1.5}, {"f": 2.5}], "m": [[1], [2]]});
         let pick = |path: &str| path.parse::<FieldPath>().unwrap().pick(&message).cloned();
         assert_eq!(pick("a.b[1]"), Ok(json!(2)));
         assert_eq!(pick("legs[1].f"), Ok(json!(2.5)));

@@ -85,7 +85,8 @@ fn a_directory_that_is_not_ours_is_refused_by_name() {
     drop(place.node("a"));
     let dir = place.domain_dir();
     std::fs::set_permissions(&dir, PermissionsExt::from_mode(0o755)).unwrap();
-    for args in [&["topic", "list"][..], &["topic", "echo", "/t"], &["topic", "pub", "/t", "--text", "x"]]
+    for args in
+        [&["topic", "list"][..], &["topic", "echo", "/t"], &["topic", "pub", "/t", "--text", "x"]]
     {
         let said = place.run(args).fails(1);
         assert!(said.contains("no permission") && said.contains("mode 755"), "{said}");
@@ -98,8 +99,19 @@ fn a_directory_that_is_not_ours_is_refused_by_name() {
 #[test]
 fn a_directory_that_cannot_be_written_is_refused_by_name() {
     let place = Place::new();
-    let said = rnet!(place, "--dir", "/nonexistent/place", "topic", "pub", "/t", "--text", "x", "--no-wait", "--once")
-        .fails(1);
+    let said = rnet!(
+        place,
+        "--dir",
+        "/nonexistent/place",
+        "topic",
+        "pub",
+        "/t",
+        "--text",
+        "x",
+        "--no-wait",
+        "--once"
+    )
+    .fails(1);
     assert!(said.contains("/nonexistent/place"), "{said}");
     if is_root(&place.dir) {
         return; // Nothing is kept from root.
@@ -130,8 +142,7 @@ fn a_closed_pipe_is_a_good_end() {
     let place = Place::new();
     let node = place.node("talker");
     let _pump = Pump::start(node.publisher::<[u8]>("/t").unwrap(), b"x".to_vec().into());
-    let mut echo =
-        place.command().args(["topic", "echo", "/t", "--csv"]).spawn().unwrap();
+    let mut echo = place.command().args(["topic", "echo", "/t", "--csv"]).spawn().unwrap();
     let head = Command::new("head")
         .args(["-n", "3"])
         .stdin(echo.stdout.take().unwrap())

@@ -84,7 +84,8 @@ fn echo_shows_raw_bytes_as_hex() {
     let node = place.node("a");
     let _pump =
         Pump::start(node.publisher::<[u8]>("/t").unwrap(), b"hello, robot\0\xff".to_vec().into());
-    let dump = "00000000  68 65 6c 6c 6f 2c 20 72  6f 62 6f 74 00 ff        |hello, robot..|\n---\n";
+    let dump =
+        "00000000  68 65 6c 6c 6f 2c 20 72  6f 62 6f 74 00 ff        |hello, robot..|\n---\n";
     assert_eq!(rnet!(place, "topic", "echo", "/t", "--count", "2").ok(), dump.repeat(2));
     let csv = rnet!(place, "topic", "echo", "/t", "--once", "--csv").ok();
     assert_eq!(csv, "68656c6c6f2c20726f626f7400ff\n");
@@ -104,9 +105,7 @@ fn echo_shows_plain_types_by_field() {
     let place = Place::new();
     let node = place.node("a");
     let _pump = Pump::start(node.publisher::<Pose>("/pose").unwrap(), Box::new(POSE));
-    let echo = |args: &[&str]| {
-        place.run(&[&["topic", "echo", "/pose", "--once"], args].concat())
-    };
+    let echo = |args: &[&str]| place.run(&[&["topic", "echo", "/pose", "--once"], args].concat());
     assert_eq!(
         echo(&[]).ok(),
         "x: 1.5\nq: [0.0, 0.0, 0.1, 1.0]\nlegs:\n  -\n    force: 10.0\n    contact: 1\n  -\n    \

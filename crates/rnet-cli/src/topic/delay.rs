@@ -45,7 +45,9 @@ pub fn run(context: &mut Context, args: DelayArgs) -> Outcome {
             if rows.is_empty() && !waiting_said {
                 waiting_said = true;
                 let id = domain.id();
-                context.say(format_args!("{topic} has no matched subscriber in domain {id} yet; waiting"));
+                context.say(format_args!(
+                    "{topic} has no matched subscriber in domain {id} yet; waiting"
+                ));
             }
             // The totals come first where that is all, and last.
             let last = args.once || timed_out || stopped;
@@ -60,7 +62,8 @@ pub fn run(context: &mut Context, args: DelayArgs) -> Outcome {
                 (_, true, _) => return Ok(()),
                 (_, _, true) if reports > 0 => return Ok(()),
                 (_, _, true) => {
-                    let what = format!("{topic} had no matched subscriber in {:?}", begun.elapsed());
+                    let what =
+                        format!("{topic} had no matched subscriber in {:?}", begun.elapsed());
                     return Err(Failure::TimedOut(what));
                 }
                 _ => {}

@@ -17,12 +17,7 @@ const DEFAULT_WINDOW: u32 = 10_000;
 
 pub fn run(context: &mut Context, args: WatchArgs) -> Outcome {
     let window = args.window.unwrap_or(DEFAULT_WINDOW) as usize;
-    let mut hz = Hz {
-        topic: args.topic.to_string(),
-        window,
-        wanted: args.count,
-        ..Hz::default()
-    };
+    let mut hz = Hz { topic: args.topic.to_string(), window, wanted: args.count, ..Hz::default() };
     listen(context, args.topic.as_str(), false, args.timeout, &mut hz)
 }
 

@@ -105,9 +105,8 @@ fn json(type_name: Option<String>, data: &str) -> Outcome<Payload> {
 }
 
 fn read(path: &Path) -> Outcome<Vec<u8>> {
-    let failed = |e: std::io::Error| {
-        Failure::Rnet(rnet::Error::io("cannot read", path.to_path_buf(), &e))
-    };
+    let failed =
+        |e: std::io::Error| Failure::Rnet(rnet::Error::io("cannot read", path.to_path_buf(), &e));
     if path == Path::new("-") {
         let mut bytes = Vec::new();
         std::io::stdin().read_to_end(&mut bytes).map_err(failed)?;

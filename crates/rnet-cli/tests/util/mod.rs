@@ -166,6 +166,11 @@ impl Running {
         assert!(sent.success());
     }
 
+    /// Waits for the end of a process that was killed, and keeps it for what it said.
+    pub fn until_end(&mut self) {
+        self.child.wait().unwrap();
+    }
+
     /// Waits for the end.
     pub fn wait(mut self) -> Ran {
         // Both streams end when the program does.
@@ -223,8 +228,7 @@ impl Pump {
         let thread = std::thread::spawn(move || {
             while !told.load(Ordering::Relaxed) {
                 publisher.send(&message).unwrap();
-                // sleep: the period of the stream
-                std::thread::sleep(Duration::from_millis(1));
+                std::thread::sleep(Duration::from_millis(1)); // sleep: the period of the stream
             }
         });
         Pump { stop, thread: Some(thread) }

@@ -1,0 +1,306 @@
+//! `rnet doctor`: each planted problem is found and named, and a healthy domain is called well.
+
+mod util;
+
+use std::os::unix::fs::PermissionsExt;
+
+use rnet::{Lane, Node, PublisherOptions, SubscriberOptions};
+use util::{Place, Pose, Ran, SOON};
+
+/// The problem of this check, which has advice, as "what -> advice".
+#[track_caller]
+fn problem(ran: &Ran, check: &str) -> String {
+    assert_eq!(ran.code, Some(1), "{ran:#?}");
+    let json = ran.json();
+    let findings = json["findings"].as_array().unwrap();
+    let found = findings.iter().find(|f| f["level"] == "problem" && f["check"] == check);
+    let found = found.unwrap_or_else(|| panic!("no problem {check}: {json:#}"));
+    format!("{} -> {}", found["what"].as_str().unwrap(), found["advice"].as_str().unwrap())
+}
+
+#[track_caller]
+fn note(ran: &Ran, check: &str) -> String {
+    let json = ran.json();
+    let findings = json["findings"].as_array().unwrap();
+    let found = findings.iter().find(|f| f["level"] == "note" && f["check"] == check);
+    found.unwrap_or_else(|| panic!("no note {check}: {json:#}"))["what"]
+        .as_str()
+        .unwrap()
+        .to_owned()
+}
+
+#[track_caller]
+fn contains(text: &str, parts: &[&str]) {
+    for part in parts {
+        assert!(text.contains(part), "{part:?} is not in {text:?}");
+    }
+}
+
+fn pair(place: &Place) -> (Node, Node) {
+    (place.node("ear"), place.node("mouth"))
+}
+
+#[test]
+fn a_healthy_domain_is_well() {
+    let place = Place::new();
+    let (ear, mouth) = pair(&place);
+    let mut publisher = mouth.publisher::<Pose>("/pose").unwrap();
+    let mut subscriber = ear.subscriber::<Pose>("/pose").unwrap();
+    publisher.wait_for_subscribers(1, SOON).unwrap();
+    publisher.send(&util::POSE).unwrap();
+    subscriber.recv(SOON).unwrap();
+    let text = rnet!(place, "doctor").ok();
+    contains(
+        &text,
+        &[
+            "all is well",
+            "one pair of publisher and subscriber is matched",
+            "shared memory are free",
+        ],
+    );
+    let text = rnet!(place, "doctor", "ear", "mouth").ok();
+    contains(&text, &["/ear hears /mouth on /pose: 1 messages received"]);
+    let json = rnet!(place, "--json", "doctor", "--topic", "/pose").json();
+    assert_eq!(json["problems"], 0);
+    // In the other direction nothing is said, and the doctor says that too.
+    let ran = rnet!(place, "--json", "doctor", "mouth", "ear");
+    contains(&problem(&ran, "topic_name"), &["/ear publishes nothing", "subscribes to nothing"]);
+    contains(&note(&ran, "match"), &["the other way round"]);
+}
+
+#[test]
+fn the_directory() {
+    let place = Place::new();
+    let ran = rnet!(place, "--json", "--dir", "/nonexistent/place", "doctor");
+    contains(&problem(&ran, "directory"), &["/nonexistent/place", "RNET_DIR"]);
+    let file = place.dir.join("file");
+    std::fs::write(&file, "").unwrap();
+    let ran = rnet!(place, "--json", "--dir", file.to_str().unwrap(), "doctor");
+    contains(&problem(&ran, "directory"), &["not a directory"]);
+    drop(place.node("a"));
+    std::fs::set_permissions(place.domain_dir(), PermissionsExt::from_mode(0o755)).unwrap();
+    let ran = rnet!(place, "--json", "doctor");
+    contains(&problem(&ran, "directory"), &["mode 755", "RNET_GROUP"]);
+}
+
+#[test]
+fn the_layout_version() {
+    let place = Place::new();
+    drop(place.node("a"));
+    std::fs::write(place.domain_dir().join("VERSION"), "999\n").unwrap();
+    let ran = rnet!(place, "--json", "doctor");
+    contains(&problem(&ran, "version"), &["layout version 999", "end all nodes"]);
+}
+
+#[test]
+fn the_other_node_is_in_another_domain() {
+    let place = Place::new();
+    let _mouth = place.node_in("mouth", "lab");
+    // Nobody is where we look.
+    let ran = rnet!(place, "--json", "doctor");
+    contains(&problem(&ran, "other_domain"), &["/mouth", "did you mean --domain lab?"]);
+    // One is here, the other is there.
+    let _ear = place.node("ear");
+    let ran = rnet!(place, "--json", "doctor", "ear", "mouth");
+    contains(&problem(&ran, "other_domain"), &["no node /mouth", "--domain lab", "RNET_DOMAIN"]);
+    // Two domains at once are no problem as such.
+    let ran = rnet!(place, "--json", "doctor");
+    assert_eq!(ran.code, Some(0));
+    contains(&note(&ran, "other_domain"), &["/mouth", "--domain lab"]);
+}
+
+#[test]
+fn directories_of_other_users_are_reported_and_left_alone() {
+    let place = Place::new();
+    let foreign = place.dir.join("rnet-54321-lab");
+    std::fs::create_dir(&foreign).unwrap();
+    std::fs::create_dir(place.dir.join("rnet-litter")).unwrap();
+    let ran = rnet!(place, "--json", "doctor");
+    assert_eq!(ran.code, Some(0), "{ran:#?}");
+    contains(&note(&ran, "other_user"), &["user 54321", "domain lab", "RNET_GROUP"]);
+    assert!(foreign.exists());
+}
+
+#[test]
+fn names_that_nearly_match() {
+    let place = Place::new();
+    let (ear, mouth) = pair(&place);
+    let _publishers = ["/Scan", "/robot/imu", "/joint_state", "/leg1"]
+        .map(|t| mouth.publisher::<[u8]>(t).unwrap());
+    let _subscribers =
+        ["/scan", "/imu", "/joint_states", "/leg2"].map(|t| ear.subscriber::<[u8]>(t).unwrap());
+    let ran = rnet!(place, "--json", "doctor");
+    assert_eq!(ran.json()["problems"], 3, "{ran:#?}");
+    contains(&ran.stdout, &["upper and lower case", "namespace in front", "a letter or two"]);
+    let ran = rnet!(place, "--json", "doctor", "--topic", "/scan");
+    assert_eq!(ran.json()["problems"], 1, "{ran:#?}");
+    contains(&problem(&ran, "topic_name"), &["/Scan", "/scan", "/ear", "/mouth"]);
+    let ran = rnet!(place, "--json", "doctor", "ear", "mouth");
+    contains(&problem(&ran, "topic_name"), &["/ear subscribes to", "/mouth publishes"]);
+}
+
+#[test]
+fn a_topic_or_a_node_that_is_not_there() {
+    let place = Place::new();
+    let (ear, _mouth) = pair(&place);
+    let _subscriber = ear.subscriber::<[u8]>("/scan").unwrap();
+    let ran = rnet!(place, "--json", "doctor", "--topic", "/scans");
+    contains(&problem(&ran, "topic_name"), &["no topic /scans", "did you mean /scan?"]);
+    let ran = rnet!(place, "--json", "doctor", "--topic", "/scan");
+    contains(&problem(&ran, "topic_name"), &["/scan has no publisher", "start the other side"]);
+    let ran = rnet!(place, "--json", "doctor", "ear", "mouht");
+    contains(&problem(&ran, "node"), &["no node /mouht", "did you mean /mouth?"]);
+    let ran = rnet!(place, "--json", "doctor", "ear", "camera");
+    contains(&problem(&ran, "node"), &["no node /camera", "rnet node list"]);
+    let ran = rnet!(place, "--json", "doctor", "ear", "mouth", "--topic", "/odom");
+    contains(&problem(&ran, "topic_name"), &["/ear does not subscribe to /odom", "/scan"]);
+    // A lonely end is no problem while nobody asks.
+    let ran = rnet!(place, "--json", "doctor");
+    assert_eq!(ran.code, Some(0));
+    contains(&note(&ran, "topic_name"), &["/scan has no publisher"]);
+}
+
+#[derive(Clone, Copy, rnet::Plain)]
+#[repr(C)]
+struct Level {
+    volt: f64,
+}
+
+mod other {
+    #[derive(Clone, Copy, rnet::Plain)]
+    #[repr(C)]
+    pub struct Level {
+        pub volt: f32,
+        pub amp: f32,
+    }
+}
+
+#[test]
+fn types_that_differ() {
+    let place = Place::new();
+    let (ear, mouth) = pair(&place);
+    let _publisher = mouth.publisher::<Level>("/level").unwrap();
+    let _subscriber = ear.subscriber::<other::Level>("/level").unwrap();
+    for ran in [
+        rnet!(place, "--json", "doctor"),
+        rnet!(place, "--json", "doctor", "ear", "mouth"),
+        rnet!(place, "--json", "doctor", "--topic", "level"),
+    ] {
+        contains(
+            &problem(&ran, "type"),
+            &["/ear does not hear /mouth on /level", "`volt`", "f64", "f32"],
+        );
+    }
+}
+
+#[test]
+fn settings_that_do_not_fit() {
+    let place = Place::new();
+    let (ear, mouth) = pair(&place);
+    let _publisher = mouth.publisher::<[u8]>("/t").unwrap();
+    for (options, words) in [
+        (SubscriberOptions::new().reliable(), ["asks for reliable", "make the publisher reliable"]),
+        (
+            SubscriberOptions::new().transient_local(),
+            ["asks for transient_local", "make the publisher transient_local"],
+        ),
+        (SubscriberOptions::new().lane(Lane::Urgent), ["urgent lane", "make the publisher urgent"]),
+    ] {
+        let _subscriber = ear.subscriber_with::<[u8]>("/t", options).unwrap();
+        let ran = rnet!(place, "--json", "doctor", "ear", "mouth");
+        contains(&problem(&ran, "qos"), &words);
+    }
+    let _urgent = mouth.publisher_with::<[u8]>("/t", PublisherOptions::new().urgent()).unwrap();
+    let ran = rnet!(place, "--json", "doctor", "--topic", "/t");
+    contains(&problem(&ran, "qos"), &["different lanes", "use one lane per topic"]);
+}
+
+#[test]
+fn a_node_that_died() {
+    let place = Place::new();
+    let mut victim = place.spawn(&["topic", "pub", "/t", "--text", "x", "-n", "mouth"]);
+    let mut echo = place.spawn(&["topic", "echo", "/t", "--once", "--csv"]);
+    echo.until_stdout("78");
+    victim.signal("KILL");
+    victim.until_end();
+    // Nobody lives here who would have swept it up before the doctor comes.
+    let ran = rnet!(place, "--json", "doctor", "ear", "mouth");
+    contains(&problem(&ran, "dead"), &["/mouth", "process died"]);
+    contains(&note(&ran, "dead"), &["/mouth is dead", "swept up"]);
+    // It was swept up.
+    assert_eq!(std::fs::read_dir(place.domain_dir().join("nodes")).unwrap().count(), 0);
+}
+
+#[test]
+fn a_process_that_is_stopped() {
+    let place = Place::new();
+    let stopped = place.spawn(&["topic", "pub", "/t", "--text", "x", "-n", "mouth"]);
+    let mut echo = place.spawn(&["topic", "echo", "/t", "--once", "--csv"]);
+    echo.until_stdout("78");
+    stopped.signal("STOP");
+    let mut found = rnet!(place, "--json", "doctor");
+    // The signal arrives when the kernel delivers it.
+    while found.code == Some(0) {
+        found = rnet!(place, "--json", "doctor");
+    }
+    contains(&problem(&found, "stopped"), &["/mouth", "kill -CONT"]);
+    // And a subscriber that comes now fits, and is not served.
+    let ear = place.node("ear");
+    let _subscriber = ear.subscriber::<[u8]>("/t").unwrap();
+    let ran = rnet!(place, "--json", "doctor", "ear", "mouth");
+    problem(&ran, "stopped");
+    contains(&problem(&ran, "match"), &["fit on /t and are not matched"]);
+    stopped.signal("CONT");
+}
+
+#[test]
+fn a_subscriber_that_does_not_read_and_one_that_lost() {
+    let place = Place::new();
+    let (ear, mouth) = pair(&place);
+    let options = PublisherOptions::new().log_len_bytes(16 << 10);
+    let mut publisher = mouth.publisher_with::<[u8]>("/t", options).unwrap();
+    let mut subscriber = ear.subscriber::<[u8]>("/t").unwrap();
+    publisher.wait_for_subscribers(1, SOON).unwrap();
+    for _ in 0..10_000 {
+        publisher.send(b"message").unwrap();
+    }
+    let ran = rnet!(place, "--json", "doctor", "ear", "mouth");
+    contains(&problem(&ran, "match"), &["reads nothing", "10000 messages wait"]);
+    subscriber.recv(SOON).unwrap();
+    let ran = rnet!(place, "--json", "doctor", "ear", "mouth");
+    assert_eq!(ran.code, Some(0), "{ran:#?}");
+    contains(&note(&ran, "loss"), &["/ear", "overrun"]);
+}
+
+#[test]
+fn too_few_file_descriptors() {
+    let place = Place::new();
+    let _nodes = pair(&place);
+    let mut command = std::process::Command::new("sh");
+    let script = format!("ulimit -n 30; exec {} --json doctor", env!("CARGO_BIN_EXE_rnet"));
+    command.args(["-c", &script]).env("RNET_DIR", &place.dir).env("RNET_DOMAIN", util::DOMAIN);
+    command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
+    let ran = util::Running::start(command).wait();
+    contains(&problem(&ran, "files"), &["may open 30 files", "ulimit -n"]);
+}
+
+#[test]
+fn too_little_shared_memory() {
+    let place = Place::new();
+    // A user and mount namespace of its own: no rights needed, and gone with the process.
+    let script = format!(
+        "mount -t tmpfs -o size=1m none {} && exec {} --json doctor",
+        place.dir.display(),
+        env!("CARGO_BIN_EXE_rnet")
+    );
+    let mut command = std::process::Command::new("unshare");
+    command.args(["--map-root-user", "--mount", "sh", "-c", &script]);
+    command.env("RNET_DIR", &place.dir).env("RNET_DOMAIN", util::DOMAIN);
+    command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
+    let ran = util::Running::start(command).wait();
+    if ran.stdout.is_empty() {
+        eprintln!("not run: this machine allows no mount namespaces: {}", ran.stderr);
+        return;
+    }
+    contains(&problem(&ran, "space"), &["MiB of shared memory are free", "--shm-size"]);
+}

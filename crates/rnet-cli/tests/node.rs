@@ -1,0 +1,73 @@
+//! `rnet node …`.
+
+mod util;
+
+use util::{Place, Pose};
+
+#[test]
+fn list_shows_who_is_there() {
+    let place = Place::new();
+    let _nodes = [place.node("b"), place.node("arm/controller")];
+    assert_eq!(rnet!(place, "node", "list").ok(), "/arm/controller\n/b\n");
+    let verbose = rnet!(place, "node", "list", "-v").ok();
+    let rows: Vec<&str> = verbose.lines().collect();
+    assert!(rows[0].starts_with("NODE") && rows[0].contains("UPTIME"), "{verbose}");
+    let pid = std::process::id().to_string();
+    assert!(rows[1].starts_with("/arm/controller") && rows[1].contains(&pid), "{verbose}");
+    assert!(rows[1].contains("rust") && rows[1].contains(rnet::VERSION), "{verbose}");
+    let json = rnet!(place, "--json", "node", "list").json();
+    assert_eq!(json["nodes"][1]["name"], "/b");
+    assert_eq!(json["nodes"][1]["pid"], std::process::id());
+    assert!(json["nodes"][1]["uptime_s"].as_f64().unwrap() >= 0.0);
+}
+
+#[test]
+fn info_shows_process_and_topics() {
+    let place = Place::new();
+    let node = place.node("lidar");
+    let _publisher = node.publisher::<Pose>("/pose").unwrap();
+    let _subscriber = node.subscriber::<[u8]>("/cmd").unwrap();
+    let text = rnet!(place, "node", "info", "lidar").ok();
+    assert!(text.starts_with("/lidar\n"), "{text}");
+    let pid = format!("pid {}", std::process::id());
+    for part in
+        [&pid, "Subscribers:\n    /cmd: raw", "Publishers:\n    /pose: Pose", "Language: rust"]
+    {
+        assert!(text.contains(part), "{part} is not in:\n{text}");
+    }
+    let json = rnet!(place, "node", "info", "/lidar", "--json").json();
+    assert_eq!(json["publishers"][0]["topic"], "/pose");
+    assert_eq!(json["subscribers"][0]["topic"], "/cmd");
+    assert_eq!(json["publishes"], serde_json::json!(["/pose"]));
+    let said = rnet!(place, "node", "info", "/Lidar").fails(1);
+    assert!(said.contains("did you mean /lidar?"), "{said}");
+}
+
+#[test]
+fn watch_prints_who_joins_leaves_and_dies() {
+    let place = Place::new();
+    let _here = place.node("here");
+    let mut watch = place.spawn(&["node", "list", "--watch"]);
+    watch.until_stdout("present /here");
+    let guest = place.node("guest");
+    watch.until_stdout("joined  /guest");
+    drop(guest);
+    watch.until_stdout("left    /guest");
+    // A process that is killed says no goodbye.
+    let victim = place.spawn(&["topic", "pub", "/t", "--text", "x", "-n", "victim"]);
+    watch.until_stdout("joined  /victim");
+    victim.signal("KILL");
+    watch.until_stdout("died    /victim");
+    watch.signal("INT");
+    assert_eq!(watch.wait().code, Some(130));
+}
+
+#[test]
+fn watch_ends_by_itself_when_told() {
+    let place = Place::new();
+    let _here = place.node("here");
+    let ran = rnet!(place, "node", "list", "--watch", "--timeout", "0.1", "--json");
+    assert_eq!(ran.code, Some(0));
+    assert_eq!(ran.json_lines()[0]["event"], "present");
+    rnet!(place, "node", "list", "--timeout", "1").fails(2);
+}

@@ -1,0 +1,162 @@
+//! `rnet topic pub`.
+
+mod util;
+
+use rnet::{Lane, SubscriberOptions};
+use util::{POSE, Place, Pose, SOON};
+
+#[test]
+fn once_waits_for_a_subscriber_and_sends_one_message() {
+    let place = Place::new();
+    let mut publish = place.spawn(&["topic", "pub", "/t", "--hex", "00 ff:1a", "--once"]);
+    let node = place.node("hearer");
+    let mut subscriber = node.subscriber::<[u8]>("/t").unwrap();
+    assert_eq!(&*subscriber.recv(SOON).unwrap(), [0, 255, 26]);
+    publish.until_stderr("published 1 message on /t to 1 subscriber");
+    assert_eq!(publish.wait().code, Some(0));
+}
+
+#[test]
+fn all_messages_reach_a_subscriber_that_takes_its_time() {
+    let place = Place::new();
+    let node = place.node("hearer");
+    let mut subscriber = node.subscriber::<[u8]>("/t").unwrap();
+    let big = place.dir.join("big");
+    std::fs::write(&big, vec![9u8; 50_000]).unwrap();
+    let publish = place.spawn(&[
+        "topic",
+        "pub",
+        "/t",
+        "--file",
+        big.to_str().unwrap(),
+        "--count",
+        "5",
+        "--rate",
+        "1000",
+        "--json",
+    ]);
+    for _ in 0..5 {
+        let message = subscriber.recv(SOON).unwrap();
+        assert!(message.len() == 50_000 && message.iter().all(|b| *b == 9));
+    }
+    let report = publish.wait().json();
+    assert_eq!((&report["sent"], &report["subscribers"]), (&5.into(), &1.into()));
+    assert_eq!((&report["type"], &report["len"]), (&"raw".into(), &50_000.into()));
+}
+
+#[test]
+fn plain_types_are_taken_from_the_topic() {
+    let place = Place::new();
+    let node = place.node("hearer");
+    let mut subscriber = node.subscriber::<Pose>("/pose").unwrap();
+    let data =
+        r#"{"x": 1.5, "q": [0, 0, 0.1, 1], "legs": [{"force": 10, "contact": 1}, {"force": 20}]}"#;
+    rnet!(place, "topic", "pub", "/pose", data, "--once").ok();
+    assert_eq!(*subscriber.recv(SOON).unwrap(), POSE);
+    rnet!(place, "topic", "pub", "/pose", "Pose", data, "--once").ok();
+    assert_eq!(*subscriber.recv(SOON).unwrap(), POSE);
+    rnet!(place, "topic", "pub", "/pose", "--hex", "00".repeat(40), "--once").ok();
+    assert_eq!(subscriber.recv(SOON).unwrap().x, 0.0);
+    let said = rnet!(place, "topic", "pub", "/pose", "Twist", data, "--once").fails(1);
+    assert!(said.contains("Pose, not Twist"), "{said}");
+    let said = rnet!(place, "topic", "pub", "/pose", r#"{"y": 1}"#, "--once").fails(1);
+    assert!(said.contains("`y`") && said.contains("x, q, legs"), "{said}");
+    let said = rnet!(place, "topic", "pub", "/pose", "--text", "short", "--once").fails(1);
+    assert!(said.contains("40 bytes") && said.contains("5 bytes"), "{said}");
+}
+
+#[test]
+fn a_type_can_be_given_as_json_or_as_a_file() {
+    let place = Place::new();
+    let node = place.node("hearer");
+    let mut subscriber = node.subscriber::<[u8]>("/level").unwrap();
+    let json = r#"{"kind":"plain","name":"Level","size":4,"align":4,"fields":[{"name":"volt","offset":0,"type":"f32"}]}"#;
+    let file = place.dir.join("level.json");
+    std::fs::write(&file, json).unwrap();
+    for given in [json, file.to_str().unwrap()] {
+        rnet!(place, "topic", "pub", "/level", r#"{"volt": 1.0}"#, "--type-json", given, "--once")
+            .ok();
+        assert_eq!(&*subscriber.recv(SOON).unwrap(), 1f32.to_le_bytes());
+    }
+    let said = rnet!(place, "topic", "pub", "/level", "{}", "--type-json", "{}", "--once").fails(1);
+    assert!(said.contains("type description"), "{said}");
+    let said =
+        rnet!(place, "topic", "pub", "/level", "{}", "--type-json", "/nowhere", "--once").fails(1);
+    assert!(said.contains("/nowhere"), "{said}");
+}
+
+#[test]
+fn json_needs_a_type() {
+    let place = Place::new();
+    let said =
+        rnet!(place, "topic", "pub", "/t", r#"{"x": 1}"#, "--once", "--timeout", "0.1").fails(124);
+    assert!(said.contains("--type-json"), "{said}");
+    let node = place.node("hearer");
+    let _raw = node.subscriber::<[u8]>("/t").unwrap();
+    let said = rnet!(place, "topic", "pub", "/t", r#"{"x": 1}"#, "--once").fails(1);
+    assert!(said.contains("raw bytes") && said.contains("--text"), "{said}");
+    let said = rnet!(place, "topic", "pub", "/t", "hello", "--once").fails(2);
+    assert!(said.contains("not JSON") && said.contains("--text"), "{said}");
+}
+
+#[test]
+fn json_waits_for_the_type_of_a_subscriber_that_starts_later() {
+    let place = Place::new();
+    let mut publish =
+        place.spawn(&["topic", "pub", "/pose", r#"{"x": 1.5}"#, "--once", "--timeout", "60"]);
+    publish.until_stderr("nobody uses /pose yet");
+    let node = place.node("hearer");
+    let mut subscriber = node.subscriber::<Pose>("/pose").unwrap();
+    assert_eq!(subscriber.recv(SOON).unwrap().x, 1.5);
+    publish.wait().ok();
+}
+
+#[test]
+fn without_a_subscriber_once_times_out_or_goes_on_as_told() {
+    let place = Place::new();
+    let said =
+        rnet!(place, "topic", "pub", "/t", "--text", "x", "--once", "--timeout", "0.1").fails(124);
+    assert!(said.contains("nothing was sent") && said.contains("--no-wait"), "{said}");
+    let mut echo = place.spawn(&["topic", "echo", "/t", "--csv", "--once"]);
+    echo.until_stderr("no publisher");
+    rnet!(place, "topic", "pub", "/t", "raw", "hi", "--once", "--no-wait").ok();
+    assert_eq!(echo.wait().ok(), "6869\n");
+}
+
+#[test]
+fn it_goes_on_until_ctrl_c_and_then_leaves_in_good_order() {
+    let place = Place::new();
+    let publish =
+        place.spawn(&["topic", "pub", "/t", "--text", "tick", "--rate", "200", "-n", "ticker"]);
+    let node = place.node("hearer");
+    let mut subscriber = node.subscriber::<[u8]>("/t").unwrap();
+    for _ in 0..3 {
+        assert_eq!(&*subscriber.recv(SOON).unwrap(), b"tick");
+    }
+    assert!(rnet!(place, "node", "list").ok().contains("/ticker\n"));
+    publish.signal("INT");
+    let said = publish.wait().fails(130);
+    assert!(said.contains("published"), "{said}");
+    assert_eq!(rnet!(place, "node", "list").ok(), "/hearer\n");
+}
+
+#[test]
+fn the_lane_is_that_of_the_topic_and_any_subscriber_is_served() {
+    let place = Place::new();
+    let node = place.node("hearer");
+    let options = SubscriberOptions::new().lane(Lane::Urgent).reliable().transient_local();
+    let mut subscriber = node.subscriber_with::<[u8]>("/stop", options).unwrap();
+    rnet!(place, "topic", "pub", "/stop", "--text", "now", "--once").ok();
+    assert_eq!(&*subscriber.recv(SOON).unwrap(), b"now");
+    let said =
+        rnet!(place, "topic", "pub", "/stop", "--text", "now", "--once", "--lane", "bulk").fails(1);
+    assert!(said.contains("urgent lane"), "{said}");
+}
+
+#[test]
+fn two_nodes_of_one_name_are_refused() {
+    let place = Place::new();
+    let _taken = place.node("ticker");
+    let said = rnet!(place, "topic", "pub", "/t", "--text", "x", "-n", "/ticker").fails(1);
+    assert!(said.contains("already a node /ticker"), "{said}");
+}
