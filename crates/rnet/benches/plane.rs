@@ -65,7 +65,10 @@ fn main() -> Result<()> {
             joins.push(join.as_secs_f64() * 1e3);
         }
     }
-    println!("{:<28}{:>26}{:>26}{:>26}{:>8}", "workload", "msg/s at each reader", "p50 us", "p99 us", "lost");
+    println!(
+        "{:<28}{:>26}{:>26}{:>26}{:>8}",
+        "workload", "msg/s at each reader", "p50 us", "p99 us", "lost"
+    );
     for (work, rows) in WORK.iter().zip(&results).filter(|(_, rows)| !rows.is_empty()) {
         let column = |i: usize| spread(rows.iter().map(|row| row[i]).collect());
         let lost: f64 = rows.iter().map(|row| row[3]).sum();

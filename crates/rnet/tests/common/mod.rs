@@ -109,8 +109,7 @@ pub fn eventually(what: &str, mut done: impl FnMut() -> bool) {
     let until = Instant::now() + LONG.unwrap_or_default();
     while !done() {
         assert!(Instant::now() < until, "it never happened: {what}");
-        // sleep: between two looks at a condition
-        std::thread::sleep(Duration::from_millis(1));
+        std::thread::sleep(Duration::from_millis(1)); // sleep: between two looks at a condition
     }
 }
 

@@ -305,8 +305,7 @@ impl Actor {
                 tally.skipped = self.skipped();
                 return Outcome::Tally(tally);
             }
-            // sleep: a slow reader is slow
-            std::thread::sleep(Duration::from_micros(pause_us));
+            std::thread::sleep(Duration::from_micros(pause_us)); // sleep: a slow reader is slow
         }
     }
 
