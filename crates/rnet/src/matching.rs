@@ -423,6 +423,11 @@ impl Matching {
                     own.state.lock().note(error.clone());
                     own.state.changed.notify_all();
                     push_notice(notices, own.state.hooks.clone(), MatchEvent::Incompatible(error));
+                    if self.own.folder() != place.folder {
+                        // Both sides are to know, and it may have looked before we announced
+                        // ourselves.
+                        ring_control(&place.folder, self.own.incarnation());
+                    }
                     Known::Rejected
                 }
             };

@@ -1,0 +1,8 @@
+"""Says hello to ten robots. Start it and the listener in any order."""
+
+import rnet
+
+hello = rnet.Node("talker").publisher("/hello")
+hello.wait_for_subscribers()
+for n in range(10):
+    hello.send(f"hello, robot {n}".encode())

@@ -1,0 +1,109 @@
+"""Runs every Python example as a user would, in a domain of its own, and looks at its output."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent / "python"
+#: Far longer than any example takes: a hang is to fail, not to hang the tests.
+LIMIT_S = 120
+
+HELLOS = "".join(f"hello, robot {n}\n" for n in range(10))
+
+
+@pytest.fixture
+def domain() -> Iterator[dict[str, str]]:
+    """The environment of a domain that nobody else uses."""
+    base = tempfile.mkdtemp(prefix="rnet-examples-", dir="/dev/shm")
+    environment = dict(os.environ, RNET_DIR=base, RNET_DOMAIN="examples")
+    environment.pop("RNET_GROUP", None)
+    yield environment
+    shutil.rmtree(base)
+
+
+def start(program: str, environment: dict[str, str]) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, str(HERE / program)],
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def finish(process: subprocess.Popen[str]) -> str:
+    """What the example printed; it must have ended well and without a word on stderr."""
+    try:
+        out, err = process.communicate(timeout=LIMIT_S)
+    finally:
+        process.kill()
+    assert (process.returncode, err) == (0, "")
+    return out
+
+
+def run(program: str, environment: dict[str, str]) -> str:
+    return finish(start(program, environment))
+
+
+@pytest.mark.parametrize("order", [("talker", "listener"), ("listener", "talker")])
+def test_hello_in_any_order(domain: dict[str, str], order: tuple[str, str]) -> None:
+    processes = {name: start(f"hello/{name}.py", domain) for name in order}
+    try:
+        assert finish(processes["talker"]) == ""
+        assert finish(processes["listener"]) == HELLOS
+    finally:
+        for process in processes.values():
+            process.kill()
+
+
+def test_many_topics(domain: dict[str, str]) -> None:
+    expected = "".join(f"/sensor_{n}: 100 readings, mean {10 * n + 0.5}\n" for n in range(8))
+    assert run("many_topics/main.py", domain) == expected
+
+
+def test_zero_copy_image(domain: dict[str, str]) -> None:
+    expected = "".join(
+        f"frame {n}: 921600 bytes, from [255, 0, 0] to [{n}, {n}, {n}]\n" for n in range(30)
+    )
+    # The camera and the viewer print from two threads; what the camera prints comes last.
+    assert run("zero_copy_image/main.py", domain) == expected + "lost: 0\ncopied: 0\n"
+
+
+def test_urgent_stop(domain: dict[str, str]) -> None:
+    text = run("urgent_stop/main.py", domain)
+    said = re.fullmatch(r"stop \(obstacle\) after \d+ us, (\d+) of 1000 loads handled\n", text)
+    assert said, text
+    # All of them would take 20 s of callbacks: the stop was handled in front of the others.
+    assert int(said[1]) < 1000
+
+
+def test_late_joiner(domain: dict[str, str]) -> None:
+    assert run("late_joiner/main.py", domain) == "map revision 3: 192 free cells of 0.05 m\n"
+
+
+@pytest.mark.parametrize(("program", "limit"), [("talker", 5), ("listener", 4)])
+def test_hello_is_as_short_as_promised(program: str, limit: int) -> None:
+    source = (HERE / "hello" / f"{program}.py").read_text()
+    tree = ast.parse(source)
+    doc = tree.body[0]
+    code = source.splitlines()[doc.end_lineno :]
+    assert len([line for line in code if line.strip()]) <= limit
+
+
+def test_examples_have_the_names_of_the_rust_ones() -> None:
+    def names(language: str) -> set[str]:
+        folder = HERE.parent / language
+        suffix = {"python": "py", "rust": "rs"}[language]
+        return {path.parent.name for path in folder.glob(f"*/*.{suffix}")}
+
+    assert names("python") == names("rust") - {"tests"}

@@ -1,0 +1,102 @@
+"""robot-net: the communication core of a robot, without a server.
+
+Nodes publish and subscribe to topics; on one host messages travel through shared memory::
+
+    import rnet                                 # talker.py
+    pub = rnet.Node("talker").publisher("/hello")
+    pub.wait_for_subscribers()
+    pub.send(b"hello, robot")
+
+    import rnet                                 # listener.py
+    for message in rnet.Node("listener").subscribe("/hello"):
+        print(bytes(message))
+
+There is nothing to start first, and nothing to end: a program that ends leaves its domain. Waits
+let other threads run, and Ctrl-C ends them.
+
+Names: :class:`Node` makes :class:`Publisher` and :class:`Subscriber`; these give :class:`Loan` and
+:class:`Sample`. :class:`Merge` waits for many subscribers at once. :class:`Error` and what derives from it stands in :mod:`rnet.errors`, message types
+in :mod:`rnet.types`.
+"""
+
+from ._rnet import (
+    ERROR_CODES,
+    LAYOUT_VERSION,
+    VERSION,
+    Loan,
+    Merge,
+    Node,
+    Publisher,
+    Sample,
+    Samples,
+    Subscriber,
+    now_ns,
+)
+from .errors import (
+    BadName,
+    BadQos,
+    BadValue,
+    Closed,
+    Corrupt,
+    Detached,
+    Error,
+    Full,
+    IncompatibleQos,
+    Interrupted,
+    Io,
+    LayoutVersion,
+    LimitReached,
+    MessageTooLarge,
+    NameTaken,
+    NoPermission,
+    OutOfMemory,
+    PeerLost,
+    Timeout,
+    TooManyPins,
+    TypeMismatch,
+)
+from .events import MatchEvent, NodeEvent, PublisherStats
+from .qos import Detach, Wait
+from .types import named
+
+__version__ = VERSION
+
+__all__ = [
+    "ERROR_CODES",
+    "LAYOUT_VERSION",
+    "BadName",
+    "BadQos",
+    "BadValue",
+    "Closed",
+    "Corrupt",
+    "Detach",
+    "Detached",
+    "Error",
+    "Full",
+    "IncompatibleQos",
+    "Interrupted",
+    "Io",
+    "LayoutVersion",
+    "LimitReached",
+    "Loan",
+    "MatchEvent",
+    "Merge",
+    "MessageTooLarge",
+    "NameTaken",
+    "NoPermission",
+    "Node",
+    "NodeEvent",
+    "OutOfMemory",
+    "PeerLost",
+    "Publisher",
+    "PublisherStats",
+    "Sample",
+    "Samples",
+    "Subscriber",
+    "Timeout",
+    "TooManyPins",
+    "TypeMismatch",
+    "Wait",
+    "named",
+    "now_ns",
+]

@@ -1,0 +1,230 @@
+"""What can go wrong: one exception for each error code of robot-net.
+
+All are :class:`Error`. Where Python has an exception of its own for the matter, the class is that
+one too: ``except TimeoutError`` catches :class:`Timeout`. The fields of an error, such as the
+topic, the node or the limit, are attributes; ``code`` is the same word in every language.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+
+class Error(Exception):
+    """Any error of robot-net. The text says what failed, where, and what to do."""
+
+    code: ClassVar[str] = "error"
+
+    def __init__(self, message: str = "", **fields: Any) -> None:
+        super().__init__(message)
+        self.__dict__.update(fields)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (_rebuild, (type(self), self.args, dict(self.__dict__)))
+
+
+def _rebuild(cls: type[Error], args: tuple[Any, ...], fields: dict[str, Any]) -> Error:
+    return cls(*args, **fields)
+
+
+class BadName(Error, ValueError):
+    """A topic, node or domain name breaks the rules. Fields: ``what``, ``name``, ``why``."""
+
+    code = "bad_name"
+    what: str
+    name: str
+    why: str
+
+
+class MessageTooLarge(Error, ValueError):
+    """A message is longer than allowed; nothing was sent. Fields: ``topic``, ``len``, ``limit``."""
+
+    code = "message_too_large"
+    topic: str
+    len: int
+    limit: int
+
+
+class TypeMismatch(Error, TypeError):
+    """Publisher and subscriber describe the messages of a topic differently; both get this.
+
+    ``field_path`` is the first field that differs, empty if the types as a whole do;
+    ``publisher`` and ``subscriber`` say what each has there.
+    """
+
+    code = "type_mismatch"
+    topic: str
+    publisher_node: str
+    subscriber_node: str
+    field_path: str
+    publisher: str
+    subscriber: str
+
+
+class IncompatibleQos(Error):
+    """The subscriber asks for more than the publisher offers; both get this."""
+
+    code = "incompatible_qos"
+    topic: str
+    publisher_node: str
+    subscriber_node: str
+    why: str
+
+
+class Full(Error):
+    """A reliable subscriber in ``reader_node`` holds ``topic`` back; the message was not sent."""
+
+    code = "full"
+    topic: str
+    reader_node: str
+
+
+class Timeout(Error, TimeoutError):
+    """What was waited for did not happen in time. Fields: ``what``, ``after_ms``."""
+
+    code = "timeout"
+    what: str
+    after_ms: int
+
+
+class Detached(Error):
+    """A reliable publisher went on without this subscriber, which stood still for too long."""
+
+    code = "detached"
+    topic: str
+    publisher_node: str
+    stall_ms: int
+
+
+class PeerLost(Error, ConnectionError):
+    """The process of ``node`` ended without saying goodbye; ``topic`` goes on without it."""
+
+    code = "peer_lost"
+    topic: str
+    node: str
+
+
+class OutOfMemory(Error, MemoryError):
+    """Shared memory for a message cannot be had; nothing already sent is lost."""
+
+    code = "out_of_memory"
+    topic: str
+    needed_bytes: int
+    limit_bytes: int
+    why: str
+
+
+class LimitReached(Error):
+    """A named limit is reached. Fields: ``what``, ``limit``, ``hint``."""
+
+    code = "limit_reached"
+    what: str
+    limit: int
+    hint: str
+
+
+class TooManyPins(Error):
+    """The subscriber holds as many large samples as it may. Fields: ``topic``, ``limit``."""
+
+    code = "too_many_pins"
+    topic: str
+    limit: int
+
+
+class NameTaken(Error):
+    """Another living node of the domain has this name. Fields: ``node``, ``pid``."""
+
+    code = "name_taken"
+    node: str
+    pid: int | None
+
+
+class NoPermission(Error, PermissionError):
+    """A file or directory of the domain may not be used by this user. Fields: ``path``, ``why``."""
+
+    code = "no_permission"
+    path: str
+    why: str
+
+
+class LayoutVersion(Error):
+    """Shared memory was laid out by another version. Fields: ``path``, ``found``, ``ours``."""
+
+    code = "layout_version"
+    path: str
+    found: int
+    ours: int
+
+
+class Corrupt(Error):
+    """A publisher's memory holds what no correct peer writes; its channel is closed."""
+
+    code = "corrupt"
+    topic: str
+    publisher_node: str
+    what: str
+
+
+class Closed(Error):
+    """The node, publisher, subscriber or loan was closed before. Field: ``what``."""
+
+    code = "closed"
+    what: str
+
+
+class Interrupted(Error, InterruptedError):
+    """A wait was ended from outside."""
+
+    code = "interrupted"
+
+
+class BadQos(Error, ValueError):
+    """Quality-of-service settings that make no sense. Fields: ``topic``, ``why``."""
+
+    code = "bad_qos"
+    topic: str
+    why: str
+
+
+class BadValue(Error, ValueError):
+    """A value does not fit its type or its range. Fields: ``what``, ``why``."""
+
+    code = "bad_value"
+    what: str
+    why: str
+
+
+class Io(Error, OSError):
+    """The operating system said no. Fields: ``doing``, ``path``, ``errno``."""
+
+    code = "io"
+    doing: str
+    path: str
+
+
+#: The class of each code.
+BY_CODE: dict[str, type[Error]] = {
+    cls.code: cls
+    for cls in (
+        BadName,
+        MessageTooLarge,
+        TypeMismatch,
+        IncompatibleQos,
+        Full,
+        Timeout,
+        Detached,
+        PeerLost,
+        OutOfMemory,
+        LimitReached,
+        TooManyPins,
+        NameTaken,
+        NoPermission,
+        LayoutVersion,
+        Corrupt,
+        Closed,
+        Interrupted,
+        BadQos,
+        BadValue,
+        Io,
+    )
+}

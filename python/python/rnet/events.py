@@ -1,0 +1,45 @@
+"""What callbacks and statistics give: plain tuples with names."""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+from .errors import Error
+
+
+class MatchEvent(NamedTuple):
+    """A change in who is matched with a publisher or subscriber."""
+
+    #: "matched": a peer has joined and is served; "unmatched": it has closed its end;
+    #: "lost": its process has died; "incompatible": it does not fit, see ``error``.
+    kind: Literal["matched", "unmatched", "lost", "incompatible", "other"]
+    #: Name of the peer's node.
+    node: str | None
+    #: Id of the peer's publisher or subscription.
+    id: int | None
+    #: Why a peer is incompatible: TypeMismatch or IncompatibleQos.
+    error: Error | None
+
+
+class NodeEvent(NamedTuple):
+    """A change in which nodes there are."""
+
+    kind: Literal["joined", "left", "died", "other"]
+    #: Name of the node.
+    node: str
+
+
+class PublisherStats(NamedTuple):
+    """What a subscriber knows of one publisher."""
+
+    #: The publisher's id, as in ``Sample.publisher``. A subscriber with a callback adds up all
+    #: publishers that are gone in one entry, with 0 here.
+    publisher: int
+    #: Name of its node.
+    node: str
+    #: Messages received from it.
+    received: int
+    #: Messages lost, by cause: "overrun", "link", "restart", "detached".
+    lost: dict[str, int]
+    #: Whether it is still there.
+    connected: bool

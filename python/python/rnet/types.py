@@ -1,0 +1,258 @@
+"""Message types: ``ctypes.Structure`` classes and numpy dtypes, described for the other side.
+
+A description says name, size and fields of a type. It travels with the topic, and publisher and
+subscriber compare theirs when they meet, whatever their languages: a Rust struct with
+``#[derive(rnet::Plain)]``, a ctypes structure and a numpy dtype of the same layout are one type.
+
+- The name of a ctypes structure is that of its class, or what ``_rnet_name_`` in it says.
+- A numpy dtype has no name of its own: :func:`named` gives it one.
+- Fields are integers and floats of 8 to 64 bits (floats 32 and 64), bools, arrays of these, and
+  nested structures; little endian. Characters are numbers here: ``c_uint8``, ``"u1"``.
+
+What is received is an object of the type. ctypes cannot look at read-only memory, so a structure
+is a copy of the message; with numpy it is a read-only view of it, which keeps it in place.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from . import Sample
+
+__all__ = ["Codec", "codec", "describe", "named"]
+
+_METADATA_KEY = "rnet_name"
+
+
+@dataclass(frozen=True)
+class Codec:
+    """How objects of one type become messages, and messages objects."""
+
+    #: The description, as JSON.
+    json: str
+    #: The class of which sent objects must be; None if ``encode`` checks them.
+    cls: type | None
+    #: Makes an object with the buffer protocol of what is sent; None if it is one already.
+    encode: Callable[[Any], Any] | None
+    #: Makes an object of the type of what is received.
+    decode: Callable[[Sample], Any]
+
+
+def codec(message_type: Any) -> Codec:
+    """The codec of a message type; raises TypeError for what is none."""
+    description = json.dumps(describe(message_type))
+    if isinstance(message_type, type) and issubclass(message_type, ctypes.Structure):
+        return Codec(description, message_type, None, message_type.from_buffer_copy)
+    return _numpy_codec(description, _numpy_dtype(message_type))
+
+
+def describe(message_type: Any) -> dict[str, Any]:
+    """The description of a message type, as the tools show it."""
+    if isinstance(message_type, type) and issubclass(message_type, ctypes.Structure):
+        return {"kind": "plain", **_ctypes_struct(message_type, message_type.__name__)}
+    dtype = _numpy_dtype(message_type)
+    if dtype is None:
+        raise TypeError(
+            f"{message_type!r} is no message type: use a ctypes.Structure class, a numpy dtype, "
+            "or None for raw bytes"
+        )
+    if dtype.names is not None:
+        return {"kind": "plain", **_numpy_struct(dtype, _dtype_name(dtype))}
+    # A number or an array of numbers is a structure of one field.
+    field = {"name": "value", "offset": 0, "type": _numpy_field(dtype, "value")}
+    name = _given_name(dtype) or "value"
+    size = dtype.itemsize
+    return {"kind": "plain", "name": name, "size": size, "align": 1, "fields": [field]}
+
+
+def named(name: str, dtype: Any) -> np.dtype[Any]:
+    """A numpy dtype that has a name: ``POSE = rnet.named("Pose", [("x", "f8"), ("n", "u4")])``.
+
+    A list of fields is laid out as C, Rust and ctypes do it, with the gaps that alignment asks for;
+    a ``numpy.dtype`` is taken as it is, and numpy leaves no gaps unless told ``align=True``. Use
+    the result as any other dtype, in the fields of another one too. Without a name a structured
+    dtype is called "record".
+    """
+    import numpy
+
+    # The type stubs of numpy know no dtype as first argument next to metadata.
+    make: Any = numpy.dtype
+    plain = dtype if isinstance(dtype, numpy.dtype) else make(dtype, align=True)
+    result: np.dtype[Any] = make(plain, align=plain.isalignedstruct, metadata={_METADATA_KEY: name})
+    return result
+
+
+# -- ctypes ---------------------------------------------------------------------------------------
+
+_NUMBERS: dict[type, str] = {
+    ctypes.c_bool: "bool",
+    ctypes.c_float: "f32",
+    ctypes.c_double: "f64",
+}
+for _signed in (ctypes.c_byte, ctypes.c_short, ctypes.c_int, ctypes.c_long, ctypes.c_longlong):
+    _NUMBERS[_signed] = f"i{8 * ctypes.sizeof(_signed)}"
+for _unsigned in (
+    ctypes.c_ubyte,
+    ctypes.c_ushort,
+    ctypes.c_uint,
+    ctypes.c_ulong,
+    ctypes.c_ulonglong,
+):
+    _NUMBERS[_unsigned] = f"u{8 * ctypes.sizeof(_unsigned)}"
+
+_HINTS: dict[type, str] = {
+    ctypes.c_char: "use c_uint8, or an array of them for text",
+    ctypes.c_wchar: "use an array of c_uint8 with UTF-8 in it",
+    ctypes.c_char_p: "a pointer means nothing to another process",
+    ctypes.c_wchar_p: "a pointer means nothing to another process",
+    ctypes.c_void_p: "a pointer means nothing to another process",
+    ctypes.c_longdouble: "its layout differs between machines; use c_double",
+}
+
+
+def _ctypes_struct(cls: type[ctypes.Structure], path: str) -> dict[str, Any]:
+    if issubclass(cls, ctypes.BigEndianStructure) and sys.byteorder == "little":
+        raise TypeError(f"{path}: big endian; messages are little endian")
+    fields = []
+    for name, field_type, *bits in _ctypes_fields(cls):
+        where = f"{path}.{name}"
+        if bits:
+            raise TypeError(f"{where}: bit fields are laid out differently everywhere; use numbers")
+        offset = getattr(cls, name).offset
+        fields.append({"name": name, "offset": offset, "type": _ctypes_field(field_type, where)})
+    return {
+        "name": str(getattr(cls, "_rnet_name_", cls.__name__)),
+        "size": ctypes.sizeof(cls),
+        "align": ctypes.alignment(cls),
+        "fields": fields,
+    }
+
+
+def _ctypes_fields(cls: type[ctypes.Structure]) -> list[tuple[Any, ...]]:
+    """The fields of a structure, those of its bases first, as they lie in memory."""
+    fields: list[tuple[Any, ...]] = []
+    for base in reversed(cls.__mro__):
+        fields.extend(base.__dict__.get("_fields_", ()))
+    return fields
+
+
+def _ctypes_field(field_type: Any, where: str) -> Any:
+    if field_type in _NUMBERS:
+        return _NUMBERS[field_type]
+    if isinstance(field_type, type):
+        if issubclass(field_type, ctypes.Structure):
+            return {"struct": _ctypes_struct(field_type, where)}
+        if issubclass(field_type, ctypes.Array):
+            of = _ctypes_field(field_type._type_, where)
+            return {"array": {"of": of, "len": field_type._length_}}
+        if issubclass(field_type, ctypes.Union):
+            raise TypeError(f"{where}: a union says not which of its fields is meant")
+    name = getattr(field_type, "__name__", repr(field_type))
+    hint = _HINTS.get(field_type, "use numbers, bools, arrays and structures of them")
+    raise TypeError(f"{where}: {name} cannot be in a message: {hint}")
+
+
+# -- numpy ----------------------------------------------------------------------------------------
+
+
+def _numpy_dtype(message_type: Any) -> np.dtype[Any] | None:
+    """The dtype that is meant, if numpy is there and takes it for one."""
+    if "numpy" not in sys.modules and not isinstance(message_type, (str, list)):
+        # Where nobody has imported it nobody can have made a dtype; and rnet works without it.
+        return None
+    import numpy
+
+    meant = isinstance(message_type, (numpy.dtype, str, list)) or (
+        isinstance(message_type, type) and issubclass(message_type, numpy.generic)
+    )
+    if not meant:
+        return None
+    dtype: np.dtype[Any] = numpy.dtype(message_type)
+    return dtype
+
+
+def _given_name(dtype: np.dtype[Any]) -> str | None:
+    metadata: Any = dtype.metadata or {}
+    name = metadata.get(_METADATA_KEY)
+    return None if name is None else str(name)
+
+
+def _dtype_name(dtype: np.dtype[Any]) -> str:
+    return _given_name(dtype) or "record"
+
+
+def _numpy_struct(dtype: np.dtype[Any], path: str) -> dict[str, Any]:
+    assert dtype.fields is not None and dtype.names is not None
+    fields = []
+    for name in dtype.names:
+        field_type, offset = dtype.fields[name][:2]
+        of = _numpy_field(field_type, f"{path}.{name}")
+        fields.append({"name": name, "offset": offset, "type": of})
+    align = dtype.alignment if dtype.isalignedstruct else 1
+    return {"name": _dtype_name(dtype), "size": dtype.itemsize, "align": align, "fields": fields}
+
+
+def _numpy_field(dtype: np.dtype[Any], where: str) -> Any:
+    if dtype.subdtype is not None:
+        base, shape = dtype.subdtype
+        of = _numpy_field(base, where)
+        for length in reversed(shape):
+            of = {"array": {"of": of, "len": length}}
+        return of
+    if dtype.names is not None:
+        return {"struct": _numpy_struct(dtype, where)}
+    if dtype.byteorder == ">" or (dtype.byteorder == "=" and sys.byteorder == "big"):
+        raise TypeError(f"{where}: {dtype} is big endian; messages are little endian")
+    if dtype.kind == "b":
+        return "bool"
+    bits = 8 * dtype.itemsize
+    if (dtype.kind in "iu" and bits in (8, 16, 32, 64)) or (dtype.kind == "f" and bits in (32, 64)):
+        return f"{dtype.kind}{bits}"
+    raise TypeError(
+        f"{where}: {dtype} cannot be in a message: use integers of 8 to 64 bits, floats of 32 or "
+        "64 bits, bools, arrays and structures of them"
+    )
+
+
+def _numpy_codec(description: str, dtype: np.dtype[Any] | None) -> Codec:
+    import numpy
+
+    assert dtype is not None  # or `describe` would have raised
+    base, shape = dtype.subdtype or (dtype, ())
+    is_struct = dtype.names is not None
+
+    def encode(value: Any) -> Any:
+        if isinstance(value, (numpy.ndarray, numpy.generic)):
+            if value.dtype == base and value.shape == shape:
+                return value
+            if value.dtype == base and value.shape == (1, *shape):
+                return numpy.ascontiguousarray(value)
+            raise TypeError(
+                f"cannot send {value.dtype} of shape {value.shape} here: "
+                f"the topic's messages are {base} of shape {shape}"
+            )
+        if isinstance(value, dict) and dtype.names is not None:
+            if set(value) != set(dtype.names):
+                raise TypeError(f"a message has the fields {dtype.names}, not {tuple(value)}")
+            value = tuple(value[name] for name in dtype.names)
+        array = numpy.array(value, dtype=base)
+        if array.shape != shape:
+            raise TypeError(f"cannot send shape {array.shape} here: messages have shape {shape}")
+        return array
+
+    def decode(sample: Sample) -> Any:
+        # The type stubs of numpy name the classes that it takes, and mean the buffer protocol.
+        memory: Any = sample
+        view: Any = numpy.ndarray(shape, base, memory)
+        # A record looks like a tuple with names; it is a view like an array.
+        return view[()] if is_struct or shape == () else view
+
+    return Codec(description, None, encode, decode)

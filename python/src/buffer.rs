@@ -1,0 +1,103 @@
+//! Memory of Python objects, by the buffer protocol.
+//!
+//! The protocol is in the stable ABI since Python 3.11; its functions and the layout of
+//! `Py_buffer` have been the same since 3.10, which we support, so they are declared here. (Python
+//! 3.10 will not change any more.)
+
+use std::ffi::{c_char, c_int, c_void};
+
+use pyo3::exceptions::{PyBufferError, PyTypeError};
+use pyo3::ffi::{Py_ssize_t, PyObject};
+use pyo3::prelude::*;
+
+pub(crate) const SLOT_GET_BUFFER: c_int = 1;
+pub(crate) const SLOT_RELEASE_BUFFER: c_int = 2;
+const PYBUF_SIMPLE: c_int = 0;
+
+/// `Py_buffer` of CPython 3.10 and later.
+#[repr(C)]
+pub(crate) struct RawBuffer {
+    pub(crate) buf: *mut c_void,
+    pub(crate) obj: *mut PyObject,
+    pub(crate) len: Py_ssize_t,
+    pub(crate) itemsize: Py_ssize_t,
+    pub(crate) readonly: c_int,
+    pub(crate) ndim: c_int,
+    pub(crate) format: *mut c_char,
+    pub(crate) shape: *mut Py_ssize_t,
+    pub(crate) strides: *mut Py_ssize_t,
+    pub(crate) suboffsets: *mut Py_ssize_t,
+    pub(crate) internal: *mut c_void,
+}
+
+// Four pointers, two sizes, two ints, and the last three with `buf` and `obj`: as in CPython.
+const _: () =
+    assert!(size_of::<RawBuffer>() == 80 && std::mem::offset_of!(RawBuffer, format) == 40);
+
+unsafe extern "C" {
+    fn PyObject_GetBuffer(object: *mut PyObject, view: *mut RawBuffer, flags: c_int) -> c_int;
+    fn PyBuffer_Release(view: *mut RawBuffer);
+    pub(crate) fn PyBuffer_FillInfo(
+        view: *mut RawBuffer,
+        object: *mut PyObject,
+        buf: *mut c_void,
+        len: Py_ssize_t,
+        readonly: c_int,
+        flags: c_int,
+    ) -> c_int;
+}
+
+/// The bytes of a Python object, which stay where they are while this lives.
+pub(crate) struct Bytes<'py> {
+    // On the heap: some exporters keep the address of the view.
+    view: Box<RawBuffer>,
+    _py: Python<'py>,
+}
+
+impl<'py> Bytes<'py> {
+    pub(crate) fn of(object: &Bound<'py, PyAny>) -> PyResult<Bytes<'py>> {
+        let py = object.py();
+        // SAFETY: all-zero bytes are a valid value of this struct of integers and pointers.
+        let mut view: Box<RawBuffer> = Box::new(unsafe { std::mem::zeroed() });
+        // SAFETY: the object is alive, the view is ours to be filled, and we hold the GIL.
+        let code = unsafe { PyObject_GetBuffer(object.as_ptr(), &raw mut *view, PYBUF_SIMPLE) };
+        if code == 0 {
+            return Ok(Bytes { view, _py: py });
+        }
+        let error = PyErr::fetch(py);
+        let name = object.get_type().fully_qualified_name()?;
+        Err(if error.is_instance_of::<PyTypeError>(py) {
+            PyTypeError::new_err(format!(
+                "cannot send a {name}: send bytes, or an object with the buffer protocol \
+                 (bytearray, memoryview, numpy array, ctypes structure)"
+            ))
+        } else {
+            let why = error.value(py).to_string();
+            PyBufferError::new_err(format!(
+                "cannot send this {name}: {why}; make it contiguous first \
+                 (numpy.ascontiguousarray, bytes)"
+            ))
+        })
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        usize::try_from(self.view.len).unwrap_or(0)
+    }
+
+    /// The bytes. Another thread may write to them meanwhile if the object is one that can be
+    /// written to; then the message has some of both, as with every buffer in Python.
+    pub(crate) fn as_slice(&self) -> &[u8] {
+        if self.len() == 0 {
+            return &[];
+        }
+        // SAFETY: the exporter keeps `len` bytes at `buf` until the view is released on drop.
+        unsafe { std::slice::from_raw_parts(self.view.buf.cast::<u8>(), self.len()) }
+    }
+}
+
+impl Drop for Bytes<'_> {
+    fn drop(&mut self) {
+        // SAFETY: the view was filled by PyObject_GetBuffer, and `_py` shows that we hold the GIL.
+        unsafe { PyBuffer_Release(&raw mut *self.view) }
+    }
+}

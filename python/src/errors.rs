@@ -1,0 +1,100 @@
+//! Errors of rnet as exceptions of `rnet.errors`, field by field.
+
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::PyDict;
+use rnet::Error;
+
+static BY_CODE: PyOnceLock<Py<PyDict>> = PyOnceLock::new();
+
+/// The exception for an error.
+pub(crate) fn raise(py: Python<'_>, error: &Error) -> PyErr {
+    build(py, error).unwrap_or_else(|while_building| while_building)
+}
+
+pub(crate) fn closed(py: Python<'_>, what: impl Into<String>) -> PyErr {
+    raise(py, &Error::Closed { what: what.into() })
+}
+
+pub(crate) fn bad_value(py: Python<'_>, what: impl Into<String>, why: impl Into<String>) -> PyErr {
+    raise(py, &Error::BadValue { what: what.into(), why: why.into() })
+}
+
+fn build(py: Python<'_>, error: &Error) -> PyResult<PyErr> {
+    let by_code = BY_CODE.get_or_try_init(py, || {
+        Ok::<_, PyErr>(
+            py.import("rnet.errors")?.getattr("BY_CODE")?.cast_into::<PyDict>()?.unbind(),
+        )
+    })?;
+    let Some(class) = by_code.bind(py).get_item(error.code())? else {
+        return Ok(PyRuntimeError::new_err(format!("[{}] {error}", error.code())));
+    };
+    let exception = class.call((error.to_string(),), Some(&fields(py, error)?))?;
+    Ok(PyErr::from_value(exception))
+}
+
+macro_rules! put {
+    ($dict:ident, $($name:ident),*) => {{
+        $($dict.set_item(stringify!($name), $name)?;)*
+    }};
+}
+
+/// The fields of an error, by their Rust names.
+fn fields<'py>(py: Python<'py>, error: &Error) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    match error {
+        Error::BadName { what, name, why } => put!(dict, what, name, why),
+        Error::MessageTooLarge { topic, len, limit } => put!(dict, topic, len, limit),
+        Error::TypeMismatch { topic, publisher_node, subscriber_node, detail } => {
+            let (field_path, publisher, subscriber) =
+                (&detail.field_path, &detail.publisher, &detail.subscriber);
+            put!(dict, topic, publisher_node, subscriber_node, field_path, publisher, subscriber);
+        }
+        Error::IncompatibleQos { topic, publisher_node, subscriber_node, why } => {
+            put!(dict, topic, publisher_node, subscriber_node, why);
+        }
+        Error::Full { topic, reader_node } => put!(dict, topic, reader_node),
+        Error::Timeout { what, after_ms } => put!(dict, what, after_ms),
+        Error::Detached { topic, publisher_node, stall_ms } => {
+            put!(dict, topic, publisher_node, stall_ms);
+        }
+        Error::PeerLost { topic, node } => put!(dict, topic, node),
+        Error::OutOfMemory { topic, needed_bytes, limit_bytes, why } => {
+            put!(dict, topic, needed_bytes, limit_bytes, why);
+        }
+        Error::LimitReached { what, limit, hint } => put!(dict, what, limit, hint),
+        Error::TooManyPins { topic, limit } => put!(dict, topic, limit),
+        Error::NameTaken { node, pid } => put!(dict, node, pid),
+        Error::NoPermission { path, why } => {
+            let path = path.display().to_string();
+            put!(dict, path, why);
+        }
+        Error::LayoutVersion { path, found, ours } => {
+            let path = path.display().to_string();
+            put!(dict, path, found, ours);
+        }
+        Error::Corrupt { topic, publisher_node, what } => put!(dict, topic, publisher_node, what),
+        Error::Closed { what } => put!(dict, what),
+        Error::BadQos { topic, why } => put!(dict, topic, why),
+        Error::BadValue { what, why } => put!(dict, what, why),
+        Error::Io { doing, path, os, .. } => {
+            let (path, errno) = (path.display().to_string(), os);
+            put!(dict, doing, path, errno);
+        }
+        // Has none, or is newer than this package, which then shows its text.
+        _ => {}
+    }
+    Ok(dict)
+}
+
+/// Turns a result of rnet into one of Python.
+pub(crate) trait OrRaise<T> {
+    fn or_raise(self, py: Python<'_>) -> PyResult<T>;
+}
+
+impl<T> OrRaise<T> for rnet::Result<T> {
+    fn or_raise(self, py: Python<'_>) -> PyResult<T> {
+        self.map_err(|error| raise(py, &error))
+    }
+}

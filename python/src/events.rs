@@ -1,0 +1,94 @@
+//! Callbacks for peers that come and go, and for messages.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use pyo3::prelude::*;
+use rnet::{Error, MatchEvent, NodeEvent, Sample};
+
+use crate::errors::raise;
+use crate::sample;
+
+/// Calls `callback` with what `event` makes; what it raises goes to `sys.unraisablehook`.
+fn tell(callback: &Py<PyAny>, event: impl FnOnce(Python<'_>) -> PyResult<Py<PyAny>>) {
+    // After the interpreter has been taken down nobody is told.
+    Python::try_attach(|py| {
+        if let Err(error) = event(py).and_then(|event| callback.call1(py, (event,))) {
+            error.write_unraisable(py, Some(callback.bind(py)));
+        }
+    });
+}
+
+/// A hook of rnet that calls `callback` with an `rnet.MatchEvent`.
+pub(crate) fn on_match(callback: Py<PyAny>) -> impl FnMut(&MatchEvent) + Send + 'static {
+    move |event| {
+        tell(&callback, |py| {
+            let (kind, peer, error) = match event {
+                MatchEvent::Matched(peer) => ("matched", Some(peer), None),
+                MatchEvent::Unmatched(peer) => ("unmatched", Some(peer), None),
+                MatchEvent::Lost(peer) => ("lost", Some(peer), None),
+                MatchEvent::Incompatible(error) => ("incompatible", None, Some(error)),
+                _ => ("other", None, None),
+            };
+            let node = peer.map(|peer| peer.node.as_str());
+            let id = peer.map(|peer| peer.id);
+            let error = error.map(|error| raise(py, error).into_value(py));
+            let class = py.import("rnet.events")?.getattr("MatchEvent")?;
+            Ok(class.call1((kind, node, id, error))?.unbind())
+        });
+    }
+}
+
+/// A hook of rnet that calls `callback` with an `rnet.NodeEvent`.
+pub(crate) fn on_node(callback: Py<PyAny>) -> impl FnMut(&NodeEvent) + Send + 'static {
+    move |event| {
+        tell(&callback, |py| {
+            let (kind, node) = match event {
+                NodeEvent::Joined(node) => ("joined", node.as_str()),
+                NodeEvent::Left(node) => ("left", node.as_str()),
+                NodeEvent::Died(node) => ("died", node.as_str()),
+                _ => ("other", ""),
+            };
+            let class = py.import("rnet.events")?.getattr("NodeEvent")?;
+            Ok(class.call1((kind, node))?.unbind())
+        });
+    }
+}
+
+/// What runs for each message of a subscriber with a callback.
+pub(crate) struct MessageCallback {
+    pub(crate) callback: Py<PyAny>,
+    /// Called with errors; without it those that are not counted go to `sys.unraisablehook`.
+    pub(crate) on_error: Option<Py<PyAny>>,
+    pub(crate) decode: Option<Py<PyAny>>,
+    /// Set when the subscriber is closed, from which moment no call may begin.
+    pub(crate) closed: Arc<AtomicBool>,
+}
+
+impl MessageCallback {
+    pub(crate) fn run(&self, result: rnet::Result<Sample<'_, [u8]>>) {
+        let result = result.map(Sample::to_owned_sample);
+        Python::try_attach(|py| {
+            if self.closed.load(Ordering::Acquire) {
+                return;
+            }
+            let outcome = match result {
+                Ok(received) => sample::new(py, received, self.decode.as_ref())
+                    .and_then(|sample| sample.getattr("value"))
+                    .and_then(|value| self.callback.call1(py, (value,))),
+                Err(error) => self.report(py, &error),
+            };
+            if let Err(error) = outcome {
+                error.write_unraisable(py, Some(self.callback.bind(py)));
+            }
+        });
+    }
+
+    fn report(&self, py: Python<'_>, error: &Error) -> PyResult<Py<PyAny>> {
+        match (&self.on_error, error) {
+            (Some(on_error), _) => on_error.call1(py, (raise(py, error).into_value(py),)),
+            (None, Error::PeerLost { .. } | Error::Detached { .. }) => Ok(py.None()),
+            (None, _) => Err(raise(py, error)),
+        }
+    }
+}

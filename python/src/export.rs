@@ -1,0 +1,222 @@
+//! Python types whose objects lend their memory: [`crate::sample`] and the memory of
+//! [`crate::loan`].
+//!
+//! PyO3 cannot give a class the buffer protocol below Python 3.11, so these few types are made by
+//! hand from slots. An object is a Python head and a Rust body; only this file knows that.
+
+use std::ffi::{CStr, c_int, c_uint, c_void};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use pyo3::exceptions::{PyBufferError, PyRuntimeError};
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::PyType;
+
+use crate::buffer::{PyBuffer_FillInfo, RawBuffer, SLOT_GET_BUFFER, SLOT_RELEASE_BUFFER};
+
+/// Where an object's bytes are, and whether Python may write to them.
+pub(crate) struct Memory {
+    pub(crate) at: *const u8,
+    pub(crate) len: usize,
+    pub(crate) writable: bool,
+}
+
+/// An attribute that is computed.
+pub(crate) struct Getter<T> {
+    pub(crate) name: &'static CStr,
+    pub(crate) doc: &'static CStr,
+    pub(crate) get: fn(&Bound<'_, PyAny>, &T) -> PyResult<Py<PyAny>>,
+}
+
+/// The Rust body of an object with memory.
+pub(crate) trait Body: Send + Sync + 'static {
+    /// Name of the Python type, with its module.
+    const NAME: &'static CStr;
+    const DOC: &'static CStr;
+    /// Its attributes.
+    fn getters() -> Vec<Getter<Self>>
+    where
+        Self: Sized;
+    /// The memory, which stays there at least as long as the object lives or
+    /// [`Body::released`] has been called as often as this; or why there is none now.
+    fn lend(&self) -> Result<Memory, &'static str>;
+    /// A view of the memory is gone.
+    fn released(&self) {}
+    fn len(&self) -> usize;
+    fn describe(&self) -> String;
+}
+
+#[repr(C)]
+struct Object<T> {
+    head: ffi::PyObject,
+    body: T,
+}
+
+/// Makes the Python type of `T`.
+pub(crate) fn make_type<T: Body>(py: Python<'_>) -> PyResult<Py<PyType>> {
+    // The type keeps addresses of these, and it is never taken down.
+    let mut attributes: Vec<ffi::PyGetSetDef> = Vec::new();
+    for getter in T::getters() {
+        let getter: &'static Getter<T> = Box::leak(Box::new(getter));
+        attributes.push(ffi::PyGetSetDef {
+            name: getter.name.as_ptr(),
+            get: Some(get::<T>),
+            set: None,
+            doc: getter.doc.as_ptr(),
+            closure: (&raw const *getter).cast_mut().cast(),
+        });
+    }
+    attributes.push(ffi::PyGetSetDef::default());
+    let attributes = Vec::leak(attributes);
+    let slot = |slot: c_int, pfunc: *mut c_void| ffi::PyType_Slot { slot, pfunc };
+    let mut slots = [
+        slot(ffi::Py_tp_doc, T::DOC.as_ptr().cast_mut().cast()),
+        slot(ffi::Py_tp_dealloc, dealloc::<T> as *mut c_void),
+        slot(ffi::Py_tp_repr, repr::<T> as *mut c_void),
+        slot(ffi::Py_tp_getset, attributes.as_mut_ptr().cast()),
+        slot(ffi::Py_sq_length, length::<T> as *mut c_void),
+        slot(SLOT_GET_BUFFER, get_buffer::<T> as *mut c_void),
+        slot(SLOT_RELEASE_BUFFER, release_buffer::<T> as *mut c_void),
+        ffi::PyType_Slot::default(),
+    ];
+    let mut spec = ffi::PyType_Spec {
+        name: T::NAME.as_ptr(),
+        basicsize: size_of::<Object<T>>() as c_int,
+        itemsize: 0,
+        // An object without a body must never be made, so Python code cannot make any.
+        flags: (ffi::Py_TPFLAGS_DEFAULT | ffi::Py_TPFLAGS_DISALLOW_INSTANTIATION) as c_uint,
+        slots: slots.as_mut_ptr(),
+    };
+    // SAFETY: the spec, and the slots in it, have the form that this function asks for; it copies
+    // what is not leaked above.
+    let made = unsafe { ffi::PyType_FromSpec(&raw mut spec) };
+    // SAFETY: the function returns a new reference or null with an exception set.
+    let made = unsafe { Bound::from_owned_ptr_or_err(py, made) }?;
+    Ok(made.cast_into::<PyType>()?.unbind())
+}
+
+/// An object of a type that [`make_type`] made for `T`.
+pub(crate) fn new_object<'py, T: Body>(
+    class: &Bound<'py, PyType>,
+    body: T,
+) -> PyResult<Bound<'py, PyAny>> {
+    // SAFETY: a heap type without items; we hold the GIL, as `class` shows.
+    let made = unsafe { ffi::PyType_GenericAlloc(class.as_type_ptr(), 0) };
+    if made.is_null() {
+        return Err(PyErr::fetch(class.py()));
+    }
+    // SAFETY: the memory has `basicsize` bytes, and nobody else has seen the object yet; an
+    // allocation of Python is aligned to 16 bytes.
+    let place = unsafe { &raw mut (*made.cast::<Object<T>>()).body };
+    // SAFETY: as above; what is overwritten are zero bytes.
+    unsafe { place.write(body) };
+    // SAFETY: a new reference, which we own.
+    Ok(unsafe { Bound::from_owned_ptr(class.py(), made) })
+}
+
+/// The body of an object, if it is of the type that was made for `T`.
+pub(crate) fn body_of<'a, T: Body>(
+    object: &'a Bound<'_, PyAny>,
+    class: &Bound<'_, PyType>,
+) -> Option<&'a T> {
+    // SAFETY: the exact type says what the object is (the types cannot be subclassed).
+    object.get_type().is(class).then(|| unsafe { body::<T>(object.as_ptr()) })
+}
+
+/// # Safety
+/// `object` was made by [`new_object`] for `T`, and lives as long as `'a`.
+unsafe fn body<'a, T: Body>(object: *mut ffi::PyObject) -> &'a T {
+    // SAFETY: the caller's promise; bodies are only ever shared.
+    unsafe { &(*object.cast::<Object<T>>()).body }
+}
+
+/// Runs what Python calls; a panic becomes an exception.
+fn guarded<R>(failed: R, run: impl FnOnce(Python<'_>) -> PyResult<R>) -> R {
+    // SAFETY: Python calls slots with the GIL held.
+    let py = unsafe { Python::assume_attached() };
+    let result = catch_unwind(AssertUnwindSafe(|| run(py)))
+        .unwrap_or_else(|_| Err(PyRuntimeError::new_err("rnet panicked; this is a bug of rnet")));
+    result.unwrap_or_else(|error| {
+        error.restore(py);
+        failed
+    })
+}
+
+unsafe extern "C" fn dealloc<T: Body>(object: *mut ffi::PyObject) {
+    // SAFETY: Python hands a slot an object of its type, and the count of references is zero.
+    let class = unsafe { ffi::Py_TYPE(object) };
+    // SAFETY: as above: the body is there, and nobody will see it again.
+    let place = unsafe { &raw mut (*object.cast::<Object<T>>()).body };
+    let dropped = catch_unwind(AssertUnwindSafe(|| {
+        // SAFETY: as above.
+        unsafe { place.drop_in_place() }
+    }));
+    debug_assert!(dropped.is_ok());
+    // SAFETY: the object was allocated by PyType_GenericAlloc, without garbage collection.
+    unsafe { ffi::PyObject_Free(object.cast()) };
+    // SAFETY: an object of a heap type owns a reference on it.
+    unsafe { ffi::Py_DECREF(class.cast()) };
+}
+
+unsafe extern "C" fn get<T: Body>(
+    object: *mut ffi::PyObject,
+    getter: *mut c_void,
+) -> *mut ffi::PyObject {
+    guarded(std::ptr::null_mut(), |py| {
+        // SAFETY: the closure of our attributes is a leaked `Getter<T>`.
+        let getter = unsafe { &*getter.cast::<Getter<T>>() };
+        // SAFETY: Python hands a live object to the attributes of its type.
+        let bound = unsafe { Bound::from_borrowed_ptr(py, object) };
+        // SAFETY: as above.
+        let body = unsafe { body::<T>(object) };
+        Ok((getter.get)(&bound, body)?.into_ptr())
+    })
+}
+
+unsafe extern "C" fn repr<T: Body>(object: *mut ffi::PyObject) -> *mut ffi::PyObject {
+    guarded(std::ptr::null_mut(), |py| {
+        // SAFETY: Python hands a slot a live object of its type.
+        let body = unsafe { body::<T>(object) };
+        Ok(body.describe().into_pyobject(py)?.into_ptr())
+    })
+}
+
+unsafe extern "C" fn length<T: Body>(object: *mut ffi::PyObject) -> ffi::Py_ssize_t {
+    // SAFETY: Python hands a slot a live object of its type.
+    guarded(-1, |_| Ok(unsafe { body::<T>(object) }.len() as ffi::Py_ssize_t))
+}
+
+unsafe extern "C" fn get_buffer<T: Body>(
+    object: *mut ffi::PyObject,
+    view: *mut RawBuffer,
+    flags: c_int,
+) -> c_int {
+    guarded(-1, |py| {
+        // SAFETY: Python hands a slot a live object of its type.
+        let body = unsafe { body::<T>(object) };
+        let refused = |why: &str| {
+            // SAFETY: a getbuffer that fails leaves no object in the view.
+            unsafe { (*view).obj = std::ptr::null_mut() };
+            PyBufferError::new_err(why.to_owned())
+        };
+        let memory = body.lend().map_err(refused)?;
+        let (at, len) = (memory.at.cast_mut().cast(), memory.len as ffi::Py_ssize_t);
+        let readonly = c_int::from(!memory.writable);
+        // SAFETY: the view is Python's to be filled; it takes a reference on the object, which
+        // keeps the memory there.
+        let code = unsafe { PyBuffer_FillInfo(view, object, at, len, readonly, flags) };
+        if code != 0 {
+            body.released();
+            return Err(PyErr::fetch(py));
+        }
+        Ok(0)
+    })
+}
+
+unsafe extern "C" fn release_buffer<T: Body>(object: *mut ffi::PyObject, _view: *mut RawBuffer) {
+    guarded((), |_| {
+        // SAFETY: the view still holds its reference on the object.
+        unsafe { body::<T>(object) }.released();
+        Ok(())
+    });
+}

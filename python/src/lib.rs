@@ -1,0 +1,51 @@
+//! The Python package `rnet`: converts between Python and crate `rnet`, where the logic lives.
+//!
+//! Two rules keep Python threads and rnet's own from waiting for each other in a circle:
+//! - whatever may wait, be it for a message, a lock or a thread that ends, is done without the
+//!   GIL ([`wait`], [`release`]), and
+//! - the GIL is not taken with a lock held that is waited for with the GIL held ([`fair`]).
+
+mod buffer;
+mod codec;
+mod errors;
+mod events;
+mod export;
+mod fair;
+mod fork;
+mod loan;
+mod merge;
+mod node;
+mod publisher;
+mod qos;
+mod receive;
+mod release;
+mod sample;
+mod subscriber;
+mod tasks;
+mod wait;
+
+use pyo3::prelude::*;
+
+/// Now, in ns of CLOCK_MONOTONIC: the clock of all message stamps, and of time.monotonic_ns().
+#[pyfunction]
+fn now_ns() -> u64 {
+    rnet::now_ns()
+}
+
+/// The compiled part of the package `rnet`; import that.
+#[pymodule]
+fn _rnet(py: Python<'_>, module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<node::Node>()?;
+    module.add_class::<publisher::Publisher>()?;
+    module.add_class::<loan::Loan>()?;
+    module.add_class::<subscriber::Subscriber>()?;
+    module.add_class::<subscriber::Samples>()?;
+    module.add_class::<merge::Merge>()?;
+    module.add("Sample", sample::class(py)?)?;
+    fork::watch(module)?;
+    module.add_function(wrap_pyfunction!(now_ns, module)?)?;
+    module.add("ERROR_CODES", rnet::Error::CODES.to_vec())?;
+    module.add("LAYOUT_VERSION", rnet::LAYOUT_VERSION)?;
+    module.add("VERSION", rnet::VERSION)?;
+    Ok(())
+}

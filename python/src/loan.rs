@@ -1,0 +1,246 @@
+//! `rnet.Loan`: memory of the publisher's, lent to be filled.
+//!
+//! What is lent shows itself to Python as an object of its own with the buffer protocol, so that
+//! every view that is made of it is counted. A loan of which a view is left cannot be sent in
+//! place, or the view could write to what subscribers read: it is then sent as a copy, and the
+//! lent memory goes back when the last view is gone.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::PyType;
+use rnet::OwnedLoan;
+
+use crate::errors;
+use crate::export::{Body, Getter, Memory, body_of, make_type, new_object};
+use crate::publisher::PublisherCore;
+
+static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+
+fn class(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
+    Ok(CLASS.get_or_try_init(py, || make_type::<Lent>(py))?.bind(py))
+}
+
+/// The memory of a loan.
+struct Lent {
+    core: Arc<PublisherCore>,
+    /// `None` once it was sent in place.
+    loan: Mutex<Option<OwnedLoan>>,
+    at: *mut u8,
+    len: usize,
+    views: AtomicUsize,
+}
+
+// SAFETY: `at` is memory of `loan`, used by whoever the GIL lets use the object.
+unsafe impl Send for Lent {}
+// SAFETY: as above.
+unsafe impl Sync for Lent {}
+
+impl Lent {
+    fn loan(&self) -> MutexGuard<'_, Option<OwnedLoan>> {
+        self.loan.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Body for Lent {
+    const NAME: &'static std::ffi::CStr = c"rnet.LoanedMemory";
+    const DOC: &'static std::ffi::CStr = c"Memory of a loan, behind the memoryview that it gives.";
+
+    fn getters() -> Vec<Getter<Self>> {
+        vec![]
+    }
+
+    fn lend(&self) -> Result<Memory, &'static str> {
+        if self.loan().is_none() {
+            return Err("the loan is over: its memory belongs to the subscribers now");
+        }
+        self.views.fetch_add(1, Ordering::Relaxed);
+        Ok(Memory { at: self.at, len: self.len, writable: true })
+    }
+
+    fn released(&self) {
+        self.views.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    fn len(&self) -> usize {
+        self.len
+    }
+
+    fn describe(&self) -> String {
+        format!("<rnet.LoanedMemory: {} bytes>", self.len)
+    }
+}
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        let loan = self.loan().take();
+        if let Some(loan) = loan {
+            self.core.take_back(loan);
+        }
+    }
+}
+
+/// What a loan has of Python while it is open.
+struct Open {
+    memory: Py<PyAny>,
+    view: Py<PyAny>,
+}
+
+/// Memory lent by `Publisher.loan`, to be filled and sent.
+///
+/// As a context manager it gives a writable memoryview and sends when the block ends, or discards
+/// if the block raises. The bytes are those of an earlier message until they are written.
+#[pyclass(frozen, module = "rnet")]
+pub(crate) struct Loan {
+    core: Arc<PublisherCore>,
+    len: usize,
+    open: Mutex<Option<Open>>,
+}
+
+impl Loan {
+    pub(crate) fn open(py: Python<'_>, core: Arc<PublisherCore>, len: usize) -> PyResult<Loan> {
+        let (loan, at) = core.lend(py, len)?;
+        let lent = Lent {
+            core: core.clone(),
+            loan: Mutex::new(Some(loan)),
+            at: at as *mut u8,
+            len,
+            views: AtomicUsize::new(0),
+        };
+        let memory = new_object(class(py)?, lent)?;
+        // SAFETY: the object is alive and we hold the GIL.
+        let view = unsafe { ffi::PyMemoryView_FromObject(memory.as_ptr()) };
+        // SAFETY: the function returns a new reference or null with an exception set.
+        let view = unsafe { Bound::from_owned_ptr_or_err(py, view) }?.unbind();
+        let open = Open { memory: memory.unbind(), view };
+        Ok(Loan { core, len, open: Mutex::new(Some(open)) })
+    }
+
+    fn state(&self) -> MutexGuard<'_, Option<Open>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn over(&self, py: Python<'_>) -> PyErr {
+        errors::closed(py, format!("this loan of {}", self.core.topic()))
+    }
+
+    /// Sends in place if no view is left, else a copy.
+    fn send_open(&self, py: Python<'_>, open: &Open) -> PyResult<()> {
+        // Our own view; one that was made of it, by numpy say, goes on and is counted.
+        let _ = open.view.call_method0(py, "release");
+        let memory = open.memory.bind(py);
+        let lent = body_of::<Lent>(memory, class(py)?).ok_or_else(|| self.over(py))?;
+        if lent.views.load(Ordering::Relaxed) > 0 {
+            let at = lent.at as usize;
+            self.core.with_detached(py, |inner| {
+                // SAFETY: `memory` keeps the loan, and so its bytes, until this returns; other
+                // threads may write to them as to any buffer in Python.
+                let bytes = unsafe { std::slice::from_raw_parts(at as *const u8, self.len) };
+                inner.send(bytes)
+            })?;
+            self.core.copied.fetch_add(1, Ordering::Relaxed);
+            return Ok(());
+        }
+        loop {
+            // Taken with the GIL held: from here on no view can be made.
+            let Some(loan) = lent.loan().take() else { return Err(self.over(py)) };
+            let mut kept = Some(loan);
+            let sent = py.detach(|| {
+                self.core.with(|inner| match kept.take() {
+                    None => Ok(()),
+                    Some(loan) => inner.send_loan(loan).map_err(|(loan, error)| {
+                        kept = Some(loan);
+                        error
+                    }),
+                })
+            });
+            match sent {
+                Ok(()) => {
+                    self.core.settled();
+                    return Ok(());
+                }
+                Err(error) => {
+                    *lent.loan() = kept;
+                    if error != rnet::Error::Interrupted {
+                        return Err(errors::raise(py, &error));
+                    }
+                    py.check_signals()?;
+                }
+            }
+        }
+    }
+}
+
+#[pymethods]
+impl Loan {
+    /// The lent memory, as a writable memoryview.
+    #[getter]
+    fn data(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        match &*self.state() {
+            Some(open) => Ok(open.view.clone_ref(py)),
+            None => Err(self.over(py)),
+        }
+    }
+
+    /// Sends what was filled in, and ends the loan. If it raises, the loan goes on and `data` has
+    /// to be asked for again.
+    ///
+    /// Views made of the memory that still exist (a numpy array, say) may not see what they write
+    /// be read: if there are any, a copy is sent, and `Publisher.copied_loans` counts it.
+    fn send(&self, py: Python<'_>) -> PyResult<()> {
+        let Some(open) = self.state().take() else { return Err(self.over(py)) };
+        let result = self.send_open(py, &open);
+        if result.is_err() {
+            // SAFETY: the object is alive and we hold the GIL.
+            let view = unsafe { ffi::PyMemoryView_FromObject(open.memory.as_ptr()) };
+            // SAFETY: the function returns a new reference or null with an exception set.
+            if let Ok(view) = unsafe { Bound::from_owned_ptr_or_err(py, view) } {
+                *self.state() = Some(Open { memory: open.memory, view: view.unbind() });
+            }
+        }
+        result
+    }
+
+    /// Ends the loan without sending. Does nothing if it has ended.
+    fn discard(&self, py: Python<'_>) {
+        let open = self.state().take();
+        if let Some(open) = open {
+            let _ = open.view.call_method0(py, "release");
+        }
+    }
+
+    fn __enter__(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        self.data(py)
+    }
+
+    #[pyo3(signature = (exception_type, _exception, _traceback, /))]
+    fn __exit__(
+        &self,
+        py: Python<'_>,
+        exception_type: Option<&Bound<'_, PyAny>>,
+        _exception: Option<&Bound<'_, PyAny>>,
+        _traceback: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        if exception_type.is_some() {
+            self.discard(py);
+            return Ok(());
+        }
+        if self.state().is_none() {
+            // Sent or discarded inside of the block.
+            return Ok(());
+        }
+        self.send(py).inspect_err(|_| self.discard(py))
+    }
+
+    fn __len__(&self) -> usize {
+        self.len
+    }
+
+    fn __repr__(&self) -> String {
+        let state = if self.state().is_some() { "open" } else { "over" };
+        format!("<rnet.Loan of {}: {} bytes, {state}>", self.core.topic(), self.len)
+    }
+}

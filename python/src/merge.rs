@@ -1,0 +1,144 @@
+//! `rnet.Merge`: one wait for many topics.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+use rnet::{Error, WaitSet, Waitable};
+
+use crate::errors::{OrRaise, bad_value};
+use crate::receive::{RawSample, SubscriberCore};
+use crate::subscriber::Subscriber;
+use crate::wait::{Patience, Stop};
+
+/// Receives from several subscribers of one node, in turn, with one wait for all.
+///
+/// `for subscriber, message in Merge(a, b)` receives for ever; it ends when all are closed.
+#[pyclass(frozen, module = "rnet")]
+pub(crate) struct Merge {
+    subscribers: Vec<Py<Subscriber>>,
+    by_name: Vec<Arc<SubscriberCore>>,
+    /// In the order in which their locks are taken, which is the same for everybody.
+    by_address: Vec<Arc<SubscriberCore>>,
+    set: Mutex<WaitSet>,
+    /// Who is asked first.
+    turn: Mutex<usize>,
+}
+
+/// A message and whose it is.
+type Found<'py> = (Py<Subscriber>, Bound<'py, PyAny>);
+
+impl Merge {
+    /// A message that is there, and whose it is. Who is asked first moves on, so that a busy topic
+    /// hides no other.
+    fn look(&self) -> rnet::Result<Option<(usize, RawSample)>> {
+        let count = self.by_name.len();
+        let mut turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        for step in 0..count {
+            let at = (*turn + step) % count;
+            let core = &self.by_name[at];
+            let looked =
+                core.with(|inner| Ok(inner.try_recv()?.map(|sample| sample.to_owned_sample())));
+            match looked {
+                Ok(Some(received)) => {
+                    *turn = (at + 1) % count;
+                    return Ok(Some((at, received)));
+                }
+                Ok(None) => {}
+                Err(Error::Closed { .. }) if core.is_closed() => {}
+                Err(error) => return Err(error),
+            }
+        }
+        if self.by_address.iter().all(|core| core.is_closed()) {
+            return Err(Error::Closed { what: "every subscriber of the merge".to_owned() });
+        }
+        Ok(None)
+    }
+
+    /// Waits for a message for a slice of time.
+    fn next(&self, slice: Duration) -> rnet::Result<(usize, RawSample)> {
+        if let Some(found) = self.look()? {
+            return Ok(found);
+        }
+        let locked: rnet::Result<Vec<_>> =
+            self.by_address.iter().map(|core| Ok((core, core.lock()?))).collect();
+        let mut locked = locked?;
+        let mut all: Vec<&mut dyn Waitable> = Vec::with_capacity(locked.len());
+        for (core, guard) in &mut locked {
+            match core.direct(guard) {
+                Ok(inner) => all.push(inner),
+                Err(Error::Closed { .. }) if core.is_closed() => {}
+                Err(error) => return Err(error),
+            }
+        }
+        let mut set = self.set.lock().unwrap_or_else(PoisonError::into_inner);
+        set.wait(&mut all, Some(slice))?;
+        drop(set);
+        drop(all);
+        drop(locked);
+        self.look()?.ok_or_else(|| Error::Timeout {
+            what: "a message on any topic of the merge".to_owned(),
+            after_ms: 0,
+        })
+    }
+
+    fn take<'py>(&self, py: Python<'py>, patience: &Patience) -> Result<Found<'py>, Stop> {
+        let (at, received) = patience.run(py, |slice| self.next(slice))?;
+        let subscriber = &self.subscribers[at];
+        let message = subscriber.get().value_of(py, received).map_err(Stop::Raised)?;
+        Ok((subscriber.clone_ref(py), message))
+    }
+}
+
+#[pymethods]
+impl Merge {
+    #[new]
+    #[pyo3(signature = (*subscribers))]
+    fn new(py: Python<'_>, subscribers: Vec<Py<Subscriber>>) -> PyResult<Merge> {
+        let Some(first) = subscribers.first() else {
+            return Err(bad_value(py, "Merge", "it needs a subscriber or more"));
+        };
+        if subscribers.iter().any(|s| !Arc::ptr_eq(s.get().node(), first.get().node())) {
+            return Err(bad_value(py, "Merge", "all subscribers must be of one node"));
+        }
+        let set = first.get().node().wait_set().or_raise(py)?;
+        let by_name: Vec<_> = subscribers.iter().map(|s| s.get().core().clone()).collect();
+        let mut by_address = by_name.clone();
+        by_address.sort_by_key(Arc::as_ptr);
+        by_address.dedup_by(|a, b| Arc::ptr_eq(a, b));
+        if by_address.len() < subscribers.len() {
+            return Err(bad_value(py, "Merge", "a subscriber is named twice"));
+        }
+        let (set, turn) = (Mutex::new(set), Mutex::new(0));
+        Ok(Merge { subscribers, by_name, by_address, set, turn })
+    }
+
+    /// The next message of any, with its subscriber: `subscriber, message = merge.recv()`.
+    #[pyo3(signature = (timeout = None))]
+    fn recv<'py>(&self, py: Python<'py>, timeout: Option<f64>) -> PyResult<Found<'py>> {
+        self.take(py, &Patience::new(py, timeout)?).map_err(|stop| stop.into_err(py))
+    }
+
+    fn __iter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        slf
+    }
+
+    fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Found<'py>>> {
+        loop {
+            match self.take(py, &Patience::endless()) {
+                Ok(found) => return Ok(Some(found)),
+                Err(Stop::Error(Error::Closed { .. })) => return Ok(None),
+                // Counted, as in the iteration of a single subscriber.
+                Err(Stop::Error(Error::PeerLost { .. } | Error::Detached { .. })) => {}
+                Err(stop) => return Err(stop.into_err(py)),
+            }
+        }
+    }
+
+    /// The subscribers.
+    #[getter]
+    fn subscribers<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, &self.subscribers)
+    }
+}

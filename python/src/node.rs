@@ -1,0 +1,322 @@
+//! `rnet.Node`.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use pyo3::prelude::*;
+use pyo3::types::{PyCFunction, PyDict, PyTuple};
+use rnet::{Error, PublisherOptions, SubscriberOptions};
+
+use crate::codec::Codec;
+use crate::errors::{OrRaise, bad_value};
+use crate::events;
+use crate::fork::{Birth, Own};
+use crate::publisher::{Publisher, PublisherCore};
+use crate::qos;
+use crate::receive::SubscriberCore;
+use crate::release::release;
+use crate::subscriber::Subscriber;
+
+#[derive(Default)]
+struct Members {
+    publishers: Vec<Weak<PublisherCore>>,
+    subscribers: Vec<Weak<SubscriberCore>>,
+    /// Those with callbacks run as long as the node is there.
+    kept: Vec<Arc<SubscriberCore>>,
+}
+
+/// A node and what was made of it.
+pub(crate) struct NodeShared {
+    name: String,
+    domain: String,
+    path: PathBuf,
+    node: Mutex<Option<Own<rnet::Node>>>,
+    birth: Birth,
+    members: Mutex<Members>,
+}
+
+impl NodeShared {
+    fn members(&self) -> MutexGuard<'_, Members> {
+        self.members.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn node(&self) -> rnet::Result<rnet::Node> {
+        let closed = || Error::Closed { what: self.birth.name(format!("node {}", self.name)) };
+        if self.birth.is_parents() {
+            return Err(closed());
+        }
+        let node = self.node.lock().unwrap_or_else(PoisonError::into_inner);
+        node.as_deref().cloned().ok_or_else(closed)
+    }
+
+    pub(crate) fn wait_set(&self) -> rnet::Result<rnet::WaitSet> {
+        self.node().map(|node| rnet::WaitSet::new(&node))
+    }
+
+    /// Keeps a subscriber with a callback alive.
+    pub(crate) fn keep(&self, core: Arc<SubscriberCore>) {
+        self.members().kept.push(core);
+    }
+
+    /// Keeps it no longer. Call it without the GIL.
+    pub(crate) fn forget(&self, core: &Arc<SubscriberCore>) {
+        let forgotten = {
+            let mut members = self.members();
+            let at = members.kept.iter().position(|kept| Arc::ptr_eq(kept, core));
+            at.map(|at| members.kept.swap_remove(at))
+        };
+        drop(forgotten);
+    }
+
+    /// Closes everything, and leaves the domain. Call it without the GIL.
+    fn close(&self) {
+        if self.birth.is_parents() {
+            return;
+        }
+        let members = std::mem::take(&mut *self.members());
+        members.subscribers.iter().filter_map(Weak::upgrade).for_each(|core| core.close());
+        members.publishers.iter().filter_map(Weak::upgrade).for_each(|core| core.close());
+        drop(members);
+        let node = self.node.lock().unwrap_or_else(PoisonError::into_inner).take();
+        drop(node);
+    }
+}
+
+impl Drop for NodeShared {
+    fn drop(&mut self) {
+        if self.birth.is_parents() {
+            return;
+        }
+        let node = self.node.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+        let members =
+            std::mem::take(self.members.get_mut().unwrap_or_else(PoisonError::into_inner));
+        release((members, node));
+    }
+}
+
+/// A named participant of a domain.
+///
+/// Publishers and subscribers that were made of it keep it alive. `close`, or the end of a `with`
+/// block, closes them all; so does the end of the program. In a process that was forked (by
+/// multiprocessing, say) the nodes of its parent are closed; it can make its own.
+#[pyclass(frozen, module = "rnet", weakref)]
+pub(crate) struct Node {
+    shared: Arc<NodeShared>,
+}
+
+/// Closes a node at the end of the program, while there still is an interpreter that its
+/// callbacks can be waited for in.
+fn close_at_exit(py: Python<'_>, shared: &Arc<NodeShared>) -> PyResult<()> {
+    let shared = Arc::downgrade(shared);
+    let close = move |args: &Bound<'_, PyTuple>, _: Option<&Bound<'_, PyDict>>| {
+        args.py().detach(|| {
+            if let Some(shared) = shared.upgrade() {
+                shared.close();
+            }
+        });
+    };
+    let close = PyCFunction::new_closure(py, None, None, close)?;
+    py.import("atexit")?.call_method1("register", (close,))?;
+    Ok(())
+}
+
+#[pymethods]
+impl Node {
+    /// Joins a domain. What is not given is taken from the environment: RNET_DOMAIN (else "0"),
+    /// RNET_DIR (else /dev/shm), RNET_GROUP (else nobody shares the domain).
+    #[new]
+    #[pyo3(signature = (name, *, domain = None, dir = None, group = None))]
+    fn new(
+        py: Python<'_>,
+        name: &str,
+        domain: Option<&str>,
+        dir: Option<PathBuf>,
+        group: Option<&str>,
+    ) -> PyResult<Node> {
+        let mut builder = rnet::Node::builder(name).language("python");
+        if let Some(domain) = domain {
+            builder = builder.domain(domain);
+        }
+        if let Some(dir) = dir {
+            builder = builder.dir(dir);
+        }
+        if let Some(group) = group {
+            builder = builder.group(group);
+        }
+        let node = py.detach(|| builder.open()).or_raise(py)?;
+        let shared = Arc::new(NodeShared {
+            name: node.name().to_owned(),
+            domain: node.domain().to_owned(),
+            path: node.domain_path().to_owned(),
+            node: Mutex::new(Some(Own::new(node))),
+            birth: Birth::here(),
+            members: Mutex::default(),
+        });
+        close_at_exit(py, &shared)?;
+        Ok(Node { shared })
+    }
+
+    /// Publishes on a topic.
+    ///
+    /// `type` is None for raw bytes, a ctypes.Structure class, or a numpy dtype. With
+    /// `reliable=True` subscribers that ask for it lose nothing, and `on_full` says what a send
+    /// does when one of them is behind: Wait(seconds), "refuse", or Detach(stall_s); the default
+    /// is Wait(1.0). `transient_local=n` keeps the last n messages for those who come later.
+    /// `urgent=True` gives the topic the lane that nothing delays.
+    #[pyo3(signature = (topic, r#type = None, *, reliable = false, on_full = None,
+        transient_local = 0, urgent = false, log_len_bytes = None, pool_limit_bytes = None,
+        large_depth = None))]
+    #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
+    fn publisher(
+        &self,
+        py: Python<'_>,
+        topic: &str,
+        r#type: Option<&Bound<'_, PyAny>>,
+        reliable: bool,
+        on_full: Option<&Bound<'_, PyAny>>,
+        transient_local: u32,
+        urgent: bool,
+        log_len_bytes: Option<u64>,
+        pool_limit_bytes: Option<u64>,
+        large_depth: Option<u32>,
+    ) -> PyResult<Publisher> {
+        let codec = Codec::new(py, r#type)?;
+        let mut options = PublisherOptions::new().type_desc(codec.desc.clone());
+        if reliable {
+            options = options.reliable(qos::on_full(py, on_full)?);
+        } else if on_full.is_some_and(|given| !given.is_none()) {
+            return Err(bad_value(py, "on_full", "it is for reliable publishers: reliable=True"));
+        }
+        if transient_local > 0 {
+            options = options.transient_local(transient_local);
+        }
+        if urgent {
+            options = options.urgent();
+        }
+        if let Some(len) = log_len_bytes {
+            options = options.log_len_bytes(len);
+        }
+        if let Some(len) = pool_limit_bytes {
+            options = options.pool_limit_bytes(len);
+        }
+        if let Some(depth) = large_depth {
+            options = options.large_depth(depth);
+        }
+        let open = || self.shared.node()?.publisher_with::<[u8]>(topic, options);
+        let mut inner = py.detach(open).or_raise(py)?;
+        inner.set_interruptible(true);
+        let id = inner.id();
+        let core = PublisherCore::new(inner);
+        let mut members = self.shared.members();
+        members.publishers.retain(|core| core.strong_count() > 0);
+        members.publishers.push(Arc::downgrade(&core));
+        drop(members);
+        Ok(Publisher::new(core, id, codec, reliable, self.shared.clone()))
+    }
+
+    /// Subscribes to a topic.
+    ///
+    /// `type` is as for `publisher`, and both must agree; None receives everything as bytes. With
+    /// `on` each message goes to that function, on the node's thread for the topic's lane, until
+    /// the node or the subscriber is closed; see `Subscriber.on`. `reliable=True` holds the
+    /// publisher back rather than lose a message. `transient_local=True` first gets what the
+    /// publisher has kept. `lane` insists on "urgent" or "bulk". `keep_last=n` passes over all but
+    /// the last n unread messages. `wait` is "adaptive", "spin" or "block".
+    #[pyo3(signature = (topic, r#type = None, *, on = None, on_error = None, reliable = false,
+        transient_local = false, lane = None, keep_last = None, wait = "adaptive"))]
+    #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
+    fn subscribe(
+        &self,
+        py: Python<'_>,
+        topic: &str,
+        r#type: Option<&Bound<'_, PyAny>>,
+        on: Option<Py<PyAny>>,
+        on_error: Option<Py<PyAny>>,
+        reliable: bool,
+        transient_local: bool,
+        lane: Option<&str>,
+        keep_last: Option<u32>,
+        wait: &str,
+    ) -> PyResult<Subscriber> {
+        let codec = Codec::new(py, r#type)?;
+        let mut options =
+            SubscriberOptions::new().type_desc(codec.desc.clone()).wait(qos::wait(py, wait)?);
+        if reliable {
+            options = options.reliable();
+        }
+        if transient_local {
+            options = options.transient_local();
+        }
+        if let Some(lane) = lane {
+            options = options.lane(qos::lane(py, lane)?);
+        }
+        if let Some(depth) = keep_last {
+            options = options.keep_last(depth);
+        }
+        let open = || self.shared.node()?.subscriber_with::<[u8]>(topic, options);
+        let core = SubscriberCore::new(py.detach(open).or_raise(py)?);
+        let mut members = self.shared.members();
+        members.subscribers.retain(|core| core.strong_count() > 0);
+        members.subscribers.push(Arc::downgrade(&core));
+        drop(members);
+        let subscriber = Subscriber::new(core, codec, self.shared.clone());
+        match on {
+            Some(callback) => subscriber.start_callback(py, callback, on_error)?,
+            None if on_error.is_some() => {
+                return Err(bad_value(py, "on_error", "it goes with on: give a callback too"));
+            }
+            None => {}
+        }
+        Ok(subscriber)
+    }
+
+    /// Calls `callback` with a NodeEvent when a node joins, leaves or dies.
+    #[pyo3(signature = (callback, /))]
+    fn on_node(&self, py: Python<'_>, callback: Py<PyAny>) -> PyResult<()> {
+        let hook = events::on_node(callback);
+        py.detach(|| self.shared.node().map(|node| node.on_node(hook))).or_raise(py)
+    }
+
+    /// The node's name, with its leading slash.
+    #[getter]
+    fn name(&self) -> &str {
+        &self.shared.name
+    }
+
+    /// The domain's id.
+    #[getter]
+    fn domain(&self) -> &str {
+        &self.shared.domain
+    }
+
+    /// The domain's directory.
+    #[getter]
+    fn domain_path(&self) -> String {
+        self.shared.path.display().to_string()
+    }
+
+    /// Whether it was closed.
+    #[getter]
+    fn closed(&self) -> bool {
+        self.shared.node().is_err()
+    }
+
+    /// Closes the node's publishers and subscribers and leaves the domain. Waits for callbacks
+    /// that are running. Samples that were received stay.
+    fn close(&self, py: Python<'_>) {
+        py.detach(|| self.shared.close());
+    }
+
+    fn __enter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        slf
+    }
+
+    #[pyo3(signature = (*_exception))]
+    fn __exit__(&self, py: Python<'_>, _exception: &Bound<'_, PyTuple>) {
+        self.close(py);
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<rnet.Node {} in domain {}>", self.shared.name, self.shared.domain)
+    }
+}

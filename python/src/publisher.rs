@@ -1,0 +1,328 @@
+//! `rnet.Publisher`.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use pyo3::prelude::*;
+use pyo3::types::PyType;
+use rnet::{Error, OwnedLoan};
+
+use crate::buffer::Bytes;
+use crate::codec::Codec;
+use crate::errors::{self, OrRaise};
+use crate::events;
+use crate::fair::Fair;
+use crate::fork::{Birth, Own};
+use crate::loan::Loan;
+use crate::node::NodeShared;
+use crate::release::release;
+use crate::wait::Patience;
+
+/// Up to this length a message is copied with the GIL held: letting go of it and getting it back
+/// costs more than the copy. Longer ones go to the pool.
+const SMALL_LEN_BYTES: usize = rnet::limits::MAX_INLINE_LEN_BYTES;
+
+type Inner = rnet::Publisher<[u8]>;
+
+/// What the Python object, its loans and its node share.
+pub(crate) struct PublisherCore {
+    topic: String,
+    inner: Fair<Option<Own<Inner>>>,
+    birth: Birth,
+    /// Loans that ended while somebody else had the lock.
+    returned: Mutex<Vec<OwnedLoan>>,
+    closed: AtomicBool,
+    /// Loans that are out; their memory is the publisher's.
+    lent: AtomicU64,
+    /// Loans that were copied because a view of them was still there.
+    pub(crate) copied: AtomicU64,
+}
+
+impl PublisherCore {
+    pub(crate) fn new(inner: Inner) -> Arc<PublisherCore> {
+        Arc::new(PublisherCore {
+            topic: inner.topic().to_owned(),
+            inner: Fair::new(Some(Own::new(inner))),
+            birth: Birth::here(),
+            returned: Mutex::default(),
+            closed: AtomicBool::new(false),
+            lent: AtomicU64::new(0),
+            copied: AtomicU64::new(0),
+        })
+    }
+
+    pub(crate) fn topic(&self) -> &str {
+        &self.topic
+    }
+
+    fn closed_error(&self) -> Error {
+        Error::Closed { what: self.birth.name(format!("the publisher of {}", self.topic)) }
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.birth.is_parents() || self.closed.load(Ordering::Acquire)
+    }
+
+    /// Runs `act` on the publisher. Call it without the GIL.
+    pub(crate) fn with<R>(
+        &self,
+        act: impl FnOnce(&mut Inner) -> rnet::Result<R>,
+    ) -> rnet::Result<R> {
+        if self.birth.is_parents() {
+            // Its lock may be held by a thread that only the parent has.
+            return Err(self.closed_error());
+        }
+        let mut guard = self.inner.lock();
+        self.act(&mut guard, act)
+    }
+
+    fn act<R>(
+        &self,
+        inner: &mut Option<Own<Inner>>,
+        act: impl FnOnce(&mut Inner) -> rnet::Result<R>,
+    ) -> rnet::Result<R> {
+        match inner {
+            Some(inner) if !self.is_closed() => act(inner),
+            _ => Err(self.closed_error()),
+        }
+    }
+
+    /// As [`PublisherCore::with`], without waiting and with the GIL held; `None` if somebody
+    /// else has the lock.
+    fn try_with<R>(
+        &self,
+        act: impl FnOnce(&mut Inner) -> rnet::Result<R>,
+    ) -> Option<rnet::Result<R>> {
+        self.inner.try_lock().map(|mut guard| self.act(&mut guard, act))
+    }
+
+    /// Runs `act` without the GIL; signals that arrive meanwhile are handled, after which it is
+    /// run again.
+    pub(crate) fn with_detached<R: Send>(
+        &self,
+        py: Python<'_>,
+        act: impl Fn(&mut Inner) -> rnet::Result<R> + Sync,
+    ) -> PyResult<R> {
+        loop {
+            match py.detach(|| self.with(&act)) {
+                Err(Error::Interrupted) => py.check_signals()?,
+                result => return result.or_raise(py),
+            }
+        }
+    }
+
+    /// Lends memory, after taking back what was returned meanwhile; says where it is, too.
+    pub(crate) fn lend(&self, py: Python<'_>, len: usize) -> PyResult<(OwnedLoan, usize)> {
+        self.with_detached(py, |inner| {
+            self.collect(inner);
+            let mut loan = inner.loan_owned(len)?;
+            let at = inner.loaned(&mut loan).as_mut_ptr() as usize;
+            self.lent.fetch_add(1, Ordering::Relaxed);
+            Ok((loan, at))
+        })
+    }
+
+    /// The loan has been sent or dropped.
+    pub(crate) fn settled(&self) {
+        self.lent.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// Ends a loan without sending it. Never waits.
+    pub(crate) fn take_back(&self, loan: OwnedLoan) {
+        self.returned.lock().unwrap_or_else(PoisonError::into_inner).push(loan);
+        self.settled();
+        let Some(mut guard) = self.inner.try_lock() else { return };
+        if let Some(inner) = guard.as_mut() {
+            self.collect(inner);
+        }
+        if self.is_closed() && self.lent.load(Ordering::Relaxed) == 0 {
+            let inner = guard.take();
+            drop(guard);
+            release(inner);
+        }
+    }
+
+    fn collect(&self, inner: &mut Inner) {
+        let returned =
+            std::mem::take(&mut *self.returned.lock().unwrap_or_else(PoisonError::into_inner));
+        for loan in returned {
+            inner.drop_loan(loan);
+        }
+    }
+
+    /// Closes the publisher. While views of loans are there, their memory is too; the last one
+    /// takes the publisher with it. Call it without the GIL.
+    pub(crate) fn close(&self) {
+        if self.birth.is_parents() {
+            return;
+        }
+        self.closed.store(true, Ordering::Release);
+        let mut guard = self.inner.lock();
+        if self.lent.load(Ordering::Relaxed) == 0 {
+            let inner = guard.take();
+            drop(guard);
+            drop(inner);
+        }
+    }
+}
+
+impl Drop for PublisherCore {
+    fn drop(&mut self) {
+        let inner = self.inner.try_lock().and_then(|mut guard| guard.take());
+        if let Some(inner) = inner {
+            release(inner);
+        }
+    }
+}
+
+/// Sends messages on one topic. Made by `Node.publisher`.
+///
+/// Any thread may use it; a send from one waits for that of another.
+#[pyclass(frozen, module = "rnet", weakref)]
+pub(crate) struct Publisher {
+    core: Arc<PublisherCore>,
+    codec: Codec,
+    /// Whether a send may wait for subscribers.
+    may_wait: bool,
+    id: u64,
+    /// Keeps the node's callbacks running.
+    _node: Arc<NodeShared>,
+}
+
+impl Publisher {
+    pub(crate) fn new(
+        core: Arc<PublisherCore>,
+        id: u64,
+        codec: Codec,
+        may_wait: bool,
+        node: Arc<NodeShared>,
+    ) -> Publisher {
+        Publisher { core, codec, may_wait, id, _node: node }
+    }
+}
+
+#[pymethods]
+impl Publisher {
+    /// Sends one message: an object with the buffer protocol (bytes, bytearray, memoryview, numpy
+    /// array, ctypes structure), or an object of the topic's type.
+    ///
+    /// If it raises, nothing was sent: Full, OutOfMemory, MessageTooLarge, Closed, BadValue.
+    #[pyo3(signature = (message, /))]
+    fn send(&self, py: Python<'_>, message: &Bound<'_, PyAny>) -> PyResult<()> {
+        let object = self.codec.encode(message)?;
+        let bytes = Bytes::of(&object)?;
+        let bytes = bytes.as_slice();
+        if !self.may_wait
+            && bytes.len() <= SMALL_LEN_BYTES
+            && let Some(result) = self.core.try_with(|inner| inner.send(bytes))
+        {
+            return result.or_raise(py);
+        }
+        self.core.with_detached(py, |inner| inner.send(bytes))
+    }
+
+    /// Lends memory to be filled in place and then sent: `with pub.loan(n) as buf: buf[:] = ...`.
+    ///
+    /// `len` is in bytes; it may be left out where the topic's type says it.
+    #[pyo3(signature = (len = None))]
+    fn loan(&self, py: Python<'_>, len: Option<usize>) -> PyResult<Loan> {
+        let fixed = self.codec.desc.as_plain().map(|plain| plain.size);
+        let Some(len) = len.or(fixed) else {
+            return Err(errors::bad_value(py, "loan", "say how many bytes: loan(len)"));
+        };
+        Loan::open(py, self.core.clone(), len)
+    }
+
+    /// Waits until at least `n` subscribers are served: whatever is sent then reaches them.
+    #[pyo3(signature = (n = 1, timeout = None))]
+    fn wait_for_subscribers(&self, py: Python<'_>, n: usize, timeout: Option<f64>) -> PyResult<()> {
+        let wait = |slice| self.core.with(|inner| inner.wait_for_subscribers(n, Some(slice)));
+        Patience::new(py, timeout)?.run(py, wait).map_err(|stop| stop.into_err(py))
+    }
+
+    /// Calls `callback` with a MatchEvent when a subscriber joins, leaves, dies or does not fit.
+    #[pyo3(signature = (callback, /))]
+    fn on_match(&self, py: Python<'_>, callback: Py<PyAny>) -> PyResult<()> {
+        let hook = events::on_match(callback);
+        let add = || {
+            self.core.with(move |inner| {
+                inner.on_match(hook);
+                Ok(())
+            })
+        };
+        py.detach(add).or_raise(py)
+    }
+
+    /// How many subscribers are served now.
+    #[getter]
+    fn subscriber_count(&self, py: Python<'_>) -> PyResult<usize> {
+        self.core.with_detached(py, |inner| Ok(inner.subscriber_count()))
+    }
+
+    /// Messages sent so far.
+    #[getter]
+    fn sent(&self, py: Python<'_>) -> PyResult<u64> {
+        self.core.with_detached(py, |inner| Ok(inner.sent()))
+    }
+
+    /// Bytes of shared memory that the publisher takes now.
+    #[getter]
+    fn memory_bytes(&self, py: Python<'_>) -> PyResult<u64> {
+        self.core.with_detached(py, |inner| Ok(inner.memory_bytes()))
+    }
+
+    /// Errors of subscribers that did not fit, oldest first.
+    #[getter]
+    fn incompatible(&self, py: Python<'_>) -> PyResult<Vec<Py<PyAny>>> {
+        let found = self.core.with_detached(py, |inner| Ok(inner.incompatible()))?;
+        Ok(found.iter().map(|e| errors::raise(py, e).into_value(py).into_any()).collect())
+    }
+
+    /// Loans that had to be copied because a view of them outlived the loan.
+    #[getter]
+    fn copied_loans(&self) -> u64 {
+        self.core.copied.load(Ordering::Relaxed)
+    }
+
+    /// The topic.
+    #[getter]
+    fn topic(&self) -> &str {
+        self.core.topic()
+    }
+
+    /// The publisher's id, which each of its messages carries.
+    #[getter]
+    fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// Whether it was closed.
+    #[getter]
+    fn closed(&self) -> bool {
+        self.core.is_closed()
+    }
+
+    /// Leaves the topic. What was sent can still be received by those who are reading.
+    fn close(&self, py: Python<'_>) {
+        py.detach(|| self.core.close());
+    }
+
+    fn __enter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        slf
+    }
+
+    #[pyo3(signature = (*_exception))]
+    fn __exit__(&self, py: Python<'_>, _exception: &Bound<'_, pyo3::types::PyTuple>) {
+        self.close(py);
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<rnet.Publisher of {}>", self.core.topic())
+    }
+
+    /// `Publisher[T]` is for type checkers.
+    #[classmethod]
+    fn __class_getitem__(class: &Bound<'_, PyType>, _item: &Bound<'_, PyAny>) -> Py<PyType> {
+        class.clone().unbind()
+    }
+}

@@ -1,0 +1,60 @@
+//! Quality of service, as Python says it.
+
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use rnet::{Lane, OnFull, Wait};
+
+use crate::errors::bad_value;
+use crate::wait::seconds;
+
+/// `None`, `"refuse"`, an `rnet.Wait` or an `rnet.Detach`.
+pub(crate) fn on_full(py: Python<'_>, given: Option<&Bound<'_, PyAny>>) -> PyResult<OnFull> {
+    let Some(given) = given.filter(|given| !given.is_none()) else {
+        return Ok(OnFull::default());
+    };
+    if let Ok(name) = given.extract::<String>() {
+        return match name.as_str() {
+            "refuse" => Ok(OnFull::Refuse),
+            _ => Err(bad_value(py, "on_full", expected(&format!("{name:?}")))),
+        };
+    }
+    let qos = py.import("rnet.qos")?;
+    if given.is_instance(&qos.getattr("Wait")?)? {
+        let limit: f64 = given.getattr("seconds")?.extract()?;
+        return Ok(OnFull::Wait(seconds(py, "on_full", limit)?));
+    }
+    if given.is_instance(&qos.getattr("Detach")?)? {
+        let stall: f64 = given.getattr("stall_s")?.extract()?;
+        return Ok(OnFull::Detach { stall: seconds(py, "on_full", stall)? });
+    }
+    Err(PyTypeError::new_err(format!("on_full: {}", expected(&given.repr()?.to_string()))))
+}
+
+fn expected(got: &str) -> String {
+    format!("it is {got}, and must be rnet.Wait(seconds), \"refuse\" or rnet.Detach(stall_s)")
+}
+
+pub(crate) fn lane(py: Python<'_>, name: &str) -> PyResult<Lane> {
+    match name {
+        "urgent" => Ok(Lane::Urgent),
+        "bulk" => Ok(Lane::Bulk),
+        _ => Err(bad_value(
+            py,
+            "lane",
+            format!("it is {name:?}, and must be \"urgent\" or \"bulk\""),
+        )),
+    }
+}
+
+pub(crate) fn wait(py: Python<'_>, name: &str) -> PyResult<Wait> {
+    match name {
+        "spin" => Ok(Wait::Spin),
+        "adaptive" => Ok(Wait::Adaptive),
+        "block" => Ok(Wait::Block),
+        _ => Err(bad_value(
+            py,
+            "wait",
+            format!("it is {name:?}, and must be \"adaptive\", \"spin\" or \"block\""),
+        )),
+    }
+}

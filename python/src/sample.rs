@@ -1,0 +1,113 @@
+//! `rnet.Sample`: a received message, read where it is.
+
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::PyType;
+use rnet::OwnedSample;
+
+use crate::export::{Body, Getter, Memory, make_type, new_object};
+use crate::fork::Own;
+
+static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+
+/// The Python type.
+pub(crate) fn class(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
+    Ok(CLASS.get_or_try_init(py, || make_type::<SampleBody>(py))?.bind(py))
+}
+
+/// A sample as a Python object; `decode` makes the value of a typed one.
+pub(crate) fn new<'py>(
+    py: Python<'py>,
+    sample: OwnedSample<[u8]>,
+    decode: Option<&Py<PyAny>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let decode = decode.map(|decode| decode.clone_ref(py));
+    new_object(class(py)?, SampleBody { sample: Own::new(sample), decode })
+}
+
+struct SampleBody {
+    sample: Own<OwnedSample<[u8]>>,
+    decode: Option<Py<PyAny>>,
+}
+
+fn memoryview(object: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+    // SAFETY: the object is alive and we hold the GIL.
+    let view = unsafe { ffi::PyMemoryView_FromObject(object.as_ptr()) };
+    // SAFETY: the function returns a new reference or null with an exception set.
+    unsafe { Bound::from_owned_ptr_or_err(object.py(), view) }.map(Bound::unbind)
+}
+
+fn number(object: &Bound<'_, PyAny>, value: u64) -> PyResult<Py<PyAny>> {
+    Ok(value.into_pyobject(object.py())?.into_any().unbind())
+}
+
+impl Body for SampleBody {
+    const NAME: &'static std::ffi::CStr = c"rnet.Sample";
+    const DOC: &'static std::ffi::CStr = c"A received message.
+
+It has the buffer protocol, read-only: bytes(sample), memoryview(sample) and
+numpy.frombuffer(sample, dtype) work, and the latter two copy nothing. The memory of a large
+message (more than 4096 bytes) is the publisher's own; of a small one the copy that the subscriber
+made of the log. It stays as it is as long as the sample or any view of it lives, even after
+subscriber and node are closed. A subscriber can hold 64 large samples per publisher at a time.";
+
+    fn getters() -> Vec<Getter<Self>> {
+        vec![
+            Getter {
+                name: c"data",
+                doc: c"The message, as a read-only memoryview.",
+                get: |object, _| memoryview(object),
+            },
+            Getter {
+                name: c"value",
+                doc: c"The message as an object of the subscriber's type; of raw bytes, the sample itself.",
+                get: |object, body| match &body.decode {
+                    Some(decode) => Ok(decode.bind(object.py()).call1((object,))?.unbind()),
+                    None => Ok(object.clone().unbind()),
+                },
+            },
+            Getter {
+                name: c"seq",
+                doc: c"Number of the message, counted per publisher from 0.",
+                get: |object, body| number(object, body.sample.seq()),
+            },
+            Getter {
+                name: c"sent_ns",
+                doc: c"When it was sent, in ns of CLOCK_MONOTONIC: the clock of time.monotonic_ns().",
+                get: |object, body| number(object, body.sample.sent_ns()),
+            },
+            Getter {
+                name: c"taken_ns",
+                doc: c"When the subscriber took it out of the log, in ns of the same clock.",
+                get: |object, body| number(object, body.sample.taken_ns()),
+            },
+            Getter {
+                name: c"latency_ns",
+                doc: c"How long it took from sending to taking, in ns.",
+                get: |object, body| {
+                    number(object, body.sample.taken_ns().saturating_sub(body.sample.sent_ns()))
+                },
+            },
+            Getter {
+                name: c"publisher",
+                doc: c"Id of the publisher, the same for all its messages.",
+                get: |object, body| number(object, body.sample.publisher()),
+            },
+        ]
+    }
+
+    fn lend(&self) -> Result<Memory, &'static str> {
+        let bytes: &[u8] = &self.sample;
+        Ok(Memory { at: bytes.as_ptr(), len: bytes.len(), writable: false })
+    }
+
+    fn len(&self) -> usize {
+        self.sample.len()
+    }
+
+    fn describe(&self) -> String {
+        let (len, seq, publisher) = (self.sample.len(), self.sample.seq(), self.sample.publisher());
+        format!("<rnet.Sample: {len} bytes, seq {seq}, publisher {publisher:#x}>")
+    }
+}

@@ -1,0 +1,91 @@
+"""A domain for each test, which is gone afterwards, and nodes in it."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+
+import pytest
+import rnet
+
+#: Far longer than anything here takes: what hangs is to fail, not to hang the tests.
+LIMIT_S = 20.0
+
+_numbers = itertools.count()
+
+
+@pytest.fixture(autouse=True)
+def domain(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """The directory of the test's own domain, which new nodes and processes join by themselves."""
+    base = tempfile.mkdtemp(prefix="rnet-pytest-", dir="/dev/shm")
+    name = f"t{next(_numbers)}"
+    monkeypatch.setenv("RNET_DIR", base)
+    monkeypatch.setenv("RNET_DOMAIN", name)
+    monkeypatch.delenv("RNET_GROUP", raising=False)
+    yield f"{base}/rnet-{os.getuid()}-{name}"
+    shutil.rmtree(base)
+
+
+@pytest.fixture
+def node(domain: str) -> Iterator[Callable[..., rnet.Node]]:
+    """Makes nodes, which are closed at the end."""
+    made: list[rnet.Node] = []
+
+    def make(name: str = "node", **settings: str) -> rnet.Node:
+        made.append(rnet.Node(name, **settings))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.close()
+
+
+Pair = tuple[rnet.Publisher, rnet.Subscriber]
+
+
+@pytest.fixture
+def pair(node: Callable[..., rnet.Node]) -> Callable[..., Pair]:
+    """Makes a publisher and a subscriber that have found each other."""
+
+    def make(topic: str = "/t", type: object = None, *, pub: dict = {}, sub: dict = {}) -> Pair:
+        publisher = node("sender").publisher(topic, type, **pub)
+        subscriber = node("receiver").subscribe(topic, type, **sub)
+        publisher.wait_for_subscribers(1, LIMIT_S)
+        if "on" not in sub:
+            subscriber.wait_for_publishers(1, LIMIT_S)
+        return publisher, subscriber
+
+    return make
+
+
+@pytest.fixture
+def program() -> Iterator[Callable[[str], subprocess.Popen[str]]]:
+    """Starts Python programs, given as text; they are killed at the end if they still run."""
+    started: list[subprocess.Popen[str]] = []
+
+    def start(text: str) -> subprocess.Popen[str]:
+        process = subprocess.Popen(
+            [sys.executable, "-c", text],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        started.append(process)
+        return process
+
+    yield start
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+def finish(process: subprocess.Popen[str]) -> tuple[int, str, str]:
+    """Exit code, output and errors of a process that ends by itself."""
+    out, err = process.communicate(timeout=LIMIT_S)
+    return process.returncode, out, err

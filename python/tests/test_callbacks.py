@@ -1,0 +1,254 @@
+"""Callbacks: for messages and for peers that come and go."""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import queue
+import sys
+import threading
+import weakref
+
+import pytest
+import rnet
+from conftest import LIMIT_S
+
+
+@pytest.fixture
+def unraisable(monkeypatch):
+    """What goes to sys.unraisablehook."""
+    told: queue.Queue = queue.Queue()
+    monkeypatch.setattr(sys, "unraisablehook", lambda args: told.put(args.exc_value))
+    return told
+
+
+def test_a_callback_gets_each_message_on_another_thread(pair):
+    got: queue.Queue = queue.Queue()
+    publisher, subscriber = pair(
+        sub={"on": lambda sample: got.put((bytes(sample), threading.get_native_id()))}
+    )
+    for n in range(100):
+        publisher.send(bytes([n]))
+    received = [got.get(timeout=LIMIT_S) for _ in range(100)]
+    assert [message for message, _ in received] == [bytes([n]) for n in range(100)]
+    threads = {thread for _, thread in received}
+    assert len(threads) == 1 and threading.get_native_id() not in threads
+    (stats,) = subscriber.stats()
+    assert (stats.node, stats.received, stats.connected) == ("/sender", 100, True)
+    assert sum(subscriber.lost.values()) == 0
+
+
+def test_a_callback_gets_values_of_a_typed_topic(pair):
+    class Count(ctypes.Structure):
+        _fields_ = [("n", ctypes.c_uint32)]
+
+    got: queue.Queue = queue.Queue()
+    publisher, _ = pair(type=Count, sub={"on": got.put})
+    publisher.send(Count(7))
+    assert got.get(timeout=LIMIT_S).n == 7
+
+
+def test_a_callback_lives_as_long_as_the_node(node):
+    got: queue.Queue = queue.Queue()
+    receiver = node("receiver")
+    receiver.subscribe("/t", on=got.put)  # What it returns is not kept.
+    gc.collect()
+    publisher = node("sender").publisher("/t")
+    publisher.wait_for_subscribers(1, LIMIT_S)
+    publisher.send(b"x")
+    assert bytes(got.get(timeout=LIMIT_S)) == b"x"
+    receiver.close()
+    publisher.send(b"y")
+    assert got.empty()
+
+
+def test_what_a_callback_raises_is_reported_and_the_next_message_comes(pair, unraisable):
+    got: queue.Queue = queue.Queue()
+
+    def callback(sample: rnet.Sample) -> None:
+        got.put(bytes(sample))
+        raise ZeroDivisionError(bytes(sample).decode())
+
+    publisher, _ = pair(sub={"on": callback})
+    publisher.send(b"one")
+    publisher.send(b"two")
+    assert [got.get(timeout=LIMIT_S) for _ in range(2)] == [b"one", b"two"]
+    errors = [unraisable.get(timeout=LIMIT_S) for _ in range(2)]
+    assert [(type(e), str(e)) for e in errors] == [
+        (ZeroDivisionError, "one"),
+        (ZeroDivisionError, "two"),
+    ]
+
+
+def test_a_bulk_callback_delays_no_urgent_one(node):
+    receiver, sender = node("receiver"), node("sender")
+    busy, go_on = threading.Event(), threading.Event()
+    stopped: queue.Queue = queue.Queue()
+
+    def slow(_: rnet.Sample) -> None:
+        busy.set()
+        assert go_on.wait(LIMIT_S)
+
+    receiver.subscribe("/load", on=slow)
+    receiver.subscribe("/stop", on=stopped.put)
+    load, stop = sender.publisher("/load"), sender.publisher("/stop", urgent=True)
+    load.wait_for_subscribers(1, LIMIT_S)
+    stop.wait_for_subscribers(1, LIMIT_S)
+    load.send(b"x")
+    assert busy.wait(LIMIT_S)
+    # The bulk thread is held for as long as this test wants it to be.
+    for n in range(10):
+        stop.send(bytes([n]))
+        assert bytes(stopped.get(timeout=LIMIT_S)) == bytes([n])
+    assert not go_on.is_set()
+    go_on.set()
+
+
+def test_a_callback_may_close_its_own_subscriber(node):
+    receiver, sender = node("receiver"), node("sender")
+    done = threading.Event()
+    calls = []
+
+    def once(sample: rnet.Sample) -> None:
+        calls.append(bytes(sample))
+        assert sum(subscriber.lost.values()) == 0
+        subscriber.close()
+        done.set()
+
+    subscriber = receiver.subscribe("/t", on=once)
+    publisher = sender.publisher("/t")
+    publisher.wait_for_subscribers(1, LIMIT_S)
+    publisher.send(b"1")
+    publisher.send(b"2")
+    assert done.wait(LIMIT_S)
+    after = threading.Event()
+    receiver.subscribe("/after", on=lambda _: after.set())
+    then = sender.publisher("/after")
+    then.wait_for_subscribers(1, LIMIT_S)
+    then.send(b"x")
+    assert after.wait(LIMIT_S)
+    assert calls == [b"1"]
+
+
+def test_a_callback_may_close_its_node(node):
+    receiver, sender = node("receiver"), node("sender")
+    done = threading.Event()
+
+    def end(_: rnet.Sample) -> None:
+        receiver.close()
+        done.set()
+
+    receiver.subscribe("/t", on=end)
+    publisher = sender.publisher("/t")
+    publisher.wait_for_subscribers(1, LIMIT_S)
+    publisher.send(b"x")
+    assert done.wait(LIMIT_S) and receiver.closed
+
+
+def test_closing_waits_for_a_callback_that_runs(node):
+    receiver, sender = node("receiver"), node("sender")
+    running, go_on = threading.Event(), threading.Event()
+    ended = []
+
+    def slow(_: rnet.Sample) -> None:
+        running.set()
+        assert go_on.wait(LIMIT_S)
+        ended.append(True)
+
+    subscriber = receiver.subscribe("/t", on=slow)
+    publisher = sender.publisher("/t")
+    publisher.wait_for_subscribers(1, LIMIT_S)
+    publisher.send(b"x")
+    assert running.wait(LIMIT_S)
+    threading.Timer(0.05, go_on.set).start()
+    subscriber.close()
+    assert ended == [True]
+
+
+def test_reading_and_a_callback_do_not_mix(pair):
+    publisher, subscriber = pair(sub={"on": print})
+    for use in (subscriber.recv, subscriber.try_recv, subscriber.latest, lambda: next(subscriber)):
+        with pytest.raises(rnet.BadValue, match="go to the callback"):
+            use()
+    with pytest.raises(rnet.BadValue, match="go to the callback"):
+        subscriber.on(print)
+
+
+def test_on_after_waiting_for_publishers(pair):
+    publisher, subscriber = pair()
+    got: queue.Queue = queue.Queue()
+    publisher.send(b"before")
+    subscriber.on(got.put)
+    publisher.send(b"after")
+    assert [bytes(got.get(timeout=LIMIT_S)) for _ in range(2)] == [b"before", b"after"]
+
+
+class One(ctypes.Structure):
+    _fields_ = [("x", ctypes.c_float)]
+
+
+class Other(ctypes.Structure):
+    _rnet_name_ = "One"
+    _fields_ = [("x", ctypes.c_double)]
+
+
+def test_errors_go_to_on_error(node, unraisable):
+    errors: queue.Queue = queue.Queue()
+    node("receiver").subscribe("/t", One, on=print, on_error=errors.put)
+    node("quiet").subscribe("/t", One, on=print)
+    publisher = node("sender").publisher("/t", Other)
+    for told in (errors, unraisable):
+        error = told.get(timeout=LIMIT_S)
+        assert isinstance(error, rnet.TypeMismatch) and error.field_path == "x"
+    publisher.close()
+    with pytest.raises(rnet.BadValue, match="give a callback too"):
+        node("none").subscribe("/t", on_error=print)
+
+
+def test_match_events(node):
+    sender, receiver = node("sender"), node("receiver")
+    publisher = sender.publisher("/t")
+    events: queue.Queue = queue.Queue()
+    publisher.on_match(events.put)
+    subscriber = receiver.subscribe("/t")
+    assert events.get(timeout=LIMIT_S).node == "/receiver"
+    other = node("other").subscribe("/t")
+    event = events.get(timeout=LIMIT_S)
+    assert (event.kind, event.node, event.error) == ("matched", "/other", None)
+    other.close()
+    assert events.get(timeout=LIMIT_S) == event._replace(kind="unmatched")
+    stranger = node("stranger").subscribe("/t", One)
+    bad = events.get(timeout=LIMIT_S)
+    assert bad.kind == "incompatible" and isinstance(bad.error, rnet.TypeMismatch)
+    stranger.close()
+
+    seen: queue.Queue = queue.Queue()
+    subscriber.on_match(seen.put)
+    sender.close()
+    assert seen.get(timeout=LIMIT_S).kind == "unmatched"
+
+
+def test_node_events(node):
+    events: queue.Queue = queue.Queue()
+    node("watcher").on_node(events.put)
+    guest = rnet.Node("guest")
+    assert events.get(timeout=LIMIT_S) == ("joined", "/guest")
+    guest.close()
+    assert events.get(timeout=LIMIT_S) == ("left", "/guest")
+
+
+def test_closing_lets_go_of_the_callback(node):
+    class Callback:
+        def __call__(self, sample: rnet.Sample) -> None:
+            pass
+
+    callback = Callback()
+    gone = weakref.ref(callback)
+    receiver = node()
+    receiver.subscribe("/t", on=callback)
+    del callback
+    gc.collect()
+    assert gone() is not None
+    receiver.close()
+    gc.collect()
+    assert gone() is None

@@ -1,0 +1,245 @@
+"""The exceptions, and what leads to them."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import pickle
+
+import pytest
+import rnet
+from conftest import LIMIT_S
+from rnet import errors
+
+
+def test_every_error_code_has_its_exception():
+    assert set(errors.BY_CODE) == set(rnet.ERROR_CODES)
+    for code, cls in errors.BY_CODE.items():
+        assert cls.code == code and issubclass(cls, rnet.Error)
+        assert cls.__name__.lower() == code.replace("_", "")
+        assert getattr(rnet, cls.__name__) is cls
+        assert cls.__doc__
+
+
+@pytest.mark.parametrize(
+    ("cls", "base"),
+    [
+        (rnet.Timeout, TimeoutError),
+        (rnet.OutOfMemory, MemoryError),
+        (rnet.NoPermission, PermissionError),
+        (rnet.PeerLost, ConnectionError),
+        (rnet.Io, OSError),
+        (rnet.BadName, ValueError),
+        (rnet.BadValue, ValueError),
+        (rnet.BadQos, ValueError),
+        (rnet.MessageTooLarge, ValueError),
+        (rnet.TypeMismatch, TypeError),
+    ],
+)
+def test_exceptions_are_pythons_own_too(cls, base):
+    assert issubclass(cls, base)
+    error = cls("text", topic="/t")
+    assert (str(error), error.topic) == ("text", "/t")
+
+
+def test_errors_can_be_pickled(pair):
+    _, subscriber = pair()
+    with pytest.raises(TimeoutError) as caught:
+        subscriber.recv(0.01)
+    copy = pickle.loads(pickle.dumps(caught.value))
+    assert type(copy) is rnet.Timeout
+    assert (str(copy), copy.what, copy.after_ms) == (str(caught.value), "a message on /t", 10)
+
+
+def test_timeouts(pair):
+    publisher, subscriber = pair()
+    for wait in (
+        lambda: subscriber.recv(0.02),
+        lambda: subscriber.latest(0.02),
+        lambda: subscriber.wait_for_publishers(2, 0.02),
+        lambda: publisher.wait_for_subscribers(2, 0.02),
+    ):
+        with pytest.raises(rnet.Timeout) as caught:
+            wait()
+        assert caught.value.after_ms == 20 and "/t" in caught.value.what
+    with pytest.raises(rnet.Timeout):
+        subscriber.recv(0)
+    for bad in (-1, float("nan"), float("inf")):
+        with pytest.raises(rnet.BadValue, match="timeout"):
+            subscriber.recv(bad)
+
+
+@pytest.mark.parametrize("name", ["", "a b", "/a//b", "/a/", "ä", "x" * 300, "/a.b"])
+def test_bad_names(node, name):
+    home = node()
+    with pytest.raises(rnet.BadName) as caught:
+        home.publisher(name)
+    assert caught.value.what == "topic" and caught.value.why
+    with pytest.raises(rnet.BadName):
+        home.subscribe(name)
+    with pytest.raises(rnet.BadName) as caught:
+        rnet.Node(name)
+    assert caught.value.what == "node"
+
+
+def test_bad_domain():
+    with pytest.raises(rnet.BadName) as caught:
+        rnet.Node("a", domain="no spaces")
+    assert caught.value.what == "domain"
+
+
+def test_a_name_is_taken_once(node):
+    first = node("arm")
+    with pytest.raises(rnet.NameTaken) as caught:
+        rnet.Node("arm")
+    assert (caught.value.node, caught.value.pid) == ("/arm", os.getpid())
+    first.close()
+    node("arm")
+
+
+def test_a_directory_that_is_none(tmp_path):
+    file = tmp_path / "file"
+    file.write_text("x")
+    with pytest.raises(OSError) as caught:
+        rnet.Node("a", dir=file)
+    assert isinstance(caught.value, rnet.Error) and str(file) in str(caught.value)
+
+
+def test_settings_that_make_no_sense(node):
+    home = node()
+    with pytest.raises(rnet.BadQos, match="power of two"):
+        home.publisher("/t", log_len_bytes=100_000)
+    with pytest.raises(rnet.BadQos, match="large_depth"):
+        home.publisher("/t", large_depth=0)
+    with pytest.raises(rnet.BadQos, match="keep_last"):
+        home.subscribe("/t", keep_last=0)
+    with pytest.raises(rnet.BadQos, match="stall of 0"):
+        home.publisher("/t", reliable=True, on_full=rnet.Detach(0))
+    with pytest.raises(rnet.BadValue, match="on_full: it is for reliable"):
+        home.publisher("/t", on_full="refuse")
+    with pytest.raises(rnet.BadValue, match='"refuse"'):
+        home.publisher("/t", reliable=True, on_full="wait")
+    with pytest.raises(TypeError, match="rnet.Wait"):
+        home.publisher("/t", reliable=True, on_full=1.0)
+    with pytest.raises(rnet.BadValue, match="on_full"):
+        home.publisher("/t", reliable=True, on_full=rnet.Wait(-1))
+    with pytest.raises(rnet.BadValue, match="lane"):
+        home.subscribe("/t", lane="fast")
+    with pytest.raises(rnet.BadValue, match="wait"):
+        home.subscribe("/t", wait="never")
+
+
+class Point(ctypes.Structure):
+    _fields_ = [("x", ctypes.c_double), ("y", ctypes.c_double)]
+
+
+class Swapped(ctypes.Structure):
+    _rnet_name_ = "Point"
+    _fields_ = [("y", ctypes.c_double), ("x", ctypes.c_double)]
+
+
+def test_a_type_mismatch_is_told_to_both_sides(node):
+    publisher = node("sender").publisher("/p", Point)
+    subscriber = node("receiver").subscribe("/p", Swapped)
+    for wait in (
+        lambda: publisher.wait_for_subscribers(1, LIMIT_S),
+        lambda: subscriber.wait_for_publishers(1, LIMIT_S),
+    ):
+        with pytest.raises(rnet.TypeMismatch) as caught:
+            wait()
+        error = caught.value
+        assert (error.topic, error.publisher_node, error.subscriber_node) == (
+            "/p",
+            "/sender",
+            "/receiver",
+        )
+        assert (error.field_path, error.publisher, error.subscriber) == (
+            "x",
+            "f64 at 0",
+            "f64 at 8",
+        )
+    (noted,) = publisher.incompatible
+    assert isinstance(noted, rnet.TypeMismatch) and noted.topic == "/p"
+    publisher.send(Point(1, 2))
+    assert subscriber.try_recv() is None
+
+
+def test_quality_of_service_that_does_not_fit(node):
+    publisher = node("sender").publisher("/t")
+    subscriber = node("receiver").subscribe("/t", reliable=True)
+    with pytest.raises(rnet.IncompatibleQos, match="make the publisher reliable"):
+        publisher.wait_for_subscribers(1, LIMIT_S)
+    with pytest.raises(rnet.IncompatibleQos) as caught:
+        subscriber.recv(LIMIT_S)
+    assert caught.value.publisher_node == "/sender" and caught.value.why
+
+
+def test_a_reliable_publisher_waits_refuses_or_detaches(node):
+    def full(on_full):
+        sender, receiver = node(f"s{len(made)}"), node(f"r{len(made)}")
+        made.append(sender)
+        topic = f"/t{len(made)}"
+        publisher = sender.publisher(topic, reliable=True, on_full=on_full, log_len_bytes=16384)
+        subscriber = receiver.subscribe(topic, reliable=True)
+        publisher.wait_for_subscribers(1, LIMIT_S)
+        subscriber.wait_for_publishers(1, LIMIT_S)
+        return publisher, subscriber
+
+    made: list = []
+    for on_full in ("refuse", rnet.Wait(0.02)):
+        publisher, subscriber = full(on_full)
+        with pytest.raises(rnet.Full) as caught:
+            while True:
+                publisher.send(bytes(1000))
+        assert caught.value.topic == publisher.topic
+        assert caught.value.reader_node.startswith("/r")
+        for _ in range(publisher.sent):
+            subscriber.recv(LIMIT_S)
+        publisher.send(b"goes on")
+        assert bytes(subscriber.recv(LIMIT_S)) == b"goes on"
+        assert sum(subscriber.lost.values()) == 0
+
+    publisher, subscriber = full(rnet.Detach(0.02))
+    for _ in range(100):
+        publisher.send(bytes(1000))
+    with pytest.raises(rnet.Detached) as caught:
+        while True:
+            subscriber.recv(LIMIT_S)
+    assert caught.value.stall_ms == 20
+
+
+def test_everything_says_that_it_is_closed(node):
+    home = node("home")
+    publisher, subscriber = home.publisher("/t"), home.subscribe("/t")
+    assert not (home.closed or publisher.closed or subscriber.closed)
+    home.close()
+    home.close()
+    assert home.closed and publisher.closed and subscriber.closed
+    for use in (
+        lambda: home.publisher("/t"),
+        lambda: home.subscribe("/t"),
+        lambda: publisher.send(b"x"),
+        lambda: publisher.loan(1),
+        lambda: publisher.sent,
+        lambda: publisher.wait_for_subscribers(),
+        subscriber.recv,
+        subscriber.try_recv,
+        subscriber.latest,
+        subscriber.wait_for_publishers,
+    ):
+        with pytest.raises(rnet.Closed, match="is closed"):
+            use()
+    assert list(subscriber) == []
+    publisher.close()
+    subscriber.close()
+    assert (home.name, publisher.topic, subscriber.topic) == ("/home", "/t", "/t")
+
+
+def test_context_managers(node, domain):
+    with rnet.Node("a") as a, a.publisher("/t") as publisher, a.subscribe("/t") as subscriber:
+        publisher.wait_for_subscribers(1, LIMIT_S)
+        publisher.send(b"x")
+        assert bytes(subscriber.recv(LIMIT_S)) == b"x"
+        assert os.listdir(f"{domain}/nodes")
+    assert a.closed and publisher.closed and subscriber.closed
+    assert os.listdir(f"{domain}/nodes") == []

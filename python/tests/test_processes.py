@@ -1,0 +1,288 @@
+"""Several processes, their ends, Ctrl-C, and the GIL."""
+
+from __future__ import annotations
+
+import os
+import queue
+import signal
+import sys
+import threading
+
+import pytest
+import rnet
+from conftest import LIMIT_S, finish
+
+ECHO = """
+import rnet
+node = rnet.Node("echo")
+replies = node.publisher("/reply")
+for message in node.subscribe("/ask"):
+    replies.send(message)
+"""
+
+
+def test_two_processes(node, program):
+    home = node()
+    asks, replies = home.publisher("/ask"), home.subscribe("/reply")
+    events: queue.Queue = queue.Queue()
+    asks.on_match(events.put)
+    echo = program(ECHO)
+    asks.wait_for_subscribers(1, LIMIT_S)
+    replies.wait_for_publishers(1, LIMIT_S)
+    for length in (0, 1, 5000, 3_000_000):
+        message = os.urandom(length)
+        asks.send(message)
+        assert bytes(replies.recv(LIMIT_S)) == message
+    assert events.get(timeout=LIMIT_S).kind == "matched"
+    echo.kill()
+    event = events.get(timeout=LIMIT_S)
+    assert (event.kind, event.node) == ("lost", "/echo")
+    with pytest.raises(rnet.PeerLost) as caught:
+        replies.recv(LIMIT_S)
+    assert (caught.value.topic, caught.value.node) == ("/reply", "/echo")
+    # The next one takes over under the same name.
+    program(ECHO)
+    asks.wait_for_subscribers(1, LIMIT_S)
+    replies.wait_for_publishers(1, LIMIT_S)
+    asks.send(b"again")
+    assert bytes(replies.recv(LIMIT_S)) == b"again"
+
+
+WAITS = {
+    "recv": "subscriber.recv()",
+    "recv_spin": "node.subscribe('/t', wait='spin').recv()",
+    "recv_block": "node.subscribe('/t', wait='block').recv(1000)",
+    "iterate": "list(subscriber)",
+    "latest": "subscriber.latest()",
+    "merge": "rnet.Merge(subscriber, node.subscribe('/u')).recv()",
+    "wait_for_publishers": "subscriber.wait_for_publishers()",
+    "wait_for_subscribers": "node.publisher('/u').wait_for_subscribers(2)",
+    "send": "fill()",
+}
+
+INTERRUPTED = """
+import rnet
+node = rnet.Node("node")
+subscriber = node.subscribe("/t")
+
+def fill():
+    slow = node.subscribe("/f", reliable=True)
+    publisher = node.publisher("/f", reliable=True, on_full=rnet.Wait(1000), log_len_bytes=16384)
+    publisher.wait_for_subscribers()
+    while True:
+        publisher.send(bytes(1000))
+
+print("waiting", flush=True)
+try:
+    WAIT
+except KeyboardInterrupt:
+    print("interrupted", flush=True)
+"""
+
+
+@pytest.mark.parametrize("wait", WAITS)
+def test_ctrl_c_ends_every_wait(program, wait):
+    process = program(INTERRUPTED.replace("WAIT", WAITS[wait]))
+    assert process.stdout.readline() == "waiting\n"
+    settle(process)
+    os.kill(process.pid, signal.SIGINT)
+    # Killed and so a failure if it takes as long as the wait would.
+    assert finish(process) == (0, "interrupted\n", "")
+
+
+def settle(process):
+    """Returns when the main thread waits: it sleeps in the kernel, or spins and so runs."""
+    path = f"/proc/{process.pid}/task/{process.pid}/"
+    looks = 0
+    while looks < 100:
+        with open(path + "wchan") as wchan, open(path + "stat") as stat:
+            state = stat.read().rsplit(")", 1)[1].split()[0]
+            sleeps = "futex" in wchan.read()
+        looks += 1 if sleeps or state == "R" else 0
+
+
+def test_a_signal_handler_that_returns_lets_the_wait_go_on(program, node):
+    process = program("""
+import signal, rnet
+handled = []
+signal.signal(signal.SIGUSR1, lambda *_: handled.append(True))
+subscriber = rnet.Node("listener").subscribe("/t")
+ready = rnet.Node("ready").publisher("/ready")
+print("ready", flush=True)
+message = subscriber.recv()
+print(bytes(message).decode(), len(handled) > 0)
+""")
+    publisher = node().publisher("/t")
+    publisher.wait_for_subscribers(1, LIMIT_S)
+    assert process.stdout.readline() == "ready\n"
+    settle(process)
+    os.kill(process.pid, signal.SIGUSR1)
+    settle(process)
+    publisher.send(b"later")
+    assert finish(process) == (0, "later True\n", "")
+
+
+def test_the_gil_is_free_during_every_wait(node):
+    home = node()
+    subscriber, publisher = home.subscribe("/t"), home.publisher("/u")
+    merged = rnet.Merge(home.subscribe("/v"), home.subscribe("/w"))
+    waits = [
+        lambda: subscriber.recv(60),
+        lambda: subscriber.latest(60),
+        lambda: subscriber.wait_for_publishers(1, 60),
+        lambda: publisher.wait_for_subscribers(1, 60),
+        lambda: merged.recv(60),
+    ]
+    interval = sys.getswitchinterval()
+    # Nobody is made to let go of the GIL: a wait that kept it would stop this thread for good.
+    sys.setswitchinterval(1000)
+    try:
+        for wait in waits:
+            ended = threading.Event()
+
+            def waiting(wait=wait, ended=ended) -> None:
+                with pytest.raises(rnet.Error):
+                    wait()
+                ended.set()
+
+            thread = threading.Thread(target=waiting, daemon=True)
+            thread.start()
+            assert sum(1 for _ in range(100_000)) == 100_000
+            assert not ended.is_set()
+    finally:
+        sys.setswitchinterval(interval)
+    home.close()
+
+
+ENDS = {
+    "nothing is closed": "",
+    "a callback runs": "publisher.send(b'x'); started.wait()",
+    "a thread receives": "threading.Thread(target=quiet, args=[plain.recv], daemon=True).start()",
+    "a loan is open": "memory = publisher.loan(100_000).data",
+    "a sample is held": "publisher.send(bytes(100_000)); held = plain.recv()",
+    "a view is held": "publisher.send(bytes(100_000)); view = plain.recv().data[3:]",
+    "a cycle holds it": "cycle = [node, publisher, plain]; cycle.append(cycle)",
+    "sys.exit": "import sys; sys.exit(0)",
+    "globals outlive modules": "import builtins; builtins.kept = (node, publisher, plain)",
+    "messages keep coming": "threading.Thread(target=flood, daemon=True).start()",
+}
+
+ENDING = """
+import threading, rnet
+node = rnet.Node("node")
+publisher = node.publisher("/t")
+started = threading.Event()
+node.subscribe("/t", on=lambda message: started.set())
+plain = node.subscribe("/t")
+publisher.wait_for_subscribers(2)
+plain.wait_for_publishers()
+
+def quiet(wait):
+    try:
+        wait()
+    except rnet.Closed:
+        pass
+
+def flood():
+    try:
+        while True:
+            publisher.send(b"x")
+    except rnet.Closed:
+        pass
+
+END
+"""
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_a_program_ends_well_whatever_it_still_has(program, domain, end):
+    process = program(ENDING.replace("END", ENDS[end]))
+    assert finish(process) == (0, "", "")
+    assert os.listdir(f"{domain}/nodes") == []
+
+
+def test_nodes_are_collected_without_close(program, domain):
+    process = program("""
+import gc, os, rnet
+def use():
+    node = rnet.Node("node")
+    publisher, subscriber = node.publisher("/t"), node.subscribe("/t")
+    publisher.wait_for_subscribers()
+    publisher.send(bytes(10_000))
+    return subscriber.recv()
+sample = use()
+gc.collect()
+again = rnet.Node("other")
+print(len(sample))
+""")
+    assert finish(process) == (0, "10000\n", "")
+    assert os.listdir(f"{domain}/nodes") == []
+
+
+def test_a_subscriber_keeps_its_node(node, program):
+    listener = program("""
+import rnet
+for message in rnet.Node("listener").subscribe("/t"):
+    print(bytes(message).decode(), flush=True)
+    break
+""")
+    publisher = node().publisher("/t")
+    publisher.wait_for_subscribers(1, LIMIT_S)
+    publisher.send(b"hello")
+    assert finish(listener) == (0, "hello\n", "")
+
+
+def test_late_joiners_get_what_was_kept(node):
+    publisher = node("sender").publisher("/t", transient_local=2, reliable=True)
+    for n in range(5):
+        publisher.send(bytes([n]))
+    late = node("late").subscribe("/t", transient_local=True, reliable=True)
+    assert [bytes(late.recv(LIMIT_S)) for _ in range(2)] == [b"\3", b"\4"]
+    plain = node("plain").subscribe("/t")
+    plain.wait_for_publishers(1, LIMIT_S)
+    assert plain.try_recv() is None
+
+
+def test_a_forked_child_leaves_its_parents_nodes_alone(program, node):
+    process = program("""
+import gc, os, sys, rnet
+node = rnet.Node("parent")
+publisher, subscriber = node.publisher("/t"), node.subscribe("/t")
+node.subscribe("/t", on=lambda message: None)
+publisher.wait_for_subscribers(2)
+subscriber.wait_for_publishers()
+publisher.send(bytes([7]) * 10_000)
+sample = subscriber.recv()
+loan = publisher.loan(10_000)
+child = os.fork()
+if child == 0:
+    for use in (lambda: publisher.send(b"x"), subscriber.recv, lambda: subscriber.lost,
+                lambda: node.publisher("/u"), lambda: rnet.Merge(subscriber).recv()):
+        try:
+            use()
+            raise SystemExit("not closed")
+        except rnet.Closed as error:
+            assert "before this process was forked" in str(error), error
+    assert node.closed and publisher.closed and subscriber.closed
+    del sample, loan
+    publisher.close(); subscriber.close(); node.close()
+    with rnet.Node("child") as own:
+        back = own.publisher("/back")
+        back.wait_for_subscribers()
+        back.send(b"from the child")
+    del node, publisher, subscriber, use
+    gc.collect()
+    sys.exit(3)
+_, status = os.waitpid(child, 0)
+assert os.waitstatus_to_exitcode(status) == 3, status
+for n in range(50):
+    publisher.send(bytes([n]) * 10_000)
+    assert bytes(subscriber.recv())[:1] == bytes([n])
+assert bytes(sample) == bytes([7]) * 10_000
+print("parent goes on")
+""")
+    back = node("outside").subscribe("/back")
+    message = back.recv(LIMIT_S)
+    assert bytes(message) == b"from the child"
+    code, out, err = finish(process)
+    assert (code, out) == (0, "parent goes on\n"), err

@@ -1,0 +1,105 @@
+"""The type stubs say what there is, and type checkers understand programs that use it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import rnet
+
+ALLOWED = Path(__file__).with_name("stubtest_allowlist.txt")
+
+PROGRAM = '''
+import asyncio
+import ctypes
+
+import numpy as np
+import rnet
+
+
+class Point(ctypes.Structure):
+    _fields_ = [("x", ctypes.c_double)]
+
+
+async def read(subscriber: rnet.Subscriber[Point]) -> float:
+    async for point in subscriber:
+        print(point.x)
+    return float((await subscriber.recv_async()).x)
+
+
+def stamp(sample: rnet.Sample) -> int:
+    return sample.sent_ns + len(bytes(sample)) + len(sample.data)
+
+
+with rnet.Node("typed", domain="x") as node:
+    points = node.publisher("/p", Point, reliable=True, on_full=rnet.Wait(1.0))
+    points.send(Point(1.0))
+    with node.publisher("/raw").loan(4) as memory:
+        memory[:] = b"1234"
+    for point in node.subscribe("/p", Point, wait="spin"):
+        print(point.x)
+    for sample in node.subscribe("/p", Point).samples():
+        stamp(sample)
+    node.subscribe("/raw", on=lambda sample: print(stamp(sample)))
+    record = rnet.named("R", [("x", "f8")])
+    print(node.subscribe("/r", record).recv(1.0)["x"], node.subscribe("/n", np.float64).latest())
+    subscriber, message = rnet.Merge(node.subscribe("/p", Point)).recv()
+    asyncio.run(read(node.subscribe("/p", Point)))
+try:
+    pass
+except rnet.TypeMismatch as error:
+    print(error.field_path, error.code)
+'''
+
+MISTAKES = {
+    'node.publisher("/p", Point).send(b"x")': "arg-type",
+    'node.subscribe("/p").recv().send()': "attr-defined",
+    'node.subscribe("/p", lane="fast")': "call-overload",
+    'node.publisher("/p", on_full="wait")': "call-overload",
+    "rnet.Sample().seq = 1": "misc",
+}
+
+
+def mypy(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_the_stubs_agree_with_what_there_is():
+    done = mypy("mypy.stubtest", "rnet", f"--allowlist={ALLOWED}", "--ignore-unused-allowlist")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_package_itself_is_typed():
+    done = mypy("mypy", "--strict", str(Path(rnet.__file__).parent))
+    assert done.returncode == 0, done.stdout
+
+
+def test_a_program_is_understood(tmp_path):
+    good = tmp_path / "good.py"
+    good.write_text(PROGRAM)
+    done = mypy("mypy", "--strict", str(good))
+    assert done.returncode == 0, done.stdout
+
+    bad = tmp_path / "bad.py"
+    head = PROGRAM.split("async def")[0] + 'node = rnet.Node("x")\n'
+    bad.write_text(head + "\n".join(MISTAKES) + "\n")
+    done = mypy("mypy", "--strict", str(bad))
+    first = head.count("\n") + 1
+    for line, code in enumerate(MISTAKES.values(), start=first):
+        assert f"bad.py:{line}: error" in done.stdout, done.stdout
+        assert f"[{code}]" in done.stdout, done.stdout
+
+
+def test_everything_public_has_a_doc_string():
+    for name in rnet.__all__:
+        thing = getattr(rnet, name)
+        if isinstance(thing, type):
+            assert thing.__doc__, name
+            for member, value in vars(thing).items():
+                if not member.startswith("_") and (callable(value) or hasattr(value, "__get__")):
+                    told = value.__doc__ or issubclass(thing, (rnet.Error, tuple))
+                    assert told, f"{name}.{member}"
+        elif callable(thing):
+            assert thing.__doc__, name
