@@ -145,6 +145,25 @@ def test_a_callback_may_close_its_node(node):
     assert done.wait(LIMIT_S) and receiver.closed
 
 
+def test_callbacks_of_two_lanes_may_close_each_other(node):
+    receiver, sender = node("receiver"), node("sender")
+    both, done = threading.Barrier(2, timeout=LIMIT_S), threading.Barrier(3, timeout=LIMIT_S)
+    subscribers: dict[str, rnet.Subscriber] = {}
+
+    def close(other: str) -> None:
+        both.wait()
+        subscribers[other].close()
+        done.wait()
+
+    subscribers["bulk"] = receiver.subscribe("/bulk", on=lambda _: close("urgent"))
+    subscribers["urgent"] = receiver.subscribe("/urgent", on=lambda _: close("bulk"))
+    publishers = [sender.publisher("/bulk"), sender.publisher("/urgent", urgent=True)]
+    for publisher in publishers:
+        publisher.wait_for_subscribers(1, LIMIT_S)
+        publisher.send(b"x")
+    done.wait()
+
+
 def test_closing_waits_for_a_callback_that_runs(node):
     receiver, sender = node("receiver"), node("sender")
     running, go_on = threading.Event(), threading.Event()

@@ -174,7 +174,7 @@ impl LogReader {
     fn accept_seq(&mut self, seq_lo: u32) -> Result<u64, &'static str> {
         if let Some(expected) = self.next_seq {
             if expected as u32 == seq_lo && !self.moved {
-                self.next_seq = Some(expected + 1);
+                self.next_seq = Some(expected.wrapping_add(1));
                 return Ok(expected);
             }
             if !self.moved {

@@ -8,15 +8,15 @@
 
 use crate::sync::{AtomicU32, AtomicU64, Barrier, Ordering};
 
-/// Gives out sleep tickets; one per sleeper.
+/// Gives out sleep tickets. All sleepers that ever show tickets in the same places share one: a
+/// waker remembers a ticket it has rung for, whoever showed it.
 #[derive(Debug, Default)]
-pub struct Tickets(u64);
+pub struct Tickets(AtomicU64);
 
 impl Tickets {
     /// A ticket that was not used before, never 0.
-    pub fn next_ticket(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(1).max(1);
-        self.0
+    pub fn next_ticket(&self) -> u64 {
+        self.0.fetch_add(1, Ordering::Relaxed) + 1
     }
 }
 
@@ -29,7 +29,8 @@ pub fn announce<'a>(
     barrier: &impl Barrier,
 ) {
     for place in places {
-        place.store(ticket, Ordering::Relaxed);
+        // Release: whoever finds the ticket also finds the bell that was named before it.
+        place.store(ticket, Ordering::Release);
     }
     // SYNC-SLEEP: pairs with the light barrier between commit and `must_ring`.
     barrier.heavy();
@@ -47,7 +48,7 @@ pub fn withdraw<'a>(places: impl IntoIterator<Item = &'a AtomicU64>) {
 #[inline]
 pub fn must_ring(place: &AtomicU64, last_rung: &mut u64) -> bool {
     // SYNC-SLEEP: see `announce`.
-    let ticket = place.load(Ordering::Relaxed);
+    let ticket = place.load(Ordering::Acquire);
     ticket != 0 && core::mem::replace(last_rung, ticket) != ticket
 }
 

@@ -236,7 +236,7 @@ fn nobody_sleeps_through_a_message() {
         let reader = thread::spawn(move || {
             let mut reader = LogReader::new(0);
             reader.expect_from(0);
-            let mut tickets = Tickets::default();
+            let tickets = Tickets::default();
             let mut got = 0;
             while got < 2 {
                 got += take(&mut reader, theirs.log());
@@ -252,6 +252,58 @@ fn nobody_sleeps_through_a_message() {
                     }
                 }
                 wake::withdraw([&us.asleep]);
+            }
+        });
+        let mut writer = LogWriter::new(memory.log());
+        let mut last_rung = 0;
+        for value in 0..2 {
+            assert!(push(&mut writer, memory.log(), value, &mut Unbounded));
+            FullFences.light();
+            if wake::must_ring(&sleeper.asleep, &mut last_rung) {
+                wake::ring(&sleeper.bell);
+                sleeper.kernel.notify();
+            }
+        }
+        reader.join().unwrap();
+    });
+}
+
+/// Two waiters take turns at one subscriber, as `recv` and a wait set do. The waker remembers the
+/// ticket it has rung for, so the second must not show the first one's again.
+#[test]
+fn a_second_waiter_is_rung_too() {
+    struct Sleeper {
+        asleep: AtomicU64,
+        bell: AtomicU32,
+        kernel: Notify,
+        tickets: Tickets,
+    }
+    model(3, || {
+        let memory = Memory::new();
+        let sleeper = Arc::new(Sleeper {
+            asleep: AtomicU64::new(0),
+            bell: AtomicU32::new(0),
+            kernel: Notify::new(),
+            tickets: Tickets::default(),
+        });
+        let (theirs, us) = (memory.clone(), sleeper.clone());
+        let reader = thread::spawn(move || {
+            let mut reader = LogReader::new(0);
+            reader.expect_from(0);
+            // Each round is a waiter of its own: all they share is the sleeper's place.
+            for wanted in 1..=2 {
+                let mut got = reader.next_seq().unwrap();
+                while got < wanted {
+                    let before = us.bell.load(Ordering::Acquire);
+                    wake::announce([&us.asleep], us.tickets.next_ticket(), &FullFences);
+                    if !reader.has_more(theirs.log()) {
+                        while us.bell.load(Ordering::Acquire) == before {
+                            us.kernel.wait();
+                        }
+                    }
+                    wake::withdraw([&us.asleep]);
+                    got += take(&mut reader, theirs.log());
+                }
             }
         });
         let mut writer = LogWriter::new(memory.log());

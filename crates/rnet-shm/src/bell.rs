@@ -27,6 +27,8 @@ const FILE_LEN_BYTES: usize = MAX_BELLS_PER_NODE * 4;
 pub struct Bells {
     map: Mapping,
     next: AtomicU32,
+    /// Of all waiters of the node: several may wait for the same subscriber in turn.
+    tickets: Tickets,
 }
 
 impl Bells {
@@ -46,7 +48,7 @@ impl Bells {
         use std::os::fd::AsFd;
         let map = Mapping::new(fd.as_fd(), 0, FILE_LEN_BYTES, Access::Write, false)
             .map_err(|e| files::io_error("cannot map", path, e))?;
-        Ok(Bells { map, next: AtomicU32::new(0) })
+        Ok(Bells { map, next: AtomicU32::new(0), tickets: Tickets::default() })
     }
 
     /// A bell for one more waiting thread. Beyond the limit two waiters share a bell, which costs
@@ -100,14 +102,13 @@ pub enum Woken {
 pub struct Waiter {
     bells: Arc<Bells>,
     index: u64,
-    tickets: Tickets,
 }
 
 impl Waiter {
     /// A waiter at a bell of its own.
     pub fn new(bells: Arc<Bells>) -> Waiter {
         let index = bells.allot();
-        Waiter { bells, index, tickets: Tickets::default() }
+        Waiter { bells, index }
     }
 
     /// Which bell wakes this waiter.
@@ -135,8 +136,29 @@ impl Waiter {
     where
         P: Iterator<Item = &'a AtomicU64> + Clone,
     {
-        let before = self.bells.read(self.index);
-        wake::announce(places.clone(), self.tickets.next_ticket(), barrier);
+        let before = self.read();
+        self.sleep_since(before, places, barrier, limit, ready)
+    }
+
+    /// What the bell reads now, for [`Waiter::sleep_since`].
+    pub fn read(&self) -> u32 {
+        self.bells.read(self.index)
+    }
+
+    /// As [`Waiter::sleep`], for a waiter that looked for work before it could name the places:
+    /// does not sleep if the bell was rung since it read `before`.
+    pub fn sleep_since<'a, P>(
+        &mut self,
+        before: u32,
+        places: P,
+        barrier: &impl Barrier,
+        limit: Duration,
+        ready: impl FnOnce() -> bool,
+    ) -> Woken
+    where
+        P: Iterator<Item = &'a AtomicU64> + Clone,
+    {
+        wake::announce(places.clone(), self.bells.tickets.next_ticket(), barrier);
         let woken = if ready() {
             Woken::Look
         } else {

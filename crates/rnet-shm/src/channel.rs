@@ -25,6 +25,9 @@ use crate::tally::{self, bump};
 const CHASE_LEN_BYTES: u64 = 2048;
 /// Length of that pause, in spin-loop hints: about a microsecond.
 const CHASE_PAUSES: u32 = 32;
+/// Records and pulls without a message for the user after which a take gives its caller a turn: a
+/// publisher that streams nothing but gaps must not hold up a lane or a time-out.
+const MAX_FRUITLESS: usize = 1 << 16;
 /// Batches kept for reuse while samples of earlier ones are still held.
 const SPARE_BATCHES: usize = 4;
 
@@ -234,7 +237,8 @@ impl Reader {
     /// Whether a take may find something.
     #[inline]
     pub fn is_ready(&self) -> bool {
-        if self.slot.wants_pin() {
+        if self.withheld.is_some() && self.slot.wants_pin() && !self.was_detached() {
+            // Until a sample is dropped, which rings.
             return false;
         }
         match self.state {
@@ -343,6 +347,7 @@ impl Reader {
         self.state = State::Asking;
         self.let_go = true;
         self.withheld = None;
+        self.slot.forget_pin();
         ring_control(&self.folder, self.own.node());
     }
 
@@ -355,6 +360,7 @@ impl Reader {
         if newest > self.log.position() {
             self.count_gap();
             let withheld = u64::from(self.withheld.take().is_some());
+            self.slot.forget_pin();
             bump(&self.slot.page().count.skipped, withheld);
             self.log.seek_newest(self.map.log());
             self.skipping()?;
@@ -379,7 +385,7 @@ impl Reader {
         if self.state == State::Asking && !self.try_begin()? {
             return Ok(false);
         }
-        loop {
+        for _ in 0..MAX_FRUITLESS {
             let Some(record) = self.next_record()? else {
                 if self.was_detached() {
                     self.ask_again();
@@ -419,6 +425,7 @@ impl Reader {
             }
             return Ok(true);
         }
+        Ok(false)
     }
 
     /// The message that the last successful [`Reader::take`] went on to.
@@ -439,9 +446,10 @@ impl Reader {
     #[inline]
     fn next_record(&mut self) -> Result<Option<Record>, Trouble> {
         if let Some(record) = self.withheld.take() {
+            self.slot.forget_pin();
             return Ok(Some(record));
         }
-        loop {
+        for _ in 0..MAX_FRUITLESS {
             match self.log.next(&self.batch.0) {
                 Ok(Some(record)) => return Ok(Some(record)),
                 Ok(None) => {}
@@ -471,6 +479,7 @@ impl Reader {
                 Pull::Corrupt(what) => return Err(Trouble::Corrupt(what)),
             }
         }
+        Ok(None)
     }
 
     /// Lets a writer in full flight get ahead. A reader on its heels takes one message at a time

@@ -112,6 +112,14 @@ impl DomainDir {
                 stat.st_uid
             )));
         }
+        if let Some(group) = &config.group
+            && stat.st_gid != group_id(group)?
+        {
+            return Err(no(format!(
+                "it belongs to group {}, and RNET_GROUP names {group}; remove it or choose that group",
+                stat.st_gid
+            )));
+        }
         let open_to = stat.st_mode & if shared { 0o007 } else { 0o077 };
         if open_to != 0 {
             return Err(no(format!(

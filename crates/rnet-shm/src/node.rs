@@ -32,8 +32,6 @@ const GOODBYE_AT: u64 = 6 * 8;
 
 /// A ring at the control FIFO: the incarnation of the node that rings.
 const RING_LEN_BYTES: usize = 8;
-/// What a FIFO holds where nobody has changed it.
-const FIFO_LEN_BYTES: usize = 65536;
 
 /// Entry state: free for another endpoint.
 const ENTRY_FREE: u64 = 0;
@@ -135,6 +133,8 @@ pub struct OwnNode {
     name: NodeName,
     file: OwnedFd,
     fifo: OwnedFd,
+    /// What the FIFO holds; less than usual for users who have very many.
+    fifo_len_bytes: usize,
     bells: Arc<Bells>,
     entries: Mutex<EntryTable>,
     /// Folders of the peers to tell when this node has left.
@@ -181,6 +181,7 @@ impl OwnNode {
                 incarnation,
                 name: name.clone(),
                 file,
+                fifo_len_bytes: rustix::pipe::fcntl_getpipe_size(&fifo).unwrap_or(4096),
                 fifo,
                 bells: Arc::new(bells),
                 entries: Mutex::new(EntryTable {
@@ -241,7 +242,7 @@ impl OwnNode {
         let mut taken = 0;
         let mut buf = [0u8; 4096];
         // A peer that rings without end is not listened to without end.
-        while taken < FIFO_LEN_BYTES {
+        while taken < self.fifo_len_bytes {
             match rustix::io::read(&self.fifo, &mut buf) {
                 Ok(0) | Err(Errno::AGAIN) => break,
                 Ok(len) => {
@@ -255,7 +256,7 @@ impl OwnNode {
         }
         rings.sort_unstable();
         rings.dedup();
-        (whole && taken < FIFO_LEN_BYTES).then_some(rings)
+        (whole && taken + RING_LEN_BYTES <= self.fifo_len_bytes).then_some(rings)
     }
 
     /// An id for one more endpoint.

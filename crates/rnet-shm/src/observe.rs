@@ -19,6 +19,8 @@ use crate::publisher::{PeerPublisher, PublisherMap, PublisherMeta};
 use crate::taken::Stamp;
 use crate::{clock, files};
 
+/// Pulls and gaps after which a poll gives its caller a turn.
+const MAX_FRUITLESS: usize = 1 << 16;
 /// Words copied at a time.
 const BATCH_WORDS: usize = 8192;
 
@@ -87,7 +89,8 @@ impl Observer {
 
     /// The next message; its bytes replace the content of `bytes`.
     pub fn poll(&mut self, bytes: &mut Vec<u8>) -> Seen {
-        loop {
+        // Bounded, because a hostile publisher could stream nothing but gaps.
+        for _ in 0..MAX_FRUITLESS {
             let record = match self.log.next(&self.batch) {
                 Ok(Some(record)) => record,
                 Ok(None) => match self.log.pull(self.map.log(), &mut self.batch) {
@@ -120,6 +123,7 @@ impl Observer {
                 taken_ns: self.taken_ns,
             });
         }
+        Seen::Nothing
     }
 
     /// Copies a chunk's message; `false` if it was replaced before the copy was done.

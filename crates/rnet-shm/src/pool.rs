@@ -18,7 +18,7 @@ use rustix::io::Errno;
 
 use crate::files;
 use crate::mapping::{Access, Mapping};
-use crate::roster::ReaderRef;
+use crate::roster::{ReaderRef, Roster};
 
 /// Bytes in front of a chunk's payload: a page, so that the payload is page-aligned.
 pub const CHUNK_HEADER_LEN_BYTES: usize = PAGE_LEN_BYTES;
@@ -74,11 +74,12 @@ pub(crate) struct LogView<'a> {
     pub head: u64,
     pub next_seq: u64,
     pub readers: &'a [Arc<ReaderRef>],
+    pub roster: &'a Roster,
 }
 
 impl LogView<'_> {
     fn pinned(&self, chunk: u32) -> bool {
-        self.readers.iter().any(|reader| pins::is_pinned(chunk, &reader.page().pins))
+        self.roster.is_pinned(chunk)
     }
 
     fn lowest_needed(&self, reliable_only: bool) -> u64 {

@@ -110,8 +110,11 @@ impl Drop for Presence {
 
 /// Whether `incarnation` of the node whose names are written as `stem` lives.
 pub fn is_alive(dir: &DomainDir, stem: &str, incarnation: u64) -> bool {
-    let Ok(file) = files::open_read(&dir.names().join(stem)) else {
-        return false;
+    let file = match files::open_read(&dir.names().join(stem)) {
+        Ok(file) => file,
+        Err(Errno::NOENT) => return false,
+        // No file descriptor left, say: not to know is not to be dead.
+        Err(_) => return true,
     };
     match ofd_lock(&file, libc::F_OFD_GETLK) {
         Ok(lock) if lock.l_type == libc::F_UNLCK as libc::c_short => false,

@@ -154,6 +154,8 @@ pub struct Writer {
     barrier: PublisherBarrier,
     waiter: Waiter,
     interruptible: bool,
+    /// Where small loans are built, kept between two of them.
+    scratch: Vec<u8>,
 }
 
 impl Writer {
@@ -195,6 +197,7 @@ impl Writer {
             barrier: PublisherBarrier::default(),
             waiter,
             interruptible: false,
+            scratch: Vec::new(),
         })
     }
 
@@ -245,13 +248,19 @@ impl Writer {
             });
         }
         if len <= self.max_inline() {
-            return Ok(Loaned { len, place: Place::Scratch(vec![0; len]) });
+            let mut bytes = std::mem::take(&mut self.scratch);
+            bytes.resize(len, 0);
+            return Ok(Loaned { len, place: Place::Scratch(bytes) });
         }
         let mut patience = Patience::new(&self.qos.on_full);
         loop {
             self.refresh_readers();
-            let view =
-                LogView { head: self.log.head(), next_seq: self.log.seq(), readers: &self.readers };
+            let view = LogView {
+                head: self.log.head(),
+                next_seq: self.log.seq(),
+                readers: &self.readers,
+                roster: &self.roster,
+            };
             let got = self.pool.acquire(len, &view);
             let flow = &self.map.control().flow;
             flow.pool_bytes.store(self.pool.bytes(), Ordering::Relaxed);
@@ -306,13 +315,26 @@ impl Writer {
                 None => Err(Error::Closed { what: "the loan".to_owned() }),
             },
         };
-        sent.map_err(|error| (loan, error))
+        match sent {
+            Ok(()) => {
+                self.keep_scratch(loan);
+                Ok(())
+            }
+            Err(error) => Err((loan, error)),
+        }
     }
 
     /// Ends a loan without sending.
     pub fn drop_loan(&mut self, loan: Loaned) {
         if let Place::Chunk(number) = loan.place {
             self.pool.give_back(number);
+        }
+        self.keep_scratch(loan);
+    }
+
+    fn keep_scratch(&mut self, loan: Loaned) {
+        if let Place::Scratch(bytes) = loan.place {
+            self.scratch = bytes;
         }
     }
 

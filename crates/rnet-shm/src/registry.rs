@@ -109,12 +109,12 @@ impl Registry {
     /// domain a change at one node must not make all nodes look at all others.
     pub fn refresh_only(&mut self, nodes: &[u64]) -> Result<Changes, Error> {
         let mut changes = Changes::default();
-        let mut strangers = false;
+        let strangers =
+            nodes.iter().any(|id| Some(*id) != self.own && !self.peers.contains_key(id));
+        // First, because it may fail, and nothing must be taken note of by halves.
+        let listed = if strangers { self.list()? } else { Vec::new() };
         for id in nodes {
-            let Some(peer) = self.peers.get_mut(id) else {
-                strangers |= Some(*id) != self.own;
-                continue;
-            };
+            let Some(peer) = self.peers.get_mut(id) else { continue };
             if peer.node.refresh() {
                 changes.changed.push(*id);
             }
@@ -124,7 +124,7 @@ impl Registry {
             }
         }
         if strangers {
-            let mut listed = self.list()?;
+            let mut listed = listed;
             listed.retain(|(_, id)| nodes.contains(id));
             let known = changes.joined.len();
             self.take_in(listed, &mut changes);

@@ -44,6 +44,8 @@ pub struct ReaderRef {
     place: usize,
     /// Set when the reader unsubscribed while samples of it were still held: only its pins count.
     left: AtomicBool,
+    /// Set once the reader has been told from where it reads: what is sent from then on reaches it.
+    admitted: AtomicBool,
 }
 
 impl ReaderRef {
@@ -53,6 +55,10 @@ impl ReaderRef {
 
     fn holds_pins(&self) -> bool {
         self.page().pins.iter().any(|pin| pin.load(Ordering::Acquire) != 0)
+    }
+
+    fn is_served(&self) -> bool {
+        self.admitted.load(Ordering::Acquire) && !self.has_left()
     }
 
     pub(crate) fn has_left(&self) -> bool {
@@ -120,12 +126,12 @@ impl Roster {
     /// The readers now, as subscription and node.
     pub fn readers(&self) -> Vec<(u64, String)> {
         let list = self.list();
-        list.iter().filter(|r| !r.has_left()).map(|r| (r.subscription, r.node.clone())).collect()
+        list.iter().filter(|r| r.is_served()).map(|r| (r.subscription, r.node.clone())).collect()
     }
 
     /// How many readers there are.
     pub fn len(&self) -> usize {
-        self.list().iter().filter(|r| !r.has_left()).count()
+        self.list().iter().filter(|r| r.is_served()).count()
     }
 
     /// Whether nobody reads.
@@ -151,6 +157,12 @@ impl Roster {
                 && a.subscription.load(Ordering::Relaxed) == subscription
                 && a.generation.load(Ordering::Relaxed) == generation
         })
+    }
+
+    /// Whether some reader holds the chunk. Asks the list itself and not the writer's copy: a
+    /// reader that was admitted a moment ago may already have pinned a message of the past.
+    pub(crate) fn is_pinned(&self, chunk: u32) -> bool {
+        self.list().iter().any(|reader| rnet_ring::pins::is_pinned(chunk, &reader.page().pins))
     }
 
     /// The writer's side: brings its private copy up to date, returns whether it changed.
@@ -224,6 +236,7 @@ impl Roster {
             start: AtomicU64::new(log.control.tail.tail.load(Ordering::Acquire)),
             place,
             left: AtomicBool::new(false),
+            admitted: AtomicBool::new(false),
         });
         list.push(reader.clone());
         drop(list);
@@ -237,6 +250,7 @@ impl Roster {
         entry.start_seq.store(start_seq, Ordering::Relaxed);
         // SYNC-ADMIT: pairs with the acquire load in `Reader::find_admission`.
         entry.state.store(ADMISSION_ACTIVE, Ordering::Release);
+        reader.admitted.store(true, Ordering::Release);
         reader.ring();
         Ok(Admitted::New)
     }

@@ -88,7 +88,10 @@ impl Slot {
                 Ordering::Relaxed,
             );
             match swap {
-                Ok(_) => return Some(free),
+                Ok(_) => {
+                    self.wants_pin.store(false, Ordering::SeqCst);
+                    return Some(free);
+                }
                 Err(now) => taken = now,
             }
         }
@@ -101,6 +104,11 @@ impl Slot {
         if self.wants_pin.swap(false, Ordering::SeqCst) {
             self.node.bells().ring(self.page().cursor.bell.load(Ordering::Relaxed));
         }
+    }
+
+    /// The reader no longer waits for a pin: it gave up the message that needed one.
+    pub fn forget_pin(&self) {
+        self.wants_pin.store(false, Ordering::SeqCst);
     }
 
     /// Whether the reader waits for a sample to be dropped.
@@ -206,6 +214,7 @@ impl SubscriptionFile {
             Some(slot) => slot.clone(),
             None => self.grow(topic, &mut slots)?,
         };
+        slot.forget_pin();
         let page = slot.page();
         let bind = &page.bind;
         page.cursor.cursor.store(0, Ordering::Relaxed);

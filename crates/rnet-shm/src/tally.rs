@@ -12,7 +12,7 @@ pub(crate) fn taken(page: &ReaderSlot, record: &Record, len: u64, taken_ns: u64)
     let count = &page.count;
     bump(&count.received, 1);
     bump(&count.bytes, len);
-    count.next_seq.store(record.seq + 1, Ordering::Relaxed);
+    count.next_seq.store(record.seq.wrapping_add(1), Ordering::Relaxed);
     count.newest_time_ns.store(record.time_ns, Ordering::Relaxed);
     // A stamp from the future is a hostile one.
     let latency = taken_ns.saturating_sub(record.time_ns);

@@ -39,9 +39,11 @@ pub(crate) fn start(state: Arc<NodeState>) -> Result<JoinHandle<()>> {
 fn run(state: &Arc<NodeState>, epoll: &OwnedFd) {
     let mut watched: HashSet<u64> = HashSet::new();
     let mut events: Vec<Event> = Vec::with_capacity(64);
+    // Whether the last look failed, so that what was rung for is still to be seen.
+    let mut behind = false;
     loop {
         let polled = watch_processes(state, epoll, &mut watched);
-        let limit = polled.then(|| Timespec {
+        let limit = (polled || behind).then(|| Timespec {
             tv_sec: POLL.as_secs() as i64,
             tv_nsec: i64::from(POLL.subsec_nanos()),
         });
@@ -67,15 +69,16 @@ fn run(state: &Arc<NodeState>, epoll: &OwnedFd) {
         if state.is_stopping() {
             return;
         }
-        // A directory that cannot be read now may be readable at the next ring.
-        let _ = state.refresh_only(nodes.as_deref());
+        let only = if behind { None } else { nodes.as_deref() };
+        behind = state.refresh_only(only).is_err();
     }
 }
 
 /// Listens to the processes of new peers, forgets those of departed ones; returns whether some
 /// can only be polled.
 ///
-/// A departed peer's handle is closed by the registry, which takes it out of the epoll set.
+/// A departed peer's handle is closed by the registry, which takes it out of the epoll set, unless
+/// a forked child holds a copy; so each handle speaks only once.
 fn watch_processes(state: &NodeState, epoll: &OwnedFd, watched: &mut HashSet<u64>) -> bool {
     let matching = state.matching();
     let peers = matching.registry().peers();
@@ -84,7 +87,9 @@ fn watch_processes(state: &NodeState, epoll: &OwnedFd, watched: &mut HashSet<u64
         let Some(process) = peer.process.as_ref().filter(|_| !watched.contains(id)) else {
             continue;
         };
-        if epoll::add(epoll, process, EventData::new_u64(*id), EventFlags::IN).is_ok() {
+        if epoll::add(epoll, process, EventData::new_u64(*id), EventFlags::IN | EventFlags::ONESHOT)
+            .is_ok()
+        {
             watched.insert(*id);
         }
     }

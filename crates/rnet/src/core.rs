@@ -9,10 +9,9 @@ use rnet_shm::domain::DomainDir;
 use rnet_shm::node::OwnNode;
 
 use crate::dispatch::Dispatcher;
+use crate::match_event::Callbacks;
 use crate::matching::Matching;
 use crate::node::NodeEvent;
-
-pub(crate) type NodeCallback = Box<dyn FnMut(&NodeEvent) + Send>;
 
 /// The state that a node's threads and handles share. The threads hold it too, so it does not
 /// stop them; [`NodeCore`] does.
@@ -23,7 +22,7 @@ pub(crate) struct NodeState {
     stopping: AtomicBool,
     urgent: OnceLock<Dispatcher>,
     bulk: OnceLock<Dispatcher>,
-    pub(crate) watchers: Mutex<Vec<NodeCallback>>,
+    pub(crate) watchers: Callbacks<NodeEvent>,
 }
 
 impl NodeState {
@@ -37,7 +36,7 @@ impl NodeState {
             stopping: AtomicBool::new(false),
             urgent: OnceLock::new(),
             bulk: OnceLock::new(),
-            watchers: Mutex::new(Vec::new()),
+            watchers: Callbacks::default(),
         }))
     }
 
@@ -69,7 +68,12 @@ impl NodeState {
     /// Looks at the peers and matches what has changed. Run by the control thread when it is
     /// rung, and by whoever creates or closes an endpoint, so that the change is quick.
     pub(crate) fn refresh(self: &Arc<Self>) -> Result<()> {
-        self.refresh_only(None)
+        self.refresh_only(None)?;
+        if self.matching().take_joined() {
+            // Peers that were first seen here are to be watched there.
+            self.own.ring_self();
+        }
+        Ok(())
     }
 
     /// As [`NodeState::refresh`], but looks only at the given nodes if there are any.
@@ -85,13 +89,11 @@ impl NodeState {
         for notice in events {
             match notice {
                 crate::match_event::Notice::Node(event) => {
-                    if !self.watchers().is_empty() {
+                    if !self.watchers.is_empty() {
                         let state = Arc::downgrade(self);
                         self.dispatcher(Lane::Bulk).post(Box::new(move || {
                             if let Some(state) = state.upgrade() {
-                                for watcher in state.watchers().iter_mut() {
-                                    watcher(&event);
-                                }
+                                state.watchers.call(&event);
                             }
                         }));
                     }
@@ -101,10 +103,6 @@ impl NodeState {
                 }
             }
         }
-    }
-
-    pub(crate) fn watchers(&self) -> MutexGuard<'_, Vec<NodeCallback>> {
-        self.watchers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -133,6 +131,8 @@ impl NodeCore {
         matching.check_node_limit()?;
         matching.greet();
         drop(matching);
+        // The control thread may have looked before there were peers to watch.
+        core.state.own.ring_self();
         Ok(core)
     }
 }
@@ -141,14 +141,15 @@ impl Drop for NodeCore {
     fn drop(&mut self) {
         self.state.stopping.store(true, Ordering::Release);
         self.state.own.ring_self();
-        for dispatcher in [self.state.urgent.get(), self.state.bulk.get()].into_iter().flatten() {
-            dispatcher.stop();
-        }
         if let Some(control) = self.control.take() {
             // The last handle may be dropped by a callback, on one of the threads themselves.
             if control.thread().id() != std::thread::current().id() {
                 let _ = control.join();
             }
+        }
+        // After the control thread, which could start one.
+        for dispatcher in [self.state.urgent.get(), self.state.bulk.get()].into_iter().flatten() {
+            dispatcher.stop();
         }
         if let Some(registration) = self.registration.take() {
             let _ = registration.join();

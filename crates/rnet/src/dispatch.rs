@@ -85,10 +85,10 @@ impl Dispatcher {
     }
 
     fn send(&self, command: Command) -> bool {
+        let mut commands = self.shared.commands.lock().unwrap_or_else(PoisonError::into_inner);
         if self.shared.stop.load(Ordering::Acquire) {
             return false;
         }
-        let mut commands = self.shared.commands.lock().unwrap_or_else(PoisonError::into_inner);
         commands.push(command);
         drop(commands);
         self.shared.pending.store(true, Ordering::Release);
@@ -111,18 +111,27 @@ impl Dispatcher {
         self.send(Command::Add(task))
     }
 
-    /// Takes a task away and waits until it no longer runs; returns whether it was here. On the
-    /// dispatch thread itself it does not wait.
-    pub(crate) fn remove(&self, id: u64) -> bool {
+    /// Takes a task away; returns whether it was here. With `wait`, which is not for dispatch
+    /// threads, it no longer runs afterwards.
+    pub(crate) fn remove(&self, id: u64, wait: bool) -> bool {
         let (done, told) = mpsc::channel();
         let sent = self.send(Command::Remove { id, done });
-        let inside = self.thread_id == Some(std::thread::current().id());
-        sent && !inside && told.recv().unwrap_or(false)
+        sent && wait && told.recv().unwrap_or(false)
+    }
+
+    fn is_this_thread(&self) -> bool {
+        self.thread_id == Some(std::thread::current().id())
     }
 
     /// Ends the thread, after the callback that it is in.
     pub(crate) fn stop(&self) {
-        self.shared.stop.store(true, Ordering::Release);
+        let commands = {
+            let mut commands = self.shared.commands.lock().unwrap_or_else(PoisonError::into_inner);
+            self.shared.stop.store(true, Ordering::Release);
+            std::mem::take(&mut *commands)
+        };
+        // A task that never started holds the node whose dispatcher holds the task.
+        drop(commands);
         self.wake();
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(thread) = thread
@@ -137,6 +146,8 @@ fn run(shared: &Shared, mut waiter: Waiter) {
     let mut tasks: Vec<Box<dyn Task>> = Vec::new();
     let mut places: Vec<Arc<Slot>> = Vec::new();
     while !shared.stop.load(Ordering::Acquire) {
+        // Read first: whoever rings while the tasks run and name their places ends the sleep.
+        let before = waiter.read();
         if shared.pending.swap(false, Ordering::AcqRel) {
             obey(shared, &mut tasks);
         }
@@ -161,7 +172,8 @@ fn run(shared: &Shared, mut waiter: Waiter) {
         }
         places.clear();
         tasks.iter().for_each(|task| task.add_places(&mut places));
-        waiter.sleep(
+        waiter.sleep_since(
+            before,
             places.iter().map(|slot| &slot.page().cursor.asleep),
             &SleeperBarrier,
             Duration::MAX,
@@ -314,7 +326,7 @@ impl<T: Message + ?Sized> Subscriber<T> {
 
 /// A running callback; it ends when this is dropped.
 ///
-/// Dropping waits for a callback that is running (not on the dispatch thread itself).
+/// Dropping waits for a callback that is running, except inside a callback of the same node.
 #[must_use = "the callback ends when the Subscription is dropped; keep it or call detach()"]
 pub struct Subscription {
     id: u64,
@@ -372,12 +384,13 @@ impl Drop for Subscription {
     fn drop(&mut self) {
         if let Some(core) = self.core.take() {
             self.cancelled.store(true, Ordering::Release);
+            let lanes = || [Lane::Urgent, Lane::Bulk].map(|lane| core.state.started(lane));
+            // A callback waits for none of the other lane either: that one may be waiting for it.
+            let outside = !lanes().iter().flatten().any(|d| d.is_this_thread());
             // It may be moving from one lane to the other.
             for _ in 0..2 {
-                for lane in [Lane::Urgent, Lane::Bulk] {
-                    if core.state.started(lane).is_some_and(|d| d.remove(self.id)) {
-                        return;
-                    }
+                if lanes().iter().flatten().any(|d| d.remove(self.id, outside)) {
+                    return;
                 }
             }
         }

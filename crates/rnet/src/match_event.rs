@@ -1,6 +1,6 @@
 //! What users are told of matching, and by which callbacks.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use rnet_core::Error;
@@ -32,23 +32,43 @@ pub enum MatchEvent {
 
 pub(crate) type MatchCallback = Box<dyn FnMut(&MatchEvent) + Send>;
 
-/// The user's callbacks of one endpoint.
-#[derive(Default)]
-pub(crate) struct Hooks(Mutex<Vec<MatchCallback>>);
+/// The user's callbacks of one kind of event.
+///
+/// They are called without a lock on the list: a callback may add another, or create and close
+/// endpoints, which looks at the list.
+pub(crate) struct Callbacks<E> {
+    list: Mutex<Vec<Arc<Mutex<Callback<E>>>>>,
+    any: AtomicBool,
+}
 
-impl Hooks {
-    pub(crate) fn add(&self, callback: MatchCallback) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(callback);
+type Callback<E> = Box<dyn FnMut(&E) + Send>;
+
+/// The callbacks of one endpoint.
+pub(crate) type Hooks = Callbacks<MatchEvent>;
+
+impl<E> Default for Callbacks<E> {
+    fn default() -> Self {
+        Callbacks { list: Mutex::default(), any: AtomicBool::new(false) }
+    }
+}
+
+impl<E> Callbacks<E> {
+    pub(crate) fn add(&self, callback: Callback<E>) {
+        let mut list = self.list.lock().unwrap_or_else(PoisonError::into_inner);
+        list.push(Arc::new(Mutex::new(callback)));
+        self.any.store(true, Ordering::Release);
     }
 
-    pub(crate) fn call(&self, event: &MatchEvent) {
-        for hook in self.0.lock().unwrap_or_else(PoisonError::into_inner).iter_mut() {
-            hook(event);
+    pub(crate) fn call(&self, event: &E) {
+        let list = self.list.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        for callback in list {
+            // Only the bulk dispatch thread calls, one event at a time.
+            (callback.lock().unwrap_or_else(PoisonError::into_inner))(event);
         }
     }
 
-    fn is_empty(&self) -> bool {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
+    pub(crate) fn is_empty(&self) -> bool {
+        !self.any.load(Ordering::Acquire)
     }
 }
 

@@ -19,7 +19,9 @@ use rnet_shm::node::{EndpointKind, Entry, OwnNode, incarnation_of, ring_control}
 use rnet_shm::publisher::{PeerPublisher, PublisherMeta};
 use rnet_shm::registry::{Departure, Registry};
 use rnet_shm::roster::Roster;
-use rnet_shm::subscription::{Binding, PeerSubscription, SubscriptionFile, SubscriptionMeta};
+use rnet_shm::subscription::{
+    Binding, PeerBinding, PeerSubscription, SubscriptionFile, SubscriptionMeta,
+};
 
 use crate::match_event::{MatchEvent, Notice, PeerInfo, PublisherState, push_notice};
 use crate::node::NodeEvent;
@@ -73,6 +75,8 @@ pub(crate) struct Matching {
     indexed: HashMap<u64, Vec<Entry>>,
     /// Topics of which some pair waits for its other half.
     pending: BTreeSet<u64>,
+    /// Whether peers have come that the control thread does not watch yet.
+    joined: bool,
 }
 
 impl Matching {
@@ -86,11 +90,17 @@ impl Matching {
             index: HashMap::new(),
             indexed: HashMap::new(),
             pending: BTreeSet::new(),
+            joined: false,
         }
     }
 
     pub(crate) fn registry(&self) -> &Registry {
         &self.registry
+    }
+
+    /// Whether peers have come since this was asked last.
+    pub(crate) fn take_joined(&mut self) -> bool {
+        std::mem::take(&mut self.joined)
     }
 
     /// Checks the limit of nodes; call once the registry was refreshed for the first time.
@@ -231,6 +241,7 @@ impl Matching {
                 Departure::Died => NodeEvent::Died(meta.name),
             }));
         }
+        self.joined |= !changes.joined.is_empty();
         for id in changes.joined {
             if let Some(peer) = self.registry.peer(id) {
                 notices.push(Notice::Node(NodeEvent::Joined(peer.node.meta().name.clone())));
@@ -365,8 +376,12 @@ impl Matching {
         let Some(place) = self.place_of(entry.id).filter(|_| !known) else { return };
         let path = entry.path(&place.folder);
         // A file that is gone again belonged to a publisher that is leaving; its entry follows.
-        let Ok(peer) = PeerPublisher::open(&path, entry.id) else { return };
-        let Ok(bells) = self.bells_of(entry.id) else { return };
+        // Tried again at the next look, in case it was for want of a file descriptor.
+        let (Ok(peer), Ok(bells)) = (PeerPublisher::open(&path, entry.id), self.bells_of(entry.id))
+        else {
+            self.pending.insert(entry.topic_hash);
+            return;
+        };
         let us = self.own.name().to_string();
         let own_folder = self.own.folder() == place.folder;
         let Some(subscription) = self.subscriptions.get_mut(&sub) else { return };
@@ -413,7 +428,10 @@ impl Matching {
         let first_sight = !own.known.contains_key(&entry.id);
         if first_sight {
             let path = entry.path(&place.folder);
-            let Ok(peer) = PeerSubscription::open(&path, entry.id) else { return };
+            let Ok(peer) = PeerSubscription::open(&path, entry.id) else {
+                self.pending.insert(entry.topic_hash);
+                return;
+            };
             if peer.meta.topic != own.meta.topic {
                 return;
             }
@@ -439,7 +457,10 @@ impl Matching {
             Some(Known::Admitted) if !served => {
                 match PeerSubscription::open(&entry.path(&place.folder), entry.id) {
                     Ok(peer) => peer,
-                    Err(_) => return,
+                    Err(_) => {
+                        self.pending.insert(entry.topic_hash);
+                        return;
+                    }
                 }
             }
             Some(Known::Pending(peer)) => peer,
@@ -461,7 +482,11 @@ impl Matching {
             }
             return;
         };
-        let Ok(bells) = self.bells_of(entry.id) else { return };
+        let binding = own.allowed(&peer.meta, binding);
+        let Ok(bells) = self.bells_of(entry.id) else {
+            self.pending.insert(entry.topic_hash);
+            return;
+        };
         let Some(own) = self.publishers.get_mut(&publisher) else { return };
         let info = PeerInfo { id: entry.id, node: place.node.clone() };
         match own.roster.admit(entry.id, &place.node, &peer, binding, bells) {
@@ -486,6 +511,22 @@ impl Matching {
 }
 
 impl OwnPublisher {
+    /// The binding within what both sides have declared: the page is the peer's to write, and
+    /// must not get more of this publisher than was checked.
+    fn allowed(&self, peer: &SubscriptionMeta, binding: PeerBinding) -> PeerBinding {
+        let reliable = rnet_core::Reliability::Reliable;
+        let both = self.meta.qos.reliability == reliable && peer.qos.reliability == reliable;
+        let kept = match self.meta.qos.durability {
+            rnet_core::Durability::TransientLocal { depth } => u64::from(depth),
+            rnet_core::Durability::Volatile => 0,
+        };
+        PeerBinding {
+            reliable: binding.reliable && both,
+            history: binding.history.min(kept),
+            ..binding
+        }
+    }
+
     fn drop_reader(&mut self, id: u64, died: bool, notices: &mut Vec<Notice>) {
         if died {
             self.roster.bury(id);

@@ -106,7 +106,7 @@ impl Node {
 
     /// Calls `callback` when nodes join, leave or die, on the bulk dispatch thread.
     pub fn on_node(&self, callback: impl FnMut(&NodeEvent) + Send + 'static) {
-        self.core.state.watchers().push(Box::new(callback));
+        self.core.state.watchers.add(Box::new(callback));
     }
 
     pub(crate) fn core(&self) -> &Arc<NodeCore> {

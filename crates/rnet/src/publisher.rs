@@ -50,9 +50,12 @@ impl<T: Message + ?Sized> Publisher<T> {
         let writer = Writer::create(&state.own, entry.path(state.own.folder()), id, &meta)?;
         let roster = writer.roster().clone();
         let matches = state.matching().add_publisher(id, topic.hash(), meta, roster)?;
-        state.refresh()?;
         let core = core.clone();
-        Ok(Publisher { writer, id, topic, fixed_len, state: matches, core, _type: PhantomData })
+        let publisher =
+            Publisher { writer, id, topic, fixed_len, state: matches, core, _type: PhantomData };
+        // Dropped, and taken back, if the peers cannot be looked at.
+        publisher.core.state.refresh()?;
+        Ok(publisher)
     }
 
     /// The topic.

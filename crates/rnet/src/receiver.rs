@@ -440,6 +440,10 @@ impl Receiver {
                 self.learn_gap();
                 return Ok(Some(at));
             }
+            // What made it ready may have been no message for the user.
+            if until.is_some_and(|until| Instant::now() >= until) {
+                return Ok(None);
+            }
         }
     }
 

@@ -101,8 +101,12 @@ impl<T: Message + ?Sized> Subscriber<T> {
             let channel = &mut self.receiver.channels[at];
             match channel.skip_to_newest().and_then(|()| channel.take()) {
                 Ok(true) => {
-                    if let Some(fixed) = self.receiver.fixed_len {
-                        self.receiver.check_len(at, fixed)?;
+                    if let Some(fixed) = self.receiver.fixed_len
+                        && let Err(error) = self.receiver.check_len(at, fixed)
+                    {
+                        // Closed, and another channel stands in its place.
+                        self.receiver.note(error);
+                        continue;
                     }
                     let sample = self.receiver.sample::<T>(at).to_owned_sample();
                     if newest.as_ref().is_none_or(|n| n.sent_ns() <= sample.sent_ns()) {
@@ -110,7 +114,15 @@ impl<T: Message + ?Sized> Subscriber<T> {
                     }
                 }
                 Ok(false) => {}
-                Err(trouble) => return Err(self.receiver.fail(at, trouble)),
+                Err(trouble) => {
+                    // Told below; what another channel has already given must not be lost for it.
+                    let count = self.receiver.channels.len();
+                    let error = self.receiver.fail(at, trouble);
+                    self.receiver.note(error);
+                    if self.receiver.channels.len() < count {
+                        continue;
+                    }
+                }
             }
             at += 1;
         }
@@ -125,15 +137,22 @@ impl<T: Message + ?Sized> Subscriber<T> {
         }
     }
 
-    /// Receives for ever: `for sample in subscriber.iter()`. Ends with the first error.
+    /// Receives for ever: `for sample in subscriber.iter()`.
+    ///
+    /// What happens to single publishers, lost, detached or incompatible ones, shows in
+    /// [`Subscriber::stats`] and ends nothing; the iterator ends when a wait is interrupted (see
+    /// [`Subscriber::set_interruptible`]). While the user keeps as many samples as may be kept, it
+    /// waits for one to be dropped.
     pub fn iter(&mut self) -> impl Iterator<Item = OwnedSample<T>> + '_ {
         std::iter::from_fn(move || {
             loop {
                 match self.recv(None) {
                     Ok(sample) => return Some(sample.to_owned_sample()),
-                    // Known to the counters and to `stats`; the topic goes on.
-                    Err(Error::PeerLost { .. } | Error::Detached { .. }) => {}
-                    Err(_) => return None,
+                    Err(Error::Closed { .. } | Error::Interrupted) => return None,
+                    Err(Error::TooManyPins { .. }) => {
+                        self.receiver.wait(None).ok()?;
+                    }
+                    Err(_) => {}
                 }
             }
         })
