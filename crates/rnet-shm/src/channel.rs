@@ -1,6 +1,5 @@
 //! The reader's side of a channel: one subscription following one publisher.
 
-use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,7 +17,7 @@ use crate::node::ring_control;
 use crate::publisher::{PeerPublisher, PublisherMap, PublisherMeta};
 use crate::roster::REFUSED_FULL;
 use crate::subscription::{Binding, Slot, SubscriptionFile};
-use crate::taken::{Batch, PeerChunk, Pinned, Source, Stamp, Taken};
+use crate::taken::{Batch, PeerChunks, Pinned, Source, Stamp, Taken};
 use crate::tally::{self, bump};
 
 /// A reader in pursuit with less than this before it pauses, so that the writer gets ahead.
@@ -81,7 +80,7 @@ pub struct Reader {
     withheld: Option<Record>,
     batch: Arc<Batch>,
     spare: Vec<Arc<Batch>>,
-    chunks: HashMap<u32, Arc<PeerChunk>>,
+    chunks: PeerChunks,
     /// Whether the reader came straight from another batch, without having been idle.
     in_pursuit: bool,
     shown_cursor: u64,
@@ -138,7 +137,7 @@ impl Reader {
             withheld: None,
             batch: Batch::new(),
             spare: Vec::new(),
-            chunks: HashMap::new(),
+            chunks: PeerChunks::default(),
             in_pursuit: false,
             shown_cursor: 0,
             seen_full: 0,
@@ -550,7 +549,9 @@ impl Reader {
         if reference.len > MAX_MESSAGE_LEN_BYTES as u64 {
             return Err(Trouble::Corrupt("a message is longer than a message may be"));
         }
-        let Some(chunk) = self.chunk(reference.chunk) else { return Ok(None) };
+        let Some(chunk) = self.chunks.get(&self.path, self.publisher, reference.chunk) else {
+            return Ok(None);
+        };
         if !chunk.holds(reference.len) {
             return Err(Trouble::Corrupt("a message is longer than its chunk"));
         }
@@ -563,17 +564,6 @@ impl Reader {
             return Ok(None);
         }
         Ok(Some(Pinned { chunk, slot: self.slot.clone(), pin, len: reference.len as usize }))
-    }
-
-    fn chunk(&mut self, number: u32) -> Option<Arc<PeerChunk>> {
-        if let Some(chunk) = self.chunks.get(&number) {
-            return Some(chunk.clone());
-        }
-        // A new chunk is rare; a good time to let go of those that the publisher has given up.
-        self.chunks.retain(|_, c| c.header().retired.load(Ordering::Acquire) == 0);
-        let chunk = Arc::new(PeerChunk::open(&self.path, self.publisher, number)?);
-        self.chunks.insert(number, chunk.clone());
-        Some(chunk)
     }
 
     fn stamp(&self, record: &Record) -> Stamp {

@@ -1,10 +1,12 @@
 //! Messages that a reader has taken: in a private copy of the log, or pinned in their chunk.
 
+use std::collections::HashMap;
 use std::os::fd::AsFd;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use rnet_core::{MAX_INLINE_LEN_BYTES, MAX_MESSAGE_LEN_BYTES};
+use rnet_core::{MAX_CHUNKS_PER_CHANNEL, MAX_INLINE_LEN_BYTES, MAX_MESSAGE_LEN_BYTES};
 use rnet_ring::layout::{CHUNK_MAGIC, ChunkHeader};
 
 use crate::files;
@@ -42,7 +44,7 @@ pub(crate) struct PeerChunk {
 }
 
 impl PeerChunk {
-    pub(crate) fn open(publisher: &std::path::Path, owner: u64, number: u32) -> Option<PeerChunk> {
+    pub(crate) fn open(publisher: &Path, owner: u64, number: u32) -> Option<PeerChunk> {
         let file = files::open_read(&chunk_path(publisher, number)).ok()?;
         let len = usize::try_from(files::len_of(&file).ok()?).ok()?;
         if !(CHUNK_HEADER_LEN_BYTES..=2 * MAX_MESSAGE_LEN_BYTES).contains(&len) {
@@ -62,6 +64,28 @@ impl PeerChunk {
 
     pub(crate) fn holds(&self, len: u64) -> bool {
         len <= (self.map.len() - CHUNK_HEADER_LEN_BYTES) as u64
+    }
+}
+
+/// The chunks of one publisher that a reader has mapped.
+#[derive(Debug, Default)]
+pub(crate) struct PeerChunks(HashMap<u32, Arc<PeerChunk>>);
+
+impl PeerChunks {
+    /// A chunk of the publisher whose file is `path`, mapped at first use. `None` if it is gone,
+    /// or if the publisher shows more chunks than a publisher may have.
+    pub(crate) fn get(&mut self, path: &Path, owner: u64, number: u32) -> Option<Arc<PeerChunk>> {
+        if let Some(chunk) = self.0.get(&number) {
+            return Some(chunk.clone());
+        }
+        // A new chunk is rare; a good time to let go of those that the publisher has given up.
+        self.0.retain(|_, chunk| chunk.header().retired.load(Ordering::Acquire) == 0);
+        if self.0.len() >= MAX_CHUNKS_PER_CHANNEL {
+            return None;
+        }
+        let chunk = Arc::new(PeerChunk::open(path, owner, number)?);
+        self.0.insert(number, chunk.clone());
+        Some(chunk)
     }
 }
 

@@ -30,6 +30,7 @@
 mod control;
 mod core;
 mod dispatch;
+mod fit;
 pub mod inspect;
 mod match_event;
 mod matching;

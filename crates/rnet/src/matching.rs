@@ -9,20 +9,16 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use rnet_core::{
-    Error, Lane, MAX_NODES_PER_DOMAIN, MAX_TOPICS_PER_DOMAIN, Result, qos_compatible,
-    types_compatible,
-};
+use rnet_core::{Error, Lane, MAX_NODES_PER_DOMAIN, MAX_TOPICS_PER_DOMAIN, Result};
 use rnet_shm::bell::Bells;
 use rnet_shm::channel::{Origin, Reader};
 use rnet_shm::node::{EndpointKind, Entry, OwnNode, incarnation_of, ring_control};
 use rnet_shm::publisher::{PeerPublisher, PublisherMeta};
 use rnet_shm::registry::{Departure, Registry};
 use rnet_shm::roster::Roster;
-use rnet_shm::subscription::{
-    Binding, PeerBinding, PeerSubscription, SubscriptionFile, SubscriptionMeta,
-};
+use rnet_shm::subscription::{Binding, PeerSubscription, SubscriptionFile, SubscriptionMeta};
 
+use crate::fit::{allowed, fit, same_lane};
 use crate::match_event::{MatchEvent, Notice, PeerInfo, PublisherState, push_notice};
 use crate::node::NodeEvent;
 use crate::receiver::{Inbox, SubscriberState};
@@ -390,7 +386,7 @@ impl Matching {
         }
         let info = PeerInfo { id: entry.id, node: place.node.clone() };
         let fits = fit(&peer.meta, &subscription.meta, &place.node, &us)
-            .and_then(|()| subscription.same_lane(&peer.meta, &place.node, &us))
+            .and_then(|()| same_lane(subscription.lane, &peer.meta, &place.node, &us))
             .and_then(|()| {
                 let origin = Origin {
                     node: place.node.clone(),
@@ -482,7 +478,7 @@ impl Matching {
             }
             return;
         };
-        let binding = own.allowed(&peer.meta, binding);
+        let binding = allowed(&own.meta, &peer.meta, binding);
         let Ok(bells) = self.bells_of(entry.id) else {
             self.pending.insert(entry.topic_hash);
             return;
@@ -511,22 +507,6 @@ impl Matching {
 }
 
 impl OwnPublisher {
-    /// The binding within what both sides have declared: the page is the peer's to write, and
-    /// must not get more of this publisher than was checked.
-    fn allowed(&self, peer: &SubscriptionMeta, binding: PeerBinding) -> PeerBinding {
-        let reliable = rnet_core::Reliability::Reliable;
-        let both = self.meta.qos.reliability == reliable && peer.qos.reliability == reliable;
-        let kept = match self.meta.qos.durability {
-            rnet_core::Durability::TransientLocal { depth } => u64::from(depth),
-            rnet_core::Durability::Volatile => 0,
-        };
-        PeerBinding {
-            reliable: binding.reliable && both,
-            history: binding.history.min(kept),
-            ..binding
-        }
-    }
-
     fn drop_reader(&mut self, id: u64, died: bool, notices: &mut Vec<Notice>) {
         if died {
             self.roster.bury(id);
@@ -552,25 +532,6 @@ impl OwnSubscription {
         push_notice(notices, self.state.hooks.clone(), event);
     }
 
-    /// A topic has one lane: that of the first publisher that matched.
-    fn same_lane(&self, publisher: &PublisherMeta, node: &str, us: &str) -> Result<()> {
-        let word = |lane| if lane == Lane::Urgent { "urgent" } else { "bulk" };
-        match self.lane {
-            Some(lane) if lane != publisher.qos.lane => Err(Error::IncompatibleQos {
-                topic: publisher.topic.clone(),
-                publisher_node: node.to_owned(),
-                subscriber_node: us.to_owned(),
-                why: format!(
-                    "another publisher of this topic made it {}, this one says {}: use one lane \
-                     per topic",
-                    word(lane),
-                    word(publisher.qos.lane)
-                ),
-            }),
-            _ => Ok(()),
-        }
-    }
-
     fn bind(&self, peer: &PeerPublisher, origin: Origin, publisher: u64) -> Result<Reader> {
         let history = match peer.meta.qos.durability {
             rnet_core::Durability::TransientLocal { depth } if self.meta.qos.transient_local => {
@@ -586,27 +547,6 @@ impl OwnSubscription {
         };
         Reader::bind(&self.file, peer, origin, binding, self.meta.qos.keep_last)
     }
-}
-
-/// Whether a publisher and a subscription fit; the same question on both sides.
-fn fit(
-    publisher: &PublisherMeta,
-    subscriber: &SubscriptionMeta,
-    publisher_node: &str,
-    subscriber_node: &str,
-) -> Result<()> {
-    let (publisher_node, subscriber_node) = (publisher_node.to_owned(), subscriber_node.to_owned());
-    let topic = publisher.topic.clone();
-    if let Err(detail) = types_compatible(&publisher.type_desc, &subscriber.type_desc) {
-        let detail = Box::new(detail);
-        return Err(Error::TypeMismatch { topic, publisher_node, subscriber_node, detail });
-    }
-    qos_compatible(&publisher.qos, &subscriber.qos).map_err(|why| Error::IncompatibleQos {
-        topic,
-        publisher_node,
-        subscriber_node,
-        why,
-    })
 }
 
 fn known_of<'a>(node: u64, known: impl Iterator<Item = &'a u64>) -> Vec<u64> {
