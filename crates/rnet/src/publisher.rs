@@ -15,6 +15,9 @@ use crate::options::{PublisherOptions, deadline};
 
 /// Sends messages of type `T` on one topic.
 ///
+/// Dropping it waits, for at most a second, until its reliable subscribers have taken the large
+/// messages that it sent: their memory goes with it. What stands in the log can be read after it.
+///
 /// A publisher belongs to one thread at a time (`send` takes `&mut self`); wrap it in a mutex to
 /// share it, or create one per thread: subscribers merge them.
 pub struct Publisher<T: Message + ?Sized> {
