@@ -12,7 +12,7 @@ use crate::sample;
 /// Calls `callback` with what `event` makes; what it raises goes to `sys.unraisablehook`.
 fn tell(callback: &Py<PyAny>, event: impl FnOnce(Python<'_>) -> PyResult<Py<PyAny>>) {
     // After the interpreter has been taken down nobody is told.
-    Python::try_attach(|py| {
+    crate::gate::enter(|py| {
         if let Err(error) = event(py).and_then(|event| callback.call1(py, (event,))) {
             error.write_unraisable(py, Some(callback.bind(py)));
         }
@@ -68,7 +68,7 @@ pub(crate) struct MessageCallback {
 impl MessageCallback {
     pub(crate) fn run(&self, result: rnet::Result<Sample<'_, [u8]>>) {
         let result = result.map(Sample::to_owned_sample);
-        Python::try_attach(|py| {
+        crate::gate::enter(|py| {
             if self.closed.load(Ordering::Acquire) {
                 return;
             }

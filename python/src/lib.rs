@@ -12,6 +12,7 @@ mod events;
 mod export;
 mod fair;
 mod fork;
+mod gate;
 mod loan;
 mod merge;
 mod node;
@@ -35,6 +36,7 @@ fn now_ns() -> u64 {
 /// The compiled part of the package `rnet`; import that.
 #[pymodule]
 fn _rnet(py: Python<'_>, module: &Bound<'_, PyModule>) -> PyResult<()> {
+    gate::close_at_exit(py)?;
     module.add_class::<node::Node>()?;
     module.add_class::<publisher::Publisher>()?;
     module.add_class::<loan::Loan>()?;

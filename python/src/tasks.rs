@@ -71,7 +71,7 @@ impl Tasks {
         if !self.any() {
             return;
         }
-        Python::try_attach(|py| {
+        crate::gate::enter(|py| {
             let loops: Vec<Py<PyAny>> =
                 self.lock().iter().map(|task| task.event_loop.clone_ref(py)).collect();
             loops.into_iter().for_each(|event_loop| call_soon(py, &event_loop, core));
@@ -149,7 +149,7 @@ struct LoopWaker {
 impl Wake for LoopWaker {
     fn wake(self: Arc<Self>) {
         let Some(core) = self.core.upgrade() else { return };
-        Python::try_attach(|py| call_soon(py, &self.event_loop, &core));
+        crate::gate::enter(|py| call_soon(py, &self.event_loop, &core));
     }
 }
 

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// What can go wrong. Expected outcomes of a hot path (nothing to read, nobody listens) are not errors and not here.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// A topic, node or domain name breaks the rules.
@@ -213,6 +213,13 @@ pub enum Error {
         /// The system's error number, where there is one.
         os: Option<i32>,
     },
+}
+
+/// The same text as `Display`: it is what a program whose `main` returns this error prints.
+impl std::fmt::Debug for Error {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{self}")
+    }
 }
 
 fn pid_text(pid: &Option<u32>) -> String {

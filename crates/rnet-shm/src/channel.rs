@@ -409,10 +409,9 @@ impl Reader {
                         len
                     }
                     None => {
-                        // The chunk carries a newer message already, or went with its publisher.
-                        let count = &self.slot.page().count;
-                        let gone = self.state == State::Draining;
-                        bump(if gone { &count.lost_restart } else { &count.lost_overrun }, 1);
+                        // The files may be swept before we are told that the publisher is gone.
+                        let gone = self.has_left() || self.reliable || !self.path.exists();
+                        tally::lost_chunk(self.slot.page(), self.was_detached(), gone);
                         continue;
                     }
                 },

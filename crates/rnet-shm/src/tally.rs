@@ -23,6 +23,19 @@ pub(crate) fn taken(page: &ReaderSlot, record: &Record, len: u64, taken_ns: u64)
     bump(&page.latency[bucket_of(latency).min(LATENCY_BUCKETS - 1)], 1);
 }
 
+/// Counts a message whose chunk carries a newer one already, or went with its publisher. For a
+/// reliable reader that was not let go only the second can be: its chunks are not reused.
+#[cold]
+pub(crate) fn lost_chunk(page: &ReaderSlot, detached: bool, gone: bool) {
+    let count = &page.count;
+    let cause = match (detached, gone) {
+        (true, _) => &count.lost_detached,
+        (false, true) => &count.lost_restart,
+        (false, false) => &count.lost_overrun,
+    };
+    bump(cause, 1);
+}
+
 /// Adds to a counter that only this thread writes: a plain addition, not a locked one.
 #[inline]
 pub(crate) fn bump(counter: &AtomicU64, by: u64) {

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use rnet_core::{Error, Lane, LossCounts, Result};
 use rnet_shm::barrier::SleeperBarrier;
-use rnet_shm::bell::{Bells, Waiter};
+use rnet_shm::bell::{Bells, Waiter, Woken};
 use rnet_shm::ring::layout::{SLOT_BOUND, SLOT_PAST};
 use rnet_shm::subscription::{Slot, SubscriptionFile};
 
@@ -34,6 +34,8 @@ pub(crate) trait Task: Send {
     /// Does some work on the thread of `lane`; returns whether there was any.
     fn run(&mut self, lane: Lane) -> bool;
     fn is_ready(&self) -> bool;
+    /// Counts a sleep of the thread that nobody ended though this task had something to do.
+    fn note_if_late(&self, woken: Woken);
     fn is_over(&self) -> bool;
     fn add_places(&self, places: &mut Vec<Arc<Slot>>);
     /// Hands the task to the dispatch thread of another lane.
@@ -172,7 +174,7 @@ fn run(shared: &Shared, mut waiter: Waiter) {
         }
         places.clear();
         tasks.iter().for_each(|task| task.add_places(&mut places));
-        waiter.sleep_since(
+        let woken = waiter.sleep_since(
             before,
             places.iter().map(|slot| &slot.page().cursor.asleep),
             &SleeperBarrier,
@@ -183,6 +185,7 @@ fn run(shared: &Shared, mut waiter: Waiter) {
                     || tasks.iter().any(|task| task.is_ready())
             },
         );
+        tasks.iter().for_each(|task| task.note_if_late(woken));
     }
 }
 
@@ -271,6 +274,9 @@ where
     }
     fn is_ready(&self) -> bool {
         self.receiver.is_ready()
+    }
+    fn note_if_late(&self, woken: Woken) {
+        self.receiver.note_if_late(woken, Duration::MAX);
     }
     fn is_over(&self) -> bool {
         self.over

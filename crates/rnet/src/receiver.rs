@@ -415,14 +415,19 @@ impl Receiver {
             let places = channels.iter().map(Reader::asleep_word);
             let woken = self.waiter.sleep(places, &SleeperBarrier, left, ready);
             if self.is_ready() {
-                if woken == Woken::TimedOut && left > rnet_shm::bell::MAX_SLEEP {
-                    self.channels.iter().filter(|c| c.is_ready()).for_each(Reader::note_late_wake);
-                }
+                self.note_if_late(woken, left);
                 return Ok(true);
             }
             if woken == Woken::Signal && self.interruptible {
                 return Err(Error::Interrupted);
             }
+        }
+    }
+
+    /// Counts a sleep of at most `limit` that nobody ended though there was something to read.
+    pub(crate) fn note_if_late(&self, woken: Woken, limit: Duration) {
+        if woken == Woken::TimedOut && limit > rnet_shm::bell::MAX_SLEEP {
+            self.channels.iter().filter(|c| c.is_ready()).for_each(Reader::note_late_wake);
         }
     }
 

@@ -8,9 +8,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
 use futures_core::Stream;
 use rnet_core::{Error, Lane, Result};
+use rnet_shm::bell::Woken;
 use rnet_shm::subscription::Slot;
 
 use crate::core::NodeCore;
@@ -68,6 +70,12 @@ impl Task for WakeTask {
     fn is_ready(&self) -> bool {
         let shared = lock(&self.shared);
         shared.receiver.is_none() || (shared.waker.is_some() && shared.is_ready())
+    }
+    fn note_if_late(&self, woken: Woken) {
+        let shared = lock(&self.shared);
+        if let (Some(_), Some(receiver)) = (&shared.waker, &shared.receiver) {
+            receiver.note_if_late(woken, Duration::MAX);
+        }
     }
     fn is_over(&self) -> bool {
         lock(&self.shared).receiver.is_none()

@@ -60,8 +60,8 @@ impl WaitSet {
         WaitSet { waiter: Waiter::new(bells), places: Vec::new() }
     }
 
-    /// Waits until one of them has a message or an error; returns whether one has, `false` when
-    /// the time is over. `None` waits for as long as it takes.
+    /// Waits until one of them may have a message or an error (or a publisher has come); returns
+    /// `false` when the time is over. `None` waits for as long as it takes.
     ///
     /// Subscribers of another node wake only their own node's threads, so they are refused by a
     /// panic in debug builds and looked at once a second otherwise.
@@ -92,12 +92,13 @@ impl WaitSet {
                 Some(until) => until - now,
                 None => Duration::MAX,
             };
-            self.waiter.sleep(
+            let woken = self.waiter.sleep(
                 self.places.iter().map(|slot| &slot.page().cursor.asleep),
                 &SleeperBarrier,
                 left,
                 || subscribers.iter_mut().any(|s| s.handle().0.is_ready()),
             );
+            subscribers.iter_mut().for_each(|s| s.handle().0.note_if_late(woken, left));
         }
     }
 }

@@ -2,10 +2,13 @@
 
 mod common;
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use common::{Child, LONG, Net, eventually, role, tell, until_error};
 use rnet::{Error, MatchEvent, OnFull, PublisherOptions, SubscriberOptions};
+
+/// Large messages of the role of that name.
+const LARGE: u8 = 10;
 
 /// The roles of the children.
 #[test]
@@ -42,6 +45,56 @@ fn child_entry() {
                 publisher.send(&i.to_le_bytes()).unwrap();
             }
             tell("ready");
+            wait();
+        }
+        // The same, kept for whoever comes later.
+        "kept" => {
+            let node = net.node("victim");
+            let options = PublisherOptions::new().transient_local(100);
+            let mut publisher = node.publisher_with::<[u8]>("/kept", options).unwrap();
+            for i in 0..100_u64 {
+                publisher.send(&i.to_le_bytes()).unwrap();
+            }
+            tell("ready");
+            wait();
+        }
+        // Sends large messages to a reliable reader and stays.
+        "large" => {
+            let node = net.node("victim");
+            let options = PublisherOptions::new().reliable(OnFull::Refuse);
+            let mut publisher = node.publisher_with::<[u8]>("/t", options).unwrap();
+            publisher.wait_for_subscribers(1, LONG).unwrap();
+            for i in 0..LARGE {
+                publisher.send(&[i; 100_000]).unwrap();
+            }
+            tell("ready");
+            wait();
+        }
+        // Reads on until it has heard the end, and says what became of everything.
+        "stopped" => {
+            let node = net.node("victim");
+            let options = SubscriberOptions::new().reliable();
+            let mut subscriber = node.subscriber_with::<[u8]>("/t", options).unwrap();
+            subscriber.wait_for_publishers(1, LONG).unwrap();
+            let mut next = 0;
+            loop {
+                match subscriber.recv(LONG) {
+                    Ok(end) if end.is_empty() => break,
+                    Ok(sample) => {
+                        let number = number(&sample[..8]);
+                        assert!(number >= next, "{number} after {next}");
+                        next = number + 1;
+                        if number == 0 {
+                            tell("reading");
+                        }
+                    }
+                    Err(Error::Detached { .. }) => tell("detached"),
+                    Err(error) => panic!("{error:?}"),
+                }
+            }
+            let stats = subscriber.stats().remove(0);
+            let lost = stats.lost;
+            tell(&format!("{} {} {}", stats.received, lost.detached, lost.total()));
             wait();
         }
         // Takes one message, keeps it, and reads no further.
@@ -302,4 +355,109 @@ fn large_messages_sent_before_closing_are_read_after() {
     assert_eq!(*subscriber.recv(LONG).unwrap(), [5; 100_000]);
     closing.join().unwrap();
     assert_eq!(subscriber.lost().total(), 0);
+}
+
+/// A stopped process looks alive; only that it does not read gives it away.
+#[test]
+fn a_stopped_reliable_reader_is_let_go_and_counts_what_it_missed() {
+    stop_a_reader(8, 20_000);
+}
+
+/// Their memory is reused while the reader still has the words that name it.
+#[test]
+fn a_stopped_reader_of_large_messages_is_let_go_as_well() {
+    stop_a_reader(10_000, 2000);
+}
+
+/// Messages of `len` bytes, `more` of them once the reader was let go.
+fn stop_a_reader(len: usize, more: u64) {
+    let message = |number: u64| {
+        let mut bytes = vec![0; len];
+        bytes[..8].copy_from_slice(&number.to_le_bytes());
+        bytes
+    };
+    let net = Net::new("stopped reader");
+    let node = net.node("survivor");
+    let options = PublisherOptions::new()
+        .reliable(OnFull::Detach { stall: Duration::from_millis(50) })
+        .log_len_bytes(rnet::limits::MIN_LOG_LEN_BYTES)
+        .pool_limit_bytes(256 << 10);
+    let mut publisher = node.publisher_with::<[u8]>("/t", options).unwrap();
+    let mut child = Child::spawn(&net, "stopped");
+    publisher.wait_for_subscribers(1, LONG).unwrap();
+    publisher.send(&message(0)).unwrap();
+    child.expect("reading");
+    child.stop();
+    let mut number = 1_u64;
+    while publisher.subscriber_count() > 0 {
+        publisher.send(&message(number)).unwrap();
+        number += 1;
+    }
+    // Nothing holds it back any more, and there are several logs of it.
+    for number in number..number + more {
+        publisher.send(&message(number)).unwrap();
+    }
+    assert_eq!(net.inspect().publishers[0].detached, 1);
+    child.resume();
+    child.expect("detached");
+    publisher.wait_for_subscribers(1, LONG).unwrap();
+    publisher.send(&[]).unwrap();
+    let counts: Vec<u64> = child.hear().split(' ').map(|n| n.parse().unwrap()).collect();
+    let [received, detached, lost] = counts[..] else { panic!("{counts:?}") };
+    assert_eq!(received + detached, publisher.sent(), "{counts:?}");
+    assert!(detached > 0 && lost == detached, "{counts:?}");
+}
+
+/// Their memory goes with the publisher, so not all can be read any more; all are counted.
+#[test]
+fn unread_large_messages_of_a_killed_publisher_are_counted() {
+    for swept_first in [false, true] {
+        let net = Net::new("kill large");
+        let node = net.node("survivor");
+        let options = SubscriberOptions::new().reliable();
+        let mut subscriber = node.subscriber_with::<[u8]>("/t", options).unwrap();
+        let mut child = Child::spawn(&net, "large");
+        child.expect("ready");
+        for i in 0..3 {
+            assert_eq!(*subscriber.recv(LONG).unwrap(), [i; 100_000]);
+        }
+        child.kill();
+        if swept_first {
+            eventually("the dead node's folder is swept", || folders(&net) == 1);
+        }
+        let (rest, error) = until_error(&mut subscriber);
+        assert!(matches!(error, Error::PeerLost { .. }), "{error:?}");
+        for (i, bytes) in (3..).zip(&rest) {
+            assert_eq!(*bytes, [i; 100_000]);
+        }
+        let stats = subscriber.stats().remove(0);
+        assert_eq!(stats.received, 3 + rest.len() as u64);
+        assert_eq!(stats.received + stats.lost.restart, u64::from(LARGE), "{stats:?}");
+        assert_eq!(stats.lost.total(), stats.lost.restart, "{stats:?}");
+    }
+}
+
+/// Says how long it takes; what is asserted is the order: all that was sent, then the news, once.
+#[test]
+fn the_news_of_a_death_comes_after_what_was_sent() {
+    let net = Net::new("news");
+    let node = net.node("survivor");
+    let options = SubscriberOptions::new().transient_local();
+    let mut times = Vec::new();
+    for _ in 0..10 {
+        let mut subscriber = node.subscriber_with::<[u8]>("/kept", options.clone()).unwrap();
+        let mut child = Child::spawn(&net, "kept");
+        child.expect("ready");
+        subscriber.wait_for_publishers(1, LONG).unwrap();
+        let killed = Instant::now();
+        child.kill();
+        let (got, error) = until_error(&mut subscriber);
+        times.push(killed.elapsed());
+        assert_eq!(got.iter().map(|b| number(b)).collect::<Vec<_>>(), Vec::from_iter(0..100));
+        assert!(matches!(error, Error::PeerLost { .. }), "{error:?}");
+        assert!(subscriber.try_recv().unwrap().is_none());
+        eventually("the dead node's folder is swept", || folders(&net) == 1);
+    }
+    times.sort_unstable();
+    eprintln!("from SIGKILL to PeerLost: {times:?}");
 }

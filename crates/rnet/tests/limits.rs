@@ -2,8 +2,39 @@
 
 mod common;
 
-use common::{LONG, Net};
+use common::{Child, LONG, Net, role, tell};
 use rnet::{Error, Node, Publisher, Subscriber, limits};
+
+/// Processes, and nodes in each, of the test of many.
+const PROCESSES: usize = 16;
+const NODES_EACH: usize = 8;
+
+#[test]
+#[ignore = "played by the children of the other tests"]
+fn child_entry() {
+    let Some(role) = role() else { return };
+    let net = Net::of_parent();
+    let orders = common::orders();
+    let nodes: Vec<Node> = (0..NODES_EACH).map(|i| net.node(&format!("{role}_{i}"))).collect();
+    let publisher = nodes[0].publisher::<[u8]>("/all").unwrap();
+    let mut publisher_to_all = nodes[1].publisher::<[u8]>("/hello").unwrap();
+    let mut met = nodes[NODES_EACH - 1].subscriber::<[u8]>("/all").unwrap();
+    let mut hello = nodes[NODES_EACH - 2].subscriber::<[u8]>("/hello").unwrap();
+    met.wait_for_publishers(PROCESSES, LONG).unwrap();
+    publisher.wait_for_subscribers(PROCESSES, LONG).unwrap();
+    publisher_to_all.wait_for_subscribers(PROCESSES, LONG).unwrap();
+    publisher_to_all.send(role.as_bytes()).unwrap();
+    let mut heard: Vec<Vec<u8>> =
+        (0..PROCESSES).map(|_| hello.recv(LONG).unwrap().to_vec()).collect();
+    heard.sort_unstable();
+    heard.dedup();
+    assert_eq!(heard.len(), PROCESSES, "one word of each");
+    tell("met");
+    drop(orders.recv());
+    drop((publisher, publisher_to_all, met, hello, nodes));
+    tell("left");
+    drop(orders.recv());
+}
 
 fn is_limit(error: &Error, limit: usize, words: &str) {
     let right = matches!(error, Error::LimitReached { limit: l, .. } if *l == limit);
@@ -53,6 +84,29 @@ fn nodes_of_a_domain() {
     assert_eq!(&*subscriber.recv(LONG).unwrap(), b"far");
     drop((publisher, subscriber, nodes));
     net.node("one_more");
+}
+
+#[test]
+fn many_nodes_in_many_processes() {
+    let net = Net::new("many processes");
+    let mut children: Vec<Child> =
+        (0..PROCESSES).map(|i| Child::spawn(&net, &format!("p{i}"))).collect();
+    children.iter_mut().for_each(|child| child.expect("met"));
+    let seen = net.inspect();
+    assert_eq!(seen.nodes.len(), PROCESSES * NODES_EACH);
+    assert_eq!(seen.problems, [""; 0]);
+    assert_eq!((seen.publishers.len(), seen.subscriptions.len()), (2 * PROCESSES, 2 * PROCESSES));
+    assert!(seen.publishers.iter().all(|p| p.readers == PROCESSES as u64));
+    children.iter_mut().for_each(|child| child.say("leave"));
+    children.iter_mut().for_each(|child| child.expect("left"));
+    let seen = net.inspect();
+    assert_eq!((seen.nodes.len(), seen.problems.len()), (0, 0));
+    let uid = rustix::process::geteuid().as_raw();
+    for folder in ["nodes", "names"] {
+        let path = net.base().join(format!("rnet-{uid}-t/{folder}"));
+        assert_eq!(std::fs::read_dir(path).unwrap().count(), 0, "{folder}");
+    }
+    children.into_iter().for_each(Child::finish);
 }
 
 #[test]

@@ -193,6 +193,11 @@ impl Child {
         });
     }
 
+    /// Lets a stopped child go on.
+    pub fn resume(&self) {
+        self.signal(libc::SIGCONT);
+    }
+
     fn signal(&self, signal: libc::c_int) {
         let pid = self.pid() as libc::pid_t;
         // SAFETY: a signal to a child that was not waited for yet.
