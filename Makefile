@@ -12,10 +12,15 @@ export SOAK_SECONDS ?= 60
 
 # In the order of the run. `make test` goes on after a failure and shows all of them at the end.
 CHECKS := check-fmt check-clippy check-deps check-tidy
-TESTS := test-rust test-doc test-loom test-python test-demo test-examples
+TESTS := test-rust test-doc test-instructions test-loom test-python test-demo test-examples test-bench test-bench-python
 
-.PHONY: help demo test check build bench soak clean setup build-rust python-package \
-	$(CHECKS) $(TESTS)
+# The comparison: what `make bench` writes, unless told otherwise.
+BENCH_OUT ?= bench/target/report
+COMPARE := bench/target/release/compare
+BENCH_PY := bench/.venv/bin/python
+
+.PHONY: help demo test check build bench bench-quick bench-own soak clean setup build-rust python-package \
+	bench-setup build-bench $(CHECKS) $(TESTS)
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -23,7 +28,7 @@ help: ## list the targets
 demo: build ## run a robot of ten processes for DEMO_SECONDS (default 20); no set-up needed
 	@$(PY) demo/run.py
 
-test: ## check, then every test: Rust, docs, loom, Python, demo, examples
+test: ## check, then every test: Rust, docs, instructions, loom, Python, demo, examples, comparison
 	@$(STEP) --start
 	@$(MAKE) --keep-going check setup python-package $(TESTS); code=$$?; \
 	$(STEP) --summary; exit $$code
@@ -32,9 +37,17 @@ check: $(CHECKS) ## formatting, clippy without warnings, the map of crates, tidi
 
 build: setup build-rust python-package ## the release build: libraries, `rnet`, the Python package
 
-bench: ## benchmarks of rnet alone; the comparison with other systems arrives with issue 02
-	@ls crates/rnet/benches/*.rs >/dev/null 2>&1 || \
-	{ echo "bench: crates/rnet has no benchmarks yet" >&2; exit 1; }
+bench: build-bench ## every system of the field on the same work, about 35 minutes; BENCH_OUT=folder
+	@mkdir -p $(BENCH_OUT)
+	@$(COMPARE) run --json $(BENCH_OUT)/raw.json.gz
+	@$(COMPARE) report $(BENCH_OUT)/raw.json.gz && echo "see $(BENCH_OUT)/REPORT.md"
+
+bench-quick: build-bench ## the same, one short repetition: under 5 minutes, no figures to quote
+	@mkdir -p $(BENCH_OUT)-quick
+	@$(COMPARE) run --quick --json $(BENCH_OUT)-quick/raw.json.gz
+	@$(COMPARE) report $(BENCH_OUT)-quick/raw.json.gz && echo "see $(BENCH_OUT)-quick/REPORT.md"
+
+bench-own: ## robot-net alone, by cargo bench
 	@cargo bench --package rnet --benches
 
 soak: ## the tests named *kill* and *soak*, for SOAK_SECONDS (default 60) each
@@ -42,9 +55,9 @@ soak: ## the tests named *kill* and *soak*, for SOAK_SECONDS (default 60) each
 	@STEP_LIMIT_S=$$((SOAK_SECONDS * 20 + 900)) $(STEP) --tests soak \
 	cargo test --release --workspace --tests -- --include-ignored --nocapture kill soak
 
-clean: ## remove target/ and .venv/
+clean: ## remove what was built and installed: target/ and .venv/, those of bench/ too
 	cargo clean
-	rm -rf .venv
+	rm -rf .venv bench/target bench/.venv bench/.venv-ecal bench/.tools
 
 setup: ## tools and Python packages in .venv; part of test, build and demo
 	@$(STEP) setup scripts/setup.sh
@@ -56,8 +69,16 @@ python-package: setup
 	@$(STEP) python-package env --chdir=python --unset=CONDA_PREFIX \
 	VIRTUAL_ENV=$(CURDIR)/.venv $(CURDIR)/.venv/bin/maturin develop --release
 
+bench-setup: setup ## the rivals' libraries, servers and Python packages; part of bench and test
+	@$(STEP) bench-setup bench/setup.sh
+
+build-bench: export STEP_LIMIT_S := 2400
+build-bench: bench-setup
+	@$(STEP) build-bench cargo build --release --manifest-path bench/Cargo.toml --workspace --bins --bench pub_sub
+
 check-fmt:
 	@$(STEP) check-fmt cargo fmt --all --check -- --color never
+	@$(STEP) check-fmt-bench cargo fmt --manifest-path bench/Cargo.toml --all --check -- --color never
 
 check-clippy:
 	@$(STEP) check-clippy cargo clippy --workspace --all-targets -- -D warnings
@@ -74,6 +95,11 @@ test-rust:
 test-doc:
 	@$(STEP) --tests test-doc cargo test --workspace --doc
 
+# Only this needs valgrind, so that a build and the demo do without.
+test-instructions:
+	@$(STEP) setup-valgrind scripts/setup.sh --valgrind
+	@$(STEP) test-instructions cargo xtask instructions
+
 test-loom: export RUSTFLAGS := --cfg loom
 test-loom: export CARGO_TARGET_DIR := target/loom
 test-loom:
@@ -87,3 +113,10 @@ test-demo: python-package build-rust
 
 test-examples: python-package
 	@$(STEP) --tests test-examples $(PY) -m pytest examples
+
+test-bench: export STEP_LIMIT_S := 2400
+test-bench: bench-setup
+	@$(STEP) --tests test-bench cargo test --release --manifest-path bench/Cargo.toml --workspace
+
+test-bench-python: bench-setup
+	@$(STEP) --tests test-bench-python $(BENCH_PY) -m pytest bench/python bench/report

@@ -1,6 +1,9 @@
 #!/usr/bin/env bash
 # Prepares what the build, the tests and the demo need: tools, .venv, Python packages.
 # Safe to run again; does nothing where nothing is missing.
+#
+#   setup.sh              for everything but what follows
+#   setup.sh --valgrind   valgrind alone, for `cargo xtask instructions`
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -20,6 +23,14 @@ need_packages() {
     "${as_root[@]}" apt-get update -qq
     "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq "$@" </dev/null
 }
+
+case ${1-} in
+--valgrind)
+    command -v valgrind >/dev/null || need_packages valgrind
+    exit
+    ;;
+?*) fail "unknown argument: $1" ;;
+esac
 
 command -v cargo >/dev/null || fail "cargo not found: install Rust from https://rustup.rs"
 rust_wanted=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)

@@ -6,7 +6,8 @@
 #   step.sh --summary                   all steps since --start, with the end of what failed
 #
 # The whole output stands in target/steps/NAME.log. A step that hangs is ended after
-# STEP_LIMIT_S seconds (default 900).
+# STEP_LIMIT_S seconds (default 900). A line "step-note: ..." of its output is shown in the summary:
+# a check that could not check anything must not look like one that did.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 readonly logs=target/steps
@@ -53,7 +54,7 @@ wait $! || true # unlike a command in the foreground, this lets the trap run at 
 wait "$child" || code=$?
 took="$((SECONDS - start)) s"
 
-result=ok note=
+result=ok note=$(sed -n 's/^step-note: //p' "$log" | tail -n 1)
 case $code in 124 | 137) note="ended after $took: it hung, or STEP_LIMIT_S is too short" ;; esac
 if [ "$counted" = yes ]; then
     tests=$(count_tests "$log")

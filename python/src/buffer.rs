@@ -13,6 +13,7 @@ use pyo3::prelude::*;
 pub(crate) const SLOT_GET_BUFFER: c_int = 1;
 pub(crate) const SLOT_RELEASE_BUFFER: c_int = 2;
 const PYBUF_SIMPLE: c_int = 0;
+const PYBUF_WRITABLE: c_int = 1;
 
 /// `Py_buffer` of CPython 3.10 and later.
 #[repr(C)]
@@ -47,6 +48,24 @@ unsafe extern "C" {
     ) -> c_int;
 }
 
+/// Why an object cannot be sent.
+fn refusal(object: &Bound<'_, PyAny>, error: &PyErr) -> PyResult<PyErr> {
+    let py = object.py();
+    let name = object.get_type().fully_qualified_name()?;
+    Ok(if error.is_instance_of::<PyTypeError>(py) {
+        PyTypeError::new_err(format!(
+            "cannot send a {name}: send bytes, or an object with the buffer protocol \
+             (bytearray, memoryview, numpy array, ctypes structure)"
+        ))
+    } else {
+        let why = error.value(py).to_string();
+        PyBufferError::new_err(format!(
+            "cannot send this {name}: {why}; make it contiguous first \
+             (numpy.ascontiguousarray, bytes)"
+        ))
+    })
+}
+
 /// The bytes of a Python object, which stay where they are while this lives.
 pub(crate) struct Bytes<'py> {
     // On the heap: some exporters keep the address of the view.
@@ -55,29 +74,35 @@ pub(crate) struct Bytes<'py> {
 }
 
 impl<'py> Bytes<'py> {
-    pub(crate) fn of(object: &Bound<'py, PyAny>) -> PyResult<Bytes<'py>> {
+    fn ask(object: &Bound<'py, PyAny>, flags: c_int) -> PyResult<Bytes<'py>> {
         let py = object.py();
         // SAFETY: all-zero bytes are a valid value of this struct of integers and pointers.
         let mut view: Box<RawBuffer> = Box::new(unsafe { std::mem::zeroed() });
         // SAFETY: the object is alive, the view is ours to be filled, and we hold the GIL.
-        let code = unsafe { PyObject_GetBuffer(object.as_ptr(), &raw mut *view, PYBUF_SIMPLE) };
-        if code == 0 {
-            return Ok(Bytes { view, _py: py });
+        let code = unsafe { PyObject_GetBuffer(object.as_ptr(), &raw mut *view, flags) };
+        if code == 0 { Ok(Bytes { view, _py: py }) } else { Err(PyErr::fetch(py)) }
+    }
+
+    /// To be sent.
+    pub(crate) fn of(object: &Bound<'py, PyAny>) -> PyResult<Bytes<'py>> {
+        Bytes::ask(object, PYBUF_SIMPLE)
+            .map_err(|error| refusal(object, &error).unwrap_or_else(|while_asking| while_asking))
+    }
+
+    /// To be written to.
+    pub(crate) fn writable(object: &Bound<'py, PyAny>) -> PyResult<Bytes<'py>> {
+        Bytes::ask(object, PYBUF_WRITABLE)
+    }
+
+    /// As [`Bytes::as_slice`], of memory that was asked for by [`Bytes::writable`]. Others may
+    /// write to it meanwhile, as with every buffer in Python.
+    pub(crate) fn as_mut_slice(&mut self) -> &mut [u8] {
+        if self.view.readonly != 0 || self.len() == 0 {
+            return &mut [];
         }
-        let error = PyErr::fetch(py);
-        let name = object.get_type().fully_qualified_name()?;
-        Err(if error.is_instance_of::<PyTypeError>(py) {
-            PyTypeError::new_err(format!(
-                "cannot send a {name}: send bytes, or an object with the buffer protocol \
-                 (bytearray, memoryview, numpy array, ctypes structure)"
-            ))
-        } else {
-            let why = error.value(py).to_string();
-            PyBufferError::new_err(format!(
-                "cannot send this {name}: {why}; make it contiguous first \
-                 (numpy.ascontiguousarray, bytes)"
-            ))
-        })
+        // SAFETY: the exporter keeps `len` bytes at `buf`, which may be written to, until the
+        // view is released on drop.
+        unsafe { std::slice::from_raw_parts_mut(self.view.buf.cast::<u8>(), self.len()) }
     }
 
     pub(crate) fn len(&self) -> usize {

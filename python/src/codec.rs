@@ -2,6 +2,8 @@
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::PyBytes;
 use rnet::TypeDesc;
 
 use crate::errors::OrRaise;
@@ -15,13 +17,27 @@ pub(crate) struct Codec {
     encode: Option<Py<PyAny>>,
     /// Makes the user's object of a sample.
     pub(crate) decode: Option<Py<PyAny>>,
+    /// Whether the user's objects are `bytes`: messages without a type, copied.
+    pub(crate) is_bytes: bool,
+    /// The type as the user gave it.
+    given: Option<Py<PyAny>>,
+    /// What `rnet.batch` knows of it, once it was asked.
+    rows: PyOnceLock<Py<PyAny>>,
 }
 
 impl Codec {
     /// Asks `rnet.types.codec` for a type as the user gave it.
     pub(crate) fn new(py: Python<'_>, given: Option<&Bound<'_, PyAny>>) -> PyResult<Codec> {
         let Some(given) = given.filter(|given| !given.is_none()) else {
-            return Ok(Codec { desc: TypeDesc::Raw, class: None, encode: None, decode: None });
+            return Ok(Codec {
+                desc: TypeDesc::Raw,
+                class: None,
+                encode: None,
+                decode: None,
+                is_bytes: false,
+                given: None,
+                rows: PyOnceLock::new(),
+            });
         };
         let codec = py.import("rnet.types")?.call_method1("codec", (given,))?;
         let json: String = codec.getattr("json")?.extract()?;
@@ -32,7 +48,28 @@ impl Codec {
             class: part("cls")?,
             encode: part("encode")?,
             decode: part("decode")?,
+            is_bytes: given.is(py.get_type::<PyBytes>()),
+            given: Some(given.clone().unbind()),
+            rows: PyOnceLock::new(),
         })
+    }
+
+    /// Whether messages are bytes of any kind, sent as they are.
+    pub(crate) fn is_raw(&self) -> bool {
+        self.class.is_none() && self.encode.is_none()
+    }
+
+    /// The `rnet.batch.Rows` of the type.
+    pub(crate) fn rows<'a, 'py>(
+        &'a self,
+        py: Python<'py>,
+        topic: &str,
+    ) -> PyResult<&'a Bound<'py, PyAny>> {
+        let make = || {
+            let class = py.import("rnet.batch")?.getattr("Rows")?;
+            Ok::<_, PyErr>(class.call1((self.given.as_ref(), topic))?.unbind())
+        };
+        Ok(self.rows.get_or_try_init(py, make)?.bind(py))
     }
 
     /// The object whose memory is the message.

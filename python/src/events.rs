@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use pyo3::prelude::*;
-use rnet::{Error, MatchEvent, NodeEvent, Sample};
+use rnet::{Error, MatchEvent, NodeEvent};
 
 use crate::errors::raise;
+use crate::receive::RawSample;
 use crate::sample;
 
 /// Calls `callback` with what `event` makes; what it raises goes to `sys.unraisablehook`.
@@ -66,8 +67,7 @@ pub(crate) struct MessageCallback {
 }
 
 impl MessageCallback {
-    pub(crate) fn run(&self, result: rnet::Result<Sample<'_, [u8]>>) {
-        let result = result.map(Sample::to_owned_sample);
+    pub(crate) fn run(&self, result: rnet::Result<RawSample>) {
         crate::gate::enter(|py| {
             if self.closed.load(Ordering::Acquire) {
                 return;

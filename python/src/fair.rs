@@ -1,42 +1,191 @@
-//! A mutex that threads get in the order in which they asked.
+//! A mutex for what one thread may hold for long, because it waits for messages with it.
 //!
-//! A thread that waits for messages holds its subscriber's lock in slices of [`SLICE`]. With the
-//! standard mutex it would nearly always win it back against a thread that wants to look at the
-//! counters; here it queues behind that thread.
+//! - Threads get it in the order in which they asked: a thread that lets go of it and asks again
+//!   is behind those who asked meanwhile.
+//! - Who only wants a look ([`Fair::lock_for_a_look`]) is ahead of those who want to wait, and is
+//!   given a chance to ask the holder to let go.
+//! - Who wants to wait ([`Fair::lock_in_turn`]) gives up when its time is over, or when a signal
+//!   comes, for which Python may have a handler.
 //!
 //! Never taken with the GIL held, except by [`Fair::try_lock`]: its holder may want the GIL next.
+//!
+//! Free and taken are one word, which is all that happens while nobody waits. Those who wait
+//! stand in a queue, each with a word of its own; who lets go gives the lock to the first of them,
+//! so that nobody can get in between.
 
-use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
-use std::time::Duration;
+use std::cell::UnsafeCell;
+use std::collections::VecDeque;
+use std::marker::PhantomData;
+use std::ops::{Deref, DerefMut};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
-/// How long a wait may hold a lock, and the longest time that a signal which came in the moment
-/// before a sleep goes unnoticed.
-pub(crate) const SLICE: Duration = Duration::from_millis(100);
+use crate::futex::{self, Slept};
+
+const FREE: u32 = 0;
+const HELD: u32 = 1;
+/// Held, and somebody may stand in the queue.
+const WANTED: u32 = 2;
+
+/// What a word in the queue says.
+const WAITING: u32 = 0;
+const GRANTED: u32 = 1;
+
+/// Why the lock was not had.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NotHad {
+    TimedOut,
+    Signal,
+}
 
 #[derive(Debug)]
 pub(crate) struct Fair<T> {
-    /// Held by whoever is next; the others queue here.
-    next: Mutex<()>,
-    value: Mutex<T>,
+    state: AtomicU32,
+    /// Changed only with `state` at [`WANTED`] or about to be.
+    queue: Mutex<VecDeque<Arc<AtomicU32>>>,
+    value: UnsafeCell<T>,
 }
+
+// SAFETY: the value is used by whoever has the guard, of which there is one at a time.
+unsafe impl<T: Send> Sync for Fair<T> {}
 
 impl<T> Fair<T> {
     pub(crate) fn new(value: T) -> Fair<T> {
-        Fair { next: Mutex::new(()), value: Mutex::new(value) }
-    }
-
-    /// Takes the lock. Release the GIL first.
-    pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
-        let _next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
-        self.value.lock().unwrap_or_else(PoisonError::into_inner)
+        let (state, queue) = (AtomicU32::new(FREE), Mutex::default());
+        Fair { state, queue, value: UnsafeCell::new(value) }
     }
 
     /// Takes the lock if it is free, with or without the GIL.
-    pub(crate) fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
-        match self.value.try_lock() {
-            Ok(guard) => Some(guard),
-            Err(TryLockError::Poisoned(guard)) => Some(guard.into_inner()),
-            Err(TryLockError::WouldBlock) => None,
+    #[inline]
+    pub(crate) fn try_lock(&self) -> Option<Guard<'_, T>> {
+        // Acquire: what the last holder did is seen.
+        let had = self.state.compare_exchange(FREE, HELD, Ordering::Acquire, Ordering::Relaxed);
+        had.is_ok().then(|| Guard { lock: self, _stays: PhantomData })
+    }
+
+    /// Takes the lock, ahead of those who want to wait with it; `ask` is run if it is taken, once
+    /// the place in the queue is sure. Release the GIL first.
+    pub(crate) fn lock_for_a_look(&self, ask: impl FnOnce()) -> Guard<'_, T> {
+        if let Some(guard) = self.try_lock() {
+            return guard;
+        }
+        let place = match self.queue_up(true) {
+            Ok(guard) => return guard,
+            Err(place) => place,
+        };
+        ask();
+        while place.load(Ordering::Acquire) == WAITING {
+            futex::wait(&place, WAITING, None);
+        }
+        Guard { lock: self, _stays: PhantomData }
+    }
+
+    /// Takes the lock, in turn; gives up after `limit` or when a signal comes. Release the GIL
+    /// first.
+    pub(crate) fn lock_in_turn(&self, limit: Duration) -> Result<Guard<'_, T>, NotHad> {
+        if let Some(guard) = self.try_lock() {
+            return Ok(guard);
+        }
+        let until = Instant::now().checked_add(limit);
+        let place = match self.queue_up(false) {
+            Ok(guard) => return Ok(guard),
+            Err(place) => place,
+        };
+        loop {
+            if place.load(Ordering::Acquire) == GRANTED {
+                return Ok(Guard { lock: self, _stays: PhantomData });
+            }
+            let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+            let why = match futex::wait(&place, WAITING, left) {
+                Slept::Woken => continue,
+                Slept::TimedOut => NotHad::TimedOut,
+                Slept::Signal => NotHad::Signal,
+            };
+            if self.give_up(&place) {
+                return Err(why);
+            }
+        }
+    }
+
+    fn queue(&self) -> MutexGuard<'_, VecDeque<Arc<AtomicU32>>> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Stands in the queue; or has the lock, if it became free meanwhile.
+    fn queue_up(&self, ahead: bool) -> Result<Guard<'_, T>, Arc<AtomicU32>> {
+        let mut queue = self.queue();
+        // Whoever lets go from here on finds WANTED, and then waits for the queue.
+        if self.state.swap(WANTED, Ordering::Acquire) == FREE {
+            // The queue was empty, or it would have been given to the first.
+            self.state.store(HELD, Ordering::Relaxed);
+            return Ok(Guard { lock: self, _stays: PhantomData });
+        }
+        let place = Arc::new(AtomicU32::new(WAITING));
+        if ahead {
+            queue.push_front(place.clone());
+        } else {
+            queue.push_back(place.clone());
+        }
+        Err(place)
+    }
+
+    /// Leaves the queue; `false` if the lock was given to us meanwhile.
+    fn give_up(&self, place: &Arc<AtomicU32>) -> bool {
+        let mut queue = self.queue();
+        let at = queue.iter().position(|other| Arc::ptr_eq(other, place));
+        // An empty queue under WANTED is found by the holder when it lets go.
+        at.and_then(|at| queue.remove(at)).is_some()
+    }
+
+    #[cold]
+    fn pass_on(&self) {
+        let mut queue = self.queue();
+        let Some(first) = queue.pop_front() else {
+            // Release: what we did is seen by who takes it.
+            self.state.store(FREE, Ordering::Release);
+            return;
+        };
+        if queue.is_empty() {
+            self.state.store(HELD, Ordering::Relaxed);
+        }
+        drop(queue);
+        // Release: as above. The word lives on in our `Arc`, whatever its owner does.
+        first.store(GRANTED, Ordering::Release);
+        futex::wake(&first);
+    }
+}
+
+/// Whoever has it has the lock.
+#[derive(Debug)]
+pub(crate) struct Guard<'a, T> {
+    lock: &'a Fair<T>,
+    /// Stays in its thread, as the guards of other locks do.
+    _stays: PhantomData<*const ()>,
+}
+
+impl<T> Deref for Guard<'_, T> {
+    type Target = T;
+    fn deref(&self) -> &T {
+        // SAFETY: there is one guard at a time, and this borrows it.
+        unsafe { &*self.lock.value.get() }
+    }
+}
+
+impl<T> DerefMut for Guard<'_, T> {
+    fn deref_mut(&mut self) -> &mut T {
+        // SAFETY: there is one guard at a time, and this borrows it mutably.
+        unsafe { &mut *self.lock.value.get() }
+    }
+}
+
+impl<T> Drop for Guard<'_, T> {
+    #[inline]
+    fn drop(&mut self) {
+        let state = &self.lock.state;
+        // Release: what we did is seen by who takes it.
+        if state.compare_exchange(HELD, FREE, Ordering::Release, Ordering::Relaxed).is_err() {
+            self.lock.pass_on();
         }
     }
 }

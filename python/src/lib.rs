@@ -5,6 +5,7 @@
 //!   GIL ([`wait`], [`release`]), and
 //! - the GIL is not taken with a lock held that is waited for with the GIL held ([`fair`]).
 
+mod batch;
 mod buffer;
 mod codec;
 mod errors;
@@ -12,6 +13,7 @@ mod events;
 mod export;
 mod fair;
 mod fork;
+mod futex;
 mod gate;
 mod loan;
 mod merge;

@@ -1,16 +1,22 @@
 //! `rnet.Merge`: one wait for many topics.
 
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use rnet::{Error, WaitSet, Waitable};
 
 use crate::errors::{OrRaise, bad_value};
-use crate::receive::{RawSample, SubscriberCore};
+use crate::fair::Guard;
+use crate::fork::Own;
+use crate::receive::{RawSample, State, SubscriberCore};
 use crate::subscriber::Subscriber;
 use crate::wait::{Patience, Stop};
+
+/// How long who was asked to let go of the subscribers waits for its turn, before it asks: two
+/// merges of the same subscribers would do nothing but ask each other.
+const TURN: Duration = Duration::from_millis(10);
 
 /// Receives from several subscribers of one node, in turn, with one wait for all.
 ///
@@ -21,6 +27,8 @@ pub(crate) struct Merge {
     by_name: Vec<Arc<SubscriberCore>>,
     /// In the order in which their locks are taken, which is the same for everybody.
     by_address: Vec<Arc<SubscriberCore>>,
+    /// For each of `by_name` its place in `by_address`.
+    places: Vec<usize>,
     set: Mutex<WaitSet>,
     /// Who is asked first.
     turn: Mutex<usize>,
@@ -30,17 +38,22 @@ pub(crate) struct Merge {
 type Found<'py> = (Py<Subscriber>, Bound<'py, PyAny>);
 
 impl Merge {
+    fn all_closed(&self) -> bool {
+        self.by_address.iter().all(|core| core.is_closed())
+    }
+
     /// A message that is there, and whose it is. Who is asked first moves on, so that a busy topic
-    /// hides no other.
-    fn look(&self) -> rnet::Result<Option<(usize, RawSample)>> {
+    /// hides no other. `locked` is by address.
+    fn look(
+        &self,
+        locked: &mut [Guard<'_, Own<State>>],
+    ) -> rnet::Result<Option<(usize, RawSample)>> {
         let count = self.by_name.len();
         let mut turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         for step in 0..count {
             let at = (*turn + step) % count;
             let core = &self.by_name[at];
-            let looked =
-                core.with(|inner| Ok(inner.try_recv()?.map(|sample| sample.to_owned_sample())));
-            match looked {
+            match core.look_with(&mut locked[self.places[at]]) {
                 Ok(Some(received)) => {
                     *turn = (at + 1) % count;
                     return Ok(Some((at, received)));
@@ -50,41 +63,53 @@ impl Merge {
                 Err(error) => return Err(error),
             }
         }
-        if self.by_address.iter().all(|core| core.is_closed()) {
-            return Err(Error::Closed { what: "every subscriber of the merge".to_owned() });
-        }
         Ok(None)
     }
 
-    /// Waits for a message for a slice of time.
-    fn next(&self, slice: Duration) -> rnet::Result<(usize, RawSample)> {
-        if let Some(found) = self.look()? {
+    /// Waits for a message for a slice of time. `gave_way`: the last slice ended because somebody
+    /// asked for it.
+    ///
+    /// The others are heard by nobody while one of the locks is waited for, so a thread that waits
+    /// with one of them is asked for it.
+    fn next(&self, slice: Duration, gave_way: bool) -> rnet::Result<(usize, RawSample)> {
+        if self.all_closed() {
+            return Err(Error::Closed { what: "every subscriber of the merge".to_owned() });
+        }
+        let began = Instant::now();
+        let turn = if gave_way { TURN.min(slice) } else { Duration::ZERO };
+        let locked: rnet::Result<Vec<_>> =
+            self.by_address.iter().map(|core| core.lock_with_others(turn)).collect();
+        let mut locked = locked?;
+        if let Some(found) = self.look(&mut locked)? {
             return Ok(found);
         }
-        let locked: rnet::Result<Vec<_>> =
-            self.by_address.iter().map(|core| Ok((core, core.lock()?))).collect();
-        let mut locked = locked?;
         let mut all: Vec<&mut dyn Waitable> = Vec::with_capacity(locked.len());
-        for (core, guard) in &mut locked {
+        for (core, guard) in self.by_address.iter().zip(&mut locked) {
             match core.direct(guard) {
-                Ok(inner) => all.push(inner),
+                // None is held, or the look would have found it.
+                Ok((inner, _)) => all.push(inner),
                 Err(Error::Closed { .. }) if core.is_closed() => {}
                 Err(error) => return Err(error),
             }
         }
         let mut set = self.set.lock().unwrap_or_else(PoisonError::into_inner);
-        set.wait(&mut all, Some(slice))?;
+        set.wait(&mut all, Some(slice.saturating_sub(began.elapsed())))?;
         drop(set);
         drop(all);
-        drop(locked);
-        self.look()?.ok_or_else(|| Error::Timeout {
+        // Before the time is said to be over, too.
+        self.look(&mut locked)?.ok_or_else(|| Error::Timeout {
             what: "a message on any topic of the merge".to_owned(),
             after_ms: 0,
         })
     }
 
     fn take<'py>(&self, py: Python<'py>, patience: &Patience) -> Result<Found<'py>, Stop> {
-        let (at, received) = patience.run(py, |slice| self.next(slice))?;
+        let mut gave_way = false;
+        let (at, received) = patience.run(py, |slice| {
+            let result = self.next(slice, gave_way);
+            gave_way = matches!(result, Err(Error::Interrupted));
+            result
+        })?;
         let subscriber = &self.subscribers[at];
         let message = subscriber.get().value_of(py, received).map_err(Stop::Raised)?;
         Ok((subscriber.clone_ref(py), message))
@@ -102,7 +127,8 @@ impl Merge {
         if subscribers.iter().any(|s| !Arc::ptr_eq(s.get().node(), first.get().node())) {
             return Err(bad_value(py, "Merge", "all subscribers must be of one node"));
         }
-        let set = first.get().node().wait_set().or_raise(py)?;
+        let mut set = first.get().node().wait_set().or_raise(py)?;
+        set.set_interruptible(true);
         let by_name: Vec<_> = subscribers.iter().map(|s| s.get().core().clone()).collect();
         let mut by_address = by_name.clone();
         by_address.sort_by_key(Arc::as_ptr);
@@ -110,8 +136,10 @@ impl Merge {
         if by_address.len() < subscribers.len() {
             return Err(bad_value(py, "Merge", "a subscriber is named twice"));
         }
+        let place = |core| by_address.iter().position(|other| Arc::ptr_eq(other, core));
+        let places = by_name.iter().filter_map(place).collect();
         let (set, turn) = (Mutex::new(set), Mutex::new(0));
-        Ok(Merge { subscribers, by_name, by_address, set, turn })
+        Ok(Merge { subscribers, by_name, by_address, places, set, turn })
     }
 
     /// The next message of any, with its subscriber: `subscriber, message = merge.recv()`.

@@ -211,7 +211,7 @@ impl Node {
         members.publishers.retain(|core| core.strong_count() > 0);
         members.publishers.push(Arc::downgrade(&core));
         drop(members);
-        Ok(Publisher::new(core, id, codec, reliable, self.shared.clone()))
+        Ok(Publisher::new(core, id, codec, self.shared.clone()))
     }
 
     /// Subscribes to a topic.
@@ -254,7 +254,7 @@ impl Node {
             options = options.keep_last(depth);
         }
         let open = || self.shared.node()?.subscriber_with::<[u8]>(topic, options);
-        let core = SubscriberCore::new(py.detach(open).or_raise(py)?);
+        let core = SubscriberCore::new(py.detach(open).or_raise(py)?, wait == "spin");
         let mut members = self.shared.members();
         members.subscribers.retain(|core| core.strong_count() > 0);
         members.subscribers.push(Arc::downgrade(&core));

@@ -2,27 +2,29 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use pyo3::prelude::*;
-use pyo3::types::PyType;
+use pyo3::types::{PyBytes, PyType};
 use rnet::{Error, OwnedLoan};
 
+use crate::batch;
 use crate::buffer::Bytes;
 use crate::codec::Codec;
 use crate::errors::{self, OrRaise};
 use crate::events;
-use crate::fair::Fair;
+use crate::fair::{Fair, Guard};
 use crate::fork::{Birth, Own};
 use crate::loan::Loan;
 use crate::node::NodeShared;
 use crate::release::release;
-use crate::wait::Patience;
+use crate::wait::{Patience, SLICE};
 
 /// Up to this length a message is copied with the GIL held: letting go of it and getting it back
 /// costs more than the copy. Longer ones go to the pool.
 const SMALL_LEN_BYTES: usize = rnet::limits::MAX_INLINE_LEN_BYTES;
 
-type Inner = rnet::Publisher<[u8]>;
+pub(crate) type Inner = rnet::Publisher<[u8]>;
 
 /// What the Python object, its loans and its node share.
 pub(crate) struct PublisherCore {
@@ -63,7 +65,8 @@ impl PublisherCore {
         self.birth.is_parents() || self.closed.load(Ordering::Acquire)
     }
 
-    /// Runs `act` on the publisher. Call it without the GIL.
+    /// Runs `act` on the publisher, in turn with others; `Interrupted` if it has to be tried again
+    /// after a look for signals. Call it without the GIL.
     pub(crate) fn with<R>(
         &self,
         act: impl FnOnce(&mut Inner) -> rnet::Result<R>,
@@ -72,8 +75,22 @@ impl PublisherCore {
             // Its lock may be held by a thread that only the parent has.
             return Err(self.closed_error());
         }
-        let mut guard = self.inner.lock();
+        // Whatever ends this wait, there may be signals to handle; then it is taken up again.
+        let mut guard = self.inner.lock_in_turn(SLICE).map_err(|_| Error::Interrupted)?;
         self.act(&mut guard, act)
+    }
+
+    /// As [`PublisherCore::with`], ahead of senders, and not ended by signals.
+    fn with_soon<R>(&self, act: impl FnOnce(&mut Inner) -> rnet::Result<R>) -> rnet::Result<R> {
+        if self.birth.is_parents() {
+            return Err(self.closed_error());
+        }
+        self.act(&mut self.lock_soon(), act)
+    }
+
+    /// A send that waits for room keeps the lock for as long as it waits.
+    fn lock_soon(&self) -> Guard<'_, Option<Own<Inner>>> {
+        self.inner.lock_for_a_look(|| ())
     }
 
     fn act<R>(
@@ -157,7 +174,7 @@ impl PublisherCore {
             return;
         }
         self.closed.store(true, Ordering::Release);
-        let mut guard = self.inner.lock();
+        let mut guard = self.lock_soon();
         if self.lent.load(Ordering::Relaxed) == 0 {
             let inner = guard.take();
             drop(guard);
@@ -182,8 +199,6 @@ impl Drop for PublisherCore {
 pub(crate) struct Publisher {
     core: Arc<PublisherCore>,
     codec: Codec,
-    /// Whether a send may wait for subscribers.
-    may_wait: bool,
     id: u64,
     /// Keeps the node's callbacks running.
     _node: Arc<NodeShared>,
@@ -194,10 +209,19 @@ impl Publisher {
         core: Arc<PublisherCore>,
         id: u64,
         codec: Codec,
-        may_wait: bool,
         node: Arc<NodeShared>,
     ) -> Publisher {
-        Publisher { core, codec, may_wait, id, _node: node }
+        Publisher { core, codec, id, _node: node }
+    }
+
+    fn send_bytes(&self, py: Python<'_>, bytes: &[u8]) -> PyResult<()> {
+        if bytes.len() <= SMALL_LEN_BYTES
+            && let Some(sent) = self.core.try_with(|inner| inner.try_send(bytes))
+            && sent.or_raise(py)?
+        {
+            return Ok(());
+        }
+        self.core.with_detached(py, |inner| inner.send(bytes))
     }
 }
 
@@ -209,16 +233,29 @@ impl Publisher {
     /// If it raises, nothing was sent: Full, OutOfMemory, MessageTooLarge, Closed, BadValue.
     #[pyo3(signature = (message, /))]
     fn send(&self, py: Python<'_>, message: &Bound<'_, PyAny>) -> PyResult<()> {
-        let object = self.codec.encode(message)?;
-        let bytes = Bytes::of(&object)?;
-        let bytes = bytes.as_slice();
-        if !self.may_wait
-            && bytes.len() <= SMALL_LEN_BYTES
-            && let Some(result) = self.core.try_with(|inner| inner.send(bytes))
+        if self.codec.is_raw()
+            && let Ok(bytes) = message.cast_exact::<PyBytes>()
         {
-            return result.or_raise(py);
+            return self.send_bytes(py, bytes.as_bytes());
         }
-        self.core.with_detached(py, |inner| inner.send(bytes))
+        let object = self.codec.encode(message)?;
+        self.send_bytes(py, Bytes::of(&object)?.as_slice())
+    }
+
+    /// Sends many messages with one call, each row of an array as one; returns how many that were.
+    ///
+    /// On a topic with a type `messages` is a numpy array of the type's dtype, or an array of the
+    /// ctypes structure (`(Point * n)(...)`). On one of raw bytes it is any C-contiguous array of
+    /// one or more dimensions; a message is what `messages[i]` is.
+    ///
+    /// As if each was given to `send`, in that order. If one cannot be sent, what `send` raises is
+    /// raised, with an attribute `sent`: how many were sent before it. `messages[error.sent:]`
+    /// were not. The same goes for what a signal handler raises, and for Closed if another thread
+    /// closes the publisher meanwhile. What other threads send may come in between.
+    #[pyo3(signature = (messages, /))]
+    fn send_many(&self, py: Python<'_>, messages: &Bound<'_, PyAny>) -> PyResult<usize> {
+        let rows = self.codec.rows(py, self.core.topic())?;
+        batch::send(&self.core, rows, messages)
     }
 
     /// Lends memory to be filled in place and then sent: `with pub.loan(n) as buf: buf[:] = ...`.
@@ -236,7 +273,18 @@ impl Publisher {
     /// Waits until at least `n` subscribers are served: whatever is sent then reaches them.
     #[pyo3(signature = (n = 1, timeout = None))]
     fn wait_for_subscribers(&self, py: Python<'_>, n: usize, timeout: Option<f64>) -> PyResult<()> {
-        let wait = |slice| self.core.with(|inner| inner.wait_for_subscribers(n, Some(slice)));
+        let changes =
+            py.detach(|| self.core.with_soon(|inner| Ok(inner.match_changes()))).or_raise(py)?;
+        // Slept outside of the lock: other threads may send meanwhile.
+        let wait = |slice| {
+            let seen = changes.count();
+            let now = |inner: &mut Inner| inner.wait_for_subscribers(n, Some(Duration::ZERO));
+            match self.core.with_soon(now) {
+                Err(Error::Timeout { .. }) => changes.wait(seen, slice)?,
+                result => return result,
+            }
+            self.core.with_soon(now)
+        };
         Patience::new(py, timeout)?.run(py, wait).map_err(|stop| stop.into_err(py))
     }
 
@@ -245,7 +293,7 @@ impl Publisher {
     fn on_match(&self, py: Python<'_>, callback: Py<PyAny>) -> PyResult<()> {
         let hook = events::on_match(callback);
         let add = || {
-            self.core.with(move |inner| {
+            self.core.with_soon(move |inner| {
                 inner.on_match(hook);
                 Ok(())
             })

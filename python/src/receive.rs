@@ -2,29 +2,47 @@
 //! callback.
 
 use std::future::Future;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, MutexGuard};
 use std::task::{Context, Poll, Waker};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use pyo3::prelude::*;
-use rnet::{Error, LossCounts, OwnedSample, PublisherStats, SampleStream, Subscription};
+use rnet::{
+    Error, Interrupter, LossCounts, OwnedSample, PublisherStats, SampleStream, Subscription,
+};
 
-use crate::fair::Fair;
+use crate::fair::{Fair, Guard, NotHad};
 use crate::fork::{Birth, Own};
 use crate::release::release;
 use crate::tasks::Tasks;
-use crate::wait::{Patience, Stop};
+use crate::wait::{Patience, SLICE, SPIN_SLICE, Stop};
 
 type Direct = rnet::Subscriber<[u8]>;
 pub(crate) type RawSample = OwnedSample<[u8]>;
 
 /// Who reads. Reading and awaiting may alternate; a callback stays.
+#[allow(clippy::large_enum_variant, reason = "one a subscriber, and the largest is the hot one")]
 pub(crate) enum Mode {
     Direct(Direct),
     Stream(SampleStream<[u8]>),
     Callback(Subscription),
     Closed,
+}
+
+/// What the lock of a subscriber protects.
+pub(crate) struct State {
+    mode: Mode,
+    /// A message that came in a batch and did not fit it: the next one, for whoever asks.
+    pub(crate) held: Option<RawSample>,
+}
+
+/// What a look that does not wait for the lock came to.
+pub(crate) enum Glance<R> {
+    Found(R),
+    Nothing,
+    /// Somebody else has the lock, or there is more to do than a glance can.
+    Unclear,
 }
 
 /// Which message is wanted.
@@ -37,19 +55,26 @@ pub(crate) enum Which {
 /// What the Python object, its callback and its node share.
 pub(crate) struct SubscriberCore {
     topic: String,
-    mode: Fair<Own<Mode>>,
+    state: Fair<Own<State>>,
     birth: Birth,
     closed: AtomicBool,
+    /// Has a thread that waits let go of the lock.
+    interrupter: Interrupter,
+    /// How long a wait goes on without a look for signals.
+    slice: Duration,
     pub(crate) tasks: Tasks,
 }
 
 impl SubscriberCore {
-    pub(crate) fn new(mut inner: Direct) -> Arc<SubscriberCore> {
+    /// `spins`: its waits do not sleep.
+    pub(crate) fn new(mut inner: Direct, spins: bool) -> Arc<SubscriberCore> {
         inner.set_interruptible(true);
         Arc::new(SubscriberCore {
             topic: inner.topic().to_owned(),
-            mode: Fair::new(Own::new(Mode::Direct(inner))),
+            interrupter: inner.interrupter(),
+            state: Fair::new(Own::new(State { mode: Mode::Direct(inner), held: None })),
             birth: Birth::here(),
+            slice: if spins { SPIN_SLICE } else { SLICE },
             closed: AtomicBool::new(false),
             tasks: Tasks::default(),
         })
@@ -74,11 +99,16 @@ impl SubscriberCore {
         }
     }
 
-    /// The subscriber itself, taken back from the event loop if it is there.
-    pub(crate) fn direct<'a>(&self, mode: &'a mut Mode) -> rnet::Result<&'a mut Direct> {
+    /// The subscriber itself, taken back from the event loop if it is there, and the message
+    /// that is held for it.
+    pub(crate) fn direct<'a>(
+        &self,
+        state: &'a mut State,
+    ) -> rnet::Result<(&'a mut Direct, &'a mut Option<RawSample>)> {
         if self.is_closed() {
             return Err(self.closed_error());
         }
+        let State { mode, held } = state;
         if matches!(mode, Mode::Stream(_)) {
             if self.tasks.any() {
                 return Err(self.misuse("a task awaits its next message; await it too"));
@@ -90,39 +120,111 @@ impl SubscriberCore {
             }
         }
         match mode {
-            Mode::Direct(inner) => Ok(inner),
+            Mode::Direct(inner) => Ok((inner, held)),
             Mode::Callback(_) => Err(self.misuse("its messages go to the callback given with on")),
             Mode::Stream(_) | Mode::Closed => Err(self.closed_error()),
         }
     }
 
-    /// Takes the lock. Call it without the GIL.
-    pub(crate) fn lock(&self) -> rnet::Result<MutexGuard<'_, Own<Mode>>> {
-        if self.birth.is_parents() {
-            // It may be held by a thread that only the parent has.
-            return Err(self.closed_error());
-        }
-        Ok(self.mode.lock())
+    fn check_birth(&self) -> rnet::Result<()> {
+        // The lock may be held by a thread that only the parent has.
+        if self.birth.is_parents() { Err(self.closed_error()) } else { Ok(()) }
     }
 
-    /// Runs `act` on the subscriber. Call it without the GIL.
+    /// Takes the lock for something short; a thread that waits lets go of it. Call it without
+    /// the GIL.
+    fn lock(&self) -> rnet::Result<Guard<'_, Own<State>>> {
+        self.check_birth()?;
+        Ok(self.state.lock_for_a_look(|| self.interrupter.interrupt()))
+    }
+
+    /// Takes the lock to wait for a message with it, in turn with others who do; says what is left
+    /// of `limit`, too. Call it without the GIL.
+    fn lock_to_wait(&self, limit: Duration) -> rnet::Result<(Guard<'_, Own<State>>, Duration)> {
+        self.check_birth()?;
+        if let Some(guard) = self.state.try_lock() {
+            return Ok((guard, limit));
+        }
+        let began = Instant::now();
+        match self.state.lock_in_turn(limit) {
+            Ok(guard) => Ok((guard, limit.saturating_sub(began.elapsed()))),
+            Err(NotHad::Signal) => Err(Error::Interrupted),
+            Err(NotHad::TimedOut) => {
+                Err(Error::Timeout { what: format!("a message on {}", self.topic), after_ms: 0 })
+            }
+        }
+    }
+
+    /// Takes the lock to wait with it and with those of other subscribers: not for long, since
+    /// nobody hears those meanwhile. For `turn` in turn with others, after that a thread that
+    /// waits with it lets go. Call it without the GIL.
+    pub(crate) fn lock_with_others(&self, turn: Duration) -> rnet::Result<Guard<'_, Own<State>>> {
+        if !turn.is_zero() {
+            match self.lock_to_wait(turn) {
+                Err(Error::Timeout { .. }) => {}
+                result => return result.map(|(guard, _)| guard),
+            }
+        }
+        self.lock()
+    }
+
+    /// Runs `act` on the subscriber, for something short. Call it without the GIL.
     pub(crate) fn with<R>(
         &self,
         act: impl FnOnce(&mut Direct) -> rnet::Result<R>,
     ) -> rnet::Result<R> {
         let mut guard = self.lock()?;
-        act(self.direct(&mut guard)?)
+        act(self.direct(&mut guard)?.0)
     }
 
-    /// A message that is there already, if that can be said at once: letting go of the GIL and
-    /// getting it back costs more than the look.
-    fn look(&self) -> rnet::Result<Option<RawSample>> {
-        match self.mode.try_lock().as_mut().map(|guard| &mut ***guard) {
-            Some(Mode::Direct(inner)) if !self.is_closed() => {
-                Ok(inner.try_recv()?.map(|sample| sample.to_owned_sample()))
-            }
-            _ => Ok(None),
+    /// As [`SubscriberCore::with`], for a wait: all of it may take `limit`, and `act` is told what
+    /// is left of that.
+    pub(crate) fn wait_with<R>(
+        &self,
+        limit: Duration,
+        act: impl FnOnce(&mut Direct, &mut Option<RawSample>, Duration) -> rnet::Result<R>,
+    ) -> rnet::Result<R> {
+        let (mut guard, left) = self.lock_to_wait(limit)?;
+        let (inner, held) = self.direct(&mut guard)?;
+        act(inner, held, left)
+    }
+
+    /// The next message, as `make` makes it, if it can be had at once and with the GIL held: to
+    /// let go of the GIL and to get it back costs more than the look.
+    #[inline]
+    pub(crate) fn glance<R>(
+        &self,
+        make: impl FnOnce(rnet::Sample<'_, [u8]>) -> R,
+    ) -> rnet::Result<Glance<R>> {
+        if self.is_closed() {
+            return Ok(Glance::Unclear);
         }
+        let Some(mut guard) = self.state.try_lock() else { return Ok(Glance::Unclear) };
+        match &mut **guard {
+            State { mode: Mode::Direct(inner), held: None } => {
+                Ok(inner.try_recv()?.map_or(Glance::Nothing, |sample| Glance::Found(make(sample))))
+            }
+            _ => Ok(Glance::Unclear),
+        }
+    }
+
+    /// The next message, if it is there. Call it without the GIL.
+    pub(crate) fn look(&self) -> rnet::Result<Option<RawSample>> {
+        self.look_with(&mut *self.lock()?)
+    }
+
+    /// As [`SubscriberCore::look`], by who has the lock.
+    pub(crate) fn look_with(&self, state: &mut State) -> rnet::Result<Option<RawSample>> {
+        let (inner, held) = self.direct(state)?;
+        match held.take() {
+            Some(sample) => Ok(Some(sample)),
+            None => Ok(inner.try_recv()?.map(|sample| sample.to_owned_sample())),
+        }
+    }
+
+    /// The wait that was asked for, in slices as this subscriber's waits need them.
+    pub(crate) fn patient(&self, patience: &Patience) -> Patience {
+        patience.in_slices(self.slice)
     }
 
     /// Waits for a message.
@@ -132,30 +234,23 @@ impl SubscriberCore {
         which: Which,
         patience: &Patience,
     ) -> Result<RawSample, Stop> {
-        if matches!(which, Which::Next)
-            && let Some(sample) = self.look().map_err(Stop::Error)?
-        {
-            return Ok(sample);
-        }
-        patience.run(py, |slice: Duration| {
-            self.with(|inner| match which {
-                Which::Next => inner.recv(Some(slice)).map(|sample| sample.to_owned_sample()),
-                Which::Newest => inner.latest(Some(slice)),
+        self.patient(patience).run(py, |slice| {
+            self.wait_with(slice, |inner, held, left| match (which, held.take()) {
+                (Which::Next, Some(sample)) => Ok(sample),
+                (Which::Next, None) => {
+                    inner.recv(Some(left)).map(|sample| sample.to_owned_sample())
+                }
+                (Which::Newest, None) => inner.latest(Some(left)),
+                (Which::Newest, Some(sample)) => match inner.latest(Some(Duration::ZERO)) {
+                    Ok(newer) if newer.sent_ns() >= sample.sent_ns() => Ok(newer),
+                    Ok(_) | Err(Error::Timeout { .. }) => Ok(sample),
+                    Err(error) => {
+                        *held = Some(sample);
+                        Err(error)
+                    }
+                },
             })
         })
-    }
-
-    /// The next message, whatever happens to single publishers: that is counted. `None` once
-    /// the subscriber is closed.
-    pub(crate) fn take_any(&self, py: Python<'_>) -> Result<Option<RawSample>, Stop> {
-        loop {
-            match self.take(py, Which::Next, &Patience::endless()) {
-                Ok(sample) => return Ok(Some(sample)),
-                Err(Stop::Error(Error::PeerLost { .. } | Error::Detached { .. })) => {}
-                Err(Stop::Error(Error::Closed { .. })) if self.is_closed() => return Ok(None),
-                Err(stop) => return Err(stop),
-            }
-        }
     }
 
     /// Asks for the next message on behalf of a task. Call it without the GIL.
@@ -164,7 +259,10 @@ impl SubscriberCore {
             Ok(guard) if !self.is_closed() => guard,
             _ => return Poll::Ready(Err(self.closed_error())),
         };
-        let mode = &mut **guard;
+        let State { mode, held } = &mut **guard;
+        if let Some(sample) = held.take() {
+            return Poll::Ready(Ok(sample));
+        }
         if matches!(mode, Mode::Direct(_))
             && let Mode::Direct(inner) = std::mem::replace(mode, Mode::Closed)
         {
@@ -184,20 +282,28 @@ impl SubscriberCore {
     /// Hands all messages to `callback` from now on. Call it without the GIL.
     pub(crate) fn call(
         &self,
-        callback: impl FnMut(rnet::Result<rnet::Sample<'_, [u8]>>) + Send + 'static,
+        mut callback: impl FnMut(rnet::Result<RawSample>) + Send + 'static,
     ) -> rnet::Result<()> {
+        let held = self.direct(&mut *self.lock()?)?.1.take();
+        if let Some(sample) = held {
+            // The dispatch thread does not know of it.
+            callback(Ok(sample));
+        }
         let mut guard = self.lock()?;
-        let mode = &mut **guard;
-        self.direct(mode)?;
+        self.direct(&mut guard)?;
+        let mode = &mut guard.mode;
         if let Mode::Direct(inner) = std::mem::replace(mode, Mode::Closed) {
-            *mode = Mode::Callback(inner.on_result(callback));
+            let run = move |result: rnet::Result<rnet::Sample<'_, [u8]>>| {
+                callback(result.map(rnet::Sample::to_owned_sample))
+            };
+            *mode = Mode::Callback(inner.on_result(run));
         }
         Ok(())
     }
 
     /// What was received and lost, by publisher. Call it without the GIL.
     pub(crate) fn stats(&self) -> rnet::Result<Vec<PublisherStats>> {
-        match &**self.lock()? {
+        match &self.lock()?.mode {
             Mode::Direct(inner) => Ok(inner.stats()),
             Mode::Stream(stream) => Ok(stream.stats()),
             Mode::Callback(subscription) => Ok(subscription.stats()),
@@ -220,7 +326,11 @@ impl SubscriberCore {
         }
         // A callback that closes its own subscriber has the lock of nobody but is waited for by
         // everybody: so the lock is let go of before anything is dropped.
-        let before = std::mem::replace(&mut **self.mode.lock(), Mode::Closed);
+        let closed = State { mode: Mode::Closed, held: None };
+        let before = {
+            let mut guard = self.state.lock_for_a_look(|| self.interrupter.interrupt());
+            std::mem::replace(&mut **guard, closed)
+        };
         drop(before);
         self.tasks.wake_all(self);
     }
@@ -231,10 +341,11 @@ impl Drop for SubscriberCore {
         if self.birth.is_parents() {
             return;
         }
-        if let Some(mut guard) = self.mode.try_lock() {
-            let mode = std::mem::replace(&mut **guard, Mode::Closed);
+        if let Some(mut guard) = self.state.try_lock() {
+            let closed = State { mode: Mode::Closed, held: None };
+            let before = std::mem::replace(&mut **guard, closed);
             drop(guard);
-            release(mode);
+            release(before);
         }
     }
 }

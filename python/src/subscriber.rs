@@ -4,16 +4,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyTuple, PyType};
-use rnet::LossCounts;
+use pyo3::types::{PyBytes, PyDict, PyTuple, PyType};
+use rnet::{Error, LossCounts};
 
 use crate::codec::Codec;
 use crate::errors::OrRaise;
 use crate::events::{self, MessageCallback};
 use crate::node::NodeShared;
-use crate::receive::{RawSample, SubscriberCore, Which};
-use crate::wait::Patience;
-use crate::{sample, tasks};
+use crate::receive::{Glance, RawSample, SubscriberCore, Which};
+use crate::wait::{Patience, Stop};
+use crate::{batch, sample, tasks};
 
 /// Receives the messages of one topic. Made by `Node.subscribe`.
 ///
@@ -66,22 +66,71 @@ impl Subscriber {
         sample::new(py, received, self.codec.decode.as_ref())
     }
 
-    fn value<'py>(&self, sample: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    /// What the user gets for a message: its sample, or an object of the topic's type.
+    fn give<'py>(
+        &self,
+        py: Python<'py>,
+        received: RawSample,
+        as_sample: bool,
+    ) -> PyResult<Bound<'py, PyAny>> {
         match &self.codec.decode {
-            Some(decode) => decode.bind(sample.py()).call1((sample,)),
-            None => Ok(sample),
+            _ if as_sample => self.wrap(py, received),
+            None => self.wrap(py, received),
+            // As `bytes(sample)` would do it.
+            Some(_) if self.codec.is_bytes => Ok(PyBytes::new(py, &received).into_any()),
+            Some(decode) => decode.bind(py).call1((self.wrap(py, received)?,)),
         }
     }
 
-    fn take<'py>(
+    /// What the user gets for a message that is there, if that can be said at once.
+    fn glance<'py>(
         &self,
         py: Python<'py>,
-        which: Which,
+        as_sample: bool,
+    ) -> rnet::Result<Glance<PyResult<Bound<'py, PyAny>>>> {
+        if self.codec.is_bytes && !as_sample {
+            return self.core.glance(|sample| Ok(PyBytes::new(py, &sample).into_any()));
+        }
+        // Python code does not run with the lock held.
+        Ok(match self.core.glance(|sample| sample.to_owned_sample())? {
+            Glance::Found(received) => Glance::Found(self.give(py, received, as_sample)),
+            Glance::Nothing => Glance::Nothing,
+            Glance::Unclear => Glance::Unclear,
+        })
+    }
+
+    fn next<'py>(
+        &self,
+        py: Python<'py>,
+        patience: &Patience,
+        as_sample: bool,
+    ) -> Result<Bound<'py, PyAny>, Stop> {
+        if let Glance::Found(given) = self.glance(py, as_sample).map_err(Stop::Error)? {
+            return given.map_err(Stop::Raised);
+        }
+        let received = self.core.take(py, Which::Next, patience)?;
+        self.give(py, received, as_sample).map_err(Stop::Raised)
+    }
+
+    fn take_next<'py>(
+        &self,
+        py: Python<'py>,
         timeout: Option<f64>,
+        as_sample: bool,
     ) -> PyResult<Bound<'py, PyAny>> {
         let patience = Patience::new(py, timeout)?;
-        let received = self.core.take(py, which, &patience).map_err(|stop| stop.into_err(py))?;
-        self.wrap(py, received)
+        self.next(py, &patience, as_sample).map_err(|stop| stop.into_err(py))
+    }
+
+    fn take_newest<'py>(
+        &self,
+        py: Python<'py>,
+        timeout: Option<f64>,
+        as_sample: bool,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let patience = Patience::new(py, timeout)?;
+        let newest = self.core.take(py, Which::Newest, &patience);
+        self.give(py, newest.map_err(|stop| stop.into_err(py))?, as_sample)
     }
 
     pub(crate) fn core(&self) -> &Arc<SubscriberCore> {
@@ -98,18 +147,35 @@ impl Subscriber {
         py: Python<'py>,
         received: RawSample,
     ) -> PyResult<Bound<'py, PyAny>> {
-        self.value(self.wrap(py, received)?)
+        self.give(py, received, false)
     }
 
-    fn look<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let look =
-            || self.core.with(|inner| Ok(inner.try_recv()?.map(|sample| sample.to_owned_sample())));
-        py.detach(look).or_raise(py)?.map(|received| self.wrap(py, received)).transpose()
+    fn look<'py>(&self, py: Python<'py>, as_sample: bool) -> PyResult<Option<Bound<'py, PyAny>>> {
+        match self.glance(py, as_sample).or_raise(py)? {
+            Glance::Found(given) => given.map(Some),
+            Glance::Nothing => Ok(None),
+            Glance::Unclear => {
+                let received = py.detach(|| self.core.look()).or_raise(py)?;
+                received.map(|received| self.give(py, received, as_sample)).transpose()
+            }
+        }
     }
 
-    fn next_sample<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let received = self.core.take_any(py).map_err(|stop| stop.into_err(py))?;
-        received.map(|received| self.wrap(py, received)).transpose()
+    /// The next message, whatever happens to single publishers: that is counted. `None` once
+    /// the subscriber is closed.
+    fn iterate<'py>(
+        &self,
+        py: Python<'py>,
+        as_sample: bool,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        loop {
+            match self.next(py, &Patience::endless(), as_sample) {
+                Ok(given) => return Ok(Some(given)),
+                Err(Stop::Error(Error::PeerLost { .. } | Error::Detached { .. })) => {}
+                Err(Stop::Error(Error::Closed { .. })) if self.core.is_closed() => return Ok(None),
+                Err(stop) => return Err(stop.into_err(py)),
+            }
+        }
     }
 
     fn task(&self, py: Python<'_>, value: bool, iterates: bool) -> PyResult<Py<PyAny>> {
@@ -126,7 +192,7 @@ impl Subscriber {
     /// PeerLost, Detached, TypeMismatch, IncompatibleQos, Corrupt, TooManyPins.
     #[pyo3(signature = (timeout = None))]
     fn recv<'py>(&self, py: Python<'py>, timeout: Option<f64>) -> PyResult<Bound<'py, PyAny>> {
-        self.value(self.take(py, Which::Next, timeout)?)
+        self.take_next(py, timeout, false)
     }
 
     /// As `recv`, as a Sample.
@@ -136,24 +202,24 @@ impl Subscriber {
         py: Python<'py>,
         timeout: Option<f64>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        self.take(py, Which::Next, timeout)
+        self.take_next(py, timeout, true)
     }
 
     /// The next message if it is there, else None.
     fn try_recv<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        self.look(py)?.map(|sample| self.value(sample)).transpose()
+        self.look(py, false)
     }
 
     /// As `try_recv`, as a Sample.
     fn try_recv_sample<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        self.look(py)
+        self.look(py, true)
     }
 
     /// The newest message that was not received yet; older ones are passed over and counted as
     /// skipped. Waits for one if there is none.
     #[pyo3(signature = (timeout = None))]
     fn latest<'py>(&self, py: Python<'py>, timeout: Option<f64>) -> PyResult<Bound<'py, PyAny>> {
-        self.value(self.take(py, Which::Newest, timeout)?)
+        self.take_newest(py, timeout, false)
     }
 
     /// As `latest`, as a Sample.
@@ -163,7 +229,41 @@ impl Subscriber {
         py: Python<'py>,
         timeout: Option<f64>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        self.take(py, Which::Newest, timeout)
+        self.take_newest(py, timeout, true)
+    }
+
+    /// Up to `max` messages as one numpy array, one after the other: waits for the first, and
+    /// takes of the others what is there. The array is the caller's own.
+    ///
+    /// On a topic with a type the array has the type's dtype (a ctypes structure has one, too). On
+    /// one of raw bytes `dtype` says how to read the messages, each of which must be as long as
+    /// it; one that is not ends the array before it, and is refused with BadValue until `recv`
+    /// takes it. `max` is as many as 64 KiB hold, one at least, if it is not given.
+    ///
+    /// `out`, an array of that dtype, is filled from its beginning and nothing is allocated; the
+    /// result is the part of it that was filled. No other thread may resize it meanwhile: numpy
+    /// lets `out.resize(n, refcheck=False)` free memory that is being written to. With
+    /// `stamps=True` there are two arrays: the messages, and when they were sent (int64, ns of
+    /// CLOCK_MONOTONIC, the clock of time.monotonic_ns()).
+    ///
+    /// Raises what `recv` does, but never with messages in hand: an error behind messages is
+    /// raised by the next call. MissingNumpy if numpy is not installed; TypeError for types
+    /// without a dtype. What a signal handler raises (KeyboardInterrupt) while the call returns
+    /// takes the place of its result, as with every call: the messages of this call, `max` at
+    /// most, are then lost to the program, and not counted in `lost`.
+    #[pyo3(signature = (max = None, timeout = None, *, out = None, dtype = None, stamps = false))]
+    fn recv_many<'py>(
+        &self,
+        py: Python<'py>,
+        max: Option<i64>,
+        timeout: Option<f64>,
+        out: Option<&Bound<'py, PyAny>>,
+        dtype: Option<&Bound<'py, PyAny>>,
+        stamps: bool,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let patience = Patience::new(py, timeout)?;
+        let rows = self.codec.rows(py, self.core.topic())?;
+        batch::receive(&self.core, rows, &patience, (max, out, dtype, stamps))
     }
 
     /// Iterates over the messages as Sample objects; for `for` and `async for`.
@@ -196,7 +296,9 @@ impl Subscriber {
     /// is received or counted.
     #[pyo3(signature = (n = 1, timeout = None))]
     fn wait_for_publishers(&self, py: Python<'_>, n: usize, timeout: Option<f64>) -> PyResult<()> {
-        let wait = |slice| self.core.with(|inner| inner.wait_for_publishers(n, Some(slice)));
+        let wait = |slice| {
+            self.core.wait_with(slice, |inner, _, left| inner.wait_for_publishers(n, Some(left)))
+        };
         Patience::new(py, timeout)?.run(py, wait).map_err(|stop| stop.into_err(py))
     }
 
@@ -263,7 +365,7 @@ impl Subscriber {
     }
 
     fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        self.next_sample(py)?.map(|sample| self.value(sample)).transpose()
+        self.iterate(py, false)
     }
 
     fn __aiter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
@@ -307,7 +409,7 @@ impl Samples {
     }
 
     fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        self.subscriber.get().next_sample(py)
+        self.subscriber.get().iterate(py, true)
     }
 
     fn __aiter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {

@@ -1,4 +1,11 @@
 //! Waits: time limits as Python gives them, and Ctrl-C while one goes on.
+//!
+//! A wait sleeps without the GIL for as long as it takes, and a signal that the kernel gives to
+//! the waiting thread ends the sleep: Python's handlers run, and the wait goes on. That is the
+//! main thread for every signal sent to the process, Ctrl-C among them, unless the program blocks
+//! it there. What cannot be seen by the sleep is a signal that another thread took (for CPython's
+//! own locks, too), or that came in the moment between looking for signals and falling asleep;
+//! it is found when the slice is over.
 
 use std::time::{Duration, Instant};
 
@@ -6,7 +13,11 @@ use pyo3::prelude::*;
 use rnet::Error;
 
 use crate::errors::{bad_value, raise};
-use crate::fair::SLICE;
+
+/// How long a sleep goes on without a look for signals: one wake-up a second at most.
+pub(crate) const SLICE: Duration = Duration::from_secs(1);
+/// The same for a wait that spins, which no signal ends, and which has nobody to wake.
+pub(crate) const SPIN_SLICE: Duration = Duration::from_millis(20);
 
 /// Seconds as given by the user.
 pub(crate) fn seconds(py: Python<'_>, what: &str, seconds: f64) -> PyResult<Duration> {
@@ -34,29 +45,26 @@ impl Stop {
 }
 
 /// How long a wait may be.
+#[derive(Clone, Copy)]
 pub(crate) struct Patience {
     limit: Option<Duration>,
-    until: Option<Instant>,
+    slice: Duration,
 }
 
 impl Patience {
     pub(crate) fn new(py: Python<'_>, timeout: Option<f64>) -> PyResult<Patience> {
         let limit = timeout.map(|t| seconds(py, "timeout", t)).transpose()?;
-        let until = limit.and_then(|limit| Instant::now().checked_add(limit));
-        Ok(Patience { limit, until })
+        Ok(Patience { limit, ..Patience::endless() })
     }
 
     /// For as long as it takes.
     pub(crate) fn endless() -> Patience {
-        Patience { limit: None, until: None }
+        Patience { limit: None, slice: SLICE }
     }
 
-    /// How long the next slice may be; zero once the time is over.
-    fn slice(&self) -> Duration {
-        match self.until {
-            Some(until) => until.saturating_duration_since(Instant::now()).min(SLICE),
-            None => SLICE,
-        }
+    /// With other slices than [`SLICE`].
+    pub(crate) fn in_slices(self, slice: Duration) -> Patience {
+        Patience { slice, ..self }
     }
 
     /// Runs `wait` without the GIL until it has a result other than that its slice is over or
@@ -65,10 +73,12 @@ impl Patience {
     pub(crate) fn run<T: Send>(
         &self,
         py: Python<'_>,
-        wait: impl Fn(Duration) -> rnet::Result<T> + Sync,
+        mut wait: impl FnMut(Duration) -> rnet::Result<T> + Send,
     ) -> Result<T, Stop> {
+        let until = self.limit.and_then(|limit| Instant::now().checked_add(limit));
+        let left = || until.map(|until| until.saturating_duration_since(Instant::now()));
         loop {
-            let slice = self.slice();
+            let slice = left().map_or(self.slice, |left| left.min(self.slice));
             let error = match py.detach(|| wait(slice)) {
                 Ok(value) => return Ok(value),
                 Err(error) => error,
@@ -77,7 +87,7 @@ impl Patience {
             match error {
                 Error::Interrupted => {}
                 Error::Timeout { what, .. } => {
-                    if self.until.is_some_and(|until| until <= Instant::now()) {
+                    if left().is_some_and(|left| left.is_zero()) {
                         let ms = self.limit.map_or(0, |limit| limit.as_millis());
                         let after_ms = u64::try_from(ms).unwrap_or(u64::MAX);
                         return Err(Stop::Error(Error::Timeout { what, after_ms }));

@@ -89,3 +89,12 @@ def finish(process: subprocess.Popen[str]) -> tuple[int, str, str]:
     """Exit code, output and errors of a process that ends by itself."""
     out, err = process.communicate(timeout=LIMIT_S)
     return process.returncode, out, err
+
+
+def settle(process: subprocess.Popen[str], waits: str = "S") -> None:
+    """Returns when the main thread is found waiting many times in a row: asleep, or spinning."""
+    looks = 0
+    while looks < 100:
+        with open(f"/proc/{process.pid}/task/{process.pid}/stat") as stat:
+            state = stat.read().rsplit(")", 1)[1].split()[0]
+        looks = looks + 1 if state == waits else 0

@@ -249,6 +249,128 @@ def test_a_subscriber_that_waits_can_be_looked_at(pair):
     assert not waiting.is_alive()
 
 
+def test_looks_do_not_wait_for_threads_that_wait(pair, node):
+    """A hundred looks, each of which asks the waiting threads to let go for a moment."""
+    publisher, subscriber = pair()
+    other = node("other").subscribe("/other")
+    looks = 100
+    waits = [
+        threading.Thread(target=wait, daemon=True)
+        for wait in (subscriber.recv, subscriber.recv, lambda: list(other))
+    ]
+    for thread in waits:
+        thread.start()
+    done = threading.Event()
+
+    def look() -> None:
+        for _ in range(looks):
+            assert subscriber.publisher_count == 1 and sum(subscriber.lost.values()) == 0
+            assert other.try_recv() is None and len(other.stats()) == 0
+        done.set()
+
+    threading.Thread(target=look, daemon=True).start()
+    assert done.wait(LIMIT_S)
+    publisher.send(b"one")
+    publisher.send(b"two")
+    other.close()
+    for thread in waits:
+        thread.join(LIMIT_S)
+        assert not thread.is_alive()
+
+
+def test_a_time_limit_holds_behind_a_thread_that_waits(pair):
+    publisher, subscriber = pair()
+    waiting = threading.Thread(target=subscriber.recv, daemon=True)
+    waiting.start()
+    for timeout in (0, 0.01):
+        with pytest.raises(rnet.Timeout, match="a message on /t"):
+            subscriber.recv(timeout)
+    publisher.send(b"x")
+    waiting.join(LIMIT_S)
+    assert not waiting.is_alive()
+
+
+def test_merged_subscribers_can_be_looked_at(node):
+    home = node()
+    one, other = home.subscribe("/one"), home.subscribe("/other")
+    publisher = home.publisher("/one")
+    publisher.wait_for_subscribers(1, LIMIT_S)
+    one.wait_for_publishers(1, LIMIT_S)
+    got = []
+    waiting = threading.Thread(target=lambda: got.append(rnet.Merge(one, other).recv()))
+    waiting.start()
+    for _ in range(50):
+        assert one.publisher_count == 1 and other.publisher_count == 0
+    publisher.send(b"x")
+    waiting.join(LIMIT_S)
+    assert not waiting.is_alive() and bytes(got[0][1]) == b"x"
+
+
+def test_merge_hears_all_while_a_thread_waits_for_one(node):
+    home = node()
+    one, other = home.subscribe("/one"), home.subscribe("/other")
+    publisher = home.publisher("/one")
+    publisher.wait_for_subscribers(1, LIMIT_S)
+    one.wait_for_publishers(1, LIMIT_S)
+    heard, done = threading.Semaphore(0), threading.Event()
+
+    def merge() -> None:
+        for _ in rnet.Merge(one, other):
+            heard.release()
+
+    def talk() -> None:
+        for _ in range(100):
+            # Whoever looks ends a wait, and both threads go for the lock of the other one.
+            assert other.publisher_count == 0
+            publisher.send(b"x")
+            heard.acquire()
+            assert one.publisher_count == 1
+        done.set()
+
+    targets = (merge, lambda: list(other), talk)
+    threads = [threading.Thread(target=target, daemon=True) for target in targets]
+    for thread in threads:
+        thread.start()
+    assert done.wait(LIMIT_S)
+    one.close()
+    other.close()
+    for thread in threads:
+        thread.join(LIMIT_S)
+        assert not thread.is_alive()
+
+
+def test_threads_share_the_messages_of_a_merge(node):
+    home = node()
+    subscribers = [home.subscribe(f"/s{n}", bytes, reliable=True) for n in range(3)]
+    publishers = [home.publisher(f"/s{n}", bytes, reliable=True) for n in range(3)]
+    for publisher, subscriber in zip(publishers, subscribers, strict=True):
+        publisher.wait_for_subscribers(1, LIMIT_S)
+        subscriber.wait_for_publishers(1, LIMIT_S)
+    # One merge for two threads, and one of its own for the third.
+    shared = rnet.Merge(*subscribers)
+    merges = [shared, shared, rnet.Merge(*subscribers[1:])]
+    got, all_got = [], threading.Semaphore(0)
+
+    def take(merge: rnet.Merge) -> None:
+        for _, message in merge:
+            got.append(message)
+            all_got.release()
+
+    threads = [threading.Thread(target=take, args=[merge], daemon=True) for merge in merges]
+    for thread in threads:
+        thread.start()
+    sent = [b"%d of %d" % (n, number) for n in range(100) for number in range(3)]
+    for n, message in enumerate(sent):
+        publishers[n % 3].send(message)
+    for _ in sent:
+        assert all_got.acquire(timeout=LIMIT_S)
+    home.close()
+    for thread in threads:
+        thread.join(LIMIT_S)
+        assert not thread.is_alive()
+    assert sorted(got) == sorted(sent)
+
+
 def test_merge_waits_for_many_topics(node):
     home = node()
     subscribers = [home.subscribe(f"/s{n}") for n in range(8)]

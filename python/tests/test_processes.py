@@ -7,10 +7,11 @@ import queue
 import signal
 import sys
 import threading
+import time
 
 import pytest
 import rnet
-from conftest import LIMIT_S, finish
+from conftest import LIMIT_S, finish, settle
 
 ECHO = """
 import rnet
@@ -54,6 +55,9 @@ WAITS = {
     "recv_block": "node.subscribe('/t', wait='block').recv(1000)",
     "iterate": "list(subscriber)",
     "latest": "subscriber.latest()",
+    "recv_many": "subscriber.recv_many(dtype='u1')",
+    "recv_bytes": "node.subscribe('/t', bytes).recv()",
+    "recv_behind_a_thread": "Thread(target=quiet, daemon=True).start(); subscriber.recv()",
     "merge": "rnet.Merge(subscriber, node.subscribe('/u')).recv()",
     "wait_for_publishers": "subscriber.wait_for_publishers()",
     "wait_for_subscribers": "node.publisher('/u').wait_for_subscribers(2)",
@@ -61,9 +65,16 @@ WAITS = {
 }
 
 INTERRUPTED = """
+from threading import Thread
 import rnet
 node = rnet.Node("node")
 subscriber = node.subscribe("/t")
+
+def quiet():
+    try:
+        subscriber.recv()
+    except rnet.Closed:
+        pass
 
 def fill():
     slow = node.subscribe("/f", reliable=True)
@@ -90,13 +101,41 @@ def test_ctrl_c_ends_every_wait(program, wait):
     assert finish(process) == (0, "interrupted\n", "")
 
 
-def settle(process, waits="S"):
-    """Returns when the main thread is found waiting many times in a row: asleep, or spinning."""
-    looks = 0
-    while looks < 100:
-        with open(f"/proc/{process.pid}/task/{process.pid}/stat") as stat:
-            state = stat.read().rsplit(")", 1)[1].split()[0]
-        looks = looks + 1 if state == waits else 0
+@pytest.mark.parametrize("wait", ["recv", "recv_many", "merge", "wait_for_subscribers"])
+def test_a_wait_sleeps_on(program, wait):
+    process = program(INTERRUPTED.replace("WAIT", WAITS[wait]))
+    assert process.stdout.readline() == "waiting\n"
+    settle(process)
+    began, before = time.monotonic(), sleeps(process)
+    time.sleep(2.5)  # sleep: what is tested is that nothing happens meanwhile
+    woken = sleeps(process) - before
+    # However slow this process is: a wake-up a second at most, and one of the moment.
+    assert woken <= time.monotonic() - began + 1
+
+
+def sleeps(process):
+    """How often the main thread has fallen asleep."""
+    with open(f"/proc/{process.pid}/task/{process.pid}/status") as status:
+        fields = dict(line.split(":", 1) for line in status)
+    return int(fields["voluntary_ctxt_switches"])
+
+
+def test_a_signal_that_another_thread_takes_is_served_by_the_main_thread(program):
+    process = program("""
+import signal, threading, rnet
+subscriber = rnet.Node("node").subscribe("/t")
+go = threading.Event()
+def take():
+    go.wait()
+    signal.pthread_kill(threading.get_ident(), signal.SIGINT)
+threading.Thread(target=take, daemon=True).start()
+try:
+    go.set()
+    subscriber.recv()
+except KeyboardInterrupt:
+    print("interrupted")
+""")
+    assert finish(process) == (0, "interrupted\n", "")
 
 
 def test_a_signal_handler_that_returns_lets_the_wait_go_on(program, node):

@@ -44,6 +44,12 @@ with rnet.Node("typed", domain="x") as node:
     node.subscribe("/raw", on=lambda sample: print(stamp(sample)))
     record = rnet.named("R", [("x", "f8")])
     print(node.subscribe("/r", record).recv(1.0)["x"], node.subscribe("/n", np.float64).latest())
+    for text in node.subscribe("/raw", bytes):
+        print(text.decode())
+    print(node.publisher("/r", record).send_many(np.zeros(3, record)) + 1)
+    print(node.subscribe("/r", record).recv_many(max=10, timeout=1.0)["x"].sum())
+    rows, sent_ns = node.subscribe("/raw").recv_many(dtype="u4", stamps=True)
+    print(rows.sum(), sent_ns[0])
     subscriber, message = rnet.Merge(node.subscribe("/p", Point)).recv()
     asyncio.run(read(node.subscribe("/p", Point)))
 try:
@@ -58,6 +64,9 @@ MISTAKES = {
     'node.subscribe("/p", lane="fast")': "call-overload",
     'node.publisher("/p", on_full="wait")': "call-overload",
     "rnet.Sample().seq = 1": "misc",
+    'node.subscribe("/p", bytes).recv().seq': "attr-defined",
+    'node.subscribe("/p").recv_many(5, 1.0, None)': "call-overload",
+    'node.publisher("/p").send_many([b"x"])': "arg-type",
 }
 
 

@@ -25,7 +25,8 @@ const MAP: &[Row] = &[
     ("rnet-c", &["rnet"]),
     ("rnet-cli", &["rnet", "rnet-record"]),
     ("python", &["rnet"]),
-    ("bench", &["rnet"]),
+    // Its crates may use each other: the harness, the drivers, the program (decision 0008).
+    ("bench", &["rnet", "bench"]),
     ("examples", &["rnet"]),
 ];
 

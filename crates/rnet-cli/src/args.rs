@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use rnet::{DomainId, NodeName, TopicName};
 
+use crate::bench::args::BenchCommand;
 use crate::render::FieldPath;
 
 /// Look at a robot-net domain and talk into it.
@@ -45,6 +46,12 @@ pub enum Command {
     Node(NodeCommand),
     /// Why does A not hear B?
     Doctor(DoctorArgs),
+    /// How fast is robot-net on this machine?
+    #[command(subcommand)]
+    Bench(BenchCommand),
+    /// One process of a bench; `rnet bench` starts it
+    #[command(hide = true)]
+    BenchWorker,
     /// Version of this program and of the shared-memory layout
     Version,
 }
@@ -250,8 +257,8 @@ pub struct NodeListArgs {
 
 /// Why does A not hear B?
 ///
-/// Without arguments the whole domain is examined. Exit 0 if all is well, 1 if there is a problem;
-/// each problem comes with what to do.
+/// Without arguments the whole domain is examined, with --realtime the machine. Exit 0 if all is
+/// well, 1 if there is a problem; each problem comes with what to do.
 #[derive(Debug, Args)]
 pub struct DoctorArgs {
     /// The node that should hear
@@ -263,6 +270,10 @@ pub struct DoctorArgs {
     /// Look at this topic only
     #[arg(long)]
     pub topic: Option<TopicName>,
+    /// What this machine and this user lack for low latency and low jitter; exit 1 if something
+    /// essential is wrong, 0 if there is advice only
+    #[arg(long, conflicts_with_all = ["to", "from", "topic"])]
+    pub realtime: bool,
 }
 
 fn seconds(text: &str) -> Result<Duration, String> {

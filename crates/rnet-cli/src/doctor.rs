@@ -1,5 +1,7 @@
 //! `rnet doctor`: prints what `rnet::inspect::doctor` found.
 
+mod realtime;
+
 use rnet::inspect::doctor::{Level, Question, diagnose};
 
 use crate::args::DoctorArgs;
@@ -7,6 +9,9 @@ use crate::context::Context;
 use crate::failure::{Failure, Outcome};
 
 pub fn run(context: &mut Context, args: DoctorArgs) -> Outcome {
+    if args.realtime {
+        return realtime::run(context);
+    }
     let question = Question {
         nodes: args.to.zip(args.from).map(|(to, from)| (to.into(), from.into())),
         topic: args.topic.map(String::from),

@@ -67,15 +67,25 @@ impl Failure {
         }
     }
 
-    /// Says it on stderr: a line, or a JSON document.
-    pub fn tell(&self, json: bool) {
-        let message = match self {
-            Failure::Told | Failure::Interrupted => return,
-            Failure::Output(e) if e.kind() == ErrorKind::BrokenPipe => return,
+    /// It in words.
+    pub fn message(&self) -> String {
+        match self {
             Failure::Output(e) => format!("cannot write the output: {e}"),
             Failure::Rnet(error) => error.to_string(),
             Failure::Failed(text) | Failure::Usage(text) | Failure::TimedOut(text) => text.clone(),
-        };
+            Failure::Told => "failed".to_owned(),
+            Failure::Interrupted => "interrupted".to_owned(),
+        }
+    }
+
+    /// Says it on stderr: a line, or a JSON document.
+    pub fn tell(&self, json: bool) {
+        match self {
+            Failure::Told | Failure::Interrupted => return,
+            Failure::Output(e) if e.kind() == ErrorKind::BrokenPipe => return,
+            _ => {}
+        }
+        let message = self.message();
         // Nobody is left to be told if this fails.
         let _ = if json {
             let document = serde_json::json!({"error": {"code": self.code(), "message": message}});

@@ -9,6 +9,7 @@
 //!   no node, no subscriber, and no cost to any publisher.
 
 mod args;
+mod bench;
 mod context;
 mod doctor;
 mod failure;
@@ -27,7 +28,10 @@ use failure::Outcome;
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    signal::install();
+    // A worker of a bench is ended by its command, or by whoever means it.
+    if !matches!(cli.command, Command::BenchWorker) {
+        signal::install();
+    }
     let json = cli.global.json;
     let mut context = Context::new(cli.global);
     let outcome = run(&mut context, cli.command);
@@ -47,6 +51,8 @@ fn run(context: &mut Context, command: Command) -> Outcome {
         Command::Topic(command) => topic::run(context, command),
         Command::Node(command) => node::run(context, command),
         Command::Doctor(args) => doctor::run(context, args),
+        Command::Bench(command) => bench::run(context, command),
+        Command::BenchWorker => bench::worker::run(),
         Command::Version => version(context),
     }
 }

@@ -304,3 +304,103 @@ fn too_little_shared_memory() {
     }
     contains(&problem(&ran, "space"), &["MiB of shared memory are free", "--shm-size"]);
 }
+
+/// The findings of `doctor --realtime --json`, which ends as its problems say.
+#[track_caller]
+fn realtime(ran: &Ran) -> Vec<serde_json::Value> {
+    let json = ran.json();
+    let findings = json["findings"].as_array().unwrap().clone();
+    let count = |level: &str| findings.iter().filter(|f| f["level"] == level).count();
+    assert_eq!(json["problems"], count("problem"), "{json:#}");
+    assert_eq!(json["advice"], count("advice"), "{json:#}");
+    assert_eq!(ran.code, Some((count("problem") > 0).into()), "{ran:#?}");
+    for finding in &findings {
+        let text = |key: &str| finding[key].as_str().unwrap_or_default().to_owned();
+        assert!(["ok", "unknown", "advice", "problem"].contains(&&*text("level")), "{finding:#}");
+        for key in ["check", "what", "read_from", "why"] {
+            assert!(!text(key).is_empty(), "{key}: {finding:#}");
+        }
+        let to_mend = ["advice", "problem"].contains(&&*text("level"));
+        assert_eq!(to_mend, !text("advice").is_empty(), "{finding:#}");
+    }
+    findings
+}
+
+#[track_caller]
+fn level(findings: &[serde_json::Value], check: &str) -> String {
+    let found = findings.iter().find(|f| f["check"] == check);
+    let found = found.unwrap_or_else(|| panic!("no check {check}: {findings:#?}"));
+    found["level"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn the_machine_is_examined_for_real_time() {
+    let place = Place::new();
+    let ran = rnet!(place, "--json", "doctor", "--realtime");
+    let findings = realtime(&ran);
+    let text = rnet!(place, "doctor", "--realtime");
+    assert_eq!(text.code, ran.code);
+    for finding in &findings {
+        let check = finding["check"].as_str().unwrap();
+        assert!(text.stdout.contains(&format!("  {check}: ")), "{check}: {}", text.stdout);
+    }
+    // It looks at the machine and creates nothing, and it is told where the domains would stand.
+    assert_eq!(std::fs::read_dir(&place.dir).unwrap().count(), 0);
+    assert_ne!(level(&findings, "room"), "unknown");
+    let ran = rnet!(place, "--json", "--dir", "/nonexistent/place", "doctor", "--realtime");
+    assert_eq!(level(&realtime(&ran), "room"), "problem");
+}
+
+#[test]
+fn real_time_is_a_question_of_the_machine_and_not_of_nodes() {
+    let place = Place::new();
+    for args in [
+        &["doctor", "--realtime", "ear", "mouth"][..],
+        &["doctor", "--realtime", "--topic", "/t"],
+        &["doctor", "--realtime=yes"],
+    ] {
+        rnet_fails_as_usage(&place, args);
+    }
+}
+
+#[track_caller]
+fn rnet_fails_as_usage(place: &Place, args: &[&str]) {
+    let ran = place.run(args);
+    assert_eq!(ran.code, Some(2), "{args:?}: {ran:#?}");
+    assert!(ran.stdout.is_empty(), "{ran:#?}");
+}
+
+#[test]
+fn a_user_without_rights_is_told() {
+    let place = Place::new();
+    // Whoever may not give up what it has been given has it: then there is nothing to see.
+    let script = format!(
+        "ulimit -r 0; ulimit -l 64; ulimit -R 1000; exec {} --json doctor --realtime",
+        env!("CARGO_BIN_EXE_rnet")
+    );
+    let mut command = std::process::Command::new("setpriv");
+    command.args(["--bounding-set=-sys_nice,-ipc_lock", "--inh-caps=-all", "bash", "-c", &script]);
+    command.env("RNET_DIR", &place.dir).env("RNET_DOMAIN", util::DOMAIN);
+    command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
+    let ran = util::Running::start(command).wait();
+    if ran.stdout.is_empty() {
+        eprintln!("not run: this user cannot give up rights: {}", ran.stderr);
+        return;
+    }
+    let findings = realtime(&ran);
+    assert_eq!(level(&findings, "rt_priority"), "problem");
+    assert_eq!(level(&findings, "rt_time"), "advice");
+    assert!(["advice", "problem"].contains(&&*level(&findings, "memory_lock")));
+    // One core is too few.
+    let mut command = std::process::Command::new("taskset");
+    let rnet = env!("CARGO_BIN_EXE_rnet");
+    command.args(["-c", "0", rnet, "--json", "doctor", "--realtime"]);
+    command.env("RNET_DIR", &place.dir).env("RNET_DOMAIN", util::DOMAIN);
+    command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
+    let ran = util::Running::start(command).wait();
+    if ran.stdout.is_empty() {
+        eprintln!("not run: core 0 is not ours: {}", ran.stderr);
+        return;
+    }
+    assert_eq!(level(&realtime(&ran), "cores"), "problem");
+}

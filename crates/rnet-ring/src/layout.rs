@@ -101,6 +101,8 @@ pub struct FlowLine {
     pub pool_bytes: AtomicU64,
     /// Chunks in the pool now.
     pub pool_chunks: AtomicU64,
+    /// While the writer sleeps for room: how far a reader's cursor must be to wake it.
+    pub wanted: AtomicU64,
 }
 }
 
@@ -155,15 +157,12 @@ zeroed! {
 pub struct CursorLine {
     /// Everything below this byte position is done with.
     pub cursor: AtomicU64,
-    /// Non-zero while the reader sleeps: the ticket of that sleep (see `wake`).
-    pub asleep: AtomicU64,
-    /// Which of the reader's node's bells wakes it.
-    pub bell: AtomicU64,
 }
 }
 
 zeroed! {
-/// Which publisher a slot is for; written when binding, never while reading.
+/// Which publisher a slot is for, and how its reader is woken; written when binding and around
+/// sleeps, never while reading: the writer looks here after each message.
 #[repr(C, align(128))]
 pub struct BindLine {
     /// One of the `SLOT_…` values; stored last.
@@ -178,6 +177,10 @@ pub struct BindLine {
     pub reliable: AtomicU64,
     /// How many past messages the reader asks for.
     pub history: AtomicU64,
+    /// Non-zero while the reader sleeps: the ticket of that sleep (see `wake`).
+    pub asleep: AtomicU64,
+    /// Which of the reader's node's bells wakes it.
+    pub bell: AtomicU64,
 }
 }
 

@@ -66,7 +66,12 @@ impl<'a> Log<'a> {
 
     #[inline]
     pub(crate) fn word(&self, position: u64) -> &'a AtomicU64 {
-        // The mask keeps the index inside the slice whatever the position, a corrupt one too.
-        &self.words[(position >> 3) as usize & (self.words.len() - 1)]
+        &self.words[self.index(position)]
+    }
+
+    /// Index of the word at a position; inside the ring whatever the position, a corrupt one too.
+    #[inline]
+    pub(crate) fn index(&self, position: u64) -> usize {
+        (position >> 3) as usize & (self.words.len() - 1)
     }
 }

@@ -12,6 +12,9 @@ use crate::sync::{Ordering, fence};
 /// the log.
 const RESYNC_TRIES: usize = 8;
 
+/// What no half of a sequence number equals.
+const NO_SEQ: u64 = u64::MAX;
+
 /// What [`LogReader::pull`] found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pull {
@@ -39,6 +42,9 @@ pub struct LogReader {
     lost: u64,
     /// True while a gap in the sequence is expected, because the reader moved.
     moved: bool,
+    /// The low half of `next_seq` as it stands in the next record, or [`NO_SEQ`] while that is not
+    /// known: one comparison instead of three.
+    next_seq_lo: u64,
     /// Bytes of the batch already walked, and its length.
     batch_at: usize,
     batch_len: usize,
@@ -55,6 +61,7 @@ impl LogReader {
             next_seq: None,
             lost: 0,
             moved: true,
+            next_seq_lo: NO_SEQ,
             batch_at: 0,
             batch_len: 0,
             batch_end_seq: 0,
@@ -74,6 +81,11 @@ impl LogReader {
     /// Sequence number that the log had reached when the batch was pulled.
     pub fn end_seq(&self) -> u64 {
         self.batch_end_seq
+    }
+
+    /// Length of the last batch.
+    pub fn batch_len_bytes(&self) -> usize {
+        self.batch_len
     }
 
     /// Messages lost to laps since the last call.
@@ -112,7 +124,7 @@ impl LogReader {
         self.batch_end_seq = log.control.tail.seq.load(Ordering::Relaxed);
         let to_end = capacity - (self.pos & (capacity - 1));
         let words = (avail.min(to_end) / 8).min(buf.len() as u64) as usize;
-        let first = (self.pos >> 3) as usize & (log.words.len() - 1);
+        let first = log.index(self.pos);
         for (to, from) in buf[..words].iter_mut().zip(&log.words[first..first + words]) {
             *to = from.load(Ordering::Relaxed);
         }
@@ -124,6 +136,29 @@ impl LogReader {
         }
         self.batch_len = words * 8;
         Pull::Batch
+    }
+
+    /// [`LogReader::next`] in its common case: a message in the record, the next in number. `None`
+    /// says nothing; then ask `next`.
+    #[inline]
+    pub fn next_plain(&mut self, buf: &[u64]) -> Option<Record> {
+        let [word, time_ns, ..] = *buf.get(self.batch_at / 8..self.batch_len / 8)? else {
+            return None;
+        };
+        let head = Head::from_word_of(Kind::Inline, word)?;
+        let span = head.span();
+        let after = self.batch_at + span as usize;
+        // The copy ends inside the log, so what ends inside the copy does, too.
+        if u64::from(head.seq_lo) != self.next_seq_lo || after > self.batch_len {
+            return None;
+        }
+        let seq = self.next_seq?;
+        let offset = self.batch_at + HEADER_LEN_BYTES as usize;
+        self.batch_at = after;
+        self.pos += span;
+        self.next_seq = Some(seq.wrapping_add(1));
+        self.next_seq_lo = u64::from(head.seq_lo.wrapping_add(1));
+        Some(Record { kind: Kind::Inline, seq, time_ns, offset, len: head.len as usize })
     }
 
     /// The next record of the batch in `buf`, which must be the buffer that was pulled into.
@@ -174,7 +209,7 @@ impl LogReader {
     fn accept_seq(&mut self, seq_lo: u32) -> Result<u64, &'static str> {
         if let Some(expected) = self.next_seq {
             if expected as u32 == seq_lo && !self.moved {
-                self.next_seq = Some(expected.wrapping_add(1));
+                self.go_on_after(expected);
                 return Ok(expected);
             }
             if !self.moved {
@@ -191,8 +226,14 @@ impl LogReader {
             self.lost += seq - expected;
         }
         self.moved = false;
-        self.next_seq = Some(seq.wrapping_add(1));
+        self.go_on_after(seq);
         Ok(seq)
+    }
+
+    #[inline]
+    fn go_on_after(&mut self, seq: u64) {
+        self.next_seq = Some(seq.wrapping_add(1));
+        self.next_seq_lo = u64::from((seq as u32).wrapping_add(1));
     }
 
     /// Counts the coming message as the first expected: what lies before it was never promised.
@@ -258,7 +299,7 @@ impl LogReader {
             }
         }
         // The writer is far faster than we walk: take only what comes from here on.
-        self.moved = true;
+        self.expect_gap();
         self.seek_newest(log);
         let head = log.control.head.head.load(Ordering::Acquire);
         if self.pos < head {
@@ -268,10 +309,15 @@ impl LogReader {
         Pull::Lapped
     }
 
+    fn expect_gap(&mut self) {
+        self.moved = true;
+        self.next_seq_lo = NO_SEQ;
+    }
+
     fn jump(&mut self, to: u64, tail: u64) {
         self.pos = to;
         self.known_tail = tail;
-        self.moved = true;
+        self.expect_gap();
         self.batch_at = 0;
         self.batch_len = 0;
     }

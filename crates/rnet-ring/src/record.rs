@@ -74,6 +74,16 @@ impl Head {
         })
     }
 
+    /// As [`Head::from_word`], of a record that must carry this.
+    #[inline]
+    pub fn from_word_of(kind: Kind, word: u64) -> Option<Head> {
+        (word >> 56 == kind.tag()).then_some(Head {
+            seq_lo: word as u32,
+            len: (word >> 32) as u32 & 0x00ff_ffff,
+            kind,
+        })
+    }
+
     /// Bytes that the record takes in the ring; a multiple of 8.
     #[inline]
     pub fn span(self) -> u64 {

@@ -1,19 +1,25 @@
 //! The barrier between a frequent publisher and a rare sleeper, moved to the sleeper.
 //!
 //! `membarrier(2)` makes every running thread of the registered processes pass a full fence, so a
-//! publisher pays nothing per message to ask "is anyone asleep". A publisher uses full fences of
-//! its own until its process is registered; sleepers always issue the barrier for both. So a
-//! publisher may change over at any time, and where the kernel offers no membarrier both sides
-//! stay with fences.
+//! publisher pays nothing per message to ask "is anyone asleep". It interrupts those threads,
+//! though, for microseconds; so a publisher has sleepers issue it only while it sends often, and
+//! says so in its page. Otherwise, until its process is registered, and where the kernel offers no
+//! membarrier, it fences for itself.
 
 use std::sync::OnceLock;
-use std::sync::atomic::{Ordering, compiler_fence, fence};
+use std::sync::atomic::{AtomicU64, Ordering, compiler_fence, fence};
 
 use rnet_ring::sync::Barrier;
 
 const CMD_QUERY: libc::c_int = 0;
 const CMD_GLOBAL_EXPEDITED: libc::c_int = 1 << 1;
 const CMD_REGISTER_GLOBAL_EXPEDITED: libc::c_int = 1 << 2;
+
+/// Messages after which a publisher takes its pace.
+pub const PACE: u64 = 64;
+/// A publisher sends often if less time passes from message to message: a fence for each, of some
+/// 20 ns, is then more than a thousandth of its time.
+const OFTEN_NS: u64 = 20_000;
 
 fn membarrier(command: libc::c_int) -> libc::c_long {
     // SAFETY: the call takes no pointers.
@@ -51,20 +57,31 @@ pub fn register_takes_time() -> bool {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PublisherBarrier {
     asymmetric: bool,
+    /// When the pace was taken last.
+    since_ns: u64,
 }
 
 impl PublisherBarrier {
-    /// Goes over to the sleepers' barrier once the process is registered; returns whether it has
-    /// just done so. Called between messages, fenced on both sides, so that no message is in
-    /// between.
-    #[inline]
-    pub fn upgrade(&mut self) -> bool {
-        if self.asymmetric || REGISTERED.get() != Some(&true) {
-            return false;
+    /// Takes the publisher's pace and changes sides where that pays: whoever sends often does
+    /// without fences and has sleepers issue the barrier, an interruption of all others, which a
+    /// publisher that sends rarely spares them. Called once per [`PACE`] messages, between two of
+    /// them. `shown` is what sleepers go by.
+    #[cold]
+    pub fn take_pace(&mut self, now_ns: u64, shown: &AtomicU64) {
+        let passed = now_ns.saturating_sub(self.since_ns);
+        self.since_ns = now_ns;
+        let often = passed < PACE * OFTEN_NS && REGISTERED.get() == Some(&true);
+        if often && !self.asymmetric {
+            shown.store(1, Ordering::Relaxed);
+            // SYNC-SIDES: a sleeper whose ticket is not visible after this fence sees the store
+            // above after its own, and issues the barrier.
+            fence(Ordering::SeqCst);
+            self.asymmetric = true;
+        } else if !often && self.asymmetric {
+            self.asymmetric = false;
+            // SYNC-SIDES: release, so that who sees it also sees what was sent without a fence.
+            shown.store(0, Ordering::Release);
         }
-        fence(Ordering::SeqCst);
-        self.asymmetric = true;
-        true
     }
 }
 
@@ -83,7 +100,27 @@ impl Barrier for PublisherBarrier {
     }
 }
 
-/// The side of whoever is about to sleep, or admits a reader.
+/// The side of whoever is about to sleep: the barrier is issued if one of the publishers that it
+/// sleeps for counts on it.
+#[derive(Clone, Copy, Debug)]
+pub struct AskingBarrier<F>(pub F);
+
+impl<F: Fn() -> bool> Barrier for AskingBarrier<F> {
+    #[inline]
+    fn light(&self) {
+        fence(Ordering::SeqCst);
+    }
+
+    fn heavy(&self) {
+        // SYNC-SIDES: the ticket before the question.
+        fence(Ordering::SeqCst);
+        if (self.0)() {
+            SleeperBarrier.heavy();
+        }
+    }
+}
+
+/// The side of whoever admits a reader, or sleeps for it does not know whom.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SleeperBarrier;
 

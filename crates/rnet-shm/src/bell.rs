@@ -3,6 +3,7 @@
 //! A bell can only wake somebody, so a peer that scribbles over it costs time, never data: a
 //! sleep is bounded by [`MAX_SLEEP`], after which the sleeper looks for itself.
 
+use std::num::NonZeroU64;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -75,7 +76,8 @@ impl Bells {
 
     /// Sleeps until the bell no longer reads `before`, at the longest for `limit` or
     /// [`MAX_SLEEP`]. Returns `false` if a signal ended the sleep.
-    fn sleep(&self, index: u64, before: u32, limit: Duration) -> bool {
+    fn sleep(&self, index: u64, before: u32, limit: Duration, sleep: Sleep) -> bool {
+        let _precise = (sleep == Sleep::ByTheClock).then(Precise::timers);
         let limit = limit.min(MAX_SLEEP);
         let limit = rustix::time::Timespec {
             tv_sec: limit.as_secs() as i64,
@@ -83,6 +85,37 @@ impl Bells {
         };
         let slept = futex::wait(self.word(index), futex::Flags::empty(), before, Some(&limit));
         !matches!(slept, Err(Errno::INTR))
+    }
+}
+
+/// How a sleep is meant to end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sleep {
+    /// By a ring; its limit may be overstepped by the thread's timer slack, 50 µs by default.
+    Woken,
+    /// At its limit, as closely as the kernel can.
+    ByTheClock,
+}
+
+/// Takes the slack out of the calling thread's timers while it lives.
+struct Precise(Option<NonZeroU64>);
+
+impl Precise {
+    fn timers() -> Precise {
+        let before = rustix::thread::current_timer_slack().ok().and_then(NonZeroU64::new);
+        // Threads of real-time priority have none, and 0 would ask for the default.
+        if before.is_some() {
+            let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
+        }
+        Precise(before)
+    }
+}
+
+impl Drop for Precise {
+    fn drop(&mut self) {
+        if self.0.is_some() {
+            let _ = rustix::thread::set_current_timer_slack(self.0);
+        }
     }
 }
 
@@ -128,6 +161,7 @@ impl Waiter {
     /// bell is seen by it or ends the sleep.
     pub fn sleep<'a, P>(
         &mut self,
+        sleep: Sleep,
         places: P,
         barrier: &impl Barrier,
         limit: Duration,
@@ -137,7 +171,7 @@ impl Waiter {
         P: Iterator<Item = &'a AtomicU64> + Clone,
     {
         let before = self.read();
-        self.sleep_since(before, places, barrier, limit, ready)
+        self.sleep_since(sleep, before, places, barrier, limit, ready)
     }
 
     /// What the bell reads now, for [`Waiter::sleep_since`].
@@ -149,6 +183,7 @@ impl Waiter {
     /// does not sleep if the bell was rung since it read `before`.
     pub fn sleep_since<'a, P>(
         &mut self,
+        sleep: Sleep,
         before: u32,
         places: P,
         barrier: &impl Barrier,
@@ -162,7 +197,7 @@ impl Waiter {
         let woken = if ready() {
             Woken::Look
         } else {
-            let whole = self.bells.sleep(self.index, before, limit);
+            let whole = self.bells.sleep(self.index, before, limit, sleep);
             match (whole, self.bells.read(self.index) != before) {
                 (_, true) => Woken::Look,
                 (true, false) => Woken::TimedOut,

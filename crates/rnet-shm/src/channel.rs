@@ -5,31 +5,28 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rnet_core::Error;
-use rnet_core::{LossCounts, MAX_MESSAGE_LEN_BYTES, MAX_PINS_PER_READER};
+use rnet_core::{LossCounts, MAX_PINS_PER_READER};
 use rnet_ring::layout::{ADMISSION_ACTIVE, ADMISSION_DETACHED};
-use rnet_ring::record::{ChunkRef, Record};
+use rnet_ring::record::Record;
 use rnet_ring::sync::{Barrier, FullFences};
-use rnet_ring::{Kind, LogReader, Pull, pins, wake};
+use rnet_ring::{Kind, LogReader, wake};
 
 use crate::bell::Bells;
-use crate::clock;
 use crate::node::ring_control;
 use crate::publisher::{PeerPublisher, PublisherMap, PublisherMeta};
 use crate::roster::REFUSED_FULL;
 use crate::subscription::{Binding, Slot, SubscriptionFile};
-use crate::taken::{Batch, PeerChunks, Pinned, Source, Stamp, Taken};
-use crate::tally::{self, bump};
+use crate::taken::{Batch, PeerChunks, Pinned};
+use crate::tally::{self, Tally, bump};
 
-/// A reader in pursuit with less than this before it pauses, so that the writer gets ahead.
-const CHASE_LEN_BYTES: u64 = 2048;
-/// Length of that pause, in spin-loop hints: about a microsecond.
-const CHASE_PAUSES: u32 = 32;
+mod message;
+mod pull;
+
+pub use message::Taken;
+
 /// Records and pulls without a message for the user after which a take gives its caller a turn: a
 /// publisher that streams nothing but gaps must not hold up a lane or a time-out.
 const MAX_FRUITLESS: usize = 1 << 16;
-/// Batches kept for reuse while samples of earlier ones are still held.
-const SPARE_BATCHES: usize = 4;
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     /// Bound; the publisher has not admitted us yet.
@@ -81,8 +78,9 @@ pub struct Reader {
     batch: Arc<Batch>,
     spare: Vec<Arc<Batch>>,
     chunks: PeerChunks,
-    /// Whether the reader came straight from another batch, without having been idle.
-    in_pursuit: bool,
+    /// Batches that followed each other at once, since the reader last found nothing.
+    pursuit: u32,
+    tally: Tally,
     shown_cursor: u64,
     /// [`rnet_ring::layout::FlowLine::full`] when the cursor was last shown for it.
     seen_full: u64,
@@ -117,6 +115,7 @@ impl Reader {
     ) -> Result<Reader, Error> {
         let map = peer.map()?;
         let slot = own.bind(&peer.meta.topic, binding)?;
+        let tally = Tally::of(slot.page());
         Ok(Reader {
             publisher: binding.publisher,
             node: origin.node,
@@ -138,7 +137,8 @@ impl Reader {
             batch: Batch::new(),
             spare: Vec::new(),
             chunks: PeerChunks::default(),
-            in_pursuit: false,
+            pursuit: 0,
+            tally,
             shown_cursor: 0,
             seen_full: 0,
             rung: 0,
@@ -172,6 +172,11 @@ impl Reader {
         &self.slot
     }
 
+    /// When the message just taken was sent, as its publisher says, CLOCK_MONOTONIC in ns.
+    pub fn current_sent_ns(&self) -> u64 {
+        self.current.time_ns
+    }
+
     /// Length of the message just taken, in bytes.
     pub fn current_len(&self) -> usize {
         self.pinned.as_ref().map_or(self.current.len, |pinned| pinned.len)
@@ -184,12 +189,18 @@ impl Reader {
 
     /// Where wakers look for a sleeping reader.
     pub fn asleep_word(&self) -> &AtomicU64 {
-        &self.slot.page().cursor.asleep
+        &self.slot.page().bind.asleep
+    }
+
+    /// Whether the publisher counts on the barrier of those that sleep for its messages.
+    pub fn needs_barrier(&self) -> bool {
+        // SYNC-SIDES: see `PublisherBarrier::take_pace`.
+        self.map.control().flow.asymmetric.load(Ordering::Acquire) != 0
     }
 
     /// Moves the channel to another bell.
     pub fn set_bell(&self, bell: u64) {
-        self.slot.page().cursor.bell.store(bell, Ordering::Release);
+        self.slot.page().bind.bell.store(bell, Ordering::Release);
     }
 
     /// Whether the publisher serves us: it has admitted us and is still there.
@@ -377,10 +388,37 @@ impl Reader {
         Ok(())
     }
 
+    /// [`Reader::take`] in its common case: a small message that was copied with those before it.
+    /// `false` says nothing; then ask `take`.
+    #[inline]
+    pub fn take_plain(&mut self) -> bool {
+        if self.state == State::Asking || self.withheld.is_some() || self.pinned.is_some() {
+            return false;
+        }
+        let Some(record) = self.log.next_plain(&self.batch.0) else { return false };
+        if self.log.end_seq().saturating_sub(record.seq) > self.keep_last {
+            bump(&self.slot.page().count.lost_overrun, 1);
+            return false;
+        }
+        self.hand_out(record, record.len as u64);
+        true
+    }
+
+    /// Counts a message and makes it the current one.
+    #[inline]
+    fn hand_out(&mut self, record: Record, len: u64) {
+        self.tally.taken(self.slot.page(), &record, len, self.taken_ns);
+        self.current = record;
+        if self.reliable {
+            self.show_if_awaited(record.kind);
+        }
+    }
+
     /// Goes on to the next message, which [`Reader::current`] then hands out. `Ok(false)`:
     /// nothing now. After `Corrupt` or `Refused` the channel is of no more use.
-    #[inline]
     pub fn take(&mut self) -> Result<bool, Trouble> {
+        // Here and not when the next message is there: until then the publisher would miss it.
+        self.pinned = None;
         if self.state == State::Asking && !self.try_begin()? {
             return Ok(false);
         }
@@ -416,92 +454,10 @@ impl Reader {
                     }
                 },
             };
-            tally::taken(self.slot.page(), &record, len as u64, self.taken_ns);
-            self.current = record;
-            if self.reliable {
-                self.show_if_awaited(record.kind);
-            }
+            self.hand_out(record, len as u64);
             return Ok(true);
         }
         Ok(false)
-    }
-
-    /// The message that the last successful [`Reader::take`] went on to.
-    #[inline]
-    pub fn current(&mut self) -> Taken<'_> {
-        let stamp = self.stamp(&self.current);
-        let source = match self.pinned.take() {
-            Some(pinned) => Source::Pinned(pinned),
-            None => Source::Batch {
-                batch: &self.batch,
-                offset: self.current.offset,
-                len: self.current.len,
-            },
-        };
-        Taken { stamp, source }
-    }
-
-    #[inline]
-    fn next_record(&mut self) -> Result<Option<Record>, Trouble> {
-        if let Some(record) = self.withheld.take() {
-            self.slot.forget_pin();
-            return Ok(Some(record));
-        }
-        for _ in 0..MAX_FRUITLESS {
-            match self.log.next(&self.batch.0) {
-                Ok(Some(record)) => return Ok(Some(record)),
-                Ok(None) => {}
-                Err(what) => return Err(Trouble::Corrupt(what)),
-            }
-            self.show_cursor();
-            if !self.log.has_more(self.map.log()) {
-                self.in_pursuit = false;
-                return Ok(None);
-            }
-            self.keep_distance();
-            if Arc::get_mut(&mut self.batch).is_none() {
-                self.change_batch();
-            }
-            let Some(batch) = Arc::get_mut(&mut self.batch) else { return Ok(None) };
-            match self.log.pull(self.map.log(), &mut batch.0) {
-                Pull::Batch => {
-                    self.taken_ns = clock::now_ns();
-                    self.in_pursuit = true;
-                }
-                Pull::Empty => return Ok(None),
-                Pull::Lapped if self.was_detached() => {
-                    self.ask_again();
-                    return Err(Trouble::Detached);
-                }
-                Pull::Lapped => {}
-                Pull::Corrupt(what) => return Err(Trouble::Corrupt(what)),
-            }
-        }
-        Ok(None)
-    }
-
-    /// Lets a writer in full flight get ahead. A reader on its heels takes one message at a time
-    /// and fights it for every cache line, which costs both several times the pause.
-    #[inline]
-    fn keep_distance(&self) {
-        let line = &self.map.control().tail;
-        let ahead = line.tail.load(Ordering::Relaxed).wrapping_sub(self.log.position());
-        if self.in_pursuit && ahead < CHASE_LEN_BYTES {
-            for _ in 0..CHASE_PAUSES {
-                std::hint::spin_loop();
-            }
-        }
-    }
-
-    /// Samples of the present batch are still held: goes on with another.
-    #[cold]
-    fn change_batch(&mut self) {
-        let free = self.spare.iter_mut().position(|batch| Arc::get_mut(batch).is_some());
-        let next = free.map_or_else(Batch::new, |at| self.spare.swap_remove(at));
-        let held = std::mem::replace(&mut self.batch, next);
-        if self.spare.len() < SPARE_BATCHES {
-            self.spare.push(held);
-        }
     }
 
     /// Shows the writer how far we are, and wakes it if it waits for that.
@@ -520,7 +476,9 @@ impl Reader {
             // SYNC-ROOM: the writer shows its ticket, passes a full fence and reads the cursor.
             FullFences.light();
             let flow = &self.map.control().flow;
-            if wake::must_ring(&flow.asleep, &mut self.rung) {
+            if position >= flow.wanted.load(Ordering::Relaxed)
+                && wake::must_ring(&flow.asleep, &mut self.rung)
+            {
                 self.bells.ring(flow.bell.load(Ordering::Relaxed));
             }
         }
@@ -533,44 +491,15 @@ impl Reader {
     fn show_if_awaited(&mut self, kind: Kind) {
         let flow = &self.map.control().flow;
         let full = flow.full.load(Ordering::Relaxed);
-        let awaited = full != self.seen_full || flow.asleep.load(Ordering::Relaxed) != 0;
-        if awaited || kind == Kind::Chunk {
+        let asleep = flow.asleep.load(Ordering::Relaxed) != 0;
+        let position = self.log.position();
+        let enough = asleep && position >= flow.wanted.load(Ordering::Relaxed);
+        if enough || full != self.seen_full || kind == Kind::Chunk {
             self.seen_full = full;
             self.show_cursor();
-        }
-    }
-
-    fn pin(&mut self, record: &Record) -> Result<Option<Pinned>, Trouble> {
-        let bytes = self.batch.bytes(record.offset, record.len);
-        let Some(reference) = ChunkRef::from_bytes(bytes) else {
-            return Err(Trouble::Corrupt("a chunk reference is malformed"));
-        };
-        if reference.len > MAX_MESSAGE_LEN_BYTES as u64 {
-            return Err(Trouble::Corrupt("a message is longer than a message may be"));
-        }
-        let Some(chunk) = self.chunks.get(&self.path, self.publisher, reference.chunk) else {
-            return Ok(None);
-        };
-        if !chunk.holds(reference.len) {
-            return Err(Trouble::Corrupt("a message is longer than its chunk"));
-        }
-        let Some(pin) = self.slot.take_pin() else {
-            self.withheld = Some(*record);
-            return Err(Trouble::TooManyPins);
-        };
-        if !pins::try_pin(&self.slot.page().pins[pin], chunk.header(), reference) {
-            self.slot.give_pin(pin);
-            return Ok(None);
-        }
-        Ok(Some(Pinned { chunk, slot: self.slot.clone(), pin, len: reference.len as usize }))
-    }
-
-    fn stamp(&self, record: &Record) -> Stamp {
-        Stamp {
-            publisher: self.publisher,
-            seq: record.seq,
-            sent_ns: record.time_ns,
-            taken_ns: self.taken_ns,
+        } else if asleep {
+            // Not enough to wake the writer, which looks for itself when its patience is over.
+            self.slot.page().cursor.cursor.store(position, Ordering::Release);
         }
     }
 

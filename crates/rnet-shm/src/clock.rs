@@ -14,3 +14,214 @@ pub fn unix_ns() -> u64 {
     let now = clock_gettime(ClockId::Realtime);
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
+
+/// CLOCK_MONOTONIC for whoever asks for it all the time, never backwards.
+///
+/// Where the kernel itself keeps time by the processor's time stamp counter, this reads the
+/// counter and reckons from the last time that it asked the kernel, which it does again every
+/// millisecond: so it is off by less than 0.1 µs as a rule, and costs 10 ns instead of 24 (decision
+/// 0009). Two stampers may differ by as much: stamps of two publishers that are closer than that
+/// do not say which message was sent first.
+#[derive(Debug)]
+pub struct Stamper {
+    last_ns: u64,
+    #[cfg(target_arch = "x86_64")]
+    counter: Option<counter::Reckoning>,
+}
+
+impl Default for Stamper {
+    fn default() -> Self {
+        Stamper {
+            last_ns: 0,
+            #[cfg(target_arch = "x86_64")]
+            counter: counter::is_the_kernels_clock().then(counter::Reckoning::default),
+        }
+    }
+}
+
+impl Stamper {
+    /// What [`Stamper::now_ns`] said last.
+    pub fn last_ns(&self) -> u64 {
+        self.last_ns
+    }
+
+    /// Now, in ns of CLOCK_MONOTONIC.
+    #[inline]
+    pub fn now_ns(&mut self) -> u64 {
+        #[cfg(target_arch = "x86_64")]
+        let now = match &mut self.counter {
+            Some(counter) => counter.now_ns(),
+            None => now_ns(),
+        };
+        #[cfg(not(target_arch = "x86_64"))]
+        let now = now_ns();
+        self.last_ns = self.last_ns.max(now);
+        self.last_ns
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+mod counter {
+    use std::sync::OnceLock;
+
+    /// How long a reckoning is good for.
+    const GOOD_FOR_NS: u64 = 1_000_000;
+    /// The rate is taken over at least this long, and anew after as long again.
+    const RATE_OVER_NS: u64 = 1_000_000;
+    const RATE_ANEW_NS: u64 = 1_000_000_000;
+    /// A reckoning that was wrong by more is not built upon: the machine was suspended or moved.
+    const WRONG_NS: u64 = 2_000;
+    /// A reading of both clocks that took more ticks, some 0.2 µs, was interrupted between them.
+    const READING_TICKS: u64 = 500;
+    const READINGS: usize = 4;
+
+    #[inline]
+    fn read() -> u64 {
+        // SAFETY: every x86-64 processor has the instruction; it has no preconditions.
+        unsafe { core::arch::x86_64::_rdtsc() }
+    }
+
+    /// Whether the kernel found the counters of all processors steady and equal.
+    pub(super) fn is_the_kernels_clock() -> bool {
+        static IS: OnceLock<bool> = OnceLock::new();
+        *IS.get_or_init(is_it_still)
+    }
+
+    fn is_it_still() -> bool {
+        let path = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
+        std::fs::read_to_string(path).is_ok_and(|name| name.trim() == "tsc")
+    }
+
+    /// The counter and the kernel's clock at one moment.
+    #[derive(Clone, Copy, Debug, Default)]
+    struct Mark {
+        ticks: u64,
+        ns: u64,
+    }
+
+    impl Mark {
+        /// The tightest of a few readings.
+        fn take() -> Mark {
+            let mut best = (u64::MAX, Mark::default());
+            for _ in 0..READINGS {
+                let before = read();
+                let ns = super::now_ns();
+                let width = read().wrapping_sub(before);
+                if width < best.0 {
+                    best = (width, Mark { ticks: before.wrapping_add(width / 2), ns });
+                }
+                if best.0 < READING_TICKS {
+                    break;
+                }
+            }
+            best.1
+        }
+    }
+
+    #[derive(Debug, Default)]
+    pub(super) struct Reckoning {
+        /// From where we reckon, and for how many ticks: 0 while the rate is unknown.
+        from: Mark,
+        good_for_ticks: u64,
+        /// Nanoseconds per tick, times 2^32.
+        rate: u64,
+        /// The other end of what the rate is taken over.
+        start: Mark,
+        /// The kernel has found the counters unsteady since.
+        given_up: bool,
+    }
+
+    impl Reckoning {
+        #[inline]
+        pub(super) fn now_ns(&mut self) -> u64 {
+            let ticks = read().wrapping_sub(self.from.ticks);
+            // A counter that went back makes this huge.
+            if ticks < self.good_for_ticks {
+                return self.from.ns + (ticks.wrapping_mul(self.rate) >> 32);
+            }
+            self.ask()
+        }
+
+        #[cold]
+        fn ask(&mut self) -> u64 {
+            if self.given_up {
+                return super::now_ns();
+            }
+            let mark = Mark::take();
+            let reckoned = (u128::from(mark.ticks.wrapping_sub(self.from.ticks))
+                * u128::from(self.rate))
+                >> 32;
+            let passed = mark.ns.saturating_sub(self.from.ns);
+            let right =
+                u128::from(passed).abs_diff(reckoned) < u128::from(WRONG_NS + passed / 10_000);
+            if self.start.ns == 0 || (self.rate != 0 && !right) {
+                let given_up = self.rate != 0 && !is_it_still();
+                *self = Reckoning { from: mark, start: mark, given_up, ..Reckoning::default() };
+                return mark.ns;
+            }
+            let (ticks, ns) = (mark.ticks.wrapping_sub(self.start.ticks), mark.ns - self.start.ns);
+            if ns >= RATE_OVER_NS && ticks != 0 {
+                let rate = (u128::from(ns) << 32) / u128::from(ticks);
+                self.rate = u64::try_from(rate).unwrap_or(0);
+                let good_for = (u128::from(ticks) * u128::from(GOOD_FOR_NS)) / u128::from(ns);
+                // The product of both must fit in 64 bits.
+                let most = (1 << 63) / u128::from(self.rate.max(1));
+                self.good_for_ticks = good_for.min(most) as u64;
+                if self.rate == 0 {
+                    self.good_for_ticks = 0;
+                }
+                if ns >= RATE_ANEW_NS {
+                    self.start = self.from;
+                }
+            }
+            self.from = mark;
+            mark.ns
+        }
+    }
+
+    #[cfg(test)]
+    impl Reckoning {
+        /// As if the machine had slept while the counter ran on.
+        pub(super) fn disturb(&mut self) {
+            self.from.ns = self.from.ns.saturating_sub(1_000_000_000);
+            self.good_for_ticks = 0;
+        }
+        pub(super) fn reckons(&self) -> bool {
+            self.good_for_ticks != 0
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Between two readings of the kernel's clock, give or take what a reckoning may be off.
+    fn assert_right(stamper: &mut Stamper) {
+        let before = now_ns();
+        let stamp = stamper.now_ns();
+        let after = now_ns();
+        assert!(before <= stamp + 2_000 && stamp <= after + 2_000, "{before} {stamp} {after}");
+    }
+
+    #[test]
+    fn a_stamper_keeps_to_the_kernels_clock_and_never_goes_back() {
+        let mut stamper = Stamper::default();
+        let (until, mut last) = (now_ns() + 30_000_000, 0);
+        while now_ns() < until {
+            assert_right(&mut stamper);
+            let stamp = stamper.now_ns();
+            assert!(stamp >= last);
+            last = stamp;
+        }
+        #[cfg(target_arch = "x86_64")]
+        if let Some(counter) = &mut stamper.counter {
+            assert!(counter.reckons(), "it never got to reckon");
+            counter.disturb();
+            assert_right(&mut stamper);
+        }
+        // Silence is longer than a reckoning is good for.
+        std::thread::sleep(std::time::Duration::from_millis(3)); // sleep: silence is what is tested
+        assert_right(&mut stamper);
+    }
+}

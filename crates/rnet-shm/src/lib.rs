@@ -21,6 +21,7 @@ pub mod barrier;
 pub mod bell;
 pub mod channel;
 pub mod clock;
+pub mod cpu;
 pub mod domain;
 mod files;
 mod mapping;
@@ -38,4 +39,4 @@ mod tally;
 pub use rnet_ring as ring;
 
 /// Version of everything that stands in shared memory; processes of one domain must agree.
-pub const LAYOUT_VERSION: u32 = 1;
+pub const LAYOUT_VERSION: u32 = 2;

@@ -82,6 +82,7 @@ impl Mapping {
         self.len
     }
 
+    #[inline]
     fn checked<T>(&self, offset: usize, count: usize) -> NonNull<T> {
         let size = count.checked_mul(size_of::<T>()).expect("the range overflows");
         let end = offset.checked_add(size).expect("the range overflows");
@@ -94,6 +95,7 @@ impl Mapping {
 
     /// The structure at `offset`. Panics if it does not lie inside the mapping: offsets come from
     /// our own constants, never from a peer.
+    #[inline]
     pub fn get<T: Shared>(&self, offset: usize) -> &T {
         let at = self.checked::<T>(offset, 1);
         // SAFETY: in bounds, aligned, and `Shared` says that concurrent writes are expected.
@@ -101,6 +103,7 @@ impl Mapping {
     }
 
     /// `count` structures from `offset` on; bounds as in [`Mapping::get`].
+    #[inline]
     pub fn slice<T: Shared>(&self, offset: usize, count: usize) -> &[T] {
         let at = self.checked::<T>(offset, count);
         // SAFETY: as in `get`.
@@ -108,6 +111,7 @@ impl Mapping {
     }
 
     /// A pointer to `len` bytes from `offset` on; bounds as in [`Mapping::get`].
+    #[inline]
     pub fn bytes(&self, offset: usize, len: usize) -> NonNull<u8> {
         self.checked::<u8>(offset, len)
     }

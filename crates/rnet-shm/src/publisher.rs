@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use rnet_core::{Error, MAX_INLINE_LEN_BYTES, MAX_MESSAGE_LEN_BYTES, OnFull};
+use rnet_core::{Error, MAX_INLINE_LEN_BYTES, MAX_MESSAGE_LEN_BYTES};
 use rnet_core::{PublisherQos, TypeDesc};
 use rnet_ring::layout::{LogControl, PAGE_LEN_BYTES};
 use rnet_ring::sync::Barrier;
@@ -14,15 +14,20 @@ use rnet_ring::{Kind, Log, LogWriter, wake};
 use serde::{Deserialize, Serialize};
 use std::sync::atomic::AtomicU64;
 
-use crate::barrier::PublisherBarrier;
-use crate::bell::{Waiter, Woken};
+use crate::LAYOUT_VERSION;
+use crate::barrier::{PACE, PublisherBarrier};
+use crate::bell::Waiter;
+use crate::clock::Stamper;
 use crate::files::{self, io_error, word_at};
 use crate::mapping::{Access, Mapping};
 use crate::node::{OwnNode, read_endpoint_header};
 use crate::pool::{LogView, NoChunk, Pool};
 use crate::roster::{ReaderGate, ReaderRef, Roster};
 use crate::subscription::{corrupt, meta_json, no_room, parse_meta};
-use crate::{LAYOUT_VERSION, clock};
+
+mod room;
+
+use room::{PLENTY, Patience};
 
 const MAGIC: u64 = u64::from_le_bytes(*b"RNETPUB\x01");
 const HEADER_WORDS: usize = 7;
@@ -30,13 +35,8 @@ const HEADER_WORDS: usize = 7;
 pub const CONTROL_AT: usize = 256;
 const PAGE: u64 = PAGE_LEN_BYTES as u64;
 
-/// A writer that waits for room looks up this often, to notice that readers left.
-const ROOM_POLL: Duration = Duration::from_millis(100);
 /// How long a publisher that closes waits for reliable readers to take its large messages.
 const LINGER: Duration = Duration::from_secs(1);
-/// How long a writer spins for room before it sleeps: about what a sleep and a wake-up cost.
-const ROOM_SPIN: Duration = Duration::from_micros(50);
-
 const _: () = assert!(CONTROL_AT + size_of::<LogControl>() <= PAGE_LEN_BYTES);
 
 /// What a publisher says of itself.
@@ -79,6 +79,7 @@ impl PublisherMap {
     }
 
     /// The log's control lines.
+    #[inline]
     pub fn control(&self) -> &LogControl {
         self.map.get(CONTROL_AT)
     }
@@ -152,6 +153,7 @@ pub struct Writer {
     readers: Vec<Arc<ReaderRef>>,
     rung: Vec<u64>,
     barrier: PublisherBarrier,
+    stamper: Stamper,
     waiter: Waiter,
     interruptible: bool,
     /// Where small loans are built, kept between two of them.
@@ -195,6 +197,7 @@ impl Writer {
             readers: Vec::new(),
             rung: Vec::new(),
             barrier: PublisherBarrier::default(),
+            stamper: Stamper::default(),
             waiter,
             interruptible: false,
             scratch: Vec::new(),
@@ -222,6 +225,7 @@ impl Writer {
     }
 
     /// Largest payload that stands in the log itself.
+    #[inline]
     fn max_inline(&self) -> usize {
         MAX_INLINE_LEN_BYTES.min(LogWriter::max_payload(self.map.log()))
     }
@@ -235,6 +239,14 @@ impl Writer {
         let mut loan = self.loan(payload.len())?;
         self.loaned(&mut loan).copy_from_slice(payload);
         self.send_loan(loan).map_err(|(_, error)| error)
+    }
+
+    /// Sends a message if it is short enough for the log and there is room in it at this moment;
+    /// `false` if not, and then nothing was sent.
+    #[inline]
+    pub fn try_send(&mut self, payload: &[u8]) -> bool {
+        payload.len() <= self.max_inline()
+            && self.commit_now(Kind::Inline, payload, payload.len() as u64).is_some()
     }
 
     /// Lends `len` bytes to be filled in place. Return them with [`Writer::send_loan`] or
@@ -255,6 +267,7 @@ impl Writer {
         let mut patience = Patience::new(&self.qos.on_full);
         loop {
             self.refresh_readers();
+            let slowest = self.slowest();
             let view = LogView {
                 head: self.log.head(),
                 next_seq: self.log.seq(),
@@ -267,7 +280,7 @@ impl Writer {
             flow.pool_chunks.store(self.pool.len() as u64, Ordering::Relaxed);
             match got {
                 Ok(chunk) => return Ok(Loaned { len, place: Place::Chunk(chunk) }),
-                Err(NoChunk::HeldByReader) => self.wait_for_room(&mut patience)?,
+                Err(NoChunk::HeldByReader) => self.wait_for_room(&mut patience, 1, slowest)?,
                 Err(NoChunk::Limit { needed_bytes }) => {
                     return Err(Error::OutOfMemory {
                         topic: self.topic.clone(),
@@ -350,16 +363,20 @@ impl Writer {
     /// Appends a record and wakes who sleeps; waits for room as the publisher chose.
     #[inline]
     fn commit(&mut self, kind: Kind, payload: &[u8], counted_len: u64) -> Result<u64, Error> {
-        self.refresh_readers();
-        let time_ns = clock::now_ns();
-        let mut gate = ReaderGate(&self.readers);
-        match self.log.push(self.map.log(), kind, time_ns, payload, counted_len, &mut gate) {
-            Ok(position) => {
-                self.notify();
-                Ok(position)
-            }
-            Err(_) => self.commit_when_room(kind, payload, counted_len),
+        match self.commit_now(kind, payload, counted_len) {
+            Some(position) => Ok(position),
+            None => self.commit_when_room(kind, payload, counted_len),
         }
+    }
+
+    /// Commits if there is room.
+    #[inline]
+    fn commit_now(&mut self, kind: Kind, payload: &[u8], counted_len: u64) -> Option<u64> {
+        self.refresh_readers();
+        let time_ns = self.stamper.now_ns();
+        let mut gate = ReaderGate(&self.readers);
+        let pushed = self.log.push(self.map.log(), kind, time_ns, payload, counted_len, &mut gate);
+        pushed.ok().inspect(|_| self.notify())
     }
 
     #[cold]
@@ -370,10 +387,11 @@ impl Writer {
         counted_len: u64,
     ) -> Result<u64, Error> {
         let mut patience = Patience::new(&self.qos.on_full);
+        let plenty = self.map.log().capacity_bytes() / PLENTY;
         loop {
-            self.wait_for_room(&mut patience)?;
             self.refresh_readers();
-            let time_ns = clock::now_ns();
+            let slowest = self.slowest();
+            let time_ns = self.stamper.now_ns();
             let mut gate = ReaderGate(&self.readers);
             let pushed =
                 self.log.push(self.map.log(), kind, time_ns, payload, counted_len, &mut gate);
@@ -381,82 +399,25 @@ impl Writer {
                 self.notify();
                 return Ok(position);
             }
+            self.wait_for_room(&mut patience, plenty, slowest)?;
         }
     }
 
     /// Wakes the readers that sleep.
     #[inline]
     fn notify(&mut self) {
-        self.barrier.light();
-        if self.barrier.upgrade() {
-            self.map.control().flow.asymmetric.store(1, Ordering::Relaxed);
+        if self.log.seq().is_multiple_of(PACE) {
+            let now_ns = self.stamper.last_ns();
+            self.barrier.take_pace(now_ns, &self.map.control().flow.asymmetric);
         }
+        self.barrier.light();
         // A reader that was admitted during the push is in no copy of the list yet, and may have
         // found the log empty and gone to sleep.
         self.refresh_readers();
         for (reader, rung) in self.readers.iter().zip(&mut self.rung) {
-            if wake::must_ring(&reader.page().cursor.asleep, rung) {
+            if wake::must_ring(&reader.page().bind.asleep, rung) {
                 reader.ring();
             }
-        }
-    }
-
-    /// Waits until the reader is past `needed` or has left, for at most `limit`.
-    fn wait_for_reader(
-        &mut self,
-        slowest: &Arc<ReaderRef>,
-        needed: u64,
-        limit: Duration,
-    ) -> Result<(), Error> {
-        let spin_until = Instant::now() + ROOM_SPIN.min(limit);
-        while Instant::now() < spin_until {
-            if slowest.needed() != needed {
-                return Ok(());
-            }
-            std::hint::spin_loop();
-        }
-        // SYNC-ROOM: the reader shows its cursor and then looks for a sleeping writer, both
-        // with full fences, so the writer's own fence is all that is needed here.
-        let roster = self.roster.clone();
-        let seen = self.readers.iter().filter(|r| !r.has_left()).count();
-        let woken = self.waiter.sleep(
-            std::iter::once(&self.map.control().flow.asleep),
-            &rnet_ring::sync::FullFences,
-            limit.min(ROOM_POLL),
-            || slowest.needed() != needed || roster.len() != seen,
-        );
-        if woken == Woken::Signal && self.interruptible {
-            return Err(Error::Interrupted);
-        }
-        Ok(())
-    }
-
-    /// The reliable reader that is furthest behind.
-    fn slowest(&self) -> Option<&Arc<ReaderRef>> {
-        self.readers.iter().filter(|r| r.reliable).min_by_key(|r| r.needed())
-    }
-
-    /// One step of what the publisher chose to do when a reader holds it back: returns to try
-    /// again, or gives up with `Full`.
-    #[cold]
-    fn wait_for_room(&mut self, patience: &mut Patience) -> Result<(), Error> {
-        self.refresh_readers();
-        let flow = &self.map.control().flow;
-        if patience.first_look() {
-            flow.full.fetch_add(1, Ordering::Relaxed);
-        }
-        let Some(slowest) = self.slowest().cloned() else { return Ok(()) };
-        match patience.judge(&slowest) {
-            Verdict::GiveUp => {
-                flow.refused.fetch_add(1, Ordering::Relaxed);
-                Err(Error::Full { topic: self.topic.clone(), reader_node: slowest.node.clone() })
-            }
-            Verdict::Detach => {
-                self.roster.detach(slowest.subscription);
-                self.refresh_readers();
-                Ok(())
-            }
-            Verdict::Wait(limit) => self.wait_for_reader(&slowest, slowest.needed(), limit),
         }
     }
 }
@@ -468,13 +429,12 @@ impl Drop for Writer {
         let until = Instant::now() + LINGER;
         while let Some(last) = self.pool.newest_position() {
             self.refresh_readers();
-            let Some(slowest) = self.slowest().cloned() else { break };
-            let needed = slowest.needed();
+            let Some((slowest, needed)) = self.slowest() else { break };
             let left = until.saturating_duration_since(Instant::now());
             if needed > last || left.is_zero() {
                 break;
             }
-            if self.wait_for_reader(&slowest, needed, left).is_err() {
+            if self.wait_for_reader(&slowest, needed, 1, left).is_err() {
                 break;
             }
         }
@@ -512,59 +472,4 @@ enum Place {
     Scratch(Vec<u8>),
     /// Large: the chunk that readers will read.
     Chunk(u32),
-}
-
-enum Verdict {
-    Wait(Duration),
-    GiveUp,
-    Detach,
-}
-
-/// The memory of one send that found the log full.
-struct Patience {
-    on_full: OnFull,
-    since: Instant,
-    looked: bool,
-    /// The reader that held us last, how far it was, and since when.
-    slowest: Option<(u64, u64, Instant)>,
-}
-
-impl Patience {
-    fn new(on_full: &OnFull) -> Patience {
-        Patience { on_full: *on_full, since: Instant::now(), looked: false, slowest: None }
-    }
-
-    fn first_look(&mut self) -> bool {
-        !std::mem::replace(&mut self.looked, true)
-    }
-
-    fn judge(&mut self, reader: &ReaderRef) -> Verdict {
-        let now = Instant::now();
-        match self.on_full {
-            OnFull::Refuse => {
-                // The first look may have been at an old copy of the cursors; the second is not.
-                if self.slowest.replace((reader.subscription, reader.needed(), now)).is_some() {
-                    Verdict::GiveUp
-                } else {
-                    Verdict::Wait(Duration::ZERO)
-                }
-            }
-            OnFull::Wait(limit) => match limit.checked_sub(now - self.since) {
-                Some(left) if !left.is_zero() => Verdict::Wait(left),
-                _ => Verdict::GiveUp,
-            },
-            OnFull::Detach { stall } => {
-                let here = (reader.subscription, reader.needed());
-                let since = match self.slowest {
-                    Some((id, needed, since)) if (id, needed) == here => since,
-                    _ => now,
-                };
-                self.slowest = Some((here.0, here.1, since));
-                match stall.checked_sub(now - since) {
-                    Some(left) if !left.is_zero() => Verdict::Wait(left),
-                    _ => Verdict::Detach,
-                }
-            }
-        }
-    }
 }

@@ -49,6 +49,7 @@ pub struct ReaderRef {
 }
 
 impl ReaderRef {
+    #[inline]
     pub(crate) fn page(&self) -> &ReaderSlot {
         self.page.get(0)
     }
@@ -81,7 +82,7 @@ impl ReaderRef {
 
     /// Wakes the reader if it sleeps at its bell.
     pub(crate) fn ring(&self) {
-        self.bells.ring(self.page().cursor.bell.load(Ordering::Relaxed));
+        self.bells.ring(self.page().bind.bell.load(Ordering::Relaxed));
     }
 }
 
@@ -213,7 +214,7 @@ impl Roster {
             self.refuse(subscription);
             if let Ok(page) = peer.map_slot(binding.index) {
                 let slot: &ReaderSlot = page.get(0);
-                bells.ring(slot.cursor.bell.load(Ordering::Relaxed));
+                bells.ring(slot.bind.bell.load(Ordering::Relaxed));
             }
             return Err(Error::LimitReached {
                 what: format!("readers of {}", peer.meta.topic),

@@ -62,6 +62,7 @@ pub struct Slot {
 
 impl Slot {
     /// The page as its publisher sees it.
+    #[inline]
     pub fn page(&self) -> &ReaderSlot {
         self.map.get(0)
     }
@@ -102,7 +103,7 @@ impl Slot {
         rnet_ring::pins::unpin(&self.page().pins[pin]);
         self.pins_taken.fetch_and(!(1 << pin), Ordering::SeqCst);
         if self.wants_pin.swap(false, Ordering::SeqCst) {
-            self.node.bells().ring(self.page().cursor.bell.load(Ordering::Relaxed));
+            self.node.bells().ring(self.page().bind.bell.load(Ordering::Relaxed));
         }
     }
 
@@ -218,8 +219,8 @@ impl SubscriptionFile {
         let page = slot.page();
         let bind = &page.bind;
         page.cursor.cursor.store(0, Ordering::Relaxed);
-        page.cursor.asleep.store(0, Ordering::Relaxed);
-        page.cursor.bell.store(binding.bell, Ordering::Relaxed);
+        page.bind.asleep.store(0, Ordering::Relaxed);
+        page.bind.bell.store(binding.bell, Ordering::Relaxed);
         bind.publisher.store(binding.publisher, Ordering::Relaxed);
         bind.subscription.store(self.id, Ordering::Relaxed);
         bind.reliable.store(u64::from(binding.reliable), Ordering::Relaxed);

@@ -28,6 +28,7 @@ impl Batch {
         Arc::new(Batch(vec![0; BATCH_WORDS].into()))
     }
 
+    #[inline]
     pub(crate) fn bytes(&self, offset: usize, len: usize) -> &[u8] {
         assert!(offset + len <= self.0.len() * 8, "a record reaches out of its batch");
         // SAFETY: the range is inside the boxed words, which are initialised bytes.
@@ -152,39 +153,4 @@ pub struct Stamp {
     pub sent_ns: u64,
     /// When it was taken out of the log, CLOCK_MONOTONIC in ns.
     pub taken_ns: u64,
-}
-
-/// A message just taken, still in the channel's hands.
-#[derive(Debug)]
-pub struct Taken<'a> {
-    /// Who, which, when.
-    pub stamp: Stamp,
-    pub(crate) source: Source<'a>,
-}
-
-#[derive(Debug)]
-pub(crate) enum Source<'a> {
-    Batch { batch: &'a Arc<Batch>, offset: usize, len: usize },
-    Pinned(Pinned),
-}
-
-impl Taken<'_> {
-    /// The message.
-    #[inline]
-    pub fn bytes(&self) -> &[u8] {
-        match &self.source {
-            Source::Batch { batch, offset, len } => batch.bytes(*offset, *len),
-            Source::Pinned(pinned) => pinned.bytes(),
-        }
-    }
-
-    /// Keeps the message beyond the next take.
-    pub fn into_payload(self) -> Payload {
-        match self.source {
-            Source::Batch { batch, offset, len } => {
-                Payload::Copied { batch: batch.clone(), offset, len }
-            }
-            Source::Pinned(pinned) => Payload::InPlace(pinned),
-        }
-    }
 }

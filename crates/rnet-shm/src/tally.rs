@@ -6,21 +6,48 @@ use rnet_core::bucket_of;
 use rnet_ring::layout::{LATENCY_BUCKETS, ReaderSlot};
 use rnet_ring::record::Record;
 
-/// Counts a message that is handed to the user.
-#[inline]
-pub(crate) fn taken(page: &ReaderSlot, record: &Record, len: u64, taken_ns: u64) {
-    let count = &page.count;
-    bump(&count.received, 1);
-    bump(&count.bytes, len);
-    count.next_seq.store(record.seq.wrapping_add(1), Ordering::Relaxed);
-    count.newest_time_ns.store(record.time_ns, Ordering::Relaxed);
-    // A stamp from the future is a hostile one.
-    let latency = taken_ns.saturating_sub(record.time_ns);
-    bump(&count.sum_latency_ns, latency);
-    if latency > count.max_latency_ns.load(Ordering::Relaxed) {
-        count.max_latency_ns.store(latency, Ordering::Relaxed);
+/// The sums of what was handed to the user, as they stand in the reader's page. They are kept here
+/// as well, because to read them back from there would cost the message path more.
+#[derive(Debug, Default)]
+pub(crate) struct Tally {
+    received: u64,
+    bytes: u64,
+    sum_latency_ns: u64,
+    max_latency_ns: u64,
+}
+
+impl Tally {
+    /// Goes on from what the page says, which its owner alone writes.
+    pub(crate) fn of(page: &ReaderSlot) -> Tally {
+        let now = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        Tally {
+            received: now(&page.count.received),
+            bytes: now(&page.count.bytes),
+            sum_latency_ns: now(&page.count.sum_latency_ns),
+            max_latency_ns: now(&page.count.max_latency_ns),
+        }
     }
-    bump(&page.latency[bucket_of(latency).min(LATENCY_BUCKETS - 1)], 1);
+
+    /// Counts a message that is handed to the user.
+    #[inline]
+    pub(crate) fn taken(&mut self, page: &ReaderSlot, record: &Record, len: u64, taken_ns: u64) {
+        let count = &page.count;
+        self.received = self.received.wrapping_add(1);
+        count.received.store(self.received, Ordering::Relaxed);
+        self.bytes = self.bytes.wrapping_add(len);
+        count.bytes.store(self.bytes, Ordering::Relaxed);
+        count.next_seq.store(record.seq.wrapping_add(1), Ordering::Relaxed);
+        count.newest_time_ns.store(record.time_ns, Ordering::Relaxed);
+        // A stamp from the future is a hostile one.
+        let latency = taken_ns.saturating_sub(record.time_ns);
+        self.sum_latency_ns = self.sum_latency_ns.wrapping_add(latency);
+        count.sum_latency_ns.store(self.sum_latency_ns, Ordering::Relaxed);
+        if latency > self.max_latency_ns {
+            self.max_latency_ns = latency;
+            count.max_latency_ns.store(latency, Ordering::Relaxed);
+        }
+        bump(&page.latency[bucket_of(latency).min(LATENCY_BUCKETS - 1)], 1);
+    }
 }
 
 /// Counts a message whose chunk carries a newer one already, or went with its publisher. For a

@@ -108,13 +108,23 @@ fn structs_are_as_drawn() {
             refused,
             detached,
             pool_bytes,
-            pool_chunks
+            pool_chunks,
+            wanted
         }),
         fields_of!(Admission { subscription, generation, start, start_seq, state }),
         fields_of!(Refusal { subscription, reason }),
         fields_of!(LogControl { tail, head, flow, admissions, refusals }),
-        fields_of!(CursorLine { cursor, asleep, bell }),
-        fields_of!(BindLine { state, publisher, subscription, generation, reliable, history }),
+        fields_of!(CursorLine { cursor }),
+        fields_of!(BindLine {
+            state,
+            publisher,
+            subscription,
+            generation,
+            reliable,
+            history,
+            asleep,
+            bell
+        }),
         fields_of!(CountLine {
             received,
             bytes,
@@ -200,11 +210,16 @@ fn sync_points_are_named_at_both_ends() {
     let written: BTreeSet<String> = rows.flat_map(|line| names(line).next()).collect();
     let mut ends: BTreeMap<String, usize> = BTreeMap::new();
     for name in ["rnet-ring", "rnet-shm", "rnet"] {
-        for file in std::fs::read_dir(root().join("crates").join(name).join("src")).unwrap() {
-            let path = file.unwrap().path();
-            if path.extension().is_some_and(|ext| ext == "rs") {
-                let text = std::fs::read_to_string(path).unwrap();
-                names(&text).for_each(|name| *ends.entry(name).or_default() += 1);
+        let mut folders = vec![root().join("crates").join(name).join("src")];
+        while let Some(folder) = folders.pop() {
+            for file in std::fs::read_dir(folder).unwrap() {
+                let path = file.unwrap().path();
+                if path.is_dir() {
+                    folders.push(path);
+                } else if path.extension().is_some_and(|ext| ext == "rs") {
+                    let text = std::fs::read_to_string(path).unwrap();
+                    names(&text).for_each(|name| *ends.entry(name).or_default() += 1);
+                }
             }
         }
     }

@@ -11,8 +11,9 @@ use std::thread::{JoinHandle, ThreadId};
 use std::time::Duration;
 
 use rnet_core::{Error, Lane, LossCounts, Result};
-use rnet_shm::barrier::SleeperBarrier;
-use rnet_shm::bell::{Bells, Waiter, Woken};
+use rnet_shm::barrier::AskingBarrier;
+use rnet_shm::bell::{Bells, Sleep, Waiter, Woken};
+use rnet_shm::cpu;
 use rnet_shm::ring::layout::{SLOT_BOUND, SLOT_PAST};
 use rnet_shm::subscription::{Slot, SubscriptionFile};
 
@@ -38,6 +39,8 @@ pub(crate) trait Task: Send {
     fn note_if_late(&self, woken: Woken);
     fn is_over(&self) -> bool;
     fn add_places(&self, places: &mut Vec<Arc<Slot>>);
+    /// Whether a publisher counts on the barrier of the thread that sleeps for the task.
+    fn needs_barrier(&self) -> bool;
     /// Hands the task to the dispatch thread of another lane.
     fn move_to(self: Box<Self>, lane: Lane);
 }
@@ -145,6 +148,9 @@ impl Dispatcher {
 }
 
 fn run(shared: &Shared, mut waiter: Waiter) {
+    if shared.lane == Lane::Urgent {
+        cpu::ask_for_short_slices();
+    }
     let mut tasks: Vec<Box<dyn Task>> = Vec::new();
     let mut places: Vec<Arc<Slot>> = Vec::new();
     while !shared.stop.load(Ordering::Acquire) {
@@ -175,9 +181,10 @@ fn run(shared: &Shared, mut waiter: Waiter) {
         places.clear();
         tasks.iter().for_each(|task| task.add_places(&mut places));
         let woken = waiter.sleep_since(
+            Sleep::Woken,
             before,
-            places.iter().map(|slot| &slot.page().cursor.asleep),
-            &SleeperBarrier,
+            places.iter().map(|slot| &slot.page().bind.asleep),
+            &AskingBarrier(|| tasks.iter().any(|task| task.needs_barrier())),
             Duration::MAX,
             || {
                 shared.stop.load(Ordering::Acquire)
@@ -283,6 +290,9 @@ where
     }
     fn add_places(&self, places: &mut Vec<Arc<Slot>>) {
         self.receiver.add_places(places);
+    }
+    fn needs_barrier(&self) -> bool {
+        self.receiver.needs_barrier()
     }
     fn move_to(self: Box<Self>, lane: Lane) {
         let node = self.receiver.node().clone();

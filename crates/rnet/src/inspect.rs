@@ -5,6 +5,7 @@
 
 pub mod doctor;
 mod follow;
+pub mod realtime;
 
 use std::path::{Path, PathBuf};
 
@@ -413,7 +414,7 @@ fn subscription_info(entry: &Entry, path: &Path, node: &str) -> Result<Subscript
 
 /// The counters of a page whose slot is in `state`.
 fn channel_info(page: &[u8], state: u64) -> Option<ChannelInfo> {
-    use rnet_shm::ring::layout::{BindLine, CountLine, CursorLine, ReaderSlot};
+    use rnet_shm::ring::layout::{BindLine, CountLine, ReaderSlot};
     use std::mem::offset_of;
     let bind = |at| word(page, offset_of!(ReaderSlot, bind) + at);
     let count = |at| word(page, offset_of!(ReaderSlot, count) + at);
@@ -435,7 +436,7 @@ fn channel_info(page: &[u8], state: u64) -> Option<ChannelInfo> {
         // The number expected next, until `fill_queues` puts the publisher's beside it.
         queued: count(offset_of!(CountLine, next_seq)),
         pinned: pins.filter(|pin| *pin != 0).count() as u64,
-        asleep: word(page, offset_of!(ReaderSlot, cursor) + offset_of!(CursorLine, asleep)) != 0,
+        asleep: word(page, offset_of!(ReaderSlot, bind) + offset_of!(BindLine, asleep)) != 0,
         max_latency_ns: count(offset_of!(CountLine, max_latency_ns)),
         mean_latency_ns: count(offset_of!(CountLine, sum_latency_ns))
             .checked_div(received)

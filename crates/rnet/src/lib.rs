@@ -27,11 +27,13 @@
 //! one dispatch thread per lane with the first callback or waker of that lane. They end with the
 //! node. A publisher has no thread.
 
+mod batch;
 mod control;
 mod core;
 mod dispatch;
 mod fit;
 pub mod inspect;
+mod interrupt;
 mod match_event;
 mod matching;
 mod message;
@@ -39,13 +41,15 @@ mod node;
 mod options;
 mod publisher;
 mod receiver;
+mod rhythm;
 mod sample;
 mod stream;
 mod subscriber;
 mod waitset;
 
 pub use dispatch::Subscription;
-pub use match_event::{MatchEvent, PeerInfo};
+pub use interrupt::Interrupter;
+pub use match_event::{MatchChanges, MatchEvent, PeerInfo};
 pub use message::Message;
 pub use node::{Node, NodeBuilder, NodeEvent};
 pub use options::{PublisherOptions, SubscriberOptions};

@@ -1,9 +1,12 @@
 //! What users are told of matching, and by which callbacks.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
-use rnet_core::Error;
+use rnet_core::{Error, Result};
+use rustix::io::Errno;
+use rustix::thread::futex;
 
 use crate::node::NodeEvent;
 
@@ -81,11 +84,69 @@ pub(crate) enum Notice {
 /// Errors kept of subscribers that a publisher cannot serve.
 const MAX_INCOMPATIBLE: usize = 64;
 
+/// Counts the changes of a publisher's matches, and lets threads wait for one; a futex.
+///
+/// No `Condvar`, because that sleeps on when a signal arrives.
+#[derive(Debug, Default)]
+pub(crate) struct Changes(AtomicU32);
+
+impl Changes {
+    /// Tells everybody of a change.
+    pub(crate) fn notify_all(&self) {
+        self.0.fetch_add(1, Ordering::Release);
+        let _ = futex::wake(&self.0, futex::Flags::PRIVATE, i32::MAX as u32);
+    }
+
+    /// How many changes there were; take it before looking at the matches.
+    pub(crate) fn count(&self) -> u32 {
+        self.0.load(Ordering::Acquire)
+    }
+
+    /// Sleeps until there were more than `seen`, or `limit` is over; `Interrupted` if a signal
+    /// came first.
+    pub(crate) fn wait(&self, seen: u32, limit: Duration) -> Result<()> {
+        let limit = rustix::time::Timespec {
+            tv_sec: limit.as_secs().try_into().unwrap_or(i64::MAX),
+            tv_nsec: i64::from(limit.subsec_nanos()),
+        };
+        match futex::wait(&self.0, futex::Flags::PRIVATE, seen, Some(&limit)) {
+            Err(Errno::INTR) => Err(Error::Interrupted),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Lets threads wait for changes of a publisher's matches without the publisher at hand; made by
+/// [`crate::Publisher::match_changes`].
+#[derive(Clone)]
+pub struct MatchChanges(pub(crate) Arc<PublisherState>);
+
+impl MatchChanges {
+    /// How many changes there were. Take it first, then look at the publisher, then wait.
+    pub fn count(&self) -> u32 {
+        self.0.changed.count()
+    }
+
+    /// Waits until there were more than `seen`, at the longest for `limit`.
+    ///
+    /// # Errors
+    /// `Interrupted` if a signal came first.
+    pub fn wait(&self, seen: u32, limit: Duration) -> Result<()> {
+        self.0.changed.wait(seen, limit)
+    }
+}
+
+impl std::fmt::Debug for MatchChanges {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("MatchChanges").field(&self.count()).finish()
+    }
+}
+
 /// What a publisher handle can see of its matches.
 #[derive(Default)]
 pub(crate) struct PublisherState {
     pub(crate) inner: Mutex<PublisherMatches>,
-    pub(crate) changed: Condvar,
+    pub(crate) changed: Changes,
     pub(crate) hooks: Arc<Hooks>,
 }
 

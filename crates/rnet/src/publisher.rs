@@ -10,7 +10,7 @@ use rnet_shm::publisher::{Loaned, PublisherMeta, Writer};
 
 use crate::Message;
 use crate::core::NodeCore;
-use crate::match_event::{MatchEvent, PeerInfo, PublisherState};
+use crate::match_event::{MatchChanges, MatchEvent, PeerInfo, PublisherState};
 use crate::options::{PublisherOptions, deadline};
 
 /// Sends messages of type `T` on one topic.
@@ -93,6 +93,20 @@ impl<T: Message + ?Sized> Publisher<T> {
         self.writer.send(bytes)
     }
 
+    /// Sends one message if that takes no wait and no memory but the log's; `false` if it would,
+    /// and then nothing was sent: [`Publisher::send`] does what it takes.
+    ///
+    /// For callers that have to let go of something before they may wait.
+    ///
+    /// # Errors
+    /// `BadValue` if the message has another length than its type.
+    #[inline]
+    pub fn try_send(&mut self, message: &T) -> Result<bool> {
+        let bytes = message.as_bytes();
+        self.check_len(bytes.len())?;
+        Ok(self.writer.try_send(bytes))
+    }
+
     #[inline]
     fn check_len(&self, len: usize) -> Result<()> {
         match self.fixed_len {
@@ -131,16 +145,18 @@ impl<T: Message + ?Sized> Publisher<T> {
     /// that came and cannot be served.
     pub fn wait_for_subscribers(&self, n: usize, timeout: Option<Duration>) -> Result<()> {
         let until = deadline(timeout);
-        let mut matches = self.state.lock();
         loop {
+            let seen = self.state.changed.count();
             if self.writer.roster().len() >= n {
                 return Ok(());
             }
+            let mut matches = self.state.lock();
             // Each once: it may be dealt with by the next call.
             if let Some(error) = matches.incompatible.get(matches.told).cloned() {
                 matches.told += 1;
                 return Err(error);
             }
+            drop(matches);
             let now = std::time::Instant::now();
             let left = match until {
                 Some(until) if until <= now => {
@@ -152,12 +168,14 @@ impl<T: Message + ?Sized> Publisher<T> {
                 Some(until) => until - now,
                 None => Duration::from_secs(3600),
             };
-            matches = self
-                .state
-                .changed
-                .wait_timeout(matches, left)
-                .map_or_else(|e| e.into_inner().0, |(guard, _)| guard);
+            // After a signal the wait goes on.
+            let _ = self.state.changed.wait(seen, left);
         }
+    }
+
+    /// A handle for waits for such changes that leave the publisher free to be used meanwhile.
+    pub fn match_changes(&self) -> MatchChanges {
+        MatchChanges(self.state.clone())
     }
 
     /// Calls `callback` for each change of who is matched, on the node's bulk dispatch thread.

@@ -7,19 +7,19 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use rnet_core::{Error, Lane, LossCounts, Result, SubscriberQos, TopicName, Wait};
-use rnet_shm::barrier::SleeperBarrier;
-use rnet_shm::bell::{Bells, Waiter, Woken};
+use rnet_shm::barrier::{AskingBarrier, SleeperBarrier};
+use rnet_shm::bell::{Bells, Sleep, Waiter, Woken};
 use rnet_shm::channel::{PIN_LIMIT, Reader, Trouble};
 use rnet_shm::node::{EndpointKind, Entry};
 use rnet_shm::subscription::{Slot, SubscriptionFile, SubscriptionMeta};
+use rnet_shm::{clock, cpu};
 
 use crate::core::{NodeCore, NodeState};
 use crate::match_event::{BellCell, Hooks};
 use crate::options::SubscriberOptions;
+use crate::rhythm::{Plan, Rhythm};
 use crate::{Message, Sample};
 
-/// An adaptive wait spins at most this long: about what going to sleep and being woken costs.
-const SPIN_LIMIT: Duration = Duration::from_micros(50);
 /// Errors kept for a user who never receives.
 const MAX_PENDING_ERRORS: usize = 64;
 /// Tells of an error at the latest after this many messages, however busy the topic is.
@@ -38,8 +38,10 @@ pub(crate) enum Inbox {
 pub(crate) struct SubscriberState {
     inbox: Mutex<Vec<Inbox>>,
     full: AtomicBool,
+    /// Asked by an [`crate::Interrupter`]: the wait that goes on, or the next one, is to end.
+    pub(crate) stop: AtomicBool,
     bell: BellCell,
-    bells: Arc<Bells>,
+    pub(crate) bells: Arc<Bells>,
     /// 0 unknown, 1 bulk, 2 urgent.
     lane: AtomicU64,
     pub(crate) hooks: Arc<Hooks>,
@@ -101,9 +103,12 @@ pub(crate) struct Receiver {
     pub(crate) since_error: u32,
     pub(crate) turn: usize,
     pub(crate) waiter: Waiter,
-    /// Estimate of the time between messages, for the adaptive wait.
-    pub(crate) gap: Duration,
-    pub(crate) last_message: Option<Instant>,
+    pub(crate) rhythm: Rhythm,
+    /// Whether the last wait was over when the reader was awake for a message that was due.
+    pub(crate) awake: bool,
+    /// Whether the next wait begins by moving to another processor: it takes longer than a message
+    /// may be held up.
+    pub(crate) leaves: bool,
     pub(crate) interruptible: bool,
 }
 
@@ -131,6 +136,7 @@ impl Receiver {
         let state = Arc::new(SubscriberState {
             inbox: Mutex::new(Vec::new()),
             full: AtomicBool::new(false),
+            stop: AtomicBool::new(false),
             bell: BellCell::new(waiter.bell()),
             bells: node.own.bells().clone(),
             lane: AtomicU64::new(0),
@@ -154,8 +160,9 @@ impl Receiver {
             since_error: 0,
             turn: 0,
             waiter,
-            gap: Duration::MAX,
-            last_message: None,
+            rhythm: Rhythm::default(),
+            awake: false,
+            leaves: false,
             interruptible: false,
         };
         node.refresh()?;
@@ -194,6 +201,11 @@ impl Receiver {
     /// Adds the pages in which wakers look for a sleeper.
     pub(crate) fn add_places(&self, places: &mut Vec<Arc<Slot>>) {
         places.extend(self.channels.iter().map(|c| c.slot().clone()));
+    }
+
+    /// Whether one of its publishers counts on the barrier of those that sleep for it.
+    pub(crate) fn needs_barrier(&self) -> bool {
+        self.channels.iter().any(Reader::needs_barrier)
     }
 
     pub(crate) fn bells(&self) -> &Arc<Bells> {
@@ -251,12 +263,29 @@ impl Receiver {
     /// wrong on some channel; the others go on.
     #[inline]
     pub(crate) fn advance(&mut self) -> Result<Option<usize>> {
-        self.take_in();
-        self.advance_known()
+        let Some(at) = self.advance_plain() else {
+            self.take_in();
+            return self.advance_known();
+        };
+        if let Some(fixed) = self.fixed_len {
+            self.check_len(at, fixed)?;
+        }
+        Ok(Some(at))
+    }
+
+    /// [`Receiver::advance`] in its common case; `None` says nothing.
+    #[inline]
+    fn advance_plain(&mut self) -> Option<usize> {
+        if !self.errors.is_empty() || self.state.full.load(Ordering::Acquire) {
+            return None;
+        }
+        let at = if self.turn < self.channels.len() { self.turn } else { 0 };
+        let plain = self.channels.get_mut(at)?.take_plain();
+        self.turn = at + usize::from(plain);
+        plain.then_some(at)
     }
 
     /// As [`Receiver::advance`], of the publishers that were taken in before.
-    #[inline]
     pub(crate) fn advance_known(&mut self) -> Result<Option<usize>> {
         self.since_error = self.since_error.wrapping_add(1);
         if self.since_error.is_multiple_of(ERROR_TURN)
@@ -361,29 +390,65 @@ impl Receiver {
 
     /// Waits until [`Receiver::advance`] may find something; `false` when the time is over.
     pub(crate) fn wait(&mut self, until: Option<Instant>) -> Result<bool> {
+        if self.state.take_stop() {
+            return Err(Error::Interrupted);
+        }
+        if self.lane() == Some(Lane::Urgent) {
+            cpu::ask_for_short_slices();
+        }
         match self.qos.wait {
-            Wait::Spin => Ok(self.spin(until, None)),
-            Wait::Block => self.sleep(until),
-            Wait::Adaptive => {
-                // Spinning pays if the next message is due before a sleep would be over.
-                let worth = self.gap.saturating_mul(2) <= SPIN_LIMIT;
-                if worth && self.spin(until, Some(SPIN_LIMIT)) {
-                    return Ok(true);
+            Wait::Spin => Ok(self.spin(until)),
+            Wait::Block => self.sleep(until, Sleep::Woken),
+            Wait::Adaptive => self.wait_adaptively(until),
+        }
+    }
+
+    fn wait_adaptively(&mut self, until: Option<Instant>) -> Result<bool> {
+        if std::mem::take(&mut self.leaves) {
+            cpu::leave();
+        }
+        let since_ns = clock::now_ns();
+        self.awake = false;
+        loop {
+            let (now, now_ns) = (Instant::now(), clock::now_ns());
+            if until.is_some_and(|until| until <= now) {
+                return Ok(self.is_ready());
+            }
+            let at = |ns: u64| {
+                let at = now.checked_add(Duration::from_nanos(ns.saturating_sub(now_ns)));
+                until.into_iter().chain(at).min()
+            };
+            match self.rhythm.plan(now_ns, since_ns) {
+                Plan::Sleep => {
+                    self.awake = false;
+                    return self.sleep(until, Sleep::Woken);
                 }
-                self.sleep(until)
+                Plan::Spin(to_ns) => {
+                    if self.spin(at(to_ns)) {
+                        return Ok(true);
+                    }
+                }
+                Plan::Doze(to_ns) => {
+                    if self.sleep(at(to_ns), Sleep::ByTheClock)? {
+                        self.awake = false;
+                        return Ok(true);
+                    }
+                    let now_ns = clock::now_ns();
+                    // Else it was the user's time that was over.
+                    if now_ns >= to_ns {
+                        self.awake = true;
+                        self.rhythm.dozed(now_ns - to_ns);
+                    }
+                }
             }
         }
     }
 
-    fn spin(&self, until: Option<Instant>, limit: Option<Duration>) -> bool {
-        let limit = limit.and_then(|l| Instant::now().checked_add(l));
-        let until = match (until, limit) {
-            (Some(a), Some(b)) => Some(a.min(b)),
-            (a, b) => a.or(b),
-        };
+    fn spin(&self, until: Option<Instant>) -> bool {
         loop {
             for _ in 0..SPINS_PER_LOOK {
-                if self.is_ready() {
+                // A wait that is to end says so when it is taken up again.
+                if self.is_ready() || self.state.must_stop() {
                     return true;
                 }
                 std::hint::spin_loop();
@@ -394,7 +459,7 @@ impl Receiver {
         }
     }
 
-    fn sleep(&mut self, until: Option<Instant>) -> Result<bool> {
+    fn sleep(&mut self, until: Option<Instant>, sleep: Sleep) -> Result<bool> {
         if self.state.bell() != self.waiter.bell() {
             // A wait set had this subscriber before.
             self.set_bell(self.waiter.bell());
@@ -411,14 +476,17 @@ impl Receiver {
                 !errors.is_empty()
                     || channels.iter().any(Reader::is_ready)
                     || state.full.load(Ordering::Acquire)
+                    || state.must_stop()
             };
             let places = channels.iter().map(Reader::asleep_word);
-            let woken = self.waiter.sleep(places, &SleeperBarrier, left, ready);
+            let barrier = AskingBarrier(|| channels.iter().any(Reader::needs_barrier));
+            let woken = self.waiter.sleep(sleep, places, &barrier, left, ready);
             if self.is_ready() {
                 self.note_if_late(woken, left);
                 return Ok(true);
             }
-            if woken == Woken::Signal && self.interruptible {
+            let told = self.state.take_stop();
+            if told || (woken == Woken::Signal && self.interruptible) {
                 return Err(Error::Interrupted);
             }
         }
@@ -442,7 +510,7 @@ impl Receiver {
                 return Ok(None);
             }
             if let Some(at) = self.advance()? {
-                self.learn_gap();
+                self.learn_rhythm(at);
                 return Ok(Some(at));
             }
             // What made it ready may have been no message for the user.
@@ -452,12 +520,15 @@ impl Receiver {
         }
     }
 
-    /// Learns the time between messages that had to be waited for.
-    fn learn_gap(&mut self) {
-        let now = Instant::now();
-        if let Some(last) = self.last_message.replace(now) {
-            let gap = now - last;
-            self.gap = if self.gap == Duration::MAX { gap } else { self.gap * 7 / 8 + gap / 8 };
+    /// Learns from a message that was waited for.
+    fn learn_rhythm(&mut self, at: usize) {
+        if self.qos.wait == Wait::Adaptive {
+            let count = self.channels.iter().map(Reader::received).sum();
+            let sent_ns = self.channels[at].current_sent_ns();
+            self.rhythm.learn(sent_ns, count);
+            if self.awake {
+                self.leaves |= self.rhythm.met(clock::now_ns().saturating_sub(sent_ns));
+            }
         }
     }
 
@@ -490,6 +561,9 @@ impl Drop for Receiver {
 impl Receiver {
     /// Sleeps until something about matching may have changed.
     pub(crate) fn wait_for_match(&mut self, until: Option<Instant>) -> Result<bool> {
+        if self.state.take_stop() {
+            return Err(Error::Interrupted);
+        }
         if self.state.bell() != self.waiter.bell() {
             self.set_bell(self.waiter.bell());
         }
@@ -502,10 +576,11 @@ impl Receiver {
         let (state, channels) = (&self.state, &self.channels);
         let ready = || {
             state.full.load(Ordering::Acquire)
+                || state.must_stop()
                 || channels.iter().any(|c| c.is_asking() && c.is_ready())
         };
         let none = std::iter::empty();
-        if self.waiter.sleep(none, &SleeperBarrier, left, ready) == Woken::Signal
+        if self.waiter.sleep(Sleep::Woken, none, &SleeperBarrier, left, ready) == Woken::Signal
             && self.interruptible
         {
             return Err(Error::Interrupted);

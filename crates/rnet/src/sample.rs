@@ -4,14 +4,15 @@ use std::marker::PhantomData;
 use std::ops::Deref;
 use std::time::Duration;
 
-use rnet_shm::taken::{Payload, Stamp, Taken};
+use rnet_shm::channel::Taken;
+use rnet_shm::taken::{Payload, Stamp};
 
 use crate::Message;
 
 /// A received message, valid until the next receive from the same subscriber.
 ///
-/// Large messages are read where the publisher wrote them; small ones in the copy that the
-/// subscriber made of the log. [`Sample::to_owned_sample`] keeps either for longer without copying.
+/// Large messages are read where the publisher wrote them, which cannot reuse the memory until the
+/// next receive; small ones in the copy that the subscriber made of the log. [`Sample::to_owned_sample`] keeps either for longer without copying.
 #[derive(Debug)]
 pub struct Sample<'a, T: Message + ?Sized> {
     taken: Taken<'a>,
@@ -30,7 +31,7 @@ impl<'a, T: Message + ?Sized> Sample<'a, T> {
     /// a time; receiving then fails with `TooManyPins` until one is dropped.
     pub fn to_owned_sample(self) -> OwnedSample<T> {
         OwnedSample {
-            stamp: self.taken.stamp,
+            stamp: self.taken.stamp(),
             payload: self.taken.into_payload(),
             _type: PhantomData,
         }
@@ -87,5 +88,5 @@ macro_rules! stamp_accessors {
         }
     };
 }
-stamp_accessors!(Sample<'_, T>, |self| self.taken.stamp);
+stamp_accessors!(Sample<'_, T>, |self| self.taken.stamp());
 stamp_accessors!(OwnedSample<T>, |self| self.stamp);

@@ -87,6 +87,9 @@ impl Task for WakeTask {
             receiver.add_places(places);
         }
     }
+    fn needs_barrier(&self) -> bool {
+        lock(&self.shared).receiver.as_ref().is_some_and(Receiver::needs_barrier)
+    }
     fn move_to(self: Box<Self>, _lane: Lane) {}
 }
 

@@ -68,7 +68,7 @@ impl<T: Message + ?Sized> Subscriber<T> {
         }
     }
 
-    fn timed_out(&self, what: &str, timeout: Option<Duration>) -> Error {
+    pub(crate) fn timed_out(&self, what: &str, timeout: Option<Duration>) -> Error {
         Error::Timeout {
             what: format!("{what} on {}", self.receiver.topic),
             after_ms: timeout.map_or(0, rnet_core::time::ms_ceil),
@@ -146,13 +146,16 @@ impl<T: Message + ?Sized> Subscriber<T> {
     pub fn iter(&mut self) -> impl Iterator<Item = OwnedSample<T>> + '_ {
         std::iter::from_fn(move || {
             loop {
-                match self.recv(None) {
+                let error = match self.recv(None) {
                     Ok(sample) => return Some(sample.to_owned_sample()),
-                    Err(Error::Closed { .. } | Error::Interrupted) => return None,
-                    Err(Error::TooManyPins { .. }) => {
+                    Err(error) => error,
+                };
+                match error {
+                    Error::Closed { .. } | Error::Interrupted => return None,
+                    Error::TooManyPins { .. } => {
                         self.receiver.wait(None).ok()?;
                     }
-                    Err(_) => {}
+                    _ => {}
                 }
             }
         })

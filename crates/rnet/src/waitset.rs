@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rnet_core::Result;
+use rnet_core::{Error, Result};
 use rnet_shm::barrier::SleeperBarrier;
-use rnet_shm::bell::Waiter;
+use rnet_shm::bell::{Sleep, Waiter, Woken};
 use rnet_shm::subscription::Slot;
 
 use crate::options::deadline;
@@ -51,17 +51,26 @@ impl<T: Message + ?Sized> Waitable for Subscriber<T> {}
 pub struct WaitSet {
     waiter: Waiter,
     places: Vec<Arc<Slot>>,
+    interruptible: bool,
 }
 
 impl WaitSet {
     /// A wait set for subscribers of `node`.
     pub fn new(node: &Node) -> WaitSet {
         let bells = node.core().state.own.bells().clone();
-        WaitSet { waiter: Waiter::new(bells), places: Vec::new() }
+        WaitSet { waiter: Waiter::new(bells), places: Vec::new(), interruptible: false }
+    }
+
+    /// Lets a signal end a wait with `Interrupted`; otherwise waits go on after the handler.
+    pub fn set_interruptible(&mut self, yes: bool) {
+        self.interruptible = yes;
     }
 
     /// Waits until one of them may have a message or an error (or a publisher has come); returns
     /// `false` when the time is over. `None` waits for as long as it takes.
+    ///
+    /// # Errors
+    /// `Interrupted`; see [`WaitSet::set_interruptible`] and [`crate::Interrupter`].
     ///
     /// Subscribers of another node wake only their own node's threads, so they are refused by a
     /// panic in debug builds and looked at once a second otherwise.
@@ -76,6 +85,7 @@ impl WaitSet {
             debug_assert!(Arc::ptr_eq(receiver.bells(), self.waiter.bells()), "another node's");
             receiver.set_bell(self.waiter.bell());
         }
+        let mut interrupted = false;
         loop {
             self.places.clear();
             for subscriber in subscribers.iter_mut() {
@@ -84,7 +94,11 @@ impl WaitSet {
                 if receiver.is_ready() {
                     return Ok(true);
                 }
+                interrupted |= receiver.state.take_stop();
                 receiver.add_places(&mut self.places);
+            }
+            if interrupted {
+                return Err(Error::Interrupted);
             }
             let now = Instant::now();
             let left = match until {
@@ -93,12 +107,19 @@ impl WaitSet {
                 None => Duration::MAX,
             };
             let woken = self.waiter.sleep(
-                self.places.iter().map(|slot| &slot.page().cursor.asleep),
+                Sleep::Woken,
+                self.places.iter().map(|slot| &slot.page().bind.asleep),
                 &SleeperBarrier,
                 left,
-                || subscribers.iter_mut().any(|s| s.handle().0.is_ready()),
+                || {
+                    let ends =
+                        |receiver: &Receiver| receiver.is_ready() || receiver.state.must_stop();
+                    subscribers.iter_mut().any(|s| ends(s.handle().0))
+                },
             );
             subscribers.iter_mut().for_each(|s| s.handle().0.note_if_late(woken, left));
+            // Unless there is a message: looked for above.
+            interrupted = self.interruptible && woken == Woken::Signal;
         }
     }
 }

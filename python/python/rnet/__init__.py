@@ -15,8 +15,8 @@ There is nothing to start first, and nothing to end: a program that ends leaves 
 let other threads run, and Ctrl-C ends them.
 
 Names: :class:`Node` makes :class:`Publisher` and :class:`Subscriber`; these give :class:`Loan` and
-:class:`Sample`. :class:`Merge` waits for many subscribers at once. :class:`Error` and what derives from it stands in :mod:`rnet.errors`, message types
-in :mod:`rnet.types`.
+:class:`Sample`. :class:`Merge` waits for many subscribers at once. :class:`Error` and what derives
+from it stands in :mod:`rnet.errors`, message types in :mod:`rnet.types`.
 """
 
 from ._rnet import (
@@ -47,6 +47,7 @@ from .errors import (
     LayoutVersion,
     LimitReached,
     MessageTooLarge,
+    MissingNumpy,
     NameTaken,
     NoPermission,
     OutOfMemory,
@@ -82,6 +83,7 @@ __all__ = [
     "MatchEvent",
     "Merge",
     "MessageTooLarge",
+    "MissingNumpy",
     "NameTaken",
     "NoPermission",
     "Node",

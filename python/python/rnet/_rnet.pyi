@@ -20,6 +20,7 @@ _Structure = TypeVar("_Structure", bound=ctypes.Structure)
 
 # What numpy.dtype() takes for a structured type: a dtype, "f8", [("x", "f8")], numpy.float64.
 _DType: TypeAlias = np.dtype[Any] | str | list[Any] | type[np.generic]
+_Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 _OnFull: TypeAlias = Wait | Detach | Literal["refuse"]
 _Lane: TypeAlias = Literal["urgent", "bulk"]
 _Wait: TypeAlias = Literal["adaptive", "spin", "block"]
@@ -57,7 +58,7 @@ class Node:
     def publisher(
         self,
         topic: str,
-        type: None = None,
+        type: type[bytes] | None = None,
         *,
         reliable: bool = False,
         on_full: _OnFull | None = None,
@@ -113,6 +114,20 @@ class Node:
     def subscribe(
         self,
         topic: str,
+        type: type[bytes],
+        *,
+        on: Callable[[bytes], object] | None = None,
+        on_error: Callable[[Error], object] | None = None,
+        reliable: bool = False,
+        transient_local: bool = False,
+        lane: _Lane | None = None,
+        keep_last: int | None = None,
+        wait: _Wait = "adaptive",
+    ) -> Subscriber[bytes]: ...
+    @overload
+    def subscribe(
+        self,
+        topic: str,
         type: type[_Structure],
         *,
         on: Callable[[_Structure], object] | None = None,
@@ -153,6 +168,7 @@ class Node:
 @final
 class Publisher(Generic[_T_contra]):
     def send(self, message: _T_contra, /) -> None: ...
+    def send_many(self, messages: Buffer | _Array, /) -> int: ...
     def loan(self, len: int | None = None) -> Loan: ...
     def wait_for_subscribers(self, n: int = 1, timeout: float | None = None) -> None: ...
     def on_match(self, callback: Callable[[MatchEvent], object], /) -> None: ...
@@ -202,6 +218,36 @@ class Subscriber(Generic[_T_co]):
     def try_recv_sample(self) -> Sample | None: ...
     def latest(self, timeout: float | None = None) -> _T_co: ...
     def latest_sample(self, timeout: float | None = None) -> Sample: ...
+    @overload
+    def recv_many(
+        self,
+        max: int | None = None,
+        timeout: float | None = None,
+        *,
+        out: _Array | None = None,
+        dtype: _DType | None = None,
+        stamps: Literal[False] = False,
+    ) -> _Array: ...
+    @overload
+    def recv_many(
+        self,
+        max: int | None = None,
+        timeout: float | None = None,
+        *,
+        out: _Array | None = None,
+        dtype: _DType | None = None,
+        stamps: Literal[True],
+    ) -> tuple[_Array, np.ndarray[Any, np.dtype[np.int64]]]: ...
+    @overload
+    def recv_many(
+        self,
+        max: int | None = None,
+        timeout: float | None = None,
+        *,
+        out: _Array | None = None,
+        dtype: _DType | None = None,
+        stamps: bool = False,
+    ) -> _Array | tuple[_Array, np.ndarray[Any, np.dtype[np.int64]]]: ...
     def samples(self) -> Samples: ...
     def recv_async(self) -> Future[_T_co]: ...
     def recv_sample_async(self) -> Future[Sample]: ...

@@ -202,6 +202,16 @@ class Io(Error, OSError):
     path: str
 
 
+class MissingNumpy(Error, ImportError):
+    """What was called needs numpy, which is not installed. Field: ``what``.
+
+    Of this package alone: no code of robot-net's stands for it.
+    """
+
+    code = "missing_numpy"
+    what: str
+
+
 #: The class of each code.
 BY_CODE: dict[str, type[Error]] = {
     cls.code: cls

@@ -9,6 +9,9 @@ subscriber compare theirs when they meet, whatever their languages: a Rust struc
 - Fields are integers and floats of 8 to 64 bits (floats 32 and 64), bools, arrays of these, and
   nested structures; little endian. Characters are numbers here: ``c_uint8``, ``"u1"``.
 
+``bytes`` is no type of its own: the messages of the topic are raw, and what is received is a copy
+of each as ``bytes``, which for short messages is the fastest there is.
+
 What is received is an object of the type. ctypes cannot look at read-only memory, so a structure
 is a copy of the message; with numpy it is a read-only view of it, which keeps it in place.
 """
@@ -27,7 +30,7 @@ if TYPE_CHECKING:
 
     from . import Sample
 
-__all__ = ["Codec", "codec", "describe", "named"]
+__all__ = ["Codec", "codec", "describe", "dtype_of", "named"]
 
 _METADATA_KEY = "rnet_name"
 
@@ -48,6 +51,8 @@ class Codec:
 
 def codec(message_type: Any) -> Codec:
     """The codec of a message type; raises TypeError for what is none."""
+    if message_type is bytes:
+        return Codec('{"kind":"raw"}', None, None, bytes)
     description = json.dumps(describe(message_type))
     if isinstance(message_type, type) and issubclass(message_type, ctypes.Structure):
         return Codec(description, message_type, None, message_type.from_buffer_copy)
@@ -62,7 +67,7 @@ def describe(message_type: Any) -> dict[str, Any]:
     if dtype is None:
         raise TypeError(
             f"{message_type!r} is no message type: use a ctypes.Structure class, a numpy dtype, "
-            "or None for raw bytes"
+            "bytes, or None for raw bytes read in place"
         )
     if dtype.names is not None:
         return {"kind": "plain", **_numpy_struct(dtype, _dtype_name(dtype))}
@@ -158,6 +163,34 @@ def _ctypes_field(field_type: Any, where: str) -> Any:
     name = getattr(field_type, "__name__", repr(field_type))
     hint = _HINTS.get(field_type, "use numbers, bools, arrays and structures of them")
     raise TypeError(f"{where}: {name} cannot be in a message: {hint}")
+
+
+def dtype_of(message_type: Any) -> np.dtype[Any]:
+    """The numpy dtype of a message type, with the layout of the type."""
+    import numpy
+
+    if isinstance(message_type, type) and issubclass(message_type, ctypes.Structure):
+        made: np.dtype[Any] = numpy.dtype(_ctypes_dtype(message_type))
+        return made
+    dtype = _numpy_dtype(message_type)
+    if dtype is None:
+        raise TypeError(f"{message_type!r} has no numpy dtype")
+    return dtype
+
+
+def _ctypes_dtype(field_type: Any) -> Any:
+    """What makes numpy.dtype give a dtype of the same layout; numpy itself forgets base classes."""
+    if issubclass(field_type, ctypes.Structure):
+        fields = _ctypes_fields(field_type)
+        return {
+            "names": [name for name, *_ in fields],
+            "formats": [_ctypes_dtype(of) for _, of, *_ in fields],
+            "offsets": [getattr(field_type, name).offset for name, *_ in fields],
+            "itemsize": ctypes.sizeof(field_type),
+        }
+    if issubclass(field_type, ctypes.Array):
+        return (_ctypes_dtype(field_type._type_), (field_type._length_,))
+    return field_type
 
 
 # -- numpy ----------------------------------------------------------------------------------------

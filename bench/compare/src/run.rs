@@ -1,0 +1,220 @@
+//! One run: starts the processes of a job for one system, leads them through the phases, measures.
+
+use crate::process::{Said, Server, Usage, Worker};
+use crate::raw::{Phase, Process, Run};
+use crate::registry::Registry;
+use crate::workloads::Job;
+use bench_harness::result::PhaseResult;
+use bench_harness::spec::{Event, Order, Role, Spec};
+use bench_harness::{Error, Net, Result};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+
+/// How long all processes together may take to find each other.
+const JOIN: Duration = Duration::from_secs(20);
+/// How much longer than planned a phase may take: a reader may be far behind its writer.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+static RUNS: AtomicU32 = AtomicU32::new(0);
+
+/// Runs a job for a system. What goes wrong stands in the result.
+pub fn run(
+    registry: &Registry,
+    bench: &Path,
+    workload: &str,
+    system: &str,
+    repetition: usize,
+    job: &Job,
+) -> Run {
+    let start = Instant::now();
+    let mut phases = Vec::new();
+    let outcome =
+        Scene::set(registry, bench, system, job).and_then(|mut scene| scene.play(job, &mut phases));
+    Run {
+        workload: workload.into(),
+        variant: job.variant.clone(),
+        system: system.into(),
+        repetition,
+        error: outcome.err().map(|e| e.to_string()),
+        elapsed_s: start.elapsed().as_secs_f64(),
+        phases,
+    }
+}
+
+/// Where the runs' directories stand, and how their names begin; then come the process id of the
+/// comparison and the number of the run.
+const PLACE: &str = "/dev/shm";
+const NAME: &str = "rnet-bench-";
+
+/// Removes what a comparison left that was killed.
+pub fn sweep() {
+    let entries = std::fs::read_dir(PLACE).into_iter().flatten().flatten();
+    for entry in entries {
+        let name = entry.file_name();
+        let pid = name.to_str().and_then(|n| n.strip_prefix(NAME)?.split('-').next());
+        let dead = pid.is_some_and(|pid| {
+            pid.parse::<u32>().is_ok() && !Path::new("/proc").join(pid).exists()
+        });
+        if dead {
+            // What cannot be removed belongs to somebody else and is in nobody's way.
+            let _ = std::fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
+/// The run's own directory, removed with what was left in it.
+struct Directory(PathBuf);
+
+impl Directory {
+    fn new() -> Result<(Self, u16)> {
+        let run = RUNS.fetch_add(1, Ordering::Relaxed);
+        let pid = std::process::id();
+        let path = Path::new(PLACE).join(format!("{NAME}{pid}-{run}"));
+        // Of an earlier process with the same number, in another container.
+        let _ = std::fs::remove_dir_all(&path);
+        std::fs::create_dir(&path)?;
+        // Up to 100, so that DDS ports stay below those that the kernel gives away. Two comparisons
+        // may share one; what they say on it carries the directory's name as well.
+        let number = pid.wrapping_mul(31).wrapping_add(run) % 100 + 1;
+        Ok((Self(path), number as u16))
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        // What cannot be removed is of no harm to the next run.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// The processes of a run. The fields are dropped in this order.
+struct Scene {
+    workers: Vec<Worker>,
+    said: Receiver<Said>,
+    server: Option<Server>,
+    _directory: Directory,
+}
+
+impl Scene {
+    fn set(registry: &Registry, bench: &Path, system: &str, job: &Job) -> Result<Self> {
+        let (directory, number) = Directory::new()?;
+        let dir = &directory.0;
+        let server = Server::start(&|port| registry.broker(system, dir, port), bench)?;
+        let net = Net { dir: dir.clone(), number, broker_port: server.as_ref().map(|s| s.port) };
+        let program = bench.join("python/worker.py");
+        let python = registry.entries.get(system).and_then(|e| e.python.as_deref());
+        let mut workers = Vec::new();
+        let (sender, said) = channel();
+        for (number, (name, role)) in job.processes.iter().enumerate() {
+            let spec = Spec {
+                system: system.into(),
+                net: net.clone(),
+                role: role.clone(),
+                phases: job.phases.len(),
+            };
+            let python = python.map(|p| (p, &*program));
+            workers.push(Worker::start((number, name), &spec, python, sender.clone())?);
+        }
+        let mut scene = Self { workers, said, server, _directory: directory };
+        let deadline = Instant::now() + JOIN;
+        scene.all(deadline, "ready", |event| match event {
+            Event::Ready => Ok(()),
+            other => Err(Error::new(format!("said {other:?} and not that it is ready"))),
+        })?;
+        Ok(scene)
+    }
+
+    /// Waits for one event from each worker; the first that fails ends the wait.
+    fn all<T>(
+        &mut self,
+        deadline: Instant,
+        awaited: &str,
+        mut take: impl FnMut(Event) -> Result<T>,
+    ) -> Result<Vec<T>> {
+        let mut taken: Vec<Option<T>> = self.workers.iter().map(|_| None).collect();
+        while taken.iter().any(Option::is_none) {
+            let left = deadline.saturating_duration_since(Instant::now());
+            let Ok((number, line)) = self.said.recv_timeout(left) else {
+                let late = self.workers.iter().zip(&taken).filter(|(_, taken)| taken.is_none());
+                let names: Vec<&str> = late.map(|(worker, _)| worker.name.as_str()).collect();
+                let names = names.join(", ");
+                return Err(Error::new(format!("not {awaited} in time: {names}")));
+            };
+            let event = self.workers[number].event(line.as_deref(), awaited)?;
+            taken[number] = Some(take(event)?);
+        }
+        Ok(taken.into_iter().flatten().collect())
+    }
+
+    fn usage(&self) -> Result<Vec<Usage>> {
+        let workers = self.workers.iter().map(Worker::usage);
+        workers.chain(self.server.iter().map(Server::usage)).collect()
+    }
+
+    fn play(&mut self, job: &Job, phases: &mut Vec<Phase>) -> Result<()> {
+        for (number, plan) in job.phases.iter().enumerate() {
+            let rate_hz = match plan.limited_to {
+                None => plan.rate_hz,
+                Some((earlier, share)) => Some(share * slowest_reader_hz(&phases[earlier])?),
+            };
+            let before = self.usage()?;
+            let start = Instant::now();
+            for (worker, (_, role)) in self.workers.iter_mut().zip(&job.processes) {
+                let rates_hz = match (role, plan.limited_to) {
+                    (Role::Peer { publishes, .. }, Some(_)) => vec![rate_hz; publishes.len()],
+                    _ => Vec::new(),
+                };
+                worker.order(&Order::Go { go: number, rates_hz })?;
+            }
+            let deadline = start + Duration::from_secs_f64(plan.seconds) + PATIENCE;
+            let mut results = self
+                .all(deadline, "done", |event| match event {
+                    Event::Done { phase, result } if phase == number => Ok(*result),
+                    other => Err(Error::new(format!("said {other:?} in phase {number}"))),
+                })?
+                .into_iter();
+            let elapsed_s = start.elapsed().as_secs_f64();
+            let after = self.usage()?;
+            let names = self.workers.iter().map(|w| w.name.as_str()).chain(["server"]);
+            let processes = names
+                .zip(before.iter().zip(&after))
+                .map(|(name, (before, after))| process(name, before, after, results.next()))
+                .collect();
+            phases.push(Phase {
+                label: plan.label.clone(),
+                len: plan.len,
+                rate_hz,
+                elapsed_s,
+                processes,
+            });
+        }
+        self.workers.iter_mut().for_each(Worker::stop);
+        self.workers.drain(..).for_each(Worker::join);
+        Ok(())
+    }
+}
+
+fn process(name: &str, before: &Usage, after: &Usage, result: Option<PhaseResult>) -> Process {
+    Process {
+        name: name.into(),
+        cpu_ns: after.cpu_ns - before.cpu_ns,
+        rss_kib: after.rss_kib,
+        rss_peak_kib: after.rss_peak_kib,
+        result,
+    }
+}
+
+/// Messages per second that arrived at the subscription that got the fewest.
+fn slowest_reader_hz(phase: &Phase) -> Result<f64> {
+    phase
+        .processes
+        .iter()
+        .filter_map(|p| p.result.as_ref())
+        .flat_map(|r| &r.received)
+        .filter(|r| r.span_ns > 0 && r.count > 1)
+        .map(|r| (r.count - 1) as f64 / (r.span_ns as f64 / 1e9))
+        .min_by(f64::total_cmp)
+        .ok_or_else(|| Error::new(format!("nothing arrived in phase {:?}", phase.label)))
+}

@@ -1,0 +1,85 @@
+//! Where a run's files and shared memory are, and how they go.
+//!
+//! iceoryx2 keeps its files below a root path and its memory in `/dev/shm` under a prefix; here both
+//! are the run's own, so that runs neither meet nor look at each other's nodes. Each node that closes
+//! also cleans up after nodes that died. What then remains is a counter that iceoryx2 leaves for the
+//! next node: the run's last node removes it. And where all processes of a run were killed, nobody is
+//! left to clean up; a link beside the memory says to which directory it belonged, and the next
+//! run removes the memory whose directory is gone.
+
+use bench_harness::{Net, Result};
+use iceoryx2::prelude::{Config, FileName, Path, SemanticString};
+use std::fs;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::PathBuf;
+
+const MEMORY: &str = "/dev/shm";
+const LINK: &str = "bench-iceoryx2-";
+const PREFIX_LEN: usize = 10;
+
+/// A run's place. Dropped after the node that uses it.
+pub(crate) struct Place {
+    root: PathBuf,
+    prefix: String,
+}
+
+impl Place {
+    /// The place of this run.
+    pub(crate) fn of(net: &Net) -> Self {
+        remove_abandoned();
+        let mut hash = DefaultHasher::new();
+        net.dir.hash(&mut hash);
+        // Short: both stand in the path of each listener's socket, which has 108 bytes.
+        let prefix = format!("i{:08x}_", hash.finish() as u32);
+        // The other endpoints of the run make the same link.
+        let _ = std::os::unix::fs::symlink(&net.dir, link(&prefix));
+        Self { root: net.dir.join("iox2"), prefix }
+    }
+
+    /// A configuration that no other run shares; the rest is iceoryx2's default.
+    pub(crate) fn config(&self) -> Result<Config> {
+        let mut config = Config::default();
+        config.global.set_root_path(&Path::new(self.root.as_os_str().as_encoded_bytes())?);
+        config.global.prefix = FileName::new(self.prefix.as_bytes())?;
+        Ok(config)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let nodes = fs::read_dir(self.root.join("nodes"));
+        if nodes.is_ok_and(|mut nodes| nodes.next().is_none()) {
+            remove_memory(&self.prefix);
+        }
+    }
+}
+
+fn link(prefix: &str) -> PathBuf {
+    PathBuf::from(MEMORY).join(format!("{LINK}{prefix}"))
+}
+
+/// The names in `/dev/shm` that begin like this.
+fn names(start: &str) -> Vec<String> {
+    let Ok(entries) = fs::read_dir(MEMORY) else { return Vec::new() };
+    let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
+    names.filter(|name| name.starts_with(start)).collect()
+}
+
+/// Removes a run's memory. That another process removes it as well is no matter.
+fn remove_memory(prefix: &str) {
+    for name in names(prefix) {
+        let _ = fs::remove_file(PathBuf::from(MEMORY).join(name));
+    }
+    let _ = fs::remove_file(link(prefix));
+}
+
+fn remove_abandoned() {
+    for name in names(LINK) {
+        let prefix = &name[LINK.len()..];
+        // Looks at what the link points to. Nothing that cannot be a run's prefix is removed.
+        let is_gone = !fs::exists(link(prefix)).unwrap_or(true);
+        if is_gone && prefix.len() == PREFIX_LEN {
+            remove_memory(prefix);
+        }
+    }
+}

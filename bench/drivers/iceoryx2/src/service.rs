@@ -1,0 +1,60 @@
+//! A node and the services of one topic, set up alike by all who join.
+
+use crate::Wake;
+use crate::place::Place;
+use bench_harness::{Net, Result, Topic};
+use iceoryx2::prelude::*;
+use iceoryx2::service::port_factory::{event, publish_subscribe};
+
+/// What a subscriber's queue may hold, in bytes of the longest message.
+const QUEUE_LEN: usize = 32 << 20;
+
+/// How many messages a subscriber's queue holds of each publisher.
+pub(crate) fn queue_messages(topic: &Topic) -> usize {
+    (QUEUE_LEN / topic.max_len.max(1)).clamp(8, 1024)
+}
+
+/// One endpoint's node and its topic's services.
+pub(crate) struct Endpoint {
+    pub samples: publish_subscribe::PortFactory<ipc::Service, [u8], ()>,
+    pub events: Option<event::PortFactory<ipc::Service>>,
+    // Behind the services, and the place behind the node: what they remove is removed last.
+    _node: Node<ipc::Service>,
+    _place: Place,
+}
+
+/// Joins the topic.
+pub(crate) fn join(net: &Net, topic: &Topic, wake: Wake) -> Result<Endpoint> {
+    // As iceoryx2's own benchmarks do.
+    set_log_level(LogLevel::Error);
+    let place = Place::of(net);
+    let node = NodeBuilder::new()
+        .config(&place.config()?)
+        .signal_handling_mode(SignalHandlingMode::Disabled)
+        .create::<ipc::Service>()?;
+    let name = ServiceName::new(&format!("bench/{}/{}", net.number, topic.name))?;
+    // One of each endpoint, and one with which each subscription ends itself.
+    let nodes = topic.publishers + 2 * topic.subscribers;
+    let samples = node
+        .service_builder(&name)
+        .publish_subscribe::<[u8]>()
+        .enable_safe_overflow(false)
+        .history_size(0)
+        .subscriber_max_buffer_size(queue_messages(topic))
+        .max_publishers(topic.publishers)
+        .max_subscribers(topic.subscribers)
+        .max_nodes(nodes)
+        .open_or_create()?;
+    let events = match wake {
+        Wake::Event => Some(
+            node.service_builder(&name)
+                .event()
+                .max_notifiers(topic.publishers + topic.subscribers)
+                .max_listeners(topic.subscribers)
+                .max_nodes(nodes)
+                .open_or_create()?,
+        ),
+        Wake::Poll => None,
+    };
+    Ok(Endpoint { samples, events, _node: node, _place: place })
+}

@@ -1,0 +1,77 @@
+//! The server and the way to it.
+
+use bench_harness::{Broker, Error, Net, Result};
+use redis::io::tcp::TcpSettings;
+use redis::{Client, ConnectionAddr, IntoConnectionInfo};
+use std::path::Path;
+use std::process::Command;
+
+const PROGRAM: &str = "redis-server";
+const LOCK: &str = include_str!("../../../Cargo.lock");
+
+/// What the server's settings are, for the report.
+pub const SETTINGS: [&str; 2] = [
+    "server: save \"\" and appendonly no: nothing is written to disk (the bucket of NATS KV is in memory too)",
+    "server: the rest as it comes, io-threads 1 included (its redis.conf suggests more only from 4 cores on)",
+];
+
+/// redis-server on 127.0.0.1 and on a Unix socket in `dir`.
+pub fn broker(dir: &Path, port: u16) -> Broker {
+    let dir = dir.display();
+    let args = [
+        format!("--port {port} --bind 127.0.0.1 --unixsocket {dir}/redis.sock --dir {dir}"),
+        "--appendonly no --loglevel warning".into(),
+        // Never cuts off a subscriber that is behind. redis.conf's default, pubsub 32mb 8mb 60, drops
+        // its connection, and messages, at 32 MB.
+        "--client-output-buffer-limit pubsub 0 0 0".into(),
+    ];
+    let words = args.iter().flat_map(|line| line.split(' ')).map(str::to_owned);
+    let no_snapshots = ["--save".to_owned(), String::new()];
+    Broker { program: PROGRAM.into(), args: words.chain(no_snapshots).collect(), files: Vec::new() }
+}
+
+/// The versions of the server and of the crate.
+pub fn version() -> Result<String> {
+    let tools = concat!(env!("CARGO_MANIFEST_DIR"), "/../../.tools/bin/", "redis-server");
+    let output = [tools, PROGRAM]
+        .iter()
+        .find_map(|program| Command::new(program).arg("--version").output().ok())
+        .ok_or_else(|| Error::new("redis-server is missing: apt-get install redis-server"))?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let server = text.split(' ').find_map(|word| word.strip_prefix("v=")).unwrap_or("?");
+    Ok(format!("redis-server {server}, crate redis {}", crate_version()))
+}
+
+fn crate_version() -> &'static str {
+    let entry = LOCK.split("[[package]]").find(|entry| entry.contains("\nname = \"redis\"\n"));
+    entry.and_then(|entry| entry.split('"').nth(3)).unwrap_or("?")
+}
+
+/// A client by TCP.
+pub fn tcp(net: &Net) -> Result<Client> {
+    let info =
+        ConnectionAddr::Tcp("127.0.0.1".into(), net.broker_port()?).into_connection_info()?;
+    // The crate leaves Nagle's algorithm on unless told otherwise.
+    Ok(Client::open(info.set_tcp_settings(TcpSettings::default().set_nodelay(true)))?)
+}
+
+/// A client by the Unix socket or by TCP.
+pub fn client(net: &Net, by_unix: bool) -> Result<Client> {
+    if by_unix { unix(net) } else { tcp(net) }
+}
+
+/// A client by the Unix socket, which the server says where it is.
+fn unix(net: &Net) -> Result<Client> {
+    let mut by_tcp = tcp(net)?.get_connection()?;
+    let asked: (String, String) =
+        redis::cmd("CONFIG").arg("GET").arg("unixsocket").query(&mut by_tcp)?;
+    Ok(Client::open(ConnectionAddr::Unix(asked.1.into()))?)
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_version_of_the_crate_is_found() {
+        assert!(super::crate_version().starts_with("1."), "{}", super::crate_version());
+    }
+}

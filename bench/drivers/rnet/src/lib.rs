@@ -1,0 +1,101 @@
+//! robot-net itself, in its three ways of waiting.
+
+use bench_harness::{About, Lane, Net, Publisher, Result, Sink, Subscription, System, Topic};
+use rnet::{Node, OnFull, PublisherOptions, SubscriberOptions, Wait};
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// How long a sender waits for a reader that stands still.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// robot-net in each way of waiting.
+pub fn systems() -> Vec<Box<dyn System>> {
+    vec![
+        Box::new(Rnet { id: "rnet-spin", wait: Wait::Spin }),
+        Box::new(Rnet { id: "rnet-adaptive", wait: Wait::Adaptive }),
+        Box::new(Rnet { id: "rnet-block", wait: Wait::Block }),
+    ]
+}
+
+struct Rnet {
+    id: &'static str,
+    wait: Wait,
+}
+
+impl Rnet {
+    fn node(&self, net: &Net, topic: &Topic, end: &str) -> Result<Node> {
+        let name = format!("{}_{end}_{}", topic.name, topic.index);
+        Ok(Node::builder(&name).dir(&net.dir).domain("bench").open()?)
+    }
+}
+
+impl System for Rnet {
+    fn id(&self) -> &'static str {
+        self.id
+    }
+
+    fn about(&self) -> About {
+        let wait = self.id.trim_start_matches("rnet-");
+        let default = if self.wait == Wait::Adaptive { " (the default)" } else { "" };
+        About {
+            label: format!("robot-net, {wait}"),
+            client: "rnet (Rust)".into(),
+            settings: vec![
+                format!("waiting policy of the subscriber: {wait}{default}"),
+                "reliable, the writer waits for room: the same promise as the others give".into(),
+                "its directory on /dev/shm, as is its default".into(),
+            ],
+        }
+    }
+
+    fn version(&self) -> Result<String> {
+        Ok(rnet::VERSION.into())
+    }
+
+    fn publisher(&self, net: &Net, topic: &Topic) -> Result<Box<dyn Publisher>> {
+        let node = self.node(net, topic, "publisher")?;
+        let mut options = PublisherOptions::new().reliable(OnFull::Wait(PATIENCE));
+        if topic.lane == Lane::Urgent {
+            options = options.urgent();
+        }
+        let publisher = node.publisher_with::<[u8]>(&format!("/{}", topic.name), options)?;
+        Ok(Box::new(Sender { publisher, _node: node }))
+    }
+
+    fn subscribe(&self, net: &Net, topic: &Topic, mut sink: Sink) -> Result<Subscription> {
+        let node = self.node(net, topic, "subscriber")?;
+        let mut options = SubscriberOptions::new().reliable().wait(self.wait);
+        if topic.lane == Lane::Urgent {
+            options = options.lane(rnet::Lane::Urgent);
+        }
+        let mut subscriber = node.subscriber_with::<[u8]>(&format!("/{}", topic.name), options)?;
+        Subscription::thread(self.id, move |stop| {
+            let _node = node;
+            while !stop.load(Ordering::Relaxed) {
+                // A message or a time-out; what else goes wrong shows as messages that are missing.
+                if let Ok(sample) = subscriber.recv(Some(Duration::from_millis(200))) {
+                    sink(&sample);
+                }
+            }
+        })
+    }
+}
+
+struct Sender {
+    publisher: rnet::Publisher<[u8]>,
+    // Closed after the publisher.
+    _node: Node,
+}
+
+impl Publisher for Sender {
+    fn send(&mut self, message: &[u8]) -> Result<()> {
+        Ok(self.publisher.send(message)?)
+    }
+
+    fn send_in_place(&mut self, len: usize, fill: &mut dyn FnMut(&mut [u8])) -> Result<()> {
+        let mut loan = self.publisher.loan(len)?;
+        fill(&mut loan);
+        loan.send().map_err(|(_, error)| error)?;
+        Ok(())
+    }
+}

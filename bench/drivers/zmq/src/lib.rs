@@ -1,0 +1,21 @@
+//! ZeroMQ by its reference implementation, libzmq, through the crate `zmq`: PUB/SUB that waits
+//! instead of dropping, over TCP and over Unix sockets, and PAIR over TCP.
+
+mod context;
+mod pair;
+mod pub_sub;
+mod receive;
+
+use bench_harness::System;
+
+/// The systems of this driver.
+pub fn systems() -> Vec<Box<dyn System>> {
+    vec![
+        Box::new(pub_sub::PubSub { ipc: false }),
+        Box::new(pub_sub::PubSub { ipc: true }),
+        Box::new(pair::Pair),
+    ]
+}
+
+#[cfg(test)]
+mod tests;

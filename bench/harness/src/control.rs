@@ -1,0 +1,97 @@
+//! The worker's side of the conversation with `compare`: see [`crate::spec`].
+
+use crate::collect::Report;
+use crate::spec::{Event, Order, Spec};
+use crate::{Error, Result};
+use std::io::{BufRead, Write};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::Duration;
+
+/// What a worker's main thread waits for: one thing at a time, so that it sleeps in between.
+pub enum Note {
+    /// An order of `compare`.
+    Order(Order),
+    /// A report of the worker's subscription of this number.
+    Report(usize, Report),
+}
+
+enum Arrival {
+    Line(String),
+    Report(usize, Report),
+    End,
+}
+
+/// Where orders from standard input and reports of subscriptions arrive.
+pub struct Inbox {
+    arrivals: Receiver<Arrival>,
+    sender: Sender<Arrival>,
+}
+
+impl Inbox {
+    /// Reads the specification, the first line; a thread reads the lines that follow.
+    ///
+    /// # Errors
+    /// When the line is no specification.
+    pub fn begin() -> Result<(Spec, Self)> {
+        let mut first = String::new();
+        std::io::stdin().lock().read_line(&mut first)?;
+        let spec = serde_json::from_str(&first)
+            .map_err(|e| Error::new(format!("the first line is no specification: {e}")))?;
+        let (sender, arrivals) = channel();
+        let lines = sender.clone();
+        std::thread::Builder::new().name("orders".into()).spawn(move || {
+            for line in std::io::stdin().lock().lines().map_while(|l| l.ok()) {
+                if lines.send(Arrival::Line(line)).is_err() {
+                    return;
+                }
+            }
+            // Nobody listens when the worker has ended.
+            let _ = lines.send(Arrival::End);
+        })?;
+        Ok((spec, Self { arrivals, sender }))
+    }
+
+    /// Where subscription `number` reports.
+    pub fn reporter(&self, number: usize) -> impl FnMut(Report) + Send + 'static {
+        let sender = self.sender.clone();
+        move |report| {
+            // Nobody listens when the worker is closing.
+            let _ = sender.send(Arrival::Report(number, report));
+        }
+    }
+
+    /// The next order or report, or `None` after `timeout`. The end of the input is an order to stop.
+    ///
+    /// # Errors
+    /// When a line is no order.
+    pub fn next(&self, timeout: Option<Duration>) -> Result<Option<Note>> {
+        let arrival = match timeout {
+            None => self.arrivals.recv().unwrap_or(Arrival::End),
+            Some(timeout) => match self.arrivals.recv_timeout(timeout) {
+                Ok(arrival) => arrival,
+                Err(RecvTimeoutError::Timeout) => return Ok(None),
+                Err(RecvTimeoutError::Disconnected) => Arrival::End,
+            },
+        };
+        Ok(Some(match arrival {
+            Arrival::Report(number, report) => Note::Report(number, report),
+            Arrival::End => Note::Order(Order::Stop { stop: true }),
+            Arrival::Line(line) => Note::Order(
+                serde_json::from_str(&line)
+                    .map_err(|e| Error::new(format!("{line:?} is no order: {e}")))?,
+            ),
+        }))
+    }
+}
+
+/// Tells `compare`.
+///
+/// # Errors
+/// When nobody listens any more.
+pub fn tell(event: &Event) -> Result<()> {
+    let mut out = std::io::stdout().lock();
+    serde_json::to_writer(&mut out, event)?;
+    out.write_all(b"\n")?;
+    out.flush()?;
+    Ok(())
+}

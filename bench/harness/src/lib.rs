@@ -1,0 +1,28 @@
+//! What every system under comparison shares: the trait that its driver implements, the message
+//! that it carries, the processes that send, receive and count, and the words in which they report.
+//!
+//! A driver is one small file that implements [`System`] (or [`KeyValue`]) with the library's own
+//! idiomatic client. Everything that is measured happens here, outside the drivers, and so is the
+//! same for all: stamps, numbering, checks and histograms. docs/benchmark-method.md has the method.
+
+pub mod child;
+pub mod clock;
+pub mod collect;
+pub mod control;
+pub mod file;
+pub mod key_value;
+pub mod message;
+pub mod net;
+pub mod pace;
+pub mod peer;
+pub mod result;
+pub mod round_trip;
+pub mod spec;
+pub mod system;
+pub mod worker;
+
+pub use key_value::{KeyValue, KeyValueClient};
+pub use net::Net;
+pub use system::{
+    About, Broker, Error, Lane, Profile, Publisher, Result, Sink, Subscription, System, Topic,
+};

@@ -1,0 +1,74 @@
+//! Where the endpoints of one run meet.
+
+use crate::{Error, Result, Topic};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// The surroundings of one run, the same for all of its processes.
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
+pub struct Net {
+    /// A fresh directory of this run in /dev/shm; its path is short enough for sockets.
+    pub dir: PathBuf,
+    /// 1 to 100: a DDS domain, a multicast port. Another comparison may use the same at the same
+    /// time, so that names on it must hold [`tag`](Self::tag) as well.
+    pub number: u16,
+    /// The TCP port of the system's server on 127.0.0.1, where it has one.
+    pub broker_port: Option<u16>,
+}
+
+impl Net {
+    /// A name that no other run has: letters, digits and `-`.
+    pub fn tag(&self) -> String {
+        self.dir.file_name().unwrap_or_default().to_string_lossy().into_owned()
+    }
+
+    /// The server's port.
+    ///
+    /// # Errors
+    /// When this run has no server.
+    pub fn broker_port(&self) -> Result<u16> {
+        self.broker_port.ok_or_else(|| Error::new("this run has started no server"))
+    }
+
+    /// Lets subscribers know where a publisher of `topic` listens (what a configuration file or
+    /// discovery would say in a real robot). Done once per publisher, before the run starts.
+    ///
+    /// # Errors
+    /// When the note cannot be written.
+    pub fn announce(&self, topic: &Topic, address: &str) -> Result<()> {
+        self.write_note(&note_name(&topic.name, topic.index), address)
+    }
+
+    /// Waits for what publisher `publisher` of the topic announced, at most ten seconds.
+    ///
+    /// # Errors
+    /// When it has announced nothing.
+    pub fn find(&self, topic: &Topic, publisher: usize) -> Result<String> {
+        self.read_note(&note_name(&topic.name, publisher))
+    }
+
+    fn write_note(&self, name: &str, text: &str) -> Result<()> {
+        let hidden = self.dir.join(format!(".{name}.new"));
+        std::fs::write(&hidden, text)?;
+        std::fs::rename(&hidden, self.dir.join(name))?;
+        Ok(())
+    }
+
+    fn read_note(&self, name: &str) -> Result<String> {
+        let path: &Path = &self.dir.join(name);
+        let start = Instant::now();
+        loop {
+            if let Ok(text) = std::fs::read_to_string(path) {
+                return Ok(text);
+            }
+            if start.elapsed() > Duration::from_secs(10) {
+                return Err(Error::new(format!("nobody announced {name} within 10 s")));
+            }
+            std::thread::sleep(Duration::from_millis(1)); // sleep: a file has no condition to wait on
+        }
+    }
+}
+
+fn note_name(topic: &str, publisher: usize) -> String {
+    format!("{topic}.{publisher}.at")
+}

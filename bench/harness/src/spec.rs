@@ -1,0 +1,189 @@
+//! What a worker process is told to do, as JSON on the first line of its standard input.
+//!
+//! Then it is a conversation in lines of JSON, the same for workers in any language:
+//!
+//! ```text
+//! worker                                    compare
+//! {"event":"ready"}                    ->                 endpoints open; each subscriber has heard each publisher
+//!                                      <-  {"go":0,"rates_hz":[null]}
+//! {"event":"done","phase":0,"peer":…}  ->                 all sent, and every subscription has its End
+//!                                      <-  {"go":1,…}     … one for each phase
+//!                                      <-  {"stop":true}  the worker closes its endpoints and ends
+//! {"event":"failed","why":"…"}         ->                 at any time, instead
+//! ```
+//! Publishers repeat [`Hello`](crate::message::Kind::Hello) until the first `go`, and
+//! [`End`](crate::message::Kind::End) after each phase until the next line arrives; both every 5 ms.
+
+use crate::{Net, Topic};
+
+/// The first line.
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
+pub struct Spec {
+    /// The system's id.
+    pub system: String,
+    /// Where the endpoints meet.
+    pub net: Net,
+    /// What the process does.
+    pub role: Role,
+    /// How many phases there will be.
+    pub phases: usize,
+}
+
+/// What a worker process does.
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
+#[serde(tag = "role", rename_all = "snake_case")]
+pub enum Role {
+    /// Publishes and subscribes.
+    Peer {
+        /// Its publishers.
+        publishes: Vec<PublishSpec>,
+        /// Its subscriptions.
+        subscribes: Vec<SubscribeSpec>,
+    },
+    /// Sends messages that grow and measures until each is back.
+    Pinger {
+        /// The topic to the echo.
+        there: Topic,
+        /// The topic back.
+        back: Topic,
+        /// For each phase.
+        loads: Vec<PingLoad>,
+    },
+    /// Sends back each message.
+    Echo {
+        /// The topic to the echo.
+        there: Topic,
+        /// The topic back.
+        back: Topic,
+    },
+    /// Sets or gets keys.
+    KeyValue {
+        /// This client's number.
+        client: usize,
+        /// For each phase.
+        loads: Vec<KeyValueLoad>,
+    },
+}
+
+/// A publisher of a peer.
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
+pub struct PublishSpec {
+    /// The topic, with this publisher's index.
+    pub topic: Topic,
+    /// What it sends in each phase; `None` is nothing but the End.
+    pub loads: Vec<Option<Load>>,
+}
+
+/// A stretch of sending. It ends after `count` messages or `seconds`, whichever comes first.
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
+pub struct Load {
+    /// Bytes of each message.
+    pub len: usize,
+    /// The most messages.
+    pub count: u64,
+    /// The most seconds.
+    pub seconds: f64,
+    /// Messages per second; `None` is as fast as possible. `go` may give another rate.
+    pub rate_hz: Option<f64>,
+    /// Each message is written whole by the sender, in place where the system lends memory, and
+    /// summed whole by the receiver.
+    pub filled: bool,
+}
+
+/// A subscription of a peer.
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
+pub struct SubscribeSpec {
+    /// The topic, with this subscriber's index.
+    pub topic: Topic,
+    /// For each phase.
+    pub expects: Vec<Expect>,
+}
+
+/// What a subscription expects of a phase.
+#[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
+pub struct Expect {
+    /// Messages of fewer than 16 bytes carry no header and belong to this phase, their length this.
+    pub len: usize,
+    /// Later than this is late, ns.
+    pub late_ns: Option<u64>,
+    /// Later than this is too late (and no more counted as late), ns.
+    pub too_late_ns: Option<u64>,
+}
+
+/// Round trips of growing messages: `count` of them, `first_len`, then `step_len` more each.
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
+pub struct PingLoad {
+    /// Bytes of the first message.
+    pub first_len: usize,
+    /// By how many bytes each next one is longer.
+    pub step_len: usize,
+    /// How many.
+    pub count: u64,
+    /// One is sent every this many ms, or when the one before is back where that takes longer.
+    pub period_ms: f64,
+}
+
+/// A stretch of key-value calls, each as soon as the one before is done.
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
+pub struct KeyValueLoad {
+    /// What is called.
+    pub call: Call,
+    /// The key.
+    pub key: String,
+    /// Bytes of the value.
+    pub len: usize,
+    /// For how long.
+    pub seconds: f64,
+}
+
+/// A key-value call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Call {
+    /// Sets the key to a numbered, stamped value.
+    Set,
+    /// Gets the key.
+    Get,
+    /// Nothing.
+    Rest,
+}
+
+/// Each further line on standard input.
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
+#[serde(untagged)]
+pub enum Order {
+    /// Run a phase.
+    Go {
+        /// Its number.
+        go: usize,
+        /// For each publisher of the process, the rate to use instead of its load's.
+        #[serde(default)]
+        rates_hz: Vec<Option<f64>>,
+    },
+    /// Close and end.
+    Stop {
+        /// True.
+        stop: bool,
+    },
+}
+
+/// Each line on standard output.
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum Event {
+    /// Ready for the first phase.
+    Ready,
+    /// A phase is over.
+    Done {
+        /// Its number.
+        phase: usize,
+        /// What was measured.
+        #[serde(flatten)]
+        result: Box<crate::result::PhaseResult>,
+    },
+    /// The worker cannot go on.
+    Failed {
+        /// Why.
+        why: String,
+    },
+}

@@ -1,0 +1,384 @@
+"""Which tables each workload gets. All are made from what the raw data holds: a variant or a phase
+that was not run has no table, and a workload that is unknown here gets one table for each phase."""
+
+from dataclasses import dataclass, field
+
+import published
+from round_trips import BANDS, band_median_us, max_ms
+from table import Column, Table
+
+# What `urgent` moves beside the event: the length of its bulk messages, bytes. The raw data has
+# one length for each phase, here that of the event.
+URGENT_BULK_LEN = 64 * 1024
+
+
+@dataclass
+class Tables:
+    """The tables of a workload: (heading, table), in the open and behind a fold."""
+
+    shown: list = field(default_factory=list)
+    folded: list = field(default_factory=list)
+
+
+def of(data, workload):
+    """The tables of a workload."""
+    variants = data.variants(workload) or [""]
+    phases = data.phases(workload) or [""]
+    tables = BUILDERS.get(workload, each_phase)(data, workload, variants, phases)
+    ran = set(data.pairs(workload))
+    if not ran:
+        # Nothing was measured: one table, whose rows say why.
+        return Tables(tables.shown[:1])
+    keep = lambda pairs: [(text, t) for text, t in pairs if ran & set(t.cells())]
+    return Tables(keep(tables.shown), keep(tables.folded))
+
+
+def name(*parts):
+    """A table's name in the comment before it."""
+    return " / ".join(p for p in parts if p)
+
+
+def heading(*parts):
+    """The text above a table."""
+    return ", ".join(p.replace("->", " → ") for p in parts if p)
+
+
+def latency_columns(variant, phase, topic=None, prefix=""):
+    """One-way times: median, 99th percentile, and the longest of all repetitions."""
+    return [
+        Column(f"{prefix}p50, µs", variant, phase, lambda p: p.quantile_us(0.5, topic)),
+        Column(f"{prefix}p99, µs", variant, phase, lambda p: p.quantile_us(0.99, topic)),
+        Column(f"{prefix}max, µs", variant, phase, lambda p: p.max_us(topic), "max"),
+    ]
+
+
+def lost_column(variant, phase):
+    """Messages that were sent and did not arrive, in all repetitions."""
+    return Column("lost, messages", variant, phase, lambda p: p.total("lost"), "sum")
+
+
+def behind_column(variant, phase, prefix=""):
+    """How late a paced sender was: time that is in no latency."""
+    header = f"{prefix}sender behind, max, µs"
+    return Column(header, variant, phase, lambda p: p.lag_max_us(), "max")
+
+
+def cost_columns(variant, phase, per="message delivered"):
+    """What it cost: CPU of all processes, their memory."""
+    return [
+        Column(f"CPU per {per}, µs", variant, phase, lambda p: p.cpu_per_operation_us(), "median"),
+        Column("memory of all processes, MiB", variant, phase, lambda p: p.rss_mib(), "median"),
+    ]
+
+
+def rate_table(workload, variant, phase, figure=None):
+    """Messages as fast as possible."""
+    main = Column("delivered at each reader, k msg/s", variant, phase, lambda p: div(p.rate(), 1e3))
+    columns = [
+        main,
+        *latency_columns(variant, phase),
+        lost_column(variant, phase),
+        *cost_columns(variant, phase),
+    ]
+    return Table(name(workload, variant, phase), workload, columns, main, False, figure)
+
+
+def latency_table(workload, variant, phase):
+    """Messages at a given rate."""
+    columns = latency_columns(variant, phase)
+    columns += [
+        Column("delivered at each reader, msg/s", variant, phase, lambda p: p.rate(), "median"),
+        lost_column(variant, phase),
+        *cost_columns(variant, phase),
+        Column("CPU, s/s", variant, phase, lambda p: p.cpu_per_s(), "median"),
+        behind_column(variant, phase),
+    ]
+    return Table(name(workload, variant, phase), workload, columns, columns[0], True)
+
+
+def div(value, by):
+    """`value / by`, or `None`."""
+    return None if value is None else value / by
+
+
+def each_phase(_data, workload, variants, phases):
+    """A latency table for each variant and phase."""
+    pairs = [(v, p) for v in variants for p in phases]
+    return Tables([(heading(v, p), latency_table(workload, v, p)) for v, p in pairs])
+
+
+def study1(data, workload, variants, phases):
+    """The founding study's message: flat out, then at 80 % of what was delivered."""
+    tables = Tables()
+    for variant in variants:
+        for phase in phases:
+            if phase == "limited":
+                table = limited_table(workload, variant, phase)
+            else:
+                figure = lambda system, v=variant: published.study1(system, v)
+                table = rate_table(workload, variant, phase, figure)
+            tables.shown.append((heading(variant, phase), table))
+    return tables
+
+
+LIMITED_NOTE = (
+    "Each system runs at 80 % of the rate that it delivered itself in the flood before, so each at "
+    "another rate. It is set up for throughput (batches, which the harness flushes every 0.1 ms): "
+    "its latency here is not that of the latency tables, and the rows are not to be compared with "
+    "each other. They stand in the order of the flood."
+)
+
+
+def limited_table(workload, variant, phase):
+    """The writer limited to what the readers take: each system at its own rate, so not ranked."""
+    target = lambda p: div(p.target(), 1e3)
+    rate = lambda p: div(p.rate(), 1e3)
+    columns = [
+        Column("target, k msg/s", variant, phase, target),
+        Column("delivered at each reader, k msg/s", variant, phase, rate),
+        *latency_columns(variant, phase),
+        behind_column(variant, phase),
+        lost_column(variant, phase),
+        *cost_columns(variant, phase),
+    ]
+    return Table(
+        name(workload, variant, phase),
+        workload,
+        columns,
+        columns[1],
+        False,
+        order=rate_table(workload, variant, "flood"),
+        note=LIMITED_NOTE,
+        below_target=True,
+    )
+
+
+def study1_kv(data, workload, variants, phases):
+    """One client sets, the readers get."""
+    tables = Tables()
+    for variant in variants:
+        for phase in phases:
+            sets = Column("sets, k/s", variant, phase, lambda p: div(p.calls_per_s("set"), 1e3))
+            gets = lambda p: div(p.calls_per_s("get", mean=True), 1e3)
+            distinct = lambda p: div(p.distinct_per_s(), 1e3)
+            age = lambda q: lambda p: p.call_times("get", "age").quantile_us(q)
+            columns = [
+                sets,
+                Column("gets at each reader, k/s", variant, phase, gets),
+                Column("distinct values seen by each reader, k/s", variant, phase, distinct),
+                Column("age p50, µs", variant, phase, age(0.5)),
+                Column("age p99, µs", variant, phase, age(0.99)),
+                Column(
+                    "age max, µs",
+                    variant,
+                    phase,
+                    lambda p: p.call_times("get", "age").max_us(),
+                    "max",
+                ),
+                *cost_columns(variant, phase, "call"),
+            ]
+            figure = lambda system, v=variant: published.study1_sets(system, v)
+            table = Table(name(workload, variant, phase), workload, columns, sets, False, figure)
+            tables.shown.append((heading(variant, phase), table))
+    return tables
+
+
+def study2(_data, workload, variants, phases):
+    """Round trips by bands of size."""
+    tables = Tables()
+    for variant in variants:
+        phase = phases[0]
+        columns = [
+            Column(f"{band.name}, µs", variant, phase, lambda p, b=band: band_median_us(p, b))
+            for band in BANDS
+        ]
+        main = columns[-1]
+        columns.append(Column("max of all sizes, ms", variant, phase, max_ms, "max"))
+        lost = lambda p: p.round_trips_lost()
+        columns.append(Column("lost, round trips", variant, phase, lost, "sum"))
+        columns += cost_columns(variant, phase, "round trip")
+        table = Table(name(workload, variant), workload, columns, main, True)
+        tables.shown.append((f"one every {variant}", table))
+    return tables
+
+
+def by_phase(data, workload, variants, phases):
+    """p50 and p99 of every phase side by side; each phase alone behind a fold."""
+    tables = Tables()
+    for variant in variants:
+        columns = []
+        for phase in phases:
+            for q, text in ((0.5, "p50"), (0.99, "p99")):
+                pick = lambda p, q=q: p.quantile_us(q)
+                columns.append(Column(f"{phase} {text}, µs", variant, phase, pick, "median"))
+        table = Table(name(workload, variant), workload, columns, columns[0], True)
+        tables.shown.append((heading(variant), table))
+        for phase in phases:
+            tables.folded.append((heading(variant, phase), latency_table(workload, variant, phase)))
+    return tables
+
+
+def sizes(data, workload, variants, phases):
+    """p50 over size; each size alone behind a fold."""
+    tables = Tables()
+    for variant in variants:
+        p50 = lambda p: p.quantile_us(0.5)
+        columns = [Column(f"{s} p50, µs", variant, s, p50, "median") for s in phases]
+        table = Table(name(workload, variant), workload, columns, columns[-1], True)
+        tables.shown.append((heading(variant), table))
+        for phase in phases:
+            tables.folded.append((heading(variant, phase), latency_table(workload, variant, phase)))
+    return tables
+
+
+def by_variant(data, workload, variants, phases):
+    """p50 and p99 of every variant side by side; each alone behind a fold."""
+    tables = Tables()
+    for phase in phases:
+        columns = []
+        for variant in variants:
+            for q, text in ((0.5, "p50"), (0.99, "p99")):
+                title = f"{variant.replace('->', '→')} {text}, µs"
+                pick = lambda p, q=q: p.quantile_us(q)
+                columns.append(Column(title, variant, phase, pick, "median"))
+        main = columns[-2]
+        tables.shown.append(
+            (heading(phase), Table(name(workload, phase), workload, columns, main, True))
+        )
+        for variant in variants:
+            tables.folded.append((heading(variant, phase), latency_table(workload, variant, phase)))
+    return tables
+
+
+def throughput(data, workload, variants, phases):
+    """Messages and bytes per second."""
+    tables = Tables()
+    for variant in variants:
+        for phase in phases:
+            main = Column(
+                "delivered at each reader, k msg/s", variant, phase, lambda p: div(p.rate(), 1e3)
+            )
+            columns = [
+                main,
+                Column(
+                    "delivered at each reader, GB/s",
+                    variant,
+                    phase,
+                    lambda p: div(p.bytes_per_s(), 1e9),
+                ),
+                *latency_columns(variant, phase)[:2],
+                lost_column(variant, phase),
+                *cost_columns(variant, phase),
+            ]
+            table = Table(name(workload, variant, phase), workload, columns, main, False)
+            tables.shown.append((heading(variant, phase), table))
+    return tables
+
+
+def urgent(data, workload, variants, phases):
+    """The event unloaded and loaded, and what the bulk moved meanwhile."""
+    tables = Tables()
+    loaded = "loaded" if "loaded" in phases else phases[-1]
+    for variant in variants:
+        columns = []
+        for phase in phases:
+            columns += latency_columns(variant, phase, "event", f"{phase}: ")
+        main = next(c for c in columns if c.phase == loaded and "p99" in c.header)
+        bulk = lambda p: div(p.bytes_per_s("!event", URGENT_BULK_LEN), 1e6)
+        events_lost = lambda p: p.total("lost", "event")
+        columns += [
+            Column("loaded: bulk delivered, MB/s", variant, loaded, bulk),
+            Column("loaded: events lost, messages", variant, loaded, events_lost, "sum"),
+            *(behind_column(variant, phase, f"{phase}: ") for phase in phases),
+        ]
+        table = Table(name(workload, variant), workload, columns, main, True)
+        tables.shown.append((heading(variant), table))
+    return tables
+
+
+def sierra_nevada(data, workload, variants, phases):
+    """A robot of ten nodes: totals of each system. Topics are `topics.py`."""
+    tables = Tables()
+    for variant in variants:
+        for phase in phases:
+            count = lambda f: lambda p: p.total(f)
+            main = Column("mean latency, µs", variant, phase, lambda p: p.mean_us())
+            columns = [
+                Column("received, messages", variant, phase, count("count"), "sum"),
+                Column("late, messages", variant, phase, count("late"), "sum"),
+                Column("too late, messages", variant, phase, count("too_late"), "sum"),
+                Column("lost, messages", variant, phase, count("lost"), "sum"),
+                main,
+                Column("p99, µs", variant, phase, lambda p: p.quantile_us(0.99)),
+                Column("max, µs", variant, phase, lambda p: p.max_us(), "max"),
+                behind_column(variant, phase),
+                Column("CPU of all processes, s/s", variant, phase, lambda p: p.cpu_per_s()),
+                Column("memory of all processes, MiB", variant, phase, lambda p: p.rss_mib()),
+            ]
+            table = Table(name(workload, variant, phase), workload, columns, main, True)
+            tables.shown.append((heading(variant, phase), table))
+    return tables
+
+
+def carry(_data, workload, variants, phases):
+    """No figure, a test: what each driver carried."""
+    tables = Tables()
+    for variant in variants:
+        columns = []
+        for phase in phases:
+            for count, text in (("count", "received"), ("lost", "lost"), ("corrupt", "corrupt")):
+                pick = lambda p, f=count: p.total(f)
+                columns.append(Column(f"{phase}: {text}, messages", variant, phase, pick, "sum"))
+        table = Table(name(workload, variant), workload, columns, columns[0], False)
+        tables.shown.append((heading(variant), table))
+    return tables
+
+
+def state(data, workload, variants, phases):
+    """Synchronous set and get."""
+    tables = Tables()
+    for variant in variants:
+        for phase in phases:
+            call = phase if phase in ("set", "get") else "set"
+            main = Column(
+                f"{call}s, k/s", variant, phase, lambda p, c=call: div(p.calls_per_s(c), 1e3)
+            )
+            time = lambda q, c=call: lambda p: p.call_times(c).quantile_us(q)
+            longest = lambda p, c=call: p.call_times(c).max_us()
+            columns = [
+                main,
+                Column("p50, µs", variant, phase, time(0.5)),
+                Column("p99, µs", variant, phase, time(0.99)),
+                Column("max, µs", variant, phase, longest, "max"),
+                *cost_columns(variant, phase, "call"),
+            ]
+            table = Table(name(workload, variant, phase), workload, columns, main, False)
+            tables.shown.append((heading(variant, phase), table))
+    return tables
+
+
+def python(data, workload, variants, phases):
+    """From Python to Python: flat out, and paced."""
+    tables = Tables()
+    for variant in variants:
+        for phase in phases:
+            make = rate_table if phase == "flood" else latency_table
+            tables.shown.append((heading(variant, phase), make(workload, variant, phase)))
+    return tables
+
+
+BUILDERS = {
+    "study1": study1,
+    "study1-kv": study1_kv,
+    "study2": study2,
+    "study2-slow": study2,
+    "latency": by_phase,
+    "sizes": sizes,
+    "throughput": throughput,
+    "readers": by_variant,
+    "sierra_nevada": sierra_nevada,
+    "urgent": urgent,
+    "state": state,
+    "python": python,
+    "carry": carry,
+}

@@ -1,0 +1,432 @@
+"""Raw data of the orchestrator's form, made up from a seed: realistic in shape."""
+
+import random
+
+SYSTEMS = {
+    # id: (label, language, flood msg/s, latency µs, µs per KiB)
+    "unix": ("Unix socket, no library", "rust", 2.6e7, 9, 0.4),
+    "tcp": ("TCP, no library", "rust", 2.2e7, 12, 0.6),
+    "rnet-spin": ("robot-net, spin", "rust", 2.1e7, 0.6, 0.05),
+    "rnet-adaptive": ("robot-net, adaptive", "rust", 1.9e7, 5, 0.05),
+    "rnet-block": ("robot-net, block", "rust", 1.5e7, 28, 0.05),
+    "iceoryx2-poll": ("iceoryx2, polling", "rust", 1.4e6, 0.5, 0.1),
+    "iceoryx2-event": ("iceoryx2, event wake-up", "rust", 1.5e6, 9, 0.1),
+    "zmq-tcp": ("ZeroMQ PUB/SUB tcp", "rust", 3.8e6, 78, 1.3),
+    "zmq-pair": ("ZeroMQ PAIR tcp", "rust", 4.8e6, 70, 1.2),
+    "nng": ("nng tcp", "rust", 5e5, 120, 1.7),
+    "zenoh-tcp": ("Zenoh peer tcp", "rust", 2.7e6, 98, 2.6),
+    "cyclonedds": ("Cyclone DDS, ROS 2 types", "rust", 2.4e5, 60, 1.5),
+    "redis-pubsub": ("Redis pub/sub", "rust", 1.6e6, 70, 1.4),
+    "nats": ("NATS core", "rust", 1.2e6, 150, 1.8),
+    "lcm": ("LCM | udpm", "rust", 3e5, 60, 2.0),
+    "py-zmq": ("ZeroMQ PUB/SUB tcp (Python)", "python", 5.9e5, 120, 1.3),
+    "py-rnet": ("robot-net reliable (Python)", "python", 9e5, 15, 0.1),
+    "redis-kv-tcp": ("Redis get/set, synchronous", "rust", 2.5e4, 40, 1),
+    "redis-kv-async": ("Redis get/set, asynchronous", "rust", 3.1e5, 90, 1),
+    "rnet-state": ("robot-net state", "rust", 0, 0, 0),
+}
+STORES = ["redis-kv-tcp", "redis-kv-async", "rnet-state"]
+PYTHON = ["py-zmq", "py-rnet"]
+FIELD = [s for s in SYSTEMS if s not in STORES + PYTHON]
+
+
+class Maker:
+    """Makes raw data. `repeat` repetitions; everything follows from `seed`."""
+
+    def __init__(self, seed=7, repeat=5):
+        self.random = random.Random(seed)
+        self.repeat = repeat
+        self.runs = []
+
+    def times(self, typical_us, count):
+        """A distribution as the harness writes it: values to 1 %, the ends exact."""
+        samples = [
+            int(1000 * typical_us * self.random.lognormvariate(0, 0.35)) + 1 for _ in range(300)
+        ]
+        samples.append(int(typical_us * 1000 * self.random.uniform(8, 40)))
+        # Many messages in few buckets: each sample stands for several.
+        weight = max(1, count // len(samples))
+        buckets = {}
+        for ns in samples:
+            step = max(1, 1 << max(0, ns.bit_length() - 8))
+            upper = ns // step * step + step - 1
+            buckets[upper] = buckets.get(upper, 0) + weight
+        flat = [x for pair in sorted(buckets.items()) for x in pair]
+        total = sum(samples) * weight
+        n = len(samples) * weight
+        return {"count": n, "min": min(samples), "max": max(samples), "sum": total, "buckets": flat}
+
+    def process(self, name, result=None, cpu_s=0.2):
+        cpu_ns = int(cpu_s * 1e9 * self.random.uniform(0.8, 1.2))
+        rss = self.random.randrange(3000, 90000)
+        made = {"name": name, "cpu_ns": cpu_ns, "rss_kib": rss, "rss_peak_kib": rss + 100}
+        return made | ({"result": result} if result else {})
+
+    def reader(self, rate, typical_us, seconds, topic="stream", lost=0):
+        latency = self.times(typical_us, int(rate * seconds))
+        span = int(latency["count"] / rate * 1e9 * self.random.uniform(0.95, 1.05))
+        late = latency["count"] // 100 if typical_us > 100 else 0
+        counts = {
+            "lost": lost,
+            "out_of_order": 0,
+            "corrupt": 0,
+            "late": late,
+            "too_late": late // 7,
+        }
+        return {
+            "topic": topic,
+            "count": latency["count"],
+            "span_ns": span,
+            "latency": latency,
+        } | counts
+
+    def phase(self, label, processes, length=None, rate_hz=None, elapsed_s=0.5):
+        return {
+            "label": label,
+            "len": length,
+            "rate_hz": rate_hz,
+            "elapsed_s": elapsed_s,
+            "processes": processes,
+        }
+
+    def carried(
+        self, label, rate, typical_us, readers=1, publishers=1, seconds=0.5, length=64, lost=0
+    ):
+        sent = {
+            "topic": "stream",
+            "count": int(rate * seconds),
+            "elapsed_ns": int(seconds * 1e9),
+            "lag_max_ns": 52000,
+        }
+        processes = [self.process(f"publisher {i}", {"sent": [sent]}) for i in range(publishers)]
+        for i in range(readers):
+            received = [
+                self.reader(rate * publishers, typical_us, seconds, lost=lost if i == 0 else 0)
+            ]
+            processes.append(self.process(f"subscriber {i}", {"received": received}))
+        return self.phase(label, processes, length, rate, seconds)
+
+    def run(self, workload, variant, system, repetition, phases, error=None):
+        self.runs.append(
+            {
+                "workload": workload,
+                "variant": variant,
+                "system": system,
+                "repetition": repetition,
+                "error": error,
+                "elapsed_s": 1.5,
+                "phases": phases,
+            }
+        )
+
+    def field(self, system, repetition):
+        _, _, flood, us, per_kib = SYSTEMS[system]
+        flood *= self.random.uniform(0.9, 1.1)
+        for readers in (1, 4):
+            if system == "zmq-pair" and readers == 4:
+                continue
+            each = flood / readers**0.7
+            phases = [
+                self.carried(
+                    "flood", each, us * 40, readers, length=22, lost=17 if system == "lcm" else 0
+                ),
+                self.carried("limited", each * 0.8, us * 3, readers, length=22),
+            ]
+            error = (
+                "the subscriber has heard nobody for 10 s"
+                if (system, repetition, readers) == ("nng", 2, 4)
+                else None
+            )
+            self.run("study1", f"1->{readers}", system, repetition, [] if error else phases, error)
+        trips = []
+        for kib in range(1 + repetition, 1501, self.repeat):
+            trips.append(
+                [
+                    kib * 1024,
+                    int(1000 * (4 * us + 2 * per_kib * kib) * self.random.lognormvariate(0, 0.2)),
+                ]
+            )
+        pinged = {"round_trips": trips}
+        if system == "lcm":
+            pinged = {"round_trips": trips[:-3], "round_trips_lost": 3}
+        pinger = [self.process("pinger", pinged), self.process("echo")]
+        self.run(
+            "study2", "10 ms", system, repetition, [self.phase("round trip", pinger, elapsed_s=3)]
+        )
+        rates = [("10 kHz", 1e4, 1), ("1 kHz", 1e3, 1.5), ("100 Hz", 100, 3), ("1 Hz", 1, 6)]
+        self.run(
+            "latency",
+            "1->1",
+            system,
+            repetition,
+            [self.carried(label, hz, us * by) for label, hz, by in rates],
+        )
+        sizes = [
+            ("16 B", 16),
+            ("1 KiB", 1024),
+            ("64 KiB", 65536),
+            ("1 MiB", 1 << 20),
+            ("4 MiB", 4 << 20),
+        ]
+        self.run(
+            "sizes",
+            "1->1",
+            system,
+            repetition,
+            [self.carried(label, 100, us * 3 + per_kib * n / 1024, length=n) for label, n in sizes],
+        )
+        floods = [("1 KiB", 1024), ("64 KiB", 65536), ("1 MiB", 1 << 20), ("1 MiB filled", 1 << 20)]
+        self.run(
+            "throughput",
+            "1->1",
+            system,
+            repetition,
+            [
+                self.carried(label, 1e6 / (1e6 / flood + per_kib * n / 1024), us * 9, length=n)
+                for label, n in floods
+            ],
+        )
+        for readers in (1, 2, 4, 8):
+            self.run(
+                "readers",
+                f"1->{readers}",
+                system,
+                repetition,
+                [self.carried("1 kHz", 1e3, us * readers**0.8, readers)],
+            )
+        self.run(
+            "publishers",
+            "10->1",
+            system,
+            repetition,
+            [self.carried("100 Hz each", 100, us * 3, publishers=10)],
+        )
+        self.urgent(system, repetition, flood, us, per_kib)
+        self.robot(system, repetition, us)
+
+    def urgent(self, system, repetition, flood, us, per_kib):
+        event = self.reader(100, us * 3, 0.5, "event")
+        sent = lambda lag_us: {
+            "topic": "event",
+            "count": 50,
+            "elapsed_ns": 10**9,
+            "lag_max_ns": int(lag_us * self.random.uniform(900, 1100)),
+        }
+        alone = [
+            self.process("publisher 0", {"sent": [sent(60)]}),
+            self.process("subscriber 0", {"received": [event]}),
+        ]
+        bulk = self.reader(1e6 / (1e6 / flood + per_kib * 64), us * 20, 1, "bulk")
+        loaded = self.reader(100, us * 12, 1, "event")
+        both = [
+            self.process("publisher 0", {"sent": [sent(900)]}),
+            self.process("subscriber 0", {"received": [loaded, bulk]}),
+        ]
+        self.run(
+            "urgent",
+            "1->1",
+            system,
+            repetition,
+            [self.phase("unloaded", alone, 64, 100.0), self.phase("loaded", both, 64, 100.0)],
+        )
+
+    def robot(self, system, repetition, us):
+        if system not in (
+            "rnet-adaptive",
+            "rnet-block",
+            "cyclonedds",
+            "zenoh-tcp",
+            "zmq-tcp",
+            "nats",
+        ):
+            return
+        nodes = []
+        for i, name in enumerate(("montreal", "lyon", "hamburg", "osaka", "mandalay")):
+            got = [
+                self.reader(100 / (1 + i), us * 2, 4, topic)
+                for topic in (f"topic_{i}", f"topic_{i + 1}")
+            ]
+            sent = {"topic": name, "count": 400, "elapsed_ns": 4 * 10**9, "lag_max_ns": 90000}
+            nodes.append(self.process(name, {"received": got, "sent": [sent]}))
+        self.run(
+            "sierra_nevada",
+            "sierra_nevada",
+            system,
+            repetition,
+            [self.phase("robot", nodes, elapsed_s=4.02)],
+        )
+
+    def client(self, call, rate, us, seconds=0.5):
+        count = int(rate * seconds)
+        calls = {
+            "call": call,
+            "count": count,
+            "distinct": int(count * 0.8) if call == "get" else 0,
+            "wrong": 0,
+            "elapsed_ns": int(seconds * 1e9),
+            "latency": self.times(us, count),
+            "age": self.times(us * 1.4, count if call == "get" else 0),
+        }
+        return self.process(f"{call}ter", {"calls": calls})
+
+    def stores(self, system, repetition):
+        _, _, rate, us, _ = SYSTEMS[system]
+        if not rate:
+            return
+        for readers in (1, 4):
+            clients = [
+                self.client("set", rate, us),
+                *(self.client("get", rate / readers, us) for _ in range(readers)),
+            ]
+            server = self.process("server")
+            self.run(
+                "study1-kv",
+                f"1->{readers}",
+                system,
+                repetition,
+                [self.phase("set and get", [*clients, server], 22)],
+            )
+            phases = [
+                self.phase(
+                    call,
+                    [*(self.client(call, rate / readers, us) for _ in range(readers)), server],
+                    22,
+                )
+                for call in ("set", "get")
+            ]
+            self.run(
+                "state", "1 client" if readers == 1 else "4 clients", system, repetition, phases
+            )
+
+    def python(self, system, repetition):
+        _, _, rate, us, _ = SYSTEMS[system]
+        self.run(
+            "python",
+            "throughput",
+            system,
+            repetition,
+            [self.carried("flood", rate, us * 9, length=22)],
+        )
+        self.run("python", "latency", system, repetition, [self.carried("1 kHz", 1e3, us)])
+
+    def make(self):
+        for repetition in range(self.repeat):
+            for system in FIELD:
+                self.field(system, repetition)
+            for system in STORES:
+                self.stores(system, repetition)
+            for system in PYTHON:
+                self.python(system, repetition)
+        return {
+            "format": 1,
+            "machine": {
+                "cpu": "Made Up 9000",
+                "cores": 2,
+                "kernel": "6.18",
+                "governor": None,
+                "memory_gib": 7.6,
+                "os": "Debian 12",
+                "virtual": "kvm",
+                "rustc": "rustc 1.90",
+                "python": "3.11.7",
+                "pinning": "none",
+                "commit": "0000000",
+            },
+            "options": {
+                "repeat": self.repeat,
+                "quick": False,
+                "scale": 1.0,
+                "started": "2026-01-02T03:04:05Z",
+                "elapsed_s": 1800.0,
+                "command": "compare run --repeat 5",
+            },
+            "systems": {s: about(s) for s in SYSTEMS},
+            "workloads": {
+                w: {"title": w, "about": f"Made up {w}.", "systems": members(w)} for w in WORKLOADS
+            },
+            "skipped": [
+                {
+                    "workload": "study1",
+                    "variant": "1->4",
+                    "system": "zmq-pair",
+                    "why": "PAIR joins exactly two",
+                }
+            ],
+            "runs": self.runs,
+            "study3": {
+                "study": "zenoh-vs-nats",
+                "quick": False,
+                "messages_per_iteration": 1000,
+                "message_len_bytes": 13,
+                "functions": [
+                    function("rnet", 61000.0, 1.0),
+                    function("rnet_with_mutex", 65000.0, 1.0),
+                    function("zenoh", 605260.0, 0.9),
+                    function("zenoh_with_mutex", 705260.0, 1.0),
+                    function("libzmq", 50000.0, 1.0),
+                    function("zeromq", 20000.0, 1.0, delivered_share=0.5),
+                    function("nats", None, None),
+                ],
+            },
+        }
+
+
+def function(name, time_ns, share, delivered_share=1.0):
+    """One function of study 3, of whose messages these shares were delivered."""
+    row = {"function": name, "system": name, "mutex": False, "setup": "defaults"}
+    if time_ns is None:
+        return row | {"why_not": "no server", "pub_sub": None, "delivered": None}
+
+    def figures(times, published, share):
+        time = {"low": times * 0.99, "estimate": times, "high": times * 1.02}
+        delivered = int(published * share)
+        return {"published": published, "delivered": delivered, "time_ns": time}
+
+    pub_sub, delivered = (
+        figures(time_ns, 900_000, share),
+        figures(time_ns * 1.5, 400_000, delivered_share),
+    )
+    return row | {"why_not": None, "pub_sub": pub_sub, "delivered": delivered}
+
+
+WORKLOADS = [
+    "study1",
+    "study1-kv",
+    "study2",
+    "latency",
+    "sizes",
+    "throughput",
+    "readers",
+    "publishers",
+    "sierra_nevada",
+    "urgent",
+    "state",
+    "python",
+]
+
+
+def members(workload):
+    """The systems that take part in a workload."""
+    if workload == "sierra_nevada":
+        return ["rnet-adaptive", "rnet-block", "cyclonedds", "zenoh-tcp", "zmq-tcp", "nats"]
+    if workload == "python":
+        return PYTHON
+    return STORES if workload in ("study1-kv", "state") else FIELD
+
+
+def about(system):
+    """A system's description."""
+    label, language, *_ = SYSTEMS[system]
+    kind = "key_value" if system in STORES else "pubsub"
+    lossy = "UDP: what the buffer has no room for | is gone" if system == "lcm" else None
+    missing = "not yet: robot-net has no state in this version" if system == "rnet-state" else None
+    return {
+        "label": label,
+        "client": "made up",
+        "language": language,
+        "version": None if missing else "1.2.3",
+        "unavailable": missing,
+        "settings": ["no-drop, as its guide advises"],
+        "kind": kind,
+        "may_lose": lossy,
+    }

@@ -1,0 +1,96 @@
+//! What holds for every topology, whichever form it came in.
+
+use crate::{
+    Error, MAX_LEN_BYTES, MAX_NODES, MAX_PERIOD_MS, MIN_LEN_BYTES, MIN_PERIOD_MS, Publish, Result,
+    Topology,
+};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+/// Checks a topology that was read from `path`.
+pub(crate) fn check(topology: Topology, path: &Path) -> Result<Topology> {
+    let wrong = |what: String| Error::new(path, what);
+    name(&topology.name).map_err(|why| wrong(format!("the topology's {why}")))?;
+    if topology.nodes.is_empty() {
+        return Err(wrong("has no nodes".into()));
+    }
+    if topology.nodes.len() > MAX_NODES {
+        let nodes = topology.nodes.len();
+        return Err(wrong(format!("has {nodes} nodes; at most {MAX_NODES}, each is a process")));
+    }
+    let mut nodes = BTreeSet::new();
+    // Of each topic: who published it first, and as what.
+    let mut topics: BTreeMap<&str, (&str, &str)> = BTreeMap::new();
+    for node in &topology.nodes {
+        name(&node.name).map_err(|why| wrong(format!("a node's {why}")))?;
+        if !nodes.insert(&node.name) {
+            return Err(wrong(format!("there are two nodes {}", node.name)));
+        }
+        let mut own = BTreeSet::new();
+        for publish in &node.publishes {
+            let at = |why: String| {
+                wrong(format!("node {}, publisher of {}: {why}", node.name, publish.topic))
+            };
+            endpoint(publish).map_err(at)?;
+            if !own.insert(&publish.topic) {
+                return Err(at("is there twice".into()));
+            }
+            let (other, msg_type) =
+                *topics.entry(&publish.topic).or_insert((&node.name, &publish.msg_type));
+            if msg_type != publish.msg_type {
+                let mine = &publish.msg_type;
+                return Err(at(format!("publishes {mine}, but node {other} {msg_type}")));
+            }
+        }
+    }
+    if topics.is_empty() {
+        let left_out = match topology.left_out.as_slice() {
+            [] => String::new(),
+            lines => format!(" (left out: {})", lines.join("; ")),
+        };
+        return Err(wrong(format!("no node publishes anything{left_out}")));
+    }
+    for node in &topology.nodes {
+        let mut own = BTreeSet::new();
+        for topic in &node.subscribes {
+            if !topics.contains_key(topic.as_str()) {
+                return Err(wrong(format!(
+                    "node {} subscribes to {topic}, which nobody publishes",
+                    node.name
+                )));
+            }
+            if !own.insert(topic) {
+                return Err(wrong(format!("node {} subscribes to {topic} twice", node.name)));
+            }
+        }
+    }
+    Ok(topology)
+}
+
+/// A name that every system under comparison can carry.
+fn name(name: &str) -> std::result::Result<(), String> {
+    let fits = |c: u8| c.is_ascii_lowercase() || c.is_ascii_digit() || c == b'_';
+    if name.is_empty() || name.len() > 100 || !name.bytes().all(fits) {
+        let rule = "a name has 1 to 100 lower-case letters, digits and _";
+        return Err(format!("name is {name:?}: {rule}"));
+    }
+    Ok(())
+}
+
+fn endpoint(publish: &Publish) -> std::result::Result<(), String> {
+    name(&publish.topic).map_err(|why| format!("the topic's {why}"))?;
+    let period = publish.period_ms;
+    // Not-a-number is in no range.
+    if !(MIN_PERIOD_MS..=MAX_PERIOD_MS).contains(&period) {
+        return Err(format!(
+            "a period of {period} ms; it must be from {MIN_PERIOD_MS} to {MAX_PERIOD_MS} ms"
+        ));
+    }
+    let len = publish.len_bytes;
+    if !(MIN_LEN_BYTES..=MAX_LEN_BYTES).contains(&len) {
+        return Err(format!(
+            "messages of {len} bytes; it must be from {MIN_LEN_BYTES} to {MAX_LEN_BYTES} bytes"
+        ));
+    }
+    Ok(())
+}

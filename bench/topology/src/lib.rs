@@ -1,0 +1,211 @@
+//! A robot's topology: which nodes there are, and which topics each publishes and subscribes to.
+//!
+//! [`Topology::read`] takes two forms, told apart by the end of the file's name:
+//!
+//! - `.toml`, ours ([`Topology::from_toml`]), compact, for people. `bench/topologies/` has some.
+//! - `.json`, that of iRobot's benchmark [ros2-performance] ([`Topology::from_irobot_json`]).
+//!
+//! Both end in the same checks, so whoever has a [`Topology`] need not ask again whether each
+//! subscription has a publisher or each period is above zero.
+//!
+//! [ros2-performance]: https://github.com/irobot-ros/ros2-performance
+
+mod check;
+mod error;
+mod irobot;
+pub mod msg_type;
+mod ours;
+
+pub use error::{Error, Result};
+
+use std::path::Path;
+
+/// The most nodes; each becomes a process.
+pub const MAX_NODES: usize = 256;
+/// The longest message, in bytes.
+pub const MAX_LEN_BYTES: usize = 16 << 20;
+/// The shortest message, in bytes: the harness's header must fit.
+pub const MIN_LEN_BYTES: usize = 16;
+/// The longest period, in ms.
+pub const MAX_PERIOD_MS: f64 = 3_600_000.0;
+/// The shortest period, in ms: the benchmark counts in whole µs.
+pub const MIN_PERIOD_MS: f64 = 0.001;
+/// The longest file, in bytes.
+pub const MAX_FILE_LEN_BYTES: u64 = 8 << 20;
+
+/// Nodes and what they publish and subscribe to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Topology {
+    /// Its name, for instance "sierra_nevada".
+    pub name: String,
+    /// Where it comes from, for the report.
+    pub source: String,
+    /// The nodes, in the order of the file.
+    pub nodes: Vec<Node>,
+    /// What the file also has and this benchmark does not carry (services, actions), a line for
+    /// each kind and node. For the report: a result without them is no result of the whole file.
+    pub left_out: Vec<String>,
+}
+
+/// A node; in the benchmark a process.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Node {
+    /// Its name, different from all others.
+    pub name: String,
+    /// What it publishes, in the order of the file.
+    pub publishes: Vec<Publish>,
+    /// The topics that it subscribes to, in the order of the file.
+    pub subscribes: Vec<String>,
+}
+
+/// A topic that a node publishes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Publish {
+    /// The topic: lower-case letters, digits and `_`.
+    pub topic: String,
+    /// Bytes of each message, see [`msg_type`].
+    pub len_bytes: usize,
+    /// Time from one message to the next, in ms.
+    pub period_ms: f64,
+    /// The type, as the file names it; "bytes" where it gives only a length.
+    pub msg_type: String,
+}
+
+impl Publish {
+    /// The period in ns.
+    pub fn period_ns(&self) -> u64 {
+        (self.period_ms * 1e6).round() as u64
+    }
+
+    /// Messages per second.
+    pub fn rate_hz(&self) -> f64 {
+        1e3 / self.period_ms
+    }
+
+    /// A message whose latency is above this is late, unless it is [too late](Self::too_late_ns):
+    /// 20 % of the period, at most 5 ms (ros2-performance, irobot_benchmark/README.md).
+    pub fn late_ns(&self) -> u64 {
+        (self.period_ns() / 5).min(5_000_000)
+    }
+
+    /// A message whose latency is above this is too late, and not counted as late: the period, at
+    /// most 50 ms.
+    ///
+    /// The benchmark leaves messages that are too late out of its mean latency; it counts them as
+    /// received.
+    pub fn too_late_ns(&self) -> u64 {
+        self.period_ns().min(50_000_000)
+    }
+}
+
+impl Topology {
+    /// Reads a file in either form.
+    ///
+    /// # Errors
+    /// What is wrong with the file, and where.
+    pub fn read(path: &Path) -> Result<Self> {
+        let wrong = |what: String| Error::new(path, what);
+        let len = std::fs::metadata(path).map_err(|e| wrong(format!("cannot be read: {e}")))?.len();
+        if len > MAX_FILE_LEN_BYTES {
+            return Err(wrong(format!("{len} bytes is too long; at most {MAX_FILE_LEN_BYTES}")));
+        }
+        let text =
+            std::fs::read_to_string(path).map_err(|e| wrong(format!("cannot be read: {e}")))?;
+        match path.extension().and_then(|e| e.to_str()) {
+            Some("toml") => Self::from_toml(&text, path),
+            Some("json") => Self::from_irobot_json(&text, path),
+            _ => Err(wrong(
+                "the name ends neither in .toml (our form) nor in .json (iRobot's form)".into(),
+            )),
+        }
+    }
+
+    /// Reads our form from `text`; `path` is for messages only.
+    ///
+    /// ```toml
+    /// name = "two"
+    /// source = "made up"
+    ///
+    /// [[node]]
+    /// name = "camera"
+    /// publishes = [
+    ///     { topic = "image", type = "stamped_vector", size = 50000, period_ms = 33.3 },
+    ///     { topic = "state", bytes = 64, period_ms = 10 },  # a length instead of a type
+    /// ]
+    ///
+    /// [[node]]
+    /// name = "planner"
+    /// subscribes = ["image", "state"]
+    /// ```
+    ///
+    /// # Errors
+    /// What is wrong with the text, and where.
+    pub fn from_toml(text: &str, path: &Path) -> Result<Self> {
+        ours::parse(text, path)
+    }
+
+    /// Reads iRobot's form from `text`; the topology is named after the file.
+    ///
+    /// Taken as its factory does: a node with `number: n` becomes n nodes, `name_1` to `name_n`;
+    /// `freq_hz` goes before `period_ms`; a `node_namespace` goes before the names of the node and
+    /// of its topics (a `/` inside a name is written `__` here); keys that mean nothing to us
+    /// (executors, how a message is passed inside a ROS process, QoS) are passed over. Services and
+    /// actions are [left out](Self::left_out).
+    ///
+    /// # Errors
+    /// What is wrong with the text, and where.
+    pub fn from_irobot_json(text: &str, path: &Path) -> Result<Self> {
+        irobot::parse(text, path)
+    }
+
+    /// The topics, in the order in which they are first published.
+    pub fn topics(&self) -> Vec<&str> {
+        let mut topics: Vec<&str> = Vec::new();
+        for publish in self.nodes.iter().flat_map(|node| &node.publishes) {
+            if !topics.contains(&publish.topic.as_str()) {
+                topics.push(&publish.topic);
+            }
+        }
+        topics
+    }
+
+    /// The names of the nodes that publish `topic`, each with how it does so.
+    pub fn publishers_of<'a>(
+        &'a self,
+        topic: &'a str,
+    ) -> impl Iterator<Item = (&'a Node, &'a Publish)> {
+        self.nodes.iter().flat_map(move |node| {
+            node.publishes.iter().filter(move |p| p.topic == topic).map(move |p| (node, p))
+        })
+    }
+
+    /// The nodes that subscribe to `topic`.
+    pub fn subscribers_of<'a>(&'a self, topic: &'a str) -> impl Iterator<Item = &'a Node> {
+        self.nodes.iter().filter(move |node| node.subscribes.iter().any(|s| s == topic))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn publish(period_ms: f64) -> Publish {
+        Publish { topic: "t".into(), len_bytes: 16, period_ms, msg_type: "bytes".into() }
+    }
+
+    #[test]
+    fn late_and_too_late_are_as_the_benchmark_defines_them() {
+        // The limits that its README shows in events.txt: 2000 us at 100 Hz, 5000 us and 50000 us
+        // at 10 Hz.
+        assert_eq!((publish(10.0).late_ns(), publish(10.0).too_late_ns()), (2_000_000, 10_000_000));
+        assert_eq!(
+            (publish(100.0).late_ns(), publish(100.0).too_late_ns()),
+            (5_000_000, 50_000_000)
+        );
+        assert_eq!(publish(25.0).late_ns(), 5_000_000);
+        assert_eq!(publish(50.0).too_late_ns(), 50_000_000);
+        assert_eq!(publish(0.5).late_ns(), 100_000);
+        assert_eq!(publish(15.625).period_ns(), 15_625_000);
+        assert_eq!(publish(4.0).rate_hz(), 250.0);
+    }
+}

@@ -1,0 +1,73 @@
+//! Our form, TOML. Unknown keys are errors: a misspelt key would otherwise change what is measured.
+
+use crate::{Error, Node, Publish, Result, Topology, check, msg_type};
+use serde::Deserialize;
+use std::path::Path;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    name: String,
+    source: String,
+    #[serde(default)]
+    node: Vec<FileNode>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FileNode {
+    name: String,
+    #[serde(default)]
+    publishes: Vec<FilePublish>,
+    #[serde(default)]
+    subscribes: Vec<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FilePublish {
+    topic: String,
+    #[serde(rename = "type")]
+    msg_type: Option<String>,
+    /// Bytes of a `stamped_vector`'s data.
+    size: Option<usize>,
+    /// Bytes of the whole message, instead of a type.
+    bytes: Option<usize>,
+    period_ms: f64,
+}
+
+pub(crate) fn parse(text: &str, path: &Path) -> Result<Topology> {
+    // The error's text has the line, and points at the place.
+    let file: File = toml::from_str(text)
+        .map_err(|e| Error::new(path, format!("is not in our TOML form: {e}")))?;
+    let mut nodes = Vec::with_capacity(file.node.len());
+    for node in file.node {
+        let mut publishes = Vec::with_capacity(node.publishes.len());
+        for publish in node.publishes {
+            let (topic, period_ms) = (publish.topic.clone(), publish.period_ms);
+            let (msg_type, len_bytes) = typed(publish).map_err(|why| {
+                Error::new(path, format!("node {}, publisher of {topic}: {why}", node.name))
+            })?;
+            publishes.push(Publish { topic, len_bytes, period_ms, msg_type });
+        }
+        nodes.push(Node { name: node.name, publishes, subscribes: node.subscribes });
+    }
+    let topology = Topology { name: file.name, source: file.source, nodes, left_out: Vec::new() };
+    check::check(topology, path)
+}
+
+/// The type and the length of what is published.
+fn typed(publish: FilePublish) -> std::result::Result<(String, usize), String> {
+    match (publish.msg_type, publish.size, publish.bytes) {
+        (None, None, Some(bytes)) => Ok(("bytes".into(), bytes)),
+        (Some(msg_type), size, None) => {
+            if size.is_some() != (msg_type == "stamped_vector") {
+                return Err("size is for type \"stamped_vector\", and it needs one".into());
+            }
+            let len = msg_type::len_bytes(&msg_type, size)
+                .ok_or_else(|| format!("there is no message type {msg_type:?}"))?;
+            Ok((msg_type, len))
+        }
+        _ => Err("needs either a type or a length in bytes".into()),
+    }
+}

@@ -1,0 +1,231 @@
+//! The words of `rnet bench`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Subcommand, ValueEnum};
+use rnet::Wait;
+use rnet::limits::{MAX_MESSAGE_LEN_BYTES, MAX_READERS_PER_CHANNEL};
+
+use super::message::MIN_LEN_BYTES;
+
+/// Most messages per second that may be asked for.
+const MAX_RATE_HZ: f64 = 1e6;
+/// Shortest and longest run, in seconds.
+const RUN_SECONDS: std::ops::RangeInclusive<f64> = 0.05..=3600.0;
+/// Most runs of one command.
+const MAX_REPEATS: i64 = 1000;
+/// Most idle nodes: below the 256 of a domain, as the joining node needs room too.
+pub const MAX_IDLE_NODES: i64 = 200;
+
+#[derive(Debug, Subcommand)]
+pub enum BenchCommand {
+    /// How many messages per second go through one topic
+    Throughput(ThroughputArgs),
+    /// How long a message takes, sent at a fixed rate
+    Latency(LatencyArgs),
+    /// How long a message and its answer take, by size
+    Rtt(RttArgs),
+    /// A whole robot: what comes late, what is lost, CPU and memory
+    Topology(TopologyArgs),
+    /// What nodes cost that have nothing to say
+    Idle(IdleArgs),
+}
+
+#[derive(Debug, Args)]
+pub struct ThroughputArgs {
+    /// Length of a message in bytes; 64K, 1M and 1G are of 1024
+    #[arg(long, value_name = "BYTES", default_value = "22", value_parser = size)]
+    pub size: usize,
+    /// Readers, each a process
+    #[arg(long, value_name = "N", default_value_t = 1,
+          value_parser = clap::value_parser!(u16).range(1..=MAX_READERS_PER_CHANNEL as i64))]
+    pub readers: u16,
+    /// How the readers wait
+    #[arg(long, value_enum, default_value_t = WaitArg::Adaptive)]
+    pub wait: WaitArg,
+    /// Do not hold the sender back: a slow reader loses messages, which are counted
+    #[arg(long)]
+    pub best_effort: bool,
+    /// Of messages above 4096 bytes, write and read the first and last bytes only
+    #[arg(long)]
+    pub untouched: bool,
+    /// Length of a run in seconds
+    #[arg(long, value_name = "S", default_value = "1", value_parser = run_seconds)]
+    pub seconds: Duration,
+    #[command(flatten)]
+    pub repeats: Repeats,
+}
+
+#[derive(Debug, Args)]
+pub struct LatencyArgs {
+    /// Messages per second; above 20000 the sender spins between them
+    #[arg(long, value_name = "HZ", default_value = "10000", value_parser = rate)]
+    pub rate: f64,
+    /// Length of a message in bytes; 64K, 1M and 1G are of 1024
+    #[arg(long, value_name = "BYTES", default_value = "64", value_parser = size)]
+    pub size: usize,
+    /// How the reader waits
+    #[arg(long, value_enum, default_value_t = WaitArg::Adaptive)]
+    pub wait: WaitArg,
+    /// Use the urgent lane
+    #[arg(long)]
+    pub urgent: bool,
+    /// Length of a run in seconds
+    #[arg(long, value_name = "S", default_value = "2", value_parser = run_seconds)]
+    pub seconds: Duration,
+    #[command(flatten)]
+    pub repeats: Repeats,
+}
+
+#[derive(Debug, Args)]
+pub struct RttArgs {
+    /// Lengths of the messages in bytes, with commas between them; 64K, 1M and 1G are of 1024
+    #[arg(long, visible_alias = "sizes", value_name = "BYTES", value_delimiter = ',',
+          default_value = "64,4K,64K,1M", value_parser = size)]
+    pub size: Vec<usize>,
+    /// How both sides wait
+    #[arg(long, value_enum, default_value_t = WaitArg::Adaptive)]
+    pub wait: WaitArg,
+    /// Of messages above 4096 bytes, write and read the first and last bytes only
+    #[arg(long)]
+    pub untouched: bool,
+    /// Length of a run in seconds, for each size
+    #[arg(long, value_name = "S", default_value = "0.5", value_parser = run_seconds)]
+    pub seconds: Duration,
+    #[command(flatten)]
+    pub repeats: Repeats,
+}
+
+#[derive(Debug, Args)]
+pub struct TopologyArgs {
+    /// The robot: a TOML file with nodes and what they publish and subscribe to [default: a
+    /// walking robot of ten nodes]
+    #[arg(value_name = "FILE")]
+    pub file: Option<PathBuf>,
+    /// Print the built-in robot's file, to start from, and end
+    #[arg(long, conflicts_with = "file")]
+    pub example: bool,
+    /// Length of a run in seconds
+    #[arg(long, value_name = "S", default_value = "3", value_parser = run_seconds)]
+    pub seconds: Duration,
+    #[command(flatten)]
+    pub repeats: Repeats,
+}
+
+#[derive(Debug, Args)]
+pub struct IdleArgs {
+    /// Nodes, each a process with one publisher and one subscriber
+    #[arg(long, value_name = "N", default_value_t = 10,
+          value_parser = clap::value_parser!(u16).range(1..=MAX_IDLE_NODES))]
+    pub nodes: u16,
+    /// How long they are watched, in seconds
+    #[arg(long, value_name = "S", default_value = "5", value_parser = run_seconds)]
+    pub seconds: Duration,
+}
+
+#[derive(Debug, Args)]
+pub struct Repeats {
+    /// Runs; figures are their median, with the least and the greatest
+    #[arg(long, value_name = "N", default_value_t = 3,
+          value_parser = clap::value_parser!(u32).range(1..=MAX_REPEATS))]
+    pub repeats: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum WaitArg {
+    /// Look again and again: the shortest latency, one core kept busy
+    Spin,
+    /// Spin while it pays, then sleep; the default of subscribers
+    Adaptive,
+    /// Sleep at once
+    Block,
+}
+
+impl From<WaitArg> for Wait {
+    fn from(wait: WaitArg) -> Wait {
+        match wait {
+            WaitArg::Spin => Wait::Spin,
+            WaitArg::Adaptive => Wait::Adaptive,
+            WaitArg::Block => Wait::Block,
+        }
+    }
+}
+
+impl WaitArg {
+    pub fn name(self) -> &'static str {
+        match self {
+            WaitArg::Spin => "spin",
+            WaitArg::Adaptive => "adaptive",
+            WaitArg::Block => "block",
+        }
+    }
+}
+
+fn size(text: &str) -> Result<usize, String> {
+    let (digits, unit) = match text.trim_end_matches(|c: char| c.is_ascii_alphabetic()) {
+        digits if digits.len() == text.len() => (text, 1),
+        digits => match &text[digits.len()..] {
+            "K" | "k" => (digits, 1 << 10),
+            "M" => (digits, 1 << 20),
+            "G" => (digits, 1 << 30),
+            other => return Err(format!("{other:?} is no unit: use K, M or G, or none for bytes")),
+        },
+    };
+    let count: usize = digits.parse().map_err(|_| "not a number of bytes".to_owned())?;
+    let len = count.saturating_mul(unit);
+    if (MIN_LEN_BYTES..=MAX_MESSAGE_LEN_BYTES).contains(&len) {
+        return Ok(len);
+    }
+    Err(format!(
+        "a message has {MIN_LEN_BYTES} bytes (its time and number) to {MAX_MESSAGE_LEN_BYTES}"
+    ))
+}
+
+fn rate(text: &str) -> Result<f64, String> {
+    let rate: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
+    if (0.1..=MAX_RATE_HZ).contains(&rate) {
+        Ok(rate)
+    } else {
+        Err(format!("a rate is at least 0.1 and at most {MAX_RATE_HZ} Hz"))
+    }
+}
+
+fn run_seconds(text: &str) -> Result<Duration, String> {
+    let seconds: f64 = text.parse().map_err(|_| "not a number of seconds".to_owned())?;
+    if RUN_SECONDS.contains(&seconds) {
+        Ok(Duration::from_secs_f64(seconds))
+    } else {
+        let (least, most) = (RUN_SECONDS.start(), RUN_SECONDS.end());
+        Err(format!("a run takes at least {least} and at most {most} seconds"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_have_units_and_limits() {
+        for (text, len) in [("16", 16), ("4K", 4096), ("1M", 1 << 20), ("1G", 1 << 30)] {
+            assert_eq!(size(text), Ok(len), "{text}");
+        }
+        for text in
+            ["", "0", "15", "K", "1T", "1MB", "-5", "2G", "99999999999999999999", "9999999G"]
+        {
+            assert!(size(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn rates_and_times_have_limits() {
+        assert_eq!(rate("1e3"), Ok(1000.0));
+        for text in ["0", "-1", "nan", "inf", "1e7", "x"] {
+            assert!(rate(text).is_err(), "{text}");
+        }
+        assert_eq!(run_seconds("0.2"), Ok(Duration::from_millis(200)));
+        for text in ["0", "-1", "nan", "1e9", "x"] {
+            assert!(run_seconds(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,264 @@
+//! The workers of a run, as the command sees them.
+//!
+//! They are this same program, started again. Each is in a process group of its own, so that Ctrl-C
+//! reaches the command alone, which then ends them; when the command is killed they end themselves
+//! (see [`super::link`]).
+
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::{Duration, Instant};
+
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::job::{Job, Order, Role, Word};
+use super::place::Place;
+use crate::failure::{Failure, Outcome};
+use crate::signal;
+
+/// How often a wait looks whether somebody said stop: seldom, as it takes time from the workers.
+const STEP: Duration = Duration::from_millis(50);
+/// How long workers may take to start and meet.
+const START: Duration = Duration::from_secs(30);
+/// How long they may take beyond the time of a run: a sender waits 10 s for a reader that stands
+/// still.
+const GRACE: Duration = Duration::from_secs(30);
+/// How long they may take to leave.
+const LEAVE: Duration = Duration::from_secs(10);
+
+/// What a worker is asked to be: its name, for messages, and its role.
+pub type Post = (String, Role);
+
+#[derive(Default)]
+struct Heard {
+    ready: bool,
+    sent: bool,
+    report: Option<Value>,
+}
+
+struct Member {
+    name: String,
+    child: Child,
+    stdin: ChildStdin,
+    heard: Heard,
+}
+
+/// All workers of a run; those that are left are killed on drop.
+pub struct Crew {
+    members: Vec<Member>,
+    /// `None` is the end of a worker's output.
+    words: Receiver<(usize, Option<Word>)>,
+    /// Kept for workers that come later.
+    sender: Sender<(usize, Option<Word>)>,
+    place: std::path::PathBuf,
+    domain: String,
+}
+
+impl Crew {
+    /// Starts a process for each post, in a domain of `place` that no other run uses, and waits
+    /// until all have met.
+    pub fn start(place: &Place, run: u32, posts: Vec<Post>) -> Outcome<Crew> {
+        let (sender, words) = channel();
+        let (place, domain) = (place.path().to_owned(), format!("run{run}"));
+        let mut crew = Crew { members: Vec::new(), words, sender, place, domain };
+        crew.add(posts)?;
+        Ok(crew)
+    }
+
+    /// More workers; returns once they are ready, too.
+    pub fn add(&mut self, posts: Vec<Post>) -> Outcome {
+        for (name, role) in posts {
+            self.spawn(name, role)?;
+        }
+        self.listen(START, "ready", |heard| heard.ready)
+    }
+
+    fn spawn(&mut self, name: String, role: Role) -> Outcome {
+        let number = self.members.len();
+        let (place, domain) = (self.place.clone(), self.domain.clone());
+        let job = Job { place, domain, node: name.replace(' ', "_"), role };
+        let cannot = |e: std::io::Error| Failure::Failed(format!("cannot start {name}: {e}"));
+        let program = std::env::current_exe().map_err(cannot)?;
+        let mut command = Command::new(program);
+        command.arg("bench-worker").env_remove("RNET_GROUP").process_group(0);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().map_err(cannot)?;
+        let (Some(stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
+            return Err(Failure::Failed(format!("cannot talk to {name}")));
+        };
+        let words = self.sender.clone();
+        let listen = move || {
+            for line in BufReader::new(stdout).lines().map_while(Result::ok) {
+                let Ok(word) = serde_json::from_str(&line) else { break };
+                if words.send((number, Some(word))).is_err() {
+                    return;
+                }
+            }
+            // Nobody listens when the crew has gone.
+            let _ = words.send((number, None));
+        };
+        self.members.push(Member { name: name.clone(), child, stdin, heard: Heard::default() });
+        std::thread::Builder::new().name("worker".to_owned()).spawn(listen).map_err(cannot)?;
+        let line = serde_json::to_string(&job).map_err(std::io::Error::from)?;
+        self.write(number, &line)
+    }
+
+    fn write(&mut self, number: usize, line: &str) -> Outcome {
+        let member = &mut self.members[number];
+        match member.stdin.write_all(format!("{line}\n").as_bytes()) {
+            Ok(()) => Ok(()),
+            // It has ended; why is told by its exit status.
+            Err(_) => Err(self.ended(number)),
+        }
+    }
+
+    /// Gives an order to some of the workers.
+    pub fn order(&mut self, numbers: impl IntoIterator<Item = usize>, order: Order) -> Outcome {
+        let line = serde_json::to_string(&order).map_err(std::io::Error::from)?;
+        numbers.into_iter().try_for_each(|number| self.write(number, &line))
+    }
+
+    pub fn len(&self) -> usize {
+        self.members.len()
+    }
+
+    pub fn name(&self, number: usize) -> &str {
+        &self.members[number].name
+    }
+
+    /// Waits until all have sent everything.
+    pub fn until_sent(&mut self, run: Duration) -> Outcome {
+        self.listen(run.saturating_add(GRACE), "done with sending", |heard| heard.sent)
+    }
+
+    /// Waits for this worker's report. `run` is how long its work takes.
+    pub fn report<R: DeserializeOwned>(&mut self, number: usize, run: Duration) -> Outcome<R> {
+        let until = Instant::now() + run.saturating_add(GRACE);
+        loop {
+            if let Some(report) = self.members[number].heard.report.take() {
+                return serde_json::from_value(report).map_err(|e| {
+                    let name = self.name(number);
+                    Failure::Failed(format!("{name} has sent a report that cannot be read: {e}"))
+                });
+            }
+            if !self.hear(until)? {
+                let name = self.name(number);
+                return Err(Failure::TimedOut(format!("{name} has not reported in time")));
+            }
+        }
+    }
+
+    /// Looks at the time for this long, while no worker may end.
+    pub fn watch(&mut self, time: Duration) -> Outcome {
+        let until = Instant::now() + time;
+        while self.hear(until)? {}
+        Ok(())
+    }
+
+    fn listen(&mut self, time: Duration, what: &str, there: fn(&Heard) -> bool) -> Outcome {
+        let until = Instant::now() + time;
+        loop {
+            let Some(missing) = self.members.iter().find(|m| !there(&m.heard)) else {
+                return Ok(());
+            };
+            let name = missing.name.clone();
+            if !self.hear(until)? {
+                let seconds = time.as_secs();
+                return Err(Failure::TimedOut(format!("{name} was not {what} in {seconds} s")));
+            }
+        }
+    }
+
+    /// Hears one word; `false` when the time is over.
+    fn hear(&mut self, until: Instant) -> Outcome<bool> {
+        loop {
+            if signal::stopped() {
+                return Err(Failure::Interrupted);
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            match self.words.recv_timeout(left.min(STEP)) {
+                Ok((number, word)) => {
+                    let heard = &mut self.members[number].heard;
+                    match word {
+                        Some(Word::Ready) => heard.ready = true,
+                        Some(Word::Sent) => heard.sent = true,
+                        Some(Word::Done(report)) => heard.report = Some(report),
+                        Some(Word::Failed { timed_out, message }) => {
+                            // It may have failed because another has died.
+                            let mut members = self.members.iter_mut();
+                            let dead =
+                                members.position(|m| matches!(m.child.try_wait(), Ok(Some(_))));
+                            if let Some(dead) = dead {
+                                return Err(self.ended(dead));
+                            }
+                            let text = format!("{}: {message}", self.name(number));
+                            return Err(match timed_out {
+                                true => Failure::TimedOut(text),
+                                false => Failure::Failed(text),
+                            });
+                        }
+                        None => return Err(self.ended(number)),
+                    }
+                    return Ok(true);
+                }
+                Err(RecvTimeoutError::Timeout) if left.is_zero() => return Ok(false),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Err(Failure::Failed("no worker can be heard any more".to_owned()));
+                }
+            }
+        }
+    }
+
+    /// Why a worker is not there that should be.
+    fn ended(&mut self, number: usize) -> Failure {
+        let member = &mut self.members[number];
+        // Its output has ended, so if it has not ended it will not say anything either.
+        let _ = member.child.kill();
+        let how = member.child.wait().map_or_else(|e| e.to_string(), |status| words_of(&status));
+        let (name, pid) = (&member.name, member.child.id());
+        Failure::Failed(format!("the bench is void: {name} (process {pid}) {how} in the middle"))
+    }
+
+    /// Lets all leave in good order.
+    pub fn dismiss(mut self) -> Outcome {
+        self.order(0..self.len(), Order::Leave)?;
+        let unknown = |e| Failure::Failed(format!("the end of a worker cannot be waited for: {e}"));
+        let until = Instant::now() + LEAVE;
+        for number in 0..self.len() {
+            while self.members[number].child.try_wait().map_err(unknown)?.is_none() {
+                if Instant::now() >= until {
+                    let name = self.name(number);
+                    return Err(Failure::TimedOut(format!("{name} does not leave")));
+                }
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            let status = self.members[number].child.wait().map_err(unknown)?;
+            if !status.success() {
+                return Err(self.ended(number));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Crew {
+    fn drop(&mut self) {
+        for member in &mut self.members {
+            let _ = member.child.kill();
+        }
+        for member in &mut self.members {
+            let _ = member.child.wait();
+        }
+    }
+}
+
+fn words_of(status: &ExitStatus) -> String {
+    match (status.signal(), status.code()) {
+        (Some(signal), _) => format!("was ended by signal {signal}"),
+        (None, Some(code)) => format!("ended with exit code {code}"),
+        (None, None) => "ended".to_owned(),
+    }
+}

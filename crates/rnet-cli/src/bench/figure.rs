@@ -1,0 +1,170 @@
+//! Figures: the median of several runs with its range, and latencies in a histogram.
+
+use hdrhistogram::Histogram;
+use serde::{Deserialize, Serialize};
+
+/// The middle one of several runs, and the two at the ends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Spread {
+    pub median: f64,
+    pub min: f64,
+    pub max: f64,
+}
+
+impl Spread {
+    /// Of values in any order; of none, all zero.
+    pub fn of(values: impl IntoIterator<Item = f64>) -> Spread {
+        let mut values: Vec<f64> = values.into_iter().collect();
+        values.sort_by(f64::total_cmp);
+        let (Some(&min), Some(&max)) = (values.first(), values.last()) else {
+            return Spread::default();
+        };
+        let middle = values.len() / 2;
+        let median = if values.len() % 2 == 1 {
+            values[middle]
+        } else {
+            f64::midpoint(values[middle - 1], values[middle])
+        };
+        Spread { median, min, max }
+    }
+
+    /// `1.2 us  [1.1 us - 1.4 us]`, or the one value of a single run.
+    pub fn show(&self, unit: impl Fn(f64) -> String) -> String {
+        let (median, min, max) = (unit(self.median), unit(self.min), unit(self.max));
+        if self.min == self.max { median } else { format!("{median}  [{min} - {max}]") }
+    }
+}
+
+/// Longest latency that is told from a longer one: a minute.
+const LONGEST_NS: u64 = 60_000_000_000;
+/// Latencies are told apart to three digits.
+const DIGITS: u8 = 3;
+
+/// Latencies in ns, by how often they came.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(into = "Vec<(u64, u64)>", from = "Vec<(u64, u64)>")]
+pub struct Latencies(Histogram<u64>);
+
+impl Default for Latencies {
+    fn default() -> Latencies {
+        let histogram = Histogram::new_with_bounds(1, LONGEST_NS, DIGITS);
+        Latencies(histogram.expect("the bounds are constants in the range that is allowed"))
+    }
+}
+
+impl From<Latencies> for Vec<(u64, u64)> {
+    fn from(latencies: Latencies) -> Vec<(u64, u64)> {
+        let recorded = latencies.0.iter_recorded();
+        recorded.map(|r| (r.value_iterated_to(), r.count_at_value())).collect()
+    }
+}
+
+impl From<Vec<(u64, u64)>> for Latencies {
+    fn from(counts: Vec<(u64, u64)>) -> Latencies {
+        let mut latencies = Latencies::default();
+        for (ns, count) in counts {
+            latencies.0.saturating_record_n(ns, count);
+        }
+        latencies
+    }
+}
+
+impl Latencies {
+    #[inline]
+    pub fn record(&mut self, ns: u64) {
+        self.0.saturating_record(ns);
+    }
+
+    pub fn add(&mut self, other: &Latencies) {
+        for recorded in other.0.iter_recorded() {
+            self.0.saturating_record_n(recorded.value_iterated_to(), recorded.count_at_value());
+        }
+    }
+
+    pub fn percentiles(&self) -> Percentiles {
+        let at = |q: f64| self.0.value_at_quantile(q);
+        Percentiles {
+            count: self.0.len(),
+            p50_ns: at(0.5),
+            p90_ns: at(0.9),
+            p99_ns: at(0.99),
+            p999_ns: at(0.999),
+            max_ns: self.0.max(),
+        }
+    }
+}
+
+/// What people ask of many latencies.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Percentiles {
+    pub count: u64,
+    pub p50_ns: u64,
+    pub p90_ns: u64,
+    pub p99_ns: u64,
+    pub p999_ns: u64,
+    pub max_ns: u64,
+}
+
+/// The percentiles of several runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct PercentileSpread {
+    pub p50_ns: Spread,
+    pub p90_ns: Spread,
+    pub p99_ns: Spread,
+    pub p999_ns: Spread,
+    pub max_ns: Spread,
+}
+
+impl PercentileSpread {
+    pub fn of(runs: &[Percentiles]) -> PercentileSpread {
+        let each = |of: fn(&Percentiles) -> u64| Spread::of(runs.iter().map(|r| of(r) as f64));
+        PercentileSpread {
+            p50_ns: each(|r| r.p50_ns),
+            p90_ns: each(|r| r.p90_ns),
+            p99_ns: each(|r| r.p99_ns),
+            p999_ns: each(|r| r.p999_ns),
+            max_ns: each(|r| r.max_ns),
+        }
+    }
+
+    /// Each with its name, in the order in which they are shown.
+    pub fn rows(&self) -> [(&'static str, Spread); 5] {
+        [
+            ("p50", self.p50_ns),
+            ("p90", self.p90_ns),
+            ("p99", self.p99_ns),
+            ("p99.9", self.p999_ns),
+            ("max", self.max_ns),
+        ]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_median_of_runs() {
+        let spread = Spread::of([3.0, 1.0, 2.0]);
+        assert_eq!((spread.median, spread.min, spread.max), (2.0, 1.0, 3.0));
+        assert_eq!(Spread::of([4.0, 2.0]).median, 3.0);
+        assert_eq!(Spread::of([]), Spread::default());
+        assert_eq!(spread.show(|v| format!("{v:.0}")), "2  [1 - 3]");
+        assert_eq!(Spread::of([5.0]).show(|v| format!("{v:.0}")), "5");
+    }
+
+    #[test]
+    fn latencies_go_through_a_pipe_unharmed() {
+        let mut latencies = Latencies::default();
+        for ns in (0..1000).chain([u64::MAX]) {
+            latencies.record(ns);
+        }
+        let text = serde_json::to_string(&latencies).unwrap();
+        let back: Latencies = serde_json::from_str(&text).unwrap();
+        assert_eq!(back.percentiles(), latencies.percentiles());
+        let percentiles = back.percentiles();
+        assert_eq!((percentiles.count, percentiles.p50_ns), (1001, 500));
+        assert!(percentiles.max_ns >= LONGEST_NS, "{percentiles:?}");
+        assert_eq!(Latencies::default().percentiles(), Percentiles::default());
+    }
+}

@@ -1,0 +1,116 @@
+//! `rnet bench latency`: one sender at a fixed rate, one reader.
+
+use serde::Serialize;
+use serde_json::json;
+
+use super::args::LatencyArgs;
+use super::crew::Crew;
+use super::figure::{PercentileSpread, Percentiles};
+use super::job::{Order, Role};
+use super::message::Body;
+use super::roles::stream::{ReaderJob, ReaderReport, SenderJob, SenderReport};
+use super::throughput::fate;
+use super::{Bench, Fate, as_latency, as_percent, latency_rows, row, runs, spread};
+use crate::context::Context;
+use crate::failure::Outcome;
+
+/// Messages of the first so many seconds are not timed, but at most every tenth.
+const WARM_UP_SECONDS: f64 = 0.1;
+
+/// What one run found.
+#[derive(Debug, Serialize)]
+struct Run {
+    sent: u64,
+    latency: Percentiles,
+    fate: Fate,
+    /// How late a message left at worst.
+    sender_behind_max_ns: u64,
+    /// Cores kept busy.
+    sender_cores: f64,
+    reader_cores: f64,
+}
+
+pub fn run(context: &mut Context, args: &LatencyArgs) -> Outcome {
+    let LatencyArgs { size, rate, .. } = args;
+    let wait = args.wait.name();
+    let lane = if args.urgent { "urgent" } else { "bulk" };
+    let some = runs(args.repeats.repeats, args.seconds);
+    let what = format_args!("{size} B at {rate} Hz, reliable, {lane} lane, reader {wait}, {some}");
+    let bench = Bench::begin(context, "latency", what)?;
+    let mut all = Vec::new();
+    for n in 0..args.repeats.repeats {
+        all.push(one(&bench, n, args)?);
+    }
+    let latencies: Vec<Percentiles> = all.iter().map(|r| r.latency).collect();
+    let latency = PercentileSpread::of(&latencies);
+    let sender = spread(&all, |r| r.sender_cores);
+    let reader = spread(&all, |r| r.reader_cores);
+    let behind = spread(&all, |r| r.sender_behind_max_ns as f64);
+    let mut fate = Fate::default();
+    all.iter().for_each(|r| fate.add(r.fate));
+    if context.json() {
+        let settings = json!({
+            "rate_hz": rate,
+            "size_bytes": size,
+            "wait": wait,
+            "lane": lane,
+            "reliability": "reliable",
+            "seconds": args.seconds.as_secs_f64(),
+            "repeats": args.repeats.repeats,
+        });
+        let result = json!({
+            "latency": latency,
+            "sender_behind_max_ns": behind,
+            "sender_cores": sender,
+            "reader_cores": reader,
+            "fate": fate,
+            "runs": all,
+        });
+        bench.document(context, settings, result)?;
+    } else {
+        latency_rows(context, &latency)?;
+        let (sender, reader) = (sender.show(as_percent), reader.show(as_percent));
+        row(context, "CPU", format_args!("sender {sender}, reader {reader}"))?;
+        row(context, "behind", format_args!("{} at worst", behind.show(as_latency)))?;
+        row(context, "messages", format_args!("{}", fate.show()))?;
+    }
+    fate.verdict(false)
+}
+
+fn one(bench: &Bench, n: u32, args: &LatencyArgs) -> Outcome<Run> {
+    let sender = SenderJob {
+        len: args.size,
+        readers: 1,
+        seconds: args.seconds,
+        rate_hz: Some(args.rate),
+        reliable: true,
+        urgent: args.urgent,
+        body: Body::Whole,
+    };
+    let warm_up = (args.seconds.as_secs_f64() / 10.0).min(WARM_UP_SECONDS);
+    let reader = ReaderJob {
+        len: args.size,
+        wait: args.wait.into(),
+        reliable: true,
+        body: Body::Whole,
+        latency_after: Some((args.rate * warm_up) as u64),
+    };
+    let posts = vec![
+        ("sender".to_owned(), Role::Sender(sender)),
+        ("reader".to_owned(), Role::Reader(reader)),
+    ];
+    let mut crew = Crew::start(&bench.place, n, posts)?;
+    crew.order([1, 0], Order::Go)?;
+    let sent: SenderReport = crew.report(0, args.seconds)?;
+    crew.order([1], Order::Stop)?;
+    let read: ReaderReport = crew.report(1, args.seconds)?;
+    crew.dismiss()?;
+    Ok(Run {
+        sent: sent.sent,
+        latency: read.latencies.percentiles(),
+        fate: fate(&sent, &read),
+        sender_behind_max_ns: sent.behind_max_ns,
+        sender_cores: sent.used.cores(),
+        reader_cores: read.used.cores(),
+    })
+}

@@ -1,0 +1,199 @@
+//! The private directory in which a bench runs.
+//!
+//! Its domains stand in a directory of its own beside those of the robots, so that no node of
+//! the bench meets one of theirs and nothing is left when it is gone. Whoever is last removes it: the
+//! command, or when that was killed, the workers (see [`super::link`]). When it was killed while it
+//! had none, the next bench does: a place is in use for as long as its directory is locked, which
+//! the kernel undoes when the command ends, however it ends.
+
+use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use crate::failure::{Failure, Outcome};
+
+/// Directory names that are tried before giving up; each one taken is a bench of the same process
+/// id in another container.
+const MAX_TRIES: u32 = 100;
+
+/// How the name of each place begins. Not as that of a domain's directory, which `rnet doctor` would
+/// look into.
+const PREFIX: &str = "robot-net-bench-";
+
+/// A directory of this bench alone; removed on drop.
+#[derive(Debug)]
+pub struct Place {
+    path: PathBuf,
+    /// The directory, locked. Closed after the removal.
+    _held: File,
+}
+
+impl Place {
+    /// A new one in `base`, else where the environment says domains stand. Removes what benches
+    /// that were killed have left there.
+    pub fn new(base: Option<&Path>) -> Outcome<Place> {
+        let base = match base {
+            Some(base) => base.to_owned(),
+            None => match std::env::var_os("RNET_DIR").filter(|dir| !dir.is_empty()) {
+                Some(dir) => PathBuf::from(dir),
+                None => PathBuf::from("/dev/shm"),
+            },
+        };
+        remove_left_over(&base);
+        let pid = std::process::id();
+        for n in 0..MAX_TRIES {
+            let path = base.join(format!("{PREFIX}{pid}-{n}"));
+            let made = DirBuilder::new().mode(0o700).create(&path);
+            match made.and_then(|()| hold(&path).inspect_err(|_| remove(&path))) {
+                Ok(Some(held)) => return Ok(Place { path, _held: held }),
+                // Another bench took it for left over, as it was not held yet.
+                Ok(None) => {}
+                Err(e) if e.kind() == ErrorKind::AlreadyExists => {}
+                Err(e) => {
+                    return Err(Failure::Failed(format!(
+                        "cannot create {}: {e}; choose a tmpfs directory that you may write to \
+                         with --dir or RNET_DIR",
+                        path.display()
+                    )));
+                }
+            }
+        }
+        let base = base.display();
+        Err(Failure::Failed(format!(
+            "{base} is full of directories {PREFIX}{pid}-…; remove those that no bench uses"
+        )))
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        remove(&self.path);
+    }
+}
+
+/// Whether this is the name of a place, and thus may be removed with all that is in it.
+pub fn is_place(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(PREFIX.as_bytes()))
+}
+
+/// Locks a place until the file is closed; `None` if another holds it or it is gone.
+fn hold(path: &Path) -> io::Result<Option<File>> {
+    let look = || {
+        let flags = libc::O_DIRECTORY | libc::O_NOFOLLOW;
+        let held = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+        match held.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Ok(None),
+            Err(TryLockError::Error(e)) => return Err(e),
+        }
+        // It may have been removed, and its name taken again, before it was locked.
+        let (locked, there) = (held.metadata()?, fs::symlink_metadata(path)?);
+        let same = (locked.dev(), locked.ino()) == (there.dev(), there.ino());
+        Ok(same.then_some(held))
+    };
+    match look() {
+        Err(e) if e.kind() == ErrorKind::NotFound => Ok(None),
+        held => held,
+    }
+}
+
+/// Removes this user's places in `base` that nobody holds.
+fn remove_left_over(base: &Path) {
+    let own = rustix::process::geteuid().as_raw();
+    // Where that cannot be read, no place can be made either, and that is told.
+    for entry in fs::read_dir(base).into_iter().flatten().flatten() {
+        let path = entry.path();
+        // Of a symbolic link this is the link's own kind.
+        let is_own = entry.metadata().is_ok_and(|meta| meta.is_dir() && meta.uid() == own);
+        if is_own
+            && is_place(&path)
+            && let Ok(Some(_held)) = hold(&path)
+        {
+            remove(&path);
+        }
+    }
+}
+
+/// Removes a place with all that is in it. Others may do so at the same time.
+pub fn remove(path: &Path) {
+    // What a worker that is being killed still creates in between is caught the next time.
+    for _ in 0..3 {
+        if fs::remove_dir_all(path).is_ok() || !path.exists() {
+            return;
+        }
+    }
+}
+
+/// Bytes of files in a directory and below it: as long as they say they are, and those that take
+/// memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Memory {
+    pub reserved_bytes: u64,
+    pub used_bytes: u64,
+}
+
+impl Memory {
+    pub fn of(dir: &Path) -> Memory {
+        let mut sum = Memory::default();
+        let Ok(entries) = fs::read_dir(dir) else { return sum };
+        for entry in entries.flatten() {
+            // A file may go while we look; it then takes nothing.
+            let Ok(meta) = entry.metadata() else { continue };
+            if meta.is_dir() {
+                let inner = Memory::of(&entry.path());
+                sum.reserved_bytes += inner.reserved_bytes;
+                sum.used_bytes += inner.used_bytes;
+            } else {
+                sum.reserved_bytes += meta.len();
+                sum.used_bytes += meta.blocks() * 512;
+            }
+        }
+        sum
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_apart_and_go() {
+        let base = std::env::temp_dir();
+        let (a, b) = (Place::new(Some(&base)).unwrap(), Place::new(Some(&base)).unwrap());
+        assert_ne!(a.path(), b.path());
+        fs::create_dir(a.path().join("sub")).unwrap();
+        fs::write(a.path().join("sub/file"), [0; 5000]).unwrap();
+        let memory = Memory::of(a.path());
+        assert_eq!(memory.reserved_bytes, 5000);
+        let path = a.path().to_owned();
+        drop(a);
+        assert!(!path.exists() && b.path().exists());
+    }
+
+    #[test]
+    fn a_place_has_its_name() {
+        for (path, is) in [
+            ("/dev/shm/robot-net-bench-7-0", true),
+            ("/dev/shm/robot-net-bench-7-0/", true),
+            ("/dev/shm/robot-net-lab", false),
+            ("/dev/shm/robot-net-bench-7-0/..", false),
+            ("/", false),
+            ("", false),
+        ] {
+            assert_eq!(is_place(Path::new(path)), is, "{path}");
+        }
+    }
+
+    #[test]
+    fn a_place_that_cannot_be_is_told_of() {
+        let Err(Failure::Failed(text)) = Place::new(Some(Path::new("/proc/none"))) else {
+            panic!("there is no such directory")
+        };
+        assert!(text.contains("/proc/none") && text.contains("--dir"), "{text}");
+    }
+}

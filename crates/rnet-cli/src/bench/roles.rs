@@ -1,0 +1,16 @@
+//! What workers do.
+
+pub mod echo;
+pub mod idle;
+pub mod robot;
+pub mod stream;
+
+use std::time::Duration;
+
+/// How long ends of a topic wait for each other. They are all started, so one that does not come
+/// has failed, and says so itself.
+pub const MEET: Duration = Duration::from_secs(20);
+/// How long a sender waits for a reader that stands still.
+pub const PATIENCE: Duration = Duration::from_secs(10);
+/// How often one that receives nothing looks whether all is over.
+pub const LOOK: Duration = Duration::from_millis(100);

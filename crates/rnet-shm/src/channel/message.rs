@@ -1,0 +1,64 @@
+//! The message that a reader has just taken.
+
+use std::fmt;
+
+use super::Reader;
+use crate::taken::{Payload, Stamp};
+
+impl Reader {
+    /// The message that the last successful [`Reader::take`] went on to.
+    #[inline]
+    pub fn current(&mut self) -> Taken<'_> {
+        Taken { reader: self }
+    }
+}
+
+/// A message just taken, still in the channel's hands. No more than a borrow of it: what is copied
+/// on its way through three layers would cost more than all else that a small message takes. So
+/// the channel holds a large message until its next take.
+pub struct Taken<'a> {
+    reader: &'a mut Reader,
+}
+
+impl Taken<'_> {
+    /// The message.
+    #[inline]
+    pub fn bytes(&self) -> &[u8] {
+        let Reader { current, pinned, batch, .. } = &*self.reader;
+        match pinned {
+            None => batch.bytes(current.offset, current.len),
+            Some(pinned) => pinned.bytes(),
+        }
+    }
+
+    /// Who sent it, and when.
+    #[inline]
+    pub fn stamp(&self) -> Stamp {
+        let Reader { publisher, current, taken_ns, .. } = &*self.reader;
+        Stamp {
+            publisher: *publisher,
+            seq: current.seq,
+            sent_ns: current.time_ns,
+            taken_ns: *taken_ns,
+        }
+    }
+
+    /// Keeps the message beyond the next take.
+    pub fn into_payload(self) -> Payload {
+        let current = self.reader.current;
+        match self.reader.pinned.take() {
+            Some(pinned) => Payload::InPlace(pinned),
+            None => Payload::Copied {
+                batch: self.reader.batch.clone(),
+                offset: current.offset,
+                len: current.len,
+            },
+        }
+    }
+}
+
+impl fmt::Debug for Taken<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Taken").field("stamp", &self.stamp()).field("bytes", &self.bytes()).finish()
+    }
+}

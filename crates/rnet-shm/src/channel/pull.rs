@@ -1,0 +1,109 @@
+//! Records out of the log, batch by batch, and large messages out of their chunks.
+
+use std::sync::Arc;
+
+use rnet_core::MAX_MESSAGE_LEN_BYTES;
+use rnet_ring::record::{ChunkRef, Record};
+use rnet_ring::{Pull, pins};
+
+use super::{MAX_FRUITLESS, Reader, Trouble};
+use crate::clock;
+use crate::taken::{Batch, Pinned};
+
+/// A reader in pursuit that found less than this pauses, so that the writer gets ahead.
+const CHASE_LEN_BYTES: usize = 2048;
+/// Batches that are further apart are not of a pursuit: the user works between them.
+const CHASE_NS: u64 = 20_000;
+/// Length of that pause, in spin-loop hints: about a microsecond.
+const CHASE_PAUSES: u32 = 32;
+/// Batches kept for reuse while samples of earlier ones are still held.
+const SPARE_BATCHES: usize = 4;
+
+impl Reader {
+    pub(super) fn next_record(&mut self) -> Result<Option<Record>, Trouble> {
+        if let Some(record) = self.withheld.take() {
+            self.slot.forget_pin();
+            return Ok(Some(record));
+        }
+        for _ in 0..MAX_FRUITLESS {
+            match self.log.next(&self.batch.0) {
+                Ok(Some(record)) => return Ok(Some(record)),
+                Ok(None) => {}
+                Err(what) => return Err(Trouble::Corrupt(what)),
+            }
+            self.show_cursor();
+            self.keep_distance();
+            if Arc::get_mut(&mut self.batch).is_none() {
+                self.change_batch();
+            }
+            let Some(batch) = Arc::get_mut(&mut self.batch) else { return Ok(None) };
+            match self.log.pull(self.map.log(), &mut batch.0) {
+                Pull::Batch => {
+                    let now_ns = clock::now_ns();
+                    let at_once = now_ns.saturating_sub(self.taken_ns) < CHASE_NS;
+                    self.pursuit = if at_once { self.pursuit.saturating_add(1) } else { 0 };
+                    self.taken_ns = now_ns;
+                }
+                Pull::Empty => {
+                    self.pursuit = 0;
+                    return Ok(None);
+                }
+                Pull::Lapped if self.was_detached() => {
+                    self.ask_again();
+                    return Err(Trouble::Detached);
+                }
+                Pull::Lapped => self.pursuit = 0,
+                Pull::Corrupt(what) => return Err(Trouble::Corrupt(what)),
+            }
+        }
+        Ok(None)
+    }
+
+    /// Lets a writer in full flight get ahead. A reader on its heels takes one message at a time
+    /// and fights it for every cache line, which costs both several times the pause. Before the
+    /// look, not after it: each look takes the line from the writer.
+    #[inline]
+    fn keep_distance(&self) {
+        if self.pursuit > 1 && self.log.batch_len_bytes() < CHASE_LEN_BYTES {
+            for _ in 0..CHASE_PAUSES {
+                std::hint::spin_loop();
+            }
+        }
+    }
+
+    /// Samples of the present batch are still held: goes on with another.
+    #[cold]
+    fn change_batch(&mut self) {
+        let free = self.spare.iter_mut().position(|batch| Arc::get_mut(batch).is_some());
+        let next = free.map_or_else(Batch::new, |at| self.spare.swap_remove(at));
+        let held = std::mem::replace(&mut self.batch, next);
+        if self.spare.len() < SPARE_BATCHES {
+            self.spare.push(held);
+        }
+    }
+
+    pub(super) fn pin(&mut self, record: &Record) -> Result<Option<Pinned>, Trouble> {
+        let bytes = self.batch.bytes(record.offset, record.len);
+        let Some(reference) = ChunkRef::from_bytes(bytes) else {
+            return Err(Trouble::Corrupt("a chunk reference is malformed"));
+        };
+        if reference.len > MAX_MESSAGE_LEN_BYTES as u64 {
+            return Err(Trouble::Corrupt("a message is longer than a message may be"));
+        }
+        let Some(chunk) = self.chunks.get(&self.path, self.publisher, reference.chunk) else {
+            return Ok(None);
+        };
+        if !chunk.holds(reference.len) {
+            return Err(Trouble::Corrupt("a message is longer than its chunk"));
+        }
+        let Some(pin) = self.slot.take_pin() else {
+            self.withheld = Some(*record);
+            return Err(Trouble::TooManyPins);
+        };
+        if !pins::try_pin(&self.slot.page().pins[pin], chunk.header(), reference) {
+            self.slot.give_pin(pin);
+            return Ok(None);
+        }
+        Ok(Some(Pinned { chunk, slot: self.slot.clone(), pin, len: reference.len as usize }))
+    }
+}

@@ -1,0 +1,168 @@
+//! What a publisher does while a reliable reader holds it back.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use rnet_core::{Error, OnFull};
+
+use super::Writer;
+use crate::bell::{Sleep, Woken};
+use crate::roster::ReaderRef;
+
+/// A writer that waits for room looks up this often, should a ring have been missed.
+const ROOM_POLL: Duration = Duration::from_secs(1);
+/// How long a writer waits for plenty of room, before any will do.
+const ROOM_PATIENCE: Duration = Duration::from_millis(1);
+/// Plenty of room is this part of the log.
+pub(super) const PLENTY: u64 = 4;
+/// How long a writer spins for room before it sleeps: about what a sleep and a wake-up cost.
+const ROOM_SPIN: Duration = Duration::from_micros(50);
+
+impl Writer {
+    /// Waits until the reader is past `needed` or has left, for at most `limit`; for a moment, until
+    /// it is past by `plenty`: a writer that goes on at the first byte of room finds the log full
+    /// again at the next message, and both then work for each other's cache lines.
+    pub(super) fn wait_for_reader(
+        &mut self,
+        slowest: &Arc<ReaderRef>,
+        needed: u64,
+        plenty: u64,
+        limit: Duration,
+    ) -> Result<(), Error> {
+        let start = Instant::now();
+        let left = || limit.saturating_sub(start.elapsed());
+        let plenty = needed.saturating_add(plenty);
+        while start.elapsed() < ROOM_SPIN.min(limit) {
+            if slowest.needed() >= plenty {
+                return Ok(());
+            }
+            std::hint::spin_loop();
+        }
+        for (wanted, at_most) in [(plenty, ROOM_PATIENCE), (needed.saturating_add(1), ROOM_POLL)] {
+            if slowest.needed() != needed || left().is_zero() {
+                return Ok(());
+            }
+            self.sleep_for_room(slowest, wanted, left().min(at_most))?;
+        }
+        Ok(())
+    }
+
+    fn sleep_for_room(
+        &mut self,
+        slowest: &Arc<ReaderRef>,
+        wanted: u64,
+        limit: Duration,
+    ) -> Result<(), Error> {
+        let flow = &self.map.control().flow;
+        flow.wanted.store(wanted, Ordering::Relaxed);
+        // SYNC-ROOM: the reader shows its cursor and then looks for a sleeping writer, both
+        // with full fences, so the writer's own fence is all that is needed here.
+        let roster = self.roster.clone();
+        let seen = self.readers.iter().filter(|r| !r.has_left()).count();
+        let woken = self.waiter.sleep(
+            Sleep::Woken,
+            std::iter::once(&flow.asleep),
+            &rnet_ring::sync::FullFences,
+            limit,
+            || slowest.needed() >= wanted || roster.len() != seen,
+        );
+        if woken == Woken::Signal && self.interruptible {
+            return Err(Error::Interrupted);
+        }
+        Ok(())
+    }
+
+    /// The reliable reader that is furthest behind, and from where on it needs the log. Take it
+    /// before an attempt that may fail for want of room: what is made while it goes on must not be
+    /// waited for a second time.
+    pub(super) fn slowest(&self) -> Option<(Arc<ReaderRef>, u64)> {
+        let reliable = self.readers.iter().filter(|r| r.reliable);
+        let (reader, needed) =
+            reliable.map(|r| (r, r.needed())).min_by_key(|(_, needed)| *needed)?;
+        Some((reader.clone(), needed))
+    }
+
+    /// One step of what the publisher chose to do when a reader holds it back: returns to try
+    /// again, or gives up with `Full`. `slowest` is what [`Writer::slowest`] said before the attempt.
+    #[cold]
+    pub(super) fn wait_for_room(
+        &mut self,
+        patience: &mut Patience,
+        plenty: u64,
+        slowest: Option<(Arc<ReaderRef>, u64)>,
+    ) -> Result<(), Error> {
+        let flow = &self.map.control().flow;
+        if patience.first_look() {
+            flow.full.fetch_add(1, Ordering::Relaxed);
+        }
+        let Some((slowest, needed)) = slowest else { return Ok(()) };
+        match patience.judge(&slowest) {
+            Verdict::GiveUp => {
+                flow.refused.fetch_add(1, Ordering::Relaxed);
+                Err(Error::Full { topic: self.topic.clone(), reader_node: slowest.node.clone() })
+            }
+            Verdict::Detach => {
+                self.roster.detach(slowest.subscription);
+                self.refresh_readers();
+                Ok(())
+            }
+            Verdict::Wait(limit) => self.wait_for_reader(&slowest, needed, plenty, limit),
+        }
+    }
+}
+
+enum Verdict {
+    Wait(Duration),
+    GiveUp,
+    Detach,
+}
+
+/// The memory of one send that found the log full.
+pub(super) struct Patience {
+    on_full: OnFull,
+    since: Instant,
+    looked: bool,
+    /// The reader that held us last, how far it was, and since when.
+    slowest: Option<(u64, u64, Instant)>,
+}
+
+impl Patience {
+    pub(super) fn new(on_full: &OnFull) -> Patience {
+        Patience { on_full: *on_full, since: Instant::now(), looked: false, slowest: None }
+    }
+
+    fn first_look(&mut self) -> bool {
+        !std::mem::replace(&mut self.looked, true)
+    }
+
+    fn judge(&mut self, reader: &ReaderRef) -> Verdict {
+        let now = Instant::now();
+        match self.on_full {
+            OnFull::Refuse => {
+                // The first look may have been at an old copy of the cursors; the second is not.
+                if self.slowest.replace((reader.subscription, reader.needed(), now)).is_some() {
+                    Verdict::GiveUp
+                } else {
+                    Verdict::Wait(Duration::ZERO)
+                }
+            }
+            OnFull::Wait(limit) => match limit.checked_sub(now - self.since) {
+                Some(left) if !left.is_zero() => Verdict::Wait(left),
+                _ => Verdict::GiveUp,
+            },
+            OnFull::Detach { stall } => {
+                let here = (reader.subscription, reader.needed());
+                let since = match self.slowest {
+                    Some((id, needed, since)) if (id, needed) == here => since,
+                    _ => now,
+                };
+                self.slowest = Some((here.0, here.1, since));
+                match stall.checked_sub(now - since) {
+                    Some(left) if !left.is_zero() => Verdict::Wait(left),
+                    _ => Verdict::Detach,
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! Receiving many messages in one call.
+
+use std::ops::ControlFlow;
+use std::time::Duration;
+
+use rnet_core::{Error, Result};
+
+use crate::options::deadline;
+use crate::subscriber::Subscriber;
+use crate::{Message, Sample};
+
+impl<T: Message + ?Sized> Subscriber<T> {
+    /// Hands up to `max` messages to `each`, in the order in which [`Subscriber::recv`] gives
+    /// them: waits for the first as `recv` does, and takes of the others what is there. Returns
+    /// how many were handed over, at least one unless `max` is 0; `each` ends the batch with
+    /// [`ControlFlow::Break`].
+    ///
+    /// ```
+    /// # fn main() -> rnet::Result<()> {
+    /// # let dir = std::env::temp_dir();
+    /// # let domain = format!("batch{}", std::process::id());
+    /// # let node = rnet::Node::builder("logger").dir(dir).domain(&domain).open()?;
+    /// # let mut sends = node.publisher::<[u8]>("/imu")?;
+    /// let mut imu = node.subscriber::<[u8]>("/imu")?;
+    /// # imu.wait_for_publishers(1, None)?;
+    /// # sends.send(&[1; 22])?;
+    /// # sends.send(&[2; 22])?;
+    /// let mut log = Vec::new();
+    /// let count = imu.recv_batch(1000, None, |sample| {
+    ///     log.extend_from_slice(&sample);
+    ///     std::ops::ControlFlow::Continue(())
+    /// })?;
+    /// assert_eq!(log.len(), count * 22);
+    /// # drop((sends, imu));
+    /// # let path = node.domain_path().to_owned();
+    /// # drop(node);
+    /// # std::fs::remove_dir_all(path).unwrap();
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// As for `recv`, and only if no message came before: an error behind messages is kept for
+    /// the next call.
+    pub fn recv_batch(
+        &mut self,
+        max: usize,
+        timeout: Option<Duration>,
+        mut each: impl FnMut(Sample<'_, T>) -> ControlFlow<()>,
+    ) -> Result<usize> {
+        let mut count = 0;
+        while count < max {
+            let at = match self.receiver().advance() {
+                Ok(Some(at)) => at,
+                Ok(None) if count > 0 => break,
+                Ok(None) => match self.receiver().receive(deadline(timeout))? {
+                    Some(at) => at,
+                    None => return Err(self.timed_out("a message", timeout)),
+                },
+                // It comes again by itself, unless a sample was dropped meanwhile.
+                Err(Error::TooManyPins { .. }) if count > 0 => break,
+                Err(error) if count > 0 => {
+                    self.receiver().errors.push_front(error);
+                    break;
+                }
+                Err(error) => return Err(error),
+            };
+            count += 1;
+            if each(self.receiver().sample(at)).is_break() {
+                break;
+            }
+        }
+        Ok(count)
+    }
+}

@@ -1,0 +1,341 @@
+//! The cores: how many, whose, how they sleep, at which clock, and who else uses them.
+
+use super::machine::{Machine, list_cores};
+use super::{Check, Finding};
+
+const CPU: &str = "/sys/devices/system/cpu";
+const PARTITIONS: &str = "/sys/fs/cgroup/cpuset.cpus.isolated";
+
+/// With fewer cores, isolating one leaves too little for all else, and spinning is for one thread.
+const ENOUGH_CORES: usize = 4;
+
+/// Idle states that take no longer to leave, in µs, are no matter beside a wake-up by the kernel.
+const IDLE_EXIT_US: u64 = 10;
+
+/// Stolen time that shows in the 99th percentile, in parts of a hundred.
+const STEAL_PERCENT: f64 = 1.0;
+
+/// How many cores may be used?
+pub(super) fn count(machine: &Machine<'_>) -> Finding {
+    let check = Check::new(
+        "cores",
+        "Cpus_allowed_list in /proc/self/status",
+        "a spinning receiver takes a core for itself, and sender and receiver pass a message in 0.1 to 0.2 µs only \
+         when each has one",
+    );
+    let Some(cores) = machine.own_cores().filter(|c| !c.is_empty()) else {
+        return check.unknown("the cores of this process cannot be read");
+    };
+    let what = match machine.cores(&format!("{CPU}/online")) {
+        Some(online) if online.len() > cores.len() => {
+            format!("this process may use {} of {} cores", list_cores(&cores), online.len())
+        }
+        _ if cores.len() == 1 => "there is one core".to_owned(),
+        _ => format!("this process may use all {} cores", cores.len()),
+    };
+    let more =
+        "give it more: taskset -c 0-3 PROGRAM, docker run --cpuset-cpus=0-3, more virtual cores";
+    match cores.len() {
+        1 => {
+            check.problem(what, format!("{more}; until then use Wait::Block, and never Wait::Spin"))
+        }
+        n if n < ENOUGH_CORES => {
+            check.advice(what, format!("let at most {} thread spin (Wait::Spin), or {more}", n - 1))
+        }
+        _ => check.ok(what),
+    }
+}
+
+/// Is this process stopped when it has used its quota?
+pub(super) fn quota(machine: &Machine<'_>) -> Finding {
+    const WHY: &str = "a process that has used its quota stands still until the next period begins, tens of \
+                       milliseconds later";
+    let cores = machine.own_cores().map_or(1, |c| c.len().max(1)) as f64;
+    let mut read = None;
+    let version_2 = machine.groups("").into_iter().map(|group| {
+        let file = format!("{group}/cpu.max");
+        let quota = machine.text(&file).and_then(|text| {
+            let (quota, period) = text.split_once(' ')?;
+            let quota = if quota == "max" { -1.0 } else { quota.parse::<f64>().ok()? };
+            Some((quota, period.parse::<f64>().ok()?))
+        });
+        (file, quota)
+    });
+    let version_1 = machine.groups("cpu").into_iter().map(|group| {
+        let file = format!("{group}/cpu.cfs_quota_us");
+        let quota = machine.number::<f64>(&file);
+        let period = machine.number::<f64>(&format!("{group}/cpu.cfs_period_us"));
+        (file, quota.zip(period))
+    });
+    for (file, quota) in version_2.chain(version_1) {
+        let Some((quota_us, period_us)) = quota.filter(|(_, period)| *period > 0.0) else {
+            continue;
+        };
+        let share = quota_us / period_us;
+        if quota_us >= 0.0 && share < cores {
+            return Check::new("cpu_quota", file, WHY).problem(
+                format!("this process is stopped when it has used {share:.2} cores' time of {period_us} µs"),
+                "docker: --cpuset-cpus instead of --cpus; a systemd unit: remove CPUQuota=, use AllowedCPUs=",
+            );
+        }
+        read.get_or_insert(file);
+    }
+    match read {
+        Some(file) => Check::new("cpu_quota", file, WHY).ok("there is no CPU quota"),
+        None if machine.text("/proc/self/cgroup").is_some() => {
+            Check::new("cpu_quota", "/proc/self/cgroup", WHY).ok("there is no CPU quota")
+        }
+        None => Check::new("cpu_quota", "/proc/self/cgroup", WHY)
+            .unknown("the control groups of this process cannot be read"),
+    }
+}
+
+/// The cores that the scheduler leaves alone, since the boot or by a cpuset partition.
+fn isolated_cores(machine: &Machine<'_>) -> Option<Vec<u32>> {
+    let since_boot = machine.cores(&format!("{CPU}/isolated"));
+    let by_partition = machine.cores(PARTITIONS);
+    if since_boot.is_none() && by_partition.is_none() {
+        return None;
+    }
+    let mut cores: Vec<u32> = since_boot.into_iter().chain(by_partition).flatten().collect();
+    cores.sort_unstable();
+    cores.dedup();
+    Some(cores)
+}
+
+/// Are there cores that the scheduler leaves alone?
+pub(super) fn isolated(machine: &Machine<'_>) -> Finding {
+    let check = Check::new(
+        "isolated_cores",
+        format!("{CPU}/{{isolated,nohz_full}}, {PARTITIONS}"),
+        "on an isolated core nothing runs but what you put there, so that a spinning or real-time thread is never \
+         interrupted by another; nohz_full stops the timer tick there, too",
+    );
+    let Some(isolated) = isolated_cores(machine) else {
+        return check.unknown("the list of isolated cores cannot be read");
+    };
+    let tickless = machine.cores(&format!("{CPU}/nohz_full")).unwrap_or_default();
+    let online = machine.cores(&format!("{CPU}/online")).unwrap_or_default();
+    let line = |cores: &str| {
+        format!(
+            "add isolcpus=managed_irq,domain,{cores} nohz_full={cores} to GRUB_CMDLINE_LINUX_DEFAULT in \
+             /etc/default/grub, sudo update-grub, reboot; then start nodes there: taskset -c {cores} PROGRAM"
+        )
+    };
+    if isolated.is_empty() {
+        // The last ones: core 0 has the most interrupts. Beyond four, a quarter.
+        let first = online.len() - (online.len() / 4).max(1).min(online.len());
+        let example = list_cores(&online[first..]);
+        return if online.len() < ENOUGH_CORES {
+            check.advice(
+                "no core is isolated, and there are too few to spare one",
+                format!("use a machine with {ENOUGH_CORES} cores and more; there, {}", line("3")),
+            )
+        } else {
+            check.advice("no core is isolated", line(&example))
+        };
+    }
+    let list = list_cores(&isolated);
+    if isolated.iter().all(|core| tickless.contains(core)) {
+        return check.ok(format!("cores {list} are isolated, without a timer tick"));
+    }
+    check.advice(
+        format!("cores {list} are isolated, but the timer interrupts them (nohz_full: {})", match &tickless[..] {
+            [] => "none".to_owned(),
+            some => list_cores(some),
+        }),
+        format!("add nohz_full={list} to the kernel's command line, if it was built with CONFIG_NO_HZ_FULL"),
+    )
+}
+
+/// Does somebody move interrupts about?
+pub(super) fn irqbalance(machine: &Machine<'_>) -> Finding {
+    let check = Check::new(
+        "irqbalance",
+        "/proc/*/comm",
+        "irqbalance moves interrupts to any core, among them those of your nodes, unless these are isolated",
+    );
+    let processes = machine.numbered("/proc", "");
+    if processes.is_empty() {
+        return check.unknown("the processes cannot be listed");
+    }
+    let runs = processes.iter().any(|pid| {
+        machine.text(&format!("/proc/{pid}/comm")).is_some_and(|name| name == "irqbalance")
+    });
+    let isolated = isolated_cores(machine).unwrap_or_default();
+    match (runs, isolated.is_empty()) {
+        // Mounted with hidepid, /proc shows only what this user has started.
+        (false, _) if machine.text("/proc/1/comm").is_none() => {
+            check.unknown("the processes of others cannot be seen; `sudo pgrep irqbalance` tells")
+        }
+        (false, _) if machine.is_container() => {
+            check.ok("irqbalance does not run here; on the host it may")
+        }
+        (false, _) => check.ok("irqbalance does not run"),
+        (true, false) => check.ok("irqbalance runs, and leaves isolated cores alone"),
+        (true, true) => check.advice(
+            "irqbalance runs, and no core is isolated",
+            "IRQBALANCE_BANNED_CPULIST=2-3 in /etc/default/irqbalance, with the cores of your nodes, and sudo \
+             systemctl restart irqbalance; or isolate these cores",
+        ),
+    }
+}
+
+/// Does the clock of a core go down when there is little to do?
+pub(super) fn governor(machine: &Machine<'_>) -> Finding {
+    const DIR: &str = "/sys/devices/system/cpu/cpufreq";
+    let check = Check::new(
+        "governor",
+        format!("{DIR}/policy*/scaling_governor"),
+        "a core that was clocked down while it waited handles the next message slowly, several times so at its \
+         lowest clock",
+    );
+    let mut governors: Vec<String> = machine
+        .numbered(DIR, "policy")
+        .iter()
+        .filter_map(|policy| machine.text(&format!("{DIR}/{policy}/scaling_governor")))
+        .filter(|governor| !governor.is_empty())
+        .collect();
+    governors.sort_unstable();
+    governors.dedup();
+    if governors.is_empty() {
+        return check
+            .unknown("the kernel does not set the clock: the firmware or the hypervisor does");
+    }
+    if governors == ["performance"] {
+        return check.ok("all cores run at the governor performance");
+    }
+    check.advice(
+        format!("the governor of the cores is {}", governors.join(", ")),
+        "echo performance | sudo tee /sys/devices/system/cpu/cpufreq/policy*/scaling_governor (until the next boot; \
+         to keep it: the same line in a systemd unit of Type=oneshot)",
+    )
+}
+
+/// How long does a core take to wake up?
+pub(super) fn idle_states(machine: &Machine<'_>) -> Finding {
+    let check = Check::new(
+        "idle_states",
+        format!("{CPU}/cpu*/cpuidle/state*/{{name,latency,disable}}"),
+        "a message that finds its receiver asleep first waits until the core has left its idle state",
+    );
+    let mut deepest: Option<(u64, String, String)> = None;
+    for core in machine.numbered(CPU, "cpu") {
+        let dir = format!("{CPU}/{core}/cpuidle");
+        for state in machine.numbered(&dir, "state") {
+            let read = |file: &str| machine.text(&format!("{dir}/{state}/{file}"));
+            let latency = read("latency").and_then(|text| text.parse::<u64>().ok());
+            let (Some(latency), Some("0")) = (latency, read("disable").as_deref()) else {
+                continue;
+            };
+            if deepest.as_ref().is_none_or(|(most, ..)| latency > *most) {
+                deepest = Some((latency, read("name").unwrap_or_default(), state));
+            }
+        }
+    }
+    match deepest {
+        None => check.unknown("the kernel knows no idle states: the firmware or the hypervisor decides how cores sleep"),
+        Some((latency, name, _)) if latency <= IDLE_EXIT_US => {
+            check.ok(format!("the deepest idle state, {name}, is left in {latency} µs"))
+        }
+        Some((latency, name, state)) => check.advice(
+            format!("the deepest idle state, {name}, takes {latency} µs to leave"),
+            format!(
+                "a program that holds /dev/cpu_dma_latency open with a 0 in it (docs/guide/real-time.md); or echo 1 \
+                 | sudo tee {CPU}/cpu*/cpuidle/{state}/disable, and so on for each state above {IDLE_EXIT_US} µs"
+            ),
+        ),
+    }
+}
+
+/// May a program keep the cores from sleeping deeply?
+pub(super) fn dma_latency(machine: &Machine<'_>) -> Finding {
+    let file = "/dev/cpu_dma_latency";
+    let check = Check::new(
+        "dma_latency",
+        file,
+        "a program that may write there can keep the cores out of deep idle states for as long as it runs, and \
+         need not be root otherwise",
+    );
+    let path = machine.path(file);
+    if !path.exists() {
+        return check.unknown(if machine.is_container() {
+            "it is not in this container: docker run --device /dev/cpu_dma_latency brings it in"
+        } else {
+            "the kernel has no such device"
+        });
+    }
+    match rustix::fs::access(&path, rustix::fs::Access::WRITE_OK) {
+        Ok(()) => check.ok("this user may write there"),
+        Err(_) => check.advice(
+            "this user may not write there",
+            "echo 'KERNEL==\"cpu_dma_latency\", GROUP=\"realtime\", MODE=\"0660\"' | sudo tee \
+             /etc/udev/rules.d/90-realtime.rules; sudo udevadm control --reload; sudo udevadm trigger \
+             /dev/cpu_dma_latency; and be in the group realtime",
+        ),
+    }
+}
+
+/// Is this a virtual machine?
+pub(super) fn virtual_machine(machine: &Machine<'_>) -> Finding {
+    let check = Check::new(
+        "virtual_machine",
+        "flags in /proc/cpuinfo, /sys/hypervisor/type, /proc/device-tree/hypervisor",
+        "waking a core of a virtual machine goes through the hypervisor: tens of microseconds instead of a few, and \
+         nothing in here can bound them",
+    );
+    let info = machine.text("/proc/cpuinfo");
+    let flagged = info.as_deref().is_some_and(|info| {
+        let mut flags = info.lines().filter(|line| line.starts_with("flags"));
+        flags.next().is_some_and(|line| line.split_whitespace().any(|flag| flag == "hypervisor"))
+    });
+    let kind = machine.text("/sys/hypervisor/type").filter(|kind| !kind.is_empty());
+    if flagged || kind.is_some() || machine.path("/proc/device-tree/hypervisor").exists() {
+        let what = kind.map_or(String::new(), |kind| format!(" ({kind})"));
+        return check.advice(
+            format!("this is a virtual machine{what}"),
+            "for bounds below a millisecond run on the machine itself; else give each virtual core a core of its \
+             own on the host (libvirt: virsh vcpupin GUEST 0 2), and let latency-critical subscribers spin",
+        );
+    }
+    match info {
+        Some(_) => check.ok("no hypervisor shows itself"),
+        None => check.unknown("the processors cannot be read"),
+    }
+}
+
+/// Does a hypervisor take time away?
+pub(super) fn steal(machine: &Machine<'_>) -> Finding {
+    let check = Check::new(
+        "steal",
+        "/proc/stat",
+        "while a hypervisor runs something else on a core, the threads there stand still without knowing it, for \
+         milliseconds",
+    );
+    let times: Option<Vec<u64>> = machine.text("/proc/stat").and_then(|text| {
+        let line = text.lines().find_map(|line| line.strip_prefix("cpu "))?;
+        // user nice system idle iowait irq softirq steal; what guests used is in user and nice.
+        line.split_whitespace().take(8).map(|n| n.parse().ok()).collect()
+    });
+    let Some([user, nice, system, idle, iowait, irq, softirq, steal]) = times.as_deref() else {
+        return check.unknown("the times of the cores cannot be read");
+    };
+    let busy = [user, nice, system, irq, softirq, steal]
+        .iter()
+        .fold(0u64, |sum, n| sum.saturating_add(**n));
+    let all = busy.saturating_add(*idle).saturating_add(*iowait).max(1);
+    let percent = *steal as f64 * 100.0 / all as f64;
+    let what = format!("{percent:.2} % of the time since boot was stolen by a hypervisor");
+    if percent >= STEAL_PERCENT {
+        // It is a mean since the boot, and may be long past.
+        check.advice(
+            what,
+            "where `st` in top is above 0 still, the host has promised more cores than it has: pin the virtual cores \
+             (virsh vcpupin), run fewer guests, or take a machine with dedicated cores",
+        )
+    } else if *steal > 0 {
+        check.ok(what)
+    } else {
+        check.ok("no time was stolen by a hypervisor")
+    }
+}

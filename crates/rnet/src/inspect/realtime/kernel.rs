@@ -1,0 +1,243 @@
+//! The kernel: when it lets a thread run, and how it tells the time.
+
+use super::machine::{Machine, chosen};
+use super::{Check, Finding};
+
+/// The first kernel on which SCHED_OTHER threads may choose their slice, and on which threads of
+/// other policies are served beside real-time ones without stopping those for nothing.
+const SLICES_SINCE: (u32, u32) = (6, 12);
+
+/// Longer timer slack than this is worth a word, in nanoseconds.
+const SLACK_NS: u64 = 10_000;
+
+/// How to get a kernel that preempts.
+const FULL: &str = "boot with preempt=full: add it to GRUB_CMDLINE_LINUX_DEFAULT in /etc/default/grub, sudo \
+                    update-grub, reboot; or until then: echo full | sudo tee /sys/kernel/debug/sched/preempt. Better \
+                    still a PREEMPT_RT kernel: Debian's linux-image-rt-amd64, Ubuntu's `sudo pro enable \
+                    realtime-kernel`";
+
+/// When does the kernel give the core to a more urgent thread?
+pub(super) fn preemption(machine: &Machine<'_>) -> Finding {
+    let check = Check::new(
+        "preemption",
+        "/sys/kernel/realtime",
+        "the thread that a message wakes must wait until the kernel can be interrupted in what it does on that core",
+    );
+    if machine.number::<u32>("/sys/kernel/realtime") == Some(1) {
+        return check.ok("the kernel is PREEMPT_RT");
+    }
+    let now = "/sys/kernel/debug/sched/preempt";
+    if let Some(model) = machine.text(now).as_deref().and_then(chosen) {
+        return by_model(Check { read_from: now.into(), ..check }, model);
+    }
+    let Some(version) = machine.text("/proc/sys/kernel/version") else {
+        return check.unknown("the version of the kernel cannot be read");
+    };
+    let line = "/proc/cmdline";
+    let asked = machine.text(line).and_then(|text| {
+        // The last one counts, as for the kernel.
+        let named = text.split_whitespace().rev().find_map(|word| word.strip_prefix("preempt="));
+        named.map(str::to_owned)
+    });
+    let has = |flag: &str| version.split_whitespace().any(|word| word == flag);
+    if has("PREEMPT_RT") {
+        let check = Check { read_from: "/proc/sys/kernel/version".into(), ..check };
+        return check.ok("the kernel is PREEMPT_RT");
+    }
+    if has("PREEMPT_DYNAMIC") {
+        if let Some(model) = asked {
+            return by_model(Check { read_from: line.into(), ..check }, &model);
+        }
+        // The model that holds when the command line names none.
+        let file = machine
+            .text("/proc/sys/kernel/osrelease")
+            .map(|release| format!("/boot/config-{release}"))
+            .unwrap_or_default();
+        let built = machine.text(&file).and_then(|config| {
+            let set = |option: &str| config.lines().any(|l| l == format!("CONFIG_{option}=y"));
+            let models = [
+                ("PREEMPT_NONE", "none"),
+                ("PREEMPT_VOLUNTARY", "voluntary"),
+                ("PREEMPT_LAZY", "lazy"),
+                ("PREEMPT", "full"),
+            ];
+            models.into_iter().find(|(option, _)| set(option)).map(|(_, model)| model)
+        });
+        if let Some(model) = built {
+            return by_model(Check { read_from: file, ..check }, model);
+        }
+        return Check { read_from: "/proc/sys/kernel/version".into(), ..check }.advice(
+            "the preemption model was chosen when the kernel was built (PREEMPT_DYNAMIC), and cannot be read from \
+             here; `sudo cat /sys/kernel/debug/sched/preempt` or `zgrep CONFIG_PREEMPT /proc/config.gz` tells",
+            FULL,
+        );
+    }
+    let check = Check { read_from: "/proc/sys/kernel/version".into(), ..check };
+    if has("PREEMPT") {
+        return check.ok("the kernel preempts itself (PREEMPT)");
+    }
+    check
+        .problem("the kernel was built without preemption, or with voluntary preemption only", FULL)
+}
+
+fn by_model(check: Check, model: &str) -> Finding {
+    match model {
+        "full" => check.ok("the kernel preempts itself (preempt=full)"),
+        "lazy" => check.ok(
+            "the kernel preempts itself at once for real-time threads, and at the next tick for others \
+             (preempt=lazy)",
+        ),
+        "voluntary" => check.advice("the kernel preempts itself here and there (preempt=voluntary)", FULL),
+        "none" => {
+            check.problem("the kernel does not preempt itself in system calls (preempt=none)", FULL)
+        }
+        other => check.unknown(format!("the kernel names a preemption model {other:?}")),
+    }
+}
+
+/// What share of a core do real-time threads get?
+pub(super) fn rt_throttling(machine: &Machine<'_>) -> Finding {
+    let runtime_file = "/proc/sys/kernel/sched_rt_runtime_us";
+    let check = Check::new(
+        "rt_throttling",
+        runtime_file,
+        "a real-time thread that spins (Wait::Spin) uses up its share, and its messages wait for the next period",
+    );
+    let period = machine.number::<i64>("/proc/sys/kernel/sched_rt_period_us");
+    // With CONFIG_RT_GROUP_SCHED, of which this file is the sign, the old way stays.
+    let grouped = machine.text("/sys/fs/cgroup/cpu/cpu.rt_runtime_us").is_some();
+    let lenient = !grouped && machine.kernel().is_some_and(|k| k >= SLICES_SINCE);
+    let free_it = "sudo sysctl kernel.sched_rt_runtime_us=-1, which lets a thread that runs away hang its core";
+    match (machine.number::<i64>(runtime_file), period) {
+        (Some(i64::MIN..=-1), _) => check.ok("real-time threads are never stopped (-1)"),
+        (Some(0), _) => check.problem(
+            "real-time threads get no time at all (0)",
+            "sudo sysctl kernel.sched_rt_runtime_us=950000",
+        ),
+        (Some(runtime), Some(period)) if runtime >= period => {
+            check.ok(format!("real-time threads get the whole period of {period} µs"))
+        }
+        (Some(runtime), Some(period)) if lenient => check.ok(format!(
+            "real-time threads get {runtime} of {period} µs, and since kernel 6.12 lose the rest only to threads that \
+             starve"
+        )),
+        (Some(runtime), Some(period)) => check.advice(
+            format!(
+                "a core that is busy with real-time threads stops them for {} µs in {period} µs",
+                period - runtime
+            ),
+            format!("do not spin at a real-time priority (Wait::Adaptive sleeps), or {free_it}"),
+        ),
+        _ => check.unknown("the share of real-time threads cannot be read"),
+    }
+}
+
+/// Can a thread without real-time rights ask to be served soon?
+pub(super) fn slices(machine: &Machine<'_>) -> Finding {
+    let check = Check::new(
+        "slices",
+        "/proc/sys/kernel/osrelease",
+        "a thread that asks for a short slice (0.1 ms and up) is preferred when it wakes; it needs no rights, which \
+         SCHED_FIFO does",
+    );
+    match machine.kernel() {
+        Some(version @ (major, minor)) if version >= SLICES_SINCE => check.ok(format!(
+            "kernel {major}.{minor} lets threads choose their slice (EEVDF, since 6.12): sched_setattr(2), or `chrt -o -T \
+             100000 0 PROGRAM` where chrt can (that of util-linux 2.38 cannot)"
+        )),
+        Some((major, minor)) => check.advice(
+            format!("kernel {major}.{minor} gives all SCHED_OTHER threads the same slice"),
+            "use a kernel from 6.12 on (Debian 13, Ubuntu 25.04), or SCHED_FIFO",
+        ),
+        None => check.unknown("the release of the kernel cannot be read"),
+    }
+}
+
+/// Do nice values mean anything?
+pub(super) fn autogroup(machine: &Machine<'_>) -> Finding {
+    let file = "/proc/sys/kernel/sched_autogroup_enabled";
+    let check = Check::new(
+        "autogroup",
+        file,
+        "with autogroup, nice values count within a terminal session only, so that they cannot put a node before \
+         programs of other sessions; SCHED_FIFO is not concerned",
+    );
+    match machine.number::<u32>(file) {
+        Some(0) => check.ok("sessions are not grouped: nice values count everywhere"),
+        Some(_) => check.advice(
+            "each terminal session is a group of its own to the scheduler",
+            "sudo sysctl kernel.sched_autogroup_enabled=0 (to keep: a line in /etc/sysctl.d/90-realtime.conf)",
+        ),
+        None => check.ok("the kernel has no autogroup"),
+    }
+}
+
+/// How late may a timed wait end?
+pub(super) fn timer_slack(machine: &Machine<'_>) -> Finding {
+    let file = "/proc/self/timerslack_ns";
+    let check = Check::new(
+        "timer_slack",
+        file,
+        "a sleep between periodic messages, and a receive with a timeout, may end late by the timer slack; threads \
+         with a real-time policy have none",
+    );
+    match machine.number::<u64>(file) {
+        Some(slack_ns) if slack_ns <= SLACK_NS => check.ok(format!("timers are at most {slack_ns} ns late")),
+        Some(slack_ns) => check.advice(
+            format!("programs that are started from here have timers that may be {} µs late", slack_ns / 1000),
+            "prctl(PR_SET_TIMERSLACK, 1) in the program; a systemd unit: TimerSlackNSec=1; or SCHED_FIFO: chrt -f 50 PROGRAM",
+        ),
+        None => check.unknown("the timer slack of this process cannot be read"),
+    }
+}
+
+/// What does it cost to ask for the time?
+pub(super) fn clock_source(machine: &Machine<'_>) -> Finding {
+    const DIR: &str = "/sys/devices/system/clocksource/clocksource0";
+    let file = format!("{DIR}/current_clocksource");
+    let check = Check::new(
+        "clock_source",
+        file.as_str(),
+        "every message is stamped with the time: 20 to 50 ns where the program can read the clock itself, a \
+         microsecond and more where it needs a system call",
+    );
+    let Some(source) = machine.text(&file).filter(|s| !s.is_empty()) else {
+        return check.unknown("the clock source cannot be read");
+    };
+    let available = machine.text(&format!("{DIR}/available_clocksource")).unwrap_or_default();
+    let offers = |name: &str| available.split_whitespace().any(|word| word == name);
+    match source.as_str() {
+        "tsc" | "arch_sys_counter" | "kvm-clock" | "hyperv_clocksource_tsc_page" => {
+            check.ok(format!("the clock is {source}, which programs read by themselves"))
+        }
+        "hpet" | "acpi_pm" | "jiffies" | "refined-jiffies" | "pit" => check.problem(
+            format!("the clock is {source}, which takes a system call and slow hardware"),
+            if offers("tsc") {
+                format!("echo tsc | sudo tee {file}")
+            } else {
+                "the kernel distrusts this machine's time stamp counter: `sudo dmesg | grep -i tsc` says why; a \
+                 newer firmware often helps, and so does tsc=reliable on the kernel's command line if you know \
+                 that it is"
+                    .to_owned()
+            },
+        ),
+        _ => check.unknown(format!("the clock is {source}, of which nothing is known here")),
+    }
+}
+
+/// Does a send need a fence?
+pub(super) fn membarrier(_: &Machine<'_>) -> Finding {
+    let check = Check::new(
+        "membarrier",
+        "membarrier(2)",
+        "the kernel's barrier lets the sleeping side pay for the order of memory, so that a send needs no fence",
+    );
+    if rnet_shm::barrier::is_offered() {
+        check.ok("the kernel offers it")
+    } else {
+        check.advice(
+            "the kernel refuses it: it is old, or a seccomp filter forbids it",
+            "use a kernel from 4.16 on; in a container, let the seccomp profile allow membarrier",
+        )
+    }
+}

@@ -1,0 +1,276 @@
+//! Memory: whether it stays where it is, and whether there is enough.
+
+use std::path::PathBuf;
+
+use rnet_core::limits::DEFAULT_LOG_LEN_BYTES;
+
+use super::machine::{Capability, Limit, Machine, chosen};
+use super::{Check, Finding};
+
+const HUGE: &str = "/sys/kernel/mm/transparent_hugepage";
+
+/// Below this the next publishers of an ordinary robot will not start: 32 logs of default length.
+const MIN_FREE_BYTES: u64 = 32 * DEFAULT_LOG_LEN_BYTES;
+
+/// A tmpfs that is too small had better have this.
+const GOOD_ROOM_BYTES: u64 = 2 << 30;
+
+/// Up to here, no program of several threads can be locked: mlockall counts all that is mapped, as
+/// are 2 MiB of stack for each thread, whether used or not.
+const LITTLE_LOCKED_BYTES: u64 = 64 << 20;
+
+/// With this much, any ordinary node can be locked, where the machine's memory is not known.
+const MUCH_LOCKED_BYTES: u64 = 4 << 30;
+
+/// How much memory the machine has.
+fn memory_bytes(machine: &Machine<'_>) -> Option<u64> {
+    let text = machine.text("/proc/meminfo")?;
+    let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
+    let kib = line.split_whitespace().next()?.parse::<u64>().ok()?;
+    kib.checked_mul(1024).filter(|bytes| *bytes > 0)
+}
+
+/// What is swapped to: the number of areas, and how much of them is used, in KiB.
+fn swap_areas(machine: &Machine<'_>) -> Option<(usize, u64)> {
+    let text = machine.text("/proc/swaps")?;
+    let used = text.lines().skip(1).map(|line| {
+        // The name, which may hold escaped blanks, the type, the size, how much is used.
+        line.split_whitespace().nth(3).and_then(|used| used.parse::<u64>().ok()).unwrap_or(0)
+    });
+    Some(used.fold((0, 0), |(areas, sum), used| (areas + 1, sum.saturating_add(used))))
+}
+
+/// May this user keep its memory from being swapped out?
+pub(super) fn lock(machine: &Machine<'_>) -> Finding {
+    let check = Check::new(
+        "memory_lock",
+        "/proc/self/limits, CapEff in /proc/self/status, /proc/meminfo",
+        "mlockall keeps program, heap and logs in memory: no page fault reads a disk in the middle of a message",
+    );
+    let swaps = swap_areas(machine).is_some_and(|(areas, _)| areas > 0);
+    let limit = machine.limit("Max locked memory");
+    match (machine.is_capable(Capability::IpcLock), limit) {
+        (Some(true), _) => check.ok("CAP_IPC_LOCK is there: any amount of memory may be locked"),
+        (_, Some(Limit::Unlimited)) => check.ok("any amount of memory may be locked"),
+        (_, Some(Limit::Of(bytes)))
+            if bytes >= memory_bytes(machine).unwrap_or(MUCH_LOCKED_BYTES) =>
+        {
+            check.ok(format!("{} MiB of memory may be locked", bytes >> 20))
+        }
+        (_, Some(Limit::Of(bytes))) => {
+            let is_little = bytes <= LITTLE_LOCKED_BYTES;
+            let how = if is_little { "will" } else { "may" };
+            let what = format!("{} KiB of memory may be locked: mlockall {how} fail", bytes >> 10);
+            let advice = if machine.is_container() {
+                "docker run --ulimit memlock=-1"
+            } else {
+                "echo '@realtime - memlock unlimited' | sudo tee -a /etc/security/limits.d/90-realtime.conf, and be in \
+                 the group realtime; a systemd unit: LimitMEMLOCK=infinity"
+            };
+            if swaps && is_little {
+                check.problem(format!("{what}, and this machine swaps"), advice)
+            } else {
+                check.advice(what, advice)
+            }
+        }
+        (_, None) => check.unknown("the limits of this process cannot be read"),
+    }
+}
+
+/// Is memory written to a disk?
+pub(super) fn swap(machine: &Machine<'_>) -> Finding {
+    let check = Check::new(
+        "swap",
+        "/proc/swaps, /proc/sys/vm/swappiness",
+        "the logs of robot-net are in tmpfs, which is swapped out as all memory is; reading a page back takes \
+         milliseconds",
+    );
+    let Some((areas, used_kib)) = swap_areas(machine) else {
+        return check.unknown("the swap areas cannot be read");
+    };
+    if areas == 0 {
+        return check.ok("there is no swap");
+    }
+    let swappiness = machine
+        .number::<u32>("/proc/sys/vm/swappiness")
+        .map_or(String::new(), |n| format!(", swappiness {n}"));
+    check.advice(
+        format!("swap is on, {} MiB of it used{swappiness}", used_kib >> 10),
+        "sudo swapoff -a and remove its line from /etc/fstab; or mlockall in each program that must be quick, and \
+         sudo sysctl vm.swappiness=1",
+    )
+}
+
+/// Does the kernel rearrange the heap into huge pages?
+pub(super) fn huge_heap_pages(machine: &Machine<'_>) -> Finding {
+    let file = format!("{HUGE}/enabled");
+    let check = Check::new(
+        "huge_heap_pages",
+        file.as_str(),
+        "the first touch of a huge page clears 2 MiB, 40 µs at best and milliseconds at worst, and khugepaged moves \
+         memory while programs use it",
+    );
+    match machine.text(&file).as_deref().and_then(chosen) {
+        Some("always") => check.advice(
+            "every program gets huge pages, asked for or not",
+            format!("echo madvise | sudo tee {file} (to keep: transparent_hugepage=madvise on the kernel's command line)"),
+        ),
+        Some(mode) => check.ok(format!("huge pages for programs: {mode}")),
+        None => check.unknown("the kernel does not say; it may have no huge pages"),
+    }
+}
+
+/// Are logs made of huge pages?
+pub(super) fn huge_shared_pages(machine: &Machine<'_>) -> Finding {
+    let file = format!("{HUGE}/shmem_enabled");
+    let check = Check::new(
+        "huge_shared_pages",
+        format!("{file}, huge= of {} in /proc/self/mountinfo", machine.dir.display()),
+        "a log or a chunk that is touched first clears 2 MiB if tmpfs uses huge pages, 40 µs at best and milliseconds \
+         at worst; once touched, they are as good or better",
+    );
+    let general = machine.text(&file);
+    let general = general.as_deref().and_then(chosen);
+    let mount = mount_of(machine);
+    let option = mount.as_ref().and_then(|mount| {
+        mount.options.split(',').find_map(|option| option.strip_prefix("huge=")).map(str::to_owned)
+    });
+    match (general, mount, option.as_deref()) {
+        (Some("force"), ..) => check.advice(
+            "huge pages are forced upon all tmpfs",
+            format!("echo never | sudo tee {file}"),
+        ),
+        (Some("deny"), ..) => check.ok("tmpfs uses no huge pages (deny)"),
+        (_, Some(Mount { point, .. }), Some(mode @ ("always" | "within_size"))) => check.advice(
+            format!("{} uses huge pages (huge={mode})", point.display()),
+            format!("sudo mount -o remount,huge=never {}", point.display()),
+        ),
+        (_, Some(Mount { point, .. }), mode) => check.ok(format!(
+            "{} uses no huge pages unasked (huge={})",
+            point.display(),
+            mode.unwrap_or("never")
+        )),
+        (_, None, _) => check.unknown("how the directory of domains is mounted cannot be read"),
+    }
+}
+
+/// What is mounted somewhere.
+pub(super) struct Mount {
+    pub point: PathBuf,
+    /// The type of the file system.
+    pub kind: String,
+    /// Its options.
+    pub options: String,
+}
+
+impl Mount {
+    fn is_memory(&self) -> bool {
+        ["tmpfs", "ramfs"].contains(&self.kind.as_str())
+    }
+}
+
+/// The mount that holds the directory of domains.
+fn mount_of(machine: &Machine<'_>) -> Option<Mount> {
+    let text = machine.text("/proc/self/mountinfo")?;
+    // It may be reached by a symbolic link, or by a path from here.
+    let dir = machine.dir.canonicalize().unwrap_or_else(|_| machine.dir.to_owned());
+    let mounts = text.lines().filter_map(|line| {
+        // id, parent, device, root, mount point, …; after the dash: type, source, options.
+        let point = PathBuf::from(unescape(line.split_whitespace().nth(4)?));
+        let mut of_type = line.split_once(" - ")?.1.split_whitespace();
+        let (kind, options) = (of_type.next()?.to_owned(), of_type.nth(1)?.to_owned());
+        dir.starts_with(&point).then_some(Mount { point, kind, options })
+    });
+    // The later of two on the same point covers the other.
+    mounts.max_by_key(|mount| mount.point.components().count())
+}
+
+/// A path as it is: the kernel writes blanks and backslashes as octal numbers.
+fn unescape(path: &str) -> String {
+    path.replace("\\040", " ").replace("\\011", "\t").replace("\\012", "\n").replace("\\134", "\\")
+}
+
+/// Is there room for logs?
+pub(super) fn room(machine: &Machine<'_>) -> Finding {
+    let dir = machine.dir.display();
+    let check = Check::new(
+        "room",
+        format!("statvfs(3) of {dir}, /proc/self/mountinfo"),
+        "logs and chunks are made there; where there is no room for them, publishers and loans fail, and where they \
+         are files of a disk, its writing delays messages",
+    );
+    match rustix::fs::statvfs(machine.dir) {
+        Ok(stat) => Space {
+            dir: &machine.dir.to_string_lossy(),
+            free_bytes: stat.f_bavail.saturating_mul(stat.f_frsize),
+            all_bytes: stat.f_blocks.saturating_mul(stat.f_frsize),
+            mount: mount_of(machine),
+            memory_bytes: memory_bytes(machine),
+        }
+        .judge(check),
+        Err(e) => check.problem(
+            format!("{dir} cannot be used: {e}"),
+            "set RNET_DIR (or --dir) to a directory on tmpfs that you may write to",
+        ),
+    }
+}
+
+/// The directory of domains, as a place for files.
+pub(super) struct Space<'a> {
+    pub dir: &'a str,
+    pub free_bytes: u64,
+    /// 0 for a tmpfs without a limit, and for what holds no files.
+    pub all_bytes: u64,
+    pub mount: Option<Mount>,
+    /// What this machine has.
+    pub memory_bytes: Option<u64>,
+}
+
+impl Space<'_> {
+    pub fn judge(&self, check: Check) -> Finding {
+        let dir = self.dir;
+        let is_tmpfs = self.mount.as_ref().is_some_and(Mount::is_memory);
+        if self.all_bytes == 0 {
+            return if is_tmpfs {
+                check.ok(format!("the tmpfs of {dir} has no limit but the memory"))
+            } else {
+                check.unknown(format!("the file system of {dir} does not say how large it is"))
+            };
+        }
+        let (free_mib, all_mib) = (self.free_bytes >> 20, self.all_bytes >> 20);
+        let what = format!("{free_mib} of {all_mib} MiB are free in {dir}");
+        let elsewhere = "set RNET_DIR (or --dir) to a directory on tmpfs, such as /dev/shm";
+        let other = self.mount.as_ref().filter(|mount| !mount.is_memory());
+        if self.free_bytes < MIN_FREE_BYTES {
+            let what = format!("{what}, and {} MiB are little already", MIN_FREE_BYTES >> 20);
+            let advice = match (self.larger(), other) {
+                (_, Some(_)) => elsewhere.to_owned(),
+                (Some(remount), None) => format!("{remount}, or remove what fills it"),
+                (None, None) => format!("remove what fills {dir}"),
+            };
+            return check.problem(what, advice);
+        }
+        match other {
+            Some(Mount { kind, .. }) => {
+                check.advice(format!("{what}, which is not on tmpfs but on {kind}"), elsewhere)
+            }
+            None => check.ok(what),
+        }
+    }
+
+    /// How to make the tmpfs larger, if memory is left for that.
+    fn larger(&self) -> Option<String> {
+        let Mount { point, .. } = self.mount.as_ref().filter(|mount| mount.is_memory())?;
+        let most = self.memory_bytes.unwrap_or(u64::MAX);
+        let size = self.all_bytes.saturating_mul(2).max(GOOD_ROOM_BYTES).min(most);
+        if size <= self.all_bytes {
+            return None;
+        }
+        let size_mib = size >> 20;
+        let docker = match point.to_str() {
+            Some("/dev/shm") => format!(" (docker run --shm-size={size_mib}m)"),
+            _ => String::new(),
+        };
+        Some(format!("sudo mount -o remount,size={size_mib}M {}{docker}", point.display()))
+    }
+}

@@ -1,0 +1,517 @@
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use super::machine::{chosen, list_cores, parse_cores};
+use super::*;
+
+/// A made-up machine: a directory with files in it, removed on drop.
+struct Fake {
+    root: PathBuf,
+}
+
+impl Fake {
+    fn new() -> Fake {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let n = NEXT.fetch_add(1, Ordering::Relaxed);
+        let root = std::env::temp_dir().join(format!("rnet-machine-{}-{n}", std::process::id()));
+        std::fs::create_dir_all(&root).unwrap();
+        // As the kernel would name it.
+        Fake { root: root.canonicalize().unwrap() }
+    }
+
+    fn with(self, path: &str, text: impl AsRef<[u8]>) -> Fake {
+        let path = self.root.join(path.trim_start_matches('/'));
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+        self
+    }
+
+    fn without(self, path: &str) -> Fake {
+        let path = self.root.join(path.trim_start_matches('/'));
+        if path.is_dir() {
+            std::fs::remove_dir_all(path).unwrap();
+        } else {
+            std::fs::remove_file(path).unwrap();
+        }
+        self
+    }
+
+    fn examine(&self) -> Examination {
+        examine_at(&self.root, &self.root)
+    }
+
+    fn find(&self, check: &str) -> Finding {
+        let findings = self.examine().findings;
+        findings
+            .into_iter()
+            .find(|f| f.check == check)
+            .unwrap_or_else(|| panic!("no check {check}"))
+    }
+
+    #[track_caller]
+    fn says(&self, check: &str, level: Level, words: &[&str]) {
+        let found = self.find(check);
+        assert_eq!(found.level, level, "{found:#?}");
+        let all = format!("{} -> {:?} {}", found.what, found.advice, found.read_from);
+        for word in words {
+            assert!(all.contains(word), "{word:?} is not in {all:?}");
+        }
+    }
+}
+
+impl Drop for Fake {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.root);
+    }
+}
+
+fn limits(rtprio: &str, memlock: &str, rttime: &str) -> String {
+    let line = |name: &str, value: &str, unit: &str| {
+        format!("{name:<25} {value:<20} {value:<20} {unit}\n")
+    };
+    line("Limit", "Soft Limit", "Units")
+        + &line("Max locked memory", memlock, "bytes")
+        + &line("Max realtime priority", rtprio, "")
+        + &line("Max realtime timeout", rttime, "us")
+}
+
+const ME: &str = "Name:\trnet\nCapEff:\t0000000000000000\nCpus_allowed_list:\t0-7\n";
+const CPU: &str = "/sys/devices/system/cpu";
+const CLOCK: &str = "/sys/devices/system/clocksource/clocksource0";
+const THP: &str = "/sys/kernel/mm/transparent_hugepage";
+
+/// A machine that was made ready for a robot.
+fn good() -> Fake {
+    let mut fake = Fake::new();
+    let mounts = format!("1 0 0:1 / {} rw - tmpfs tmpfs rw,size=8g\n", fake.root.display());
+    for core in 0..8 {
+        let state = format!("{CPU}/cpu{core}/cpuidle/state");
+        fake = fake
+            .with(&format!("{state}0/name"), "POLL\n")
+            .with(&format!("{state}0/latency"), "0\n")
+            .with(&format!("{state}0/disable"), "0\n")
+            .with(&format!("{state}1/name"), "C1\n")
+            .with(&format!("{state}1/latency"), "2\n")
+            .with(&format!("{state}1/disable"), "0\n")
+            .with(&format!("{state}2/name"), "C6\n")
+            .with(&format!("{state}2/latency"), "133\n")
+            .with(&format!("{state}2/disable"), "1\n")
+            .with(&format!("{CPU}/cpufreq/policy{core}/scaling_governor"), "performance\n");
+    }
+    fake.with("/sys/kernel/realtime", "1\n")
+        .with("/proc/sys/kernel/version", "#1 SMP PREEMPT_RT x\n")
+        .with("/proc/sys/kernel/osrelease", "6.12.43+deb13-rt-amd64\n")
+        .with("/proc/sys/kernel/sched_rt_runtime_us", "950000\n")
+        .with("/proc/sys/kernel/sched_rt_period_us", "1000000\n")
+        .with("/proc/sys/kernel/sched_autogroup_enabled", "0\n")
+        .with("/proc/self/limits", limits("90", "unlimited", "unlimited"))
+        .with("/proc/self/status", ME)
+        .with("/proc/self/cgroup", "0::/user.slice/me\n")
+        .with("/proc/self/timerslack_ns", "1\n")
+        .with("/proc/self/mountinfo", mounts)
+        .with("/sys/fs/cgroup/cgroup.controllers", "cpu\n")
+        .with("/sys/fs/cgroup/user.slice/me/cpu.max", "max 100000\n")
+        .with("/proc/stat", "cpu  10 0 10 80 0 0 0 0 0 0\ncpu0 1 2\n")
+        .with("/proc/cpuinfo", "processor\t: 0\nflags\t\t: fpu tsc\n")
+        .with("/proc/1/comm", "systemd\n")
+        .with("/proc/swaps", "Filename Type Size Used Priority\n")
+        .with("/proc/sys/vm/swappiness", "60\n")
+        .with(&format!("{CPU}/online"), "0-7\n")
+        .with(&format!("{CPU}/isolated"), "6-7\n")
+        .with(&format!("{CPU}/nohz_full"), "6-7\n")
+        .with(&format!("{CLOCK}/current_clocksource"), "tsc\n")
+        .with(&format!("{CLOCK}/available_clocksource"), "tsc hpet acpi_pm \n")
+        .with(&format!("{THP}/enabled"), "always [madvise] never\n")
+        .with(&format!("{THP}/shmem_enabled"), "always within_size advise [never] deny force\n")
+        .with("/dev/cpu_dma_latency", "")
+}
+
+#[test]
+fn a_machine_that_was_made_ready_is_well() {
+    let examination = good().examine();
+    assert!(examination.is_well());
+    let not_ok =
+        examination.findings.iter().filter(|f| f.level != Level::Ok && f.check != "membarrier");
+    assert_eq!(not_ok.collect::<Vec<_>>(), Vec::<&Finding>::new());
+    assert!(examination.findings.iter().all(|f| !f.why.is_empty() && !f.read_from.is_empty()));
+    let mut names: Vec<&str> = examination.findings.iter().map(|f| f.check).collect();
+    names.sort_unstable();
+    names.dedup();
+    assert_eq!(names.len(), examination.findings.len(), "each check has a name of its own");
+}
+
+#[test]
+fn where_nothing_can_be_read_nothing_is_claimed() {
+    let fake = Fake::new();
+    for finding in fake.examine().findings {
+        // The kernel has no autogroup, or is asked otherwise than by its files.
+        let knows = ["autogroup", "membarrier", "room"];
+        let expected = knows.contains(&finding.check) || finding.level == Level::Unknown;
+        assert!(expected, "{finding:#?}");
+    }
+    assert!(fake.examine().is_well());
+}
+
+#[test]
+fn garbage_is_no_reason_to_fall_over() {
+    let files = good();
+    let mut stack = vec![files.root.clone()];
+    let mut paths = Vec::new();
+    while let Some(dir) = stack.pop() {
+        for entry in std::fs::read_dir(dir).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() { stack.push(path) } else { paths.push(path) }
+        }
+    }
+    let garbage: [&[u8]; 8] = [
+        b"",
+        b"\n\n\n",
+        b"\xff\xfe\x00\x80",
+        b"-",
+        b"99999999999999999999999999",
+        b"4294967295-1,7-,x",
+        b": : : - -\n[\n]()",
+        b"Max realtime priority\nMax locked memory -1\nCapEff:\nCpus_allowed_list: 9-1\ncpu  1 x\n0:::\n",
+    ];
+    for bytes in garbage {
+        paths.iter().for_each(|path| std::fs::write(path, bytes).unwrap());
+        let examination = files.examine();
+        assert_eq!(examination.findings.len(), 23);
+        for finding in examination.findings {
+            let needs = matches!(finding.level, Level::Problem | Level::Advice);
+            assert_eq!(needs, finding.advice.is_some(), "{finding:#?}");
+        }
+    }
+    // A directory where a file is expected, and a file where a directory is.
+    for path in &paths {
+        std::fs::remove_file(path).unwrap();
+        std::fs::create_dir(path).unwrap();
+    }
+    assert!(files.examine().is_well());
+    let files =
+        files.without("/sys").with("/sys", "no directory").without("/proc").with("/proc", "");
+    assert!(files.examine().is_well());
+}
+
+#[test]
+fn the_right_to_a_real_time_priority() {
+    let with = |limits: &str, status: &str| {
+        good().with("/proc/self/limits", limits).with("/proc/self/status", status)
+    };
+    let none = limits("0", "unlimited", "200000");
+    let fake = with(&none, ME);
+    fake.says(
+        "rt_priority",
+        Level::Problem,
+        &["RLIMIT_RTPRIO is 0", "tee -a /etc/security/limits.d", "LimitRTPRIO"],
+    );
+    fake.says("rt_time", Level::Advice, &["200000 µs", "LimitRTTIME"]);
+    assert!(!fake.examine().is_well());
+    let fake = fake.with("/.dockerenv", "");
+    fake.says("rt_priority", Level::Problem, &["--ulimit rtprio", "SYS_NICE"]);
+    // Bit 23.
+    with(&none, "CapEff:\t0000000000800000\n").says("rt_priority", Level::Ok, &["CAP_SYS_NICE"]);
+    with(&none, "CapEff:\t0000000000400000\n").says("rt_priority", Level::Problem, &[]);
+    let fake = good()
+        .with("/proc/self/cgroup", "3:cpu,cpuacct:/robot\n")
+        .with("/sys/fs/cgroup/cpu/robot/cpu.rt_runtime_us", "0\n");
+    fake.says("rt_priority", Level::Problem, &["control group", "/cpu/robot/cpu.rt_runtime_us"]);
+}
+
+#[test]
+fn preemption_models() {
+    let without = || good().without("/sys/kernel/realtime");
+    without().says("preemption", Level::Ok, &["PREEMPT_RT", "kernel/version"]);
+    let dynamic = || without().with("/proc/sys/kernel/version", "#1 SMP PREEMPT_DYNAMIC Debian");
+    dynamic().says("preemption", Level::Advice, &["cannot be read from here", "preempt=full"]);
+    for (model, level) in [
+        ("full", Level::Ok),
+        ("lazy", Level::Ok),
+        ("voluntary", Level::Advice),
+        ("none", Level::Problem),
+        ("sometimes", Level::Unknown),
+    ] {
+        let line = format!("quiet preempt=none preempt={model}");
+        dynamic().with("/proc/cmdline", &line).says("preemption", level, &[model, "cmdline"]);
+        let debug = format!("never ({model}) ever");
+        let fake = dynamic().with("/sys/kernel/debug/sched/preempt", debug);
+        fake.says("preemption", level, &[model, "debug/sched"]);
+    }
+    let config =
+        "# CONFIG_PREEMPT is not set\nCONFIG_PREEMPT_BUILD=y\nCONFIG_PREEMPT_VOLUNTARY=y\n";
+    let fake = dynamic().with("/boot/config-6.12.43+deb13-rt-amd64", config);
+    fake.says("preemption", Level::Advice, &["voluntary", "/boot/config-6.12"]);
+    let version = |text: &str| without().with("/proc/sys/kernel/version", text);
+    version("#1 SMP PREEMPT x").says("preemption", Level::Ok, &[]);
+    version("#1 SMP x").says("preemption", Level::Problem, &["without preemption"]);
+}
+
+#[test]
+fn throttling_slices_and_clocks() {
+    let runtime = |us: &str, release: &str| {
+        good()
+            .with("/proc/sys/kernel/sched_rt_runtime_us", us)
+            .with("/proc/sys/kernel/osrelease", release)
+    };
+    runtime("-1", "6.1.0").says("rt_throttling", Level::Ok, &["never"]);
+    runtime("950000", "6.1.0").says("rt_throttling", Level::Advice, &["50000 µs in 1000000 µs"]);
+    runtime("950000", "6.12.0").says("rt_throttling", Level::Ok, &["starve"]);
+    runtime("950000", "6.12.0").with("/sys/fs/cgroup/cpu/cpu.rt_runtime_us", "950000").says(
+        "rt_throttling",
+        Level::Advice,
+        &[],
+    );
+    runtime("1000000", "6.1.0").says("rt_throttling", Level::Ok, &["whole period"]);
+    runtime("0", "6.12.0").says("rt_throttling", Level::Problem, &["=950000"]);
+    runtime("1", "5.15.0-91-generic").says("slices", Level::Advice, &["kernel 5.15", "6.12"]);
+    runtime("1", "7.0-rc1").says("slices", Level::Ok, &["kernel 7.0"]);
+    let slack = |ns: &str| good().with("/proc/self/timerslack_ns", ns);
+    slack("0").says("timer_slack", Level::Ok, &[]);
+    slack("50000").says("timer_slack", Level::Advice, &["50 µs", "PR_SET_TIMERSLACK"]);
+    let clock = |name: &str| good().with(&format!("{CLOCK}/current_clocksource"), name);
+    clock("hpet").says("clock_source", Level::Problem, &["echo tsc"]);
+    clock("hpet").with(&format!("{CLOCK}/available_clocksource"), "hpet acpi_pm").says(
+        "clock_source",
+        Level::Problem,
+        &["tsc=reliable"],
+    );
+    clock("arch_sys_counter").says("clock_source", Level::Ok, &[]);
+    clock("sundial").says("clock_source", Level::Unknown, &["sundial"]);
+    let grouped = good().with("/proc/sys/kernel/sched_autogroup_enabled", "1");
+    grouped.says("autogroup", Level::Advice, &["sysctl kernel.sched_autogroup_enabled=0"]);
+}
+
+#[test]
+fn how_many_cores_and_for_how_long() {
+    let mine =
+        |list: &str| good().with("/proc/self/status", format!("Cpus_allowed_list:\t{list}\n"));
+    mine("3").says("cores", Level::Problem, &["3 of 8 cores", "Wait::Block"]);
+    mine("1-3").says("cores", Level::Advice, &["1-3 of 8 cores", "at most 2 thread"]);
+    mine("garbage").says("cores", Level::Ok, &["all 8 cores"]);
+    mine("0").with(&format!("{CPU}/online"), "0").says("cores", Level::Problem, &["one core"]);
+    let quota = |text: &str| good().with("/sys/fs/cgroup/user.slice/cpu.max", text);
+    quota("150000 100000").says("cpu_quota", Level::Problem, &["1.50 cores", "user.slice/cpu.max"]);
+    quota("800000 100000").says("cpu_quota", Level::Ok, &[]);
+    quota("0 0").says("cpu_quota", Level::Ok, &[]);
+    let old = good()
+        .with("/proc/self/cgroup", "4:cpu,cpuacct:/../../docker/abc\n0::/\n")
+        .with("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "50000\n")
+        .with("/sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000\n");
+    old.says(
+        "cpu_quota",
+        Level::Problem,
+        &["0.50 cores", "/cpu/cpu.cfs_quota_us", "--cpuset-cpus"],
+    );
+    old.with("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "-1\n").says("cpu_quota", Level::Ok, &[]);
+}
+
+#[test]
+fn isolation_and_interrupts() {
+    let isolated = |list: &str| good().with(&format!("{CPU}/isolated"), list);
+    isolated("\n").says(
+        "isolated_cores",
+        Level::Advice,
+        &["isolcpus=managed_irq,domain,6-7", "taskset -c 6-7"],
+    );
+    isolated("\n").with(&format!("{CPU}/online"), "0-1").says(
+        "isolated_cores",
+        Level::Advice,
+        &["too few", "4 cores"],
+    );
+    isolated("\n").without(&format!("{CPU}/online")).says(
+        "isolated_cores",
+        Level::Advice,
+        &["too few"],
+    );
+    isolated("4-7").says("isolated_cores", Level::Advice, &["nohz_full: 6-7", "nohz_full=4-7"]);
+    isolated("6").says("isolated_cores", Level::Ok, &["cores 6 are isolated"]);
+    good().with(&format!("{CPU}/nohz_full"), "  (null)\n").says(
+        "isolated_cores",
+        Level::Advice,
+        &["nohz_full: none"],
+    );
+    isolated("").with("/sys/fs/cgroup/cpuset.cpus.isolated", "7\n").says(
+        "isolated_cores",
+        Level::Ok,
+        &["cores 7 are"],
+    );
+    let balanced = good().with("/proc/77/comm", "irqbalance\n");
+    balanced.says("irqbalance", Level::Ok, &["leaves isolated cores alone"]);
+    let balanced = balanced.with(&format!("{CPU}/isolated"), "");
+    balanced.says("irqbalance", Level::Advice, &["IRQBALANCE_BANNED_CPULIST"]);
+    good().says("irqbalance", Level::Ok, &["does not run"]);
+    good().with("/.dockerenv", "").says("irqbalance", Level::Ok, &["on the host it may"]);
+    let hidden = good().without("/proc/1/comm").with("/proc/77/comm", "rnet\n");
+    hidden.says("irqbalance", Level::Unknown, &["cannot be seen"]);
+    hidden.with("/proc/78/comm", "irqbalance\n").says("irqbalance", Level::Ok, &["runs"]);
+}
+
+#[test]
+fn clocks_and_sleep_of_the_cores() {
+    let fake = good().with(&format!("{CPU}/cpufreq/policy7/scaling_governor"), "schedutil\n");
+    fake.says("governor", Level::Advice, &["performance, schedutil", "echo performance"]);
+    let fake = good().with(&format!("{CPU}/cpu5/cpuidle/state2/disable"), "0\n");
+    fake.says(
+        "idle_states",
+        Level::Advice,
+        &["C6, takes 133 µs", "state2/disable", "cpu_dma_latency"],
+    );
+    good().without("/dev/cpu_dma_latency").with("/run/.containerenv", "").says(
+        "dma_latency",
+        Level::Unknown,
+        &["--device"],
+    );
+}
+
+#[test]
+fn virtual_machines() {
+    let guest = good().with("/proc/cpuinfo", "processor : 0\nflags\t\t: fpu hypervisor tsc\n");
+    guest.says("virtual_machine", Level::Advice, &["virtual machine", "vcpupin"]);
+    good().with("/sys/hypervisor/type", "xen\n").says("virtual_machine", Level::Advice, &["(xen)"]);
+    let times = |text: &str| good().with("/proc/stat", text);
+    times("cpu  10 0 10 78 0 0 0 2 0 0").says("steal", Level::Advice, &["2.00 %", "vcpupin"]);
+    times("cpu  10 0 10 9999 0 0 0 1 0 0").says("steal", Level::Ok, &["0.01 %"]);
+    let most = u64::MAX;
+    times(&format!("cpu {most} {most} 0 0 0 0 0 {most}")).says("steal", Level::Advice, &[]);
+    times("cpu  0 0 0 0 0 0 0 0").says("steal", Level::Ok, &["no time was stolen"]);
+    times("cpu  1 2 3").says("steal", Level::Unknown, &[]);
+}
+
+#[test]
+fn memory_that_may_go_away() {
+    let swaps = "Filename Type Size Used Priority\n/dev/sda2 partition 8388604 204800 -2\n/swap file 100 x -3\n";
+    let small = || good().with("/proc/self/limits", limits("90", "8388608", "unlimited"));
+    small().says("memory_lock", Level::Advice, &["8192 KiB", "memlock unlimited"]);
+    small().with("/.dockerenv", "").says("memory_lock", Level::Advice, &["--ulimit memlock=-1"]);
+    let swapping = small().with("/proc/swaps", swaps);
+    swapping.says("memory_lock", Level::Problem, &["and this machine swaps"]);
+    swapping.says("swap", Level::Advice, &["200 MiB of it used, swappiness 60", "swapoff"]);
+    // Bit 14.
+    small().with("/proc/self/status", "CapEff:\t0000000000004000\n").says(
+        "memory_lock",
+        Level::Ok,
+        &["CAP_IPC_LOCK"],
+    );
+}
+
+#[test]
+fn how_much_memory_may_be_locked() {
+    let gib = |n: f64| ((n * f64::from(1 << 30)) as u64).to_string();
+    let limit = |n: f64| good().with("/proc/self/limits", limits("90", &gib(n), "unlimited"));
+    let swaps = "Filename Type Size Used Priority\n/dev/sda2 partition 8388604 204800 -2\n";
+    for (limit_gib, level, word) in [
+        (0.0625, Level::Problem, "65536 KiB of memory may be locked: mlockall will fail"),
+        (2.0, Level::Advice, "mlockall may fail"),
+        (7.9, Level::Advice, "mlockall may fail"),
+        (8.0, Level::Ok, "8192 MiB"),
+    ] {
+        let fake = limit(limit_gib).with("/proc/swaps", swaps);
+        let fake = fake.with("/proc/meminfo", "MemTotal:        8388608 kB\nMemFree: 1 kB\n");
+        fake.says("memory_lock", level, &[word]);
+    }
+    limit(2.0).says("memory_lock", Level::Advice, &["may fail"]);
+    limit(4.0).says("memory_lock", Level::Ok, &["4096 MiB"]);
+    limit(4.0).with("/proc/meminfo", "MemTotal: much").says("memory_lock", Level::Ok, &[]);
+}
+
+#[test]
+fn huge_pages() {
+    let heap = good().with(&format!("{THP}/enabled"), "[always] madvise never\n");
+    heap.says("huge_heap_pages", Level::Advice, &["echo madvise"]);
+    let forced = good().with(&format!("{THP}/shmem_enabled"), "always never deny [force]\n");
+    forced.says("huge_shared_pages", Level::Advice, &["forced"]);
+    let fake = good();
+    let at = fake.root.display().to_string();
+    let mounts = format!(
+        "1 0 0:1 / / rw - ext4 /dev/x rw,huge=always\n2 1 0:2 / {at} rw - tmpfs tmpfs rw\n\
+         3 2 0:3 / {at} rw shared:1 - tmpfs tmpfs rw,size=1g,huge=within_size\ngarbage\n"
+    );
+    let fake = fake.with("/proc/self/mountinfo", mounts);
+    fake.says("huge_shared_pages", Level::Advice, &["huge=within_size", "remount,huge=never"]);
+}
+
+#[test]
+fn room_for_logs() {
+    let judge = |kind: &str, free_mib: u64, all_mib: u64, memory_mib: Option<u64>| {
+        let point = PathBuf::from("/dev/shm");
+        let space = memory::Space {
+            dir: "/dev/shm/robots",
+            free_bytes: free_mib << 20,
+            all_bytes: all_mib << 20,
+            mount: Some(memory::Mount { point, kind: kind.to_owned(), options: "rw".to_owned() }),
+            memory_bytes: memory_mib.map(|mib| mib << 20),
+        };
+        space.judge(Check::new("room", "x", "y"))
+    };
+    assert_eq!(judge("tmpfs", 64, 64, None).level, Level::Ok);
+    for (all_mib, memory_mib, advice) in [
+        (64, Some(8192), Some("remount,size=2048M /dev/shm (docker run --shm-size=2048m)")),
+        (2048, Some(8192), Some("remount,size=4096M /dev/shm ")),
+        (512, Some(1024), Some("remount,size=1024M /dev/shm ")),
+        (4096, None, Some("remount,size=8192M /dev/shm ")),
+        (8192, Some(8192), None),
+    ] {
+        let little = judge("tmpfs", 1, all_mib, memory_mib);
+        assert_eq!(little.level, Level::Problem);
+        assert!(little.what.contains(&format!("1 of {all_mib} MiB")), "{little:?}");
+        let said = little.advice.as_ref().unwrap();
+        assert_eq!(said.contains("remount"), advice.is_some(), "{said}");
+        assert!(said.contains(advice.unwrap_or("remove what fills /dev/shm/robots")), "{said}");
+    }
+    let unlimited = judge("tmpfs", 0, 0, Some(8192));
+    assert_eq!((unlimited.level, unlimited.advice), (Level::Ok, None));
+    assert_eq!(judge("fuse.x", 0, 0, None).level, Level::Unknown);
+    let full = judge("ext4", 1, 64, Some(8192));
+    assert_eq!(full.level, Level::Problem);
+    assert!(full.advice.as_ref().unwrap().contains("RNET_DIR"), "{full:?}");
+    let disk = judge("ext4", 64, 64, None);
+    assert_eq!(disk.level, Level::Advice);
+    assert!(disk.what.contains("not on tmpfs but on ext4"), "{disk:?}");
+    // Where it is mounted, blanks and all, and by a symbolic link.
+    let fake = good();
+    let (dir, link) = (fake.root.join("a b"), fake.root.join("link"));
+    std::fs::create_dir(&dir).unwrap();
+    std::os::unix::fs::symlink(&dir, &link).unwrap();
+    let point = dir.display().to_string().replace(' ', "\\040");
+    let mounts = format!("1 0 0:1 / / rw - tmpfs x rw\n2 1 0:2 / {point} rw - xfs /dev/x rw\n");
+    let fake = fake.with("/proc/self/mountinfo", mounts);
+    for dir in [&dir, &link] {
+        let found = examine_at(&fake.root, dir).findings;
+        let room = found.iter().find(|f| f.check == "room").unwrap();
+        assert_ne!(room.level, Level::Ok, "{room:?}");
+        assert_eq!(room.level == Level::Advice, room.what.contains("but on xfs"), "{room:?}");
+    }
+    let fake = good();
+    let gone = examine_at(&fake.root, &fake.root.join("nowhere"));
+    let room = gone.findings.iter().find(|f| f.check == "room").unwrap();
+    assert_eq!(room.level, Level::Problem);
+    assert!(room.advice.as_ref().unwrap().contains("RNET_DIR"));
+}
+
+#[test]
+fn lists_of_cores() {
+    assert_eq!(parse_cores("0-2,8\n"), Some(vec![0, 1, 2, 8]));
+    assert_eq!(parse_cores("8,0-2,1"), Some(vec![0, 1, 2, 8]));
+    assert_eq!(parse_cores(""), Some(vec![]));
+    assert_eq!(parse_cores("(null)"), Some(vec![]));
+    for bad in ["-", "x", "3-1", "1,,2", "0-99999999", "-1", "1-2-3"] {
+        assert_eq!(parse_cores(bad), None, "{bad}");
+    }
+    assert_eq!(list_cores(&[0, 1, 2, 8, 10, 11]), "0-2,8,10-11");
+    assert_eq!(list_cores(&[]), "");
+}
+
+#[test]
+fn the_choice_in_brackets() {
+    assert_eq!(chosen("always [madvise] never"), Some("madvise"));
+    assert_eq!(chosen("none voluntary (full) lazy"), Some("full"));
+    assert_eq!(chosen("always never"), None);
+    assert_eq!(chosen("[ ( ] )"), None);
+}
+
+#[test]
+fn this_machine_is_examined_too() {
+    let examination = examine(None);
+    assert_eq!(examination.findings.len(), 23);
+    assert!(examination.findings.iter().any(|f| f.level == Level::Ok));
+}

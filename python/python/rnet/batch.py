@@ -1,0 +1,200 @@
+"""Arrays whose rows are messages, for ``Subscriber.recv_many`` and ``Publisher.send_many``."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import re
+from typing import TYPE_CHECKING, Any
+
+from .errors import BadValue, MissingNumpy
+from .types import dtype_of
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    import numpy as np
+
+__all__ = ["Rows"]
+
+#: In a format of the buffer protocol: Python objects, and the pointers of ctypes. ``Zf``, ``Zd``
+#: and ``Zg`` are numpy's complex numbers.
+_ADDRESS = re.compile("[OPz&X]|Z(?![fdg])")
+
+#: Without a ``max`` an array has room for this many bytes of messages, or for one message. Less than
+#: what malloc fetches from the kernel anew each time (128 KiB), which costs 10 µs a call.
+ROOM_LEN_BYTES = 64 << 10
+
+
+class Rows:
+    """What the arrays of one topic look like."""
+
+    def __init__(self, message_type: Any, topic: str) -> None:
+        #: None for raw bytes.
+        self._type = None if message_type is bytes else message_type
+        self._topic = topic
+        #: The dtype that was asked for last, on a topic of raw bytes, with what it comes to.
+        self._known: tuple[Any, _Row] | None = None
+
+    def room(
+        self, max: int | None, out: Any, dtype: Any, stamps: bool
+    ) -> tuple[np.ndarray[Any, Any], int, int, np.ndarray[Any, Any] | None]:
+        """An array to be filled, rows to fill at most, bytes of a row, an array for stamps."""
+        np = _numpy("recv_many")
+        if max is not None and max < 1:
+            raise _bad(f"max is {max}, and must be 1 or more")
+        row = self._row(np, dtype, out)
+        if out is None:
+            rows = max or row.default_rows
+            array = np.empty((rows, *row.shape), row.base)
+        else:
+            array = _checked(np, out, row)
+            rows = len(out) if max is None else max
+            if not 0 < rows <= len(out):
+                raise _bad(f"out has {len(out)} rows, and max is {max}")
+        return array, rows, row.len_bytes, np.empty(rows, np.int64) if stamps else None
+
+    def filled(self, array: Any, count: int, out: Any, stamps: Any) -> Any:
+        """What the user gets, of arrays whose first rows were filled."""
+        if out is not None:
+            array = array[:count]
+        elif len(array) > count:
+            # Nobody else has it yet, so it can shrink in place: the memory goes back.
+            array.resize((count, *array.shape[1:]), refcheck=False)
+        if stamps is None:
+            return array
+        if len(stamps) > count:
+            stamps.resize(count, refcheck=False)
+        return array, stamps
+
+    def outgoing(self, messages: Any) -> tuple[Any, int, int]:
+        """An object with the buffer protocol, its rows, and the bytes of a row."""
+        if isinstance(messages, ctypes.Array):
+            return self._outgoing_ctypes(messages)
+        if self._type is None:
+            return self._outgoing_raw(messages)
+        np = _numpy("send_many")
+        row = self._row(np, None, None)
+        if not isinstance(messages, np.ndarray):
+            raise TypeError(
+                f"send_many on {self._topic} takes a numpy array of {row.base}, "
+                f"not a {type(messages).__name__}; send takes one message"
+            )
+        if messages.dtype != row.base or messages.shape[1:] != row.shape or messages.ndim == 0:
+            raise TypeError(
+                f"cannot send {messages.dtype} of shape {messages.shape} with send_many: it takes "
+                f"an array of messages of {self._topic}, which are {row.base} of shape {row.shape}"
+            )
+        return messages, len(messages), row.len_bytes
+
+    def _outgoing_ctypes(self, messages: ctypes.Array[Any]) -> tuple[Any, int, int]:
+        if self._type is not None and messages._type_ is not self._type:
+            raise TypeError(
+                f"cannot send an array of {messages._type_.__name__} here: "
+                f"the messages of {self._topic} are {self._type!r}"
+            )
+        _refuse_addresses(memoryview(messages).format)
+        return messages, len(messages), ctypes.sizeof(messages._type_)
+
+    def _outgoing_raw(self, messages: Any) -> tuple[Any, int, int]:
+        if isinstance(messages, (bytes, bytearray, str)):
+            raise TypeError(
+                f"send_many takes an array whose rows are messages, and this is one "
+                f"{type(messages).__name__}: use send, or give it two dimensions"
+            )
+        try:
+            view = memoryview(messages)
+        except TypeError:
+            raise TypeError(
+                f"send_many takes an array whose rows are messages (numpy, memoryview, ctypes), "
+                f"not a {type(messages).__name__}"
+            ) from None
+        except ValueError as error:  # of numpy, for a dtype that the buffer protocol lacks
+            raise TypeError(f"cannot send this {type(messages).__name__}: {error}") from None
+        if view.ndim == 0 or view.shape is None:
+            raise TypeError("send_many takes an array of one dimension or more: its rows are sent")
+        _refuse_addresses(view.format)
+        return messages, view.shape[0], view.itemsize * math.prod(view.shape[1:])
+
+    def _row(self, np: ModuleType, dtype: Any, out: Any) -> _Row:
+        if self._type is not None:
+            if self._known is None:
+                self._known = (None, _Row(np, dtype_of(self._type)))
+            row = self._known[1]
+            if dtype is not None and np.dtype(dtype) != row.dtype:
+                raise TypeError(
+                    f"the messages of {self._topic} are {row.dtype}, not {np.dtype(dtype)}: "
+                    "leave dtype out, it is for topics of raw bytes"
+                )
+            return row
+        if dtype is None and isinstance(out, np.ndarray):
+            dtype = np.dtype((out.dtype, out.shape[1:]))
+        if dtype is None:
+            raise TypeError(
+                f"{self._topic} is subscribed to as raw bytes: say how to read them, "
+                "recv_many(dtype=...), or subscribe with a type"
+            )
+        # What was given may be a list, which the caller can change.
+        dtype = np.dtype(dtype)
+        if self._known is None or self._known[0] != dtype:
+            self._known = (dtype, _Row(np, dtype))
+        return self._known[1]
+
+
+class _Row:
+    """One message in an array."""
+
+    def __init__(self, np: ModuleType, dtype: np.dtype[Any]) -> None:
+        base, shape = dtype.subdtype or (dtype, ())
+        self.dtype, self.base, self.shape = dtype, base, shape
+        self.len_bytes = dtype.itemsize
+        if dtype.hasobject:
+            raise TypeError(f"{dtype} has Python objects in it, which no message can carry")
+        if self.len_bytes == 0:
+            raise TypeError(f"{dtype} has no bytes, and so no message fits it")
+        try:
+            memoryview(np.empty((1, *shape), base))
+        except (ValueError, BufferError, NotImplementedError) as error:
+            raise TypeError(
+                f"{dtype} cannot be filled from outside of numpy ({error}): "
+                "use integers, and look at the result with view()"
+            ) from None
+        self.default_rows = max(1, ROOM_LEN_BYTES // self.len_bytes)
+
+
+def _bad(why: str) -> BadValue:
+    return BadValue(f"bad value for recv_many: {why}", what="recv_many", why=why)
+
+
+def _refuse_addresses(format: str) -> None:
+    """Of unions and packed structures ctypes says no more than how many bytes they have."""
+    # Of a structure the format names the fields, between colons.
+    if _ADDRESS.search(re.sub(":[^:]*:", ":", format)):
+        raise TypeError(
+            "cannot send Python objects or pointers: their memory is full of addresses, which mean "
+            "nothing to another process"
+        )
+
+
+def _numpy(what: str) -> Any:
+    try:
+        import numpy
+    except ImportError:
+        raise MissingNumpy(
+            f"{what} needs numpy, which is not installed: pip install numpy", what=what
+        ) from None
+    return numpy
+
+
+def _checked(np: ModuleType, out: Any, row: _Row) -> Any:
+    """`out`, if it can be filled."""
+    if not isinstance(out, np.ndarray):
+        raise TypeError(f"out is a numpy array to be filled, not a {type(out).__name__}")
+    if out.ndim == 0 or out.dtype != row.base or out.shape[1:] != row.shape:
+        raise TypeError(
+            f"out is {out.dtype} of shape {out.shape}, and messages are {row.base} of shape "
+            f"{row.shape}: make it numpy.empty(n, {row.dtype})"
+        )
+    if not (out.flags.c_contiguous and out.flags.writeable):
+        raise TypeError("out is to be C-contiguous and writeable")
+    return out

@@ -1,0 +1,188 @@
+//! Many messages with one call: arrays of rows, each of which is a message.
+//!
+//! `rnet.batch` says what an array has to look like, and makes those that are given to the user;
+//! here their memory is filled and read, without the GIL.
+
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use pyo3::prelude::*;
+use rnet::Error;
+
+use crate::buffer::Bytes;
+use crate::errors::raise;
+use crate::publisher::{Inner, PublisherCore};
+use crate::receive::SubscriberCore;
+use crate::wait::{Patience, Stop};
+
+/// The arguments of `recv_many`, as the user gave them: max, out, dtype, stamps.
+pub(crate) type Wanted<'a, 'py> =
+    (Option<i64>, Option<&'a Bound<'py, PyAny>>, Option<&'a Bound<'py, PyAny>>, bool);
+
+/// What `rnet.batch.Rows.room` answers: the array, rows to fill, bytes of a row, and the array of
+/// the stamps.
+type Room<'py> = (Bound<'py, PyAny>, usize, usize, Option<Bound<'py, PyAny>>);
+
+/// `Subscriber.recv_many`.
+pub(crate) fn receive<'py>(
+    core: &SubscriberCore,
+    rows: &Bound<'py, PyAny>,
+    patience: &Patience,
+    wanted: Wanted<'_, 'py>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let py = rows.py();
+    let (array, max, row_len, times): Room<'py> = rows.call_method1("room", wanted)?.extract()?;
+    let count = {
+        let mut memory = Bytes::writable(&array)?;
+        let mut stamps = times.as_ref().map(Bytes::writable).transpose()?;
+        let mut filling = Filling {
+            topic: core.topic(),
+            rows: memory.as_mut_slice(),
+            stamps: stamps.as_mut().map(Bytes::as_mut_slice),
+            row_len,
+            max,
+            count: 0,
+        };
+        let result = core.fill(py, patience, &mut filling);
+        result.map_err(|stop| stop.into_err(py))?;
+        filling.count
+    };
+    rows.call_method1("filled", (array, count, wanted.1, times))
+}
+
+/// Rows of an array that messages are copied into.
+struct Filling<'a> {
+    topic: &'a str,
+    rows: &'a mut [u8],
+    /// One int64 a row: when it was sent.
+    stamps: Option<&'a mut [u8]>,
+    row_len: usize,
+    max: usize,
+    count: usize,
+}
+
+const STAMP_LEN: usize = size_of::<i64>();
+
+impl Filling<'_> {
+    /// Copies a message; `false` if it has another length than a row.
+    fn put(&mut self, message: &[u8], sent_ns: u64) -> bool {
+        if message.len() != self.row_len {
+            return false;
+        }
+        let at = self.count * self.row_len;
+        // `rnet.batch` saw to it that the array has `max` rows. Should another thread have shrunk
+        // it since, before its buffer was exported, that is found here. Later it must not be:
+        // numpy does not count exports, and the docs of `out` forbid it.
+        let Some(row) = self.rows.get_mut(at..at + self.row_len) else { return false };
+        row.copy_from_slice(message);
+        if let Some(stamps) = &mut self.stamps {
+            let at = self.count * STAMP_LEN;
+            if let Some(stamp) = stamps.get_mut(at..at + STAMP_LEN) {
+                stamp.copy_from_slice(&sent_ns.to_ne_bytes());
+            }
+        }
+        self.count += 1;
+        true
+    }
+
+    /// Why a message was not taken.
+    fn odd(&self, message: &rnet::OwnedSample<[u8]>) -> Error {
+        let (len, row_len) = (message.len(), self.row_len);
+        let (seq, publisher) = (message.seq(), message.publisher());
+        Error::BadValue {
+            what: format!("message {seq} of publisher {publisher:#x} on {}", self.topic),
+            why: format!(
+                "it has {len} bytes, and a row of the array {row_len}; it is still the next: \
+                 take it with recv()"
+            ),
+        }
+    }
+}
+
+impl SubscriberCore {
+    /// Fills rows: waits for the first message, and takes of the others what is there.
+    fn fill(
+        &self,
+        py: Python<'_>,
+        patience: &Patience,
+        filling: &mut Filling<'_>,
+    ) -> Result<(), Stop> {
+        self.patient(patience).run(py, |slice: Duration| {
+            self.wait_with(slice, |inner, held, left| {
+                if let Some(sample) = held.take() {
+                    if filling.put(&sample, sample.sent_ns()) {
+                        return Ok(());
+                    }
+                    let odd = filling.odd(&sample);
+                    *held = Some(sample);
+                    return Err(odd);
+                }
+                inner.recv_batch(filling.max, Some(left), |sample| {
+                    if filling.put(&sample, sample.sent_ns()) {
+                        return ControlFlow::Continue(());
+                    }
+                    *held = Some(sample.to_owned_sample());
+                    ControlFlow::Break(())
+                })?;
+                match held {
+                    Some(odd) if filling.count == 0 => Err(filling.odd(odd)),
+                    _ => Ok(()),
+                }
+            })
+        })
+    }
+}
+
+/// How long a batch is sent without a look for signals, and without a turn for other senders.
+const SEND_SLICE: Duration = Duration::from_millis(100);
+/// How many rows that had to wait for nothing are sent without a look at the clock, which costs as
+/// much as one of them.
+const ROWS_PER_LOOK: usize = 64;
+
+/// `Publisher.send_many`.
+pub(crate) fn send(
+    core: &PublisherCore,
+    rows: &Bound<'_, PyAny>,
+    messages: &Bound<'_, PyAny>,
+) -> PyResult<usize> {
+    let py = rows.py();
+    let (array, count, row_len): (Bound<'_, PyAny>, usize, usize) =
+        rows.call_method1("outgoing", (messages,))?.extract()?;
+    let memory = Bytes::of(&array)?;
+    let bytes = memory.as_slice();
+    if bytes.len() != count * row_len {
+        let what = format!("array for {}", core.topic());
+        let why = format!("it has {} bytes, and {count} rows of {row_len}", bytes.len());
+        return Err(raise(py, &Error::BadValue { what, why }));
+    }
+    let sent = AtomicUsize::new(0);
+    let result = core.with_detached(py, |inner: &mut Inner| {
+        let began = Instant::now();
+        let mut looks = false;
+        // Taken up again after a look for signals, from where it was.
+        for number in sent.load(Ordering::Relaxed)..count {
+            // If it was closed meanwhile, that is what the next attempt says.
+            if core.is_closed() || looks && began.elapsed() >= SEND_SLICE {
+                return Err(Error::Interrupted);
+            }
+            let row = &bytes[number * row_len..(number + 1) * row_len];
+            let quick = inner.try_send(row)?;
+            if !quick {
+                inner.send(row)?;
+            }
+            sent.store(number + 1, Ordering::Relaxed);
+            looks = !quick || number.is_multiple_of(ROWS_PER_LOOK);
+        }
+        Ok(())
+    });
+    let sent = sent.into_inner();
+    match result {
+        Ok(()) => Ok(sent),
+        Err(error) => {
+            // Exceptions of Python's own, KeyboardInterrupt say, have room for it, too.
+            error.value(py).setattr("sent", sent)?;
+            Err(error)
+        }
+    }
+}

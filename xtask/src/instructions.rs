@@ -1,0 +1,267 @@
+//! What a message costs in instructions, held to a file: `cargo xtask instructions`.
+//!
+//! Time on a shared machine drifts by more than a change of the code is worth; the number of
+//! instructions does not drift at all. Callgrind counts those of `crates/rnet/benches/
+//! instructions.rs`, in the release build that users get, for a number of rounds and for twice
+//! that number: the difference is the steady state. The counts stand in `instructions.toml` beside
+//! it, and a case that grew by more than 3 % is a finding.
+//!
+//! Another compiler gives other counts for the same source, and so does a machine with another
+//! clock source. They are then shown and not judged, and a note in the summary of `make test` says
+//! so.
+
+mod baseline;
+mod callgrind;
+
+use std::io::{ErrorKind, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use crate::{Finding, Outcome, output};
+use baseline::{Baseline, Conditions, PerMessage, Verdict};
+use callgrind::Profile;
+
+const BASELINE: &str = "crates/rnet/benches/instructions.toml";
+/// The function of the program on whose stack instructions are counted.
+const COUNTED: &str = "counted_by_callgrind";
+/// Rounds of the first run; the second has twice as many. The first fills a log more than once,
+/// so that the difference has no lap in which the log was still empty.
+const ROUNDS: u64 = 50;
+const CLOCK_SOURCE: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
+/// Lines of source that `--annotate` shows.
+const ANNOTATED_LINES: usize = 60;
+/// `scripts/step.sh` copies what follows into the summary.
+const NOTE: &str = "step-note: ";
+
+/// What the command line asks for.
+enum Task<'a> {
+    Check,
+    Accept,
+    Annotate(&'a str),
+}
+
+/// Runs the command; `None` is a wrong command line.
+pub fn run(root: &Path, args: &[String]) -> Option<Outcome> {
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    let task = match args[..] {
+        [] => Task::Check,
+        ["--accept"] => Task::Accept,
+        ["--annotate", case] => Task::Annotate(case),
+        _ => return None,
+    };
+    Some(perform(root, &task))
+}
+
+fn perform(root: &Path, task: &Task) -> Outcome {
+    // Asked first: a build before the bad news would be for nothing.
+    valgrind().arg("--version").output().map_err(|error| match error.kind() {
+        ErrorKind::NotFound => {
+            "valgrind counts the instructions and is not installed: apt-get install valgrind".into()
+        }
+        _ => format!("valgrind --version: {error}"),
+    })?;
+    let was = kept(root);
+    if let (Task::Check, Err(error)) = (task, &was) {
+        return Err(format!("{BASELINE}: {error}; `cargo xtask instructions --accept` writes it"));
+    }
+    let program = Program::build(root)?;
+    let cases = program.cases()?;
+    if let Task::Annotate(case) = task {
+        if !cases.iter().any(|known| known == case) {
+            return Err(format!("there is no case {case}; there are {}", cases.join(", ")));
+        }
+        return annotate(root, &program, case);
+    }
+    let mut counts = Vec::new();
+    for case in cases {
+        let (profile, messages) = program.steady_state(&case)?;
+        counts.push((case, PerMessage::of(profile.total, messages)));
+    }
+    let is = Baseline { conditions: conditions(root)?, counts };
+    // What cannot be read has been told of, or is about to be replaced.
+    let was = was.unwrap_or_default();
+    let comparison = baseline::compare(&was, &is);
+    print!("{}", comparison.table);
+    let mut summary = format!("{} cases, {}", is.counts.len(), is.conditions);
+    if let Task::Accept = task {
+        std::fs::write(root.join(BASELINE), is.render()).map_err(|e| format!("{BASELINE}: {e}"))?;
+        println!("wrote {BASELINE}: say in the commit why a count grew");
+        return Ok((summary, vec![]));
+    }
+    if !was.conditions.compares_with(&is.conditions) {
+        summary.push_str(", not compared");
+    }
+    Ok((summary, report(&was, &is, comparison.verdicts)))
+}
+
+/// The kept counts.
+fn kept(root: &Path) -> Result<Baseline, String> {
+    let text = std::fs::read_to_string(root.join(BASELINE)).map_err(|e| e.to_string())?;
+    baseline::parse(&text)
+}
+
+/// Turns the verdicts into findings, and into notes what is to be known but is no failure.
+fn report(was: &Baseline, is: &Baseline, verdicts: Vec<(String, Verdict)>) -> Vec<Finding> {
+    let accept = "`cargo xtask instructions --accept`";
+    if was.conditions.libc != is.conditions.libc {
+        println!("the kept counts have the memcpy of {}", was.conditions.libc);
+    }
+    let mut findings = Vec::new();
+    let mut cheaper = Vec::new();
+    let judged = was.conditions.compares_with(&is.conditions);
+    for (case, verdict) in verdicts {
+        let text = match verdict {
+            Verdict::Grew(change) if judged => format!(
+                "{change} instructions per message, more than {} %: make it cheaper, or {accept} \
+                 and give the reason in the commit (`cargo xtask instructions --annotate {case}` \
+                 shows where they are)",
+                baseline::TOLERANCE_PERCENT
+            ),
+            Verdict::Shrank(change) if judged => {
+                cheaper.push(format!("{case} {change}"));
+                continue;
+            }
+            Verdict::New => format!("no count is kept of this case: {accept}"),
+            Verdict::Gone => format!("{BASELINE} keeps a case that is no longer there: {accept}"),
+            Verdict::Grew(_) | Verdict::Shrank(_) | Verdict::Same => continue,
+        };
+        findings.push(Finding::new(case, text));
+    }
+    if !judged {
+        let (was, is) = (&was.conditions, &is.conditions);
+        println!("{NOTE}NOT COMPARED: the counts are of {was}, and this is {is}: {accept}");
+    } else if !cheaper.is_empty() {
+        println!("{NOTE}cheaper: {}; keep the gain with {accept}", cheaper.join(", "));
+    }
+    findings
+}
+
+/// Shows where the instructions of a case are: per message, by function and by line.
+fn annotate(root: &Path, program: &Program, case: &str) -> Outcome {
+    let (profile, messages) = program.steady_state(case)?;
+    let per_message = |count: u64| PerMessage::of(count, messages).to_string();
+    let mut page = format!("{case}: {} instructions per message\n\n", per_message(profile.total));
+    page.push_str("by function, what it calls not included:\n");
+    for (function, count) in callgrind::ranked(&profile.by_function) {
+        // Less than a hundredth is what happens once in a lap or a round.
+        if PerMessage::of(count, messages) != PerMessage::default() {
+            page.push_str(&format!("{:>10}  {function}\n", per_message(count)));
+        }
+    }
+    page.push_str(&format!("\nby line, the first {ANNOTATED_LINES}:\n"));
+    let lines = callgrind::ranked(&profile.by_line);
+    for ((file, line), count) in lines.into_iter().take(ANNOTATED_LINES) {
+        let file = file.strip_prefix(&format!("{}/", root.display())).unwrap_or(file);
+        // Sources of the standard library and of libc may not be installed.
+        let text = std::fs::read_to_string(root.join(file)).unwrap_or_default();
+        let text = line.checked_sub(1).and_then(|at| text.lines().nth(at)).unwrap_or_default();
+        let (count, file) = (per_message(count), shortened(file));
+        page.push_str(&format!("{count:>10}  {file}:{line}  {}\n", text.trim()));
+    }
+    // `| head` is at liberty to hang up.
+    let _ = std::io::stdout().write_all(page.as_bytes());
+    Ok((format!("{case}, {messages} messages"), vec![]))
+}
+
+/// The end of a foreign file's path: what stands before tells where it was built.
+fn shortened(path: &str) -> &str {
+    let start = ["/library/", "/registry/src/"].iter().find_map(|part| path.find(part));
+    start.map_or(path, |at| &path[at + 1..])
+}
+
+/// The program, built, and where its profiles go.
+struct Program {
+    executable: PathBuf,
+    profiles: PathBuf,
+}
+
+impl Program {
+    fn build(root: &Path) -> Result<Program, String> {
+        let profiles = root.join("target/instructions");
+        std::fs::create_dir_all(&profiles).map_err(|e| format!("{}: {e}", profiles.display()))?;
+        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+        let built = Command::new(cargo)
+            .args(["build", "--release", "--quiet", "--package=rnet", "--bench=instructions"])
+            .arg("--message-format=json-render-diagnostics")
+            // The counts are of what `cargo build --release` gives, and of nothing tuned.
+            .env_remove("RUSTFLAGS")
+            .env_remove("CARGO_ENCODED_RUSTFLAGS")
+            .current_dir(root)
+            .stderr(Stdio::inherit())
+            .output()
+            .map_err(|e| format!("cargo build: {e}"))?;
+        if !built.status.success() {
+            return Err("crates/rnet/benches/instructions.rs does not build".into());
+        }
+        let messages = String::from_utf8_lossy(&built.stdout);
+        let executable = messages.lines().find_map(|line| {
+            let message: serde_json::Value = serde_json::from_str(line).ok()?;
+            let ours = message["target"]["name"] == "instructions";
+            ours.then(|| message["executable"].as_str().map(PathBuf::from)).flatten()
+        });
+        let executable = executable.ok_or("cargo build names no executable `instructions`")?;
+        Ok(Program { executable, profiles })
+    }
+
+    /// The names of the cases.
+    fn cases(&self) -> Result<Vec<String>, String> {
+        let names = output(Command::new(&self.executable).arg("--list"))?;
+        let names = String::from_utf8_lossy(&names);
+        let names: Vec<String> = names.lines().map(str::to_owned).collect();
+        if names.is_empty() { Err("the program has no cases".into()) } else { Ok(names) }
+    }
+
+    /// What twice the rounds cost more than the rounds, and the messages of that difference.
+    fn steady_state(&self, case: &str) -> Result<(Profile, u64), String> {
+        let (short, fewer) = self.count(case, ROUNDS)?;
+        let (long, more) = self.count(case, 2 * ROUNDS)?;
+        match (long.minus(&short), more.checked_sub(fewer)) {
+            (Some(profile), Some(messages)) if messages > 0 => Ok((profile, messages)),
+            _ => Err(format!("{case}: twice the rounds were not more work")),
+        }
+    }
+
+    fn count(&self, case: &str, rounds: u64) -> Result<(Profile, u64), String> {
+        let file = self.profiles.join(format!("{case}-{rounds}.out"));
+        let printed = output(
+            valgrind()
+                .args(["--tool=callgrind", "--quiet"])
+                .arg(format!("--callgrind-out-file={}", file.display()))
+                .arg(format!("--toggle-collect={COUNTED}"))
+                // Larger, and simpler to read.
+                .args(["--compress-strings=no", "--compress-pos=no"])
+                .arg(&self.executable)
+                .args([case, &rounds.to_string()]),
+        )?;
+        let printed = String::from_utf8_lossy(&printed);
+        let messages =
+            printed.trim().parse().map_err(|_| format!("{case} printed {printed:?}, no number"))?;
+        let text =
+            std::fs::read_to_string(&file).map_err(|e| format!("{}: {e}", file.display()))?;
+        let profile = callgrind::parse(&text).map_err(|e| format!("{}: {e}", file.display()))?;
+        Ok((profile, messages))
+    }
+}
+
+fn valgrind() -> Command {
+    Command::new("valgrind")
+}
+
+/// What else than the source decides the counts.
+fn conditions(root: &Path) -> Result<Conditions, String> {
+    let rustc = output(Command::new("rustc").arg("-vV").current_dir(root))?;
+    let rustc = String::from_utf8_lossy(&rustc);
+    let field = |name: &str| {
+        let value = rustc.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
+        value.map(str::to_owned).ok_or(format!("rustc -vV has no {name}"))
+    };
+    let clock = std::fs::read_to_string(CLOCK_SOURCE);
+    let libc = output(Command::new("getconf").arg("GNU_LIBC_VERSION"));
+    let libc = libc.map(|text| String::from_utf8_lossy(&text).trim().to_owned());
+    Ok(Conditions {
+        rustc: field("release:")?,
+        target: field("host:")?,
+        clock: clock.map_or("unknown".into(), |name| name.trim().to_owned()),
+        libc: libc.unwrap_or_else(|_| "unknown".into()),
+    })
+}
