@@ -3,7 +3,9 @@
 //! - Threads get it in the order in which they asked: a thread that lets go of it and asks again
 //!   is behind those who asked meanwhile.
 //! - Who only wants a look ([`Fair::lock_for_a_look`]) is ahead of those who want to wait, and is
-//!   given a chance to ask the holder to let go.
+//!   given a chance to ask the holder to let go. What it asks of one holder the next does not
+//!   hear: who got the lock for a look, and then waits with it, has to see that nobody stands
+//!   behind it ([`Guard::is_wanted`]).
 //! - Who wants to wait ([`Fair::lock_in_turn`]) gives up when its time is over, or when a signal
 //!   comes, for which Python may have a handler.
 //!
@@ -43,8 +45,29 @@ pub(crate) enum NotHad {
 pub(crate) struct Fair<T> {
     state: AtomicU32,
     /// Changed only with `state` at [`WANTED`] or about to be.
-    queue: Mutex<VecDeque<Arc<AtomicU32>>>,
+    queue: Mutex<Queue>,
     value: UnsafeCell<T>,
+}
+
+/// A place in the queue.
+type Place = Arc<AtomicU32>;
+
+#[derive(Debug, Default)]
+struct Queue {
+    /// Who wants a look.
+    looks: VecDeque<Place>,
+    /// Who wants to wait; after those.
+    turns: VecDeque<Place>,
+}
+
+impl Queue {
+    fn pop(&mut self) -> Option<Place> {
+        self.looks.pop_front().or_else(|| self.turns.pop_front())
+    }
+
+    fn is_empty(&self) -> bool {
+        self.looks.is_empty() && self.turns.is_empty()
+    }
 }
 
 // SAFETY: the value is used by whoever has the guard, of which there is one at a time.
@@ -70,7 +93,7 @@ impl<T> Fair<T> {
         if let Some(guard) = self.try_lock() {
             return guard;
         }
-        let place = match self.queue_up(true) {
+        let place = match self.queue_up(|queue| &mut queue.looks) {
             Ok(guard) => return guard,
             Err(place) => place,
         };
@@ -88,7 +111,7 @@ impl<T> Fair<T> {
             return Ok(guard);
         }
         let until = Instant::now().checked_add(limit);
-        let place = match self.queue_up(false) {
+        let place = match self.queue_up(|queue| &mut queue.turns) {
             Ok(guard) => return Ok(guard),
             Err(place) => place,
         };
@@ -108,12 +131,15 @@ impl<T> Fair<T> {
         }
     }
 
-    fn queue(&self) -> MutexGuard<'_, VecDeque<Arc<AtomicU32>>> {
+    fn queue(&self) -> MutexGuard<'_, Queue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Stands in the queue; or has the lock, if it became free meanwhile.
-    fn queue_up(&self, ahead: bool) -> Result<Guard<'_, T>, Arc<AtomicU32>> {
+    fn queue_up(
+        &self,
+        line: impl FnOnce(&mut Queue) -> &mut VecDeque<Place>,
+    ) -> Result<Guard<'_, T>, Place> {
         let mut queue = self.queue();
         // Whoever lets go from here on finds WANTED, and then waits for the queue.
         if self.state.swap(WANTED, Ordering::Acquire) == FREE {
@@ -122,26 +148,22 @@ impl<T> Fair<T> {
             return Ok(Guard { lock: self, _stays: PhantomData });
         }
         let place = Arc::new(AtomicU32::new(WAITING));
-        if ahead {
-            queue.push_front(place.clone());
-        } else {
-            queue.push_back(place.clone());
-        }
+        line(&mut queue).push_back(place.clone());
         Err(place)
     }
 
-    /// Leaves the queue; `false` if the lock was given to us meanwhile.
-    fn give_up(&self, place: &Arc<AtomicU32>) -> bool {
-        let mut queue = self.queue();
-        let at = queue.iter().position(|other| Arc::ptr_eq(other, place));
+    /// Leaves the queue of those who want to wait; `false` if the lock was given to us meanwhile.
+    fn give_up(&self, place: &Place) -> bool {
+        let turns = &mut self.queue().turns;
+        let at = turns.iter().position(|other| Arc::ptr_eq(other, place));
         // An empty queue under WANTED is found by the holder when it lets go.
-        at.and_then(|at| queue.remove(at)).is_some()
+        at.and_then(|at| turns.remove(at)).is_some()
     }
 
     #[cold]
     fn pass_on(&self) {
         let mut queue = self.queue();
-        let Some(first) = queue.pop_front() else {
+        let Some(first) = queue.pop() else {
             // Release: what we did is seen by who takes it.
             self.state.store(FREE, Ordering::Release);
             return;
@@ -162,6 +184,14 @@ pub(crate) struct Guard<'a, T> {
     lock: &'a Fair<T>,
     /// Stays in its thread, as the guards of other locks do.
     _stays: PhantomData<*const ()>,
+}
+
+impl<T> Guard<'_, T> {
+    /// Whether somebody wants a look. Who comes after this was asked asks for it himself.
+    pub(crate) fn is_wanted(&self) -> bool {
+        // Relaxed: the queue says what is so.
+        self.lock.state.load(Ordering::Relaxed) == WANTED && !self.lock.queue().looks.is_empty()
+    }
 }
 
 impl<T> Deref for Guard<'_, T> {

@@ -72,8 +72,9 @@ impl Merge {
     /// The others are heard by nobody while one of the locks is waited for, so a thread that waits
     /// with one of them is asked for it.
     fn next(&self, slice: Duration, gave_way: bool) -> rnet::Result<(usize, RawSample)> {
+        let closed = || Error::Closed { what: "every subscriber of the merge".to_owned() };
         if self.all_closed() {
-            return Err(Error::Closed { what: "every subscriber of the merge".to_owned() });
+            return Err(closed());
         }
         let began = Instant::now();
         let turn = if gave_way { TURN.min(slice) } else { Duration::ZERO };
@@ -83,6 +84,9 @@ impl Merge {
         if let Some(found) = self.look(&mut locked)? {
             return Ok(found);
         }
+        if locked.iter().any(Guard::is_wanted) {
+            return Err(Error::Interrupted);
+        }
         let mut all: Vec<&mut dyn Waitable> = Vec::with_capacity(locked.len());
         for (core, guard) in self.by_address.iter().zip(&mut locked) {
             match core.direct(guard) {
@@ -91,6 +95,10 @@ impl Merge {
                 Err(Error::Closed { .. }) if core.is_closed() => {}
                 Err(error) => return Err(error),
             }
+        }
+        if all.is_empty() {
+            // Closed since we looked, and nobody is left to end the wait.
+            return Err(closed());
         }
         let mut set = self.set.lock().unwrap_or_else(PoisonError::into_inner);
         set.wait(&mut all, Some(slice.saturating_sub(began.elapsed())))?;
