@@ -8,6 +8,7 @@
 //! sample; reading the tree and running other programs happens here and in `instructions`, and
 //! nowhere else. A check that looked at nothing fails.
 
+mod claims;
 mod deps;
 mod instructions;
 mod manifest;
@@ -112,7 +113,9 @@ fn run_tidy(root: &Path) -> Outcome {
         return Err("git lists no file, so nothing was checked".into());
     }
     let exists = |path: &str| root.join(path).exists();
-    Ok((format!("{} files", files.len()), tidy::check(&files, &exists)))
+    let mut findings = tidy::check(&files, &exists);
+    findings.extend(claims::check(&files));
+    Ok((format!("{} files", files.len()), findings))
 }
 
 /// The files git tracks or would track, as they are in the working tree.

@@ -1,0 +1,88 @@
+//! What a page claims and which tests show it: docs/design/failure-model.md.
+//!
+//! A row of a table there says what happens, what is guaranteed, and in its last column which
+//! tests show it, as `path::name`. A row without a test is a promise that nothing holds, and a
+//! name that is not there any more is one that nothing holds now.
+
+use std::collections::HashMap;
+
+use crate::{Finding, SourceFile};
+
+/// The page that is held to this.
+const PAGE: &str = "docs/design/failure-model.md";
+
+/// Every row of the page's tables names tests that exist.
+pub fn check(files: &[SourceFile]) -> Vec<Finding> {
+    let texts: HashMap<&str, &str> =
+        files.iter().filter_map(|f| Some((f.path.as_str(), f.text()?))).collect();
+    let Some(page) = texts.get(PAGE) else { return vec![Finding::new(PAGE, "is missing")] };
+    let rows: Vec<(usize, &str)> = (1..).zip(page.lines()).filter(|(_, l)| is_row(l)).collect();
+    let mut findings = Vec::new();
+    if rows.is_empty() {
+        findings.push(Finding::new(PAGE, "it has no rows"));
+    }
+    for (number, row) in rows {
+        let place = format!("{PAGE}:{number}");
+        let last = row.trim_end_matches('|').rsplit('|').next().unwrap_or_default();
+        // Every second piece stands between backticks.
+        let claims: Vec<&str> = last.split('`').skip(1).step_by(2).collect();
+        if claims.is_empty() {
+            findings.push(Finding::new(place.clone(), "the row names no test"));
+        }
+        let unheld = claims.into_iter().filter(|claim| !holds(claim, &texts));
+        findings.extend(unheld.map(|claim| {
+            Finding::new(place.clone(), format!("there is no test `{claim}` (path::name)"))
+        }));
+    }
+    findings
+}
+
+/// A row of a table, but for its headline and the line under that.
+fn is_row(line: &str) -> bool {
+    line.starts_with('|') && !line.starts_with("|---") && !line.ends_with("| shown by |")
+}
+
+fn holds(claim: &str, texts: &HashMap<&str, &str>) -> bool {
+    let Some((path, name)) = claim.rsplit_once("::") else { return false };
+    let Some(text) = texts.get(path) else { return false };
+    ["fn ", "def ", "class "].iter().any(|word| {
+        let declared = format!("{word}{name}");
+        text.match_indices(&declared).any(|(at, _)| {
+            !text[at + declared.len()..].starts_with(|c: char| c.is_alphanumeric() || c == '_')
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HEAD: &str = "| what happens | what is guaranteed | shown by |\n|---|---|---|\n";
+
+    fn findings(row: &str) -> Vec<String> {
+        let file = |path: &str, text: String| SourceFile { path: path.into(), bytes: text.into() };
+        let page = file(PAGE, format!("{HEAD}{row}\n"));
+        let test = file("a/b.rs", "#[test]\nfn it_holds() {}\nfn it_holds_not() {}\n".to_owned());
+        let other = file("a/b.py", "def test_it():\n    pass\n".to_owned());
+        check(&[page, test, other]).into_iter().map(|f| f.text).collect()
+    }
+
+    #[test]
+    fn rows_whose_tests_exist_pass() {
+        assert_eq!(findings("| a | b | `a/b.rs::it_holds`, `a/b.py::test_it` |"), [""; 0]);
+    }
+
+    #[test]
+    fn rows_without_a_test_fail() {
+        assert_eq!(findings("| a | `b` | c |"), ["the row names no test"]);
+        assert_eq!(findings(""), ["it has no rows"]);
+    }
+
+    #[test]
+    fn tests_that_are_not_there_fail() {
+        for claim in ["a/b.rs::it", "a/b.rs::it_fails", "a/c.rs::it_holds", "it_holds"] {
+            let text = format!("there is no test `{claim}` (path::name)");
+            assert_eq!(findings(&format!("| a | b | `{claim}` |")), [text]);
+        }
+    }
+}
