@@ -9,6 +9,7 @@
 
 pub mod args;
 mod crew;
+mod death;
 mod figure;
 mod idle;
 mod job;
@@ -54,6 +55,7 @@ pub fn run(context: &mut Context, command: BenchCommand) -> Outcome {
         BenchCommand::Rtt(args) => rtt::run(context, &args),
         BenchCommand::Topology(args) => topology::run(context, &args),
         BenchCommand::Idle(args) => idle::run(context, &args),
+        BenchCommand::Death(args) => death::run(context, &args),
     }
 }
 

@@ -12,8 +12,9 @@ use crate::failure::{Failure, Outcome};
 use crate::topic::{no_such, tell_problems, type_name};
 use crate::{signal, table};
 
-/// How often a watch looks: a death is seen within this time.
-const WATCH_INTERVAL: Duration = Duration::from_millis(20);
+/// How long a watch sleeps at most: a signal that comes just before it falls asleep does not wake
+/// it.
+const WATCH_SLEEP: Duration = Duration::from_millis(500);
 
 pub fn run(context: &mut Context, command: NodeCommand) -> Outcome {
     match command {
@@ -68,11 +69,12 @@ fn list(context: &mut Context, args: NodeListArgs) -> Outcome {
 }
 
 fn watch(context: &mut Context, args: NodeListArgs) -> Outcome {
-    let mut domain = context.domain()?;
+    let mut lookout = context.domain()?.lookout()?;
     let deadline = args.timeout.and_then(|t| Instant::now().checked_add(t));
     let mut first = true;
     loop {
-        for event in domain.node_events()? {
+        let left = deadline.map(|end| end.saturating_duration_since(Instant::now()));
+        for event in lookout.wait(WATCH_SLEEP.min(left.unwrap_or(WATCH_SLEEP)))? {
             let (word, node) = match &event {
                 NodeEvent::Joined(node) if first => ("present", node),
                 NodeEvent::Joined(node) => ("joined", node),
@@ -95,7 +97,6 @@ fn watch(context: &mut Context, args: NodeListArgs) -> Outcome {
         if deadline.is_some_and(|end| Instant::now() >= end) {
             return Ok(());
         }
-        std::thread::sleep(WATCH_INTERVAL);
     }
 }
 
@@ -125,7 +126,8 @@ fn print_info(context: &mut Context, snapshot: &Snapshot, node: &NodeInfo) -> Ou
     let meta = &node.meta;
     context.line(format_args!("{}", meta.name))?;
     let up = table::uptime(uptime(meta));
-    context.line(format_args!("  Process: pid {}, user {}, up {up}", meta.pid, meta.uid))?;
+    let place = if meta.is_in_our_pid_namespace() { "" } else { " in another container" };
+    context.line(format_args!("  Process: pid {}{place}, user {}, up {up}", meta.pid, meta.uid))?;
     context.line(format_args!("  Program: {}", meta.program))?;
     context.line(format_args!("  Language: {}, robot-net {}", meta.language, meta.version))?;
     context.line(format_args!("  Subscribers:"))?;

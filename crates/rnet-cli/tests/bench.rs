@@ -487,3 +487,25 @@ fn a_worker_without_a_command_has_no_job() {
     assert!(said.contains("rnet bench"), "{said}");
     assert!(!rnet!(place, "--help").ok().contains("bench-worker"));
 }
+
+/// Every death is noticed by every watcher, in each of the ways.
+#[test]
+fn death_is_noticed_by_all() {
+    let apart = Command::new("unshare").args(["--pid", "--fork", "true"]).output();
+    let apart = apart.is_ok_and(|out| out.status.success());
+    if !apart {
+        eprintln!("NOT RUN: no pid namespaces here, so only beside the watchers");
+    }
+    for more in [&["--settle", "0"][..], &["--settle", "0.01", "--apart"]] {
+        if more.contains(&"--apart") && !apart {
+            continue;
+        }
+        let document = bench(&[&["death", "--kills", "3", "--watchers", "2"], more].concat());
+        let ways = document["result"]["ways"].as_array().unwrap();
+        assert_eq!(ways.len(), 4);
+        for way in ways {
+            assert_eq!(way["count"], 6, "{way}");
+            assert!(count(&way["min_ns"]) > 0 && way["min_ns"].as_u64() <= way["max_ns"].as_u64());
+        }
+    }
+}

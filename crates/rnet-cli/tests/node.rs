@@ -62,6 +62,27 @@ fn watch_prints_who_joins_leaves_and_dies() {
     assert_eq!(watch.wait().code, Some(130));
 }
 
+/// A watch that was there before the domain, for a program that reads lines.
+#[test]
+fn watch_waits_for_a_domain_and_tells_in_json() {
+    let place = Place::new();
+    let mut watch = place.spawn(&["--json", "node", "list", "--watch"]);
+    let victim = place.spawn(&["topic", "pub", "/t", "--text", "x", "-n", "victim"]);
+    watch.until_stdout("\"node\":\"/victim\"");
+    victim.signal("KILL");
+    watch.until_stdout("\"event\":\"died\"");
+    // The domain is removed and made anew under the watcher's eyes.
+    std::fs::remove_dir_all(place.domain_dir()).unwrap();
+    let _guest = place.node("guest");
+    watch.until_stdout("\"node\":\"/guest\"");
+    watch.signal("INT");
+    let ran = watch.wait();
+    assert_eq!(ran.code, Some(130));
+    let lines = ran.json_lines();
+    let died = lines.iter().find(|line| line["event"] == "died").unwrap();
+    assert!(died["node"] == "/victim" && died["unix_ns"].is_u64(), "{died}");
+}
+
 #[test]
 fn watch_ends_by_itself_when_told() {
     let place = Place::new();

@@ -6,8 +6,9 @@
 //! says so in its page. Otherwise, until its process is registered, and where the kernel offers no
 //! membarrier, it fences for itself.
 
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU64, Ordering, compiler_fence, fence};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, compiler_fence, fence};
 
 use rnet_ring::sync::Barrier;
 
@@ -41,8 +42,9 @@ static REGISTERED: OnceLock<bool> = OnceLock::new();
 
 /// Registers this process so that its publishers may do without fences.
 ///
-/// The kernel registers a process with one thread at once, and makes any other wait for an RCU
-/// grace period of 10 ms and more. Until this returns, publishers fence for themselves.
+/// The kernel registers a process with one thread at once. Any other waits for an RCU grace period
+/// of 10 to 30 ms, and *cannot be killed meanwhile*: its peers would notice its death that much
+/// later. So a process of several threads is registered only once it pays, see [`wanted`].
 pub fn register() {
     REGISTERED.get_or_init(|| is_offered() && membarrier(CMD_REGISTER_GLOBAL_EXPEDITED) == 0);
 }
@@ -51,6 +53,31 @@ pub fn register() {
 pub fn register_takes_time() -> bool {
     REGISTERED.get().is_none()
         && !std::fs::read_dir("/proc/self/task").is_ok_and(|threads| threads.count() == 1)
+}
+
+/// Through which publishers ask for the registration, and whether one has asked.
+static WANTED: OnceLock<Option<OwnedFd>> = OnceLock::new();
+static ASKED: AtomicBool = AtomicBool::new(false);
+
+/// Readable once a publisher of this process sends so often that [`register`] pays; whoever
+/// watches it is to call that, on a thread that nobody waits for. `None` where there is nothing to
+/// register for, or no descriptor is left; publishers then go on fencing for themselves.
+pub fn wanted() -> Option<BorrowedFd<'static>> {
+    use rustix::event::{EventfdFlags, eventfd};
+    if REGISTERED.get().is_some() || !is_offered() {
+        return None;
+    }
+    let made = || eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).ok();
+    WANTED.get_or_init(made).as_ref().map(AsFd::as_fd)
+}
+
+/// One system call in the life of a process.
+fn ask_to_register() {
+    if let Some(Some(wanted)) = WANTED.get()
+        && !ASKED.swap(true, Ordering::Relaxed)
+    {
+        let _ = rustix::io::write(wanted, &1u64.to_ne_bytes());
+    }
 }
 
 /// The publisher's side.
@@ -70,7 +97,14 @@ impl PublisherBarrier {
     pub fn take_pace(&mut self, now_ns: u64, shown: &AtomicU64) {
         let passed = now_ns.saturating_sub(self.since_ns);
         self.since_ns = now_ns;
-        let often = passed < PACE * OFTEN_NS && REGISTERED.get() == Some(&true);
+        let mut often = passed < PACE * OFTEN_NS;
+        if often {
+            let registered = REGISTERED.get();
+            if registered.is_none() {
+                ask_to_register();
+            }
+            often = registered == Some(&true);
+        }
         if often && !self.asymmetric {
             shown.store(1, Ordering::Relaxed);
             // SYNC-SIDES: a sleeper whose ticket is not visible after this fence sees the store

@@ -1,15 +1,22 @@
 //! The directory of a domain: where it is, whose it is, which layout version it holds.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use rnet_core::{DomainId, Error};
-use rustix::fs::{AtFlags, Mode};
+use rustix::fs::{Access, AtFlags, Mode, Stat};
 use rustix::io::Errno;
 
+use crate::draft::{self, Draft};
 use crate::{LAYOUT_VERSION, files};
 
 /// Where domains stand when nothing else is said.
 pub const DEFAULT_BASE: &str = "/dev/shm";
+
+/// How often a domain is looked at again that another user has begun and not finished: making one
+/// takes microseconds.
+const BIRTH_TRIES: u32 = 50;
+const BIRTH_RETRY: Duration = Duration::from_millis(1);
 
 /// Which domain to join, and where it stands.
 #[derive(Clone, Debug, Default)]
@@ -44,19 +51,10 @@ impl DomainDir {
     /// Opens the domain, creating it where it is not there yet.
     pub fn open_or_create(config: &DomainConfig) -> Result<DomainDir, Error> {
         let path = DomainDir::path_of(config)?;
-        let mode = if config.group.is_some() { 0o2770 } else { 0o700 };
-        match rustix::fs::mkdir(&path, Mode::from_raw_mode(mode)) {
-            Ok(()) => {
-                if let Some(group) = &config.group {
-                    let gid = rustix::process::Gid::from_raw(group_id(group)?);
-                    rustix::fs::chown(&path, None, Some(gid))
-                        .map_err(|e| files::io_error("cannot give to the group", &path, e))?;
-                }
-                rustix::fs::chmod(&path, Mode::from_raw_mode(mode))
-                    .map_err(|e| files::io_error("cannot set the mode of", &path, e))?;
-            }
-            Err(Errno::EXIST) => {}
-            Err(Errno::ACCESS | Errno::PERM | Errno::ROFS) => {
+        let gid = config.group.as_deref().map(group_id).transpose()?;
+        match make_folder(&path, gid) {
+            Ok(()) => {}
+            Err(Errno::ACCESS | Errno::PERM | Errno::ROFS) if rustix::fs::lstat(&path).is_err() => {
                 return Err(Error::NoPermission {
                     path,
                     why: "the directory cannot be created here; set RNET_DIR to a tmpfs directory \
@@ -64,21 +62,46 @@ impl DomainDir {
                         .to_owned(),
                 });
             }
+            Err(Errno::PERM) if gid.is_some() => {
+                return Err(Error::NoPermission {
+                    path,
+                    why: format!(
+                        "it cannot be given to group {}: this user is not a member; add it (sudo usermod -aG) and \
+                         log in anew, or leave RNET_GROUP out",
+                        config.group.as_deref().unwrap_or_default()
+                    ),
+                });
+            }
             Err(e) => return Err(files::io_error("cannot create", &path, e)),
         }
-        let dir = DomainDir::check(config, path)?;
+        let mut tries = 0;
+        let dir = loop {
+            match DomainDir::join(config, &path, gid) {
+                // Another user may be between two steps of making it.
+                Err(Error::NoPermission { .. }) if gid.is_some() && tries < BIRTH_TRIES => {
+                    tries += 1;
+                    std::thread::sleep(BIRTH_RETRY);
+                }
+                done => break done?,
+            }
+        };
+        dir.claim_version()?;
+        // What was killed half-way left its drafts.
+        draft::sweep(&dir.path);
+        draft::sweep(&dir.names());
+        Ok(dir)
+    }
+
+    /// Checks the directory and makes what is to be in it.
+    fn join(config: &DomainConfig, path: &Path, gid: Option<u32>) -> Result<DomainDir, Error> {
+        let dir = DomainDir::check(config, path.to_owned())?;
         for sub in ["names", "nodes"] {
             let sub = dir.path.join(sub);
-            match rustix::fs::mkdir(&sub, Mode::from_raw_mode(mode)) {
-                Ok(()) if dir.shared => {
-                    rustix::fs::chmod(&sub, Mode::from_raw_mode(mode))
-                        .map_err(|e| files::io_error("cannot set the mode of", &sub, e))?;
-                }
-                Ok(()) | Err(Errno::EXIST) => {}
-                Err(e) => return Err(files::io_error("cannot create", &sub, e)),
+            make_folder(&sub, gid).map_err(|e| files::io_error("cannot create", &sub, e))?;
+            if !may_use(&sub) {
+                return Err(Error::NoPermission { why: unfinished(&sub), path: sub });
             }
         }
-        dir.claim_version()?;
         Ok(dir)
     }
 
@@ -87,6 +110,11 @@ impl DomainDir {
         let path = DomainDir::path_of(config)?;
         match rustix::fs::lstat(&path) {
             Err(Errno::NOENT) => Ok(None),
+            Err(Errno::ACCESS) => Err(Error::NoPermission {
+                path,
+                why: "this user may not look there; set RNET_DIR to a directory that you may use"
+                    .to_owned(),
+            }),
             Err(e) => Err(files::io_error("cannot look at", &path, e)),
             Ok(_) => {
                 let dir = DomainDir::check(config, path)?;
@@ -108,17 +136,26 @@ impl DomainDir {
         let me = rustix::process::geteuid().as_raw();
         if !shared && stat.st_uid != me {
             return Err(no(format!(
-                "it belongs to user {}, this process runs as {me}; use RNET_GROUP to share a domain",
-                stat.st_uid
+                "it belongs to user {}, this process runs as {me}; use RNET_GROUP to share a domain. If it is a \
+                 left-over, remove it: sudo rm -r {}",
+                stat.st_uid,
+                path.display()
             )));
         }
         if let Some(group) = &config.group
             && stat.st_gid != group_id(group)?
         {
-            return Err(no(format!(
-                "it belongs to group {}, and RNET_GROUP names {group}; remove it or choose that group",
-                stat.st_gid
-            )));
+            let why = if is_empty(&path) {
+                unfinished(&path)
+            } else {
+                format!(
+                    "it belongs to group {}, and RNET_GROUP names {group}; choose that group, or if it is a \
+                     left-over, remove it: sudo rm -r {}",
+                    stat.st_gid,
+                    path.display()
+                )
+            };
+            return Err(no(why));
         }
         let open_to = stat.st_mode & if shared { 0o007 } else { 0o077 };
         if open_to != 0 {
@@ -128,15 +165,18 @@ impl DomainDir {
                 if shared { "2770" } else { "700" }
             )));
         }
-        if rustix::fs::access(
-            &path,
-            rustix::fs::Access::READ_OK
-                | rustix::fs::Access::WRITE_OK
-                | rustix::fs::Access::EXEC_OK,
-        )
-        .is_err()
-        {
-            return Err(no("this process may not write in it".to_owned()));
+        if !may_use(&path) {
+            let narrow = shared && stat.st_mode & 0o2770 != 0o2770;
+            return Err(no(if narrow {
+                unfinished(&path)
+            } else {
+                format!(
+                    "this process, of user {me}, may not write in it (owner {}, group {}, mode {:o})",
+                    stat.st_uid,
+                    stat.st_gid,
+                    stat.st_mode & 0o7777
+                )
+            }));
         }
         Ok(DomainDir { id: config.id.clone(), path, shared })
     }
@@ -144,23 +184,12 @@ impl DomainDir {
     /// Writes the version file if there is none; otherwise compares it.
     fn claim_version(&self) -> Result<(), Error> {
         let file = self.version_path();
-        if !file.exists() {
-            // Written aside and linked into place, so that nobody reads half of it.
-            let draft = self.path.join(format!("VERSION.{:016x}", random_u64()));
-            let written = std::fs::write(&draft, format!("{LAYOUT_VERSION}\n"));
-            let linked =
-                written.map_err(|e| files::io_error("cannot write", &draft, e)).and_then(|()| {
-                    let cwd = rustix::fs::CWD;
-                    match rustix::fs::linkat(cwd, &draft, cwd, &file, AtFlags::empty()) {
-                        Ok(()) | Err(Errno::EXIST) => Ok(()),
-                        Err(e) => Err(files::io_error("cannot create", &file, e)),
-                    }
-                });
-            let _ = std::fs::remove_file(&draft);
-            linked?;
-            if self.shared {
-                let _ = rustix::fs::chmod(&file, Mode::from_raw_mode(0o660));
-            }
+        while !file.exists() {
+            let failed = |e| files::io_error("cannot write", &file, e);
+            let (draft, name) = Draft::create(&self.path, self.file_mode()).map_err(failed)?;
+            files::write_all_at(&draft, format!("{LAYOUT_VERSION}\n").as_bytes(), 0)
+                .and_then(|()| name.link(&file))
+                .map_err(failed)?;
         }
         self.check_version()
     }
@@ -214,6 +243,58 @@ impl DomainDir {
     pub fn folder_mode(&self) -> u32 {
         if self.shared { 0o2770 } else { 0o700 }
     }
+}
+
+/// Makes a folder of a domain with its group and its mode, or finishes one that this user has begun
+/// and not finished, because it was killed or its umask was in the way. What is another's, or has
+/// more than its mode, is left as it is.
+fn make_folder(path: &Path, gid: Option<u32>) -> rustix::io::Result<()> {
+    let mode: u32 = if gid.is_some() { 0o2770 } else { 0o700 };
+    match rustix::fs::mkdir(path, Mode::from_raw_mode(mode)) {
+        Ok(()) | Err(Errno::EXIST) => {}
+        Err(errno) => return Err(errno),
+    }
+    let stat = rustix::fs::lstat(path)?;
+    if !is_unfinished(&stat, mode) {
+        return Ok(());
+    }
+    if let Some(gid) = gid
+        && stat.st_gid != gid
+    {
+        // One with anything in it was finished once, for that group.
+        if !is_empty(path) {
+            return Ok(());
+        }
+        rustix::fs::chown(path, None, Some(rustix::process::Gid::from_raw(gid)))?;
+    }
+    rustix::fs::chmod(path, Mode::from_raw_mode(mode))
+}
+
+/// Whether a folder is ours and has less than its mode.
+fn is_unfinished(stat: &Stat, mode: u32) -> bool {
+    let (is, me) = (stat.st_mode, rustix::process::geteuid().as_raw());
+    is & 0o170000 == 0o040000 && stat.st_uid == me && is & 0o7777 != mode && is & 0o777 & !mode == 0
+}
+
+/// Why a folder that another user has begun cannot be used, and what to do.
+fn unfinished(path: &Path) -> String {
+    let owner = rustix::fs::lstat(path).map_or(0, |stat| stat.st_uid);
+    format!(
+        "user {owner} has begun to make it and was stopped before it was open to the group; start a node as user \
+         {owner}, which finishes it, or remove it: sudo rm -r {}",
+        path.display()
+    )
+}
+
+/// A folder that cannot be read counts as full.
+fn is_empty(path: &Path) -> bool {
+    std::fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none())
+}
+
+/// Asked for the effective user, as all else is.
+fn may_use(path: &Path) -> bool {
+    let all = Access::READ_OK | Access::WRITE_OK | Access::EXEC_OK;
+    rustix::fs::accessat(rustix::fs::CWD, path, all, AtFlags::EACCESS).is_ok()
 }
 
 /// A number that nobody else has, from the kernel.

@@ -11,7 +11,7 @@
 //! | [`domain`] | the directory: where, whose, which version |
 //! | [`presence`] | who lives is a held kernel lock; sweeping up after the dead |
 //! | [`node`] | a node's folder: header, list of endpoints, control FIFO |
-//! | [`registry`] | what a node knows of its peers |
+//! | [`registry`], [`watch`] | what a node knows of its peers; how it notices their end |
 //! | [`bell`], [`barrier`] | sleeping and waking across processes |
 //! | [`publisher`], [`pool`], [`roster`] | the writer's side of a channel |
 //! | [`subscription`], [`channel`], [`taken`] | the reader's side |
@@ -23,6 +23,7 @@ pub mod channel;
 pub mod clock;
 pub mod cpu;
 pub mod domain;
+mod draft;
 mod files;
 mod mapping;
 pub mod node;
@@ -35,6 +36,7 @@ pub mod roster;
 pub mod subscription;
 pub mod taken;
 mod tally;
+pub mod watch;
 
 pub use rnet_ring as ring;
 

@@ -115,7 +115,13 @@ impl NodeMeta {
 impl NodeMeta {
     /// Whether the node lives in this process.
     pub fn is_this_process(&self) -> bool {
-        self.pid == std::process::id() && self.pid_namespace == pid_namespace()
+        self.pid == std::process::id() && self.is_in_our_pid_namespace()
+    }
+
+    /// Whether its process id means here what it means there. Where a side has no `/proc` to know
+    /// its namespace by, it does not: two containers use the same few numbers.
+    pub fn is_in_our_pid_namespace(&self) -> bool {
+        self.pid_namespace != 0 && self.pid_namespace == pid_namespace()
     }
 }
 

@@ -15,7 +15,9 @@ use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::domain::DomainDir;
+use crate::draft::Draft;
 use crate::files;
+use crate::node::pid_namespace;
 
 /// How often a start asks again for a name that seems taken: a sweeper holds it for microseconds.
 const NAME_TRIES: u32 = 20;
@@ -53,35 +55,76 @@ fn same_file(file: &OwnedFd, path: &Path) -> bool {
     }
 }
 
-fn parse(text: &str) -> (Option<u64>, Option<u32>) {
-    let mut words = text.split_whitespace();
-    let incarnation = words.next().and_then(|w| u64::from_str_radix(w, 16).ok());
-    (incarnation, words.next().and_then(|w| w.parse().ok()))
+/// What a name's file says: who bears the name.
+struct Holder {
+    incarnation: Option<u64>,
+    /// Its process, where the number means anything here.
+    pid: Option<u32>,
 }
 
-fn read_holder(file: &OwnedFd) -> (Option<u64>, Option<u32>) {
-    let mut buf = [0u8; 64];
-    let len = rustix::io::pread(file, &mut buf, 0).unwrap_or(0);
-    parse(std::str::from_utf8(&buf[..len]).unwrap_or(""))
+impl Holder {
+    fn text(incarnation: u64) -> String {
+        format!("{incarnation:010x} {} {}\n", std::process::id(), pid_namespace())
+    }
+
+    fn parse(text: &str) -> Holder {
+        let mut words = text.split_whitespace();
+        let incarnation = words.next().and_then(|w| u64::from_str_radix(w, 16).ok());
+        let pid = words.next().and_then(|w| w.parse().ok());
+        let namespace = words.next().and_then(|w| w.parse::<u64>().ok());
+        // In another container the number is that of somebody else here.
+        let here = namespace.is_some_and(|ns| ns != 0 && ns == pid_namespace());
+        Holder { incarnation, pid: pid.filter(|_| here) }
+    }
+
+    fn read(file: &OwnedFd) -> Holder {
+        let mut buf = [0u8; 64];
+        let len = rustix::io::pread(file, &mut buf, 0).unwrap_or(0);
+        Holder::parse(std::str::from_utf8(&buf[..len]).unwrap_or(""))
+    }
+}
+
+fn write_holder(file: &OwnedFd, incarnation: u64) -> rustix::io::Result<()> {
+    let text = Holder::text(incarnation);
+    files::write_all_at(file, text.as_bytes(), 0)
+        .and_then(|()| rustix::fs::ftruncate(file, text.len() as u64))
+}
+
+/// Why a name's file cannot be opened: somebody else's left-over, say.
+fn cannot_open(path: &Path, errno: Errno) -> Error {
+    let owner = rustix::fs::lstat(path).map(|stat| stat.st_uid);
+    match (errno, owner) {
+        (Errno::ACCESS | Errno::PERM, Ok(owner)) => Error::NoPermission {
+            path: path.to_owned(),
+            why: format!(
+                "it belongs to user {owner}; if no node of theirs bears this name, remove it: sudo rm {}",
+                path.display()
+            ),
+        },
+        _ => files::io_error("cannot open", path, errno),
+    }
 }
 
 impl Presence {
     /// Takes the name for `incarnation`, or says who has it.
     pub fn take(dir: &DomainDir, name: &NodeName, incarnation: u64) -> Result<Presence, Error> {
         let path = dir.names().join(name.file_stem());
-        let mode = Mode::from_raw_mode(dir.file_mode());
         for attempt in 0.. {
-            let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-            let file = rustix::fs::open(&path, flags, mode)
-                .map_err(|e| files::io_error("cannot open", &path, e))?;
+            let file = match files::open_write(&path) {
+                Ok(file) => file,
+                Err(Errno::NOENT) => match Presence::make(dir, &path, incarnation) {
+                    Ok(Some(presence)) => return Ok(presence),
+                    // Another was faster.
+                    Ok(None) => continue,
+                    Err(e) => return Err(files::io_error("cannot create", &path, e)),
+                },
+                Err(e) => return Err(cannot_open(&path, e)),
+            };
             match ofd_lock(&file, libc::F_OFD_SETLK) {
                 // A sweeper may have unlinked the file between our two steps.
                 Ok(_) if !same_file(&file, &path) => continue,
                 Ok(_) => {
-                    let _ = rustix::fs::fchmod(&file, mode);
-                    let text = format!("{incarnation:010x} {}\n", std::process::id());
-                    files::write_all_at(&file, text.as_bytes(), 0)
-                        .and_then(|()| rustix::fs::ftruncate(&file, text.len() as u64))
+                    write_holder(&file, incarnation)
                         .map_err(|e| files::io_error("cannot write", &path, e))?;
                     return Ok(Presence { file, path });
                 }
@@ -89,13 +132,25 @@ impl Presence {
                     std::thread::sleep(NAME_RETRY);
                 }
                 Err(Errno::AGAIN | Errno::ACCESS) => {
-                    let (_, pid) = read_holder(&file);
+                    let pid = Holder::read(&file).pid;
                     return Err(Error::NameTaken { node: name.to_string(), pid });
                 }
                 Err(e) => return Err(files::io_error("cannot lock", &path, e)),
             }
         }
         unreachable!("the loop ends by returning")
+    }
+
+    /// The name's file, locked before anybody sees it; `None` if there is one by now.
+    fn make(
+        dir: &DomainDir,
+        path: &Path,
+        incarnation: u64,
+    ) -> rustix::io::Result<Option<Presence>> {
+        let (file, draft) = Draft::create(&dir.names(), dir.file_mode())?;
+        ofd_lock(&file, libc::F_OFD_SETLK)?;
+        write_holder(&file, incarnation)?;
+        Ok(draft.link(path)?.then(|| Presence { file, path: path.to_owned() }))
     }
 }
 
@@ -118,7 +173,7 @@ pub fn is_alive(dir: &DomainDir, stem: &str, incarnation: u64) -> bool {
     };
     match ofd_lock(&file, libc::F_OFD_GETLK) {
         Ok(lock) if lock.l_type == libc::F_UNLCK as libc::c_short => false,
-        Ok(_) => read_holder(&file).0 == Some(incarnation),
+        Ok(_) => Holder::read(&file).incarnation == Some(incarnation),
         // Not to know is not to be dead: sweeping a living node would be worse.
         Err(_) => true,
     }
@@ -131,7 +186,12 @@ pub fn sweep(dir: &DomainDir, stem: &str, incarnation: u64) {
     if is_alive(dir, stem, incarnation) {
         return;
     }
-    let _ = std::fs::remove_dir_all(dir.nodes().join(folder_name(stem, incarnation)));
+    let folder = dir.nodes().join(folder_name(stem, incarnation));
+    // One whose maker was killed before its first file may be closed to us by its maker's umask,
+    // but is removed without a look inside.
+    if rustix::fs::rmdir(&folder).is_err() {
+        let _ = std::fs::remove_dir_all(&folder);
+    }
     let path = dir.names().join(stem);
     let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW;
     if let Ok(file) = rustix::fs::open(&path, flags, Mode::empty())

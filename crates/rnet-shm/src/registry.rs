@@ -1,13 +1,13 @@
 //! What a node knows of its peers: who there is, what each announces, and who has died.
 
 use std::collections::{BTreeMap, HashSet};
-use std::os::fd::OwnedFd;
 
 use rnet_core::Error;
 
 use crate::domain::DomainDir;
-use crate::node::{NodeMeta, PeerNode, pid_namespace};
+use crate::node::{NodeMeta, PeerNode};
 use crate::presence;
+use crate::watch::Handle;
 
 /// Why a peer is no longer there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,20 +29,13 @@ pub struct Changes {
     pub changed: Vec<u64>,
 }
 
-/// A peer and the kernel's handle on its process.
+/// A peer and the kernel's handle on its end.
 #[derive(Debug)]
 pub struct Peer {
     /// The peer's folder.
     pub node: PeerNode,
-    /// Readable once the process has ended; `None` for our own process, and where the process is
-    /// in another pid namespace, so that its lock has to be asked instead.
-    pub process: Option<OwnedFd>,
-}
-
-impl Peer {
-    fn must_be_asked(&self) -> bool {
-        self.process.is_none() && !self.node.is_this_process()
-    }
+    /// By what its end is noticed.
+    pub handle: Handle,
 }
 
 /// All living nodes of a domain but (where asked) our own.
@@ -51,12 +44,14 @@ pub struct Registry {
     dir: DomainDir,
     own: Option<u64>,
     peers: BTreeMap<u64, Peer>,
+    /// Whether the last look met a node that was still being made.
+    incomplete: bool,
 }
 
 impl Registry {
     /// An empty registry; `own` is an incarnation to leave out.
     pub fn new(dir: DomainDir, own: Option<u64>) -> Registry {
-        Registry { dir, own, peers: BTreeMap::new() }
+        Registry { dir, own, peers: BTreeMap::new(), incomplete: false }
     }
 
     /// The domain.
@@ -79,9 +74,15 @@ impl Registry {
         self.peers.get_mut(&incarnation)
     }
 
-    /// Whether some peers can only be watched by asking for their locks.
+    /// Whether the word on some peers' life is their lock, which has to be asked for.
     pub fn needs_polling(&self) -> bool {
-        self.peers.values().any(Peer::must_be_asked)
+        self.peers.values().any(|peer| peer.handle.asks_lock())
+    }
+
+    /// Whether the last look met a node whose folder was there and not yet complete. Nodes greet
+    /// their peers when they are; whoever looks from outside has to look again.
+    pub fn is_incomplete(&self) -> bool {
+        self.incomplete
     }
 
     /// Reads the directory anew, sweeps away the dead, and reads what has changed.
@@ -139,13 +140,14 @@ impl Registry {
     }
 
     fn has_died(&self, peer: &Peer) -> bool {
-        has_ended(peer.process.as_ref())
-            || (peer.must_be_asked()
+        peer.handle.has_ended()
+            || (peer.handle.asks_lock()
                 && !presence::is_alive(&self.dir, peer.node.stem(), peer.node.incarnation()))
     }
 
     /// Gets to know the nodes that are new, sweeps away those that are dead.
     fn take_in(&mut self, listed: Vec<(String, u64)>, changes: &mut Changes) {
+        self.incomplete = false;
         for (stem, id) in listed {
             let departed = changes.departed.iter().any(|(gone, ..)| *gone == id);
             if Some(id) == self.own || departed || self.peers.contains_key(&id) {
@@ -153,10 +155,16 @@ impl Registry {
             }
             if !presence::is_alive(&self.dir, &stem, id) {
                 presence::sweep(&self.dir, &stem, id);
-            } else if let Ok(Some(node)) = PeerNode::open(&self.dir, &stem, id) {
-                let process = watch(&self.dir, &node);
-                self.peers.insert(id, Peer { node, process });
-                changes.joined.push(id);
+                continue;
+            }
+            match PeerNode::open(&self.dir, &stem, id) {
+                Ok(Some(node)) => {
+                    let handle = Handle::on(&self.dir, &node);
+                    self.peers.insert(id, Peer { node, handle });
+                    changes.joined.push(id);
+                }
+                Ok(None) => self.incomplete = true,
+                Err(_) => {}
             }
         }
     }
@@ -183,25 +191,4 @@ impl Registry {
         }
         Ok(found)
     }
-}
-
-/// A handle on the peer's process, if it is in our pid namespace.
-fn watch(dir: &DomainDir, node: &PeerNode) -> Option<OwnedFd> {
-    let meta = node.meta();
-    if node.is_this_process() || meta.pid_namespace != pid_namespace() {
-        return None;
-    }
-    let pid = rustix::process::Pid::from_raw(i32::try_from(meta.pid).ok()?)?;
-    let fd = rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()).ok()?;
-    // The number could have been given to another process before we opened it; the lock says
-    // that the node lives, hence that the number was still its own.
-    presence::is_alive(dir, node.stem(), node.incarnation()).then_some(fd)
-}
-
-fn has_ended(process: Option<&OwnedFd>) -> bool {
-    use rustix::event::{PollFd, PollFlags, Timespec, poll};
-    let Some(process) = process else { return false };
-    let mut fds = [PollFd::new(process, PollFlags::IN)];
-    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-    matches!(poll(&mut fds, Some(&now)), Ok(1..))
 }

@@ -1,97 +1,67 @@
 //! The control thread: sleeps in the kernel until a peer rings the node's FIFO or a peer's
-//! process ends, then matches anew.
-//!
-//! Peers in the same pid namespace are watched by pidfd. For others (another container) the
-//! thread asks for their locks once a second, and only while there are any.
+//! process ends, then matches anew. How an end is noticed, also that of a peer in another
+//! container, is for [`Watch`] to say.
 
-use std::collections::HashSet;
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::thread::JoinHandle;
-use std::time::Duration;
 
 use rnet_core::{Error, Result};
-use rustix::event::Timespec;
-use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
+use rnet_shm::barrier;
+use rnet_shm::watch::{POLL, Watch};
 use rustix::io::Errno;
 
 use crate::core::{NodeState, spawn};
 
-/// How often the locks of peers in other pid namespaces are asked for.
-const POLL: Duration = Duration::from_secs(1);
-/// The FIFO's mark among the events; a process is marked by its node's incarnation, never 0.
-const FIFO: u64 = 0;
+/// The FIFO's mark among the events.
+const FIFO: u32 = 0;
+/// The mark of publishers that ask for the registration of the process.
+const REGISTER: u32 = 1;
 
 pub(crate) fn start(state: Arc<NodeState>) -> Result<JoinHandle<()>> {
-    let failed = |doing: &str, errno: Errno| Error::Io {
-        doing: doing.to_owned(),
+    let failed = |errno: Errno| Error::Io {
+        doing: "cannot wait for the peers of".to_owned(),
         path: state.own.folder().to_owned(),
         source_kind: errno.kind(),
         os: Some(errno.raw_os_error()),
     };
-    let epoll = epoll::create(CreateFlags::CLOEXEC)
-        .map_err(|e| failed("cannot wait for the peers of", e))?;
-    epoll::add(&epoll, state.own.control(), EventData::new_u64(FIFO), EventFlags::IN)
-        .map_err(|e| failed("cannot wait for the peers of", e))?;
-    spawn("rnet-control", move || run(&state, &epoll))
+    let watch = Watch::new().map_err(failed)?;
+    watch.listen(state.own.control(), FIFO, false).map_err(failed)?;
+    if let Some(wanted) = barrier::wanted() {
+        // Once: it stays readable for the control threads of the process's other nodes.
+        watch.listen(wanted, REGISTER, true).map_err(failed)?;
+    }
+    spawn("rnet-control", move || run(&state, watch))
 }
 
-fn run(state: &Arc<NodeState>, epoll: &OwnedFd) {
-    let mut watched: HashSet<u64> = HashSet::new();
-    let mut events: Vec<Event> = Vec::with_capacity(64);
+fn run(state: &Arc<NodeState>, mut watch: Watch) {
     // Whether the last look failed, so that what was rung for is still to be seen.
     let mut behind = false;
+    let mut registration: Option<JoinHandle<()>> = None;
     loop {
-        let polled = watch_processes(state, epoll, &mut watched);
-        let limit = (polled || behind).then(|| Timespec {
-            tv_sec: POLL.as_secs() as i64,
-            tv_nsec: i64::from(POLL.subsec_nanos()),
-        });
-        events.clear();
-        let waited =
-            epoll::wait(epoll, rustix::buffer::spare_capacity(&mut events), limit.as_ref());
-        if !matches!(waited, Ok(_) | Err(Errno::INTR)) {
-            return;
-        }
-        let ended = events.iter().map(|e| e.data.u64()).filter(|id| *id != FIFO);
-        let mut nodes: Option<Vec<u64>> = (!events.is_empty()).then(|| ended.collect());
-        if events.iter().any(|e| e.data.u64() == FIFO) {
-            nodes = match (nodes, state.own.drain_control()) {
-                (Some(mut nodes), Some(rings)) => {
-                    nodes.extend(rings);
-                    Some(nodes)
-                }
-                _ => None,
-            };
+        watch.follow(state.matching().registry());
+        let Ok(woken) = watch.wait(behind.then_some(POLL)) else { break };
+        let mut nodes = (!woken.poll).then_some(woken.peers);
+        if woken.listened.contains(&FIFO) {
+            let rings = state.own.drain_control();
+            nodes = nodes.zip(rings).map(|(mut nodes, rings)| {
+                nodes.extend(rings);
+                nodes
+            });
         }
         // Asked after the FIFO was drained: the ring that tells this thread to stop may be among
         // those just taken out, and no other would follow.
         if state.is_stopping() {
-            return;
+            break;
+        }
+        if woken.listened.contains(&REGISTER) {
+            // On a thread of its own, as the kernel takes its time. Where none can be started,
+            // publishers go on as they are.
+            registration = spawn("rnet-register", barrier::register).ok();
         }
         let only = if behind { None } else { nodes.as_deref() };
         behind = state.refresh_only(only).is_err();
     }
-}
-
-/// Listens to the processes of new peers, forgets those of departed ones; returns whether some
-/// can only be polled.
-///
-/// A departed peer's handle is closed by the registry, which takes it out of the epoll set, unless
-/// a forked child holds a copy; so each handle speaks only once.
-fn watch_processes(state: &NodeState, epoll: &OwnedFd, watched: &mut HashSet<u64>) -> bool {
-    let matching = state.matching();
-    let peers = matching.registry().peers();
-    watched.retain(|id| peers.contains_key(id));
-    for (id, peer) in peers {
-        let Some(process) = peer.process.as_ref().filter(|_| !watched.contains(id)) else {
-            continue;
-        };
-        if epoll::add(epoll, process, EventData::new_u64(*id), EventFlags::IN | EventFlags::ONESHOT)
-            .is_ok()
-        {
-            watched.insert(*id);
-        }
+    if let Some(registration) = registration {
+        let _ = registration.join();
     }
-    matching.registry().needs_polling()
 }

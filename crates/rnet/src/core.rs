@@ -110,22 +110,18 @@ impl NodeState {
 pub(crate) struct NodeCore {
     pub(crate) state: Arc<NodeState>,
     control: Option<JoinHandle<()>>,
-    /// Registers the process with the kernel where that takes time; it ends by itself.
-    registration: Option<JoinHandle<()>>,
 }
 
 impl NodeCore {
     pub(crate) fn start(own: OwnNode) -> Result<Arc<NodeCore>> {
         let state = NodeState::new(own)?;
         // Before the first thread: the kernel does it at once for a process of one thread.
-        let registration = if rnet_shm::barrier::register_takes_time() {
-            Some(spawn("rnet-register", rnet_shm::barrier::register)?)
-        } else {
+        // Otherwise the control thread sees to it once a publisher asks.
+        if !rnet_shm::barrier::register_takes_time() {
             rnet_shm::barrier::register();
-            None
-        };
+        }
         let control = Some(crate::control::start(state.clone())?);
-        let core = Arc::new(NodeCore { state, control, registration });
+        let core = Arc::new(NodeCore { state, control });
         core.state.refresh()?;
         let matching = core.state.matching();
         matching.check_node_limit()?;
@@ -150,9 +146,6 @@ impl Drop for NodeCore {
         // After the control thread, which could start one.
         for dispatcher in [self.state.urgent.get(), self.state.bulk.get()].into_iter().flatten() {
             dispatcher.stop();
-        }
-        if let Some(registration) = self.registration.take() {
-            let _ = registration.join();
         }
         self.state.matching().farewell();
     }

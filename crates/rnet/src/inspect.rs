@@ -5,6 +5,7 @@
 
 pub mod doctor;
 mod follow;
+mod lookout;
 pub mod realtime;
 
 use std::path::{Path, PathBuf};
@@ -25,6 +26,7 @@ use serde::Serialize;
 
 use crate::NodeEvent;
 pub use follow::{Follow, FollowEvent, Heard};
+pub use lookout::Lookout;
 
 /// A domain, seen from outside.
 #[derive(Debug)]

@@ -18,6 +18,13 @@ const MAX_REPEATS: i64 = 1000;
 /// Most idle nodes: below the 256 of a domain, as the joining node needs room too.
 pub const MAX_IDLE_NODES: i64 = 200;
 
+/// Most processes that one bench kills.
+const MAX_KILLS: i64 = 100_000;
+/// Most that notice.
+const MAX_WATCHERS: i64 = 50;
+/// Longest life of a process that is to be killed, in seconds.
+const MAX_SETTLE_SECONDS: f64 = 60.0;
+
 #[derive(Debug, Subcommand)]
 pub enum BenchCommand {
     /// How many messages per second go through one topic
@@ -30,6 +37,8 @@ pub enum BenchCommand {
     Topology(TopologyArgs),
     /// What nodes cost that have nothing to say
     Idle(IdleArgs),
+    /// How soon the end of a process is noticed
+    Death(DeathArgs),
 }
 
 #[derive(Debug, Args)]
@@ -125,6 +134,24 @@ pub struct IdleArgs {
 }
 
 #[derive(Debug, Args)]
+pub struct DeathArgs {
+    /// Processes that are killed, one after the other
+    #[arg(long, value_name = "N", default_value_t = 200,
+          value_parser = clap::value_parser!(u32).range(1..=MAX_KILLS))]
+    pub kills: u32,
+    /// Processes that notice
+    #[arg(long, value_name = "M", default_value_t = 2,
+          value_parser = clap::value_parser!(u16).range(1..=MAX_WATCHERS))]
+    pub watchers: u16,
+    /// How long a process lives once all have met, in seconds; 0 kills it when it has just started
+    #[arg(long, value_name = "S", default_value = "0.05", value_parser = settle_seconds)]
+    pub settle: Duration,
+    /// Each in a pid namespace of its own, as in a container; takes root or user namespaces
+    #[arg(long)]
+    pub apart: bool,
+}
+
+#[derive(Debug, Args)]
 pub struct Repeats {
     /// Runs; figures are their median, with the least and the greatest
     #[arg(long, value_name = "N", default_value_t = 3,
@@ -199,6 +226,14 @@ fn run_seconds(text: &str) -> Result<Duration, String> {
         let (least, most) = (RUN_SECONDS.start(), RUN_SECONDS.end());
         Err(format!("a run takes at least {least} and at most {most} seconds"))
     }
+}
+
+fn settle_seconds(text: &str) -> Result<Duration, String> {
+    let seconds: f64 = text.parse().map_err(|_| "not a number of seconds".to_owned())?;
+    if (0.0..=MAX_SETTLE_SECONDS).contains(&seconds) {
+        return Ok(Duration::from_secs_f64(seconds));
+    }
+    Err(format!("at least 0 and at most {MAX_SETTLE_SECONDS} seconds"))
 }
 
 #[cfg(test)]

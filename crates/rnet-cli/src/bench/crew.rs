@@ -43,6 +43,8 @@ struct Member {
     child: Child,
     stdin: ChildStdin,
     heard: Heard,
+    /// Its end was ordered, by [`Crew::kill`].
+    killed: bool,
 }
 
 /// All workers of a run; those that are left are killed on drop.
@@ -69,21 +71,30 @@ impl Crew {
 
     /// More workers; returns once they are ready, too.
     pub fn add(&mut self, posts: Vec<Post>) -> Outcome {
+        self.add_in(false, posts)
+    }
+
+    /// More workers, each `apart` in a pid namespace of its own.
+    pub fn add_in(&mut self, apart: bool, posts: Vec<Post>) -> Outcome {
         for (name, role) in posts {
-            self.spawn(name, role)?;
+            self.spawn(name, role, apart)?;
         }
         self.listen(START, "ready", |heard| heard.ready)
     }
 
-    fn spawn(&mut self, name: String, role: Role) -> Outcome {
+    fn spawn(&mut self, name: String, role: Role, apart: bool) -> Outcome {
         let number = self.members.len();
         let (place, domain) = (self.place.clone(), self.domain.clone());
         let job = Job { place, domain, node: name.replace(' ', "_"), role };
         let cannot = |e: std::io::Error| Failure::Failed(format!("cannot start {name}: {e}"));
         let program = std::env::current_exe().map_err(cannot)?;
-        let mut command = Command::new(program);
+        let mut command = if apart { apart_from_us(&program) } else { Command::new(program) };
         command.arg("bench-worker").env_remove("RNET_GROUP").process_group(0);
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        if apart {
+            // Where the process that it waits for is killed, unshare complains of something else.
+            command.stderr(Stdio::null());
+        }
         let mut child = command.spawn().map_err(cannot)?;
         let (Some(stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
             return Err(Failure::Failed(format!("cannot talk to {name}")));
@@ -99,10 +110,26 @@ impl Crew {
             // Nobody listens when the crew has gone.
             let _ = words.send((number, None));
         };
-        self.members.push(Member { name: name.clone(), child, stdin, heard: Heard::default() });
+        let heard = Heard::default();
+        self.members.push(Member { name: name.clone(), child, stdin, heard, killed: false });
         std::thread::Builder::new().name("worker".to_owned()).spawn(listen).map_err(cannot)?;
         let line = serde_json::to_string(&job).map_err(std::io::Error::from)?;
         self.write(number, &line)
+    }
+
+    /// Kills a worker; returns the time just before, by [`rnet::now_ns`].
+    pub fn kill(&mut self, number: usize) -> Outcome<u64> {
+        let member = &mut self.members[number];
+        let cannot = |e: std::io::Error| Failure::Failed(format!("cannot kill a worker: {e}"));
+        member.killed = true;
+        let pid = worker_pid(&member.child).map_err(cannot)?;
+        let at_ns = rnet::now_ns();
+        // SAFETY: the call takes no pointers. The process is a child that was not waited for, or
+        // the one child of such a one, which it waits for only once the child is dead.
+        if unsafe { libc::kill(pid, libc::SIGKILL) } != 0 {
+            return Err(cannot(std::io::Error::last_os_error()));
+        }
+        Ok(at_ns)
     }
 
     fn write(&mut self, number: usize, line: &str) -> Outcome {
@@ -160,7 +187,8 @@ impl Crew {
     fn listen(&mut self, time: Duration, what: &str, there: fn(&Heard) -> bool) -> Outcome {
         let until = Instant::now() + time;
         loop {
-            let Some(missing) = self.members.iter().find(|m| !there(&m.heard)) else {
+            let living = self.members.iter().filter(|m| !m.killed);
+            let Some(missing) = living.into_iter().find(|m| !there(&m.heard)) else {
                 return Ok(());
             };
             let name = missing.name.clone();
@@ -180,6 +208,11 @@ impl Crew {
             let left = until.saturating_duration_since(Instant::now());
             match self.words.recv_timeout(left.min(STEP)) {
                 Ok((number, word)) => {
+                    if self.members[number].killed {
+                        // Its output ends, as it has to.
+                        let _ = self.members[number].child.wait();
+                        continue;
+                    }
                     let heard = &mut self.members[number].heard;
                     match word {
                         Some(Word::Ready) => heard.ready = true,
@@ -188,8 +221,9 @@ impl Crew {
                         Some(Word::Failed { timed_out, message }) => {
                             // It may have failed because another has died.
                             let mut members = self.members.iter_mut();
-                            let dead =
-                                members.position(|m| matches!(m.child.try_wait(), Ok(Some(_))));
+                            let dead = members.position(|m| {
+                                !m.killed && matches!(m.child.try_wait(), Ok(Some(_)))
+                            });
                             if let Some(dead) = dead {
                                 return Err(self.ended(dead));
                             }
@@ -224,10 +258,11 @@ impl Crew {
 
     /// Lets all leave in good order.
     pub fn dismiss(mut self) -> Outcome {
-        self.order(0..self.len(), Order::Leave)?;
+        let living: Vec<usize> = (0..self.len()).filter(|&n| !self.members[n].killed).collect();
+        self.order(living.iter().copied(), Order::Leave)?;
         let unknown = |e| Failure::Failed(format!("the end of a worker cannot be waited for: {e}"));
         let until = Instant::now() + LEAVE;
-        for number in 0..self.len() {
+        for number in living {
             while self.members[number].child.try_wait().map_err(unknown)?.is_none() {
                 if Instant::now() >= until {
                     let name = self.name(number);
@@ -253,6 +288,36 @@ impl Drop for Crew {
             let _ = member.child.wait();
         }
     }
+}
+
+/// Whether workers can be apart; if not, why.
+pub fn can_be_apart() -> Outcome {
+    let why = match apart_from_us(std::path::Path::new("true")).output() {
+        Ok(out) if out.status.success() => return Ok(()),
+        Ok(out) => String::from_utf8_lossy(&out.stderr).trim().to_owned(),
+        Err(e) => format!("unshare: {e}"),
+    };
+    Err(Failure::Failed(format!("no pid namespaces can be made here, leave --apart out: {why}")))
+}
+
+/// A command that starts `program` in a pid namespace of its own, and kills it when it is killed.
+fn apart_from_us(program: &std::path::Path) -> Command {
+    let mut command = Command::new("unshare");
+    command.args(["--pid", "--fork", "--kill-child", "--mount", "--mount-proc"]);
+    if !rustix::process::geteuid().is_root() {
+        command.args(["--user", "--map-current-user", "--keep-caps"]);
+    }
+    command.arg(program);
+    command
+}
+
+/// The worker itself, where the process that was started only waits for it.
+fn worker_pid(child: &Child) -> std::io::Result<libc::pid_t> {
+    let pid = child.id();
+    let path = format!("/proc/{pid}/task/{pid}/children");
+    let children = std::fs::read_to_string(path).unwrap_or_default();
+    let only = children.split_whitespace().next().map_or(Ok(pid as i32), str::parse);
+    only.map_err(|e| std::io::Error::other(format!("{children:?}: {e}")))
 }
 
 fn words_of(status: &ExitStatus) -> String {

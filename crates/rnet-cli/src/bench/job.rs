@@ -9,7 +9,7 @@ use rnet::Node;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::roles::{echo, idle, robot, stream};
+use super::roles::{death, echo, idle, robot, stream};
 
 /// What a worker is to do.
 #[derive(Debug, Serialize, Deserialize)]
@@ -39,6 +39,8 @@ pub enum Role {
     Robot(robot::RobotJob),
     Idle(idle::IdleJob),
     Joiner(idle::JoinerJob),
+    Victim(death::VictimJob),
+    Watcher(death::WatcherJob),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

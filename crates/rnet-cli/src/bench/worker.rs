@@ -2,7 +2,7 @@
 
 use super::job::{Job, Order, Role, Word};
 use super::link::Link;
-use super::roles::{echo, idle, robot, stream};
+use super::roles::{death, echo, idle, robot, stream};
 use crate::failure::{Failure, Outcome};
 
 /// Does the job that stands on stdin.
@@ -25,5 +25,7 @@ fn work(job: &Job, link: &Link) -> Outcome {
         Role::Robot(role) => robot::run(job, role, link),
         Role::Idle(role) => idle::run(job, role, link),
         Role::Joiner(role) => idle::join(job, role, link),
+        Role::Victim(role) => death::die(job, role, link),
+        Role::Watcher(role) => death::watch(job, role, link),
     }
 }

@@ -127,6 +127,7 @@ pub fn diagnose(
                 findings.problem("directory", error.to_string(), advice);
             }
         }
+        place::unswept(&mut findings, &config);
         place::room(&mut findings, &path, snapshot.nodes.len());
         place::processes(&mut findings, &snapshot);
         let others = place::neighbours(&mut findings, &config, &path, snapshot.nodes.len());

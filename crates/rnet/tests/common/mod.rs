@@ -133,14 +133,23 @@ pub struct Child {
 impl Child {
     /// Starts a child that plays `role` in the domain.
     pub fn spawn(net: &Net, role: &str) -> Child {
-        let mut process = Command::new(std::env::current_exe().expect("this binary has a path"))
+        let program = std::env::current_exe().expect("this binary has a path");
+        Child::start(Child::order(Command::new(program), net, role))
+    }
+
+    /// What makes a command, which runs this binary or ends in its path, a child of this role.
+    pub fn order(mut command: Command, net: &Net, role: &str) -> Command {
+        command
             .args(["--exact", "child_entry", "--ignored", "--nocapture", "--test-threads=1"])
             .env(ROLE, role)
-            .env(DIR, net.base())
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("the child starts");
+            .env(DIR, net.base());
+        command
+    }
+
+    /// Starts a command made by [`Child::order`].
+    pub fn start(mut command: Command) -> Child {
+        let mut process =
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("the child starts");
         let stdout = BufReader::new(process.stdout.take().expect("piped"));
         let (tell, lines) = mpsc::channel();
         std::thread::spawn(move || {

@@ -170,6 +170,38 @@ pub fn left_over(findings: &mut Findings, config: &DomainConfig) -> Vec<String> 
     dead
 }
 
+/// What is left of the dead though somebody has looked: another user's, whose umask closes it to us.
+pub fn unswept(findings: &mut Findings, config: &DomainConfig) {
+    let Ok(Some(dir)) = DomainDir::open(config) else { return };
+    let me = rustix::process::geteuid().as_raw();
+    let entries = |folder: &Path| std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let folders = entries(&dir.nodes()).filter(|entry| {
+        let name = entry.file_name();
+        let parsed = name.to_str().and_then(presence::parse_folder_name);
+        parsed.is_some_and(|(stem, id)| !presence::is_alive(&dir, stem, id))
+    });
+    // Presence cannot be asked for where the name's file cannot be opened.
+    let names = entries(&dir.names()).filter(|entry| {
+        rustix::fs::access(entry.path(), Access::READ_OK | Access::WRITE_OK).is_err()
+    });
+    for entry in folders.chain(names) {
+        // One that has gone meanwhile.
+        let Ok(meta) = entry.metadata() else { continue };
+        let (owner, path) = (std::os::unix::fs::MetadataExt::uid(&meta), entry.path());
+        if owner == me {
+            continue;
+        }
+        findings.problem(
+            "left_over",
+            format!(
+                "{} is left of a node of user {owner} and cannot be swept by user {me}; all else goes on",
+                path.display()
+            ),
+            format!("remove it: sudo rm -r {}", path.display()),
+        );
+    }
+}
+
 /// Nodes whose process stands still, and nodes of different versions.
 pub fn processes(findings: &mut Findings, snapshot: &Snapshot) {
     for node in &snapshot.nodes {
@@ -232,6 +264,23 @@ pub fn neighbours(
         let Some((who, id)) = name["rnet-".len()..].split_once('-') else { continue };
         let Ok(id) = rnet_core::DomainId::new(id) else { continue };
         let group = who.strip_prefix('g').map(str::to_owned);
+        let owner = std::fs::symlink_metadata(base.join(&name)).ok();
+        let owner = owner.map(|meta| std::os::unix::fs::MetadataExt::uid(&meta));
+        if group.is_none()
+            && who.parse() == Ok(me)
+            && let Some(owner) = owner.filter(|owner| *owner != me)
+        {
+            let path = base.join(&name);
+            findings.note(
+                "left_over",
+                format!(
+                    "{0} bears our name and belongs to user {owner}: nobody of user {me} can join domain {id}; \
+                     remove it: sudo rm -r {0}",
+                    path.display()
+                ),
+            );
+            continue;
+        }
         if group.is_none() && who.parse() != Ok(me) {
             findings.note(
                 "other_user",

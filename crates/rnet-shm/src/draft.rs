@@ -1,0 +1,91 @@
+//! Files that come into being whole: made under a name of their own, with their mode, their lock
+//! and their text, and then linked into place.
+//!
+//! Between `open` and `fchmod` a file has the mode that the umask leaves of the one asked for. In a
+//! domain that a group shares, others could not open it then; and after a kill between the two,
+//! never. So only drafts are ever like that. A draft may be swept away at any time, even under the
+//! hands of its maker, who then makes another.
+
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use rustix::fs::{AtFlags, Mode, OFlags};
+use rustix::io::Errno;
+
+use crate::domain::random_u64;
+
+/// What the names of drafts begin with; names of nodes and their files do not.
+const PREFIX: char = '@';
+/// A younger draft is left alone, as its maker probably lives: making one takes microseconds.
+const LEFT_OVER: Duration = Duration::from_secs(1);
+
+/// The name of a draft; gone on drop.
+#[derive(Debug)]
+pub(crate) struct Draft(PathBuf);
+
+impl Draft {
+    /// A new, empty file in `folder`.
+    pub fn create(folder: &Path, mode: u32) -> rustix::io::Result<(OwnedFd, Draft)> {
+        let path = folder.join(format!("{PREFIX}{:016x}", random_u64()));
+        let mode = Mode::from_raw_mode(mode);
+        let flags =
+            OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        let file = rustix::fs::open(&path, flags, mode)?;
+        let draft = Draft(path);
+        rustix::fs::fchmod(&file, mode)?;
+        Ok((file, draft))
+    }
+
+    /// Gives the file its place; `false` if that is taken, or the draft was swept away.
+    pub fn link(&self, place: &Path) -> rustix::io::Result<bool> {
+        let cwd = rustix::fs::CWD;
+        match rustix::fs::linkat(cwd, &self.0, cwd, place, AtFlags::empty()) {
+            Ok(()) => Ok(true),
+            Err(Errno::EXIST | Errno::NOENT) => Ok(false),
+            Err(errno) => Err(errno),
+        }
+    }
+}
+
+impl Drop for Draft {
+    fn drop(&mut self) {
+        let _ = rustix::fs::unlink(&self.0);
+    }
+}
+
+/// Removes the drafts in `folder` whose makers were killed.
+pub(crate) fn sweep(folder: &Path) {
+    // Where it cannot be read, nothing can be made in it either, and that is told.
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        let is_draft = entry.file_name().as_encoded_bytes().starts_with(&[PREFIX as u8]);
+        let age = || SystemTime::now().duration_since(entry.metadata().ok()?.modified().ok()?).ok();
+        // One from the future is from before the clock was set.
+        if is_draft && age().is_none_or(|age| age > LEFT_OVER) {
+            let _ = rustix::fs::unlink(entry.path());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn left_over_drafts_go_and_young_ones_stay() {
+        let folder = std::env::temp_dir().join(format!("rnet-draft-{:x}", random_u64()));
+        std::fs::create_dir(&folder).unwrap();
+        let (file, young) = Draft::create(&folder, 0o600).unwrap();
+        let place = folder.join("place");
+        assert!(young.link(&place).unwrap());
+        assert!(!young.link(&place).unwrap(), "the place is taken");
+        sweep(&folder);
+        assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 2);
+        let long_ago = SystemTime::now() - Duration::from_secs(60);
+        std::fs::File::from(file).set_modified(long_ago).unwrap();
+        sweep(&folder);
+        assert!(!young.link(&folder.join("other")).unwrap(), "swept away under its maker's hands");
+        assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 1);
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+}

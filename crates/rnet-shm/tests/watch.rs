@@ -1,0 +1,160 @@
+//! How the end of a peer in another pid namespace is noticed: by its FIFO, then its lock.
+
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use rnet_core::{DomainId, NodeName};
+use rnet_shm::domain::{DomainConfig, DomainDir};
+use rnet_shm::node::{OwnNode, pid_namespace};
+use rnet_shm::registry::{Departure, Registry};
+use rnet_shm::watch::{Handle, Watch};
+
+/// What does not happen within this time does not happen.
+const LONG: Option<Duration> = Some(Duration::from_secs(50));
+
+struct TestDomain {
+    base: PathBuf,
+    dir: DomainDir,
+}
+
+impl TestDomain {
+    fn new() -> TestDomain {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let base = PathBuf::from(format!("/dev/shm/rnet-watch-{}-{count}", std::process::id()));
+        std::fs::create_dir(&base).unwrap();
+        let id = DomainId::new("t").unwrap();
+        let config = DomainConfig { id, base: Some(base.clone()), group: None };
+        let dir = DomainDir::open_or_create(&config).unwrap();
+        TestDomain { base, dir }
+    }
+
+    /// A node that says that it is in another pid namespace.
+    fn stranger(&self) -> OwnNode {
+        let name = NodeName::new("/stranger").unwrap();
+        let node = OwnNode::create(&self.dir, &name, "rust", "0").unwrap();
+        let path = node.folder().join("node");
+        let mut file = std::fs::File::options().read(true).write(true).open(path).unwrap();
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes).unwrap();
+        let own = pid_namespace().to_string();
+        let at = bytes.windows(own.len()).position(|w| w == own.as_bytes()).unwrap();
+        file.seek(SeekFrom::Start(at as u64)).unwrap();
+        file.write_all("7".repeat(own.len()).as_bytes()).unwrap();
+        node
+    }
+
+    fn registry(&self) -> Registry {
+        let mut registry = Registry::new(self.dir.clone(), None);
+        assert_eq!(registry.refresh().unwrap().joined.len(), 1);
+        registry
+    }
+}
+
+impl Drop for TestDomain {
+    fn drop(&mut self) {
+        std::fs::remove_dir_all(&self.base).unwrap();
+    }
+}
+
+fn mkfifo(path: &Path) -> std::fs::File {
+    let mode = rustix::fs::Mode::from_raw_mode(0o600);
+    let kind = rustix::fs::FileType::Fifo;
+    rustix::fs::mknodat(rustix::fs::CWD, path, kind, mode, 0).unwrap();
+    std::fs::File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path).unwrap()
+}
+
+/// The kernel tells, nobody polls.
+#[test]
+fn the_end_of_a_stranger_wakes() {
+    let domain = TestDomain::new();
+    let node = domain.stranger();
+    let id = node.incarnation();
+    let mut registry = domain.registry();
+    assert!(matches!(registry.peer(id).unwrap().handle, Handle::Fifo(_)));
+    let mut watch = Watch::new().unwrap();
+    watch.follow(&registry);
+    drop(node);
+    assert_eq!(watch.wait(LONG).unwrap().peers, [id]);
+    let changes = registry.refresh_only(&[id]).unwrap();
+    assert_eq!(changes.departed.len(), 1);
+    assert_eq!(changes.departed[0].2, Departure::Left);
+}
+
+/// Whoever closes its FIFO first and its lock later is asked again, at once and not in a second.
+#[test]
+fn a_suspect_is_asked_again() {
+    let domain = TestDomain::new();
+    let node = domain.stranger();
+    let id = node.incarnation();
+    let ctl = node.folder().join("ctl");
+    std::fs::remove_file(&ctl).unwrap();
+    let reader = mkfifo(&ctl);
+    let mut registry = domain.registry();
+    let mut watch = Watch::new().unwrap();
+    watch.follow(&registry);
+    drop(reader);
+    let mut asked = 0;
+    for _ in 0..30 {
+        // On a machine that stands still for a second, the poll is in between.
+        asked += usize::from(watch.wait(LONG).unwrap().peers == [id]);
+        // The lock is the truth: it lives.
+        assert!(registry.refresh_only(&[id]).unwrap().departed.is_empty());
+        watch.follow(&registry);
+        if asked == 5 {
+            break;
+        }
+    }
+    assert_eq!(asked, 5);
+    // In the end it is only looked at with all others.
+    while !watch.wait(LONG).unwrap().poll {
+        watch.follow(&registry);
+    }
+    drop(node);
+    assert_eq!(registry.refresh().unwrap().departed.len(), 1);
+    watch.follow(&registry);
+    assert!(!watch.wait(Some(Duration::from_millis(1))).unwrap().poll, "nobody needs it");
+}
+
+/// It was ending when we came.
+#[test]
+fn one_that_nobody_listens_for_is_a_suspect_at_once() {
+    let domain = TestDomain::new();
+    let node = domain.stranger();
+    let id = node.incarnation();
+    let ctl = node.folder().join("ctl");
+    std::fs::remove_file(&ctl).unwrap();
+    drop(mkfifo(&ctl));
+    let registry = domain.registry();
+    assert!(matches!(registry.peer(id).unwrap().handle, Handle::Ending));
+    let mut watch = Watch::new().unwrap();
+    watch.follow(&registry);
+    assert_eq!(watch.wait(LONG).unwrap().peers, [id]);
+}
+
+/// Somebody who rings without end does not keep the locks from being asked for.
+#[test]
+fn noise_does_not_hide_the_poll() {
+    let domain = TestDomain::new();
+    let _node = domain.stranger();
+    let registry = domain.registry();
+    let noise = domain.base.join("noise");
+    let reader = mkfifo(&noise);
+    let mut writer = std::fs::File::options().write(true).open(&noise).unwrap();
+    writer.write_all(b"!").unwrap();
+    let mut watch = Watch::new().unwrap();
+    watch.listen(&reader, 3, false).unwrap();
+    let until = std::time::Instant::now() + LONG.unwrap();
+    loop {
+        watch.follow(&registry);
+        let woken = watch.wait(LONG).unwrap();
+        assert_eq!(woken.listened, [3]);
+        if woken.poll {
+            break;
+        }
+        assert!(std::time::Instant::now() < until, "the poll never comes");
+    }
+}

@@ -1,0 +1,226 @@
+//! Users of one machine: a private domain is closed to others, a group's domain works whatever the
+//! umasks, and what others left is told of and in nobody's way.
+
+mod common;
+
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use common::{Child, LONG, Net, eventually, role, tell, until_error};
+use rnet::inspect::{Domain, doctor};
+use rnet::{Error, Node, OnFull, PublisherOptions, SubscriberOptions};
+
+/// Users and a group that need no entry in /etc/passwd.
+const ALICE: u32 = 64_001;
+const BOB: u32 = 64_002;
+const GROUP: u32 = 64_100;
+const STRANGER: u32 = 64_003;
+
+fn group_node(net: &Net, name: &str) -> Result<Node, Error> {
+    net.builder(name).group(&GROUP.to_string()).open()
+}
+
+/// The roles of the children.
+#[test]
+#[ignore = "played by the children of the other tests"]
+fn child_entry() {
+    let Some(role) = role() else { return };
+    let net = Net::of_parent();
+    let orders = common::orders();
+    match role.as_str() {
+        // A node of its user's own domain.
+        "private" => match net.builder("private").open() {
+            Ok(_node) => {
+                tell("ready");
+                drop(orders.recv());
+            }
+            Err(error) => tell(&error.to_string()),
+        },
+        // Whom it sees, and what it can read of user Alice's domain.
+        "look" => {
+            let mut domain = Domain::open(Some("t"), Some(net.base().to_owned()), None).unwrap();
+            tell(&format!("{} nodes", domain.snapshot().unwrap().nodes.len()));
+            let alice = net.base().join(format!("rnet-{ALICE}-t"));
+            tell(&std::fs::read_dir(alice).map_or_else(|e| e.kind().to_string(), |_| "in".into()));
+        }
+        // One end of a conversation in the group's domain: says its number, hears the other's,
+        // and then of the other's death.
+        "left" | "right" => {
+            let (mine, other) = if role == "left" { ("left", "right") } else { ("right", "left") };
+            let node = match group_node(&net, mine) {
+                Ok(node) => node,
+                Err(error) => return tell(&error.to_string()),
+            };
+            let options = PublisherOptions::new().reliable(OnFull::Wait(LONG.unwrap()));
+            let mut says = node.publisher_with::<[u8]>(&format!("/{mine}"), options).unwrap();
+            let reliable = SubscriberOptions::new().reliable();
+            let mut hears = node.subscriber_with::<[u8]>(&format!("/{other}"), reliable).unwrap();
+            says.wait_for_subscribers(1, LONG).unwrap();
+            for len in [10, 200_000] {
+                says.send(&vec![7; len]).unwrap();
+                assert_eq!(hears.recv(LONG).unwrap().len(), len);
+            }
+            tell("talked");
+            let (_, error) = until_error(&mut hears);
+            tell(&error.to_string());
+            drop(orders.recv());
+        }
+        other => panic!("no such role: {other}"),
+    }
+}
+
+/// A child of another user: its binary where that user can reach it.
+fn child_of(net: &Net, user: u32, group: u32, umask: &str, role: &str) -> Child {
+    let program = net.base().join("program");
+    if !program.exists() {
+        std::fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
+        std::fs::set_permissions(&program, PermissionsExt::from_mode(0o755)).unwrap();
+    }
+    let mut command = Command::new("sh");
+    // std clears the supplementary groups when root gives a user id.
+    command.uid(user).gid(group).current_dir("/");
+    command.args(["-c", &format!("umask {umask}; exec \"$0\" \"$@\"")]).arg(&program);
+    Child::start(Child::order(command, net, role))
+}
+
+/// A domain for several users, where this user may play them.
+fn net_for_all(name: &str) -> Option<Net> {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("NOT RUN: only root can start processes of other users");
+        return None;
+    }
+    let net = Net::new(name);
+    std::fs::set_permissions(net.base(), PermissionsExt::from_mode(0o1777)).unwrap();
+    Some(net)
+}
+
+fn group_dir(net: &Net) -> PathBuf {
+    net.base().join(format!("rnet-g{GROUP}-t"))
+}
+
+fn names_in(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).unwrap();
+    entries.map(|e| e.unwrap().file_name().into_string().unwrap()).collect()
+}
+
+#[test]
+fn a_private_domain_is_closed_to_others() {
+    let Some(net) = net_for_all("private") else { return };
+    let mut alice = child_of(&net, ALICE, ALICE, "000", "private");
+    alice.expect("ready");
+    let mut bob = child_of(&net, BOB, BOB, "022", "look");
+    bob.expect("0 nodes");
+    bob.expect("permission denied");
+    // One that bears Bob's name and is Alice's: Bob is told, and what to do.
+    let planted = net.base().join(format!("rnet-{BOB}-t"));
+    std::fs::create_dir(&planted).unwrap();
+    chown(&planted, Some(ALICE), Some(ALICE)).unwrap();
+    let mut bob = child_of(&net, BOB, BOB, "022", "private");
+    let said = bob.hear();
+    for part in [&format!("user {ALICE}"), "no permission", "RNET_GROUP", "sudo rm -r"] {
+        assert!(said.contains(part), "{part:?} is not in {said:?}");
+    }
+}
+
+#[test]
+fn a_group_talks_whatever_the_umasks() {
+    let Some(net) = net_for_all("group") else { return };
+    for (left, right) in [("077", "000"), ("000", "077"), ("002", "077"), ("027", "777")] {
+        let mut alice = child_of(&net, ALICE, GROUP, left, "left");
+        let mut bob = child_of(&net, BOB, GROUP, right, "right");
+        alice.expect("talked");
+        bob.expect("talked");
+        // Each kills and is killed once.
+        let (killed, survivor) =
+            if left == "077" { (&mut alice, &mut bob) } else { (&mut bob, &mut alice) };
+        killed.kill();
+        let said = survivor.hear();
+        assert!(said.contains("is gone"), "{said}");
+        let nodes = group_dir(&net).join("nodes");
+        eventually("the other user's left-overs are swept", || names_in(&nodes).len() == 1);
+        assert_eq!(names_in(&group_dir(&net).join("names")).len(), 1);
+        drop((alice, bob));
+        let stat = std::fs::metadata(group_dir(&net)).unwrap();
+        assert_eq!((stat.gid(), stat.mode() & 0o7777), (GROUP, 0o2770));
+        std::fs::remove_dir_all(group_dir(&net)).unwrap();
+    }
+    // Whoever is not in the group is kept out, in words.
+    let mut stranger = child_of(&net, STRANGER, STRANGER, "022", "left");
+    let said = stranger.hear();
+    assert!(said.contains("not a member"), "{said}");
+}
+
+/// Alice was killed between two steps of making the domain, or its folders.
+#[test]
+fn what_was_begun_is_finished_or_told_of() {
+    let Some(net) = net_for_all("begun") else { return };
+    let begun = |path: &Path, group: u32| {
+        std::fs::create_dir(path).unwrap();
+        chown(path, Some(ALICE), Some(group)).unwrap();
+        std::fs::set_permissions(path, PermissionsExt::from_mode(0o700)).unwrap();
+    };
+    for group in [ALICE, GROUP] {
+        begun(&group_dir(&net), group);
+        let mut bob = child_of(&net, BOB, GROUP, "022", "right");
+        let said = bob.hear();
+        for part in ["no permission", &format!("user {ALICE} has begun"), "sudo rm -r"] {
+            assert!(said.contains(part), "{part:?} is not in {said:?}");
+        }
+        let mut alice = child_of(&net, ALICE, GROUP, "077", "left");
+        let mut bob = child_of(&net, BOB, GROUP, "077", "right");
+        alice.expect("talked");
+        bob.expect("talked");
+        drop((alice, bob));
+        std::fs::remove_dir_all(group_dir(&net)).unwrap();
+    }
+    begun(&group_dir(&net), GROUP);
+    std::fs::set_permissions(group_dir(&net), PermissionsExt::from_mode(0o2770)).unwrap();
+    begun(&group_dir(&net).join("nodes"), GROUP);
+    let mut bob = child_of(&net, BOB, GROUP, "022", "right");
+    let said = bob.hear();
+    assert!(said.contains("has begun") && said.contains("/nodes"), "{said}");
+}
+
+/// What Bob may not remove is in nobody's way; the doctor names it, and the command.
+#[test]
+fn left_overs_of_others_are_told_of_and_not_stumbled_over() {
+    let Some(net) = net_for_all("left-overs") else { return };
+    let mut alice = child_of(&net, ALICE, GROUP, "077", "left");
+    let mut bob = child_of(&net, BOB, GROUP, "077", "right");
+    alice.expect("talked");
+    let nodes = group_dir(&net).join("nodes");
+    // Empty, as one killed right after `mkdir` leaves it: swept, though closed to Bob.
+    let empty = nodes.join("empty@0123456789");
+    let full = nodes.join("full@0123456789");
+    for folder in [&empty, &full] {
+        std::fs::create_dir(folder).unwrap();
+    }
+    std::fs::write(full.join("node"), "").unwrap();
+    for folder in [&empty, &full] {
+        chown(folder, Some(STRANGER), Some(GROUP)).unwrap();
+        std::fs::set_permissions(folder, PermissionsExt::from_mode(0o700)).unwrap();
+    }
+    let name = group_dir(&net).join("names/left2");
+    std::fs::write(&name, "").unwrap();
+    std::fs::set_permissions(&name, PermissionsExt::from_mode(0o600)).unwrap();
+    alice.kill();
+    let said = bob.hear();
+    assert!(said.contains("/left is gone"), "{said}");
+    let mut again = child_of(&net, ALICE, GROUP, "077", "left");
+    drop(bob);
+    let mut bob = child_of(&net, BOB, GROUP, "077", "right");
+    again.expect("talked");
+    bob.expect("talked");
+    eventually("the empty one is swept", || !empty.exists());
+    assert!(full.exists(), "it was not for Bob to remove");
+    bob.kill();
+    drop(again);
+    let question = doctor::Question::default();
+    let (dir, group) = (Some(net.base().to_owned()), Some(GROUP.to_string()));
+    // Root may do everything, and so has nothing to tell: it sweeps.
+    let diagnosis = doctor::diagnose(Some("t"), dir, group, &question).unwrap();
+    assert!(diagnosis.findings.iter().all(|f| f.check != "left_over"), "{diagnosis:?}");
+    assert!(!full.exists());
+}
