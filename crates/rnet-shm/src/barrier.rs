@@ -6,10 +6,11 @@
 //! says so in its page. Otherwise, until its process is registered, and where the kernel offers no
 //! membarrier, it fences for itself.
 
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU64, Ordering, compiler_fence, fence};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering, compiler_fence, fence};
 
 use rnet_ring::sync::Barrier;
+
+use crate::fork;
 
 const CMD_QUERY: libc::c_int = 0;
 const CMD_GLOBAL_EXPEDITED: libc::c_int = 1 << 1;
@@ -28,28 +29,50 @@ fn membarrier(command: libc::c_int) -> libc::c_long {
 
 /// Whether the kernel offers the barrier to this process.
 pub fn is_offered() -> bool {
-    static OFFERED: OnceLock<bool> = OnceLock::new();
-    *OFFERED.get_or_init(|| {
-        let commands = membarrier(CMD_QUERY);
-        let needed = libc::c_long::from(CMD_GLOBAL_EXPEDITED | CMD_REGISTER_GLOBAL_EXPEDITED);
-        commands >= 0 && commands & needed == needed
-    })
+    // No OnceLock here and below: one that a thread of the parent was about to fill would be
+    // waited for without end in a forked child. To ask twice does no harm.
+    static OFFERED: AtomicU8 = AtomicU8::new(UNKNOWN);
+    match OFFERED.load(Ordering::Relaxed) {
+        UNKNOWN => {
+            let commands = membarrier(CMD_QUERY);
+            let needed = libc::c_long::from(CMD_GLOBAL_EXPEDITED | CMD_REGISTER_GLOBAL_EXPEDITED);
+            let yes = commands >= 0 && commands & needed == needed;
+            OFFERED.store(if yes { YES } else { NO }, Ordering::Relaxed);
+            yes
+        }
+        known => known == YES,
+    }
 }
 
-/// A kernel fact of the process: once true it stays so.
-static REGISTERED: OnceLock<bool> = OnceLock::new();
+const UNKNOWN: u8 = 0;
+const NO: u8 = 1;
+const YES: u8 = 2;
+
+/// A kernel fact of the process: once true it stays so. In the upper bits, how many forks ago; a
+/// child asks anew.
+static REGISTERED: AtomicU64 = AtomicU64::new(UNKNOWN as u64);
+
+fn registered() -> u8 {
+    let word = REGISTERED.load(Ordering::Acquire);
+    if word >> 8 == u64::from(fork::count()) { word as u8 } else { UNKNOWN }
+}
 
 /// Registers this process so that its publishers may do without fences.
 ///
 /// The kernel registers a process with one thread at once, and makes any other wait for an RCU
 /// grace period of 10 ms and more. Until this returns, publishers fence for themselves.
 pub fn register() {
-    REGISTERED.get_or_init(|| is_offered() && membarrier(CMD_REGISTER_GLOBAL_EXPEDITED) == 0);
+    if registered() == UNKNOWN {
+        let forks = u64::from(fork::count());
+        let yes = is_offered() && membarrier(CMD_REGISTER_GLOBAL_EXPEDITED) == 0;
+        let state = if yes { YES } else { NO };
+        REGISTERED.store(forks << 8 | u64::from(state), Ordering::Release);
+    }
 }
 
 /// Whether [`register`] would make its caller wait.
 pub fn register_takes_time() -> bool {
-    REGISTERED.get().is_none()
+    registered() == UNKNOWN
         && !std::fs::read_dir("/proc/self/task").is_ok_and(|threads| threads.count() == 1)
 }
 
@@ -70,7 +93,7 @@ impl PublisherBarrier {
     pub fn take_pace(&mut self, now_ns: u64, shown: &AtomicU64) {
         let passed = now_ns.saturating_sub(self.since_ns);
         self.since_ns = now_ns;
-        let often = passed < PACE * OFTEN_NS && REGISTERED.get() == Some(&true);
+        let often = passed < PACE * OFTEN_NS && registered() == YES;
         if often && !self.asymmetric {
             shown.store(1, Ordering::Relaxed);
             // SYNC-SIDES: a sleeper whose ticket is not visible after this fence sees the store

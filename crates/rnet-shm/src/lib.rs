@@ -16,6 +16,7 @@
 //! | [`publisher`], [`pool`], [`roster`] | the writer's side of a channel |
 //! | [`subscription`], [`channel`], [`taken`] | the reader's side |
 //! | [`observe`] | reading along without taking part |
+//! | [`fork`] | what a forked child inherits, and must neither use nor end |
 
 pub mod barrier;
 pub mod bell;
@@ -24,6 +25,7 @@ pub mod clock;
 pub mod cpu;
 pub mod domain;
 mod files;
+pub mod fork;
 mod mapping;
 pub mod node;
 pub mod observe;

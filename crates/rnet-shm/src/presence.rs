@@ -6,7 +6,7 @@
 //! incarnation, and anyone may sweep away the others. The lock can be *asked for* without taking
 //! it (`F_OFD_GETLK`), so asking never gets into the way of a node that starts.
 
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -16,6 +16,7 @@ use rustix::io::Errno;
 
 use crate::domain::DomainDir;
 use crate::files;
+use crate::fork::Unshared;
 
 /// How often a start asks again for a name that seems taken: a sweeper holds it for microseconds.
 const NAME_TRIES: u32 = 20;
@@ -24,12 +25,12 @@ const NAME_RETRY: Duration = Duration::from_millis(1);
 /// A held name; released on drop or by the kernel.
 #[derive(Debug)]
 pub struct Presence {
-    file: OwnedFd,
+    file: Unshared,
     path: PathBuf,
 }
 
 /// Takes a write lock (`F_OFD_SETLK`) or asks whether one is held (`F_OFD_GETLK`).
-fn ofd_lock(file: &OwnedFd, command: libc::c_int) -> rustix::io::Result<libc::flock> {
+fn ofd_lock(file: impl AsFd, command: libc::c_int) -> rustix::io::Result<libc::flock> {
     let mut lock = libc::flock {
         l_type: libc::F_WRLCK as libc::c_short,
         l_whence: libc::SEEK_SET as libc::c_short,
@@ -38,7 +39,7 @@ fn ofd_lock(file: &OwnedFd, command: libc::c_int) -> rustix::io::Result<libc::fl
         l_pid: 0,
     };
     // SAFETY: the descriptor is open and `lock` outlives the call.
-    let done = unsafe { libc::fcntl(file.as_raw_fd(), command, &raw mut lock) };
+    let done = unsafe { libc::fcntl(file.as_fd().as_raw_fd(), command, &raw mut lock) };
     if done == 0 { Ok(lock) } else { Err(last_errno()) }
 }
 
@@ -46,7 +47,7 @@ fn last_errno() -> Errno {
     Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO)
 }
 
-fn same_file(file: &OwnedFd, path: &Path) -> bool {
+fn same_file(file: impl AsFd, path: &Path) -> bool {
     match (rustix::fs::fstat(file), rustix::fs::lstat(path)) {
         (Ok(a), Ok(b)) => a.st_ino == b.st_ino && a.st_dev == b.st_dev,
         _ => false,
@@ -59,7 +60,7 @@ fn parse(text: &str) -> (Option<u64>, Option<u32>) {
     (incarnation, words.next().and_then(|w| w.parse().ok()))
 }
 
-fn read_holder(file: &OwnedFd) -> (Option<u64>, Option<u32>) {
+fn read_holder(file: impl AsFd) -> (Option<u64>, Option<u32>) {
     let mut buf = [0u8; 64];
     let len = rustix::io::pread(file, &mut buf, 0).unwrap_or(0);
     parse(std::str::from_utf8(&buf[..len]).unwrap_or(""))
@@ -72,7 +73,7 @@ impl Presence {
         let mode = Mode::from_raw_mode(dir.file_mode());
         for attempt in 0.. {
             let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-            let file = rustix::fs::open(&path, flags, mode)
+            let file = Unshared::open(|| rustix::fs::open(&path, flags, mode))
                 .map_err(|e| files::io_error("cannot open", &path, e))?;
             match ofd_lock(&file, libc::F_OFD_SETLK) {
                 // A sweeper may have unlinked the file between our two steps.
@@ -101,7 +102,8 @@ impl Presence {
 
 impl Drop for Presence {
     fn drop(&mut self) {
-        // Unlinked while the lock is held, so that nobody can take the file and lose it.
+        // Unlinked while the lock is held, so that nobody can take the file and lose it. In a forked
+        // child it is not the file any more.
         if same_file(&self.file, &self.path) {
             let _ = rustix::fs::unlink(&self.path);
         }
