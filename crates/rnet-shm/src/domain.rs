@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use rnet_core::{DomainId, Error};
-use rustix::fs::{AtFlags, Mode};
+use rustix::fs::{FileType, Mode};
 use rustix::io::Errno;
 
-use crate::{LAYOUT_VERSION, files};
+use crate::files;
 
 /// Where domains stand when nothing else is said.
 pub const DEFAULT_BASE: &str = "/dev/shm";
@@ -74,7 +74,14 @@ impl DomainDir {
                     rustix::fs::chmod(&sub, Mode::from_raw_mode(mode))
                         .map_err(|e| files::io_error("cannot set the mode of", &sub, e))?;
                 }
-                Ok(()) | Err(Errno::EXIST) => {}
+                Ok(()) => {}
+                Err(Errno::EXIST) => {
+                    let stat = rustix::fs::lstat(&sub)
+                        .map_err(|e| files::io_error("cannot look at", &sub, e))?;
+                    if FileType::from_raw_mode(stat.st_mode) != FileType::Directory {
+                        return Err(dir.not_a("directory", sub));
+                    }
+                }
                 Err(e) => return Err(files::io_error("cannot create", &sub, e)),
             }
         }
@@ -139,50 +146,6 @@ impl DomainDir {
             return Err(no("this process may not write in it".to_owned()));
         }
         Ok(DomainDir { id: config.id.clone(), path, shared })
-    }
-
-    /// Writes the version file if there is none; otherwise compares it.
-    fn claim_version(&self) -> Result<(), Error> {
-        let file = self.version_path();
-        if !file.exists() {
-            // Written aside and linked into place, so that nobody reads half of it.
-            let draft = self.path.join(format!("VERSION.{:016x}", random_u64()));
-            let written = std::fs::write(&draft, format!("{LAYOUT_VERSION}\n"));
-            let linked =
-                written.map_err(|e| files::io_error("cannot write", &draft, e)).and_then(|()| {
-                    let cwd = rustix::fs::CWD;
-                    match rustix::fs::linkat(cwd, &draft, cwd, &file, AtFlags::empty()) {
-                        Ok(()) | Err(Errno::EXIST) => Ok(()),
-                        Err(e) => Err(files::io_error("cannot create", &file, e)),
-                    }
-                });
-            let _ = std::fs::remove_file(&draft);
-            linked?;
-            if self.shared {
-                let _ = rustix::fs::chmod(&file, Mode::from_raw_mode(0o660));
-            }
-        }
-        self.check_version()
-    }
-
-    fn check_version(&self) -> Result<(), Error> {
-        let path = self.version_path();
-        let text = match std::fs::read_to_string(&path) {
-            Ok(text) => text,
-            // The domain's first node is between two of its steps.
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(()),
-            Err(e) => return Err(files::io_error("cannot read", &path, e)),
-        };
-        let found = text.trim().parse::<u32>().unwrap_or(0);
-        if found == LAYOUT_VERSION {
-            Ok(())
-        } else {
-            Err(Error::LayoutVersion { path, found, ours: LAYOUT_VERSION })
-        }
-    }
-
-    fn version_path(&self) -> PathBuf {
-        self.path.join("VERSION")
     }
 
     /// The domain's id.

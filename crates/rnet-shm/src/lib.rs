@@ -24,6 +24,7 @@ pub mod channel;
 pub mod clock;
 pub mod cpu;
 pub mod domain;
+mod dying;
 mod files;
 pub mod fork;
 mod mapping;
@@ -37,6 +38,7 @@ pub mod roster;
 pub mod subscription;
 pub mod taken;
 mod tally;
+mod version;
 
 pub use rnet_ring as ring;
 

@@ -15,12 +15,15 @@ use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::domain::DomainDir;
+use crate::dying::is_dying;
 use crate::files;
 use crate::fork::Unshared;
 
 /// How often a start asks again for a name that seems taken: a sweeper holds it for microseconds.
 const NAME_TRIES: u32 = 20;
 const NAME_RETRY: Duration = Duration::from_millis(1);
+/// The same for a name whose holder is dying: for ten seconds and more.
+const DYING_TRIES: u32 = 10_000;
 
 /// A held name; released on drop or by the kernel.
 #[derive(Debug)]
@@ -71,6 +74,7 @@ impl Presence {
     pub fn take(dir: &DomainDir, name: &NodeName, incarnation: u64) -> Result<Presence, Error> {
         let path = dir.names().join(name.file_stem());
         let mode = Mode::from_raw_mode(dir.file_mode());
+        let mut asked_again = false;
         for attempt in 0.. {
             let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOFOLLOW;
             let file = Unshared::open(|| rustix::fs::open(&path, flags, mode))
@@ -91,6 +95,13 @@ impl Presence {
                 }
                 Err(Errno::AGAIN | Errno::ACCESS) => {
                     let (_, pid) = read_holder(&file);
+                    let dying = pid.is_some_and(is_dying);
+                    // Once more after its end: it may have come between our two questions.
+                    if attempt < DYING_TRIES && (dying || !asked_again) {
+                        asked_again = !dying;
+                        std::thread::sleep(NAME_RETRY);
+                        continue;
+                    }
                     return Err(Error::NameTaken { node: name.to_string(), pid });
                 }
                 Err(e) => return Err(files::io_error("cannot lock", &path, e)),
@@ -122,6 +133,18 @@ pub fn is_alive(dir: &DomainDir, stem: &str, incarnation: u64) -> bool {
         Ok(lock) if lock.l_type == libc::F_UNLCK as libc::c_short => false,
         Ok(_) => read_holder(&file).0 == Some(incarnation),
         // Not to know is not to be dead: sweeping a living node would be worse.
+        Err(_) => true,
+    }
+}
+
+/// Whether a node holds the name of this file, or it cannot be told. The same in every layout.
+pub(crate) fn is_held(path: &Path) -> bool {
+    match files::open_read(path) {
+        Ok(file) => {
+            !matches!(ofd_lock(&file, libc::F_OFD_GETLK), Ok(lock) if lock.l_type == libc::F_UNLCK as libc::c_short)
+        }
+        // Gone, or a link: nobody holds that.
+        Err(Errno::NOENT | Errno::LOOP | Errno::NXIO) => false,
         Err(_) => true,
     }
 }

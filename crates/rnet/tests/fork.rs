@@ -239,6 +239,18 @@ fn child_entry() {
             let node = net.node("victim");
             static CHILD: AtomicU32 = AtomicU32::new(0);
             static CALLS: AtomicU32 = AtomicU32::new(0);
+            let parent = std::process::id();
+            let beside = || {
+                // SAFETY: ends the process.
+                let end = || unsafe { libc::_exit(9) };
+                let call = move |_: rnet::Sample<'_, [u8]>| {
+                    if std::process::id() != parent {
+                        end();
+                    }
+                };
+                node.subscriber::<[u8]>("/t").unwrap().on(call)
+            };
+            let _before = beside();
             let subscription = node.subscriber::<[u8]>("/t").unwrap().on(|_| {
                 if CALLS.fetch_add(1, Ordering::SeqCst) == 0 {
                     // SAFETY: the child does nothing but return.
@@ -246,8 +258,9 @@ fn child_entry() {
                     CHILD.store(pid.cast_unsigned(), Ordering::SeqCst);
                 }
             });
+            let _after = beside();
             let mut publisher = node.publisher::<[u8]>("/t").unwrap();
-            publisher.wait_for_subscribers(1, LONG).unwrap();
+            publisher.wait_for_subscribers(3, LONG).unwrap();
             for _ in 0..100 {
                 publisher.send(b"x").unwrap();
             }
@@ -288,8 +301,9 @@ fn the_death_of_a_parent_is_seen_though_its_children_live() {
         }
     }
     // The name is free, and what stood in the folder is gone.
-    drop(net.node("victim"));
+    let successor = net.node("victim");
     assert_eq!(next(), NodeEvent::Joined("/victim".to_owned()));
+    drop(successor);
     assert_eq!(next(), NodeEvent::Left("/victim".to_owned()));
     for pid in family {
         // SAFETY: signal 0 only asks.
