@@ -46,7 +46,6 @@ fn _rnet(py: Python<'_>, module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<subscriber::Samples>()?;
     module.add_class::<merge::Merge>()?;
     module.add("Sample", sample::class(py)?)?;
-    fork::watch(module)?;
     module.add_function(wrap_pyfunction!(now_ns, module)?)?;
     module.add("ERROR_CODES", rnet::Error::CODES.to_vec())?;
     module.add("LAYOUT_VERSION", rnet::LAYOUT_VERSION)?;

@@ -155,7 +155,7 @@ pub enum Error {
         why: String,
     },
     /// A file in shared memory was laid out by another version of robot-net.
-    #[error("{} has layout version {found}, this process speaks {ours}: run the same robot-net version in all processes of a domain", .path.display())]
+    #[error("{} has layout version {found}, this process speaks {ours}: run the same robot-net version in all processes of a domain; once those that live in it have ended, the next start takes it over", .path.display())]
     LayoutVersion {
         /// The file.
         path: PathBuf,

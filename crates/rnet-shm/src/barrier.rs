@@ -6,11 +6,12 @@
 //! says so in its page. Otherwise, until its process is registered, and where the kernel offers no
 //! membarrier, it fences for itself.
 
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, compiler_fence, fence};
+use std::os::fd::{BorrowedFd, FromRawFd, IntoRawFd, OwnedFd};
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering, compiler_fence, fence};
 
 use rnet_ring::sync::Barrier;
+
+use crate::fork;
 
 const CMD_QUERY: libc::c_int = 0;
 const CMD_GLOBAL_EXPEDITED: libc::c_int = 1 << 1;
@@ -29,16 +30,33 @@ fn membarrier(command: libc::c_int) -> libc::c_long {
 
 /// Whether the kernel offers the barrier to this process.
 pub fn is_offered() -> bool {
-    static OFFERED: OnceLock<bool> = OnceLock::new();
-    *OFFERED.get_or_init(|| {
-        let commands = membarrier(CMD_QUERY);
-        let needed = libc::c_long::from(CMD_GLOBAL_EXPEDITED | CMD_REGISTER_GLOBAL_EXPEDITED);
-        commands >= 0 && commands & needed == needed
-    })
+    // No OnceLock here and below: one that a thread of the parent was about to fill would be
+    // waited for without end in a forked child. To ask twice does no harm.
+    static OFFERED: AtomicU8 = AtomicU8::new(UNKNOWN);
+    match OFFERED.load(Ordering::Relaxed) {
+        UNKNOWN => {
+            let commands = membarrier(CMD_QUERY);
+            let needed = libc::c_long::from(CMD_GLOBAL_EXPEDITED | CMD_REGISTER_GLOBAL_EXPEDITED);
+            let yes = commands >= 0 && commands & needed == needed;
+            OFFERED.store(if yes { YES } else { NO }, Ordering::Relaxed);
+            yes
+        }
+        known => known == YES,
+    }
 }
 
-/// A kernel fact of the process: once true it stays so.
-static REGISTERED: OnceLock<bool> = OnceLock::new();
+const UNKNOWN: u8 = 0;
+const NO: u8 = 1;
+const YES: u8 = 2;
+
+/// A kernel fact of the process: once true it stays so. In the upper bits, how many forks ago; a
+/// child asks anew.
+static REGISTERED: AtomicU64 = AtomicU64::new(UNKNOWN as u64);
+
+fn registered() -> u8 {
+    let word = REGISTERED.load(Ordering::Acquire);
+    if word >> 8 == u64::from(fork::count()) { word as u8 } else { UNKNOWN }
+}
 
 /// Registers this process so that its publishers may do without fences.
 ///
@@ -46,37 +64,67 @@ static REGISTERED: OnceLock<bool> = OnceLock::new();
 /// of 10 to 30 ms, and *cannot be killed meanwhile*: its peers would notice its death that much
 /// later. So a process of several threads is registered only once it pays, see [`wanted`].
 pub fn register() {
-    REGISTERED.get_or_init(|| is_offered() && membarrier(CMD_REGISTER_GLOBAL_EXPEDITED) == 0);
+    if registered() == UNKNOWN {
+        let forks = u64::from(fork::count());
+        let yes = is_offered() && membarrier(CMD_REGISTER_GLOBAL_EXPEDITED) == 0;
+        let state = if yes { YES } else { NO };
+        REGISTERED.store(forks << 8 | u64::from(state), Ordering::Release);
+    }
 }
 
 /// Whether [`register`] would make its caller wait.
 pub fn register_takes_time() -> bool {
-    REGISTERED.get().is_none()
+    registered() == UNKNOWN
         && !std::fs::read_dir("/proc/self/task").is_ok_and(|threads| threads.count() == 1)
 }
 
-/// Through which publishers ask for the registration, and whether one has asked.
-static WANTED: OnceLock<Option<OwnedFd>> = OnceLock::new();
-static ASKED: AtomicBool = AtomicBool::new(false);
+/// Through which publishers ask for the registration: the descriptor, and in the upper half, one
+/// more than how many forks ago; 0 before there is one. A child must not ask its parent.
+static WANTED: AtomicU64 = AtomicU64::new(0);
+/// The same upper half once a publisher has asked.
+static ASKED: AtomicU32 = AtomicU32::new(0);
+
+/// This process, and no other that it was forked from or that is forked from it.
+fn this_process() -> u32 {
+    fork::count().wrapping_add(1)
+}
 
 /// Readable once a publisher of this process sends so often that [`register`] pays; whoever
 /// watches it is to call that, on a thread that nobody waits for. `None` where there is nothing to
 /// register for, or no descriptor is left; publishers then go on fencing for themselves.
 pub fn wanted() -> Option<BorrowedFd<'static>> {
     use rustix::event::{EventfdFlags, eventfd};
-    if REGISTERED.get().is_some() || !is_offered() {
+    if registered() != UNKNOWN || !is_offered() {
         return None;
     }
-    let made = || eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).ok();
-    WANTED.get_or_init(made).as_ref().map(AsFd::as_fd)
+    let before = WANTED.load(Ordering::Acquire);
+    if (before >> 32) as u32 == this_process() {
+        return Some(wanted_fd(before));
+    }
+    let made = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).ok()?.into_raw_fd();
+    let word = u64::from(this_process()) << 32 | u64::from(made.cast_unsigned());
+    match WANTED.compare_exchange(before, word, Ordering::AcqRel, Ordering::Acquire) {
+        Ok(_) => Some(wanted_fd(word)),
+        Err(faster) => {
+            // SAFETY: made above, and another thread's is in use.
+            drop(unsafe { OwnedFd::from_raw_fd(made) });
+            Some(wanted_fd(faster))
+        }
+    }
+}
+
+fn wanted_fd(word: u64) -> BorrowedFd<'static> {
+    // SAFETY: a descriptor that was put into `WANTED` is never closed.
+    unsafe { BorrowedFd::borrow_raw((word as u32).cast_signed()) }
 }
 
 /// One system call in the life of a process.
 fn ask_to_register() {
-    if let Some(Some(wanted)) = WANTED.get()
-        && !ASKED.swap(true, Ordering::Relaxed)
+    let wanted = WANTED.load(Ordering::Acquire);
+    if (wanted >> 32) as u32 == this_process()
+        && ASKED.swap(this_process(), Ordering::Relaxed) != this_process()
     {
-        let _ = rustix::io::write(wanted, &1u64.to_ne_bytes());
+        let _ = rustix::io::write(wanted_fd(wanted), &1u64.to_ne_bytes());
     }
 }
 
@@ -99,11 +147,11 @@ impl PublisherBarrier {
         self.since_ns = now_ns;
         let mut often = passed < PACE * OFTEN_NS;
         if often {
-            let registered = REGISTERED.get();
-            if registered.is_none() {
+            let registered = registered();
+            if registered == UNKNOWN {
                 ask_to_register();
             }
-            often = registered == Some(&true);
+            often = registered == YES;
         }
         if often && !self.asymmetric {
             shown.store(1, Ordering::Relaxed);

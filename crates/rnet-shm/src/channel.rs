@@ -514,6 +514,9 @@ impl Reader {
 
 impl Drop for Reader {
     fn drop(&mut self) {
+        if self.own.birth().is_parents() {
+            return;
+        }
         // A message that was taken and never looked at is let go of first.
         self.pinned = None;
         self.own.release(&self.slot);

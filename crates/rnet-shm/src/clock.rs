@@ -62,7 +62,7 @@ impl Stamper {
 
 #[cfg(target_arch = "x86_64")]
 mod counter {
-    use std::sync::OnceLock;
+    use std::sync::atomic::{AtomicU8, Ordering};
 
     /// How long a reckoning is good for.
     const GOOD_FOR_NS: u64 = 1_000_000;
@@ -83,8 +83,16 @@ mod counter {
 
     /// Whether the kernel found the counters of all processors steady and equal.
     pub(super) fn is_the_kernels_clock() -> bool {
-        static IS: OnceLock<bool> = OnceLock::new();
-        *IS.get_or_init(is_it_still)
+        // No OnceLock: a forked child would wait for one that another thread was about to fill.
+        static IS: AtomicU8 = AtomicU8::new(0);
+        match IS.load(Ordering::Relaxed) {
+            0 => {
+                let yes = is_it_still();
+                IS.store(1 + u8::from(yes), Ordering::Relaxed);
+                yes
+            }
+            known => known == 2,
+        }
     }
 
     fn is_it_still() -> bool {

@@ -4,11 +4,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rnet_core::{DomainId, Error};
-use rustix::fs::{Access, AtFlags, Mode, Stat};
+use rustix::fs::{Access, AtFlags, FileType, Mode, Stat};
 use rustix::io::Errno;
 
-use crate::draft::{self, Draft};
-use crate::{LAYOUT_VERSION, files};
+use crate::{draft, files};
 
 /// Where domains stand when nothing else is said.
 pub const DEFAULT_BASE: &str = "/dev/shm";
@@ -98,6 +97,11 @@ impl DomainDir {
         for sub in ["names", "nodes"] {
             let sub = dir.path.join(sub);
             make_folder(&sub, gid).map_err(|e| files::io_error("cannot create", &sub, e))?;
+            let stat = rustix::fs::lstat(&sub)
+                .map_err(|e| files::io_error("cannot look at", &sub, e))?;
+            if FileType::from_raw_mode(stat.st_mode) != FileType::Directory {
+                return Err(dir.not_a("directory", sub));
+            }
             if !may_use(&sub) {
                 return Err(Error::NoPermission { why: unfinished(&sub), path: sub });
             }
@@ -179,39 +183,6 @@ impl DomainDir {
             }));
         }
         Ok(DomainDir { id: config.id.clone(), path, shared })
-    }
-
-    /// Writes the version file if there is none; otherwise compares it.
-    fn claim_version(&self) -> Result<(), Error> {
-        let file = self.version_path();
-        while !file.exists() {
-            let failed = |e| files::io_error("cannot write", &file, e);
-            let (draft, name) = Draft::create(&self.path, self.file_mode()).map_err(failed)?;
-            files::write_all_at(&draft, format!("{LAYOUT_VERSION}\n").as_bytes(), 0)
-                .and_then(|()| name.link(&file))
-                .map_err(failed)?;
-        }
-        self.check_version()
-    }
-
-    fn check_version(&self) -> Result<(), Error> {
-        let path = self.version_path();
-        let text = match std::fs::read_to_string(&path) {
-            Ok(text) => text,
-            // The domain's first node is between two of its steps.
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(()),
-            Err(e) => return Err(files::io_error("cannot read", &path, e)),
-        };
-        let found = text.trim().parse::<u32>().unwrap_or(0);
-        if found == LAYOUT_VERSION {
-            Ok(())
-        } else {
-            Err(Error::LayoutVersion { path, found, ours: LAYOUT_VERSION })
-        }
-    }
-
-    fn version_path(&self) -> PathBuf {
-        self.path.join("VERSION")
     }
 
     /// The domain's id.

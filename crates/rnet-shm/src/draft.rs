@@ -6,7 +6,6 @@
 //! never. So only drafts are ever like that. A draft may be swept away at any time, even under the
 //! hands of its maker, who then makes another.
 
-use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -14,6 +13,7 @@ use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::domain::random_u64;
+use crate::fork::Unshared;
 
 /// What the names of drafts begin with; names of nodes and their files do not.
 const PREFIX: char = '@';
@@ -25,13 +25,13 @@ const LEFT_OVER: Duration = Duration::from_secs(1);
 pub(crate) struct Draft(PathBuf);
 
 impl Draft {
-    /// A new, empty file in `folder`.
-    pub fn create(folder: &Path, mode: u32) -> rustix::io::Result<(OwnedFd, Draft)> {
+    /// A new, empty file in `folder`. A forked child does not share it.
+    pub fn create(folder: &Path, mode: u32) -> rustix::io::Result<(Unshared, Draft)> {
         let path = folder.join(format!("{PREFIX}{:016x}", random_u64()));
         let mode = Mode::from_raw_mode(mode);
         let flags =
             OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-        let file = rustix::fs::open(&path, flags, mode)?;
+        let file = Unshared::open(|| rustix::fs::open(&path, flags, mode))?;
         let draft = Draft(path);
         rustix::fs::fchmod(&file, mode)?;
         Ok((file, draft))
@@ -45,6 +45,11 @@ impl Draft {
             Err(Errno::EXIST | Errno::NOENT) => Ok(false),
             Err(errno) => Err(errno),
         }
+    }
+
+    /// Puts the file in the place of what is there.
+    pub fn replace(&self, place: &Path) -> rustix::io::Result<()> {
+        rustix::fs::rename(&self.0, place)
     }
 }
 
@@ -81,8 +86,9 @@ mod tests {
         assert!(!young.link(&place).unwrap(), "the place is taken");
         sweep(&folder);
         assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 2);
+        drop(file);
         let long_ago = SystemTime::now() - Duration::from_secs(60);
-        std::fs::File::from(file).set_modified(long_ago).unwrap();
+        std::fs::File::open(&place).unwrap().set_modified(long_ago).unwrap();
         sweep(&folder);
         assert!(!young.link(&folder.join("other")).unwrap(), "swept away under its maker's hands");
         assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 1);

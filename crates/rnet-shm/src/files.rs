@@ -1,7 +1,7 @@
 //! Files in the domain's directory, with errors that name them.
 
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 
 use rnet_core::Error;
@@ -84,9 +84,9 @@ pub fn read_exact_at(fd: &OwnedFd, mut buf: &mut [u8], mut offset: u64) -> rusti
 }
 
 /// Writes all of `bytes` at `offset`.
-pub fn write_all_at(fd: &OwnedFd, mut bytes: &[u8], mut offset: u64) -> rustix::io::Result<()> {
+pub fn write_all_at(fd: impl AsFd, mut bytes: &[u8], mut offset: u64) -> rustix::io::Result<()> {
     while !bytes.is_empty() {
-        match rustix::io::pwrite(fd, bytes, offset) {
+        match rustix::io::pwrite(&fd, bytes, offset) {
             Ok(0) => return Err(Errno::IO),
             Ok(n) => {
                 offset += n as u64;

@@ -16,6 +16,7 @@
 //! | [`publisher`], [`pool`], [`roster`] | the writer's side of a channel |
 //! | [`subscription`], [`channel`], [`taken`] | the reader's side |
 //! | [`observe`] | reading along without taking part |
+//! | [`fork`] | what a forked child inherits, and must neither use nor end |
 
 pub mod barrier;
 pub mod bell;
@@ -24,7 +25,9 @@ pub mod clock;
 pub mod cpu;
 pub mod domain;
 mod draft;
+mod dying;
 mod files;
+pub mod fork;
 mod mapping;
 pub mod node;
 pub mod observe;
@@ -36,6 +39,7 @@ pub mod roster;
 pub mod subscription;
 pub mod taken;
 mod tally;
+mod version;
 pub mod watch;
 
 pub use rnet_ring as ring;

@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 use crate::bell::Bells;
 use crate::domain::{DomainDir, random_u64};
 use crate::files::{self, io_error, word_at};
+use crate::fork::Unshared;
 use crate::presence::{self, Presence};
 use crate::{LAYOUT_VERSION, clock};
 
@@ -138,7 +139,7 @@ pub struct OwnNode {
     incarnation: u64,
     name: NodeName,
     file: OwnedFd,
-    fifo: OwnedFd,
+    fifo: Unshared,
     /// What the FIFO holds; less than usual for users who have very many.
     fifo_len_bytes: usize,
     bells: Arc<Bells>,
@@ -230,7 +231,7 @@ impl OwnNode {
     }
 
     /// Readable when a peer has rung: see [`ring_control`].
-    pub fn control(&self) -> &OwnedFd {
+    pub fn control(&self) -> &Unshared {
         &self.fifo
     }
 
@@ -348,6 +349,9 @@ impl OwnNode {
 
 impl Drop for OwnNode {
     fn drop(&mut self) {
+        if self.birth().is_parents() {
+            return;
+        }
         let _ = files::write_all_at(&self.file, &1u64.to_le_bytes(), GOODBYE_AT);
         let _ = std::fs::remove_dir_all(&self.folder);
         let farewell = self.farewell.get_mut().unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -355,7 +359,7 @@ impl Drop for OwnNode {
     }
 }
 
-fn create_fifo(path: &Path, mode: u32) -> Result<OwnedFd, Error> {
+fn create_fifo(path: &Path, mode: u32) -> Result<Unshared, Error> {
     let failed = |e| io_error("cannot create", path, e);
     rustix::fs::mknodat(
         rustix::fs::CWD,
@@ -369,7 +373,7 @@ fn create_fifo(path: &Path, mode: u32) -> Result<OwnedFd, Error> {
     // Open for both directions: then there is always a reader and a writer, and neither end sees
     // an end of file or a SIGPIPE when peers come and go.
     let flags = OFlags::RDWR | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-    rustix::fs::open(path, flags, Mode::empty()).map_err(failed)
+    Unshared::open(|| rustix::fs::open(path, flags, Mode::empty())).map_err(failed)
 }
 
 fn create_header(

@@ -17,6 +17,7 @@ use rnet_ring::record::ChunkRef;
 use rustix::io::Errno;
 
 use crate::files;
+use crate::fork::Birth;
 use crate::mapping::{Access, Mapping};
 use crate::roster::{ReaderRef, Roster};
 
@@ -107,6 +108,7 @@ pub struct Pool {
     live: VecDeque<u32>,
     next_number: u32,
     bytes: u64,
+    birth: Birth,
 }
 
 impl Pool {
@@ -117,6 +119,7 @@ impl Pool {
             rnet_core::Durability::Volatile => 0,
         };
         Pool {
+            birth: Birth::here(),
             prefix,
             mode,
             publisher,
@@ -332,6 +335,9 @@ impl Pool {
 
 impl Drop for Pool {
     fn drop(&mut self) {
+        if self.birth.is_parents() {
+            return;
+        }
         for chunk in std::mem::take(&mut self.chunks) {
             self.retire(&chunk);
         }

@@ -6,7 +6,7 @@
 //! incarnation, and anyone may sweep away the others. The lock can be *asked for* without taking
 //! it (`F_OFD_GETLK`), so asking never gets into the way of a node that starts.
 
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -16,22 +16,26 @@ use rustix::io::Errno;
 
 use crate::domain::DomainDir;
 use crate::draft::Draft;
+use crate::dying::is_dying;
 use crate::files;
+use crate::fork::Unshared;
 use crate::node::pid_namespace;
 
 /// How often a start asks again for a name that seems taken: a sweeper holds it for microseconds.
 const NAME_TRIES: u32 = 20;
 const NAME_RETRY: Duration = Duration::from_millis(1);
+/// The same for a name whose holder is dying: for ten seconds and more.
+const DYING_TRIES: u32 = 10_000;
 
 /// A held name; released on drop or by the kernel.
 #[derive(Debug)]
 pub struct Presence {
-    file: OwnedFd,
+    file: Unshared,
     path: PathBuf,
 }
 
 /// Takes a write lock (`F_OFD_SETLK`) or asks whether one is held (`F_OFD_GETLK`).
-fn ofd_lock(file: &OwnedFd, command: libc::c_int) -> rustix::io::Result<libc::flock> {
+fn ofd_lock(file: impl AsFd, command: libc::c_int) -> rustix::io::Result<libc::flock> {
     let mut lock = libc::flock {
         l_type: libc::F_WRLCK as libc::c_short,
         l_whence: libc::SEEK_SET as libc::c_short,
@@ -40,7 +44,7 @@ fn ofd_lock(file: &OwnedFd, command: libc::c_int) -> rustix::io::Result<libc::fl
         l_pid: 0,
     };
     // SAFETY: the descriptor is open and `lock` outlives the call.
-    let done = unsafe { libc::fcntl(file.as_raw_fd(), command, &raw mut lock) };
+    let done = unsafe { libc::fcntl(file.as_fd().as_raw_fd(), command, &raw mut lock) };
     if done == 0 { Ok(lock) } else { Err(last_errno()) }
 }
 
@@ -48,7 +52,7 @@ fn last_errno() -> Errno {
     Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO)
 }
 
-fn same_file(file: &OwnedFd, path: &Path) -> bool {
+fn same_file(file: impl AsFd, path: &Path) -> bool {
     match (rustix::fs::fstat(file), rustix::fs::lstat(path)) {
         (Ok(a), Ok(b)) => a.st_ino == b.st_ino && a.st_dev == b.st_dev,
         _ => false,
@@ -77,16 +81,16 @@ impl Holder {
         Holder { incarnation, pid: pid.filter(|_| here) }
     }
 
-    fn read(file: &OwnedFd) -> Holder {
+    fn read(file: impl AsFd) -> Holder {
         let mut buf = [0u8; 64];
         let len = rustix::io::pread(file, &mut buf, 0).unwrap_or(0);
         Holder::parse(std::str::from_utf8(&buf[..len]).unwrap_or(""))
     }
 }
 
-fn write_holder(file: &OwnedFd, incarnation: u64) -> rustix::io::Result<()> {
+fn write_holder(file: impl AsFd, incarnation: u64) -> rustix::io::Result<()> {
     let text = Holder::text(incarnation);
-    files::write_all_at(file, text.as_bytes(), 0)
+    files::write_all_at(file.as_fd(), text.as_bytes(), 0)
         .and_then(|()| rustix::fs::ftruncate(file, text.len() as u64))
 }
 
@@ -109,8 +113,9 @@ impl Presence {
     /// Takes the name for `incarnation`, or says who has it.
     pub fn take(dir: &DomainDir, name: &NodeName, incarnation: u64) -> Result<Presence, Error> {
         let path = dir.names().join(name.file_stem());
+        let mut asked_again = false;
         for attempt in 0.. {
-            let file = match files::open_write(&path) {
+            let file = match Unshared::open(|| files::open_write(&path)) {
                 Ok(file) => file,
                 Err(Errno::NOENT) => match Presence::make(dir, &path, incarnation) {
                     Ok(Some(presence)) => return Ok(presence),
@@ -133,6 +138,13 @@ impl Presence {
                 }
                 Err(Errno::AGAIN | Errno::ACCESS) => {
                     let pid = Holder::read(&file).pid;
+                    let dying = pid.is_some_and(is_dying);
+                    // Once more after its end: it may have come between our two questions.
+                    if attempt < DYING_TRIES && (dying || !asked_again) {
+                        asked_again = !dying;
+                        std::thread::sleep(NAME_RETRY);
+                        continue;
+                    }
                     return Err(Error::NameTaken { node: name.to_string(), pid });
                 }
                 Err(e) => return Err(files::io_error("cannot lock", &path, e)),
@@ -156,7 +168,8 @@ impl Presence {
 
 impl Drop for Presence {
     fn drop(&mut self) {
-        // Unlinked while the lock is held, so that nobody can take the file and lose it.
+        // Unlinked while the lock is held, so that nobody can take the file and lose it. In a forked
+        // child it is not the file any more.
         if same_file(&self.file, &self.path) {
             let _ = rustix::fs::unlink(&self.path);
         }
@@ -175,6 +188,18 @@ pub fn is_alive(dir: &DomainDir, stem: &str, incarnation: u64) -> bool {
         Ok(lock) if lock.l_type == libc::F_UNLCK as libc::c_short => false,
         Ok(_) => Holder::read(&file).incarnation == Some(incarnation),
         // Not to know is not to be dead: sweeping a living node would be worse.
+        Err(_) => true,
+    }
+}
+
+/// Whether a node holds the name of this file, or it cannot be told. The same in every layout.
+pub(crate) fn is_held(path: &Path) -> bool {
+    match files::open_read(path) {
+        Ok(file) => {
+            !matches!(ofd_lock(&file, libc::F_OFD_GETLK), Ok(lock) if lock.l_type == libc::F_UNLCK as libc::c_short)
+        }
+        // Gone, or a link: nobody holds that.
+        Err(Errno::NOENT | Errno::LOOP | Errno::NXIO) => false,
         Err(_) => true,
     }
 }

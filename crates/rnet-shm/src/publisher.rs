@@ -19,6 +19,7 @@ use crate::barrier::{PACE, PublisherBarrier};
 use crate::bell::Waiter;
 use crate::clock::Stamper;
 use crate::files::{self, io_error, word_at};
+use crate::fork::Birth;
 use crate::mapping::{Access, Mapping};
 use crate::node::{OwnNode, read_endpoint_header};
 use crate::pool::{LogView, NoChunk, Pool};
@@ -158,6 +159,7 @@ pub struct Writer {
     interruptible: bool,
     /// Where small loans are built, kept between two of them.
     scratch: Vec<u8>,
+    birth: Birth,
 }
 
 impl Writer {
@@ -201,7 +203,18 @@ impl Writer {
             waiter,
             interruptible: false,
             scratch: Vec::new(),
+            birth: Birth::here(),
         })
+    }
+
+    /// In which process it was made; a forked child of that one gets errors and no memory.
+    #[inline]
+    pub fn birth(&self) -> Birth {
+        self.birth
+    }
+
+    fn check_birth(&self) -> Result<(), Error> {
+        self.birth.check(|| format!("the publisher of {}", self.topic))
     }
 
     /// The readers, for the node's control thread.
@@ -233,6 +246,7 @@ impl Writer {
     /// Sends one message. On `Err` nothing was sent.
     #[inline]
     pub fn send(&mut self, payload: &[u8]) -> Result<(), Error> {
+        self.check_birth()?;
         if payload.len() <= self.max_inline() {
             return self.commit(Kind::Inline, payload, payload.len() as u64).map(drop);
         }
@@ -246,12 +260,14 @@ impl Writer {
     #[inline]
     pub fn try_send(&mut self, payload: &[u8]) -> bool {
         payload.len() <= self.max_inline()
+            && !self.birth.is_parents()
             && self.commit_now(Kind::Inline, payload, payload.len() as u64).is_some()
     }
 
     /// Lends `len` bytes to be filled in place. Return them with [`Writer::send_loan`] or
     /// [`Writer::drop_loan`].
     pub fn loan(&mut self, len: usize) -> Result<Loaned, Error> {
+        self.check_birth()?;
         if len > MAX_MESSAGE_LEN_BYTES {
             return Err(Error::MessageTooLarge {
                 topic: self.topic.clone(),
@@ -302,6 +318,8 @@ impl Writer {
     pub fn loaned<'a>(&'a mut self, loan: &'a mut Loaned) -> &'a mut [u8] {
         match &mut loan.place {
             Place::Scratch(bytes) => &mut bytes[..loan.len],
+            // Its bytes are the parent's to write.
+            Place::Chunk(_) if self.birth.is_parents() => &mut [],
             Place::Chunk(number) => self.pool.payload(*number, loan.len).unwrap_or_default(),
         }
     }
@@ -310,6 +328,7 @@ impl Writer {
     pub fn loaned_ref<'a>(&'a self, loan: &'a Loaned) -> &'a [u8] {
         match &loan.place {
             Place::Scratch(bytes) => &bytes[..loan.len],
+            Place::Chunk(_) if self.birth.is_parents() => &[],
             Place::Chunk(number) => self.pool.payload_ref(*number, loan.len).unwrap_or_default(),
         }
     }
@@ -317,6 +336,9 @@ impl Writer {
     /// Sends a loan; on error it is given back.
     #[expect(clippy::result_large_err, reason = "the loan goes back by value, without allocating")]
     pub fn send_loan(&mut self, loan: Loaned) -> Result<(), (Loaned, Error)> {
+        if let Err(error) = self.check_birth() {
+            return Err((loan, error));
+        }
         let sent = match &loan.place {
             Place::Scratch(bytes) => {
                 self.commit(Kind::Inline, &bytes[..loan.len], loan.len as u64).map(drop)
@@ -339,6 +361,9 @@ impl Writer {
 
     /// Ends a loan without sending.
     pub fn drop_loan(&mut self, loan: Loaned) {
+        if self.birth.is_parents() {
+            return;
+        }
         if let Place::Chunk(number) = loan.place {
             self.pool.give_back(number);
         }
@@ -426,6 +451,9 @@ impl Drop for Writer {
     /// Lingers, for at most [`LINGER`], until the reliable readers have taken the large messages:
     /// their memory goes with the publisher. What stands in the log can be read after it.
     fn drop(&mut self) {
+        if self.birth.is_parents() {
+            return;
+        }
         let until = Instant::now() + LINGER;
         while let Some(last) = self.pool.newest_position() {
             self.refresh_readers();

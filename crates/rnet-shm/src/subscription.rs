@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::LAYOUT_VERSION;
 use crate::files::{self, io_error, word_at};
+use crate::fork::Birth;
 use crate::mapping::{Access, Mapping};
 use crate::node::{OwnNode, read_endpoint_header};
 
@@ -100,6 +101,10 @@ impl Slot {
 
     /// Lets go of a pin.
     pub fn give_pin(&self, pin: usize) {
+        // A forked child has a copy of the sample; the pin is its parent's.
+        if self.node.birth().is_parents() {
+            return;
+        }
         rnet_ring::pins::unpin(&self.page().pins[pin]);
         self.pins_taken.fetch_and(!(1 << pin), Ordering::SeqCst);
         if self.wants_pin.swap(false, Ordering::SeqCst) {
@@ -199,6 +204,11 @@ impl SubscriptionFile {
         self.id
     }
 
+    /// In which process it was made.
+    pub fn birth(&self) -> Birth {
+        self.node.birth()
+    }
+
     /// The incarnation of its node.
     pub fn node(&self) -> u64 {
         self.node.incarnation()
@@ -262,7 +272,9 @@ impl SubscriptionFile {
 
 impl Drop for SubscriptionFile {
     fn drop(&mut self) {
-        let _ = rustix::fs::unlink(&self.path);
+        if !self.birth().is_parents() {
+            let _ = rustix::fs::unlink(&self.path);
+        }
     }
 }
 

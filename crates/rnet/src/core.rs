@@ -6,6 +6,7 @@ use std::thread::JoinHandle;
 
 use rnet_core::{Error, Lane, Result};
 use rnet_shm::domain::DomainDir;
+use rnet_shm::fork::Birth;
 use rnet_shm::node::OwnNode;
 
 use crate::dispatch::Dispatcher;
@@ -42,6 +43,17 @@ impl NodeState {
 
     pub(crate) fn matching(&self) -> MutexGuard<'_, Matching> {
         self.matching.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// In which process the node was made.
+    pub(crate) fn birth(&self) -> Birth {
+        self.own.birth()
+    }
+
+    /// Refuses to act for a node of the process that this one was forked from. To be asked before
+    /// any lock is taken: a thread that is not here may hold it.
+    pub(crate) fn check_birth(&self) -> Result<()> {
+        self.birth().check(|| format!("node {}", self.own.name()))
     }
 
     pub(crate) fn is_stopping(&self) -> bool {
@@ -135,6 +147,12 @@ impl NodeCore {
 
 impl Drop for NodeCore {
     fn drop(&mut self) {
+        if self.state.birth().is_parents() {
+            // In a forked child the threads are not there to be waited for, and may have held any
+            // lock; so everything is left as it is.
+            std::mem::forget((self.control.take(), self.state.clone()));
+            return;
+        }
         self.state.stopping.store(true, Ordering::Release);
         self.state.own.ring_self();
         if let Some(control) = self.control.take() {

@@ -14,11 +14,13 @@ use rnet_core::{Error, Lane, LossCounts, Result};
 use rnet_shm::barrier::AskingBarrier;
 use rnet_shm::bell::{Bells, Sleep, Waiter, Woken};
 use rnet_shm::cpu;
+use rnet_shm::fork::Birth;
 use rnet_shm::ring::layout::{SLOT_BOUND, SLOT_PAST};
 use rnet_shm::subscription::{Slot, SubscriptionFile};
 
 use crate::core::{NodeCore, spawn};
-use crate::receiver::{PublisherStats, Receiver};
+use crate::past::PublisherStats;
+use crate::receiver::Receiver;
 use crate::subscriber::Subscriber;
 use crate::{Message, Sample};
 
@@ -58,6 +60,7 @@ struct Shared {
     commands: Mutex<Vec<Command>>,
     pending: AtomicBool,
     stop: AtomicBool,
+    birth: Birth,
 }
 
 /// A dispatch thread.
@@ -77,6 +80,7 @@ impl Dispatcher {
             commands: Mutex::new(Vec::new()),
             pending: AtomicBool::new(false),
             stop: AtomicBool::new(false),
+            birth: Birth::here(),
         });
         let name = if lane == Lane::Urgent { "rnet-urgent" } else { "rnet-bulk" };
         let theirs = shared.clone();
@@ -159,6 +163,9 @@ fn run(shared: &Shared, mut waiter: Waiter) {
         if shared.pending.swap(false, Ordering::AcqRel) {
             obey(shared, &mut tasks);
         }
+        if shared.birth.is_parents() {
+            break;
+        }
         let mut busy = false;
         let mut at = 0;
         while at < tasks.len() {
@@ -169,8 +176,11 @@ fn run(shared: &Shared, mut waiter: Waiter) {
                 continue;
             }
             busy |= tasks[at].run(shared.lane);
+            if shared.birth.is_parents() {
+                break;
+            }
             if tasks[at].is_over() {
-                tasks.swap_remove(at);
+                let_go(tasks.swap_remove(at));
             } else {
                 at += 1;
             }
@@ -194,6 +204,18 @@ fn run(shared: &Shared, mut waiter: Waiter) {
         );
         tasks.iter().for_each(|task| task.note_if_late(woken));
     }
+    if shared.birth.is_parents() {
+        // A callback has forked and come back here in the child, in which this is the only thread:
+        // nothing of what it holds is the child's, and the process ends with it.
+        std::mem::forget(tasks);
+        return;
+    }
+    tasks.into_iter().for_each(let_go);
+}
+
+/// Drops a task. What the user's callback has captured may panic in that, too.
+fn let_go(task: Box<dyn Task>) {
+    let _ = catch_unwind(AssertUnwindSafe(|| drop(task)));
 }
 
 fn obey(shared: &Shared, tasks: &mut Vec<Box<dyn Task>>) {
@@ -204,7 +226,7 @@ fn obey(shared: &Shared, tasks: &mut Vec<Box<dyn Task>>) {
     for command in commands {
         match command {
             Command::Post(job) => {
-                // What panics in a user's callback must not end the thread of all others; the
+                // What panics (a callback that is dropped, say) must not end the thread of all others; the
                 // panic hook has told the user.
                 let _ = catch_unwind(AssertUnwindSafe(job));
             }
@@ -215,7 +237,7 @@ fn obey(shared: &Shared, tasks: &mut Vec<Box<dyn Task>>) {
             Command::Remove { id, done } => {
                 let at = tasks.iter().position(|task| task.id() == id);
                 if let Some(at) = at {
-                    tasks.swap_remove(at);
+                    let_go(tasks.swap_remove(at));
                 }
                 let _ = done.send(at.is_some());
             }
@@ -267,7 +289,11 @@ where
             // Until the user drops a sample there is nothing to do here.
             let starved = matches!(result, Err(Error::TooManyPins { .. }));
             let callback = &mut self.callback;
-            if catch_unwind(AssertUnwindSafe(|| callback(result))).is_err() {
+            let outcome = catch_unwind(AssertUnwindSafe(|| callback(result)));
+            if self.receiver.is_parents() {
+                return true;
+            }
+            if outcome.is_err() {
                 // The panic hook has printed it; a callback in an unknown state is not called
                 // again, and the node's other subscribers go on.
                 self.over = true;
@@ -322,6 +348,7 @@ impl<T: Message + ?Sized> Subscriber<T> {
         callback: impl FnMut(Result<Sample<'_, T>>) + Send + 'static,
     ) -> Subscription {
         let (receiver, core) = self.into_parts();
+        let forked = receiver.is_parents();
         let (id, topic) = (receiver.id(), receiver.topic().to_string());
         let file = receiver.file().clone();
         // While no publisher is known the lane is not either: the urgent thread waits for the
@@ -335,7 +362,12 @@ impl<T: Message + ?Sized> Subscriber<T> {
             cancelled: cancelled.clone(),
             _type: Default::default(),
         };
-        core.state.dispatcher(lane).add(Box::new(task));
+        if forked {
+            // No thread is here to run it, and what it holds is the parent's.
+            std::mem::forget(task);
+        } else {
+            core.state.dispatcher(lane).add(Box::new(task));
+        }
         Subscription { id, topic, file, cancelled, core: Some(core) }
     }
 }
@@ -387,6 +419,9 @@ impl Subscription {
                 lost,
             })
         };
+        if self.file.birth().is_parents() {
+            return Vec::new();
+        }
         self.file.slots().iter().filter_map(stats).collect()
     }
 
@@ -398,7 +433,7 @@ impl Subscription {
 
 impl Drop for Subscription {
     fn drop(&mut self) {
-        if let Some(core) = self.core.take() {
+        if let Some(core) = self.core.take().filter(|core| !core.state.birth().is_parents()) {
             self.cancelled.store(true, Ordering::Release);
             let lanes = || [Lane::Urgent, Lane::Bulk].map(|lane| core.state.started(lane));
             // A callback waits for none of the other lane either: that one may be waiting for it.

@@ -40,6 +40,9 @@ impl std::fmt::Debug for Interrupter {
 
 impl SubscriberState {
     fn ask_to_stop(&self) {
+        if self.birth.is_parents() {
+            return;
+        }
         self.stop.store(true, Ordering::Release);
         // The bell may be changed meanwhile by a wait set that has not looked at `stop` yet: one
         // of both sees the other. Were it not so, the wait would go on for a second at most.

@@ -39,6 +39,7 @@ mod matching;
 mod message;
 mod node;
 mod options;
+mod past;
 mod publisher;
 mod receiver;
 mod rhythm;
@@ -53,8 +54,8 @@ pub use match_event::{MatchChanges, MatchEvent, PeerInfo};
 pub use message::Message;
 pub use node::{Node, NodeBuilder, NodeEvent};
 pub use options::{PublisherOptions, SubscriberOptions};
+pub use past::PublisherStats;
 pub use publisher::{Loan, OwnedLoan, Publisher};
-pub use receiver::PublisherStats;
 pub use rnet_core::{
     DomainId, Durability, Error, Field, FieldType, Lane, LossCounts, NodeName, OnFull, Plain,
     PlainField, PlainType, Prim, PublisherQos, Reliability, Result, SubscriberQos, TopicName,
@@ -70,6 +71,11 @@ pub use waitset::{WaitSet, Waitable};
 pub mod limits {
     pub use rnet_core::limits::*;
     pub use rnet_shm::bell::MAX_SLEEP;
+}
+
+/// What a forked child must not use or end; for bindings whose objects hold those of this crate.
+pub mod fork {
+    pub use rnet_shm::fork::{Birth, Own};
 }
 
 /// Now, in ns of CLOCK_MONOTONIC: the clock of all message stamps.

@@ -1,5 +1,6 @@
 //! What users are told of matching, and by which callbacks.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -66,7 +67,15 @@ impl<E> Callbacks<E> {
         let list = self.list.lock().unwrap_or_else(PoisonError::into_inner).clone();
         for callback in list {
             // Only the bulk dispatch thread calls, one event at a time.
-            (callback.lock().unwrap_or_else(PoisonError::into_inner))(event);
+            let mut call = callback.lock().unwrap_or_else(PoisonError::into_inner);
+            let panicked = catch_unwind(AssertUnwindSafe(|| call(event))).is_err();
+            drop(call);
+            if panicked {
+                // The panic hook has told the user. In an unknown state it is not called again, and
+                // the others are called as if nothing had happened.
+                let mut list = self.list.lock().unwrap_or_else(PoisonError::into_inner);
+                list.retain(|other| !Arc::ptr_eq(other, &callback));
+            }
         }
     }
 

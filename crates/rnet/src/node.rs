@@ -28,6 +28,11 @@ pub enum NodeEvent {
 /// A process may hold several. Clones are handles on the same node, which ends when the last
 /// handle, publisher, subscriber and kept sample is gone. It has one control thread, and one
 /// dispatch thread per lane once there are callbacks; they end with it.
+///
+/// A process that ends without dropping it has died, for its peers, however it ends; nothing is left
+/// behind that the next start would have to be told to clean. In a process that was forked from this
+/// one, whatever was made before gives `Closed` and does nothing when it is dropped; the child opens
+/// nodes of its own. docs/guide/processes.md says all of it.
 #[derive(Clone)]
 pub struct Node {
     core: Arc<NodeCore>,
@@ -84,6 +89,7 @@ impl Node {
         topic: &str,
         options: PublisherOptions,
     ) -> Result<Publisher<T>> {
+        self.core.state.check_birth()?;
         Publisher::open(&self.core, topic, options)
     }
 
@@ -101,11 +107,17 @@ impl Node {
         topic: &str,
         options: SubscriberOptions,
     ) -> Result<Subscriber<T>> {
+        self.core.state.check_birth()?;
         Subscriber::open(&self.core, topic, options)
     }
 
-    /// Calls `callback` when nodes join, leave or die, on the bulk dispatch thread.
+    /// Calls `callback` when nodes join, leave or die, on the bulk dispatch thread. One that panics
+    /// is not called again.
     pub fn on_node(&self, callback: impl FnMut(&NodeEvent) + Send + 'static) {
+        // In a forked child there is no thread to call it.
+        if self.core.state.birth().is_parents() {
+            return;
+        }
         self.core.state.watchers.add(Box::new(callback));
     }
 

@@ -123,17 +123,26 @@ impl<T: Message + ?Sized> Publisher<T> {
 
     /// How many subscribers are served now.
     pub fn subscriber_count(&self) -> usize {
+        if self.writer.birth().is_parents() {
+            return 0;
+        }
         self.writer.roster().len()
     }
 
     /// The subscribers that are served now.
     pub fn subscribers(&self) -> Vec<PeerInfo> {
+        if self.writer.birth().is_parents() {
+            return Vec::new();
+        }
         let readers = self.writer.roster().readers();
         readers.into_iter().map(|(id, node)| PeerInfo { id, node }).collect()
     }
 
     /// Errors of subscribers that did not fit (types or quality of service), oldest first.
     pub fn incompatible(&self) -> Vec<Error> {
+        if self.writer.birth().is_parents() {
+            return Vec::new();
+        }
         self.state.lock().incompatible.clone()
     }
 
@@ -144,6 +153,7 @@ impl<T: Message + ?Sized> Publisher<T> {
     /// `Timeout`; `TypeMismatch`, `IncompatibleQos` or `LimitReached`, once for each subscriber
     /// that came and cannot be served.
     pub fn wait_for_subscribers(&self, n: usize, timeout: Option<Duration>) -> Result<()> {
+        self.core.state.check_birth()?;
         let until = deadline(timeout);
         loop {
             let seen = self.state.changed.count();
@@ -180,6 +190,9 @@ impl<T: Message + ?Sized> Publisher<T> {
 
     /// Calls `callback` for each change of who is matched, on the node's bulk dispatch thread.
     pub fn on_match(&self, callback: impl FnMut(&MatchEvent) + Send + 'static) {
+        if self.writer.birth().is_parents() {
+            return;
+        }
         self.state.hooks.add(Box::new(callback));
     }
 }
@@ -263,6 +276,9 @@ fn wrong_len(topic: &str, len: usize, fixed: usize) -> Error {
 
 impl<T: Message + ?Sized> Drop for Publisher<T> {
     fn drop(&mut self) {
+        if self.writer.birth().is_parents() {
+            return;
+        }
         self.core.state.matching().remove(self.id);
         let _ = self.core.state.refresh();
     }

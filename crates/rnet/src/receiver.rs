@@ -6,10 +6,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use rnet_core::{Error, Lane, LossCounts, Result, SubscriberQos, TopicName, Wait};
+use rnet_core::{Error, Lane, Result, SubscriberQos, TopicName, Wait};
 use rnet_shm::barrier::{AskingBarrier, SleeperBarrier};
 use rnet_shm::bell::{Bells, Sleep, Waiter, Woken};
 use rnet_shm::channel::{PIN_LIMIT, Reader, Trouble};
+use rnet_shm::fork::Birth;
 use rnet_shm::node::{EndpointKind, Entry};
 use rnet_shm::subscription::{Slot, SubscriptionFile, SubscriptionMeta};
 use rnet_shm::{clock, cpu};
@@ -17,6 +18,7 @@ use rnet_shm::{clock, cpu};
 use crate::core::{NodeCore, NodeState};
 use crate::match_event::{BellCell, Hooks};
 use crate::options::SubscriberOptions;
+use crate::past::{Past, PublisherStats, stats_of};
 use crate::rhythm::{Plan, Rhythm};
 use crate::{Message, Sample};
 
@@ -41,6 +43,8 @@ pub(crate) struct SubscriberState {
     /// Asked by an [`crate::Interrupter`]: the wait that goes on, or the next one, is to end.
     pub(crate) stop: AtomicBool,
     bell: BellCell,
+    /// In which process it was made.
+    pub(crate) birth: Birth,
     pub(crate) bells: Arc<Bells>,
     /// 0 unknown, 1 bulk, 2 urgent.
     lane: AtomicU64,
@@ -71,21 +75,6 @@ impl SubscriberState {
     }
 }
 
-/// What a subscriber knows of one publisher.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PublisherStats {
-    /// The publisher's id, as in [`Sample::publisher`].
-    pub publisher: u64,
-    /// Name of its node.
-    pub node: String,
-    /// Messages received from it.
-    pub received: u64,
-    /// Messages lost, by cause.
-    pub lost: LossCounts,
-    /// Whether it is still there.
-    pub connected: bool,
-}
-
 /// The receiving half that does not keep its node alive; dispatch threads hold these.
 pub(crate) struct Receiver {
     pub(crate) topic: TopicName,
@@ -97,8 +86,7 @@ pub(crate) struct Receiver {
     pub(crate) state: Arc<SubscriberState>,
     pub(crate) node: Arc<NodeState>,
     pub(crate) channels: Vec<Reader>,
-    /// Publishers that are gone: what they sent and what was lost.
-    pub(crate) past: Vec<PublisherStats>,
+    pub(crate) past: Past,
     pub(crate) errors: VecDeque<Error>,
     pub(crate) since_error: u32,
     pub(crate) turn: usize,
@@ -138,6 +126,7 @@ impl Receiver {
             full: AtomicBool::new(false),
             stop: AtomicBool::new(false),
             bell: BellCell::new(waiter.bell()),
+            birth: node.birth(),
             bells: node.own.bells().clone(),
             lane: AtomicU64::new(0),
             hooks: Arc::default(),
@@ -155,7 +144,7 @@ impl Receiver {
             state,
             node: node.clone(),
             channels: Vec::new(),
-            past: Vec::new(),
+            past: Past::default(),
             errors: VecDeque::new(),
             since_error: 0,
             turn: 0,
@@ -259,10 +248,22 @@ impl Receiver {
         self.errors.push_back(error);
     }
 
+    /// Refuses to act for a process that this one was forked from.
+    #[inline]
+    pub(crate) fn check_birth(&self) -> Result<()> {
+        self.state.birth.check(|| format!("the subscriber of {}", self.topic))
+    }
+
+    /// Whether it belongs to the process that this one was forked from.
+    pub(crate) fn is_parents(&self) -> bool {
+        self.state.birth.is_parents()
+    }
+
     /// Goes on to the next message; returns the channel that has it. `Err` tells once what went
     /// wrong on some channel; the others go on.
     #[inline]
     pub(crate) fn advance(&mut self) -> Result<Option<usize>> {
+        self.check_birth()?;
         let Some(at) = self.advance_plain() else {
             self.take_in();
             return self.advance_known();
@@ -366,7 +367,7 @@ impl Receiver {
 
     pub(crate) fn close_channel(&mut self, at: usize) {
         let channel = self.channels.swap_remove(at);
-        self.past.push(PublisherStats { connected: false, ..stats_of(&channel) });
+        self.past.push(stats_of(&channel));
     }
 
     /// Closes a channel of which everything was read and whose publisher is gone; the error if
@@ -390,6 +391,7 @@ impl Receiver {
 
     /// Waits until [`Receiver::advance`] may find something; `false` when the time is over.
     pub(crate) fn wait(&mut self, until: Option<Instant>) -> Result<bool> {
+        self.check_birth()?;
         if self.state.take_stop() {
             return Err(Error::Interrupted);
         }
@@ -541,18 +543,11 @@ impl Receiver {
     }
 }
 
-fn stats_of(channel: &Reader) -> PublisherStats {
-    PublisherStats {
-        publisher: channel.publisher(),
-        node: channel.node().to_owned(),
-        received: channel.received(),
-        lost: channel.losses(),
-        connected: !channel.has_left(),
-    }
-}
-
 impl Drop for Receiver {
     fn drop(&mut self) {
+        if self.is_parents() {
+            return;
+        }
         self.node.matching().remove(self.id);
         let _ = self.node.refresh();
     }

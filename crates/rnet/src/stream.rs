@@ -17,7 +17,8 @@ use rnet_shm::subscription::Slot;
 
 use crate::core::NodeCore;
 use crate::dispatch::Task;
-use crate::receiver::{PublisherStats, Receiver};
+use crate::past::PublisherStats;
+use crate::receiver::Receiver;
 use crate::subscriber::Subscriber;
 use crate::{Message, OwnedSample};
 
@@ -106,6 +107,12 @@ impl<T: Message + ?Sized> Subscriber<T> {
     /// Turns the subscriber into a stream, for any executor.
     pub fn into_stream(self) -> SampleStream<T> {
         let (receiver, core) = self.into_parts();
+        if receiver.is_parents() {
+            // What it gives is `Closed`, as the subscriber did.
+            let lane = Lane::Bulk;
+            let shared = Arc::new(Mutex::new(Shared { receiver: None, waker: None }));
+            return SampleStream { shared, lane, core, _type: PhantomData };
+        }
         let lane = receiver.lane().unwrap_or(Lane::Urgent);
         let id = receiver.id();
         let shared = Arc::new(Mutex::new(Shared { receiver: Some(receiver), waker: None }));
@@ -116,14 +123,26 @@ impl<T: Message + ?Sized> Subscriber<T> {
 
 impl<T: Message + ?Sized> SampleStream<T> {
     /// Turns the stream back into a subscriber; a task that waits in it is not woken any more.
+    ///
+    /// # Panics
+    /// In a process that was forked since the stream was made: it is its parent's.
     pub fn into_subscriber(self) -> Subscriber<T> {
+        assert!(!self.is_parents(), "a stream of the process that this one was forked from");
         let receiver = lock(&self.shared).receiver.take();
         let receiver = receiver.expect("only this function and the drop take it, and both end it");
         Subscriber::from_parts(receiver, self.core.clone())
     }
 
+    /// Asked before its lock is taken: a thread that is not here may hold it.
+    fn is_parents(&self) -> bool {
+        self.core.state.birth().is_parents()
+    }
+
     /// What was received and lost, by publisher; those that are gone included.
     pub fn stats(&self) -> Vec<PublisherStats> {
+        if self.is_parents() {
+            return Vec::new();
+        }
         lock(&self.shared).receiver.as_ref().map(Receiver::stats).unwrap_or_default()
     }
 
@@ -133,6 +152,7 @@ impl<T: Message + ?Sized> SampleStream<T> {
     }
 
     fn poll_recv(&mut self, context: &mut Context<'_>) -> Poll<Result<OwnedSample<T>>> {
+        self.core.state.check_birth()?;
         let mut shared = lock(&self.shared);
         let Some(receiver) = &mut shared.receiver else {
             return Poll::Ready(Err(Error::Closed { what: "the stream".to_owned() }));
@@ -161,6 +181,9 @@ impl<T: Message + ?Sized> Stream for SampleStream<T> {
 
 impl<T: Message + ?Sized> Drop for SampleStream<T> {
     fn drop(&mut self) {
+        if self.is_parents() {
+            return;
+        }
         // Dropped with the lock free: to take the endpoint back takes other locks.
         let receiver = lock(&self.shared).receiver.take();
         drop(receiver);

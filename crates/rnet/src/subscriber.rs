@@ -9,7 +9,8 @@ use rnet_core::{Error, LossCounts, Result};
 use crate::core::NodeCore;
 use crate::match_event::{MatchCallback, MatchEvent, PeerInfo};
 use crate::options::{SubscriberOptions, deadline};
-use crate::receiver::{PublisherStats, Receiver};
+use crate::past::PublisherStats;
+use crate::receiver::Receiver;
 use crate::{Message, OwnedSample, Sample};
 
 /// Receives messages of type `T` from all publishers of one topic.
@@ -94,6 +95,7 @@ impl<T: Message + ?Sized> Subscriber<T> {
 
     /// One look at every publisher.
     fn newest(&mut self) -> Result<Option<OwnedSample<T>>> {
+        self.receiver.check_birth()?;
         self.receiver.take_in();
         let mut newest: Option<OwnedSample<T>> = None;
         let mut at = 0;
@@ -167,6 +169,7 @@ impl<T: Message + ?Sized> Subscriber<T> {
     /// # Errors
     /// `Timeout`; `TypeMismatch` or `IncompatibleQos` if a publisher came that does not fit.
     pub fn wait_for_publishers(&mut self, n: usize, timeout: Option<Duration>) -> Result<()> {
+        self.receiver.check_birth()?;
         let until = deadline(timeout);
         loop {
             self.receiver.take_in();
@@ -192,6 +195,9 @@ impl<T: Message + ?Sized> Subscriber<T> {
 
     /// How many publishers serve this subscriber now.
     pub fn publisher_count(&mut self) -> usize {
+        if self.receiver.is_parents() {
+            return 0;
+        }
         self.receiver.take_in();
         for channel in &mut self.receiver.channels {
             let _ = channel.begin();
@@ -220,6 +226,9 @@ impl<T: Message + ?Sized> Subscriber<T> {
 
     /// Calls `callback` for each change of who is matched, on the node's bulk dispatch thread.
     pub fn on_match(&self, callback: impl FnMut(&MatchEvent) + Send + 'static) {
+        if self.receiver.is_parents() {
+            return;
+        }
         let callback: MatchCallback = Box::new(callback);
         self.receiver.state.hooks.add(callback);
     }

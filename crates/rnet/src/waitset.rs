@@ -79,6 +79,9 @@ impl WaitSet {
         subscribers: &mut [&mut dyn Waitable],
         timeout: Option<Duration>,
     ) -> Result<bool> {
+        for subscriber in subscribers.iter_mut() {
+            subscriber.handle().0.check_birth()?;
+        }
         let until = deadline(timeout);
         for subscriber in subscribers.iter_mut() {
             let receiver = subscriber.handle().0;

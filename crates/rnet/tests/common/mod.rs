@@ -77,6 +77,11 @@ impl Net {
         &self.dir
     }
 
+    /// Where the domain's directory stands.
+    pub fn inspect_path(&self) -> PathBuf {
+        self.dir.join(format!("rnet-{}-t", rustix::process::geteuid().as_raw()))
+    }
+
     /// Settings for a node of the domain.
     pub fn builder(&self, name: &str) -> NodeBuilder {
         Node::builder(name).domain("t").dir(&self.dir)
@@ -179,6 +184,12 @@ impl Child {
     /// The child's next line.
     pub fn hear(&mut self) -> String {
         self.lines.recv_timeout(Duration::from_secs(50)).expect("the child says something")
+    }
+
+    /// The child's next line, of one that works for long.
+    pub fn hear_for(&mut self, limit_s: u64) -> String {
+        let limit = Duration::from_secs(limit_s);
+        self.lines.recv_timeout(limit).expect("the child says something")
     }
 
     /// Waits for this very line.

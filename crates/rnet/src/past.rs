@@ -1,0 +1,68 @@
+//! What a subscriber knows of its publishers: of those that are there, and of those that were.
+
+use std::collections::VecDeque;
+
+use rnet_core::LossCounts;
+use rnet_shm::channel::Reader;
+
+/// Publishers that are gone and still told apart. A subscriber that outlives very many keeps only
+/// the sums of older ones: a node that restarts every second must not fill its peers' memory.
+const MAX_APART: usize = 64;
+
+/// What a subscriber knows of one publisher.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PublisherStats {
+    /// The publisher's id, as in [`crate::Sample::publisher`]; 0 in the entry that sums up those that are
+    /// gone for longest, which is there once more than 64 are gone.
+    pub publisher: u64,
+    /// Name of its node; none in the entry that sums up.
+    pub node: String,
+    /// Messages received from it.
+    pub received: u64,
+    /// Messages lost, by cause.
+    pub lost: LossCounts,
+    /// Whether it is still there.
+    pub connected: bool,
+}
+
+pub(crate) fn stats_of(channel: &Reader) -> PublisherStats {
+    PublisherStats {
+        publisher: channel.publisher(),
+        node: channel.node().to_owned(),
+        received: channel.received(),
+        lost: channel.losses(),
+        connected: !channel.has_left(),
+    }
+}
+
+/// Publishers that are gone: what they sent and what of it was lost.
+#[derive(Debug, Default)]
+pub(crate) struct Past {
+    apart: VecDeque<PublisherStats>,
+    older: Option<PublisherStats>,
+}
+
+impl Past {
+    /// Notes one more; the oldest of those kept apart goes into the sum.
+    pub(crate) fn push(&mut self, stats: PublisherStats) {
+        if self.apart.len() == MAX_APART
+            && let Some(oldest) = self.apart.pop_front()
+        {
+            let sum = self.older.get_or_insert(PublisherStats {
+                publisher: 0,
+                node: String::new(),
+                received: 0,
+                lost: LossCounts::default(),
+                connected: false,
+            });
+            sum.received += oldest.received;
+            sum.lost.add(&oldest.lost);
+        }
+        self.apart.push_back(PublisherStats { connected: false, ..stats });
+    }
+
+    /// Oldest first, the sum before all.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &PublisherStats> {
+        self.older.iter().chain(&self.apart)
+    }
+}

@@ -1,0 +1,349 @@
+//! A process forks after it has joined: the child has a copy of everything, and nothing of it is its
+//! own.
+
+mod common;
+
+use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::task::{Context, Poll, Waker};
+
+use common::{Child, LONG, Net, eventually, role, tell};
+use rnet::{
+    Error, NodeEvent, OnFull, OwnedLoan, OwnedSample, Publisher, PublisherOptions, SampleStream,
+    Subscriber, SubscriberOptions, Subscription, WaitSet,
+};
+
+/// Forks; the child runs `act` and ends as it says, without a word to the test harness.
+fn fork(act: impl FnOnce() -> libc::c_int) -> libc::pid_t {
+    // SAFETY: the child runs what this library promises to work there, and then ends.
+    let pid = unsafe { libc::fork() };
+    assert!(pid >= 0, "cannot fork");
+    if pid == 0 {
+        // Neither outlives the run: the parent waits for it, or the read below ends with the test.
+        let code = catch_unwind(AssertUnwindSafe(act)).unwrap_or(111);
+        // SAFETY: ends the process.
+        unsafe { libc::_exit(code) };
+    }
+    pid
+}
+
+/// The exit status of a child.
+fn wait_for(pid: libc::pid_t) -> libc::c_int {
+    let mut status = 0;
+    // SAFETY: our own child; the call writes the status.
+    assert_eq!(unsafe { libc::waitpid(pid, &raw mut status, 0) }, pid);
+    status
+}
+
+/// Waits until the test lets go of its end of the pipe. Not by std, whose lock a thread may hold.
+fn wait_for_the_end() {
+    let mut byte = 0_u8;
+    // SAFETY: the buffer is there.
+    while unsafe { libc::read(0, (&raw mut byte).cast(), 1) } > 0 {}
+}
+
+/// Descriptors of files whose path has `part` in it.
+fn descriptors(part: &str) -> usize {
+    let links = std::fs::read_dir("/proc/self/fd").unwrap().flatten();
+    links
+        .filter(|link| {
+            std::fs::read_link(link.path()).is_ok_and(|to| to.to_string_lossy().contains(part))
+        })
+        .count()
+}
+
+fn is_closed<T>(what: &str, result: Result<T, Error>) {
+    match result {
+        Err(error @ Error::Closed { .. }) => {
+            assert!(error.to_string().contains("before this process was forked"), "{error}");
+        }
+        Err(other) => panic!("{what}: {other}"),
+        Ok(_) => panic!("{what} worked on what is the parent's"),
+    }
+}
+
+/// One of each, matched with each other.
+struct Things {
+    node: rnet::Node,
+    publisher: Publisher<[u8]>,
+    subscriber: Subscriber<[u8]>,
+    stream: SampleStream<[u8]>,
+    subscription: Subscription,
+    sample: OwnedSample<[u8]>,
+    loan: OwnedLoan,
+    set: WaitSet,
+}
+
+impl Things {
+    fn new(net: &Net) -> Things {
+        let node = net.node("victim");
+        let options = PublisherOptions::new()
+            .reliable(OnFull::Wait(LONG.unwrap()))
+            .pool_limit_bytes(256 << 10);
+        let mut publisher = node.publisher_with::<[u8]>("/t", options).unwrap();
+        let reliable = SubscriberOptions::new().reliable();
+        let mut subscriber = node.subscriber_with::<[u8]>("/t", reliable).unwrap();
+        let stream = node.subscriber::<[u8]>("/t").unwrap().into_stream();
+        let subscription = node.subscriber::<[u8]>("/t").unwrap().on(|_| ());
+        publisher.wait_for_subscribers(3, LONG).unwrap();
+        publisher.send(&[7; 10_000]).unwrap();
+        let sample = subscriber.recv(LONG).unwrap().to_owned_sample();
+        let loan = publisher.loan_owned(10_000).unwrap();
+        let set = WaitSet::new(&node);
+        Things { node, publisher, subscriber, stream, subscription, sample, loan, set }
+    }
+
+    /// In the child: each use is refused, nothing waits, and the drop of all does nothing.
+    fn are_the_parents(mut self) {
+        let Things { node, publisher, subscriber, stream, subscription, sample, loan, set } =
+            &mut self;
+        assert_eq!(**sample, [7; 10_000]);
+        is_closed("send", publisher.send(&[1]));
+        is_closed("send large", publisher.send(&[1; 10_000]));
+        assert_eq!(publisher.try_send(&[1]), Ok(false));
+        is_closed("loan", publisher.loan(10_000).map(drop));
+        assert!(publisher.loaned(loan).is_empty(), "the parent's memory could be written");
+        is_closed("wait_for_subscribers", publisher.wait_for_subscribers(1, LONG));
+        assert!(publisher.subscribers().is_empty() && publisher.incompatible().is_empty());
+        publisher.on_match(|_| ());
+        is_closed("try_recv", subscriber.try_recv().map(drop));
+        is_closed("recv", subscriber.recv(LONG).map(drop));
+        is_closed("latest", subscriber.latest(LONG).map(drop));
+        is_closed("wait_for_publishers", subscriber.wait_for_publishers(1, LONG));
+        let batch = subscriber.recv_batch(1, LONG, |_| std::ops::ControlFlow::Continue(()));
+        is_closed("recv_batch", batch);
+        assert!(subscriber.iter().next().is_none());
+        is_closed("wait set", set.wait(&mut [subscriber], LONG));
+        subscriber.interrupter().interrupt();
+        assert_eq!(subscriber.publisher_count(), 0);
+        let mut context = Context::from_waker(Waker::noop());
+        match pin!(stream.recv()).poll(&mut context) {
+            Poll::Ready(result) => is_closed("stream", result.map(drop)),
+            Poll::Pending => panic!("the stream waits for a thread that is not here"),
+        }
+        assert!(subscription.stats().is_empty());
+        is_closed("publisher", node.publisher::<[u8]>("/u").map(drop));
+        is_closed("subscriber", node.subscriber::<[u8]>("/u").map(drop));
+        node.on_node(|_| ());
+        let Things { mut publisher, subscriber, loan, .. } = self;
+        match publisher.send_loan(loan) {
+            Err((loan, error)) => {
+                is_closed::<()>("send_loan", Err(error));
+                publisher.drop_loan(loan);
+            }
+            Ok(()) => panic!("the parent's loan was sent"),
+        }
+        drop(subscriber.into_stream());
+        drop(publisher);
+    }
+
+    /// In the parent: as if nothing had been.
+    fn go_on(&mut self) {
+        for n in 0..100_u8 {
+            self.publisher.send(&[n; 10_000]).unwrap();
+            assert_eq!(*self.subscriber.recv(LONG).unwrap(), [n; 10_000]);
+        }
+        assert_eq!(*self.sample, [7; 10_000], "what the parent holds was written over");
+        self.publisher.loaned(&mut self.loan).fill(9);
+    }
+}
+
+/// The roles of the children.
+#[test]
+#[ignore = "played by the children of the other tests"]
+fn child_entry() {
+    let Some(role) = role() else { return };
+    let net = Net::of_parent();
+    match role.as_str() {
+        // Forks, and waits like its child.
+        "parent" => {
+            let things = Things::new(&net);
+            assert_eq!((descriptors("/names/"), descriptors("/ctl")), (1, 1));
+            let child = fork(|| {
+                assert_eq!((descriptors("/names/"), descriptors("/ctl")), (0, 0));
+                let grandchild = fork(|| {
+                    wait_for_the_end();
+                    0
+                });
+                tell(&format!("grandchild {grandchild}"));
+                wait_for_the_end();
+                0
+            });
+            tell(&format!("child {child}"));
+            wait_for_the_end();
+            drop(things);
+        }
+        // Forks children that end in every way, and goes on.
+        "endings" => {
+            let mut things = Some(Things::new(&net));
+            type End = fn() -> libc::c_int;
+            let endings: [(&str, End, libc::c_int); 4] = [
+                ("_exit", || 7, 7 << 8),
+                // SAFETY: ends the process.
+                ("exit", || unsafe { libc::exit(7) }, 7 << 8),
+                ("std exit", || std::process::exit(7), 7 << 8),
+                ("abort", || std::process::abort(), libc::SIGABRT),
+            ];
+            for (name, end, status) in endings {
+                let child = fork(|| {
+                    // Its own node works, beside that of its parent and under any other name.
+                    things.take().unwrap().are_the_parents();
+                    let own = net.node("child");
+                    let mut back = own.publisher::<[u8]>("/back").unwrap();
+                    back.wait_for_subscribers(1, LONG).unwrap();
+                    back.send(b"from the child").unwrap();
+                    drop(back);
+                    if name != "std exit" {
+                        drop(own);
+                    }
+                    end()
+                });
+                // A core is of no use to anybody.
+                assert_eq!(wait_for(child) & !0x80, status, "{name}");
+                things.as_mut().unwrap().go_on();
+                tell(name);
+            }
+        }
+        // Forks while its threads hold, now and then, every lock that there is.
+        "busy" => {
+            let mut things = Things::new(&net);
+            static STOP: AtomicBool = AtomicBool::new(false);
+            let node = things.node.clone();
+            let busy = std::thread::spawn(move || {
+                while !STOP.load(Ordering::Relaxed) {
+                    let publisher = node.publisher::<[u8]>("/busy").unwrap();
+                    let subscriber = node.subscriber::<[u8]>("/busy").unwrap();
+                    publisher.wait_for_subscribers(1, LONG).unwrap();
+                    drop(subscriber.on(|_| ()));
+                }
+            });
+            for n in 0..30 {
+                let mut own = Some(things);
+                let child = fork(|| {
+                    own.take().unwrap().are_the_parents();
+                    drop(net.node(&format!("child{n}")));
+                    0
+                });
+                assert_eq!(wait_for(child), 0, "child {n}");
+                things = own.take().unwrap();
+            }
+            STOP.store(true, Ordering::Relaxed);
+            busy.join().unwrap();
+            things.go_on();
+            tell("done");
+        }
+        // Forks in a callback and comes back from it.
+        "callback" => {
+            let node = net.node("victim");
+            static CHILD: AtomicU32 = AtomicU32::new(0);
+            static CALLS: AtomicU32 = AtomicU32::new(0);
+            let parent = std::process::id();
+            let beside = || {
+                // SAFETY: ends the process.
+                let end = || unsafe { libc::_exit(9) };
+                let call = move |_: rnet::Sample<'_, [u8]>| {
+                    if std::process::id() != parent {
+                        end();
+                    }
+                };
+                node.subscriber::<[u8]>("/t").unwrap().on(call)
+            };
+            let _before = beside();
+            let subscription = node.subscriber::<[u8]>("/t").unwrap().on(|_| {
+                if CALLS.fetch_add(1, Ordering::SeqCst) == 0 {
+                    // SAFETY: the child does nothing but return.
+                    let pid = unsafe { libc::fork() };
+                    CHILD.store(pid.cast_unsigned(), Ordering::SeqCst);
+                }
+            });
+            let _after = beside();
+            let mut publisher = node.publisher::<[u8]>("/t").unwrap();
+            publisher.wait_for_subscribers(3, LONG).unwrap();
+            for _ in 0..100 {
+                publisher.send(b"x").unwrap();
+            }
+            eventually("all are called", || CALLS.load(Ordering::SeqCst) == 100);
+            let status = wait_for(CHILD.load(Ordering::SeqCst).cast_signed());
+            tell(&format!("{status} {}", subscription.stats()[0].received));
+        }
+        other => panic!("no such role: {other}"),
+    }
+}
+
+fn number(line: &str, word: &str) -> libc::pid_t {
+    line.strip_prefix(word).and_then(|n| n.trim().parse().ok()).expect("a number")
+}
+
+#[test]
+fn the_death_of_a_parent_is_seen_though_its_children_live() {
+    let net = Net::new("fork and die");
+    let node = net.node("survivor");
+    let (tell, events) = std::sync::mpsc::channel();
+    node.on_node(move |event| tell.send(event.clone()).unwrap());
+    let mut subscriber = node.subscriber::<[u8]>("/t").unwrap();
+    let mut parent = Child::spawn(&net, "parent");
+    let lines = [parent.hear(), parent.hear()];
+    let find = |word: &str| {
+        number(lines.iter().find(|line| line.starts_with(word)).expect("both speak"), word)
+    };
+    let family = [find("child "), find("grandchild ")];
+    let next = || events.recv_timeout(LONG.unwrap()).unwrap();
+    assert_eq!(next(), NodeEvent::Joined("/victim".to_owned()));
+    parent.kill();
+    assert_eq!(next(), NodeEvent::Died("/victim".to_owned()));
+    loop {
+        match subscriber.recv(LONG) {
+            Ok(_) => {}
+            Err(Error::PeerLost { node, .. }) if node == "/victim" => break,
+            Err(error) => panic!("{error:?}"),
+        }
+    }
+    // The name is free, and what stood in the folder is gone.
+    let successor = net.node("victim");
+    assert_eq!(next(), NodeEvent::Joined("/victim".to_owned()));
+    drop(successor);
+    assert_eq!(next(), NodeEvent::Left("/victim".to_owned()));
+    for pid in family {
+        // SAFETY: signal 0 only asks.
+        assert_eq!(unsafe { libc::kill(pid, 0) }, 0, "{pid} was to live on");
+    }
+}
+
+#[test]
+fn children_end_in_every_way_and_the_parent_goes_on() {
+    let net = Net::new("fork and end");
+    let node = net.node("survivor");
+    let mut subscriber = node.subscriber::<[u8]>("/back").unwrap();
+    let mut parent = Child::spawn(&net, "endings");
+    for ending in ["_exit", "exit", "std exit", "abort"] {
+        loop {
+            match subscriber.recv(LONG) {
+                Ok(sample) => break assert_eq!(*sample, *b"from the child"),
+                // Of the child before, whose node was not dropped.
+                Err(Error::PeerLost { .. }) => {}
+                Err(error) => panic!("{error:?}"),
+            }
+        }
+        parent.expect(ending);
+    }
+    parent.finish();
+}
+
+#[test]
+fn forks_under_load_deadlock_nobody() {
+    let net = Net::new("fork busy");
+    let mut parent = Child::spawn(&net, "busy");
+    parent.expect("done");
+    parent.finish();
+    let nodes = net.inspect().nodes;
+    assert!(nodes.is_empty(), "{nodes:?}");
+}
+
+#[test]
+fn a_fork_in_a_callback_ends_the_child_with_the_callback() {
+    let net = Net::new("fork in callback");
+    let mut parent = Child::spawn(&net, "callback");
+    parent.expect("0 100");
+}
