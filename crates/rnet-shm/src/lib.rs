@@ -15,6 +15,7 @@
 //! | [`bell`], [`barrier`] | sleeping and waking across processes |
 //! | [`publisher`], [`pool`], [`roster`] | the writer's side of a channel |
 //! | [`subscription`], [`channel`], [`taken`] | the reader's side |
+//! | [`shortage`] | what the system has run out of, by name |
 //! | [`observe`] | reading along without taking part |
 
 pub mod barrier;
@@ -32,6 +33,7 @@ pub mod presence;
 pub mod publisher;
 pub mod registry;
 pub mod roster;
+pub mod shortage;
 pub mod subscription;
 pub mod taken;
 mod tally;

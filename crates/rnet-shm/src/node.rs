@@ -4,6 +4,7 @@
 //! Everything here is the control plane: written and read with system calls, so that a peer which
 //! truncates its own file gives us an error, not a SIGBUS.
 
+use std::collections::BTreeSet;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -139,6 +140,8 @@ pub struct OwnNode {
     entries: Mutex<EntryTable>,
     /// Folders of the peers to tell when this node has left.
     farewell: Mutex<Vec<PathBuf>>,
+    /// Folders of peers that could not be rung yet.
+    owed: Mutex<BTreeSet<PathBuf>>,
     // Dropped last (fields drop in order): the name is released when the folder is gone.
     _presence: Presence,
 }
@@ -189,10 +192,11 @@ impl OwnNode {
                     ..Default::default()
                 }),
                 farewell: Mutex::new(Vec::new()),
+                owed: Mutex::default(),
                 _presence: presence,
             }),
             Err(e) => {
-                let _ = std::fs::remove_dir_all(&folder);
+                remove_folder(&folder);
                 Err(e)
             }
         }
@@ -231,6 +235,27 @@ impl OwnNode {
     /// Rings this node's own control thread; needs no file descriptor that might not be had.
     pub fn ring_self(&self) {
         let _ = rustix::io::write(&self.fifo, &self.incarnation.to_le_bytes());
+    }
+
+    /// Tells the node whose folder it is that something has changed here. What cannot be done for
+    /// want of a file descriptor is owed: see [`OwnNode::ring_owed`].
+    pub fn ring(&self, folder: &Path) {
+        if !ring_control(folder, self.incarnation) {
+            self.owed().insert(folder.to_owned());
+            // The control thread then tries again once a second.
+            self.ring_self();
+        }
+    }
+
+    /// Rings those that could not be rung before; `false` if some still cannot.
+    pub fn ring_owed(&self) -> bool {
+        let mut owed = self.owed();
+        owed.retain(|folder| !ring_control(folder, self.incarnation));
+        owed.is_empty()
+    }
+
+    fn owed(&self) -> std::sync::MutexGuard<'_, BTreeSet<PathBuf>> {
+        self.owed.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
     /// Takes the pending rings out of the control FIFO: which nodes have rung. `None` if that
@@ -343,9 +368,22 @@ impl OwnNode {
 impl Drop for OwnNode {
     fn drop(&mut self) {
         let _ = files::write_all_at(&self.file, &1u64.to_le_bytes(), GOODBYE_AT);
-        let _ = std::fs::remove_dir_all(&self.folder);
+        remove_folder(&self.folder);
         let farewell = self.farewell.get_mut().unwrap_or_else(std::sync::PoisonError::into_inner);
-        farewell.iter().for_each(|folder| ring_control(folder, self.incarnation));
+        for folder in farewell.iter() {
+            ring_control(folder, self.incarnation);
+        }
+    }
+}
+
+/// Removes a node's folder, by name first: to list it takes a file descriptor, and the want of one
+/// may be why it has to go.
+fn remove_folder(folder: &Path) {
+    for name in ["node", "ctl", "bells"] {
+        let _ = rustix::fs::unlink(folder.join(name));
+    }
+    if rustix::fs::rmdir(folder).is_err() {
+        let _ = std::fs::remove_dir_all(folder);
     }
 }
 
@@ -375,7 +413,8 @@ fn create_header(
     let json = serde_json::to_vec(meta).unwrap_or_default();
     let json = if json.len() as u64 > META_MAX { b"{}".to_vec() } else { json };
     let failed = |e| io_error("cannot write", path, e);
-    let file = files::create_sized(path, ENTRIES_AT, mode).map_err(failed)?;
+    let file = files::create_sized(path, ENTRIES_AT, mode)
+        .map_err(|e| files::no_room(path, ENTRIES_AT, e))?;
     let words = [MAGIC, u64::from(LAYOUT_VERSION), incarnation, json.len() as u64, 0, 0];
     let bytes: Vec<u8> = words.iter().flat_map(|w| w.to_le_bytes()).collect();
     files::write_all_at(&file, &json, META_AT).map_err(failed)?;
@@ -384,14 +423,18 @@ fn create_header(
 }
 
 /// Tells a node that something has changed at the node `from`. Its control thread then looks
-/// there.
-pub fn ring_control(folder: &Path, from: u64) {
+/// there. `false` if that has to be tried again: a file descriptor was wanting.
+fn ring_control(folder: &Path, from: u64) -> bool {
     let flags = OFlags::RDWR | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-    if let Ok(fifo) = rustix::fs::open(folder.join("ctl"), flags, Mode::empty()) {
+    match rustix::fs::open(folder.join("ctl"), flags, Mode::empty()) {
         // Short writes to a FIFO are whole or not at all. One that is full has been rung so often
         // that its node will look everywhere.
-        let _ = rustix::io::write(&fifo, &from.to_le_bytes());
+        Ok(fifo) => drop(rustix::io::write(&fifo, &from.to_le_bytes())),
+        Err(Errno::MFILE | Errno::NFILE | Errno::NOMEM) => return false,
+        // A node that has left.
+        Err(_) => {}
     }
+    true
 }
 
 /// A peer's folder, read with system calls only.
@@ -408,6 +451,8 @@ pub struct PeerNode {
     generation: u64,
     entries: Vec<Entry>,
     bells: Option<Arc<Bells>>,
+    /// Whether the last look failed for want of a file descriptor.
+    missed: bool,
 }
 
 impl PeerNode {
@@ -415,7 +460,13 @@ impl PeerNode {
     pub fn open(dir: &DomainDir, stem: &str, incarnation: u64) -> Result<Option<PeerNode>, Error> {
         let folder = dir.nodes().join(presence::folder_name(stem, incarnation));
         let path = folder.join("node");
-        let Ok(file) = files::open_read(&path) else { return Ok(None) };
+        let file = match files::open_read(&path) {
+            Ok(file) => file,
+            Err(e @ (Errno::MFILE | Errno::NFILE)) => {
+                return Err(io_error("cannot open", &path, e));
+            }
+            Err(_) => return Ok(None),
+        };
         let mut header = [0u8; 48];
         if files::read_exact_at(&file, &mut header, 0).is_err() || word_at(&header, 0) != MAGIC {
             return Ok(None);
@@ -454,6 +505,7 @@ impl PeerNode {
             generation: 0,
             entries: Vec::new(),
             bells: None,
+            missed: false,
         }))
     }
 
@@ -496,6 +548,11 @@ impl PeerNode {
         self.file.is_none()
     }
 
+    /// Whether the last [`PeerNode::refresh`] failed for want of a file descriptor.
+    pub fn was_missed(&self) -> bool {
+        self.missed
+    }
+
     /// Whether the peer's folder is still there.
     pub fn is_here(&self) -> bool {
         rustix::fs::lstat(&self.folder).is_ok()
@@ -522,9 +579,13 @@ impl PeerNode {
                     opened = file;
                     &opened
                 }
-                Err(_) => return false,
+                Err(e) => {
+                    self.missed = matches!(e, Errno::MFILE | Errno::NFILE);
+                    return false;
+                }
             },
         };
+        self.missed = false;
         let mut words = [0u8; 16];
         if files::read_exact_at(file, &mut words, GENERATION_AT).is_err() {
             return false;

@@ -82,6 +82,7 @@ impl Presence {
                     let text = format!("{incarnation:010x} {}\n", std::process::id());
                     files::write_all_at(&file, text.as_bytes(), 0)
                         .and_then(|()| rustix::fs::ftruncate(&file, text.len() as u64))
+                        .inspect_err(|_| rustix::fs::unlink(&path).unwrap_or(()))
                         .map_err(|e| files::io_error("cannot write", &path, e))?;
                     return Ok(Presence { file, path });
                 }

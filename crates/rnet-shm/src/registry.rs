@@ -8,6 +8,7 @@ use rnet_core::Error;
 use crate::domain::DomainDir;
 use crate::node::{NodeMeta, PeerNode, pid_namespace};
 use crate::presence;
+use crate::shortage::is_passing;
 
 /// Why a peer is no longer there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,12 +52,14 @@ pub struct Registry {
     dir: DomainDir,
     own: Option<u64>,
     peers: BTreeMap<u64, Peer>,
+    /// Whether a node could not be looked at for want of a file descriptor.
+    missed: bool,
 }
 
 impl Registry {
     /// An empty registry; `own` is an incarnation to leave out.
     pub fn new(dir: DomainDir, own: Option<u64>) -> Registry {
-        Registry { dir, own, peers: BTreeMap::new() }
+        Registry { dir, own, peers: BTreeMap::new(), missed: false }
     }
 
     /// The domain.
@@ -84,6 +87,11 @@ impl Registry {
         self.peers.values().any(Peer::must_be_asked)
     }
 
+    /// Whether a node could not be looked at for want of a file descriptor: look again later.
+    pub fn is_behind(&self) -> bool {
+        self.missed || self.peers.values().any(|peer| peer.node.was_missed())
+    }
+
     /// Reads the directory anew, sweeps away the dead, and reads what has changed.
     ///
     /// # Errors
@@ -96,6 +104,7 @@ impl Registry {
         for id in gone.map(|(id, _)| *id).collect::<Vec<_>>() {
             self.depart(id, &mut changes);
         }
+        self.missed = false;
         self.take_in(listed, &mut changes);
         for (id, peer) in &mut self.peers {
             if peer.node.refresh() {
@@ -153,10 +162,16 @@ impl Registry {
             }
             if !presence::is_alive(&self.dir, &stem, id) {
                 presence::sweep(&self.dir, &stem, id);
-            } else if let Ok(Some(node)) = PeerNode::open(&self.dir, &stem, id) {
-                let process = watch(&self.dir, &node);
-                self.peers.insert(id, Peer { node, process });
-                changes.joined.push(id);
+                continue;
+            }
+            match PeerNode::open(&self.dir, &stem, id) {
+                Ok(Some(node)) => {
+                    let process = watch(&self.dir, &node);
+                    self.peers.insert(id, Peer { node, process });
+                    changes.joined.push(id);
+                }
+                Err(error) => self.missed |= is_passing(&error),
+                Ok(None) => {}
             }
         }
     }
@@ -170,7 +185,7 @@ impl Registry {
 
     fn list(&self) -> Result<Vec<(String, u64)>, Error> {
         let path = self.dir.nodes();
-        let failed = |e: std::io::Error| Error::io("cannot list", &path, &e);
+        let failed = |e: std::io::Error| crate::files::io_error("cannot list", &path, e);
         let mut found = Vec::new();
         for entry in std::fs::read_dir(&path).map_err(failed)? {
             let entry = entry.map_err(failed)?;

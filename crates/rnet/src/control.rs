@@ -43,7 +43,9 @@ fn run(state: &Arc<NodeState>, epoll: &OwnedFd) {
     let mut behind = false;
     loop {
         let polled = watch_processes(state, epoll, &mut watched);
-        let limit = (polled || behind).then(|| Timespec {
+        let short =
+            !state.own.ring_owed() | !state.start_dispatchers() | state.matching().is_short();
+        let limit = (polled || behind || short).then(|| Timespec {
             tv_sec: POLL.as_secs() as i64,
             tv_nsec: i64::from(POLL.subsec_nanos()),
         });

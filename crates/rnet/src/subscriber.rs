@@ -11,6 +11,7 @@ use crate::match_event::{MatchCallback, MatchEvent, PeerInfo};
 use crate::options::{SubscriberOptions, deadline};
 use crate::receiver::{PublisherStats, Receiver};
 use crate::{Message, OwnedSample, Sample};
+use rnet_shm::shortage::is_passing;
 
 /// Receives messages of type `T` from all publishers of one topic.
 ///
@@ -165,7 +166,8 @@ impl<T: Message + ?Sized> Subscriber<T> {
     /// on is received or counted.
     ///
     /// # Errors
-    /// `Timeout`; `TypeMismatch` or `IncompatibleQos` if a publisher came that does not fit.
+    /// `Timeout`; `TypeMismatch` or `IncompatibleQos` if a publisher came that does not fit;
+    /// `LimitReached` or `OutOfMemory`, once, if one came that cannot be followed for now.
     pub fn wait_for_publishers(&mut self, n: usize, timeout: Option<Duration>) -> Result<()> {
         let until = deadline(timeout);
         loop {
@@ -180,6 +182,7 @@ impl<T: Message + ?Sized> Subscriber<T> {
             }
             let bad = self.receiver.errors.iter().position(|e| {
                 matches!(e, Error::TypeMismatch { .. } | Error::IncompatibleQos { .. })
+                    || is_passing(e)
             });
             if let Some(error) = bad.and_then(|at| self.receiver.errors.remove(at)) {
                 return Err(error);
@@ -193,8 +196,11 @@ impl<T: Message + ?Sized> Subscriber<T> {
     /// How many publishers serve this subscriber now.
     pub fn publisher_count(&mut self) -> usize {
         self.receiver.take_in();
-        for channel in &mut self.receiver.channels {
-            let _ = channel.begin();
+        for at in 0..self.receiver.channels.len() {
+            if let Err(trouble) = self.receiver.channels[at].begin() {
+                let error = self.receiver.fail(at, trouble);
+                self.receiver.note(error);
+            }
         }
         self.receiver.admitted()
     }
