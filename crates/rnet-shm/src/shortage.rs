@@ -11,6 +11,8 @@ use rnet_core::Error;
 use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
 
+pub use crate::files::io_error;
+
 /// Memory maps that may be missing from the count: other threads come and go meanwhile.
 const MAPS_SLACK: usize = 16;
 
@@ -119,7 +121,7 @@ pub fn no_thread(name: &str, source: &std::io::Error) -> Error {
     // Which of the limits it was, the system does not say. That of the user does not hold for root.
     let user = rustix::process::geteuid();
     let of_user = limit_of(Resource::Nproc).filter(|_| !user.is_root()).map(|n| n as usize);
-    let of_group = group_file("pids.max").and_then(|path| number_in(path));
+    let of_group = group_file("pids.max").and_then(number_in);
     let of_machine = number_in("/proc/sys/kernel/threads-max");
     let limit = of_user.into_iter().chain(of_group).chain(of_machine).min();
     Error::LimitReached {

@@ -10,7 +10,8 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use rnet_core::{Error, Result};
+use rnet_core::Result;
+use rnet_shm::shortage::io_error;
 use rustix::event::Timespec;
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::io::Errno;
@@ -23,12 +24,7 @@ const POLL: Duration = Duration::from_secs(1);
 const FIFO: u64 = 0;
 
 pub(crate) fn start(state: Arc<NodeState>) -> Result<JoinHandle<()>> {
-    let failed = |doing: &str, errno: Errno| Error::Io {
-        doing: doing.to_owned(),
-        path: state.own.folder().to_owned(),
-        source_kind: errno.kind(),
-        os: Some(errno.raw_os_error()),
-    };
+    let failed = |doing: &str, errno: Errno| io_error(doing, state.own.folder(), errno);
     let epoll = epoll::create(CreateFlags::CLOEXEC)
         .map_err(|e| failed("cannot wait for the peers of", e))?;
     epoll::add(&epoll, state.own.control(), EventData::new_u64(FIFO), EventFlags::IN)

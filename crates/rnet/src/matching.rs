@@ -24,6 +24,8 @@ use crate::match_event::{MatchEvent, Notice, PeerInfo, PublisherState, push_noti
 use crate::node::NodeEvent;
 use crate::receiver::{Inbox, SubscriberState};
 
+mod short;
+
 struct OwnPublisher {
     topic_hash: u64,
     meta: PublisherMeta,
@@ -96,12 +98,6 @@ impl Matching {
             joined: false,
             short: false,
         }
-    }
-
-    /// Whether something is left undone for want of what may be there later: a file descriptor, a
-    /// map, a place in a table. Then the control thread looks again once a second.
-    pub(crate) fn is_short(&self) -> bool {
-        self.short || self.registry.is_behind()
     }
 
     pub(crate) fn registry(&self) -> &Registry {
@@ -446,19 +442,6 @@ impl Matching {
         }
     }
 
-    /// A publisher fits and cannot be followed for want of something: tells the user once, and has
-    /// it tried again until it can be.
-    fn cannot_follow(&mut self, sub: u64, entry: &Entry, error: Error, notices: &mut Vec<Notice>) {
-        self.pending.insert(entry.topic_hash);
-        self.short = true;
-        let Some(subscription) = self.subscriptions.get_mut(&sub) else { return };
-        if subscription.short.insert(entry.id) {
-            subscription.state.push(Inbox::Incompatible(error.clone()));
-            let hooks = subscription.state.hooks.clone();
-            push_notice(notices, hooks, MatchEvent::Incompatible(error));
-        }
-    }
-
     /// Our publisher meets a subscription: checks it once, then admits the page bound to us.
     fn meet_subscription(&mut self, publisher: u64, entry: &Entry, notices: &mut Vec<Notice>) {
         let Some(place) = self.place_of(entry.id) else { return };
@@ -554,35 +537,6 @@ impl Matching {
                 self.wait_for(publisher, entry, peer);
                 self.cannot_serve(publisher, entry.id, error, notices);
             }
-        }
-    }
-
-    /// The subscription is looked at again whenever its topic is.
-    fn wait_for(&mut self, publisher: u64, entry: &Entry, peer: PeerSubscription) {
-        self.pending.insert(entry.topic_hash);
-        if let Some(own) = self.publishers.get_mut(&publisher) {
-            own.known.insert(entry.id, Known::Pending(peer));
-        }
-    }
-
-    /// A subscription fits and cannot be served for now: tells the user once, and has it tried
-    /// again until it can be.
-    fn cannot_serve(
-        &mut self,
-        publisher: u64,
-        subscription: u64,
-        error: Error,
-        notices: &mut Vec<Notice>,
-    ) {
-        if !is_passing(&error) {
-            return;
-        }
-        self.short = true;
-        let Some(own) = self.publishers.get_mut(&publisher) else { return };
-        if own.short.insert(subscription) {
-            own.state.lock().note(error.clone());
-            own.state.changed.notify_all();
-            push_notice(notices, own.state.hooks.clone(), MatchEvent::Incompatible(error));
         }
     }
 }

@@ -78,9 +78,7 @@ fn files_below(path: &Path) -> Vec<PathBuf> {
 }
 
 fn small_log() -> PublisherOptions {
-    PublisherOptions::new()
-        .reliable(OnFull::Refuse)
-        .log_len_bytes(rnet::limits::MIN_LOG_LEN_BYTES)
+    PublisherOptions::new().reliable(OnFull::Refuse).log_len_bytes(rnet::limits::MIN_LOG_LEN_BYTES)
 }
 
 fn reader(node: &Node, topic: &str) -> Subscriber<[u8]> {
