@@ -103,7 +103,8 @@ fn no_memory(place: &str, path: &Path, topic: Option<&str>, needed_bytes: u64) -
             format!("{place}: the address space of this process is limited; raise `ulimit -v`"),
         ),
         None => (
-            0,
+            group_file("memory.max").and_then(number_in).or_else(memory_of_machine).unwrap_or(0)
+                as u64,
             format!(
                 "{place}: the machine, or this process's control group, has no memory left; end \
                  what uses it or raise memory.max"
@@ -155,6 +156,13 @@ fn head_of(path: impl AsRef<Path>, buf: &mut [u8]) -> Option<&str> {
     std::str::from_utf8(buf.get(..len)?).ok()
 }
 
+fn memory_of_machine() -> Option<usize> {
+    let mut buf = [0u8; 256];
+    let text = head_of("/proc/meminfo", &mut buf)?;
+    let kib: usize = text.strip_prefix("MemTotal:")?.split_whitespace().next()?.parse().ok()?;
+    Some(kib << 10)
+}
+
 fn maps_of_this_process() -> usize {
     let Ok(mut file) = File::open("/proc/self/maps") else { return 0 };
     let (mut buf, mut lines) = ([0u8; 4096], 0);
@@ -182,6 +190,7 @@ mod tests {
         has(Errno::NOSPC, &["/t", "4096 bytes needed", "RNET_DIR", "bytes free"]);
         has(Errno::DQUOT, &["/t", "quota of user"]);
         has(Errno::NOMEM, &["/t", "cannot create /dev/shm/of-nobody/p1"]);
+        assert!(memory_of_machine() > Some(1 << 20));
         assert_eq!(text(Errno::NOENT), None);
         assert!(maps_of_this_process() > MAPS_SLACK);
         let again = std::io::Error::from_raw_os_error(Errno::AGAIN.raw_os_error());

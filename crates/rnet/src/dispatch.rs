@@ -335,6 +335,7 @@ impl<T: Message + ?Sized> Subscriber<T> {
     ///
     /// The callbacks of one lane share a thread: one that takes long delays the others of its
     /// lane, never those of the other lane. A callback that panics is not called again.
+    /// If the thread cannot be started, [`Subscription::error`] says why, and it is tried again.
     /// What happens to single publishers (`PeerLost`, `Detached`, …) is counted and shows in the
     /// tools; use [`Subscriber::on_result`] to be called for it.
     pub fn on(self, mut callback: impl FnMut(Sample<'_, T>) + Send + 'static) -> Subscription {
@@ -371,7 +372,9 @@ impl<T: Message + ?Sized> Subscriber<T> {
 
 /// A running callback; it ends when this is dropped.
 ///
-/// Dropping waits for a callback that is running, except inside a callback of the same node.
+/// Dropping waits for a callback that is running, except inside a callback of the same node. One that
+/// never returns holds up the callbacks of its lane, this drop, and the end of its node; it holds up
+/// neither the other lane nor any other node, and reliable publishers no longer than they chose.
 #[must_use = "the callback ends when the Subscription is dropped; keep it or call detach()"]
 pub struct Subscription {
     id: u64,
