@@ -23,7 +23,8 @@ use crate::{LAYOUT_VERSION, clock};
 
 mod rings;
 
-use rings::{create_fifo, ring_control};
+use rings::create_fifo;
+pub use rings::ring_control;
 
 /// Bits of an endpoint id that count the endpoints of its node.
 const ENDPOINT_BITS: u32 = 24;

@@ -92,7 +92,7 @@ pub(super) fn create_fifo(path: &Path, mode: u32) -> Result<OwnedFd, Error> {
 
 /// Tells a node that something has changed at the node `from`. Its control thread then looks
 /// there. `false` if that has to be tried again: a file descriptor was wanting.
-pub(super) fn ring_control(folder: &Path, from: u64) -> bool {
+pub fn ring_control(folder: &Path, from: u64) -> bool {
     let flags = OFlags::RDWR | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOFOLLOW;
     match rustix::fs::open(folder.join("ctl"), flags, Mode::empty()) {
         // Short writes to a FIFO are whole or not at all. One that is full has been rung so often
