@@ -35,7 +35,7 @@ pub struct Bells {
 impl Bells {
     pub(crate) fn create(path: &Path, mode: u32) -> Result<Bells, Error> {
         let fd = files::create_sized(path, FILE_LEN_BYTES as u64, mode)
-            .map_err(|e| files::io_error("cannot create", path, e))?;
+            .map_err(|e| files::no_room(path, FILE_LEN_BYTES as u64, e))?;
         Bells::map(&fd, path)
     }
 
@@ -141,6 +141,11 @@ impl Waiter {
     /// A waiter at a bell of its own.
     pub fn new(bells: Arc<Bells>) -> Waiter {
         let index = bells.allot();
+        Waiter { bells, index }
+    }
+
+    /// A waiter at a bell that was allotted before.
+    pub fn at(bells: Arc<Bells>, index: u64) -> Waiter {
         Waiter { bells, index }
     }
 

@@ -6,13 +6,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rnet_core::Error;
 use rnet_core::{LossCounts, MAX_PINS_PER_READER};
-use rnet_ring::layout::{ADMISSION_ACTIVE, ADMISSION_DETACHED};
+use rnet_ring::layout::{ADMISSION_ACTIVE, ADMISSION_DETACHED, Admission};
 use rnet_ring::record::Record;
 use rnet_ring::sync::{Barrier, FullFences};
 use rnet_ring::{Kind, LogReader, wake};
 
 use crate::bell::Bells;
-use crate::node::ring_control;
+use crate::clock;
 use crate::publisher::{PeerPublisher, PublisherMap, PublisherMeta};
 use crate::roster::REFUSED_FULL;
 use crate::subscription::{Binding, Slot, SubscriptionFile};
@@ -44,12 +44,14 @@ enum State {
 pub enum Trouble {
     /// The publisher let us go; we have asked to be admitted again.
     Detached,
-    /// The publisher has no room for another reader.
+    /// The publisher has no room for another reader; it admits this one once there is.
     Refused,
     /// The log contradicts itself.
     Corrupt(&'static str),
     /// The user holds as many samples as a reader may.
     TooManyPins,
+    /// This process ran out of what it takes to read the next message, which stays to be read.
+    Short(Box<Error>),
 }
 
 /// One subscription following one publisher.
@@ -67,6 +69,11 @@ pub struct Reader {
     reliable: bool,
     keep_last: u64,
     state: State,
+    /// Whether the user was told that there is no room for us at the publisher.
+    refused: bool,
+    /// Until when the withheld message is not tried again, having failed for want of something;
+    /// 0 if it has not.
+    retry_at_ns: u64,
     /// Whether we ask again because we were let go; what is missed meanwhile counts as such.
     let_go: bool,
     log: LogReader,
@@ -129,6 +136,8 @@ impl Reader {
             reliable: binding.reliable,
             keep_last: keep_last.map_or(u64::MAX, u64::from),
             state: State::Asking,
+            refused: false,
+            retry_at_ns: 0,
             let_go: false,
             log: LogReader::new(0),
             current: Record { kind: Kind::Inline, seq: 0, time_ns: 0, offset: 0, len: 0 },
@@ -251,14 +260,25 @@ impl Reader {
             // Until a sample is dropped, which rings.
             return false;
         }
+        if self.must_pause() {
+            return false;
+        }
         match self.state {
-            State::Asking => self.find_admission().is_some(),
+            State::Asking => {
+                self.find_admission().is_some_and(|found| !self.refused || found.is_ok())
+            }
             State::Reading { .. } => {
                 self.withheld.is_some() || self.log.has_more(self.map.log()) || self.was_detached()
             }
             // Something is left to read, or the channel is over and has to be closed.
             State::Draining => true,
         }
+    }
+
+    /// Whether the withheld message was tried a moment ago, and could not be read for want of
+    /// something. No sleep is longer than the pause by much, and whoever sleeps looks again.
+    fn must_pause(&self) -> bool {
+        self.retry_at_ns != 0 && self.withheld.is_some() && clock::now_ns() < self.retry_at_ns
     }
 
     /// The publisher is gone: reads what it had committed, then nothing.
@@ -302,13 +322,21 @@ impl Reader {
             r.subscription.load(Ordering::Acquire) == us
                 && r.reason.load(Ordering::Relaxed) == REFUSED_FULL
         });
-        refused.then_some(Err(Trouble::Refused))
+        // Of many that are refused at once the publisher names but the last; the others see that
+        // all places are taken.
+        let full = || {
+            let active = |a: &Admission| a.state.load(Ordering::Acquire) == ADMISSION_ACTIVE;
+            control.admissions.iter().all(active)
+        };
+        (refused || full()).then_some(Err(Trouble::Refused))
     }
 
     /// Begins to read if the publisher has admitted us.
     fn try_begin(&mut self) -> Result<bool, Trouble> {
         match self.find_admission() {
             None => Ok(false),
+            // Told once; we go on asking.
+            Some(Err(Trouble::Refused)) if std::mem::replace(&mut self.refused, true) => Ok(false),
             Some(Err(trouble)) => Err(trouble),
             Some(Ok(place)) => {
                 let admission = &self.map.control().admissions[place];
@@ -321,6 +349,7 @@ impl Reader {
                     bump(&self.slot.page().count.lost_detached, missed);
                 }
                 self.let_go = false;
+                self.refused = false;
                 self.log = LogReader::new(start);
                 self.log.expect_from(start_seq);
                 self.slot.page().count.next_seq.store(start_seq, Ordering::Relaxed);
@@ -358,7 +387,7 @@ impl Reader {
         self.let_go = true;
         self.withheld = None;
         self.slot.forget_pin();
-        ring_control(&self.folder, self.own.node());
+        self.own.ring(&self.folder);
     }
 
     /// Passes over everything but the newest message.
@@ -421,6 +450,12 @@ impl Reader {
         self.pinned = None;
         if self.state == State::Asking && !self.try_begin()? {
             return Ok(false);
+        }
+        if self.retry_at_ns != 0 {
+            if self.must_pause() {
+                return Ok(false);
+            }
+            self.retry_at_ns = 0;
         }
         for _ in 0..MAX_FRUITLESS {
             let Some(record) = self.next_record()? else {
@@ -520,7 +555,7 @@ impl Drop for Reader {
         // A message that was taken and never looked at is let go of first.
         self.pinned = None;
         self.own.release(&self.slot);
-        ring_control(&self.folder, self.own.node());
+        self.own.ring(&self.folder);
     }
 }
 

@@ -8,15 +8,29 @@ use rnet_core::Error;
 use rustix::fs::{FallocateFlags, Mode, OFlags};
 use rustix::io::Errno;
 
-/// An error of the system, with what was being done.
+use crate::shortage;
+use rnet_ring::layout::PAGE_LEN_BYTES;
+
+/// An error of the system, with what was being done. What the system ran out of is named: see
+/// [`crate::shortage`].
 pub fn io_error(doing: &str, path: &Path, source: impl Into<io::Error>) -> Error {
     let source = source.into();
+    let errno = Errno::from_io_error(&source).unwrap_or(Errno::IO);
+    if let Some(error) = shortage::named(doing, path, None, PAGE_LEN_BYTES as u64, errno) {
+        return error;
+    }
     Error::Io {
         doing: doing.to_owned(),
         path: path.to_owned(),
         source_kind: source.kind(),
         os: source.raw_os_error(),
     }
+}
+
+/// The error for a file of `len` bytes that could not be made.
+pub fn no_room(path: &Path, len: u64, errno: Errno) -> Error {
+    shortage::named("cannot create", path, None, len, errno)
+        .unwrap_or_else(|| io_error("cannot create", path, errno))
 }
 
 /// Opens an existing file for reading, close-on-exec.

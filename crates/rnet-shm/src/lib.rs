@@ -15,6 +15,7 @@
 //! | [`bell`], [`barrier`] | sleeping and waking across processes |
 //! | [`publisher`], [`pool`], [`roster`] | the writer's side of a channel |
 //! | [`subscription`], [`channel`], [`taken`] | the reader's side |
+//! | [`shortage`] | what the system has run out of, by name |
 //! | [`observe`] | reading along without taking part |
 //! | [`fork`] | what a forked child inherits, and must neither use nor end |
 
@@ -36,6 +37,7 @@ pub mod presence;
 pub mod publisher;
 pub mod registry;
 pub mod roster;
+pub mod shortage;
 pub mod subscription;
 pub mod taken;
 mod tally;

@@ -4,13 +4,14 @@
 //! Everything here is the control plane: written and read with system calls, so that a peer which
 //! truncates its own file gives us an error, not a SIGBUS.
 
+use std::collections::BTreeSet;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::Mutex;
 
 use rnet_core::{Error, MAX_ENDPOINTS_PER_NODE, MAX_META_LEN_BYTES, NodeName};
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::Mode;
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
@@ -21,6 +22,11 @@ use crate::fork::Unshared;
 use crate::presence::{self, Presence};
 use crate::{LAYOUT_VERSION, clock};
 
+mod rings;
+
+use rings::create_fifo;
+pub use rings::ring_control;
+
 /// Bits of an endpoint id that count the endpoints of its node.
 const ENDPOINT_BITS: u32 = 24;
 const MAGIC: u64 = u64::from_le_bytes(*b"RNETNOD\x01");
@@ -30,9 +36,6 @@ const ENTRIES_AT: u64 = META_AT + META_MAX;
 const ENTRY_LEN_BYTES: u64 = 32;
 const GENERATION_AT: u64 = 4 * 8;
 const GOODBYE_AT: u64 = 6 * 8;
-
-/// A ring at the control FIFO: the incarnation of the node that rings.
-const RING_LEN_BYTES: usize = 8;
 
 /// Entry state: free for another endpoint.
 const ENTRY_FREE: u64 = 0;
@@ -146,6 +149,8 @@ pub struct OwnNode {
     entries: Mutex<EntryTable>,
     /// Folders of the peers to tell when this node has left.
     farewell: Mutex<Vec<PathBuf>>,
+    /// Folders of peers that could not be rung yet.
+    owed: Mutex<BTreeSet<PathBuf>>,
     // Dropped last (fields drop in order): the name is released when the folder is gone.
     _presence: Presence,
 }
@@ -196,10 +201,11 @@ impl OwnNode {
                     ..Default::default()
                 }),
                 farewell: Mutex::new(Vec::new()),
+                owed: Mutex::default(),
                 _presence: presence,
             }),
             Err(e) => {
-                let _ = std::fs::remove_dir_all(&folder);
+                remove_folder(&folder);
                 Err(e)
             }
         }
@@ -228,42 +234,6 @@ impl OwnNode {
     /// Its doorbells.
     pub fn bells(&self) -> &Arc<Bells> {
         &self.bells
-    }
-
-    /// Readable when a peer has rung: see [`ring_control`].
-    pub fn control(&self) -> &Unshared {
-        &self.fifo
-    }
-
-    /// Rings this node's own control thread; needs no file descriptor that might not be had.
-    pub fn ring_self(&self) {
-        let _ = rustix::io::write(&self.fifo, &self.incarnation.to_le_bytes());
-    }
-
-    /// Takes the pending rings out of the control FIFO: which nodes have rung. `None` if that
-    /// cannot be told, because the FIFO was full or a peer wrote what is no ring; then anyone may
-    /// have.
-    pub fn drain_control(&self) -> Option<Vec<u64>> {
-        let mut rings = Vec::new();
-        let mut whole = true;
-        let mut taken = 0;
-        let mut buf = [0u8; 4096];
-        // A peer that rings without end is not listened to without end.
-        while taken < self.fifo_len_bytes {
-            match rustix::io::read(&self.fifo, &mut buf) {
-                Ok(0) | Err(Errno::AGAIN) => break,
-                Ok(len) => {
-                    taken += len;
-                    whole &= len % RING_LEN_BYTES == 0;
-                    rings.extend((0..len / RING_LEN_BYTES).map(|i| word_at(&buf, i)));
-                }
-                Err(Errno::INTR) => {}
-                Err(_) => return None,
-            }
-        }
-        rings.sort_unstable();
-        rings.dedup();
-        (whole && taken + RING_LEN_BYTES <= self.fifo_len_bytes).then_some(rings)
     }
 
     /// An id for one more endpoint.
@@ -353,27 +323,23 @@ impl Drop for OwnNode {
             return;
         }
         let _ = files::write_all_at(&self.file, &1u64.to_le_bytes(), GOODBYE_AT);
-        let _ = std::fs::remove_dir_all(&self.folder);
+        remove_folder(&self.folder);
         let farewell = self.farewell.get_mut().unwrap_or_else(std::sync::PoisonError::into_inner);
-        farewell.iter().for_each(|folder| ring_control(folder, self.incarnation));
+        for folder in farewell.iter() {
+            ring_control(folder, self.incarnation);
+        }
     }
 }
 
-fn create_fifo(path: &Path, mode: u32) -> Result<Unshared, Error> {
-    let failed = |e| io_error("cannot create", path, e);
-    rustix::fs::mknodat(
-        rustix::fs::CWD,
-        path,
-        rustix::fs::FileType::Fifo,
-        Mode::from_raw_mode(mode),
-        0,
-    )
-    .and_then(|()| rustix::fs::chmod(path, Mode::from_raw_mode(mode)))
-    .map_err(failed)?;
-    // Open for both directions: then there is always a reader and a writer, and neither end sees
-    // an end of file or a SIGPIPE when peers come and go.
-    let flags = OFlags::RDWR | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-    Unshared::open(|| rustix::fs::open(path, flags, Mode::empty())).map_err(failed)
+/// Removes a node's folder, by name first: to list it takes a file descriptor, and the want of one
+/// may be why it has to go.
+fn remove_folder(folder: &Path) {
+    for name in ["node", "ctl", "bells"] {
+        let _ = rustix::fs::unlink(folder.join(name));
+    }
+    if rustix::fs::rmdir(folder).is_err() {
+        let _ = std::fs::remove_dir_all(folder);
+    }
 }
 
 fn create_header(
@@ -385,23 +351,13 @@ fn create_header(
     let json = serde_json::to_vec(meta).unwrap_or_default();
     let json = if json.len() as u64 > META_MAX { b"{}".to_vec() } else { json };
     let failed = |e| io_error("cannot write", path, e);
-    let file = files::create_sized(path, ENTRIES_AT, mode).map_err(failed)?;
+    let file = files::create_sized(path, ENTRIES_AT, mode)
+        .map_err(|e| files::no_room(path, ENTRIES_AT, e))?;
     let words = [MAGIC, u64::from(LAYOUT_VERSION), incarnation, json.len() as u64, 0, 0];
     let bytes: Vec<u8> = words.iter().flat_map(|w| w.to_le_bytes()).collect();
     files::write_all_at(&file, &json, META_AT).map_err(failed)?;
     files::write_all_at(&file, &bytes, 0).map_err(failed)?;
     Ok(file)
-}
-
-/// Tells a node that something has changed at the node `from`. Its control thread then looks
-/// there.
-pub fn ring_control(folder: &Path, from: u64) {
-    let flags = OFlags::RDWR | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-    if let Ok(fifo) = rustix::fs::open(folder.join("ctl"), flags, Mode::empty()) {
-        // Short writes to a FIFO are whole or not at all. One that is full has been rung so often
-        // that its node will look everywhere.
-        let _ = rustix::io::write(&fifo, &from.to_le_bytes());
-    }
 }
 
 /// A peer's folder, read with system calls only.
@@ -418,6 +374,8 @@ pub struct PeerNode {
     generation: u64,
     entries: Vec<Entry>,
     bells: Option<Arc<Bells>>,
+    /// Whether the last look failed for want of a file descriptor.
+    missed: bool,
 }
 
 impl PeerNode {
@@ -425,7 +383,13 @@ impl PeerNode {
     pub fn open(dir: &DomainDir, stem: &str, incarnation: u64) -> Result<Option<PeerNode>, Error> {
         let folder = dir.nodes().join(presence::folder_name(stem, incarnation));
         let path = folder.join("node");
-        let Ok(file) = files::open_read(&path) else { return Ok(None) };
+        let file = match files::open_read(&path) {
+            Ok(file) => file,
+            Err(e @ (Errno::MFILE | Errno::NFILE)) => {
+                return Err(io_error("cannot open", &path, e));
+            }
+            Err(_) => return Ok(None),
+        };
         let mut header = [0u8; 48];
         if files::read_exact_at(&file, &mut header, 0).is_err() || word_at(&header, 0) != MAGIC {
             return Ok(None);
@@ -464,6 +428,7 @@ impl PeerNode {
             generation: 0,
             entries: Vec::new(),
             bells: None,
+            missed: false,
         }))
     }
 
@@ -506,6 +471,11 @@ impl PeerNode {
         self.file.is_none()
     }
 
+    /// Whether the last [`PeerNode::refresh`] failed for want of a file descriptor.
+    pub fn was_missed(&self) -> bool {
+        self.missed
+    }
+
     /// Whether the peer's folder is still there.
     pub fn is_here(&self) -> bool {
         rustix::fs::lstat(&self.folder).is_ok()
@@ -532,9 +502,13 @@ impl PeerNode {
                     opened = file;
                     &opened
                 }
-                Err(_) => return false,
+                Err(e) => {
+                    self.missed = matches!(e, Errno::MFILE | Errno::NFILE);
+                    return false;
+                }
             },
         };
+        self.missed = false;
         let mut words = [0u8; 16];
         if files::read_exact_at(file, &mut words, GENERATION_AT).is_err() {
             return false;

@@ -54,6 +54,11 @@ impl Chunk {
     fn header(&self) -> &ChunkHeader {
         self.map.get(0)
     }
+
+    /// Whether a message of `len` bytes may take it.
+    fn suits(&self, len: usize) -> bool {
+        self.capacity >= len && self.capacity <= (len * WORST_FIT).max(MIN_CHUNK_LEN_BYTES)
+    }
 }
 
 /// Why no chunk could be had.
@@ -66,6 +71,8 @@ pub enum NoChunk {
         /// Bytes that the message needs.
         needed_bytes: u64,
     },
+    /// There are as many chunks as there may be, and all are in use or pinned.
+    TooMany,
     /// The system refused.
     System(Errno),
 }
@@ -138,6 +145,21 @@ impl Pool {
         self.bytes
     }
 
+    /// Why the limit leaves no room for `needed` bytes, and what to do.
+    pub(crate) fn why_full(&self, needed: u64) -> String {
+        if needed > self.limit_bytes {
+            return "the message alone is larger than the publisher's pool_limit_bytes; raise it"
+                .to_owned();
+        }
+        let loaned = self.chunks.iter().filter(|c| c.used == Use::Loaned).count();
+        let others = self.chunks.len() - loaned;
+        format!(
+            "the publisher's pool_limit_bytes is reached, {loaned} of its chunks are out on loan and \
+             {others} hold samples that subscribers keep; return loans, let them drop samples or \
+             raise the limit"
+        )
+    }
+
     /// Chunks there are.
     pub fn len(&self) -> usize {
         self.chunks.len()
@@ -165,7 +187,12 @@ impl Pool {
                 Ok(number) => return Ok(number),
                 Err(no) => no,
             };
-            // No room: give back what does not fit, then forget the oldest messages.
+            // No room: give back what does not fit, then forget the oldest messages; but none
+            // for a message that could not be sent all the same.
+            if !self.forgetting_helps(len, &failure, view, view.lowest_needed(true)) {
+                let held = self.forgetting_helps(len, &failure, view, u64::MAX);
+                return Err(if held { NoChunk::HeldByReader } else { failure });
+            }
             if self.drop_one_idle(view) {
                 continue;
             }
@@ -175,6 +202,41 @@ impl Pool {
             }
             self.end_oldest();
         }
+    }
+
+    /// Whether room for a message of `len` bytes would come of giving back what is idle and
+    /// forgetting the messages below `needed`, as far as nobody pins them.
+    fn forgetting_helps(
+        &self,
+        len: usize,
+        failure: &NoChunk,
+        view: &LogView<'_>,
+        needed: u64,
+    ) -> bool {
+        let size = (capacity_for(len) + CHUNK_HEADER_LEN_BYTES) as u64;
+        let enough = |freed: u64| match failure {
+            NoChunk::Limit { .. } | NoChunk::TooMany => {
+                self.bytes - freed + size <= self.limit_bytes
+            }
+            NoChunk::System(Errno::NOSPC | Errno::DQUOT | Errno::NOMEM) => freed >= size,
+            // What is short is not memory: only a chunk that can be used as it is helps.
+            NoChunk::System(_) | NoChunk::HeldByReader => false,
+        };
+        let mut freed = 0;
+        let idle = self.chunks.iter().filter(|c| c.used == Use::Idle);
+        let oldest_first =
+            self.live.iter().filter_map(|n| self.chunks.iter().find(|c| c.number == *n));
+        for chunk in idle.chain(oldest_first) {
+            let held = matches!(chunk.used, Use::Live { position, .. } if position >= needed);
+            if held || view.pinned(chunk.number) {
+                continue;
+            }
+            freed += chunk.map.len() as u64;
+            if chunk.suits(len) || enough(freed) {
+                return true;
+            }
+        }
+        false
     }
 
     /// Where the publisher writes: `len` bytes of a chunk that is loaned out.
@@ -272,11 +334,7 @@ impl Pool {
     /// The smallest idle chunk that fits; of equal ones the one used last, which is the one that
     /// the cache still holds.
     fn find_idle(&self, len: usize, view: &LogView<'_>) -> Option<usize> {
-        let fits = |c: &Chunk| {
-            c.used == Use::Idle
-                && c.capacity >= len
-                && c.capacity <= (len * WORST_FIT).max(MIN_CHUNK_LEN_BYTES)
-        };
+        let fits = |c: &Chunk| c.used == Use::Idle && c.suits(len);
         let mut best: Option<usize> = None;
         for (at, chunk) in self.chunks.iter().enumerate().filter(|(_, c)| fits(c)) {
             let better = best.is_none_or(|b| {
@@ -294,8 +352,11 @@ impl Pool {
     fn grow(&mut self, len: usize) -> Result<u32, NoChunk> {
         let capacity = capacity_for(len);
         let size = (capacity + CHUNK_HEADER_LEN_BYTES) as u64;
-        if self.chunks.len() >= MAX_CHUNKS_PER_CHANNEL || self.bytes + size > self.limit_bytes {
+        if self.bytes + size > self.limit_bytes {
             return Err(NoChunk::Limit { needed_bytes: size });
+        }
+        if self.chunks.len() >= MAX_CHUNKS_PER_CHANNEL {
+            return Err(NoChunk::TooMany);
         }
         let number = self.next_number;
         let path = self.path_of(number);
@@ -326,6 +387,11 @@ impl Pool {
         chunk.header().retired.store(1, Ordering::Release);
         let _ = rustix::fs::unlink(self.path_of(chunk.number));
         self.bytes -= chunk.map.len() as u64;
+    }
+
+    /// The file that the pool would grow by.
+    pub(crate) fn next_path(&self) -> PathBuf {
+        self.path_of(self.next_number)
     }
 
     fn path_of(&self, number: u32) -> PathBuf {

@@ -130,6 +130,7 @@ impl Presence {
                 Ok(_) if !same_file(&file, &path) => continue,
                 Ok(_) => {
                     write_holder(&file, incarnation)
+                        .inspect_err(|_| rustix::fs::unlink(&path).unwrap_or(()))
                         .map_err(|e| files::io_error("cannot write", &path, e))?;
                     return Ok(Presence { file, path });
                 }

@@ -302,13 +302,19 @@ impl Writer {
                         topic: self.topic.clone(),
                         needed_bytes,
                         limit_bytes: self.qos.pool_limit_bytes,
-                        why: "the publisher's pool_limit_bytes is reached and subscribers hold \
-                              the samples in it; let them drop samples or raise the limit"
-                            .to_owned(),
+                        why: self.pool.why_full(needed_bytes),
+                    });
+                }
+                Err(NoChunk::TooMany) => {
+                    return Err(Error::LimitReached {
+                        what: format!("large messages of {} in use at a time", self.topic),
+                        limit: rnet_core::MAX_CHUNKS_PER_CHANNEL,
+                        hint: "return loans, or let subscribers drop samples".to_owned(),
                     });
                 }
                 Err(NoChunk::System(errno)) => {
-                    return Err(no_room(&self.topic, &self.path, len as u64, errno));
+                    let path = self.pool.next_path();
+                    return Err(no_room(&self.topic, &path, len as u64, errno));
                 }
             }
         }

@@ -7,6 +7,7 @@ use rnet_core::Error;
 use crate::domain::DomainDir;
 use crate::node::{NodeMeta, PeerNode};
 use crate::presence;
+use crate::shortage::is_passing;
 use crate::watch::Handle;
 
 /// Why a peer is no longer there.
@@ -46,12 +47,14 @@ pub struct Registry {
     peers: BTreeMap<u64, Peer>,
     /// Whether the last look met a node that was still being made.
     incomplete: bool,
+    /// Whether a node could not be looked at for want of a file descriptor.
+    missed: bool,
 }
 
 impl Registry {
     /// An empty registry; `own` is an incarnation to leave out.
     pub fn new(dir: DomainDir, own: Option<u64>) -> Registry {
-        Registry { dir, own, peers: BTreeMap::new(), incomplete: false }
+        Registry { dir, own, peers: BTreeMap::new(), incomplete: false, missed: false }
     }
 
     /// The domain.
@@ -85,6 +88,11 @@ impl Registry {
         self.incomplete
     }
 
+    /// Whether a node could not be looked at for want of a file descriptor: look again later.
+    pub fn is_behind(&self) -> bool {
+        self.missed || self.peers.values().any(|peer| peer.node.was_missed())
+    }
+
     /// Reads the directory anew, sweeps away the dead, and reads what has changed.
     ///
     /// # Errors
@@ -97,6 +105,7 @@ impl Registry {
         for id in gone.map(|(id, _)| *id).collect::<Vec<_>>() {
             self.depart(id, &mut changes);
         }
+        self.missed = false;
         self.take_in(listed, &mut changes);
         for (id, peer) in &mut self.peers {
             if peer.node.refresh() {
@@ -164,7 +173,7 @@ impl Registry {
                     changes.joined.push(id);
                 }
                 Ok(None) => self.incomplete = true,
-                Err(_) => {}
+                Err(error) => self.missed |= is_passing(&error),
             }
         }
     }
@@ -178,7 +187,7 @@ impl Registry {
 
     fn list(&self) -> Result<Vec<(String, u64)>, Error> {
         let path = self.dir.nodes();
-        let failed = |e: std::io::Error| Error::io("cannot list", &path, &e);
+        let failed = |e: std::io::Error| crate::files::io_error("cannot list", &path, e);
         let mut found = Vec::new();
         for entry in std::fs::read_dir(&path).map_err(failed)? {
             let entry = entry.map_err(failed)?;

@@ -208,8 +208,8 @@ impl Roster {
             let mine = a.subscription.load(Ordering::Relaxed) == subscription;
             state == ADMISSION_FREE || (state == ADMISSION_DETACHED && mine)
         });
-        // At most as many readers as places, the ones that linger for their pins included.
-        let free = free.filter(|_| list.len() < READERS_PER_LOG);
+        // Those that linger for their pins have no place any more, but not without end.
+        let free = free.filter(|_| list.len() < 2 * READERS_PER_LOG);
         let Some(place) = free.or_else(|| self.detached_place(&list)) else {
             self.refuse(subscription);
             if let Ok(page) = peer.map_slot(binding.index) {
@@ -252,6 +252,7 @@ impl Roster {
         // SYNC-ADMIT: pairs with the acquire load in `Reader::find_admission`.
         entry.state.store(ADMISSION_ACTIVE, Ordering::Release);
         reader.admitted.store(true, Ordering::Release);
+        self.forget_refusal(subscription);
         reader.ring();
         Ok(Admitted::New)
     }
@@ -322,6 +323,15 @@ impl Roster {
         let refusal = &self.map.control().refusals[turn];
         refusal.reason.store(REFUSED_FULL, Ordering::Relaxed);
         refusal.subscription.store(subscription, Ordering::Release);
+    }
+
+    /// It is admitted after all; what was said before must not be taken for an answer the next time.
+    fn forget_refusal(&self, subscription: u64) {
+        for refusal in &self.map.control().refusals {
+            if refusal.subscription.load(Ordering::Relaxed) == subscription {
+                refusal.subscription.store(0, Ordering::Release);
+            }
+        }
     }
 
     fn free_place(&self, place: usize, state: u64) {

@@ -153,10 +153,13 @@ impl SubscriptionFile {
             files::create_sized(&path, slots_at, node.domain().file_mode()).map_err(failed)?;
         let words = [MAGIC, u64::from(LAYOUT_VERSION), id, 0, json.len() as u64, slots_at, 0];
         let bytes: Vec<u8> = words.iter().flat_map(|w| w.to_le_bytes()).collect();
-        files::write_all_at(&file, &json, PAGE)
+        let written = files::write_all_at(&file, &json, PAGE)
             .and_then(|()| files::write_all_at(&file, &bytes, 0))
-            .map_err(failed)?;
+            .map_err(failed);
+        drop(file);
+        // From here on the file is removed with it, whatever fails.
         let own = SubscriptionFile { node, id, path, slots_at, slots: Mutex::new(Vec::new()) };
+        written?;
         let past = own.grow(&meta.topic, &mut own.lock())?;
         past.page().bind.state.store(SLOT_PAST, Ordering::Release);
         Ok(own)
@@ -214,6 +217,11 @@ impl SubscriptionFile {
         self.node.incarnation()
     }
 
+    /// Rings the node whose folder it is: something has changed at this one.
+    pub fn ring(&self, folder: &Path) {
+        self.node.ring(folder);
+    }
+
     /// Binds a page to a publisher, which can then admit this reader.
     pub fn bind(&self, topic: &str, binding: Binding) -> Result<Arc<Slot>, Error> {
         let mut slots = self.lock();
@@ -263,9 +271,10 @@ impl SubscriptionFile {
             wants_pin: AtomicBool::new(false),
             node: self.node.clone(),
         });
-        slots.push(slot.clone());
-        let count = (slots.len() as u64).to_le_bytes();
+        let count = (slots.len() as u64 + 1).to_le_bytes();
         files::write_all_at(&file, &count, SLOT_COUNT_AT).map_err(failed)?;
+        // Last: a page that publishers do not know of must not be bound.
+        slots.push(slot.clone());
         Ok(slot)
     }
 }
@@ -291,22 +300,10 @@ pub(crate) fn meta_json<T: Serialize>(meta: &T) -> Result<Vec<u8>, Error> {
     Ok(json)
 }
 
-/// The error for a file that could not be made: no room is a case of its own.
+/// The error for a file that could not be made: what the system ran out of is named.
 pub(crate) fn no_room(topic: &str, path: &Path, need: u64, errno: rustix::io::Errno) -> Error {
-    use rustix::io::Errno;
-    match errno {
-        Errno::NOSPC | Errno::NOMEM | Errno::DQUOT => Error::OutOfMemory {
-            topic: topic.to_owned(),
-            needed_bytes: need,
-            limit_bytes: need,
-            why: format!(
-                "the file system of {} is full; remove what fills it or set RNET_DIR to a larger \
-                 tmpfs",
-                path.display()
-            ),
-        },
-        errno => io_error("cannot create", path, errno),
-    }
+    crate::shortage::named("cannot create", path, Some(topic), need, errno)
+        .unwrap_or_else(|| io_error("cannot create", path, errno))
 }
 
 /// A peer's subscription as its file describes it.

@@ -8,6 +8,7 @@ use std::sync::atomic::Ordering;
 
 use rnet_core::{MAX_CHUNKS_PER_CHANNEL, MAX_INLINE_LEN_BYTES, MAX_MESSAGE_LEN_BYTES};
 use rnet_ring::layout::{CHUNK_MAGIC, ChunkHeader};
+use rustix::io::Errno;
 
 use crate::files;
 use crate::mapping::{Access, Mapping};
@@ -45,18 +46,29 @@ pub(crate) struct PeerChunk {
 }
 
 impl PeerChunk {
-    pub(crate) fn open(publisher: &Path, owner: u64, number: u32) -> Option<PeerChunk> {
-        let file = files::open_read(&chunk_path(publisher, number)).ok()?;
-        let len = usize::try_from(files::len_of(&file).ok()?).ok()?;
-        if !(CHUNK_HEADER_LEN_BYTES..=2 * MAX_MESSAGE_LEN_BYTES).contains(&len) {
-            return None;
-        }
-        let map = Mapping::new(file.as_fd(), 0, len, Access::Read, false).ok()?;
+    /// Opens a chunk; `Ok(None)` if it is gone or is none, `Err` if this process ran out of what
+    /// it takes.
+    pub(crate) fn open(
+        publisher: &Path,
+        owner: u64,
+        number: u32,
+    ) -> rustix::io::Result<Option<PeerChunk>> {
+        let file = match files::open_read(&chunk_path(publisher, number)) {
+            Ok(file) => file,
+            Err(e) => return short(e),
+        };
+        let len = files::len_of(&file).ok().and_then(|len| usize::try_from(len).ok());
+        let sound = CHUNK_HEADER_LEN_BYTES..=2 * MAX_MESSAGE_LEN_BYTES;
+        let Some(len) = len.filter(|len| sound.contains(len)) else { return Ok(None) };
+        let map = match Mapping::new(file.as_fd(), 0, len, Access::Read, false) {
+            Ok(map) => map,
+            Err(e) => return short(e),
+        };
         let chunk = PeerChunk { map };
         let header = chunk.header();
         let sound = header.magic.load(Ordering::Acquire) == CHUNK_MAGIC
             && header.publisher.load(Ordering::Relaxed) == owner;
-        sound.then_some(chunk)
+        Ok(sound.then_some(chunk))
     }
 
     pub(crate) fn header(&self) -> &ChunkHeader {
@@ -68,25 +80,40 @@ impl PeerChunk {
     }
 }
 
+/// What this process ran out of says nothing about the chunk; any other error is the chunk's end.
+fn short<T>(errno: Errno) -> rustix::io::Result<Option<T>> {
+    match errno {
+        Errno::MFILE | Errno::NFILE | Errno::NOMEM => Err(errno),
+        _ => Ok(None),
+    }
+}
+
 /// The chunks of one publisher that a reader has mapped.
 #[derive(Debug, Default)]
 pub(crate) struct PeerChunks(HashMap<u32, Arc<PeerChunk>>);
 
 impl PeerChunks {
-    /// A chunk of the publisher whose file is `path`, mapped at first use. `None` if it is gone,
-    /// or if the publisher shows more chunks than a publisher may have.
-    pub(crate) fn get(&mut self, path: &Path, owner: u64, number: u32) -> Option<Arc<PeerChunk>> {
+    /// A chunk of the publisher whose file is `path`, mapped at first use. `Ok(None)` if it is
+    /// gone, or if the publisher shows more chunks than a publisher may have.
+    pub(crate) fn get(
+        &mut self,
+        path: &Path,
+        owner: u64,
+        number: u32,
+    ) -> rustix::io::Result<Option<Arc<PeerChunk>>> {
         if let Some(chunk) = self.0.get(&number) {
-            return Some(chunk.clone());
+            return Ok(Some(chunk.clone()));
         }
         // A new chunk is rare; a good time to let go of those that the publisher has given up.
         self.0.retain(|_, chunk| chunk.header().retired.load(Ordering::Acquire) == 0);
         if self.0.len() >= MAX_CHUNKS_PER_CHANNEL {
-            return None;
+            return Ok(None);
         }
-        let chunk = Arc::new(PeerChunk::open(path, owner, number)?);
+        let Some(chunk) = PeerChunk::open(path, owner, number)?.map(Arc::new) else {
+            return Ok(None);
+        };
         self.0.insert(number, chunk.clone());
-        Some(chunk)
+        Ok(Some(chunk))
     }
 }
 

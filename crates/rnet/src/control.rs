@@ -5,10 +5,10 @@
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-use rnet_core::{Error, Result};
+use rnet_core::Result;
 use rnet_shm::barrier;
+use rnet_shm::shortage::io_error;
 use rnet_shm::watch::{POLL, Watch};
-use rustix::io::Errno;
 
 use crate::core::{NodeState, spawn};
 
@@ -18,12 +18,7 @@ const FIFO: u32 = 0;
 const REGISTER: u32 = 1;
 
 pub(crate) fn start(state: Arc<NodeState>) -> Result<JoinHandle<()>> {
-    let failed = |errno: Errno| Error::Io {
-        doing: "cannot wait for the peers of".to_owned(),
-        path: state.own.folder().to_owned(),
-        source_kind: errno.kind(),
-        os: Some(errno.raw_os_error()),
-    };
+    let failed = |errno| io_error("cannot wait for the peers of", state.own.folder(), errno);
     let watch = Watch::new().map_err(failed)?;
     watch.listen(state.own.control(), FIFO, false).map_err(failed)?;
     if let Some(wanted) = barrier::wanted() {
@@ -39,8 +34,13 @@ fn run(state: &Arc<NodeState>, mut watch: Watch) {
     let mut registration: Option<JoinHandle<()>> = None;
     loop {
         watch.follow(state.matching().registry());
-        let Ok(woken) = watch.wait(behind.then_some(POLL)) else { break };
-        let mut nodes = (!woken.poll).then_some(woken.peers);
+        // What is left undone for want of something is tried again.
+        let short =
+            !state.own.ring_owed() | !state.start_dispatchers() | state.matching().is_short();
+        let Ok(woken) = watch.wait((behind || short).then_some(POLL)) else { break };
+        // Nothing woke it: it is time to look at everything.
+        let all = woken.poll || (woken.peers.is_empty() && woken.listened.is_empty());
+        let mut nodes = (!all).then_some(woken.peers);
         if woken.listened.contains(&FIFO) {
             let rings = state.own.drain_control();
             nodes = nodes.zip(rings).map(|(mut nodes, rings)| {

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 
-use rnet_core::{Error, Lane, Result};
+use rnet_core::{Lane, Result};
 use rnet_shm::domain::DomainDir;
 use rnet_shm::fork::Birth;
 use rnet_shm::node::OwnNode;
@@ -62,12 +62,26 @@ impl NodeState {
 
     /// The dispatch thread of a lane, started at first use.
     pub(crate) fn dispatcher(&self, lane: Lane) -> &Dispatcher {
-        self.cell(lane).get_or_init(|| Dispatcher::start(self.own.bells().clone(), lane))
+        let start = || Dispatcher::start(self.own.bells().clone(), lane);
+        let dispatcher = self.cell(lane).get_or_init(start);
+        if !dispatcher.revive() {
+            // The control thread then tries again once a second.
+            self.own.ring_self();
+        }
+        dispatcher
     }
 
     /// The dispatch thread of a lane, if it was started.
     pub(crate) fn started(&self, lane: Lane) -> Option<&Dispatcher> {
         self.cell(lane).get()
+    }
+
+    /// Starts the dispatch threads that could not be started before; `false` if some still cannot.
+    pub(crate) fn start_dispatchers(&self) -> bool {
+        [Lane::Urgent, Lane::Bulk]
+            .iter()
+            .filter_map(|lane| self.started(*lane))
+            .all(Dispatcher::revive)
     }
 
     fn cell(&self, lane: Lane) -> &OnceLock<Dispatcher> {
@@ -81,8 +95,12 @@ impl NodeState {
     /// rung, and by whoever creates or closes an endpoint, so that the change is quick.
     pub(crate) fn refresh(self: &Arc<Self>) -> Result<()> {
         self.refresh_only(None)?;
-        if self.matching().take_joined() {
-            // Peers that were first seen here are to be watched there.
+        let mut matching = self.matching();
+        let look = matching.take_joined() | matching.is_short();
+        drop(matching);
+        if look {
+            // Peers that were first seen here are to be watched there, and what could not be done
+            // for want of something is to be tried again there.
             self.own.ring_self();
         }
         Ok(())
@@ -171,12 +189,7 @@ impl Drop for NodeCore {
 
 /// Starts a thread that leaves signals to the threads of the user's program.
 pub(crate) fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>> {
-    let failed = |e: std::io::Error| Error::Io {
-        doing: "cannot start the thread".to_owned(),
-        path: name.into(),
-        source_kind: e.kind(),
-        os: e.raw_os_error(),
-    };
+    let failed = |e: std::io::Error| rnet_shm::shortage::no_thread(name, &e);
     let mut all = std::mem::MaybeUninit::<libc::sigset_t>::uninit();
     let mut before = std::mem::MaybeUninit::<libc::sigset_t>::uninit();
     // SAFETY: the call writes the set that it is given.

@@ -6,7 +6,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::{JoinHandle, ThreadId};
 use std::time::Duration;
 
@@ -67,7 +67,7 @@ struct Shared {
 pub(crate) struct Dispatcher {
     shared: Arc<Shared>,
     thread: Mutex<Option<JoinHandle<()>>>,
-    thread_id: Option<ThreadId>,
+    thread_id: OnceLock<ThreadId>,
 }
 
 impl Dispatcher {
@@ -82,15 +82,34 @@ impl Dispatcher {
             stop: AtomicBool::new(false),
             birth: Birth::here(),
         });
-        let name = if lane == Lane::Urgent { "rnet-urgent" } else { "rnet-bulk" };
-        let theirs = shared.clone();
-        // Without a thread, commands are refused: see `send`.
-        let thread = spawn(name, move || run(&theirs, waiter)).ok();
-        if thread.is_none() {
-            shared.stop.store(true, Ordering::Release);
+        let dispatcher =
+            Dispatcher { shared, thread: Mutex::default(), thread_id: OnceLock::new() };
+        dispatcher.revive();
+        dispatcher
+    }
+
+    /// Starts the thread if it does not run yet; `false` if it cannot be started. Until it can, the
+    /// commands wait: the control thread tries again once a second.
+    pub(crate) fn revive(&self) -> bool {
+        self.try_start().is_ok()
+    }
+
+    /// As [`Dispatcher::revive`], with what stands in the way.
+    fn try_start(&self) -> Result<()> {
+        if self.thread_id.get().is_some() {
+            return Ok(());
         }
-        let thread_id = thread.as_ref().map(|t| t.thread().id());
-        Dispatcher { shared, thread: Mutex::new(thread), thread_id }
+        let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.thread_id.get().is_some() || self.shared.stop.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        let name = if self.shared.lane == Lane::Urgent { "rnet-urgent" } else { "rnet-bulk" };
+        let theirs = self.shared.clone();
+        let waiter = Waiter::at(self.shared.bells.clone(), self.shared.bell);
+        let started = spawn(name, move || run(&theirs, waiter))?;
+        let _ = self.thread_id.set(started.thread().id());
+        *thread = Some(started);
+        Ok(())
     }
 
     fn send(&self, command: Command) -> bool {
@@ -115,7 +134,7 @@ impl Dispatcher {
         self.send(Command::Post(job));
     }
 
-    /// Gives the thread a task; `false` if the thread could not be started or has ended.
+    /// Gives the thread a task; `false` if the thread has ended.
     pub(crate) fn add(&self, task: Box<dyn Task>) -> bool {
         self.send(Command::Add(task))
     }
@@ -123,13 +142,23 @@ impl Dispatcher {
     /// Takes a task away; returns whether it was here. With `wait`, which is not for dispatch
     /// threads, it no longer runs afterwards.
     pub(crate) fn remove(&self, id: u64, wait: bool) -> bool {
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.thread_id.get().is_none() {
+            // It never ran, and nobody is there to be asked.
+            let mut commands = self.shared.commands.lock().unwrap_or_else(PoisonError::into_inner);
+            let is_it = |c: &Command| matches!(c, Command::Add(task) if task.id() == id);
+            let found = commands.iter().position(is_it).map(|at| commands.remove(at));
+            drop((commands, thread));
+            return found.is_some();
+        }
+        drop(thread);
         let (done, told) = mpsc::channel();
         let sent = self.send(Command::Remove { id, done });
         sent && wait && told.recv().unwrap_or(false)
     }
 
     fn is_this_thread(&self) -> bool {
-        self.thread_id == Some(std::thread::current().id())
+        self.thread_id.get() == Some(&std::thread::current().id())
     }
 
     /// Ends the thread, after the callback that it is in.
@@ -332,6 +361,7 @@ impl<T: Message + ?Sized> Subscriber<T> {
     ///
     /// The callbacks of one lane share a thread: one that takes long delays the others of its
     /// lane, never those of the other lane. A callback that panics is not called again.
+    /// If the thread cannot be started, [`Subscription::error`] says why, and it is tried again.
     /// What happens to single publishers (`PeerLost`, `Detached`, …) is counted and shows in the
     /// tools; use [`Subscriber::on_result`] to be called for it.
     pub fn on(self, mut callback: impl FnMut(Sample<'_, T>) + Send + 'static) -> Subscription {
@@ -374,7 +404,9 @@ impl<T: Message + ?Sized> Subscriber<T> {
 
 /// A running callback; it ends when this is dropped.
 ///
-/// Dropping waits for a callback that is running, except inside a callback of the same node.
+/// Dropping waits for a callback that is running, except inside a callback of the same node. One that
+/// never returns holds up the callbacks of its lane, this drop, and the end of its node; it holds up
+/// neither the other lane nor any other node, and reliable publishers no longer than they chose.
 #[must_use = "the callback ends when the Subscription is dropped; keep it or call detach()"]
 pub struct Subscription {
     id: u64,
@@ -423,6 +455,15 @@ impl Subscription {
             return Vec::new();
         }
         self.file.slots().iter().filter_map(stats).collect()
+    }
+
+    /// What keeps the callback from being called: the thread that is to call it cannot be started
+    /// (`LimitReached`), which is tried again once a second. Nothing is lost meanwhile that is not
+    /// counted. `None` as a rule.
+    pub fn error(&self) -> Option<Error> {
+        let state = &self.core.as_ref()?.state;
+        let lanes = [Lane::Urgent, Lane::Bulk];
+        lanes.iter().filter_map(|lane| state.started(*lane)).find_map(|d| d.try_start().err())
     }
 
     /// Lets the callback run until the node ends.

@@ -12,16 +12,19 @@ use std::sync::Arc;
 use rnet_core::{Error, Lane, MAX_NODES_PER_DOMAIN, MAX_TOPICS_PER_DOMAIN, Result};
 use rnet_shm::bell::Bells;
 use rnet_shm::channel::{Origin, Reader};
-use rnet_shm::node::{EndpointKind, Entry, OwnNode, incarnation_of, ring_control};
+use rnet_shm::node::{EndpointKind, Entry, OwnNode, incarnation_of};
 use rnet_shm::publisher::{PeerPublisher, PublisherMeta};
 use rnet_shm::registry::{Departure, Registry};
 use rnet_shm::roster::Roster;
+use rnet_shm::shortage::is_passing;
 use rnet_shm::subscription::{Binding, PeerSubscription, SubscriptionFile, SubscriptionMeta};
 
 use crate::fit::{allowed, fit, same_lane};
 use crate::match_event::{MatchEvent, Notice, PeerInfo, PublisherState, push_notice};
 use crate::node::NodeEvent;
 use crate::receiver::{Inbox, SubscriberState};
+
+mod short;
 
 struct OwnPublisher {
     topic_hash: u64,
@@ -30,6 +33,8 @@ struct OwnPublisher {
     state: Arc<PublisherState>,
     /// Subscriptions that were looked at.
     known: BTreeMap<u64, Known>,
+    /// Those of which the user was told that they cannot be served for now.
+    short: BTreeSet<u64>,
 }
 
 enum Known {
@@ -49,6 +54,8 @@ struct OwnSubscription {
     state: Arc<SubscriberState>,
     /// Publishers that were looked at, and the names of the nodes of those that fit.
     known: BTreeMap<u64, Option<String>>,
+    /// Those of which the user was told that they cannot be followed for now.
+    short: BTreeSet<u64>,
     lane: Option<Lane>,
 }
 
@@ -73,6 +80,8 @@ pub(crate) struct Matching {
     pending: BTreeSet<u64>,
     /// Whether peers have come that the control thread does not watch yet.
     joined: bool,
+    /// Whether some match failed for want of something that may be there later.
+    short: bool,
 }
 
 impl Matching {
@@ -87,6 +96,7 @@ impl Matching {
             indexed: HashMap::new(),
             pending: BTreeSet::new(),
             joined: false,
+            short: false,
         }
     }
 
@@ -127,7 +137,7 @@ impl Matching {
     /// Tells all peers that there is a new node, so that they watch for its death.
     pub(crate) fn greet(&self) {
         for peer in self.registry.peers().values() {
-            ring_control(peer.node.folder(), self.own.incarnation());
+            self.own.ring(peer.node.folder());
         }
     }
 
@@ -147,8 +157,8 @@ impl Matching {
         let entry = Entry { id, topic_hash, kind: EndpointKind::Publisher };
         self.own.announce(entry)?;
         let state = Arc::new(PublisherState::default());
-        let known = BTreeMap::new();
-        let own = OwnPublisher { topic_hash, meta, roster, state: state.clone(), known };
+        let (known, short) = (BTreeMap::new(), BTreeSet::new());
+        let own = OwnPublisher { topic_hash, meta, roster, state: state.clone(), known, short };
         self.publishers.insert(id, own);
         self.index_own(entry);
         Ok(state)
@@ -165,8 +175,8 @@ impl Matching {
         let entry = Entry { id, topic_hash, kind: EndpointKind::Subscription };
         self.own.announce(entry)?;
         let lane = meta.qos.lane;
-        let known = BTreeMap::new();
-        let own = OwnSubscription { topic_hash, meta, file, state, known, lane };
+        let (known, short) = (BTreeMap::new(), BTreeSet::new());
+        let own = OwnSubscription { topic_hash, meta, file, state, known, short, lane };
         self.subscriptions.insert(id, own);
         self.index_own(entry);
         Ok(())
@@ -213,7 +223,7 @@ impl Matching {
             .collect();
         for node in nodes {
             if let Some(peer) = self.registry.peer(node) {
-                ring_control(peer.node.folder(), self.own.incarnation());
+                self.own.ring(peer.node.folder());
             }
         }
     }
@@ -228,6 +238,7 @@ impl Matching {
         };
         let mut notices = Vec::new();
         let mut topics = std::mem::take(&mut self.pending);
+        self.short = false;
         for (id, meta, departure) in changes.departed {
             self.reindex(id, Vec::new(), &mut topics);
             let died = departure == Departure::Died;
@@ -373,10 +384,17 @@ impl Matching {
         let path = entry.path(&place.folder);
         // A file that is gone again belonged to a publisher that is leaving; its entry follows.
         // Tried again at the next look, in case it was for want of a file descriptor.
-        let (Ok(peer), Ok(bells)) = (PeerPublisher::open(&path, entry.id), self.bells_of(entry.id))
-        else {
-            self.pending.insert(entry.topic_hash);
-            return;
+        let opened = PeerPublisher::open(&path, entry.id)
+            .and_then(|peer| self.bells_of(entry.id).map(|bells| (peer, bells)));
+        let (peer, bells) = match opened {
+            Ok(both) => both,
+            Err(error) => {
+                self.pending.insert(entry.topic_hash);
+                if is_passing(&error) {
+                    self.cannot_follow(sub, entry, error, notices);
+                }
+                return;
+            }
         };
         let us = self.own.name().to_string();
         let own_folder = self.own.folder() == place.folder;
@@ -396,6 +414,14 @@ impl Matching {
                 };
                 subscription.bind(&peer, origin, entry.id)
             });
+        if let Err(error) = fits.as_ref()
+            && is_passing(error)
+        {
+            let error = error.clone();
+            self.cannot_follow(sub, entry, error, notices);
+            return;
+        }
+        subscription.short.remove(&entry.id);
         subscription.known.insert(entry.id, fits.is_ok().then(|| place.node.clone()));
         let hooks = subscription.state.hooks.clone();
         match fits {
@@ -412,7 +438,7 @@ impl Matching {
         }
         // Also if it does not fit: both sides are told.
         if !own_folder {
-            ring_control(&place.folder, self.own.incarnation());
+            self.own.ring(&place.folder);
         }
     }
 
@@ -424,9 +450,13 @@ impl Matching {
         let first_sight = !own.known.contains_key(&entry.id);
         if first_sight {
             let path = entry.path(&place.folder);
-            let Ok(peer) = PeerSubscription::open(&path, entry.id) else {
-                self.pending.insert(entry.topic_hash);
-                return;
+            let peer = match PeerSubscription::open(&path, entry.id) {
+                Ok(peer) => peer,
+                Err(error) => {
+                    self.pending.insert(entry.topic_hash);
+                    self.cannot_serve(publisher, entry.id, error, notices);
+                    return;
+                }
             };
             if peer.meta.topic != own.meta.topic {
                 return;
@@ -440,7 +470,7 @@ impl Matching {
                     if self.own.folder() != place.folder {
                         // Both sides are to know, and it may have looked before we announced
                         // ourselves.
-                        ring_control(&place.folder, self.own.incarnation());
+                        self.own.ring(&place.folder);
                     }
                     Known::Rejected
                 }
@@ -453,8 +483,10 @@ impl Matching {
             Some(Known::Admitted) if !served => {
                 match PeerSubscription::open(&entry.path(&place.folder), entry.id) {
                     Ok(peer) => peer,
-                    Err(_) => {
+                    Err(error) => {
+                        own.known.insert(entry.id, Known::Admitted);
                         self.pending.insert(entry.topic_hash);
+                        self.cannot_serve(publisher, entry.id, error, notices);
                         return;
                     }
                 }
@@ -474,19 +506,24 @@ impl Matching {
             self.pending.insert(entry.topic_hash);
             if first_sight && self.own.folder() != place.folder {
                 // It may have looked at its peers before we announced ourselves.
-                ring_control(&place.folder, self.own.incarnation());
+                self.own.ring(&place.folder);
             }
             return;
         };
         let binding = allowed(&own.meta, &peer.meta, binding);
-        let Ok(bells) = self.bells_of(entry.id) else {
-            self.pending.insert(entry.topic_hash);
-            return;
+        let bells = match self.bells_of(entry.id) {
+            Ok(bells) => bells,
+            Err(error) => {
+                self.wait_for(publisher, entry, peer);
+                self.cannot_serve(publisher, entry.id, error, notices);
+                return;
+            }
         };
         let Some(own) = self.publishers.get_mut(&publisher) else { return };
         let info = PeerInfo { id: entry.id, node: place.node.clone() };
         match own.roster.admit(entry.id, &place.node, &peer, binding, bells) {
             Ok(_) => {
+                own.short.remove(&entry.id);
                 own.known.insert(entry.id, Known::Admitted);
                 let mut matches = own.state.lock();
                 if !matches.matched.contains(&info) {
@@ -497,10 +534,8 @@ impl Matching {
                 push_notice(notices, own.state.hooks.clone(), MatchEvent::Matched(info));
             }
             Err(error) => {
-                own.known.insert(entry.id, Known::Rejected);
-                own.state.lock().note(error.clone());
-                own.state.changed.notify_all();
-                push_notice(notices, own.state.hooks.clone(), MatchEvent::Incompatible(error));
+                self.wait_for(publisher, entry, peer);
+                self.cannot_serve(publisher, entry.id, error, notices);
             }
         }
     }
@@ -508,6 +543,7 @@ impl Matching {
 
 impl OwnPublisher {
     fn drop_reader(&mut self, id: u64, died: bool, notices: &mut Vec<Notice>) {
+        self.short.remove(&id);
         if died {
             self.roster.bury(id);
         } else {
@@ -525,6 +561,7 @@ impl OwnPublisher {
 
 impl OwnSubscription {
     fn drop_publisher(&mut self, id: u64, died: bool, notices: &mut Vec<Notice>) {
+        self.short.remove(&id);
         let Some(Some(node)) = self.known.remove(&id) else { return };
         self.state.push(Inbox::Left { publisher: id, died });
         let info = PeerInfo { id, node };

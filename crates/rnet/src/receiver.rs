@@ -354,14 +354,14 @@ impl Receiver {
                 self.close_channel(at);
                 Error::Corrupt { topic, publisher_node, what: what.to_owned() }
             }
-            Trouble::Refused => {
-                self.close_channel(at);
-                Error::LimitReached {
-                    what: format!("readers of {topic} at {publisher_node}"),
-                    limit: rnet_core::MAX_READERS_PER_CHANNEL,
-                    hint: "let one subscriber per process feed the others".to_owned(),
-                }
-            }
+            Trouble::Refused => Error::LimitReached {
+                what: format!("readers of {topic} at {publisher_node}"),
+                limit: rnet_core::MAX_READERS_PER_CHANNEL,
+                hint: "let one subscriber per process feed the others; it is served once a place \
+                       is free"
+                    .to_owned(),
+            },
+            Trouble::Short(error) => *error,
         }
     }
 

@@ -12,6 +12,7 @@ use crate::options::{SubscriberOptions, deadline};
 use crate::past::PublisherStats;
 use crate::receiver::Receiver;
 use crate::{Message, OwnedSample, Sample};
+use rnet_shm::shortage::is_passing;
 
 /// Receives messages of type `T` from all publishers of one topic.
 ///
@@ -167,7 +168,8 @@ impl<T: Message + ?Sized> Subscriber<T> {
     /// on is received or counted.
     ///
     /// # Errors
-    /// `Timeout`; `TypeMismatch` or `IncompatibleQos` if a publisher came that does not fit.
+    /// `Timeout`; `TypeMismatch` or `IncompatibleQos` if a publisher came that does not fit;
+    /// `LimitReached` or `OutOfMemory`, once, if one came that cannot be followed for now.
     pub fn wait_for_publishers(&mut self, n: usize, timeout: Option<Duration>) -> Result<()> {
         self.receiver.check_birth()?;
         let until = deadline(timeout);
@@ -183,6 +185,7 @@ impl<T: Message + ?Sized> Subscriber<T> {
             }
             let bad = self.receiver.errors.iter().position(|e| {
                 matches!(e, Error::TypeMismatch { .. } | Error::IncompatibleQos { .. })
+                    || is_passing(e)
             });
             if let Some(error) = bad.and_then(|at| self.receiver.errors.remove(at)) {
                 return Err(error);
@@ -199,8 +202,11 @@ impl<T: Message + ?Sized> Subscriber<T> {
             return 0;
         }
         self.receiver.take_in();
-        for channel in &mut self.receiver.channels {
-            let _ = channel.begin();
+        for at in 0..self.receiver.channels.len() {
+            if let Err(trouble) = self.receiver.channels[at].begin() {
+                let error = self.receiver.fail(at, trouble);
+                self.receiver.note(error);
+            }
         }
         self.receiver.admitted()
     }

@@ -6,9 +6,13 @@ use rnet_core::MAX_MESSAGE_LEN_BYTES;
 use rnet_ring::record::{ChunkRef, Record};
 use rnet_ring::{Pull, pins};
 
+use rustix::io::Errno;
+
 use super::{MAX_FRUITLESS, Reader, Trouble};
-use crate::clock;
+use crate::files::io_error;
+use crate::pool::chunk_path;
 use crate::taken::{Batch, Pinned};
+use crate::{clock, shortage};
 
 /// A reader in pursuit that found less than this pauses, so that the writer gets ahead.
 const CHASE_LEN_BYTES: usize = 2048;
@@ -16,6 +20,8 @@ const CHASE_LEN_BYTES: usize = 2048;
 const CHASE_NS: u64 = 20_000;
 /// Length of that pause, in spin-loop hints: about a microsecond.
 const CHASE_PAUSES: u32 = 32;
+/// How long a large message waits that could not be mapped, before it is tried again.
+const RETRY_NS: u64 = 1_000_000_000;
 /// Batches kept for reuse while samples of earlier ones are still held.
 const SPARE_BATCHES: usize = 4;
 
@@ -82,6 +88,17 @@ impl Reader {
         }
     }
 
+    /// What it takes to read a message in place cannot be had: it is tried again in a while.
+    #[cold]
+    fn run_short(&mut self, record: &Record, reference: ChunkRef, errno: Errno) -> Trouble {
+        self.withheld = Some(*record);
+        self.retry_at_ns = clock::now_ns().saturating_add(RETRY_NS);
+        let (path, topic) = (chunk_path(&self.path, reference.chunk), &self.meta.topic);
+        let doing = "cannot read a large message in";
+        let named = shortage::named(doing, &path, Some(topic), reference.len, errno);
+        Trouble::Short(Box::new(named.unwrap_or_else(|| io_error(doing, &path, errno))))
+    }
+
     pub(super) fn pin(&mut self, record: &Record) -> Result<Option<Pinned>, Trouble> {
         let bytes = self.batch.bytes(record.offset, record.len);
         let Some(reference) = ChunkRef::from_bytes(bytes) else {
@@ -90,8 +107,10 @@ impl Reader {
         if reference.len > MAX_MESSAGE_LEN_BYTES as u64 {
             return Err(Trouble::Corrupt("a message is longer than a message may be"));
         }
-        let Some(chunk) = self.chunks.get(&self.path, self.publisher, reference.chunk) else {
-            return Ok(None);
+        let chunk = match self.chunks.get(&self.path, self.publisher, reference.chunk) {
+            Ok(Some(chunk)) => chunk,
+            Ok(None) => return Ok(None),
+            Err(errno) => return Err(self.run_short(record, reference, errno)),
         };
         if !chunk.holds(reference.len) {
             return Err(Trouble::Corrupt("a message is longer than its chunk"));

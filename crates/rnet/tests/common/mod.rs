@@ -192,6 +192,11 @@ impl Child {
         self.lines.recv_timeout(limit).expect("the child says something")
     }
 
+    /// The child's next line, if it has said one.
+    pub fn heard(&mut self) -> Option<String> {
+        self.lines.try_recv().ok()
+    }
+
     /// Waits for this very line.
     pub fn expect(&mut self, line: &str) {
         assert_eq!(self.hear(), line);

@@ -1,0 +1,172 @@
+//! The pool of large messages at its limit, all of it in use: by loans, by samples that are kept, by
+//! messages that were not read yet.
+
+use std::time::Duration;
+
+use rnet::limits::MAX_CHUNKS_PER_CHANNEL;
+use rnet::{Error, Node, OnFull, PublisherOptions, Subscriber, SubscriberOptions};
+
+use crate::common::{LONG, Net};
+use crate::{is_limit, is_out_of_memory, refused};
+
+/// Fills a chunk but for its header.
+const LEN: usize = 65_536;
+/// The pool has room for so many.
+const ROOM: usize = 4;
+const POOL_LEN: u64 = ROOM as u64 * (LEN as u64 + 4096);
+
+const CHOICES: [OnFull; 3] = [
+    OnFull::Refuse,
+    OnFull::Wait(Duration::from_millis(50)),
+    OnFull::Detach { stall: Duration::from_millis(50) },
+];
+
+fn options(on_full: OnFull) -> PublisherOptions {
+    PublisherOptions::new().reliable(on_full).pool_limit_bytes(POOL_LEN)
+}
+
+fn reader(node: &Node) -> Subscriber<[u8]> {
+    node.subscriber_with("/t", SubscriberOptions::new().reliable()).unwrap()
+}
+
+/// What is kept is taken: no wait helps, so none of the choices waits.
+#[test]
+fn samples_that_are_kept() {
+    for choice in CHOICES {
+        let net = Net::new("kept samples");
+        let (a, b) = (net.node("a"), net.node("b"));
+        let mut publisher = a.publisher_with::<[u8]>("/t", options(choice)).unwrap();
+        let (mut one, mut two) = (reader(&b), reader(&b));
+        publisher.wait_for_subscribers(2, LONG).unwrap();
+        let mut kept = Vec::new();
+        for i in 0..ROOM as u8 {
+            publisher.send(&[i; LEN]).unwrap();
+            // Either holds half of them.
+            let (keeps, reads) =
+                if i % 2 == 0 { (&mut one, &mut two) } else { (&mut two, &mut one) };
+            kept.push(keeps.recv(LONG).unwrap().to_owned_sample());
+            assert_eq!(reads.recv(LONG).unwrap()[0], i);
+            assert!(reads.try_recv().unwrap().is_none(), "it lets go of what it looked at");
+        }
+        for sub in [&mut one, &mut two] {
+            assert!(sub.try_recv().unwrap().is_none());
+        }
+        let error = refused(publisher.send(&[9; LEN]));
+        is_out_of_memory(
+            &error,
+            "/t",
+            &["pool_limit_bytes", "0 of its chunks are out on loan and 4"],
+        );
+        assert!(matches!(error, Error::OutOfMemory { limit_bytes: POOL_LEN, .. }), "{error}");
+        // Small ones need none of it.
+        publisher.send(b"small").unwrap();
+        assert_eq!(&*one.recv(LONG).unwrap(), b"small");
+        assert_eq!(&*two.recv(LONG).unwrap(), b"small");
+        for (i, sample) in (0..).zip(&kept) {
+            assert!(sample.iter().all(|byte| *byte == i), "what is kept stays as it was");
+        }
+        kept.remove(2);
+        publisher.send(&[9; LEN]).unwrap();
+        assert_eq!(*one.recv(LONG).unwrap(), [9; LEN]);
+        assert_eq!(*two.recv(LONG).unwrap(), [9; LEN]);
+        assert_eq!(one.lost().total() + two.lost().total(), 0);
+    }
+}
+
+/// What was not read yet may be read: here the choices differ.
+#[test]
+fn messages_that_were_not_read() {
+    for choice in CHOICES {
+        let net = Net::new("unread messages");
+        let (a, b) = (net.node("a"), net.node("b"));
+        let mut publisher = a.publisher_with::<[u8]>("/t", options(choice)).unwrap();
+        let mut subscriber = reader(&b);
+        subscriber.wait_for_publishers(1, LONG).unwrap();
+        for i in 0..ROOM as u8 {
+            publisher.send(&[i; LEN]).unwrap();
+        }
+        let fifth = publisher.send(&[4; LEN]);
+        if let OnFull::Detach { .. } = choice {
+            fifth.unwrap();
+            let mut got = 0;
+            let error = loop {
+                match subscriber.recv(LONG) {
+                    Ok(_) => got += 1,
+                    Err(error) => break error,
+                }
+            };
+            assert!(matches!(error, Error::Detached { .. }), "{error}");
+            publisher.wait_for_subscribers(1, LONG).unwrap();
+            publisher.send(b"end").unwrap();
+            assert_eq!(&*subscriber.recv(LONG).unwrap(), b"end");
+            let lost = subscriber.lost();
+            assert_eq!((got + lost.detached, lost.total()), (5, lost.detached));
+            continue;
+        }
+        let error = refused(fifth);
+        let named = matches!(&error, Error::Full { topic, reader_node } if topic == "/t" && reader_node == "/b");
+        assert!(named, "{error}");
+        for i in 0..ROOM as u8 {
+            assert_eq!(*subscriber.recv(LONG).unwrap(), [i; LEN]);
+        }
+        // The last is looked at until the next receive.
+        for i in 4..7 {
+            publisher.send(&[i; LEN]).unwrap();
+        }
+        for i in 4..7 {
+            assert_eq!(*subscriber.recv(LONG).unwrap(), [i; LEN]);
+        }
+        assert_eq!(subscriber.lost().total(), 0);
+    }
+}
+
+/// A message that cannot be sent all the same costs none of those that were.
+#[test]
+fn a_send_that_fails_forgets_nothing() {
+    let net = Net::new("forgets nothing");
+    let (a, b) = (net.node("a"), net.node("b"));
+    let options = options(OnFull::Refuse).transient_local(2).large_depth(4);
+    let mut publisher = a.publisher_with::<[u8]>("/t", options).unwrap();
+    let mut late = b.subscriber::<[u8]>("/t").unwrap();
+    publisher.wait_for_subscribers(1, LONG).unwrap();
+    let loans = [0, 1].map(|_| publisher.loan_owned(LEN).unwrap());
+    publisher.send(&[1; LEN]).unwrap();
+    publisher.send(&[2; LEN]).unwrap();
+    // Three chunks' worth, and the loans keep two of four: to forget both messages would not do.
+    let error = refused(publisher.send(&[3; 3 * LEN]));
+    is_out_of_memory(&error, "/t", &["2 of its chunks are out on loan and 2"]);
+    is_out_of_memory(&refused(publisher.send(&[3; 5 * LEN])), "/t", &["alone is larger"]);
+    let mut later =
+        b.subscriber_with::<[u8]>("/t", SubscriberOptions::new().transient_local()).unwrap();
+    for subscriber in [&mut late, &mut later] {
+        assert_eq!(*subscriber.recv(LONG).unwrap(), [1; LEN]);
+        assert_eq!(*subscriber.recv(LONG).unwrap(), [2; LEN]);
+        assert_eq!(subscriber.lost().total(), 0);
+    }
+    loans.into_iter().for_each(|loan| publisher.drop_loan(loan));
+    drop((late, later));
+    publisher.send(&[3; 3 * LEN]).unwrap();
+}
+
+#[test]
+fn as_many_chunks_as_there_may_be() {
+    let net = Net::new("chunks");
+    let node = net.node("a");
+    let mut publisher = node.publisher::<[u8]>("/t").unwrap();
+    let mut subscriber = node.subscriber::<[u8]>("/t").unwrap();
+    let mut loans: Vec<_> =
+        (0..MAX_CHUNKS_PER_CHANNEL).map(|_| publisher.loan_owned(5000).unwrap()).collect();
+    let words = ["large messages of /t in use", "return loans"];
+    is_limit(&refused(publisher.loan_owned(5000)), &words);
+    is_limit(&refused(publisher.send(&[1; 5000])), &words);
+    publisher.send(b"small").unwrap();
+    assert_eq!(&*subscriber.recv(LONG).unwrap(), b"small");
+    // One that is sent is in use as well, until it has been read.
+    let loan = loans.pop().unwrap();
+    publisher.send_loan(loan).map_err(|(_, error)| error).unwrap();
+    assert_eq!(subscriber.recv(LONG).unwrap().len(), 5000);
+    assert!(subscriber.try_recv().unwrap().is_none());
+    publisher.send(&[1; 5000]).unwrap();
+    assert_eq!(*subscriber.recv(LONG).unwrap(), [1; 5000]);
+    loans.into_iter().for_each(|loan| publisher.drop_loan(loan));
+}

@@ -1,0 +1,218 @@
+//! A file system without room: tmpfs of a few megabytes, in a mount namespace of the child's own.
+
+use std::ffi::CString;
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use rnet::{Error, Node, OnFull, PublisherOptions, Subscriber, SubscriberOptions};
+
+use crate::common::{Child, LONG, Net, eventually, tell};
+use crate::{is_limit, is_out_of_memory, play, refused};
+
+/// Length of the file of a publisher with the smallest log: header, description, log.
+const PUBLISHER_LEN: u64 = 4096 + 4096 + rnet::limits::MIN_LOG_LEN_BYTES;
+
+/// Mounts a tmpfs over the test's directory that only this process sees; says so where it cannot.
+fn mount(net: &Net, options: &str) -> bool {
+    let base = CString::new(net.base().to_str().unwrap()).unwrap();
+    let options = CString::new(options).unwrap();
+    let (root, tmpfs) = (c"/".as_ptr(), c"tmpfs".as_ptr());
+    let none = std::ptr::null();
+    let private = libc::MS_REC | libc::MS_PRIVATE;
+    // SAFETY: a new mount namespace for this thread and those that it starts.
+    let mut done = unsafe { libc::unshare(libc::CLONE_NEWNS) } == 0;
+    // SAFETY: the strings end with 0 and outlive the call.
+    done = done && unsafe { libc::mount(none, root, none, private, none.cast()) } == 0;
+    // SAFETY: as above.
+    done = done
+        && unsafe { libc::mount(tmpfs, base.as_ptr(), tmpfs, 0, options.as_ptr().cast()) } == 0;
+    if !done {
+        let why = std::io::Error::last_os_error();
+        tell(&format!("NOT RUN: no file system may be mounted here: {why}"));
+    }
+    done
+}
+
+/// A file that takes all the room there is.
+struct Filler {
+    path: PathBuf,
+    len: u64,
+}
+
+impl Filler {
+    fn fill(base: &Path) -> Filler {
+        let path = base.join("filler");
+        let mut file = File::create(&path).unwrap();
+        let mut len = 0;
+        while let Ok(written) = file.write(&[7; 4096]) {
+            len += written as u64;
+        }
+        assert!(len > 0);
+        Filler { path, len }
+    }
+
+    /// Gives back room for `bytes`.
+    fn give(&mut self, bytes: u64) {
+        self.len -= bytes;
+        File::options().write(true).open(&self.path).unwrap().set_len(self.len).unwrap();
+    }
+}
+
+impl Drop for Filler {
+    fn drop(&mut self) {
+        std::fs::remove_file(&self.path).unwrap();
+    }
+}
+
+fn files_below(path: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(path).unwrap().map(Result::unwrap) {
+        if entry.file_type().unwrap().is_dir() {
+            found.extend(files_below(&entry.path()));
+        }
+        found.push(entry.path());
+    }
+    found.sort();
+    found
+}
+
+fn small_log() -> PublisherOptions {
+    PublisherOptions::new().reliable(OnFull::Refuse).log_len_bytes(rnet::limits::MIN_LOG_LEN_BYTES)
+}
+
+fn reader(node: &Node, topic: &str) -> Subscriber<[u8]> {
+    node.subscriber_with(topic, SubscriberOptions::new().reliable()).unwrap()
+}
+
+pub(crate) fn full(net: &Net) {
+    if !mount(net, "size=4m") {
+        return;
+    }
+    let (a, b) = (net.node("a"), net.node("b"));
+    let mut publisher = a.publisher_with::<[u8]>("/t", small_log()).unwrap();
+    let mut subscriber = reader(&b, "/t");
+    let mut lonely = reader(&b, "/lonely");
+    publisher.wait_for_subscribers(1, LONG).unwrap();
+    publisher.send(&[1; 50_000]).unwrap();
+    publisher.send(b"before").unwrap();
+    let mut filler = Filler::fill(net.base());
+    let before = files_below(net.base());
+
+    // Whatever needs room says so, and leaves nothing behind.
+    let full = ["its file system is full", "RNET_DIR"];
+    is_out_of_memory(&refused(net.builder("c").open()), "/names/c", &full);
+    is_out_of_memory(&refused(a.publisher_with::<[u8]>("/new", small_log())), "/new", &full);
+    is_out_of_memory(&refused(a.subscriber::<[u8]>("/new")), "/new", &full);
+    let error = refused(publisher.send(&[2; 300_000]));
+    is_out_of_memory(&error, "/t", &full);
+    assert!(matches!(error, Error::OutOfMemory { limit_bytes: 4_194_304, .. }), "{error}");
+    is_out_of_memory(&refused(publisher.loan(400_000).map(drop)), "/t", &full);
+    assert_eq!(files_below(net.base()), before);
+
+    // What needs none goes on, and nothing is lost.
+    publisher.send(b"while").unwrap();
+    assert_eq!(*subscriber.recv(LONG).unwrap(), [1; 50_000]);
+    assert_eq!(&*subscriber.recv(LONG).unwrap(), b"before");
+    assert_eq!(&*subscriber.recv(LONG).unwrap(), b"while");
+    publisher.send(&[3; 50_000]).unwrap();
+    assert_eq!(*subscriber.recv(LONG).unwrap(), [3; 50_000]);
+    assert_eq!(subscriber.lost().total(), 0);
+
+    // Room for the publisher, and none for the page of the subscriber that is to follow it.
+    filler.give(PUBLISHER_LEN);
+    let mut second = a.publisher_with::<[u8]>("/lonely", small_log()).unwrap();
+    is_out_of_memory(&refused(lonely.recv(LONG).map(drop)), "/lonely", &full);
+    assert_eq!(lonely.publisher_count(), 0);
+    drop(filler);
+    // By itself: nobody rings for room.
+    second.wait_for_subscribers(1, LONG).unwrap();
+    second.send(b"room").unwrap();
+    assert_eq!(&*lonely.recv(LONG).unwrap(), b"room");
+    publisher.send(&[2; 300_000]).unwrap();
+    assert_eq!(*subscriber.recv(LONG).unwrap(), [2; 300_000]);
+    let c = net.node("c");
+    drop((reader(&c, "/new"), c));
+    drop((second, lonely, publisher, subscriber, a, b));
+    let uid = rustix::process::geteuid().as_raw();
+    let domain = net.base().join(format!("rnet-{uid}-t"));
+    let left = ["VERSION", "names", "nodes"].map(|name| domain.join(name));
+    assert_eq!(files_below(&domain), left);
+    tell("done");
+}
+
+pub(crate) fn full_at_the_start(net: &Net) {
+    if !mount(net, "size=256k") {
+        return;
+    }
+    let filler = Filler::fill(net.base());
+    let error = refused(net.builder("a").open());
+    is_out_of_memory(&error, "VERSION", &["its file system is full", "RNET_DIR"]);
+    drop(filler);
+    let node = net.node("a");
+    // The node has all that it needs: the first endpoint needs a page for the list, and its file.
+    let mut filler = Filler::fill(net.base());
+    for pages in 0..8 {
+        let before = files_below(net.base());
+        match node.publisher_with::<[u8]>("/t", small_log()) {
+            Ok(publisher) => {
+                assert!(pages >= 7, "not with {pages} pages");
+                drop((publisher, filler));
+                tell("done");
+                return;
+            }
+            Err(error) => is_out_of_memory(&error, "", &["its file system is full"]),
+        }
+        assert_eq!(files_below(net.base()), before, "{pages}");
+        filler.give(4096);
+    }
+    panic!("seven pages should have been enough");
+}
+
+pub(crate) fn no_inodes(net: &Net) {
+    if !mount(net, "size=16m,nr_inodes=40") {
+        return;
+    }
+    let words = ["files on this file system", "nr_inodes"];
+    let node = net.node("a");
+    let mut publishers = Vec::new();
+    let error = loop {
+        let topic = format!("/t{}", publishers.len());
+        match node.publisher_with::<[u8]>(&topic, small_log()) {
+            Ok(publisher) => publishers.push(publisher),
+            Err(error) => break error,
+        }
+    };
+    is_limit(&error, &words);
+    is_limit(&refused(net.builder("b").open()), &words);
+    is_limit(&refused(publishers[0].send(&[1; 10_000])), &words);
+    publishers[0].send(b"small").unwrap();
+    publishers.truncate(publishers.len() - 6);
+    publishers[0].send(&[1; 10_000]).unwrap();
+    drop(net.node("b"));
+    tell("done");
+}
+
+fn in_a_child(role: &str) {
+    let net = Net::new(role);
+    let mut child = Child::spawn(&net, role);
+    play(&mut child);
+    child.finish();
+    // The file system was the child's own: here nothing was ever made.
+    eventually("nothing is left", || std::fs::read_dir(net.base()).unwrap().count() == 0);
+}
+
+#[test]
+fn a_full_file_system() {
+    in_a_child("tmpfs");
+}
+
+#[test]
+fn a_file_system_that_is_full_from_the_start() {
+    in_a_child("start");
+}
+
+#[test]
+fn a_file_system_without_inodes() {
+    in_a_child("inodes");
+}
