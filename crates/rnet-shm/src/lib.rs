@@ -32,6 +32,7 @@ pub mod presence;
 pub mod publisher;
 pub mod registry;
 pub mod roster;
+mod sigbus;
 pub mod subscription;
 pub mod taken;
 mod tally;

@@ -271,6 +271,7 @@ impl Pool {
     fn find_idle(&self, len: usize, view: &LogView<'_>) -> Option<usize> {
         let fits = |c: &Chunk| {
             c.used == Use::Idle
+                && !c.map.is_spoilt()
                 && c.capacity >= len
                 && c.capacity <= (len * WORST_FIT).max(MIN_CHUNK_LEN_BYTES)
         };
@@ -309,6 +310,21 @@ impl Pool {
         self.bytes += size;
         self.chunks.push(Chunk { number, map, capacity, generation: 1, used: Use::Loaned });
         Ok(number)
+    }
+
+    /// Whether the file of a chunk was truncated.
+    pub(crate) fn is_spoilt(&self, number: u32) -> bool {
+        self.chunks.iter().any(|c| c.number == number && c.map.is_spoilt())
+    }
+
+    /// Lets go of the chunks that nobody uses and whose files were truncated. Pins or not: what they
+    /// hold stays mapped where it is read.
+    pub(crate) fn drop_spoilt(&mut self) {
+        let spoilt = |c: &Chunk| c.used == Use::Idle && c.map.is_spoilt();
+        while let Some(at) = self.chunks.iter().position(spoilt) {
+            let chunk = self.chunks.swap_remove(at);
+            self.retire(&chunk);
+        }
     }
 
     fn drop_one_idle(&mut self, view: &LogView<'_>) -> bool {
