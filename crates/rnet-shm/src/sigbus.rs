@@ -106,9 +106,13 @@ pub(crate) fn spoilt_so_far() -> u64 {
 fn entry_at(number: usize) -> Option<&'static Entry> {
     let (block, within) = place_of(number);
     let start = TABLE.get(block)?.load(Ordering::Acquire);
-    // SAFETY: a block is published once it is whole, is as long as `place_of` reckons, and is
-    // never freed.
-    (!start.is_null()).then(|| unsafe { &*start.add(within) })
+    if start.is_null() {
+        return None;
+    }
+    // SAFETY: a block is as long as `place_of` reckons.
+    let entry = unsafe { start.add(within) };
+    // SAFETY: a block is published once it is whole, and never freed.
+    Some(unsafe { &*entry })
 }
 
 /// Block and place in it. Block 0 has [`FIRST_BLOCK`] entries, block n as many as all before it.
@@ -278,5 +282,54 @@ fn give_way(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut c_voi
             let handler: extern "C" fn(libc::c_int) = unsafe { std::mem::transmute(handler) };
             handler(signal);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_number_has_a_place_of_its_own() {
+        let mut expected = (0, 0);
+        for number in 0..10_000 {
+            assert_eq!(place_of(number), expected);
+            expected.1 += 1;
+            if expected.1 == block_len(expected.0) {
+                expected = (expected.0 + 1, 0);
+            }
+        }
+    }
+
+    #[test]
+    fn entries_are_used_again_and_found_while_others_change() {
+        let word = |n: usize| (n * 4096) as *mut u8;
+        let entries: Vec<_> = (1..200).map(|n| enter(word(n), 10, n % 2 == 0).unwrap()).collect();
+        for (n, entry) in (1..).zip(&entries) {
+            assert_eq!(entry.get(), Some((n * 4096, 10, n % 2 == 0)));
+        }
+        // One entry changes all the time; whoever reads it sees both words of one change.
+        let stop = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let changing = entries[7];
+            scope.spawn(|| {
+                for n in (1..).take_while(|_| !stop.load(Ordering::Relaxed)) {
+                    changing.set(n, n, false);
+                }
+            });
+            let mut seen = 0;
+            while seen < 10_000 {
+                if let Some((base, len, _)) = changing.get().filter(|(base, ..)| *base != 8 * 4096)
+                {
+                    assert_eq!(base, len);
+                    seen += 1;
+                }
+            }
+            stop.store(true, Ordering::Relaxed);
+        });
+        entries.into_iter().for_each(leave);
+        // Mappings of other tests may stand beside them.
+        let ours = |entry: &Entry| entry.get().is_some_and(|(_, len, _)| len == 10);
+        assert!(!(0..).map_while(entry_at).any(ours));
     }
 }
