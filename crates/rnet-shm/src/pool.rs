@@ -200,6 +200,9 @@ impl Pool {
     /// What the record must say of a chunk that is loaned out.
     pub(crate) fn reference(&self, number: u32, len: usize) -> Option<ChunkRef> {
         let chunk = self.chunks.iter().find(|c| c.number == number)?;
+        if chunk.map.is_spoilt() {
+            return None;
+        }
         Some(ChunkRef { chunk: number, generation: chunk.generation, len: len as u64 })
     }
 
@@ -271,7 +274,6 @@ impl Pool {
     fn find_idle(&self, len: usize, view: &LogView<'_>) -> Option<usize> {
         let fits = |c: &Chunk| {
             c.used == Use::Idle
-                && !c.map.is_spoilt()
                 && c.capacity >= len
                 && c.capacity <= (len * WORST_FIT).max(MIN_CHUNK_LEN_BYTES)
         };

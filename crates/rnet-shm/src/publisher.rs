@@ -271,7 +271,6 @@ impl Writer {
                 limit: MAX_MESSAGE_LEN_BYTES,
             });
         }
-        self.check_spoilt()?;
         if len < self.inline_below {
             let mut bytes = std::mem::take(&mut self.scratch);
             bytes.resize(len, 0);
@@ -335,13 +334,15 @@ impl Writer {
             Place::Scratch(bytes) => {
                 self.commit(Kind::Inline, &bytes[..loan.len], loan.len as u64).map(drop)
             }
-            Place::Chunk(number) if self.pool.is_spoilt(*number) => {
-                Err(truncated(&chunk_path(&self.path, *number)))
-            }
             Place::Chunk(number) => match self.pool.reference(*number, loan.len) {
                 Some(reference) => self
                     .commit(Kind::Chunk, &reference.to_bytes(), loan.len as u64)
                     .map(|position| self.pool.sent(*number, position, self.log.seq() - 1)),
+                None if self.pool.is_spoilt(*number) => {
+                    // The chunk is dropped with the next look, when it has been given back.
+                    self.seen_spoilt = u64::MAX;
+                    Err(truncated(&chunk_path(&self.path, *number)))
+                }
                 None => Err(Error::Closed { what: "the loan".to_owned() }),
             },
         };
