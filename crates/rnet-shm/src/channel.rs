@@ -15,6 +15,7 @@ use crate::bell::Bells;
 use crate::clock;
 use crate::publisher::{PeerPublisher, PublisherMap, PublisherMeta};
 use crate::roster::REFUSED_FULL;
+use crate::sigbus;
 use crate::subscription::{Binding, Slot, SubscriptionFile};
 use crate::taken::{Batch, PeerChunks, Pinned};
 use crate::tally::{self, Tally, bump};
@@ -95,6 +96,8 @@ pub struct Reader {
     taken_ns: u64,
     /// Whether the publisher left by dying.
     died: bool,
+    /// Truncated mappings of this process when ours were last looked at for that.
+    seen_spoilt: u64,
 }
 
 /// Where a publisher is to be found.
@@ -153,6 +156,7 @@ impl Reader {
             rung: 0,
             taken_ns: 0,
             died: false,
+            seen_spoilt: 0,
         })
     }
 
@@ -263,7 +267,7 @@ impl Reader {
         if self.must_pause() {
             return false;
         }
-        match self.state {
+        let found = match self.state {
             State::Asking => {
                 self.find_admission().is_some_and(|found| !self.refused || found.is_ok())
             }
@@ -272,7 +276,30 @@ impl Reader {
             }
             // Something is left to read, or the channel is over and has to be closed.
             State::Draining => true,
+        };
+        // Last, because the looks above may be what met a truncated page.
+        found || sigbus::spoilt_so_far() != self.seen_spoilt
+    }
+
+    /// Says so if a file of this channel was truncated. A load, unless some file was.
+    #[inline]
+    fn check_spoilt(&mut self) -> Result<(), Trouble> {
+        if sigbus::spoilt_so_far() == self.seen_spoilt { Ok(()) } else { self.look_for_spoilt() }
+    }
+
+    #[cold]
+    fn look_for_spoilt(&mut self) -> Result<(), Trouble> {
+        self.seen_spoilt = sigbus::spoilt_so_far();
+        if self.map.is_spoilt() {
+            return Err(Trouble::Corrupt("its file was truncated"));
         }
+        if self.chunks.any_spoilt() {
+            return Err(Trouble::Corrupt("the file of one of its large messages was truncated"));
+        }
+        if self.slot.is_spoilt() {
+            return Err(Trouble::Corrupt("this subscriber's own file was truncated"));
+        }
+        Ok(())
     }
 
     /// Whether the withheld message was tried a moment ago, and could not be read for want of
@@ -446,6 +473,8 @@ impl Reader {
     /// Goes on to the next message, which [`Reader::current`] then hands out. `Ok(false)`:
     /// nothing now. After `Corrupt` or `Refused` the channel is of no more use.
     pub fn take(&mut self) -> Result<bool, Trouble> {
+        // While the message of the last take is still known: it may have read as zeros.
+        self.check_spoilt()?;
         // Here and not when the next message is there: until then the publisher would miss it.
         self.pinned = None;
         if self.state == State::Asking && !self.try_begin()? {
@@ -459,7 +488,10 @@ impl Reader {
         }
         for _ in 0..MAX_FRUITLESS {
             let Some(record) = self.next_record()? else {
-                if self.was_detached() {
+                let detached = self.was_detached();
+                // A truncated page says that we were let go, or that there is nothing.
+                self.check_spoilt()?;
+                if detached {
                     self.ask_again();
                     return Err(Trouble::Detached);
                 }

@@ -38,6 +38,7 @@ pub mod publisher;
 pub mod registry;
 pub mod roster;
 pub mod shortage;
+mod sigbus;
 pub mod subscription;
 pub mod taken;
 mod tally;

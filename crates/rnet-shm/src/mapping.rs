@@ -1,4 +1,7 @@
 //! Mapped memory with checked bounds: every reference into a file is made here.
+//!
+//! A file may be truncated by whoever may write it; the pages that go then read as zeros, and
+//! [`Mapping::is_spoilt`] says so (`sigbus.rs` has the how).
 
 use std::ffi::c_void;
 use std::os::fd::BorrowedFd;
@@ -7,6 +10,8 @@ use std::ptr::NonNull;
 use rnet_ring::layout::{ChunkHeader, LogControl, ReaderSlot};
 use rustix::mm::{MapFlags, ProtFlags};
 use std::sync::atomic::{AtomicU32, AtomicU64};
+
+use crate::sigbus;
 
 /// Structures that may be looked at in shared memory.
 ///
@@ -40,6 +45,7 @@ pub enum Access {
 pub struct Mapping {
     base: NonNull<u8>,
     len: usize,
+    noted: &'static sigbus::Entry,
 }
 
 // SAFETY: the mapping is plain memory, valid in every thread until drop.
@@ -74,7 +80,19 @@ impl Mapping {
         // SAFETY: a fresh mapping at an address of the kernel's choice; the length is not zero.
         let base = unsafe { rustix::mm::mmap(std::ptr::null_mut(), len, prot, flags, fd, offset) }?;
         let base = NonNull::new(base.cast::<u8>()).ok_or(rustix::io::Errno::NOMEM)?;
-        Ok(Mapping { base, len })
+        let Some(noted) = sigbus::enter(base.as_ptr(), len, access == Access::Write) else {
+            // SAFETY: made above and not used yet.
+            let _ = unsafe { rustix::mm::munmap(base.as_ptr().cast::<c_void>(), len) };
+            return Err(rustix::io::Errno::NOMEM);
+        };
+        Ok(Mapping { base, len, noted })
+    }
+
+    /// Whether the file was truncated under the mapping and somebody has met that: what was cut off
+    /// reads as zeros, and what is written there reaches nobody.
+    #[inline]
+    pub fn is_spoilt(&self) -> bool {
+        self.noted.is_spoilt()
     }
 
     /// Length of the mapping in bytes.
@@ -119,6 +137,7 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
+        sigbus::leave(self.noted);
         // SAFETY: made by `new`, and nobody borrows from `self` any more.
         let _ = unsafe { rustix::mm::munmap(self.base.as_ptr().cast::<c_void>(), self.len) };
     }

@@ -94,6 +94,7 @@ impl Observer {
             let record = match self.log.next(&self.batch) {
                 Ok(Some(record)) => record,
                 Ok(None) => match self.log.pull(self.map.log(), &mut self.batch) {
+                    _ if self.map.is_spoilt() => return Seen::Corrupt("its file was truncated"),
                     Pull::Empty => return Seen::Nothing,
                     Pull::Batch => {
                         self.taken_ns = clock::now_ns();
@@ -111,7 +112,12 @@ impl Observer {
                 let Some(reference) = ChunkRef::from_bytes(bytes) else {
                     return Seen::Corrupt("a chunk reference is malformed");
                 };
-                if !self.copy_chunk(reference, bytes) {
+                let whole = self.copy_chunk(reference, bytes);
+                if self.chunks.get(&reference.chunk).is_some_and(Mapping::is_spoilt) {
+                    self.chunks.remove(&reference.chunk);
+                    return Seen::Corrupt("the file of one of its large messages was truncated");
+                }
+                if !whole {
                     self.lost += 1;
                     continue;
                 }

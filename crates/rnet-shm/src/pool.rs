@@ -265,6 +265,9 @@ impl Pool {
     /// What the record must say of a chunk that is loaned out.
     pub(crate) fn reference(&self, number: u32, len: usize) -> Option<ChunkRef> {
         let chunk = self.chunks.iter().find(|c| c.number == number)?;
+        if chunk.map.is_spoilt() {
+            return None;
+        }
         Some(ChunkRef { chunk: number, generation: chunk.generation, len: len as u64 })
     }
 
@@ -373,6 +376,21 @@ impl Pool {
         self.bytes += size;
         self.chunks.push(Chunk { number, map, capacity, generation: 1, used: Use::Loaned });
         Ok(number)
+    }
+
+    /// Whether the file of a chunk was truncated.
+    pub(crate) fn is_spoilt(&self, number: u32) -> bool {
+        self.chunks.iter().any(|c| c.number == number && c.map.is_spoilt())
+    }
+
+    /// Lets go of the chunks that nobody uses and whose files were truncated. Pins or not: what they
+    /// hold stays mapped where it is read.
+    pub(crate) fn drop_spoilt(&mut self) {
+        let spoilt = |c: &Chunk| c.used == Use::Idle && c.map.is_spoilt();
+        while let Some(at) = self.chunks.iter().position(spoilt) {
+            let chunk = self.chunks.swap_remove(at);
+            self.retire(&chunk);
+        }
     }
 
     fn drop_one_idle(&mut self, view: &LogView<'_>) -> bool {

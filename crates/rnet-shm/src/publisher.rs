@@ -22,13 +22,15 @@ use crate::files::{self, io_error, word_at};
 use crate::fork::Birth;
 use crate::mapping::{Access, Mapping};
 use crate::node::{OwnNode, read_endpoint_header};
-use crate::pool::{LogView, NoChunk, Pool};
+use crate::pool::{LogView, NoChunk, Pool, chunk_path};
 use crate::roster::{ReaderGate, ReaderRef, Roster};
 use crate::subscription::{corrupt, meta_json, no_room, parse_meta};
 
 mod room;
+mod spoilt;
 
 use room::{PLENTY, Patience};
+use spoilt::truncated;
 
 const MAGIC: u64 = u64::from_le_bytes(*b"RNETPUB\x01");
 const HEADER_WORDS: usize = 7;
@@ -77,6 +79,12 @@ impl PublisherMap {
     /// The publisher.
     pub fn id(&self) -> u64 {
         self.id
+    }
+
+    /// Whether its file was truncated under us.
+    #[inline]
+    pub fn is_spoilt(&self) -> bool {
+        self.map.is_spoilt()
     }
 
     /// The log's control lines.
@@ -156,6 +164,10 @@ pub struct Writer {
     barrier: PublisherBarrier,
     stamper: Stamper,
     waiter: Waiter,
+    /// Payloads shorter than this stand in the log itself; 0 once the log is of no more use.
+    inline_below: usize,
+    /// Truncated mappings of this process when ours were last looked at for that.
+    seen_spoilt: u64,
     interruptible: bool,
     /// Where small loans are built, kept between two of them.
     scratch: Vec<u8>,
@@ -185,6 +197,7 @@ impl Writer {
             .map_err(failed)?;
         let map = Arc::new(map);
         let waiter = Waiter::new(node.bells().clone());
+        let inline_below = MAX_INLINE_LEN_BYTES.min(LogWriter::max_payload(map.log())) + 1;
         let flow = &map.control().flow;
         flow.bell.store(waiter.bell(), Ordering::Relaxed);
         Ok(Writer {
@@ -201,6 +214,8 @@ impl Writer {
             barrier: PublisherBarrier::default(),
             stamper: Stamper::default(),
             waiter,
+            inline_below,
+            seen_spoilt: 0,
             interruptible: false,
             scratch: Vec::new(),
             birth: Birth::here(),
@@ -237,29 +252,26 @@ impl Writer {
         self.interruptible = yes;
     }
 
-    /// Largest payload that stands in the log itself.
-    #[inline]
-    fn max_inline(&self) -> usize {
-        MAX_INLINE_LEN_BYTES.min(LogWriter::max_payload(self.map.log()))
-    }
-
     /// Sends one message. On `Err` nothing was sent.
     #[inline]
     pub fn send(&mut self, payload: &[u8]) -> Result<(), Error> {
         self.check_birth()?;
-        if payload.len() <= self.max_inline() {
+        if payload.len() < self.inline_below {
             return self.commit(Kind::Inline, payload, payload.len() as u64).map(drop);
         }
         let mut loan = self.loan(payload.len())?;
         self.loaned(&mut loan).copy_from_slice(payload);
-        self.send_loan(loan).map_err(|(_, error)| error)
+        self.send_loan(loan).map_err(|(loan, error)| {
+            self.drop_loan(loan);
+            error
+        })
     }
 
     /// Sends a message if it is short enough for the log and there is room in it at this moment;
     /// `false` if not, and then nothing was sent.
     #[inline]
     pub fn try_send(&mut self, payload: &[u8]) -> bool {
-        payload.len() <= self.max_inline()
+        payload.len() < self.inline_below
             && !self.birth.is_parents()
             && self.commit_now(Kind::Inline, payload, payload.len() as u64).is_some()
     }
@@ -275,13 +287,14 @@ impl Writer {
                 limit: MAX_MESSAGE_LEN_BYTES,
             });
         }
-        if len <= self.max_inline() {
+        if len < self.inline_below {
             let mut bytes = std::mem::take(&mut self.scratch);
             bytes.resize(len, 0);
             return Ok(Loaned { len, place: Place::Scratch(bytes) });
         }
         let mut patience = Patience::new(&self.qos.on_full);
         loop {
+            self.check_spoilt()?;
             self.refresh_readers();
             let slowest = self.slowest();
             let view = LogView {
@@ -353,6 +366,11 @@ impl Writer {
                 Some(reference) => self
                     .commit(Kind::Chunk, &reference.to_bytes(), loan.len as u64)
                     .map(|position| self.pool.sent(*number, position, self.log.seq() - 1)),
+                None if self.pool.is_spoilt(*number) => {
+                    // The chunk is dropped with the next look, when it has been given back.
+                    self.seen_spoilt = u64::MAX;
+                    Err(truncated(&chunk_path(&self.path, *number)))
+                }
                 None => Err(Error::Closed { what: "the loan".to_owned() }),
             },
         };
@@ -420,6 +438,7 @@ impl Writer {
         let mut patience = Patience::new(&self.qos.on_full);
         let plenty = self.map.log().capacity_bytes() / PLENTY;
         loop {
+            self.check_spoilt()?;
             self.refresh_readers();
             let slowest = self.slowest();
             let time_ns = self.stamper.now_ns();
@@ -440,6 +459,8 @@ impl Writer {
         if self.log.seq().is_multiple_of(PACE) {
             let now_ns = self.stamper.last_ns();
             self.barrier.take_pace(now_ns, &self.map.control().flow.asymmetric);
+            // The next message says so: this one was sent, for all we know.
+            let _ = self.check_spoilt();
         }
         self.barrier.light();
         // A reader that was admitted during the push is in no copy of the list yet, and may have

@@ -380,6 +380,18 @@ impl Roster {
         done
     }
 
+    /// Lets the readers go whose pages were cut off their files: they can neither show how far they
+    /// are nor what they pin.
+    pub(crate) fn let_go_truncated(&self) {
+        let list = self.list();
+        let spoilt = list.iter().filter(|r| r.page.is_spoilt()).map(|r| r.subscription);
+        let gone: Vec<u64> = spoilt.collect();
+        drop(list);
+        for subscription in gone {
+            self.remove(subscription, ADMISSION_FREE, false);
+        }
+    }
+
     fn remove(&self, subscription: u64, state: u64, keep_pins: bool) -> bool {
         let mut list = self.list();
         let Some(at) = list.iter().position(|r| r.subscription == subscription) else {

@@ -68,6 +68,11 @@ impl Slot {
         self.map.get(0)
     }
 
+    /// Whether the page was cut off the file: nobody sees any more what is written to it.
+    pub(crate) fn is_spoilt(&self) -> bool {
+        self.map.is_spoilt()
+    }
+
     /// A free pin, or `None` if all are taken.
     pub fn take_pin(&self) -> Option<usize> {
         let mut taken = self.pins_taken.load(Ordering::Relaxed);
@@ -227,7 +232,7 @@ impl SubscriptionFile {
         let mut slots = self.lock();
         let free = slots.iter().find(|slot| {
             let state = slot.page().bind.state.load(Ordering::Acquire);
-            state == SLOT_FREE && !slot.holds_pins()
+            state == SLOT_FREE && !slot.holds_pins() && !slot.is_spoilt()
         });
         let slot = match free {
             Some(slot) => slot.clone(),
@@ -260,6 +265,17 @@ impl SubscriptionFile {
         let failed = |e| no_room(topic, &self.path, PAGE, e);
         // Opened when it grows, not kept open: a node may have thousands of subscriptions.
         let file = files::open_write(&self.path).map_err(failed)?;
+        if files::len_of(&file).map_err(failed)? < at {
+            // Our readers' pages and the header with them: no publisher would find us there.
+            return Err(Error::Corrupt {
+                topic: topic.to_owned(),
+                publisher_node: self.node.name().to_string(),
+                what: format!(
+                    "the subscriber's own file {} was truncated; open the subscriber anew",
+                    self.path.display()
+                ),
+            });
+        }
         rustix::fs::ftruncate(&file, at + PAGE)
             .and_then(|()| files::reserve(&file, at, PAGE))
             .map_err(failed)?;

@@ -75,6 +75,10 @@ impl PeerChunk {
         self.map.get(0)
     }
 
+    pub(crate) fn is_spoilt(&self) -> bool {
+        self.map.is_spoilt()
+    }
+
     pub(crate) fn holds(&self, len: u64) -> bool {
         len <= (self.map.len() - CHUNK_HEADER_LEN_BYTES) as u64
     }
@@ -93,6 +97,11 @@ fn short<T>(errno: Errno) -> rustix::io::Result<Option<T>> {
 pub(crate) struct PeerChunks(HashMap<u32, Arc<PeerChunk>>);
 
 impl PeerChunks {
+    /// Whether the file of one of them was truncated.
+    pub(crate) fn any_spoilt(&self) -> bool {
+        self.0.values().any(|chunk| chunk.is_spoilt())
+    }
+
     /// A chunk of the publisher whose file is `path`, mapped at first use. `Ok(None)` if it is
     /// gone, or if the publisher shows more chunks than a publisher may have.
     pub(crate) fn get(

@@ -194,6 +194,10 @@ pub(crate) fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> Result<
     let mut before = std::mem::MaybeUninit::<libc::sigset_t>::uninit();
     // SAFETY: the call writes the set that it is given.
     unsafe { libc::sigfillset(all.as_mut_ptr()) };
+    // But not of this one, which is no message but a fault of the thread itself: while it is
+    // blocked, a file that a peer truncates ends the process (docs/decisions/0010).
+    // SAFETY: `all` was written above.
+    unsafe { libc::sigdelset(all.as_mut_ptr(), libc::SIGBUS) };
     // SAFETY: `all` was written above; the call writes `before`.
     unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr()) };
     let thread = std::thread::Builder::new().name(name.to_owned()).spawn(body);

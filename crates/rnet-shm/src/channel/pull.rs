@@ -43,7 +43,10 @@ impl Reader {
                 self.change_batch();
             }
             let Some(batch) = Arc::get_mut(&mut self.batch) else { return Ok(None) };
-            match self.log.pull(self.map.log(), &mut batch.0) {
+            let pulled = self.log.pull(self.map.log(), &mut batch.0);
+            // Before the copy is believed: what was cut off reads as zeros.
+            self.check_spoilt()?;
+            match pulled {
                 Pull::Batch => {
                     let now_ns = clock::now_ns();
                     let at_once = now_ns.saturating_sub(self.taken_ns) < CHASE_NS;
@@ -55,6 +58,7 @@ impl Reader {
                     return Ok(None);
                 }
                 Pull::Lapped if self.was_detached() => {
+                    self.check_spoilt()?;
                     self.ask_again();
                     return Err(Trouble::Detached);
                 }

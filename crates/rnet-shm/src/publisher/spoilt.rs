@@ -1,0 +1,46 @@
+//! What a publisher does when files are truncated under it: its own, its chunks, its readers' pages.
+
+use std::io;
+use std::path::Path;
+
+use rnet_core::Error;
+
+use super::Writer;
+use crate::files::io_error;
+use crate::sigbus;
+
+/// A file of our own was cut off: nobody sees what is written there.
+#[cold]
+pub(super) fn truncated(path: &Path) -> Error {
+    let doing = "somebody truncated a file of this publisher, which has to be opened anew; cannot send \
+                 through";
+    io_error(doing, path, io::ErrorKind::UnexpectedEof)
+}
+
+impl Writer {
+    /// Lets go of what was truncated; fails if that is the log. A load, unless some file was.
+    ///
+    /// Asked where a message waits for room or memory and once in
+    /// [`PACE`](crate::barrier::PACE) messages: a writer only writes to its log, and what it wrote to
+    /// pages that are gone does no harm but reach nobody.
+    #[inline]
+    pub(super) fn check_spoilt(&mut self) -> Result<(), Error> {
+        if sigbus::spoilt_so_far() == self.seen_spoilt && self.inline_below != 0 {
+            return Ok(());
+        }
+        self.look_for_spoilt()
+    }
+
+    #[cold]
+    fn look_for_spoilt(&mut self) -> Result<(), Error> {
+        self.seen_spoilt = sigbus::spoilt_so_far();
+        self.roster.let_go_truncated();
+        self.pool.drop_spoilt();
+        if self.map.is_spoilt() {
+            // From now on every message, however short, comes this way.
+            self.inline_below = 0;
+            return Err(truncated(&self.path));
+        }
+        Ok(())
+    }
+}

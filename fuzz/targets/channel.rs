@@ -1,0 +1,148 @@
+//! A reader and an observer of a publisher whose files change under them.
+
+#![no_main]
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+
+use rnet_core::{MIN_LOG_LEN_BYTES, PublisherQos};
+use rnet_fuzz::{Input, domain, node, open, publisher_meta, spoil, subscription_meta};
+use rnet_shm::bell::Bells;
+use rnet_shm::channel::{Origin, Reader};
+use rnet_shm::node::OwnNode;
+use rnet_shm::observe::{Observer, Seen};
+use rnet_shm::publisher::{CONTROL_AT, PeerPublisher, Writer};
+use rnet_shm::subscription::{Binding, PeerSubscription, SubscriptionFile};
+
+/// Steps of one input: longer ones find nothing more and take longer.
+const STEPS: usize = 200;
+/// Samples held at a time.
+const HELD: usize = 8;
+
+struct Stage {
+    publisher: Arc<OwnNode>,
+    reader: Arc<OwnNode>,
+    folder: PathBuf,
+}
+
+static STAGE: OnceLock<Stage> = OnceLock::new();
+
+fn stage() -> &'static Stage {
+    STAGE.get_or_init(|| {
+        let dir = domain();
+        let (publisher, reader) = (node(&dir, "p"), node(&dir, "s"));
+        let folder = publisher.folder().to_owned();
+        Stage { publisher, reader, folder }
+    })
+}
+
+fn chunk(path: &Path, number: u32) -> Option<File> {
+    let path = format!("{}.{number}", path.display());
+    File::options().read(true).write(true).open(path).ok()
+}
+
+fn cut(file: &File, input: &mut Input<'_>) {
+    let len = file.metadata().unwrap().len();
+    let part = u64::from(input.byte() % 4);
+    file.set_len(len * part / 4).unwrap();
+    if input.byte() % 2 == 0 {
+        // Back to its length, with zeros where something was.
+        file.set_len(len).unwrap();
+    }
+}
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
+    let mut input = Input::new(bytes);
+    let stage = stage();
+    let qos = PublisherQos {
+        log_len_bytes: MIN_LOG_LEN_BYTES,
+        pool_limit_bytes: 1 << 20,
+        ..PublisherQos::default()
+    };
+    let path = stage.folder.join("p0");
+    let id = stage.publisher.incarnation() << 24;
+    let mut writer =
+        Writer::create(&stage.publisher, path.clone(), id, &publisher_meta(qos)).unwrap();
+    let own = stage.reader.folder().join("s0");
+    let own_id = stage.reader.incarnation() << 24;
+    let reader_node = stage.reader.clone();
+    let own_file =
+        SubscriptionFile::create(reader_node, own.clone(), own_id, &subscription_meta()).unwrap();
+    let own_file = Arc::new(own_file);
+    let peer = PeerPublisher::open(&path, id).unwrap();
+    let bells: Arc<Bells> = stage.publisher.bells().clone();
+    let origin = Origin {
+        node: "/p".to_owned(),
+        folder: stage.folder.clone(),
+        path: path.clone(),
+        bells: bells.clone(),
+    };
+    let reliable = input.byte() % 2 == 1;
+    let binding = Binding { publisher: id, reliable, history: 0, bell: 0 };
+    let keep_last = (input.byte() % 4 == 0).then_some(2);
+    let mut reader = Reader::bind(&own_file, &peer, origin, binding, keep_last).unwrap();
+    let seen = PeerSubscription::open(&own, own_id).unwrap();
+    let found = seen.binding_to(id).unwrap();
+    writer.roster().admit(own_id, "/s", &seen, found, stage.reader.bells().clone()).unwrap();
+    let mut observer = Observer::open(path.clone(), id, true).unwrap();
+    let file = open(&path);
+    let mut held = Vec::new();
+    let mut bytes = Vec::new();
+    for _ in 0..STEPS {
+        let Some(step) = input.step() else { break };
+        match step % 12 {
+            0 => drop(writer.try_send(&vec![step; input.short() as usize % 3000])),
+            1 => drop(writer.loan(20_000).map(|loan| writer.send_loan(loan).is_ok())),
+            2 => spoil(&file, CONTROL_AT as u64 + input.short() % 400 * 8, &mut input),
+            3 => spoil(&file, CONTROL_AT as u64 + u64::from(input.byte() % 48) * 8, &mut input),
+            4 => spoil(&file, 4096 + input.short() % 3000 * 8, &mut input),
+            5 => {
+                if let Some(chunk) = chunk(&path, u32::from(input.byte() % 4)) {
+                    spoil(&chunk, u64::from(input.byte() % 5) * 8, &mut input);
+                }
+            }
+            6 if step & 0x80 != 0 => cut(&file, &mut input),
+            7 if step & 0x80 != 0 => {
+                if let Some(chunk) = chunk(&path, u32::from(input.byte() % 4)) {
+                    cut(&chunk, &mut input);
+                }
+            }
+            8 if step & 0xc0 == 0xc0 => cut(&open(&own), &mut input),
+            9 => {
+                let _ = reader.skip_to_newest();
+            }
+            10 => {
+                if let Seen::Message(stamp) = observer.poll(&mut bytes) {
+                    assert_eq!(stamp.publisher, id);
+                }
+            }
+            11 if step & 0xe0 == 0xe0 => reader.publisher_left(step & 0x10 != 0),
+            _ => {
+                let _ = reader.is_ready();
+                let taken = reader.take_plain() || reader.take() == Ok(true);
+                if taken {
+                    let len = reader.current_len();
+                    let message = reader.current();
+                    assert_eq!(message.bytes().len(), len);
+                    let sum = message.bytes().iter().fold(0_u8, |sum, b| sum.wrapping_add(*b));
+                    std::hint::black_box(sum);
+                    if step & 0x40 != 0 {
+                        held.push(message.into_payload());
+                        if held.len() > HELD {
+                            held.remove(0);
+                        }
+                    }
+                }
+            }
+        }
+    }
+    for payload in &held {
+        std::hint::black_box(payload.bytes().iter().fold(0_u8, |sum, b| sum.wrapping_add(*b)));
+    }
+    let _ = (reader.losses(), reader.received(), reader.is_finished(), observer.take_lost());
+    // So that the writer does not linger for a reader that is about to go.
+    writer.roster().bury(own_id);
+    let _ = file.read_at(&mut [0; 8], 0);
+});

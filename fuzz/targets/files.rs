@@ -1,0 +1,81 @@
+//! Whoever opens an endpoint's file: header, description and pages of any content and any length.
+
+#![no_main]
+
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+use std::sync::OnceLock;
+
+use rnet_core::PublisherQos;
+use rnet_fuzz::{Input, domain, open, publisher_meta, spoil, subscription_meta};
+use rnet_shm::LAYOUT_VERSION;
+use rnet_shm::observe::Observer;
+use rnet_shm::publisher::PeerPublisher;
+use rnet_shm::subscription::PeerSubscription;
+
+const ID: u64 = 0x12_3456_0001;
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
+    static PATH: OnceLock<PathBuf> = OnceLock::new();
+    let path = PATH.get_or_init(|| {
+        let path = domain().path().join("file");
+        std::fs::write(&path, []).unwrap();
+        path
+    });
+    let mut input = Input::new(bytes);
+    let choice = input.byte();
+    let publisher = choice & 1 == 0;
+    // A sound file first, of which the input changes as much as it likes.
+    let json = if publisher {
+        serde_json::to_vec(&publisher_meta(PublisherQos::default())).unwrap()
+    } else {
+        serde_json::to_vec(&subscription_meta()).unwrap()
+    };
+    let magic = if publisher { *b"RNETPUB\x01" } else { *b"RNETSUB\x01" };
+    let words = [
+        u64::from_le_bytes(magic),
+        u64::from(LAYOUT_VERSION),
+        ID,
+        0,
+        json.len() as u64,
+        8192,
+        if publisher { 16384 } else { 2 },
+    ];
+    let file = open(path);
+    file.set_len(0).unwrap();
+    file.set_len(8192 + 16384).unwrap();
+    for (at, word) in words.iter().enumerate() {
+        file.write_all_at(&word.to_le_bytes(), at as u64 * 8).unwrap();
+    }
+    file.write_all_at(&json, 4096).unwrap();
+    for _ in 0..choice >> 5 {
+        match input.byte() % 4 {
+            0 => spoil(&file, u64::from(input.byte() % 8) * 8, &mut input),
+            1 => spoil(&file, 256 + input.short() % 480 * 8, &mut input),
+            2 => {
+                let at = 4096 + input.short() % json.len() as u64;
+                file.write_all_at(&[input.byte()], at).unwrap();
+            }
+            _ => file.set_len(input.short() * 16).unwrap(),
+        }
+    }
+    if choice & 2 != 0 {
+        // A description of the fuzzer's own.
+        let text = input.rest();
+        file.write_all_at(&(text.len() as u64).to_le_bytes(), 32).unwrap();
+        file.write_all_at(text, 4096).unwrap();
+    }
+    if publisher {
+        if let Ok(peer) = PeerPublisher::open(path, ID) {
+            let _ = (peer.control_page(), peer.map().map(|map| map.log().capacity_bytes()));
+        }
+        if let Ok(mut observer) = Observer::open(path.clone(), ID, choice & 4 != 0) {
+            let mut message = Vec::new();
+            for _ in 0..20 {
+                let _ = observer.poll(&mut message);
+            }
+        }
+    } else if let Ok(peer) = PeerSubscription::open(path, ID) {
+        let _ = (peer.slots().count(), peer.binding_to(input.word(ID)));
+    }
+});

@@ -1,0 +1,76 @@
+//! A reader of a log whose every word, control or ring, changes between any two of its steps.
+
+#![no_main]
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rnet_fuzz::Input;
+use rnet_ring::layout::LogControl;
+use rnet_ring::record::{Head, Kind};
+use rnet_ring::{Log, LogReader, LogWriter, Pull, Unbounded};
+
+/// Words of the ring.
+const RING: usize = 64;
+/// Words of the reader's copy: less than the ring, so that records are cut at its end, too.
+const BATCH: usize = 24;
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
+    let mut input = Input::new(bytes);
+    let control = LogControl::default();
+    let words: Vec<AtomicU64> = (0..RING).map(|_| AtomicU64::new(0)).collect();
+    let log = Log::new(&control, &words).unwrap();
+    let mut writer = LogWriter::new(log);
+    let mut reader = LogReader::new(input.byte() as u64 * 8);
+    let mut batch = [0_u64; BATCH];
+    let max = LogWriter::max_payload(log).min((BATCH - 2) * 8);
+    while let Some(step) = input.step() {
+        match step % 8 {
+            // An honest message among the rest, so that the state is not all nonsense.
+            0 => {
+                let payload = vec![step; input.byte() as usize % max];
+                let len = payload.len() as u64;
+                let _ = writer.push(log, Kind::Inline, 1, &payload, len, &mut Unbounded);
+            }
+            1 => {
+                let word = &words[input.byte() as usize % RING];
+                word.store(input.word(word.load(Ordering::Relaxed)), Ordering::Relaxed);
+            }
+            // A header that could be one.
+            2 => {
+                let kind = [Kind::Inline, Kind::Chunk, Kind::Pad][input.byte() as usize % 3];
+                let len = input.short() as u32;
+                let head = Head { seq_lo: input.word(0) as u32, len, kind };
+                words[input.byte() as usize % RING].store(head.to_word(), Ordering::Relaxed);
+            }
+            3 => {
+                let line = &control.tail;
+                let all = [&line.tail, &line.last, &line.seq, &control.head.head];
+                let word = all[input.byte() as usize % all.len()];
+                word.store(input.word(word.load(Ordering::Relaxed)), Ordering::Relaxed);
+            }
+            4 | 5 => {
+                let before = reader.position();
+                let pulled = reader.pull(log, &mut batch);
+                assert!(pulled != Pull::Batch || reader.batch_len_bytes() <= BATCH * 8);
+                assert!(pulled == Pull::Lapped || reader.position() == before);
+            }
+            6 => {
+                let before = reader.position();
+                let record = match step & 8 {
+                    0 => reader.next_plain(&batch),
+                    _ => reader.next(&batch).unwrap_or(None),
+                };
+                assert!(reader.position() >= before, "the reader went backwards");
+                if let Some(record) = record {
+                    assert!(record.offset + record.len <= BATCH * 8, "a record out of its batch");
+                }
+            }
+            _ => {
+                let before = reader.position();
+                reader.seek_newest(log);
+                assert!(reader.position() >= before, "the reader went backwards");
+                let _ = (reader.has_more(log), reader.take_lost(), reader.end_seq());
+            }
+        }
+    }
+});

@@ -1,0 +1,119 @@
+//! A writer whose readers' pages change under it, and who come, go and come back in any order.
+
+#![no_main]
+
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use rnet_core::{Durability, MIN_LOG_LEN_BYTES, OnFull, PublisherQos, Reliability};
+use rnet_fuzz::{Input, domain, node, open, publisher_meta, spoil, subscription_meta};
+use rnet_shm::node::OwnNode;
+use rnet_shm::publisher::Writer;
+use rnet_shm::subscription::{Binding, PeerBinding, PeerSubscription, SubscriptionFile};
+
+const STEPS: usize = 150;
+/// Readers at a time.
+const READERS: u64 = 3;
+
+struct Stage {
+    publisher: Arc<OwnNode>,
+    reader: Arc<OwnNode>,
+}
+
+static STAGE: OnceLock<Stage> = OnceLock::new();
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
+    let mut input = Input::new(bytes);
+    let stage = STAGE.get_or_init(|| {
+        let dir = domain();
+        Stage { publisher: node(&dir, "p"), reader: node(&dir, "s") }
+    });
+    let choice = input.byte();
+    let qos = PublisherQos {
+        log_len_bytes: MIN_LOG_LEN_BYTES,
+        pool_limit_bytes: 200_000,
+        large_depth: 2,
+        reliability: Reliability::Reliable,
+        on_full: match choice & 1 {
+            0 => OnFull::Refuse,
+            _ => OnFull::Detach { stall: Duration::from_nanos(1) },
+        },
+        durability: match choice & 2 {
+            0 => Durability::Volatile,
+            _ => Durability::TransientLocal { depth: 5 },
+        },
+        ..PublisherQos::default()
+    };
+    let path = stage.publisher.folder().join("p0");
+    let id = stage.publisher.incarnation() << 24;
+    let mut writer = Writer::create(&stage.publisher, path, id, &publisher_meta(qos)).unwrap();
+    let readers: Vec<_> = (0..READERS)
+        .map(|number| {
+            let path = stage.reader.folder().join(format!("s{number}"));
+            let sub = stage.reader.incarnation() << 24 | number;
+            let node = stage.reader.clone();
+            let own =
+                SubscriptionFile::create(node, path.clone(), sub, &subscription_meta()).unwrap();
+            let binding = Binding { publisher: id, reliable: true, history: 3, bell: 0 };
+            let slot = own.bind("/t", binding).unwrap();
+            (sub, open(&path), PeerSubscription::open(&path, sub).unwrap(), own, slot)
+        })
+        .collect();
+    let mut loans = Vec::new();
+    for _ in 0..STEPS {
+        let Some(step) = input.step() else { break };
+        let (sub, file, peer, ..) = &readers[(step >> 5) as usize % readers.len()];
+        let len = file.metadata().unwrap().len();
+        match step % 12 {
+            0 => drop(writer.send(&vec![step; input.short() as usize % 5000])),
+            1 => drop(writer.send(&vec![step; 20_000 + input.short() as usize])),
+            2 => {
+                if let Ok(loan) = writer.loan(20_000 + input.short() as usize)
+                    && loans.len() < 4
+                {
+                    loans.push(loan);
+                }
+            }
+            3 => {
+                if let Some(mut loan) = loans.pop() {
+                    writer.loaned(&mut loan).fill(step);
+                    if let Err((loan, _)) = writer.send_loan(loan) {
+                        writer.drop_loan(loan);
+                    }
+                }
+            }
+            // The page that is bound, its last one; mostly where the words stand.
+            4 | 5 => spoil(file, (len.max(4096) - 4096) + input.short() % 112 * 8, &mut input),
+            6 => spoil(file, input.short() % (len.max(8) / 8) * 8, &mut input),
+            7 => {
+                let binding = match (peer.binding_to(id), step & 0x10) {
+                    (Some(binding), 0) => binding,
+                    _ => PeerBinding {
+                        index: u64::from(input.byte() % 4),
+                        generation: input.word(1),
+                        reliable: step & 0x20 == 0,
+                        history: input.word(3),
+                    },
+                };
+                let bells = stage.reader.bells().clone();
+                let _ = writer.roster().admit(*sub, "/s", peer, binding, bells);
+            }
+            8 => drop(writer.roster().dismiss(*sub)),
+            9 => drop(writer.roster().bury(*sub)),
+            10 if step & 0x10 != 0 => {
+                file.set_len(u64::from(input.byte() % 4) * 4096).unwrap();
+            }
+            _ => {
+                let _ = (writer.roster().readers(), writer.roster().take_detached());
+                let _ = writer.roster().was_detached(*sub, input.word(1));
+            }
+        }
+    }
+    for loan in loans {
+        writer.drop_loan(loan);
+    }
+    writer.roster().bury_node(stage.reader.incarnation());
+    assert!(writer.roster().is_empty());
+    // Nobody is left to hold the writer back, whatever the pages said.
+    writer.send(b"on").expect("a writer without readers sends");
+});
