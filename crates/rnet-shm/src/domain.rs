@@ -149,7 +149,7 @@ impl DomainDir {
         if let Some(group) = &config.group
             && stat.st_gid != group_id(group)?
         {
-            let why = if is_empty(&path) {
+            let why = if stat.st_mode & 0o2770 != 0o2770 {
                 unfinished(&path)
             } else {
                 format!(

@@ -122,8 +122,7 @@ impl NodeMeta {
         self.pid == std::process::id() && self.is_in_our_pid_namespace()
     }
 
-    /// Whether its process id means here what it means there. Where a side has no `/proc` to know
-    /// its namespace by, it does not: two containers use the same few numbers.
+    /// Whether its process id means here what it means there; not where a side has no `/proc`.
     pub fn is_in_our_pid_namespace(&self) -> bool {
         self.pid_namespace != 0 && self.pid_namespace == pid_namespace()
     }

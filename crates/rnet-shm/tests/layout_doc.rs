@@ -309,7 +309,8 @@ fn node_file_is_as_drawn() {
     let version = std::fs::read_to_string(domain.0.path().join("VERSION")).unwrap();
     assert_eq!(version, format!("{}\n", rnet_shm::LAYOUT_VERSION));
     let held = std::fs::read_to_string(domain.0.names().join("arm.controller")).unwrap();
-    assert_eq!(held, format!("{:010x} {}\n", node.incarnation(), std::process::id()));
+    let (pid, namespace) = (std::process::id(), rnet_shm::node::pid_namespace());
+    assert_eq!(held, format!("{:010x} {pid} {namespace}\n", node.incarnation()));
     let folder = format!("arm.controller@{:010x}", node.incarnation());
     assert_eq!(node.folder(), domain.0.nodes().join(folder));
     let bells = std::fs::metadata(node.folder().join("bells")).unwrap();

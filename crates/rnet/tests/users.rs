@@ -45,6 +45,16 @@ fn child_entry() {
             let alice = net.base().join(format!("rnet-{ALICE}-t"));
             tell(&std::fs::read_dir(alice).map_or_else(|e| e.kind().to_string(), |_| "in".into()));
         }
+        // What the doctor tells this user of left-overs in the group's domain.
+        "doctor" => {
+            let (dir, group) = (Some(net.base().to_owned()), Some(GROUP.to_string()));
+            let question = doctor::Question::default();
+            let diagnosis = doctor::diagnose(Some("t"), dir, group, &question).unwrap();
+            for found in diagnosis.findings.iter().filter(|f| f.check == "left_over") {
+                tell(&format!("{} -> {}", found.what, found.advice.as_deref().unwrap_or("")));
+            }
+            tell("that is all");
+        }
         // One end of a conversation in the group's domain: says its number, hears the other's,
         // and then of the other's death.
         "left" | "right" => {
@@ -190,6 +200,7 @@ fn left_overs_of_others_are_told_of_and_not_stumbled_over() {
     let mut alice = child_of(&net, ALICE, GROUP, "077", "left");
     let mut bob = child_of(&net, BOB, GROUP, "077", "right");
     alice.expect("talked");
+    bob.expect("talked");
     let nodes = group_dir(&net).join("nodes");
     // Empty, as one killed right after `mkdir` leaves it: swept, though closed to Bob.
     let empty = nodes.join("empty@0123456789");
@@ -215,6 +226,14 @@ fn left_overs_of_others_are_told_of_and_not_stumbled_over() {
     bob.expect("talked");
     eventually("the empty one is swept", || !empty.exists());
     assert!(full.exists(), "it was not for Bob to remove");
+    let mut ill = child_of(&net, BOB, GROUP, "022", "doctor");
+    for path in [&full, &name] {
+        let said = ill.hear();
+        for part in [format!("user {BOB}"), format!("sudo rm -r {}", path.display())] {
+            assert!(said.contains(&part), "{part:?} is not in {said:?}");
+        }
+    }
+    ill.expect("that is all");
     bob.kill();
     drop(again);
     let question = doctor::Question::default();
