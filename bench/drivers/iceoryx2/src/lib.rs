@@ -38,7 +38,7 @@ impl System for Iceoryx2 {
         let (label, wake) = match self.wake {
             Wake::Event => (
                 "iceoryx2 event wake-up",
-                "a listener that waits and then takes all samples \
+                "a listener that waits, for a second at most, and then takes all samples \
                  (examples/rust/event_based_communication); latency: a notification, which is a \
                  system call, after each send; throughput: after every 128 messages or as many as \
                  an eighth of the subscriber's buffer holds, and at the end of a burst, as the \

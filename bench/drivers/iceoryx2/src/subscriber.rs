@@ -8,12 +8,18 @@ use iceoryx2::prelude::*;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
+use std::time::Duration;
 
 type Port = Subscriber<ipc::Service, [u8], ()>;
 
+/// How long a wait goes on without a look at the queue. Seen once in hundreds of runs, on a machine
+/// that was busy with others: both subscribers slept with full queues, and the publisher waited for
+/// them for ever.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
+
 /// Subscribes.
 pub(crate) fn open(net: &Net, topic: &Topic, wake: Wake, sink: Sink) -> Result<Subscription> {
-    // The listener waits without a time limit, as one would. To end it, it gets one more event.
+    // The listener waits for long. To end it, it gets one more event.
     let ending = service::join(net, topic, wake)?;
     let end =
         ending.events.as_ref().map(|events| events.notifier_builder().create()).transpose()?;
@@ -78,7 +84,7 @@ impl Receiver {
         sink: &mut Sink,
     ) -> Result<()> {
         while !stop.load(Ordering::SeqCst) {
-            listener.blocking_wait(|_| {})?;
+            listener.timed_wait(|_| {}, LOOK_AGAIN)?;
             // One event may stand for many samples.
             while let Some(sample) = self.samples.receive()? {
                 sink(sample.payload());
