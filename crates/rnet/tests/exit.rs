@@ -177,7 +177,9 @@ fn a_callback_that_panics_is_called_no_more_and_the_others_go_on() {
     });
     let dropped = node.subscriber::<[u8]>("/t").unwrap().on({
         let bomb = Bomb;
-        move |_| drop(&bomb)
+        move |_| {
+            let _held = &bomb;
+        }
     });
     let (tell, heard) = mpsc::channel();
     let _good =
