@@ -271,3 +271,18 @@ def test_closing_lets_go_of_the_callback(node):
     receiver.close()
     gc.collect()
     assert gone() is None
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, GeneratorExit])
+def test_what_ends_programs_ends_only_the_callback(pair, unraisable, error):
+    got: queue.Queue = queue.Queue()
+
+    def callback(sample: rnet.Sample) -> None:
+        got.put(bytes(sample))
+        raise error("in a callback")
+
+    publisher, _ = pair(sub={"on": callback})
+    for message in (b"one", b"two"):
+        publisher.send(message)
+        assert got.get(timeout=LIMIT_S) == message
+        assert isinstance(unraisable.get(timeout=LIMIT_S), error)

@@ -323,3 +323,103 @@ print("parent goes on")
     assert bytes(message) == b"from the child"
     code, out, err = finish(process)
     assert (code, out) == (0, "parent goes on\n"), err
+
+
+FORKS = {
+    "fork": (0, "closed\n"),
+    "forkserver": (0, "fresh\n"),
+    "spawn": (0, "fresh\n"),
+}
+
+
+@pytest.mark.parametrize("method", FORKS)
+def test_multiprocessing(program, method, tmp_path):
+    script = tmp_path / "work.py"
+    script.write_text(f"""
+import multiprocessing, os, rnet
+
+publisher = None
+
+def work():
+    if publisher is None:
+        print("fresh", flush=True)
+    else:
+        try:
+            publisher.send(b"x")
+        except rnet.Closed:
+            print("closed", flush=True)
+    rnet.Node("child" + str(os.getpid())).close()
+
+if __name__ == "__main__":
+    node = rnet.Node("parent")
+    publisher = node.publisher("/t")
+    worker = multiprocessing.get_context("{method}").Process(target=work)
+    worker.start()
+    worker.join()
+    assert worker.exitcode == 0, worker.exitcode
+    publisher.send(b"the parent goes on")
+""")
+    process = program(f"import runpy; runpy.run_path({str(script)!r}, run_name='__main__')")
+    code, out, err = finish(process)
+    assert (code, out) == FORKS[method], err
+
+
+def test_the_death_of_a_parent_is_seen_though_its_child_lives(node, program):
+    home = node("survivor")
+    events: queue.Queue = queue.Queue()
+    home.on_node(events.put)
+    process = program("""
+import os, sys, rnet
+node = rnet.Node("parent")
+if os.fork() == 0:
+    os.read(0, 1)
+    os._exit(0)
+print("forked", flush=True)
+os.read(0, 1)
+""")
+    assert process.stdout.readline() == "forked\n"
+    assert events.get(timeout=LIMIT_S) == ("joined", "/parent")
+    os.kill(process.pid, signal.SIGKILL)
+    assert events.get(timeout=LIMIT_S) == ("died", "/parent")
+    # The child lives still, and holds nothing of it.
+    node("parent")
+    assert events.get(timeout=LIMIT_S) == ("joined", "/parent")
+
+
+ODD_ENDS = {
+    "_exit": ("os._exit(0)", 0),
+    "_exit in a callback": ("publisher.send(b'end'); threading.Event().wait()", 0),
+    "close in atexit": ("atexit.register(node.close)", 0),
+    "a thread in each wait": ("[threading.Thread(target=quiet, args=[w], daemon=True).start()"
+                              " for w in (plain.recv, publisher.wait_for_subscribers)]", 0),
+}
+
+ODD_ENDING = """
+import atexit, os, threading, rnet
+node = rnet.Node("node")
+publisher = node.publisher("/t")
+node.subscribe("/t", on=lambda message: bytes(message) == b"end" and os._exit(0))
+plain = node.subscribe("/t")
+publisher.wait_for_subscribers(2)
+
+def quiet(wait):
+    try:
+        wait()
+    except rnet.Closed:
+        pass
+
+END
+"""
+
+
+@pytest.mark.parametrize("end", ODD_ENDS)
+def test_odd_ends(program, node, end):
+    home = node("survivor")
+    events: queue.Queue = queue.Queue()
+    home.on_node(events.put)
+    text, expected = ODD_ENDS[end]
+    process = program(ODD_ENDING.replace("END", text))
+    assert finish(process) == (expected, "", "")
+    assert events.get(timeout=LIMIT_S) == ("joined", "/node")
+    kind = "died" if end.startswith("_exit") else "left"
+    assert events.get(timeout=LIMIT_S) == (kind, "/node")

@@ -514,8 +514,12 @@ impl Reader {
                         len
                     }
                     None => {
-                        // The files may be swept before we are told that the publisher is gone.
-                        let gone = self.has_left() || self.reliable || !self.path.exists();
+                        // The files may be swept before we are told that the publisher is gone,
+                        // in any order: that it is dead comes before all that.
+                        let gone = self.has_left()
+                            || self.reliable
+                            || !self.path.exists()
+                            || !self.own.sees_alive(&self.folder);
                         tally::lost_chunk(self.slot.page(), self.was_detached(), gone);
                         continue;
                     }

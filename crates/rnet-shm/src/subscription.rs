@@ -18,6 +18,7 @@ use crate::files::{self, io_error, word_at};
 use crate::fork::Birth;
 use crate::mapping::{Access, Mapping};
 use crate::node::{OwnNode, read_endpoint_header};
+use crate::presence;
 
 const MAGIC: u64 = u64::from_le_bytes(*b"RNETSUB\x01");
 const HEADER_WORDS: usize = 7;
@@ -215,6 +216,13 @@ impl SubscriptionFile {
     /// In which process it was made.
     pub fn birth(&self) -> Birth {
         self.node.birth()
+    }
+
+    /// Whether the node of this folder lives.
+    pub(crate) fn sees_alive(&self, folder: &Path) -> bool {
+        let name = folder.file_name().and_then(|name| name.to_str());
+        name.and_then(presence::parse_folder_name)
+            .is_some_and(|(stem, id)| presence::is_alive(self.node.domain(), stem, id))
     }
 
     /// The incarnation of its node.

@@ -229,6 +229,11 @@ impl Child {
         assert_eq!(unsafe { libc::kill(pid, signal) }, 0);
     }
 
+    /// Waits for the end of a child that was told to end.
+    pub fn ended(&mut self) -> std::process::ExitStatus {
+        self.process.wait().expect("the child can be waited for")
+    }
+
     /// Lets the child end by itself.
     pub fn finish(mut self) {
         drop(self.process.stdin.take());
