@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rnet_core::Error;
 use rnet_core::{LossCounts, MAX_PINS_PER_READER};
+use rnet_ring::fail_point;
 use rnet_ring::layout::{ADMISSION_ACTIVE, ADMISSION_DETACHED};
 use rnet_ring::record::Record;
 use rnet_ring::sync::{Barrier, FullFences};
@@ -323,6 +324,7 @@ impl Reader {
                 self.let_go = false;
                 self.log = LogReader::new(start);
                 self.log.expect_from(start_seq);
+                fail_point!("begin.found");
                 self.slot.page().count.next_seq.store(start_seq, Ordering::Relaxed);
                 self.state = State::Reading { place };
                 self.show_cursor();
@@ -353,7 +355,9 @@ impl Reader {
     fn ask_again(&mut self) {
         let bind = &self.slot.page().bind;
         bind.history.store(0, Ordering::Relaxed);
+        fail_point!("again.history");
         bind.generation.fetch_add(1, Ordering::Release);
+        fail_point!("again.generation");
         self.state = State::Asking;
         self.let_go = true;
         self.withheld = None;
@@ -407,7 +411,9 @@ impl Reader {
     /// Counts a message and makes it the current one.
     #[inline]
     fn hand_out(&mut self, record: Record, len: u64) {
+        fail_point!("take.record");
         self.tally.taken(self.slot.page(), &record, len, self.taken_ns);
+        fail_point!("take.counted");
         self.current = record;
         if self.reliable {
             self.show_if_awaited(record.kind);
@@ -472,6 +478,7 @@ impl Reader {
         // SYNC-CURSOR: release, because our copies out of the log are over; pairs with
         // `ReaderRef::needed`.
         page.cursor.cursor.store(position, Ordering::Release);
+        fail_point!("take.cursor");
         if self.reliable {
             // SYNC-ROOM: the writer shows its ticket, passes a full fence and reads the cursor.
             FullFences.light();
@@ -479,6 +486,7 @@ impl Reader {
             if position >= flow.wanted.load(Ordering::Relaxed)
                 && wake::must_ring(&flow.asleep, &mut self.rung)
             {
+                fail_point!("take.wakes");
                 self.bells.ring(flow.bell.load(Ordering::Relaxed));
             }
         }

@@ -1,9 +1,11 @@
 //! The directory of a domain: where it is, whose it is, which layout version it holds.
 
+use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 
 use rnet_core::{DomainId, Error};
-use rustix::fs::{AtFlags, Mode};
+use rnet_ring::fail_point;
+use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::{LAYOUT_VERSION, files};
@@ -43,10 +45,13 @@ impl DomainDir {
 
     /// Opens the domain, creating it where it is not there yet.
     pub fn open_or_create(config: &DomainConfig) -> Result<DomainDir, Error> {
+        #[cfg(feature = "failpoints")]
+        crate::failpoint::install();
         let path = DomainDir::path_of(config)?;
         let mode = if config.group.is_some() { 0o2770 } else { 0o700 };
         match rustix::fs::mkdir(&path, Mode::from_raw_mode(mode)) {
             Ok(()) => {
+                fail_point!("domain.made");
                 if let Some(group) = &config.group {
                     let gid = rustix::process::Gid::from_raw(group_id(group)?);
                     rustix::fs::chown(&path, None, Some(gid))
@@ -67,6 +72,7 @@ impl DomainDir {
             Err(e) => return Err(files::io_error("cannot create", &path, e)),
         }
         let dir = DomainDir::check(config, path)?;
+        fail_point!("domain.checked");
         for sub in ["names", "nodes"] {
             let sub = dir.path.join(sub);
             match rustix::fs::mkdir(&sub, Mode::from_raw_mode(mode)) {
@@ -77,8 +83,10 @@ impl DomainDir {
                 Ok(()) | Err(Errno::EXIST) => {}
                 Err(e) => return Err(files::io_error("cannot create", &sub, e)),
             }
+            fail_point!("domain.sub");
         }
         dir.claim_version()?;
+        fail_point!("domain.claimed");
         Ok(dir)
     }
 
@@ -145,19 +153,22 @@ impl DomainDir {
     fn claim_version(&self) -> Result<(), Error> {
         let file = self.version_path();
         if !file.exists() {
-            // Written aside and linked into place, so that nobody reads half of it.
-            let draft = self.path.join(format!("VERSION.{:016x}", random_u64()));
-            let written = std::fs::write(&draft, format!("{LAYOUT_VERSION}\n"));
-            let linked =
-                written.map_err(|e| files::io_error("cannot write", &draft, e)).and_then(|()| {
-                    let cwd = rustix::fs::CWD;
-                    match rustix::fs::linkat(cwd, &draft, cwd, &file, AtFlags::empty()) {
-                        Ok(()) | Err(Errno::EXIST) => Ok(()),
-                        Err(e) => Err(files::io_error("cannot create", &file, e)),
-                    }
-                });
-            let _ = std::fs::remove_file(&draft);
-            linked?;
+            // Written without a name and linked into place: nobody reads half of it, and whoever dies
+            // on the way leaves nothing.
+            let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
+            let failed = |e| files::io_error("cannot create", &file, e);
+            let draft = rustix::fs::open(&self.path, flags, Mode::from_raw_mode(self.file_mode()))
+                .map_err(failed)?;
+            files::write_all_at(&draft, format!("{LAYOUT_VERSION}\n").as_bytes(), 0)
+                .map_err(failed)?;
+            fail_point!("domain.draft");
+            let (cwd, by_number) =
+                (rustix::fs::CWD, format!("/proc/self/fd/{}", draft.as_raw_fd()));
+            match rustix::fs::linkat(cwd, by_number, cwd, &file, AtFlags::SYMLINK_FOLLOW) {
+                Ok(()) | Err(Errno::EXIST) => {}
+                Err(e) => return Err(failed(e)),
+            }
+            fail_point!("domain.version");
             if self.shared {
                 let _ = rustix::fs::chmod(&file, Mode::from_raw_mode(0o660));
             }

@@ -23,6 +23,8 @@ pub mod channel;
 pub mod clock;
 pub mod cpu;
 pub mod domain;
+#[cfg(feature = "failpoints")]
+mod failpoint;
 mod files;
 mod mapping;
 pub mod node;

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rnet_core::{Error, NodeName};
+use rnet_ring::fail_point;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
@@ -74,15 +75,18 @@ impl Presence {
             let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOFOLLOW;
             let file = rustix::fs::open(&path, flags, mode)
                 .map_err(|e| files::io_error("cannot open", &path, e))?;
+            fail_point!("name.opened");
             match ofd_lock(&file, libc::F_OFD_SETLK) {
                 // A sweeper may have unlinked the file between our two steps.
                 Ok(_) if !same_file(&file, &path) => continue,
                 Ok(_) => {
+                    fail_point!("name.locked");
                     let _ = rustix::fs::fchmod(&file, mode);
                     let text = format!("{incarnation:010x} {}\n", std::process::id());
                     files::write_all_at(&file, text.as_bytes(), 0)
                         .and_then(|()| rustix::fs::ftruncate(&file, text.len() as u64))
                         .map_err(|e| files::io_error("cannot write", &path, e))?;
+                    fail_point!("name.written");
                     return Ok(Presence { file, path });
                 }
                 Err(Errno::AGAIN | Errno::ACCESS) if attempt < NAME_TRIES => {
@@ -102,9 +106,11 @@ impl Presence {
 impl Drop for Presence {
     fn drop(&mut self) {
         // Unlinked while the lock is held, so that nobody can take the file and lose it.
+        fail_point!("name.leaving");
         if same_file(&self.file, &self.path) {
             let _ = rustix::fs::unlink(&self.path);
         }
+        fail_point!("name.unlinked");
     }
 }
 
@@ -131,14 +137,18 @@ pub fn sweep(dir: &DomainDir, stem: &str, incarnation: u64) {
     if is_alive(dir, stem, incarnation) {
         return;
     }
+    fail_point!("sweep.begin");
     let _ = std::fs::remove_dir_all(dir.nodes().join(folder_name(stem, incarnation)));
+    fail_point!("sweep.folder");
     let path = dir.names().join(stem);
     let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW;
     if let Ok(file) = rustix::fs::open(&path, flags, Mode::empty())
         && ofd_lock(&file, libc::F_OFD_SETLK).is_ok()
         && same_file(&file, &path)
     {
+        fail_point!("sweep.locked");
         let _ = rustix::fs::unlink(&path);
+        fail_point!("sweep.name");
     }
 }
 

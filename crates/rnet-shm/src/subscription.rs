@@ -10,13 +10,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use rnet_core::{Error, MAX_PINS_PER_READER, MAX_PUBLISHERS_PER_SUBSCRIPTION};
 use rnet_core::{SubscriberQos, TypeDesc};
+use rnet_ring::fail_point;
 use rnet_ring::layout::{PAGE_LEN_BYTES, ReaderSlot, SLOT_BOUND, SLOT_FREE, SLOT_PAST};
 use serde::{Deserialize, Serialize};
 
 use crate::LAYOUT_VERSION;
-use crate::files::{self, io_error, word_at};
+use crate::files::{self, io_error, read_endpoint_header, word_at};
 use crate::mapping::{Access, Mapping};
-use crate::node::{OwnNode, read_endpoint_header};
+use crate::node::OwnNode;
 
 const MAGIC: u64 = u64::from_le_bytes(*b"RNETSUB\x01");
 const HEADER_WORDS: usize = 7;
@@ -149,11 +150,16 @@ impl SubscriptionFile {
         let words = [MAGIC, u64::from(LAYOUT_VERSION), id, 0, json.len() as u64, slots_at, 0];
         let bytes: Vec<u8> = words.iter().flat_map(|w| w.to_le_bytes()).collect();
         files::write_all_at(&file, &json, PAGE)
-            .and_then(|()| files::write_all_at(&file, &bytes, 0))
+            .and_then(|()| {
+                fail_point!("subscription.meta");
+                files::write_all_at(&file, &bytes, 0)
+            })
             .map_err(failed)?;
         let own = SubscriptionFile { node, id, path, slots_at, slots: Mutex::new(Vec::new()) };
+        fail_point!("subscription.header");
         let past = own.grow(&meta.topic, &mut own.lock())?;
         past.page().bind.state.store(SLOT_PAST, Ordering::Release);
+        fail_point!("subscription.past");
         Ok(own)
     }
 
@@ -169,6 +175,7 @@ impl SubscriptionFile {
         if let Some(past) = slots.first() {
             let add = |to: &AtomicU64, from: &AtomicU64| {
                 to.fetch_add(from.swap(0, Ordering::Relaxed), Ordering::Relaxed);
+                fail_point!("release.add");
             };
             let (to, from) = (&past.page().count, &page.count);
             add(&to.received, &from.received);
@@ -186,7 +193,9 @@ impl SubscriptionFile {
                 add(to, from);
             }
         }
+        fail_point!("release.summed");
         page.bind.state.store(SLOT_FREE, Ordering::Release);
+        fail_point!("release.free");
     }
 
     /// The pages there are, bound or not; the first adds up the publishers that are gone.
@@ -219,14 +228,23 @@ impl SubscriptionFile {
         let page = slot.page();
         let bind = &page.bind;
         page.cursor.cursor.store(0, Ordering::Relaxed);
+        fail_point!("bind.cursor");
         page.bind.asleep.store(0, Ordering::Relaxed);
+        fail_point!("bind.asleep");
         page.bind.bell.store(binding.bell, Ordering::Relaxed);
+        fail_point!("bind.bell");
         bind.publisher.store(binding.publisher, Ordering::Relaxed);
+        fail_point!("bind.publisher");
         bind.subscription.store(self.id, Ordering::Relaxed);
+        fail_point!("bind.subscription");
         bind.reliable.store(u64::from(binding.reliable), Ordering::Relaxed);
+        fail_point!("bind.reliable");
         bind.history.store(binding.history, Ordering::Relaxed);
+        fail_point!("bind.history");
         bind.generation.fetch_add(1, Ordering::Relaxed);
+        fail_point!("bind.generation");
         bind.state.store(SLOT_BOUND, Ordering::Release);
+        fail_point!("bind.bound");
         Ok(slot)
     }
 
@@ -243,8 +261,12 @@ impl SubscriptionFile {
         // Opened when it grows, not kept open: a node may have thousands of subscriptions.
         let file = files::open_write(&self.path).map_err(failed)?;
         rustix::fs::ftruncate(&file, at + PAGE)
-            .and_then(|()| files::reserve(&file, at, PAGE))
+            .and_then(|()| {
+                fail_point!("slots.sized");
+                files::reserve(&file, at, PAGE)
+            })
             .map_err(failed)?;
+        fail_point!("slots.reserved");
         let map =
             Mapping::new(file.as_fd(), at, PAGE_LEN_BYTES, Access::Write, true).map_err(failed)?;
         let slot = Arc::new(Slot {
@@ -256,13 +278,16 @@ impl SubscriptionFile {
         slots.push(slot.clone());
         let count = (slots.len() as u64).to_le_bytes();
         files::write_all_at(&file, &count, SLOT_COUNT_AT).map_err(failed)?;
+        fail_point!("slots.counted");
         Ok(slot)
     }
 }
 
 impl Drop for SubscriptionFile {
     fn drop(&mut self) {
+        fail_point!("subscription.leaving");
         let _ = rustix::fs::unlink(&self.path);
+        fail_point!("subscription.unlinked");
     }
 }
 

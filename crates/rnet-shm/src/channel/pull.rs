@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rnet_core::MAX_MESSAGE_LEN_BYTES;
 use rnet_ring::record::{ChunkRef, Record};
-use rnet_ring::{Pull, pins};
+use rnet_ring::{Pull, fail_point, pins};
 
 use super::{MAX_FRUITLESS, Reader, Trouble};
 use crate::clock;
@@ -39,6 +39,7 @@ impl Reader {
             let Some(batch) = Arc::get_mut(&mut self.batch) else { return Ok(None) };
             match self.log.pull(self.map.log(), &mut batch.0) {
                 Pull::Batch => {
+                    fail_point!("take.pulled");
                     let now_ns = clock::now_ns();
                     let at_once = now_ns.saturating_sub(self.taken_ns) < CHASE_NS;
                     self.pursuit = if at_once { self.pursuit.saturating_add(1) } else { 0 };
