@@ -24,11 +24,9 @@ fn pass(name: &'static str) {
     let armed = ARMED.get_or_init(|| parse(&std::env::var("RNET_FAIL_POINT").ok()?));
     let Some(armed) = armed.as_ref().filter(|armed| armed.name == name) else { return };
     if armed.passed.fetch_add(1, Ordering::Relaxed) + 1 == armed.at {
-        // SAFETY: a signal to this very process.
-        unsafe { libc::kill(libc::getpid(), armed.signal) };
-        // The kernel delivers it before the call returns to a process of one thread; with several
-        // it may choose another thread, and this one must not go on meanwhile.
-        // SAFETY: as above, to this very thread.
+        // To this thread and not to the process: it is delivered before the call returns, so that the
+        // thread does not go on while the kernel tells another. Both signals then are for all threads.
+        // SAFETY: a signal to this very thread.
         unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), libc::gettid(), armed.signal) };
     }
 }

@@ -9,6 +9,7 @@
 //! | module | what |
 //! |---|---|
 //! | [`domain`] | the directory: where, whose, which version |
+//! | [`strays`] | sweeping up after those whom nobody knew |
 //! | [`presence`] | who lives is a held kernel lock; sweeping up after the dead |
 //! | [`node`] | a node's folder: header, list of endpoints, control FIFO |
 //! | [`registry`] | what a node knows of its peers |
@@ -34,6 +35,7 @@ pub mod presence;
 pub mod publisher;
 pub mod registry;
 pub mod roster;
+pub mod strays;
 pub mod subscription;
 pub mod taken;
 mod tally;

@@ -140,8 +140,20 @@ pub fn sweep(dir: &DomainDir, stem: &str, incarnation: u64) {
     fail_point!("sweep.begin");
     let _ = std::fs::remove_dir_all(dir.nodes().join(folder_name(stem, incarnation)));
     fail_point!("sweep.folder");
+    sweep_name(dir, stem);
+}
+
+/// Removes the file of a name that nobody bears.
+pub(crate) fn sweep_name(dir: &DomainDir, stem: &str) {
     let path = dir.names().join(stem);
-    let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    // Asked first, and without writing: the closing of a file that could be written is heard by all.
+    let borne = |file: OwnedFd| {
+        ofd_lock(&file, libc::F_OFD_GETLK).is_ok_and(|l| l.l_type != libc::F_UNLCK as libc::c_short)
+    };
+    if files::open_read(&path).is_ok_and(borne) {
+        return;
+    }
+    let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
     if let Ok(file) = rustix::fs::open(&path, flags, Mode::empty())
         && ofd_lock(&file, libc::F_OFD_SETLK).is_ok()
         && same_file(&file, &path)

@@ -35,7 +35,8 @@ pub fn check(bytes: &[u8]) -> Result<(u64, u64), String> {
     if len != bytes.len() as u64 {
         return Err(format!("message {number} says {len} bytes and has {}", bytes.len()));
     }
-    let torn = body.chunks(8).enumerate().find(|(i, to)| word(sender, number, *i)[..to.len()] != **to);
+    let torn =
+        body.chunks(8).enumerate().find(|(i, to)| word(sender, number, *i)[..to.len()] != **to);
     match torn {
         None => Ok((sender, number)),
         Some((index, _)) => Err(format!("message {number} is torn at word {index} of {len} bytes")),

@@ -82,7 +82,8 @@ impl Reader {
             Kind::BestEffort | Kind::Latest => options,
         };
         let subscriber = node.subscriber_with::<[u8]>(topic, options)?;
-        let (book, progress, stop) = <(Arc<Mutex<Book>>, Arc<AtomicU64>, Arc<AtomicBool>)>::default();
+        let (book, progress, stop) =
+            <(Arc<Mutex<Book>>, Arc<AtomicU64>, Arc<AtomicBool>)>::default();
         let what = format!("{topic} ({kind:?})");
         let of_victims = topic.starts_with("/v/");
         let mut run = Run {

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use rnet::{
-    Error, Node, OnFull, OwnedSample, Publisher, PublisherOptions, Subscriber, SubscriberOptions, Wait,
+    Error, Node, OnFull, OwnedSample, Publisher, PublisherOptions, Subscriber, SubscriberOptions,
+    Wait,
 };
 
 use crate::dice::Dice;
@@ -15,7 +16,8 @@ use crate::{LONG, message};
 type Outcome = Result<(), Box<dyn std::error::Error>>;
 
 /// What the readers of a stream of victims are: topic and how many the judge has.
-pub const VICTIM_TOPICS: [(&str, usize); STREAMS] = [("/v/small", 4), ("/v/large", 2), ("/v/latched", 1)];
+pub const VICTIM_TOPICS: [(&str, usize); STREAMS] =
+    [("/v/small", 4), ("/v/large", 2), ("/v/latched", 1)];
 
 /// A node of the domain in `dir`.
 pub fn node(dir: &Path, name: &str) -> Result<Node, Error> {
@@ -103,7 +105,8 @@ fn writer(dir: &Path, name: &str) -> Outcome {
 /// Holds a sample of a victim beyond its subscription, and is then killed: the victim has to bury it.
 fn partner(dir: &Path, name: &str) -> Outcome {
     let node = node(dir, &name.replace('.', "_"))?;
-    let mut large = node.subscriber_with::<[u8]>("/v/large", SubscriberOptions::new().reliable())?;
+    let mut large =
+        node.subscriber_with::<[u8]>("/v/large", SubscriberOptions::new().reliable())?;
     let sample = large.recv(Some(LONG))?.to_owned_sample();
     drop(large);
     say("ready")?;
@@ -254,6 +257,24 @@ fn check(bytes: &[u8]) -> Outcome {
     message::check(bytes).map(drop).map_err(|why| format!("VIOLATION at a victim: {why}").into())
 }
 
+/// A writer that sleeps for room, and the slow reader that wakes it.
+fn held_up(node: &Node, topic: &str) -> Outcome {
+    let options = small_log().reliable(OnFull::Wait(LONG));
+    let mut publisher = node.publisher_with::<[u8]>(topic, options)?;
+    let mut reader = node.subscriber_with::<[u8]>(topic, SubscriberOptions::new().reliable())?;
+    reader.wait_for_publishers(1, Some(LONG))?;
+    const COUNT: usize = 100;
+    let sender = std::thread::spawn(move || {
+        let mut buf = Vec::new();
+        (0..COUNT).try_for_each(|_| send(&mut publisher, 1000, &mut buf).map(drop))
+    });
+    for _ in 0..COUNT {
+        check(&reader.recv(Some(LONG))?)?;
+        std::thread::sleep(Duration::from_millis(1)); // sleep: a slow reader
+    }
+    Ok(sender.join().map_err(|_| "the sender panicked")??)
+}
+
 /// Both sides of a reader that stands still, in one process: it is refused, detached and comes back.
 fn stubborn(node: &Node, name: &str) -> Outcome {
     let topic = format!("/stubborn/{name}");
@@ -278,6 +299,7 @@ fn stubborn(node: &Node, name: &str) -> Outcome {
             }
         }
     }
+    held_up(node, &format!("/held/{name}"))?;
     let topic = format!("/crowd/{name}");
     let _publisher = node.publisher_with::<[u8]>(&topic, small_log())?;
     let crowd = rnet::limits::MAX_READERS_PER_CHANNEL + 1;

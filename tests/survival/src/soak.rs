@@ -24,7 +24,12 @@ pub fn run() -> Result<bool, Box<dyn std::error::Error>> {
     let mut cleaned = std::mem::take(&mut world.cleaned);
     cleaned.sort_unstable();
     let at = |q: f64| cleaned.get(((cleaned.len() as f64 - 1.0) * q) as usize).copied();
-    println!("gone after the last kill of a batch: p50 {:?} p90 {:?} max {:?}", at(0.5), at(0.9), at(1.0));
+    println!(
+        "gone after the last kill of a batch: p50 {:?} p90 {:?} max {:?}",
+        at(0.5),
+        at(0.9),
+        at(1.0)
+    );
     let (kills, violations) = (world.kills, world.violations());
     drop(world);
     println!("kills={kills} violations={violations}");

@@ -160,7 +160,13 @@ impl World {
     }
 
     /// Starts a process in a role, with a fail point armed if one is named.
-    pub fn spawn(&self, role: &str, name: &str, flags: &[&str], point: Option<&str>) -> Outcome<Process> {
+    pub fn spawn(
+        &self,
+        role: &str,
+        name: &str,
+        flags: &[&str],
+        point: Option<&str>,
+    ) -> Outcome<Process> {
         let mut command = Command::new(&self.binary);
         command.arg(role).arg(&self.dir).arg(name).args(flags);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).env_remove("RNET_FAIL_POINT");
@@ -215,7 +221,8 @@ impl World {
     }
 
     fn survivors(&self) -> BTreeSet<String> {
-        let names: &[&str] = if self.node.is_some() { &["keep_readers", "keep_writer"] } else { &[] };
+        let names: &[&str] =
+            if self.node.is_some() { &["keep_readers", "keep_writer"] } else { &[] };
         names.iter().map(|name| (*name).to_owned()).collect()
     }
 
@@ -234,7 +241,9 @@ impl World {
             .collect();
         for sub in ["names", "nodes"] {
             let here = list(sub);
-            left.extend(here.iter().filter(|n| !survivors.contains(&stem(n))).map(|n| format!("{sub}/{n}")));
+            left.extend(
+                here.iter().filter(|n| !survivors.contains(&stem(n))).map(|n| format!("{sub}/{n}")),
+            );
             if here.len() < survivors.len() {
                 left.push(format!("a survivor is missing in {sub}: {here:?}"));
             }
@@ -279,8 +288,14 @@ impl World {
             let newest_only = reader.kind == Kind::Latest;
             // The newest of several publishers is one message, so that only one alone is sure to be heard.
             let alone = newest_only && victims.len() == 1;
-            let done =
-                |line: &Line| !alone || reader.heard(line.publisher).next >= line.committed;
+            let done = |line: &Line| {
+                let heard = reader.heard(line.publisher);
+                match (newest_only, heard.lost) {
+                    (true, _) => !alone || heard.next >= line.committed,
+                    (false, Some(lost)) => heard.received + lost >= line.committed,
+                    (false, None) => true,
+                }
+            };
             let own = || lines.iter().filter(|(s, _)| *s == stream).map(|(_, line)| line);
             let enough = || {
                 let (received, lost) = reader.sums();
@@ -288,7 +303,8 @@ impl World {
             };
             if !eventually(LONG, enough)? {
                 let (received, lost) = reader.sums();
-                let heard: Vec<_> = own().map(|line| (line, reader.heard(line.publisher))).collect();
+                let heard: Vec<_> =
+                    own().map(|line| (line, reader.heard(line.publisher))).collect();
                 self.violation(format!(
                     "{context}: {} has {received} + {lost} lost of {committed} committed: {heard:?}",
                     reader.what
@@ -304,8 +320,7 @@ impl World {
             for line in own() {
                 let heard = reader.heard(line.publisher);
                 let all = heard.received + heard.lost.unwrap_or(0);
-                let short = !newest_only && heard.lost.is_some() && all < line.committed;
-                if short || all > line.started || heard.next > line.started {
+                if all > line.started || heard.next > line.started {
                     self.violation(format!("{context}: {} of {line:?}: {heard:?}", reader.what));
                 }
             }
@@ -370,7 +385,8 @@ impl World {
         if !eventually(LONG, || self.bytes() <= high)? {
             self.violation(format!("{context}: {} bytes, were {}", self.bytes(), self.first_bytes));
         }
-        let fewer = |now: [usize; 2]| now.iter().zip(&self.first_fds).all(|(now, first)| now <= first);
+        let fewer =
+            |now: [usize; 2]| now.iter().zip(&self.first_fds).all(|(now, first)| now <= first);
         if !eventually(LONG, || fewer(self.fds()))? {
             let (now, first) = (self.fds(), self.first_fds);
             self.violation(format!("{context}: {now:?} descriptors, were {first:?}"));

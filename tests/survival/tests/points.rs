@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Instant;
 
+use rnet_survival::LONG;
 use rnet_survival::points;
 use rnet_survival::world::World;
-use rnet_survival::LONG;
 
 type Outcome<T = ()> = Result<T, Box<dyn std::error::Error>>;
 
@@ -131,7 +131,8 @@ fn every_fail_point_kills_one_node_and_harms_no_other() -> Outcome {
 fn a_writer_that_is_stopped_in_the_middle_of_a_message_holds_up_nobody() -> Outcome {
     let mut world = World::start(binary())?;
     let mut stopped = 0;
-    for point in points::all().iter().filter(|p| p.starts_with("push.") || p.starts_with("notify.")) {
+    for point in points::all().iter().filter(|p| p.starts_with("push.") || p.starts_with("notify."))
+    {
         let name = format!("s.{point}");
         let flags = ["once", "deaf"];
         let mut victim = world.spawn("victim", &name, &flags, Some(&format!("{point}@2=stop")))?;
@@ -156,7 +157,9 @@ fn a_writer_that_is_stopped_in_the_middle_of_a_message_holds_up_nobody() -> Outc
 #[test]
 fn the_sources_name_fail_points_on_each_path() {
     let all = points::all();
-    for path in ["push", "take", "bind", "admit", "name", "node", "leave", "pool", "sweep", "domain"] {
+    for path in
+        ["push", "take", "bind", "admit", "name", "node", "leave", "pool", "sweep", "domain"]
+    {
         assert!(all.iter().any(|p| p.starts_with(path)), "none on the path {path}");
     }
 }
