@@ -6,9 +6,9 @@
 //! readers check for having been lapped stays quiet between strides; the writer remembers where
 //! the first record of each stride begins and so need not walk over those it gives up.
 
-use crate::{Log, fail_point};
 use crate::record::{HEADER_LEN_BYTES, Head, Kind, MAX_RECORD_LEN_BYTES, span_of};
 use crate::sync::{AtomicU64, Ordering, fence};
+use crate::{Log, fail_point};
 
 /// Until where readers allow the log to be reused.
 pub trait Gate {
