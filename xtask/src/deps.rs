@@ -37,6 +37,7 @@ const BEYOND_THE_MAP: &[Row] = &[
     ("rnet-demo", &["rnet"]),
     ("demo", &["rnet"]),
     ("fuzz", &["rnet-core", "rnet-ring", "rnet-shm"]),
+    ("tests", &["rnet"]),
 ];
 
 /// Dev-dependencies allowed against the map: from, to, and the reason.

@@ -12,6 +12,7 @@
 //! | [`reader`] | any number of readers: copy out in bulk, validate, walk |
 //! | [`join`] | a reader joins while the writer publishes |
 //! | [`pins`] | chunks that are read in place are not reused under the reader |
+//! | [`failpoint`] | where a test build may be killed |
 //! | [`wake`] | nobody sleeps through a message, nobody rings who need not |
 //!
 //! Each pair of operations that orders memory between processes has a name, `SYNC-…`, written at
@@ -21,6 +22,7 @@
 #[cfg(not(all(target_endian = "little", target_pointer_width = "64")))]
 compile_error!("robot-net's shared layout is little-endian and 64-bit");
 
+pub mod failpoint;
 pub mod join;
 pub mod layout;
 pub mod pins;

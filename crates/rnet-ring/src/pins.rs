@@ -5,6 +5,7 @@
 //! carries the message; the writer ends the message, then looks for names. One of the two sees
 //! the other. A reader that dies takes its page with it, which is the unpinning.
 
+use crate::fail_point;
 use crate::layout::ChunkHeader;
 use crate::record::ChunkRef;
 use crate::sync::{AtomicU64, Ordering, fence};
@@ -17,9 +18,11 @@ pub fn pin_word(chunk: u32) -> u64 {
 /// The reader's side: holds the chunk in `pin`, or returns `false` if the message is gone.
 pub fn try_pin(pin: &AtomicU64, header: &ChunkHeader, message: ChunkRef) -> bool {
     pin.store(pin_word(message.chunk), Ordering::Relaxed);
+    fail_point!("pin.set");
     // SYNC-PIN: pairs with the fence in `end_use`.
     fence(Ordering::SeqCst);
     if header.generation.load(Ordering::Acquire) == message.generation {
+        fail_point!("pin.held");
         return true;
     }
     unpin(pin);
@@ -30,11 +33,13 @@ pub fn try_pin(pin: &AtomicU64, header: &ChunkHeader, message: ChunkRef) -> bool
 pub fn unpin(pin: &AtomicU64) {
     // SYNC-UNPIN: pairs with the acquire load in `is_pinned`.
     pin.store(0, Ordering::Release);
+    fail_point!("pin.let_go");
 }
 
 /// The writer's side: the chunk's message is over; no new pin will succeed.
 pub fn end_use(header: &ChunkHeader, next_generation: u64) {
     header.generation.store(next_generation, Ordering::Relaxed);
+    fail_point!("pool.end_use");
     // SYNC-PIN: see `try_pin`.
     fence(Ordering::SeqCst);
 }

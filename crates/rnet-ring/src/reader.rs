@@ -259,6 +259,38 @@ impl LogReader {
                 return;
             }
         }
+        // For longer than a moment: the writer was stopped, or it died, between its two stores.
+        self.walk_to_newest(log);
+    }
+
+    /// Goes to the newest record by way of those before it.
+    #[cold]
+    fn walk_to_newest(&mut self, log: Log<'_>) {
+        let tail = log.control.tail.tail.load(Ordering::Acquire);
+        let mut at = self.pos.max(log.control.head.head.load(Ordering::Acquire));
+        let mut newest = None;
+        while at < tail {
+            let head = Head::from_word(log.word(at).load(Ordering::Relaxed));
+            // SYNC-LAP: as in `pull`.
+            fence(Ordering::Acquire);
+            if log.control.head.head.load(Ordering::Relaxed) > at {
+                // It goes on after all: the next look finds it.
+                return;
+            }
+            match head {
+                Some(head) if (8..=tail - at).contains(&head.span()) && head.span() % 8 == 0 => {
+                    if head.kind != Kind::Pad {
+                        newest = Some(at);
+                    }
+                    at += head.span();
+                }
+                // `next` comes here as well, and says what is wrong.
+                _ => return,
+            }
+        }
+        if let Some(newest) = newest.filter(|newest| *newest > self.pos) {
+            self.jump(newest, tail);
+        }
     }
 
     /// Finds a place in the log again after the writer has passed: half a ring behind its end, so

@@ -6,6 +6,7 @@
 //! sleeper saw the message. A ticket is rung for once: it is new for each sleep, so a waker that
 //! already rang for it need not ring for every message until the sleeper has got up.
 
+use crate::fail_point;
 use crate::sync::{AtomicU32, AtomicU64, Barrier, Ordering};
 
 /// Gives out sleep tickets. All sleepers that ever show tickets in the same places share one: a
@@ -31,15 +32,18 @@ pub fn announce<'a>(
     for place in places {
         // Release: whoever finds the ticket also finds the bell that was named before it.
         place.store(ticket, Ordering::Release);
+        fail_point!("sleep.ticket");
     }
     // SYNC-SLEEP: pairs with the light barrier between commit and `must_ring`.
     barrier.heavy();
+    fail_point!("sleep.announced");
 }
 
 /// The sleeper's side: awake again.
 pub fn withdraw<'a>(places: impl IntoIterator<Item = &'a AtomicU64>) {
     for place in places {
         place.store(0, Ordering::Relaxed);
+        fail_point!("sleep.withdraw");
     }
 }
 
@@ -55,4 +59,5 @@ pub fn must_ring(place: &AtomicU64, last_rung: &mut u64) -> bool {
 /// The waker's side: changes the bell. The caller then wakes whoever waits on it.
 pub fn ring(bell: &AtomicU32) {
     bell.fetch_add(1, Ordering::Release);
+    fail_point!("ring.bell");
 }

@@ -6,9 +6,9 @@
 //! readers check for having been lapped stays quiet between strides; the writer remembers where
 //! the first record of each stride begins and so need not walk over those it gives up.
 
-use crate::Log;
 use crate::record::{HEADER_LEN_BYTES, Head, Kind, MAX_RECORD_LEN_BYTES, span_of};
 use crate::sync::{AtomicU64, Ordering, fence};
+use crate::{Log, fail_point};
 
 /// Until where readers allow the log to be reused.
 pub trait Gate {
@@ -137,19 +137,26 @@ impl LogWriter {
         let (header, body) =
             log.words[first..first + (span / 8) as usize].split_at(HEADER_LEN_BYTES as usize / 8);
         header[0].store(head.to_word(), Ordering::Relaxed);
+        fail_point!("push.head");
         header[1].store(time_ns, Ordering::Relaxed);
+        fail_point!("push.time");
         store_bytes(body, payload);
+        fail_point!("push.body");
 
         self.tail = start + span;
         self.seq += 1;
         self.bytes += counted_len;
         let line = &log.control.tail;
         line.last.store(start, Ordering::Relaxed);
+        fail_point!("push.last");
         line.seq.store(self.seq, Ordering::Relaxed);
+        fail_point!("push.seq");
         line.bytes.store(self.bytes, Ordering::Relaxed);
+        fail_point!("push.bytes");
         // SYNC-COMMIT: pairs with the acquire load in `LogReader::pull`; whoever sees this tail
         // sees the record before it.
         line.tail.store(self.tail, Ordering::Release);
+        fail_point!("push.tail");
         Ok(start)
     }
 
@@ -158,6 +165,7 @@ impl LogWriter {
     fn pad(&self, log: Log<'_>, pad: u64) {
         let head = Head { seq_lo: self.seq as u32, len: pad as u32, kind: Kind::Pad };
         log.word(self.tail).store(head.to_word(), Ordering::Relaxed);
+        fail_point!("push.pad");
     }
 
     /// Moves `head` so that `need` more bytes fit, a stride further where readers allow it.
@@ -174,12 +182,14 @@ impl LogWriter {
             self.head = mark;
         } else {
             self.walk(log, want);
+            fail_point!("push.walk");
         }
         // Release, so that a reader which finds its place by this head sees a tail behind it.
         log.control.head.head.store(self.head, Ordering::Release);
         // SYNC-LAP: pairs with the acquire fence in `LogReader::pull`; a reader that saw any word
         // written from here on also sees this head.
         fence(Ordering::Release);
+        fail_point!("push.room");
         self.free_until = self.head + capacity;
         if self.head < must { Err(LogFull) } else { Ok(()) }
     }
@@ -220,6 +230,7 @@ fn store_bytes(words: &[AtomicU64], bytes: &[u8]) {
     let (whole, rest) = bytes.as_chunks::<8>();
     for (word, bytes) in words.iter().zip(whole) {
         word.store(u64::from_le_bytes(*bytes), Ordering::Relaxed);
+        fail_point!("push.word");
     }
     let Some(last) = words.get(whole.len()) else { return };
     let value = match bytes.last_chunk::<8>() {

@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rnet_core::Error;
 use rnet_core::{LossCounts, MAX_PINS_PER_READER};
+use rnet_ring::fail_point;
 use rnet_ring::layout::{ADMISSION_ACTIVE, ADMISSION_DETACHED, Admission};
 use rnet_ring::record::Record;
-use rnet_ring::sync::{Barrier, FullFences};
-use rnet_ring::{Kind, LogReader, wake};
+use rnet_ring::{Kind, LogReader};
 
 use crate::bell::Bells;
 use crate::clock;
@@ -20,6 +20,7 @@ use crate::subscription::{Binding, Slot, SubscriptionFile};
 use crate::taken::{Batch, PeerChunks, Pinned};
 use crate::tally::{self, Tally, bump};
 
+mod cursor;
 mod message;
 mod pull;
 
@@ -379,6 +380,7 @@ impl Reader {
                 self.refused = false;
                 self.log = LogReader::new(start);
                 self.log.expect_from(start_seq);
+                fail_point!("begin.found");
                 self.slot.page().count.next_seq.store(start_seq, Ordering::Relaxed);
                 self.state = State::Reading { place };
                 self.show_cursor();
@@ -409,7 +411,9 @@ impl Reader {
     fn ask_again(&mut self) {
         let bind = &self.slot.page().bind;
         bind.history.store(0, Ordering::Relaxed);
+        fail_point!("again.history");
         bind.generation.fetch_add(1, Ordering::Release);
+        fail_point!("again.generation");
         self.state = State::Asking;
         self.let_go = true;
         self.withheld = None;
@@ -463,7 +467,9 @@ impl Reader {
     /// Counts a message and makes it the current one.
     #[inline]
     fn hand_out(&mut self, record: Record, len: u64) {
+        fail_point!("take.record");
         self.tally.taken(self.slot.page(), &record, len, self.taken_ns);
+        fail_point!("take.counted");
         self.current = record;
         if self.reliable {
             self.show_if_awaited(record.kind);
@@ -529,49 +535,6 @@ impl Reader {
             return Ok(true);
         }
         Ok(false)
-    }
-
-    /// Shows the writer how far we are, and wakes it if it waits for that.
-    #[inline]
-    fn show_cursor(&mut self) {
-        let position = self.log.position();
-        if position == self.shown_cursor || self.state == State::Asking {
-            return;
-        }
-        self.shown_cursor = position;
-        let page = self.slot.page();
-        // SYNC-CURSOR: release, because our copies out of the log are over; pairs with
-        // `ReaderRef::needed`.
-        page.cursor.cursor.store(position, Ordering::Release);
-        if self.reliable {
-            // SYNC-ROOM: the writer shows its ticket, passes a full fence and reads the cursor.
-            FullFences.light();
-            let flow = &self.map.control().flow;
-            if position >= flow.wanted.load(Ordering::Relaxed)
-                && wake::must_ring(&flow.asleep, &mut self.rung)
-            {
-                self.bells.ring(flow.bell.load(Ordering::Relaxed));
-            }
-        }
-    }
-
-    /// Shows the cursor in the middle of a batch if the writer has found the log full since: a
-    /// reader that goes on, however slowly, must not look as if it stood still. After a large
-    /// message always, because its memory may be needed long before the batch is used up.
-    #[inline]
-    fn show_if_awaited(&mut self, kind: Kind) {
-        let flow = &self.map.control().flow;
-        let full = flow.full.load(Ordering::Relaxed);
-        let asleep = flow.asleep.load(Ordering::Relaxed) != 0;
-        let position = self.log.position();
-        let enough = asleep && position >= flow.wanted.load(Ordering::Relaxed);
-        if enough || full != self.seen_full || kind == Kind::Chunk {
-            self.seen_full = full;
-            self.show_cursor();
-        } else if asleep {
-            // Not enough to wake the writer, which looks for itself when its patience is over.
-            self.slot.page().cursor.cursor.store(position, Ordering::Release);
-        }
     }
 
     #[inline]

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rnet_core::{DomainId, Error};
+use rnet_ring::fail_point;
 use rustix::fs::{Access, AtFlags, FileType, Mode, Stat};
 use rustix::io::Errno;
 
@@ -49,6 +50,8 @@ impl DomainDir {
 
     /// Opens the domain, creating it where it is not there yet.
     pub fn open_or_create(config: &DomainConfig) -> Result<DomainDir, Error> {
+        #[cfg(feature = "failpoints")]
+        crate::failpoint::install();
         let path = DomainDir::path_of(config)?;
         let gid = config.group.as_deref().map(group_id).transpose()?;
         match make_folder(&path, gid) {
@@ -85,6 +88,7 @@ impl DomainDir {
             }
         };
         dir.claim_version()?;
+        fail_point!("domain.claimed");
         // What was killed half-way left its drafts.
         draft::sweep(&dir.path);
         draft::sweep(&dir.names());
@@ -94,17 +98,19 @@ impl DomainDir {
     /// Checks the directory and makes what is to be in it.
     fn join(config: &DomainConfig, path: &Path, gid: Option<u32>) -> Result<DomainDir, Error> {
         let dir = DomainDir::check(config, path.to_owned())?;
+        fail_point!("domain.checked");
         for sub in ["names", "nodes"] {
             let sub = dir.path.join(sub);
             make_folder(&sub, gid).map_err(|e| files::io_error("cannot create", &sub, e))?;
-            let stat = rustix::fs::lstat(&sub)
-                .map_err(|e| files::io_error("cannot look at", &sub, e))?;
+            let stat =
+                rustix::fs::lstat(&sub).map_err(|e| files::io_error("cannot look at", &sub, e))?;
             if FileType::from_raw_mode(stat.st_mode) != FileType::Directory {
                 return Err(dir.not_a("directory", sub));
             }
             if !may_use(&sub) {
                 return Err(Error::NoPermission { why: unfinished(&sub), path: sub });
             }
+            fail_point!("domain.sub");
         }
         Ok(dir)
     }
@@ -225,6 +231,7 @@ fn make_folder(path: &Path, gid: Option<u32>) -> rustix::io::Result<()> {
         Ok(()) | Err(Errno::EXIST) => {}
         Err(errno) => return Err(errno),
     }
+    fail_point!("domain.made");
     let stat = rustix::fs::lstat(path)?;
     if !is_unfinished(&stat, mode) {
         return Ok(());

@@ -1,5 +1,5 @@
 //! Files that come into being whole: made under a name of their own, with their mode, their lock
-//! and their text, and then linked into place.
+//! and their text, and then moved into place.
 //!
 //! Between `open` and `fchmod` a file has the mode that the umask leaves of the one asked for. In a
 //! domain that a group shares, others could not open it then; and after a kill between the two,
@@ -9,7 +9,8 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use rustix::fs::{AtFlags, Mode, OFlags};
+use rnet_ring::fail_point;
+use rustix::fs::{Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
 
 use crate::domain::random_u64;
@@ -33,15 +34,21 @@ impl Draft {
             OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NOFOLLOW;
         let file = Unshared::open(|| rustix::fs::open(&path, flags, mode))?;
         let draft = Draft(path);
+        fail_point!("draft.made");
         rustix::fs::fchmod(&file, mode)?;
+        fail_point!("draft.open");
         Ok((file, draft))
     }
 
     /// Gives the file its place; `false` if that is taken, or the draft was swept away.
-    pub fn link(&self, place: &Path) -> rustix::io::Result<bool> {
+    pub fn place(&self, place: &Path) -> rustix::io::Result<bool> {
         let cwd = rustix::fs::CWD;
-        match rustix::fs::linkat(cwd, &self.0, cwd, place, AtFlags::empty()) {
-            Ok(()) => Ok(true),
+        // Moved, and not linked: who watches the folder is to hear of its end under this name.
+        match rustix::fs::renameat_with(cwd, &self.0, cwd, place, RenameFlags::NOREPLACE) {
+            Ok(()) => {
+                fail_point!("draft.placed");
+                Ok(true)
+            }
             Err(Errno::EXIST | Errno::NOENT) => Ok(false),
             Err(errno) => Err(errno),
         }
@@ -49,7 +56,9 @@ impl Draft {
 
     /// Puts the file in the place of what is there.
     pub fn replace(&self, place: &Path) -> rustix::io::Result<()> {
-        rustix::fs::rename(&self.0, place)
+        rustix::fs::rename(&self.0, place)?;
+        fail_point!("draft.renamed");
+        Ok(())
     }
 }
 
@@ -80,17 +89,18 @@ mod tests {
     fn left_over_drafts_go_and_young_ones_stay() {
         let folder = std::env::temp_dir().join(format!("rnet-draft-{:x}", random_u64()));
         std::fs::create_dir(&folder).unwrap();
-        let (file, young) = Draft::create(&folder, 0o600).unwrap();
         let place = folder.join("place");
-        assert!(young.link(&place).unwrap());
-        assert!(!young.link(&place).unwrap(), "the place is taken");
+        let (_, first) = Draft::create(&folder, 0o600).unwrap();
+        assert!(first.place(&place).unwrap());
+        let (file, young) = Draft::create(&folder, 0o600).unwrap();
+        assert!(!young.place(&place).unwrap(), "the place is taken");
         sweep(&folder);
         assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 2);
-        drop(file);
         let long_ago = SystemTime::now() - Duration::from_secs(60);
-        std::fs::File::open(&place).unwrap().set_modified(long_ago).unwrap();
+        std::fs::File::open(&young.0).unwrap().set_modified(long_ago).unwrap();
+        drop(file);
         sweep(&folder);
-        assert!(!young.link(&folder.join("other")).unwrap(), "swept away under its maker's hands");
+        assert!(!young.place(&folder.join("other")).unwrap(), "swept away under its maker's hands");
         assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 1);
         std::fs::remove_dir_all(&folder).unwrap();
     }

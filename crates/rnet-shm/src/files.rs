@@ -4,11 +4,12 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 
-use rnet_core::Error;
+use rnet_core::{Error, MAX_META_LEN_BYTES};
+use rnet_ring::fail_point;
 use rustix::fs::{FallocateFlags, Mode, OFlags};
 use rustix::io::Errno;
 
-use crate::shortage;
+use crate::{LAYOUT_VERSION, shortage};
 use rnet_ring::layout::PAGE_LEN_BYTES;
 
 /// An error of the system, with what was being done. What the system ran out of is named: see
@@ -53,10 +54,15 @@ pub fn open_write(path: &Path) -> rustix::io::Result<OwnedFd> {
 pub fn create_sized(path: &Path, len: u64, mode: u32) -> rustix::io::Result<OwnedFd> {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NOFOLLOW;
     let fd = rustix::fs::open(path, flags, Mode::from_raw_mode(mode))?;
+    fail_point!("file.created");
     // The umask has narrowed the mode; a group domain needs it as asked.
     let sized = rustix::fs::fchmod(&fd, Mode::from_raw_mode(mode))
         .and_then(|()| rustix::fs::ftruncate(&fd, len))
-        .and_then(|()| reserve(&fd, 0, len));
+        .and_then(|()| {
+            fail_point!("file.sized");
+            reserve(&fd, 0, len)
+        });
+    fail_point!("file.reserved");
     match sized {
         Ok(()) => Ok(fd),
         Err(errno) => {
@@ -119,4 +125,37 @@ pub fn word_at(header: &[u8], index: usize) -> u64 {
         .get(index * 8..index * 8 + 8)
         .and_then(|bytes| bytes.try_into().ok())
         .map_or(0, u64::from_le_bytes)
+}
+
+/// What an endpoint says of itself: read from the head of its file.
+///
+/// `header_words` words at the start of the file, checked for magic and version, and the JSON
+/// text behind the first page.
+pub fn read_endpoint_header(
+    path: &Path,
+    magic: u64,
+    header_words: usize,
+) -> Result<(OwnedFd, Vec<u8>, Vec<u8>), Error> {
+    let file = open_read(path).map_err(|e| io_error("cannot open", path, e))?;
+    let mut header = vec![0u8; header_words * 8];
+    read_exact_at(&file, &mut header, 0).map_err(|e| io_error("cannot read", path, e))?;
+    let corrupt = |what: &str| Error::Corrupt {
+        topic: String::new(),
+        publisher_node: path.display().to_string(),
+        what: what.to_owned(),
+    };
+    if word_at(&header, 0) != magic {
+        return Err(corrupt("the file does not begin as an endpoint's file does"));
+    }
+    let found = u32::try_from(word_at(&header, 1)).unwrap_or(u32::MAX);
+    if found != LAYOUT_VERSION {
+        return Err(Error::LayoutVersion { path: path.to_owned(), found, ours: LAYOUT_VERSION });
+    }
+    let meta_len = word_at(&header, 4);
+    if meta_len > MAX_META_LEN_BYTES as u64 {
+        return Err(corrupt("the description is longer than the limit"));
+    }
+    let mut meta = vec![0u8; meta_len as usize];
+    read_exact_at(&file, &mut meta, 4096).map_err(|e| io_error("cannot read", path, e))?;
+    Ok((file, header, meta))
 }

@@ -9,6 +9,7 @@
 //! | module | what |
 //! |---|---|
 //! | [`domain`] | the directory: where, whose, which version |
+//! | [`strays`] | sweeping up after those whom nobody knew |
 //! | [`presence`] | who lives is a held kernel lock; sweeping up after the dead |
 //! | [`node`] | a node's folder: header, list of endpoints, control FIFO |
 //! | [`registry`], [`watch`] | what a node knows of its peers; how it notices their end |
@@ -27,6 +28,8 @@ pub mod cpu;
 pub mod domain;
 mod draft;
 mod dying;
+#[cfg(feature = "failpoints")]
+mod failpoint;
 mod files;
 pub mod fork;
 mod mapping;
@@ -39,6 +42,7 @@ pub mod registry;
 pub mod roster;
 pub mod shortage;
 mod sigbus;
+pub mod strays;
 pub mod subscription;
 pub mod taken;
 mod tally;

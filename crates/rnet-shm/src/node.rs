@@ -10,7 +10,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::Mutex;
 
-use rnet_core::{Error, MAX_ENDPOINTS_PER_NODE, MAX_META_LEN_BYTES, NodeName};
+use rnet_core::{Error, MAX_ENDPOINTS_PER_NODE, NodeName};
+use rnet_ring::fail_point;
 use rustix::fs::Mode;
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
@@ -178,11 +179,15 @@ impl OwnNode {
         rustix::fs::mkdir(&folder, Mode::from_raw_mode(dir.folder_mode()))
             .and_then(|()| rustix::fs::chmod(&folder, Mode::from_raw_mode(dir.folder_mode())))
             .map_err(|e| io_error("cannot create", &folder, e))?;
+        fail_point!("node.folder");
         let made = (|| {
             let bells = Bells::create(&folder.join("bells"), dir.file_mode())?;
+            fail_point!("node.bells");
             let fifo = create_fifo(&folder.join("ctl"), dir.file_mode())?;
+            fail_point!("node.ctl");
             let meta = NodeMeta::of_this_process(name, language, version);
             let file = create_header(&folder.join("node"), dir.file_mode(), incarnation, &meta)?;
+            fail_point!("node.complete");
             Ok((bells, fifo, file))
         })();
         match made {
@@ -260,13 +265,17 @@ impl OwnNode {
         if at + ENTRY_LEN_BYTES > table.reserved_until {
             files::reserve(&self.file, table.reserved_until, 4096).map_err(failed)?;
             table.reserved_until += 4096;
+            fail_point!("announce.grown");
         }
         if place == table.slots.len() {
             table.slots.push(None);
         }
         table.slots[place] = Some(entry);
         self.write_entry(place, Some(entry)).map_err(failed)?;
-        self.write_generation(&mut table).map_err(failed)
+        fail_point!("announce.entry");
+        self.write_generation(&mut table).map_err(failed)?;
+        fail_point!("announce.generation");
+        Ok(())
     }
 
     /// Takes an endpoint back.
@@ -276,7 +285,9 @@ impl OwnNode {
             table.slots[place] = None;
             // Failing to write would leave an entry whose file is gone, which peers skip.
             let _ = self.write_entry(place, None);
+            fail_point!("withdraw.entry");
             let _ = self.write_generation(&mut table);
+            fail_point!("withdraw.generation");
         }
     }
 
@@ -321,12 +332,16 @@ impl Drop for OwnNode {
         if self.birth().is_parents() {
             return;
         }
+        fail_point!("leave.begin");
         let _ = files::write_all_at(&self.file, &1u64.to_le_bytes(), GOODBYE_AT);
+        fail_point!("leave.goodbye");
         remove_folder(&self.folder);
+        fail_point!("leave.folder");
         let farewell = self.farewell.get_mut().unwrap_or_else(std::sync::PoisonError::into_inner);
         for folder in farewell.iter() {
             ring_control(folder, self.incarnation);
         }
+        fail_point!("leave.farewell");
     }
 }
 
@@ -335,6 +350,7 @@ impl Drop for OwnNode {
 fn remove_folder(folder: &Path) {
     for name in ["node", "ctl", "bells"] {
         let _ = rustix::fs::unlink(folder.join(name));
+        fail_point!("leave.file");
     }
     if rustix::fs::rmdir(folder).is_err() {
         let _ = std::fs::remove_dir_all(folder);
@@ -355,6 +371,7 @@ fn create_header(
     let words = [MAGIC, u64::from(LAYOUT_VERSION), incarnation, json.len() as u64, 0, 0];
     let bytes: Vec<u8> = words.iter().flat_map(|w| w.to_le_bytes()).collect();
     files::write_all_at(&file, &json, META_AT).map_err(failed)?;
+    fail_point!("node.meta");
     files::write_all_at(&file, &bytes, 0).map_err(failed)?;
     Ok(file)
 }
@@ -542,37 +559,4 @@ impl PeerNode {
             .collect();
         true
     }
-}
-
-/// What an endpoint says of itself: read from the head of its file.
-///
-/// `header_words` words at the start of the file, checked for magic and version, and the JSON
-/// text behind the first page.
-pub(crate) fn read_endpoint_header(
-    path: &Path,
-    magic: u64,
-    header_words: usize,
-) -> Result<(OwnedFd, Vec<u8>, Vec<u8>), Error> {
-    let file = files::open_read(path).map_err(|e| io_error("cannot open", path, e))?;
-    let mut header = vec![0u8; header_words * 8];
-    files::read_exact_at(&file, &mut header, 0).map_err(|e| io_error("cannot read", path, e))?;
-    let corrupt = |what: &str| Error::Corrupt {
-        topic: String::new(),
-        publisher_node: path.display().to_string(),
-        what: what.to_owned(),
-    };
-    if word_at(&header, 0) != magic {
-        return Err(corrupt("the file does not begin as an endpoint's file does"));
-    }
-    let found = u32::try_from(word_at(&header, 1)).unwrap_or(u32::MAX);
-    if found != LAYOUT_VERSION {
-        return Err(Error::LayoutVersion { path: path.to_owned(), found, ours: LAYOUT_VERSION });
-    }
-    let meta_len = word_at(&header, 4);
-    if meta_len > MAX_META_LEN_BYTES as u64 {
-        return Err(corrupt("the description is longer than the limit"));
-    }
-    let mut meta = vec![0u8; meta_len as usize];
-    files::read_exact_at(&file, &mut meta, 4096).map_err(|e| io_error("cannot read", path, e))?;
-    Ok((file, header, meta))
 }

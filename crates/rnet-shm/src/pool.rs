@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use rnet_core::{MAX_CHUNKS_PER_CHANNEL, PublisherQos};
+use rnet_ring::fail_point;
 use rnet_ring::layout::{CHUNK_MAGIC, ChunkHeader, PAGE_LEN_BYTES};
 use rnet_ring::pins;
 use rnet_ring::record::ChunkRef;
@@ -331,6 +332,7 @@ impl Pool {
             chunk.generation += 1;
             chunk.used = Use::Idle;
             pins::end_use(chunk.header(), chunk.generation);
+            fail_point!("pool.ended");
         }
     }
 
@@ -368,10 +370,15 @@ impl Pool {
             .inspect_err(|_| rustix::fs::unlink(&path).unwrap_or(()))
             .map_err(NoChunk::System)?;
         let header: &ChunkHeader = map.get(0);
+        fail_point!("pool.mapped");
         header.publisher.store(self.publisher, Ordering::Relaxed);
+        fail_point!("pool.publisher");
         header.capacity.store(capacity as u64, Ordering::Relaxed);
+        fail_point!("pool.capacity");
         header.generation.store(1, Ordering::Relaxed);
+        fail_point!("pool.generation");
         header.magic.store(CHUNK_MAGIC, Ordering::Release);
+        fail_point!("pool.magic");
         self.next_number += 1;
         self.bytes += size;
         self.chunks.push(Chunk { number, map, capacity, generation: 1, used: Use::Loaned });
@@ -403,7 +410,9 @@ impl Pool {
 
     fn retire(&mut self, chunk: &Chunk) {
         chunk.header().retired.store(1, Ordering::Release);
+        fail_point!("pool.retired");
         let _ = rustix::fs::unlink(self.path_of(chunk.number));
+        fail_point!("pool.unlinked");
         self.bytes -= chunk.map.len() as u64;
     }
 

@@ -6,11 +6,12 @@
 //! incarnation, and anyone may sweep away the others. The lock can be *asked for* without taking
 //! it (`F_OFD_GETLK`), so asking never gets into the way of a node that starts.
 
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rnet_core::{Error, NodeName};
+use rnet_ring::fail_point;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
@@ -125,13 +126,16 @@ impl Presence {
                 },
                 Err(e) => return Err(cannot_open(&path, e)),
             };
+            fail_point!("reborn.opened");
             match ofd_lock(&file, libc::F_OFD_SETLK) {
                 // A sweeper may have unlinked the file between our two steps.
                 Ok(_) if !same_file(&file, &path) => continue,
                 Ok(_) => {
+                    fail_point!("reborn.locked");
                     write_holder(&file, incarnation)
                         .inspect_err(|_| rustix::fs::unlink(&path).unwrap_or(()))
                         .map_err(|e| files::io_error("cannot write", &path, e))?;
+                    fail_point!("reborn.written");
                     return Ok(Presence { file, path });
                 }
                 Err(Errno::AGAIN | Errno::ACCESS) if attempt < NAME_TRIES => {
@@ -162,8 +166,10 @@ impl Presence {
     ) -> rustix::io::Result<Option<Presence>> {
         let (file, draft) = Draft::create(&dir.names(), dir.file_mode())?;
         ofd_lock(&file, libc::F_OFD_SETLK)?;
+        fail_point!("name.locked");
         write_holder(&file, incarnation)?;
-        Ok(draft.link(path)?.then(|| Presence { file, path: path.to_owned() }))
+        fail_point!("name.drafted");
+        Ok(draft.place(path)?.then(|| Presence { file, path: path.to_owned() }))
     }
 }
 
@@ -171,9 +177,11 @@ impl Drop for Presence {
     fn drop(&mut self) {
         // Unlinked while the lock is held, so that nobody can take the file and lose it. In a forked
         // child it is not the file any more.
+        fail_point!("name.leaving");
         if same_file(&self.file, &self.path) {
             let _ = rustix::fs::unlink(&self.path);
         }
+        fail_point!("name.unlinked");
     }
 }
 
@@ -212,19 +220,35 @@ pub fn sweep(dir: &DomainDir, stem: &str, incarnation: u64) {
     if is_alive(dir, stem, incarnation) {
         return;
     }
+    fail_point!("sweep.begin");
     let folder = dir.nodes().join(folder_name(stem, incarnation));
     // One whose maker was killed before its first file may be closed to us by its maker's umask,
     // but is removed without a look inside.
     if rustix::fs::rmdir(&folder).is_err() {
         let _ = std::fs::remove_dir_all(&folder);
     }
+    fail_point!("sweep.folder");
+    sweep_name(dir, stem);
+}
+
+/// Removes the file of a name that nobody bears.
+pub(crate) fn sweep_name(dir: &DomainDir, stem: &str) {
     let path = dir.names().join(stem);
-    let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    // Asked first, and without writing: the closing of a file that could be written is heard by all.
+    let borne = |file: OwnedFd| {
+        ofd_lock(&file, libc::F_OFD_GETLK).is_ok_and(|l| l.l_type != libc::F_UNLCK as libc::c_short)
+    };
+    if files::open_read(&path).is_ok_and(borne) {
+        return;
+    }
+    let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
     if let Ok(file) = rustix::fs::open(&path, flags, Mode::empty())
         && ofd_lock(&file, libc::F_OFD_SETLK).is_ok()
         && same_file(&file, &path)
     {
+        fail_point!("sweep.locked");
         let _ = rustix::fs::unlink(&path);
+        fail_point!("sweep.name");
     }
 }
 

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use rnet_core::{Error, MAX_INLINE_LEN_BYTES, MAX_MESSAGE_LEN_BYTES};
 use rnet_core::{PublisherQos, TypeDesc};
+use rnet_ring::fail_point;
 use rnet_ring::layout::{LogControl, PAGE_LEN_BYTES};
 use rnet_ring::sync::Barrier;
 use rnet_ring::{Kind, Log, LogWriter, wake};
@@ -18,10 +19,10 @@ use crate::LAYOUT_VERSION;
 use crate::barrier::{PACE, PublisherBarrier};
 use crate::bell::Waiter;
 use crate::clock::Stamper;
-use crate::files::{self, io_error, word_at};
+use crate::files::{self, io_error, read_endpoint_header, word_at};
 use crate::fork::Birth;
 use crate::mapping::{Access, Mapping};
-use crate::node::{OwnNode, read_endpoint_header};
+use crate::node::OwnNode;
 use crate::pool::{LogView, NoChunk, Pool, chunk_path};
 use crate::roster::{ReaderGate, ReaderRef, Roster};
 use crate::subscription::{corrupt, meta_json, no_room, parse_meta};
@@ -191,11 +192,15 @@ impl Writer {
         let words = [MAGIC, u64::from(LAYOUT_VERSION), id, 0, json.len() as u64, log_at, log_len];
         let bytes: Vec<u8> = words.iter().flat_map(|w| w.to_le_bytes()).collect();
         let map = files::write_all_at(&file, &json, PAGE)
-            .and_then(|()| files::write_all_at(&file, &bytes, 0))
+            .and_then(|()| {
+                fail_point!("publisher.meta");
+                files::write_all_at(&file, &bytes, 0)
+            })
             .and_then(|()| PublisherMap::new(&file, id, log_at, log_len, Access::Write))
             .inspect_err(|_| rustix::fs::unlink(&path).unwrap_or(()))
             .map_err(failed)?;
         let map = Arc::new(map);
+        fail_point!("publisher.mapped");
         let waiter = Waiter::new(node.bells().clone());
         let inline_below = MAX_INLINE_LEN_BYTES.min(LogWriter::max_payload(map.log())) + 1;
         let flow = &map.control().flow;
@@ -305,8 +310,11 @@ impl Writer {
             };
             let got = self.pool.acquire(len, &view);
             let flow = &self.map.control().flow;
+            fail_point!("loan.acquired");
             flow.pool_bytes.store(self.pool.bytes(), Ordering::Relaxed);
+            fail_point!("loan.bytes");
             flow.pool_chunks.store(self.pool.len() as u64, Ordering::Relaxed);
+            fail_point!("loan.chunks");
             match got {
                 Ok(chunk) => return Ok(Loaned { len, place: Place::Chunk(chunk) }),
                 Err(NoChunk::HeldByReader) => self.wait_for_room(&mut patience, 1, slowest)?,
@@ -463,12 +471,15 @@ impl Writer {
             let _ = self.check_spoilt();
         }
         self.barrier.light();
+        fail_point!("notify.begin");
         // A reader that was admitted during the push is in no copy of the list yet, and may have
         // found the log empty and gone to sleep.
         self.refresh_readers();
         for (reader, rung) in self.readers.iter().zip(&mut self.rung) {
             if wake::must_ring(&reader.page().bind.asleep, rung) {
+                fail_point!("notify.must_ring");
                 reader.ring();
+                fail_point!("notify.rung");
             }
         }
     }
@@ -493,7 +504,9 @@ impl Drop for Writer {
                 break;
             }
         }
+        fail_point!("publisher.lingered");
         let _ = rustix::fs::unlink(&self.path);
+        fail_point!("publisher.unlinked");
     }
 }
 

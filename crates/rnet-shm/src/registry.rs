@@ -82,6 +82,12 @@ impl Registry {
         self.peers.values().any(|peer| peer.handle.asks_lock())
     }
 
+    /// Whether no other node of this process comes before ours: one does what need not be done
+    /// twice.
+    pub fn leads_its_process(&self) -> bool {
+        !self.peers.iter().any(|(id, peer)| peer.node.is_this_process() && Some(*id) < self.own)
+    }
+
     /// Whether the last look met a node whose folder was there and not yet complete. Nodes greet
     /// their peers when they are; whoever looks from outside has to look again.
     pub fn is_incomplete(&self) -> bool {

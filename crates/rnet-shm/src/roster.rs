@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rnet_core::Error;
+use rnet_ring::fail_point;
 use rnet_ring::join::Epoch;
 use rnet_ring::layout::{
     ADMISSION_ACTIVE, ADMISSION_DETACHED, ADMISSION_FREE, Admission, READERS_PER_LOG,
@@ -26,6 +27,7 @@ pub const REFUSED_FULL: u64 = 1;
 /// How often the end of the log is looked at until both its words agree; a writer in full flight
 /// is between them for nanoseconds.
 const START_TRIES: u32 = 1_000_000;
+const SPINS_PER_YIELD: u32 = 100;
 
 /// One admitted reader, as the writer's side sees it.
 #[derive(Debug)]
@@ -241,19 +243,27 @@ impl Roster {
         });
         list.push(reader.clone());
         drop(list);
+        fail_point!("admit.listed");
         self.epoch.admit(log, &SleeperBarrier);
         let (start, start_seq) = self.starting_point(binding.history);
         reader.start.store(start, Ordering::Release);
+        fail_point!("admit.start");
         let entry = &self.admissions()[place];
         entry.subscription.store(subscription, Ordering::Relaxed);
+        fail_point!("admit.subscription");
         entry.generation.store(binding.generation, Ordering::Relaxed);
+        fail_point!("admit.generation");
         entry.start.store(start, Ordering::Relaxed);
+        fail_point!("admit.from");
         entry.start_seq.store(start_seq, Ordering::Relaxed);
+        fail_point!("admit.seq");
         // SYNC-ADMIT: pairs with the acquire load in `Reader::find_admission`.
         entry.state.store(ADMISSION_ACTIVE, Ordering::Release);
+        fail_point!("admit.active");
         reader.admitted.store(true, Ordering::Release);
         self.forget_refusal(subscription);
         reader.ring();
+        fail_point!("admit.rung");
         Ok(Admitted::New)
     }
 
@@ -293,6 +303,10 @@ impl Roster {
                 // A stray pointer of this process spoilt the log; any number will do.
                 break (tail, line.seq.load(Ordering::Relaxed));
             }
+            if tries % SPINS_PER_YIELD == 0 {
+                // The writer's thread may wait for this very processor.
+                std::thread::yield_now();
+            }
             std::hint::spin_loop();
         };
         if history == 0 {
@@ -322,7 +336,9 @@ impl Roster {
         let turn = self.next_refusal.fetch_add(1, Ordering::Relaxed) as usize % REFUSALS_PER_LOG;
         let refusal = &self.map.control().refusals[turn];
         refusal.reason.store(REFUSED_FULL, Ordering::Relaxed);
+        fail_point!("refuse.reason");
         refusal.subscription.store(subscription, Ordering::Release);
+        fail_point!("refuse.subscription");
     }
 
     /// It is admitted after all; what was said before must not be taken for an answer the next time.
@@ -366,6 +382,7 @@ impl Roster {
         if !changed {
             return;
         }
+        fail_point!("bury.freed");
         self.epoch.raise();
         self.bells.ring(self.map.control().flow.bell.load(Ordering::Relaxed));
     }
@@ -374,7 +391,9 @@ impl Roster {
     pub(crate) fn detach(&self, subscription: u64) -> bool {
         let done = self.remove(subscription, ADMISSION_DETACHED, true);
         if done {
+            fail_point!("detach.removed");
             self.map.control().flow.detached.fetch_add(1, Ordering::Relaxed);
+            fail_point!("detach.counted");
             self.some_detached.store(true, Ordering::Release);
         }
         done
@@ -406,9 +425,12 @@ impl Roster {
         if was_left {
             return false;
         }
+        fail_point!("remove.unlisted");
         self.free_place(reader.place, state);
+        fail_point!("remove.freed");
         self.epoch.raise();
         reader.ring();
+        fail_point!("remove.rung");
         // The writer may sleep until this very reader makes room.
         self.bells.ring(self.map.control().flow.bell.load(Ordering::Relaxed));
         true

@@ -10,14 +10,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use rnet_core::{Error, MAX_PINS_PER_READER, MAX_PUBLISHERS_PER_SUBSCRIPTION};
 use rnet_core::{SubscriberQos, TypeDesc};
+use rnet_ring::fail_point;
 use rnet_ring::layout::{PAGE_LEN_BYTES, ReaderSlot, SLOT_BOUND, SLOT_FREE, SLOT_PAST};
 use serde::{Deserialize, Serialize};
 
 use crate::LAYOUT_VERSION;
-use crate::files::{self, io_error, word_at};
+use crate::files::{self, io_error, read_endpoint_header, word_at};
 use crate::fork::Birth;
 use crate::mapping::{Access, Mapping};
-use crate::node::{OwnNode, read_endpoint_header};
+use crate::node::OwnNode;
 use crate::presence;
 
 const MAGIC: u64 = u64::from_le_bytes(*b"RNETSUB\x01");
@@ -160,14 +161,19 @@ impl SubscriptionFile {
         let words = [MAGIC, u64::from(LAYOUT_VERSION), id, 0, json.len() as u64, slots_at, 0];
         let bytes: Vec<u8> = words.iter().flat_map(|w| w.to_le_bytes()).collect();
         let written = files::write_all_at(&file, &json, PAGE)
-            .and_then(|()| files::write_all_at(&file, &bytes, 0))
+            .and_then(|()| {
+                fail_point!("subscription.meta");
+                files::write_all_at(&file, &bytes, 0)
+            })
             .map_err(failed);
         drop(file);
         // From here on the file is removed with it, whatever fails.
         let own = SubscriptionFile { node, id, path, slots_at, slots: Mutex::new(Vec::new()) };
         written?;
+        fail_point!("subscription.header");
         let past = own.grow(&meta.topic, &mut own.lock())?;
         past.page().bind.state.store(SLOT_PAST, Ordering::Release);
+        fail_point!("subscription.past");
         Ok(own)
     }
 
@@ -183,6 +189,7 @@ impl SubscriptionFile {
         if let Some(past) = slots.first() {
             let add = |to: &AtomicU64, from: &AtomicU64| {
                 to.fetch_add(from.swap(0, Ordering::Relaxed), Ordering::Relaxed);
+                fail_point!("release.add");
             };
             let (to, from) = (&past.page().count, &page.count);
             add(&to.received, &from.received);
@@ -200,7 +207,9 @@ impl SubscriptionFile {
                 add(to, from);
             }
         }
+        fail_point!("release.summed");
         page.bind.state.store(SLOT_FREE, Ordering::Release);
+        fail_point!("release.free");
     }
 
     /// The pages there are, bound or not; the first adds up the publishers that are gone.
@@ -250,14 +259,23 @@ impl SubscriptionFile {
         let page = slot.page();
         let bind = &page.bind;
         page.cursor.cursor.store(0, Ordering::Relaxed);
+        fail_point!("bind.cursor");
         page.bind.asleep.store(0, Ordering::Relaxed);
+        fail_point!("bind.asleep");
         page.bind.bell.store(binding.bell, Ordering::Relaxed);
+        fail_point!("bind.bell");
         bind.publisher.store(binding.publisher, Ordering::Relaxed);
+        fail_point!("bind.publisher");
         bind.subscription.store(self.id, Ordering::Relaxed);
+        fail_point!("bind.subscription");
         bind.reliable.store(u64::from(binding.reliable), Ordering::Relaxed);
+        fail_point!("bind.reliable");
         bind.history.store(binding.history, Ordering::Relaxed);
+        fail_point!("bind.history");
         bind.generation.fetch_add(1, Ordering::Relaxed);
+        fail_point!("bind.generation");
         bind.state.store(SLOT_BOUND, Ordering::Release);
+        fail_point!("bind.bound");
         Ok(slot)
     }
 
@@ -285,8 +303,12 @@ impl SubscriptionFile {
             });
         }
         rustix::fs::ftruncate(&file, at + PAGE)
-            .and_then(|()| files::reserve(&file, at, PAGE))
+            .and_then(|()| {
+                fail_point!("slots.sized");
+                files::reserve(&file, at, PAGE)
+            })
             .map_err(failed)?;
+        fail_point!("slots.reserved");
         let map =
             Mapping::new(file.as_fd(), at, PAGE_LEN_BYTES, Access::Write, true).map_err(failed)?;
         let slot = Arc::new(Slot {
@@ -297,6 +319,7 @@ impl SubscriptionFile {
         });
         let count = (slots.len() as u64 + 1).to_le_bytes();
         files::write_all_at(&file, &count, SLOT_COUNT_AT).map_err(failed)?;
+        fail_point!("slots.counted");
         // Last: a page that publishers do not know of must not be bound.
         slots.push(slot.clone());
         Ok(slot)
@@ -305,9 +328,12 @@ impl SubscriptionFile {
 
 impl Drop for SubscriptionFile {
     fn drop(&mut self) {
-        if !self.birth().is_parents() {
-            let _ = rustix::fs::unlink(&self.path);
+        if self.birth().is_parents() {
+            return;
         }
+        fail_point!("subscription.leaving");
+        let _ = rustix::fs::unlink(&self.path);
+        fail_point!("subscription.unlinked");
     }
 }
 

@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rnet_core::bucket_of;
+use rnet_ring::fail_point;
 use rnet_ring::layout::{LATENCY_BUCKETS, ReaderSlot};
 use rnet_ring::record::Record;
 
@@ -34,14 +35,19 @@ impl Tally {
         let count = &page.count;
         self.received = self.received.wrapping_add(1);
         count.received.store(self.received, Ordering::Relaxed);
+        fail_point!("take.received");
         self.bytes = self.bytes.wrapping_add(len);
         count.bytes.store(self.bytes, Ordering::Relaxed);
+        fail_point!("take.bytes");
         count.next_seq.store(record.seq.wrapping_add(1), Ordering::Relaxed);
+        fail_point!("take.next_seq");
         count.newest_time_ns.store(record.time_ns, Ordering::Relaxed);
+        fail_point!("take.newest");
         // A stamp from the future is a hostile one.
         let latency = taken_ns.saturating_sub(record.time_ns);
         self.sum_latency_ns = self.sum_latency_ns.wrapping_add(latency);
         count.sum_latency_ns.store(self.sum_latency_ns, Ordering::Relaxed);
+        fail_point!("take.latency");
         if latency > self.max_latency_ns {
             self.max_latency_ns = latency;
             count.max_latency_ns.store(latency, Ordering::Relaxed);

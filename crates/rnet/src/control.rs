@@ -4,10 +4,12 @@
 
 use std::sync::Arc;
 use std::thread::JoinHandle;
+use std::time::Instant;
 
 use rnet_core::Result;
 use rnet_shm::barrier;
 use rnet_shm::shortage::io_error;
+use rnet_shm::strays::Strays;
 use rnet_shm::watch::{POLL, Watch};
 
 use crate::core::{NodeState, spawn};
@@ -16,6 +18,8 @@ use crate::core::{NodeState, spawn};
 const FIFO: u32 = 0;
 /// The mark of publishers that ask for the registration of the process.
 const REGISTER: u32 = 1;
+/// The mark of the watch on the names.
+const NAMES: u32 = 2;
 
 pub(crate) fn start(state: Arc<NodeState>) -> Result<JoinHandle<()>> {
     let failed = |errno| io_error("cannot wait for the peers of", state.own.folder(), errno);
@@ -29,18 +33,36 @@ pub(crate) fn start(state: Arc<NodeState>) -> Result<JoinHandle<()>> {
 }
 
 fn run(state: &Arc<NodeState>, mut watch: Watch) {
+    let mut strays = Strays::new(&state.domain);
     // Whether the last look failed, so that what was rung for is still to be seen.
     let mut behind = false;
     let mut registration: Option<JoinHandle<()>> = None;
+    // When everything is looked at next, because something was left undone.
+    let mut next_look: Option<Instant> = None;
     loop {
-        watch.follow(state.matching().registry());
+        let leads = {
+            let matching = state.matching();
+            watch.follow(matching.registry());
+            matching.registry().leads_its_process()
+        };
+        if let Some(names) = strays.hear(leads) {
+            // Where it cannot be listened to, strays stay until a node joins.
+            let _ = watch.listen(names, NAMES, false);
+        }
         // What is left undone for want of something is tried again.
         let short =
             !state.own.ring_owed() | !state.start_dispatchers() | state.matching().is_short();
-        let Ok(woken) = watch.wait((behind || short).then_some(POLL)) else { break };
-        // Nothing woke it: it is time to look at everything.
-        let all = woken.poll || (woken.peers.is_empty() && woken.listened.is_empty());
-        let mut nodes = (!all).then_some(woken.peers);
+        let now = Instant::now();
+        next_look = (behind || short).then(|| next_look.unwrap_or(now + POLL));
+        let limit = next_look.into_iter().chain(strays.due()).min();
+        let limit = limit.map(|due| due.saturating_duration_since(now));
+        let Ok(woken) = watch.wait(limit) else { break };
+        if woken.listened.contains(&NAMES) {
+            strays.heard();
+        }
+        strays.look();
+        let due = next_look.take_if(|due| *due <= Instant::now()).is_some();
+        let mut nodes = (!woken.poll && !due).then_some(woken.peers);
         if woken.listened.contains(&FIFO) {
             let rings = state.own.drain_control();
             nodes = nodes.zip(rings).map(|(mut nodes, rings)| {
@@ -57,6 +79,9 @@ fn run(state: &Arc<NodeState>, mut watch: Watch) {
             // On a thread of its own, as the kernel takes its time. Where none can be started,
             // publishers go on as they are.
             registration = spawn("rnet-register", barrier::register).ok();
+        }
+        if !behind && nodes.as_ref().is_some_and(Vec::is_empty) {
+            continue;
         }
         let only = if behind { None } else { nodes.as_deref() };
         behind = state.refresh_only(only).is_err();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rnet_core::MAX_MESSAGE_LEN_BYTES;
 use rnet_ring::record::{ChunkRef, Record};
-use rnet_ring::{Pull, pins};
+use rnet_ring::{Pull, fail_point, pins};
 
 use rustix::io::Errno;
 
@@ -48,6 +48,7 @@ impl Reader {
             self.check_spoilt()?;
             match pulled {
                 Pull::Batch => {
+                    fail_point!("take.pulled");
                     let now_ns = clock::now_ns();
                     let at_once = now_ns.saturating_sub(self.taken_ns) < CHASE_NS;
                     self.pursuit = if at_once { self.pursuit.saturating_add(1) } else { 0 };

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use rnet_core::Error;
+use rnet_ring::fail_point;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
@@ -84,6 +85,7 @@ pub(super) fn create_fifo(path: &Path, mode: u32) -> Result<Unshared, Error> {
     )
     .and_then(|()| rustix::fs::chmod(path, Mode::from_raw_mode(mode)))
     .map_err(failed)?;
+    fail_point!("node.fifo");
     // Open for both directions: then there is always a reader and a writer, and neither end sees
     // an end of file or a SIGPIPE when peers come and go.
     let flags = OFlags::RDWR | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOFOLLOW;
@@ -97,7 +99,11 @@ pub fn ring_control(folder: &Path, from: u64) -> bool {
     match rustix::fs::open(folder.join("ctl"), flags, Mode::empty()) {
         // Short writes to a FIFO are whole or not at all. One that is full has been rung so often
         // that its node will look everywhere.
-        Ok(fifo) => drop(rustix::io::write(&fifo, &from.to_le_bytes())),
+        Ok(fifo) => {
+            fail_point!("ring.opened");
+            let _ = rustix::io::write(&fifo, &from.to_le_bytes());
+            fail_point!("ring.written");
+        }
         Err(Errno::MFILE | Errno::NFILE | Errno::NOMEM) => return false,
         // A node that has left.
         Err(_) => {}

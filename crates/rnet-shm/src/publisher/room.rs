@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use rnet_core::{Error, OnFull};
+use rnet_ring::fail_point;
 
 use super::Writer;
 use crate::bell::{Sleep, Woken};
@@ -56,6 +57,7 @@ impl Writer {
     ) -> Result<(), Error> {
         let flow = &self.map.control().flow;
         flow.wanted.store(wanted, Ordering::Relaxed);
+        fail_point!("room.wanted");
         // SYNC-ROOM: the reader shows its cursor and then looks for a sleeping writer, both
         // with full fences, so the writer's own fence is all that is needed here.
         let roster = self.roster.clone();
@@ -95,11 +97,13 @@ impl Writer {
         let flow = &self.map.control().flow;
         if patience.first_look() {
             flow.full.fetch_add(1, Ordering::Relaxed);
+            fail_point!("room.full");
         }
         let Some((slowest, needed)) = slowest else { return Ok(()) };
         match patience.judge(&slowest) {
             Verdict::GiveUp => {
                 flow.refused.fetch_add(1, Ordering::Relaxed);
+                fail_point!("room.refused");
                 Err(Error::Full { topic: self.topic.clone(), reader_node: slowest.node.clone() })
             }
             Verdict::Detach => {

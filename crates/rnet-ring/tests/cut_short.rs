@@ -1,0 +1,32 @@
+//! Writers that ended between two stores of one message.
+#![cfg(not(loom))]
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rnet_ring::layout::LogControl;
+use rnet_ring::{Kind, Log, LogReader, LogWriter, Pull, Unbounded};
+
+/// The newest message is the newest that was committed, though the writer had already named the next.
+#[test]
+fn the_newest_is_found_behind_a_writer_that_ended_before_its_commit() {
+    let control = LogControl::default();
+    let words: Vec<AtomicU64> = (0..64).map(|_| AtomicU64::new(0)).collect();
+    let log = Log::new(&control, &words).expect("a power of two");
+    let mut writer = LogWriter::new(log);
+    for round in 0..20_u64 {
+        let mut reader = LogReader::new(writer.tail());
+        for time in 0..3 {
+            let pushed =
+                writer.push(log, Kind::Inline, round * 3 + time, &[7; 12], 12, &mut Unbounded);
+            pushed.expect("nobody holds it back");
+        }
+        // What a push stores first, and then no more.
+        control.tail.last.store(writer.tail(), Ordering::Relaxed);
+        reader.seek_newest(log);
+        let mut buf = [0; 64];
+        assert_eq!(reader.pull(log, &mut buf), Pull::Batch);
+        let record = reader.next(&buf).expect("sound").expect("there is one");
+        assert_eq!((record.time_ns, record.seq), (round * 3 + 2, round * 3 + 2));
+        assert_eq!(reader.next(&buf), Ok(None));
+    }
+}

@@ -1,0 +1,55 @@
+//! How far a reader is, as the writer sees it.
+
+use std::sync::atomic::Ordering;
+
+use rnet_ring::sync::{Barrier, FullFences};
+use rnet_ring::{Kind, fail_point, wake};
+
+use super::{Reader, State};
+
+impl Reader {
+    /// Shows the writer how far we are, and wakes it if it waits for that.
+    #[inline]
+    pub(super) fn show_cursor(&mut self) {
+        let position = self.log.position();
+        if position == self.shown_cursor || self.state == State::Asking {
+            return;
+        }
+        self.shown_cursor = position;
+        let page = self.slot.page();
+        // SYNC-CURSOR: release, because our copies out of the log are over; pairs with
+        // `ReaderRef::needed`.
+        page.cursor.cursor.store(position, Ordering::Release);
+        fail_point!("take.cursor");
+        if self.reliable {
+            // SYNC-ROOM: the writer shows its ticket, passes a full fence and reads the cursor.
+            FullFences.light();
+            let flow = &self.map.control().flow;
+            if position >= flow.wanted.load(Ordering::Relaxed)
+                && wake::must_ring(&flow.asleep, &mut self.rung)
+            {
+                fail_point!("take.wakes");
+                self.bells.ring(flow.bell.load(Ordering::Relaxed));
+            }
+        }
+    }
+
+    /// Shows the cursor in the middle of a batch if the writer has found the log full since: a
+    /// reader that goes on, however slowly, must not look as if it stood still. After a large
+    /// message always, because its memory may be needed long before the batch is used up.
+    #[inline]
+    pub(super) fn show_if_awaited(&mut self, kind: Kind) {
+        let flow = &self.map.control().flow;
+        let full = flow.full.load(Ordering::Relaxed);
+        let asleep = flow.asleep.load(Ordering::Relaxed) != 0;
+        let position = self.log.position();
+        let enough = asleep && position >= flow.wanted.load(Ordering::Relaxed);
+        if enough || full != self.seen_full || kind == Kind::Chunk {
+            self.seen_full = full;
+            self.show_cursor();
+        } else if asleep {
+            // Not enough to wake the writer, which looks for itself when its patience is over.
+            self.slot.page().cursor.cursor.store(position, Ordering::Release);
+        }
+    }
+}

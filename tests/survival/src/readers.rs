@@ -1,0 +1,231 @@
+//! The surviving readers: one thread each, which checks every message and adds up.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use rnet::{Error, Node, OwnedSample, Subscriber, SubscriberOptions, Wait};
+
+use crate::message;
+
+/// Samples that a holding reader keeps at a time.
+const HELD: usize = 4;
+/// A reader that hears nothing for so long adds up.
+const QUIET: Duration = Duration::from_millis(2);
+
+/// How a reader reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Every message.
+    Reliable,
+    /// Every message, those kept for late joiners first.
+    Latched,
+    /// What it gets.
+    BestEffort,
+    /// Every message, and keeps the last few samples.
+    Holding,
+    /// Only the newest.
+    Latest,
+}
+
+/// What a reader has of one publisher.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Heard {
+    /// Messages received.
+    pub received: u64,
+    /// The number that comes next.
+    pub next: u64,
+    /// Messages lost, as the subscriber's own count says; `None` until the channel shows it.
+    pub lost: Option<u64>,
+}
+
+#[derive(Debug, Default)]
+struct Book {
+    heard: HashMap<u64, Heard>,
+    received: u64,
+    /// Losses of all publishers together.
+    lost: u64,
+}
+
+/// A surviving reader.
+#[derive(Debug)]
+pub struct Reader {
+    /// The topic, and how it is read.
+    pub what: String,
+    /// How it is read.
+    pub kind: Kind,
+    /// Whether its publishers are victims.
+    pub of_victims: bool,
+    book: Arc<Mutex<Book>>,
+    progress: Arc<AtomicU64>,
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// Where readers report what must not happen.
+pub type Complain = Arc<dyn Fn(String) + Send + Sync>;
+
+impl Reader {
+    /// Subscribes, and reads until dropped.
+    pub fn start(
+        node: &Node,
+        topic: &str,
+        kind: Kind,
+        complain: Complain,
+    ) -> Result<Reader, Error> {
+        let options = SubscriberOptions::new().wait(Wait::Block);
+        let options = match kind {
+            Kind::Reliable | Kind::Holding => options.reliable(),
+            Kind::Latched => options.reliable().transient_local(),
+            Kind::BestEffort | Kind::Latest => options,
+        };
+        let subscriber = node.subscriber_with::<[u8]>(topic, options)?;
+        let (book, progress, stop) =
+            <(Arc<Mutex<Book>>, Arc<AtomicU64>, Arc<AtomicBool>)>::default();
+        let what = format!("{topic} ({kind:?})");
+        let of_victims = topic.starts_with("/v/");
+        let mut run = Run {
+            kind,
+            of_victims,
+            what: what.clone(),
+            subscriber,
+            book: book.clone(),
+            progress: progress.clone(),
+            complain,
+            held: Vec::new(),
+            stale: true,
+            quiet: 0,
+        };
+        let told = stop.clone();
+        let thread = std::thread::spawn(move || {
+            while !told.load(Ordering::Relaxed) {
+                run.step();
+            }
+        });
+        Ok(Reader { what, kind, of_victims, book, progress, stop, thread: Some(thread) })
+    }
+
+    /// What it has of one publisher.
+    pub fn heard(&self, publisher: u64) -> Heard {
+        let book = self.book.lock().unwrap_or_else(PoisonError::into_inner);
+        book.heard.get(&publisher).copied().unwrap_or_default()
+    }
+
+    /// Messages received and lost of all publishers together.
+    pub fn sums(&self) -> (u64, u64) {
+        let book = self.book.lock().unwrap_or_else(PoisonError::into_inner);
+        (book.received, book.lost)
+    }
+
+    /// Forgets the publishers, not the sums.
+    pub fn forget(&self) {
+        self.book.lock().unwrap_or_else(PoisonError::into_inner).heard.clear();
+    }
+
+    /// Grows with each message and each pause.
+    pub fn progress(&self) -> u64 {
+        self.progress.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+struct Run {
+    kind: Kind,
+    of_victims: bool,
+    what: String,
+    subscriber: Subscriber<[u8]>,
+    book: Arc<Mutex<Book>>,
+    progress: Arc<AtomicU64>,
+    complain: Complain,
+    held: Vec<OwnedSample<[u8]>>,
+    /// Whether something came since it added up last.
+    stale: bool,
+    /// Times that it heard nothing.
+    quiet: u64,
+}
+
+impl Run {
+    fn step(&mut self) {
+        let got = if self.kind == Kind::Latest {
+            self.subscriber.latest(Some(QUIET))
+        } else {
+            self.subscriber.recv(Some(QUIET)).map(rnet::Sample::to_owned_sample)
+        };
+        match got {
+            Ok(sample) => {
+                self.stale = true;
+                self.take(&sample);
+                if self.kind == Kind::Holding {
+                    self.held.push(sample);
+                    if self.held.len() > HELD {
+                        // What was held must not have changed meanwhile.
+                        let oldest = self.held.remove(0);
+                        if let Err(why) = message::check(&oldest) {
+                            (self.complain)(format!("{}: a held sample changed: {why}", self.what));
+                        }
+                    }
+                }
+                self.progress.fetch_add(1, Ordering::Relaxed);
+            }
+            Err(Error::Timeout { .. }) => {
+                self.held.clear();
+                self.quiet = self.quiet.wrapping_add(1);
+                // Now and then also without a message: large ones may all be lost with their publisher.
+                if std::mem::take(&mut self.stale) || self.quiet.is_multiple_of(16) {
+                    self.add_up();
+                }
+            }
+            Err(Error::PeerLost { .. } | Error::Detached { .. }) => self.add_up(),
+            Err(error) => (self.complain)(format!("{}: {error}", self.what)),
+        }
+    }
+
+    fn take(&mut self, sample: &OwnedSample<[u8]>) {
+        let (publisher, seq) = (sample.publisher(), sample.seq());
+        let mut book = self.book.lock().unwrap_or_else(PoisonError::into_inner);
+        book.received += 1;
+        let heard = book.heard.entry(publisher).or_default();
+        let wrong = match message::check(sample) {
+            Err(why) => Some(why),
+            Ok((sender, _)) if sender != publisher => {
+                Some(format!("message {seq} is one of {sender:x}"))
+            }
+            Ok((_, number)) if number != seq => Some(format!("message {number} came as {seq}")),
+            Ok((_, number)) if number < heard.next => {
+                Some(format!("message {number} came when {} was next", heard.next))
+            }
+            Ok(_) => None,
+        };
+        heard.next = seq + 1;
+        heard.received += 1;
+        drop(book);
+        if let Some(wrong) = wrong {
+            (self.complain)(format!("{}: of {publisher:x}: {wrong}", self.what));
+        }
+    }
+
+    /// Writes the subscriber's own count of losses next to what was received.
+    fn add_up(&mut self) {
+        let stats = self.subscriber.stats();
+        let lost = self.subscriber.lost().total();
+        let mut book = self.book.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.of_victims {
+            for row in &stats {
+                if let Some(heard) = book.heard.get_mut(&row.publisher) {
+                    heard.lost = Some(row.lost.total());
+                }
+            }
+        }
+        book.lost = lost;
+    }
+}

@@ -1,0 +1,311 @@
+//! The processes around the judge: the surviving writer and the victims.
+
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use rnet::{
+    Error, Node, OnFull, OwnedSample, Publisher, PublisherOptions, Subscriber, SubscriberOptions,
+    Wait,
+};
+
+use crate::dice::Dice;
+use crate::ledger::{Ledger, STREAMS};
+use crate::{LONG, message};
+
+type Outcome = Result<(), Box<dyn std::error::Error>>;
+
+/// What the readers of a stream of victims are: topic and how many the judge has.
+pub const VICTIM_TOPICS: [(&str, usize); STREAMS] =
+    [("/v/small", 4), ("/v/large", 2), ("/v/latched", 1)];
+
+/// A node of the domain in `dir`.
+pub fn node(dir: &Path, name: &str) -> Result<Node, Error> {
+    Node::builder(name).domain("s").dir(dir).open()
+}
+
+/// Runs the role that the arguments name; its process ends with the judge's.
+pub fn run(args: &[String]) -> Outcome {
+    rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))?;
+    let [role, dir, name, flags @ ..] = args else {
+        return Err("a role needs a directory and a name".into());
+    };
+    let dir = PathBuf::from(dir);
+    match role.as_str() {
+        "writer" => writer(&dir, name),
+        "victim" => victim(&dir, name, &Flags::of(flags)),
+        "partner" => partner(&dir, name),
+        _ => Err(format!("there is no role {role}").into()),
+    }
+}
+
+fn say(line: &str) -> Outcome {
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "{line}")?;
+    Ok(out.flush()?)
+}
+
+/// Waits until the judge lets go.
+fn until_told() -> Outcome {
+    std::io::stdin().lock().read_to_end(&mut Vec::new())?;
+    Ok(())
+}
+
+fn small_log() -> PublisherOptions {
+    PublisherOptions::new().log_len_bytes(rnet::limits::MIN_LOG_LEN_BYTES)
+}
+
+/// Sends the next message of a stream; `false` if a reader held it back, and then it is still the next.
+fn send(publisher: &mut Publisher<[u8]>, len: usize, buf: &mut Vec<u8>) -> Result<bool, Error> {
+    let (id, number) = (publisher.id(), publisher.sent());
+    buf.resize(len, 0);
+    message::fill(buf, id, number);
+    match publisher.send(buf) {
+        Ok(()) => Ok(true),
+        // Too many samples are held of the large ones.
+        Err(Error::Full { .. } | Error::OutOfMemory { .. }) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// The surviving writer: one publisher of each kind, all in turn.
+fn writer(dir: &Path, name: &str) -> Outcome {
+    let node = node(dir, name)?;
+    let wait = OnFull::Wait(Duration::from_secs(20));
+    let mut small = node.publisher_with::<[u8]>("/k/small", small_log())?;
+    let mut large = node
+        .publisher_with::<[u8]>("/k/large", small_log().reliable(wait).pool_limit_bytes(2 << 20))?;
+    let mixed = small_log().reliable(OnFull::Refuse).transient_local(4).pool_limit_bytes(2 << 20);
+    let mut mixed = node.publisher_with::<[u8]>("/k/mixed", mixed)?;
+    let stall = Duration::from_millis(50);
+    let detach = small_log().reliable(OnFull::Detach { stall });
+    let mut detach = node.publisher_with::<[u8]>("/k/detach", detach)?;
+    for publisher in [&small, &large, &mixed, &detach] {
+        publisher.wait_for_subscribers(1, Some(LONG))?;
+    }
+    say("ready")?;
+    std::thread::spawn(|| {
+        let _ = until_told();
+        std::process::exit(0);
+    });
+    let (mut buf, mut dice) = (Vec::new(), Dice::new(1));
+    for turn in 0_u64.. {
+        send(&mut small, 24 + dice.below(200) as usize, &mut buf)?;
+        send(&mut detach, 24 + dice.below(400) as usize, &mut buf)?;
+        if turn.is_multiple_of(4) {
+            send(&mut large, 20_000 + dice.below(60_000) as usize, &mut buf)?;
+            let len = if turn.is_multiple_of(8) { 9_000 } else { 1_000 };
+            send(&mut mixed, len + dice.below(100) as usize, &mut buf)?;
+        }
+        std::thread::sleep(Duration::from_millis(1)); // sleep: the pace of this writer
+    }
+    Ok(())
+}
+
+/// Holds a sample of a victim beyond its subscription, and is then killed: the victim has to bury it.
+fn partner(dir: &Path, name: &str) -> Outcome {
+    let node = node(dir, &name.replace('.', "_"))?;
+    let mut large =
+        node.subscriber_with::<[u8]>("/v/large", SubscriberOptions::new().reliable())?;
+    let sample = large.recv(Some(LONG))?.to_owned_sample();
+    drop(large);
+    say("ready")?;
+    until_told()?;
+    drop(sample);
+    Ok(())
+}
+
+/// How a victim lives.
+#[derive(Clone, Copy, Debug, Default)]
+struct Flags {
+    /// Nobody else is there.
+    lonely: bool,
+    /// Does not read what the survivors send: one that is stopped would hold them up.
+    deaf: bool,
+    /// Goes also where only a reader that stands still leads.
+    stubborn: bool,
+    /// One life, then it leaves.
+    once: bool,
+    /// Says when it has joined, and stays.
+    stays: bool,
+}
+
+impl Flags {
+    fn of(words: &[String]) -> Flags {
+        let has = |word: &str| words.iter().any(|w| w == word);
+        Flags {
+            lonely: has("lonely"),
+            deaf: has("deaf"),
+            stubborn: has("stubborn"),
+            once: has("once"),
+            stays: has("stays"),
+        }
+    }
+}
+
+/// Lives again and again, until it is killed.
+fn victim(dir: &Path, name: &str, flags: &Flags) -> Outcome {
+    let ledger = Ledger::create(&dir.join(format!("ledger.{name}")))?;
+    for life in 0..if flags.once { 1 } else { 1000 } {
+        let node = node(dir, &format!("v_{}", name.replace('.', "_")))?;
+        if flags.stays {
+            say("ready")?;
+            return until_told();
+        }
+        if flags.stubborn {
+            stubborn(&node, name)?;
+        }
+        live(&node, &ledger, life * STREAMS, flags)?;
+    }
+    Ok(())
+}
+
+fn publish(node: &Node, stream: usize, flags: &Flags) -> Result<Publisher<[u8]>, Error> {
+    let options = small_log().reliable(OnFull::Wait(LONG));
+    let options = match stream {
+        0 => options,
+        1 => options.pool_limit_bytes(768 << 10).large_depth(2),
+        _ => options.transient_local(3),
+    };
+    let (topic, readers) = VICTIM_TOPICS[stream];
+    let publisher = node.publisher_with(topic, options)?;
+    if !flags.lonely {
+        publisher.wait_for_subscribers(readers, Some(LONG))?;
+    }
+    Ok(publisher)
+}
+
+fn live(node: &Node, ledger: &Ledger, lines: usize, flags: &Flags) -> Outcome {
+    let mut publishers = Vec::new();
+    for stream in 0..STREAMS {
+        let publisher = publish(node, stream, flags)?;
+        ledger.open_line(lines + stream, publisher.id())?;
+        publishers.push(publisher);
+    }
+    let mut ears: Vec<Subscriber<[u8]>> = Vec::new();
+    if !flags.deaf && !flags.lonely {
+        let reliable = SubscriberOptions::new().reliable().wait(Wait::Block);
+        for (topic, options) in [
+            ("/k/small", SubscriberOptions::new()),
+            ("/k/large", reliable.clone()),
+            ("/k/mixed", reliable.clone().transient_local()),
+            ("/k/detach", reliable),
+        ] {
+            ears.push(node.subscriber_with(topic, options)?);
+        }
+    }
+    let (mut buf, mut held) = (Vec::new(), Vec::<OwnedSample<[u8]>>::new());
+    for turn in 0..60_u64 {
+        for (stream, publisher) in publishers.iter_mut().enumerate() {
+            let line = lines + stream;
+            let len = match (stream, turn % 4) {
+                (0, 0) => 3_900,
+                (0, odd) => 24 + (turn * 37 + odd) as usize % 300,
+                (1, 0) => 20_000 + 40_000 * (turn as usize / 4 % 3),
+                (1, _) => continue,
+                _ => 64 + turn as usize % 5,
+            };
+            let (id, count) = (publisher.id(), publisher.sent() + 1);
+            ledger.starts(line, count)?;
+            let sent = if stream == 1 && turn.is_multiple_of(8) {
+                match publisher.loan(len) {
+                    Ok(mut loan) => {
+                        message::fill(&mut loan, id, count - 1);
+                        loan.send().map_err(|(_, error)| error)?;
+                        true
+                    }
+                    Err(Error::OutOfMemory { .. }) => false,
+                    Err(error) => return Err(error.into()),
+                }
+            } else {
+                send(publisher, len, &mut buf)?
+            };
+            if sent {
+                ledger.committed(line, count)?;
+            }
+        }
+        for ear in &mut ears {
+            listen(ear, turn, &mut held)?;
+        }
+    }
+    Ok(())
+}
+
+/// Takes what is there, a little of it held; what a victim hears must be whole as well.
+fn listen(ear: &mut Subscriber<[u8]>, turn: u64, held: &mut Vec<OwnedSample<[u8]>>) -> Outcome {
+    if turn.is_multiple_of(16) {
+        match ear.recv(Some(Duration::from_millis(3))) {
+            Ok(sample) => check(&sample)?,
+            Err(Error::Timeout { .. } | Error::Detached { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    while let Some(sample) = match ear.try_recv() {
+        Err(Error::Detached { .. }) => None,
+        other => other?,
+    } {
+        check(&sample)?;
+        held.push(sample.to_owned_sample());
+        if held.len() > 3 {
+            held.remove(0);
+        }
+    }
+    Ok(())
+}
+
+fn check(bytes: &[u8]) -> Outcome {
+    message::check(bytes).map(drop).map_err(|why| format!("VIOLATION at a victim: {why}").into())
+}
+
+/// A writer that sleeps for room, and the slow reader that wakes it.
+fn held_up(node: &Node, topic: &str) -> Outcome {
+    let options = small_log().reliable(OnFull::Wait(LONG));
+    let mut publisher = node.publisher_with::<[u8]>(topic, options)?;
+    let mut reader = node.subscriber_with::<[u8]>(topic, SubscriberOptions::new().reliable())?;
+    reader.wait_for_publishers(1, Some(LONG))?;
+    const COUNT: usize = 60;
+    let sender = std::thread::spawn(move || {
+        let mut buf = Vec::new();
+        (0..COUNT).try_for_each(|_| send(&mut publisher, 1000, &mut buf).map(drop))
+    });
+    for _ in 0..COUNT {
+        check(&reader.recv(Some(LONG))?)?;
+        // Longer than the millisecond for which the writer waits for more than some room.
+        std::thread::sleep(Duration::from_millis(3)); // sleep: a slow reader
+    }
+    Ok(sender.join().map_err(|_| "the sender panicked")??)
+}
+
+/// Both sides of a reader that stands still, in one process: it is refused, detached and comes back.
+fn stubborn(node: &Node, name: &str) -> Outcome {
+    let topic = format!("/stubborn/{name}");
+    let reliable = SubscriberOptions::new().reliable();
+    for on_full in [OnFull::Refuse, OnFull::Detach { stall: Duration::from_millis(2) }] {
+        let mut publisher = node.publisher_with::<[u8]>(&topic, small_log().reliable(on_full))?;
+        let mut reader = node.subscriber_with::<[u8]>(&topic, reliable.clone())?;
+        reader.wait_for_publishers(1, Some(LONG))?;
+        let until = Instant::now() + LONG;
+        let mut buf = Vec::new();
+        // More than the log holds, so that the reader holds it up.
+        for _ in 0..40 {
+            send(&mut publisher, 1000, &mut buf)?;
+        }
+        if on_full != OnFull::Refuse {
+            loop {
+                match reader.recv(Some(LONG)) {
+                    Err(Error::Detached { .. }) => break,
+                    Ok(_) if Instant::now() < until => {}
+                    other => return Err(format!("not detached: {other:?}").into()),
+                }
+            }
+        }
+    }
+    held_up(node, &format!("/held/{name}"))?;
+    let topic = format!("/crowd/{name}");
+    let _publisher = node.publisher_with::<[u8]>(&topic, small_log())?;
+    let crowd = rnet::limits::MAX_READERS_PER_CHANNEL + 1;
+    let readers: Result<Vec<Subscriber<[u8]>>, Error> =
+        (0..crowd).map(|_| node.subscriber(&topic)).collect();
+    drop(readers?);
+    Ok(())
+}

@@ -1,0 +1,443 @@
+//! A domain with its survivors, and what must hold after each kill.
+
+use std::collections::BTreeSet;
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use rnet::Node;
+
+use crate::LONG;
+use crate::ledger::{Ledger, Line};
+use crate::readers::{Complain, Kind, Reader};
+use crate::roles::VICTIM_TOPICS;
+
+/// What is left of the dead must be gone after this time.
+pub const GONE_AFTER: Duration = Duration::from_secs(1);
+/// Memory of the domain may be this much above where it began: the survivors' pools breathe.
+const BREATH_LEN_BYTES: u64 = 8 << 20;
+
+type Outcome<T = ()> = Result<T, Box<dyn std::error::Error>>;
+
+/// The name of the node that [`World::leave_a_corpse`] leaves.
+pub const CORPSE: &str = "corpse";
+
+/// A domain with survivors in it, removed when dropped.
+pub struct World {
+    dir: PathBuf,
+    binary: PathBuf,
+    readers: Vec<Reader>,
+    writer: Option<Process>,
+    node: Option<Node>,
+    violations: Arc<Mutex<Vec<String>>>,
+    /// Sums of all ledgers so far: started, committed, by stream.
+    ledgers: Vec<(u64, u64)>,
+    first_bytes: u64,
+    first_fds: [usize; 2],
+    /// How long it took until nothing was left of the dead.
+    pub cleaned: Vec<Duration>,
+    /// Processes killed.
+    pub kills: u64,
+}
+
+/// A child, killed when dropped.
+pub struct Process {
+    /// The process.
+    pub child: Child,
+    /// Its name.
+    pub name: String,
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Process {
+    /// Waits for the line by which a process says that it is ready.
+    pub fn ready(&mut self) -> Outcome {
+        let out = self.child.stdout.as_mut().ok_or("not piped")?;
+        let mut line = String::new();
+        BufReader::new(out).read_line(&mut line)?;
+        if line == "ready\n" { Ok(()) } else { Err(format!("{} said {line:?}", self.name).into()) }
+    }
+
+    /// Waits until it has ended.
+    pub fn ended(&mut self, limit: Duration) -> Outcome<Option<ExitStatus>> {
+        let until = Instant::now() + limit;
+        loop {
+            if let Some(status) = self.child.try_wait()? {
+                return Ok(Some(status));
+            }
+            if Instant::now() > until {
+                return Ok(None);
+            }
+            pause();
+        }
+    }
+
+    /// Waits until it stands still.
+    pub fn stopped(&mut self, limit: Duration) -> Outcome<bool> {
+        let stat = format!("/proc/{}/stat", self.child.id());
+        eventually(limit, || std::fs::read_to_string(&stat).is_ok_and(|s| s.contains(") T ")))
+    }
+
+    /// Lets it go on.
+    pub fn resume(&self) -> Outcome {
+        let pid = rustix::process::Pid::from_child(&self.child);
+        Ok(rustix::process::kill_process(pid, rustix::process::Signal::CONT)?)
+    }
+}
+
+fn pause() {
+    std::thread::sleep(Duration::from_micros(500)); // sleep: between two looks at a condition
+}
+
+fn eventually(limit: Duration, mut done: impl FnMut() -> bool) -> Outcome<bool> {
+    let until = Instant::now() + limit;
+    while !done() {
+        if Instant::now() > until {
+            return Ok(false);
+        }
+        pause();
+    }
+    Ok(true)
+}
+
+impl World {
+    /// A domain without survivors, for what only those who come alone do.
+    pub fn empty(binary: &Path) -> Outcome<World> {
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let dir = PathBuf::from(format!("/dev/shm/rnet-survival-{}-{count}", std::process::id()));
+        std::fs::create_dir(&dir)?;
+        Ok(World {
+            dir,
+            binary: binary.to_owned(),
+            readers: Vec::new(),
+            writer: None,
+            node: None,
+            violations: Arc::default(),
+            ledgers: vec![(0, 0); VICTIM_TOPICS.len()],
+            first_bytes: u64::MAX - BREATH_LEN_BYTES,
+            // Unbounded until measured.
+            first_fds: [usize::MAX; 2],
+            cleaned: Vec::new(),
+            kills: 0,
+        })
+    }
+
+    /// A domain with surviving readers and a surviving writer.
+    pub fn start(binary: &Path) -> Outcome<World> {
+        let mut world = World::empty(binary)?;
+        let node = crate::roles::node(&world.dir, "keep_readers")?;
+        let violations = world.violations.clone();
+        let complain: Complain = Arc::new(move |what| note(&violations, what));
+        for (topic, kind) in [
+            ("/v/small", Kind::Reliable),
+            ("/v/small", Kind::BestEffort),
+            ("/v/small", Kind::Latest),
+            ("/v/small", Kind::Reliable),
+            ("/v/large", Kind::Holding),
+            ("/v/large", Kind::BestEffort),
+            ("/v/latched", Kind::Latched),
+            ("/k/small", Kind::BestEffort),
+            ("/k/large", Kind::Holding),
+            ("/k/mixed", Kind::Latched),
+            ("/k/detach", Kind::Reliable),
+        ] {
+            world.readers.push(Reader::start(&node, topic, kind, complain.clone())?);
+        }
+        world.node = Some(node);
+        let mut writer = world.spawn("writer", "keep_writer", &[], None)?;
+        writer.ready()?;
+        world.writer = Some(writer);
+        Ok(world)
+    }
+
+    /// Starts a process in a role, with a fail point armed if one is named.
+    pub fn spawn(
+        &self,
+        role: &str,
+        name: &str,
+        flags: &[&str],
+        point: Option<&str>,
+    ) -> Outcome<Process> {
+        let mut command = Command::new(&self.binary);
+        command.arg(role).arg(&self.dir).arg(name).args(flags);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).env_remove("RNET_FAIL_POINT");
+        if let Some(point) = point {
+            command.env("RNET_FAIL_POINT", point);
+        }
+        Ok(Process { child: command.spawn()?, name: name.to_owned() })
+    }
+
+    /// Takes the measure of the domain while only the survivors are there.
+    pub fn measure(&mut self) -> Outcome {
+        self.first_bytes = self.bytes();
+        self.first_fds = self.fds();
+        Ok(())
+    }
+
+    /// Notes what must not happen.
+    pub fn violation(&self, what: String) {
+        note(&self.violations, what);
+    }
+
+    /// How many violations there were.
+    pub fn violations(&self) -> usize {
+        self.violations.lock().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
+    /// A process was killed: notes it and whether it was by SIGKILL.
+    pub fn killed(&mut self, status: ExitStatus) -> bool {
+        let by_kill = status.signal() == Some(9);
+        self.kills += u64::from(by_kill);
+        by_kill
+    }
+
+    /// Everything that must hold once the named victims are dead. `since` is when the last one died.
+    pub fn settle(&mut self, victims: &[String], since: Instant, context: &str) -> Outcome {
+        self.check_left_overs(since, context)?;
+        if self.node.is_none() {
+            return Ok(());
+        }
+        self.check_accounts(victims, context)?;
+        self.check_progress(context)?;
+        self.check_level(context)?;
+        for reader in &self.readers {
+            reader.forget();
+        }
+        Ok(())
+    }
+
+    fn domain(&self) -> Option<PathBuf> {
+        let mut entries = std::fs::read_dir(&self.dir).ok()?.flatten().map(|e| e.path());
+        entries.find(|path| path.is_dir())
+    }
+
+    fn survivors(&self) -> BTreeSet<String> {
+        let names: &[&str] =
+            if self.node.is_some() { &["keep_readers", "keep_writer"] } else { &[] };
+        names.iter().map(|name| (*name).to_owned()).collect()
+    }
+
+    /// What stands in the domain beside the survivors.
+    fn left_overs(&self) -> Vec<String> {
+        let Some(domain) = self.domain() else { return Vec::new() };
+        let survivors = self.survivors();
+        let list = |sub: &str| {
+            let entries = std::fs::read_dir(domain.join(sub)).into_iter().flatten().flatten();
+            entries.map(|e| e.file_name().to_string_lossy().into_owned()).collect::<Vec<_>>()
+        };
+        let stem = |name: &str| name.split('@').next().unwrap_or_default().to_owned();
+        let mut left: Vec<String> = list(".")
+            .into_iter()
+            .filter(|name| !["VERSION", "names", "nodes"].contains(&name.as_str()))
+            .collect();
+        for sub in ["names", "nodes"] {
+            let here = list(sub);
+            left.extend(
+                here.iter().filter(|n| !survivors.contains(&stem(n))).map(|n| format!("{sub}/{n}")),
+            );
+            if here.len() < survivors.len() {
+                left.push(format!("a survivor is missing in {sub}: {here:?}"));
+            }
+        }
+        left
+    }
+
+    fn check_left_overs(&mut self, since: Instant, context: &str) -> Outcome {
+        let gone = eventually(LONG, || self.left_overs().is_empty())?;
+        let took = since.elapsed();
+        self.cleaned.push(took);
+        if !gone {
+            self.violation(format!("{context}: left behind: {:?}", self.left_overs()));
+        } else if took > GONE_AFTER {
+            self.violation(format!("{context}: left-overs were there for {took:?}"));
+        }
+        Ok(())
+    }
+
+    fn lines(&self, victims: &[String]) -> Vec<(usize, Line)> {
+        let lines = victims.iter().flat_map(|name| {
+            let path = self.dir.join(format!("ledger.{name}"));
+            let lines = Ledger::read(&path).unwrap_or_default();
+            let _ = std::fs::remove_file(path);
+            lines.into_iter().enumerate().map(|(at, line)| (at % VICTIM_TOPICS.len(), line))
+        });
+        lines.filter(|(_, line)| line.publisher != 0).collect()
+    }
+
+    /// `committed <= received + lost <= started`: of each victim where the subscriber still tells them
+    /// apart, and of all together.
+    fn check_accounts(&mut self, victims: &[String], context: &str) -> Outcome {
+        let lines = self.lines(victims);
+        for (stream, line) in &lines {
+            let sum = &mut self.ledgers[*stream];
+            *sum = (sum.0 + line.started, sum.1 + line.committed);
+        }
+        for reader in self.readers.iter().filter(|r| r.of_victims) {
+            let stream = VICTIM_TOPICS.iter().position(|(topic, _)| reader.what.starts_with(topic));
+            let Some(stream) = stream else { continue };
+            let (started, committed) = self.ledgers[stream];
+            let newest_only = reader.kind == Kind::Latest;
+            // The newest of several publishers is one message, so that only one alone is sure to be heard.
+            let alone = newest_only && victims.len() == 1;
+            let done = |line: &Line| {
+                let heard = reader.heard(line.publisher);
+                match (newest_only, heard.lost) {
+                    (true, _) => !alone || heard.next >= line.committed,
+                    (false, Some(lost)) => heard.received + lost >= line.committed,
+                    (false, None) => true,
+                }
+            };
+            let own = || lines.iter().filter(|(s, _)| *s == stream).map(|(_, line)| line);
+            let enough = || {
+                let (received, lost) = reader.sums();
+                own().all(done) && (newest_only || received + lost >= committed)
+            };
+            if !eventually(LONG, enough)? {
+                let (received, lost) = reader.sums();
+                let heard: Vec<_> =
+                    own().map(|line| (line, reader.heard(line.publisher))).collect();
+                self.violation(format!(
+                    "{context}: {} has {received} + {lost} lost of {committed} committed: {heard:?}",
+                    reader.what
+                ));
+            }
+            let (received, lost) = reader.sums();
+            if !newest_only && received + lost > started {
+                self.violation(format!(
+                    "{context}: {} has {received} + {lost} lost and only {started} were started",
+                    reader.what
+                ));
+            }
+            for line in own() {
+                let heard = reader.heard(line.publisher);
+                let all = heard.received + heard.lost.unwrap_or(0);
+                if all > line.started || heard.next > line.started {
+                    self.violation(format!("{context}: {} of {line:?}: {heard:?}", reader.what));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The survivors still talk to each other.
+    pub fn check_progress(&self, context: &str) -> Outcome {
+        for reader in self.readers.iter().filter(|r| !r.of_victims) {
+            let before = reader.progress();
+            if !eventually(LONG, || reader.progress() > before)? {
+                self.violation(format!("{context}: {} hears nothing more", reader.what));
+            }
+        }
+        Ok(())
+    }
+
+    fn writer_pid(&self) -> u32 {
+        self.writer.as_ref().map_or(0, |w| w.child.id())
+    }
+
+    fn fds(&self) -> [usize; 2] {
+        [std::process::id(), self.writer_pid()]
+            .map(|pid| std::fs::read_dir(format!("/proc/{pid}/fd")).map_or(0, Iterator::count))
+    }
+
+    fn bytes(&self) -> u64 {
+        let mut sum = 0;
+        let mut folders = vec![self.dir.clone()];
+        while let Some(folder) = folders.pop() {
+            for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+                let Ok(meta) = entry.metadata() else { continue };
+                sum += meta.blocks() * 512;
+                if meta.is_dir() {
+                    folders.push(entry.path());
+                }
+            }
+        }
+        sum
+    }
+
+    /// Memory that a survivor still has of the dead.
+    fn maps_of_the_dead(&self) -> Vec<String> {
+        let survivors = self.survivors();
+        let dir = self.dir.display().to_string();
+        let mut found = Vec::new();
+        for pid in [std::process::id(), self.writer_pid()] {
+            let maps = std::fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
+            let ours = maps.lines().filter(|line| line.contains(&dir));
+            found.extend(ours.filter_map(|line| {
+                let stem = line.split("/nodes/").nth(1)?.split('@').next()?;
+                (!survivors.contains(stem)).then(|| format!("{pid}: {line}"))
+            }));
+        }
+        found
+    }
+
+    /// Memory, descriptors and mappings are back to what they were with the survivors alone.
+    fn check_level(&self, context: &str) -> Outcome {
+        let high = self.first_bytes + BREATH_LEN_BYTES;
+        if !eventually(LONG, || self.bytes() <= high)? {
+            self.violation(format!("{context}: {} bytes, were {}", self.bytes(), self.first_bytes));
+        }
+        let fewer =
+            |now: [usize; 2]| now.iter().zip(&self.first_fds).all(|(now, first)| now <= first);
+        if !eventually(LONG, || fewer(self.fds()))? {
+            let (now, first) = (self.fds(), self.first_fds);
+            self.violation(format!("{context}: {now:?} descriptors, were {first:?}"));
+        }
+        if !eventually(LONG, || self.maps_of_the_dead().is_empty())? {
+            let maps = self.maps_of_the_dead();
+            self.violation(format!("{context}: mapped of the dead: {maps:?}"));
+        }
+        Ok(())
+    }
+
+    /// The domain's state for who never saw a survivor: another node can join and leaves nothing.
+    pub fn check_usable(&self, context: &str) -> Outcome {
+        let mut next = self.spawn("victim", "next", &["lonely", "once"], None)?;
+        match next.ended(LONG)? {
+            Some(status) if status.success() => {}
+            status => self.violation(format!("{context}: the next node: {status:?}")),
+        }
+        let _ = std::fs::remove_file(self.dir.join("ledger.next"));
+        if !self.left_overs().is_empty() {
+            self.violation(format!("{context}: left behind: {:?}", self.left_overs()));
+        }
+        Ok(())
+    }
+
+    /// Starts a process that joins the domain, and kills it while nobody else is there.
+    pub fn leave_a_corpse(&mut self) -> Outcome {
+        let mut corpse = self.spawn("victim", CORPSE, &["lonely", "stays"], None)?;
+        corpse.ready()?;
+        corpse.child.kill()?;
+        let status = corpse.child.wait()?;
+        self.killed(status);
+        // Who takes its name writes a ledger of the same one.
+        std::fs::remove_file(self.dir.join(format!("ledger.{CORPSE}")))?;
+        Ok(())
+    }
+}
+
+fn note(violations: &Mutex<Vec<String>>, what: String) {
+    let _ = writeln!(std::io::stdout(), "VIOLATION {what}");
+    violations.lock().unwrap_or_else(PoisonError::into_inner).push(what);
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        self.writer = None;
+        self.readers.clear();
+        self.node = None;
+        let _ = std::fs::remove_dir_all(&self.dir);
+    }
+}

@@ -1,0 +1,20 @@
+//! Kills at random moments, for a few seconds: `make soak` does so for as long as one likes.
+
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+use rnet_survival::random;
+use rnet_survival::world::World;
+
+#[test]
+fn nodes_killed_at_random_harm_no_other() -> Result<(), Box<dyn std::error::Error>> {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?;
+    let seed = now.as_nanos() as u64;
+    let mut world = World::start(Path::new(env!("CARGO_BIN_EXE_survival")))?;
+    random::run(&mut world, seed, Duration::ZERO, false)?;
+    world.measure()?;
+    random::run(&mut world, seed, Duration::from_secs(8), false)?;
+    assert!(world.kills > 0, "nothing was killed");
+    assert_eq!(world.violations(), 0, "seed {seed}; see the lines VIOLATION above");
+    Ok(())
+}
