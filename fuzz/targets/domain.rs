@@ -40,6 +40,8 @@ fn name(input: &mut Input<'_>) -> Vec<u8> {
 fn litter(folder: &Path, input: &mut Input<'_>) {
     let path = folder.join(OsStr::from_bytes(&name(input)));
     let content: Vec<u8> = (0..input.byte() % 80).map(|_| input.byte()).collect();
+    // A link of an earlier step would be followed: out of the domain, to a file that is made there.
+    let _ = std::fs::remove_file(&path);
     match input.byte() % 4 {
         0 => drop(std::fs::write(path, content)),
         1 => drop(std::os::unix::fs::symlink("/nowhere", path)),

@@ -80,9 +80,11 @@ fn a_type_can_be_given_as_json_or_as_a_file() {
     }
     let said = rnet!(place, "topic", "pub", "/level", "{}", "--type-json", "{}", "--once").fails(1);
     assert!(said.contains("type description"), "{said}");
+    let nowhere = place.dir.join("nowhere");
+    let nowhere = nowhere.to_str().unwrap();
     let said =
-        rnet!(place, "topic", "pub", "/level", "{}", "--type-json", "/nowhere", "--once").fails(1);
-    assert!(said.contains("/nowhere"), "{said}");
+        rnet!(place, "topic", "pub", "/level", "{}", "--type-json", nowhere, "--once").fails(1);
+    assert!(said.contains(nowhere), "{said}");
 }
 
 #[test]

@@ -18,7 +18,7 @@ use crate::roster::REFUSED_FULL;
 use crate::sigbus;
 use crate::subscription::{Binding, Slot, SubscriptionFile};
 use crate::taken::{Batch, PeerChunks, Pinned};
-use crate::tally::{self, Tally, bump};
+use crate::tally::{Tally, bump};
 
 mod cursor;
 mod message;
@@ -519,16 +519,7 @@ impl Reader {
                         self.pinned = Some(pinned);
                         len
                     }
-                    None => {
-                        // The files may be swept before we are told that the publisher is gone,
-                        // in any order: that it is dead comes before all that.
-                        let gone = self.has_left()
-                            || self.reliable
-                            || !self.path.exists()
-                            || !self.own.sees_alive(&self.folder);
-                        tally::lost_chunk(self.slot.page(), self.was_detached(), gone);
-                        continue;
-                    }
+                    None => continue,
                 },
             };
             self.hand_out(record, len as u64);

@@ -144,7 +144,11 @@ fn a_directory_of_another_layout_is_taken_over_when_nobody_lives_in_it() {
         dead_domain(&net);
         let file = net.inspect_path().join("VERSION");
         std::fs::write(&file, version).unwrap();
-        std::fs::write(net.inspect_path().join("VERSION.0123456789abcdef"), "2").unwrap();
+        // Of a process that was killed while it wrote the version, long ago.
+        let draft = net.inspect_path().join("@0123456789abcdef");
+        std::fs::write(&draft, "2").unwrap();
+        let long_ago = std::time::SystemTime::now() - std::time::Duration::from_secs(60);
+        std::fs::File::open(&draft).unwrap().set_modified(long_ago).unwrap();
         talk(&net).unwrap();
         let now = std::fs::read_to_string(&file).unwrap();
         assert_eq!(now, format!("{}\n", rnet::LAYOUT_VERSION));

@@ -12,7 +12,7 @@ use super::{MAX_FRUITLESS, Reader, Trouble};
 use crate::files::io_error;
 use crate::pool::chunk_path;
 use crate::taken::{Batch, Pinned};
-use crate::{clock, shortage};
+use crate::{clock, shortage, tally};
 
 /// A reader in pursuit that found less than this pauses, so that the writer gets ahead.
 const CHASE_LEN_BYTES: usize = 2048;
@@ -104,6 +104,20 @@ impl Reader {
         Trouble::Short(Box::new(named.unwrap_or_else(|| io_error(doing, &path, errno))))
     }
 
+    /// Counts a message that was lost because its chunk went on without it: `missing` if there is no
+    /// such chunk any more.
+    #[cold]
+    fn lose_chunk(&self, missing: bool) {
+        // One that carries a newer message says that its publisher outlived this one. That has to
+        // be enough: a reader that asked the kernel for each message that it is behind would never
+        // catch up. The files may be swept before we are told that the publisher is gone, in any
+        // order; that it is dead comes before all that.
+        let swept = || !self.path.exists() || !self.own.sees_alive(&self.folder);
+        let gone = self.has_left() || self.reliable || (missing && swept());
+        tally::lost_chunk(self.slot.page(), self.was_detached(), gone);
+    }
+
+    /// Takes hold of a large message; `Ok(None)` if it is lost, which is counted.
     pub(super) fn pin(&mut self, record: &Record) -> Result<Option<Pinned>, Trouble> {
         let bytes = self.batch.bytes(record.offset, record.len);
         let Some(reference) = ChunkRef::from_bytes(bytes) else {
@@ -114,7 +128,10 @@ impl Reader {
         }
         let chunk = match self.chunks.get(&self.path, self.publisher, reference.chunk) {
             Ok(Some(chunk)) => chunk,
-            Ok(None) => return Ok(None),
+            Ok(None) => {
+                self.lose_chunk(true);
+                return Ok(None);
+            }
             Err(errno) => return Err(self.run_short(record, reference, errno)),
         };
         if !chunk.holds(reference.len) {
@@ -126,6 +143,7 @@ impl Reader {
         };
         if !pins::try_pin(&self.slot.page().pins[pin], chunk.header(), reference) {
             self.slot.give_pin(pin);
+            self.lose_chunk(false);
             return Ok(None);
         }
         Ok(Some(Pinned { chunk, slot: self.slot.clone(), pin, len: reference.len as usize }))
