@@ -3,20 +3,27 @@
 //! - [`compile_file`], [`Sources`]: `.proto` files to [`Compiled`], without protoc;
 //! - [`Schema`]: one message type and what it needs, in a canonical form that travels with a channel; [`limits`] for sets that come
 //!   from elsewhere;
+//! - [`check`]: whether a reader of one type understands a writer of another, by the rules of [`Rule`]; [`diff`] for who changes a type.
 
 mod builtin;
 mod canonical;
+mod check;
 mod compile;
+mod diff;
 mod docs;
 mod error;
 pub mod limits;
+mod rules;
 mod scan;
 mod schema;
 mod wire;
 
 pub use builtin::builtin_files;
+pub use check::{Change, Verdict, check};
 pub use compile::{Compiled, Sources, compile_file, compile_text};
+pub use diff::{Diff, DiffLine, diff};
 pub use docs::{Docs, unit_of};
 pub use error::{DecodeError, Place, SchemaError, ValueError};
 pub use prost_reflect;
+pub use rules::{Rule, Severity};
 pub use schema::{Schema, SchemaHash};

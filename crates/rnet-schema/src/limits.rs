@@ -25,8 +25,8 @@ pub const MAX_SCHEMA_RECORDS: usize = 1 << 17;
 /// Longest `.proto` file, in bytes (1 MiB).
 pub const MAX_PROTO_LEN_BYTES: usize = 1 << 20;
 
-/// Pairs of message types that one comparison may visit.
-pub const MAX_CHECK_PAIRS: usize = 16384;
+/// Fields and enum values that one comparison of two types may visit.
+pub const MAX_CHECK_STEPS: usize = 1 << 20;
 /// Changes that one report lists; the rest is counted.
 pub const MAX_REPORTED_CHANGES: usize = 256;
 
