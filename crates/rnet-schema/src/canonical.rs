@@ -276,8 +276,7 @@ impl Emit<'_> {
         for (i, own) in imports.iter_mut().enumerate() {
             own.remove(&i);
         }
-        let used: BTreeSet<usize> =
-            self.reached.iter().map(|name| self.index[name].file).collect();
+        let used: BTreeSet<usize> = self.reached.iter().map(|name| self.index[name].file).collect();
         let order = topological(self.files, &imports)?;
         let kept = order.into_iter().filter(|i| used.contains(i));
         Ok(FileDescriptorSet { file: kept.map(|i| self.file(i, &imports[i])).collect() })
@@ -313,7 +312,12 @@ impl Emit<'_> {
                 }
                 let shell = !(nested_type.is_empty() && enum_type.is_empty());
                 let name = message.name.clone();
-                shell.then(|| DescriptorProto { name, nested_type, enum_type, ..Default::default() })
+                shell.then(|| DescriptorProto {
+                    name,
+                    nested_type,
+                    enum_type,
+                    ..Default::default()
+                })
             })
             .collect();
         kept.sort_by(|a, b| a.name.cmp(&b.name));
@@ -394,10 +398,7 @@ fn renumber_oneofs(
         field.oneof_index = new.map(|i| i as i32);
     }
     let name_of = |&i: &i32| message.oneof_decl[i as usize].name.clone();
-    order
-        .iter()
-        .map(|i| OneofDescriptorProto { name: name_of(i), ..Default::default() })
-        .collect()
+    order.iter().map(|i| OneofDescriptorProto { name: name_of(i), ..Default::default() }).collect()
 }
 
 fn bare_field(field: &FieldDescriptorProto) -> FieldDescriptorProto {
@@ -411,8 +412,7 @@ fn bare_field(field: &FieldDescriptorProto) -> FieldDescriptorProto {
         default_value: field.default_value.clone(),
         oneof_index: field.oneof_index,
         json_name: field.json_name.clone().filter(|name| *name != json_name(field.name())),
-        options: packed
-            .map(|packed| FieldOptions { packed: Some(packed), ..Default::default() }),
+        options: packed.map(|packed| FieldOptions { packed: Some(packed), ..Default::default() }),
         proto3_optional: field.proto3_optional.filter(|yes| *yes),
         ..Default::default()
     }

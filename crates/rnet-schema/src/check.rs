@@ -172,7 +172,8 @@ impl Walk {
         let within = self.steps <= MAX_CHECK_STEPS;
         self.steps = self.steps.saturating_add(steps);
         if within && self.steps > MAX_CHECK_STEPS {
-            let text = format!("a comparison of more than MAX_CHECK_STEPS = {MAX_CHECK_STEPS} steps");
+            let text =
+                format!("a comparison of more than MAX_CHECK_STEPS = {MAX_CHECK_STEPS} steps");
             // A verdict without this one would say more than is known.
             self.push(Rule::Limit, "", text.clone(), text);
         }
@@ -182,7 +183,9 @@ impl Walk {
     fn add(&mut self, rule: Rule, path: &str, writer: String, reader: String) {
         // Notes are the first to be dropped: a breaking change decides.
         let full = self.changes.len() >= 4 * MAX_REPORTED_CHANGES;
-        if full && rule.severity() != Severity::Breaking || self.changes.len() >= 8 * MAX_REPORTED_CHANGES {
+        if full && rule.severity() != Severity::Breaking
+            || self.changes.len() >= 8 * MAX_REPORTED_CHANGES
+        {
             self.uncounted += 1;
             return;
         }

@@ -245,9 +245,8 @@ fn read_file(path: &Path) -> Result<String, SchemaError> {
     let mut bytes = Vec::new();
     let max = MAX_PROTO_LEN_BYTES as u64 + 1;
     file.take(max).read_to_end(&mut bytes).map_err(|error| failed(error.to_string()))?;
-    String::from_utf8(bytes).map_err(|error| {
-        failed(format!("byte {} is not UTF-8", error.utf8_error().valid_up_to()))
-    })
+    String::from_utf8(bytes)
+        .map_err(|error| failed(format!("byte {} is not UTF-8", error.utf8_error().valid_up_to())))
 }
 
 /// Line and column of a byte offset.

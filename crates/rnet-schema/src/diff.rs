@@ -100,7 +100,10 @@ pub fn diff(old: &Schema, new: &Schema) -> Diff {
     }
     warn_of_unreserved(&mut lines);
     lines.sort_by(|a: &DiffLine, b| {
-        b.severity.cmp(&a.severity).then_with(|| a.path.cmp(&b.path)).then_with(|| a.what.cmp(&b.what))
+        b.severity
+            .cmp(&a.severity)
+            .then_with(|| a.path.cmp(&b.path))
+            .then_with(|| a.what.cmp(&b.what))
     });
     Diff {
         old: old.name().to_owned(),

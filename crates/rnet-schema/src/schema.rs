@@ -48,7 +48,8 @@ impl SchemaHash {
         // Offset basis and prime of the 128-bit FNV, http://www.isthe.com/chongo/tech/comp/fnv/.
         let mut hash = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d_u128;
         for byte in bytes {
-            hash = (hash ^ u128::from(*byte)).wrapping_mul(0x0000_0000_0100_0000_0000_0000_0000_013b);
+            hash =
+                (hash ^ u128::from(*byte)).wrapping_mul(0x0000_0000_0100_0000_0000_0000_0000_013b);
         }
         Self(hash)
     }

@@ -88,6 +88,11 @@ impl<'a> Reader<'a> {
         (self.base + self.at, why)
     }
 
+    /// Where the next record starts in the whole.
+    pub(crate) fn offset(&self) -> usize {
+        self.base + self.at
+    }
+
     pub(crate) fn is_at_end(&self) -> bool {
         self.at == self.bytes.len()
     }

@@ -241,7 +241,9 @@ fn is_escaped(mut text: &[u8]) -> bool {
             continue;
         }
         text = match rest {
-            [b'x' | b'X', a, b, rest @ ..] if a.is_ascii_hexdigit() && b.is_ascii_hexdigit() => rest,
+            [b'x' | b'X', a, b, rest @ ..] if a.is_ascii_hexdigit() && b.is_ascii_hexdigit() => {
+                rest
+            }
             [b'0'..=b'3', b, c, rest @ ..] if octal(b) && octal(c) => rest,
             [b'0'..=b'7', rest @ ..] if !rest.first().is_some_and(octal) => rest,
             [b'a' | b'b' | b'f' | b'n' | b'r' | b't' | b'v', rest @ ..]

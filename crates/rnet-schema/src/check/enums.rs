@@ -46,7 +46,12 @@ impl Walk {
     }
 
     /// What the writer can send. Says whether something of it is lost.
-    fn writer_values(&mut self, at: &str, writer: &EnumDescriptor, reader: &EnumDescriptor) -> bool {
+    fn writer_values(
+        &mut self,
+        at: &str,
+        writer: &EnumDescriptor,
+        reader: &EnumDescriptor,
+    ) -> bool {
         let mut losses = false;
         for wv in writer.values() {
             let value_at = format!("{at}:{}", wv.name());

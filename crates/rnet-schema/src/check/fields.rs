@@ -102,7 +102,10 @@ impl Walk {
                 self.meet(inside(), w, r);
             }
             (Kind::Enum(w), Kind::Enum(r)) => self.enums(at, w, r),
-            (Kind::Message(_), _) | (_, Kind::Message(_)) | (Kind::Enum(_), _) | (_, Kind::Enum(_)) => {
+            (Kind::Message(_), _)
+            | (_, Kind::Message(_))
+            | (Kind::Enum(_), _)
+            | (_, Kind::Enum(_)) => {
                 return self.other_type(at, wf, rf);
             }
             _ if wk != rk => return self.other_type(at, wf, rf),
@@ -153,7 +156,8 @@ impl Walk {
             Some(oneof) => format!("oneof {}", oneof.name()),
             None => "no oneof".to_owned(),
         };
-        let mut merged: HashMap<String, (Option<OneofDescriptor>, FieldDescriptor)> = HashMap::new();
+        let mut merged: HashMap<String, (Option<OneofDescriptor>, FieldDescriptor)> =
+            HashMap::new();
         for wf in writer.fields() {
             let Some(rf) = reader.get_field(wf.number()) else { continue };
             let (w, r) = (real_oneof(&wf), real_oneof(&rf));
