@@ -158,6 +158,7 @@ impl Walk {
             self.add(Rule::TypeName, "", w, format!("type {r}"));
             return;
         }
+        self.seen.insert((writer.full_name().to_owned(), reader.full_name().to_owned()));
         self.waiting.push_back((String::new(), writer.clone(), reader.clone()));
         while let Some((path, writer, reader)) = self.waiting.pop_front() {
             if !self.spend(writer.fields().len() + reader.fields().len() + 1) {
