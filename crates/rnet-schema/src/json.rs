@@ -288,6 +288,11 @@ fn read_leaf(field: &FieldDescriptor, json: &Json, at: &str) -> Result<Value, Va
         one,
         &DeserializeOptions::new(),
     );
+    // Of a list with one element, the element is what was written.
+    let shown = match json {
+        Json::Array(one) if one.len() == 1 && field.is_list() => &one[0],
+        other => other,
+    };
     let mut message = read.map_err(|e| {
         let known = match field.kind() {
             Kind::Enum(e) => {
@@ -296,7 +301,7 @@ fn read_leaf(field: &FieldDescriptor, json: &Json, at: &str) -> Result<Value, Va
             }
             _ => String::new(),
         };
-        error(at, format!("expected {expected}{known}, found {}: {e}", brief(json)))
+        error(at, format!("expected {expected}{known}, found {}: {e}", brief(shown)))
     })?;
     Ok(message.take_field(field).unwrap_or_else(|| Value::default_value_for_field(field)))
 }

@@ -160,3 +160,15 @@ pub(crate) fn read_set(bytes: &[u8]) -> Result<FileDescriptorSet, SchemaError> {
         why: error.to_string(),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::SchemaHash;
+
+    /// Test vectors of the authors of FNV.
+    #[test]
+    fn the_hash_is_fnv_1a() {
+        assert_eq!(SchemaHash::of(b"").to_string(), "6c62272e07bb014262b821756295c58d");
+        assert_eq!(SchemaHash::of(b"a").to_string(), "d228cb696f1a8caf78912b704e4a8964");
+    }
+}
