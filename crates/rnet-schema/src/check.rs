@@ -1,0 +1,269 @@
+//! Whether a reader of one type understands what a writer of another sends.
+//!
+//! The two types are walked side by side, field numbers first, because numbers are all that is on the wire. Each pair of types
+//! is compared once, however often and however recursively it is met, and a budget bounds the whole: both types may
+//! come from hostile peers. The walk goes breadth first, so that the path in a report is the shortest one.
+
+mod enums;
+mod fields;
+
+use crate::Schema;
+use crate::limits::{MAX_CHECK_STEPS, MAX_REPORTED_CHANGES};
+use crate::rules::{Rule, Severity};
+use prost_reflect::{EnumDescriptor, FieldDescriptor, Kind, MessageDescriptor, Syntax};
+use serde::Serialize;
+use std::collections::{HashSet, VecDeque};
+use std::fmt;
+
+/// One difference between the types of a writer and a reader.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Change {
+    /// The rule that covers it.
+    pub rule: Rule,
+    /// What it means.
+    pub severity: Severity,
+    /// The field, from the outside in: `pose.orientation.w`, `legs[].force`; values of enums stand behind a colon:
+    /// `mode:IDLE`. Empty when the types as a whole are meant.
+    pub path: String,
+    /// What the writer has there: `double w = 4`; empty for nothing.
+    pub writer: String,
+    /// What the reader has there; empty for nothing.
+    pub reader: String,
+}
+
+impl fmt::Display for Change {
+    /// ``breaking field.type `pose.x`: writer has double x = 1, reader has float x = 1``.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let severity = match self.severity {
+            Severity::Note => "note",
+            Severity::Warning => "warning",
+            Severity::Breaking => "breaking",
+        };
+        write!(f, "{severity} {}", self.rule)?;
+        if !self.path.is_empty() {
+            write!(f, " `{}`", self.path)?;
+        }
+        let or_nothing = |text: &'_ str| if text.is_empty() { "nothing" } else { text }.to_owned();
+        let (writer, reader) = (or_nothing(&self.writer), or_nothing(&self.reader));
+        write!(f, ": writer has {writer}, reader has {reader}")
+    }
+}
+
+/// What [`check`] found.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Verdict {
+    /// Whether the reader understands the writer.
+    pub compatible: bool,
+    /// Full name of the writer's type.
+    pub writer: String,
+    /// Full name of the reader's type.
+    pub reader: String,
+    /// The differences, the breaking ones first; at most [`MAX_REPORTED_CHANGES`].
+    pub changes: Vec<Change>,
+    /// How many more there are.
+    pub omitted: usize,
+}
+
+impl Verdict {
+    /// The first difference that makes the types incompatible.
+    pub fn first_breaking(&self) -> Option<&Change> {
+        self.changes.iter().find(|change| change.severity == Severity::Breaking)
+    }
+}
+
+impl fmt::Display for Verdict {
+    /// A line for the verdict, and one for each difference.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let word = match (self.compatible, self.changes.is_empty()) {
+            (true, true) => "identical",
+            (true, false) => "compatible",
+            (false, _) => "INCOMPATIBLE",
+        };
+        write!(f, "{word}: writer {}, reader {}", self.writer, self.reader)?;
+        for change in &self.changes {
+            write!(f, "\n  {change}")?;
+        }
+        if self.omitted > 0 {
+            write!(f, "\n  and {} more", self.omitted)?;
+        }
+        Ok(())
+    }
+}
+
+/// Compares the type of a writer with that of a reader. Not symmetric: a closed enum, a oneof or a required field at the reader
+/// can make what is fine one way a loss the other way.
+///
+/// ```
+/// use rnet_schema::{check, compile_text};
+/// let text = |body: &str| format!("syntax = \"proto3\"; message Pose {{ {body} }}");
+/// let old = compile_text("p.proto", &text("double x = 1;"))?.schema("Pose")?;
+/// let new = compile_text("p.proto", &text("float x = 1; double y = 2;"))?.schema("Pose")?;
+/// let verdict = check(&old, &new);
+/// assert!(!verdict.compatible);
+/// assert_eq!(
+///     verdict.first_breaking().unwrap().to_string(),
+///     "breaking field.type `x`: writer has double x = 1, reader has float x = 1"
+/// );
+/// # Ok::<(), rnet_schema::SchemaError>(())
+/// ```
+pub fn check(writer: &Schema, reader: &Schema) -> Verdict {
+    check_naming(writer, reader, Names::Reader)
+}
+
+/// Whose field names make the paths of a report.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum Names {
+    Writer,
+    Reader,
+}
+
+pub(crate) fn check_naming(writer: &Schema, reader: &Schema, names: Names) -> Verdict {
+    let mut walk = Walk::new(names);
+    if writer != reader {
+        walk.run(writer.descriptor(), reader.descriptor());
+    }
+    let mut changes = walk.changes;
+    changes.sort_by_key(|change| std::cmp::Reverse(change.severity));
+    let omitted = changes.len().saturating_sub(MAX_REPORTED_CHANGES) + walk.uncounted;
+    changes.truncate(MAX_REPORTED_CHANGES);
+    Verdict {
+        compatible: changes.first().is_none_or(|first| first.severity != Severity::Breaking),
+        writer: writer.name().to_owned(),
+        reader: reader.name().to_owned(),
+        changes,
+        omitted,
+    }
+}
+
+/// The state of one comparison.
+struct Walk {
+    names: Names,
+    changes: Vec<Change>,
+    uncounted: usize,
+    steps: usize,
+    /// Pairs of full names that are compared or wait for it.
+    seen: HashSet<(String, String)>,
+    waiting: VecDeque<(String, MessageDescriptor, MessageDescriptor)>,
+}
+
+impl Walk {
+    fn new(names: Names) -> Self {
+        let (seen, waiting) = (HashSet::new(), VecDeque::new());
+        Self { names, changes: Vec::new(), uncounted: 0, steps: 0, seen, waiting }
+    }
+
+    fn run(&mut self, writer: &MessageDescriptor, reader: &MessageDescriptor) {
+        if writer.full_name() != reader.full_name() {
+            let (w, r) = (format!("type {}", writer.full_name()), reader.full_name());
+            self.add(Rule::TypeName, "", w, format!("type {r}"));
+            return;
+        }
+        self.seen.insert((writer.full_name().to_owned(), reader.full_name().to_owned()));
+        self.waiting.push_back((String::new(), writer.clone(), reader.clone()));
+        while let Some((path, writer, reader)) = self.waiting.pop_front() {
+            if !self.spend(writer.fields().len() + reader.fields().len() + 1) {
+                return;
+            }
+            self.messages(&path, &writer, &reader);
+        }
+    }
+
+    /// Takes steps from the budget; says `false`, once with a change, when there are none left.
+    fn spend(&mut self, steps: usize) -> bool {
+        let within = self.steps <= MAX_CHECK_STEPS;
+        self.steps = self.steps.saturating_add(steps);
+        if within && self.steps > MAX_CHECK_STEPS {
+            let text =
+                format!("a comparison of more than MAX_CHECK_STEPS = {MAX_CHECK_STEPS} steps");
+            // A verdict without this one would say more than is known.
+            self.push(Rule::Limit, "", text.clone(), text);
+        }
+        self.steps <= MAX_CHECK_STEPS
+    }
+
+    fn add(&mut self, rule: Rule, path: &str, writer: String, reader: String) {
+        // Notes are the first to be dropped: a breaking change decides.
+        let full = self.changes.len() >= 4 * MAX_REPORTED_CHANGES;
+        if full && rule.severity() != Severity::Breaking
+            || self.changes.len() >= 8 * MAX_REPORTED_CHANGES
+        {
+            self.uncounted += 1;
+            return;
+        }
+        self.push(rule, path, writer, reader);
+    }
+
+    fn push(&mut self, rule: Rule, path: &str, writer: String, reader: String) {
+        let (path, severity) = (path.to_owned(), rule.severity());
+        self.changes.push(Change { rule, severity, path, writer, reader });
+    }
+
+    /// Queues two message types that stand at the same place, unless they were met before.
+    fn meet(&mut self, path: String, writer: &MessageDescriptor, reader: &MessageDescriptor) {
+        let pair = (writer.full_name().to_owned(), reader.full_name().to_owned());
+        if self.seen.contains(&pair) || !self.spend(1) {
+            return;
+        }
+        if pair.0 != pair.1 {
+            let (w, r) = (format!("message {}", pair.0), format!("message {}", pair.1));
+            if short(&pair.0) != short(&pair.1) && !same_fields(writer, reader) {
+                self.add(Rule::TypeReplaced, &path, w, r);
+                self.seen.insert(pair);
+                return;
+            }
+            self.add(Rule::TypeRenamed, &path, w, r);
+        }
+        self.seen.insert(pair);
+        self.waiting.push_back((path, writer.clone(), reader.clone()));
+    }
+}
+
+fn short(full_name: &str) -> &str {
+    full_name.rsplit('.').next().unwrap_or(full_name)
+}
+
+/// Whether two messages have the same field names under the same numbers. It is what makes "renamed" of two types that share no name:
+/// a `Wrench` has the wire form of a `Pose`, and is none.
+fn same_fields(a: &MessageDescriptor, b: &MessageDescriptor) -> bool {
+    let same = |field: FieldDescriptor| {
+        b.get_field(field.number()).is_some_and(|other| other.name() == field.name())
+    };
+    a.fields().len() == b.fields().len() && a.fields().all(same)
+}
+
+pub(crate) fn join(path: &str, name: &str) -> String {
+    if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") }
+}
+
+/// The type of a field in the words of a `.proto` file, without its label.
+pub(crate) fn type_text(field: &FieldDescriptor) -> String {
+    if field.is_map()
+        && let Kind::Message(entry) = field.kind()
+    {
+        let (key, value) = (entry.map_entry_key_field(), entry.map_entry_value_field());
+        return format!("map<{}, {}>", type_text(&key), type_text(&value));
+    }
+    match field.kind() {
+        Kind::Message(message) if field.is_group() => format!("group {}", message.full_name()),
+        Kind::Message(message) => message.full_name().to_owned(),
+        Kind::Enum(enumeration) => format!("enum {}", enumeration.full_name()),
+        scalar => format!("{scalar:?}").to_lowercase(),
+    }
+}
+
+/// A field in the words of a `.proto` file: `repeated double position = 3`.
+pub(crate) fn field_text(field: &FieldDescriptor) -> String {
+    let label = if field.is_required() {
+        "required "
+    } else if field.is_list() {
+        "repeated "
+    } else {
+        ""
+    };
+    format!("{label}{} {} = {}", type_text(field), field.name(), field.number())
+}
+
+/// Numbers that a closed enum does not know are taken out of the message by the official runtimes.
+fn is_closed(enumeration: &EnumDescriptor) -> bool {
+    enumeration.parent_file().syntax() == Syntax::Proto2
+}

@@ -1,0 +1,205 @@
+//! Two message types, field by field.
+
+use super::{Names, Walk, field_text, is_closed, join};
+use crate::rules::Rule;
+use prost_reflect::{FieldDescriptor, Kind, MessageDescriptor, OneofDescriptor};
+use std::collections::HashMap;
+
+impl Walk {
+    pub(super) fn messages(
+        &mut self,
+        path: &str,
+        writer: &MessageDescriptor,
+        reader: &MessageDescriptor,
+    ) {
+        for wf in writer.fields() {
+            match reader.get_field(wf.number()) {
+                Some(rf) => self.same_number(path, &wf, &rf),
+                None => self.writer_only(path, &wf, reader),
+            }
+        }
+        for rf in reader.fields() {
+            if writer.get_field(rf.number()).is_none() {
+                self.reader_only(path, &rf, writer);
+            }
+            // Names are unique on both sides, so each pair of numbers is met once.
+            let twin = writer.get_field_by_name(rf.name());
+            if let Some(wf) = twin.filter(|wf| wf.number() != rf.number()) {
+                let (w, r) = (field_text(&wf), field_text(&rf));
+                self.add(Rule::FieldNumber, &join(path, rf.name()), w, r);
+            }
+        }
+        self.oneofs(path, writer, reader);
+    }
+
+    fn writer_only(&mut self, path: &str, wf: &FieldDescriptor, reader: &MessageDescriptor) {
+        let at = join(path, wf.name());
+        if is_reserved(reader, wf) {
+            self.add(Rule::FieldReserved, &at, field_text(wf), "a reservation".into());
+        }
+        // Under another number it is reported as that.
+        if reader.get_field_by_name(wf.name()).is_none() {
+            self.add(Rule::FieldWriterOnly, &at, field_text(wf), String::new());
+        }
+    }
+
+    fn reader_only(&mut self, path: &str, rf: &FieldDescriptor, writer: &MessageDescriptor) {
+        let at = join(path, rf.name());
+        if rf.is_required() {
+            self.add(Rule::FieldRequired, &at, String::new(), field_text(rf));
+        }
+        if is_reserved(writer, rf) {
+            self.add(Rule::FieldReserved, &at, "a reservation".into(), field_text(rf));
+        }
+        if writer.get_field_by_name(rf.name()).is_none() {
+            self.add(Rule::FieldReaderOnly, &at, String::new(), field_text(rf));
+        }
+    }
+
+    fn same_number(&mut self, path: &str, wf: &FieldDescriptor, rf: &FieldDescriptor) {
+        let named = if self.names == Names::Writer { wf } else { rf };
+        let at = join(path, named.name());
+        let texts = || (field_text(wf), field_text(rf));
+        if wf.name() != rf.name() {
+            let moved = rf.parent_message().get_field_by_name(wf.name()).is_some()
+                || wf.parent_message().get_field_by_name(rf.name()).is_some();
+            if !moved {
+                let (w, r) = texts();
+                self.add(Rule::FieldRenamed, &at, w, r);
+            }
+        } else if wf.json_name() != rf.json_name() {
+            let text = |f: &FieldDescriptor| format!("JSON name {:?}", f.json_name());
+            self.add(Rule::FieldJsonName, &at, text(wf), text(rf));
+        }
+        if wf.is_list() != rf.is_list() || wf.is_map() != rf.is_map() {
+            let (w, r) = texts();
+            self.add(Rule::FieldRepeated, &at, w, r);
+            return;
+        }
+        if wf.is_map() {
+            self.maps(&at, wf, rf);
+        } else {
+            self.types(&at, wf, rf);
+        }
+    }
+
+    /// The keys and the values of two maps, as if they were fields.
+    fn maps(&mut self, at: &str, wf: &FieldDescriptor, rf: &FieldDescriptor) {
+        let (Kind::Message(w), Kind::Message(r)) = (wf.kind(), rf.kind()) else { return };
+        self.types(&format!("{at}[key]"), &w.map_entry_key_field(), &r.map_entry_key_field());
+        self.types(at, &w.map_entry_value_field(), &r.map_entry_value_field());
+    }
+
+    /// Two fields of one number that are both single, or both repeated, or the two halves of a map entry.
+    fn types(&mut self, at: &str, wf: &FieldDescriptor, rf: &FieldDescriptor) {
+        let (wk, rk) = (wf.kind(), rf.kind());
+        let inside = || {
+            let many = rf.is_list() || rf.parent_message().is_map_entry();
+            if many { format!("{at}[]") } else { at.to_owned() }
+        };
+        match (&wk, &rk) {
+            (Kind::Message(w), Kind::Message(r)) if wf.is_group() == rf.is_group() => {
+                self.meet(inside(), w, r);
+            }
+            (Kind::Enum(w), Kind::Enum(r)) => self.enums(at, w, r),
+            (Kind::Message(_), _)
+            | (_, Kind::Message(_))
+            | (Kind::Enum(_), _)
+            | (_, Kind::Enum(_)) => {
+                return self.other_type(at, wf, rf);
+            }
+            _ if wk != rk => return self.other_type(at, wf, rf),
+            _ => {}
+        }
+        let texts = || (field_text(wf), field_text(rf));
+        if wf.is_list() && wf.is_packed() != rf.is_packed() {
+            let text = |f: &FieldDescriptor| {
+                let packed = if f.is_packed() { "packed" } else { "not packed" };
+                format!("{} {packed}", field_text(f))
+            };
+            self.add(Rule::FieldPacked, at, text(wf), text(rf));
+        }
+        if rf.is_required() && !wf.is_required() {
+            let (w, r) = texts();
+            self.add(Rule::FieldRequired, at, w, r);
+        }
+        if !wf.is_list() && wf.supports_presence() != rf.supports_presence() {
+            let text = |f: &FieldDescriptor| {
+                let presence = if f.supports_presence() { "with" } else { "without" };
+                format!("{} {presence} presence", field_text(f))
+            };
+            self.add(Rule::FieldPresence, at, text(wf), text(rf));
+        }
+        let single_value = !wf.is_list() && !matches!(wk, Kind::Message(_));
+        if single_value && !wf.is_required() {
+            // Debug, so that two NaN are the same.
+            let text = |f: &FieldDescriptor| format!("{:?}", f.default_value());
+            let (w, r) = (text(wf), text(rf));
+            if w != r {
+                self.add(Rule::FieldDefault, at, format!("default {w}"), format!("default {r}"));
+            }
+        }
+    }
+
+    fn other_type(&mut self, at: &str, wf: &FieldDescriptor, rf: &FieldDescriptor) {
+        let rule = if reads_without_loss(&wf.kind(), &rf.kind(), wf.is_group()) {
+            Rule::FieldTypeLossless
+        } else {
+            Rule::FieldType
+        };
+        self.add(rule, at, field_text(wf), field_text(rf));
+    }
+
+    /// A oneof of the reader keeps only the last of its fields that arrives.
+    fn oneofs(&mut self, path: &str, writer: &MessageDescriptor, reader: &MessageDescriptor) {
+        let name_of = |oneof: &Option<OneofDescriptor>| match oneof {
+            Some(oneof) => format!("oneof {}", oneof.name()),
+            None => "no oneof".to_owned(),
+        };
+        let mut merged: HashMap<String, (Option<OneofDescriptor>, FieldDescriptor)> =
+            HashMap::new();
+        for wf in writer.fields() {
+            let Some(rf) = reader.get_field(wf.number()) else { continue };
+            let (w, r) = (real_oneof(&wf), real_oneof(&rf));
+            let at = join(path, if self.names == Names::Writer { wf.name() } else { rf.name() });
+            if let Some(r) = &r {
+                let first = merged.entry(r.name().to_owned());
+                let (first_oneof, first) = first.or_insert_with(|| (w.clone(), wf.clone()));
+                let apart = w.is_none() || *first_oneof != w;
+                if apart && first.number() != wf.number() {
+                    let both = format!("{} and {} independently", first.name(), wf.name());
+                    self.add(Rule::OneofMerged, &at, both, format!("oneof {}", r.name()));
+                    continue;
+                }
+            }
+            if w.is_some() != r.is_some() {
+                self.add(Rule::OneofMoved, &at, name_of(&w), name_of(&r));
+            }
+        }
+    }
+}
+
+/// The oneof that a field is in, unless it only carries the presence of an `optional`.
+fn real_oneof(field: &FieldDescriptor) -> Option<OneofDescriptor> {
+    field.containing_oneof().filter(|oneof| !oneof.is_synthetic())
+}
+
+fn is_reserved(message: &MessageDescriptor, field: &FieldDescriptor) -> bool {
+    message.reserved_ranges().any(|range| range.contains(&field.number()))
+        || message.reserved_names().any(|name| name == field.name())
+}
+
+/// Whether every value of the writer's type arrives as the same value in the reader's, though the types differ. An enum stands for
+/// its number, and a message in `bytes` for its bytes.
+fn reads_without_loss(writer: &Kind, reader: &Kind, writer_is_group: bool) -> bool {
+    use Kind::{Bool, Bytes, Enum, Int32, Int64, Message, Sint32, Sint64, String, Uint32, Uint64};
+    match (writer, reader) {
+        (Int32, Int64) | (Sint32, Sint64) | (Uint32, Uint64 | Int64) => true,
+        (Bool, Int32 | Int64 | Uint32 | Uint64) => true,
+        (Enum(_), Int32 | Int64) => true,
+        (Int32 | Bool, Enum(reader)) => !is_closed(reader),
+        (String, Bytes) => true,
+        (Message(_), Bytes) => !writer_is_group,
+        _ => false,
+    }
+}

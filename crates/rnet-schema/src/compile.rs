@@ -1,0 +1,284 @@
+//! `.proto` files to schemas, at run time and without protoc.
+//!
+//! The parser is that of protox, the linker that of prost-reflect. Finding the files is done here: an import that is missing, or that
+//! closes a circle, is then an error that names the statement and every folder that was looked in.
+
+use crate::builtin;
+use crate::error::{Place, SchemaError};
+use crate::limits::{MAX_PROTO_LEN_BYTES, MAX_SCHEMA_FILES};
+use crate::{canonical, scan, schema};
+use prost::Message;
+use prost_reflect::{DescriptorError, DescriptorPool};
+use prost_types::{FileDescriptorProto, FileDescriptorSet};
+use std::collections::HashSet;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+/// Where `.proto` files are found: the folder of the file itself, then the include folders in order, then the built-in files.
+#[derive(Clone, Debug, Default)]
+pub struct Sources {
+    folders: Vec<PathBuf>,
+    texts: Vec<(String, String)>,
+}
+
+/// What a `.proto` file defines.
+pub struct Compiled {
+    file: String,
+    set: FileDescriptorSet,
+}
+
+/// Compiles a file, looking for imports in its own folder, in `includes`, and among the built-in files.
+///
+/// # Errors
+/// [`SchemaError`] with file, line and column.
+pub fn compile_file(
+    path: impl AsRef<Path>,
+    includes: &[impl AsRef<Path>],
+) -> Result<Compiled, SchemaError> {
+    let folders = includes.iter().map(|folder| folder.as_ref().to_owned()).collect();
+    Sources { folders, texts: Vec::new() }.compile_file(path)
+}
+
+/// Compiles the text of a file; imports are found among the built-in files only.
+///
+/// # Errors
+/// As [`compile_file`].
+pub fn compile_text(name: &str, text: &str) -> Result<Compiled, SchemaError> {
+    Sources::default().compile_text(name, text)
+}
+
+impl Sources {
+    /// Adds an include folder, behind those that are there.
+    pub fn folder(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.folders.push(folder.into());
+        self
+    }
+
+    /// Adds the text of a file that can be imported by `name`; it goes before the built-in files.
+    pub fn text(mut self, name: impl Into<String>, text: impl Into<String>) -> Self {
+        self.texts.push((name.into(), text.into()));
+        self
+    }
+
+    /// Compiles a file. Its name in the descriptor set is its path in the first include folder that contains it, and else its file name.
+    ///
+    /// # Errors
+    /// As [`compile_file`].
+    pub fn compile_file(&self, path: impl AsRef<Path>) -> Result<Compiled, SchemaError> {
+        let path = path.as_ref();
+        let text = read_file(path)?;
+        let inside = self.folders.iter().find_map(|folder| path.strip_prefix(folder).ok());
+        let name = inside.or_else(|| path.file_name().map(Path::new)).unwrap_or(path);
+        let name = name.to_string_lossy().into_owned();
+        let mut folders = vec![path.parent().map_or_else(PathBuf::new, Path::to_owned)];
+        folders.extend(self.folders.iter().cloned());
+        Load::new(folders, &self.texts).root(&name, &text)
+    }
+
+    /// Compiles a text as if it stood in a file of this name.
+    ///
+    /// # Errors
+    /// As [`compile_file`].
+    pub fn compile_text(&self, name: &str, text: &str) -> Result<Compiled, SchemaError> {
+        Load::new(self.folders.clone(), &self.texts).root(name, text)
+    }
+}
+
+impl Compiled {
+    /// Full names of the message types in the file itself, imports left out.
+    pub fn messages(&self) -> Vec<String> {
+        let own = self.set.file.iter().filter(|file| file.name() == self.file).cloned().collect();
+        canonical::message_names(&FileDescriptorSet { file: own }).unwrap_or_default()
+    }
+
+    /// Full names of all message types, those of the imports too.
+    pub fn all_messages(&self) -> Vec<String> {
+        canonical::message_names(&self.set).unwrap_or_default()
+    }
+
+    /// The schema of one message type. A name without its package does if it is the name of one type only.
+    ///
+    /// # Errors
+    /// [`SchemaError::UnknownType`], or a limit.
+    pub fn schema(&self, name: &str) -> Result<crate::Schema, SchemaError> {
+        let known = self.all_messages();
+        let behind_dot = |full: &&String| full.rsplit('.').next() == Some(name);
+        let mut short = known.iter().filter(behind_dot);
+        let full = match (known.iter().find(|full| *full == name), short.next(), short.next()) {
+            (None, Some(one), None) => one,
+            _ => name,
+        };
+        crate::Schema::from_set(&self.set, full)
+    }
+
+    /// All files as one `FileDescriptorSet`, imports first and comments included: what class builders of other languages take.
+    pub fn descriptor_set(&self) -> Vec<u8> {
+        self.set.encode_to_vec()
+    }
+}
+
+/// One run of the compiler.
+struct Load<'a> {
+    folders: Vec<PathBuf>,
+    texts: &'a [(String, String)],
+    pool: DescriptorPool,
+    done: HashSet<String>,
+    /// Files whose imports are being read, from the root on.
+    open: Vec<String>,
+    files: usize,
+}
+
+impl<'a> Load<'a> {
+    fn new(folders: Vec<PathBuf>, texts: &'a [(String, String)]) -> Self {
+        let (pool, done) = (DescriptorPool::new(), HashSet::new());
+        Self { folders, texts, pool, done, open: Vec::new(), files: 0 }
+    }
+
+    fn root(mut self, name: &str, text: &str) -> Result<Compiled, SchemaError> {
+        self.text(name, text)?;
+        let file = self.pool.file_descriptor_protos().cloned().collect();
+        // The same limits as for a set that came from elsewhere: what one side can compile, the other can take.
+        let bytes = FileDescriptorSet { file }.encode_to_vec();
+        let set = schema::read_set(&strip_uncommented(&bytes)?)?;
+        Ok(Compiled { file: name.to_owned(), set })
+    }
+
+    fn text(&mut self, name: &str, text: &str) -> Result<(), SchemaError> {
+        if text.len() > MAX_PROTO_LEN_BYTES {
+            return Err(SchemaError::Limit {
+                what: format!("length of {name} in bytes"),
+                limit_name: "MAX_PROTO_LEN_BYTES",
+                limit: MAX_PROTO_LEN_BYTES,
+                found: text.len(),
+            });
+        }
+        let file = protox_parse::parse(name, text).map_err(|error| {
+            // Where no place is given, the file ended too early.
+            let offset = error.span().map_or(text.len(), |span| span.start);
+            SchemaError::Proto { place: place_of(name, text, offset), message: error.to_string() }
+        })?;
+        self.file(file)
+    }
+
+    /// Reads what a file imports, then links the file.
+    fn file(&mut self, file: FileDescriptorProto) -> Result<(), SchemaError> {
+        self.files += 1;
+        if self.files > MAX_SCHEMA_FILES {
+            return Err(SchemaError::Limit {
+                what: format!("number of files, at {}", file.name()),
+                limit_name: "MAX_SCHEMA_FILES",
+                limit: MAX_SCHEMA_FILES,
+                found: self.files,
+            });
+        }
+        self.open.push(file.name().to_owned());
+        for (i, import) in file.dependency.iter().enumerate() {
+            if !self.done.contains(import) {
+                self.import(import, import_place(&file, i))?;
+            }
+        }
+        self.open.pop();
+        let name = file.name().to_owned();
+        self.pool.add_file_descriptor_proto(file).map_err(|error| link_error(&name, &error))?;
+        self.done.insert(name);
+        Ok(())
+    }
+
+    fn import(&mut self, name: &str, place: Place) -> Result<(), SchemaError> {
+        if let Some(at) = self.open.iter().position(|open| open == name) {
+            let mut cycle = self.open[at..].to_vec();
+            cycle.push(name.to_owned());
+            return Err(SchemaError::CyclicImport { place, cycle });
+        }
+        // The parser refuses `..` and the like; an absolute path would leave the folders too.
+        if !name.starts_with('/') {
+            for folder in &self.folders {
+                let path = folder.join(name);
+                if path.is_file() {
+                    let text = read_file(&path)?;
+                    return self.text(name, &text);
+                }
+            }
+        }
+        if let Some((_, text)) = self.texts.iter().find(|(known, _)| known == name) {
+            return self.text(name, text);
+        }
+        if let Some(text) = builtin::text(name) {
+            return self.text(name, text);
+        }
+        if let Some(file) = DescriptorPool::global().get_file_by_name(name) {
+            return self.file(file.file_descriptor_proto().clone());
+        }
+        let shown = |folder: &PathBuf| match folder.as_os_str().is_empty() {
+            true => "the current folder".to_owned(),
+            false => folder.display().to_string(),
+        };
+        let looked_in = match self.folders.is_empty() {
+            true => vec!["no folder".to_owned()],
+            false => self.folders.iter().map(shown).collect(),
+        };
+        Err(SchemaError::MissingImport { place, name: name.to_owned(), looked_in })
+    }
+}
+
+/// Source positions are by far the most of a compiled set, and only comments are wanted of them.
+fn strip_uncommented(bytes: &[u8]) -> Result<Vec<u8>, SchemaError> {
+    let malformed = |why: String| SchemaError::Malformed { offset: 0, why };
+    let mut set = FileDescriptorSet::decode(bytes).map_err(|error| malformed(error.to_string()))?;
+    for file in &mut set.file {
+        let Some(info) = &mut file.source_code_info else { continue };
+        info.location.retain(|l| l.leading_comments.is_some() || l.trailing_comments.is_some());
+        for location in &mut info.location {
+            location.leading_detached_comments.clear();
+        }
+    }
+    scan::filter(&set.encode_to_vec())
+}
+
+fn read_file(path: &Path) -> Result<String, SchemaError> {
+    let failed = |why: String| SchemaError::Read { path: path.display().to_string(), why };
+    let file = std::fs::File::open(path).map_err(|error| failed(error.to_string()))?;
+    let metadata = file.metadata().map_err(|error| failed(error.to_string()))?;
+    if !metadata.is_file() {
+        return Err(failed("it is not a regular file".into()));
+    }
+    let mut bytes = Vec::new();
+    let max = MAX_PROTO_LEN_BYTES as u64 + 1;
+    file.take(max).read_to_end(&mut bytes).map_err(|error| failed(error.to_string()))?;
+    String::from_utf8(bytes)
+        .map_err(|error| failed(format!("byte {} is not UTF-8", error.utf8_error().valid_up_to())))
+}
+
+/// Line and column of a byte offset.
+fn place_of(file: &str, text: &str, offset: usize) -> Place {
+    let mut offset = offset.min(text.len());
+    while !text.is_char_boundary(offset) {
+        offset -= 1;
+    }
+    let before = &text[..offset];
+    let line = before.matches('\n').count() + 1;
+    let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
+    Place { file: file.to_owned(), line, column }
+}
+
+/// The place of the import statement with this index.
+fn import_place(file: &FileDescriptorProto, import: usize) -> Place {
+    const FILE_DEPENDENCY: i32 = 3;
+    let path = [FILE_DEPENDENCY, import as i32];
+    let info = file.source_code_info.as_ref();
+    let location = info.and_then(|info| info.location.iter().find(|l| l.path == path));
+    let (line, column) = match location.map(|l| &*l.span) {
+        Some([line, column, ..]) => (*line as usize + 1, *column as usize + 1),
+        _ => (0, 0),
+    };
+    Place { file: file.name().to_owned(), line, column }
+}
+
+fn link_error(name: &str, error: &DescriptorError) -> SchemaError {
+    let file = error.file().unwrap_or(name).to_owned();
+    let (line, column) = match (error.line(), error.column()) {
+        (Some(line), Some(column)) => (line + 1, column + 1),
+        _ => (0, 0),
+    };
+    SchemaError::Proto { place: Place { file, line, column }, message: error.to_string() }
+}

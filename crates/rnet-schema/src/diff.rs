@@ -1,0 +1,184 @@
+//! What changed from an old type to a new one: both directions of [`crate::check`] at once, and what time adds to them.
+//!
+//! At run time there is no old and new, only a writer and a reader. Who changes a file knows more: a value that
+//! is gone was removed, and a number that was reserved must not come back. So this report is stricter, for use in CI.
+
+use crate::Schema;
+use crate::check::{Change, Names, check_naming};
+use crate::rules::{Rule, Severity};
+use serde::Serialize;
+use std::fmt;
+
+/// One change from an old to a new type.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct DiffLine {
+    /// What happened: `field.added`, `field.removed`, `enum.value_added`, `enum.value_removed`, `field.reserved_reused`,
+    /// `field.not_reserved`, or the id of a [`Rule`].
+    pub what: String,
+    /// The worse of both directions.
+    pub severity: Severity,
+    /// The field, by its new name.
+    pub path: String,
+    /// What it was; empty for nothing.
+    pub old: String,
+    /// What it is; empty for nothing.
+    pub new: String,
+    /// Whether new nodes cannot read what old nodes send, for this.
+    pub new_cannot_read_old: bool,
+    /// Whether old nodes cannot read what new nodes send, for this.
+    pub old_cannot_read_new: bool,
+}
+
+impl fmt::Display for DiffLine {
+    /// ``BREAKING field.type `pose.x`: double x = 1 -> float x = 1 (new cannot read old, old cannot read new)``.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let severity = match self.severity {
+            Severity::Note => "ok      ",
+            Severity::Warning => "warning ",
+            Severity::Breaking => "BREAKING",
+        };
+        write!(f, "{severity} {} `{}`: ", self.what, self.path)?;
+        match (self.old.is_empty(), self.new.is_empty()) {
+            (true, _) => write!(f, "+ {}", self.new)?,
+            (_, true) => write!(f, "- {}", self.old)?,
+            _ => write!(f, "{} -> {}", self.old, self.new)?,
+        }
+        match (self.new_cannot_read_old, self.old_cannot_read_new) {
+            (true, true) => f.write_str(" (new cannot read old, old cannot read new)"),
+            (true, false) => f.write_str(" (new cannot read old)"),
+            (false, true) => f.write_str(" (old cannot read new)"),
+            (false, false) => Ok(()),
+        }
+    }
+}
+
+/// What [`diff`] found.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Diff {
+    /// Full name of the old type.
+    pub old: String,
+    /// Full name of the new type.
+    pub new: String,
+    /// Whether no line is breaking.
+    pub compatible: bool,
+    /// The changes, the breaking ones first.
+    pub lines: Vec<DiffLine>,
+    /// How many more there are.
+    pub omitted: usize,
+}
+
+impl fmt::Display for Diff {
+    /// A line for the verdict, and one for each change.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let word = match (self.compatible, self.lines.is_empty()) {
+            (true, true) => "no change",
+            (true, false) => "compatible",
+            (false, _) => "INCOMPATIBLE",
+        };
+        write!(f, "{}: {word}", self.new)?;
+        for line in &self.lines {
+            write!(f, "\n  {line}")?;
+        }
+        if self.omitted > 0 {
+            write!(f, "\n  and {} more", self.omitted)?;
+        }
+        Ok(())
+    }
+}
+
+/// Compares an old type with a new one, for people and for CI.
+pub fn diff(old: &Schema, new: &Schema) -> Diff {
+    // Paths by the new names both times, so that the two halves of one change find each other.
+    let new_reads_old = check_naming(old, new, Names::Reader);
+    let old_reads_new = check_naming(new, old, Names::Writer);
+    let omitted = new_reads_old.omitted.max(old_reads_new.omitted);
+    let mut lines = Vec::new();
+    for (verdict, forward) in [(&new_reads_old, true), (&old_reads_new, false)] {
+        for change in &verdict.changes {
+            add(&mut lines, line(change, forward));
+        }
+    }
+    warn_of_unreserved(&mut lines);
+    lines.sort_by(|a: &DiffLine, b| {
+        b.severity
+            .cmp(&a.severity)
+            .then_with(|| a.path.cmp(&b.path))
+            .then_with(|| a.what.cmp(&b.what))
+    });
+    Diff {
+        old: old.name().to_owned(),
+        new: new.name().to_owned(),
+        compatible: lines.iter().all(|line| line.severity != Severity::Breaking),
+        lines,
+        omitted,
+    }
+}
+
+/// A change of one direction in the words of time. `forward`: the writer is the old one.
+fn line(change: &Change, forward: bool) -> DiffLine {
+    let (old, new) = match forward {
+        true => (change.writer.clone(), change.reader.clone()),
+        false => (change.reader.clone(), change.writer.clone()),
+    };
+    let breaking = change.severity == Severity::Breaking;
+    // A side that only reserves holds nothing; what it says is in the name of the change.
+    let old_reserves = change.rule == Rule::FieldReserved && old == "a reservation";
+    let (what, severity) = match change.rule {
+        Rule::FieldReserved if old_reserves => ("field.reserved_reused", Severity::Breaking),
+        Rule::FieldReaderOnly | Rule::FieldWriterOnly if old.is_empty() => {
+            ("field.added", Severity::Note)
+        }
+        Rule::FieldReaderOnly | Rule::FieldWriterOnly => ("field.removed", Severity::Note),
+        Rule::EnumValueReaderOnly | Rule::EnumValueWriterOnly if old.is_empty() => {
+            ("enum.value_added", Severity::Note)
+        }
+        // Some node that nobody has thought of may still send it.
+        Rule::EnumValueReaderOnly | Rule::EnumValueWriterOnly => {
+            ("enum.value_removed", Severity::Breaking)
+        }
+        rule => (rule.id(), change.severity),
+    };
+    let removed = what == "enum.value_removed";
+    DiffLine {
+        what: what.to_owned(),
+        severity,
+        path: change.path.clone(),
+        old,
+        new: if removed { String::new() } else { new },
+        new_cannot_read_old: forward && breaking || removed,
+        old_cannot_read_new: !forward && breaking,
+    }
+}
+
+/// Adds a line, or the second direction to the line that is there.
+fn add(lines: &mut Vec<DiffLine>, line: DiffLine) {
+    let same = |have: &&mut DiffLine| {
+        have.what == line.what
+            && have.path == line.path
+            && (have.old == line.old && have.new == line.new || have.what == "oneof.merged")
+    };
+    match lines.iter_mut().find(same) {
+        Some(have) => {
+            have.severity = have.severity.max(line.severity);
+            have.new_cannot_read_old |= line.new_cannot_read_old;
+            have.old_cannot_read_new |= line.old_cannot_read_new;
+        }
+        None => lines.push(line),
+    }
+}
+
+/// A removed field whose number is free again will be taken by somebody.
+fn warn_of_unreserved(lines: &mut [DiffLine]) {
+    let reserved: Vec<String> = lines
+        .iter()
+        .filter(|line| line.what == Rule::FieldReserved.id())
+        .map(|line| line.path.clone())
+        .collect();
+    for line in lines.iter_mut().filter(|line| line.what == "field.removed") {
+        if !reserved.contains(&line.path) {
+            line.what = "field.not_reserved".to_owned();
+            line.severity = Severity::Warning;
+            line.new = "no reservation of its number and name".to_owned();
+        }
+    }
+}

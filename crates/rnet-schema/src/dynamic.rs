@@ -1,0 +1,107 @@
+//! A message without its code: read, named by field, shown, made of JSON.
+
+use crate::decode::{self, DecodeLimits};
+use crate::error::{DecodeError, ValueError};
+use crate::json::{self, JsonOptions};
+use crate::path::FieldPath;
+use crate::{Schema, text};
+use prost::Message;
+use prost_reflect::{DynamicMessage, Value};
+use std::borrow::Cow;
+
+/// A message of a type that is known at run time only.
+///
+/// ```
+/// use rnet_schema::{Dynamic, FieldPath, JsonOptions, compile_text};
+/// let text = r#"syntax = "proto3"; message Leg { repeated double force = 1; } message Robot { repeated Leg legs = 1; }"#;
+/// let robot = compile_text("robot.proto", text)?.schema("Robot")?;
+/// let message = Dynamic::from_json(&robot, &serde_json::json!({"legs": [{"force": [1.5, 2.5]}]}))?;
+/// let again = Dynamic::decode(&robot, &message.encode())?;
+/// let force = FieldPath::parse(&robot, "legs[0].force[1]")?;
+/// assert_eq!(again.get(&force).and_then(|value| value.as_f64()), Some(2.5));
+/// assert_eq!(again.to_json(&JsonOptions::default())["legs"][0]["force"][0], 1.5);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct Dynamic {
+    schema: Schema,
+    message: DynamicMessage,
+}
+
+impl Dynamic {
+    /// A message of which no field is set.
+    pub fn new(schema: &Schema) -> Self {
+        let message = DynamicMessage::new(schema.descriptor().clone());
+        Self { schema: schema.clone(), message }
+    }
+
+    /// Reads a message. Fields that the type does not know are kept and written again by [`Dynamic::encode`].
+    ///
+    /// # Errors
+    /// [`DecodeError`] names the byte and the field. Never panics.
+    pub fn decode(schema: &Schema, bytes: &[u8]) -> Result<Self, DecodeError> {
+        Self::decode_within(schema, bytes, &DecodeLimits::default())
+    }
+
+    /// Reads a message within other limits than those of [`DecodeLimits::default`].
+    ///
+    /// # Errors
+    /// As [`Dynamic::decode`].
+    pub fn decode_within(
+        schema: &Schema,
+        bytes: &[u8],
+        limits: &DecodeLimits,
+    ) -> Result<Self, DecodeError> {
+        let message = decode::decode(schema, bytes, limits)?;
+        Ok(Self { schema: schema.clone(), message })
+    }
+
+    /// Makes a message of JSON: field names as in the `.proto` file or in lowerCamelCase, and else the JSON mapping of proto3.
+    ///
+    /// # Errors
+    /// [`ValueError`] names the field (`legs[2].force`), and what would be right.
+    pub fn from_json(schema: &Schema, value: &serde_json::Value) -> Result<Self, ValueError> {
+        let message = json::read(schema.descriptor(), value)?;
+        Ok(Self { schema: schema.clone(), message })
+    }
+
+    /// The bytes.
+    pub fn encode(&self) -> Vec<u8> {
+        self.message.encode_to_vec()
+    }
+
+    /// The message as JSON.
+    pub fn to_json(&self, options: &JsonOptions) -> serde_json::Value {
+        json::message(&self.message, options)
+    }
+
+    /// The message for people: a line for each field, with the unit that its comment names.
+    pub fn to_text(&self) -> String {
+        text::message(&self.message, self.schema.docs())
+    }
+
+    /// The value at a path: the default for a field that is not set, and `None` for an element or entry that is not there.
+    pub fn get(&self, path: &FieldPath) -> Option<Cow<'_, Value>> {
+        path.find(&self.message)
+    }
+
+    /// The value at a path as JSON.
+    pub fn get_json(&self, path: &FieldPath, options: &JsonOptions) -> Option<serde_json::Value> {
+        self.get(path).map(|value| json::value(&value, path.kind(), options))
+    }
+
+    /// The type.
+    pub fn schema(&self) -> &Schema {
+        &self.schema
+    }
+
+    /// The message itself.
+    pub fn message(&self) -> &DynamicMessage {
+        &self.message
+    }
+
+    /// The message itself, to be changed.
+    pub fn message_mut(&mut self) -> &mut DynamicMessage {
+        &mut self.message
+    }
+}

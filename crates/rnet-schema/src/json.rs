@@ -1,0 +1,317 @@
+//! Messages to JSON and back: the mapping of proto3 (<https://protobuf.dev/programming-guides/json/>), with a choice where people want one.
+//!
+//! Types that JSON knows by name (`google.protobuf.Timestamp` and its like) are left to prost-reflect; the fields around them are
+//! walked here, so that an error can name the one that is wrong.
+
+use crate::check::join;
+use crate::error::ValueError;
+use crate::limits::MAX_DECODE_DEPTH;
+use crate::path::{key_text, known_fields, map_key};
+use base64::Engine as _;
+use prost_reflect::{
+    DeserializeOptions, DynamicMessage, FieldDescriptor, Kind, MapKey, MessageDescriptor,
+    ReflectMessage, SerializeOptions, Value,
+};
+use serde_json::{Map, Value as Json};
+use std::collections::HashMap;
+use std::fmt::Write as _;
+
+/// How bytes stand in JSON.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum BytesForm {
+    /// Base64, as the mapping says; the only form that is read back.
+    #[default]
+    Base64,
+    /// Two hexadecimal digits a byte.
+    Hex,
+    /// `<921600 bytes>`: for people who look at images on a terminal.
+    Length,
+}
+
+/// The choices. The default is the mapping of proto3 to the letter.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct JsonOptions {
+    /// Field names as in the `.proto` file (`frame_id`), not `frameId`.
+    pub proto_names: bool,
+    /// Numbers for the values of enums, not names.
+    pub enum_numbers: bool,
+    /// Fields that are not set, too, with their defaults.
+    pub defaults: bool,
+    /// 64-bit integers as numbers. The mapping makes strings of them, because JavaScript has no such numbers.
+    pub plain_integers: bool,
+    /// The form of bytes.
+    pub bytes: BytesForm,
+}
+
+/// A type that the JSON mapping treats by its name. That a type of such a name is the real one was checked with the schema.
+pub(crate) fn is_well_known(full_name: &str) -> bool {
+    let Some(name) = full_name.strip_prefix("google.protobuf.") else { return false };
+    matches!(
+        name,
+        "Any" | "Timestamp" | "Duration" | "Struct" | "ListValue" | "Value" | "FieldMask" | "Empty"
+    ) || matches!(name, "FloatValue" | "DoubleValue" | "Int32Value" | "Int64Value" | "UInt32Value")
+        || matches!(name, "UInt64Value" | "BoolValue" | "StringValue" | "BytesValue")
+}
+
+pub(crate) fn message(message: &DynamicMessage, options: &JsonOptions) -> Json {
+    let descriptor = message.descriptor();
+    if is_well_known(descriptor.full_name()) {
+        let wkt_options = SerializeOptions::new()
+            .stringify_64_bit_integers(!options.plain_integers)
+            .use_enum_numbers(options.enum_numbers)
+            .use_proto_field_name(options.proto_names)
+            .skip_default_fields(!options.defaults);
+        // A time out of range, or an Any of a type that is not here, has no such form: its fields still have.
+        if let Ok(json) =
+            message.serialize_with_options(serde_json::value::Serializer, &wkt_options)
+        {
+            return json;
+        }
+    }
+    let mut object = Map::new();
+    for field in descriptor.fields() {
+        let shown = message.has_field(&field) || (options.defaults && !field.supports_presence());
+        if shown {
+            let name = if options.proto_names { field.name() } else { field.json_name() };
+            let json = value(&message.get_field(&field), &field.kind(), options);
+            object.insert(name.to_owned(), json);
+        }
+    }
+    Json::Object(object)
+}
+
+/// A value whose type, or whose elements' type, is `kind`.
+pub(crate) fn value(value: &Value, kind: &Kind, options: &JsonOptions) -> Json {
+    let wide =
+        |text: String, json: Json| if options.plain_integers { json } else { Json::String(text) };
+    match value {
+        Value::Bool(v) => Json::from(*v),
+        Value::I32(v) => Json::from(*v),
+        Value::U32(v) => Json::from(*v),
+        Value::I64(v) => wide(v.to_string(), Json::from(*v)),
+        Value::U64(v) => wide(v.to_string(), Json::from(*v)),
+        // Through the shortest decimal, so that 0.1_f32 reads 0.1.
+        Value::F32(v) => float(v.to_string().parse().unwrap_or(f64::from(*v))),
+        Value::F64(v) => float(*v),
+        Value::String(v) => Json::from(v.as_str()),
+        Value::Bytes(v) => Json::String(bytes(v, options.bytes)),
+        Value::EnumNumber(number) => match kind.as_enum().and_then(|e| e.get_value(*number)) {
+            Some(known) if !options.enum_numbers => Json::from(known.name()),
+            _ => Json::from(*number),
+        },
+        Value::Message(inner) => message(inner, options),
+        Value::List(values) => {
+            Json::Array(values.iter().map(|v| self::value(v, kind, options)).collect())
+        }
+        Value::Map(entries) => {
+            let inner = kind.as_message().filter(|m| m.is_map_entry());
+            let inner = inner.map_or_else(|| kind.clone(), |m| m.map_entry_value_field().kind());
+            let object = sorted(entries).into_iter();
+            Json::Object(
+                object.map(|(k, v)| (key_text(k), self::value(v, &inner, options))).collect(),
+            )
+        }
+    }
+}
+
+/// The entries of a map in the order of their keys: the same message is the same text.
+pub(crate) fn sorted(entries: &HashMap<MapKey, Value>) -> Vec<(&MapKey, &Value)> {
+    let mut entries: Vec<_> = entries.iter().collect();
+    entries.sort_by(|a, b| a.0.cmp(b.0));
+    entries
+}
+
+fn float(v: f64) -> Json {
+    let word = match v {
+        v if v.is_nan() => "NaN",
+        f64::INFINITY => "Infinity",
+        f64::NEG_INFINITY => "-Infinity",
+        _ => return Json::from(v),
+    };
+    Json::from(word)
+}
+
+fn bytes(bytes: &[u8], form: BytesForm) -> String {
+    match form {
+        BytesForm::Base64 => base64::engine::general_purpose::STANDARD.encode(bytes),
+        BytesForm::Length => format!("<{} bytes>", bytes.len()),
+        BytesForm::Hex => bytes.iter().fold(String::new(), |mut hex, byte| {
+            // Writing to a String cannot fail.
+            let _ = write!(hex, "{byte:02x}");
+            hex
+        }),
+    }
+}
+
+fn error(path: &str, why: impl Into<String>) -> ValueError {
+    ValueError { path: path.to_owned(), why: why.into() }
+}
+
+pub(crate) fn read(
+    descriptor: &MessageDescriptor,
+    json: &Json,
+) -> Result<DynamicMessage, ValueError> {
+    read_message(descriptor, json, "", 1)
+}
+
+fn read_message(
+    descriptor: &MessageDescriptor,
+    json: &Json,
+    path: &str,
+    depth: usize,
+) -> Result<DynamicMessage, ValueError> {
+    if depth > MAX_DECODE_DEPTH {
+        let why =
+            format!("messages are nested more than MAX_DECODE_DEPTH = {MAX_DECODE_DEPTH} deep");
+        return Err(error(path, why));
+    }
+    if is_well_known(descriptor.full_name()) {
+        return DynamicMessage::deserialize_with_options(
+            descriptor.clone(),
+            json.clone(),
+            &DeserializeOptions::new(),
+        )
+        .map_err(|e| error(path, format!("it is no {}: {e}", descriptor.full_name())));
+    }
+    let Json::Object(object) = json else {
+        let why = format!(
+            "expected an object {{…}} for {}, found {}",
+            descriptor.full_name(),
+            brief(json)
+        );
+        return Err(error(path, why));
+    };
+    let mut message = DynamicMessage::new(descriptor.clone());
+    for (name, json) in object {
+        let at = join(path, name);
+        let field = descriptor.get_field_by_name(name);
+        let field = field.or_else(|| descriptor.get_field_by_json_name(name));
+        let field = field.ok_or_else(|| {
+            error(&at, format!("there is no such field; {}", known_fields(descriptor)))
+        })?;
+        if message.has_field(&field) && field.supports_presence() {
+            return Err(error(&at, "the field is there twice"));
+        }
+        if let Some(other) = field
+            .containing_oneof()
+            .and_then(|oneof| oneof.fields().find(|f| *f != field && message.has_field(f)))
+        {
+            return Err(error(&at, format!("it excludes {}, which is set too", other.name())));
+        }
+        if let Some(value) = read_field(&field, json, &at, depth)? {
+            message.set_field(&field, value);
+        }
+    }
+    Ok(message)
+}
+
+fn read_field(
+    field: &FieldDescriptor,
+    json: &Json,
+    at: &str,
+    depth: usize,
+) -> Result<Option<Value>, ValueError> {
+    let null_is_value = matches!(field.kind(), Kind::Message(m) if m.full_name() == "google.protobuf.Value")
+        || matches!(field.kind(), Kind::Enum(e) if e.full_name() == "google.protobuf.NullValue");
+    if json.is_null() && !(null_is_value && !field.is_list() && !field.is_map()) {
+        return Ok(None);
+    }
+    let Kind::Message(entry) = field.kind() else {
+        let Json::Array(elements) = json else { return read_leaf(field, json, at).map(Some) };
+        if !field.is_list() {
+            return read_leaf(field, json, at).map(Some);
+        }
+        let mut values = Vec::with_capacity(elements.len());
+        for (i, element) in elements.iter().enumerate() {
+            values.push(read_element(field, element, &format!("{at}[{i}]"))?);
+        }
+        return Ok(Some(Value::List(values)));
+    };
+    if field.is_map() {
+        return read_map(&entry, json, at, depth).map(Some);
+    }
+    if !field.is_list() {
+        return read_message(&entry, json, at, depth + 1).map(|m| Some(Value::Message(m)));
+    }
+    let Json::Array(elements) = json else {
+        return Err(error(at, format!("expected a list […], found {}", brief(json))));
+    };
+    let read = |(i, json): (usize, &Json)| {
+        read_message(&entry, json, &format!("{at}[{i}]"), depth + 1).map(Value::Message)
+    };
+    elements.iter().enumerate().map(read).collect::<Result<_, _>>().map(|l| Some(Value::List(l)))
+}
+
+fn read_map(
+    entry: &MessageDescriptor,
+    json: &Json,
+    at: &str,
+    depth: usize,
+) -> Result<Value, ValueError> {
+    let Json::Object(object) = json else {
+        return Err(error(
+            at,
+            format!("expected an object {{…}} for a map, found {}", brief(json)),
+        ));
+    };
+    let (key_kind, value_field) =
+        (entry.map_entry_key_field().kind(), entry.map_entry_value_field());
+    let mut map = HashMap::with_capacity(object.len());
+    for (name, json) in object {
+        let at = format!("{at}[{name:?}]");
+        let key = map_key(name, &key_kind)
+            .ok_or_else(|| error(&at, format!("the key is no {key_kind:?}").to_lowercase()))?;
+        let value = read_field(&value_field, json, &at, depth)?;
+        map.insert(key, value.ok_or_else(|| error(&at, "a map has no null values"))?);
+    }
+    Ok(Value::Map(map))
+}
+
+/// One element of a list of numbers, strings, bytes or enums.
+fn read_element(field: &FieldDescriptor, json: &Json, at: &str) -> Result<Value, ValueError> {
+    if json.is_null() {
+        return Err(error(at, "a list has no null elements"));
+    }
+    let list = read_leaf(field, &Json::Array(vec![json.clone()]), at)?;
+    match list {
+        Value::List(mut one) if one.len() == 1 => Ok(one.remove(0)),
+        _ => Err(error(at, format!("expected one value, found {}", brief(json)))),
+    }
+}
+
+/// A field without messages in it, by way of an object that has this field only.
+fn read_leaf(field: &FieldDescriptor, json: &Json, at: &str) -> Result<Value, ValueError> {
+    let expected = crate::check::type_text(field);
+    let one = Json::Object(Map::from_iter([(field.name().to_owned(), json.clone())]));
+    let read = DynamicMessage::deserialize_with_options(
+        field.parent_message().clone(),
+        one,
+        &DeserializeOptions::new(),
+    );
+    // Of a list with one element, the element is what was written.
+    let shown = match json {
+        Json::Array(one) if one.len() == 1 && field.is_list() => &one[0],
+        other => other,
+    };
+    let mut message = read.map_err(|e| {
+        let known = match field.kind() {
+            Kind::Enum(e) => {
+                let names: Vec<String> = e.values().take(16).map(|v| v.name().to_owned()).collect();
+                format!(" (one of {})", names.join(", "))
+            }
+            _ => String::new(),
+        };
+        error(at, format!("expected {expected}{known}, found {}: {e}", brief(shown)))
+    })?;
+    Ok(message.take_field(field).unwrap_or_else(|| Value::default_value_for_field(field)))
+}
+
+/// A value in an error, cut when it is long.
+fn brief(json: &Json) -> String {
+    const MAX_SHOWN: usize = 40;
+    let text = json.to_string();
+    if text.chars().count() <= MAX_SHOWN {
+        return text;
+    }
+    text.chars().take(MAX_SHOWN).chain(['…']).collect()
+}

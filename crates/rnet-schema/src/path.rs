@@ -1,0 +1,240 @@
+//! A place in a message, as people write it: `pose.position.x`, `legs[2].force[0]`, `by_name["left"].volt`.
+
+use crate::Schema;
+use crate::error::ValueError;
+use crate::limits::MAX_PATH_LEN_BYTES;
+use prost_reflect::{DynamicMessage, FieldDescriptor, Kind, MapKey, MessageDescriptor, Value};
+use std::borrow::Cow;
+use std::fmt;
+
+/// A path that was checked against a type: every field exists, only lists have indices, and keys are of their map's type.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FieldPath {
+    text: String,
+    steps: Vec<Step>,
+    kind: Kind,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Step {
+    Field(FieldDescriptor),
+    Index(usize),
+    Key(MapKey),
+}
+
+impl fmt::Display for FieldPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+fn error(path: &str, why: impl Into<String>) -> ValueError {
+    ValueError { path: path.chars().take(MAX_PATH_LEN_BYTES).collect(), why: why.into() }
+}
+
+/// The fields of a message, for an error that says what would be right.
+pub(crate) fn known_fields(message: &MessageDescriptor) -> String {
+    const MAX_LISTED: usize = 16;
+    let mut names: Vec<String> = message.fields().map(|f| f.name().to_owned()).collect();
+    if names.is_empty() {
+        return format!("{} has no fields", message.full_name());
+    }
+    if names.len() > MAX_LISTED {
+        let more = names.len() - MAX_LISTED;
+        names.truncate(MAX_LISTED);
+        names.push(format!("and {more} more"));
+    }
+    format!("{} has {}", message.full_name(), names.join(", "))
+}
+
+impl FieldPath {
+    /// Reads a path and checks it against a type.
+    ///
+    /// # Errors
+    /// [`ValueError`] gives the path up to the fault, and what there is instead.
+    pub fn parse(schema: &Schema, text: &str) -> Result<Self, ValueError> {
+        if text.len() > MAX_PATH_LEN_BYTES {
+            let why = format!("a path has at most MAX_PATH_LEN_BYTES = {MAX_PATH_LEN_BYTES} bytes");
+            return Err(error(text, why));
+        }
+        let mut parse = Parse { text, at: 0, steps: Vec::new() };
+        let mut message = schema.descriptor().clone();
+        loop {
+            let field = parse.field(&message)?;
+            let kind = parse.brackets(&field)?;
+            if parse.at == text.len() {
+                return Ok(Self { text: text.to_owned(), steps: parse.steps, kind });
+            }
+            if !text[parse.at..].starts_with('.') {
+                return Err(error(&text[..parse.at], "expected a `.` or the end behind this"));
+            }
+            let whole = (field.is_list() || field.is_map())
+                && matches!(parse.steps.last(), Some(Step::Field(_)));
+            if whole {
+                let example = if field.is_list() { "[0]" } else { "[\"key\"]" };
+                let why =
+                    format!("it has many values; say which one, such as {}{example}", field.name());
+                return Err(error(&text[..parse.at], why));
+            }
+            let Kind::Message(inner) = kind else {
+                return Err(error(&text[..parse.at], "it is a single value and has no fields"));
+            };
+            message = inner;
+            parse.at += 1;
+        }
+    }
+
+    /// The path of one field, for a table.
+    pub(crate) fn of_fields(fields: &[FieldDescriptor]) -> Option<Self> {
+        let kind = fields.last()?.kind();
+        let names: Vec<&str> = fields.iter().map(|field| field.name()).collect();
+        let steps = fields.iter().cloned().map(Step::Field).collect();
+        Some(Self { text: names.join("."), steps, kind })
+    }
+
+    /// The type of the value, or of the elements of the list.
+    pub(crate) fn kind(&self) -> &Kind {
+        &self.kind
+    }
+
+    /// Full name of the field that the path ends at, as the comments know it.
+    pub fn field_name(&self) -> &str {
+        let field = self.steps.iter().rev().find_map(|step| match step {
+            Step::Field(field) => Some(field.full_name()),
+            Step::Index(_) | Step::Key(_) => None,
+        });
+        field.unwrap_or_default()
+    }
+
+    /// Whether the value is there on the wire, and no default that stands for nothing.
+    pub(crate) fn is_set(&self, message: &DynamicMessage) -> bool {
+        let mut at = Cow::Borrowed(message);
+        for (i, step) in self.steps.iter().enumerate() {
+            let Step::Field(field) = step else { return self.find(message).is_some() };
+            if field.supports_presence() && !at.has_field(field) {
+                return false;
+            }
+            if i + 1 == self.steps.len() {
+                return true;
+            }
+            let inner = match at.get_field(field).as_message() {
+                Some(inner) => inner.clone(),
+                None => return self.find(message).is_some(),
+            };
+            at = Cow::Owned(inner);
+        }
+        true
+    }
+
+    pub(crate) fn find<'a>(&self, message: &'a DynamicMessage) -> Option<Cow<'a, Value>> {
+        let mut steps = self.steps.iter();
+        let Some(Step::Field(first)) = steps.next() else { return None };
+        let mut value = message.get_field(first);
+        for step in steps {
+            value = match value {
+                Cow::Borrowed(value) => step.of(value)?,
+                Cow::Owned(value) => Cow::Owned(step.of(&value)?.into_owned()),
+            };
+        }
+        Some(value)
+    }
+}
+
+impl Step {
+    fn of<'a>(&self, value: &'a Value) -> Option<Cow<'a, Value>> {
+        match self {
+            Self::Field(field) => value.as_message().map(|message| message.get_field(field)),
+            Self::Index(index) => value.as_list()?.get(*index).map(Cow::Borrowed),
+            Self::Key(key) => value.as_map()?.get(key).map(Cow::Borrowed),
+        }
+    }
+}
+
+struct Parse<'a> {
+    text: &'a str,
+    at: usize,
+    steps: Vec<Step>,
+}
+
+impl Parse<'_> {
+    fn field(&mut self, message: &MessageDescriptor) -> Result<FieldDescriptor, ValueError> {
+        let rest = &self.text[self.at..];
+        let name = &rest[..rest.find(['.', '[']).unwrap_or(rest.len())];
+        let end = self.at + name.len();
+        let field = message.get_field_by_name(name);
+        let field = field.or_else(|| message.get_field_by_json_name(name));
+        let field = field.ok_or_else(|| {
+            error(&self.text[..end], format!("there is no such field; {}", known_fields(message)))
+        })?;
+        self.at = end;
+        self.steps.push(Step::Field(field.clone()));
+        Ok(field)
+    }
+
+    /// The index or key behind a field, if there is one. Gives the type of what is reached.
+    fn brackets(&mut self, field: &FieldDescriptor) -> Result<Kind, ValueError> {
+        let kind = match field.kind() {
+            Kind::Message(entry) if field.is_map() => entry.map_entry_value_field().kind(),
+            kind => kind,
+        };
+        let Some(inside) = self.text[self.at..].strip_prefix('[') else {
+            return Ok(if field.is_map() { field.kind() } else { kind });
+        };
+        let (token, quoted, len) =
+            token(inside).ok_or_else(|| error(self.text, "a `[` has no `]`"))?;
+        let end = self.at + 1 + len;
+        let fail = |why: &str| error(&self.text[..end], why);
+        if field.is_list() {
+            let index = token.parse().ok().filter(|_| !quoted);
+            let index = index.ok_or_else(|| fail("an index is a number from 0"))?;
+            self.steps.push(Step::Index(index));
+        } else if let (true, Kind::Message(entry)) = (field.is_map(), field.kind()) {
+            let key_kind = entry.map_entry_key_field().kind();
+            let key = map_key(&token, &key_kind).ok_or_else(|| {
+                fail(&format!("the keys of this map are {key_kind:?}").to_lowercase())
+            })?;
+            self.steps.push(Step::Key(key));
+        } else {
+            return Err(fail("it is neither a list nor a map, and has no elements"));
+        }
+        self.at = end;
+        Ok(kind)
+    }
+}
+
+/// The text in brackets, whether it was quoted, and how long it is with its `]`.
+fn token(inside: &str) -> Option<(String, bool, usize)> {
+    if !inside.starts_with('"') {
+        let end = inside.find(']')?;
+        return Some((inside[..end].to_owned(), false, end + 1));
+    }
+    // A JSON string: the one way of quoting that everybody here knows.
+    let mut strings = serde_json::Deserializer::from_str(inside).into_iter::<String>();
+    let token = strings.next()?.ok()?;
+    let end = strings.byte_offset();
+    inside[end..].starts_with(']').then_some((token, true, end + 1))
+}
+
+pub(crate) fn map_key(text: &str, kind: &Kind) -> Option<MapKey> {
+    Some(match kind {
+        Kind::Bool => MapKey::Bool(text.parse().ok()?),
+        Kind::Int32 | Kind::Sint32 | Kind::Sfixed32 => MapKey::I32(text.parse().ok()?),
+        Kind::Int64 | Kind::Sint64 | Kind::Sfixed64 => MapKey::I64(text.parse().ok()?),
+        Kind::Uint32 | Kind::Fixed32 => MapKey::U32(text.parse().ok()?),
+        Kind::Uint64 | Kind::Fixed64 => MapKey::U64(text.parse().ok()?),
+        Kind::String => MapKey::String(text.to_owned()),
+        _ => return None,
+    })
+}
+
+/// The key as text.
+pub(crate) fn key_text(key: &MapKey) -> String {
+    match key {
+        MapKey::Bool(v) => v.to_string(),
+        MapKey::I32(v) => v.to_string(),
+        MapKey::I64(v) => v.to_string(),
+        MapKey::U32(v) => v.to_string(),
+        MapKey::U64(v) => v.to_string(),
+        MapKey::String(v) => v.clone(),
+    }
+}

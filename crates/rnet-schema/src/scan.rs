@@ -1,0 +1,142 @@
+//! The bytes of a descriptor set, before anything is built of them.
+//!
+//! An empty descriptor is two bytes on the wire and hundreds in memory, so a megabyte of them is a bomb. This pass walks
+//! the wire format by hand, counts what it meets against the limits, and copies only what a schema is made of: files,
+//! messages, fields, enums, their comments. Services, extensions and the options of other tools are left behind here,
+//! and no later step ever sees them.
+
+use crate::error::SchemaError;
+use crate::limits::{
+    MAX_SCHEMA_ENUM_VALUES, MAX_SCHEMA_FIELDS, MAX_SCHEMA_FILES, MAX_SCHEMA_LEN_BYTES,
+    MAX_SCHEMA_NESTING, MAX_SCHEMA_RECORDS, MAX_SCHEMA_TYPES,
+};
+use crate::wire::{Fault, Reader, Record, put_len_record};
+
+/// What a length-delimited record of the set is.
+#[derive(Clone, Copy, PartialEq)]
+enum Node {
+    Set,
+    File,
+    Message,
+    Enum,
+    EnumValue,
+    Field,
+    Oneof,
+    Range,
+    FieldOptions,
+    MessageOptions,
+    EnumOptions,
+    SourceInfo,
+    Location,
+    /// A name, a comment or a list of numbers: copied as it is.
+    Leaf,
+}
+
+/// What the field of this number is in a node; `None` leaves it behind. The numbers are those of `google/protobuf/descriptor.proto`.
+fn child(node: Node, number: u32) -> Option<Node> {
+    Some(match (node, number) {
+        (Node::Set, 1) => Node::File,
+        // name, package, dependency, public_dependency, syntax, edition
+        (Node::File, 1..=3 | 10 | 12 | 14) => Node::Leaf,
+        (Node::File, 4) | (Node::Message, 3) => Node::Message,
+        (Node::File, 5) | (Node::Message, 4) => Node::Enum,
+        (Node::File, 9) => Node::SourceInfo,
+        (Node::Message, 2) => Node::Field,
+        (Node::Message, 7) => Node::MessageOptions,
+        (Node::Message, 8) => Node::Oneof,
+        (Node::Message, 9) | (Node::Enum, 4) => Node::Range,
+        // name and reserved names
+        (Node::Message, 1 | 10) | (Node::Enum, 1 | 5) => Node::Leaf,
+        (Node::Enum, 2) => Node::EnumValue,
+        (Node::Enum, 3) => Node::EnumOptions,
+        (Node::EnumValue, 1 | 2) | (Node::Oneof, 1) | (Node::Range, 1 | 2) => Node::Leaf,
+        // name, number, label, type, type_name, default, oneof, json_name, proto3_optional
+        (Node::Field, 1 | 3 | 4 | 5 | 6 | 7 | 9 | 10 | 17) => Node::Leaf,
+        (Node::Field, 8) => Node::FieldOptions,
+        // packed; map_entry and message_set_wire_format; allow_alias
+        (Node::FieldOptions, 2) | (Node::MessageOptions, 1 | 7) | (Node::EnumOptions, 2) => {
+            Node::Leaf
+        }
+        (Node::SourceInfo, 1) => Node::Location,
+        // path, comment before, comment behind
+        (Node::Location, 1 | 3 | 4) => Node::Leaf,
+        _ => return None,
+    })
+}
+
+#[derive(Default)]
+struct Counts {
+    files: usize,
+    types: usize,
+    fields: usize,
+    values: usize,
+    records: usize,
+}
+
+impl Counts {
+    fn add(&mut self, node: Node) -> Result<(), SchemaError> {
+        let (count, what, limit_name, limit) = match node {
+            Node::File => (&mut self.files, "files", "MAX_SCHEMA_FILES", MAX_SCHEMA_FILES),
+            Node::Message | Node::Enum => {
+                (&mut self.types, "messages and enums", "MAX_SCHEMA_TYPES", MAX_SCHEMA_TYPES)
+            }
+            Node::Field => (&mut self.fields, "fields", "MAX_SCHEMA_FIELDS", MAX_SCHEMA_FIELDS),
+            Node::EnumValue => {
+                (&mut self.values, "enum values", "MAX_SCHEMA_ENUM_VALUES", MAX_SCHEMA_ENUM_VALUES)
+            }
+            _ => (&mut self.records, "records", "MAX_SCHEMA_RECORDS", MAX_SCHEMA_RECORDS),
+        };
+        *count += 1;
+        if *count <= limit {
+            return Ok(());
+        }
+        Err(over(&format!("number of {what} of the descriptor set"), limit_name, limit, *count))
+    }
+}
+
+fn over(what: &str, limit_name: &'static str, limit: usize, found: usize) -> SchemaError {
+    SchemaError::Limit { what: what.to_owned(), limit_name, limit, found }
+}
+
+fn fault((offset, why): Fault) -> SchemaError {
+    SchemaError::Malformed { offset, why: why.to_owned() }
+}
+
+/// The set with only what a schema is made of, small enough to be built.
+pub(crate) fn filter(bytes: &[u8]) -> Result<Vec<u8>, SchemaError> {
+    if bytes.len() > MAX_SCHEMA_LEN_BYTES {
+        let what = "length of the descriptor set in bytes";
+        return Err(over(what, "MAX_SCHEMA_LEN_BYTES", MAX_SCHEMA_LEN_BYTES, bytes.len()));
+    }
+    let mut out = Vec::with_capacity(bytes.len());
+    copy(Node::Set, Reader::new(bytes, 0), 0, &mut Counts::default(), &mut out)?;
+    Ok(out)
+}
+
+/// Copies one node. The depth of the recursion is that of nested messages plus a few fixed levels.
+fn copy(
+    node: Node,
+    mut reader: Reader<'_>,
+    depth: usize,
+    counts: &mut Counts,
+    out: &mut Vec<u8>,
+) -> Result<(), SchemaError> {
+    while let Some(record) = reader.next_record().map_err(fault)? {
+        let Some(kind) = child(node, record.number()) else { continue };
+        counts.add(kind)?;
+        match record {
+            Record::Bytes { number, body, offset } if kind != Node::Leaf => {
+                let depth = depth + usize::from(kind == Node::Message);
+                if depth > MAX_SCHEMA_NESTING {
+                    let what = "depth of messages declared in messages";
+                    return Err(over(what, "MAX_SCHEMA_NESTING", MAX_SCHEMA_NESTING, depth));
+                }
+                let mut inner = Vec::new();
+                copy(kind, Reader::new(body, offset), depth, counts, &mut inner)?;
+                put_len_record(number, &inner, out);
+            }
+            other => out.extend_from_slice(other.raw(&reader)),
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,95 @@
+//! Messages as rows: the columns follow from the type, so that every row of a recording has the same ones.
+
+use crate::error::ValueError;
+use crate::json::{self, JsonOptions};
+use crate::limits::MAX_COLUMNS;
+use crate::path::FieldPath;
+use crate::{Dynamic, Schema};
+use prost_reflect::{FieldDescriptor, Kind, MessageDescriptor, Value};
+use std::borrow::Cow;
+
+/// The columns of a table: each single value of the type by its path. Lists and maps are one cell of JSON, as
+/// are messages that hold themselves.
+#[derive(Clone, Debug)]
+pub struct Columns {
+    paths: Vec<FieldPath>,
+}
+
+impl Columns {
+    /// All columns of a type, in the order of the field numbers.
+    ///
+    /// # Errors
+    /// [`ValueError`] when there are more than [`MAX_COLUMNS`].
+    pub fn all(schema: &Schema) -> Result<Self, ValueError> {
+        let mut paths = Vec::new();
+        collect(schema.descriptor(), &mut Vec::new(), &mut paths)?;
+        Ok(Self { paths })
+    }
+
+    /// The columns that are asked for.
+    pub fn of(paths: impl IntoIterator<Item = FieldPath>) -> Self {
+        Self { paths: paths.into_iter().collect() }
+    }
+
+    /// The paths as text.
+    pub fn header(&self) -> Vec<String> {
+        self.paths.iter().map(ToString::to_string).collect()
+    }
+
+    /// The cells of one message. What is not set is empty.
+    pub fn row(&self, message: &Dynamic) -> Vec<String> {
+        self.paths.iter().map(|path| cell(path, message)).collect()
+    }
+}
+
+fn collect(
+    message: &MessageDescriptor,
+    fields: &mut Vec<FieldDescriptor>,
+    paths: &mut Vec<FieldPath>,
+) -> Result<(), ValueError> {
+    for field in message.fields() {
+        fields.push(field.clone());
+        let inner = match field.kind() {
+            Kind::Message(inner) if !(field.is_list() || field.is_map()) => Some(inner),
+            _ => None,
+        };
+        let around = |m: &MessageDescriptor| fields.iter().any(|f| f.parent_message() == m);
+        match inner.filter(|m| !json::is_well_known(m.full_name()) && !around(m)) {
+            Some(inner) => collect(&inner, fields, paths)?,
+            None => paths.extend(FieldPath::of_fields(fields)),
+        }
+        fields.pop();
+        if paths.len() > MAX_COLUMNS {
+            let why = format!(
+                "a table has at most MAX_COLUMNS = {MAX_COLUMNS} columns; name the fields that you want"
+            );
+            return Err(ValueError { path: String::new(), why });
+        }
+    }
+    Ok(())
+}
+
+fn cell(path: &FieldPath, message: &Dynamic) -> String {
+    if !path.is_set(message.message()) {
+        return String::new();
+    }
+    let options = JsonOptions { proto_names: true, plain_integers: true, ..JsonOptions::default() };
+    let Some(value) = message.get(path) else { return String::new() };
+    match json::value(&value, path.kind(), &options) {
+        serde_json::Value::String(text) if !matches!(*value, Value::List(_)) => text,
+        other => other.to_string(),
+    }
+}
+
+/// One line of a CSV file (RFC 4180), without the end of the line.
+///
+/// ```
+/// assert_eq!(rnet_schema::csv_line(["a,b", "1"]), "\"a,b\",1");
+/// ```
+pub fn csv_line<'a>(cells: impl IntoIterator<Item = &'a str>) -> String {
+    let quoted = |cell: &'a str| match cell.contains([',', '"', '\n', '\r']) {
+        true => Cow::Owned(format!("\"{}\"", cell.replace('"', "\"\""))),
+        false => Cow::Borrowed(cell),
+    };
+    cells.into_iter().map(quoted).collect::<Vec<_>>().join(",")
+}

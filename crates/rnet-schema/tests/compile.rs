@@ -1,0 +1,241 @@
+//! `.proto` files at run time: what is found where, and errors that a person can act on.
+
+use rnet_schema::{
+    Place, Schema, SchemaError, Sources, builtin_files, compile_file, compile_text, limits,
+};
+use std::fs;
+use std::path::PathBuf;
+
+/// A folder of this test, removed at its end.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("rnet-schema-{name}-{}", std::process::id()));
+        fs::create_dir_all(&path).expect("a folder in the folder of temporary files");
+        Self(path)
+    }
+
+    fn write(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.0.join(name);
+        fs::create_dir_all(path.parent().expect("inside of the folder")).expect("a folder");
+        fs::write(&path, text).expect("a file");
+        path
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // A folder that is left behind in the folder of temporary files is no reason to hide how the test ended.
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn none() -> &'static [PathBuf] {
+    &[]
+}
+
+fn place(error: SchemaError) -> (Place, String) {
+    match error {
+        SchemaError::Proto { place, message } => (place, message),
+        other => panic!("expected a place in a file, found {other}"),
+    }
+}
+
+fn at(line: usize, column: usize) -> Place {
+    Place { file: "m.proto".into(), line, column }
+}
+
+#[test]
+fn imports_are_found_beside_the_file_in_the_include_folders_and_built_in() {
+    let folder = Folder::new("found");
+    let main = folder.write(
+        "own/robot.proto",
+        "syntax = \"proto3\"; package demo;
+         import \"part.proto\"; import \"lib/unit.proto\";
+         import \"rnet/msgs/JointState.proto\"; import \"google/protobuf/duration.proto\";
+         message Robot { Part part = 1; lib.Unit unit = 2; rnet.msgs.JointState joints = 3; google.protobuf.Duration up = 4; }",
+    );
+    folder.write(
+        "own/part.proto",
+        "syntax = \"proto3\"; package demo; message Part { int32 a = 1; }",
+    );
+    folder.write(
+        "include/lib/unit.proto",
+        "syntax = \"proto3\"; package lib; message Unit { int32 a = 1; }",
+    );
+    // The one beside the file comes first.
+    folder.write("include/part.proto", "this is no proto file");
+    let compiled = compile_file(&main, &[folder.0.join("include")]).expect("all imports are there");
+    assert_eq!(compiled.messages(), ["demo.Robot"]);
+    let robot = compiled.schema("Robot").expect("a short name that is there once");
+    assert_eq!(robot.name(), "demo.Robot");
+    assert_eq!(robot.docs().unit("rnet.msgs.JointState.velocity"), Some("rad/s"));
+    assert_eq!(Schema::from_descriptor_set(robot.descriptor_set(), "demo.Robot"), Ok(robot));
+}
+
+#[test]
+fn a_file_of_an_include_folder_has_its_name_from_there() {
+    let folder = Folder::new("named");
+    let a = folder
+        .write("a/x.proto", "syntax = \"proto3\"; import \"b/y.proto\"; message X { Y y = 1; }");
+    folder.write("b/y.proto", "syntax = \"proto3\"; message Y { int32 a = 1; }");
+    let x = compile_file(&a, &[&folder.0]).expect("b/y.proto is in the include folder");
+    let same = Sources::default()
+        .text("b/y.proto", "syntax = \"proto3\"; message Y { int32 a = 1; }")
+        .compile_text(
+            "other.proto",
+            "syntax = \"proto3\"; import \"b/y.proto\"; message X { Y y = 1; }",
+        )
+        .expect("texts do as well as files");
+    // Where a file lies is no part of a type.
+    assert_eq!(x.schema("X"), same.schema("X"));
+}
+
+#[test]
+fn a_fault_has_its_file_line_column_and_what_was_expected() {
+    let text = "syntax = \"proto3\";\nmessage M {\n  double é = 1;\n}";
+    assert_eq!(place(compile_text("m.proto", text).err().expect("no name")).0, at(3, 10));
+    let (found, why) = place(
+        compile_text("m.proto", "syntax = \"proto3\";\nmessage M {\n  double x 1;\n}")
+            .err()
+            .expect("no ="),
+    );
+    assert_eq!(found, at(3, 12));
+    assert!(why.contains("expected '='"), "{why}");
+    let (found, why) =
+        place(compile_text("m.proto", "syntax = \"proto3\";\nmessage M {").err().expect("no }"));
+    assert_eq!(found, at(2, 12));
+    assert!(why.contains("end of file"), "{why}");
+}
+
+#[test]
+fn a_type_that_is_not_defined_is_named_where_it_is_used() {
+    let text = "syntax = \"proto3\";\nmessage M {\n  Pose pose = 1;\n}";
+    let error = compile_text("m.proto", text).err().expect("no Pose");
+    assert_eq!(error.to_string(), "m.proto:3:3: name 'Pose' is not defined");
+    let twice = "syntax = \"proto3\";\nmessage M {\n  double x = 1;\n  double y = 1;\n}";
+    let (found, why) = place(compile_text("m.proto", twice).err().expect("1 twice"));
+    assert_eq!((found.line, why.contains("'1'")), (4, true), "{why}");
+}
+
+#[test]
+fn a_missing_import_says_where_it_was_looked_for() {
+    let folder = Folder::new("missing");
+    let main = folder.write("m.proto", "syntax = \"proto3\";\nimport \"no/such.proto\";\n");
+    let include = folder.0.join("include");
+    let error = compile_file(&main, &[&include]).err().expect("no such file");
+    let SchemaError::MissingImport { place, name, looked_in } = &error else { panic!("{error}") };
+    assert_eq!((place, name.as_str()), (&at(2, 1), "no/such.proto"));
+    assert_eq!(looked_in, &[folder.0.display().to_string(), include.display().to_string()]);
+    assert!(error.to_string().contains("add an include folder"), "{error}");
+}
+
+#[test]
+fn a_cyclic_import_is_shown_whole() {
+    let folder = Folder::new("cyclic");
+    let main = folder.write("a.proto", "syntax = \"proto3\";\nimport \"b.proto\";\n");
+    folder.write("b.proto", "syntax = \"proto3\";\nimport \"c.proto\";\n");
+    folder.write("c.proto", "syntax = \"proto3\";\n\nimport \"a.proto\";\n");
+    let error = compile_file(&main, none()).err().expect("a circle").to_string();
+    assert!(
+        error.starts_with("c.proto:3:1: cyclic import: a.proto -> b.proto -> c.proto -> a.proto"),
+        "{error}"
+    );
+    let own =
+        compile_text("m.proto", "syntax = \"proto3\"; import \"m.proto\";").err().expect("itself");
+    assert!(matches!(own, SchemaError::CyclicImport { .. }), "{own}");
+}
+
+#[test]
+fn an_import_stays_inside_of_the_folders() {
+    let folder = Folder::new("inside");
+    let outside =
+        folder.write("outside.proto", "syntax = \"proto3\"; message Out { int32 a = 1; }");
+    for name in ["../outside.proto".to_owned(), outside.display().to_string()] {
+        let main = folder.write("in/m.proto", &format!("syntax = \"proto3\"; import \"{name}\";"));
+        let error = compile_file(&main, none()).err();
+        assert!(error.is_some(), "{name} was taken");
+    }
+}
+
+#[test]
+fn files_that_cannot_be_read_are_errors() {
+    let folder = Folder::new("read");
+    let error =
+        compile_file(folder.0.join("no.proto"), none()).err().expect("not there").to_string();
+    assert!(error.contains("no.proto: No such file"), "{error}");
+    let error = compile_file(&folder.0, none()).err().expect("a folder").to_string();
+    assert!(error.contains("not a regular file"), "{error}");
+    let binary = folder.0.join("binary.proto");
+    fs::write(&binary, b"message \xff").expect("a file");
+    let error = compile_file(&binary, none()).err().expect("no text").to_string();
+    assert!(error.contains("byte 8 is not UTF-8"), "{error}");
+    let long = folder.write("long.proto", &" ".repeat(limits::MAX_PROTO_LEN_BYTES + 5));
+    let error = compile_file(&long, none()).err().expect("too long");
+    assert!(
+        matches!(error, SchemaError::Limit { limit_name: "MAX_PROTO_LEN_BYTES", .. }),
+        "{error}"
+    );
+}
+
+#[test]
+fn too_many_files_are_refused_by_name() {
+    let count = limits::MAX_SCHEMA_FILES + 1;
+    let mut sources = Sources::default();
+    for i in 0..count {
+        sources = sources.text(format!("f{i}.proto"), "syntax = \"proto3\";");
+    }
+    let imports: String = (0..count).map(|i| format!("import \"f{i}.proto\";")).collect();
+    let error = sources.compile_text("m.proto", &format!("syntax = \"proto3\"; {imports}")).err();
+    assert!(
+        matches!(error, Some(SchemaError::Limit { limit_name: "MAX_SCHEMA_FILES", .. })),
+        "{error:?}"
+    );
+}
+
+#[test]
+fn each_built_in_file_compiles_and_each_of_its_fields_has_a_comment() {
+    let mut fields = 0;
+    for name in builtin_files() {
+        let text = format!("syntax = \"proto3\"; import \"{name}\";");
+        let compiled = compile_text("m.proto", &text).unwrap_or_else(|error| panic!("{error}"));
+        let own = compiled.all_messages().into_iter().filter(|full| full.starts_with("rnet.msgs."));
+        for full in own {
+            let schema = compiled.schema(&full).unwrap_or_else(|error| panic!("{error}"));
+            for field in schema.descriptor().fields() {
+                assert!(
+                    schema.docs().get(field.full_name()).is_some(),
+                    "{} has no comment",
+                    field.full_name()
+                );
+                fields += 1;
+            }
+        }
+    }
+    assert!(fields > 0, "no built-in file was looked at");
+}
+
+#[test]
+fn comments_are_beside_the_type_and_travel_when_they_are_wanted() {
+    let text = "syntax = \"proto3\";\n// A level.\nmessage M {\n  double volt = 1; // Now [V]\n  // How it is.\n  E e = 2;\n}\nenum E {\n  // All is well.\n  OK = 0;\n}";
+    let m = compile_text("m.proto", text).and_then(|c| c.schema("M")).expect("it compiles");
+    assert_eq!(m.docs().get("M"), Some("A level."));
+    assert_eq!(m.docs().get("E.OK"), Some("All is well."));
+    assert_eq!(m.docs().unit("M.volt"), Some("V"));
+    let bare = Schema::from_descriptor_set(m.descriptor_set(), "M").expect("it travels");
+    assert!(bare.docs().is_empty());
+    let full = Schema::from_descriptor_set(&m.descriptor_set_with_docs(), "M").expect("it travels");
+    assert_eq!(full.docs(), m.docs());
+    assert_eq!((&bare, bare.hash()), (&full, full.hash()));
+}
+
+/// The hash stands in recordings and caches: it may not change from one version to the next.
+#[test]
+fn the_hash_of_a_type_stays_what_it_is() {
+    let text = "syntax = \"proto3\"; package demo; message Level { double volt = 1; repeated string name = 2; }";
+    let level = compile_text("level.proto", text)
+        .and_then(|c| c.schema("demo.Level"))
+        .expect("it compiles");
+    assert_eq!(level.hash().to_string(), "2edd8f9732b7b736bfb8371dd5a2a3e0");
+}
