@@ -1,4 +1,4 @@
-"""Our Foxglove messages are theirs: each file has the descriptor that the package of PyPI has, so that viewers know them."""
+"""Our Foxglove messages are theirs: each file has the descriptor that the package of PyPI has."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Files = dict[str, descriptor_pb2.FileDescriptorProto]
 
 
 def without_json_names(message: descriptor_pb2.DescriptorProto) -> None:
-    """protoc fills in those that follow from the names; the package has only others, and there are none."""
+    """protoc fills in those that follow from the names; the package would have only others."""
     for field in message.field:
         field.ClearField("json_name")
     for nested in message.nested_type:

@@ -81,3 +81,13 @@ pub const FILES: &[(&str, &str)] = files![
     "rnet/msgs/Wrench.proto",
     "rnet/msgs/WrenchInFrame.proto",
 ];
+
+/// The text of a built-in file.
+pub(crate) fn text(name: &str) -> Option<&'static str> {
+    FILES.iter().find(|(path, _)| *path == name).map(|(_, text)| *text)
+}
+
+/// Import paths of all built-in files.
+pub fn builtin_files() -> impl Iterator<Item = &'static str> {
+    FILES.iter().map(|(path, _)| *path)
+}

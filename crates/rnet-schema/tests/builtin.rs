@@ -4,11 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use prost_types::FileDescriptorProto;
 use prost_types::field_descriptor_proto::{Label, Type};
 use prost_types::{DescriptorProto, EnumDescriptorProto, FieldDescriptorProto};
-use prost_types::{FileDescriptorProto, FileDescriptorSet};
-use protox::Compiler;
-use protox::file::{ChainFileResolver, File, FileResolver, GoogleFileResolver};
 
 // The file itself, so that this test holds whatever the crate makes public of it.
 #[path = "../src/builtin.rs"]
@@ -29,31 +27,13 @@ const UNITS: &[&str] = &[
     "px", "B",
 ];
 
-struct BuiltIns;
-
-impl FileResolver for BuiltIns {
-    fn open_file(&self, name: &str) -> Result<File, protox::Error> {
-        match builtin::FILES.iter().find(|(path, _)| *path == name) {
-            Some((path, text)) => File::from_source(path, text),
-            None => Err(protox::Error::file_not_found(name)),
-        }
-    }
-}
-
-/// The built-in files, compiled from nothing but the table and the well-known types.
-fn compiled() -> Vec<FileDescriptorProto> {
-    let mut resolver = ChainFileResolver::new();
-    resolver.add(BuiltIns);
-    resolver.add(GoogleFileResolver::new());
-    let mut compiler = Compiler::with_file_resolver(resolver);
-    compiler.include_source_info(true).include_imports(true);
-    for (path, _) in builtin::FILES {
-        if let Err(error) = compiler.open_file(path) {
-            panic!("{path}: {error:?}");
-        }
-    }
-    let FileDescriptorSet { file } = compiler.file_descriptor_set();
-    file.into_iter().filter(|f| !f.name().starts_with("google/")).collect()
+/// The built-in files, each read by itself: names of types stand as they were written.
+fn parsed() -> Vec<FileDescriptorProto> {
+    let parse = |path| {
+        let text = builtin::text(path).expect("the table finds what it lists");
+        protox_parse::parse(path, text).unwrap_or_else(|error| panic!("{path}: {error:?}"))
+    };
+    builtin::builtin_files().map(parse).collect()
 }
 
 fn repository() -> PathBuf {
@@ -144,10 +124,11 @@ fn is_unit(text: &str) -> bool {
 }
 
 fn needs_unit(field: &FieldDescriptorProto) -> bool {
-    match field.r#type() {
-        Type::String | Type::Bytes | Type::Bool | Type::Enum | Type::Group => false,
-        Type::Message => VECTORS.contains(&field.type_name().trim_start_matches('.')),
-        _ => true,
+    // Types that have a name are not looked up here: it may be `Vector3` or `foxglove.Vector3`.
+    let is = |vector: &str| vector.rsplit('.').next() == field.type_name().rsplit('.').next();
+    match field.r#type {
+        None => VECTORS.iter().any(|vector| is(vector)),
+        Some(_) => !matches!(field.r#type(), Type::String | Type::Bytes | Type::Bool | Type::Group),
     }
 }
 
@@ -185,14 +166,31 @@ fn the_table_has_every_file_of_the_folder() {
     let mut folder = Vec::new();
     walk(&root, &root, &mut folder);
     folder.sort_unstable();
-    let table: Vec<&str> = builtin::FILES.iter().map(|(path, _)| *path).collect();
+    let table: Vec<&str> = builtin::builtin_files().collect();
     assert_eq!(table, folder, "src/builtin.rs lists the files of msgs/, in order");
 }
 
 #[test]
+fn a_file_can_import_all_of_them() {
+    let mut text = String::from("syntax = \"proto3\";\n");
+    for path in builtin::builtin_files() {
+        text += &format!("import \"{path}\";\n");
+    }
+    text += "message Robot {\n";
+    for (number, path) in (1..).zip(builtin::builtin_files()) {
+        let ty = path.strip_suffix(".proto").expect("a file of messages").replace('/', ".");
+        text += &format!("  {ty} f{number} = {number};\n");
+    }
+    text += "}\n";
+    let compiled = rnet_schema::compile_text("robot.proto", &text).expect("all of them compile");
+    assert_eq!(compiled.messages(), ["Robot"]);
+    compiled.schema("Robot").expect("its types are all there, and within the limits");
+}
+
+#[test]
 fn everything_has_a_comment_and_every_quantity_a_unit() {
-    let files = compiled();
-    assert_eq!(files.len(), builtin::FILES.len());
+    let files = parsed();
+    assert_eq!(files.len(), builtin::builtin_files().count());
     let mut units = 0;
     let mut complaints = Vec::new();
     for item in files.iter().flat_map(items) {
@@ -205,7 +203,7 @@ fn everything_has_a_comment_and_every_quantity_a_unit() {
 
 #[test]
 fn each_file_is_one_message_of_its_name() {
-    for file in compiled() {
+    for file in parsed() {
         assert_eq!(file.syntax(), "proto3", "{}", file.name());
         let [message] = &file.message_type[..] else {
             panic!("{}: {} messages", file.name(), file.message_type.len());
@@ -219,7 +217,7 @@ fn each_file_is_one_message_of_its_name() {
 #[test]
 fn our_own_messages_begin_alike_and_can_grow() {
     let mut ours = 0;
-    for file in compiled().iter().filter(|f| f.package() == "rnet.msgs") {
+    for file in parsed().iter().filter(|f| f.package() == "rnet.msgs") {
         let message = &file.message_type[0];
         let field = |name: &str| message.field.iter().find(|f| f.name() == name);
         ours += 1;
@@ -228,7 +226,7 @@ fn our_own_messages_begin_alike_and_can_grow() {
                 panic!("{} has no timestamp", message.name());
             };
             assert_eq!(stamp.number(), 1, "{}", message.name());
-            assert_eq!(stamp.type_name(), ".google.protobuf.Timestamp", "{}", message.name());
+            assert_eq!(stamp.type_name(), "google.protobuf.Timestamp", "{}", message.name());
             let second = message.field.iter().find(|f| f.number() == 2).map(|f| f.name());
             assert_eq!(second, field("frame_id").map(|f| f.name()), "{}", message.name());
         }
@@ -276,7 +274,7 @@ fn the_guide_lists_each_message_once() {
         .expect("the guide is there");
     for package in ["foxglove", "rnet.msgs"] {
         let listed = listed(&page, package);
-        let there: BTreeSet<String> = compiled()
+        let there: BTreeSet<String> = parsed()
             .iter()
             .filter(|f| f.package() == package)
             .map(|f| f.message_type[0].name().to_owned())
