@@ -67,8 +67,8 @@ const UNITS_IN_WORDS: &[(&str, &str)] = &[
     ("in hertz", "Hz"),
 ];
 
-/// Longest text in brackets that is taken for a unit, in bytes.
-const MAX_UNIT_LEN_BYTES: usize = 16;
+/// Longest text that is taken for a unit, in bytes.
+const MAX_UNIT_LEN_BYTES: usize = 48;
 
 /// The unit that a comment names: the first thing in square brackets (`Linear velocity [m/s]`), or words such as `in meters per
 /// second`.
@@ -76,10 +76,16 @@ const MAX_UNIT_LEN_BYTES: usize = 16;
 /// ```
 /// use rnet_schema::unit_of;
 /// assert_eq!(unit_of("Angle of the joint [rad]"), Some("rad"));
+/// assert_eq!(unit_of("Angle of the joint. Unit: rad"), Some("rad"));
 /// assert_eq!(unit_of("Velocity in meters per second"), Some("m/s"));
 /// assert_eq!(unit_of("Name of the frame"), None);
 /// ```
 pub fn unit_of(comment: &str) -> Option<&str> {
+    // As the built-in messages have it, at the end of the comment.
+    if let Some((_, unit)) = comment.rsplit_once("Unit: ") {
+        let unit = unit.trim().trim_end_matches('.');
+        return (!unit.is_empty() && unit.len() <= MAX_UNIT_LEN_BYTES).then_some(unit);
+    }
     let bracketed = comment.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
     if let Some((unit, behind)) = bracketed {
         let is_unit = !unit.is_empty()

@@ -70,7 +70,7 @@ fn imports_are_found_beside_the_file_in_the_include_folders_and_built_in() {
     assert_eq!(compiled.messages(), ["demo.Robot"]);
     let robot = compiled.schema("Robot").expect("a short name that is there once");
     assert_eq!(robot.name(), "demo.Robot");
-    assert_eq!(robot.docs().unit("rnet.msgs.JointState.velocity"), Some("rad/s"));
+    assert_eq!(robot.docs().unit("rnet.msgs.JointState.velocity"), Some("rad/s or m/s"));
     assert_eq!(Schema::from_descriptor_set(robot.descriptor_set(), "demo.Robot"), Ok(robot));
 }
 
