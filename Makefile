@@ -8,18 +8,18 @@ MAKEFLAGS += --no-print-directory
 STEP := scripts/step.sh
 PY := $(CURDIR)/.venv/bin/python
 export DEMO_SECONDS ?= 20
-export SOAK_SECONDS ?= 60
+export SOAK_SECONDS ?= 600
 
 # In the order of the run. `make test` goes on after a failure and shows all of them at the end.
 CHECKS := check-fmt check-clippy check-deps check-tidy
-TESTS := test-rust test-doc test-instructions test-loom test-python test-demo test-examples test-bench test-bench-python
+TESTS := test-rust test-doc test-kill test-hostile test-fuzz test-instructions test-loom test-python test-demo test-examples test-bench test-bench-python
 
 # The comparison: what `make bench` writes, unless told otherwise.
 BENCH_OUT ?= bench/target/report
 COMPARE := bench/target/release/compare
 BENCH_PY := bench/.venv/bin/python
 
-.PHONY: help demo test check build bench bench-quick bench-own soak clean setup build-rust python-package \
+.PHONY: help demo test check build bench bench-quick bench-own soak fuzz clean setup build-rust python-package \
 	bench-setup build-bench $(CHECKS) $(TESTS)
 
 help: ## list the targets
@@ -28,7 +28,7 @@ help: ## list the targets
 demo: build ## run a robot of ten processes for DEMO_SECONDS (default 20); no set-up needed
 	@$(PY) demo/run.py
 
-test: ## check, then every test: Rust, docs, instructions, loom, Python, demo, examples, comparison
+test: ## check, then every test: Rust, docs, kills, hostile memory, fuzzing, loom, Python, demo, comparison
 	@$(STEP) --start
 	@$(MAKE) --keep-going check setup python-package $(TESTS); code=$$?; \
 	$(STEP) --summary; exit $$code
@@ -50,14 +50,18 @@ bench-quick: build-bench ## the same, one short repetition: under 5 minutes, no 
 bench-own: ## robot-net alone, by cargo bench
 	@cargo bench --package rnet --benches
 
-soak: ## the tests named *kill* and *soak*, for SOAK_SECONDS (default 60) each
-	@echo "soak: SOAK_SECONDS=$(SOAK_SECONDS)"
-	@STEP_LIMIT_S=$$((SOAK_SECONDS * 20 + 900)) $(STEP) --tests soak \
-	cargo test --release --workspace --tests -- --include-ignored --nocapture kill soak
+soak: ## 1,000 lives of a node, then kills at random for SOAK_SECONDS (default 600); ends with kills=N violations=N
+	@$(STEP) --tests soak-lives cargo test --release --package rnet --test restart -- --ignored soak
+	@cargo build --release --package rnet-survival --features failpoints --bin survival
+	@target/release/survival soak
+
+fuzz: ## coverage-guided, with AddressSanitizer: each target for FUZZ_SECONDS (default 600)
+	@$(STEP) setup-fuzz scripts/setup.sh --fuzz
+	@STEP_LIMIT_S=86400 FUZZ_SECONDS=$${FUZZ_SECONDS:-600} $(STEP) fuzz scripts/fuzz.sh
 
 clean: ## remove what was built and installed: target/ and .venv/, those of bench/ too
 	cargo clean
-	rm -rf .venv bench/target bench/.venv bench/.venv-ecal bench/.tools
+	rm -rf .venv fuzz/target bench/target bench/.venv bench/.venv-ecal bench/.tools
 
 setup: ## tools and Python packages in .venv; part of test, build and demo
 	@$(STEP) setup scripts/setup.sh
@@ -78,6 +82,7 @@ build-bench: bench-setup
 
 check-fmt:
 	@$(STEP) check-fmt cargo fmt --all --check -- --color never
+	@$(STEP) check-fmt-fuzz cargo fmt --manifest-path fuzz/Cargo.toml --all --check -- --color never
 	@$(STEP) check-fmt-bench cargo fmt --manifest-path bench/Cargo.toml --all --check -- --color never
 
 check-clippy:
@@ -94,6 +99,21 @@ test-rust:
 
 test-doc:
 	@$(STEP) --tests test-doc cargo test --workspace --doc
+
+# A node is killed at every fail point, then nodes at random. A build of its own, which nothing else is.
+test-kill: export CARGO_TARGET_DIR := target/kill
+test-kill:
+	@$(STEP) --tests test-kill cargo test --release --package rnet-survival --features failpoints
+
+# The tests of scribbled and truncated memory once more, where any access out of bounds ends the process.
+test-hostile: export CARGO_TARGET_DIR := target/asan
+test-hostile:
+	@$(STEP) --tests test-hostile scripts/asan.sh test --package rnet \
+	--test hostile --test hostile_scribble --test hostile_truncated
+
+test-fuzz:
+	@$(STEP) setup-fuzz scripts/setup.sh --fuzz
+	@$(STEP) test-fuzz scripts/fuzz.sh
 
 # Only this needs valgrind, so that a build and the demo do without.
 test-instructions:

@@ -3,8 +3,7 @@
 #
 #   fuzz.sh [TARGET...]      all targets, or those named
 #
-# Stable rustc does without cargo-fuzz and a nightly: coverage is a pass of LLVM, and the one
-# unstable switch, the sanitizer, is let through by RUSTC_BOOTSTRAP. What is found stands in
+# Stable rustc does without cargo-fuzz and a nightly: coverage is a pass of LLVM. What is found stands in
 # fuzz/target/found/. Fails if a target crashes, hangs for 20 s, takes 2 GiB, or runs no input.
 set -euo pipefail
 cd "$(dirname "$0")/../fuzz"
@@ -13,11 +12,11 @@ seconds=${FUZZ_SECONDS:-15}
 targets=("$@")
 [ ${#targets[@]} -gt 0 ] || targets=(log channel roster files domain)
 
-RUSTC_BOOTSTRAP=1 RUSTFLAGS="-Zsanitizer=address -Cpasses=sancov-module \
+RUSTFLAGS="-Cpasses=sancov-module \
 -Cllvm-args=-sanitizer-coverage-level=4 -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
 -Cllvm-args=-sanitizer-coverage-pc-table -Cllvm-args=-sanitizer-coverage-trace-compares \
 -Cdebug-assertions=on -Coverflow-checks=on" \
-    cargo build --locked --release --target $host --bins
+    ../scripts/asan.sh build --locked --release --bins
 
 dir=$(mktemp -d /dev/shm/rnet-fuzz-XXXXXX)
 trap 'rm -rf "$dir"' EXIT

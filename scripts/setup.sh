@@ -4,6 +4,7 @@
 #
 #   setup.sh              for everything but what follows
 #   setup.sh --valgrind   valgrind alone, for `cargo xtask instructions`
+#   setup.sh --fuzz       a C++ compiler alone, for scripts/fuzz.sh (libFuzzer is C++)
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -27,6 +28,10 @@ need_packages() {
 case ${1-} in
 --valgrind)
     command -v valgrind >/dev/null || need_packages valgrind
+    exit
+    ;;
+--fuzz)
+    command -v c++ >/dev/null || need_packages g++
     exit
     ;;
 ?*) fail "unknown argument: $1" ;;

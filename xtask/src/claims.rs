@@ -45,7 +45,7 @@ fn is_row(line: &str) -> bool {
 fn holds(claim: &str, texts: &HashMap<&str, &str>) -> bool {
     let Some((path, name)) = claim.rsplit_once("::") else { return false };
     let Some(text) = texts.get(path) else { return false };
-    ["fn ", "def ", "class "].iter().any(|word| {
+    ["fn ", "def ", "class ", "libfuzzer_sys::"].iter().any(|word| {
         let declared = format!("{word}{name}");
         text.match_indices(&declared).any(|(at, _)| {
             !text[at + declared.len()..].starts_with(|c: char| c.is_alphanumeric() || c == '_')
