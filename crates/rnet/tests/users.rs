@@ -219,8 +219,9 @@ fn left_overs_of_others_are_told_of_and_not_stumbled_over() {
     alice.kill();
     let said = bob.hear();
     assert!(said.contains("/left is gone"), "{said}");
-    let mut again = child_of(&net, ALICE, GROUP, "077", "left");
+    // Before another one could take to talking with it.
     drop(bob);
+    let mut again = child_of(&net, ALICE, GROUP, "077", "left");
     let mut bob = child_of(&net, BOB, GROUP, "077", "right");
     again.expect("talked");
     bob.expect("talked");

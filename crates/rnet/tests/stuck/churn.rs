@@ -19,6 +19,10 @@ fn len_of(number: u64) -> usize {
     if number.is_multiple_of(LARGE_EVERY) { 10_000 } else { 100 }
 }
 
+/// Files that a node opens when it gets to it, and those of peers that come and go; hundreds of
+/// endpoints that left one behind would show.
+const SLACK: usize = 8;
+
 fn open_files() -> usize {
     std::fs::read_dir("/proc/self/fd").unwrap().count()
 }
@@ -92,7 +96,7 @@ pub(crate) fn joins_and_leaves(net: &Net) {
             std::thread::sleep(early); // sleep: paces the joins, a hundred a second
         }
     }
-    eventually("its files are closed", || open_files() == files);
+    eventually("its files are closed", || open_files() <= files + SLACK);
     assert!(most < 100, "{most} maps");
     tell(&format!("{joins}"));
     let _ = orders.recv();
@@ -149,7 +153,7 @@ fn readers_that_come_and_go() {
     assert!(joins.parse::<u64>().unwrap() > 0);
     child.finish();
     eventually("nothing is left of them", || {
-        net.inspect().publishers[0].readers == 0 && open_files() <= files
+        net.inspect().publishers[0].readers == 0 && open_files() <= files + SLACK
     });
 }
 
@@ -169,7 +173,7 @@ pub(crate) fn writes_and_leaves(net: &Net) {
         }
         writers += 1;
     }
-    eventually("its files are closed", || open_files() == files);
+    eventually("its files are closed", || open_files() <= files + SLACK);
     tell(&format!("{writers}"));
     let _ = orders.recv();
 }
@@ -201,7 +205,7 @@ fn writers_that_come_and_go() {
     eprintln!("{} writers", received / 20);
     assert_eq!(subscriber.lost().total(), 0);
     eventually("nothing is left of them", || {
-        subscriber.publisher_count() == 0 && open_files() <= files + 8
+        subscriber.publisher_count() == 0 && open_files() <= files + SLACK
     });
     child.finish();
 }
