@@ -10,13 +10,15 @@ use std::sync::atomic::Ordering;
 
 use rnet_core::{Error, MAX_MESSAGE_LEN_BYTES};
 use rnet_ring::layout::{CHUNK_MAGIC, ChunkHeader};
-use rnet_ring::record::ChunkRef;
+use rnet_ring::record::{ChunkRef, Record};
 use rnet_ring::{Kind, LogReader, Pull};
+use rustix::io::Errno;
 
 use crate::mapping::{Access, Mapping};
 use crate::pool::{CHUNK_HEADER_LEN_BYTES, chunk_path};
 use crate::publisher::{PeerPublisher, PublisherMap, PublisherMeta};
-use crate::taken::Stamp;
+use crate::shortage::{self, io_error};
+use crate::taken::{Stamp, is_short};
 use crate::{clock, files};
 
 /// Pulls and gaps after which a poll gives its caller a turn.
@@ -33,6 +35,9 @@ pub enum Seen {
     Message(Stamp),
     /// The log contradicts itself.
     Corrupt(&'static str),
+    /// This process ran out of what it takes to read the next message, which is tried again with the
+    /// next poll.
+    Short(Box<Error>),
 }
 
 /// Follows one publisher unseen.
@@ -45,6 +50,8 @@ pub struct Observer {
     batch: Box<[u64]>,
     taken_ns: u64,
     lost: u64,
+    /// A message that could not be read for want of something; it still stands in `batch`.
+    withheld: Option<Record>,
     chunks: HashMap<u32, Mapping>,
 }
 
@@ -68,6 +75,7 @@ impl Observer {
             batch: vec![0; BATCH_WORDS].into(),
             taken_ns: 0,
             lost: 0,
+            withheld: None,
             chunks: HashMap::new(),
         })
     }
@@ -91,7 +99,11 @@ impl Observer {
     pub fn poll(&mut self, bytes: &mut Vec<u8>) -> Seen {
         // Bounded, because a hostile publisher could stream nothing but gaps.
         for _ in 0..MAX_FRUITLESS {
-            let record = match self.log.next(&self.batch) {
+            let record = match self
+                .withheld
+                .take()
+                .map_or_else(|| self.log.next(&self.batch), |r| Ok(Some(r)))
+            {
                 Ok(Some(record)) => record,
                 Ok(None) => match self.log.pull(self.map.log(), &mut self.batch) {
                     _ if self.map.is_spoilt() => return Seen::Corrupt("its file was truncated"),
@@ -112,7 +124,13 @@ impl Observer {
                 let Some(reference) = ChunkRef::from_bytes(bytes) else {
                     return Seen::Corrupt("a chunk reference is malformed");
                 };
-                let whole = self.copy_chunk(reference, bytes);
+                let whole = match self.copy_chunk(reference, bytes) {
+                    Ok(whole) => whole,
+                    Err(errno) => {
+                        self.withheld = Some(record);
+                        return Seen::Short(Box::new(self.short(reference, errno)));
+                    }
+                };
                 if self.chunks.get(&reference.chunk).is_some_and(Mapping::is_spoilt) {
                     self.chunks.remove(&reference.chunk);
                     return Seen::Corrupt("the file of one of its large messages was truncated");
@@ -132,36 +150,47 @@ impl Observer {
         Seen::Nothing
     }
 
-    /// Copies a chunk's message; `false` if it was replaced before the copy was done.
-    fn copy_chunk(&mut self, reference: ChunkRef, bytes: &mut Vec<u8>) -> bool {
+    #[cold]
+    fn short(&self, reference: ChunkRef, errno: Errno) -> Error {
+        let path = chunk_path(&self.path, reference.chunk);
+        let doing = "cannot read a large message in";
+        shortage::named(doing, &path, Some(&self.meta.topic), reference.len, errno)
+            .unwrap_or_else(|| io_error(doing, &path, errno))
+    }
+
+    /// Copies a chunk's message; `Ok(false)` if it was replaced before the copy was done, `Err` if
+    /// this process ran out of what it takes.
+    fn copy_chunk(&mut self, reference: ChunkRef, bytes: &mut Vec<u8>) -> rustix::io::Result<bool> {
         bytes.clear();
         if reference.len > MAX_MESSAGE_LEN_BYTES as u64 {
-            return false;
+            return Ok(false);
         }
         let len = reference.len as usize;
         if !self.chunks.contains_key(&reference.chunk) {
             self.chunks
                 .retain(|_, map| map.get::<ChunkHeader>(0).retired.load(Ordering::Acquire) == 0);
-            let Ok(file) = files::open_read(&chunk_path(&self.path, reference.chunk)) else {
-                return false;
+            let file = match files::open_read(&chunk_path(&self.path, reference.chunk)) {
+                Ok(file) => file,
+                Err(errno) => return if is_short(errno) { Err(errno) } else { Ok(false) },
             };
             let size = files::len_of(&file).unwrap_or(0) as usize;
             if !(CHUNK_HEADER_LEN_BYTES..=2 * MAX_MESSAGE_LEN_BYTES).contains(&size) {
-                return false;
+                return Ok(false);
             }
-            let Ok(map) = Mapping::new(file.as_fd(), 0, size, Access::Read, false) else {
-                return false;
+            let map = match Mapping::new(file.as_fd(), 0, size, Access::Read, false) {
+                Ok(map) => map,
+                Err(errno) => return if is_short(errno) { Err(errno) } else { Ok(false) },
             };
             self.chunks.insert(reference.chunk, map);
         }
-        let Some(map) = self.chunks.get(&reference.chunk) else { return false };
+        let Some(map) = self.chunks.get(&reference.chunk) else { return Ok(false) };
         let header: &ChunkHeader = map.get(0);
         let current = || header.generation.load(Ordering::Acquire) == reference.generation;
         if header.magic.load(Ordering::Acquire) != CHUNK_MAGIC
             || len > map.len() - CHUNK_HEADER_LEN_BYTES
             || !current()
         {
-            return false;
+            return Ok(false);
         }
         let words = map.slice::<std::sync::atomic::AtomicU64>(
             CHUNK_HEADER_LEN_BYTES,
@@ -174,6 +203,6 @@ impl Observer {
         bytes.truncate(len);
         // SYNC-LAP, for chunks: the copy above is over before the generation is looked at again.
         std::sync::atomic::fence(Ordering::Acquire);
-        current()
+        Ok(current())
     }
 }

@@ -224,8 +224,11 @@ pub fn sweep(dir: &DomainDir, stem: &str, incarnation: u64) {
     let folder = dir.nodes().join(folder_name(stem, incarnation));
     // One whose maker was killed before its first file may be closed to us by its maker's umask,
     // but is removed without a look inside.
-    if rustix::fs::rmdir(&folder).is_err() {
-        let _ = std::fs::remove_dir_all(&folder);
+    match rustix::fs::rmdir(&folder) {
+        Ok(()) => {}
+        // No folder at all: somebody's litter under a name of ours.
+        Err(Errno::NOTDIR) => rustix::fs::unlink(&folder).unwrap_or(()),
+        Err(_) => std::fs::remove_dir_all(&folder).unwrap_or(()),
     }
     fail_point!("sweep.folder");
     sweep_name(dir, stem);

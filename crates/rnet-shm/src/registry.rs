@@ -114,6 +114,10 @@ impl Registry {
         self.missed = false;
         self.take_in(listed, &mut changes);
         for (id, peer) in &mut self.peers {
+            // There may be a file descriptor for it by now.
+            if matches!(peer.handle, Handle::Nothing) {
+                peer.handle = Handle::on(&self.dir, &peer.node);
+            }
             if peer.node.refresh() {
                 changes.changed.push(*id);
             }

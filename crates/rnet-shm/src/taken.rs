@@ -86,10 +86,12 @@ impl PeerChunk {
 
 /// What this process ran out of says nothing about the chunk; any other error is the chunk's end.
 fn short<T>(errno: Errno) -> rustix::io::Result<Option<T>> {
-    match errno {
-        Errno::MFILE | Errno::NFILE | Errno::NOMEM => Err(errno),
-        _ => Ok(None),
-    }
+    if is_short(errno) { Err(errno) } else { Ok(None) }
+}
+
+/// Whether this process, or the machine, ran out of something.
+pub(crate) fn is_short(errno: Errno) -> bool {
+    matches!(errno, Errno::MFILE | Errno::NFILE | Errno::NOMEM)
 }
 
 /// The chunks of one publisher that a reader has mapped.

@@ -145,12 +145,14 @@ impl Watch {
         let peers = registry.peers();
         self.watched.retain(|id| peers.contains_key(id));
         self.suspects.retain(|id, _| peers.contains_key(id));
+        let mut missed = false;
         for (id, peer) in peers {
             if self.watched.contains(id) {
                 continue;
             }
             let added = match &peer.handle {
-                Handle::Ours | Handle::Nothing => true,
+                Handle::Ours => true,
+                Handle::Nothing => false,
                 Handle::Ending => {
                     self.suspect(*id);
                     true
@@ -162,9 +164,11 @@ impl Watch {
             if added {
                 self.watched.insert(*id);
             }
+            missed |= !added;
         }
+        // Whom the kernel does not watch for us is looked at, and tried to be watched, until it does.
         self.next_poll = match self.next_poll {
-            _ if !registry.needs_polling() => None,
+            _ if !missed && !registry.needs_polling() => None,
             None => Some(Instant::now() + POLL),
             due => due,
         };

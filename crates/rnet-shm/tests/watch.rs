@@ -135,6 +135,46 @@ fn one_that_nobody_listens_for_is_a_suspect_at_once() {
     assert_eq!(watch.wait(LONG).unwrap().peers, [id]);
 }
 
+/// There was no descriptor for it when we came: it is polled, and watched once there is one.
+#[test]
+fn one_that_could_not_be_watched_is_watched_later() {
+    let domain = TestDomain::new();
+    let node = domain.stranger();
+    let id = node.incarnation();
+    let ctl = node.folder().join("ctl");
+    std::fs::remove_file(&ctl).unwrap();
+    std::os::unix::fs::symlink("elsewhere", &ctl).unwrap();
+    let mut registry = domain.registry();
+    assert!(matches!(registry.peer(id).unwrap().handle, Handle::Nothing));
+    let mut watch = Watch::new().unwrap();
+    watch.follow(&registry);
+    assert!(watch.wait(LONG).unwrap().poll, "it can only be asked");
+    std::fs::remove_file(&ctl).unwrap();
+    let reader = mkfifo(&ctl);
+    registry.refresh().unwrap();
+    assert!(matches!(registry.peer(id).unwrap().handle, Handle::Fifo(_)));
+    watch.follow(&registry);
+    drop((node, reader));
+    let woken = std::iter::repeat_with(|| watch.wait(LONG).unwrap()).find(|woken| !woken.poll);
+    assert_eq!(woken.unwrap().peers, [id]);
+}
+
+/// The kernel refuses to watch a descriptor: its peer is looked at once a second all the same.
+#[test]
+fn one_that_the_kernel_does_not_watch_is_polled() {
+    let domain = TestDomain::new();
+    let node = domain.stranger();
+    let id = node.incarnation();
+    let mut registry = domain.registry();
+    // It says that it waits for an end, and is of a kind that epoll does not take.
+    let plain = std::fs::File::open(node.folder().join("node")).unwrap();
+    registry.peer_mut(id).unwrap().handle = Handle::Process(plain.into());
+    assert!(!registry.needs_polling());
+    let mut watch = Watch::new().unwrap();
+    watch.follow(&registry);
+    assert!(watch.wait(LONG).unwrap().poll);
+}
+
 /// Somebody who rings without end does not keep the locks from being asked for.
 #[test]
 fn noise_does_not_hide_the_poll() {

@@ -25,6 +25,7 @@ fn child_entry() {
         "start" => tmpfs::full_at_the_start(&net),
         "inodes" => tmpfs::no_inodes(&net),
         "files" => limits::few_files(&net),
+        "observer" => limits::an_observer_without_files(&net),
         "space" => limits::little_address_space(&net),
         "maps" => limits::few_maps(&net),
         "threads" => limits::no_threads(&net),

@@ -112,9 +112,7 @@ fn any_file_may_be_anything() {
                     worked += 1;
                     let nodes = net.inspect_path().join("nodes");
                     let left = || std::fs::read_dir(&nodes).unwrap().flatten().count();
-                    // A file where a folder was is nobody's node, and stays.
-                    let litter = usize::from(path.parent() == Some(&nodes) && !path.is_dir());
-                    eventually("the dead are swept", || left() <= litter);
+                    eventually("the dead are swept", || left() == 0);
                 }
                 Err(error) => {
                     let said = error.to_string();

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use rnet_core::{Durability, Error, Result, TopicName, TypeDesc};
 use rnet_shm::node::{EndpointKind, incarnation_of};
 use rnet_shm::observe::{Observer, Seen};
+use rnet_shm::shortage::is_passing;
 use rnet_shm::taken::Stamp;
 
 use super::{Domain, publisher_info};
@@ -40,7 +41,8 @@ pub enum FollowEvent {
     Joined(String),
     /// A publisher in this node has closed or died, and all it sent has been polled.
     Gone(String),
-    /// A publisher in this node cannot be followed (any more), and why.
+    /// A publisher in this node cannot be followed (any more), and why. If this process has run out
+    /// of something, file descriptors say, it is tried again without another word.
     Unreadable(String, String),
 }
 
@@ -62,6 +64,8 @@ struct Channel {
     /// Messages before this number are from before we came.
     from_seq: u64,
     gone: bool,
+    /// The user was told that its next message cannot be read for now.
+    short: bool,
 }
 
 /// Follows all publishers of one topic without taking part.
@@ -73,6 +77,8 @@ pub struct Follow {
     channels: Vec<Channel>,
     /// Publishers that could not be followed; not tried again.
     refused: Vec<u64>,
+    /// Publishers that cannot be followed for now; the user was told, and they are tried again.
+    short: Vec<u64>,
     last_look: Option<Instant>,
     polls: u32,
     turn: usize,
@@ -93,6 +99,7 @@ impl Follow {
             history,
             channels: Vec::new(),
             refused: Vec::new(),
+            short: Vec::new(),
             last_look: None,
             polls: 0,
             turn: 0,
@@ -151,9 +158,21 @@ impl Follow {
         let channel = &mut self.channels[at];
         loop {
             match channel.observer.poll(bytes) {
-                Seen::Message(stamp) if stamp.seq < channel.from_seq => {}
-                Seen::Message(stamp) => return Some(stamp),
+                Seen::Message(stamp) => {
+                    channel.short = false;
+                    if stamp.seq >= channel.from_seq {
+                        return Some(stamp);
+                    }
+                }
                 Seen::Nothing => return None,
+                Seen::Short(error) => {
+                    // Told once; the next poll tries again.
+                    if !std::mem::replace(&mut channel.short, true) {
+                        let (node, why) = (channel.node.clone(), error.to_string());
+                        self.events.push(FollowEvent::Unreadable(node, why));
+                    }
+                    return None;
+                }
                 Seen::Corrupt(what) => {
                     // The log says nothing that makes sense any more, so it is not asked again.
                     if !self.refused.contains(&channel.observer.publisher()) {
@@ -218,6 +237,7 @@ impl Follow {
             channel.gone = !here.contains(&channel.observer.publisher());
         }
         // Numbers of nodes that are gone for good need not be remembered.
+        self.short.retain(|id| here.contains(id));
         self.refused.retain(|id| here.iter().any(|h| incarnation_of(*h) == incarnation_of(*id)));
         for (entry, path, node) in new {
             let opened = publisher_info(&entry, &path, &node).and_then(|info| {
@@ -230,17 +250,27 @@ impl Follow {
                 let from_oldest = !first || kept > 0;
                 let from_seq = if first { info.sent.saturating_sub(kept) } else { 0 };
                 let observer = Observer::open(path, entry.id, from_oldest)?;
-                Ok((info.topic, Channel { observer, node: node.clone(), from_seq, gone: false }))
+                Ok((
+                    info.topic,
+                    Channel { observer, node: node.clone(), from_seq, gone: false, short: false },
+                ))
             });
             match opened {
                 Ok((topic, channel)) if topic == self.topic.as_str() => {
+                    self.short.retain(|id| *id != entry.id);
                     self.events.push(FollowEvent::Joined(node));
                     self.channels.push(channel);
                 }
                 // Another topic of the same hash, or it closed while we looked.
                 Ok(_) | Err(Error::Io { source_kind: std::io::ErrorKind::NotFound, .. }) => {}
                 Err(error) => {
-                    self.refused.push(entry.id);
+                    if !is_passing(&error) {
+                        self.refused.push(entry.id);
+                    } else if self.short.contains(&entry.id) {
+                        continue;
+                    } else {
+                        self.short.push(entry.id);
+                    }
                     self.events.push(FollowEvent::Unreadable(node, error.to_string()));
                 }
             }

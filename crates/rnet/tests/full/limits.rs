@@ -3,6 +3,7 @@
 use std::os::fd::AsRawFd;
 use std::time::Duration;
 
+use rnet::inspect::{Domain, Follow, FollowEvent};
 use rnet::{Error, Node, OnFull, PublisherOptions, Subscriber, SubscriberOptions};
 
 use crate::common::{Child, LONG, Net, eventually, orders, tell};
@@ -175,6 +176,63 @@ fn file_descriptors() {
         });
         child.say("gone");
     }
+    child.finish();
+}
+
+/// Who reads along unseen waits for a descriptor, too, instead of passing a message over.
+pub(crate) fn an_observer_without_files(net: &Net) {
+    let orders = orders();
+    let domain = Domain::open(Some("t"), Some(net.base().to_owned()), None).unwrap();
+    let mut follow = Follow::new(domain, "/down", false).unwrap();
+    let mut bytes = Vec::new();
+    eventually("it follows", || {
+        let _ = follow.poll(&mut bytes).unwrap();
+        follow.publisher_count() == 1
+    });
+    follow.take_events();
+    tell("send");
+    assert_eq!(orders.recv().unwrap(), "sent");
+    let limited = Limited::to(libc::RLIMIT_NOFILE, 0);
+    let told = std::cell::RefCell::new(Vec::new());
+    let mut poll = || {
+        // The look at the domain, ten times a second, fails as well.
+        let heard = follow.poll(&mut bytes).map_or_else(
+            |error| {
+                is_limit(&error, &["open files in this process"]);
+                false
+            },
+            |heard| heard.is_some(),
+        );
+        told.borrow_mut().extend(follow.take_events());
+        heard
+    };
+    eventually("it says what is short", || {
+        assert!(!poll());
+        !told.borrow().is_empty()
+    });
+    (0..100).for_each(|_| assert!(!poll()));
+    drop(limited);
+    eventually("the message is read", &mut poll);
+    let told = told.into_inner();
+    let once = |e: &FollowEvent| {
+        matches!(e, FollowEvent::Unreadable(node, why)
+        if node == "/parent" && why.contains("open files in this process"))
+    };
+    assert!(told.len() == 1 && once(&told[0]), "{told:?}");
+    assert_eq!((bytes.len(), follow.take_lost()), (LARGE, 0));
+    tell("done");
+}
+
+#[test]
+fn file_descriptors_of_an_observer() {
+    let net = Net::new("observer");
+    let node = net.node("parent");
+    let mut down = node.publisher_with::<[u8]>("/down", reliable()).unwrap();
+    let mut child = Child::spawn(&net, "observer");
+    child.expect("send");
+    down.send(&[1; LARGE]).unwrap();
+    child.say("sent");
+    child.expect("done");
     child.finish();
 }
 

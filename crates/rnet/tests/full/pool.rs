@@ -148,6 +148,45 @@ fn a_send_that_fails_forgets_nothing() {
     publisher.send(&[3; 3 * LEN]).unwrap();
 }
 
+/// The chunk is had and there is no room in the log for the word about it: the chunk goes back.
+#[test]
+fn a_large_message_that_the_log_has_no_room_for() {
+    let net = Net::new("no room in the log");
+    let (a, b) = (net.node("a"), net.node("b"));
+    let options = options(OnFull::Refuse).log_len_bytes(rnet::limits::MIN_LOG_LEN_BYTES);
+    let mut publisher = a.publisher_with::<[u8]>("/t", options).unwrap();
+    let mut subscriber = reader(&b);
+    publisher.wait_for_subscribers(1, LONG).unwrap();
+    let mut small = 0;
+    let full = |error: &Error| assert!(matches!(error, Error::Full { .. }), "{error}");
+    // The shortest last, so that not even a chunk's reference fits any more.
+    for len in [1000, 1] {
+        loop {
+            match publisher.send(&vec![1; len]) {
+                Ok(()) => small += 1,
+                Err(error) => break full(&error),
+            }
+        }
+    }
+    // More often than there is room for in the pool.
+    for _ in 0..3 * ROOM {
+        full(&refused(publisher.send(&[2; LEN])));
+    }
+    let loans: Vec<_> = (0..ROOM).map(|_| publisher.loan_owned(LEN).unwrap()).collect();
+    loans.into_iter().for_each(|loan| publisher.drop_loan(loan));
+    for _ in 0..small {
+        assert_eq!(subscriber.recv(LONG).unwrap()[0], 1);
+    }
+    assert!(subscriber.try_recv().unwrap().is_none());
+    for i in 0..ROOM as u8 {
+        publisher.send(&[i; LEN]).unwrap();
+    }
+    for i in 0..ROOM as u8 {
+        assert_eq!(*subscriber.recv(LONG).unwrap(), [i; LEN]);
+    }
+    assert_eq!(subscriber.lost().total(), 0);
+}
+
 #[test]
 fn as_many_chunks_as_there_may_be() {
     let net = Net::new("chunks");
