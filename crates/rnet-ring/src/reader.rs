@@ -268,6 +268,10 @@ impl LogReader {
     fn walk_to_newest(&mut self, log: Log<'_>) {
         let tail = log.control.tail.tail.load(Ordering::Acquire);
         let mut at = self.pos.max(log.control.head.head.load(Ordering::Acquire));
+        // Of a hostile writer, or one that goes on: the next look says which.
+        if tail.saturating_sub(at) > log.capacity_bytes() || (at | tail) & 7 != 0 {
+            return;
+        }
         let mut newest = None;
         while at < tail {
             let head = Head::from_word(log.word(at).load(Ordering::Relaxed));

@@ -30,3 +30,24 @@ fn the_newest_is_found_behind_a_writer_that_ended_before_its_commit() {
         assert_eq!(reader.next(&buf), Ok(None));
     }
 }
+
+/// A walk to the newest message does not follow a tail that lies: found by the fuzzer.
+#[test]
+fn a_tail_without_end_is_not_walked_to() {
+    let control = LogControl::default();
+    let words: Vec<AtomicU64> = (0..64).map(|_| AtomicU64::new(0)).collect();
+    let log = Log::new(&control, &words).expect("a power of two");
+    let mut writer = LogWriter::new(log);
+    for _ in 0..16 {
+        let pushed = writer.push(log, Kind::Inline, 0, &[7; 16], 16, &mut Unbounded);
+        pushed.expect("nobody holds it back");
+    }
+    for tail in [u64::MAX, u64::MAX & !7, writer.tail() + 4] {
+        control.tail.last.store(tail, Ordering::Relaxed);
+        control.tail.tail.store(tail, Ordering::Relaxed);
+        let mut reader = LogReader::new(0);
+        reader.seek_newest(log);
+        let found = reader.pull(log, &mut [0; 64]);
+        assert!(matches!(found, Pull::Corrupt(_) | Pull::Lapped), "{tail}: {found:?}");
+    }
+}
