@@ -97,8 +97,8 @@ impl DomainDir {
         for sub in ["names", "nodes"] {
             let sub = dir.path.join(sub);
             make_folder(&sub, gid).map_err(|e| files::io_error("cannot create", &sub, e))?;
-            let stat = rustix::fs::lstat(&sub)
-                .map_err(|e| files::io_error("cannot look at", &sub, e))?;
+            let stat =
+                rustix::fs::lstat(&sub).map_err(|e| files::io_error("cannot look at", &sub, e))?;
             if FileType::from_raw_mode(stat.st_mode) != FileType::Directory {
                 return Err(dir.not_a("directory", sub));
             }
