@@ -279,10 +279,11 @@ impl SubscriberCore {
         }
     }
 
-    /// Hands all messages to `callback` from now on. Call it without the GIL.
+    /// Hands all messages to `callback` from now on, and at once the error that keeps it from being
+    /// called, if there is one. Call it without the GIL.
     pub(crate) fn call(
         &self,
-        mut callback: impl FnMut(rnet::Result<RawSample>) + Send + 'static,
+        callback: impl Fn(rnet::Result<RawSample>) + Clone + Send + 'static,
     ) -> rnet::Result<()> {
         let held = self.direct(&mut *self.lock()?)?.1.take();
         if let Some(sample) = held {
@@ -292,11 +293,20 @@ impl SubscriberCore {
         let mut guard = self.lock()?;
         self.direct(&mut guard)?;
         let mode = &mut guard.mode;
+        let tell = callback.clone();
+        let mut late = None;
         if let Mode::Direct(inner) = std::mem::replace(mode, Mode::Closed) {
             let run = move |result: rnet::Result<rnet::Sample<'_, [u8]>>| {
                 callback(result.map(rnet::Sample::to_owned_sample))
             };
-            *mode = Mode::Callback(inner.on_result(run));
+            let subscription = inner.on_result(run);
+            late = subscription.error();
+            *mode = Mode::Callback(subscription);
+        }
+        // It may close this subscriber.
+        drop(guard);
+        if let Some(error) = late {
+            tell(Err(error));
         }
         Ok(())
     }

@@ -51,12 +51,12 @@ impl Subscriber {
         callback: Py<PyAny>,
         on_error: Option<Py<PyAny>>,
     ) -> PyResult<()> {
-        let run = MessageCallback {
+        let run = Arc::new(MessageCallback {
             callback,
             on_error,
             decode: self.codec.decode.as_ref().map(|decode| decode.clone_ref(py)),
             closed: self.silent.clone(),
-        };
+        });
         py.detach(|| self.core.call(move |result| run.run(result))).or_raise(py)?;
         self.node.keep(self.core.clone());
         Ok(())
@@ -286,7 +286,9 @@ impl Subscriber {
     ///
     /// The callbacks of one lane share a thread. What a callback raises goes to
     /// sys.unraisablehook, and the next message to the callback. `on_error` is called with errors;
-    /// without it, PeerLost and Detached are only counted and others go to sys.unraisablehook.
+    /// without it, PeerLost and Detached are only counted and others go to sys.unraisablehook. That
+    /// no thread can be started for the callbacks is such an error, too; it is tried again once a
+    /// second.
     #[pyo3(signature = (callback, /, *, on_error = None))]
     fn on(&self, py: Python<'_>, callback: Py<PyAny>, on_error: Option<Py<PyAny>>) -> PyResult<()> {
         self.start_callback(py, callback, on_error)

@@ -423,3 +423,67 @@ def test_odd_ends(program, node, end):
     assert events.get(timeout=LIMIT_S) == ("joined", "/node")
     kind = "died" if end.startswith("_exit") else "left"
     assert events.get(timeout=LIMIT_S) == (kind, "/node")
+
+
+NO_THREADS = """
+import os, queue, resource, sys
+import rnet, rnet.errors, rnet.events  # All, before another user may not read them.
+if os.getuid() == 0:  # No limit holds for root.
+    os.setuid(65534)
+node = rnet.Node("node")
+publisher, subscriber = node.publisher("/t"), node.subscribe("/t")
+got, errors = queue.Queue(), queue.Queue()
+soft, hard = resource.getrlimit(resource.RLIMIT_NPROC)
+resource.setrlimit(resource.RLIMIT_NPROC, (1, hard))
+subscriber.on(got.put, on_error=errors.put)
+error = errors.get_nowait()
+assert isinstance(error, rnet.LimitReached) and "ulimit -u" in str(error), error
+sys.unraisablehook = lambda told: errors.put(told.exc_value)
+node.subscribe("/u", on=got.put)
+assert isinstance(errors.get_nowait(), rnet.LimitReached)
+publisher.wait_for_subscribers(1)
+publisher.send(b"early")
+assert got.empty()
+resource.setrlimit(resource.RLIMIT_NPROC, (soft, hard))
+print(bytes(got.get(timeout=20)))
+"""
+
+
+def test_a_callback_whose_thread_cannot_be_started_is_told_of(program, domain):
+    os.chmod(os.path.dirname(domain), 0o1777)
+    assert finish(program(NO_THREADS)) == (0, "b'early'\n", "")
+
+
+TRUNCATED = """
+import faulthandler, os
+faulthandler.enable()
+import rnet
+node = rnet.Node("victim")
+subscriber = node.subscribe("/t")
+print("ready", flush=True)
+subscriber.recv()
+print("one", flush=True)
+input()
+try:
+    while True:
+        subscriber.recv(20)
+except rnet.Error as error:
+    print(type(error).__name__, "truncated" in str(error))
+"""
+
+
+def test_faulthandler_leaves_truncated_files_to_rnet(program, node, domain):
+    """As long as it is enabled first; docs/guide/processes.md says so."""
+    victim = program(TRUNCATED)
+    assert victim.stdout.readline() == "ready\n"
+    sender = node("sender")
+    publisher = sender.publisher("/t")
+    publisher.wait_for_subscribers(1, LIMIT_S)
+    publisher.send(b"x")
+    assert victim.stdout.readline() == "one\n"
+    (folder,) = (name for name in os.listdir(f"{domain}/nodes") if name.startswith("sender@"))
+    (log,) = (name for name in os.listdir(f"{domain}/nodes/{folder}") if name.startswith("p0"))
+    os.truncate(f"{domain}/nodes/{folder}/{log}", 0)
+    victim.stdin.write("\n")
+    victim.stdin.flush()
+    assert finish(victim) == (0, "Corrupt True\n", "")

@@ -99,11 +99,11 @@ impl Observer {
     pub fn poll(&mut self, bytes: &mut Vec<u8>) -> Seen {
         // Bounded, because a hostile publisher could stream nothing but gaps.
         for _ in 0..MAX_FRUITLESS {
-            let record = match self
-                .withheld
-                .take()
-                .map_or_else(|| self.log.next(&self.batch), |r| Ok(Some(r)))
-            {
+            let next = match self.withheld.take() {
+                None => self.log.next(&self.batch),
+                withheld => Ok(withheld),
+            };
+            let record = match next {
                 Ok(Some(record)) => record,
                 Ok(None) => match self.log.pull(self.map.log(), &mut self.batch) {
                     _ if self.map.is_spoilt() => return Seen::Corrupt("its file was truncated"),

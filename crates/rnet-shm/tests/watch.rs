@@ -155,8 +155,9 @@ fn one_that_could_not_be_watched_is_watched_later() {
     assert!(matches!(registry.peer(id).unwrap().handle, Handle::Fifo(_)));
     watch.follow(&registry);
     drop((node, reader));
-    let woken = std::iter::repeat_with(|| watch.wait(LONG).unwrap()).find(|woken| !woken.poll);
-    assert_eq!(woken.unwrap().peers, [id]);
+    // A few polls may be in between, on a machine that stands still.
+    let mut wakes = std::iter::repeat_with(|| watch.wait(LONG).unwrap()).take(20);
+    assert_eq!(wakes.find(|woken| !woken.poll).expect("the kernel tells").peers, [id]);
 }
 
 /// The kernel refuses to watch a descriptor: its peer is looked at once a second all the same.
