@@ -59,6 +59,9 @@ case $code in 124 | 137) note="ended after $took: it hung, or STEP_LIMIT_S is to
 if [ "$counted" = yes ]; then
     tests=$(count_tests "$log")
     note="${note:+$note, }$tests tests passed"
+    # A test that could not run here must not look like one that did.
+    skipped=$(grep -c 'NOT RUN: ' "$log" || true)
+    if [ "$skipped" -gt 0 ]; then note="$note, $skipped of them NOT RUN here (see $log)"; fi
     if [ "$tests" -eq 0 ] && [ "$code" -eq 0 ]; then code=1 note="it ran no test"; fi
 fi
 if [ "$code" -ne 0 ]; then result=FAILED; fi
