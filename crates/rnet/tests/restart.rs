@@ -297,9 +297,10 @@ fn holdings() -> [usize; 3] {
     [count("/proc/self/fd"), shared, count("/proc/self/task")]
 }
 
+/// Memory of its own: what is shared in maps, and pages of the program, come and go as others like.
 fn resident_kib() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap();
     line.trim().trim_end_matches(" kB").parse().unwrap()
 }
 
