@@ -38,7 +38,7 @@ fn child_entry() {
 fn play(child: &mut Child) -> bool {
     match child.hear().strip_prefix("NOT RUN: ") {
         Some(why) => {
-            eprintln!("NOT RUN: {why}");
+            common::not_run(why);
             false
         }
         None => true,

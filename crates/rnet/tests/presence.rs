@@ -104,7 +104,7 @@ fn container(net: &Net, role: &str) -> Result<Child, String> {
 /// Starts a container, or says that this test is not run.
 fn in_container(net: &Net, role: &str) -> Option<Child> {
     container(net, role)
-        .inspect_err(|why| eprintln!("NOT RUN: no mount and pid namespaces here: {why}"))
+        .inspect_err(|why| common::not_run(&format!("no mount and pid namespaces here: {why}")))
         .ok()
 }
 

@@ -8,7 +8,7 @@ use std::pin::pin;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Wake, Waker};
 
-use common::{Child, LONG, Net, Watchdog, eventually, role, tell};
+use common::{Child, LONG, Net, eventually, role, tell};
 use rnet::{Error, LossCounts, OnFull, PublisherOptions, PublisherStats, SubscriberOptions};
 
 /// Messages that a publisher keeps for those who come later.
@@ -274,8 +274,7 @@ fn soak_a_thousand_lives_leave_nothing_behind() {
 }
 
 fn lives(count: u64) {
-    let net = Net::new("lives");
-    let _long = Watchdog::with_limit("lives", std::time::Duration::from_secs(600));
+    let net = Net::for_long("lives", std::time::Duration::from_secs(600));
     // In a process of its own, so that no other test opens a file meanwhile.
     let mut survivor = Child::spawn(&net, &format!("cycles:{count}"));
     while survivor.hear_for(600) != "done" {}
@@ -298,9 +297,10 @@ fn holdings() -> [usize; 3] {
     [count("/proc/self/fd"), shared, count("/proc/self/task")]
 }
 
+/// Memory of its own: what is shared in maps, and pages of the program, come and go as others like.
 fn resident_kib() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap();
     line.trim().trim_end_matches(" kB").parse().unwrap()
 }
 

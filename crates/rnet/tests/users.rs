@@ -7,8 +7,10 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use common::{Child, LONG, Net, eventually, role, tell, until_error};
+use common::{Child, LONG, Net, eventually, not_run, role, tell, until_error};
 use rnet::inspect::{Domain, doctor};
 use rnet::{Error, Node, OnFull, PublisherOptions, SubscriberOptions};
 
@@ -81,29 +83,101 @@ fn child_entry() {
     }
 }
 
-/// A child of another user: its binary where that user can reach it.
-fn child_of(net: &Net, user: u32, group: u32, umask: &str, role: &str) -> Child {
-    let program = net.base().join("program");
-    if !program.exists() {
-        std::fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
-        std::fs::set_permissions(&program, PermissionsExt::from_mode(0o755)).unwrap();
+/// A copy of this binary where every user can reach it, removed when the last test drops it. Not in
+/// /dev/shm, which may be small and hold no programs.
+struct Program(PathBuf);
+
+impl Program {
+    /// The copy for all tests that run now.
+    fn shared() -> Arc<Program> {
+        static SHARED: Mutex<Weak<Program>> = Mutex::new(Weak::new());
+        let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(program) = shared.upgrade() {
+            return program;
+        }
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let folder = format!("rnet-users-{}-{count}", std::process::id());
+        let folder = std::env::temp_dir().join(folder);
+        std::fs::create_dir(&folder).unwrap();
+        let program = Arc::new(Program(folder));
+        std::fs::set_permissions(&program.0, PermissionsExt::from_mode(0o755)).unwrap();
+        std::fs::copy(std::env::current_exe().unwrap(), program.path()).unwrap();
+        std::fs::set_permissions(program.path(), PermissionsExt::from_mode(0o755)).unwrap();
+        *shared = Arc::downgrade(&program);
+        program
     }
+
+    fn path(&self) -> PathBuf {
+        self.0.join("program")
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A domain that several users can reach, and what each of them can run.
+struct Open {
+    net: Net,
+    program: Arc<Program>,
+}
+
+impl std::ops::Deref for Open {
+    type Target = Net;
+
+    fn deref(&self) -> &Net {
+        &self.net
+    }
+}
+
+/// A command of another user.
+fn command_of(user: u32, group: u32) -> Command {
     let mut command = Command::new("sh");
     // std clears the supplementary groups when root gives a user id.
     command.uid(user).gid(group).current_dir("/");
-    command.args(["-c", &format!("umask {umask}; exec \"$0\" \"$@\"")]).arg(&program);
+    command
+}
+
+/// A child of another user.
+fn child_of(net: &Open, user: u32, group: u32, umask: &str, role: &str) -> Child {
+    let mut command = command_of(user, group);
+    command.args(["-c", &format!("umask {umask}; exec \"$0\" \"$@\"")]).arg(net.program.path());
     Child::start(Child::order(command, net, role))
 }
 
 /// A domain for several users, where this user may play them.
-fn net_for_all(name: &str) -> Option<Net> {
+fn net_for_all(name: &str) -> Option<Open> {
     if !rustix::process::geteuid().is_root() {
-        eprintln!("NOT RUN: only root can start processes of other users");
+        not_run("only root can start processes of other users");
         return None;
+    }
+    let program = Program::shared();
+    // Without a role it does nothing.
+    let mut probe = command_of(ALICE, GROUP);
+    probe.args(["-c", "exec \"$0\" --exact child_entry --ignored"]).arg(program.path());
+    match probe.output() {
+        Ok(out) if out.status.success() => {}
+        Ok(out) => {
+            let why = String::from_utf8_lossy(&out.stderr);
+            not_run(&format!(
+                "other users can run nothing in the folder of temporary files, \
+                              TMPDIR: {}",
+                why.trim()
+            ));
+            return None;
+        }
+        // Root in name only, as in a user namespace with one user.
+        Err(why) => {
+            not_run(&format!("root may not become another user here: {why}"));
+            return None;
+        }
     }
     let net = Net::new(name);
     std::fs::set_permissions(net.base(), PermissionsExt::from_mode(0o1777)).unwrap();
-    Some(net)
+    Some(Open { net, program })
 }
 
 fn group_dir(net: &Net) -> PathBuf {

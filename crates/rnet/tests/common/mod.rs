@@ -27,16 +27,19 @@ pub struct Watchdog(#[allow(dead_code, reason = "its drop ends the wait")] mpsc:
 impl Watchdog {
     /// Watches the test `name`.
     pub fn start(name: &str) -> Watchdog {
-        Watchdog::with_limit(name, WATCHDOG)
+        Watchdog::with_limit(name, WATCHDOG, None)
     }
 
-    /// Watches for another time than the usual.
-    pub fn with_limit(name: &str, limit: Duration) -> Watchdog {
+    /// Watches for another time than the usual, and removes a directory before it ends all.
+    fn with_limit(name: &str, limit: Duration, dir: Option<PathBuf>) -> Watchdog {
         let (alive, told) = mpsc::channel::<()>();
         let name = name.to_owned();
         std::thread::spawn(move || {
             if told.recv_timeout(limit) == Err(mpsc::RecvTimeoutError::Timeout) {
-                eprintln!("watchdog: test {name} still runs after {limit:?}; it hangs");
+                say_aloud(&format!("watchdog: test {name} still runs after {limit:?}; it hangs"));
+                if let Some(dir) = dir {
+                    let _ = std::fs::remove_dir_all(dir);
+                }
                 std::process::abort();
             }
         });
@@ -54,11 +57,17 @@ pub struct Net {
 impl Net {
     /// An empty domain for the test `name`.
     pub fn new(name: &str) -> Net {
+        Net::for_long(name, WATCHDOG)
+    }
+
+    /// An empty domain for a test that runs for longer than others.
+    pub fn for_long(name: &str, limit: Duration) -> Net {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let dir = PathBuf::from(format!("/dev/shm/rnet-test-{}-{count}", std::process::id()));
         std::fs::create_dir(&dir).expect("the test's directory can be made");
-        Net { dir, owned: true, _watchdog: Some(Watchdog::start(name)) }
+        let watchdog = Watchdog::with_limit(name, limit, Some(dir.clone()));
+        Net { dir, owned: true, _watchdog: Some(watchdog) }
     }
 
     /// The domain that the parent of this child made.
@@ -106,6 +115,16 @@ impl Drop for Net {
             let _ = std::fs::remove_dir_all(&self.dir);
         }
     }
+}
+
+/// Says something even where the test harness keeps what a test prints to itself.
+fn say_aloud(line: &str) {
+    let _ = writeln!(std::io::stderr(), "{line}");
+}
+
+/// Tells that a test, or a part of it, cannot run here. Nobody must have to look for that.
+pub fn not_run(why: &str) {
+    say_aloud(&format!("NOT RUN: {why}"));
 }
 
 /// Waits until `done` says so. The pause between two looks is no synchronisation: how long it is
@@ -192,9 +211,13 @@ impl Child {
         self.lines.recv_timeout(limit).expect("the child says something")
     }
 
-    /// The child's next line, if it has said one.
+    /// The child's next line, if it has said one. One that has ended says nothing more.
     pub fn heard(&mut self) -> Option<String> {
-        self.lines.try_recv().ok()
+        match self.lines.try_recv() {
+            Ok(line) => Some(line),
+            Err(mpsc::TryRecvError::Empty) => None,
+            Err(mpsc::TryRecvError::Disconnected) => panic!("the child has ended"),
+        }
     }
 
     /// Waits for this very line.

@@ -88,13 +88,16 @@ fn everything_else_of_its_node() {
     // Who drops its subscription from outside waits for it, as documented; and so does its node.
     let (say, dropped) = mpsc::channel();
     let drops = std::thread::spawn(move || {
+        say.send("begun").unwrap();
         drop(subscription);
         drop(b);
-        say.send(()).unwrap();
+        say.send("done").unwrap();
     });
-    assert!(dropped.try_recv().is_err());
+    assert_eq!(dropped.recv_timeout(LONG.unwrap()), Ok("begun"));
+    // Long enough for a drop that does not wait; on a machine so busy that it is not, this proves less.
+    assert!(dropped.recv_timeout(SHORT).is_err(), "it did not wait for the callback");
     drop(open);
-    dropped.recv_timeout(LONG.unwrap()).unwrap();
+    assert_eq!(dropped.recv_timeout(LONG.unwrap()), Ok("done"));
     drops.join().unwrap();
     eventually("its node has left", || publisher.subscriber_count() == 0);
     assert!(matches!(reader.recv(Some(SHORT)), Err(Error::Timeout { .. })));
