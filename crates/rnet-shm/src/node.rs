@@ -173,7 +173,15 @@ impl OwnNode {
         version: &str,
     ) -> Result<OwnNode, Error> {
         let incarnation = random_u64() >> ENDPOINT_BITS;
-        let presence = Presence::take(dir, name, incarnation)?;
+        let presence = loop {
+            let presence = Presence::take(dir, name, incarnation)?;
+            if dir.has_our_version() {
+                break presence;
+            }
+            // Taken over by another layout before we had a name that kept it from doing so.
+            drop(presence);
+            dir.claim_version()?;
+        };
         let stem = name.file_stem();
         let folder = dir.nodes().join(presence::folder_name(&stem, incarnation));
         rustix::fs::mkdir(&folder, Mode::from_raw_mode(dir.folder_mode()))

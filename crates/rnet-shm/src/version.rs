@@ -9,17 +9,23 @@
 //!
 //! `VERSION` is written aside and renamed, by one process at a time, which holds a lock on the
 //! directory meanwhile. A node that starts without finding anything to change takes no lock.
+//!
+//! A take-over writes a mark that no layout reads as its own, looks once more for somebody who had
+//! read the version before, and only then writes ours. So whoever starts meanwhile, of any layout,
+//! waits for the lock, and the second look finds none of our own layout. A node that has taken its
+//! name reads the version again, and starts anew if the directory was taken over in between.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
 use std::time::Duration;
 
 use rnet_core::Error;
+use rnet_ring::fail_point;
 use rustix::fs::{FileType, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::domain::DomainDir;
-use crate::draft::Draft;
+use crate::draft::{self, Draft};
 use crate::{LAYOUT_VERSION, files, presence};
 
 /// How often a start asks for the lock on the directory, which is held for some system calls.
@@ -28,12 +34,17 @@ const LOCK_RETRY: Duration = Duration::from_millis(10);
 /// More is no version.
 const MAX_LEN_BYTES: usize = 32;
 
+/// What `VERSION` says while the directory is taken over; no number, so that all wait for the lock.
+const TAKING_OVER: &str = "taken over\n";
+
 /// What `VERSION` says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Found {
     Ours,
     /// There is no such file.
     Nothing,
+    /// Somebody takes the directory over, or was killed while doing so.
+    Mark,
     /// Another number; 0 for what is no number.
     Other(u32),
 }
@@ -41,6 +52,16 @@ enum Found {
 impl DomainDir {
     /// Sees to it that the directory is of our layout, or says why it cannot be.
     pub(crate) fn claim_version(&self) -> Result<(), Error> {
+        self.claim_version_with(|| {})
+    }
+
+    /// Whether the directory still is of our layout; to be asked once a name was taken.
+    pub(crate) fn has_our_version(&self) -> bool {
+        self.read_version().is_ok_and(|found| found == Found::Ours)
+    }
+
+    /// As [`DomainDir::claim_version`]; `between` runs before a take-over looks for the second time.
+    fn claim_version_with(&self, between: impl FnOnce()) -> Result<(), Error> {
         if self.read_version()? == Found::Ours {
             return Ok(());
         }
@@ -48,35 +69,32 @@ impl DomainDir {
         let found = match self.read_version()? {
             // Another one was faster.
             Found::Ours => return Ok(()),
-            Found::Nothing => None,
-            Found::Other(found) => Some(found),
+            Found::Nothing => return self.write_version(&format!("{LAYOUT_VERSION}\n")),
+            Found::Mark => 0,
+            Found::Other(found) => found,
         };
-        let refused = |found| {
-            Err(Error::LayoutVersion { path: self.version_path(), found, ours: LAYOUT_VERSION })
-        };
-        if let Some(found) = found
-            && self.somebody_lives()
-        {
-            return refused(found);
+        let refused =
+            || Err(Error::LayoutVersion { path: self.version_path(), found, ours: LAYOUT_VERSION });
+        if self.somebody_lives() {
+            return refused();
         }
-        let before = found.map(|found| format!("{found}\n"));
-        self.write_version(&format!("{LAYOUT_VERSION}\n"))?;
-        // One of the other version may have started between our question and our answer: it
-        // looked at the version before it took its name.
-        if let (Some(found), Some(before)) = (found, before)
-            && self.somebody_lives()
-        {
-            self.write_version(&before)?;
-            return refused(found);
+        self.write_version(TAKING_OVER)?;
+        fail_point!("version.marked");
+        between();
+        // One of the other version may have started between our question and the mark: it looked
+        // at the version before it took its name.
+        if self.somebody_lives() {
+            self.write_version(&format!("{found}\n"))?;
+            return refused();
         }
-        Ok(())
+        self.write_version(&format!("{LAYOUT_VERSION}\n"))
     }
 
     /// For those who only look: the directory is of our layout, or its first node is between two
     /// of its steps.
     pub(crate) fn check_version(&self) -> Result<(), Error> {
         match self.read_version()? {
-            Found::Ours | Found::Nothing => Ok(()),
+            Found::Ours | Found::Nothing | Found::Mark => Ok(()),
             Found::Other(found) => {
                 Err(Error::LayoutVersion { path: self.version_path(), found, ours: LAYOUT_VERSION })
             }
@@ -104,7 +122,11 @@ impl DomainDir {
         let mut text = [0u8; MAX_LEN_BYTES + 1];
         let len = rustix::io::pread(&file, &mut text, 0)
             .map_err(|e| files::io_error("cannot read", &path, e))?;
-        let text = std::str::from_utf8(&text[..len]).unwrap_or("").trim();
+        let text = std::str::from_utf8(&text[..len]).unwrap_or("");
+        if text == TAKING_OVER {
+            return Ok(Found::Mark);
+        }
+        let text = text.trim();
         Ok(match text.parse::<u32>() {
             Ok(LAYOUT_VERSION) if len <= MAX_LEN_BYTES => Found::Ours,
             Ok(found) if len <= MAX_LEN_BYTES => Found::Other(found),
@@ -142,11 +164,86 @@ impl DomainDir {
     /// Whether some name is held, or it cannot be told.
     fn somebody_lives(&self) -> bool {
         let Ok(names) = std::fs::read_dir(self.names()) else { return true };
-        names.flatten().any(|entry| presence::is_held(&entry.path()))
+        // One that is only being drafted has no name yet, and reads the version once it has.
+        names
+            .flatten()
+            .filter(|entry| !draft::is_draft(&entry.file_name()))
+            .any(|entry| presence::is_held(&entry.path()))
     }
 
     /// The error for something of the wrong kind under a name of ours.
     pub(crate) fn not_a(&self, kind: &str, path: PathBuf) -> Error {
         Error::NoPermission { path, why: format!("it is not a {kind}; remove it or set RNET_DIR") }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rnet_core::NodeName;
+
+    use super::*;
+    use crate::domain::{DomainConfig, random_u64};
+    use crate::presence::Presence;
+
+    /// Runs `body` with a directory of another layout in which nobody lives.
+    fn with_other_layout(body: impl FnOnce(&DomainDir)) {
+        let base = std::env::temp_dir().join(format!("rnet-version-{:x}", random_u64()));
+        std::fs::create_dir(&base).unwrap();
+        let config = DomainConfig { base: Some(base.clone()), ..DomainConfig::default() };
+        let dir = DomainDir::open_or_create(&config).unwrap();
+        std::fs::write(dir.version_path(), "1\n").unwrap();
+        body(&dir);
+        std::fs::remove_dir_all(&base).unwrap();
+    }
+
+    fn says(dir: &DomainDir) -> String {
+        std::fs::read_to_string(dir.version_path()).unwrap()
+    }
+
+    /// One of our own layout that starts while the directory is taken over does not end that.
+    #[test]
+    fn a_start_in_the_middle_of_a_take_over_waits() {
+        with_other_layout(|dir| {
+            let name = NodeName::new("b").unwrap();
+            let mut other = None;
+            dir.claim_version_with(|| {
+                dir.check_version().unwrap();
+                // As a start does that need not wait for the lock.
+                if dir.has_our_version() {
+                    other = Some(Presence::take(dir, &name, 1).unwrap());
+                }
+            })
+            .unwrap();
+            assert_eq!(says(dir), format!("{LAYOUT_VERSION}\n"));
+            assert!(dir.has_our_version());
+        });
+    }
+
+    /// One of the other layout had read the version before: it stays, and we are refused.
+    #[test]
+    fn one_of_the_other_layout_that_was_about_to_start_keeps_the_directory() {
+        with_other_layout(|dir| {
+            let name = NodeName::new("old").unwrap();
+            let mut old = None;
+            let error = dir
+                .claim_version_with(|| old = Some(Presence::take(dir, &name, 1).unwrap()))
+                .unwrap_err();
+            let path = dir.version_path();
+            assert_eq!(error, Error::LayoutVersion { path, found: 1, ours: LAYOUT_VERSION });
+            assert_eq!(says(dir), "1\n");
+            drop(old);
+            dir.claim_version().unwrap();
+        });
+    }
+
+    /// Who was killed in the middle of it is in nobody's way.
+    #[test]
+    fn a_take_over_that_was_not_finished_is_finished_by_the_next() {
+        with_other_layout(|dir| {
+            std::fs::write(dir.version_path(), TAKING_OVER).unwrap();
+            assert!(!dir.has_our_version());
+            dir.claim_version().unwrap();
+            assert!(dir.has_our_version());
+        });
     }
 }
