@@ -124,6 +124,9 @@ impl Reader {
         binding: Binding,
         keep_last: Option<u32>,
     ) -> Result<Reader, Error> {
+        // Before the first look at what is mapped here; what was truncated earlier is no concern of
+        // this channel, which would otherwise seem ready until it is taken from.
+        let seen_spoilt = sigbus::spoilt_so_far();
         let map = peer.map()?;
         let slot = own.bind(&peer.meta.topic, binding)?;
         let tally = Tally::of(slot.page());
@@ -157,7 +160,7 @@ impl Reader {
             rung: 0,
             taken_ns: 0,
             died: false,
-            seen_spoilt: 0,
+            seen_spoilt,
         })
     }
 
@@ -196,9 +199,14 @@ impl Reader {
         self.pinned.as_ref().map_or(self.current.len, |pinned| pinned.len)
     }
 
-    /// Begins to read if the publisher has admitted us; [`Reader::take`] does so by itself.
+    /// Begins to read if the publisher has admitted us; [`Reader::take`] does so by itself. After
+    /// `Corrupt` the channel is of no more use.
     pub fn begin(&mut self) -> Result<bool, Trouble> {
-        if self.state == State::Asking { self.try_begin() } else { Ok(true) }
+        if self.state != State::Asking {
+            return Ok(true);
+        }
+        self.check_spoilt()?;
+        self.try_begin()
     }
 
     /// Where wakers look for a sleeping reader.
