@@ -261,9 +261,12 @@ impl Reader {
         self.slot.page().count.received.load(Ordering::Relaxed)
     }
 
-    /// Notes that a sleep ended by its limit though there was a message.
-    pub fn note_late_wake(&self) {
-        bump(&self.slot.page().count.late_wakes, 1);
+    /// Notes that a sleep ended by its limit, if there was a message that a ring should have told of
+    /// and not one that could not be read before for want of something.
+    pub fn note_if_late(&self) {
+        if self.retry_at_ns == 0 && self.is_ready() {
+            bump(&self.slot.page().count.late_wakes, 1);
+        }
     }
 
     /// Whether a take may find something.
