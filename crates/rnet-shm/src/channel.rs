@@ -13,6 +13,7 @@ use rnet_ring::{Kind, LogReader};
 
 use crate::bell::Bells;
 use crate::clock;
+use crate::files::io_error;
 use crate::publisher::{PeerPublisher, PublisherMap, PublisherMeta};
 use crate::roster::REFUSED_FULL;
 use crate::sigbus;
@@ -126,7 +127,7 @@ impl Reader {
     ) -> Result<Reader, Error> {
         // Before the first look at what is mapped here; what was truncated earlier is no concern of
         // this channel, which would otherwise seem ready until it is taken from.
-        let seen_spoilt = sigbus::spoilt_so_far();
+        let seen_spoilt = spoilt_to_see(own);
         let map = peer.map()?;
         let slot = own.bind(&peer.meta.topic, binding)?;
         let tally = Tally::of(slot.page());
@@ -205,7 +206,7 @@ impl Reader {
         if self.state != State::Asking {
             return Ok(true);
         }
-        self.check_spoilt()?;
+        self.check_all_spoilt()?;
         self.try_begin()
     }
 
@@ -299,9 +300,33 @@ impl Reader {
         if sigbus::spoilt_so_far() == self.seen_spoilt { Ok(()) } else { self.look_for_spoilt() }
     }
 
+    /// As [`Reader::check_spoilt`], and tells of what does not end the channel. Only where nothing
+    /// was read yet that the caller would then not get.
+    #[inline]
+    fn check_all_spoilt(&mut self) -> Result<(), Trouble> {
+        if sigbus::spoilt_so_far() == self.seen_spoilt {
+            return Ok(());
+        }
+        self.look_for_spoilt()?;
+        self.look_for_bells()
+    }
+
+    #[cold]
+    fn look_for_bells(&self) -> Result<(), Trouble> {
+        let node = self.own.own_node();
+        if !node.bells().tell_spoilt() {
+            return Ok(());
+        }
+        let doing = "somebody truncated the doorbells of this node, whose waits may now end a \
+                     second late, until it is opened anew; cannot be woken through";
+        let path = node.folder().join("bells");
+        let error = io_error(doing, &path, std::io::ErrorKind::UnexpectedEof);
+        Err(Trouble::Short(Box::new(error)))
+    }
+
     #[cold]
     fn look_for_spoilt(&mut self) -> Result<(), Trouble> {
-        self.seen_spoilt = sigbus::spoilt_so_far();
+        self.seen_spoilt = spoilt_to_see(&self.own);
         if self.map.is_spoilt() {
             return Err(Trouble::Corrupt("its file was truncated"));
         }
@@ -491,7 +516,7 @@ impl Reader {
     /// nothing now. After `Corrupt` or `Refused` the channel is of no more use.
     pub fn take(&mut self) -> Result<bool, Trouble> {
         // While the message of the last take is still known: it may have read as zeros.
-        self.check_spoilt()?;
+        self.check_all_spoilt()?;
         // Here and not when the next message is there: until then the publisher would miss it.
         self.pinned = None;
         if self.state == State::Asking && !self.try_begin()? {
@@ -558,6 +583,13 @@ impl Drop for Reader {
         self.own.release(&self.slot);
         self.own.ring(&self.folder);
     }
+}
+
+/// What a channel has seen when it has looked at all that is its own. No such number while the
+/// node's doorbells are still to be told of, so that the next take looks again.
+fn spoilt_to_see(own: &SubscriptionFile) -> u64 {
+    let now = sigbus::spoilt_so_far();
+    if own.own_node().bells().must_tell_spoilt() { u64::MAX } else { now }
 }
 
 /// Samples that one reader may hold at a time.

@@ -323,9 +323,16 @@ fn bells() {
         let mut child = Child::spawn(&net, "on demand");
         child.expect("ready");
         cut(&files(&net, whose, "bells"), Cut::All);
+        if whose == "victim" {
+            // Told once, and not only slow.
+            let error = subscriber.recv(LONG).unwrap_err();
+            assert!(matches!(error, Error::Io { .. }), "{error}");
+            let said = error.to_string();
+            assert!(said.contains("truncated") && said.contains("/bells"), "{said}");
+        }
         // Asleep all the time, not going round: with a second of sleep at a time at most.
         let (before, wait) = (cpu_time(), Duration::from_secs(2));
-        assert!(subscriber.recv(Some(wait)).is_err());
+        assert!(matches!(subscriber.recv(Some(wait)), Err(Error::Timeout { .. })));
         let used = cpu_time() - before;
         assert!(used < wait / 4, "a bell that is gone keeps the thread busy: {used:?}");
         for _ in 0..3 {
