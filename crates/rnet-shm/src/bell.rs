@@ -6,7 +6,7 @@
 use std::num::NonZeroU64;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 use rnet_core::{Error, MAX_BELLS_PER_NODE};
@@ -30,6 +30,8 @@ pub struct Bells {
     next: AtomicU32,
     /// Of all waiters of the node: several may wait for the same subscriber in turn.
     tickets: Tickets,
+    /// Whether the user was told that the file was truncated.
+    told: AtomicBool,
 }
 
 impl Bells {
@@ -49,7 +51,23 @@ impl Bells {
         use std::os::fd::AsFd;
         let map = Mapping::new(fd.as_fd(), 0, FILE_LEN_BYTES, Access::Write, false)
             .map_err(|e| files::io_error("cannot map", path, e))?;
-        Ok(Bells { map, next: AtomicU32::new(0), tickets: Tickets::default() })
+        Ok(Bells {
+            map,
+            next: AtomicU32::new(0),
+            tickets: Tickets::default(),
+            told: AtomicBool::new(false),
+        })
+    }
+
+    /// Whether the file was truncated, which nobody was told of yet: the rings of peers do not arrive
+    /// any more, and each sleep lasts as long as it may.
+    pub(crate) fn must_tell_spoilt(&self) -> bool {
+        self.map.is_spoilt() && !self.told.load(Ordering::Relaxed)
+    }
+
+    /// As [`Bells::must_tell_spoilt`], for who then tells of it: `true` once.
+    pub(crate) fn tell_spoilt(&self) -> bool {
+        self.must_tell_spoilt() && !self.told.swap(true, Ordering::Relaxed)
     }
 
     /// A bell for one more waiting thread. Beyond the limit two waiters share a bell, which costs

@@ -13,6 +13,7 @@ use rnet_ring::{Kind, LogReader};
 
 use crate::bell::Bells;
 use crate::clock;
+use crate::files::io_error;
 use crate::publisher::{PeerPublisher, PublisherMap, PublisherMeta};
 use crate::roster::REFUSED_FULL;
 use crate::sigbus;
@@ -124,6 +125,9 @@ impl Reader {
         binding: Binding,
         keep_last: Option<u32>,
     ) -> Result<Reader, Error> {
+        // Before the first look at what is mapped here; what was truncated earlier is no concern of
+        // this channel, which would otherwise seem ready until it is taken from.
+        let seen_spoilt = spoilt_to_see(own);
         let map = peer.map()?;
         let slot = own.bind(&peer.meta.topic, binding)?;
         let tally = Tally::of(slot.page());
@@ -157,7 +161,7 @@ impl Reader {
             rung: 0,
             taken_ns: 0,
             died: false,
-            seen_spoilt: 0,
+            seen_spoilt,
         })
     }
 
@@ -196,9 +200,14 @@ impl Reader {
         self.pinned.as_ref().map_or(self.current.len, |pinned| pinned.len)
     }
 
-    /// Begins to read if the publisher has admitted us; [`Reader::take`] does so by itself.
+    /// Begins to read if the publisher has admitted us; [`Reader::take`] does so by itself. After
+    /// `Corrupt` the channel is of no more use.
     pub fn begin(&mut self) -> Result<bool, Trouble> {
-        if self.state == State::Asking { self.try_begin() } else { Ok(true) }
+        if self.state != State::Asking {
+            return Ok(true);
+        }
+        self.check_all_spoilt()?;
+        self.try_begin()
     }
 
     /// Where wakers look for a sleeping reader.
@@ -253,9 +262,12 @@ impl Reader {
         self.slot.page().count.received.load(Ordering::Relaxed)
     }
 
-    /// Notes that a sleep ended by its limit though there was a message.
-    pub fn note_late_wake(&self) {
-        bump(&self.slot.page().count.late_wakes, 1);
+    /// Notes that a sleep ended by its limit, if there was a message that a ring should have told of
+    /// and not one that could not be read before for want of something.
+    pub fn note_if_late(&self) {
+        if self.retry_at_ns == 0 && self.is_ready() {
+            bump(&self.slot.page().count.late_wakes, 1);
+        }
     }
 
     /// Whether a take may find something.
@@ -288,9 +300,33 @@ impl Reader {
         if sigbus::spoilt_so_far() == self.seen_spoilt { Ok(()) } else { self.look_for_spoilt() }
     }
 
+    /// As [`Reader::check_spoilt`], and tells of what does not end the channel. Only where nothing
+    /// was read yet that the caller would then not get.
+    #[inline]
+    fn check_all_spoilt(&mut self) -> Result<(), Trouble> {
+        if sigbus::spoilt_so_far() == self.seen_spoilt {
+            return Ok(());
+        }
+        self.look_for_spoilt()?;
+        self.look_for_bells()
+    }
+
+    #[cold]
+    fn look_for_bells(&self) -> Result<(), Trouble> {
+        let node = self.own.own_node();
+        if !node.bells().tell_spoilt() {
+            return Ok(());
+        }
+        let doing = "somebody truncated the doorbells of this node, whose waits may now end a \
+                     second late, until it is opened anew; cannot be woken through";
+        let path = node.folder().join("bells");
+        let error = io_error(doing, &path, std::io::ErrorKind::UnexpectedEof);
+        Err(Trouble::Short(Box::new(error)))
+    }
+
     #[cold]
     fn look_for_spoilt(&mut self) -> Result<(), Trouble> {
-        self.seen_spoilt = sigbus::spoilt_so_far();
+        self.seen_spoilt = spoilt_to_see(&self.own);
         if self.map.is_spoilt() {
             return Err(Trouble::Corrupt("its file was truncated"));
         }
@@ -480,7 +516,7 @@ impl Reader {
     /// nothing now. After `Corrupt` or `Refused` the channel is of no more use.
     pub fn take(&mut self) -> Result<bool, Trouble> {
         // While the message of the last take is still known: it may have read as zeros.
-        self.check_spoilt()?;
+        self.check_all_spoilt()?;
         // Here and not when the next message is there: until then the publisher would miss it.
         self.pinned = None;
         if self.state == State::Asking && !self.try_begin()? {
@@ -547,6 +583,13 @@ impl Drop for Reader {
         self.own.release(&self.slot);
         self.own.ring(&self.folder);
     }
+}
+
+/// What a channel has seen when it has looked at all that is its own. No such number while the
+/// node's doorbells are still to be told of, so that the next take looks again.
+fn spoilt_to_see(own: &SubscriptionFile) -> u64 {
+    let now = sigbus::spoilt_so_far();
+    if own.own_node().bells().must_tell_spoilt() { u64::MAX } else { now }
 }
 
 /// Samples that one reader may hold at a time.

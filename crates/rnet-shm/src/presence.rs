@@ -115,8 +115,15 @@ impl Presence {
     pub fn take(dir: &DomainDir, name: &NodeName, incarnation: u64) -> Result<Presence, Error> {
         let path = dir.names().join(name.file_stem());
         let mut asked_again = false;
+        // The file that was asked for last: its closing is heard by all processes of the domain, so
+        // it is not opened anew for every try.
+        let mut open: Option<Unshared> = None;
         for attempt in 0.. {
-            let file = match Unshared::open(|| files::open_write(&path)) {
+            let opened = match open.take().filter(|file| same_file(file, &path)) {
+                Some(file) => Ok(file),
+                None => Unshared::open(|| files::open_write(&path)),
+            };
+            let file = match opened {
                 Ok(file) => file,
                 Err(Errno::NOENT) => match Presence::make(dir, &path, incarnation) {
                     Ok(Some(presence)) => return Ok(presence),
@@ -139,6 +146,7 @@ impl Presence {
                     return Ok(Presence { file, path });
                 }
                 Err(Errno::AGAIN | Errno::ACCESS) if attempt < NAME_TRIES => {
+                    open = Some(file);
                     std::thread::sleep(NAME_RETRY);
                 }
                 Err(Errno::AGAIN | Errno::ACCESS) => {
@@ -147,6 +155,7 @@ impl Presence {
                     // Once more after its end: it may have come between our two questions.
                     if attempt < DYING_TRIES && (dying || !asked_again) {
                         asked_again = !dying;
+                        open = Some(file);
                         std::thread::sleep(NAME_RETRY);
                         continue;
                     }
@@ -158,14 +167,20 @@ impl Presence {
         unreachable!("the loop ends by returning")
     }
 
-    /// The name's file, locked before anybody sees it; `None` if there is one by now.
+    /// The name's file, locked before anybody sees it; `None` if there is one by now, or somebody
+    /// took the draft for a left-over.
     fn make(
         dir: &DomainDir,
         path: &Path,
         incarnation: u64,
     ) -> rustix::io::Result<Option<Presence>> {
         let (file, draft) = Draft::create(&dir.names(), dir.file_mode())?;
-        ofd_lock(&file, libc::F_OFD_SETLK)?;
+        match ofd_lock(&file, libc::F_OFD_SETLK) {
+            Ok(_) => {}
+            // A sweeper, which is about to remove it.
+            Err(Errno::AGAIN | Errno::ACCESS) => return Ok(None),
+            Err(errno) => return Err(errno),
+        }
         fail_point!("name.locked");
         write_holder(&file, incarnation)?;
         fail_point!("name.drafted");
@@ -265,4 +280,47 @@ pub fn parse_folder_name(folder: &str) -> Option<(&str, u64)> {
     let (stem, incarnation) = folder.rsplit_once('@')?;
     (incarnation.len() == 10).then_some(())?;
     Some((stem, u64::from_str_radix(incarnation, 16).ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::mem::MaybeUninit;
+
+    use rustix::fs::inotify;
+
+    use super::*;
+    use crate::domain::{DomainConfig, random_u64};
+
+    fn with_domain(body: impl FnOnce(&DomainDir)) {
+        let base = std::env::temp_dir().join(format!("rnet-presence-{:x}", random_u64()));
+        std::fs::create_dir(&base).unwrap();
+        let config = DomainConfig { base: Some(base.clone()), ..DomainConfig::default() };
+        body(&DomainDir::open_or_create(&config).unwrap());
+        std::fs::remove_dir_all(&base).unwrap();
+    }
+
+    /// Each closing of a file that could be written wakes all processes of the domain.
+    #[test]
+    fn asking_for_a_taken_name_is_heard_once() {
+        with_domain(|dir| {
+            let name = NodeName::new("taken").unwrap();
+            let held = Presence::take(dir, &name, 1).unwrap();
+            let flags = inotify::CreateFlags::CLOEXEC | inotify::CreateFlags::NONBLOCK;
+            let ear = inotify::init(flags).unwrap();
+            // The openings too: of equal events that follow each other but one is told.
+            let what = inotify::WatchFlags::CLOSE_WRITE | inotify::WatchFlags::OPEN;
+            inotify::add_watch(&ear, dir.names(), what).unwrap();
+            let error = Presence::take(dir, &name, 2).unwrap_err();
+            assert!(matches!(error, Error::NameTaken { .. }), "{error}");
+            let mut buf = [MaybeUninit::uninit(); 16 * 1024];
+            let mut events = inotify::Reader::new(&ear, &mut buf);
+            let mut closed = 0;
+            while let Ok(event) = events.next() {
+                closed += u32::from(event.events().contains(inotify::ReadFlags::CLOSE_WRITE));
+            }
+            assert_eq!(closed, 1);
+            drop(held);
+            drop(Presence::take(dir, &name, 3).unwrap());
+        });
+    }
 }

@@ -22,7 +22,6 @@ use std::ptr;
 use std::sync::atomic::{
     AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, compiler_fence, fence,
 };
-use std::sync::{Once, OnceLock};
 
 use rnet_ring::layout::PAGE_LEN_BYTES;
 use rustix::mm::{MapFlags, ProtFlags};
@@ -92,8 +91,10 @@ impl Entry {
 static TABLE: [AtomicPtr<Entry>; BLOCKS] = [const { AtomicPtr::new(ptr::null_mut()) }; BLOCKS];
 /// Mappings of this process that were spoilt so far.
 static SPOILT: AtomicU64 = AtomicU64::new(0);
-/// What was installed before us.
-static BEFORE: OnceLock<libc::sigaction> = OnceLock::new();
+/// What was installed before us; set once, never freed.
+static BEFORE: AtomicPtr<libc::sigaction> = AtomicPtr::new(ptr::null_mut());
+/// Whether our handler is installed.
+static INSTALLED: AtomicBool = AtomicBool::new(false);
 
 /// Mappings of this process that were spoilt so far. Who remembers what it said last knows with
 /// one load whether a look at its own mappings is due.
@@ -148,8 +149,9 @@ fn entry_or_grow(number: usize) -> Option<&'static Entry> {
 
 /// Notes a mapping before its first access. `None` if there are more than a process can have.
 pub(crate) fn enter(base: *mut u8, len: usize, writable: bool) -> Option<&'static Entry> {
-    static INSTALLED: Once = Once::new();
-    INSTALLED.call_once(install);
+    if !INSTALLED.load(Ordering::Acquire) {
+        install();
+    }
     // From the first on each time: mappings come and go rarely, and this is a load for each.
     let mut number = 0;
     loop {
@@ -170,7 +172,10 @@ pub(crate) fn leave(entry: &'static Entry) {
     entry.taken.store(false, Ordering::Release);
 }
 
+/// Installs the handler. Waits for nobody: a child that was forked while another thread was in here
+/// would wait for ever. So two threads may do it at once, and do the same.
 fn install() {
+    let handler: extern "C" fn(libc::c_int, *mut libc::siginfo_t, *mut c_void) = on_sigbus;
     let mut before = MaybeUninit::<libc::sigaction>::uninit();
     // SAFETY: a query; the kernel fills the structure.
     let asked = unsafe { libc::sigaction(libc::SIGBUS, ptr::null(), before.as_mut_ptr()) };
@@ -179,19 +184,32 @@ fn install() {
     }
     // SAFETY: filled, as the call said.
     let before = unsafe { before.assume_init() };
-    // First, because the handler may run as soon as it is installed.
-    let _ = BEFORE.set(before);
-    let handler: extern "C" fn(libc::c_int, *mut libc::siginfo_t, *mut c_void) = on_sigbus;
-    // The mask of who was there before, so that its handler runs as it expects to. On the alternate
-    // stack where the thread has one, and with no other flag: without SA_NODEFER a fault inside the
-    // handler ends the process instead of going round for ever.
-    let ours = libc::sigaction {
-        sa_sigaction: handler as libc::sighandler_t,
-        sa_flags: libc::SA_SIGINFO | libc::SA_ONSTACK | (before.sa_flags & libc::SA_RESTART),
-        ..before
-    };
-    // SAFETY: the handler is async-signal-safe: atomics, one system call, errno put back.
-    unsafe { libc::sigaction(libc::SIGBUS, &ours, ptr::null_mut()) };
+    // Else another thread was faster, or we were forked between the two last steps.
+    if before.sa_sigaction != handler as libc::sighandler_t {
+        // First, because the handler may run as soon as it is installed.
+        remember(before);
+        // The mask of who was there before, so that its handler runs as it expects to. On the
+        // alternate stack where the thread has one, and with no other flag: without SA_NODEFER a
+        // fault inside the handler ends the process instead of going round for ever.
+        let ours = libc::sigaction {
+            sa_sigaction: handler as libc::sighandler_t,
+            sa_flags: libc::SA_SIGINFO | libc::SA_ONSTACK | (before.sa_flags & libc::SA_RESTART),
+            ..before
+        };
+        // SAFETY: the handler is async-signal-safe: atomics, one system call, errno put back.
+        unsafe { libc::sigaction(libc::SIGBUS, &ours, ptr::null_mut()) };
+    }
+    INSTALLED.store(true, Ordering::Release);
+}
+
+/// Keeps what was installed before us, for as long as the process lives; the first one stays.
+fn remember(before: libc::sigaction) {
+    let new = Box::into_raw(Box::new(before));
+    let set = BEFORE.compare_exchange(ptr::null_mut(), new, Ordering::AcqRel, Ordering::Acquire);
+    if set.is_err() {
+        // SAFETY: made above and seen by nobody.
+        drop(unsafe { Box::from_raw(new) });
+    }
 }
 
 extern "C" fn on_sigbus(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
@@ -256,7 +274,8 @@ fn cover(at: usize, len: usize, writable: bool) -> bool {
 fn give_way(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
     // SAFETY: as in `mend`.
     let sent = unsafe { info.as_ref() }.is_some_and(|info| info.si_code <= 0);
-    let before = BEFORE.get();
+    // SAFETY: null, or whole before it was stored and never freed.
+    let before = unsafe { BEFORE.load(Ordering::Acquire).as_ref() };
     match before.map_or(libc::SIG_DFL, |b| b.sa_sigaction) {
         // Ignoring a signal that was sent is possible, a fault would only come again.
         libc::SIG_IGN if sent => {}
@@ -288,6 +307,23 @@ fn give_way(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut c_voi
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// As in a child that was forked in the middle of it, or of two threads at once.
+    #[test]
+    fn the_handler_is_installed_again_without_taking_itself_for_its_predecessor() {
+        install();
+        let before = BEFORE.load(Ordering::Acquire);
+        for _ in 0..2 {
+            INSTALLED.store(false, Ordering::Release);
+            install();
+            assert!(INSTALLED.load(Ordering::Acquire));
+            assert_eq!(BEFORE.load(Ordering::Acquire), before);
+        }
+        let handler: extern "C" fn(libc::c_int, *mut libc::siginfo_t, *mut c_void) = on_sigbus;
+        // SAFETY: set above and never freed.
+        let before = unsafe { before.as_ref() }.unwrap();
+        assert_ne!(before.sa_sigaction, handler as libc::sighandler_t);
+    }
 
     #[test]
     fn every_number_has_a_place_of_its_own() {

@@ -146,6 +146,11 @@ pub struct SubscriptionFile {
 }
 
 impl SubscriptionFile {
+    /// The node it belongs to.
+    pub(crate) fn own_node(&self) -> &OwnNode {
+        &self.node
+    }
+
     /// Creates the file `path` for the subscription `id`.
     pub fn create(
         node: Arc<OwnNode>,

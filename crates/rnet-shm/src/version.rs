@@ -20,7 +20,6 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use rnet_core::Error;
-use rnet_ring::fail_point;
 use rustix::fs::{FileType, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 
@@ -79,7 +78,6 @@ impl DomainDir {
             return refused();
         }
         self.write_version(TAKING_OVER)?;
-        fail_point!("version.marked");
         between();
         // One of the other version may have started between our question and the mark: it looked
         // at the version before it took its name.

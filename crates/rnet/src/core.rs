@@ -81,7 +81,8 @@ impl NodeState {
         [Lane::Urgent, Lane::Bulk]
             .iter()
             .filter_map(|lane| self.started(*lane))
-            .all(Dispatcher::revive)
+            // Each of them, also after one that failed.
+            .fold(true, |all, dispatcher| dispatcher.revive() && all)
     }
 
     fn cell(&self, lane: Lane) -> &OnceLock<Dispatcher> {

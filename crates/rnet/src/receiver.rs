@@ -497,7 +497,7 @@ impl Receiver {
     /// Counts a sleep of at most `limit` that nobody ended though there was something to read.
     pub(crate) fn note_if_late(&self, woken: Woken, limit: Duration) {
         if woken == Woken::TimedOut && limit > rnet_shm::bell::MAX_SLEEP {
-            self.channels.iter().filter(|c| c.is_ready()).for_each(Reader::note_late_wake);
+            self.channels.iter().for_each(Reader::note_if_late);
         }
     }
 

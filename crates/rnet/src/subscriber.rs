@@ -202,11 +202,16 @@ impl<T: Message + ?Sized> Subscriber<T> {
             return 0;
         }
         self.receiver.take_in();
-        for at in 0..self.receiver.channels.len() {
-            if let Err(trouble) = self.receiver.channels[at].begin() {
+        let mut at = 0;
+        while let Some(channel) = self.receiver.channels.get_mut(at) {
+            let begun = channel.begin();
+            let before = self.receiver.channels.len();
+            if let Err(trouble) = begun {
                 let error = self.receiver.fail(at, trouble);
                 self.receiver.note(error);
             }
+            // Another stands here now if this one had to be closed.
+            at += usize::from(self.receiver.channels.len() == before);
         }
         self.receiver.admitted()
     }

@@ -329,9 +329,16 @@ fn bells() {
         let mut child = Child::spawn(&net, "on demand");
         child.expect("ready");
         cut(&files(&net, whose, "bells"), Cut::All);
+        if whose == "victim" {
+            // Told once, and not only slow.
+            let error = subscriber.recv(LONG).unwrap_err();
+            assert!(matches!(error, Error::Io { .. }), "{error}");
+            let said = error.to_string();
+            assert!(said.contains("truncated") && said.contains("/bells"), "{said}");
+        }
         // Asleep all the time, not going round: with a second of sleep at a time at most.
         let (before, wait) = (cpu_time(), Duration::from_secs(2));
-        assert!(subscriber.recv(Some(wait)).is_err());
+        assert!(matches!(subscriber.recv(Some(wait)), Err(Error::Timeout { .. })));
         let used = cpu_time() - before;
         assert!(used < wait / 4, "a bell that is gone keeps the thread busy: {used:?}");
         for _ in 0..3 {
@@ -340,6 +347,31 @@ fn bells() {
             assert_eq!(*subscriber.recv(LONG).unwrap(), [7; 22]);
         }
     }
+}
+
+/// What was truncated long ago is no reason to look for it again all the time.
+#[test]
+fn a_publisher_that_does_not_answer_is_waited_for_asleep_after_a_truncation() {
+    let net = Net::new("cut_before");
+    let victim = net.node("victim");
+    let mut child = Child::spawn(&net, "on demand");
+    let mut first = victim.subscriber::<[u8]>("/t").unwrap();
+    child.expect("ready");
+    first.wait_for_publishers(1, LONG).unwrap();
+    let mut cut_off = victim.publisher::<[u8]>("/other").unwrap();
+    cut_off.send(b"whole").unwrap();
+    cut(&files(&net, "victim", "p"), Cut::All);
+    eventually("the truncation is met", || cut_off.send(&[1; 1000]).is_err());
+    // Nobody admits the second subscriber.
+    child.stop();
+    let mut second = victim.subscriber::<[u8]>("/t").unwrap();
+    let (before, wait) = (cpu_time(), Duration::from_secs(2));
+    assert!(second.wait_for_publishers(1, Some(wait)).is_err());
+    let used = cpu_time() - before;
+    assert!(used < wait / 4, "the thread goes round instead of sleeping: {used:?}");
+    assert_eq!(second.publisher_count(), 0);
+    child.resume();
+    second.wait_for_publishers(1, LONG).unwrap();
 }
 
 #[test]
