@@ -175,7 +175,7 @@ impl OwnNode {
         let incarnation = random_u64() >> ENDPOINT_BITS;
         let presence = loop {
             let presence = Presence::take(dir, name, incarnation)?;
-            if dir.has_our_version() {
+            if dir.has_our_version()? {
                 break presence;
             }
             // Taken over by another layout before we had a name that kept it from doing so.

@@ -55,8 +55,8 @@ impl DomainDir {
     }
 
     /// Whether the directory still is of our layout; to be asked once a name was taken.
-    pub(crate) fn has_our_version(&self) -> bool {
-        self.read_version().is_ok_and(|found| found == Found::Ours)
+    pub(crate) fn has_our_version(&self) -> Result<bool, Error> {
+        Ok(self.read_version()? == Found::Ours)
     }
 
     /// As [`DomainDir::claim_version`]; `between` runs before a take-over looks for the second time.
@@ -207,13 +207,13 @@ mod tests {
             dir.claim_version_with(|| {
                 dir.check_version().unwrap();
                 // As a start does that need not wait for the lock.
-                if dir.has_our_version() {
+                if dir.has_our_version().unwrap() {
                     other = Some(Presence::take(dir, &name, 1).unwrap());
                 }
             })
             .unwrap();
             assert_eq!(says(dir), format!("{LAYOUT_VERSION}\n"));
-            assert!(dir.has_our_version());
+            assert!(dir.has_our_version().unwrap());
         });
     }
 
@@ -241,7 +241,7 @@ mod tests {
             std::fs::write(dir.version_path(), TAKING_OVER).unwrap();
             assert!(!dir.has_our_version());
             dir.claim_version().unwrap();
-            assert!(dir.has_our_version());
+            assert!(dir.has_our_version().unwrap());
         });
     }
 }
