@@ -45,10 +45,7 @@ fn run(state: &Arc<NodeState>, mut watch: Watch) {
             watch.follow(matching.registry());
             matching.registry().leads_its_process()
         };
-        if let Some(names) = strays.hear(leads) {
-            // Where it cannot be listened to, strays stay until a node joins.
-            let _ = watch.listen(names, NAMES, false);
-        }
+        strays.hear(leads, &watch, NAMES);
         // What is left undone for want of something is tried again.
         let short =
             !state.own.ring_owed() | !state.start_dispatchers() | state.matching().is_short();
@@ -60,7 +57,7 @@ fn run(state: &Arc<NodeState>, mut watch: Watch) {
         if woken.listened.contains(&NAMES) {
             strays.heard();
         }
-        strays.look();
+        let given_up = strays.take_due();
         let due = next_look.take_if(|due| *due <= Instant::now()).is_some();
         let mut nodes = (!woken.poll && !due).then_some(woken.peers);
         if woken.listened.contains(&FIFO) {
@@ -80,11 +77,12 @@ fn run(state: &Arc<NodeState>, mut watch: Watch) {
             // publishers go on as they are.
             registration = spawn("rnet-register", barrier::register).ok();
         }
-        if !behind && nodes.as_ref().is_some_and(Vec::is_empty) {
-            continue;
+        if behind || nodes.as_ref().is_none_or(|nodes| !nodes.is_empty()) {
+            let only = if behind { None } else { nodes.as_deref() };
+            behind = state.refresh_only(only).is_err();
         }
-        let only = if behind { None } else { nodes.as_deref() };
-        behind = state.refresh_only(only).is_err();
+        // Last: it takes its time, and who waits for word of an end is not to wait for it.
+        strays.sweep(&given_up);
     }
     if let Some(registration) = registration {
         let _ = registration.join();
