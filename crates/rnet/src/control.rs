@@ -8,6 +8,7 @@ use std::time::Instant;
 
 use rnet_core::Result;
 use rnet_shm::barrier;
+use rnet_shm::node::ring_control;
 use rnet_shm::shortage::io_error;
 use rnet_shm::strays::Strays;
 use rnet_shm::watch::{POLL, Watch};
@@ -58,8 +59,16 @@ fn run(state: &Arc<NodeState>, mut watch: Watch) {
             strays.heard();
         }
         let given_up = strays.take_due();
+        // Their locks say whether they live: a process that calls `execve` goes on without its nodes.
+        let doubted = match given_up.is_empty() {
+            true => Vec::new(),
+            false => state.matching().registry_mut().doubt(|stem| given_up.has(stem)),
+        };
         let due = next_look.take_if(|due| *due <= Instant::now()).is_some();
         let mut nodes = (!woken.poll && !due).then_some(woken.peers);
+        if let Some(nodes) = &mut nodes {
+            nodes.extend(doubted);
+        }
         if woken.listened.contains(&FIFO) {
             let rings = state.own.drain_control();
             nodes = nodes.zip(rings).map(|(mut nodes, rings)| {
@@ -83,8 +92,25 @@ fn run(state: &Arc<NodeState>, mut watch: Watch) {
         }
         // Last: it takes its time, and who waits for word of an end is not to wait for it.
         strays.sweep(&given_up);
+        tell_of_outlived(state);
     }
     if let Some(registration) = registration {
         let _ = registration.join();
+    }
+}
+
+/// Tells the other nodes of this process of peers that are gone though their processes are not: one
+/// node of each process hears of that. They see that the folder is no more.
+fn tell_of_outlived(state: &NodeState) {
+    let mut matching = state.matching();
+    let outlived = matching.registry_mut().take_outlived();
+    if outlived.is_empty() || !matching.registry().leads_its_process() {
+        return;
+    }
+    let peers = matching.registry().peers().values();
+    for sibling in peers.filter(|peer| peer.node.is_this_process()) {
+        for id in &outlived {
+            ring_control(sibling.node.folder(), *id);
+        }
     }
 }
