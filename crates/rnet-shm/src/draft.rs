@@ -69,15 +69,15 @@ impl Drop for Draft {
 }
 
 /// Whether a file of this name is a draft.
-pub(crate) fn is_draft(name: &std::ffi::OsStr) -> bool {
-    name.as_encoded_bytes().starts_with(&[PREFIX as u8])
+pub(crate) fn is_draft(name: &[u8]) -> bool {
+    name.starts_with(&[PREFIX as u8])
 }
 
 /// Removes the drafts in `folder` whose makers were killed.
 pub(crate) fn sweep(folder: &Path) {
     // Where it cannot be read, nothing can be made in it either, and that is told.
     for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
-        let is_draft = is_draft(&entry.file_name());
+        let is_draft = is_draft(entry.file_name().as_encoded_bytes());
         let age = || SystemTime::now().duration_since(entry.metadata().ok()?.modified().ok()?).ok();
         // One from the future is from before the clock was set.
         if is_draft && age().is_none_or(|age| age > LEFT_OVER) {

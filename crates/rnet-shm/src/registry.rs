@@ -1,6 +1,6 @@
 //! What a node knows of its peers: who there is, what each announces, and who has died.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use rnet_core::Error;
 
@@ -45,6 +45,10 @@ pub struct Registry {
     dir: DomainDir,
     own: Option<u64>,
     peers: BTreeMap<u64, Peer>,
+    /// Peers that may have ended without the kernel saying so: their locks are asked for.
+    doubted: BTreeSet<u64>,
+    /// Peers that have died and whose processes go on as another program.
+    outlived: Vec<u64>,
     /// Whether the last look met a node that was still being made.
     incomplete: bool,
     /// Whether a node could not be looked at for want of a file descriptor.
@@ -54,7 +58,15 @@ pub struct Registry {
 impl Registry {
     /// An empty registry; `own` is an incarnation to leave out.
     pub fn new(dir: DomainDir, own: Option<u64>) -> Registry {
-        Registry { dir, own, peers: BTreeMap::new(), incomplete: false, missed: false }
+        Registry {
+            dir,
+            own,
+            peers: BTreeMap::new(),
+            doubted: BTreeSet::new(),
+            outlived: Vec::new(),
+            incomplete: false,
+            missed: false,
+        }
     }
 
     /// The domain.
@@ -88,6 +100,22 @@ impl Registry {
         !self.peers.iter().any(|(id, peer)| peer.node.is_this_process() && Some(*id) < self.own)
     }
 
+    /// The next look asks for the locks of the peers with these names, and need not believe their
+    /// processes: one that calls `execve` goes on, and its node does not. Returns who they are.
+    pub fn doubt(&mut self, named: impl Fn(&str) -> bool) -> Vec<u64> {
+        let peers = self.peers.iter();
+        let named = peers.filter(|(_, p)| !p.node.is_this_process() && named(p.node.stem()));
+        let found: Vec<u64> = named.map(|(id, _)| *id).collect();
+        self.doubted.extend(&found);
+        found
+    }
+
+    /// Peers that have died since this was asked last, though their processes go on: whoever only
+    /// watches these does not know.
+    pub fn take_outlived(&mut self) -> Vec<u64> {
+        std::mem::take(&mut self.outlived)
+    }
+
     /// Whether the last look met a node whose folder was there and not yet complete. Nodes greet
     /// their peers when they are; whoever looks from outside has to look again.
     pub fn is_incomplete(&self) -> bool {
@@ -107,10 +135,12 @@ impl Registry {
         let mut changes = Changes::default();
         let listed = self.list()?;
         let here: HashSet<u64> = listed.iter().map(|(_, id)| *id).collect();
-        let gone = self.peers.iter().filter(|(id, peer)| !here.contains(id) || self.has_died(peer));
+        let gone =
+            self.peers.iter().filter(|(id, peer)| !here.contains(id) || self.has_died(**id, peer));
         for id in gone.map(|(id, _)| *id).collect::<Vec<_>>() {
             self.depart(id, &mut changes);
         }
+        self.doubted.clear();
         self.missed = false;
         self.take_in(listed, &mut changes);
         for (id, peer) in &mut self.peers {
@@ -139,9 +169,10 @@ impl Registry {
                 changes.changed.push(*id);
             }
             let peer = &self.peers[id];
-            if !peer.node.is_here() || self.has_died(peer) {
+            if !peer.node.is_here() || self.has_died(*id, peer) {
                 self.depart(*id, &mut changes);
             }
+            self.doubted.remove(id);
         }
         if strangers {
             let mut listed = listed;
@@ -158,15 +189,16 @@ impl Registry {
         Ok(changes)
     }
 
-    fn has_died(&self, peer: &Peer) -> bool {
+    fn has_died(&self, id: u64, peer: &Peer) -> bool {
         peer.handle.has_ended()
-            || (peer.handle.asks_lock()
+            || ((peer.handle.asks_lock() || self.doubted.contains(&id))
                 && !presence::is_alive(&self.dir, peer.node.stem(), peer.node.incarnation()))
     }
 
     /// Gets to know the nodes that are new, sweeps away those that are dead.
     fn take_in(&mut self, listed: Vec<(String, u64)>, changes: &mut Changes) {
         self.incomplete = false;
+        let mut new = HashMap::new();
         for (stem, id) in listed {
             let departed = changes.departed.iter().any(|(gone, ..)| *gone == id);
             if Some(id) == self.own || departed || self.peers.contains_key(&id) {
@@ -181,16 +213,34 @@ impl Registry {
                     let handle = Handle::on(&self.dir, &node);
                     self.peers.insert(id, Peer { node, handle });
                     changes.joined.push(id);
+                    new.insert(stem, id);
                 }
                 Ok(None) => self.incomplete = true,
                 Err(error) => self.missed |= is_passing(&error),
             }
+        }
+        if new.is_empty() {
+            return;
+        }
+        // Whoever bore a name before its bearer is gone, whatever its process does.
+        let before = self
+            .peers
+            .iter()
+            .filter(|(id, peer)| new.get(peer.node.stem()).is_some_and(|bearer| bearer != *id));
+        for id in before.map(|(id, _)| *id).collect::<Vec<_>>() {
+            self.depart(id, changes);
+            // Not told of as one that is there.
+            changes.joined.retain(|joined| *joined != id);
         }
     }
 
     fn depart(&mut self, id: u64, changes: &mut Changes) {
         let Some(peer) = self.peers.remove(&id) else { return };
         let departure = if peer.node.said_goodbye() { Departure::Left } else { Departure::Died };
+        let goes_on = matches!(peer.handle, Handle::Process(_)) && !peer.handle.has_ended();
+        if departure == Departure::Died && goes_on {
+            self.outlived.push(id);
+        }
         presence::sweep(&self.dir, peer.node.stem(), id);
         changes.departed.push((id, peer.node.meta().clone(), departure));
     }

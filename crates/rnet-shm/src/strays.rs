@@ -5,50 +5,88 @@
 //! `names/` when such a file is closed, and which, so that somebody sweeps at once and nobody has to
 //! look again and again.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
 
 use crate::domain::DomainDir;
+use crate::draft;
+use crate::fork::Unshared;
 use crate::presence;
+use crate::watch::Watch;
 
 /// When to look after the kernel has told of a close: it does so just before it releases the lock, and
 /// a dying process may be held up between the two.
 const LOOKS: [Duration; 3] =
     [Duration::ZERO, Duration::from_millis(10), Duration::from_millis(200)];
+/// Looks come no closer than this: each lists the domain, and where many come and go there is always
+/// one due.
+const APART: Duration = Duration::from_millis(10);
 
-/// Hears when a name's file is closed.
+/// Hears when a name's file is closed. A forked child gives back its share: the kernel has few.
 #[derive(Debug)]
-pub struct NameWatch(OwnedFd);
+struct NameWatch(Unshared);
 
 impl NameWatch {
     /// Watches the names of a domain; `None` where the kernel has no watch left for this user. Then
     /// strays stay until a node joins.
     fn new(dir: &DomainDir) -> Option<NameWatch> {
-        let fd = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).ok()?;
+        let open = || inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK);
+        let fd = Unshared::open(open).ok()?;
         inotify::add_watch(&fd, dir.names(), WatchFlags::CLOSE_WRITE).ok()?;
         Some(NameWatch(fd))
     }
 
-    /// Adds the names that were closed to `names`; `false` if there were too many to be told.
-    fn hear(&self, names: &mut BTreeSet<String>) -> bool {
+    /// The names that were closed; `None` if there were too many to be told.
+    fn hear(&self) -> Option<BTreeSet<String>> {
         let mut room = [MaybeUninit::uninit(); 4096];
         let mut events = inotify::Reader::new(&self.0, &mut room);
+        let mut names = BTreeSet::new();
         let mut whole = true;
         while let Ok(event) = events.next() {
             whole &= !event.events().contains(ReadFlags::QUEUE_OVERFLOW);
             names.extend(event.file_name().and_then(|name| name.to_str().ok()).map(str::to_owned));
         }
-        whole
+        whole.then_some(names)
     }
 }
 
-impl AsFd for NameWatch {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
+/// A look that is due at some time.
+#[derive(Clone, Copy, Debug)]
+struct Look {
+    at: Instant,
+    which: usize,
+}
+
+impl Look {
+    fn first() -> Look {
+        Look { at: Instant::now(), which: 0 }
+    }
+
+    fn after(self, now: Instant) -> Option<Look> {
+        let which = self.which + 1;
+        LOOKS.get(which).map(|pause| Look { at: now + *pause, which })
+    }
+}
+
+/// Names of which it is time to see who bears them, and what was left.
+#[derive(Debug, Default)]
+pub struct GivenUp {
+    all: bool,
+    names: BTreeSet<String>,
+}
+
+impl GivenUp {
+    /// Whether this name is among them.
+    pub fn has(&self, stem: &str) -> bool {
+        self.all || self.names.contains(stem)
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        !self.all && self.names.is_empty()
     }
 }
 
@@ -58,65 +96,89 @@ impl AsFd for NameWatch {
 pub struct Strays {
     dir: DomainDir,
     watch: Option<NameWatch>,
-    /// Names that were given up.
-    names: BTreeSet<String>,
-    /// Whether all have to be looked at.
-    all: bool,
-    /// When to look next, and which look that is.
-    next: Option<(Instant, usize)>,
+    /// Names that were given up, and when to look at each.
+    names: BTreeMap<String, Look>,
+    /// When to look at all.
+    all: Option<Look>,
+    /// The last look.
+    looked: Option<Instant>,
 }
 
 impl Strays {
     /// Sweeps what is there; nothing is heard yet.
     pub fn new(dir: &DomainDir) -> Strays {
-        sweep(dir);
-        Strays { dir: dir.clone(), watch: None, names: BTreeSet::new(), all: false, next: None }
+        sweep(dir, |_| true, true);
+        Strays { dir: dir.clone(), watch: None, names: BTreeMap::new(), all: None, looked: None }
     }
 
-    /// Begins to hear, or leaves it to another; returns what has to be listened to from now on.
-    pub fn hear(&mut self, yes: bool) -> Option<&NameWatch> {
+    /// Begins to hear, by events with this mark, or leaves it to another.
+    pub fn hear(&mut self, yes: bool, events: &Watch, mark: u32) {
         if yes == self.watch.is_some() {
-            return None;
+            return;
         }
-        self.watch = if yes { NameWatch::new(&self.dir) } else { None };
-        self.watch.as_ref()
+        if let Some(watch) = self.watch.take() {
+            // Not by closing it alone: a copy of it, in a child between vfork and exec say, would
+            // keep it among the events, and nobody could take them out.
+            let _ = events.ignore(&watch.0);
+            return;
+        }
+        // Where it cannot be listened to, strays stay until a node joins.
+        let watch = NameWatch::new(&self.dir);
+        self.watch = watch.filter(|watch| events.listen(&watch.0, mark, false).is_ok());
+        if self.watch.is_some() {
+            // Nobody may have heard for a while.
+            self.all = Some(Look::first());
+        }
     }
 
     /// Call it when there is something to hear.
     pub fn heard(&mut self) {
         let Some(watch) = &self.watch else { return };
-        self.all |= !watch.hear(&mut self.names);
-        self.next = Some((Instant::now(), 0));
+        match watch.hear() {
+            Some(names) => self.names.extend(names.into_iter().map(|name| (name, Look::first()))),
+            None => self.all = Some(Look::first()),
+        }
     }
 
-    /// When to call [`Strays::look`] next.
+    /// When to call [`Strays::take_due`] next.
     pub fn due(&self) -> Option<Instant> {
-        self.next.map(|(at, _)| at)
+        let next = self.names.values().chain(&self.all).map(|look| look.at).min()?;
+        Some(self.looked.map_or(next, |looked| next.max(looked + APART)))
     }
 
-    /// Looks at the names that were given up, if it is time to.
-    pub fn look(&mut self) {
+    /// The names to be looked at now: first at the peers who bore them, so that their end is told,
+    /// then with [`Strays::sweep`].
+    pub fn take_due(&mut self) -> GivenUp {
         let now = Instant::now();
-        let Some((_, which)) = self.next.filter(|(at, _)| *at <= now) else { return };
-        if self.all {
-            sweep(&self.dir);
-        } else {
-            sweep_only(&self.dir, |stem| self.names.contains(stem));
+        let mut due = GivenUp::default();
+        if self.due().is_none_or(|at| at > now) {
+            return due;
         }
-        self.next = LOOKS.get(which + 1).map(|pause| (now + *pause, which + 1));
-        if self.next.is_none() {
-            self.names.clear();
-            self.all = false;
+        self.looked = Some(now);
+        if let Some(look) = self.all.filter(|look| look.at <= now) {
+            due.all = true;
+            self.all = look.after(now);
+        }
+        self.names.retain(|name, look| {
+            if look.at > now {
+                return true;
+            }
+            due.names.insert(name.clone());
+            look.after(now).inspect(|next| *look = *next).is_some()
+        });
+        due
+    }
+
+    /// Removes what those left who have given these names up.
+    pub fn sweep(&self, due: &GivenUp) {
+        if !due.is_empty() {
+            sweep(&self.dir, |stem| due.has(stem), due.all);
         }
     }
 }
 
-/// Removes every folder and every name that belongs to nobody alive.
-fn sweep(dir: &DomainDir) {
-    sweep_only(dir, |_| true);
-}
-
-fn sweep_only(dir: &DomainDir, wanted: impl Fn(&str) -> bool) {
+/// Removes the folders and the names that belong to nobody alive.
+fn sweep(dir: &DomainDir, wanted: impl Fn(&str) -> bool, all: bool) {
     let list = |path| {
         let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
         entries.filter_map(|entry| entry.file_name().into_string().ok())
@@ -128,7 +190,12 @@ fn sweep_only(dir: &DomainDir, wanted: impl Fn(&str) -> bool) {
             presence::sweep(dir, stem, incarnation);
         }
     }
-    for stem in list(dir.names()).filter(|stem| wanted(stem)) {
+    // A draft whose close was heard has no maker any more; of the others only the old ones go.
+    let is_left = |stem: &str| wanted(stem) && !(all && draft::is_draft(stem.as_bytes()));
+    for stem in list(dir.names()).filter(|stem| is_left(stem)) {
         presence::sweep_name(dir, &stem);
+    }
+    if all {
+        draft::sweep(&dir.names());
     }
 }

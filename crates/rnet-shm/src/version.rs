@@ -165,7 +165,7 @@ impl DomainDir {
         // One that is only being drafted has no name yet, and reads the version once it has.
         names
             .flatten()
-            .filter(|entry| !draft::is_draft(&entry.file_name()))
+            .filter(|entry| !draft::is_draft(entry.file_name().as_encoded_bytes()))
             .any(|entry| presence::is_held(&entry.path()))
     }
 

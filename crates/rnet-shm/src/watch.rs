@@ -137,6 +137,11 @@ impl Watch {
         epoll::add(&self.epoll, fd, EventData::new_u64(LISTENED | u64::from(mark)), flags)
     }
 
+    /// Wakes for this descriptor no more, whoever holds copies of it.
+    pub fn ignore(&self, fd: impl AsFd) -> rustix::io::Result<()> {
+        epoll::delete(&self.epoll, fd)
+    }
+
     /// Watches the peers that are new, forgets those that have departed.
     ///
     /// A departed peer's handle is closed by the registry, which takes it out of the epoll set,

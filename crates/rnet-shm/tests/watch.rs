@@ -199,3 +199,28 @@ fn noise_does_not_hide_the_poll() {
         assert!(std::time::Instant::now() < until, "the poll never comes");
     }
 }
+
+/// A process may outlive its node without a word, as one that calls `execve`.
+#[test]
+fn whoever_bears_a_name_is_the_end_of_who_bore_it() {
+    let domain = TestDomain::new();
+    let name = NodeName::new("/a").unwrap();
+    let first = OwnNode::create(&domain.dir, &name, "rust", "0").unwrap();
+    // It says that it is of process 1, which lives on.
+    let path = first.folder().join("node");
+    let mut bytes = std::fs::read(&path).unwrap();
+    let own = format!("\"pid\":{}", std::process::id());
+    let at = bytes.windows(own.len()).position(|w| w == own.as_bytes()).unwrap();
+    let other = format!("{:<len$}", "\"pid\":1", len = own.len());
+    bytes[at..at + own.len()].copy_from_slice(other.as_bytes());
+    std::fs::write(&path, bytes).unwrap();
+    let old = first.incarnation();
+    let mut registry = domain.registry();
+    assert!(matches!(registry.peer(old).unwrap().handle, Handle::Process(_)));
+    drop(first);
+    let second = OwnNode::create(&domain.dir, &name, "rust", "0").unwrap();
+    let changes = registry.refresh_only(&[second.incarnation()]).unwrap();
+    assert_eq!(changes.joined, [second.incarnation()]);
+    assert_eq!(changes.departed.iter().map(|(id, ..)| *id).collect::<Vec<_>>(), [old]);
+    assert_eq!(registry.peers().len(), 1);
+}

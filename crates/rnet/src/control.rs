@@ -8,6 +8,7 @@ use std::time::Instant;
 
 use rnet_core::Result;
 use rnet_shm::barrier;
+use rnet_shm::node::ring_control;
 use rnet_shm::shortage::io_error;
 use rnet_shm::strays::Strays;
 use rnet_shm::watch::{POLL, Watch};
@@ -45,10 +46,7 @@ fn run(state: &Arc<NodeState>, mut watch: Watch) {
             watch.follow(matching.registry());
             matching.registry().leads_its_process()
         };
-        if let Some(names) = strays.hear(leads) {
-            // Where it cannot be listened to, strays stay until a node joins.
-            let _ = watch.listen(names, NAMES, false);
-        }
+        strays.hear(leads, &watch, NAMES);
         // What is left undone for want of something is tried again.
         let short =
             !state.own.ring_owed() | !state.start_dispatchers() | state.matching().is_short();
@@ -60,9 +58,17 @@ fn run(state: &Arc<NodeState>, mut watch: Watch) {
         if woken.listened.contains(&NAMES) {
             strays.heard();
         }
-        strays.look();
+        let given_up = strays.take_due();
+        // Their locks say whether they live: a process that calls `execve` goes on without its nodes.
+        let doubted = match given_up.is_empty() {
+            true => Vec::new(),
+            false => state.matching().registry_mut().doubt(|stem| given_up.has(stem)),
+        };
         let due = next_look.take_if(|due| *due <= Instant::now()).is_some();
         let mut nodes = (!woken.poll && !due).then_some(woken.peers);
+        if let Some(nodes) = &mut nodes {
+            nodes.extend(doubted);
+        }
         if woken.listened.contains(&FIFO) {
             let rings = state.own.drain_control();
             nodes = nodes.zip(rings).map(|(mut nodes, rings)| {
@@ -80,13 +86,31 @@ fn run(state: &Arc<NodeState>, mut watch: Watch) {
             // publishers go on as they are.
             registration = spawn("rnet-register", barrier::register).ok();
         }
-        if !behind && nodes.as_ref().is_some_and(Vec::is_empty) {
-            continue;
+        if behind || nodes.as_ref().is_none_or(|nodes| !nodes.is_empty()) {
+            let only = if behind { None } else { nodes.as_deref() };
+            behind = state.refresh_only(only).is_err();
         }
-        let only = if behind { None } else { nodes.as_deref() };
-        behind = state.refresh_only(only).is_err();
+        // Last: it takes its time, and who waits for word of an end is not to wait for it.
+        strays.sweep(&given_up);
+        tell_of_outlived(state);
     }
     if let Some(registration) = registration {
         let _ = registration.join();
+    }
+}
+
+/// Tells the other nodes of this process of peers that are gone though their processes are not: one
+/// node of each process hears of that. They see that the folder is no more.
+fn tell_of_outlived(state: &NodeState) {
+    let mut matching = state.matching();
+    let outlived = matching.registry_mut().take_outlived();
+    if outlived.is_empty() || !matching.registry().leads_its_process() {
+        return;
+    }
+    let peers = matching.registry().peers().values();
+    for sibling in peers.filter(|peer| peer.node.is_this_process()) {
+        for id in &outlived {
+            ring_control(sibling.node.folder(), *id);
+        }
     }
 }

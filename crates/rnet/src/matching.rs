@@ -104,6 +104,10 @@ impl Matching {
         &self.registry
     }
 
+    pub(crate) fn registry_mut(&mut self) -> &mut Registry {
+        &mut self.registry
+    }
+
     /// Whether peers have come since this was asked last.
     pub(crate) fn take_joined(&mut self) -> bool {
         std::mem::take(&mut self.joined)

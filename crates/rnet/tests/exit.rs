@@ -48,6 +48,17 @@ fn busy(net: &Net) -> Node {
 fn child_entry() {
     let Some(role) = role() else { return };
     let net = Net::of_parent();
+    if role == "exec" {
+        use std::os::unix::process::CommandExt;
+        let node = net.node("victim");
+        let mut publisher = node.publisher::<[u8]>("/t").unwrap();
+        publisher.wait_for_subscribers(1, LONG).unwrap();
+        publisher.send(b"the last word").unwrap();
+        tell("ready");
+        std::io::stdin().read_line(&mut String::new()).unwrap();
+        // Ends with the parent, who holds the other end of its input.
+        panic!("{}", std::process::Command::new("cat").exec());
+    }
     // Ends with the parent, whatever it is doing: the roles below wait for a line.
     let orders = common::orders();
     if role == "thread_local" {
@@ -249,4 +260,43 @@ fn a_callback_may_drop_the_last_handle_of_its_node() {
     publisher.send(b"end").unwrap();
     assert_eq!(next(), NodeEvent::Left("/guest".to_owned()));
     drop(net.node("guest"));
+}
+
+/// The process goes on as another program, so that its end tells nothing.
+#[test]
+fn a_node_whose_process_becomes_another_program_has_died() {
+    let net = Net::new("exec");
+    // Several in this process: one of them hears, all are told.
+    let mut all = Vec::new();
+    for name in ["a", "b", "c"] {
+        let node = net.node(name);
+        let (tell, events) = mpsc::channel();
+        node.on_node(move |event| {
+            let _ = tell.send(event.clone());
+        });
+        all.push((node, events));
+    }
+    let next_of_victim = |events: &mpsc::Receiver<NodeEvent>| loop {
+        match events.recv_timeout(LONG.unwrap()).unwrap() {
+            NodeEvent::Joined(name) if name != "/victim" => {}
+            event => return event,
+        }
+    };
+    let mut subscriber = all[0].0.subscriber::<[u8]>("/t").unwrap();
+    let mut child = Child::spawn(&net, "exec");
+    child.expect("ready");
+    for (_, events) in &all {
+        assert_eq!(next_of_victim(events), NodeEvent::Joined("/victim".to_owned()));
+    }
+    assert_eq!(*subscriber.recv(LONG).unwrap(), *b"the last word");
+    child.say("go");
+    for (_, events) in &all {
+        assert_eq!(next_of_victim(events), NodeEvent::Died("/victim".to_owned()));
+    }
+    assert!(matches!(subscriber.recv(LONG), Err(Error::PeerLost { .. })));
+    let program = std::fs::read_to_string(format!("/proc/{}/comm", child.pid())).unwrap();
+    assert_eq!(program.trim(), "cat", "it was to live on");
+    // What it left is swept, and its name is free.
+    eventually("the folder is gone", || net.inspect().nodes.len() == 3);
+    drop(net.node("victim"));
 }

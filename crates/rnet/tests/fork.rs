@@ -8,6 +8,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
 use common::{Child, LONG, Net, eventually, role, tell};
 use rnet::{
@@ -234,6 +235,50 @@ fn child_entry() {
             things.go_on();
             tell("done");
         }
+        // Forks, and then another node takes the lead in its process.
+        "led" => {
+            let inotify = || descriptors("inotify");
+            let mut nodes = vec![net.node("first")];
+            eventually("the first node leads", || inotify() == 1);
+            let child = fork(|| {
+                wait_for_the_end();
+                0
+            });
+            // Who leads is by lot: the folder's name says who would.
+            let lot = |name: &str| {
+                let folders = std::fs::read_dir(net.inspect_path().join("nodes")).unwrap();
+                let folders = folders.flatten().map(|f| f.file_name().into_string().unwrap());
+                let mut lots = folders.filter_map(|folder| {
+                    folder
+                        .split_once('@')
+                        .filter(|(stem, _)| stem.contains(name))
+                        .map(|(_, lot)| lot.to_owned())
+                });
+                lots.next().expect("its folder is there")
+            };
+            let first = lot("first");
+            while nodes.len() == 1 || lot(&format!("other{}", nodes.len())) > first {
+                nodes.push(net.node(&format!("other{}", nodes.len() + 1)));
+            }
+            // Names are given up, by nodes and by starts that fail.
+            for _ in 0..20 {
+                drop(net.node("guest"));
+            }
+            let cpu_time = || {
+                // SAFETY: all zeroes is a value of it, and the call writes it.
+                let mut spent: libc::timespec = unsafe { std::mem::zeroed() };
+                // SAFETY: as above.
+                unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &raw mut spent) };
+                Duration::new(spent.tv_sec as u64, spent.tv_nsec as u32)
+            };
+            // Everything rings out: what is over a second later was not to end.
+            std::thread::sleep(Duration::from_secs(1)); // sleep: the looks for strays take 210 ms
+            let before = cpu_time();
+            std::thread::sleep(Duration::from_secs(1)); // sleep: the time over which is measured
+            tell(&format!("{}", (cpu_time() - before).as_millis()));
+            wait_for_the_end();
+            let _ = child;
+        }
         // Forks in a callback and comes back from it.
         "callback" => {
             let node = net.node("victim");
@@ -346,4 +391,14 @@ fn a_fork_in_a_callback_ends_the_child_with_the_callback() {
     let net = Net::new("fork in callback");
     let mut parent = Child::spawn(&net, "callback");
     parent.expect("0 100");
+}
+
+#[test]
+fn a_control_thread_does_not_spin_when_a_child_has_what_it_gave_up() {
+    let net = Net::new("fork and lead");
+    let mut parent = Child::spawn(&net, "led");
+    let spent_ms: u64 = parent.hear().parse().unwrap();
+    // A thread that spins takes all of a core that it can get.
+    assert!(spent_ms < 200, "{spent_ms} ms of a second were spent on nothing");
+    parent.kill();
 }
