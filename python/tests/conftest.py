@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 import shutil
@@ -82,7 +83,9 @@ def program() -> Iterator[Callable[[str], subprocess.Popen[str]]]:
     yield start
     for process in started:
         process.kill()
-        process.communicate()
+        # A grandchild may hold the pipes: it is not waited for.
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.communicate(timeout=LIMIT_S)
 
 
 def finish(process: subprocess.Popen[str]) -> tuple[int, str, str]:

@@ -80,7 +80,10 @@ fn child_entry() {
         "exit" => std::process::exit(0),
         // SAFETY: ends the process.
         "_exit" => unsafe { libc::_exit(0) },
-        "abort" => std::process::abort(),
+        "abort" => {
+            common::no_core();
+            std::process::abort()
+        }
         other => panic!("no such role: {other}"),
     }
 }

@@ -16,13 +16,19 @@ use rnet::{
     Subscriber, SubscriberOptions, Subscription, WaitSet,
 };
 
+/// Has this process end with the one that forked it, which is to wait for it meanwhile.
+fn end_with_parent() {
+    let kill = rustix::process::Signal::KILL;
+    rustix::process::set_parent_process_death_signal(Some(kill)).unwrap();
+}
+
 /// Forks; the child runs `act` and ends as it says, without a word to the test harness.
 fn fork(act: impl FnOnce() -> libc::c_int) -> libc::pid_t {
     // SAFETY: the child runs what this library promises to work there, and then ends.
     let pid = unsafe { libc::fork() };
     assert!(pid >= 0, "cannot fork");
     if pid == 0 {
-        // Neither outlives the run: the parent waits for it, or the read below ends with the test.
+        // None outlives the run: it ends with its parent, or waits for the end of the test.
         let code = catch_unwind(AssertUnwindSafe(act)).unwrap_or(111);
         // SAFETY: ends the process.
         unsafe { libc::_exit(code) };
@@ -178,6 +184,7 @@ fn child_entry() {
         }
         // Forks children that end in every way, and goes on.
         "endings" => {
+            common::no_core();
             let mut things = Some(Things::new(&net));
             type End = fn() -> libc::c_int;
             let endings: [(&str, End, libc::c_int); 4] = [
@@ -189,6 +196,7 @@ fn child_entry() {
             ];
             for (name, end, status) in endings {
                 let child = fork(|| {
+                    end_with_parent();
                     // Its own node works, beside that of its parent and under any other name.
                     things.take().unwrap().are_the_parents();
                     let own = net.node("child");
@@ -201,7 +209,7 @@ fn child_entry() {
                     }
                     end()
                 });
-                // A core is of no use to anybody.
+                // Where the kernel hands cores to a program, it does so whatever the limit.
                 assert_eq!(wait_for(child) & !0x80, status, "{name}");
                 things.as_mut().unwrap().go_on();
                 tell(name);
@@ -223,6 +231,7 @@ fn child_entry() {
             for n in 0..30 {
                 let mut own = Some(things);
                 let child = fork(|| {
+                    end_with_parent();
                     own.take().unwrap().are_the_parents();
                     drop(net.node(&format!("child{n}")));
                     0
@@ -298,8 +307,11 @@ fn child_entry() {
             let _before = beside();
             let subscription = node.subscriber::<[u8]>("/t").unwrap().on(|_| {
                 if CALLS.fetch_add(1, Ordering::SeqCst) == 0 {
-                    // SAFETY: the child does nothing but return.
+                    // SAFETY: the child asks for its end and returns.
                     let pid = unsafe { libc::fork() };
+                    if pid == 0 {
+                        end_with_parent();
+                    }
                     CHILD.store(pid.cast_unsigned(), Ordering::SeqCst);
                 }
             });

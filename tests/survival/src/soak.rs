@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use rnet_survival::random;
-use rnet_survival::world::World;
+use rnet_survival::world::{GONE_AFTER, World};
 
 /// Runs for `SOAK_SECONDS` (600), with `SOAK_SEED` (the time); `Ok(false)` if a promise was broken or
 /// nothing was killed.
@@ -14,6 +14,7 @@ pub fn run() -> Result<bool, Box<dyn std::error::Error>> {
     let seed = number("SOAK_SEED").unwrap_or(now.as_nanos() as u64);
     println!("soak: {seconds} s, SOAK_SEED={seed}");
     let mut world = World::start(&std::env::current_exe()?)?;
+    world.gone_within = GONE_AFTER;
     // Its first batches bring the survivors to the size that they then have to keep.
     random::run(&mut world, seed, Duration::ZERO, false)?;
     world.measure()?;

@@ -14,6 +14,7 @@ fn nodes_killed_at_random_harm_no_other() -> Result<(), Box<dyn std::error::Erro
     random::run(&mut world, seed, Duration::ZERO, false)?;
     world.measure()?;
     random::run(&mut world, seed, Duration::from_secs(8), false)?;
+    println!("{}", world.gone());
     assert!(world.kills > 0, "nothing was killed");
     assert_eq!(world.violations(), 0, "seed {seed}; see the lines VIOLATION above");
     Ok(())

@@ -282,6 +282,12 @@ pub fn tell(line: &str) {
     writeln!(out, "\n{MARK}{line}").and_then(|()| out.flush()).expect("the parent listens");
 }
 
+/// The child's side: a process that ends by a signal leaves no core; it is of no use to anybody.
+pub fn no_core() {
+    let none = rustix::process::Rlimit { current: Some(0), maximum: Some(0) };
+    rustix::process::setrlimit(rustix::process::Resource::Core, none).expect("less is allowed");
+}
+
 /// The child's side: the parent's lines. When the parent is gone, so is the child, whatever it
 /// is doing.
 pub fn orders() -> mpsc::Receiver<String> {
