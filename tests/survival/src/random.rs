@@ -14,19 +14,22 @@ const BATCH: usize = 24;
 /// A victim lives for at most this long.
 const LIFE_US: u64 = 60_000;
 
-/// Kills for `limit`, in batches; `seed` says when.
-pub fn run(world: &mut World, seed: u64, limit: Duration, verbose: bool) -> Outcome {
+/// Kills for `limit`, in batches; `seed` says when. `each` is called after each batch, with its number.
+pub fn run(
+    world: &mut World,
+    seed: u64,
+    limit: Duration,
+    each: &mut dyn FnMut(&World, u64),
+) -> Outcome {
     let until = Instant::now() + limit;
     let mut dice = Dice::new(seed);
     let mut batch = 0;
     loop {
         kill_some(world, seed, batch, &mut dice)?;
         batch += 1;
+        each(world, batch);
         if Instant::now() >= until {
             return Ok(());
-        }
-        if verbose && batch % 20 == 0 {
-            println!("batch {batch}: kills={} violations={}", world.kills, world.violations());
         }
     }
 }

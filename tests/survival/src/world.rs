@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use rnet::Node;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::LONG;
 use crate::ledger::{Ledger, Line};
@@ -64,6 +65,11 @@ impl Process {
     /// Waits for the line by which a process says that it is ready.
     pub fn ready(&mut self) -> Outcome {
         let out = self.child.stdout.as_mut().ok_or("not piped")?;
+        // The line is written at once, so that no more than its beginning has to be waited for.
+        let limit = Timespec::try_from(LONG)?;
+        if poll(&mut [PollFd::new(out, PollFlags::IN)], Some(&limit))? == 0 {
+            return Err(format!("{} says nothing for {LONG:?}", self.name).into());
+        }
         let mut line = String::new();
         BufReader::new(out).read_line(&mut line)?;
         if line == "ready\n" { Ok(()) } else { Err(format!("{} said {line:?}", self.name).into()) }
@@ -177,6 +183,18 @@ impl World {
             command.env("RNET_FAIL_POINT", point);
         }
         Ok(Process { child: command.spawn()?, name: name.to_owned() })
+    }
+
+    /// Where it is.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// Ends it; how many violations there were, those included that show at the end.
+    pub fn end(self) -> usize {
+        let violations = self.violations.clone();
+        drop(self);
+        violations.lock().unwrap_or_else(PoisonError::into_inner).len()
     }
 
     /// Takes the measure of the domain while only the survivors are there.
@@ -435,8 +453,9 @@ fn note(violations: &Mutex<Vec<String>>, what: String) {
 
 impl Drop for World {
     fn drop(&mut self) {
-        self.writer = None;
+        // Before the writer, whose loss is one that they complain of.
         self.readers.clear();
+        self.writer = None;
         self.node = None;
         let _ = std::fs::remove_dir_all(&self.dir);
     }
