@@ -102,6 +102,10 @@ fn soak(beat: &Sender<Stand>) -> Result<Stand, Box<dyn std::error::Error>> {
         at(0.9),
         at(1.0)
     );
+    println!("lines={} with a row of their own={}", world.lines, world.rows);
+    if world.rows == 0 {
+        world.violation(format!("of {} victims' lines none was found at a reader", world.lines));
+    }
     let least = if seconds >= WHOLE.0 { WHOLE.1 } else { 1 };
     if world.kills < least {
         let kills = world.kills;

@@ -36,14 +36,19 @@ pub struct World {
     writer: Option<Process>,
     node: Option<Node>,
     violations: Arc<Mutex<Vec<String>>>,
-    /// Sums of all ledgers so far: started, committed, by stream.
-    ledgers: Vec<(u64, u64)>,
+    /// What each reader had when all was settled last, and how many it could still have got of what had
+    /// been started until then.
+    accounts: Vec<(u64, u64)>,
     first_bytes: u64,
     first_fds: [usize; 2],
     /// How long it took until nothing was left of the dead.
     pub cleaned: Vec<Duration>,
     /// Processes killed.
     pub kills: u64,
+    /// Lines of ledgers that were looked up at a reader.
+    pub lines: u64,
+    /// Those of them of which the reader had a row of its own.
+    pub rows: u64,
 }
 
 /// A child, killed when dropped.
@@ -131,12 +136,14 @@ impl World {
             writer: None,
             node: None,
             violations: Arc::default(),
-            ledgers: vec![(0, 0); VICTIM_TOPICS.len()],
+            accounts: Vec::new(),
             first_bytes: u64::MAX - BREATH_LEN_BYTES,
             // Unbounded until measured.
             first_fds: [usize::MAX; 2],
             cleaned: Vec::new(),
             kills: 0,
+            lines: 0,
+            rows: 0,
         })
     }
 
@@ -295,17 +302,15 @@ impl World {
     }
 
     /// `committed <= received + lost <= started`: of each victim where the subscriber still tells them
-    /// apart, and of all together.
+    /// apart, and of all since the last time together.
     fn check_accounts(&mut self, victims: &[String], context: &str) -> Outcome {
         let lines = self.lines(victims);
-        for (stream, line) in &lines {
-            let sum = &mut self.ledgers[*stream];
-            *sum = (sum.0 + line.started, sum.1 + line.committed);
-        }
-        for reader in self.readers.iter().filter(|r| r.of_victims) {
+        self.accounts.resize(self.readers.len(), (0, 0));
+        for (at, reader) in self.readers.iter().enumerate().filter(|(_, r)| r.of_victims) {
             let stream = VICTIM_TOPICS.iter().position(|(topic, _)| reader.what.starts_with(topic));
-            let Some(stream) = stream else { continue };
-            let (started, committed) = self.ledgers[stream];
+            let own = || lines.iter().filter(|(s, _)| Some(*s) == stream).map(|(_, line)| line);
+            let committed: u64 = own().map(|line| line.committed).sum();
+            let started: u64 = own().map(|line| line.started).sum();
             let newest_only = reader.kind == Kind::Latest;
             // The newest of several publishers is one message, so that only one alone is sure to be heard.
             let alone = newest_only && victims.len() == 1;
@@ -317,24 +322,25 @@ impl World {
                     (false, None) => true,
                 }
             };
-            let own = || lines.iter().filter(|(s, _)| *s == stream).map(|(_, line)| line);
-            let enough = || {
+            let (before, late) = self.accounts[at];
+            let has = || {
                 let (received, lost) = reader.sums();
-                own().all(done) && (newest_only || received + lost >= committed)
+                (received + lost).saturating_sub(before)
             };
-            if !eventually(LONG, enough)? {
-                let (received, lost) = reader.sums();
+            if !eventually(LONG, || own().all(done) && (newest_only || has() >= committed))? {
                 let heard: Vec<_> =
                     own().map(|line| (line, reader.heard(line.publisher))).collect();
+                let has = has();
                 self.violation(format!(
-                    "{context}: {} has {received} + {lost} lost of {committed} committed: {heard:?}",
+                    "{context}: {} has {has} with those lost, of {committed} committed: {heard:?}",
                     reader.what
                 ));
             }
-            let (received, lost) = reader.sums();
-            if !newest_only && received + lost > started {
+            let has = has();
+            if !newest_only && has > started + late {
                 self.violation(format!(
-                    "{context}: {} has {received} + {lost} lost and only {started} were started",
+                    "{context}: {} has {has} with those lost, and only {started} were started \
+                     (and {late} before)",
                     reader.what
                 ));
             }
@@ -344,7 +350,11 @@ impl World {
                 if all > line.started || heard.next > line.started {
                     self.violation(format!("{context}: {} of {line:?}: {heard:?}", reader.what));
                 }
+                self.lines += 1;
+                self.rows += u64::from(heard.lost.is_some());
             }
+            // One for each victim at most, killed between the send and the word of it.
+            self.accounts[at] = (before + has, started.saturating_sub(has));
         }
         Ok(())
     }
