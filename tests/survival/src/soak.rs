@@ -4,6 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use rnet_survival::random;
@@ -20,11 +21,22 @@ struct Stand {
     dir: PathBuf,
     kills: u64,
     violations: usize,
+    /// Those that came since are in here as well.
+    notes: Arc<Mutex<Vec<String>>>,
 }
 
 impl Stand {
     fn of(world: &World) -> Stand {
-        Stand { dir: world.dir().to_owned(), kills: world.kills, violations: world.violations() }
+        Stand {
+            dir: world.dir().to_owned(),
+            kills: world.kills,
+            violations: world.violations(),
+            notes: world.notes(),
+        }
+    }
+
+    fn noted(&self) -> usize {
+        self.notes.lock().unwrap_or_else(PoisonError::into_inner).len()
     }
 
     fn print(&self) {
@@ -48,7 +60,7 @@ pub fn run() -> ExitCode {
     let told = watch.join().unwrap_or_default();
     let stand = last.unwrap_or_else(|error| {
         println!("VIOLATION the soak broke off: {error}");
-        Stand { violations: told.violations + 1, ..told }
+        Stand { violations: told.noted() + 1, ..told }
     });
     stand.print();
     ExitCode::from(u8::from(stand.violations > 0))
@@ -63,7 +75,7 @@ fn watch(beats: &Receiver<Stand>) -> Stand {
             Err(RecvTimeoutError::Disconnected) => return stand,
             Err(RecvTimeoutError::Timeout) => {
                 println!("VIOLATION no batch has ended for {STUCK:?}");
-                stand.violations += 1;
+                stand.violations = 1 + stand.noted();
                 // The others die with this process, and nobody else cleans up after them.
                 let _ = std::fs::remove_dir_all(&stand.dir);
                 stand.print();
@@ -102,9 +114,15 @@ fn soak(beat: &Sender<Stand>) -> Result<Stand, Box<dyn std::error::Error>> {
         at(0.9),
         at(1.0)
     );
-    println!("lines={} with a row of their own={}", world.lines, world.rows);
+    println!(
+        "joined={} lines={} with a row of their own={}",
+        world.joined, world.lines, world.rows
+    );
     if world.rows == 0 {
         world.violation(format!("of {} victims' lines none was found at a reader", world.lines));
+    }
+    if world.joined == 0 {
+        world.violation("none of the victims lived until it could send".to_owned());
     }
     let least = if seconds >= WHOLE.0 { WHOLE.1 } else { 1 };
     if world.kills < least {
@@ -115,5 +133,5 @@ fn soak(beat: &Sender<Stand>) -> Result<Stand, Box<dyn std::error::Error>> {
     let kills = world.kills;
     // Its readers have a last look at what they hold.
     let violations = world.end();
-    Ok(Stand { dir: PathBuf::new(), kills, violations })
+    Ok(Stand { kills, violations, ..Stand::default() })
 }

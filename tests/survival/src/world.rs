@@ -45,6 +45,8 @@ pub struct World {
     pub cleaned: Vec<Duration>,
     /// Processes killed.
     pub kills: u64,
+    /// Of those killed at random, how many had said that they are about to send.
+    pub joined: u64,
     /// Lines of ledgers that were looked up at a reader.
     pub lines: u64,
     /// Those of them of which the reader had a row of its own.
@@ -142,6 +144,7 @@ impl World {
             first_fds: [usize::MAX; 2],
             cleaned: Vec::new(),
             kills: 0,
+            joined: 0,
             lines: 0,
             rows: 0,
         })
@@ -214,6 +217,11 @@ impl World {
     /// Notes what must not happen.
     pub fn violation(&self, what: String) {
         note(&self.violations, what);
+    }
+
+    /// The violations, also while somebody else has the world.
+    pub fn notes(&self) -> Arc<Mutex<Vec<String>>> {
+        self.violations.clone()
     }
 
     /// How many violations there were.

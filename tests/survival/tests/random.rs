@@ -15,8 +15,10 @@ fn nodes_killed_at_random_harm_no_other() -> Result<(), Box<dyn std::error::Erro
     world.measure()?;
     random::run(&mut world, seed, Duration::from_secs(8), &mut |_, _| {})?;
     assert!(world.kills > 0, "nothing was killed");
-    println!("kills={} lines={} rows={}", world.kills, world.lines, world.rows);
-    assert!(world.rows > 0, "nothing was accounted for in {} lines", world.lines);
+    let (kills, joined, lines, rows) = (world.kills, world.joined, world.lines, world.rows);
+    println!("kills={kills} joined={joined} lines={lines} rows={rows}");
+    assert!(joined > 0, "nobody lived until it could send");
+    assert!(rows > 0, "nothing was accounted for in {lines} lines");
     assert_eq!(world.violations(), 0, "seed {seed}; see the lines VIOLATION above");
     Ok(())
 }
