@@ -6,13 +6,11 @@ mod soak;
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
-    let outcome = match args.first().map(String::as_str) {
-        Some("soak") => soak::run(),
-        _ => rnet_survival::roles::run(&args).map(|()| true),
-    };
-    match outcome {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::FAILURE,
+    if args.first().is_some_and(|role| role == "soak") {
+        return soak::run();
+    }
+    match rnet_survival::roles::run(&args) {
+        Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("survival {}: {error}", args.join(" "));
             ExitCode::FAILURE

@@ -2,6 +2,9 @@
 
 use std::time::{Duration, Instant};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use crate::LONG;
 use crate::dice::Dice;
 use crate::world::{Process, World};
 
@@ -11,22 +14,27 @@ type Outcome<T = ()> = Result<T, Box<dyn std::error::Error>>;
 const AT_A_TIME: usize = 3;
 /// Kills between two looks at what must hold.
 const BATCH: usize = 24;
-/// A victim lives for at most this long.
+/// A victim lives for at most this long, most of them from when they are about to send.
 const LIFE_US: u64 = 60_000;
+/// One of so many has its time from when it was started: it dies while it joins, or soon after.
+const EARLY: u64 = 4;
 
-/// Kills for `limit`, in batches; `seed` says when.
-pub fn run(world: &mut World, seed: u64, limit: Duration, verbose: bool) -> Outcome {
+/// Kills for `limit`, in batches; `seed` says when. `each` is called after each batch, with its number.
+pub fn run(
+    world: &mut World,
+    seed: u64,
+    limit: Duration,
+    each: &mut dyn FnMut(&World, u64),
+) -> Outcome {
     let until = Instant::now() + limit;
     let mut dice = Dice::new(seed);
     let mut batch = 0;
     loop {
         kill_some(world, seed, batch, &mut dice)?;
         batch += 1;
+        each(world, batch);
         if Instant::now() >= until {
             return Ok(());
-        }
-        if verbose && batch % 20 == 0 {
-            println!("batch {batch}: kills={} violations={}", world.kills, world.violations());
         }
     }
 }
@@ -34,26 +42,64 @@ pub fn run(world: &mut World, seed: u64, limit: Duration, verbose: bool) -> Outc
 fn kill_some(world: &mut World, seed: u64, batch: u64, dice: &mut Dice) -> Outcome {
     let context = format!("seed {seed} batch {batch}");
     let mut names = Vec::new();
-    let mut alive: Vec<(Process, Instant)> = Vec::new();
+    let mut alive: Vec<Victim> = Vec::new();
     while names.len() < BATCH || !alive.is_empty() {
         while alive.len() < AT_A_TIME && names.len() < BATCH {
             let name = format!("b{batch}n{}", names.len());
-            let until = Instant::now() + Duration::from_micros(dice.below(LIFE_US));
-            alive.push((world.spawn("victim", &name, &[], None)?, until));
+            let life = Duration::from_micros(dice.below(LIFE_US));
+            let now = Instant::now();
+            let until = (dice.below(EARLY) == 0).then(|| now + life);
+            let process = world.spawn("victim", &name, &["tells"], None)?;
+            alive.push(Victim { process, life, until, since: now });
             names.push(name);
         }
-        let next = alive.iter().enumerate().min_by_key(|(_, (_, until))| *until).map(|(at, _)| at);
-        let Some(next) = next else { break };
-        let (mut victim, until) = alive.swap_remove(next);
-        std::thread::sleep(until.saturating_duration_since(Instant::now())); // sleep: until its random end
-        let early = victim.child.try_wait()?;
-        victim.child.kill()?;
-        let status = victim.child.wait()?;
-        if let Some(status) = early {
-            world.violation(format!("{context}: {} ended by itself: {status}", victim.name));
-        } else {
-            world.killed(status);
+        hear(world, &mut alive, &context)?;
+        let now = Instant::now();
+        while let Some(at) = alive.iter().position(|v| v.until.is_some_and(|until| until <= now)) {
+            let mut process = alive.swap_remove(at).process;
+            let early = process.child.try_wait()?;
+            process.child.kill()?;
+            let status = process.child.wait()?;
+            if !world.killed(early.unwrap_or(status)) {
+                world.violation(format!("{context}: {} ended by itself: {status}", process.name));
+            }
         }
     }
     world.settle(&names, Instant::now(), &context)
+}
+
+struct Victim {
+    process: Process,
+    life: Duration,
+    /// When it is killed; `None` until it is about to send.
+    until: Option<Instant>,
+    since: Instant,
+}
+
+/// Waits until one of them is about to send, or until the next one is to be killed.
+fn hear(world: &mut World, alive: &mut [Victim], context: &str) -> Outcome {
+    let next = alive.iter().map(|v| v.until.unwrap_or(v.since + LONG)).min();
+    let Some(next) = next else { return Ok(()) };
+    let limit = Timespec::try_from(next.saturating_duration_since(Instant::now()))?;
+    let joining = || alive.iter().filter(|v| v.until.is_none());
+    let outs = joining().filter_map(|v| v.process.child.stdout.as_ref());
+    let mut outs: Vec<PollFd<'_>> = outs.map(|out| PollFd::new(out, PollFlags::IN)).collect();
+    match poll(&mut outs, Some(&limit)) {
+        Ok(_) | Err(rustix::io::Errno::INTR) => {}
+        Err(error) => return Err(error.into()),
+    }
+    let said: Vec<bool> = outs.iter().map(|out| !out.revents().is_empty()).collect();
+    let now = Instant::now();
+    for (victim, said) in alive.iter_mut().filter(|v| v.until.is_none()).zip(said) {
+        if said {
+            // One that has ended instead is found out when it is to be killed.
+            world.joined += u64::from(victim.process.ready().is_ok());
+            victim.until = Some(now + victim.life);
+        } else if now >= victim.since + LONG {
+            let name = &victim.process.name;
+            world.violation(format!("{context}: {name} has not joined in {LONG:?}"));
+            victim.until = Some(now);
+        }
+    }
+    Ok(())
 }

@@ -97,6 +97,7 @@ impl Reader {
             held: Vec::new(),
             stale: true,
             quiet: 0,
+            missed: 0,
         };
         let told = stop.clone();
         let thread = std::thread::spawn(move || {
@@ -119,8 +120,11 @@ impl Reader {
         (book.received, book.lost)
     }
 
-    /// Forgets the publishers, not the sums.
+    /// Forgets the publishers, not the sums; a survivor goes on where it was.
     pub fn forget(&self) {
+        if !self.of_victims {
+            return;
+        }
         self.book.lock().unwrap_or_else(PoisonError::into_inner).heard.clear();
     }
 
@@ -152,6 +156,8 @@ struct Run {
     stale: bool,
     /// Times that it heard nothing.
     quiet: u64,
+    /// Messages of a survivor that were left out: those before one that came.
+    missed: u64,
 }
 
 impl Run {
@@ -185,13 +191,47 @@ impl Run {
                     self.add_up();
                 }
             }
-            Err(Error::PeerLost { .. } | Error::Detached { .. }) => self.add_up(),
+            // Survivors do not die, and only one of the streams is to be held back by nobody.
+            Err(Error::PeerLost { .. }) if self.of_victims => self.add_up(),
+            Err(Error::Detached { .. }) if self.may_be_detached() => self.add_up(),
             Err(error) => (self.complain)(format!("{}: {error}", self.what)),
         }
     }
 
+    fn may_be_detached(&self) -> bool {
+        self.what.starts_with("/k/detach")
+    }
+
+    fn next_of(&self, publisher: u64) -> u64 {
+        let book = self.book.lock().unwrap_or_else(PoisonError::into_inner);
+        book.heard.get(&publisher).map_or(0, |heard| heard.next)
+    }
+
+    /// What is wrong with message `seq` of a survivor coming where `next` was to be next.
+    fn left_out(&mut self, next: u64, seq: u64) -> Option<String> {
+        let lost = self.subscriber.lost().total();
+        let gap = seq.saturating_sub(next);
+        self.missed += gap;
+        let may_lose = self.kind == Kind::BestEffort || self.may_be_detached();
+        if gap > 0 && !may_lose {
+            return Some(format!("message {seq} came when {next} was next, to a reliable reader"));
+        }
+        let missed = self.missed;
+        (lost != missed).then(|| {
+            // Told of once.
+            self.missed = lost;
+            format!("before message {seq}, {missed} were left out and {lost} are said to be lost")
+        })
+    }
+
     fn take(&mut self, sample: &OwnedSample<[u8]>) {
         let (publisher, seq) = (sample.publisher(), sample.seq());
+        if !self.of_victims
+            && let next = self.next_of(publisher)
+            && let Some(wrong) = self.left_out(next, seq)
+        {
+            (self.complain)(format!("{}: of {publisher:x}: {wrong}", self.what));
+        }
         let mut book = self.book.lock().unwrap_or_else(PoisonError::into_inner);
         book.received += 1;
         let heard = book.heard.entry(publisher).or_default();

@@ -128,6 +128,8 @@ struct Flags {
     once: bool,
     /// Says when it has joined, and stays.
     stays: bool,
+    /// Says when it is about to send for the first time, and goes on.
+    tells: bool,
 }
 
 impl Flags {
@@ -139,6 +141,7 @@ impl Flags {
             stubborn: has("stubborn"),
             once: has("once"),
             stays: has("stays"),
+            tells: has("tells"),
         }
     }
 }
@@ -155,7 +158,8 @@ fn victim(dir: &Path, name: &str, flags: &Flags) -> Outcome {
         if flags.stubborn {
             stubborn(&node, name)?;
         }
-        live(&node, &ledger, life * STREAMS, flags)?;
+        let tells = flags.tells && life == 0;
+        live(&node, &ledger, life * STREAMS, &Flags { tells, ..*flags })?;
     }
     Ok(())
 }
@@ -193,6 +197,9 @@ fn live(node: &Node, ledger: &Ledger, lines: usize, flags: &Flags) -> Outcome {
         ] {
             ears.push(node.subscriber_with(topic, options)?);
         }
+    }
+    if flags.tells {
+        say("ready")?;
     }
     let (mut buf, mut held) = (Vec::new(), Vec::<OwnedSample<[u8]>>::new());
     for turn in 0..60_u64 {

@@ -1,27 +1,111 @@
-//! Kills for as long as one likes; the last line says how many and what came of it.
+//! Kills for as long as one likes; the last line says how many and what came of it, however it ends.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use rnet_survival::random;
 use rnet_survival::world::{GONE_AFTER, World};
 
-/// Runs for `SOAK_SECONDS` (600), with `SOAK_SEED` (the time); `Ok(false)` if a promise was broken or
-/// nothing was killed.
-pub fn run() -> Result<bool, Box<dyn std::error::Error>> {
+/// A soak of this length or longer has to kill so many, or it has not soaked.
+const WHOLE: (u64, u64) = (600, 10_000);
+/// A batch takes a second or so; one that takes so long hangs.
+const STUCK: Duration = Duration::from_secs(60);
+
+/// How far a soak has come.
+#[derive(Clone, Debug, Default)]
+struct Stand {
+    dir: PathBuf,
+    kills: u64,
+    violations: usize,
+    /// Those that came since are in here as well.
+    notes: Arc<Mutex<Vec<String>>>,
+}
+
+impl Stand {
+    fn of(world: &World) -> Stand {
+        Stand {
+            dir: world.dir().to_owned(),
+            kills: world.kills,
+            violations: world.violations(),
+            notes: world.notes(),
+        }
+    }
+
+    fn noted(&self) -> usize {
+        self.notes.lock().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
+    fn print(&self) {
+        println!("kills={} violations={}", self.kills, self.violations);
+    }
+}
+
+/// Runs for `SOAK_SECONDS` (600), with `SOAK_SEED` (the time). Fails if a promise was broken, if it hangs or
+/// breaks off, and if too few were killed to tell.
+pub fn run() -> ExitCode {
+    let (beat, beats) = channel();
+    let watch = std::thread::spawn(move || watch(&beats));
+    let outcome = catch_unwind(AssertUnwindSafe(|| soak(&beat)));
+    let last = match outcome {
+        Ok(Ok(stand)) => Ok(stand),
+        Ok(Err(error)) => Err(error.to_string()),
+        Err(_) => Err("a panic, see above".to_owned()),
+    };
+    drop(beat);
+    // Ends now, with the last that it was told.
+    let told = watch.join().unwrap_or_default();
+    let stand = last.unwrap_or_else(|error| {
+        println!("VIOLATION the soak broke off: {error}");
+        Stand { violations: told.noted() + 1, ..told }
+    });
+    stand.print();
+    ExitCode::from(u8::from(stand.violations > 0))
+}
+
+/// Ends the process if for too long no batch ends.
+fn watch(beats: &Receiver<Stand>) -> Stand {
+    let mut stand = Stand::default();
+    loop {
+        match beats.recv_timeout(STUCK) {
+            Ok(next) => stand = next,
+            Err(RecvTimeoutError::Disconnected) => return stand,
+            Err(RecvTimeoutError::Timeout) => {
+                println!("VIOLATION no batch has ended for {STUCK:?}");
+                stand.violations = 1 + stand.noted();
+                // The others die with this process, and nobody else cleans up after them.
+                let _ = std::fs::remove_dir_all(&stand.dir);
+                stand.print();
+                std::process::exit(1);
+            }
+        }
+    }
+}
+
+fn soak(beat: &Sender<Stand>) -> Result<Stand, Box<dyn std::error::Error>> {
     let number = |name: &str| std::env::var(name).ok().and_then(|v| v.parse::<u64>().ok());
-    let seconds = number("SOAK_SECONDS").unwrap_or(600);
+    let seconds = number("SOAK_SECONDS").unwrap_or(WHOLE.0);
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?;
     let seed = number("SOAK_SEED").unwrap_or(now.as_nanos() as u64);
     println!("soak: {seconds} s, SOAK_SEED={seed}");
     let mut world = World::start(&std::env::current_exe()?)?;
     world.gone_within = GONE_AFTER;
+    let mut each = |world: &World, batch: u64| {
+        let stand = Stand::of(world);
+        if batch.is_multiple_of(20) {
+            println!("batch {batch}: kills={} violations={}", stand.kills, stand.violations);
+        }
+        // Nobody listens only when the watch has panicked.
+        let _ = beat.send(stand);
+    };
+    each(&world, 1);
     // Its first batches bring the survivors to the size that they then have to keep.
-    random::run(&mut world, seed, Duration::ZERO, false)?;
+    random::run(&mut world, seed, Duration::ZERO, &mut each)?;
     world.measure()?;
-    let done = random::run(&mut world, seed, Duration::from_secs(seconds), true);
-    if let Err(error) = &done {
-        world.violation(format!("the soak broke off: {error}"));
-    }
+    random::run(&mut world, seed, Duration::from_secs(seconds), &mut each)?;
     let mut cleaned = std::mem::take(&mut world.cleaned);
     cleaned.sort_unstable();
     let at = |q: f64| cleaned.get(((cleaned.len() as f64 - 1.0) * q) as usize).copied();
@@ -31,8 +115,24 @@ pub fn run() -> Result<bool, Box<dyn std::error::Error>> {
         at(0.9),
         at(1.0)
     );
-    let (kills, violations) = (world.kills, world.violations());
-    drop(world);
-    println!("kills={kills} violations={violations}");
-    Ok(violations == 0 && kills > 0)
+    println!(
+        "joined={} lines={} with a row of their own={}",
+        world.joined, world.lines, world.rows
+    );
+    if world.rows == 0 {
+        world.violation(format!("of {} victims' lines none was found at a reader", world.lines));
+    }
+    if world.joined == 0 {
+        world.violation("none of the victims lived until it could send".to_owned());
+    }
+    let least = if seconds >= WHOLE.0 { WHOLE.1 } else { 1 };
+    if world.kills < least {
+        let kills = world.kills;
+        world.violation(format!("{kills} were killed, {least} have to be in {seconds} s"));
+    }
+    let _ = beat.send(Stand::of(&world));
+    let kills = world.kills;
+    // Its readers have a last look at what they hold.
+    let violations = world.end();
+    Ok(Stand { kills, violations, ..Stand::default() })
 }

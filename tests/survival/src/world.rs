@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use rnet::Node;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::LONG;
 use crate::ledger::{Ledger, Line};
@@ -35,8 +36,9 @@ pub struct World {
     writer: Option<Process>,
     node: Option<Node>,
     violations: Arc<Mutex<Vec<String>>>,
-    /// Sums of all ledgers so far: started, committed, by stream.
-    ledgers: Vec<(u64, u64)>,
+    /// What each reader had when all was settled last, and how many it could still have got of what had
+    /// been started until then.
+    accounts: Vec<(u64, u64)>,
     first_bytes: u64,
     first_fds: [usize; 2],
     /// What is left of the dead must be gone within this time: [`LONG`] where the machine may be busy
@@ -46,6 +48,12 @@ pub struct World {
     pub cleaned: Vec<Duration>,
     /// Processes killed.
     pub kills: u64,
+    /// Of those killed at random, how many had said that they are about to send.
+    pub joined: u64,
+    /// Lines of ledgers that were looked up at a reader.
+    pub lines: u64,
+    /// Those of them of which the reader had a row of its own.
+    pub rows: u64,
 }
 
 /// A child, killed when dropped.
@@ -67,6 +75,11 @@ impl Process {
     /// Waits for the line by which a process says that it is ready.
     pub fn ready(&mut self) -> Outcome {
         let out = self.child.stdout.as_mut().ok_or("not piped")?;
+        // The line is written at once, so that no more than its beginning has to be waited for.
+        let limit = Timespec::try_from(LONG)?;
+        if poll(&mut [PollFd::new(out, PollFlags::IN)], Some(&limit))? == 0 {
+            return Err(format!("{} says nothing for {LONG:?}", self.name).into());
+        }
         let mut line = String::new();
         BufReader::new(out).read_line(&mut line)?;
         if line == "ready\n" { Ok(()) } else { Err(format!("{} said {line:?}", self.name).into()) }
@@ -128,13 +141,16 @@ impl World {
             writer: None,
             node: None,
             violations: Arc::default(),
-            ledgers: vec![(0, 0); VICTIM_TOPICS.len()],
+            accounts: Vec::new(),
             first_bytes: u64::MAX - BREATH_LEN_BYTES,
             // Unbounded until measured.
             first_fds: [usize::MAX; 2],
             gone_within: LONG,
             cleaned: Vec::new(),
             kills: 0,
+            joined: 0,
+            lines: 0,
+            rows: 0,
         })
     }
 
@@ -183,6 +199,18 @@ impl World {
         Ok(Process { child: command.spawn()?, name: name.to_owned() })
     }
 
+    /// Where it is.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// Ends it; how many violations there were, those included that show at the end.
+    pub fn end(self) -> usize {
+        let violations = self.violations.clone();
+        drop(self);
+        violations.lock().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
     /// Takes the measure of the domain while only the survivors are there.
     pub fn measure(&mut self) -> Outcome {
         self.first_bytes = self.bytes();
@@ -193,6 +221,11 @@ impl World {
     /// Notes what must not happen.
     pub fn violation(&self, what: String) {
         note(&self.violations, what);
+    }
+
+    /// The violations, also while somebody else has the world.
+    pub fn notes(&self) -> Arc<Mutex<Vec<String>>> {
+        self.violations.clone()
     }
 
     /// How many violations there were.
@@ -289,17 +322,15 @@ impl World {
     }
 
     /// `committed <= received + lost <= started`: of each victim where the subscriber still tells them
-    /// apart, and of all together.
+    /// apart, and of all since the last time together.
     fn check_accounts(&mut self, victims: &[String], context: &str) -> Outcome {
         let lines = self.lines(victims);
-        for (stream, line) in &lines {
-            let sum = &mut self.ledgers[*stream];
-            *sum = (sum.0 + line.started, sum.1 + line.committed);
-        }
-        for reader in self.readers.iter().filter(|r| r.of_victims) {
+        self.accounts.resize(self.readers.len(), (0, 0));
+        for (at, reader) in self.readers.iter().enumerate().filter(|(_, r)| r.of_victims) {
             let stream = VICTIM_TOPICS.iter().position(|(topic, _)| reader.what.starts_with(topic));
-            let Some(stream) = stream else { continue };
-            let (started, committed) = self.ledgers[stream];
+            let own = || lines.iter().filter(|(s, _)| Some(*s) == stream).map(|(_, line)| line);
+            let committed: u64 = own().map(|line| line.committed).sum();
+            let started: u64 = own().map(|line| line.started).sum();
             let newest_only = reader.kind == Kind::Latest;
             // The newest of several publishers is one message, so that only one alone is sure to be heard.
             let alone = newest_only && victims.len() == 1;
@@ -311,24 +342,25 @@ impl World {
                     (false, None) => true,
                 }
             };
-            let own = || lines.iter().filter(|(s, _)| *s == stream).map(|(_, line)| line);
-            let enough = || {
+            let (before, late) = self.accounts[at];
+            let has = || {
                 let (received, lost) = reader.sums();
-                own().all(done) && (newest_only || received + lost >= committed)
+                (received + lost).saturating_sub(before)
             };
-            if !eventually(LONG, enough)? {
-                let (received, lost) = reader.sums();
+            if !eventually(LONG, || own().all(done) && (newest_only || has() >= committed))? {
                 let heard: Vec<_> =
                     own().map(|line| (line, reader.heard(line.publisher))).collect();
+                let has = has();
                 self.violation(format!(
-                    "{context}: {} has {received} + {lost} lost of {committed} committed: {heard:?}",
+                    "{context}: {} has {has} with those lost, of {committed} committed: {heard:?}",
                     reader.what
                 ));
             }
-            let (received, lost) = reader.sums();
-            if !newest_only && received + lost > started {
+            let has = has();
+            if !newest_only && has > started + late {
                 self.violation(format!(
-                    "{context}: {} has {received} + {lost} lost and only {started} were started",
+                    "{context}: {} has {has} with those lost, and only {started} were started \
+                     (and {late} before)",
                     reader.what
                 ));
             }
@@ -338,7 +370,11 @@ impl World {
                 if all > line.started || heard.next > line.started {
                     self.violation(format!("{context}: {} of {line:?}: {heard:?}", reader.what));
                 }
+                self.lines += 1;
+                self.rows += u64::from(heard.lost.is_some());
             }
+            // One for each victim at most, killed between the send and the word of it.
+            self.accounts[at] = (before + has, started.saturating_sub(has));
         }
         Ok(())
     }
@@ -456,8 +492,9 @@ fn note(violations: &Mutex<Vec<String>>, what: String) {
 
 impl Drop for World {
     fn drop(&mut self) {
-        self.writer = None;
+        // Before the writer, whose loss is one that they complain of.
         self.readers.clear();
+        self.writer = None;
         self.node = None;
         let _ = std::fs::remove_dir_all(&self.dir);
     }

@@ -11,11 +11,15 @@ fn nodes_killed_at_random_harm_no_other() -> Result<(), Box<dyn std::error::Erro
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?;
     let seed = now.as_nanos() as u64;
     let mut world = World::start(Path::new(env!("CARGO_BIN_EXE_survival")))?;
-    random::run(&mut world, seed, Duration::ZERO, false)?;
+    random::run(&mut world, seed, Duration::ZERO, &mut |_, _| {})?;
     world.measure()?;
-    random::run(&mut world, seed, Duration::from_secs(8), false)?;
+    random::run(&mut world, seed, Duration::from_secs(8), &mut |_, _| {})?;
     println!("{}", world.gone());
     assert!(world.kills > 0, "nothing was killed");
+    let (kills, joined, lines, rows) = (world.kills, world.joined, world.lines, world.rows);
+    println!("kills={kills} joined={joined} lines={lines} rows={rows}");
+    assert!(joined > 0, "nobody lived until it could send");
+    assert!(rows > 0, "nothing was accounted for in {lines} lines");
     assert_eq!(world.violations(), 0, "seed {seed}; see the lines VIOLATION above");
     Ok(())
 }
