@@ -78,11 +78,12 @@ impl NodeState {
 
     /// Starts the dispatch threads that could not be started before; `false` if some still cannot.
     pub(crate) fn start_dispatchers(&self) -> bool {
-        [Lane::Urgent, Lane::Bulk]
-            .iter()
-            .filter_map(|lane| self.started(*lane))
-            // Each of them, also after one that failed.
-            .fold(true, |all, dispatcher| dispatcher.revive() && all)
+        let mut all = true;
+        // Each of them, also after one that failed.
+        for dispatcher in [Lane::Urgent, Lane::Bulk].iter().filter_map(|lane| self.started(*lane)) {
+            all &= dispatcher.revive();
+        }
+        all
     }
 
     fn cell(&self, lane: Lane) -> &OnceLock<Dispatcher> {
