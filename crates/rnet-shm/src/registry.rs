@@ -39,6 +39,23 @@ pub struct Peer {
     pub handle: Handle,
 }
 
+/// Folders of nodes that are gone.
+#[derive(Debug)]
+#[must_use = "what the dead have left stays until it is swept"]
+pub struct Left {
+    dir: DomainDir,
+    folders: Vec<(String, u64)>,
+}
+
+impl Left {
+    /// Removes them, as far as they are there.
+    pub fn sweep(self) {
+        for (stem, incarnation) in self.folders {
+            presence::sweep(&self.dir, &stem, incarnation);
+        }
+    }
+}
+
 /// All living nodes of a domain but (where asked) our own.
 #[derive(Debug)]
 pub struct Registry {
@@ -49,6 +66,8 @@ pub struct Registry {
     doubted: BTreeSet<u64>,
     /// Peers that have died and whose processes go on as another program.
     outlived: Vec<u64>,
+    /// Folders of the dead that nobody has swept yet.
+    left: Vec<(String, u64)>,
     /// Whether the last look met a node that was still being made.
     incomplete: bool,
     /// Whether a node could not be looked at for want of a file descriptor.
@@ -64,6 +83,7 @@ impl Registry {
             peers: BTreeMap::new(),
             doubted: BTreeSet::new(),
             outlived: Vec::new(),
+            left: Vec::new(),
             incomplete: false,
             missed: false,
         }
@@ -116,6 +136,11 @@ impl Registry {
         std::mem::take(&mut self.outlived)
     }
 
+    /// What the dead have left, to be swept once their end was told: it may be much, and takes time.
+    pub fn take_left(&mut self) -> Left {
+        Left { dir: self.dir.clone(), folders: std::mem::take(&mut self.left) }
+    }
+
     /// Whether the last look met a node whose folder was there and not yet complete. Nodes greet
     /// their peers when they are; whoever looks from outside has to look again.
     pub fn is_incomplete(&self) -> bool {
@@ -127,7 +152,8 @@ impl Registry {
         self.missed || self.peers.values().any(|peer| peer.node.was_missed())
     }
 
-    /// Reads the directory anew, sweeps away the dead, and reads what has changed.
+    /// Reads the directory anew, and what has changed. What the dead have left is to be taken with
+    /// [`Registry::take_left`].
     ///
     /// # Errors
     /// Those of reading the directory itself; a peer that cannot be read is left out.
@@ -195,7 +221,7 @@ impl Registry {
                 && !presence::is_alive(&self.dir, peer.node.stem(), peer.node.incarnation()))
     }
 
-    /// Gets to know the nodes that are new, sweeps away those that are dead.
+    /// Gets to know the nodes that are new.
     fn take_in(&mut self, listed: Vec<(String, u64)>, changes: &mut Changes) {
         self.incomplete = false;
         let mut new = HashMap::new();
@@ -205,7 +231,7 @@ impl Registry {
                 continue;
             }
             if !presence::is_alive(&self.dir, &stem, id) {
-                presence::sweep(&self.dir, &stem, id);
+                self.left.push((stem, id));
                 continue;
             }
             match PeerNode::open(&self.dir, &stem, id) {
@@ -241,7 +267,7 @@ impl Registry {
         if departure == Departure::Died && goes_on {
             self.outlived.push(id);
         }
-        presence::sweep(&self.dir, peer.node.stem(), id);
+        self.left.push((peer.node.stem().to_owned(), id));
         changes.departed.push((id, peer.node.meta().clone(), departure));
     }
 

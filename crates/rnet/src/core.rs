@@ -110,9 +110,14 @@ impl NodeState {
 
     /// As [`NodeState::refresh`], but looks only at the given nodes if there are any.
     pub(crate) fn refresh_only(self: &Arc<Self>, only: Option<&[u64]>) -> Result<()> {
-        let events = self.matching().refresh(only)?;
-        self.tell(events);
-        Ok(())
+        let mut matching = self.matching();
+        let events = matching.refresh(only);
+        let left = matching.registry_mut().take_left();
+        drop(matching);
+        // Word of an end waits neither for the sweep nor for those who wait for the lock.
+        let done = events.map(|events| self.tell(events));
+        left.sweep();
+        done
     }
 
     /// Tells the user's callbacks, on the bulk dispatch thread: they may take their time, and the

@@ -209,7 +209,9 @@ impl Domain {
             self.registry = DomainDir::open(&self.config)?.map(|dir| Registry::new(dir, None));
         }
         let Some(registry) = &mut self.registry else { return Ok(Changes::default()) };
-        match registry.refresh() {
+        let done = registry.refresh();
+        registry.take_left().sweep();
+        match done {
             Err(Error::Io { source_kind: std::io::ErrorKind::NotFound, .. }) => {
                 // Somebody removed the directory: as if nobody had ever joined.
                 self.registry = None;
