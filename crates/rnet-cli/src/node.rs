@@ -14,7 +14,7 @@ use crate::{signal, table};
 
 /// How long a watch sleeps at most: a signal that comes just before it falls asleep does not wake
 /// it.
-const WATCH_SLEEP: Duration = Duration::from_millis(500);
+const WATCH_SLEEP: Duration = Duration::from_secs(1);
 
 pub fn run(context: &mut Context, command: NodeCommand) -> Outcome {
     match command {

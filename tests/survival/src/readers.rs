@@ -174,17 +174,16 @@ impl Run {
                 if self.kind == Kind::Holding {
                     self.held.push(sample);
                     if self.held.len() > HELD {
-                        // What was held must not have changed meanwhile.
                         let oldest = self.held.remove(0);
-                        if let Err(why) = message::check(&oldest) {
-                            (self.complain)(format!("{}: a held sample changed: {why}", self.what));
-                        }
+                        self.let_go(&oldest);
                     }
                 }
                 self.progress.fetch_add(1, Ordering::Relaxed);
             }
             Err(Error::Timeout { .. }) => {
-                self.held.clear();
+                for sample in std::mem::take(&mut self.held) {
+                    self.let_go(&sample);
+                }
                 self.quiet = self.quiet.wrapping_add(1);
                 // Now and then also without a message: large ones may all be lost with their publisher.
                 if std::mem::take(&mut self.stale) || self.quiet.is_multiple_of(16) {
@@ -195,6 +194,13 @@ impl Run {
             Err(Error::PeerLost { .. }) if self.of_victims => self.add_up(),
             Err(Error::Detached { .. }) if self.may_be_detached() => self.add_up(),
             Err(error) => (self.complain)(format!("{}: {error}", self.what)),
+        }
+    }
+
+    /// What was held must not have changed meanwhile, not even when its publisher has been killed.
+    fn let_go(&self, sample: &OwnedSample<[u8]>) {
+        if let Err(why) = message::check(sample) {
+            (self.complain)(format!("{}: a held sample changed: {why}", self.what));
         }
     }
 

@@ -149,6 +149,9 @@ pub struct DeathArgs {
     /// Each in a pid namespace of its own, as in a container; takes root or user namespaces
     #[arg(long)]
     pub apart: bool,
+    /// Fail if a notice came later than this after the kill, in milliseconds
+    #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u32).range(1..))]
+    pub limit: Option<u32>,
 }
 
 #[derive(Debug, Args)]

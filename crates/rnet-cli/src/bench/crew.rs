@@ -41,7 +41,8 @@ struct Heard {
 struct Member {
     name: String,
     child: Child,
-    stdin: ChildStdin,
+    /// `None` once it is killed: a descriptor for each of many thousands would be too much.
+    stdin: Option<ChildStdin>,
     heard: Heard,
     /// Its end was ordered, by [`Crew::kill`].
     killed: bool,
@@ -111,6 +112,7 @@ impl Crew {
             let _ = words.send((number, None));
         };
         let heard = Heard::default();
+        let stdin = Some(stdin);
         self.members.push(Member { name: name.clone(), child, stdin, heard, killed: false });
         std::thread::Builder::new().name("worker".to_owned()).spawn(listen).map_err(cannot)?;
         let line = serde_json::to_string(&job).map_err(std::io::Error::from)?;
@@ -129,15 +131,17 @@ impl Crew {
         if unsafe { libc::kill(pid, libc::SIGKILL) } != 0 {
             return Err(cannot(std::io::Error::last_os_error()));
         }
+        member.stdin = None;
         Ok(at_ns)
     }
 
     fn write(&mut self, number: usize, line: &str) -> Outcome {
         let member = &mut self.members[number];
-        match member.stdin.write_all(format!("{line}\n").as_bytes()) {
-            Ok(()) => Ok(()),
+        let told = member.stdin.as_mut().map(|to| to.write_all(format!("{line}\n").as_bytes()));
+        match told {
+            Some(Ok(())) => Ok(()),
             // It has ended; why is told by its exit status.
-            Err(_) => Err(self.ended(number)),
+            Some(Err(_)) | None => Err(self.ended(number)),
         }
     }
 

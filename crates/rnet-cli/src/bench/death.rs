@@ -16,7 +16,7 @@ use super::job::{Order, Role};
 use super::roles::death::{Noticed, VictimJob, WatcherJob};
 use super::{Bench, as_latency};
 use crate::context::Context;
-use crate::failure::Outcome;
+use crate::failure::{Failure, Outcome};
 use crate::table;
 
 /// One way in which a death is noticed.
@@ -89,8 +89,24 @@ pub fn run(context: &mut Context, args: &DeathArgs) -> Outcome {
             "settle_s": args.settle.as_secs_f64(),
             "apart": args.apart,
         });
-        return bench.document(context, settings, json!({ "ways": ways }));
+        bench.document(context, settings, json!({ "ways": ways }))?;
+        return within(args, &ways);
     }
     let titles = ["NOTICED BY", "COUNT ", "MIN ", "P50 ", "P90 ", "P99 ", "MAX "];
-    table::print(context, &titles, &ways.iter().map(Way::cells).collect::<Vec<_>>())
+    table::print(context, &titles, &ways.iter().map(Way::cells).collect::<Vec<_>>())?;
+    within(args, &ways)
+}
+
+/// Whether the slowest notice came within the limit that was set.
+fn within(args: &DeathArgs, ways: &[Way]) -> Outcome {
+    let Some(limit) = args.limit else { return Ok(()) };
+    let slowest = ways.iter().max_by_key(|way| way.percentiles.max_ns);
+    let late = slowest.filter(|way| way.percentiles.max_ns > u64::from(limit) * 1_000_000);
+    late.map_or(Ok(()), |way| {
+        let took = table::latency(way.percentiles.max_ns);
+        Err(Failure::Failed(format!(
+            "a death was noticed too late: {} took {took}, the limit is {limit} ms",
+            way.way
+        )))
+    })
 }
