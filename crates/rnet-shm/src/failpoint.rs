@@ -26,8 +26,12 @@ fn pass(name: &'static str) {
     if armed.passed.fetch_add(1, Ordering::Relaxed) + 1 == armed.at {
         // To this thread and not to the process: it is delivered before the call returns, so that the
         // thread does not go on while the kernel tells another. Both signals then are for all threads.
-        // SAFETY: a signal to this very thread.
-        unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), libc::gettid(), armed.signal) };
+        // SAFETY: takes nothing and cannot fail.
+        let process = unsafe { libc::getpid() };
+        // SAFETY: takes nothing and cannot fail.
+        let thread = unsafe { libc::gettid() };
+        // SAFETY: the call takes no pointers.
+        unsafe { libc::syscall(libc::SYS_tgkill, process, thread, armed.signal) };
     }
 }
 
