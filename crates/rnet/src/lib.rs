@@ -27,6 +27,9 @@
 //! one dispatch thread per lane with the first callback or waker of that lane. They end with the
 //! node. A publisher has no thread.
 
+// Generated code says `::rnet::…`, also in this crate.
+extern crate self as rnet;
+
 mod batch;
 mod control;
 mod core;
@@ -37,9 +40,11 @@ mod interrupt;
 mod match_event;
 mod matching;
 mod message;
+pub mod msgs;
 mod node;
 mod options;
 mod past;
+pub mod protobuf;
 mod publisher;
 mod receiver;
 mod rhythm;
@@ -62,6 +67,7 @@ pub use rnet_core::{
     TypeDesc, TypeMismatch, Wait, bucket_high, bucket_low, quantile,
 };
 pub use rnet_derive::Plain;
+pub use rnet_schema as schema;
 pub use sample::{OwnedSample, Sample};
 pub use stream::{RecvFuture, SampleStream};
 pub use subscriber::Subscriber;
