@@ -8,7 +8,7 @@ fn main() {
     let out_dir = std::env::var_os("OUT_DIR");
     let done = out_dir.ok_or(rnet_build::BuildError::NoOutDir);
     if let Err(error) = done.and_then(|dir| rnet_build::builtin_protos(Path::new(&dir))) {
-        eprintln!("error: {error}");
+        println!("cargo::error={error}");
         std::process::exit(1);
     }
 }

@@ -3,7 +3,52 @@
 //! They were not written for rustdoc: what it would take for code, it would compile and run as a test of the user's crate. An indented
 //! line is only a text here, and a code block gets the language `text`.
 
-use prost_types::FileDescriptorProto;
+use prost_types::source_code_info::Location;
+use prost_types::{DescriptorProto, EnumDescriptorProto, FileDescriptorProto};
+use std::collections::BTreeSet;
+
+// Numbers of the fields of google/protobuf/descriptor.proto, of which the path of a comment is made.
+const FILE_MESSAGE: i32 = 4;
+const FILE_ENUM: i32 = 5;
+const MESSAGE_FIELD: i32 = 2;
+const MESSAGE_NESTED: i32 = 3;
+const MESSAGE_ENUM: i32 = 4;
+const MESSAGE_ONEOF: i32 = 8;
+const ENUM_VALUE: i32 = 2;
+
+/// Gives each element of a file a place, as prost-build demands; rnet-schema keeps those with a comment only.
+pub(crate) fn complete(file: &mut FileDescriptorProto) {
+    let mut paths = BTreeSet::new();
+    for (i, message) in (0..).zip(&file.message_type) {
+        message_paths(&[FILE_MESSAGE, i], message, &mut paths);
+    }
+    for (i, enumeration) in (0..).zip(&file.enum_type) {
+        enum_paths(&[FILE_ENUM, i], enumeration, &mut paths);
+    }
+    let places = &mut file.source_code_info.get_or_insert_default().location;
+    for place in places.iter() {
+        paths.remove(&place.path);
+    }
+    places.extend(paths.into_iter().map(|path| Location { path, ..Default::default() }));
+}
+
+fn message_paths(own: &[i32], message: &DescriptorProto, paths: &mut BTreeSet<Vec<i32>>) {
+    let below = |field: i32, i: i32| [own, &[field, i]].concat();
+    paths.insert(own.to_vec());
+    paths.extend((0..).zip(&message.field).map(|(i, _)| below(MESSAGE_FIELD, i)));
+    paths.extend((0..).zip(&message.oneof_decl).map(|(i, _)| below(MESSAGE_ONEOF, i)));
+    for (i, nested) in (0..).zip(&message.nested_type) {
+        message_paths(&below(MESSAGE_NESTED, i), nested, paths);
+    }
+    for (i, enumeration) in (0..).zip(&message.enum_type) {
+        enum_paths(&below(MESSAGE_ENUM, i), enumeration, paths);
+    }
+}
+
+fn enum_paths(own: &[i32], enumeration: &EnumDescriptorProto, paths: &mut BTreeSet<Vec<i32>>) {
+    paths.insert(own.to_vec());
+    paths.extend((0..).zip(&enumeration.value).map(|(i, _)| [own, &[ENUM_VALUE, i]].concat()));
+}
 
 /// Makes all comments of a file safe.
 pub(crate) fn tame(file: &mut FileDescriptorProto) {

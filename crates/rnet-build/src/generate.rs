@@ -137,6 +137,7 @@ fn prost_code(
     // All files, also those without code: whether a type is recursive, or may be `Copy`, is seen from what it holds.
     let requests = set.file.iter().cloned().map(|mut file| {
         comments::tame(&mut file);
+        comments::complete(&mut file);
         (Module::from_protobuf_package_name(file.package()), file)
     });
     let packages = config

@@ -81,7 +81,6 @@ impl Config {
             Err(error) => {
                 // One line: cargo takes a message up to its end.
                 println!("cargo::error={}", error.to_string().replace('\n', " "));
-                eprintln!("error: {error}");
                 std::process::exit(1);
             }
         }
