@@ -137,7 +137,8 @@ fn structs_are_as_drawn() {
             newest_time_ns,
             max_latency_ns,
             sum_latency_ns,
-            late_wakes
+            late_wakes,
+            malformed
         }),
         fields_of!(ReaderSlot { cursor, bind, count, pins, latency }),
         fields_of!(ChunkHeader { magic, publisher, capacity, generation, retired }),

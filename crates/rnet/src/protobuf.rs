@@ -1,38 +1,108 @@
-//! What code that `rnet-build` generates needs: prost, so that a user's crate does not name it, and the macro behind each message.
+//! What generated code of protobuf messages stands on; not for use by hand.
 
 mod reuse;
 
 pub use prost;
 pub use prost_types;
-#[doc(hidden)]
-pub use reuse::{StringList, decode_reusing};
+pub use reuse::StringList;
 
-/// A generated message: until the core lands.
-#[doc(hidden)]
-pub trait ProtobufMessage: prost::Message + Default {
-    /// Full name.
-    const FULL_NAME: &'static str;
-    /// Descriptor set.
-    const SET: &'static [u8];
-    /// Decodes.
-    fn decode_into(held: &mut Self, bytes: &[u8]) -> std::result::Result<(), prost::DecodeError>;
+use rnet_core::{Error, Result};
+use rnet_schema::{Dynamic, Schema};
+use std::sync::OnceLock;
+
+/// The type of a generated message, from the descriptor set that was made with it.
+///
+/// # Errors
+/// `BadValue` if the set is not the one that was made with it.
+pub fn schema(cell: &'static OnceLock<Schema>, set: &[u8], name: &str) -> Result<Schema> {
+    if let Some(schema) = cell.get() {
+        return Ok(schema.clone());
+    }
+    let schema = Schema::from_descriptor_set(set, name)
+        .map_err(|e| Error::BadValue { what: format!("type {name}"), why: e.to_string() })?;
+    Ok(cell.get_or_init(|| schema).clone())
 }
 
-/// Makes a prost type a message of `rnet`.
+/// Decodes into a message that is used again, `lists` of strings included.
+///
+/// # Errors
+/// What is wrong, with byte and field where they can be told. The message is then empty.
+#[inline]
+pub fn decode<M: prost::Message, const N: usize>(
+    bytes: &[u8],
+    message: &mut M,
+    lists: [StringList<M>; N],
+    schema: impl FnOnce() -> Result<Schema>,
+) -> std::result::Result<(), String> {
+    reuse::decode(bytes, message, lists).map_err(|error| explain(bytes, schema, &error))
+}
+
+/// prost says what is wrong, the walk of rnet-schema says where.
+#[cold]
+fn explain(
+    bytes: &[u8],
+    schema: impl FnOnce() -> Result<Schema>,
+    error: &prost::DecodeError,
+) -> String {
+    let placed = schema().ok().and_then(|schema| Dynamic::decode(&schema, bytes).err());
+    placed.map_or_else(|| error.to_string(), |placed| placed.to_string())
+}
+
+/// Makes a prost message of a build script a [`crate::Message`].
+///
+/// `rnet-build` writes it; `$set` is the type's descriptor set as bytes, and behind it stand name and number of each field that is a list of
+/// strings. A message gets no functions of its own, whose names could be those of fields.
 #[macro_export]
 macro_rules! protobuf_message {
-    ($type:ty, $name:literal, $set:expr $(, $field:ident = $tag:literal)* $(,)?) => {
-        impl $crate::protobuf::ProtobufMessage for $type {
-            const FULL_NAME: &'static str = $name;
-            const SET: &'static [u8] = $set;
-            fn decode_into(held: &mut Self, bytes: &[u8]) -> ::core::result::Result<(), $crate::protobuf::prost::DecodeError> {
-                $crate::protobuf::decode_reusing(held, bytes, [$($crate::protobuf::StringList { tag: $tag, field: |message: &mut $type| &mut message.$field }),*])
+    ($message:ty, $name:literal, $set:expr $(, $list:ident = $tag:literal)* $(,)?) => {
+        const _: () = {
+            fn schema() -> $crate::Result<$crate::schema::Schema> {
+                static SCHEMA: ::std::sync::OnceLock<$crate::schema::Schema> =
+                    ::std::sync::OnceLock::new();
+                $crate::protobuf::schema(&SCHEMA, $set, $name)
             }
-        }
+
+            impl $crate::Message for $message {
+                type Held = Self;
+
+                fn message_type() -> $crate::Result<$crate::MessageType> {
+                    schema().map($crate::MessageType::Protobuf)
+                }
+                fn hold(_: &$crate::MessageType) -> Self {
+                    <Self as ::std::default::Default>::default()
+                }
+                #[inline]
+                fn as_bytes(&self) -> ::std::option::Option<&[u8]> {
+                    ::std::option::Option::None
+                }
+                #[inline]
+                fn encode(&self, out: &mut ::std::vec::Vec<u8>) {
+                    $crate::protobuf::prost::Message::encode_raw(self, out);
+                }
+                #[inline]
+                fn decode(
+                    bytes: &[u8],
+                    held: &mut Self,
+                ) -> ::std::result::Result<(), ::std::string::String> {
+                    let lists = [$($crate::protobuf::StringList {
+                        tag: $tag,
+                        field: |message: &mut $message| &mut message.$list,
+                    }),*];
+                    $crate::protobuf::decode(bytes, held, lists, schema)
+                }
+                #[inline]
+                fn view<'a>(_: &'a [u8], held: &'a Self) -> &'a Self {
+                    held
+                }
+                fn keep(held: &mut Self) -> Self {
+                    ::std::mem::take(held)
+                }
+            }
+        };
     };
 }
 
-/// Puts the types that the crate's build script generated with `rnet_build::protos` here: a module for each package.
+/// Puts the types that the crate's build script made with `rnet_build::protos` here: a module for each package.
 ///
 /// ```ignore
 /// // proto/robot.proto has `package my.robot;` and a message `Plan`
@@ -40,7 +110,7 @@ macro_rules! protobuf_message {
 /// use my::robot::Plan;
 /// ```
 ///
-/// Where a package begins with the name of something else in the crate, it goes into a module: `mod protos { rnet::include_protos!(); }`.
+/// Where a package begins with the name of something else in the crate, a module parts them: `mod protos { rnet::include_protos!(); }`.
 #[macro_export]
 macro_rules! include_protos {
     () => {

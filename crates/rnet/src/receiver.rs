@@ -20,7 +20,7 @@ use crate::match_event::{BellCell, Hooks};
 use crate::options::SubscriberOptions;
 use crate::past::{Past, PublisherStats, stats_of};
 use crate::rhythm::{Plan, Rhythm};
-use crate::{Message, Sample};
+use crate::{Message, MessageType, Sample, types};
 
 /// Errors kept for a user who never receives.
 const MAX_PENDING_ERRORS: usize = 64;
@@ -105,20 +105,24 @@ impl Receiver {
         core: &Arc<NodeCore>,
         topic: &str,
         options: SubscriberOptions,
-        own_type: (rnet_core::TypeDesc, Option<usize>),
-    ) -> Result<Receiver> {
+        own_type: Result<MessageType>,
+    ) -> Result<(Receiver, MessageType)> {
         let topic = TopicName::new(topic)?;
         options.qos.validate().map_err(|e| e.with_topic(topic.as_str()))?;
-        let type_desc = options.type_desc.unwrap_or(own_type.0);
-        let fixed_len = type_desc.as_plain().map(|p| p.size).or(own_type.1);
-        let meta =
-            SubscriptionMeta { topic: topic.to_string(), type_desc, qos: options.qos.clone() };
+        let ty = types::choose(topic.as_str(), own_type, options.message_type)?;
+        let fixed_len = ty.fixed_len();
+        let meta = SubscriptionMeta {
+            topic: topic.to_string(),
+            type_desc: ty.desc(),
+            qos: options.qos.clone(),
+        };
         let node = &core.state;
         node.refresh()?;
         node.matching().check_topic_limit(topic.hash())?;
         let id = node.own.next_endpoint()?;
         let entry = Entry { id, topic_hash: topic.hash(), kind: EndpointKind::Subscription };
         let path = entry.path(node.own.folder());
+        ty.keep_at(&node.own)?;
         let file = Arc::new(SubscriptionFile::create(node.own.clone(), path, id, &meta)?);
         let waiter = Waiter::new(node.own.bells().clone());
         let state = Arc::new(SubscriberState {
@@ -134,7 +138,8 @@ impl Receiver {
         if let Some(lane) = options.qos.lane {
             state.set_lane(lane);
         }
-        node.matching().add_subscription(topic.hash(), meta, file.clone(), state.clone())?;
+        let (schema, announced) = (ty.schema().cloned(), file.clone());
+        node.matching().add_subscription(topic.hash(), meta, schema, announced, state.clone())?;
         let receiver = Receiver {
             topic,
             id,
@@ -155,7 +160,7 @@ impl Receiver {
             interruptible: false,
         };
         node.refresh()?;
-        Ok(receiver)
+        Ok((receiver, ty))
     }
 
     pub(crate) fn lane(&self) -> Option<Lane> {
@@ -323,14 +328,21 @@ impl Receiver {
         }
     }
 
-    /// A message of the wrong length would be read beyond its end.
+    /// A message is as long as our type, or as that of its publisher, which fits ours.
+    #[inline]
     pub(crate) fn check_len(&mut self, at: usize, fixed: usize) -> Result<()> {
+        if self.channels[at].current_len() == fixed { Ok(()) } else { self.check_other_len(at) }
+    }
+
+    #[cold]
+    fn check_other_len(&mut self, at: usize) -> Result<()> {
         let channel = &mut self.channels[at];
         let len = channel.current_len();
-        if len == fixed {
+        let theirs = channel.meta().type_desc.as_plain().map_or(0, |plain| plain.size);
+        if len == theirs {
             return Ok(());
         }
-        let what = format!("a message has {len} bytes and its type {fixed}");
+        let what = format!("a message has {len} bytes and its type {theirs}");
         let node = channel.node().to_owned();
         self.close_channel(at);
         Err(Error::Corrupt { topic: self.topic.to_string(), publisher_node: node, what })
@@ -583,7 +595,27 @@ impl Receiver {
         Ok(true)
     }
 
-    pub(crate) fn sample<T: Message + ?Sized>(&mut self, at: usize) -> Sample<'_, T> {
-        Sample::new(self.channels[at].current())
+    /// The message that [`Receiver::advance`] went on to.
+    #[inline]
+    pub(crate) fn sample<'a, T: Message + ?Sized>(
+        &'a mut self,
+        at: usize,
+        held: &'a mut T::Held,
+    ) -> Result<Sample<'a, T>> {
+        if let Err(why) = T::decode(self.channels[at].current().bytes(), held) {
+            return Err(self.malformed(at, why));
+        }
+        Ok(Sample::new(self.channels[at].current(), held))
+    }
+
+    #[cold]
+    fn malformed(&self, at: usize, why: String) -> Error {
+        let channel = &self.channels[at];
+        channel.slot().page().count.malformed.fetch_add(1, Ordering::Relaxed);
+        Error::Malformed {
+            topic: self.topic.to_string(),
+            publisher_node: channel.node().to_owned(),
+            why,
+        }
     }
 }

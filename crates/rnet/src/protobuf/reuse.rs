@@ -19,9 +19,9 @@ pub struct StringList<T> {
 ///
 /// # Errors
 /// As prost: the bytes are not such a message. `message` is then empty.
-pub fn decode_reusing<T: Message, const N: usize>(
-    message: &mut T,
+pub(super) fn decode<T: Message, const N: usize>(
     bytes: &[u8],
+    message: &mut T,
     lists: [StringList<T>; N],
 ) -> Result<(), DecodeError> {
     let kept = lists.each_ref().map(|list| std::mem::take((list.field)(message)));
