@@ -112,6 +112,8 @@ pub(crate) fn choose(
     }
 }
 
+const _: () = assert!(MAX_SCHEMA_LEN_BYTES == rnet_schema::limits::MAX_SCHEMA_LEN_BYTES);
+
 /// Most bytes of descriptor sets that are remembered.
 const MAX_REMEMBERED_LEN_BYTES: usize = 16 << 20;
 
