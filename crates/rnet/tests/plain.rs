@@ -158,7 +158,13 @@ fn described() -> TypeDesc {
         ty: FieldType::Prim(Prim::F64),
     };
     let fields = vec![field("x", 0), field("y", 8), field("z", 16)];
-    TypeDesc::Plain(PlainType { name: "Vector".to_owned(), size: 24, align: 8, tail: false, fields })
+    TypeDesc::Plain(PlainType {
+        name: "Vector".to_owned(),
+        size: 24,
+        align: 8,
+        tail: false,
+        fields,
+    })
 }
 
 /// As the bindings do it: bytes with a description.
