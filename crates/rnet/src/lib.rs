@@ -27,7 +27,7 @@
 //! one dispatch thread per lane with the first callback or waker of that lane. They end with the
 //! node. A publisher has no thread.
 
-// Generated code says `::rnet::…`, also in this crate.
+// Generated code says `::rnet::` everywhere, here too.
 extern crate self as rnet;
 
 mod batch;

@@ -9,16 +9,16 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use rnet_core::{Error, Lane, MAX_NODES_PER_DOMAIN, MAX_TOPICS_PER_DOMAIN, Result};
+use rnet_core::{Error, MAX_NODES_PER_DOMAIN, MAX_TOPICS_PER_DOMAIN, Result};
 use rnet_schema::Schema;
 use rnet_shm::bell::Bells;
-use rnet_shm::channel::{Origin, Reader};
+use rnet_shm::channel::Origin;
 use rnet_shm::node::{EndpointKind, Entry, OwnNode, incarnation_of};
 use rnet_shm::publisher::{PeerPublisher, PublisherMeta};
 use rnet_shm::registry::{Departure, Registry};
 use rnet_shm::roster::Roster;
 use rnet_shm::shortage::is_passing;
-use rnet_shm::subscription::{Binding, PeerSubscription, SubscriptionFile, SubscriptionMeta};
+use rnet_shm::subscription::{PeerSubscription, SubscriptionFile, SubscriptionMeta};
 
 use crate::fit::{Told, allowed, fit, same_lane};
 use crate::match_event::{MatchEvent, Notice, PeerInfo, PublisherState, push_notice};
@@ -26,43 +26,11 @@ use crate::node::NodeEvent;
 use crate::receiver::{Inbox, SubscriberState};
 use crate::types::Schemas;
 
+mod own;
 mod short;
 mod told;
 
-struct OwnPublisher {
-    topic_hash: u64,
-    meta: PublisherMeta,
-    told: Told,
-    roster: Arc<Roster>,
-    state: Arc<PublisherState>,
-    /// Subscriptions that were looked at.
-    known: BTreeMap<u64, Known>,
-    /// Those of which the user was told that they cannot be served for now.
-    short: BTreeSet<u64>,
-}
-
-enum Known {
-    /// Fits; waits to bind a page to us.
-    Pending(PeerSubscription),
-    /// Served. Its file is opened again if it has to be admitted anew: thousands of open files
-    /// would be too many.
-    Admitted,
-    /// Does not fit, or was refused.
-    Rejected,
-}
-
-struct OwnSubscription {
-    topic_hash: u64,
-    meta: SubscriptionMeta,
-    told: Told,
-    file: Arc<SubscriptionFile>,
-    state: Arc<SubscriberState>,
-    /// Publishers that were looked at, and the names of the nodes of those that fit.
-    known: BTreeMap<u64, Option<String>>,
-    /// Those of which the user was told that they cannot be followed for now.
-    short: BTreeSet<u64>,
-    lane: Option<Lane>,
-}
+use own::{Known, OwnPublisher, OwnSubscription, known_of};
 
 /// Where a peer is, ourselves included.
 #[derive(Clone)]
@@ -565,53 +533,4 @@ impl Matching {
             }
         }
     }
-}
-
-impl OwnPublisher {
-    fn drop_reader(&mut self, id: u64, died: bool, notices: &mut Vec<Notice>) {
-        self.short.remove(&id);
-        if died {
-            self.roster.bury(id);
-        } else {
-            self.roster.dismiss(id);
-        }
-        let mut matches = self.state.lock();
-        let Some(at) = matches.matched.iter().position(|p| p.id == id) else { return };
-        let info = matches.matched.swap_remove(at);
-        drop(matches);
-        self.state.changed.notify_all();
-        let event = if died { MatchEvent::Lost(info) } else { MatchEvent::Unmatched(info) };
-        push_notice(notices, self.state.hooks.clone(), event);
-    }
-}
-
-impl OwnSubscription {
-    fn drop_publisher(&mut self, id: u64, died: bool, notices: &mut Vec<Notice>) {
-        self.short.remove(&id);
-        let Some(Some(node)) = self.known.remove(&id) else { return };
-        self.state.push(Inbox::Left { publisher: id, died });
-        let info = PeerInfo { id, node };
-        let event = if died { MatchEvent::Lost(info) } else { MatchEvent::Unmatched(info) };
-        push_notice(notices, self.state.hooks.clone(), event);
-    }
-
-    fn bind(&self, peer: &PeerPublisher, origin: Origin, publisher: u64) -> Result<Reader> {
-        let history = match peer.meta.qos.durability {
-            rnet_core::Durability::TransientLocal { depth } if self.meta.qos.transient_local => {
-                u64::from(depth)
-            }
-            _ => 0,
-        };
-        let binding = Binding {
-            publisher,
-            reliable: self.meta.qos.reliability == rnet_core::Reliability::Reliable,
-            history,
-            bell: self.state.bell(),
-        };
-        Reader::bind(&self.file, peer, origin, binding, self.meta.qos.keep_last)
-    }
-}
-
-fn known_of<'a>(node: u64, known: impl Iterator<Item = &'a u64>) -> Vec<u64> {
-    known.filter(|id| incarnation_of(**id) == node).copied().collect()
 }
