@@ -8,6 +8,7 @@ use rnet::{DomainId, NodeName, TopicName};
 
 use crate::bench::args::BenchCommand;
 use crate::render::FieldPath;
+use crate::types::args::TypeCommand;
 
 /// Look at a robot-net domain and talk into it.
 #[derive(Debug, Parser)]
@@ -41,6 +42,9 @@ pub enum Command {
     /// Topics: what is said
     #[command(subcommand)]
     Topic(TopicCommand),
+    /// Message types: what a message means, and whether it may change
+    #[command(subcommand)]
+    Type(TypeCommand),
     /// Nodes: who is there
     #[command(subcommand)]
     Node(NodeCommand),

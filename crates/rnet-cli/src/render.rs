@@ -1,5 +1,6 @@
 //! Messages as text: by field, as comma-separated values, as a hex dump.
 
+use std::borrow::Cow;
 use std::io::{self, Write};
 use std::str::FromStr;
 
@@ -68,6 +69,23 @@ impl FieldPath {
         }
         Ok(value)
     }
+}
+
+/// Text of a peer for a terminal: what would steer it is written as its number.
+pub fn tame(text: &str) -> Cow<'_, str> {
+    let steers = |c: char| {
+        c.is_control()
+            // What changes the direction of writing.
+            || matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
+    if !text.contains(steers) {
+        return Cow::Borrowed(text);
+    }
+    let tamed = text.chars().map(|c| match steers(c) {
+        true => c.escape_unicode().to_string(),
+        false => c.to_string(),
+    });
+    Cow::Owned(tamed.collect())
 }
 
 /// Prints a value by field, one per line, in YAML. Arrays longer than `limit` end in `...`.
