@@ -3,11 +3,13 @@
 pub mod args;
 pub mod catalog;
 mod compare;
+pub mod layout;
 mod list;
-mod names;
+pub mod names;
 mod proto_text;
 mod read;
 mod show;
+mod used;
 
 use args::TypeCommand;
 

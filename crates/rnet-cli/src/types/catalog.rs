@@ -10,7 +10,8 @@ use super::names;
 use super::read::{self, Unit};
 use crate::failure::{Failure, Outcome};
 
-/// Types by full name.
+/// Types by full name; none by default.
+#[derive(Default)]
 pub struct Catalog {
     units: Vec<Unit>,
     /// Which unit defines the type. Those of imports are found, and not listed.
@@ -35,7 +36,7 @@ impl Catalog {
     }
 
     /// The types that every robot-net knows.
-    pub fn built_in() -> Outcome<Catalog> {
+    fn built_in() -> Outcome<Catalog> {
         let mut text = "syntax = \"proto3\";\n".to_owned();
         for file in builtin_files() {
             text.push_str(&format!("import \"{file}\";\n"));

@@ -5,12 +5,18 @@ use serde_json::json;
 use super::args::TypeListArgs;
 use super::catalog::Catalog;
 use super::names::is_nested;
+use super::used::types;
 use crate::context::Context;
 use crate::failure::Outcome;
 use crate::render::tame;
 use crate::table;
+use crate::topic::tell_problems;
 
 pub fn run(context: &mut Context, args: TypeListArgs) -> Outcome {
+    let from_files = !args.files.proto.is_empty() || !args.files.include.is_empty();
+    if args.in_use || context.global().domain.is_some() && !from_files {
+        return in_use(context, args.word.as_deref());
+    }
     let catalog = Catalog::of(&args.files)?;
     let mut rows = Vec::new();
     let mut documents = Vec::new();
@@ -38,6 +44,33 @@ pub fn run(context: &mut Context, args: TypeListArgs) -> Outcome {
         return context.document(&json!({"types": documents}));
     }
     for line in table::lines(&rows) {
+        context.line(format_args!("{line}"))?;
+    }
+    Ok(())
+}
+
+/// The types of the domain's topics, with the topics.
+fn in_use(context: &mut Context, word: Option<&str>) -> Outcome {
+    let mut domain = context.domain()?;
+    let snapshot = domain.snapshot()?;
+    tell_problems(context, &snapshot);
+    let mut used = types(&snapshot, None);
+    used.retain(|used| word.is_none_or(|word| holds(used.name(), word)));
+    if context.json() {
+        let documents = used.iter().map(|used| {
+            json!({
+                "name": used.name(),
+                "kind": if used.plain().is_some() { "plain" } else { "protobuf" },
+                "hash": used.desc.as_protobuf().map(|named| &named.schema),
+                "topics": used.topics,
+                "nodes": used.nodes,
+            })
+        });
+        let documents: Vec<_> = documents.collect();
+        return context.document(&json!({"domain": domain.id(), "types": documents}));
+    }
+    let rows = used.iter().map(|used| vec![used.name().to_owned(), used.topics.join(", ")]);
+    for line in table::lines(&rows.collect::<Vec<_>>()) {
         context.line(format_args!("{line}"))?;
     }
     Ok(())

@@ -5,25 +5,102 @@ use std::path::Path;
 
 use rnet::schema::prost_reflect::{EnumDescriptor, FieldDescriptor, Kind, MessageDescriptor};
 use rnet::schema::{Docs, Schema};
+use rnet::{PlainType, TypeDesc};
 use serde_json::{Value, json};
 
 use super::args::TypeShowArgs;
 use super::catalog::Catalog;
+use super::layout;
+use super::names::find;
 use super::proto_text::{field_type, proto_text, split_unit};
+use super::used::{Used, types};
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
+use crate::topic::{no_topic, tell_problems};
 
 pub fn run(context: &mut Context, args: TypeShowArgs) -> Outcome {
-    let name = args.name.as_deref().unwrap_or_default();
-    let schema = Catalog::of(&args.files)?.find(name)?;
-    if let Some(path) = &args.descriptor_set {
-        return write_set(context, &schema, path);
+    match &args.topic {
+        Some(topic) => of_topic(context, topic.as_str(), &args),
+        None => by_name(context, args.name.as_deref().unwrap_or_default(), &args),
+    }
+}
+
+/// A type of files, or a built-in one, or else one that a topic of the domain has.
+fn by_name(context: &mut Context, name: &str, args: &TypeShowArgs) -> Outcome {
+    let failure = match Catalog::of(&args.files)?.find(name) {
+        Ok(schema) => return protobuf(context, &schema, args),
+        Err(failure) => failure,
+    };
+    if !args.files.proto.is_empty() {
+        return Err(failure);
+    }
+    // A domain that cannot be looked at has no types for us.
+    let snapshot = context.domain().and_then(|mut domain| Ok(domain.snapshot()?));
+    let Ok(snapshot) = snapshot else { return Err(failure) };
+    let used = types(&snapshot, None);
+    let Ok(full) = find(name, used.iter().map(Used::name), "") else { return Err(failure) };
+    show(context, &used.iter().filter(|used| used.name() == full).collect::<Vec<_>>(), args)
+}
+
+fn of_topic(context: &mut Context, topic: &str, args: &TypeShowArgs) -> Outcome {
+    let mut domain = context.domain()?;
+    let snapshot = domain.snapshot()?;
+    tell_problems(context, &snapshot);
+    if !snapshot.topics().contains(&topic) {
+        return Err(no_topic(&snapshot, domain.id(), topic));
+    }
+    let used = types(&snapshot, Some(topic));
+    if used.is_empty() {
+        let what = format!("messages on {topic} are raw bytes, which nobody has described");
+        return Err(Failure::Failed(what));
+    }
+    show(context, &used.iter().collect::<Vec<_>>(), args)
+}
+
+/// The first of the versions; that there are others is told.
+fn show(context: &mut Context, used: &[&Used<'_>], args: &TypeShowArgs) -> Outcome {
+    let Some((first, others)) = used.split_first() else { return Ok(()) };
+    for other in others {
+        context.say(format_args!(
+            "another type or version is in use in {}: {} {}",
+            other.nodes.join(", "),
+            other.name(),
+            other.desc.as_protobuf().map_or("", |named| &named.schema)
+        ));
+    }
+    match (first.schema, first.plain()) {
+        (Some(schema), _) => protobuf(context, schema, args),
+        (None, Some(plain)) => plain_type(context, plain, args),
+        (None, None) => Err(Failure::Failed(format!(
+            "what {} is cannot be read from {}",
+            first.name(),
+            first.nodes.join(", ")
+        ))),
+    }
+}
+
+fn plain_type(context: &mut Context, plain: &PlainType, args: &TypeShowArgs) -> Outcome {
+    if args.descriptor_set.is_some() {
+        let what = format!("{} is a plain type, which has no descriptor set", plain.name);
+        return Err(Failure::Failed(what));
     }
     if context.json() {
-        return context.document(&document(&schema, args.all));
+        return context.document(&TypeDesc::Plain(plain.clone()));
+    }
+    let PlainType { name, size, align, .. } = plain;
+    context.line(format_args!("plain type {name}: {size} bytes, aligned to {align}"))?;
+    layout::print(context, plain)
+}
+
+fn protobuf(context: &mut Context, schema: &Schema, args: &TypeShowArgs) -> Outcome {
+    if let Some(path) = &args.descriptor_set {
+        return write_set(context, schema, path);
+    }
+    if context.json() {
+        return context.document(&document(schema, args.all));
     }
     context.line(format_args!("// {}, hash {}", schema.name(), schema.hash()))?;
-    let text = proto_text(&schema, args.all);
+    let text = proto_text(schema, args.all);
     context.out().write_all(text.as_bytes())?;
     Ok(())
 }
