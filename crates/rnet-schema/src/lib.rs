@@ -28,7 +28,7 @@ mod wire;
 pub use builtin::builtin_files;
 pub use check::{Change, Verdict, check};
 pub use compile::{Compiled, Sources, compile_file, compile_text};
-pub use decode::DecodeLimits;
+pub use decode::{DecodeLimits, walk};
 pub use diff::{Diff, DiffLine, diff};
 pub use docs::{Docs, HOLDERS_UNIT, unit_of};
 pub use dynamic::Dynamic;
