@@ -104,7 +104,7 @@ fn mismatch<T: rnet::Message>(words: &[&str]) {
     let again = publisher.wait_for_subscribers(1, LONG).unwrap_err();
     let listed = publisher.incompatible().remove(0);
     for error in [received, waited, found, again, listed] {
-        let Error::TypeMismatch { topic, publisher_node, subscriber_node, .. } = &error else {
+        let Error::IncompatibleType { topic, publisher_node, subscriber_node, .. } = &error else {
             panic!("{error:?}");
         };
         assert_eq!((&**topic, &**publisher_node, &**subscriber_node), ("/pose", "/a", "/b"));
@@ -118,6 +118,61 @@ fn mismatch<T: rnet::Message>(words: &[&str]) {
     let fits = b.subscriber::<Pose>("/pose").unwrap();
     publisher.wait_for_subscribers(1, LONG).unwrap();
     drop(fits);
+}
+
+/// [`Pose`], one version later: a new field at the end, and another name.
+#[derive(Clone, Copy, Debug, PartialEq, rnet::Plain)]
+#[plain(name = "demo.Pose")]
+#[repr(C)]
+struct Grown {
+    stamp_ns: i64,
+    position: Vector,
+    q: [f32; 4],
+    speed: [f64; 3],
+}
+
+#[test]
+fn old_and_new_nodes_talk_both_ways() {
+    let net = Net::new("grown");
+    let (old, new) = (net.node("old"), net.node("new"));
+    let mut old_sends = old.publisher::<Pose>("/pose").unwrap();
+    let mut new_sends = new.publisher::<Grown>("/pose").unwrap();
+    let mut old_reads = old.subscriber::<Pose>("/pose").unwrap();
+    let mut new_reads = new.subscriber::<Grown>("/pose").unwrap();
+    old_sends.wait_for_subscribers(2, LONG).unwrap();
+    new_sends.wait_for_subscribers(2, LONG).unwrap();
+    for i in 0..10 {
+        // Turn about, so that zeros are not left over from before and not read from what follows.
+        let Pose { stamp_ns, at, q } = pose(i);
+        let speed = [i as f64 + 0.5; 3];
+        new_sends.send(&Grown { stamp_ns, position: at, q, speed }).unwrap();
+        assert_eq!(*old_reads.recv(LONG).unwrap(), pose(i));
+        let grown = new_reads.recv(LONG).unwrap();
+        assert_eq!((grown.stamp_ns, grown.position, grown.speed), (i, at, speed));
+        old_sends.send(&pose(-i)).unwrap();
+        assert_eq!(*old_reads.recv(LONG).unwrap(), pose(-i));
+        let kept = new_reads.recv(LONG).unwrap().to_owned_sample();
+        assert_eq!(*kept, Grown { stamp_ns: -i, position: at, q, speed: [0.0; 3] });
+        assert_eq!(kept.bytes().len(), size_of::<Pose>());
+    }
+    let pairs = net.inspect().compare_types("/pose");
+    assert!(pairs.iter().all(|pair| pair.compatible), "{pairs:#?}");
+    let changes = |from: &str, to: &str| -> Vec<String> {
+        let ours = |p: &&rnet::inspect::TypeComparison| {
+            p.publisher_node.ends_with(from) && p.subscriber_node.ends_with(to)
+        };
+        let pair = pairs.iter().find(ours).unwrap();
+        pair.changes.iter().map(|change| change.to_string()).collect()
+    };
+    assert_eq!(
+        changes("old", "new"),
+        [
+            "plain.renamed `at`: publisher has struct Vector (24 bytes) at 8, subscriber has `position`, struct Vector (24 bytes) at 8",
+            "plain.appended_by_subscriber `speed`: publisher has no such field, subscriber has f64[3] at 48",
+        ]
+    );
+    assert_eq!(changes("new", "old").len(), 2);
+    assert!(changes("old", "old").is_empty());
 }
 
 #[test]
@@ -147,7 +202,7 @@ fn raw_bytes_are_no_struct() {
     let publisher = node.publisher::<[u8]>("/pose").unwrap();
     let mut subscriber = node.subscriber::<Pose>("/pose").unwrap();
     let error = subscriber.recv(LONG).map(drop).unwrap_err();
-    assert!(matches!(error, Error::TypeMismatch { .. }), "{error:?}");
+    assert!(matches!(error, Error::IncompatibleType { .. }), "{error:?}");
     assert_eq!(publisher.incompatible(), [error]);
 }
 
@@ -173,10 +228,12 @@ fn described_bytes_meet_a_derived_struct() {
     assert_eq!(described(), TypeDesc::Plain(Vector::plain_type()));
     let net = Net::new("described");
     let node = net.node("a");
-    let options = PublisherOptions::new().type_desc(described());
+    let options =
+        PublisherOptions::new().message_type(rnet::MessageType::try_from(described()).unwrap());
     let mut publisher = node.publisher_with::<[u8]>("/v", options).unwrap();
     let mut derived = node.subscriber::<Vector>("/v").unwrap();
-    let options = SubscriberOptions::new().type_desc(described());
+    let options =
+        SubscriberOptions::new().message_type(rnet::MessageType::try_from(described()).unwrap());
     let mut bytes = node.subscriber_with::<[u8]>("/v", options).unwrap();
     publisher.wait_for_subscribers(2, LONG).unwrap();
     let message: Vec<u8> = [1.0_f64, 2.0, 3.0].iter().flat_map(|f| f.to_le_bytes()).collect();
