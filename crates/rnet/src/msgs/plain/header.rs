@@ -151,10 +151,7 @@ pub(super) fn check_text(name: &str, field: &[u8]) -> std::result::Result<(), St
     }
 }
 
-pub(super) fn set_text<T: PlainHeader, const N: usize>(
-    name: &str,
-    text: &str,
-) -> Result<[u8; N]> {
+pub(super) fn set_text<T: PlainHeader, const N: usize>(name: &str, text: &str) -> Result<[u8; N]> {
     let mut field = [0; N];
     if text.contains('\0') {
         return Err(bad::<T>(format!("{name} {text:?} has a zero inside")));
@@ -168,7 +165,7 @@ pub(super) fn set_text<T: PlainHeader, const N: usize>(
 
 /// What the three headers have in common, which no macro of the language's own can say: the first fields of each are the same.
 macro_rules! common_header {
-    ($type:ident, $view:ident) => {
+    ($type:ident, $view:ident, $first_len_bytes:literal) => {
         impl $type {
             /// When the thing was so, ns since 1970 UTC; 0 for not known.
             pub fn timestamp_ns(&self) -> i64 {
@@ -209,7 +206,7 @@ macro_rules! common_header {
 
         impl header::Tailed for $type {
             type View<'a> = $view<'a>;
-            const FIRST_LEN_BYTES: usize = size_of::<Self>();
+            const FIRST_LEN_BYTES: usize = $first_len_bytes;
 
             fn place(&self) -> header::Place {
                 header::Place { data_offset: self.data_offset, data_len: self.data_len }

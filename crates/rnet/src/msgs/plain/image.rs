@@ -2,9 +2,12 @@
 
 use std::fmt;
 
+use rnet_core::limits::MAX_MESSAGE_LEN_BYTES;
 use rnet_core::{Error, Result};
 
-use super::header::{self, Place, Tailed, bad, check_text, common_header, data_len_of, set_text, text};
+use super::header::{
+    self, Place, Tailed, bad, check_text, common_header, data_len_of, set_text, text,
+};
 use super::number::{Number, NumberType, numbers};
 
 /// The header of an image; its rows follow.
@@ -76,8 +79,9 @@ impl Image {
             ))
         })?;
         let row = u64::from(width) * pixel.bytes();
-        let row_stride = u32::try_from(row)
-            .map_err(|_| bad::<Self>(format!("a row of {row} bytes, and at most {} fit", u32::MAX)))?;
+        let row_stride = u32::try_from(row).map_err(|_| {
+            bad::<Self>(format!("a row of {row} bytes, and at most {} fit", u32::MAX))
+        })?;
         Self::with_rows(width, height, encoding, row_stride)
     }
 
@@ -131,7 +135,16 @@ impl Image {
         check_text("encoding", &self.encoding)?;
         let (row, row_stride) = (self.row_len(), self.row_stride);
         if row > u64::from(row_stride) {
-            return Err(format!("row_stride is {row_stride}, and the pixels of a row have {row} bytes"));
+            return Err(format!(
+                "row_stride is {row_stride}, and the pixels of a row have {row} bytes"
+            ));
+        }
+        let rows = u128::from(self.height) * u128::from(row_stride);
+        if rows > MAX_MESSAGE_LEN_BYTES as u128 {
+            return Err(format!(
+                "{} rows of row_stride {row_stride}, and a message has at most {MAX_MESSAGE_LEN_BYTES} bytes",
+                self.height
+            ));
         }
         let between = u128::from(self.height.saturating_sub(1)) * u128::from(row_stride);
         let reach = if self.height == 0 { 0 } else { between + u128::from(row) };
@@ -152,7 +165,7 @@ pub struct ImageView<'a> {
     pub(super) data: &'a [u8],
 }
 
-common_header!(Image, ImageView);
+common_header!(Image, ImageView, 192);
 
 impl<'a> ImageView<'a> {
     /// The bytes of the pixels of row `y`, counted from 0 at the top; where nothing is known of the pixels, all bytes of the row.

@@ -26,16 +26,8 @@ pub enum NumberType {
 
 impl NumberType {
     /// All of them, by value.
-    pub const ALL: [Self; 8] = [
-        Self::U8,
-        Self::I8,
-        Self::U16,
-        Self::I16,
-        Self::U32,
-        Self::I32,
-        Self::F32,
-        Self::F64,
-    ];
+    pub const ALL: [Self; 8] =
+        [Self::U8, Self::I8, Self::U16, Self::I16, Self::U32, Self::I32, Self::F32, Self::F64];
 
     /// The type of this value, if there is one.
     pub fn from_value(value: u32) -> Option<Self> {

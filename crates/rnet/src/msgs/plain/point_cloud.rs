@@ -4,7 +4,9 @@ use std::fmt;
 
 use rnet_core::{Error, Result};
 
-use super::header::{self, Place, Tailed, bad, check_text, common_header, data_len_of, set_text, text};
+use super::header::{
+    self, Place, Tailed, bad, check_text, common_header, data_len_of, set_text, text,
+};
 use super::number::{Number, NumberType};
 
 /// Most fields of a point.
@@ -222,7 +224,9 @@ impl PointCloud {
         }
         let (row, row_stride) = (self.row_len(), self.row_stride);
         if row > u64::from(row_stride) {
-            return Err(format!("row_stride is {row_stride}, and the points of a row have {row} bytes"));
+            return Err(format!(
+                "row_stride is {row_stride}, and the points of a row have {row} bytes"
+            ));
         }
         let between = u128::from(self.height.saturating_sub(1)) * u128::from(row_stride);
         let reach = if self.height == 0 { 0 } else { between + u128::from(row) };
@@ -243,7 +247,7 @@ pub struct PointCloudView<'a> {
     pub(super) data: &'a [u8],
 }
 
-common_header!(PointCloud, PointCloudView);
+common_header!(PointCloud, PointCloudView, 832);
 
 impl<'a> PointCloudView<'a> {
     /// The bytes of the points of row `y`. `None` beyond the last.
@@ -285,7 +289,8 @@ impl<'a> PointCloudView<'a> {
     }
 
     fn offset_of<T: Number>(&self, name: &str) -> Result<usize> {
-        let wrong = |why: String| Error::BadValue { what: format!("field {name:?} of a cloud"), why };
+        let wrong =
+            |why: String| Error::BadValue { what: format!("field {name:?} of a cloud"), why };
         let field = self.header.field(name).ok_or_else(|| {
             let names: Vec<&str> = self.header.fields().iter().map(PointField::name).collect();
             wrong(format!("it has {}", names.join(", ")))

@@ -205,7 +205,7 @@ pub struct TensorView<'a> {
     pub(super) data: &'a [u8],
 }
 
-common_header!(Tensor, TensorView);
+common_header!(Tensor, TensorView, 256);
 
 impl<'a> TensorView<'a> {
     /// All elements in place, the last dimension fastest.
@@ -234,7 +234,11 @@ impl<'a> TensorView<'a> {
         self.check_type::<T>()?;
         let (shape, strides) = (self.header.shape(), self.header.strides());
         if index.len() != shape.len() {
-            return Err(wrong(format!("{} dimensions, and {} were given", shape.len(), index.len())));
+            return Err(wrong(format!(
+                "{} dimensions, and {} were given",
+                shape.len(),
+                index.len()
+            )));
         }
         let mut start = 0_usize;
         for ((i, len), stride) in index.iter().zip(shape).zip(strides) {
