@@ -227,6 +227,16 @@ impl<T: Message + ?Sized> Publisher<T> {
     }
 }
 
+impl<T: Message + ?Sized> Publisher<T> {
+    /// [`Publisher::loan`], whatever the messages are.
+    pub(crate) fn lend(&mut self, len: usize) -> Result<Loan<'_>> {
+        self.check_len(len)?;
+        let loan = self.writer.loan(len)?;
+        let exact = self.fixed_len.map(|len| (len, self.topic.as_str()));
+        Ok(Loan { writer: &mut self.writer, loan: Some(loan), exact })
+    }
+}
+
 impl Publisher<[u8]> {
     /// Lends `len` bytes to be filled in place and then sent. A large message is built where its
     /// readers will read it, and is never copied.
@@ -234,10 +244,7 @@ impl Publisher<[u8]> {
     /// # Errors
     /// `MessageTooLarge`, `OutOfMemory`, and `Full` as for [`Publisher::send`].
     pub fn loan(&mut self, len: usize) -> Result<Loan<'_>> {
-        self.check_len(len)?;
-        let loan = self.writer.loan(len)?;
-        let exact = self.fixed_len.map(|len| (len, self.topic.as_str()));
-        Ok(Loan { writer: &mut self.writer, loan: Some(loan), exact })
+        self.lend(len)
     }
 
     /// As [`Publisher::loan`], but the loan does not borrow the publisher, so that several can be
