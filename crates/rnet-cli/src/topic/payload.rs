@@ -32,6 +32,10 @@ impl Payload {
             let what = "DATA and --hex, --text or --file are two messages; give one";
             return Err(Failure::Usage(what.to_owned()));
         }
+        if flags.contains(&true) && !args.files.proto.is_empty() {
+            let what = "--proto says what DATA is; --hex, --text and --file go without it";
+            return Err(Failure::Usage(what.to_owned()));
+        }
         if let Some(hex) = &args.hex {
             let bytes = render::from_hex(hex).map_err(|e| Failure::Usage(format!("--hex: {e}")))?;
             return Ok(Payload::Bytes(bytes));
