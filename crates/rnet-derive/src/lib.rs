@@ -130,6 +130,7 @@ fn expand(input: &DeriveInput) -> Result<TokenStream> {
                         name: ::std::string::String::from(#name),
                         size: ::core::mem::size_of::<#ident>(),
                         align: ::core::mem::align_of::<#ident>(),
+                        tail: false,
                         fields: ::std::vec![#(#descriptions),*],
                     }
                 }

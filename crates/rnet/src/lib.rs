@@ -41,6 +41,7 @@ mod interrupt;
 mod match_event;
 mod matching;
 mod message;
+pub mod msgs;
 mod node;
 mod options;
 mod past;

@@ -490,7 +490,12 @@ impl Receiver {
         at: usize,
         held: &'a mut T::Held,
     ) -> Result<Sample<'a, T>> {
-        if let Err(why) = T::decode(self.channels[at].current().bytes(), held) {
+        let in_place = match T::IN_PLACE_FROM {
+            Some(0) => true,
+            Some(len) => self.channels[at].current_len() >= len,
+            None => false,
+        };
+        if !in_place && let Err(why) = T::decode(self.channels[at].current().bytes(), held) {
             return Err(self.malformed(at, why));
         }
         Ok(Sample::new(self.channels[at].current(), held))

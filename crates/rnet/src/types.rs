@@ -44,8 +44,8 @@ impl MessageType {
     /// Length that every message has, in bytes; `None` if it may vary.
     pub(crate) fn fixed_len(&self) -> Option<usize> {
         match self {
-            MessageType::Plain(plain) => Some(plain.size),
-            MessageType::Raw | MessageType::Protobuf(_) => None,
+            MessageType::Plain(plain) if !plain.tail => Some(plain.size),
+            MessageType::Plain(_) | MessageType::Raw | MessageType::Protobuf(_) => None,
         }
     }
 

@@ -1,0 +1,3 @@
+//! What a user's crate has: one line.
+
+rnet::include_protos!();
