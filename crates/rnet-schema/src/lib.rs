@@ -39,4 +39,4 @@ pub use prost_reflect;
 pub use rules::{Rule, Severity};
 pub use schema::{Schema, SchemaHash};
 pub use table::{Columns, csv_line};
-pub use text::TextOptions;
+pub use text::{TextOptions, quoted as text_quoted};
