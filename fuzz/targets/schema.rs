@@ -28,7 +28,7 @@ const TYPES: [(&str, &str); 6] = [
 const ODD: &str = r#"syntax = "proto2"; message Odd {
   required int32 a = 1; optional group G = 2 { repeated Odd odd = 1; } map<string, Odd> m = 3;
   oneof one { sint64 s = 4; bytes b = 5; E e = 6; } repeated fixed32 f = 7 [packed = true];
-  optional double d = 8 [default = nan]; optional E g = 9 [default = B]; reserved 20 to 30, 40; reserved "x";
+  optional double d = 8 [default = nan]; optional E h = 9 [default = B]; reserved 20 to 30, 40; reserved "x";
   enum E { option allow_alias = true; A = 0; B = 1; C = 1; reserved 5; } }"#;
 
 fn schemas() -> &'static [Schema] {

@@ -201,7 +201,7 @@ pub fn typed_ear(
     complain: Complain,
 ) -> Result<Subscription, Box<dyn std::error::Error>> {
     let options = SubscriberOptions::new().schema(&level(false)?);
-    let mut ear = node.subscriber_with::<Dynamic>(TYPED_TOPIC, options)?;
+    let ear = node.subscriber_with::<Dynamic>(TYPED_TOPIC, options)?;
     let say = complain.clone();
     ear.on_match(move |event| {
         if let MatchEvent::Incompatible(error) = event {

@@ -43,6 +43,10 @@ pub(crate) fn few_files(net: &Net) {
     for more in 0..40 {
         let node = net.node("child");
         let top = open_files().pop().unwrap();
+        // Those that were closed meanwhile have left numbers free.
+        let plugs: Vec<_> = std::iter::repeat_with(plug)
+            .take_while(|file| file.as_raw_fd() as u64 <= top)
+            .collect();
         let limited = Limited::to(libc::RLIMIT_NOFILE, top + 1 + more);
         let made = node.publisher_with::<Dynamic>("/up", publishes()).and_then(|publisher| {
             Ok((publisher, node.subscriber_with::<Dynamic>("/down", expects())?))
@@ -53,8 +57,7 @@ pub(crate) fn few_files(net: &Net) {
                 check(&error);
                 failed += 1;
                 // Without a descriptor to list the folder: by name.
-                drop(node);
-                drop(limited);
+                drop((node, limited, plugs));
                 assert_eq!(files_of_child(net), Vec::<String>::new(), "with {more} files");
                 assert_eq!(left_open(&before), [], "with {more} files");
                 continue;
@@ -88,14 +91,14 @@ pub(crate) fn few_files(net: &Net) {
         }
         short += u32::from(was_short);
         worked += u32::from(!was_short);
-        drop((publisher, subscriber, node, limited));
+        drop((publisher, subscriber, node, limited, plugs));
         assert_eq!(files_of_child(net), Vec::<String>::new(), "with {more} files");
         assert_eq!(left_open(&before), [], "with {more} files");
         if worked == 3 {
             break;
         }
     }
-    assert!(failed > 1 && short > 0 && worked == 3, "{failed} {short} {worked}");
+    assert!(failed > 0 && short > 0 && worked == 3, "{failed} {short} {worked}");
     tell("done");
 }
 
