@@ -14,7 +14,8 @@ pub(crate) struct Attrs {
 
 impl Attrs {
     pub(crate) fn parse(input: &DeriveInput) -> Result<Self> {
-        let mut attrs = Self { krate: parse_quote!(::rnet), name: plain_ident(&input.ident), tail: false };
+        let mut attrs =
+            Self { krate: parse_quote!(::rnet), name: plain_ident(&input.ident), tail: false };
         let mut repr_c = false;
         for attr in &input.attrs {
             if attr.path().is_ident("repr") {
@@ -37,7 +38,9 @@ impl Attrs {
                     } else if meta.path.is_ident("tail") {
                         attrs.tail = true;
                     } else {
-                        return Err(meta.error("known here are `name = \"…\"`, `tail` and `crate = \"…\"`"));
+                        return Err(
+                            meta.error("known here are `name = \"…\"`, `tail` and `crate = \"…\"`")
+                        );
                     }
                     Ok(())
                 })?;

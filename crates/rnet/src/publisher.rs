@@ -54,7 +54,7 @@ impl<T: Message + ?Sized> Publisher<T> {
         state.matching().check_topic_limit(topic.hash())?;
         let id = state.own.next_endpoint()?;
         let entry = Entry { id, topic_hash: topic.hash(), kind: EndpointKind::Publisher };
-        ty.keep_at(&state.own)?;
+        ty.keep_at(&state.own, topic.as_str())?;
         let writer = Writer::create(&state.own, entry.path(state.own.folder()), id, &meta)?;
         let roster = writer.roster().clone();
         let schema = ty.schema().cloned();
