@@ -62,6 +62,7 @@ pub use rnet_core::{
     TypeDesc, TypeMismatch, Wait, bucket_high, bucket_low, quantile,
 };
 pub use rnet_derive::Plain;
+pub use rnet_schema as schema;
 pub use sample::{OwnedSample, Sample};
 pub use stream::{RecvFuture, SampleStream};
 pub use subscriber::Subscriber;

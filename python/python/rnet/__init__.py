@@ -32,6 +32,7 @@ from ._rnet import (
     Subscriber,
     now_ns,
 )
+from . import msgs
 from .errors import (
     BadName,
     BadQos,
@@ -48,15 +49,18 @@ from .errors import (
     LimitReached,
     MessageTooLarge,
     MissingNumpy,
+    MissingProtobuf,
     NameTaken,
     NoPermission,
     OutOfMemory,
     PeerLost,
+    SchemaError,
     Timeout,
     TooManyPins,
     TypeMismatch,
 )
 from .events import MatchEvent, NodeEvent, PublisherStats
+from .protos import Protos, load, load_text
 from .qos import Detach, Wait
 from .types import named
 
@@ -84,21 +88,27 @@ __all__ = [
     "Merge",
     "MessageTooLarge",
     "MissingNumpy",
+    "MissingProtobuf",
     "NameTaken",
     "NoPermission",
     "Node",
     "NodeEvent",
     "OutOfMemory",
     "PeerLost",
+    "Protos",
     "Publisher",
     "PublisherStats",
     "Sample",
     "Samples",
+    "SchemaError",
     "Subscriber",
     "Timeout",
     "TooManyPins",
     "TypeMismatch",
     "Wait",
+    "load",
+    "load_text",
+    "msgs",
     "named",
     "now_ns",
 ]
