@@ -4,13 +4,13 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyBytes;
-use rnet::TypeDesc;
+use rnet::{MessageType, TypeDesc};
 
 use crate::errors::OrRaise;
 
 /// How objects become messages and messages objects. Raw bytes have none of it.
 pub(crate) struct Codec {
-    pub(crate) desc: TypeDesc,
+    pub(crate) message_type: MessageType,
     /// The class of which sent objects must be.
     class: Option<Py<PyAny>>,
     /// Makes an object with the buffer protocol of what is sent.
@@ -30,7 +30,7 @@ impl Codec {
     pub(crate) fn new(py: Python<'_>, given: Option<&Bound<'_, PyAny>>) -> PyResult<Codec> {
         let Some(given) = given.filter(|given| !given.is_none()) else {
             return Ok(Codec {
-                desc: TypeDesc::Raw,
+                message_type: MessageType::Raw,
                 class: None,
                 encode: None,
                 decode: None,
@@ -43,8 +43,9 @@ impl Codec {
         let json: String = codec.getattr("json")?.extract()?;
         let part =
             |name: &str| Ok::<_, PyErr>(codec.getattr(name)?.extract::<Option<Py<PyAny>>>()?);
+        let message_type = TypeDesc::from_json(&json).and_then(MessageType::try_from);
         Ok(Codec {
-            desc: TypeDesc::from_json(&json).or_raise(py)?,
+            message_type: message_type.or_raise(py)?,
             class: part("cls")?,
             encode: part("encode")?,
             decode: part("decode")?,

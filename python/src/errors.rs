@@ -46,7 +46,7 @@ fn fields<'py>(py: Python<'py>, error: &Error) -> PyResult<Bound<'py, PyDict>> {
     match error {
         Error::BadName { what, name, why } => put!(dict, what, name, why),
         Error::MessageTooLarge { topic, len, limit } => put!(dict, topic, len, limit),
-        Error::TypeMismatch { topic, publisher_node, subscriber_node, detail } => {
+        Error::IncompatibleType { topic, publisher_node, subscriber_node, detail } => {
             let (field_path, publisher, subscriber) =
                 (&detail.field_path, &detail.publisher, &detail.subscriber);
             put!(dict, topic, publisher_node, subscriber_node, field_path, publisher, subscriber);
@@ -75,6 +75,7 @@ fn fields<'py>(py: Python<'py>, error: &Error) -> PyResult<Bound<'py, PyDict>> {
             put!(dict, path, found, ours);
         }
         Error::Corrupt { topic, publisher_node, what } => put!(dict, topic, publisher_node, what),
+        Error::Malformed { topic, publisher_node, why } => put!(dict, topic, publisher_node, why),
         Error::Closed { what } => put!(dict, what),
         Error::BadQos { topic, why } => put!(dict, topic, why),
         Error::BadValue { what, why } => put!(dict, what, why),

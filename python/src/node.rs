@@ -181,7 +181,7 @@ impl Node {
         large_depth: Option<u32>,
     ) -> PyResult<Publisher> {
         let codec = Codec::new(py, r#type)?;
-        let mut options = PublisherOptions::new().type_desc(codec.desc.clone());
+        let mut options = PublisherOptions::new().message_type(codec.message_type.clone());
         if reliable {
             options = options.reliable(qos::on_full(py, on_full)?);
         } else if on_full.is_some_and(|given| !given.is_none()) {
@@ -239,8 +239,9 @@ impl Node {
         wait: &str,
     ) -> PyResult<Subscriber> {
         let codec = Codec::new(py, r#type)?;
-        let mut options =
-            SubscriberOptions::new().type_desc(codec.desc.clone()).wait(qos::wait(py, wait)?);
+        let mut options = SubscriberOptions::new()
+            .message_type(codec.message_type.clone())
+            .wait(qos::wait(py, wait)?);
         if reliable {
             options = options.reliable();
         }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyType};
-use rnet::{Error, OwnedLoan};
+use rnet::{Error, MessageType, OwnedLoan};
 
 use crate::batch;
 use crate::buffer::Bytes;
@@ -263,7 +263,10 @@ impl Publisher {
     /// `len` is in bytes; it may be left out where the topic's type says it.
     #[pyo3(signature = (len = None))]
     fn loan(&self, py: Python<'_>, len: Option<usize>) -> PyResult<Loan> {
-        let fixed = self.codec.desc.as_plain().map(|plain| plain.size);
+        let fixed = match &self.codec.message_type {
+            MessageType::Plain(plain) => Some(plain.size),
+            MessageType::Raw | MessageType::Protobuf(_) => None,
+        };
         let Some(len) = len.or(fixed) else {
             return Err(errors::bad_value(py, "loan", "say how many bytes: loan(len)"));
         };

@@ -189,7 +189,7 @@ impl Subscriber {
     /// The next message; waits for it, `timeout` seconds or for as long as it takes.
     ///
     /// Raises Timeout; and, once each, what happened to a single publisher while the others go on:
-    /// PeerLost, Detached, TypeMismatch, IncompatibleQos, Corrupt, TooManyPins.
+    /// PeerLost, Detached, IncompatibleType, IncompatibleQos, Corrupt, TooManyPins.
     #[pyo3(signature = (timeout = None))]
     fn recv<'py>(&self, py: Python<'py>, timeout: Option<f64>) -> PyResult<Bound<'py, PyAny>> {
         self.take_next(py, timeout, false)

@@ -218,7 +218,7 @@ def test_errors_go_to_on_error(node, unraisable):
     publisher = node("sender").publisher("/t", Other)
     for told in (errors, unraisable):
         error = told.get(timeout=LIMIT_S)
-        assert isinstance(error, rnet.TypeMismatch) and error.field_path == "x"
+        assert isinstance(error, rnet.IncompatibleType) and error.field_path == "x"
     publisher.close()
     with pytest.raises(rnet.BadValue, match="give a callback too"):
         node("none").subscribe("/t", on_error=print)
@@ -238,7 +238,7 @@ def test_match_events(node):
     assert events.get(timeout=LIMIT_S) == event._replace(kind="unmatched")
     stranger = node("stranger").subscribe("/t", One)
     bad = events.get(timeout=LIMIT_S)
-    assert bad.kind == "incompatible" and isinstance(bad.error, rnet.TypeMismatch)
+    assert bad.kind == "incompatible" and isinstance(bad.error, rnet.IncompatibleType)
     stranger.close()
 
     seen: queue.Queue = queue.Queue()

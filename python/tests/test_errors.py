@@ -33,7 +33,7 @@ def test_every_error_code_has_its_exception():
         (rnet.BadValue, ValueError),
         (rnet.BadQos, ValueError),
         (rnet.MessageTooLarge, ValueError),
-        (rnet.TypeMismatch, TypeError),
+        (rnet.IncompatibleType, TypeError),
     ],
 )
 def test_exceptions_are_pythons_own_too(cls, base):
@@ -138,14 +138,14 @@ class Swapped(ctypes.Structure):
     _fields_ = [("y", ctypes.c_double), ("x", ctypes.c_double)]
 
 
-def test_a_type_mismatch_is_told_to_both_sides(node):
+def test_a_incompatible_type_is_told_to_both_sides(node):
     publisher = node("sender").publisher("/p", Point)
     subscriber = node("receiver").subscribe("/p", Swapped)
     for wait in (
         lambda: publisher.wait_for_subscribers(1, LIMIT_S),
         lambda: subscriber.wait_for_publishers(1, LIMIT_S),
     ):
-        with pytest.raises(rnet.TypeMismatch) as caught:
+        with pytest.raises(rnet.IncompatibleType) as caught:
             wait()
         error = caught.value
         assert (error.topic, error.publisher_node, error.subscriber_node) == (
@@ -159,7 +159,7 @@ def test_a_type_mismatch_is_told_to_both_sides(node):
             "f64 at 8",
         )
     (noted,) = publisher.incompatible
-    assert isinstance(noted, rnet.TypeMismatch) and noted.topic == "/p"
+    assert isinstance(noted, rnet.IncompatibleType) and noted.topic == "/p"
     publisher.send(Point(1, 2))
     assert subscriber.try_recv() is None
 

@@ -54,7 +54,7 @@ with rnet.Node("typed", domain="x") as node:
     asyncio.run(read(node.subscribe("/p", Point)))
 try:
     pass
-except rnet.TypeMismatch as error:
+except rnet.IncompatibleType as error:
     print(error.field_path, error.code)
 '''
 

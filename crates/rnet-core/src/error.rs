@@ -39,9 +39,9 @@ pub enum Error {
     /// Publisher and subscriber describe the messages of a topic differently. Both sides get this error, and nothing is
     /// delivered between the two.
     #[error(
-        "types on {topic} do not match: {detail} (publisher {publisher_node}, subscriber {subscriber_node}); use the same type on both sides"
+        "incompatible types on {topic}: {detail} (publisher {publisher_node}, subscriber {subscriber_node}); give both sides types that fit, or the topic another name"
     )]
-    TypeMismatch {
+    IncompatibleType {
         /// The topic.
         topic: String,
         /// Node of the publisher.
@@ -176,6 +176,17 @@ pub enum Error {
         /// What was found.
         what: String,
     },
+    /// One message could not be decoded: its bytes are none of the type that its publisher named. It is counted as malformed;
+    /// the messages before and behind it are not concerned.
+    #[error("a message on {topic} from {publisher_node} is malformed: {why}; it is passed over")]
+    Malformed {
+        /// The topic.
+        topic: String,
+        /// Node of the publisher.
+        publisher_node: String,
+        /// What is wrong, at which byte and in which field where that is known.
+        why: String,
+    },
     /// The node, publisher or subscriber was closed.
     #[error("{what} is closed")]
     Closed {
@@ -244,7 +255,7 @@ impl Error {
         match self {
             Self::BadName { .. } => "bad_name",
             Self::MessageTooLarge { .. } => "message_too_large",
-            Self::TypeMismatch { .. } => "type_mismatch",
+            Self::IncompatibleType { .. } => "incompatible_type",
             Self::IncompatibleQos { .. } => "incompatible_qos",
             Self::Full { .. } => "full",
             Self::Timeout { .. } => "timeout",
@@ -257,6 +268,7 @@ impl Error {
             Self::NoPermission { .. } => "no_permission",
             Self::LayoutVersion { .. } => "layout_version",
             Self::Corrupt { .. } => "corrupt",
+            Self::Malformed { .. } => "malformed",
             Self::Closed { .. } => "closed",
             Self::Interrupted => "interrupted",
             Self::BadQos { .. } => "bad_qos",
@@ -266,10 +278,10 @@ impl Error {
     }
 
     /// Every value that [`code`](Self::code) can return, so that bindings can check that they mirror all of them.
-    pub const CODES: [&'static str; 20] = [
+    pub const CODES: [&'static str; 21] = [
         "bad_name",
         "message_too_large",
-        "type_mismatch",
+        "incompatible_type",
         "incompatible_qos",
         "full",
         "timeout",
@@ -282,6 +294,7 @@ impl Error {
         "no_permission",
         "layout_version",
         "corrupt",
+        "malformed",
         "closed",
         "interrupted",
         "bad_qos",
@@ -330,7 +343,7 @@ mod tests {
         vec![
             Error::BadName { what: "topic", name: "a b".into(), why: s() },
             Error::MessageTooLarge { topic: t(), len: 9, limit: 8 },
-            Error::TypeMismatch {
+            Error::IncompatibleType {
                 topic: t(),
                 publisher_node: n(),
                 subscriber_node: n(),
@@ -353,6 +366,7 @@ mod tests {
             Error::NoPermission { path: "/x".into(), why: s() },
             Error::LayoutVersion { path: "/x".into(), found: 1, ours: 2 },
             Error::Corrupt { topic: t(), publisher_node: n(), what: s() },
+            Error::Malformed { topic: t(), publisher_node: n(), why: s() },
             Error::Closed { what: s() },
             Error::Interrupted,
             Error::BadQos { topic: t(), why: s() },
@@ -374,7 +388,7 @@ mod tests {
         // The variants with a topic; each of them must say it.
         let of_a_topic = [
             "message_too_large",
-            "type_mismatch",
+            "incompatible_type",
             "incompatible_qos",
             "full",
             "detached",
@@ -382,6 +396,7 @@ mod tests {
             "out_of_memory",
             "too_many_pins",
             "corrupt",
+            "malformed",
             "bad_qos",
         ];
         for error in one_of_each() {
@@ -393,7 +408,7 @@ mod tests {
         }
         let text = |e: &Error| e.to_string();
         let all = one_of_each();
-        assert_eq!(text(&all[19]), "cannot open /x: entity not found (os error 2)");
+        assert_eq!(text(&all[20]), "cannot open /x: entity not found (os error 2)");
         assert!(text(&all[11]).contains("(process 7)"));
         assert_eq!(
             text(&Error::NameTaken { node: "/n".into(), pid: None }).matches("process").count(),

@@ -30,4 +30,4 @@ pub use qos::compatible as qos_compatible;
 pub use qos::{Durability, Lane, OnFull, PublisherQos, Reliability, SubscriberQos, Wait};
 pub use time::{ms_ceil, ns_saturating};
 pub use types::compatible as types_compatible;
-pub use types::{Field, FieldType, PlainType, Prim, TypeDesc, TypeMismatch};
+pub use types::{Field, FieldType, PlainType, Prim, ProtobufType, TypeDesc, TypeMismatch};

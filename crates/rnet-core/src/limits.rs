@@ -40,6 +40,12 @@ pub const MAX_INLINE_LEN_BYTES: usize = 4096;
 /// Longest description of an endpoint (type and quality of service, as JSON) in shared memory, in bytes.
 pub const MAX_META_LEN_BYTES: usize = 65536;
 
+/// Longest description of a protobuf type (its descriptor set, with comments) in shared memory, in bytes (1 MiB).
+pub const MAX_SCHEMA_LEN_BYTES: usize = 1 << 20;
+
+/// Protobuf types that the endpoints of one node may have, in all of its life.
+pub const MAX_TYPES_PER_NODE: usize = 1024;
+
 /// Length of a channel's log when the publisher names none, in bytes (512 KiB).
 pub const DEFAULT_LOG_LEN_BYTES: u64 = 512 << 10;
 

@@ -3,6 +3,7 @@
 //! The JSON form stands in shared memory and is written by Python too:
 //! ```json
 //! {"kind":"raw"}
+//! {"kind":"protobuf","name":"foxglove.LaserScan","schema":"d228cb696f1a8caf78912b704e4a8964"}
 //! {"kind":"plain","name":"Pose","size":32,"align":8,"fields":[
 //!   {"name":"x","offset":0,"type":"f64"},
 //!   {"name":"at","offset":8,"type":{"struct":{"name":"Stamp","size":8,"align":8,"fields":[…]}}},
@@ -38,6 +39,18 @@ pub enum TypeDesc {
     Raw,
     /// A struct of a fixed layout.
     Plain(PlainType),
+    /// A protobuf message.
+    Protobuf(ProtobufType),
+}
+
+/// A protobuf message type, by name and fingerprint. Its descriptor set stands beside the endpoint that
+/// names it, under the fingerprint.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct ProtobufType {
+    /// Full name: `foxglove.LaserScan`.
+    pub name: String,
+    /// Fingerprint of the type's structure, 32 hexadecimal digits. Equal ones are no proof of equal types.
+    pub schema: String,
 }
 
 /// A struct of a fixed layout, little endian. As made by the derive, or by [`TypeDesc::from_json`], it has passed
@@ -202,6 +215,7 @@ impl fmt::Display for TypeDesc {
         match self {
             Self::Raw => f.write_str("raw bytes"),
             Self::Plain(plain) => write!(f, "plain type {} ({} bytes)", plain.name, plain.size),
+            Self::Protobuf(protobuf) => write!(f, "protobuf message {}", protobuf.name),
         }
     }
 }
@@ -242,8 +256,25 @@ impl TypeDesc {
     /// The plain type, if it is one.
     pub fn as_plain(&self) -> Option<&PlainType> {
         match self {
-            Self::Raw => None,
+            Self::Raw | Self::Protobuf(_) => None,
             Self::Plain(plain) => Some(plain),
+        }
+    }
+
+    /// The protobuf type, if it is one.
+    pub fn as_protobuf(&self) -> Option<&ProtobufType> {
+        match self {
+            Self::Raw | Self::Plain(_) => None,
+            Self::Protobuf(protobuf) => Some(protobuf),
+        }
+    }
+
+    /// Name of the type; `None` for raw bytes.
+    pub fn name(&self) -> Option<&str> {
+        match self {
+            Self::Raw => None,
+            Self::Plain(plain) => Some(&plain.name),
+            Self::Protobuf(protobuf) => Some(&protobuf.name),
         }
     }
 }

@@ -212,6 +212,8 @@ pub struct CountLine {
     pub sum_latency_ns: AtomicU64,
     /// Sleeps that ended by their time limit though a message was there: a wake-up was lost.
     pub late_wakes: AtomicU64,
+    /// Received messages that could not be decoded. Any thread of the reader's adds to it.
+    pub malformed: AtomicU64,
 }
 }
 

@@ -12,6 +12,7 @@
 //! | [`strays`] | sweeping up after those whom nobody knew |
 //! | [`presence`] | who lives is a held kernel lock; sweeping up after the dead |
 //! | [`node`] | a node's folder: header, list of endpoints, control FIFO |
+//! | [`types`] | protobuf types, which endpoints name by hash |
 //! | [`registry`], [`watch`] | what a node knows of its peers; how it notices their end |
 //! | [`bell`], [`barrier`] | sleeping and waking across processes |
 //! | [`publisher`], [`pool`], [`roster`] | the writer's side of a channel |
@@ -46,10 +47,11 @@ pub mod strays;
 pub mod subscription;
 pub mod taken;
 mod tally;
+pub mod types;
 mod version;
 pub mod watch;
 
 pub use rnet_ring as ring;
 
 /// Version of everything that stands in shared memory; processes of one domain must agree.
-pub const LAYOUT_VERSION: u32 = 2;
+pub const LAYOUT_VERSION: u32 = 3;

@@ -21,6 +21,7 @@ use crate::domain::{DomainDir, random_u64};
 use crate::files::{self, io_error, word_at};
 use crate::fork::Unshared;
 use crate::presence::{self, Presence};
+use crate::types::Types;
 use crate::{LAYOUT_VERSION, clock};
 
 mod rings;
@@ -147,6 +148,7 @@ pub struct OwnNode {
     fifo_len_bytes: usize,
     bells: Arc<Bells>,
     entries: Mutex<EntryTable>,
+    types: Types,
     /// Folders of the peers to tell when this node has left.
     farewell: Mutex<Vec<PathBuf>>,
     /// Folders of peers that could not be rung yet.
@@ -212,6 +214,7 @@ impl OwnNode {
                     reserved_until: ENTRIES_AT,
                     ..Default::default()
                 }),
+                types: Types::default(),
                 farewell: Mutex::new(Vec::new()),
                 owed: Mutex::default(),
                 _presence: presence,
@@ -246,6 +249,14 @@ impl OwnNode {
     /// Its doorbells.
     pub fn bells(&self) -> &Arc<Bells> {
         &self.bells
+    }
+
+    /// Writes a protobuf type to the folder, once, so that endpoints can name it by its hash.
+    ///
+    /// # Errors
+    /// `LimitReached`, `OutOfMemory`, `Io`.
+    pub fn keep_type(&self, hash: &str, set: impl FnOnce() -> Vec<u8>) -> Result<(), Error> {
+        self.types.keep(&self.folder, self.dir.file_mode(), hash, set)
     }
 
     /// An id for one more endpoint.
@@ -343,6 +354,7 @@ impl Drop for OwnNode {
         fail_point!("leave.begin");
         let _ = files::write_all_at(&self.file, &1u64.to_le_bytes(), GOODBYE_AT);
         fail_point!("leave.goodbye");
+        self.types.remove(&self.folder);
         remove_folder(&self.folder);
         fail_point!("leave.folder");
         let farewell = self.farewell.get_mut().unwrap_or_else(std::sync::PoisonError::into_inner);

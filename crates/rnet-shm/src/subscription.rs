@@ -206,6 +206,7 @@ impl SubscriptionFile {
             add(&to.skipped, &from.skipped);
             add(&to.sum_latency_ns, &from.sum_latency_ns);
             add(&to.late_wakes, &from.late_wakes);
+            add(&to.malformed, &from.malformed);
             let longest = from.max_latency_ns.swap(0, Ordering::Relaxed);
             to.max_latency_ns.fetch_max(longest, Ordering::Relaxed);
             for (to, from) in past.page().latency.iter().zip(&page.latency) {
@@ -215,6 +216,19 @@ impl SubscriptionFile {
         fail_point!("release.summed");
         page.bind.state.store(SLOT_FREE, Ordering::Release);
         fail_point!("release.free");
+    }
+
+    /// Counts a message of `publisher` that could not be decoded; of one that is gone, among those.
+    pub fn count_malformed(&self, publisher: u64) {
+        let slots = self.lock();
+        let is_its = |slot: &&Arc<Slot>| {
+            let bind = &slot.page().bind;
+            bind.state.load(Ordering::Acquire) == SLOT_BOUND
+                && bind.publisher.load(Ordering::Relaxed) == publisher
+        };
+        if let Some(slot) = slots.iter().find(is_its).or(slots.first()) {
+            slot.page().count.malformed.fetch_add(1, Ordering::Relaxed);
+        }
     }
 
     /// The pages there are, bound or not; the first adds up the publishers that are gone.

@@ -137,7 +137,8 @@ fn structs_are_as_drawn() {
             newest_time_ns,
             max_latency_ns,
             sum_latency_ns,
-            late_wakes
+            late_wakes,
+            malformed
         }),
         fields_of!(ReaderSlot { cursor, bind, count, pins, latency }),
         fields_of!(ChunkHeader { magic, publisher, capacity, generation, retired }),
@@ -299,6 +300,29 @@ impl<'a> Drawn<'a> {
             }
         }
     }
+}
+
+#[test]
+fn type_file_is_as_drawn() {
+    let (page, domain) = (page(), TestDomain::new("layout_type"));
+    let tables = tables(&page);
+    let node = domain.node();
+    let hash = "0123456789abcdef0123456789abcdef";
+    node.keep_type(hash, || b"the descriptor set".to_vec()).unwrap();
+    let path = node.folder().join(format!("t{hash}"));
+    let drawn = Drawn::open(&path, &tables, "File t<hash>");
+    drawn.check_header(b"RNETTYP\x01");
+    assert_eq!(drawn.word("set_len"), 18);
+    assert_eq!(&drawn.bytes::<18>(drawn.offset("set")), b"the descriptor set");
+    assert_eq!(rnet_shm::types::read(node.folder(), hash).unwrap(), b"the descriptor set");
+    let limit = format!("at most {}", rnet_core::MAX_SCHEMA_LEN_BYTES);
+    assert!(page.contains(&format!("length of the descriptor set, {limit}")));
+    assert!(
+        page.contains(&format!("at most {} (`MAX_TYPES_PER_NODE`)", rnet_core::MAX_TYPES_PER_NODE))
+    );
+    let folder = node.folder().to_owned();
+    drop(node);
+    assert!(!folder.exists(), "the types go with their node");
 }
 
 #[test]

@@ -64,8 +64,17 @@ impl<T: Message + ?Sized> Subscriber<T> {
                 }
                 Err(error) => return Err(error),
             };
+            let (receiver, held) = self.split();
+            let broke = match receiver.sample(at, held) {
+                Ok(sample) => each(sample).is_break(),
+                Err(error) if count > 0 => {
+                    receiver.errors.push_front(error);
+                    break;
+                }
+                Err(error) => return Err(error),
+            };
             count += 1;
-            if each(self.receiver().sample(at)).is_break() {
+            if broke {
                 break;
             }
         }

@@ -281,7 +281,7 @@ struct CallbackTask<T: Message + ?Sized, F> {
     over: bool,
     /// Set by the [`Subscription`] as it is dropped, which the callback itself may do.
     cancelled: Arc<AtomicBool>,
-    _type: std::marker::PhantomData<fn(&T)>,
+    held: T::Held,
 }
 
 impl<T, F> Task for CallbackTask<T, F>
@@ -312,7 +312,7 @@ where
             }
             let result = match self.receiver.advance_known() {
                 Ok(None) => return done > 0,
-                Ok(Some(at)) => Ok(self.receiver.sample::<T>(at)),
+                Ok(Some(at)) => self.receiver.sample::<T>(at, &mut self.held),
                 Err(error) => Err(error),
             };
             // Until the user drops a sample there is nothing to do here.
@@ -377,7 +377,7 @@ impl<T: Message + ?Sized> Subscriber<T> {
         self,
         callback: impl FnMut(Result<Sample<'_, T>>) + Send + 'static,
     ) -> Subscription {
-        let (receiver, core) = self.into_parts();
+        let (receiver, core, held) = self.into_parts();
         let forked = receiver.is_parents();
         let (id, topic) = (receiver.id(), receiver.topic().to_string());
         let file = receiver.file().clone();
@@ -385,13 +385,8 @@ impl<T: Message + ?Sized> Subscriber<T> {
         // first one, because it is the one that is never held up.
         let lane = receiver.lane().unwrap_or(Lane::Urgent);
         let cancelled = Arc::new(AtomicBool::new(false));
-        let task = CallbackTask {
-            receiver,
-            callback,
-            over: false,
-            cancelled: cancelled.clone(),
-            _type: Default::default(),
-        };
+        let task =
+            CallbackTask { receiver, callback, over: false, cancelled: cancelled.clone(), held };
         if forked {
             // No thread is here to run it, and what it holds is the parent's.
             std::mem::forget(task);
@@ -449,6 +444,7 @@ impl Subscription {
                 node: node.unwrap_or_default(),
                 received,
                 lost,
+                malformed: count(&page.count.malformed),
             })
         };
         if self.file.birth().is_parents() {

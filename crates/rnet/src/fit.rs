@@ -1,22 +1,70 @@
 //! May these two talk? The questions that publisher and subscriber ask of each other, the same on
 //! both sides.
 
-use rnet_core::{Durability, Error, Lane, Reliability, Result, qos_compatible, types_compatible};
+use rnet_core::{
+    Durability, Error, Lane, Reliability, Result, TypeDesc, TypeMismatch, qos_compatible,
+    types_compatible,
+};
+use rnet_schema::Schema;
 use rnet_shm::publisher::PublisherMeta;
 use rnet_shm::subscription::{PeerBinding, SubscriptionMeta};
 
+/// What an endpoint says of its protobuf type.
+pub(crate) enum Told {
+    /// Its type; `None` if it is no protobuf message, or nobody needs to know.
+    Type(Option<Schema>),
+    /// It names one whose description is no type, in words.
+    Unreadable(String),
+}
+
+/// Whether a subscriber of one type understands what a publisher of the other sends.
+pub(crate) fn types_fit(
+    publisher: (&TypeDesc, &Told),
+    subscriber: (&TypeDesc, &Told),
+) -> std::result::Result<(), TypeMismatch> {
+    match (publisher, subscriber) {
+        ((_, Told::Type(Some(writer))), (_, Told::Type(Some(reader)))) => {
+            let verdict = rnet_schema::check(writer, reader);
+            match verdict.first_breaking().filter(|_| !verdict.compatible) {
+                None => Ok(()),
+                Some(change) => Err(TypeMismatch {
+                    field_path: change.path.clone(),
+                    publisher: or_nothing(&change.writer),
+                    subscriber: or_nothing(&change.reader),
+                }),
+            }
+        }
+        // A subscriber of raw bytes takes everything.
+        (_, (TypeDesc::Raw, _)) => Ok(()),
+        ((p, Told::Unreadable(why)), (s, _)) => {
+            let publisher = format!("{p}, which cannot be read: {why}");
+            Err(TypeMismatch { field_path: String::new(), publisher, subscriber: s.to_string() })
+        }
+        ((p, _), (s, Told::Unreadable(why))) => {
+            let subscriber = format!("{s}, which cannot be read: {why}");
+            Err(TypeMismatch { field_path: String::new(), publisher: p.to_string(), subscriber })
+        }
+        ((p, _), (s, _)) => types_compatible(p, s),
+    }
+}
+
+fn or_nothing(text: &str) -> String {
+    if text.is_empty() { "nothing".to_owned() } else { text.to_owned() }
+}
+
 /// Whether a publisher and a subscription fit, by type and quality of service.
 pub(crate) fn fit(
-    publisher: &PublisherMeta,
-    subscriber: &SubscriptionMeta,
+    (publisher, writes): (&PublisherMeta, &Told),
+    (subscriber, reads): (&SubscriptionMeta, &Told),
     publisher_node: &str,
     subscriber_node: &str,
 ) -> Result<()> {
     let (publisher_node, subscriber_node) = (publisher_node.to_owned(), subscriber_node.to_owned());
     let topic = publisher.topic.clone();
-    if let Err(detail) = types_compatible(&publisher.type_desc, &subscriber.type_desc) {
+    let types = ((&publisher.type_desc, writes), (&subscriber.type_desc, reads));
+    if let Err(detail) = types_fit(types.0, types.1) {
         let detail = Box::new(detail);
-        return Err(Error::TypeMismatch { topic, publisher_node, subscriber_node, detail });
+        return Err(Error::IncompatibleType { topic, publisher_node, subscriber_node, detail });
     }
     qos_compatible(&publisher.qos, &subscriber.qos).map_err(|why| Error::IncompatibleQos {
         topic,

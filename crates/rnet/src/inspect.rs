@@ -7,6 +7,7 @@ pub mod doctor;
 mod follow;
 mod lookout;
 pub mod realtime;
+mod types;
 
 use std::path::{Path, PathBuf};
 
@@ -25,8 +26,11 @@ pub use rnet_shm::taken::Stamp;
 use serde::Serialize;
 
 use crate::NodeEvent;
+use crate::types::Schemas;
 pub use follow::{Follow, FollowEvent, Heard};
 pub use lookout::Lookout;
+use rnet_schema::Schema;
+pub use types::{TypeChange, TypeComparison};
 
 /// A domain, seen from outside.
 #[derive(Debug)]
@@ -35,6 +39,7 @@ pub struct Domain {
     /// `None` until somebody has joined the domain.
     registry: Option<Registry>,
     path: PathBuf,
+    schemas: Schemas,
 }
 
 /// A node of the domain.
@@ -63,6 +68,9 @@ pub struct PublisherInfo {
     /// The type of its messages.
     #[serde(rename = "type")]
     pub type_desc: TypeDesc,
+    /// The protobuf type that it names, if that could be read.
+    #[serde(skip)]
+    pub schema: Option<Schema>,
     /// What it offers.
     pub qos: PublisherQos,
     /// Messages sent.
@@ -108,6 +116,9 @@ pub struct SubscriptionInfo {
     /// The type that it expects.
     #[serde(rename = "type")]
     pub type_desc: TypeDesc,
+    /// The protobuf type that it names, if that could be read.
+    #[serde(skip)]
+    pub schema: Option<Schema>,
     /// What it asks for.
     pub qos: SubscriberQos,
     /// What it has of each publisher.
@@ -127,6 +138,8 @@ pub struct ChannelInfo {
     pub bytes: u64,
     /// Messages lost, by cause.
     pub lost: LossCounts,
+    /// Messages that could not be decoded; they are among those received.
+    pub malformed: u64,
     /// Messages passed over at the user's wish.
     pub skipped: u64,
     /// Messages sent and not yet taken.
@@ -185,7 +198,7 @@ impl Domain {
     pub(crate) fn of_config(config: DomainConfig) -> Result<Domain> {
         let path = DomainDir::path_of(&config)?;
         let registry = DomainDir::open(&config)?.map(|dir| Registry::new(dir, None));
-        Ok(Domain { config, registry, path })
+        Ok(Domain { config, registry, path, schemas: Schemas::default() })
     }
 
     /// The domain's id.
@@ -270,6 +283,7 @@ impl Domain {
         self.refresh()?;
         let mut snapshot = Snapshot::default();
         let Some(registry) = &self.registry else { return Ok(snapshot) };
+        let schemas = &mut self.schemas;
         for (incarnation, peer) in registry.peers() {
             let name = peer.node.meta().name.clone();
             let mut node = NodeInfo {
@@ -279,16 +293,30 @@ impl Domain {
                 subscribes: Vec::new(),
             };
             for entry in peer.node.entries().iter().filter(|entry| wanted(entry)) {
-                let path = entry.path(peer.node.folder());
+                let folder = peer.node.folder();
+                let path = entry.path(folder);
+                let mut schema = |desc: &TypeDesc| match schemas.read_if_any(folder, desc) {
+                    // It is leaving.
+                    Err(Error::Io { source_kind: std::io::ErrorKind::NotFound, .. }) => None,
+                    Err(error) => {
+                        snapshot.problems.push(format!("{name}: {error}"));
+                        None
+                    }
+                    Ok(schema) => schema,
+                };
                 let read = match entry.kind {
-                    EndpointKind::Publisher => publisher_info(entry, &path, &name).map(|p| {
+                    EndpointKind::Publisher => publisher_info(entry, &path, &name).map(|mut p| {
+                        p.schema = schema(&p.type_desc);
                         node.publishes.push(p.topic.clone());
                         snapshot.publishers.push(p);
                     }),
-                    EndpointKind::Subscription => subscription_info(entry, &path, &name).map(|s| {
-                        node.subscribes.push(s.topic.clone());
-                        snapshot.subscriptions.push(s);
-                    }),
+                    EndpointKind::Subscription => {
+                        subscription_info(entry, &path, &name).map(|mut s| {
+                            s.schema = schema(&s.type_desc);
+                            node.subscribes.push(s.topic.clone());
+                            snapshot.subscriptions.push(s);
+                        })
+                    }
                 };
                 match read {
                     // It closed while we looked.
@@ -387,6 +415,7 @@ fn publisher_info(entry: &Entry, path: &Path, node: &str) -> Result<PublisherInf
         topic: peer.meta.topic.clone(),
         node: node.to_owned(),
         type_desc: peer.meta.type_desc.clone(),
+        schema: None,
         qos: peer.meta.qos.clone(),
         sent: tail(offset_of!(TailLine, seq)),
         bytes: tail(offset_of!(TailLine, bytes)),
@@ -410,6 +439,7 @@ fn subscription_info(entry: &Entry, path: &Path, node: &str) -> Result<Subscript
         topic: peer.meta.topic.clone(),
         node: node.to_owned(),
         type_desc: peer.meta.type_desc.clone(),
+        schema: None,
         qos: peer.meta.qos.clone(),
         channels,
         past,
@@ -436,6 +466,7 @@ fn channel_info(page: &[u8], state: u64) -> Option<ChannelInfo> {
             restart: count(offset_of!(CountLine, lost_restart)),
             detached: count(offset_of!(CountLine, lost_detached)),
         },
+        malformed: count(offset_of!(CountLine, malformed)),
         skipped: count(offset_of!(CountLine, skipped)),
         // The number expected next, until `fill_queues` puts the publisher's beside it.
         queued: count(offset_of!(CountLine, next_seq)),

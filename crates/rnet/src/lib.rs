@@ -27,10 +27,14 @@
 //! one dispatch thread per lane with the first callback or waker of that lane. They end with the
 //! node. A publisher has no thread.
 
+// Generated code says `::rnet::` everywhere, here too.
+extern crate self as rnet;
+
 mod batch;
 mod control;
 mod core;
 mod dispatch;
+mod dynamic;
 mod fit;
 pub mod inspect;
 mod interrupt;
@@ -40,32 +44,37 @@ mod message;
 mod node;
 mod options;
 mod past;
+#[doc(hidden)]
+pub mod protobuf;
 mod publisher;
 mod receiver;
 mod rhythm;
 mod sample;
 mod stream;
 mod subscriber;
+mod types;
 mod waitset;
 
 pub use dispatch::Subscription;
+pub use dynamic::Dynamic;
 pub use interrupt::Interrupter;
 pub use match_event::{MatchChanges, MatchEvent, PeerInfo};
-pub use message::Message;
+pub use message::{Lengthened, Message};
 pub use node::{Node, NodeBuilder, NodeEvent};
 pub use options::{PublisherOptions, SubscriberOptions};
 pub use past::PublisherStats;
 pub use publisher::{Loan, OwnedLoan, Publisher};
 pub use rnet_core::{
     DomainId, Durability, Error, Field, FieldType, Lane, LossCounts, NodeName, OnFull, Plain,
-    PlainField, PlainType, Prim, PublisherQos, Reliability, Result, SubscriberQos, TopicName,
-    TypeDesc, TypeMismatch, Wait, bucket_high, bucket_low, quantile,
+    PlainField, PlainType, Prim, ProtobufType, PublisherQos, Reliability, Result, SubscriberQos,
+    TopicName, TypeDesc, TypeMismatch, Wait, bucket_high, bucket_low, quantile,
 };
 pub use rnet_derive::Plain;
 pub use rnet_schema as schema;
 pub use sample::{OwnedSample, Sample};
 pub use stream::{RecvFuture, SampleStream};
-pub use subscriber::Subscriber;
+pub use subscriber::{Faults, Subscriber};
+pub use types::MessageType;
 pub use waitset::{WaitSet, Waitable};
 
 /// The named limits: how many nodes, topics, readers, how large a message.

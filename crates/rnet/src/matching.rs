@@ -9,55 +9,28 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use rnet_core::{Error, Lane, MAX_NODES_PER_DOMAIN, MAX_TOPICS_PER_DOMAIN, Result};
+use rnet_core::{Error, MAX_NODES_PER_DOMAIN, MAX_TOPICS_PER_DOMAIN, Result};
+use rnet_schema::Schema;
 use rnet_shm::bell::Bells;
-use rnet_shm::channel::{Origin, Reader};
+use rnet_shm::channel::Origin;
 use rnet_shm::node::{EndpointKind, Entry, OwnNode, incarnation_of};
 use rnet_shm::publisher::{PeerPublisher, PublisherMeta};
 use rnet_shm::registry::{Departure, Registry};
 use rnet_shm::roster::Roster;
 use rnet_shm::shortage::is_passing;
-use rnet_shm::subscription::{Binding, PeerSubscription, SubscriptionFile, SubscriptionMeta};
+use rnet_shm::subscription::{PeerSubscription, SubscriptionFile, SubscriptionMeta};
 
-use crate::fit::{allowed, fit, same_lane};
+use crate::fit::{Told, allowed, fit, same_lane};
 use crate::match_event::{MatchEvent, Notice, PeerInfo, PublisherState, push_notice};
 use crate::node::NodeEvent;
 use crate::receiver::{Inbox, SubscriberState};
+use crate::types::Schemas;
 
+mod own;
 mod short;
+mod told;
 
-struct OwnPublisher {
-    topic_hash: u64,
-    meta: PublisherMeta,
-    roster: Arc<Roster>,
-    state: Arc<PublisherState>,
-    /// Subscriptions that were looked at.
-    known: BTreeMap<u64, Known>,
-    /// Those of which the user was told that they cannot be served for now.
-    short: BTreeSet<u64>,
-}
-
-enum Known {
-    /// Fits; waits to bind a page to us.
-    Pending(PeerSubscription),
-    /// Served. Its file is opened again if it has to be admitted anew: thousands of open files
-    /// would be too many.
-    Admitted,
-    /// Does not fit, or was refused.
-    Rejected,
-}
-
-struct OwnSubscription {
-    topic_hash: u64,
-    meta: SubscriptionMeta,
-    file: Arc<SubscriptionFile>,
-    state: Arc<SubscriberState>,
-    /// Publishers that were looked at, and the names of the nodes of those that fit.
-    known: BTreeMap<u64, Option<String>>,
-    /// Those of which the user was told that they cannot be followed for now.
-    short: BTreeSet<u64>,
-    lane: Option<Lane>,
-}
+use own::{Known, OwnPublisher, OwnSubscription, known_of};
 
 /// Where a peer is, ourselves included.
 #[derive(Clone)]
@@ -70,6 +43,8 @@ struct Place {
 pub(crate) struct Matching {
     own: Arc<OwnNode>,
     registry: Registry,
+    /// The protobuf types of peers.
+    schemas: Schemas,
     publishers: BTreeMap<u64, OwnPublisher>,
     subscriptions: BTreeMap<u64, OwnSubscription>,
     /// All endpoints of the domain by topic, ours included.
@@ -90,6 +65,7 @@ impl Matching {
         Matching {
             own,
             registry,
+            schemas: Schemas::default(),
             publishers: BTreeMap::new(),
             subscriptions: BTreeMap::new(),
             index: HashMap::new(),
@@ -156,13 +132,15 @@ impl Matching {
         id: u64,
         topic_hash: u64,
         meta: PublisherMeta,
+        schema: Option<Schema>,
         roster: Arc<Roster>,
     ) -> Result<Arc<PublisherState>> {
         let entry = Entry { id, topic_hash, kind: EndpointKind::Publisher };
         self.own.announce(entry)?;
         let state = Arc::new(PublisherState::default());
         let (known, short) = (BTreeMap::new(), BTreeSet::new());
-        let own = OwnPublisher { topic_hash, meta, roster, state: state.clone(), known, short };
+        let (told, state_of) = (Told::Type(schema), state.clone());
+        let own = OwnPublisher { topic_hash, meta, told, roster, state: state_of, known, short };
         self.publishers.insert(id, own);
         self.index_own(entry);
         Ok(state)
@@ -172,6 +150,7 @@ impl Matching {
         &mut self,
         topic_hash: u64,
         meta: SubscriptionMeta,
+        schema: Option<Schema>,
         file: Arc<SubscriptionFile>,
         state: Arc<SubscriberState>,
     ) -> Result<()> {
@@ -180,7 +159,8 @@ impl Matching {
         self.own.announce(entry)?;
         let lane = meta.qos.lane;
         let (known, short) = (BTreeMap::new(), BTreeSet::new());
-        let own = OwnSubscription { topic_hash, meta, file, state, known, short, lane };
+        let told = Told::Type(schema);
+        let own = OwnSubscription { topic_hash, meta, told, file, state, known, short, lane };
         self.subscriptions.insert(id, own);
         self.index_own(entry);
         Ok(())
@@ -388,10 +368,12 @@ impl Matching {
         let path = entry.path(&place.folder);
         // A file that is gone again belonged to a publisher that is leaving; its entry follows.
         // Tried again at the next look, in case it was for want of a file descriptor.
-        let opened = PeerPublisher::open(&path, entry.id)
-            .and_then(|peer| self.bells_of(entry.id).map(|bells| (peer, bells)));
-        let (peer, bells) = match opened {
-            Ok(both) => both,
+        let opened = PeerPublisher::open(&path, entry.id).and_then(|peer| {
+            let told = self.told_by(&place.folder, &peer.meta.type_desc, sub)?;
+            self.bells_of(entry.id).map(|bells| (peer, told, bells))
+        });
+        let (peer, told, bells) = match opened {
+            Ok(all) => all,
             Err(error) => {
                 self.pending.insert(entry.topic_hash);
                 if is_passing(&error) {
@@ -407,7 +389,8 @@ impl Matching {
             return;
         }
         let info = PeerInfo { id: entry.id, node: place.node.clone() };
-        let fits = fit(&peer.meta, &subscription.meta, &place.node, &us)
+        let ours = (&subscription.meta, &subscription.told);
+        let fits = fit((&peer.meta, &told), ours, &place.node, &us)
             .and_then(|()| same_lane(subscription.lane, &peer.meta, &place.node, &us))
             .and_then(|()| {
                 let origin = Origin {
@@ -450,22 +433,28 @@ impl Matching {
     fn meet_subscription(&mut self, publisher: u64, entry: &Entry, notices: &mut Vec<Notice>) {
         let Some(place) = self.place_of(entry.id) else { return };
         let us = self.own.name().to_string();
-        let Some(own) = self.publishers.get_mut(&publisher) else { return };
+        let Some(own) = self.publishers.get(&publisher) else { return };
         let first_sight = !own.known.contains_key(&entry.id);
         if first_sight {
             let path = entry.path(&place.folder);
-            let peer = match PeerSubscription::open(&path, entry.id) {
-                Ok(peer) => peer,
+            let opened = PeerSubscription::open(&path, entry.id).and_then(|peer| {
+                let told = self.told_by(&place.folder, &peer.meta.type_desc, publisher)?;
+                Ok((peer, told))
+            });
+            let (peer, told) = match opened {
+                Ok(both) => both,
                 Err(error) => {
                     self.pending.insert(entry.topic_hash);
                     self.cannot_serve(publisher, entry.id, error, notices);
                     return;
                 }
             };
+            let Some(own) = self.publishers.get_mut(&publisher) else { return };
             if peer.meta.topic != own.meta.topic {
                 return;
             }
-            let verdict = match fit(&own.meta, &peer.meta, &us, &place.node) {
+            let ours = (&own.meta, &own.told);
+            let verdict = match fit(ours, (&peer.meta, &told), &us, &place.node) {
                 Ok(()) => Known::Pending(peer),
                 Err(error) => {
                     own.state.lock().note(error.clone());
@@ -481,6 +470,7 @@ impl Matching {
             };
             own.known.insert(entry.id, verdict);
         }
+        let Some(own) = self.publishers.get_mut(&publisher) else { return };
         // A reader that was detached may have bound itself anew.
         let served = own.roster.serves(entry.id);
         let peer = match own.known.remove(&entry.id) {
@@ -543,53 +533,4 @@ impl Matching {
             }
         }
     }
-}
-
-impl OwnPublisher {
-    fn drop_reader(&mut self, id: u64, died: bool, notices: &mut Vec<Notice>) {
-        self.short.remove(&id);
-        if died {
-            self.roster.bury(id);
-        } else {
-            self.roster.dismiss(id);
-        }
-        let mut matches = self.state.lock();
-        let Some(at) = matches.matched.iter().position(|p| p.id == id) else { return };
-        let info = matches.matched.swap_remove(at);
-        drop(matches);
-        self.state.changed.notify_all();
-        let event = if died { MatchEvent::Lost(info) } else { MatchEvent::Unmatched(info) };
-        push_notice(notices, self.state.hooks.clone(), event);
-    }
-}
-
-impl OwnSubscription {
-    fn drop_publisher(&mut self, id: u64, died: bool, notices: &mut Vec<Notice>) {
-        self.short.remove(&id);
-        let Some(Some(node)) = self.known.remove(&id) else { return };
-        self.state.push(Inbox::Left { publisher: id, died });
-        let info = PeerInfo { id, node };
-        let event = if died { MatchEvent::Lost(info) } else { MatchEvent::Unmatched(info) };
-        push_notice(notices, self.state.hooks.clone(), event);
-    }
-
-    fn bind(&self, peer: &PeerPublisher, origin: Origin, publisher: u64) -> Result<Reader> {
-        let history = match peer.meta.qos.durability {
-            rnet_core::Durability::TransientLocal { depth } if self.meta.qos.transient_local => {
-                u64::from(depth)
-            }
-            _ => 0,
-        };
-        let binding = Binding {
-            publisher,
-            reliable: self.meta.qos.reliability == rnet_core::Reliability::Reliable,
-            history,
-            bell: self.state.bell(),
-        };
-        Reader::bind(&self.file, peer, origin, binding, self.meta.qos.keep_last)
-    }
-}
-
-fn known_of<'a>(node: u64, known: impl Iterator<Item = &'a u64>) -> Vec<u64> {
-    known.filter(|id| incarnation_of(**id) == node).copied().collect()
 }

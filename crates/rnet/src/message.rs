@@ -1,58 +1,124 @@
-//! What can be sent: raw bytes, or a plain type.
+//! What can be sent: raw bytes, plain types, protobuf messages.
 
-use rnet_core::{Plain, TypeDesc};
+use rnet_core::{Plain, Result};
 
-mod sealed {
-    pub trait Sealed {}
-    impl Sealed for [u8] {}
-    impl<T: rnet_core::Plain> Sealed for T {}
-}
+use crate::types::MessageType;
 
-/// A message that needs no encoding: its memory is what is sent.
+/// Something that can be sent and received.
 ///
-/// Implemented for `[u8]` and for every [`Plain`] type.
-pub trait Message: sealed::Sealed + Send + 'static {
-    /// How the type is described to the other side.
-    fn type_desc() -> TypeDesc;
-    /// Length that every message of the type has, in bytes; `None` if it may vary.
-    fn fixed_len() -> Option<usize>;
-    /// The bytes to send.
-    fn as_bytes(&self) -> &[u8];
-    /// The message in received bytes, which are 8-byte aligned; `None` if the length is wrong.
-    fn from_bytes(bytes: &[u8]) -> Option<&Self>;
+/// Implemented for `[u8]` and every [`Plain`] type, whose memory is what is sent and which are read
+/// where they are; for the protobuf messages that `rnet-build` makes code of, by
+/// [`crate::protobuf_message!`]; and for [`crate::Dynamic`], protobuf messages without their code.
+pub trait Message: Send + 'static {
+    /// What a receiver keeps from one message to the next: a decoded message, whose memory is used
+    /// again. Nothing for what is read in place.
+    type Held: Send + Unpin + 'static;
+
+    /// The type, as it is told to the other side.
+    ///
+    /// # Errors
+    /// `BadValue` if only the options of an endpoint can say it.
+    fn message_type() -> Result<MessageType>;
+
+    /// What a receiver of this type of messages begins with.
+    fn hold(message_type: &MessageType) -> Self::Held;
+
+    /// The message itself, if its memory is what is sent.
+    fn as_bytes(&self) -> Option<&[u8]>;
+
+    /// Appends the message to `out`, where [`Message::as_bytes`] is `None`.
+    fn encode(&self, out: &mut Vec<u8>);
+
+    /// Called for each received message, which is 8-byte aligned, before [`Message::view`].
+    ///
+    /// # Errors
+    /// In words, why the bytes are no message of this type. It is then counted as malformed.
+    fn decode(bytes: &[u8], held: &mut Self::Held) -> std::result::Result<(), String>;
+
+    /// The message, of bytes that were decoded.
+    fn view<'a>(bytes: &'a [u8], held: &'a Self::Held) -> &'a Self;
+
+    /// What [`Message::decode`] has left, for the user to keep; another takes its place.
+    fn keep(held: &mut Self::Held) -> Self::Held;
 }
 
 impl Message for [u8] {
-    fn type_desc() -> TypeDesc {
-        TypeDesc::Raw
+    type Held = ();
+
+    fn message_type() -> Result<MessageType> {
+        Ok(MessageType::Raw)
     }
-    fn fixed_len() -> Option<usize> {
-        None
+    fn hold(_: &MessageType) {}
+    #[inline]
+    fn as_bytes(&self) -> Option<&[u8]> {
+        Some(self)
     }
-    fn as_bytes(&self) -> &[u8] {
-        self
+    fn encode(&self, _: &mut Vec<u8>) {}
+    #[inline]
+    fn decode(_: &[u8], _: &mut ()) -> std::result::Result<(), String> {
+        Ok(())
     }
-    fn from_bytes(bytes: &[u8]) -> Option<&Self> {
-        Some(bytes)
+    #[inline]
+    fn view<'a>(bytes: &'a [u8], _: &'a ()) -> &'a Self {
+        bytes
+    }
+    fn keep(_: &mut ()) {}
+}
+
+/// The copy of a message that was sent by a publisher whose type is shorter: it ends in zeros.
+#[derive(Debug)]
+pub struct Lengthened<T>(Option<Box<T>>);
+
+impl<T: Plain> Lengthened<T> {
+    #[cold]
+    fn take(&mut self, bytes: &[u8]) {
+        let message = self.0.get_or_insert_with(|| {
+            // SAFETY: `Plain` promises that every bit pattern is a value, zeros among them.
+            unsafe { Box::new_zeroed().assume_init() }
+        });
+        let at = (&raw mut **message).cast::<u8>();
+        // SAFETY: the box is ours alone, has this many bytes, and any of them may have any value.
+        let memory = unsafe { std::slice::from_raw_parts_mut(at, size_of::<T>()) };
+        let (sent, missing) = memory.split_at_mut(bytes.len());
+        sent.copy_from_slice(bytes);
+        missing.fill(0);
     }
 }
 
 impl<T: Plain> Message for T {
-    fn type_desc() -> TypeDesc {
-        TypeDesc::Plain(T::plain_type())
+    type Held = Lengthened<T>;
+
+    fn message_type() -> Result<MessageType> {
+        Ok(MessageType::Plain(T::plain_type()))
     }
-    fn fixed_len() -> Option<usize> {
-        Some(size_of::<T>())
+    fn hold(_: &MessageType) -> Lengthened<T> {
+        Lengthened(None)
     }
-    fn as_bytes(&self) -> &[u8] {
+    #[inline]
+    fn as_bytes(&self) -> Option<&[u8]> {
         // SAFETY: `Plain` promises that the type has no padding, so all its bytes are initialised.
-        unsafe { std::slice::from_raw_parts((&raw const *self).cast::<u8>(), size_of::<T>()) }
+        Some(unsafe { std::slice::from_raw_parts((&raw const *self).cast::<u8>(), size_of::<T>()) })
     }
-    fn from_bytes(bytes: &[u8]) -> Option<&Self> {
+    fn encode(&self, _: &mut Vec<u8>) {}
+    #[inline]
+    fn decode(bytes: &[u8], held: &mut Lengthened<T>) -> std::result::Result<(), String> {
+        if bytes.len() < size_of::<T>() {
+            held.take(bytes);
+        }
+        Ok(())
+    }
+    #[inline]
+    fn view<'a>(bytes: &'a [u8], held: &'a Lengthened<T>) -> &'a Self {
+        if bytes.len() < size_of::<T>() {
+            return held.0.as_deref().expect("it was lengthened when it was received");
+        }
         let at = bytes.as_ptr().cast::<T>();
-        let fits = bytes.len() == size_of::<T>() && at.is_aligned();
-        // SAFETY: length and alignment are as checked, and `Plain` promises that every bit
-        // pattern is a value.
-        fits.then(|| unsafe { &*at })
+        assert!(at.is_aligned(), "received bytes are 8-byte aligned");
+        // SAFETY: there are enough bytes, aligned, and `Plain` promises that every bit pattern is a
+        // value.
+        unsafe { &*at }
+    }
+    fn keep(held: &mut Lengthened<T>) -> Lengthened<T> {
+        Lengthened(held.0.take())
     }
 }

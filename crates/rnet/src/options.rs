@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use rnet_core::{
-    Durability, Lane, OnFull, PublisherQos, Reliability, SubscriberQos, TypeDesc, Wait,
-};
+use rnet_core::{Durability, Lane, OnFull, PublisherQos, Reliability, SubscriberQos, Wait};
+use rnet_schema::Schema;
+
+use crate::MessageType;
 
 /// Options of a publisher; the default is best_effort on the bulk lane.
 ///
@@ -15,7 +16,7 @@ use rnet_core::{
 #[derive(Clone, Debug, Default)]
 pub struct PublisherOptions {
     pub(crate) qos: PublisherQos,
-    pub(crate) type_desc: Option<TypeDesc>,
+    pub(crate) message_type: Option<MessageType>,
 }
 
 impl PublisherOptions {
@@ -60,11 +61,15 @@ impl PublisherOptions {
         self.qos = qos;
         self
     }
-    /// Describes the messages of a raw publisher (bindings do this; Rust types describe
-    /// themselves).
-    pub fn type_desc(mut self, desc: TypeDesc) -> Self {
-        self.type_desc = Some(desc);
+    /// The type of the messages, for a publisher of bytes or of [`crate::schema::Dynamic`]: bindings
+    /// do this. Types of Rust describe themselves.
+    pub fn message_type(mut self, message_type: impl Into<MessageType>) -> Self {
+        self.message_type = Some(message_type.into());
         self
+    }
+    /// As [`PublisherOptions::message_type`], a protobuf message.
+    pub fn schema(self, schema: &Schema) -> Self {
+        self.message_type(schema.clone())
     }
 }
 
@@ -72,7 +77,7 @@ impl PublisherOptions {
 #[derive(Clone, Debug, Default)]
 pub struct SubscriberOptions {
     pub(crate) qos: SubscriberQos,
-    pub(crate) type_desc: Option<TypeDesc>,
+    pub(crate) message_type: Option<MessageType>,
 }
 
 impl SubscriberOptions {
@@ -110,10 +115,14 @@ impl SubscriberOptions {
         self.qos = qos;
         self
     }
-    /// Describes the messages that a raw subscriber expects.
-    pub fn type_desc(mut self, desc: TypeDesc) -> Self {
-        self.type_desc = Some(desc);
+    /// The type that a subscriber of bytes or of [`crate::schema::Dynamic`] expects.
+    pub fn message_type(mut self, message_type: impl Into<MessageType>) -> Self {
+        self.message_type = Some(message_type.into());
         self
+    }
+    /// As [`SubscriberOptions::message_type`], a protobuf message.
+    pub fn schema(self, schema: &Schema) -> Self {
+        self.message_type(schema.clone())
     }
 }
 

@@ -1,6 +1,7 @@
 //! What a subscriber knows of its publishers: of those that are there, and of those that were.
 
 use std::collections::VecDeque;
+use std::sync::atomic::Ordering;
 
 use rnet_core::LossCounts;
 use rnet_shm::channel::Reader;
@@ -21,6 +22,8 @@ pub struct PublisherStats {
     pub received: u64,
     /// Messages lost, by cause.
     pub lost: LossCounts,
+    /// Messages that it sent and that could not be decoded; they are among those received.
+    pub malformed: u64,
     /// Whether it is still there.
     pub connected: bool,
 }
@@ -31,6 +34,7 @@ pub(crate) fn stats_of(channel: &Reader) -> PublisherStats {
         node: channel.node().to_owned(),
         received: channel.received(),
         lost: channel.losses(),
+        malformed: channel.slot().page().count.malformed.load(Ordering::Relaxed),
         connected: !channel.has_left(),
     }
 }
@@ -53,10 +57,12 @@ impl Past {
                 node: String::new(),
                 received: 0,
                 lost: LossCounts::default(),
+                malformed: 0,
                 connected: false,
             });
             sum.received += oldest.received;
             sum.lost.add(&oldest.lost);
+            sum.malformed += oldest.malformed;
         }
         self.apart.push_back(PublisherStats { connected: false, ..stats });
     }

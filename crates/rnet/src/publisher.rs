@@ -4,7 +4,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rnet_core::{Error, Result, TopicName, TypeDesc};
+use rnet_core::{Error, MAX_INLINE_LEN_BYTES, Result, TopicName};
 use rnet_shm::node::{EndpointKind, Entry};
 use rnet_shm::publisher::{Loaned, PublisherMeta, Writer};
 
@@ -12,6 +12,10 @@ use crate::Message;
 use crate::core::NodeCore;
 use crate::match_event::{MatchChanges, MatchEvent, PeerInfo, PublisherState};
 use crate::options::{PublisherOptions, deadline};
+use crate::types;
+
+/// Memory for encoding that a publisher keeps for the next message.
+const MAX_KEPT_LEN_BYTES: usize = 64 * MAX_INLINE_LEN_BYTES;
 
 /// Sends messages of type `T` on one topic.
 ///
@@ -26,6 +30,8 @@ pub struct Publisher<T: Message + ?Sized> {
     topic: TopicName,
     /// Length that each message must have, from the type.
     fixed_len: Option<usize>,
+    /// Where messages are encoded that cannot be sent as they are.
+    encoded: Vec<u8>,
     state: Arc<PublisherState>,
     core: Arc<NodeCore>,
     _type: PhantomData<fn(&T)>,
@@ -39,23 +45,31 @@ impl<T: Message + ?Sized> Publisher<T> {
     ) -> Result<Publisher<T>> {
         let topic = TopicName::new(topic)?;
         options.qos.validate().map_err(|e| e.with_topic(topic.as_str()))?;
-        let type_desc = options.type_desc.unwrap_or_else(T::type_desc);
-        let fixed_len = match &type_desc {
-            TypeDesc::Plain(plain) => Some(plain.size),
-            TypeDesc::Raw => T::fixed_len(),
-        };
-        let meta = PublisherMeta { topic: topic.to_string(), type_desc, qos: options.qos };
+        let ty = types::choose(topic.as_str(), T::message_type(), options.message_type)?;
+        let fixed_len = ty.fixed_len();
+        let meta =
+            PublisherMeta { topic: topic.to_string(), type_desc: ty.desc(), qos: options.qos };
         let state = &core.state;
         state.refresh()?;
         state.matching().check_topic_limit(topic.hash())?;
         let id = state.own.next_endpoint()?;
         let entry = Entry { id, topic_hash: topic.hash(), kind: EndpointKind::Publisher };
+        ty.keep_at(&state.own)?;
         let writer = Writer::create(&state.own, entry.path(state.own.folder()), id, &meta)?;
         let roster = writer.roster().clone();
-        let matches = state.matching().add_publisher(id, topic.hash(), meta, roster)?;
+        let schema = ty.schema().cloned();
+        let matches = state.matching().add_publisher(id, topic.hash(), meta, schema, roster)?;
         let core = core.clone();
-        let publisher =
-            Publisher { writer, id, topic, fixed_len, state: matches, core, _type: PhantomData };
+        let publisher = Publisher {
+            writer,
+            id,
+            topic,
+            fixed_len,
+            encoded: Vec::new(),
+            state: matches,
+            core,
+            _type: PhantomData,
+        };
         // Dropped, and taken back, if the peers cannot be looked at.
         publisher.core.state.refresh()?;
         Ok(publisher)
@@ -88,9 +102,22 @@ impl<T: Message + ?Sized> Publisher<T> {
     /// help; `OutOfMemory` and `MessageTooLarge` for large messages.
     #[inline]
     pub fn send(&mut self, message: &T) -> Result<()> {
-        let bytes = message.as_bytes();
+        let Some(bytes) = message.as_bytes() else { return self.send_encoded(message) };
         self.check_len(bytes.len())?;
         self.writer.send(bytes)
+    }
+
+    fn send_encoded(&mut self, message: &T) -> Result<()> {
+        self.encode(message);
+        self.writer.send(&self.encoded)
+    }
+
+    fn encode(&mut self, message: &T) {
+        if self.encoded.capacity() > MAX_KEPT_LEN_BYTES {
+            self.encoded = Vec::new();
+        }
+        self.encoded.clear();
+        message.encode(&mut self.encoded);
     }
 
     /// Sends one message if that takes no wait and no memory but the log's; `false` if it would,
@@ -102,7 +129,10 @@ impl<T: Message + ?Sized> Publisher<T> {
     /// `BadValue` if the message has another length than its type.
     #[inline]
     pub fn try_send(&mut self, message: &T) -> Result<bool> {
-        let bytes = message.as_bytes();
+        let Some(bytes) = message.as_bytes() else {
+            self.encode(message);
+            return Ok(self.writer.try_send(&self.encoded));
+        };
         self.check_len(bytes.len())?;
         Ok(self.writer.try_send(bytes))
     }
@@ -150,7 +180,7 @@ impl<T: Message + ?Sized> Publisher<T> {
     /// `None` waits for as long as it takes.
     ///
     /// # Errors
-    /// `Timeout`; `TypeMismatch`, `IncompatibleQos` or `LimitReached`, once for each subscriber
+    /// `Timeout`; `IncompatibleType`, `IncompatibleQos` or `LimitReached`, once for each subscriber
     /// that came and cannot be served.
     pub fn wait_for_subscribers(&self, n: usize, timeout: Option<Duration>) -> Result<()> {
         self.core.state.check_birth()?;

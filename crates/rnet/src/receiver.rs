@@ -7,27 +7,27 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use rnet_core::{Error, Lane, Result, SubscriberQos, TopicName, Wait};
-use rnet_shm::barrier::{AskingBarrier, SleeperBarrier};
+use rnet_shm::barrier::SleeperBarrier;
 use rnet_shm::bell::{Bells, Sleep, Waiter, Woken};
 use rnet_shm::channel::{PIN_LIMIT, Reader, Trouble};
+use rnet_shm::clock;
 use rnet_shm::fork::Birth;
 use rnet_shm::node::{EndpointKind, Entry};
 use rnet_shm::subscription::{Slot, SubscriptionFile, SubscriptionMeta};
-use rnet_shm::{clock, cpu};
 
 use crate::core::{NodeCore, NodeState};
 use crate::match_event::{BellCell, Hooks};
 use crate::options::SubscriberOptions;
 use crate::past::{Past, PublisherStats, stats_of};
-use crate::rhythm::{Plan, Rhythm};
-use crate::{Message, Sample};
+use crate::rhythm::Rhythm;
+use crate::{Message, MessageType, Sample, types};
+
+mod waits;
 
 /// Errors kept for a user who never receives.
 const MAX_PENDING_ERRORS: usize = 64;
 /// Tells of an error at the latest after this many messages, however busy the topic is.
 const ERROR_TURN: u32 = 64;
-/// Looks at the clock once per this many turns of a spin.
-const SPINS_PER_LOOK: u32 = 32;
 
 /// What the control thread hands to a subscriber.
 pub(crate) enum Inbox {
@@ -105,20 +105,24 @@ impl Receiver {
         core: &Arc<NodeCore>,
         topic: &str,
         options: SubscriberOptions,
-        own_type: (rnet_core::TypeDesc, Option<usize>),
-    ) -> Result<Receiver> {
+        own_type: Result<MessageType>,
+    ) -> Result<(Receiver, MessageType)> {
         let topic = TopicName::new(topic)?;
         options.qos.validate().map_err(|e| e.with_topic(topic.as_str()))?;
-        let type_desc = options.type_desc.unwrap_or(own_type.0);
-        let fixed_len = type_desc.as_plain().map(|p| p.size).or(own_type.1);
-        let meta =
-            SubscriptionMeta { topic: topic.to_string(), type_desc, qos: options.qos.clone() };
+        let ty = types::choose(topic.as_str(), own_type, options.message_type)?;
+        let fixed_len = ty.fixed_len();
+        let meta = SubscriptionMeta {
+            topic: topic.to_string(),
+            type_desc: ty.desc(),
+            qos: options.qos.clone(),
+        };
         let node = &core.state;
         node.refresh()?;
         node.matching().check_topic_limit(topic.hash())?;
         let id = node.own.next_endpoint()?;
         let entry = Entry { id, topic_hash: topic.hash(), kind: EndpointKind::Subscription };
         let path = entry.path(node.own.folder());
+        ty.keep_at(&node.own)?;
         let file = Arc::new(SubscriptionFile::create(node.own.clone(), path, id, &meta)?);
         let waiter = Waiter::new(node.own.bells().clone());
         let state = Arc::new(SubscriberState {
@@ -134,7 +138,8 @@ impl Receiver {
         if let Some(lane) = options.qos.lane {
             state.set_lane(lane);
         }
-        node.matching().add_subscription(topic.hash(), meta, file.clone(), state.clone())?;
+        let (schema, announced) = (ty.schema().cloned(), file.clone());
+        node.matching().add_subscription(topic.hash(), meta, schema, announced, state.clone())?;
         let receiver = Receiver {
             topic,
             id,
@@ -155,7 +160,7 @@ impl Receiver {
             interruptible: false,
         };
         node.refresh()?;
-        Ok(receiver)
+        Ok((receiver, ty))
     }
 
     pub(crate) fn lane(&self) -> Option<Lane> {
@@ -323,14 +328,21 @@ impl Receiver {
         }
     }
 
-    /// A message of the wrong length would be read beyond its end.
+    /// A message is as long as our type, or as that of its publisher, which fits ours.
+    #[inline]
     pub(crate) fn check_len(&mut self, at: usize, fixed: usize) -> Result<()> {
+        if self.channels[at].current_len() == fixed { Ok(()) } else { self.check_other_len(at) }
+    }
+
+    #[cold]
+    fn check_other_len(&mut self, at: usize) -> Result<()> {
         let channel = &mut self.channels[at];
         let len = channel.current_len();
-        if len == fixed {
+        let theirs = channel.meta().type_desc.as_plain().map_or(0, |plain| plain.size);
+        if len == theirs {
             return Ok(());
         }
-        let what = format!("a message has {len} bytes and its type {fixed}");
+        let what = format!("a message has {len} bytes and its type {theirs}");
         let node = channel.node().to_owned();
         self.close_channel(at);
         Err(Error::Corrupt { topic: self.topic.to_string(), publisher_node: node, what })
@@ -386,118 +398,6 @@ impl Receiver {
             if let Some(error) = self.end_channel(at) {
                 self.note(error);
             }
-        }
-    }
-
-    /// Waits until [`Receiver::advance`] may find something; `false` when the time is over.
-    pub(crate) fn wait(&mut self, until: Option<Instant>) -> Result<bool> {
-        self.check_birth()?;
-        if self.state.take_stop() {
-            return Err(Error::Interrupted);
-        }
-        if self.lane() == Some(Lane::Urgent) {
-            cpu::ask_for_short_slices();
-        }
-        match self.qos.wait {
-            Wait::Spin => Ok(self.spin(until)),
-            Wait::Block => self.sleep(until, Sleep::Woken),
-            Wait::Adaptive => self.wait_adaptively(until),
-        }
-    }
-
-    fn wait_adaptively(&mut self, until: Option<Instant>) -> Result<bool> {
-        if std::mem::take(&mut self.leaves) {
-            cpu::leave();
-        }
-        let since_ns = clock::now_ns();
-        self.awake = false;
-        loop {
-            let (now, now_ns) = (Instant::now(), clock::now_ns());
-            if until.is_some_and(|until| until <= now) {
-                return Ok(self.is_ready());
-            }
-            let at = |ns: u64| {
-                let at = now.checked_add(Duration::from_nanos(ns.saturating_sub(now_ns)));
-                until.into_iter().chain(at).min()
-            };
-            match self.rhythm.plan(now_ns, since_ns) {
-                Plan::Sleep => {
-                    self.awake = false;
-                    return self.sleep(until, Sleep::Woken);
-                }
-                Plan::Spin(to_ns) => {
-                    if self.spin(at(to_ns)) {
-                        return Ok(true);
-                    }
-                }
-                Plan::Doze(to_ns) => {
-                    if self.sleep(at(to_ns), Sleep::ByTheClock)? {
-                        self.awake = false;
-                        return Ok(true);
-                    }
-                    let now_ns = clock::now_ns();
-                    // Else it was the user's time that was over.
-                    if now_ns >= to_ns {
-                        self.awake = true;
-                        self.rhythm.dozed(now_ns - to_ns);
-                    }
-                }
-            }
-        }
-    }
-
-    fn spin(&self, until: Option<Instant>) -> bool {
-        loop {
-            for _ in 0..SPINS_PER_LOOK {
-                // A wait that is to end says so when it is taken up again.
-                if self.is_ready() || self.state.must_stop() {
-                    return true;
-                }
-                std::hint::spin_loop();
-            }
-            if until.is_some_and(|until| Instant::now() >= until) {
-                return self.is_ready();
-            }
-        }
-    }
-
-    fn sleep(&mut self, until: Option<Instant>, sleep: Sleep) -> Result<bool> {
-        if self.state.bell() != self.waiter.bell() {
-            // A wait set had this subscriber before.
-            self.set_bell(self.waiter.bell());
-        }
-        loop {
-            let now = Instant::now();
-            let left = match until {
-                Some(until) if until <= now => return Ok(self.is_ready()),
-                Some(until) => until - now,
-                None => Duration::MAX,
-            };
-            let (state, channels, errors) = (&self.state, &self.channels, &self.errors);
-            let ready = || {
-                !errors.is_empty()
-                    || channels.iter().any(Reader::is_ready)
-                    || state.full.load(Ordering::Acquire)
-                    || state.must_stop()
-            };
-            let places = channels.iter().map(Reader::asleep_word);
-            let barrier = AskingBarrier(|| channels.iter().any(Reader::needs_barrier));
-            let woken = self.waiter.sleep(sleep, places, &barrier, left, ready);
-            if self.is_ready() {
-                self.note_if_late(woken, left);
-                return Ok(true);
-            }
-            let told = self.state.take_stop();
-            if told || (woken == Woken::Signal && self.interruptible) {
-                return Err(Error::Interrupted);
-            }
-        }
-    }
-
-    /// Counts a sleep of at most `limit` that nobody ended though there was something to read.
-    pub(crate) fn note_if_late(&self, woken: Woken, limit: Duration) {
-        if woken == Woken::TimedOut && limit > rnet_shm::bell::MAX_SLEEP {
-            self.channels.iter().for_each(Reader::note_if_late);
         }
     }
 
@@ -583,7 +483,27 @@ impl Receiver {
         Ok(true)
     }
 
-    pub(crate) fn sample<T: Message + ?Sized>(&mut self, at: usize) -> Sample<'_, T> {
-        Sample::new(self.channels[at].current())
+    /// The message that [`Receiver::advance`] went on to.
+    #[inline]
+    pub(crate) fn sample<'a, T: Message + ?Sized>(
+        &'a mut self,
+        at: usize,
+        held: &'a mut T::Held,
+    ) -> Result<Sample<'a, T>> {
+        if let Err(why) = T::decode(self.channels[at].current().bytes(), held) {
+            return Err(self.malformed(at, why));
+        }
+        Ok(Sample::new(self.channels[at].current(), held))
+    }
+
+    #[cold]
+    fn malformed(&self, at: usize, why: String) -> Error {
+        let channel = &self.channels[at];
+        channel.slot().page().count.malformed.fetch_add(1, Ordering::Relaxed);
+        Error::Malformed {
+            topic: self.topic.to_string(),
+            publisher_node: channel.node().to_owned(),
+            why,
+        }
     }
 }

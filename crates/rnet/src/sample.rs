@@ -1,6 +1,6 @@
 //! Received messages.
 
-use std::marker::PhantomData;
+use std::fmt;
 use std::ops::Deref;
 use std::time::Duration;
 
@@ -13,16 +13,16 @@ use crate::Message;
 ///
 /// Large messages are read where the publisher wrote them, which cannot reuse the memory until the
 /// next receive; small ones in the copy that the subscriber made of the log. [`Sample::to_owned_sample`] keeps either for longer without copying.
-#[derive(Debug)]
 pub struct Sample<'a, T: Message + ?Sized> {
     taken: Taken<'a>,
-    _type: PhantomData<&'a T>,
+    held: &'a mut T::Held,
 }
 
 impl<'a, T: Message + ?Sized> Sample<'a, T> {
-    /// The caller has checked that the bytes are a `T`.
-    pub(crate) fn new(taken: Taken<'a>) -> Self {
-        Sample { taken, _type: PhantomData }
+    /// The caller has decoded it.
+    #[inline]
+    pub(crate) fn new(taken: Taken<'a>, held: &'a mut T::Held) -> Self {
+        Sample { taken, held }
     }
 
     /// Keeps the message for as long as the result lives.
@@ -33,7 +33,7 @@ impl<'a, T: Message + ?Sized> Sample<'a, T> {
         OwnedSample {
             stamp: self.taken.stamp(),
             payload: self.taken.into_payload(),
-            _type: PhantomData,
+            held: T::keep(self.held),
         }
     }
 }
@@ -42,27 +42,26 @@ impl<T: Message + ?Sized> Deref for Sample<'_, T> {
     type Target = T;
     #[inline]
     fn deref(&self) -> &T {
-        T::from_bytes(self.taken.bytes()).expect("the length was checked when it was received")
+        T::view(self.taken.bytes(), self.held)
     }
 }
 
 /// A received message that is kept.
-#[derive(Debug)]
 pub struct OwnedSample<T: Message + ?Sized> {
     stamp: Stamp,
     payload: Payload,
-    _type: PhantomData<fn() -> Box<T>>,
+    held: T::Held,
 }
 
 impl<T: Message + ?Sized> Deref for OwnedSample<T> {
     type Target = T;
     fn deref(&self) -> &T {
-        T::from_bytes(self.payload.bytes()).expect("the length was checked when it was received")
+        T::view(self.payload.bytes(), &self.held)
     }
 }
 
 macro_rules! stamp_accessors {
-    ($name:ty, |$self:ident| $stamp:expr) => {
+    ($name:ty, |$self:ident| $stamp:expr, $bytes:expr) => {
         impl<T: Message + ?Sized> $name {
             /// The publisher's id, the same for all its messages.
             pub fn publisher(&$self) -> u64 {
@@ -81,12 +80,22 @@ macro_rules! stamp_accessors {
             pub fn taken_ns(&$self) -> u64 {
                 $stamp.taken_ns
             }
+            /// The bytes of the message, as they were sent.
+            pub fn bytes(&$self) -> &[u8] {
+                $bytes
+            }
             /// How long it took from sending to taking.
             pub fn latency(&$self) -> Duration {
                 Duration::from_nanos($stamp.taken_ns.saturating_sub($stamp.sent_ns))
             }
         }
+
+        impl<T: Message + ?Sized> fmt::Debug for $name {
+            fn fmt(&$self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.debug_struct("Sample").field("stamp", &$stamp).field("bytes", &$bytes).finish()
+            }
+        }
     };
 }
-stamp_accessors!(Sample<'_, T>, |self| self.taken.stamp());
-stamp_accessors!(OwnedSample<T>, |self| self.stamp);
+stamp_accessors!(Sample<'_, T>, |self| self.taken.stamp(), self.taken.bytes());
+stamp_accessors!(OwnedSample<T>, |self| self.stamp, self.payload.bytes());

@@ -3,7 +3,6 @@
 //! The dispatch thread of the topic's lane waits for the subscriber and wakes the task.
 
 use std::future::Future;
-use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -20,7 +19,7 @@ use crate::dispatch::Task;
 use crate::past::PublisherStats;
 use crate::receiver::Receiver;
 use crate::subscriber::Subscriber;
-use crate::{Message, OwnedSample};
+use crate::{Message, OwnedSample, Sample};
 
 struct Shared {
     /// `None` once the stream has ended, or is a subscriber again.
@@ -100,24 +99,26 @@ pub struct SampleStream<T: Message + ?Sized> {
     shared: Arc<Mutex<Shared>>,
     lane: Lane,
     core: Arc<NodeCore>,
-    _type: PhantomData<fn() -> Box<T>>,
+    /// `None` once it is a subscriber's again.
+    held: Option<T::Held>,
 }
 
 impl<T: Message + ?Sized> Subscriber<T> {
     /// Turns the subscriber into a stream, for any executor.
     pub fn into_stream(self) -> SampleStream<T> {
-        let (receiver, core) = self.into_parts();
+        let (receiver, core, held) = self.into_parts();
+        let held = Some(held);
         if receiver.is_parents() {
             // What it gives is `Closed`, as the subscriber did.
             let lane = Lane::Bulk;
             let shared = Arc::new(Mutex::new(Shared { receiver: None, waker: None }));
-            return SampleStream { shared, lane, core, _type: PhantomData };
+            return SampleStream { shared, lane, core, held };
         }
         let lane = receiver.lane().unwrap_or(Lane::Urgent);
         let id = receiver.id();
         let shared = Arc::new(Mutex::new(Shared { receiver: Some(receiver), waker: None }));
         core.state.dispatcher(lane).add(Box::new(WakeTask { id, shared: shared.clone() }));
-        SampleStream { shared, lane, core, _type: PhantomData }
+        SampleStream { shared, lane, core, held }
     }
 }
 
@@ -126,11 +127,13 @@ impl<T: Message + ?Sized> SampleStream<T> {
     ///
     /// # Panics
     /// In a process that was forked since the stream was made: it is its parent's.
-    pub fn into_subscriber(self) -> Subscriber<T> {
+    pub fn into_subscriber(mut self) -> Subscriber<T> {
         assert!(!self.is_parents(), "a stream of the process that this one was forked from");
         let receiver = lock(&self.shared).receiver.take();
-        let receiver = receiver.expect("only this function and the drop take it, and both end it");
-        Subscriber::from_parts(receiver, self.core.clone())
+        let both = receiver.zip(self.held.take());
+        let (receiver, held) =
+            both.expect("only this function and the drop take them, and both end it");
+        Subscriber::from_parts(receiver, self.core.clone(), held)
     }
 
     /// Asked before its lock is taken: a thread that is not here may hold it.
@@ -154,12 +157,14 @@ impl<T: Message + ?Sized> SampleStream<T> {
     fn poll_recv(&mut self, context: &mut Context<'_>) -> Poll<Result<OwnedSample<T>>> {
         self.core.state.check_birth()?;
         let mut shared = lock(&self.shared);
-        let Some(receiver) = &mut shared.receiver else {
+        let (Some(receiver), Some(held)) = (&mut shared.receiver, &mut self.held) else {
             return Poll::Ready(Err(Error::Closed { what: "the stream".to_owned() }));
         };
         match receiver.advance() {
             Err(error) => Poll::Ready(Err(error)),
-            Ok(Some(at)) => Poll::Ready(Ok(receiver.sample::<T>(at).to_owned_sample())),
+            Ok(Some(at)) => {
+                Poll::Ready(receiver.sample::<T>(at, held).map(Sample::to_owned_sample))
+            }
             Ok(None) => {
                 shared.waker = Some(context.waker().clone());
                 drop(shared);

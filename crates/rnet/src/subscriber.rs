@@ -1,7 +1,6 @@
 //! Receiving.
 
-use std::marker::PhantomData;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use rnet_core::{Error, LossCounts, Result};
@@ -13,6 +12,7 @@ use crate::past::PublisherStats;
 use crate::receiver::Receiver;
 use crate::{Message, OwnedSample, Sample};
 use rnet_shm::shortage::is_passing;
+use rnet_shm::subscription::SubscriptionFile;
 
 /// Receives messages of type `T` from all publishers of one topic.
 ///
@@ -22,7 +22,7 @@ pub struct Subscriber<T: Message + ?Sized> {
     // Before the core: its drop takes the endpoint back while the node is still there.
     receiver: Receiver,
     core: Arc<NodeCore>,
-    _type: PhantomData<fn() -> Box<T>>,
+    held: T::Held,
 }
 
 impl<T: Message + ?Sized> Subscriber<T> {
@@ -31,9 +31,8 @@ impl<T: Message + ?Sized> Subscriber<T> {
         topic: &str,
         options: SubscriberOptions,
     ) -> Result<Subscriber<T>> {
-        let own_type = (T::type_desc(), T::fixed_len());
-        let receiver = Receiver::open(core, topic, options, own_type)?;
-        Ok(Subscriber { receiver, core: core.clone(), _type: PhantomData })
+        let (receiver, ty) = Receiver::open(core, topic, options, T::message_type())?;
+        Ok(Subscriber { receiver, core: core.clone(), held: T::hold(&ty) })
     }
 
     /// The topic.
@@ -42,10 +41,13 @@ impl<T: Message + ?Sized> Subscriber<T> {
     }
 
     /// The next message, if one is there.
+    ///
+    /// # Errors
+    /// As for [`Subscriber::recv`], but for `Timeout`.
     #[inline]
     pub fn try_recv(&mut self) -> Result<Option<Sample<'_, T>>> {
         match self.receiver.advance()? {
-            Some(at) => Ok(Some(Sample::new(self.receiver.channels[at].current()))),
+            Some(at) => self.receiver.sample(at, &mut self.held).map(Some),
             None => Ok(None),
         }
     }
@@ -54,18 +56,19 @@ impl<T: Message + ?Sized> Subscriber<T> {
     ///
     /// # Errors
     /// `Timeout`. Others tell, once each, what happened on one channel while the rest goes on:
-    /// `PeerLost`, `Detached`, `TypeMismatch`, `IncompatibleQos`, `Corrupt`, `TooManyPins`.
+    /// `PeerLost`, `Detached`, `IncompatibleType`, `IncompatibleQos`, `Corrupt`, `TooManyPins`; or that
+    /// one message is `Malformed`.
     #[inline]
     pub fn recv(&mut self, timeout: Option<Duration>) -> Result<Sample<'_, T>> {
         match self.receiver.advance()? {
-            Some(at) => Ok(Sample::new(self.receiver.channels[at].current())),
+            Some(at) => self.receiver.sample(at, &mut self.held),
             None => self.recv_slow(timeout),
         }
     }
 
     fn recv_slow(&mut self, timeout: Option<Duration>) -> Result<Sample<'_, T>> {
         match self.receiver.receive(deadline(timeout))? {
-            Some(at) => Ok(Sample::new(self.receiver.channels[at].current())),
+            Some(at) => self.receiver.sample(at, &mut self.held),
             None => Err(self.timed_out("a message", timeout)),
         }
     }
@@ -111,9 +114,13 @@ impl<T: Message + ?Sized> Subscriber<T> {
                         self.receiver.note(error);
                         continue;
                     }
-                    let sample = self.receiver.sample::<T>(at).to_owned_sample();
-                    if newest.as_ref().is_none_or(|n| n.sent_ns() <= sample.sent_ns()) {
-                        newest = Some(sample);
+                    match self.receiver.sample::<T>(at, &mut self.held) {
+                        Ok(sample) => {
+                            if newest.as_ref().is_none_or(|n| n.sent_ns() <= sample.sent_ns()) {
+                                newest = Some(sample.to_owned_sample());
+                            }
+                        }
+                        Err(error) => self.receiver.note(error),
                     }
                 }
                 Ok(false) => {}
@@ -168,7 +175,7 @@ impl<T: Message + ?Sized> Subscriber<T> {
     /// on is received or counted.
     ///
     /// # Errors
-    /// `Timeout`; `TypeMismatch` or `IncompatibleQos` if a publisher came that does not fit;
+    /// `Timeout`; `IncompatibleType` or `IncompatibleQos` if a publisher came that does not fit;
     /// `LimitReached` or `OutOfMemory`, once, if one came that cannot be followed for now.
     pub fn wait_for_publishers(&mut self, n: usize, timeout: Option<Duration>) -> Result<()> {
         self.receiver.check_birth()?;
@@ -184,7 +191,7 @@ impl<T: Message + ?Sized> Subscriber<T> {
                 return Ok(());
             }
             let bad = self.receiver.errors.iter().position(|e| {
-                matches!(e, Error::TypeMismatch { .. } | Error::IncompatibleQos { .. })
+                matches!(e, Error::IncompatibleType { .. } | Error::IncompatibleQos { .. })
                     || is_passing(e)
             });
             if let Some(error) = bad.and_then(|at| self.receiver.errors.remove(at)) {
@@ -254,12 +261,58 @@ impl<T: Message + ?Sized> Subscriber<T> {
         &mut self.receiver
     }
 
-    pub(crate) fn from_parts(receiver: Receiver, core: Arc<NodeCore>) -> Subscriber<T> {
-        Subscriber { receiver, core, _type: PhantomData }
+    /// Receiver and what is held between messages, at once.
+    pub(crate) fn split(&mut self) -> (&mut Receiver, &mut T::Held) {
+        (&mut self.receiver, &mut self.held)
     }
 
-    pub(crate) fn into_parts(self) -> (Receiver, Arc<NodeCore>) {
-        (self.receiver, self.core)
+    pub(crate) fn from_parts(
+        receiver: Receiver,
+        core: Arc<NodeCore>,
+        held: T::Held,
+    ) -> Subscriber<T> {
+        Subscriber { receiver, core, held }
+    }
+
+    pub(crate) fn into_parts(self) -> (Receiver, Arc<NodeCore>, T::Held) {
+        (self.receiver, self.core, self.held)
+    }
+
+    /// A handle by which messages are counted that turn out to be malformed, for bindings that
+    /// decode bytes by themselves.
+    pub fn faults(&self) -> Faults {
+        Faults {
+            topic: self.receiver.topic.to_string(),
+            file: self.receiver.file.clone(),
+            core: Arc::downgrade(&self.core),
+        }
+    }
+}
+
+/// Counts malformed messages of a subscriber; made by [`Subscriber::faults`].
+#[derive(Clone)]
+pub struct Faults {
+    topic: String,
+    file: Arc<SubscriptionFile>,
+    core: Weak<NodeCore>,
+}
+
+impl Faults {
+    /// Counts a message of `publisher` and makes the error of it.
+    pub fn malformed(&self, publisher: u64, why: String) -> Error {
+        if !self.file.birth().is_parents() {
+            self.file.count_malformed(publisher);
+        }
+        let core = self.core.upgrade().filter(|core| !core.state.birth().is_parents());
+        let node = core.and_then(|core| core.state.matching().node_of(publisher));
+        let publisher_node = node.unwrap_or_else(|| "a node that is gone".to_owned());
+        Error::Malformed { topic: self.topic.clone(), publisher_node, why }
+    }
+}
+
+impl std::fmt::Debug for Faults {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Faults").field("topic", &self.topic).finish_non_exhaustive()
     }
 }
 

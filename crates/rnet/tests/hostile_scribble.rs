@@ -204,7 +204,7 @@ fn allowed(error: &Error) -> bool {
             | Error::LimitReached { .. }
             | Error::LayoutVersion { .. }
             | Error::IncompatibleQos { .. }
-            | Error::TypeMismatch { .. }
+            | Error::IncompatibleType { .. }
             | Error::Io { .. }
     )
 }

@@ -105,7 +105,7 @@ fn mismatch<T: rnet::Message>(words: &[&str]) {
     let again = publisher.wait_for_subscribers(1, LONG).unwrap_err();
     let listed = publisher.incompatible().remove(0);
     for error in [received, waited, found, again, listed] {
-        let Error::TypeMismatch { topic, publisher_node, subscriber_node, .. } = &error else {
+        let Error::IncompatibleType { topic, publisher_node, subscriber_node, .. } = &error else {
             panic!("{error:?}");
         };
         assert_eq!((&**topic, &**publisher_node, &**subscriber_node), ("/pose", "/a", "/b"));
@@ -148,7 +148,7 @@ fn raw_bytes_are_no_struct() {
     let publisher = node.publisher::<[u8]>("/pose").unwrap();
     let mut subscriber = node.subscriber::<Pose>("/pose").unwrap();
     let error = subscriber.recv(LONG).map(drop).unwrap_err();
-    assert!(matches!(error, Error::TypeMismatch { .. }), "{error:?}");
+    assert!(matches!(error, Error::IncompatibleType { .. }), "{error:?}");
     assert_eq!(publisher.incompatible(), [error]);
 }
 
@@ -168,10 +168,12 @@ fn described_bytes_meet_a_derived_struct() {
     assert_eq!(described(), TypeDesc::Plain(Vector::plain_type()));
     let net = Net::new("described");
     let node = net.node("a");
-    let options = PublisherOptions::new().type_desc(described());
+    let options =
+        PublisherOptions::new().message_type(rnet::MessageType::try_from(described()).unwrap());
     let mut publisher = node.publisher_with::<[u8]>("/v", options).unwrap();
     let mut derived = node.subscriber::<Vector>("/v").unwrap();
-    let options = SubscriberOptions::new().type_desc(described());
+    let options =
+        SubscriberOptions::new().message_type(rnet::MessageType::try_from(described()).unwrap());
     let mut bytes = node.subscriber_with::<[u8]>("/v", options).unwrap();
     publisher.wait_for_subscribers(2, LONG).unwrap();
     let message: Vec<u8> = [1.0_f64, 2.0, 3.0].iter().flat_map(|f| f.to_le_bytes()).collect();

@@ -3,10 +3,7 @@
 mod common;
 
 use std::collections::BTreeMap;
-use std::future::Future;
-use std::pin::pin;
 use std::sync::{Arc, Mutex};
-use std::task::{Context, Poll, Wake, Waker};
 
 use common::{Child, LONG, Net, eventually, role, tell};
 use rnet::{Error, LossCounts, OnFull, PublisherOptions, PublisherStats, SubscriberOptions};
@@ -94,26 +91,6 @@ fn child_entry() {
     }
 }
 
-/// Wakes the thread that polls.
-struct Unpark(std::thread::Thread);
-
-impl Wake for Unpark {
-    fn wake(self: Arc<Self>) {
-        self.0.unpark();
-    }
-}
-
-fn block_on<T>(future: impl Future<Output = T>) -> T {
-    let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
-    let mut future = pin!(future);
-    loop {
-        match future.as_mut().poll(&mut Context::from_waker(&waker)) {
-            Poll::Ready(value) => return value,
-            Poll::Pending => std::thread::park(),
-        }
-    }
-}
-
 #[test]
 fn every_kind_of_subscriber_sees_the_new_publisher_and_what_it_keeps() {
     let net = Net::new("restart");
@@ -143,7 +120,7 @@ fn every_kind_of_subscriber_sees_the_new_publisher_and_what_it_keeps() {
             }
         }
         for number_kept in &kept {
-            let sample = block_on(stream.recv()).unwrap();
+            let sample = common::block_on(stream.recv()).unwrap();
             assert_eq!((number(&sample), sample.publisher()), (*number_kept, id));
         }
         eventually("the callback has them all", || heard.lock().unwrap().get(&id) == Some(&kept));
@@ -160,7 +137,7 @@ fn every_kind_of_subscriber_sees_the_new_publisher_and_what_it_keeps() {
             plain.recv(LONG).map(drop),
             late.recv(LONG).map(drop),
             newest.latest(LONG).map(drop),
-            block_on(stream.recv()).map(drop),
+            common::block_on(stream.recv()).map(drop),
         ] {
             assert!(matches!(&result, Err(Error::PeerLost { node, .. }) if node == "/victim"));
         }

@@ -45,14 +45,14 @@ class MessageTooLarge(Error, ValueError):
     limit: int
 
 
-class TypeMismatch(Error, TypeError):
+class IncompatibleType(Error, TypeError):
     """Publisher and subscriber describe the messages of a topic differently; both get this.
 
     ``field_path`` is the first field that differs, empty if the types as a whole do;
     ``publisher`` and ``subscriber`` say what each has there.
     """
 
-    code = "type_mismatch"
+    code = "incompatible_type"
     topic: str
     publisher_node: str
     subscriber_node: str
@@ -165,6 +165,15 @@ class Corrupt(Error):
     what: str
 
 
+class Malformed(Error, ValueError):
+    """One message could not be decoded; it is counted and passed over. Field ``why`` says where."""
+
+    code = "malformed"
+    topic: str
+    publisher_node: str
+    why: str
+
+
 class Closed(Error):
     """The node, publisher, subscriber or loan was closed before. Field: ``what``."""
 
@@ -253,7 +262,7 @@ BY_CODE: dict[str, type[Error]] = {
     for cls in (
         BadName,
         MessageTooLarge,
-        TypeMismatch,
+        IncompatibleType,
         IncompatibleQos,
         Full,
         Timeout,
@@ -266,6 +275,7 @@ BY_CODE: dict[str, type[Error]] = {
         NoPermission,
         LayoutVersion,
         Corrupt,
+        Malformed,
         Closed,
         Interrupted,
         BadQos,

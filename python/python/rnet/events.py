@@ -17,7 +17,7 @@ class MatchEvent(NamedTuple):
     node: str | None
     #: Id of the peer's publisher or subscription.
     id: int | None
-    #: Why a peer is incompatible: TypeMismatch or IncompatibleQos.
+    #: Why a peer is incompatible: IncompatibleType or IncompatibleQos.
     error: Error | None
 
 

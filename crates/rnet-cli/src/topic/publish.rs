@@ -32,7 +32,8 @@ pub fn run(context: &mut Context, args: PubArgs) -> Outcome {
     let topic = args.topic.as_str();
     let mut domain = context.domain()?;
     let (snapshot, bytes, desc) = resolve(context, &mut domain, &args, &payload, given)?;
-    let options = options(&args, &snapshot).type_desc(desc.clone());
+    let options =
+        options(&args, &snapshot).message_type(rnet::MessageType::try_from(desc.clone())?);
     let node = node(context, &args)?;
     let mut publisher = node.publisher_with::<[u8]>(topic, options)?;
     let begun = Instant::now();

@@ -49,9 +49,9 @@ pub fn compatible(publisher: &TypeDesc, subscriber: &TypeDesc) -> Result<(), Typ
             }
             Ok(())
         }
-        (TypeDesc::Raw, TypeDesc::Plain(_)) => {
-            mismatch("", publisher.to_string(), subscriber.to_string())
-        }
+        // Of the same fingerprint; whoever has both descriptor sets says more.
+        (TypeDesc::Protobuf(p), TypeDesc::Protobuf(s)) if p == s => Ok(()),
+        _ => mismatch("", publisher.to_string(), subscriber.to_string()),
     }
 }
 

@@ -8,6 +8,7 @@
 use std::time::{Duration, Instant};
 
 use rnet_core::{Durability, Error, Result, TopicName, TypeDesc};
+use rnet_schema::Schema;
 use rnet_shm::node::{EndpointKind, incarnation_of};
 use rnet_shm::observe::{Observer, Seen};
 use rnet_shm::shortage::is_passing;
@@ -31,6 +32,9 @@ pub struct Heard<'a> {
     pub node: &'a str,
     /// What the publisher says its messages are.
     pub type_desc: &'a TypeDesc,
+    /// The protobuf type that it names; `None` if its messages are of another kind, or the type
+    /// could not be read.
+    pub schema: Option<&'a Schema>,
 }
 
 /// What happened to the set of publishers that are followed.
@@ -44,6 +48,8 @@ pub enum FollowEvent {
     /// A publisher in this node cannot be followed (any more), and why. If this process has run out
     /// of something, file descriptors say, it is tried again without another word.
     Unreadable(String, String),
+    /// A publisher in this node is followed, but the type that it names cannot be read, and why.
+    Untyped(String, String),
 }
 
 impl std::fmt::Display for FollowEvent {
@@ -51,6 +57,9 @@ impl std::fmt::Display for FollowEvent {
         match self {
             Self::Joined(node) => write!(f, "following the publisher in {node}"),
             Self::Gone(node) => write!(f, "the publisher in {node} is gone"),
+            Self::Untyped(node, why) => {
+                write!(f, "the type of the publisher in {node} cannot be read: {why}")
+            }
             Self::Unreadable(node, why) => {
                 write!(f, "cannot follow the publisher in {node}: {why}")
             }
@@ -61,6 +70,7 @@ impl std::fmt::Display for FollowEvent {
 struct Channel {
     observer: Observer,
     node: String,
+    schema: Option<Schema>,
     /// Messages before this number are from before we came.
     from_seq: u64,
     gone: bool,
@@ -146,6 +156,7 @@ impl Follow {
                 stamp,
                 node: &channel.node,
                 type_desc: &channel.observer.meta().type_desc,
+                schema: channel.schema.as_ref(),
             }));
         }
         // Quiet: a good moment to let go of those that have nothing more to say.
@@ -229,7 +240,8 @@ impl Follow {
                 let known = self.channels.iter().any(|c| c.observer.publisher() == entry.id);
                 if !known && !self.refused.contains(&entry.id) {
                     let path = entry.path(peer.node.folder());
-                    new.push((*entry, path, peer.node.meta().name.clone()));
+                    let folder = peer.node.folder().to_owned();
+                    new.push((*entry, path, folder, peer.node.meta().name.clone()));
                 }
             }
         }
@@ -239,7 +251,7 @@ impl Follow {
         // Numbers of nodes that are gone for good need not be remembered.
         self.short.retain(|id| here.contains(id));
         self.refused.retain(|id| here.iter().any(|h| incarnation_of(*h) == incarnation_of(*id)));
-        for (entry, path, node) in new {
+        for (entry, path, folder, node) in new {
             let opened = publisher_info(&entry, &path, &node).and_then(|info| {
                 let kept = match info.qos.durability {
                     Durability::TransientLocal { depth } if first && self.history => depth.into(),
@@ -250,10 +262,17 @@ impl Follow {
                 let from_oldest = !first || kept > 0;
                 let from_seq = if first { info.sent.saturating_sub(kept) } else { 0 };
                 let observer = Observer::open(path, entry.id, from_oldest)?;
-                Ok((
-                    info.topic,
-                    Channel { observer, node: node.clone(), from_seq, gone: false, short: false },
-                ))
+                let schema = match self.domain.schemas.read_if_any(&folder, &info.type_desc) {
+                    // Its bytes can be followed all the same.
+                    Err(error @ Error::Corrupt { .. }) => {
+                        let event = FollowEvent::Untyped(node.clone(), error.to_string());
+                        self.events.push(event);
+                        None
+                    }
+                    read => read?,
+                };
+                let (node, gone, short) = (node.clone(), false, false);
+                Ok((info.topic, Channel { observer, node, schema, from_seq, gone, short }))
             });
             match opened {
                 Ok((topic, channel)) if topic == self.topic.as_str() => {

@@ -3,11 +3,15 @@
 
 #![allow(dead_code, reason = "each test binary uses its part")]
 
+use std::future::Future;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
+use std::pin::pin;
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc;
+use std::task::{Context, Poll, Wake, Waker};
 use std::time::{Duration, Instant};
 
 use rnet::{Error, Node, NodeBuilder, Subscriber};
@@ -103,9 +107,13 @@ impl Net {
 
     /// Looks at the domain from outside.
     pub fn inspect(&self) -> rnet::inspect::Snapshot {
-        let mut domain = rnet::inspect::Domain::open(Some("t"), Some(self.dir.clone()), None)
-            .expect("the domain can be looked at");
-        domain.snapshot().expect("the domain can be looked at")
+        self.domain().snapshot().expect("the domain can be looked at")
+    }
+
+    /// The domain, as tools see it.
+    pub fn domain(&self) -> rnet::inspect::Domain {
+        rnet::inspect::Domain::open(Some("t"), Some(self.dir.clone()), None)
+            .expect("the domain can be looked at")
     }
 }
 
@@ -299,4 +307,25 @@ pub fn orders() -> mpsc::Receiver<String> {
         std::process::exit(0);
     });
     lines
+}
+
+/// Wakes the thread that polls.
+struct Unpark(std::thread::Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
+/// Runs a future on this thread.
+pub fn block_on<T>(future: impl Future<Output = T>) -> T {
+    let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
+    let mut future = pin!(future);
+    loop {
+        match future.as_mut().poll(&mut Context::from_waker(&waker)) {
+            Poll::Ready(value) => return value,
+            Poll::Pending => std::thread::park(),
+        }
+    }
 }

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use rnet_core::{Lane, qos_compatible, types_compatible};
+use rnet_core::{Lane, qos_compatible};
 
 use super::Findings;
 use super::near::{nearest, why_near};
 use super::place::Elsewhere;
+use crate::inspect::types::mismatch;
 use crate::inspect::{ChannelInfo, PublisherInfo, Snapshot, SubscriptionInfo};
 
 /// All that is known about who there is.
@@ -28,7 +29,7 @@ fn pairs(snapshot: &Snapshot) -> impl Iterator<Item = Pair<'_>> {
 }
 
 fn fits((p, s): Pair<'_>) -> bool {
-    types_compatible(&p.type_desc, &s.type_desc).is_ok() && qos_compatible(&p.qos, &s.qos).is_ok()
+    mismatch(p, s).is_none() && qos_compatible(&p.qos, &s.qos).is_ok()
 }
 
 fn channel_of<'a>((p, s): Pair<'a>) -> Option<&'a ChannelInfo> {
@@ -173,7 +174,7 @@ fn lanes(findings: &mut Findings, snapshot: &Snapshot, topic: &str) {
 fn judge(findings: &mut Findings, snapshot: &Snapshot, pair: Pair<'_>) -> bool {
     let (p, s) = pair;
     let (topic, from, to) = (&p.topic, &p.node, &s.node);
-    if let Err(detail) = types_compatible(&p.type_desc, &s.type_desc) {
+    if let Some(detail) = mismatch(p, s) {
         findings.problem(
             "type",
             format!("{to} does not hear {from} on {topic}: the types differ: {detail}"),
@@ -367,6 +368,7 @@ mod tests {
             topic: "/t".to_owned(),
             node: "/mouth".to_owned(),
             type_desc: TypeDesc::Raw,
+            schema: None,
             qos: PublisherQos::default(),
             sent: 9,
             bytes: 9,
@@ -383,6 +385,7 @@ mod tests {
             received: 9,
             bytes: 9,
             lost: LossCounts::default(),
+            malformed: 0,
             skipped: 0,
             queued: 0,
             pinned: 0,
@@ -397,6 +400,7 @@ mod tests {
             topic: "/t".to_owned(),
             node: "/ear".to_owned(),
             type_desc: TypeDesc::Raw,
+            schema: None,
             qos: SubscriberQos::default(),
             channels: vec![channel],
             past: None,

@@ -1,0 +1,96 @@
+//! Protobuf messages without their code, as messages of a topic.
+
+use std::ops::{Deref, DerefMut};
+
+use rnet_core::{Error, Result};
+use rnet_schema::Schema;
+
+use crate::{Message, MessageType};
+
+/// A protobuf message of a type that is known at run time only. The options of its publisher or
+/// subscriber say which.
+///
+/// ```
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let dir = std::env::temp_dir();
+/// # let domain = format!("dynamic{}", std::process::id());
+/// # let node = rnet::Node::builder("tools").dir(dir).domain(&domain).open()?;
+/// use rnet::{Dynamic, PublisherOptions, SubscriberOptions, schema};
+/// let text = r#"syntax = "proto3"; message Level { double volt = 1; }"#;
+/// let level = schema::compile_text("level.proto", text)?.schema("Level")?;
+/// let options = PublisherOptions::new().schema(&level);
+/// let mut levels = node.publisher_with::<Dynamic>("/level", options)?;
+/// let options = SubscriberOptions::new().schema(&level);
+/// let mut heard = node.subscriber_with::<Dynamic>("/level", options)?;
+/// heard.wait_for_publishers(1, None)?;
+/// let message = schema::Dynamic::from_json(&level, &serde_json::json!({"volt": 24.1}))?;
+/// levels.send(&message.into())?;
+/// let volt = schema::FieldPath::parse(&level, "volt")?;
+/// assert_eq!(heard.recv(None)?.get(&volt).and_then(|value| value.as_f64()), Some(24.1));
+/// # drop((levels, heard));
+/// # let path = node.domain_path().to_owned();
+/// # drop(node);
+/// # std::fs::remove_dir_all(path)?;
+/// # Ok(()) }
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct Dynamic(rnet_schema::Dynamic);
+
+impl Dynamic {
+    /// A message of which no field is set.
+    pub fn new(schema: &Schema) -> Dynamic {
+        Dynamic(rnet_schema::Dynamic::new(schema))
+    }
+}
+
+impl From<rnet_schema::Dynamic> for Dynamic {
+    fn from(message: rnet_schema::Dynamic) -> Dynamic {
+        Dynamic(message)
+    }
+}
+
+impl Deref for Dynamic {
+    type Target = rnet_schema::Dynamic;
+    fn deref(&self) -> &rnet_schema::Dynamic {
+        &self.0
+    }
+}
+
+impl DerefMut for Dynamic {
+    fn deref_mut(&mut self) -> &mut rnet_schema::Dynamic {
+        &mut self.0
+    }
+}
+
+impl Message for Dynamic {
+    type Held = Option<Dynamic>;
+
+    fn message_type() -> Result<MessageType> {
+        Err(Error::BadValue {
+            what: "type of a Dynamic message".to_owned(),
+            why: "give it by PublisherOptions::schema or SubscriberOptions::schema".to_owned(),
+        })
+    }
+    fn hold(message_type: &MessageType) -> Option<Dynamic> {
+        message_type.schema().map(Dynamic::new)
+    }
+    fn as_bytes(&self) -> Option<&[u8]> {
+        None
+    }
+    fn encode(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.0.encode());
+    }
+    fn decode(bytes: &[u8], held: &mut Option<Dynamic>) -> std::result::Result<(), String> {
+        let Some(message) = held else { return Err("nobody said which type it is".to_owned()) };
+        message.0 = rnet_schema::Dynamic::decode(message.schema(), bytes)
+            .map_err(|error| error.to_string())?;
+        Ok(())
+    }
+    fn view<'a>(_: &'a [u8], held: &'a Option<Dynamic>) -> &'a Self {
+        held.as_ref().expect("nothing is decoded without a type")
+    }
+    fn keep(held: &mut Option<Dynamic>) -> Option<Dynamic> {
+        let next = held.as_ref().map(|message| Dynamic::new(message.schema()));
+        std::mem::replace(held, next)
+    }
+}

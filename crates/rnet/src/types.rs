@@ -1,0 +1,171 @@
+//! What a topic's messages are: the type that an endpoint is opened with, and the types of peers.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use rnet_core::{Error, MAX_SCHEMA_LEN_BYTES, PlainType, ProtobufType, Result, TypeDesc};
+use rnet_schema::Schema;
+use rnet_shm::node::OwnNode;
+use rnet_shm::types;
+
+/// The type of an endpoint's messages.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum MessageType {
+    /// Bytes without a description.
+    #[default]
+    Raw,
+    /// A struct of a fixed layout.
+    Plain(PlainType),
+    /// A protobuf message.
+    Protobuf(Schema),
+}
+
+impl MessageType {
+    /// How it is described to the other side.
+    pub fn desc(&self) -> TypeDesc {
+        match self {
+            MessageType::Raw => TypeDesc::Raw,
+            MessageType::Plain(plain) => TypeDesc::Plain(plain.clone()),
+            MessageType::Protobuf(schema) => TypeDesc::Protobuf(ProtobufType {
+                name: schema.name().to_owned(),
+                schema: schema.hash().to_string(),
+            }),
+        }
+    }
+
+    /// The protobuf type, if it is one.
+    pub fn schema(&self) -> Option<&Schema> {
+        match self {
+            MessageType::Protobuf(schema) => Some(schema),
+            MessageType::Raw | MessageType::Plain(_) => None,
+        }
+    }
+
+    /// Length that every message has, in bytes; `None` if it may vary.
+    pub(crate) fn fixed_len(&self) -> Option<usize> {
+        match self {
+            MessageType::Plain(plain) => Some(plain.size),
+            MessageType::Raw | MessageType::Protobuf(_) => None,
+        }
+    }
+
+    /// Puts the description where peers find it; before an endpoint names it.
+    pub(crate) fn keep_at(&self, node: &OwnNode) -> Result<()> {
+        let MessageType::Protobuf(schema) = self else { return Ok(()) };
+        node.keep_type(&schema.hash().to_string(), || {
+            let with_docs = schema.descriptor_set_with_docs();
+            // A type is more than its comments.
+            let fits = with_docs.len() <= MAX_SCHEMA_LEN_BYTES;
+            if fits { with_docs } else { schema.descriptor_set().to_vec() }
+        })
+    }
+}
+
+impl From<PlainType> for MessageType {
+    fn from(plain: PlainType) -> Self {
+        MessageType::Plain(plain)
+    }
+}
+
+/// # Errors
+/// `BadValue` for a protobuf message: a description names it, and does not say what it is.
+impl TryFrom<TypeDesc> for MessageType {
+    type Error = Error;
+
+    fn try_from(desc: TypeDesc) -> Result<Self> {
+        match desc {
+            TypeDesc::Raw => Ok(MessageType::Raw),
+            TypeDesc::Plain(plain) => Ok(MessageType::Plain(plain)),
+            TypeDesc::Protobuf(named) => Err(Error::BadValue {
+                what: "type".to_owned(),
+                why: format!("protobuf message {} needs its schema", named.name),
+            }),
+        }
+    }
+}
+
+impl From<Schema> for MessageType {
+    fn from(schema: Schema) -> Self {
+        MessageType::Protobuf(schema)
+    }
+}
+
+/// The type of an endpoint: that of its messages in Rust, or, where these do not say, the one given.
+pub(crate) fn choose(
+    topic: &str,
+    own: Result<MessageType>,
+    given: Option<MessageType>,
+) -> Result<MessageType> {
+    let Some(given) = given else { return own };
+    match own {
+        Ok(MessageType::Raw) | Err(_) => Ok(given),
+        Ok(own) if own == given => Ok(own),
+        Ok(own) => Err(Error::BadValue {
+            what: format!("type of {topic}"),
+            why: format!(
+                "the options say {}, and the messages are {}; give it to a publisher or subscriber of \
+                 bytes or of Dynamic",
+                given.desc(),
+                own.desc()
+            ),
+        }),
+    }
+}
+
+const _: () = assert!(MAX_SCHEMA_LEN_BYTES == rnet_schema::limits::MAX_SCHEMA_LEN_BYTES);
+
+/// Most bytes of descriptor sets that are remembered.
+const MAX_REMEMBERED_LEN_BYTES: usize = 16 << 20;
+
+/// The types of peers. Each is read from its file whenever it is met, and built once: by all of its
+/// bytes, because a fingerprint proves nothing.
+#[derive(Debug, Default)]
+pub(crate) struct Schemas {
+    built: HashMap<Box<[u8]>, Schema>,
+    len_bytes: usize,
+}
+
+impl Schemas {
+    /// The type that an endpoint of the node in `folder` names.
+    ///
+    /// # Errors
+    /// Those of reading the file; `Corrupt` if what it says is no type, or another one.
+    pub(crate) fn read(&mut self, folder: &Path, named: &ProtobufType) -> Result<Schema> {
+        let set = types::read(folder, &named.schema)?;
+        let corrupt = |what: String| Error::Corrupt {
+            topic: format!("the type {} of", named.name),
+            publisher_node: folder.display().to_string(),
+            what,
+        };
+        let schema = match self.built.get(&set[..]).filter(|s| s.name() == named.name) {
+            Some(schema) => schema.clone(),
+            None => {
+                let built = Schema::from_descriptor_set(&set, &named.name);
+                let schema = built.map_err(|e| corrupt(e.to_string()))?;
+                self.remember(set, &schema);
+                schema
+            }
+        };
+        if schema.hash().to_string() != named.schema {
+            return Err(corrupt("the file holds another type than its name says".to_owned()));
+        }
+        Ok(schema)
+    }
+
+    /// As [`Schemas::read`], of any endpoint; `None` if its messages are no protobuf messages.
+    ///
+    /// # Errors
+    /// As [`Schemas::read`].
+    pub(crate) fn read_if_any(&mut self, folder: &Path, desc: &TypeDesc) -> Result<Option<Schema>> {
+        desc.as_protobuf().map(|named| self.read(folder, named)).transpose()
+    }
+
+    fn remember(&mut self, set: Vec<u8>, schema: &Schema) {
+        if self.len_bytes + set.len() > MAX_REMEMBERED_LEN_BYTES {
+            self.built.clear();
+            self.len_bytes = 0;
+        }
+        self.len_bytes += set.len();
+        self.built.insert(set.into(), schema.clone());
+    }
+}
