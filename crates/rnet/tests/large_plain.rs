@@ -3,7 +3,7 @@
 mod common;
 
 use common::{LONG, Net};
-use rnet::msgs::plain::{DType, NumberType, Tailed};
+use rnet::msgs::plain::{DType, NumberType};
 use rnet::msgs::{Image, PointCloud, Tensor};
 use rnet::{Error, MessageType, PlainHeader, PublisherOptions};
 
