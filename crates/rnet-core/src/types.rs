@@ -8,18 +8,19 @@
 //!   {"name":"x","offset":0,"type":"f64"},
 //!   {"name":"at","offset":8,"type":{"struct":{"name":"Stamp","size":8,"align":8,"fields":[…]}}},
 //!   {"name":"q","offset":16,"type":{"array":{"of":"f32","len":4}}}]}
+//! {"kind":"plain","name":"rnet.msgs.Image","size":192,"align":8,"tail":true,"fields":[…]}
 //! ```
 //! It may come from a hostile or dying peer, so [`TypeDesc::from_json`] checks all of it before anything else looks at it:
 //! what passed has bounded depth and size, and every field lies inside its struct and on no other field.
 //!
 //! - this file: the description itself, its JSON form and its checks;
-//! - `compat`: whether a publisher's and a subscriber's types are the same, and where not;
+//! - `compat`: what differs between a publisher's and a subscriber's types, and whether the one can be read as the other;
 //! - `value`: bytes to JSON values and back, for the command line.
 
 mod compat;
 mod value;
 
-pub use compat::{TypeMismatch, compatible};
+pub use compat::{TypeMismatch, TypeNote, compare, compatible};
 
 use crate::error::{Error, Result};
 use crate::limits::{
@@ -53,16 +54,23 @@ pub struct ProtobufType {
     pub schema: String,
 }
 
+/// What [`PlainType::format`] and [`PlainType::encode`] call the bytes behind the header, of which they know the number only.
+pub const DATA_LEN: &str = "_data_len";
+
 /// A struct of a fixed layout, little endian. As made by the derive, or by [`TypeDesc::from_json`], it has passed
 /// [`PlainType::validate`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct PlainType {
     /// Name of the type; compared between publisher and subscriber.
     pub name: String,
-    /// Size of one message, in bytes.
+    /// Size of one message, in bytes; with `tail`, of its header.
     pub size: usize,
     /// Alignment, in bytes: 1, 2, 4 or 8.
     pub align: usize,
+    /// Whether bytes follow: the struct is then the header of a message, which is at least `size` bytes long. Left out of the
+    /// JSON form where false.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub tail: bool,
     /// The fields. Bytes that no field covers are padding.
     pub fields: Vec<Field>,
 }
@@ -70,7 +78,8 @@ pub struct PlainType {
 /// A field of a [`PlainType`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Field {
-    /// Name; a field whose name starts with `_` is padding and is neither compared nor shown.
+    /// Name; a field whose name starts with `_` is padding and is neither compared nor shown. One whose name starts with
+    /// `_reserved` is sent as zeros by every publisher, so that a later version may put a field there.
     pub name: String,
     /// Where it starts in its struct, in bytes.
     pub offset: usize,
@@ -83,6 +92,11 @@ impl Field {
     /// Whether the field is padding: its name starts with `_`.
     pub fn is_padding(&self) -> bool {
         self.name.starts_with('_')
+    }
+
+    /// Whether the field is padding that is sent as zeros: its name starts with `_reserved`.
+    pub fn is_reserved(&self) -> bool {
+        self.name.starts_with("_reserved")
     }
 }
 
@@ -209,12 +223,20 @@ impl fmt::Display for FieldType {
     }
 }
 
+impl fmt::Display for PlainType {
+    /// `plain type Pose (24 bytes)`, `plain type rnet.msgs.Image (192 bytes and data)`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let data = if self.tail { " and data" } else { "" };
+        write!(f, "plain type {} ({} bytes{data})", self.name, self.size)
+    }
+}
+
 impl fmt::Display for TypeDesc {
-    /// `raw bytes`, `plain type Pose (24 bytes)`.
+    /// `raw bytes`, or as the plain type.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Raw => f.write_str("raw bytes"),
-            Self::Plain(plain) => write!(f, "plain type {} ({} bytes)", plain.name, plain.size),
+            Self::Plain(plain) => plain.fmt(f),
             Self::Protobuf(protobuf) => write!(f, "protobuf message {}", protobuf.name),
         }
     }
@@ -292,7 +314,7 @@ impl PlainType {
     /// [`Error::BadValue`] names the field and the fault: nesting deeper than [`MAX_TYPE_DEPTH`], more than
     /// [`MAX_TYPE_FIELDS`] fields, a size above [`MAX_MESSAGE_LEN_BYTES`] or no multiple of the alignment, an
     /// alignment other than 1, 2, 4, 8, a field of no size or outside of its struct or on another field, a bad name or the
-    /// same name twice.
+    /// same name twice, data after a nested struct, or a field that is named as the data's length ([`DATA_LEN`]).
     pub fn validate(&self) -> Result<()> {
         let mut fields_left = MAX_TYPE_FIELDS;
         check_struct(self, "", 1, &mut fields_left).map_err(|(path, why)| Error::BadValue {
@@ -344,6 +366,11 @@ fn check_struct(
     if !plain.size.is_multiple_of(plain.align) {
         return fault(format!("size {} is no multiple of align {}", plain.size, plain.align));
     }
+    if plain.tail && depth > 1 {
+        return fault(
+            "data follows the message, and cannot follow a struct inside of it".to_owned(),
+        );
+    }
     match fields_left.checked_sub(plain.fields.len()) {
         Some(left) => *fields_left = left,
         None => return fault(format!("more than {MAX_TYPE_FIELDS} fields in all")),
@@ -356,6 +383,9 @@ fn check_struct(
         }
         if field.name.contains('.') {
             return fault("'.' is not allowed in the name of a field".to_owned());
+        }
+        if plain.tail && field.name == DATA_LEN {
+            return fault("tools call the length of the data so".to_owned());
         }
         check_type(&field.ty, &at, depth + 1, fields_left)?;
         let size = field.ty.size();

@@ -44,7 +44,7 @@ pub(crate) fn types_fit(
             let subscriber = format!("{s}, which cannot be read: {why}");
             Err(TypeMismatch { field_path: String::new(), publisher: p.to_string(), subscriber })
         }
-        ((p, _), (s, _)) => types_compatible(p, s),
+        ((p, _), (s, _)) => types_compatible(p, s).map(drop),
     }
 }
 

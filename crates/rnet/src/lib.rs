@@ -41,6 +41,7 @@ mod interrupt;
 mod match_event;
 mod matching;
 mod message;
+pub mod msgs;
 mod node;
 mod options;
 mod past;
@@ -66,8 +67,8 @@ pub use past::PublisherStats;
 pub use publisher::{Loan, OwnedLoan, Publisher};
 pub use rnet_core::{
     DomainId, Durability, Error, Field, FieldType, Lane, LossCounts, NodeName, OnFull, Plain,
-    PlainField, PlainType, Prim, ProtobufType, PublisherQos, Reliability, Result, SubscriberQos,
-    TopicName, TypeDesc, TypeMismatch, Wait, bucket_high, bucket_low, quantile,
+    PlainField, PlainHeader, PlainType, Prim, ProtobufType, PublisherQos, Reliability, Result,
+    SubscriberQos, TopicName, TypeDesc, TypeMismatch, Wait, bucket_high, bucket_low, quantile,
 };
 pub use rnet_derive::Plain;
 pub use rnet_schema as schema;

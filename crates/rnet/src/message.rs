@@ -1,5 +1,7 @@
 //! What can be sent: raw bytes, plain types, protobuf messages.
 
+use std::mem::MaybeUninit;
+
 use rnet_core::{Plain, Result};
 
 use crate::types::MessageType;
@@ -13,6 +15,10 @@ pub trait Message: Send + 'static {
     /// What a receiver keeps from one message to the next: a decoded message, whose memory is used
     /// again. Nothing for what is read in place.
     type Held: Send + Unpin + 'static;
+
+    /// Messages of at least this length, in bytes, are read where they are and need no decoding; with
+    /// `None` all are decoded.
+    const IN_PLACE_FROM: Option<usize> = None;
 
     /// The type, as it is told to the other side.
     ///
@@ -29,7 +35,8 @@ pub trait Message: Send + 'static {
     /// Appends the message to `out`, where [`Message::as_bytes`] is `None`.
     fn encode(&self, out: &mut Vec<u8>);
 
-    /// Called for each received message, which is 8-byte aligned, before [`Message::view`].
+    /// Called for each received message, which is 8-byte aligned, before [`Message::view`]; not for those
+    /// that [`Message::IN_PLACE_FROM`] excepts.
     ///
     /// # Errors
     /// In words, why the bytes are no message of this type. It is then counted as malformed.
@@ -44,6 +51,7 @@ pub trait Message: Send + 'static {
 
 impl Message for [u8] {
     type Held = ();
+    const IN_PLACE_FROM: Option<usize> = Some(0);
 
     fn message_type() -> Result<MessageType> {
         Ok(MessageType::Raw)
@@ -54,7 +62,6 @@ impl Message for [u8] {
         Some(self)
     }
     fn encode(&self, _: &mut Vec<u8>) {}
-    #[inline]
     fn decode(_: &[u8], _: &mut ()) -> std::result::Result<(), String> {
         Ok(())
     }
@@ -74,7 +81,7 @@ impl<T: Plain> Lengthened<T> {
     fn take(&mut self, bytes: &[u8]) {
         let message = self.0.get_or_insert_with(|| {
             // SAFETY: `Plain` promises that every bit pattern is a value, zeros among them.
-            unsafe { Box::new_zeroed().assume_init() }
+            unsafe { Box::new(MaybeUninit::zeroed()).assume_init() }
         });
         let at = (&raw mut **message).cast::<u8>();
         // SAFETY: the box is ours alone, has this many bytes, and any of them may have any value.
@@ -87,6 +94,7 @@ impl<T: Plain> Lengthened<T> {
 
 impl<T: Plain> Message for T {
     type Held = Lengthened<T>;
+    const IN_PLACE_FROM: Option<usize> = Some(size_of::<T>());
 
     fn message_type() -> Result<MessageType> {
         Ok(MessageType::Plain(T::plain_type()))
@@ -100,11 +108,8 @@ impl<T: Plain> Message for T {
         Some(unsafe { std::slice::from_raw_parts((&raw const *self).cast::<u8>(), size_of::<T>()) })
     }
     fn encode(&self, _: &mut Vec<u8>) {}
-    #[inline]
     fn decode(bytes: &[u8], held: &mut Lengthened<T>) -> std::result::Result<(), String> {
-        if bytes.len() < size_of::<T>() {
-            held.take(bytes);
-        }
+        held.take(bytes);
         Ok(())
     }
     #[inline]

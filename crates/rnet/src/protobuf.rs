@@ -1,10 +1,14 @@
 //! What generated code of protobuf messages stands on; not for use by hand.
 
+mod reuse;
+
 pub use prost;
 pub use prost_types;
+pub use reuse::StringList;
 
 use rnet_core::{Error, Result};
-use rnet_schema::{Dynamic, Schema};
+use rnet_schema::limits::MAX_DECODE_VALUES;
+use rnet_schema::{DecodeLimits, Schema};
 use std::sync::OnceLock;
 
 /// The type of a generated message, from the descriptor set that was made with it.
@@ -20,18 +24,35 @@ pub fn schema(cell: &'static OnceLock<Schema>, set: &[u8], name: &str) -> Result
     Ok(cell.get_or_init(|| schema).clone())
 }
 
-/// Decodes into a message that is used again.
+/// A shorter message cannot have more than `MAX_DECODE_VALUES` values: two bytes are the least that one takes which becomes more in
+/// memory.
+const UNCOUNTED_LEN_BYTES: usize = 2 * MAX_DECODE_VALUES;
+
+/// Decodes into a message that is used again, `lists` of strings included.
 ///
 /// # Errors
-/// What is wrong, with byte and field where they can be told.
+/// What is wrong, with byte and field where they can be told. The message is then empty.
 #[inline]
-pub fn decode<M: prost::Message + Default>(
+pub fn decode<M: prost::Message, const N: usize>(
     bytes: &[u8],
     message: &mut M,
+    lists: [StringList<M>; N],
+    schema: impl Fn() -> Result<Schema>,
+) -> std::result::Result<(), String> {
+    if bytes.len() > UNCOUNTED_LEN_BYTES {
+        count_values(bytes, &schema)?;
+    }
+    reuse::decode(bytes, message, lists).map_err(|error| explain(bytes, schema, &error))
+}
+
+/// prost counts no values, and two bytes on the wire may be hundreds in memory.
+#[cold]
+fn count_values(
+    bytes: &[u8],
     schema: impl FnOnce() -> Result<Schema>,
 ) -> std::result::Result<(), String> {
-    message.clear();
-    message.merge(bytes).map_err(|error| explain(bytes, schema, &error))
+    let schema = schema().map_err(|error| error.to_string())?;
+    rnet_schema::walk(&schema, bytes, &DecodeLimits::default()).map_err(|error| error.to_string())
 }
 
 /// prost says what is wrong, the walk of rnet-schema says where.
@@ -41,62 +62,77 @@ fn explain(
     schema: impl FnOnce() -> Result<Schema>,
     error: &prost::DecodeError,
 ) -> String {
-    let placed = schema().ok().and_then(|schema| Dynamic::decode(&schema, bytes).err());
+    let limits = DecodeLimits::default();
+    let placed = schema().ok().and_then(|s| rnet_schema::walk(&s, bytes, &limits).err());
     placed.map_or_else(|| error.to_string(), |placed| placed.to_string())
 }
 
 /// Makes a prost message of a build script a [`crate::Message`].
 ///
-/// `rnet-build` writes it; `$set` is the type's descriptor set as bytes.
+/// `rnet-build` writes it; `$set` is the type's descriptor set as bytes, and behind it stand name and number of each field that is a list of
+/// strings. A message gets no functions of its own, whose names could be those of fields.
 #[macro_export]
 macro_rules! protobuf_message {
-    ($message:ty, $name:literal, $set:expr) => {
-        impl $message {
-            /// Full name of the message type.
-            pub const FULL_NAME: &'static str = $name;
-
-            /// The message type.
-            ///
-            /// # Errors
-            /// `BadValue` if the code was not made by the build script of this crate.
-            pub fn schema() -> $crate::Result<$crate::schema::Schema> {
+    ($message:ty, $name:literal, $set:expr $(, $list:ident = $tag:literal)* $(,)?) => {
+        const _: () = {
+            fn schema() -> $crate::Result<$crate::schema::Schema> {
                 static SCHEMA: ::std::sync::OnceLock<$crate::schema::Schema> =
                     ::std::sync::OnceLock::new();
                 $crate::protobuf::schema(&SCHEMA, $set, $name)
             }
-        }
 
-        impl $crate::Message for $message {
-            type Held = Self;
+            impl $crate::Message for $message {
+                type Held = Self;
 
-            fn message_type() -> $crate::Result<$crate::MessageType> {
-                Self::schema().map($crate::MessageType::Protobuf)
+                fn message_type() -> $crate::Result<$crate::MessageType> {
+                    schema().map($crate::MessageType::Protobuf)
+                }
+                fn hold(_: &$crate::MessageType) -> Self {
+                    <Self as ::std::default::Default>::default()
+                }
+                #[inline]
+                fn as_bytes(&self) -> ::std::option::Option<&[u8]> {
+                    ::std::option::Option::None
+                }
+                #[inline]
+                fn encode(&self, out: &mut ::std::vec::Vec<u8>) {
+                    $crate::protobuf::prost::Message::encode_raw(self, out);
+                }
+                #[inline]
+                fn decode(
+                    bytes: &[u8],
+                    held: &mut Self,
+                ) -> ::std::result::Result<(), ::std::string::String> {
+                    let lists = [$($crate::protobuf::StringList {
+                        tag: $tag,
+                        field: |message: &mut $message| &mut message.$list,
+                    }),*];
+                    $crate::protobuf::decode(bytes, held, lists, schema)
+                }
+                #[inline]
+                fn view<'a>(_: &'a [u8], held: &'a Self) -> &'a Self {
+                    held
+                }
+                fn keep(held: &mut Self) -> Self {
+                    ::std::mem::take(held)
+                }
             }
-            fn hold(_: &$crate::MessageType) -> Self {
-                Self::default()
-            }
-            #[inline]
-            fn as_bytes(&self) -> ::std::option::Option<&[u8]> {
-                ::std::option::Option::None
-            }
-            #[inline]
-            fn encode(&self, out: &mut ::std::vec::Vec<u8>) {
-                $crate::protobuf::prost::Message::encode_raw(self, out);
-            }
-            #[inline]
-            fn decode(
-                bytes: &[u8],
-                held: &mut Self,
-            ) -> ::std::result::Result<(), ::std::string::String> {
-                $crate::protobuf::decode(bytes, held, Self::schema)
-            }
-            #[inline]
-            fn view<'a>(_: &'a [u8], held: &'a Self) -> &'a Self {
-                held
-            }
-            fn keep(held: &mut Self) -> Self {
-                ::std::mem::take(held)
-            }
-        }
+        };
+    };
+}
+
+/// Puts the types that the crate's build script made with `rnet_build::protos` here: a module for each package.
+///
+/// ```ignore
+/// // proto/robot.proto has `package my.robot;` and a message `Plan`
+/// rnet::include_protos!();
+/// use my::robot::Plan;
+/// ```
+///
+/// Where a package begins with the name of something else in the crate, a module parts them: `mod protos { rnet::include_protos!(); }`.
+#[macro_export]
+macro_rules! include_protos {
+    () => {
+        include!(concat!(env!("OUT_DIR"), "/rnet_protos.rs"));
     };
 }

@@ -122,7 +122,7 @@ impl Receiver {
         let id = node.own.next_endpoint()?;
         let entry = Entry { id, topic_hash: topic.hash(), kind: EndpointKind::Subscription };
         let path = entry.path(node.own.folder());
-        ty.keep_at(&node.own)?;
+        ty.keep_at(&node.own, topic.as_str())?;
         let file = Arc::new(SubscriptionFile::create(node.own.clone(), path, id, &meta)?);
         let waiter = Waiter::new(node.own.bells().clone());
         let state = Arc::new(SubscriberState {
@@ -490,7 +490,12 @@ impl Receiver {
         at: usize,
         held: &'a mut T::Held,
     ) -> Result<Sample<'a, T>> {
-        if let Err(why) = T::decode(self.channels[at].current().bytes(), held) {
+        let in_place = match T::IN_PLACE_FROM {
+            Some(0) => true,
+            Some(len) => self.channels[at].current_len() >= len,
+            None => false,
+        };
+        if !in_place && let Err(why) = T::decode(self.channels[at].current().bytes(), held) {
             return Err(self.malformed(at, why));
         }
         Ok(Sample::new(self.channels[at].current(), held))

@@ -25,13 +25,13 @@ struct Pose {
 }
 
 mod other {
-    /// Another field name.
+    /// A field at another place.
     #[derive(Clone, Copy, rnet::Plain)]
     #[plain(name = "demo.Pose")]
     #[repr(C)]
-    pub struct Renamed {
+    pub struct Moved {
+        pub at: super::Vector,
         pub stamp_ns: i64,
-        pub position: super::Vector,
         pub q: [f32; 4],
     }
 
@@ -45,15 +45,14 @@ mod other {
         pub q: [f32; 4],
     }
 
-    /// Another size.
+    /// Another number of elements.
     #[derive(Clone, Copy, rnet::Plain)]
     #[plain(name = "demo.Pose")]
     #[repr(C)]
     pub struct Longer {
         pub stamp_ns: i64,
         pub at: super::Vector,
-        pub q: [f32; 4],
-        pub _pad: [u64; 1],
+        pub q: [f32; 6],
     }
 
     /// Another name.
@@ -121,9 +120,64 @@ fn mismatch<T: rnet::Message>(words: &[&str]) {
     drop(fits);
 }
 
+/// [`Pose`], one version later: a new field at the end, and another name.
+#[derive(Clone, Copy, Debug, PartialEq, rnet::Plain)]
+#[plain(name = "demo.Pose")]
+#[repr(C)]
+struct Grown {
+    stamp_ns: i64,
+    position: Vector,
+    q: [f32; 4],
+    speed: [f64; 3],
+}
+
 #[test]
-fn another_field_name_is_named() {
-    mismatch::<other::Renamed>(&["`at`", "no such field"]);
+fn old_and_new_nodes_talk_both_ways() {
+    let net = Net::new("grown");
+    let (old, new) = (net.node("old"), net.node("new"));
+    let mut old_sends = old.publisher::<Pose>("/pose").unwrap();
+    let mut new_sends = new.publisher::<Grown>("/pose").unwrap();
+    let mut old_reads = old.subscriber::<Pose>("/pose").unwrap();
+    let mut new_reads = new.subscriber::<Grown>("/pose").unwrap();
+    old_sends.wait_for_subscribers(2, LONG).unwrap();
+    new_sends.wait_for_subscribers(2, LONG).unwrap();
+    for i in 0..10 {
+        // Turn about, so that zeros are not left over from before and not read from what follows.
+        let Pose { stamp_ns, at, q } = pose(i);
+        let speed = [i as f64 + 0.5; 3];
+        new_sends.send(&Grown { stamp_ns, position: at, q, speed }).unwrap();
+        assert_eq!(*old_reads.recv(LONG).unwrap(), pose(i));
+        let grown = new_reads.recv(LONG).unwrap();
+        assert_eq!((grown.stamp_ns, grown.position, grown.speed), (i, at, speed));
+        old_sends.send(&pose(-i)).unwrap();
+        assert_eq!(*old_reads.recv(LONG).unwrap(), pose(-i));
+        let kept = new_reads.recv(LONG).unwrap().to_owned_sample();
+        assert_eq!(*kept, Grown { stamp_ns: -i, position: at, q, speed: [0.0; 3] });
+        assert_eq!(kept.bytes().len(), size_of::<Pose>());
+    }
+    let pairs = net.inspect().compare_types("/pose");
+    assert!(pairs.iter().all(|pair| pair.compatible), "{pairs:#?}");
+    let changes = |from: &str, to: &str| -> Vec<String> {
+        let ours = |p: &&rnet::inspect::TypeComparison| {
+            p.publisher_node.ends_with(from) && p.subscriber_node.ends_with(to)
+        };
+        let pair = pairs.iter().find(ours).unwrap();
+        pair.changes.iter().map(|change| change.to_string()).collect()
+    };
+    assert_eq!(
+        changes("old", "new"),
+        [
+            "plain.renamed `at`: publisher has struct Vector (24 bytes) at 8, subscriber has `position`, struct Vector (24 bytes) at 8",
+            "plain.appended_by_subscriber `speed`: publisher has no such field, subscriber has f64[3] at 48",
+        ]
+    );
+    assert_eq!(changes("new", "old").len(), 2);
+    assert!(changes("old", "old").is_empty());
+}
+
+#[test]
+fn another_place_is_named() {
+    mismatch::<other::Moved>(&["`stamp_ns`", "i64 at 0", "i64 at 24"]);
 }
 
 #[test]
@@ -132,8 +186,8 @@ fn another_field_type_is_named() {
 }
 
 #[test]
-fn another_size_is_named() {
-    mismatch::<other::Longer>(&["48 bytes", "56 bytes"]);
+fn another_number_of_elements_is_named() {
+    mismatch::<other::Longer>(&["`q`", "f32[4] at 32", "f32[6] at 32"]);
 }
 
 #[test]
@@ -159,7 +213,13 @@ fn described() -> TypeDesc {
         ty: FieldType::Prim(Prim::F64),
     };
     let fields = vec![field("x", 0), field("y", 8), field("z", 16)];
-    TypeDesc::Plain(PlainType { name: "Vector".to_owned(), size: 24, align: 8, fields })
+    TypeDesc::Plain(PlainType {
+        name: "Vector".to_owned(),
+        size: 24,
+        align: 8,
+        tail: false,
+        fields,
+    })
 }
 
 /// As the bindings do it: bytes with a description.
@@ -197,4 +257,64 @@ fn described_bytes_meet_a_derived_struct() {
     drop(loan);
     publisher.send(&message).unwrap();
     assert_eq!(derived.recv(LONG).unwrap().seq(), 1, "nothing was sent between");
+}
+
+/// As `Pose`, with a field appended.
+#[derive(Clone, Copy, Debug, PartialEq, rnet::Plain)]
+#[plain(name = "demo.Pose")]
+#[repr(C)]
+struct GrownPose {
+    stamp_ns: i64,
+    at: Vector,
+    q: [f32; 4],
+    covariance: [f64; 3],
+}
+
+#[test]
+fn a_struct_may_grow_at_its_end() {
+    let net = Net::new("plain_grown");
+    let (old, new) = (net.node("old"), net.node("new"));
+    let reliable = || PublisherOptions::new().reliable(rnet::OnFull::Wait(LONG.unwrap()));
+    let mut old_sends = old.publisher_with::<Pose>("/pose", reliable()).unwrap();
+    let mut new_sends = new.publisher_with::<GrownPose>("/pose", reliable()).unwrap();
+    let mut old_hears = old.subscriber::<Pose>("/pose").unwrap();
+    let mut new_hears = new.subscriber::<GrownPose>("/pose").unwrap();
+    old_hears.wait_for_publishers(2, LONG).unwrap();
+    new_hears.wait_for_publishers(2, LONG).unwrap();
+    let (told, heard) = std::sync::mpsc::channel();
+    let called = new.subscriber::<GrownPose>("/pose").unwrap();
+    let called = called.on(move |sample| told.send(*sample).unwrap());
+    old_sends.wait_for_subscribers(3, LONG).unwrap();
+    new_sends.wait_for_subscribers(3, LONG).unwrap();
+
+    let grown = |stamp_ns| {
+        let Pose { at, q, .. } = pose(stamp_ns);
+        GrownPose { stamp_ns, at, q, covariance: [0.1, 0.2, 0.3] }
+    };
+    // In turn, so that what was lengthened for one message is not left over in the next.
+    for n in 0..5 {
+        new_sends.send(&grown(n)).unwrap();
+        let sample = old_hears.recv(LONG).unwrap();
+        assert_eq!((*sample, sample.bytes().len()), (pose(n), size_of::<GrownPose>()));
+        assert_eq!(*new_hears.recv(LONG).unwrap(), grown(n));
+        assert_eq!(heard.recv_timeout(LONG.unwrap()).unwrap(), grown(n));
+
+        old_sends.send(&pose(n)).unwrap();
+        assert_eq!(*old_hears.recv(LONG).unwrap(), pose(n));
+        let lengthened = GrownPose { covariance: [0.0; 3], ..grown(n) };
+        let kept = new_hears.recv(LONG).unwrap().to_owned_sample();
+        assert_eq!((*kept, kept.bytes().len()), (lengthened, size_of::<Pose>()));
+        assert_eq!(heard.recv_timeout(LONG.unwrap()).unwrap(), lengthened);
+    }
+    old_sends.send(&pose(7)).unwrap();
+    assert_eq!(new_hears.latest(LONG).unwrap().covariance, [0.0; 3]);
+    drop(called);
+
+    let pairs = net.inspect().compare_types("/pose");
+    assert!(pairs.iter().all(|pair| pair.compatible));
+    let mut rules: Vec<&str> =
+        pairs.iter().flat_map(|pair| &pair.changes).map(|change| change.rule.as_str()).collect();
+    rules.sort_unstable();
+    rules.dedup();
+    assert_eq!(rules, ["plain.appended_by_publisher", "plain.appended_by_subscriber"]);
 }

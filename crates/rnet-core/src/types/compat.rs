@@ -1,14 +1,18 @@
-//! Whether a publisher and a subscriber mean the same struct, and the first place where they do not.
+//! What differs between a publisher's and a subscriber's plain type, and whether messages of the one can be read as the other.
 //!
-//! Layouts are compared field by field, by name and offset, so that a struct written with `#[repr(C)]` in Rust and one
-//! written with `ctypes` in Python agree exactly when their bytes do. Padding is left out on both sides: Rust names
-//! it (`_pad`), C and ctypes leave a gap.
+//! Layouts are compared byte by byte: a subscriber's field must find at the publisher the field that it means, or bytes that
+//! are zero in every message. Zero are those beyond the end of the publisher's message, because a reader of a shorter
+//! message adds zeros ([`PlainType::fit`]), and those that the publisher reserved (`_reserved…`). Bytes between fields are not: C
+//! and ctypes leave gaps in which anything may stand. So a struct may grow at its end, and one written with `#[repr(C)]` in
+//! Rust and one written with `ctypes` in Python agree when their bytes do.
+//!
+//! docs/design/types.md has the rules as a table, with the reason for each; tests/rules.rs has a case both ways for each row.
 
 use super::{Field, FieldType, PlainType, TypeDesc};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 
-/// The first difference between a publisher's and a subscriber's type.
+/// The first difference that keeps a subscriber from reading what a publisher sends.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct TypeMismatch {
     /// The field, from the outside in: `pose.x`, `legs[].force`. Empty when the types as a whole differ.
@@ -31,28 +35,164 @@ impl std::fmt::Display for TypeMismatch {
 
 impl std::error::Error for TypeMismatch {}
 
-/// Whether a subscriber of one type can read what a publisher of the other sends. A raw subscriber takes everything; a plain
-/// one takes the same plain type: name, size, and the name, offset and type of every field that is not padding.
+/// One difference between a publisher's and a subscriber's type.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+pub struct TypeNote {
+    /// The rule by which it was judged, as in docs/design/types.md: `plain.renamed`.
+    pub rule: &'static str,
+    /// Whether it keeps the subscriber from reading the messages.
+    pub breaking: bool,
+    /// The field, from the outside in, by the publisher's names where it has the field. Empty for the types as a whole.
+    pub field_path: String,
+    /// What the publisher has there, in words.
+    pub publisher: String,
+    /// What the subscriber has there, in words.
+    pub subscriber: String,
+}
+
+/// A rule for one kind of difference.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Rule {
+    AppendedByPublisher,
+    AppendedBySubscriber,
+    PassedOver,
+    ReservedUsed,
+    Renamed,
+    Size,
+    Kind,
+    TypeName,
+    Tail,
+    FieldType,
+    ArrayLen,
+    StructName,
+    StructSize,
+    Moved,
+    Overlap,
+    PaddingFilled,
+}
+
+impl Rule {
+    /// All of them, in the order of the document.
+    #[cfg(test)]
+    pub(super) const ALL: [Self; 16] = [
+        Self::AppendedByPublisher,
+        Self::AppendedBySubscriber,
+        Self::PassedOver,
+        Self::ReservedUsed,
+        Self::Renamed,
+        Self::Size,
+        Self::Kind,
+        Self::TypeName,
+        Self::Tail,
+        Self::FieldType,
+        Self::ArrayLen,
+        Self::StructName,
+        Self::StructSize,
+        Self::Moved,
+        Self::Overlap,
+        Self::PaddingFilled,
+    ];
+
+    /// The name in documents and in [`TypeNote::rule`].
+    pub(super) const fn id(self) -> &'static str {
+        match self {
+            Self::AppendedByPublisher => "plain.appended_by_publisher",
+            Self::AppendedBySubscriber => "plain.appended_by_subscriber",
+            Self::PassedOver => "plain.passed_over",
+            Self::ReservedUsed => "plain.reserved_used",
+            Self::Renamed => "plain.renamed",
+            Self::Size => "plain.size",
+            Self::Kind => "plain.kind",
+            Self::TypeName => "plain.type_name",
+            Self::Tail => "plain.tail",
+            Self::FieldType => "plain.field_type",
+            Self::ArrayLen => "plain.array_len",
+            Self::StructName => "plain.struct_name",
+            Self::StructSize => "plain.struct_size",
+            Self::Moved => "plain.moved",
+            Self::Overlap => "plain.overlap",
+            Self::PaddingFilled => "plain.padding_filled",
+        }
+    }
+
+    /// Whether messages cannot be read where it applies.
+    pub(super) const fn is_breaking(self) -> bool {
+        !matches!(
+            self,
+            Self::AppendedByPublisher
+                | Self::AppendedBySubscriber
+                | Self::PassedOver
+                | Self::ReservedUsed
+                | Self::Renamed
+                | Self::Size
+        )
+    }
+}
+
+/// Whether a subscriber of one type can read what a publisher of the other sends, and what differs all the same. A raw
+/// subscriber takes everything; a plain one takes the plain type of the same name if each of its fields stands at the same
+/// place in the publisher's, or is read as zero because the publisher does not have it yet.
 ///
 /// # Errors
-/// The first difference. Offsets in it count from the start of the message (in arrays, of the first element).
-pub fn compatible(publisher: &TypeDesc, subscriber: &TypeDesc) -> Result<(), TypeMismatch> {
-    match (publisher, subscriber) {
-        (_, TypeDesc::Raw) => Ok(()),
-        (TypeDesc::Plain(p), TypeDesc::Plain(s)) => {
-            if p.name != s.name {
-                return mismatch("", publisher.to_string(), subscriber.to_string());
-            }
-            structs("", 0, p, s)?;
-            if p.size != s.size {
-                return mismatch("", publisher.to_string(), subscriber.to_string());
-            }
-            Ok(())
+/// The first difference that makes it impossible. Offsets in it count from the start of the message (in arrays, of the first
+/// element). [`compare`] has all of them.
+///
+/// ```
+/// use rnet_core::{Field, FieldType, PlainType, Prim, TypeDesc, types_compatible};
+/// let field = |name: &str, offset| Field { name: name.into(), offset, ty: FieldType::Prim(Prim::F64) };
+/// let old = PlainType { name: "Level".into(), size: 8, align: 8, tail: false, fields: vec![field("volt", 0)] };
+/// let mut new = old.clone();
+/// (new.size, new.fields) = (16, vec![field("volt", 0), field("ampere", 8)]);
+/// let (old, new) = (TypeDesc::from(old), TypeDesc::from(new));
+/// assert_eq!(types_compatible(&old, &new)?[0].rule, "plain.appended_by_subscriber");
+/// assert_eq!(types_compatible(&new, &old)?[0].field_path, "ampere");
+/// # Ok::<(), rnet_core::TypeMismatch>(())
+/// ```
+pub fn compatible(
+    publisher: &TypeDesc,
+    subscriber: &TypeDesc,
+) -> Result<Vec<TypeNote>, TypeMismatch> {
+    let mut notes = compare(publisher, subscriber);
+    match notes.first().filter(|note| note.breaking) {
+        None => Ok(notes),
+        Some(_) => {
+            let TypeNote { field_path, publisher, subscriber, .. } = notes.swap_remove(0);
+            Err(TypeMismatch { field_path, publisher, subscriber })
         }
-        // Of the same fingerprint; whoever has both descriptor sets says more.
-        (TypeDesc::Protobuf(p), TypeDesc::Protobuf(s)) if p == s => Ok(()),
-        _ => mismatch("", publisher.to_string(), subscriber.to_string()),
     }
+}
+
+/// Everything that differs between a publisher's and a subscriber's type, what keeps it from being read first; nothing for a raw subscriber, which looks at no field.
+/// The alignment, the order of the fields in the description and the names of padding are no differences.
+pub fn compare(publisher: &TypeDesc, subscriber: &TypeDesc) -> Vec<TypeNote> {
+    let mut walk = Walk::default();
+    let whole = |walk: &mut Walk, rule| {
+        walk.note(rule, "", publisher.to_string(), subscriber.to_string());
+    };
+    match (publisher, subscriber) {
+        (_, TypeDesc::Raw) => {}
+        (TypeDesc::Plain(p), TypeDesc::Plain(s)) if p.name != s.name => {
+            whole(&mut walk, Rule::TypeName);
+        }
+        (TypeDesc::Plain(p), TypeDesc::Plain(s)) if p.tail != s.tail => {
+            whole(&mut walk, Rule::Tail);
+        }
+        (TypeDesc::Plain(p), TypeDesc::Plain(s)) => {
+            walk.structs(&Place::default(), p, s, true);
+            // Else that field has its own note.
+            let only_padding = |plain: &PlainType| {
+                let mut fields = plain.fields.iter().filter(|field| !field.is_padding());
+                fields.all(|field| end(field) <= p.size.min(s.size))
+            };
+            if p.size != s.size && only_padding(p) && only_padding(s) {
+                whole(&mut walk, Rule::Size);
+            }
+        }
+        (p, s) if p == s => {}
+        _ => whole(&mut walk, Rule::Kind),
+    }
+    walk.notes.sort_by_key(|note| !note.breaking);
+    walk.notes
 }
 
 /// `pose` and `x` make `pose.x`.
@@ -60,66 +200,199 @@ pub(super) fn join(path: &str, name: &str) -> String {
     if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") }
 }
 
-fn mismatch(path: &str, publisher: String, subscriber: String) -> Result<(), TypeMismatch> {
-    Err(TypeMismatch { field_path: path.to_owned(), publisher, subscriber })
+/// Where in the two messages.
+#[derive(Clone, Default)]
+struct Place {
+    path: String,
+    /// Bytes from the start of the message, on each side.
+    p_base: usize,
+    s_base: usize,
 }
 
-/// The fields of two structs that start `base` bytes into the message. Names and sizes of the structs themselves are the caller's.
-fn structs(path: &str, base: usize, p: &PlainType, s: &PlainType) -> Result<(), TypeMismatch> {
-    let shown = |field: &Field| format!("{} at {}", field.ty, base.saturating_add(field.offset));
-    let of = |fields: &'_ [Field]| -> Vec<Field> {
-        fields.iter().filter(|f| !f.is_padding()).cloned().collect()
-    };
-    let (p_fields, s_fields) = (of(&p.fields), of(&s.fields));
-    let s_by_name: HashMap<&str, &Field> = s_fields.iter().map(|f| (f.name.as_str(), f)).collect();
-    for pf in &p_fields {
-        let at = join(path, &pf.name);
-        let Some(sf) = s_by_name.get(pf.name.as_str()) else {
-            return mismatch(&at, shown(pf), "no such field".to_owned());
-        };
-        // The inside first: "`pose.x`: f64, f32" says more than "`pose`: 24 bytes, 20 bytes".
-        types(&at, base.saturating_add(pf.offset), &pf.ty, &sf.ty, &shown(pf), &shown(sf))?;
-        if pf.offset != sf.offset {
-            return mismatch(&at, shown(pf), shown(sf));
-        }
+/// The fields of one struct that are no padding, and the bytes that its publisher promises to send as zeros.
+struct Layout<'a> {
+    by_offset: Vec<&'a Field>,
+    by_name: HashMap<&'a str, &'a Field>,
+    /// Start and end of each reserved field, by start.
+    reserved: Vec<(usize, usize)>,
+    size: usize,
+}
+
+fn end(field: &Field) -> usize {
+    field.offset.saturating_add(field.ty.size())
+}
+
+impl<'a> Layout<'a> {
+    fn of(plain: &'a PlainType) -> Self {
+        let shown = || plain.fields.iter().filter(|field| !field.is_padding());
+        let mut by_offset: Vec<&Field> = shown().collect();
+        by_offset.sort_by_key(|field| field.offset);
+        let reserved = plain.fields.iter().filter(|field| field.is_reserved());
+        let mut reserved: Vec<_> = reserved.map(|field| (field.offset, end(field))).collect();
+        reserved.sort_unstable();
+        let by_name = shown().map(|field| (field.name.as_str(), field)).collect();
+        Self { by_offset, by_name, reserved, size: plain.size }
     }
-    let p_names: std::collections::HashSet<&str> =
-        p_fields.iter().map(|f| f.name.as_str()).collect();
-    match s_fields.iter().find(|sf| !p_names.contains(sf.name.as_str())) {
-        Some(sf) => mismatch(&join(path, &sf.name), "no such field".to_owned(), shown(sf)),
-        None => Ok(()),
+
+    /// The field that starts there.
+    fn at(&self, offset: usize) -> Option<&'a Field> {
+        let found = self.by_offset.binary_search_by_key(&offset, |field| field.offset);
+        found.ok().map(|index| self.by_offset[index])
+    }
+
+    /// The first field that shares a byte with those from `start` to `stop`.
+    fn overlapping(&self, start: usize, stop: usize) -> Option<&'a Field> {
+        let first = self.by_offset.partition_point(|field| end(field) <= start);
+        self.by_offset.get(first).copied().filter(|field| field.offset < stop)
+    }
+
+    /// How many bytes from `start` to `stop` are reserved.
+    fn reserved_bytes(&self, start: usize, stop: usize) -> usize {
+        let first = self.reserved.partition_point(|(_, end)| *end <= start);
+        let within = self.reserved[first..].iter().take_while(|(from, _)| *from < stop);
+        within.map(|(from, to)| (*to).min(stop).saturating_sub((*from).max(start))).sum()
     }
 }
 
-fn types(
-    path: &str,
-    base: usize,
-    p: &FieldType,
-    s: &FieldType,
-    p_shown: &str,
-    s_shown: &str,
-) -> Result<(), TypeMismatch> {
-    let differ = || mismatch(path, p_shown.to_owned(), s_shown.to_owned());
-    match (p, s) {
-        (FieldType::Prim(p), FieldType::Prim(s)) if p == s => Ok(()),
-        (FieldType::Array { of: p, len: p_len }, FieldType::Array { of: s, len: s_len }) => {
-            if p_len != s_len {
-                return differ();
-            }
-            let elements = if matches!(**p, FieldType::Struct(_)) {
-                format!("{path}[]")
-            } else {
-                path.to_owned()
+#[derive(Default)]
+struct Walk {
+    notes: Vec<TypeNote>,
+}
+
+impl Walk {
+    fn note(&mut self, rule: Rule, path: &str, publisher: String, subscriber: String) {
+        let (rule, breaking) = (rule.id(), rule.is_breaking());
+        self.notes.push(TypeNote {
+            rule,
+            breaking,
+            field_path: path.to_owned(),
+            publisher,
+            subscriber,
+        });
+    }
+
+    /// The fields of two structs. Names and sizes of the structs themselves are the caller's.
+    fn structs(&mut self, place: &Place, p: &PlainType, s: &PlainType, outermost: bool) {
+        let (p_layout, s_layout) = (Layout::of(p), Layout::of(s));
+        let mut found = Vec::new();
+        for pf in p.fields.iter().filter(|field| !field.is_padding()) {
+            let at = join(&place.path, &pf.name);
+            let p_shown = shown(place.p_base, pf);
+            let same_place = || {
+                let there = s_layout.at(pf.offset);
+                there.filter(|sf| !p_layout.by_name.contains_key(sf.name.as_str()))
             };
-            types(&elements, base, p, s, p_shown, s_shown)
-        }
-        (FieldType::Struct(p), FieldType::Struct(s)) => {
-            if p.name != s.name {
-                return differ();
+            let named = s_layout.by_name.get(pf.name.as_str()).copied();
+            let Some(sf) = named.or_else(same_place) else {
+                if s_layout.overlapping(pf.offset, end(pf)).is_none() {
+                    let appended = outermost && end(pf) > s.size;
+                    let rule = if appended { Rule::AppendedByPublisher } else { Rule::PassedOver };
+                    self.note(rule, &at, p_shown, "no such field".to_owned());
+                }
+                // Else the subscriber's field in its place is told of, with the others of the subscriber.
+                continue;
+            };
+            found.push(sf.name.as_str());
+            let mut s_shown = shown(place.s_base, sf);
+            if named.is_none() {
+                s_shown = format!("`{}`, {s_shown}", sf.name);
             }
-            structs(path, base, p, s)?;
-            if p.size != s.size { differ() } else { Ok(()) }
+            self.fields(place, at, (pf, p_shown), (sf, s_shown));
         }
-        _ => differ(),
+        found.sort_unstable();
+        let lacks = |field: &&Field| found.binary_search(&field.name.as_str()).is_err();
+        for sf in s.fields.iter().filter(|field| !field.is_padding()).filter(lacks) {
+            self.lacking(place, &p_layout, sf, outermost);
+        }
     }
+
+    /// Two fields that mean the same, by name or by place.
+    fn fields(
+        &mut self,
+        place: &Place,
+        at: String,
+        (pf, p_shown): (&Field, String),
+        (sf, s_shown): (&Field, String),
+    ) {
+        let within = Place {
+            path: at.clone(),
+            p_base: place.p_base.saturating_add(pf.offset),
+            s_base: place.s_base.saturating_add(sf.offset),
+        };
+        let before = self.notes.len();
+        // The inside first: "`pose.x`: f64, f32" says more than "`pose`: 24 bytes, 20 bytes".
+        self.types(&within, &pf.ty, &sf.ty, (&p_shown, &s_shown));
+        if pf.offset != sf.offset {
+            self.note(Rule::Moved, &at, p_shown, s_shown);
+        } else if pf.name != sf.name && !self.notes[before..].iter().any(|note| note.breaking) {
+            self.note(Rule::Renamed, &at, p_shown, s_shown);
+        }
+    }
+
+    /// A field of the subscriber's that the publisher does not have: what stands in its place?
+    fn lacking(&mut self, place: &Place, p: &Layout<'_>, sf: &Field, outermost: bool) {
+        let (start, stop) = (sf.offset, end(sf));
+        let (at, s_shown) = (join(&place.path, &sf.name), shown(place.s_base, sf));
+        if let Some(pf) = p.overlapping(start, stop) {
+            let publisher = format!("`{}`, {}", pf.name, shown(place.p_base, pf));
+            return self.note(Rule::Overlap, &at, publisher, s_shown);
+        }
+        let beyond = if outermost { stop.saturating_sub(start.max(p.size)) } else { 0 };
+        let reserved = p.reserved_bytes(start, stop);
+        let (rule, publisher) = if beyond.saturating_add(reserved) < stop - start {
+            (Rule::PaddingFilled, "padding there that is not known to be zero")
+        } else if reserved > 0 {
+            (Rule::ReservedUsed, "zeros there")
+        } else {
+            (Rule::AppendedBySubscriber, "no such field")
+        };
+        self.note(rule, &at, publisher.to_owned(), s_shown);
+    }
+
+    fn types(
+        &mut self,
+        place: &Place,
+        p: &FieldType,
+        s: &FieldType,
+        (p_shown, s_shown): (&str, &str),
+    ) {
+        let mut differ =
+            |rule| self.note(rule, &place.path, p_shown.to_owned(), s_shown.to_owned());
+        match (p, s) {
+            (FieldType::Prim(p), FieldType::Prim(s)) if p == s => {}
+            (FieldType::Array { len: p_len, .. }, FieldType::Array { len: s_len, .. })
+                if p_len != s_len =>
+            {
+                differ(Rule::ArrayLen);
+            }
+            (FieldType::Array { of: p, .. }, FieldType::Array { of: s, .. }) => {
+                let mut elements = place.clone();
+                if matches!(**p, FieldType::Struct(_)) {
+                    elements.path.push_str("[]");
+                }
+                self.types(&elements, p, s, (p_shown, s_shown));
+            }
+            (FieldType::Struct(p), FieldType::Struct(s)) if p.name != s.name => {
+                differ(Rule::StructName);
+            }
+            (FieldType::Struct(p), FieldType::Struct(s)) => {
+                if p.size == s.size {
+                    return self.structs(place, p, s, false);
+                }
+                // What the longer one has more is the reason and no difference of its own.
+                let mut inside = Walk::default();
+                inside.structs(place, p, s, false);
+                let told = [Rule::PassedOver.id(), Rule::PaddingFilled.id()];
+                inside.notes.retain(|note| !told.contains(&note.rule));
+                self.notes.append(&mut inside.notes);
+                self.note(Rule::StructSize, &place.path, p_shown.to_owned(), s_shown.to_owned());
+            }
+            _ => differ(Rule::FieldType),
+        }
+    }
+}
+
+/// `f64 at 8`.
+fn shown(base: usize, field: &Field) -> String {
+    format!("{} at {}", field.ty, base.saturating_add(field.offset))
 }

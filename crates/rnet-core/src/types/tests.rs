@@ -2,6 +2,8 @@ use super::*;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
+mod rules;
+
 fn prim(name: &str) -> FieldType {
     FieldType::Prim(Prim::from_name(name).unwrap())
 }
@@ -15,7 +17,7 @@ fn field(name: &str, offset: usize, ty: FieldType) -> Field {
 }
 
 fn plain(name: &str, size: usize, align: usize, fields: Vec<Field>) -> PlainType {
-    PlainType { name: name.into(), size, align, fields }
+    PlainType { name: name.into(), size, align, tail: false, fields }
 }
 
 fn pose() -> PlainType {
@@ -187,12 +189,20 @@ fn mismatches_name_field_and_both_types() {
     assert_eq!(back, "field `pose.y`: publisher has u32 at 16, subscriber has f32 at 16");
     let (forth, _) = differs(|t| inner(&mut t.fields[2].ty).fields[1].offset = 12);
     assert_eq!(forth, "field `legs[].y`: publisher has f32 at 32, subscriber has f32 at 36");
-    let (forth, back) = differs(|t| t.fields[0].name = "time_ns".into());
-    assert_eq!(forth, "field `stamp_ns`: publisher has i64 at 0, subscriber has no such field");
-    assert_eq!(back, "field `time_ns`: publisher has i64 at 0, subscriber has no such field");
-    let (forth, back) = differs(|t| t.fields.truncate(3));
-    assert_eq!(forth, "field `grid`: publisher has u16[2][2] at 56, subscriber has no such field");
-    assert_eq!(back, "field `grid`: publisher has no such field, subscriber has u16[2][2] at 56");
+    let (forth, back) = differs(|t| t.fields[0] = field("time_ns", 0, prim("u64")));
+    assert_eq!(
+        forth,
+        "field `stamp_ns`: publisher has i64 at 0, subscriber has `time_ns`, u64 at 0"
+    );
+    assert_eq!(
+        back,
+        "field `time_ns`: publisher has u64 at 0, subscriber has `stamp_ns`, i64 at 0"
+    );
+    let (_, back) = differs(|t| t.fields[3] = field("cells", 58, prim("u16")));
+    assert_eq!(
+        back,
+        "field `grid`: publisher has `cells`, u16 at 58, subscriber has u16[2][2] at 56"
+    );
     let (forth, _) = differs(|t| t.fields[3].ty = array(array(prim("u16"), 3), 2));
     assert_eq!(
         forth,
@@ -208,10 +218,22 @@ fn mismatches_name_field_and_both_types() {
         forth,
         "publisher has plain type Robot (64 bytes), subscriber has plain type Other (64 bytes)"
     );
-    let (forth, _) = differs(|t| t.size = 72);
+    let (forth, back) = differs(|t| t.tail = true);
     assert_eq!(
         forth,
-        "publisher has plain type Robot (64 bytes), subscriber has plain type Robot (72 bytes)"
+        "publisher has plain type Robot (64 bytes), subscriber has plain type Robot (64 bytes and data)"
+    );
+    assert!(back.starts_with("publisher has plain type Robot (64 bytes and data), "), "{back}");
+}
+
+#[test]
+fn a_field_where_the_publisher_has_padding_is_refused_with_the_reason() {
+    let mut old = robot();
+    old.fields.pop();
+    let why = compatible(&old.into(), &robot().into()).unwrap_err().to_string();
+    assert_eq!(
+        why,
+        "field `grid`: publisher has padding there that is not known to be zero, subscriber has u16[2][2] at 56"
     );
 }
 
@@ -248,6 +270,44 @@ fn missing_fields_are_zero_and_missing_bytes_are_null() {
     assert_eq!(value["legs"][1], json!({"x": 0.0, "y": 0.0}));
     assert_eq!(value["grid"], Value::Null);
     assert_eq!(robot().format(&[])["stamp_ns"], Value::Null);
+}
+
+#[test]
+fn data_behind_a_header_is_told_by_its_length() {
+    let mut image = pose();
+    image.tail = true;
+    image.validate().unwrap();
+    let json = TypeDesc::from(image.clone()).to_json();
+    assert!(json.starts_with(r#"{"kind":"plain","name":"Pose","size":16,"align":8,"tail":true,"#));
+    assert_eq!(TypeDesc::from_json(&json).unwrap(), image.clone().into());
+    let value = json!({"x": 1.0, "y": 0.5, "_data_len": 100});
+    let bytes = image.encode(&value).unwrap();
+    assert_eq!((bytes.len(), &bytes[16..]), (116, &[0; 100][..]));
+    assert_eq!(image.format(&bytes), value);
+    assert_eq!(image.format(&bytes[..11]), json!({"x": 1.0, "y": null, "_data_len": 0}));
+    assert_eq!(image.encode(&json!({})).unwrap().len(), 16);
+    for (len, with, without) in [(15, false, false), (16, true, true), (17, true, false)] {
+        assert_eq!((image.accepts_len(len), pose().accepts_len(len)), (with, without));
+    }
+    let why = |value: Value| image.encode(&value).unwrap_err().to_string();
+    assert!(
+        why(json!({"_data_len": "all"})).contains("field `_data_len`: \"all\" is not a number")
+    );
+    assert!(why(json!({"_data_len": u64::MAX})).contains("at most 1073741824"));
+    assert!(pose().encode(&json!({"_data_len": 1})).is_err());
+
+    let inside = plain("T", 16, 8, vec![field("p", 0, FieldType::Struct(image.clone()))]);
+    assert!(inside.validate().unwrap_err().to_string().contains("field `p`: data follows"));
+    image.fields[2].name = "_data_len".into();
+    assert!(image.validate().unwrap_err().to_string().contains("field `_data_len`"));
+}
+
+#[test]
+fn shorter_messages_are_filled_up_and_longer_ones_cut() {
+    let bytes: Vec<u8> = (1..=64).collect();
+    assert!(matches!(pose().fit(&bytes), std::borrow::Cow::Borrowed(cut) if cut == &bytes[..16]));
+    assert_eq!(*pose().fit(&bytes[..10]), [&bytes[..10], &[0; 6]].concat());
+    assert_eq!(*pose().fit(&[]), [0; 16]);
 }
 
 #[test]
@@ -352,9 +412,9 @@ proptest! {
     }
 
     #[test]
-    fn different_types_are_incompatible(a in any_type(), b in any_type()) {
+    fn different_types_are_told(a in any_type(), b in any_type()) {
         let same = a == b;
-        prop_assert_eq!(compatible(&a.into(), &b.into()).is_ok(), same);
+        prop_assert_eq!(compare(&a.into(), &b.into()).is_empty(), same);
     }
 
     #[test]

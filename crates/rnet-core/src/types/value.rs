@@ -4,14 +4,41 @@
 //! `"nan"`, `"inf"` and `"-inf"`.
 
 use super::compat::join;
-use super::{FieldType, PlainType, Prim};
+use super::{DATA_LEN, FieldType, PlainType, Prim};
 use crate::error::{Error, Result};
 use crate::limits::MAX_MESSAGE_LEN_BYTES;
 use serde_json::{Map, Value};
+use std::borrow::Cow;
 
 impl PlainType {
+    /// The bytes of a message of a compatible type as this type reads them: its first `size` bytes, filled up with zeros where
+    /// it is shorter. Of a publisher whose header is shorter and is followed by data, give the header only, because its data is no
+    /// field of this type.
+    ///
+    /// ```
+    /// # use rnet_core::PlainType;
+    /// let pair = PlainType { name: "Pair".into(), size: 2, align: 1, tail: false, fields: vec![] };
+    /// assert_eq!(*pair.fit(&[1, 2, 3]), [1, 2]);
+    /// assert_eq!(*pair.fit(&[1]), [1, 0]);
+    /// ```
+    pub fn fit<'a>(&self, bytes: &'a [u8]) -> Cow<'a, [u8]> {
+        match bytes.get(..self.size) {
+            Some(prefix) => Cow::Borrowed(prefix),
+            None => {
+                let mut filled = vec![0; self.size];
+                filled[..bytes.len()].copy_from_slice(bytes);
+                Cow::Owned(filled)
+            }
+        }
+    }
+
+    /// Whether a message of this type can have this length, in bytes.
+    pub fn accepts_len(&self, len: usize) -> bool {
+        if self.tail { len >= self.size } else { len == self.size }
+    }
+
     /// The message as a JSON object, its fields in the order of the description; padding (`_…`) is left out. A field whose bytes are
-    /// missing (a message shorter than the type) is `null`.
+    /// missing (a message shorter than the type) is `null`. Of bytes that follow a header the number is told, as `_data_len`.
     ///
     /// ```
     /// use rnet_core::{Field, FieldType, PlainType, Prim};
@@ -19,6 +46,7 @@ impl PlainType {
     ///     name: "Level".into(),
     ///     size: 4,
     ///     align: 4,
+    ///     tail: false,
     ///     fields: vec![Field { name: "volt".into(), offset: 0, ty: FieldType::Prim(Prim::F32) }],
     /// };
     /// let bytes = level.encode(&serde_json::json!({"volt": 24.1}))?;
@@ -31,21 +59,34 @@ impl PlainType {
             let slice = bytes.get(field.offset..).and_then(|rest| rest.get(..field.ty.size()));
             slice.map_or(Value::Null, |slice| format_type(&field.ty, slice))
         };
-        Value::Object(shown.map(|field| (field.name.clone(), value_of(field))).collect())
+        let mut object: Map<String, Value> =
+            shown.map(|field| (field.name.clone(), value_of(field))).collect();
+        if self.tail {
+            object.insert(DATA_LEN.to_owned(), bytes.len().saturating_sub(self.size).into());
+        }
+        Value::Object(object)
     }
 
-    /// The bytes of a message from a JSON object. Fields that are not named are zero.
+    /// The bytes of a message from a JSON object. Fields that are not named are zero. Where data follows the header, `_data_len` is
+    /// the number of its bytes, all of them zero; fields that say where the data is are not filled in.
     ///
     /// # Errors
     /// [`Error::BadValue`] names the field (`legs[2].force`) and says what is wrong: no such field, not a number, out of
-    /// range, an array of another length.
+    /// range, an array of another length, more than [`MAX_MESSAGE_LEN_BYTES`] in all.
     pub fn encode(&self, value: &Value) -> Result<Vec<u8>> {
-        if self.size > MAX_MESSAGE_LEN_BYTES {
-            let why =
-                format!("{} bytes, and at most {MAX_MESSAGE_LEN_BYTES} are allowed", self.size);
+        let data_len = match value.get(DATA_LEN).filter(|_| self.tail) {
+            None => 0,
+            Some(len) => len
+                .as_u64()
+                .ok_or_else(|| bad(DATA_LEN, format!("{} is not a number of bytes", shown(len))))?,
+        };
+        let len = u64::try_from(self.size).unwrap_or(u64::MAX).saturating_add(data_len);
+        let len = usize::try_from(len).unwrap_or(usize::MAX);
+        if len > MAX_MESSAGE_LEN_BYTES {
+            let why = format!("{len} bytes, and at most {MAX_MESSAGE_LEN_BYTES} are allowed");
             return Err(bad(&self.name, why));
         }
-        let mut bytes = vec![0; self.size];
+        let mut bytes = vec![0; len];
         encode_struct(self, value, &mut bytes, "")?;
         Ok(bytes)
     }
@@ -147,7 +188,10 @@ fn names(plain: &PlainType) -> String {
 }
 
 fn known_only(plain: &PlainType, object: &Map<String, Value>, path: &str) -> Result<()> {
-    match object.keys().find(|key| !plain.fields.iter().any(|field| field.name == **key)) {
+    let known = |key: &str| {
+        (plain.tail && key == DATA_LEN) || plain.fields.iter().any(|field| field.name == key)
+    };
+    match object.keys().find(|key| !known(key)) {
         Some(key) => Err(bad(
             &join(path, key),
             format!("there is no such field; {} has {}", plain.name, names(plain)),

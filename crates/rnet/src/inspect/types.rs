@@ -1,6 +1,6 @@
 //! How the types of a topic's publishers and subscribers differ.
 
-use rnet_core::{TypeDesc, TypeMismatch};
+use rnet_core::{TypeDesc, TypeMismatch, TypeNote, types_compare};
 use rnet_schema::{Schema, Severity};
 use serde::Serialize;
 
@@ -66,19 +66,23 @@ impl Snapshot {
 }
 
 fn compare(p: &PublisherInfo, s: &SubscriptionInfo) -> TypeComparison {
-    let changes = match (&p.schema, &s.schema) {
+    let mut changes: Vec<TypeChange> = match (&p.schema, &s.schema) {
         (Some(writer), Some(reader)) => {
             let verdict = rnet_schema::check(writer, reader);
             verdict.changes.into_iter().map(of_protobuf).collect()
         }
+        (None, None) if !is_protobuf(&p.type_desc) && !is_protobuf(&s.type_desc) => {
+            types_compare(&p.type_desc, &s.type_desc).into_iter().map(of_plain).collect()
+        }
         _ => of_others(p, s),
     };
+    changes.sort_by_key(|change| !change.breaking);
     TypeComparison {
         publisher: p.id,
         publisher_node: p.node.clone(),
         subscription: s.id,
         subscriber_node: s.node.clone(),
-        compatible: !changes.iter().any(|change: &TypeChange| change.breaking),
+        compatible: !changes.iter().any(|change| change.breaking),
         changes,
     }
 }
@@ -93,6 +97,21 @@ fn of_protobuf(change: rnet_schema::Change) -> TypeChange {
     }
 }
 
+fn is_protobuf(desc: &TypeDesc) -> bool {
+    desc.as_protobuf().is_some()
+}
+
+fn of_plain(note: TypeNote) -> TypeChange {
+    TypeChange {
+        rule: note.rule.to_owned(),
+        breaking: note.breaking,
+        path: note.field_path,
+        publisher: note.publisher,
+        subscriber: note.subscriber,
+    }
+}
+
+/// A protobuf message against something else, or one whose type cannot be read.
 fn of_others(p: &PublisherInfo, s: &SubscriptionInfo) -> Vec<TypeChange> {
     let change = |mismatch: TypeMismatch| TypeChange {
         rule: "type".to_owned(),

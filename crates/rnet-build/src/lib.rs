@@ -1,0 +1,125 @@
+//! For build scripts: Rust types of `.proto` files, ready to be sent. One line, and no protoc.
+//!
+//! ```no_run
+//! // fn main of build.rs
+//! rnet_build::protos(["proto/robot.proto"]);
+//! ```
+//!
+//! ```ignore
+//! // main.rs or lib.rs
+//! rnet::include_protos!(); // a module for each package: `my::robot::Plan`
+//! ```
+//!
+//! The types are those of prost; `rnet` brings prost with it, the user's crate does not name it. Each message type also gets
+//! `rnet::Message`, so that `node.publisher::<my::robot::Plan>("/plan")` works, and its descriptor set with the comments, which is what
+//! travels to the other side. Imports are found beside the files, in the include folders, and among the built-in files, whose types are
+//! those of `rnet::msgs`.
+
+mod comments;
+mod error;
+mod generate;
+mod names;
+mod sources;
+
+pub use error::BuildError;
+
+use std::path::{Path, PathBuf};
+
+/// Name of the file in `OUT_DIR` that `rnet::include_protos!` reads.
+const INCLUDE_FILE: &str = "rnet_protos.rs";
+
+/// Generates the Rust types of these `.proto` files, for `rnet::include_protos!()`. For `fn main` of a build script.
+///
+/// Files are named relative to the folder of `Cargo.toml`. Their own folders are the include folders, in the order given; for others, use
+/// [`Config`]. Cargo runs the script again when one of the files, or one that they import, changes.
+///
+/// When there is an error it is printed, with file, line and column, and the build ends with exit status 1.
+pub fn protos(files: impl IntoIterator<Item = impl AsRef<Path>>) {
+    Config::new().protos(files);
+}
+
+/// As [`protos`], with include folders.
+///
+/// ```no_run
+/// rnet_build::Config::new().include("proto").include("../common/proto").protos(["proto/robot.proto"]);
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Config {
+    includes: Vec<PathBuf>,
+    out_dir: Option<PathBuf>,
+}
+
+impl Config {
+    /// No include folders.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a folder in which imports are looked for, behind those that are there. A file that is compiled is known by its path in the
+    /// first folder that contains it.
+    pub fn include(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.includes.push(folder.into());
+        self
+    }
+
+    /// Writes to this folder instead of `OUT_DIR`.
+    pub fn out_dir(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.out_dir = Some(folder.into());
+        self
+    }
+
+    /// As the function [`protos`].
+    pub fn protos(&self, files: impl IntoIterator<Item = impl AsRef<Path>>) {
+        match self.compile(files) {
+            Ok(read) => {
+                for file in read {
+                    println!("cargo::rerun-if-changed={}", file.display());
+                }
+            }
+            Err(error) => {
+                // One line: cargo takes a message up to its end.
+                println!("cargo::error={}", error.to_string().replace('\n', " "));
+                std::process::exit(1);
+            }
+        }
+    }
+
+    /// Generates the code, and gives the files that were read, which is what the build depends on. Prints nothing.
+    ///
+    /// # Errors
+    /// [`BuildError`]: for what is wrong in a `.proto` file, with the file, line and column.
+    pub fn compile(
+        &self,
+        files: impl IntoIterator<Item = impl AsRef<Path>>,
+    ) -> Result<Vec<PathBuf>, BuildError> {
+        let files: Vec<PathBuf> = files.into_iter().map(|file| file.as_ref().to_owned()).collect();
+        let out_dir = match &self.out_dir {
+            Some(folder) => folder.clone(),
+            None => std::env::var_os("OUT_DIR").ok_or(BuildError::NoOutDir)?.into(),
+        };
+        let sources = sources::read(&files, &self.includes)?;
+        let own = sources::own_files(&sources.set)?;
+        let messages = generate::messages(&sources.set, &own)?;
+        let code = generate::user_code(&sources.set, &messages)?;
+        generate::write_sets(&out_dir, &messages)?;
+        generate::write(&out_dir.join(INCLUDE_FILE), code.as_bytes())?;
+        Ok(sources.read)
+    }
+}
+
+/// For the build script of `rnet` itself: one file of code for each package of the built-in messages, `foxglove.rs` and `rnet.msgs.rs`.
+///
+/// # Errors
+/// As [`Config::compile`].
+#[doc(hidden)]
+pub fn builtin_protos(out_dir: &Path) -> Result<(), BuildError> {
+    let set = sources::builtin()?;
+    let own: Vec<String> = rnet_schema::builtin_files().map(str::to_owned).collect();
+    let messages = generate::messages(&set, &own)?;
+    generate::write_sets(out_dir, &messages)?;
+    for package in names::BUILTIN_PACKAGES {
+        let code = generate::package_code(&set, package, &messages)?;
+        generate::write(&out_dir.join(format!("{package}.rs")), code.as_bytes())?;
+    }
+    Ok(())
+}

@@ -1,0 +1,62 @@
+//! Names in `.proto` files, and what prost-build calls them in Rust.
+//!
+//! It exports only how it names modules. A type that were named otherwise here than there would not compile, so a new version of it
+//! cannot go wrong silently.
+
+use heck::ToUpperCamelCase;
+use prost_build::Module;
+
+/// Packages whose types are in `rnet::msgs`.
+pub(crate) const BUILTIN_PACKAGES: [&str; 2] = ["foxglove", "rnet.msgs"];
+
+/// A module or field: `snake_case`, and not a keyword.
+pub(crate) fn snake(name: &str) -> String {
+    let module = Module::from_protobuf_package_name(name);
+    module.parts().collect::<Vec<_>>().join("::")
+}
+
+/// A type.
+pub(crate) fn camel(name: &str) -> String {
+    match name.to_upper_camel_case() {
+        // The only keyword in this form.
+        word if word == "Self" => "Self_".into(),
+        word if word.starts_with(|c: char| c.is_numeric()) => format!("_{word}"),
+        word => word,
+    }
+}
+
+/// Path of a message inside the module of its package, given the messages around it, its own name last: `plan::step::Kind`.
+pub(crate) fn path(scopes: &[String]) -> String {
+    let (own, outer) = match scopes {
+        [outer @ .., own] => (camel(own), outer),
+        [] => (String::new(), scopes),
+    };
+    let mut path: Vec<String> = outer.iter().map(|scope| snake(scope)).collect();
+    path.push(own);
+    path.join("::")
+}
+
+/// Where `rnet` has the types of a built-in package.
+pub(crate) fn builtin_module(package: &str) -> &'static str {
+    match package {
+        "foxglove" => "::rnet::msgs::foxglove",
+        _ => "::rnet::msgs",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_those_of_prost_build() {
+        assert_eq!(snake("JointState"), "joint_state");
+        assert_eq!(snake("type"), "r#type");
+        assert_eq!(snake("self"), "self_");
+        assert_eq!(camel("self"), "Self_");
+        assert_eq!(camel("joint_state"), "JointState");
+        assert_eq!(camel("HTTPServer"), "HttpServer");
+        assert_eq!(camel("_3d"), "_3d");
+        assert_eq!(path(&["Plan".into(), "type".into(), "kind_of".into()]), "plan::r#type::KindOf");
+    }
+}
