@@ -26,8 +26,10 @@ _Lane: TypeAlias = Literal["urgent", "bulk"]
 _Wait: TypeAlias = Literal["adaptive", "spin", "block"]
 
 __all__ = [
+    "BUILTIN_FILES",
     "ERROR_CODES",
     "LAYOUT_VERSION",
+    "MAX_SCHEMA_LEN_BYTES",
     "VERSION",
     "Loan",
     "Merge",
@@ -36,14 +38,22 @@ __all__ = [
     "Sample",
     "Samples",
     "Subscriber",
+    "compile_file",
+    "compile_text",
     "now_ns",
+    "read_descriptor_set",
 ]
 
+BUILTIN_FILES: list[str]
 ERROR_CODES: list[str]
 LAYOUT_VERSION: int
+MAX_SCHEMA_LEN_BYTES: int
 VERSION: str
 
 def now_ns() -> int: ...
+def compile_file(path: str | os.PathLike[str], include: list[str]) -> bytes: ...
+def compile_text(text: str, name: str, imports: dict[str, str], include: list[str]) -> bytes: ...
+def read_descriptor_set(bytes: bytes) -> bytes: ...
 @final
 class Node:
     def __new__(
