@@ -33,6 +33,7 @@ from ._rnet import (
     now_ns,
 )
 from . import msgs
+from .compare import PublishedType, TypeChange, Verdict, check
 from .errors import (
     BadName,
     BadQos,
@@ -99,6 +100,7 @@ __all__ = [
     "OutOfMemory",
     "PeerLost",
     "Protos",
+    "PublishedType",
     "Publisher",
     "PublisherStats",
     "Sample",
@@ -107,7 +109,10 @@ __all__ = [
     "Subscriber",
     "Timeout",
     "TooManyPins",
+    "TypeChange",
+    "Verdict",
     "Wait",
+    "check",
     "load",
     "load_text",
     "msgs",

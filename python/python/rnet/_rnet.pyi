@@ -10,6 +10,7 @@ from typing import Any, Generic, Literal, TypeAlias, TypeVar, final, overload
 import numpy as np
 from typing_extensions import Buffer, Self
 
+from .compare import PublishedType
 from .errors import Error
 from .events import MatchEvent, NodeEvent, PublisherStats
 from .qos import Detach, Wait
@@ -38,6 +39,7 @@ __all__ = [
     "Sample",
     "Samples",
     "Subscriber",
+    "compare_types",
     "compile_file",
     "compile_text",
     "now_ns",
@@ -51,6 +53,9 @@ MAX_SCHEMA_LEN_BYTES: int
 VERSION: str
 
 def now_ns() -> int: ...
+def compare_types(
+    publisher: str | tuple[bytes, str], subscriber: str | tuple[bytes, str]
+) -> list[tuple[str, bool, str, str, str]]: ...
 def compile_file(path: str | os.PathLike[str], include: list[str]) -> bytes: ...
 def compile_text(text: str, name: str, imports: dict[str, str], include: list[str]) -> bytes: ...
 def read_descriptor_set(bytes: bytes) -> bytes: ...
@@ -163,6 +168,7 @@ class Node:
         wait: _Wait = "adaptive",
     ) -> Subscriber[Any]: ...
     def on_node(self, callback: Callable[[NodeEvent], object], /) -> None: ...
+    def published_types(self, topic: str) -> list[PublishedType]: ...
     @property
     def name(self) -> str: ...
     @property
