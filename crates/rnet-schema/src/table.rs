@@ -22,7 +22,20 @@ impl Columns {
     /// [`ValueError`] when there are more than [`MAX_COLUMNS`].
     pub fn all(schema: &Schema) -> Result<Self, ValueError> {
         let mut paths = Vec::new();
-        collect(schema.descriptor(), &mut Vec::new(), &mut paths)?;
+        collect(schema.descriptor(), None, &mut Vec::new(), &mut paths)?;
+        Ok(Self { paths })
+    }
+
+    /// The columns of one field: those of the message that it is, or else the field itself.
+    ///
+    /// # Errors
+    /// As [`Columns::all`].
+    pub fn within(path: &FieldPath) -> Result<Self, ValueError> {
+        let mut paths = Vec::new();
+        match path.single_message().filter(|m| !json::is_well_known(m.full_name())) {
+            Some(inner) => collect(inner, Some(path), &mut Vec::new(), &mut paths)?,
+            None => paths.push(path.clone()),
+        }
         Ok(Self { paths })
     }
 
@@ -44,6 +57,7 @@ impl Columns {
 
 fn collect(
     message: &MessageDescriptor,
+    under: Option<&FieldPath>,
     fields: &mut Vec<FieldDescriptor>,
     paths: &mut Vec<FieldPath>,
 ) -> Result<(), ValueError> {
@@ -55,8 +69,11 @@ fn collect(
         };
         let around = |m: &MessageDescriptor| fields.iter().any(|f| f.parent_message() == m);
         match inner.filter(|m| !json::is_well_known(m.full_name()) && !around(m)) {
-            Some(inner) => collect(&inner, fields, paths)?,
-            None => paths.extend(FieldPath::of_fields(fields)),
+            Some(inner) => collect(&inner, under, fields, paths)?,
+            None => paths.extend(match under {
+                Some(under) => under.join(fields),
+                None => FieldPath::of_fields(fields),
+            }),
         }
         fields.pop();
         if paths.len() > MAX_COLUMNS {

@@ -67,7 +67,7 @@ impl Types {
     /// Removes the files, by name: to list the folder takes a file descriptor.
     pub(crate) fn remove(&self, folder: &Path) {
         for hash in self.0.lock().unwrap_or_else(PoisonError::into_inner).iter() {
-            let _ = path_of(folder, hash).map(|path| rustix::fs::unlink(path));
+            let _ = path_of(folder, hash).map(rustix::fs::unlink);
         }
     }
 }
