@@ -7,6 +7,7 @@ later, and ``^C`` ends it. A block of code with a file's name behind it is a par
 
 from __future__ import annotations
 
+import contextlib
 import os
 import queue
 import re
@@ -169,6 +170,48 @@ def test_every_rule_of_the_page_is_one() -> None:
     rules = (ROOT / "docs" / "design" / "types.md").read_text()
     for word, rule in rows:
         assert f"| `{rule}` | {verdicts[word]} |" in rules, rule
+
+
+def test_old_and_new_go_on_beside_a_wrong_one(play: Play) -> None:
+    """Publishers of all three versions, readers of two; each side is told, by name, of what does not fit."""
+    versions = {v: rnet.load(HERE / "proto" / v / "robot.proto").Gripper for v in ("v1", "v2", "v3")}
+    with contextlib.ExitStack() as stack:
+
+        def node(name: str) -> rnet.Node:
+            made = rnet.Node(name, dir=play.environment["RNET_DIR"], domain="versions")
+            return stack.enter_context(made)
+
+        readers = {v: node(f"reads_{v}").subscribe("/gripper", versions[v]) for v in ("v1", "v2")}
+        writers = {v: node(f"says_{v}").publisher("/gripper", kind) for v, kind in versions.items()}
+        for v in ("v1", "v2"):
+            writers[v].wait_for_subscribers(2, LIMIT_S)
+        refused: dict[str, rnet.IncompatibleType] = {}
+        while len(refused) < 2:
+            with pytest.raises(rnet.IncompatibleType) as raised:
+                writers["v3"].wait_for_subscribers(1, LIMIT_S)
+            refused[raised.value.subscriber_node] = raised.value
+        for v, kind in versions.items():
+            writers[v].send(kind(name=v, mode=1, force=2.5))
+        for v, reader in readers.items():
+            heard: set[str] = set()
+            errors: list[rnet.IncompatibleType] = []
+            while len(heard) < 2 or not errors:
+                try:
+                    gripper = reader.recv(LIMIT_S)
+                except rnet.IncompatibleType as error:
+                    errors.append(error)
+                else:
+                    heard.add(gripper.name)
+                    assert (gripper.mode, gripper.force) == (1, 2.5)
+            assert heard == {"v1", "v2"}
+            for error in (*errors, refused[f"/reads_{v}"]):
+                assert (error.topic, error.publisher_node) == ("/gripper", "/says_v3")
+                assert error.subscriber_node == f"/reads_{v}"
+                assert (error.field_path, error.publisher) == ("force", "float force = 4")
+                assert error.subscriber == "double force = 4"
+            assert len(errors) == 1
+            received = {one.node: (one.received, one.malformed) for one in reader.stats()}
+            assert received == {"/says_v1": (1, 0), "/says_v2": (1, 0)}
 
 
 def test_other_tools_read_the_recording(play: Play) -> None:
