@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import Any, Generic, Literal, TypeAlias, TypeVar, final, overload
 
 import numpy as np
+from google.protobuf.message import Message
 from typing_extensions import Buffer, Self
 
 from .compare import PublishedType
@@ -18,6 +19,7 @@ from .qos import Detach, Wait
 _T_contra = TypeVar("_T_contra", contravariant=True)
 _T_co = TypeVar("_T_co", covariant=True)
 _Structure = TypeVar("_Structure", bound=ctypes.Structure)
+_Message = TypeVar("_Message", bound=Message)
 
 # What numpy.dtype() takes for a structured type: a dtype, "f8", [("x", "f8")], numpy.float64.
 _DType: TypeAlias = np.dtype[Any] | str | list[Any] | type[np.generic]
@@ -112,6 +114,20 @@ class Node:
         large_depth: int | None = None,
     ) -> Publisher[Any]: ...
     @overload
+    def publisher(
+        self,
+        topic: str,
+        type: type[_Message],
+        *,
+        reliable: bool = False,
+        on_full: _OnFull | None = None,
+        transient_local: int = 0,
+        urgent: bool = False,
+        log_len_bytes: int | None = None,
+        pool_limit_bytes: int | None = None,
+        large_depth: int | None = None,
+    ) -> Publisher[_Message]: ...
+    @overload
     def subscribe(
         self,
         topic: str,
@@ -167,6 +183,20 @@ class Node:
         keep_last: int | None = None,
         wait: _Wait = "adaptive",
     ) -> Subscriber[Any]: ...
+    @overload
+    def subscribe(
+        self,
+        topic: str,
+        type: type[_Message],
+        *,
+        on: Callable[[_Message], object] | None = None,
+        on_error: Callable[[Error], object] | None = None,
+        reliable: bool = False,
+        transient_local: bool = False,
+        lane: _Lane | None = None,
+        keep_last: int | None = None,
+        wait: _Wait = "adaptive",
+    ) -> Subscriber[_Message]: ...
     def on_node(self, callback: Callable[[NodeEvent], object], /) -> None: ...
     def published_types(self, topic: str) -> list[PublishedType]: ...
     @property

@@ -6,7 +6,7 @@ from typing import Any
 
 from . import _rnet, pools
 
-__all__ = ["FOXGLOVE", "OWN", "message"]
+__all__ = ["FOXGLOVE", "OWN", "message", "named"]
 
 
 def _in_folder(folder: str) -> dict[str, str]:
@@ -32,3 +32,15 @@ def message(path: str, module: str) -> Any:
         # What pickle imports it from.
         cls.__module__ = module
     return cls
+
+
+def named(full_name: str) -> Any:
+    """The built-in message of a full name; TypeError if there is none."""
+    for package, messages in (("rnet.msgs", OWN), ("foxglove", FOXGLOVE)):
+        prefix, _, name = full_name.rpartition(".")
+        if prefix == package and name in messages:
+            return message(messages[name], "rnet.msgs" if messages is OWN else "rnet.msgs.foxglove")
+    raise TypeError(
+        f"there is no built-in message {full_name!r}: rnet.msgs has those of rnet.msgs and foxglove; "
+        "give the class of another one"
+    )

@@ -166,12 +166,16 @@ class Corrupt(Error):
 
 
 class Malformed(Error, ValueError):
-    """One message could not be decoded; it is counted and passed over. Field ``why`` says where."""
+    """One message could not be decoded; it is counted and passed over.
+
+    ``why`` says what is wrong, and where; ``seq`` is its number, counted per publisher from 0.
+    """
 
     code = "malformed"
     topic: str
     publisher_node: str
     why: str
+    seq: int | None = None
 
 
 class Closed(Error):

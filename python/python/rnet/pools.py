@@ -158,10 +158,9 @@ class Pool:
             if name not in self._comments:
                 self._comments[name] = _comments(self.kept[name]) if name in self.kept else {}
             cls.__doc__ = _doc(cls.DESCRIPTOR, self._comments[name])
-            factory = _runtime("message_factory", "a message class")
             for nested in cls.DESCRIPTOR.nested_types:
                 if not nested.GetOptions().map_entry:
-                    self._document(factory.GetMessageClass(nested))
+                    self._document(getattr(cls, nested.name))
 
     def _find(self, name: str) -> FileDescriptorProto | None:
         if name.startswith(_WELL_KNOWN):
@@ -292,6 +291,9 @@ def _comments(file: FileDescriptorProto) -> dict[str, str]:
     for location in file.source_code_info.location:
         parts = (location.leading_comments, location.trailing_comments)
         lines = [line.strip() for part in parts if part for line in part.strip().splitlines()]
+        # An odd path is that of a part of a definition: its name, its type.
+        if not lines or len(location.path) % 2:
+            continue
         element: Any = file
         names = [file.package] if file.package else []
         for number, index in zip(location.path[::2], location.path[1::2], strict=True):

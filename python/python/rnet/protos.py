@@ -11,7 +11,7 @@ from .errors import SchemaError
 
 __all__ = ["Package", "Protos", "load", "load_text"]
 
-_Path: TypeAlias = "str | os.PathLike[str]"
+_Path: TypeAlias = str | os.PathLike[str]
 
 
 def load(*paths: _Path, include: _Path | Iterable[_Path] = ()) -> Protos:
