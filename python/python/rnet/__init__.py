@@ -62,7 +62,7 @@ from .errors import (
     TooManyPins,
 )
 from .events import MatchEvent, NodeEvent, PublisherStats
-from .protos import Protos, load, load_text
+from .protos import Protos, load, load_set, load_text
 from .qos import Detach, Wait
 from .types import named
 
@@ -114,6 +114,7 @@ __all__ = [
     "Wait",
     "check",
     "load",
+    "load_set",
     "load_text",
     "msgs",
     "named",
