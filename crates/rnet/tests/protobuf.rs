@@ -72,7 +72,7 @@ fn a_message_arrives_as_it_was_sent() {
     assert_eq!(*first, level(0.0));
     // The kept one stays as it is while the next ones are decoded.
     let second = subscriber.recv(LONG).unwrap();
-    assert_eq!((*second).volt, 1.0);
+    assert_eq!(second.volt, 1.0);
     assert_eq!(first.volt, 0.0);
     assert_eq!(subscriber.latest(LONG).unwrap().volt, 9.0);
     // Too long for the log: a chunk.
