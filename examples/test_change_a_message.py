@@ -67,20 +67,17 @@ class Terminal:
         """Waits for it; None when the program has ended."""
         return self._lines.get(timeout=LIMIT_S)
 
-    def end(self) -> list[str | None]:
+    def end(self) -> list[str]:
         """Ctrl-C; what was printed that nobody has looked at, and the exit status if it is not 0."""
         self._process.send_signal(signal.SIGINT)
-        self.close()
-        rest = [line for line in iter(self._lines.get, None)]
-        status = self._process.returncode
-        return [*rest, f"exit status {status}"] if status else [*rest]
-
-    def close(self) -> None:
         try:
             self._process.wait(LIMIT_S)
         finally:
             self._process.kill()
             self._reader.join(LIMIT_S)
+        rest = [line for line in self._lines.queue if line is not None]
+        status = self._process.returncode
+        return [*rest, f"exit status {status}"] if status else rest
 
 
 class Play:
@@ -123,7 +120,7 @@ class Play:
                 self.terminals[name] = Terminal(line[2:], self.where, self.environment)
                 said.append(line)
             elif line == "^C":
-                said += [line, *(str(more) for more in self.terminals.pop(name).end())]
+                said += [line, *self.terminals.pop(name).end()]
             else:
                 said.append(str(self.terminals[name].next_line()))
         return said
