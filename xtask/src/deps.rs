@@ -37,7 +37,7 @@ const BEYOND_THE_MAP: &[Row] = &[
     ("xtask", &[]),
     ("rnet-demo", &["rnet"]),
     ("demo", &["rnet"]),
-    ("fuzz", &["rnet-core", "rnet-ring", "rnet-shm"]),
+    ("fuzz", &["rnet-core", "rnet-ring", "rnet-schema", "rnet-shm"]),
     ("tests", &["rnet"]),
     // A user's build script names it beside `rnet` (decision 0014).
     ("examples", &["rnet-build"]),

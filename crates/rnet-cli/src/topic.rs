@@ -8,6 +8,7 @@ mod info;
 mod list;
 mod listen;
 mod payload;
+mod plain_text;
 mod publish;
 
 use rnet::inspect::Snapshot;

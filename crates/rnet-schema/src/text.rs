@@ -232,7 +232,12 @@ fn is_plain(text: &str) -> bool {
         && !text.ends_with(':')
 }
 
-fn quoted(text: &str) -> String {
+/// A text in quotes, as JSON and YAML have it; what would steer a terminal is escaped.
+///
+/// ```
+/// assert_eq!(rnet_schema::text_quoted("a\"\u{1b}\u{9b}"), r#""a\"\u001b\u009b""#);
+/// ```
+pub fn quoted(text: &str) -> String {
     quoted_json(&serde_json::Value::from(text))
 }
 

@@ -6,7 +6,7 @@ use common::schema;
 use proptest::prelude::*;
 use rnet_schema::{
     BytesForm, Columns, DecodeError, DecodeLimits, Dynamic, FieldPath, JsonOptions, Schema,
-    TextOptions, csv_line,
+    TextOptions, csv_line, unit_of,
 };
 use serde_json::{Value, json};
 
@@ -308,6 +308,8 @@ fn components_have_the_unit_of_what_holds_them() {
     assert_eq!(at("forces[0].z"), (Some("2.0  # N\n".into()), Some("N".into())));
     assert_eq!(at("velocity"), (Some(xyz("", 1.0, 0.0, "  # m/s")), Some("m/s".into())));
     assert_eq!(at("by_name[\"a\"].y").1, Some("T".into()));
+    // A unit comes from a peer, and goes to a terminal.
+    assert_eq!((unit_of("Unit: \u{1b}[2J"), unit_of("[\u{9b}2J]")), (None, None));
     assert_eq!((at("bare.x").1, at("share").1, at("forces[1].z").0), (None, None, None));
 }
 

@@ -12,7 +12,7 @@ use rnet::{PlainType, TypeDesc};
 use serde_json::{Value, json};
 
 use super::listen::{Go, Listener, listen};
-use super::type_name;
+use super::{plain_text, type_name};
 use crate::args::EchoArgs;
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
@@ -74,8 +74,7 @@ struct Malformed {
 /// A message, as far as it is known what it is.
 enum Shown<'a> {
     Raw,
-    /// And how many bytes follow the layout.
-    Plain(Value, usize),
+    Plain(&'a PlainType),
     Protobuf(Dynamic, &'a View),
 }
 
@@ -94,9 +93,7 @@ impl Listener for Echo {
                     return Ok(Go::On);
                 }
             },
-            (None, TypeDesc::Plain(plain)) if !self.args.raw => {
-                Shown::Plain(self.plain(plain, bytes)?, bytes.len().saturating_sub(plain.size))
-            }
+            (None, TypeDesc::Plain(plain)) if !self.args.raw => Shown::Plain(plain),
             _ if self.args.field.is_some() => {
                 let what = "the messages are raw bytes, which have no fields; leave out --field";
                 return Err(Failure::Failed(what.to_owned()));
@@ -182,12 +179,11 @@ impl Echo {
         Ok(self.views.len() - 1)
     }
 
-    /// A plain message, or its field.
-    fn plain(&self, plain: &PlainType, bytes: &[u8]) -> Outcome<Value> {
-        let value = plain.format(bytes);
+    /// Of a plain message, the field that is asked for.
+    fn plain(&self, message: Value) -> Outcome<Value> {
         match &self.args.field {
-            Some(path) => path.pick(&value).cloned().map_err(Failure::Failed),
-            None => Ok(value),
+            Some(path) => path.pick(&message).cloned().map_err(Failure::Failed),
+            None => Ok(message),
         }
     }
 
@@ -209,12 +205,7 @@ impl Echo {
         });
         match shown {
             Shown::Raw => line["hex"] = render::hex(bytes).into(),
-            Shown::Plain(value, behind) => {
-                line["data"] = value.clone();
-                if *behind > 0 {
-                    line["data_behind_len"] = (*behind).into();
-                }
-            }
+            Shown::Plain(plain) => line["data"] = self.plain(plain.format(bytes))?,
             Shown::Protobuf(message, view) => {
                 let options = json_options();
                 line["data"] = match &view.field {
@@ -230,11 +221,9 @@ impl Echo {
         let out = context.out();
         match shown {
             Shown::Raw => render::hex_dump(out, bytes, self.limit)?,
-            Shown::Plain(value, behind) => {
-                render::by_field(out, value, self.limit)?;
-                if *behind > 0 && self.args.field.is_none() {
-                    writeln!(out, "data: {behind} bytes")?;
-                }
+            Shown::Plain(plain) => {
+                let value = self.plain(plain_text::readable(plain, bytes))?;
+                render::by_field(out, &value, self.limit)?;
             }
             Shown::Protobuf(message, view) => {
                 let max_bytes = match self.args.full_length {
@@ -265,9 +254,10 @@ impl Echo {
     ) -> Outcome<(Vec<String>, Vec<String>)> {
         Ok(match shown {
             Shown::Raw => (vec!["hex".to_owned()], vec![render::hex(bytes)]),
-            Shown::Plain(value, _) => {
+            Shown::Plain(plain) => {
                 let name = self.args.field.as_ref().map_or("", render::FieldPath::text);
-                render::cells(name, value).into_iter().unzip()
+                let value = self.plain(plain.format(bytes))?;
+                render::cells(name, &value).into_iter().unzip()
             }
             Shown::Protobuf(message, view) => {
                 // One list is what the row is about: its elements are the cells.

@@ -182,7 +182,8 @@ fn head(context: &mut Context, node: &str, kind: &str, id: u64, desc: &TypeDesc)
     context.line(format_args!("GID: {id:016x}"))?;
     if let Some(plain) = desc.as_plain() {
         let (size, align) = (plain.size, plain.align);
-        context.line(format_args!("Type layout: {size} bytes, aligned to {align}"))?;
+        let data = if plain.tail { ", data behind it" } else { "" };
+        context.line(format_args!("Type layout: {size} bytes, aligned to {align}{data}"))?;
         layout::print(context, plain)?;
     }
     if let Some(named) = desc.as_protobuf() {

@@ -32,6 +32,10 @@ impl Payload {
             let what = "DATA and --hex, --text or --file are two messages; give one";
             return Err(Failure::Usage(what.to_owned()));
         }
+        if flags.contains(&true) && !args.files.proto.is_empty() {
+            let what = "--proto says what DATA is; --hex, --text and --file go without it";
+            return Err(Failure::Usage(what.to_owned()));
+        }
         if let Some(hex) = &args.hex {
             let bytes = render::from_hex(hex).map_err(|e| Failure::Usage(format!("--hex: {e}")))?;
             return Ok(Payload::Bytes(bytes));
@@ -185,12 +189,15 @@ fn of_bytes(
 ) -> Outcome<(Vec<u8>, MessageType)> {
     match in_use.unwrap_or(MessageType::Raw) {
         // Raw bytes on a typed topic go under its type, which its subscribers insist on.
-        MessageType::Plain(plain) if bytes.len() != plain.size => Err(Failure::Failed(format!(
-            "messages on {topic} are {} of {} bytes, and these are {} bytes",
-            plain.name,
-            plain.size,
-            bytes.len()
-        ))),
+        MessageType::Plain(plain) if !plain.accepts_len(bytes.len()) => {
+            Err(Failure::Failed(format!(
+                "messages on {topic} are {} of {} bytes{}, and these are {} bytes",
+                plain.name,
+                plain.size,
+                if plain.tail { " at least" } else { "" },
+                bytes.len()
+            )))
+        }
         MessageType::Protobuf(schema) => match Dynamic::decode(&schema, bytes) {
             Ok(_) => Ok((bytes.to_vec(), schema.into())),
             Err(e) => Err(Failure::Failed(format!(

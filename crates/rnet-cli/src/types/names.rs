@@ -4,8 +4,8 @@ use rnet::inspect::doctor::nearest_name;
 
 use crate::failure::{Failure, Outcome};
 
-/// Packages of Python and Rust that hold the built-in messages of other packages too.
-const ALIASES: [&str; 2] = ["rnet.msgs.foxglove.", "rnet.msgs."];
+/// In Python and Rust it holds the built-in messages of other packages too.
+const OUR_PACKAGE: &str = "rnet.msgs.";
 
 /// The full name that is meant: itself, or the one type whose name ends so (`LaserScan`, `foxglove/LaserScan`).
 ///
@@ -20,7 +20,7 @@ pub fn find<'a>(
     if let Some(exact) = known.clone().find(|full| *full == dotted) {
         return Ok(exact);
     }
-    let without = ALIASES.iter().find_map(|alias| dotted.strip_prefix(alias));
+    let without = dotted.strip_prefix(OUR_PACKAGE);
     for word in [Some(dotted.as_str()), without].into_iter().flatten() {
         let ends = |full: &&'a str| {
             full.strip_suffix(word).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))

@@ -87,8 +87,9 @@ fn plain_type(context: &mut Context, plain: &PlainType, args: &TypeShowArgs) -> 
     if context.json() {
         return context.document(&TypeDesc::Plain(plain.clone()));
     }
-    let PlainType { name, size, align, .. } = plain;
-    context.line(format_args!("plain type {name}: {size} bytes, aligned to {align}"))?;
+    let PlainType { name, size, align, tail, .. } = plain;
+    let data = if *tail { ", data behind it" } else { "" };
+    context.line(format_args!("plain type {name}: {size} bytes, aligned to {align}{data}"))?;
     layout::print(context, plain)
 }
 

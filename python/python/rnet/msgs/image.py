@@ -1,0 +1,266 @@
+"""``rnet.msgs.Image``: a picture, sent and read without encoding it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from . import _plain
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer, Self
+
+    from .. import Publisher
+    from ._plain import Array
+
+__all__ = ["Image"]
+
+#: Type of the elements as numpy writes it, their bytes, and how many a pixel has, by encoding.
+ENCODINGS: dict[str, tuple[str, int, int]] = {
+    **dict.fromkeys(("mono8", "8UC1"), ("u1", 1, 1)),
+    **dict.fromkeys(("bayer_rggb8", "bayer_bggr8", "bayer_gbrg8", "bayer_grbg8"), ("u1", 1, 1)),
+    **dict.fromkeys(("mono16", "16UC1"), ("<u2", 2, 1)),
+    "32FC1": ("<f4", 4, 1),
+    **dict.fromkeys(("rgb8", "bgr8", "8UC3"), ("u1", 1, 3)),
+    **dict.fromkeys(("rgba8", "bgra8"), ("u1", 1, 4)),
+    **dict.fromkeys(("yuv422", "uyvy", "yuv422_yuy2", "yuyv"), ("u1", 1, 2)),
+}
+
+
+class Image(_plain.PlainMessage):
+    """A picture: rows of pixels.
+
+    ``node.subscribe("/camera", Image)`` gives images whose `array` reads the message in place;
+    ``publisher.send(Image.from_array(array, "rgb8"))`` copies the array once, to where it is read.
+    """
+
+    _layout = _plain.Layout(
+        "rnet.msgs.Image",
+        *_plain.COMMON,
+        ("width", "u32", 1),
+        ("height", "u32", 1),
+        ("row_stride", "u32", 1),
+        ("_reserved1", "reserved", 4),
+        ("encoding", "text", 32),
+        ("_reserved2", "reserved", 48),
+    )
+
+    #: Pixels in a row.
+    width: int
+    #: Rows.
+    height: int
+    #: Bytes from the start of a row to that of the next.
+    row_stride: int
+    #: As in foxglove.RawImage: `rgb8`, `mono16`, ...
+    encoding: str
+
+    def __init__(
+        self,
+        *,
+        width: int,
+        height: int,
+        encoding: str,
+        data: Buffer,
+        row_stride: int | None = None,
+        frame_id: str = "",
+        timestamp_ns: int = 0,
+    ) -> None:
+        """An image of the bytes of its rows, as cameras give them; they are copied when it is sent.
+
+        Args:
+            width, height: in pixels.
+            encoding: as in foxglove.RawImage: "rgb8", "bgr8", "mono8", "mono16", "32FC1", ...
+            data: the rows, one after the other.
+            row_stride: bytes from the start of a row to that of the next; without it, as many as
+                the pixels of a row take. To be given for an encoding that is not known here.
+            frame_id: optical frame of the camera: x right, y down, z into the picture.
+            timestamp_ns: middle of the exposure, in ns since 1970 UTC; 0: not known.
+
+        Raises BadValue if that does not fit together.
+        """
+        if row_stride is None:
+            if encoding not in ENCODINGS:
+                raise self._layout.bad(f"encoding {encoding!r} needs a row_stride")
+            row_stride = width * pixel_bytes(encoding)
+        self._set(width, height, row_stride, encoding, frame_id, timestamp_ns)
+        self._data = _plain.bytes_of(self._layout, data)
+        self._check(len(self._data))
+
+    def _set(
+        self, width: int, height: int, row: int, encoding: str, frame_id: str, timestamp_ns: int
+    ) -> None:
+        self.width, self.height, self.row_stride = width, height, row
+        self.encoding, self.frame_id, self.timestamp_ns = encoding, frame_id, timestamp_ns
+        self._data = self._array = None
+
+    @classmethod
+    def from_array(
+        cls,
+        array: Any,
+        encoding: str,
+        *,
+        width: int | None = None,
+        frame_id: str = "",
+        timestamp_ns: int = 0,
+    ) -> Self:
+        """An image of an array, which is copied when it is sent; until then leave it as it is.
+
+        Args:
+            array: of the shape (height, width, channels), or (height, width) for one channel, and
+                of the encoding's type of elements. Of numpy, or of any library whose arrays numpy
+                can look at (torch on the CPU, PIL images, what has the buffer protocol). It may be
+                cut out of another or flipped.
+            encoding: as in foxglove.RawImage. For one that is not known here the array is of u8
+                and of the shape (height, bytes of a row), and `width` says the pixels of a row.
+            frame_id, timestamp_ns: as in `Image`.
+
+        Raises BadValue if array and encoding do not fit; MissingNumpy.
+        """
+        pixels = _plain.as_array(cls._layout, array)
+        known = ENCODINGS.get(encoding)
+        dtype, _, channels = known or ("u1", 1, 0)
+        if pixels.dtype != dtype:
+            raise cls._layout.bad(
+                f"the array is of {pixels.dtype}, and {encoding} has elements of "
+                f"{_plain.numpy('Image').dtype(dtype)}: convert it with astype"
+            )
+        shape = pixels.shape
+        wanted = (3,) if channels > 1 else (2,) if known is None else (2, 3)
+        if pixels.ndim not in wanted or (pixels.ndim == 3 and shape[2] != channels):
+            meant = "(height, bytes of a row)" if known is None else _shape_words(channels)
+            raise cls._layout.bad(f"the array has the shape {shape}, and {encoding} is {meant}")
+        if known is not None and width not in (None, shape[1]):
+            raise cls._layout.bad(f"width is {width}, and the array has {shape[1]} columns")
+        if pixels.ndim == 3 and channels == 1:
+            pixels = pixels[:, :, 0]
+        row = shape[1] * pixel_bytes(encoding) if known else shape[1]
+        made = cls.__new__(cls)
+        made._set(
+            shape[1] if width is None else width, shape[0], row, encoding, frame_id, timestamp_ns
+        )
+        _plain.set_array(made, pixels)
+        made._check(made._data_len())
+        return made
+
+    @classmethod
+    def loan(
+        cls,
+        publisher: Publisher[Image],
+        height: int,
+        width: int,
+        encoding: str,
+        *,
+        row_stride: int | None = None,
+        frame_id: str = "",
+        timestamp_ns: int = 0,
+    ) -> _plain.Lent[Image]:
+        """An image to be filled in the memory that subscribers read: nothing is copied.
+
+        ``with Image.loan(pub, 480, 640, "rgb8") as image: camera.read_into(image.array)`` sends it
+        at the end of the block. Its bytes are those of an earlier message until they are written;
+        fields, `timestamp_ns` say, may be set until the block ends.
+
+        Raises BadValue; what `Publisher.loan` raises when the block begins, and what
+        `Publisher.send` does when it ends.
+        """
+        if row_stride is None:
+            if encoding not in ENCODINGS:
+                raise cls._layout.bad(f"encoding {encoding!r} needs a row_stride")
+            row_stride = width * pixel_bytes(encoding)
+
+        def make() -> Image:
+            made = Image.__new__(cls)
+            made._set(width, height, row_stride, encoding, frame_id, timestamp_ns)
+            return made
+
+        return _plain.Lent(publisher, make, height * row_stride)
+
+    @property
+    def array(self) -> Array:
+        """The pixels as an array: (height, width, channels), or (height, width) for one channel.
+
+        A received image gives a read-only view of the message, and a lent one a view to be filled;
+        the memory stays as long as the array does. Of an encoding that is not known here the rows
+        are given as they are: u8 of the shape (height, row_stride). Raises MissingNumpy.
+        """
+        if self._array is not None:
+            return self._array
+        known = ENCODINGS.get(self.encoding)
+        dtype, item, channels = known or ("u1", 1, 1)
+        columns = self.width if known else self.row_stride
+        shape, strides = [self.height, columns], [self.row_stride, item * channels]
+        if channels > 1:
+            shape.append(channels)
+            strides.append(item)
+        return _plain.view(self._layout, self._memory(), shape, dtype, strides)
+
+    def to_foxglove(self) -> Any:
+        """The `foxglove.RawImage` of the same content. Copies."""
+        from .foxglove import RawImage
+
+        self._check(self._data_len())
+        length = self.height * self.row_stride
+        message = RawImage(
+            frame_id=self.frame_id,
+            width=self.width,
+            height=self.height,
+            encoding=self.encoding,
+            step=self.row_stride,
+            # The last row may end before its stride does.
+            data=bytes(self.data[:length]).ljust(length, b"\0"),
+        )
+        _plain.stamp_to(self.timestamp_ns, message)
+        return message
+
+    @classmethod
+    def from_foxglove(cls, message: Any) -> Self:
+        """An image of a `foxglove.RawImage`; raises BadValue if its fields do not fit together."""
+        return cls(
+            width=message.width,
+            height=message.height,
+            encoding=message.encoding,
+            data=message.data,
+            row_stride=message.step,
+            frame_id=message.frame_id,
+            timestamp_ns=_plain.stamp_of(cls._layout, message),
+        )
+
+    def _take(self, values: dict[str, Any]) -> None:
+        self.width, self.height = values["width"], values["height"]
+        self.row_stride = values["row_stride"]
+        self.encoding = self._layout.text("encoding", values["encoding"])
+
+    def _put(self) -> dict[str, Any]:
+        return {
+            "width": self.width,
+            "height": self.height,
+            "row_stride": self.row_stride,
+            "encoding": self.encoding,
+        }
+
+    def _check(self, data_len: int) -> None:
+        layout, width, height, stride = self._layout, self.width, self.height, self.row_stride
+        _plain.check_u32(layout, width=width, height=height, row_stride=stride)
+        if self.encoding not in ENCODINGS:
+            needed = height * stride
+        elif width == 0 or height == 0:
+            needed = 0
+        else:
+            needed = (height - 1) * stride + width * pixel_bytes(self.encoding)
+        why = f"{height} rows of {width} pixels of {self.encoding or 'no encoding'} every {stride}"
+        _plain.check_reach(layout, needed, data_len, why)
+
+    def __repr__(self) -> str:
+        return (
+            f"<rnet.msgs.Image: {self.width} x {self.height} {self.encoding}, "
+            f"frame_id {self.frame_id!r}, timestamp_ns {self.timestamp_ns}>"
+        )
+
+
+def pixel_bytes(encoding: str) -> int:
+    """Bytes of a pixel in an encoding that is known."""
+    _, item, channels = ENCODINGS[encoding]
+    return item * channels
+
+
+def _shape_words(channels: int) -> str:
+    return f"(height, width, {channels})" if channels > 1 else "(height, width)"
