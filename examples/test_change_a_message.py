@@ -207,11 +207,11 @@ def test_old_and_new_go_on_beside_a_wrong_one(play: Play) -> None:
                     heard.add(gripper.name)
                     assert (gripper.mode, gripper.force) == (1, 2.5)
             assert heard == {"v1", "v2"}
-            for error in (*errors, refused[f"/reads_{v}"]):
-                assert (error.topic, error.publisher_node) == ("/gripper", "/says_v3")
-                assert error.subscriber_node == f"/reads_{v}"
-                assert (error.field_path, error.publisher) == ("force", "float force = 4")
-                assert error.subscriber == "double force = 4"
+            for told in (*errors, refused[f"/reads_{v}"]):
+                assert (told.topic, told.publisher_node) == ("/gripper", "/says_v3")
+                assert told.subscriber_node == f"/reads_{v}"
+                assert (told.field_path, told.publisher) == ("force", "float force = 4")
+                assert told.subscriber == "double force = 4"
             assert len(errors) == 1
             received = {one.node: (one.received, one.malformed) for one in reader.stats()}
             assert received == {"/says_v1": (1, 0), "/says_v2": (1, 0)}
@@ -226,14 +226,15 @@ def test_other_tools_read_the_recording(played: Play) -> None:
         found = list(reader.iter_decoded_messages())
     assert len(found) == 20
     for schema, channel, message, gripper in found:
+        assert schema is not None
         assert (schema.name, schema.encoding) == ("robot.Gripper", "protobuf")
         assert (channel.topic, channel.message_encoding) == ("/gripper", "protobuf")
         # A time of day, of this run.
         assert message.log_time == message.publish_time > 1_700_000_000 * 10**9
         fields = (gripper.name, gripper.mode, gripper.width, gripper.force, gripper.vendor_code)
         assert fields == ("left", 1, 0.08, 0.5, 17)
+    # The comments came along, too.
+    files = rnet.load_set(schema.data)
+    assert "Between the fingers. Unit: m" in str(files["robot.Gripper"].__doc__)
     sequences = [message.sequence for _, _, message, _ in found]
     assert sequences == list(range(sequences[0], sequences[0] + 20))
-    # The comments came along, too.
-    files = rnet.load_set(found[0][0].data)
-    assert "Between the fingers. Unit: m" in str(files["robot.Gripper"].__doc__)

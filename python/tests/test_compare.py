@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import json
+import queue
 from collections.abc import Callable
 from typing import Any
 
@@ -84,6 +85,30 @@ def test_kinds() -> None:
         assert not verdict and verdict.changes[0].breaking, (publisher, subscriber)
 
 
+@pytest.mark.parametrize("with_numpy", [False, True])
+def test_what_an_older_publisher_does_not_know_is_zero(
+    node: Callable[..., rnet.Node], with_numpy: bool
+) -> None:
+    fields = [("speed", "f8"), ("time_ns", "i8"), ("torque", "f8")]
+    longer: Any = rnet.named("Wheel", fields) if with_numpy else Longer
+
+    def torque_of(wheel: Any) -> float:
+        return float(wheel["torque"] if with_numpy else wheel.torque)
+
+    publisher = node("old").publisher("/wheel", Wheel)
+    subscriber = node("new").subscribe("/wheel", longer)
+    called: queue.Queue[Any] = queue.Queue()
+    node("called").subscribe("/wheel", longer, on=called.put)
+    publisher.wait_for_subscribers(2, LIMIT_S)
+    for _ in range(3):
+        publisher.send(Wheel(1.5, 20))
+    sample = subscriber.recv_sample(LIMIT_S)
+    assert len(sample) == ctypes.sizeof(Wheel)
+    wheels = [subscriber.recv(LIMIT_S), sample.value, called.get(timeout=LIMIT_S), subscriber.latest()]
+    assert [torque_of(wheel) for wheel in wheels] == [0.0] * 4
+    assert float(wheels[0]["speed"] if with_numpy else wheels[0].speed) == 1.5
+
+
 def test_what_is_no_type() -> None:
     with pytest.raises(TypeError, match="no message type"):
         rnet.check(Wheel, 7)
@@ -101,7 +126,7 @@ def test_the_types_of_a_topic(node: Callable[..., rnet.Node]) -> None:
     legs.publisher("/elsewhere", Wheel)
     found = {one.kind: one for one in watcher.published_types("/leg")}
     assert set(found) == {"protobuf", "plain", "raw"}
-    assert {one.node for one in found.values()} == {"legs"}
+    assert {one.node for one in found.values()} == {"/legs"}
     protobuf, plain, raw = found["protobuf"], found["plain"], found["raw"]
 
     assert protobuf.name == "robot.Leg" and protobuf.layout is None
@@ -130,7 +155,7 @@ def test_the_publisher_is_that_of_the_sample(node: Callable[..., rnet.Node]) -> 
         publisher.send(leg(OLD)(force=2.5))
     nodes = {one.publisher: one.node for one in node("asker").published_types("/leg")}
     heard = [nodes[samples.recv_sample(LIMIT_S).publisher] for _ in publishers]
-    assert sorted(heard) == ["back", "front"]
+    assert sorted(heard) == ["/back", "/front"]
 
 
 

@@ -23,5 +23,5 @@ with rnet.Node("wheels") as node:
             publisher.send(wheel)
             for kind, reader in readers.items():
                 heard = reader.recv()
-                fields = {name: getattr(heard, name) for name, _ in kind._fields_}
+                fields = {name: getattr(heard, name) for name, *_ in kind._fields_}
                 print(f"{type(wheel).__name__} read as {kind.__name__}: {fields}")
