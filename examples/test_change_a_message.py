@@ -234,7 +234,9 @@ def test_other_tools_read_the_recording(played: Play) -> None:
         fields = (gripper.name, gripper.mode, gripper.width, gripper.force, gripper.vendor_code)
         assert fields == ("left", 1, 0.08, 0.5, 17)
     # The comments came along, too.
-    files = rnet.load_set(schema.data)
+    recorded = found[0][0]
+    assert recorded is not None
+    files = rnet.load_set(recorded.data)
     assert "Between the fingers. Unit: m" in str(files["robot.Gripper"].__doc__)
     sequences = [message.sequence for _, _, message, _ in found]
     assert sequences == list(range(sequences[0], sequences[0] + 20))
