@@ -134,7 +134,7 @@ test-python: python-package
 test-demo: python-package build-rust
 	@$(STEP) --tests test-demo $(PY) -m pytest demo
 
-test-examples: python-package
+test-examples: python-package build-rust
 	@$(STEP) --tests test-examples $(PY) -m pytest examples
 
 test-bench: export STEP_LIMIT_S := 2400

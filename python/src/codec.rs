@@ -171,6 +171,17 @@ impl Decoder {
         matches!(self.codec.decode, Decode::Bytes | Decode::Message { .. })
     }
 
+    /// A copy of a message with zeros behind it, if the publisher's plain type lacks fields of ours.
+    #[inline]
+    fn lengthened<'py>(&self, py: Python<'py>, message: &[u8]) -> Option<Bound<'py, PyBytes>> {
+        match &self.codec.message_type {
+            MessageType::Plain(plain) if !plain.tail && message.len() < plain.size => {
+                Some(PyBytes::new(py, &plain.fit(message)))
+            }
+            _ => None,
+        }
+    }
+
     /// What the user gets for a message.
     pub(crate) fn value<'py>(
         self: &Arc<Self>,
@@ -183,10 +194,12 @@ impl Decoder {
             drop(received);
             return self.value_of_copy(copied);
         }
-        let sample = sample::new(py, received, self.clone())?;
         match &self.codec.decode {
-            Decode::Object(make) => make.bind(py).call1((sample,)),
-            _ => Ok(sample),
+            Decode::Object(make) => match self.lengthened(py, &received) {
+                Some(longer) => make.bind(py).call1((longer,)),
+                None => make.bind(py).call1((sample::new(py, received, self.clone())?,)),
+            },
+            _ => sample::new(py, received, self.clone()),
         }
     }
 
@@ -200,7 +213,10 @@ impl Decoder {
         let py = sample.py();
         match &self.codec.decode {
             Decode::Sample => Ok(sample.clone()),
-            Decode::Object(make) => make.bind(py).call1((sample,)),
+            Decode::Object(make) => match self.lengthened(py, received) {
+                Some(longer) => make.bind(py).call1((longer,)),
+                None => make.bind(py).call1((sample,)),
+            },
             Decode::Bytes | Decode::Message { .. } => {
                 let copied = Copied::new(py, received, received.publisher(), received.seq());
                 self.value_of_copy_once(copied, told)
