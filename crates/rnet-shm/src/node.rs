@@ -254,8 +254,12 @@ impl OwnNode {
     /// Writes a protobuf type to the folder, once, so that endpoints can name it by its hash.
     ///
     /// # Errors
-    /// `LimitReached`, `OutOfMemory`, `Io`.
-    pub fn keep_type(&self, hash: &str, set: impl FnOnce() -> Vec<u8>) -> Result<(), Error> {
+    /// `LimitReached`, `OutOfMemory`, `Io`; those of `set`, which is asked for the bytes where they are not there.
+    pub fn keep_type(
+        &self,
+        hash: &str,
+        set: impl FnOnce() -> Result<Vec<u8>, Error>,
+    ) -> Result<(), Error> {
         self.types.keep(&self.folder, self.dir.file_mode(), hash, set)
     }
 

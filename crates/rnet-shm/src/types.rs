@@ -33,7 +33,7 @@ impl Types {
         folder: &Path,
         mode: u32,
         hash: &str,
-        set: impl FnOnce() -> Vec<u8>,
+        set: impl FnOnce() -> Result<Vec<u8>, Error>,
     ) -> Result<(), Error> {
         let path = path_of(folder, hash).ok_or_else(|| Error::BadValue {
             what: "hash of a type".to_owned(),
@@ -51,7 +51,7 @@ impl Types {
                 hint: "spread them over several nodes".to_owned(),
             });
         }
-        let set = set();
+        let set = set()?;
         if set.len() > MAX_SCHEMA_LEN_BYTES {
             return Err(Error::LimitReached {
                 what: format!("bytes in the description of a type, and this one has {}", set.len()),
@@ -146,7 +146,7 @@ mod tests {
         let folder = std::env::temp_dir().join(format!("rnet-types-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let types = Types::default();
-        types.keep(&folder, 0o600, HASH, || b"the set".to_vec()).unwrap();
+        types.keep(&folder, 0o600, HASH, || Ok(b"the set".to_vec())).unwrap();
         types.keep(&folder, 0o600, HASH, || panic!("it is there")).unwrap();
         assert_eq!(read(&folder, HASH).unwrap(), b"the set");
         let path = path_of(&folder, HASH).unwrap();
@@ -154,11 +154,11 @@ mod tests {
         let absent = read(&folder, &HASH.replace('0', "1")).unwrap_err();
         assert!(matches!(absent, Error::Io { source_kind: std::io::ErrorKind::NotFound, .. }));
         for bad in ["", "../../../etc/passwd", &HASH[1..], &HASH.to_uppercase()] {
-            assert!(types.keep(&folder, 0o600, bad, Vec::new).is_err(), "{bad}");
+            assert!(types.keep(&folder, 0o600, bad, || Ok(Vec::new())).is_err(), "{bad}");
             assert!(matches!(read(&folder, bad), Err(Error::Corrupt { .. })), "{bad}");
         }
         let long = vec![0; MAX_SCHEMA_LEN_BYTES + 1];
-        let refused = types.keep(&folder, 0o600, &HASH.replace('0', "2"), || long).unwrap_err();
+        let refused = types.keep(&folder, 0o600, &HASH.replace('0', "2"), || Ok(long)).unwrap_err();
         assert!(refused.to_string().contains("1048576"), "{refused}");
 
         // A length that the file does not have, one beyond the limit, another magic, an empty file.
@@ -181,11 +181,11 @@ mod tests {
         std::fs::create_dir_all(&folder).unwrap();
         let types = Types::default();
         for n in 0..MAX_TYPES_PER_NODE {
-            types.keep(&folder, 0o600, &format!("{n:032x}"), Vec::new).unwrap();
+            types.keep(&folder, 0o600, &format!("{n:032x}"), || Ok(Vec::new())).unwrap();
         }
-        let refused = types.keep(&folder, 0o600, HASH, Vec::new).unwrap_err();
+        let refused = types.keep(&folder, 0o600, HASH, || Ok(Vec::new())).unwrap_err();
         assert!(matches!(refused, Error::LimitReached { limit: MAX_TYPES_PER_NODE, .. }));
-        types.keep(&folder, 0o600, &format!("{:032x}", 7), Vec::new).unwrap();
+        types.keep(&folder, 0o600, &format!("{:032x}", 7), || Ok(Vec::new())).unwrap();
         std::fs::remove_dir_all(folder).unwrap();
     }
 }

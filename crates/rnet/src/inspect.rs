@@ -284,7 +284,7 @@ impl Domain {
         self.refresh()?;
         let mut snapshot = Snapshot::default();
         let Some(registry) = &self.registry else { return Ok(snapshot) };
-        let schemas = &mut self.schemas;
+        let mut seen = types::Seen::default();
         for (incarnation, peer) in registry.peers() {
             let name = peer.node.meta().name.clone();
             let mut node = NodeInfo {
@@ -296,7 +296,8 @@ impl Domain {
             for entry in peer.node.entries().iter().filter(|entry| wanted(entry)) {
                 let folder = peer.node.folder();
                 let path = entry.path(folder);
-                let mut schema = |desc: &TypeDesc| match schemas.read_if_any(folder, desc) {
+                let schemas = &mut self.schemas;
+                let mut schema = |desc: &TypeDesc| match seen.read(schemas, folder, desc) {
                     // It is leaving.
                     Err(Error::Io { source_kind: std::io::ErrorKind::NotFound, .. })
                         if !is_lost(registry.domain(), folder) =>

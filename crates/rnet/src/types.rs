@@ -56,7 +56,15 @@ impl MessageType {
             let with_docs = schema.descriptor_set_with_docs();
             // A type is more than its comments.
             let fits = with_docs.len() <= MAX_SCHEMA_LEN_BYTES;
-            if fits { with_docs } else { schema.descriptor_set().to_vec() }
+            let set = if fits { with_docs } else { schema.descriptor_set().to_vec() };
+            // What peers would refuse is refused here, where the user can do something about it.
+            match Schema::from_descriptor_set(&set, schema.name()) {
+                Ok(_) => Ok(set),
+                Err(why) => Err(Error::BadValue {
+                    what: format!("type {} of {topic}", schema.name()),
+                    why: why.to_string(),
+                }),
+            }
         });
         kept.map_err(|error| match error {
             Error::OutOfMemory { needed_bytes, limit_bytes, why, .. } => {
@@ -121,7 +129,7 @@ pub(crate) fn choose(
 const _: () = assert!(MAX_SCHEMA_LEN_BYTES == rnet_schema::limits::MAX_SCHEMA_LEN_BYTES);
 
 /// Most bytes of descriptor sets that are remembered. Built, the worst takes seventy times as much.
-const MAX_REMEMBERED_LEN_BYTES: usize = 4 << 20;
+pub(crate) const MAX_REMEMBERED_LEN_BYTES: usize = 4 << 20;
 
 /// The types of peers. Each is read from its file whenever it is met, and built once: by all of its
 /// bytes, because a fingerprint proves nothing.

@@ -387,3 +387,23 @@ fn a_message_of_too_many_values_is_malformed() {
     assert!(error.contains("max_values"), "{error}");
     assert_eq!(*subscriber.recv(LONG).unwrap(), Level::default());
 }
+
+#[test]
+fn a_type_that_peers_would_refuse_is_refused_where_it_is_opened() {
+    let net = Net::new("protobuf_own_limits");
+    let node = net.node("a");
+    let fields: String = (1..=schema::limits::MAX_SCHEMA_FIELDS + 1)
+        .map(|n| format!("int32 f{n} = {};", if n < 19000 { n } else { n + 1000 }))
+        .collect();
+    let text = format!("syntax = \"proto3\"; package demo; message Level {{ {fields} }}");
+    // Either the compiler or the endpoint names the limit; nothing is announced.
+    let compiled = compile_text("level.proto", &text).and_then(|all| all.schema("demo.Level"));
+    let why = match compiled {
+        Err(error) => error.to_string(),
+        Ok(schema) => {
+            node.publisher_with::<Dynamic>("/level", publishes(&schema)).unwrap_err().to_string()
+        }
+    };
+    assert!(why.contains("MAX_SCHEMA_FIELDS"), "{why}");
+    assert!(net.inspect().publishers.is_empty());
+}

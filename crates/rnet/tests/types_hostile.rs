@@ -284,4 +284,11 @@ fn a_thousand_types_of_one_node() {
     });
     let counted = [told, heard].map(|count| count.load(Ordering::Relaxed));
     assert_eq!(counted, [TYPES, 1]);
+    // A tool does not read them all, and says so.
+    let snapshot = net.inspect();
+    assert_eq!(snapshot.publishers.len(), TYPES + 1);
+    let unread = snapshot.problems.iter().filter(|why| why.contains("bytes of types in one look"));
+    assert!(unread.count() > TYPES / 2);
+    let of_topic = net.domain().topic_snapshot("/aside").unwrap();
+    assert!(of_topic.problems.is_empty(), "{:?}", of_topic.problems);
 }

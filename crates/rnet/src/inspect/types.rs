@@ -1,12 +1,16 @@
 //! How the types of a topic's publishers and subscribers differ.
 
-use rnet_core::{TypeDesc, TypeMismatch, TypeNote, types_compare};
+use std::collections::HashSet;
+use std::path::Path;
+
+use rnet_core::{Error, Result, TypeDesc, TypeMismatch, TypeNote, types_compare};
 use rnet_schema::{Schema, Severity};
 use serde::Serialize;
 
 use super::{PublisherInfo, Snapshot, SubscriptionInfo};
 use crate::MessageType;
 use crate::fit::{Told, types_fit};
+use crate::types::{MAX_REMEMBERED_LEN_BYTES, Schemas};
 
 /// The types of a publisher and a subscription, held against each other.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -50,6 +54,41 @@ impl std::fmt::Display for TypeChange {
         let shown = |text: &'_ str| if text.is_empty() { "nothing" } else { text }.to_owned();
         let (publisher, subscriber) = (shown(&self.publisher), shown(&self.subscriber));
         write!(f, ": publisher has {publisher}, subscriber has {subscriber}")
+    }
+}
+
+/// What a type counts for that was read in vain.
+const REFUSED_LEN_BYTES: usize = 64 << 10;
+
+/// The types that one look at a domain has read. Hostile nodes may name thousands, each of which takes tens of
+/// milliseconds to build and many times its length in memory: beyond a sum of lengths no more are.
+#[derive(Default)]
+pub(super) struct Seen {
+    hashes: HashSet<String>,
+    len_bytes: usize,
+}
+
+impl Seen {
+    pub(super) fn read(
+        &mut self,
+        schemas: &mut Schemas,
+        folder: &Path,
+        desc: &TypeDesc,
+    ) -> Result<Option<Schema>> {
+        let Some(named) = desc.as_protobuf() else { return Ok(None) };
+        if self.len_bytes > MAX_REMEMBERED_LEN_BYTES && !self.hashes.contains(&named.schema) {
+            return Err(Error::LimitReached {
+                what: format!("bytes of types in one look; {} was not read", named.name),
+                limit: MAX_REMEMBERED_LEN_BYTES,
+                hint: "look at one topic".to_owned(),
+            });
+        }
+        let read = schemas.read(folder, named);
+        if self.hashes.insert(named.schema.clone()) {
+            let len = read.as_ref().map(|schema| schema.descriptor_set().len());
+            self.len_bytes += len.unwrap_or(REFUSED_LEN_BYTES);
+        }
+        read.map(Some)
     }
 }
 
