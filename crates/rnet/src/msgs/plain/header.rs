@@ -163,7 +163,7 @@ pub(super) fn set_text<T: PlainHeader, const N: usize>(name: &str, text: &str) -
     Ok(field)
 }
 
-/// What the three headers have in common, which no macro of the language's own can say: the first fields of each are the same.
+/// What is written the same for each header, because its first fields are the same.
 macro_rules! common_header {
     ($type:ident, $view:ident, $first_len_bytes:literal) => {
         impl $type {

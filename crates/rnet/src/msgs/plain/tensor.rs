@@ -37,14 +37,7 @@ impl DType {
     }
 
     fn is_known(self) -> bool {
-        match self.code {
-            0 | 1 => matches!(self.bits, 8 | 16 | 32 | 64),
-            2 => matches!(self.bits, 16 | 32 | 64),
-            4 => self.bits == 16,
-            5 => matches!(self.bits, 64 | 128),
-            6 => self.bits == 8,
-            _ => false,
-        }
+        matches!(self.code, 0 | 1 | 2 | 4 | 5 | 6) && matches!(self.bits, 8 | 16 | 32 | 64 | 128)
     }
 
     /// Size of one element, in bytes.

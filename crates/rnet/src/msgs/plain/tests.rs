@@ -210,7 +210,7 @@ fn constructors_refuse_what_cannot_be() {
     refused(PointCloud::new(1 << 20, 1 << 10, &XYZ), "at most");
 
     refused(Tensor::new(DType { code: 3, bits: 64 }, &[1]), "which is none");
-    refused(Tensor::new(DType { code: 2, bits: 8 }, &[1]), "which is none");
+    refused(Tensor::new(DType { code: 2, bits: 12 }, &[1]), "which is none");
     refused(Tensor::new(DType::of::<u8>(), &[1; 9]), "9 dimensions");
     refused(Tensor::with_strides(DType::of::<u8>(), &[1, 1], &[1]), "1 strides");
     refused(Tensor::new(DType::of::<u8>(), &[usize::MAX]), "is more than");
@@ -263,9 +263,12 @@ fn what_a_reader_checks() {
     spoilt::<Tensor>(&tensor(), 104, &(-1_i64).to_le_bytes(), "shape has -1");
     spoilt::<Tensor>(&tensor(), 168, &(-6_i64).to_le_bytes(), "strides have -6");
     spoilt::<Tensor>(&tensor(), 168, &7_i64.to_le_bytes(), "ends 13 bytes");
-    // Eight products whose sum is more than 128 bits.
-    let most = [i64::MAX.to_le_bytes(); 16].concat();
-    spoilt::<Tensor>(&tensor(), 100, &[&u32(8)[..], &most].concat(), "data_len is 12");
+    // Eight products whose sum is 2^128: in 128 bits that is nothing.
+    let (long, short) = (3_i64 << 61, 1_i64 << 61);
+    let shape = [[long + 1; 7].as_slice(), &[short + 1]].concat();
+    let strides = [[long; 7].as_slice(), &[short]].concat();
+    let sums = [shape, strides].concat().iter().flat_map(|n| n.to_le_bytes()).collect::<Vec<_>>();
+    spoilt::<Tensor>(&tensor(), 100, &[&u32(8)[..], &sums].concat(), "data_len is 12");
 }
 
 /// [`Image`]'s like of a later version: it has 64 bytes more.
