@@ -110,7 +110,7 @@ def lines_of(cls: Any, module: Any) -> list[str]:
     for enum in descriptor.enum_types:
         lines.append(f"{enum.name}: ClassVar[EnumTypeWrapper]")
         values = [f"{value.name}: ClassVar[int];" for value in enum.values]
-        lines += [line.removesuffix(";") for line in filled(values, " ")]
+        lines += [line.removesuffix(";") for line in filled(values, " ", indent="")]
     for nested in descriptor.nested_types:
         lines += lines_of(getattr(cls, nested.name), module)
     for field in descriptor.fields:
@@ -165,12 +165,12 @@ def wrapped(head: str, parts: list[str], tail: str) -> list[str]:
     return filled(whole if len(parts) > 1 else [whole[0] + tail], ", ")
 
 
-def filled(parts: list[str], between: str) -> list[str]:
+def filled(parts: list[str], between: str, indent: str = "    ") -> list[str]:
     """Lines of parts, each of which stays whole."""
     # Blanks within parts are hidden from the filling; nested classes are indented.
     text = between.join(part.replace(" ", "\0") for part in parts)
     lines = textwrap.wrap(
-        text, WIDTH - 8, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False
+        text, WIDTH - 8, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
     )
     return [line.replace("\0", " ") for line in lines]
 

@@ -96,20 +96,20 @@ class BatteryState(Message):
     """A battery."""
     Status: ClassVar[EnumTypeWrapper]
     STATUS_UNSPECIFIED: ClassVar[int]; STATUS_CHARGING: ClassVar[int]
-        STATUS_DISCHARGING: ClassVar[int]; STATUS_NOT_CHARGING: ClassVar[int]
-        STATUS_FULL: ClassVar[int]
+    STATUS_DISCHARGING: ClassVar[int]; STATUS_NOT_CHARGING: ClassVar[int]
+    STATUS_FULL: ClassVar[int]
     Health: ClassVar[EnumTypeWrapper]
     HEALTH_UNSPECIFIED: ClassVar[int]; HEALTH_GOOD: ClassVar[int]
-        HEALTH_OVERHEAT: ClassVar[int]; HEALTH_COLD: ClassVar[int]; HEALTH_DEAD: ClassVar[int]
-        HEALTH_OVERVOLTAGE: ClassVar[int]; HEALTH_UNDERVOLTAGE: ClassVar[int]
-        HEALTH_OVERCURRENT: ClassVar[int]; HEALTH_UNBALANCED: ClassVar[int]
-        HEALTH_NO_ANSWER: ClassVar[int]; HEALTH_OTHER: ClassVar[int]
+    HEALTH_OVERHEAT: ClassVar[int]; HEALTH_COLD: ClassVar[int]; HEALTH_DEAD: ClassVar[int]
+    HEALTH_OVERVOLTAGE: ClassVar[int]; HEALTH_UNDERVOLTAGE: ClassVar[int]
+    HEALTH_OVERCURRENT: ClassVar[int]; HEALTH_UNBALANCED: ClassVar[int]
+    HEALTH_NO_ANSWER: ClassVar[int]; HEALTH_OTHER: ClassVar[int]
     Technology: ClassVar[EnumTypeWrapper]
     TECHNOLOGY_UNSPECIFIED: ClassVar[int]; TECHNOLOGY_LI_ION: ClassVar[int]
-        TECHNOLOGY_LI_PO: ClassVar[int]; TECHNOLOGY_LI_FE_PO4: ClassVar[int]
-        TECHNOLOGY_NI_MH: ClassVar[int]; TECHNOLOGY_NI_CD: ClassVar[int]
-        TECHNOLOGY_LEAD_ACID: ClassVar[int]; TECHNOLOGY_LI_TITANATE: ClassVar[int]
-        TECHNOLOGY_NA_ION: ClassVar[int]
+    TECHNOLOGY_LI_PO: ClassVar[int]; TECHNOLOGY_LI_FE_PO4: ClassVar[int]
+    TECHNOLOGY_NI_MH: ClassVar[int]; TECHNOLOGY_NI_CD: ClassVar[int]
+    TECHNOLOGY_LEAD_ACID: ClassVar[int]; TECHNOLOGY_LI_TITANATE: ClassVar[int]
+    TECHNOLOGY_NA_ION: ClassVar[int]
     timestamp: _Time
     location: str
     serial_number: str
@@ -141,7 +141,7 @@ class Diagnostic(Message):
     on each name counts."""
     Level: ClassVar[EnumTypeWrapper]
     LEVEL_UNSPECIFIED: ClassVar[int]; LEVEL_OK: ClassVar[int]; LEVEL_WARNING: ClassVar[int]
-        LEVEL_ERROR: ClassVar[int]; LEVEL_STALE: ClassVar[int]
+    LEVEL_ERROR: ClassVar[int]; LEVEL_STALE: ClassVar[int]
     class Status(Message):
         """How one part is."""
         level: int
@@ -162,7 +162,7 @@ class EmergencyStop(Message):
     """Whether an emergency stop is on, as one source sees it."""
     State: ClassVar[EnumTypeWrapper]
     STATE_UNSPECIFIED: ClassVar[int]; STATE_STOP: ClassVar[int]
-        STATE_WAITS_FOR_RESET: ClassVar[int]; STATE_RELEASED: ClassVar[int]
+    STATE_WAITS_FOR_RESET: ClassVar[int]; STATE_RELEASED: ClassVar[int]
     timestamp: _Time
     state: int
     source: str
@@ -175,8 +175,8 @@ class Event(Message):
     """Something that happened at one time and that programs may act on."""
     Severity: ClassVar[EnumTypeWrapper]
     SEVERITY_UNSPECIFIED: ClassVar[int]; SEVERITY_DEBUG: ClassVar[int]
-        SEVERITY_INFO: ClassVar[int]; SEVERITY_WARNING: ClassVar[int]
-        SEVERITY_ERROR: ClassVar[int]; SEVERITY_FATAL: ClassVar[int]
+    SEVERITY_INFO: ClassVar[int]; SEVERITY_WARNING: ClassVar[int]
+    SEVERITY_ERROR: ClassVar[int]; SEVERITY_FATAL: ClassVar[int]
     timestamp: _Time
     severity: int
     code: str
@@ -223,8 +223,8 @@ class JointCommand(Message):
     """What the joints of a robot shall do from now on."""
     Mode: ClassVar[EnumTypeWrapper]
     MODE_UNSPECIFIED: ClassVar[int]; MODE_OFF: ClassVar[int]; MODE_HOLD: ClassVar[int]
-        MODE_POSITION: ClassVar[int]; MODE_VELOCITY: ClassVar[int]; MODE_EFFORT: ClassVar[int]
-        MODE_IMPEDANCE: ClassVar[int]
+    MODE_POSITION: ClassVar[int]; MODE_VELOCITY: ClassVar[int]; MODE_EFFORT: ClassVar[int]
+    MODE_IMPEDANCE: ClassVar[int]
     timestamp: _Time
     names: _Values[str]
     modes: _Values[int]
@@ -343,8 +343,8 @@ class Range(Message):
     """One distance, measured by a sonar, an infrared or a laser sensor along x of its frame."""
     Radiation: ClassVar[EnumTypeWrapper]
     RADIATION_UNSPECIFIED: ClassVar[int]; RADIATION_ULTRASOUND: ClassVar[int]
-        RADIATION_INFRARED: ClassVar[int]; RADIATION_LASER: ClassVar[int]
-        RADIATION_RADAR: ClassVar[int]
+    RADIATION_INFRARED: ClassVar[int]; RADIATION_LASER: ClassVar[int]
+    RADIATION_RADAR: ClassVar[int]
     timestamp: _Time
     frame_id: str
     radiation: int
@@ -372,9 +372,9 @@ class RobotMode(Message):
     """What a robot is doing as a whole, and who steers it."""
     Mode: ClassVar[EnumTypeWrapper]
     MODE_UNSPECIFIED: ClassVar[int]; MODE_STARTING: ClassVar[int]; MODE_READY: ClassVar[int]
-        MODE_MANUAL: ClassVar[int]; MODE_AUTOMATIC: ClassVar[int]; MODE_CHARGING: ClassVar[int]
-        MODE_MAINTENANCE: ClassVar[int]; MODE_FAULT: ClassVar[int]
-        MODE_EMERGENCY_STOPPED: ClassVar[int]; MODE_STOPPING: ClassVar[int]
+    MODE_MANUAL: ClassVar[int]; MODE_AUTOMATIC: ClassVar[int]; MODE_CHARGING: ClassVar[int]
+    MODE_MAINTENANCE: ClassVar[int]; MODE_FAULT: ClassVar[int]
+    MODE_EMERGENCY_STOPPED: ClassVar[int]; MODE_STOPPING: ClassVar[int]
     timestamp: _Time
     mode: int
     drives_enabled: bool

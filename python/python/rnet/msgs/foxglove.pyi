@@ -264,7 +264,7 @@ class LocationFix(Message):
     """Where a satellite receiver is on the earth (WGS 84)."""
     PositionCovarianceType: ClassVar[EnumTypeWrapper]
     UNKNOWN: ClassVar[int]; APPROXIMATED: ClassVar[int]; DIAGONAL_KNOWN: ClassVar[int]
-        KNOWN: ClassVar[int]
+    KNOWN: ClassVar[int]
     timestamp: _Time
     frame_id: str
     latitude: float
@@ -293,7 +293,7 @@ class Log(Message):
     """A line for people to read."""
     Level: ClassVar[EnumTypeWrapper]
     UNKNOWN: ClassVar[int]; DEBUG: ClassVar[int]; INFO: ClassVar[int]; WARNING: ClassVar[int]
-        ERROR: ClassVar[int]; FATAL: ClassVar[int]
+    ERROR: ClassVar[int]; FATAL: ClassVar[int]
     timestamp: _Time
     level: int
     message: str
@@ -343,8 +343,8 @@ class PackedElementField(Message):
     cell's height."""
     NumericType: ClassVar[EnumTypeWrapper]
     UNKNOWN: ClassVar[int]; UINT8: ClassVar[int]; INT8: ClassVar[int]; UINT16: ClassVar[int]
-        INT16: ClassVar[int]; UINT32: ClassVar[int]; INT32: ClassVar[int]
-        FLOAT32: ClassVar[int]; FLOAT64: ClassVar[int]
+    INT16: ClassVar[int]; UINT32: ClassVar[int]; INT32: ClassVar[int]; FLOAT32: ClassVar[int]
+    FLOAT64: ClassVar[int]
     name: str
     offset: int
     type: int
@@ -390,7 +390,7 @@ class PointsAnnotation(Message):
     """Points or lines drawn over an image."""
     Type: ClassVar[EnumTypeWrapper]
     UNKNOWN: ClassVar[int]; POINTS: ClassVar[int]; LINE_LOOP: ClassVar[int]
-        LINE_STRIP: ClassVar[int]; LINE_LIST: ClassVar[int]
+    LINE_STRIP: ClassVar[int]; LINE_LIST: ClassVar[int]
     timestamp: _Time
     type: int
     points: _Messages[Point2]
