@@ -3,7 +3,7 @@
 #![no_main]
 
 use std::os::unix::fs::FileExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use rnet_core::PublisherQos;
@@ -12,8 +12,36 @@ use rnet_shm::LAYOUT_VERSION;
 use rnet_shm::observe::Observer;
 use rnet_shm::publisher::PeerPublisher;
 use rnet_shm::subscription::PeerSubscription;
+use rnet_shm::types;
 
 const ID: u64 = 0x12_3456_0001;
+const HASH: &str = "0123456789abcdef0123456789abcdef";
+
+/// The file of a type, of which the input changes as much as it likes; read, it is as it says or an error.
+fn read_type(folder: &Path, input: &mut Input<'_>) {
+    let path = folder.join(format!("t{HASH}"));
+    let set_len = input.short();
+    std::fs::write(&path, vec![0x5a; 64 + set_len as usize]).unwrap();
+    let file = open(&path);
+    for (at, word) in [u64::from_le_bytes(*b"RNETTYP\x01"), u64::from(LAYOUT_VERSION), set_len]
+        .into_iter()
+        .enumerate()
+    {
+        file.write_all_at(&word.to_le_bytes(), at as u64 * 8).unwrap();
+    }
+    for _ in 0..input.byte() % 4 {
+        spoil(&file, u64::from(input.byte() % 8) * 8, input);
+    }
+    if input.byte() & 1 != 0 {
+        file.set_len(input.short()).unwrap();
+    }
+    if let Ok(set) = types::read(folder, HASH) {
+        let len = file.metadata().unwrap().len();
+        assert!(set.len() as u64 + 64 <= len, "{} bytes of a file of {len}", set.len());
+    }
+    let name = String::from_utf8_lossy(input.rest());
+    assert!(types::read(folder, &name).is_err() || name == HASH, "a type by the name of {name:?}");
+}
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     static PATH: OnceLock<PathBuf> = OnceLock::new();
@@ -24,6 +52,9 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     });
     let mut input = Input::new(bytes);
     let choice = input.byte();
+    if choice & 0x18 == 0x18 {
+        return read_type(path.parent().unwrap(), &mut input);
+    }
     let publisher = choice & 1 == 0;
     // A sound file first, of which the input changes as much as it likes.
     let json = if publisher {

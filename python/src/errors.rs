@@ -34,6 +34,12 @@ fn build(py: Python<'_>, error: &Error) -> PyResult<PyErr> {
     Ok(PyErr::from_value(exception))
 }
 
+/// Whether it says that one message could not be decoded: iterations go on.
+pub(crate) fn is_malformed(py: Python<'_>, error: &PyErr) -> bool {
+    let class = py.import("rnet.errors").and_then(|errors| errors.getattr("Malformed"));
+    class.is_ok_and(|class| error.is_instance(py, &class))
+}
+
 macro_rules! put {
     ($dict:ident, $($name:ident),*) => {{
         $($dict.set_item(stringify!($name), $name)?;)*

@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use pyo3::prelude::*;
 use rnet::{Error, MatchEvent, NodeEvent};
 
-use crate::errors::raise;
+use crate::codec::Decoder;
+use crate::errors::{is_malformed, raise};
 use crate::receive::RawSample;
-use crate::sample;
 
 /// Calls `callback` with what `event` makes; what it raises goes to `sys.unraisablehook`.
 fn tell(callback: &Py<PyAny>, event: impl FnOnce(Python<'_>) -> PyResult<Py<PyAny>>) {
@@ -61,7 +61,7 @@ pub(crate) struct MessageCallback {
     pub(crate) callback: Py<PyAny>,
     /// Called with errors; without it those that are not counted go to `sys.unraisablehook`.
     pub(crate) on_error: Option<Py<PyAny>>,
-    pub(crate) decode: Option<Py<PyAny>>,
+    pub(crate) decoder: Arc<Decoder>,
     /// Set when the subscriber is closed, from which moment no call may begin.
     pub(crate) closed: Arc<AtomicBool>,
 }
@@ -73,9 +73,13 @@ impl MessageCallback {
                 return;
             }
             let outcome = match result {
-                Ok(received) => sample::new(py, received, self.decode.as_ref())
-                    .and_then(|sample| sample.getattr("value"))
-                    .and_then(|value| self.callback.call1(py, (value,))),
+                Ok(received) => match (self.decoder.value(py, received), &self.on_error) {
+                    (Ok(value), _) => self.callback.call1(py, (value,)),
+                    (Err(error), Some(on_error)) if is_malformed(py, &error) => {
+                        on_error.call1(py, (error.into_value(py),))
+                    }
+                    (Err(error), _) => Err(error),
+                },
                 Err(error) => self.report(py, &error),
             };
             if let Err(error) = outcome {

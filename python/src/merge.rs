@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use rnet::{Error, WaitSet, Waitable};
 
-use crate::errors::{OrRaise, bad_value};
+use crate::errors::{OrRaise, bad_value, is_malformed};
 use crate::fair::Guard;
 use crate::fork::Own;
 use crate::receive::{RawSample, State, SubscriberCore};
@@ -167,6 +167,7 @@ impl Merge {
                 Err(Stop::Error(Error::Closed { .. })) => return Ok(None),
                 // Counted, as in the iteration of a single subscriber.
                 Err(Stop::Error(Error::PeerLost { .. } | Error::Detached { .. })) => {}
+                Err(Stop::Raised(error)) if is_malformed(py, &error) => {}
                 Err(stop) => return Err(stop.into_err(py)),
             }
         }

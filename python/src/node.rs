@@ -158,7 +158,8 @@ impl Node {
 
     /// Publishes on a topic.
     ///
-    /// `type` is None for raw bytes, a ctypes.Structure class, or a numpy dtype. With
+    /// `type` is None for raw bytes, a protobuf message class (of rnet.msgs, rnet.load or protoc), a
+    /// ctypes.Structure class, or a numpy dtype. With
     /// `reliable=True` subscribers that ask for it lose nothing, and `on_full` says what a send
     /// does when one of them is behind: Wait(seconds), "refuse", or Detach(stall_s); the default
     /// is Wait(1.0). `transient_local=n` keeps the last n messages for those who come later.
@@ -255,12 +256,14 @@ impl Node {
             options = options.keep_last(depth);
         }
         let open = || self.shared.node()?.subscriber_with::<[u8]>(topic, options);
-        let core = SubscriberCore::new(py.detach(open).or_raise(py)?, wait == "spin");
+        let inner = py.detach(open).or_raise(py)?;
+        let decoder = codec.into_decoder(inner.faults());
+        let core = SubscriberCore::new(inner, wait == "spin");
         let mut members = self.shared.members();
         members.subscribers.retain(|core| core.strong_count() > 0);
         members.subscribers.push(Arc::downgrade(&core));
         drop(members);
-        let subscriber = Subscriber::new(core, codec, self.shared.clone());
+        let subscriber = Subscriber::new(core, decoder, self.shared.clone());
         match on {
             Some(callback) => subscriber.start_callback(py, callback, on_error)?,
             None if on_error.is_some() => {

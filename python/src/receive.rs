@@ -45,6 +45,17 @@ pub(crate) enum Glance<R> {
     Unclear,
 }
 
+impl<R> Glance<R> {
+    #[inline]
+    pub(crate) fn map<S>(self, make: impl FnOnce(R) -> S) -> Glance<S> {
+        match self {
+            Glance::Found(found) => Glance::Found(make(found)),
+            Glance::Nothing => Glance::Nothing,
+            Glance::Unclear => Glance::Unclear,
+        }
+    }
+}
+
 /// Which message is wanted.
 #[derive(Clone, Copy)]
 pub(crate) enum Which {

@@ -1,11 +1,14 @@
 //! `rnet.Sample`: a received message, read where it is.
 
+use std::sync::{Arc, OnceLock};
+
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyType;
-use rnet::OwnedSample;
+use rnet::{Error, OwnedSample};
 
+use crate::codec::Decoder;
 use crate::export::{Body, Getter, Memory, make_type, new_object};
 use crate::fork::Own;
 
@@ -16,19 +19,21 @@ pub(crate) fn class(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
     Ok(CLASS.get_or_try_init(py, || make_type::<SampleBody>(py))?.bind(py))
 }
 
-/// A sample as a Python object; `decode` makes the value of a typed one.
+/// A sample as a Python object; `decoder` makes its value.
 pub(crate) fn new<'py>(
     py: Python<'py>,
     sample: OwnedSample<[u8]>,
-    decode: Option<&Py<PyAny>>,
+    decoder: Arc<Decoder>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let decode = decode.map(|decode| decode.clone_ref(py));
-    new_object(class(py)?, SampleBody { sample: Own::new(sample), decode })
+    let sample = Own::new(sample);
+    new_object(class(py)?, SampleBody { sample, decoder, told: OnceLock::new() })
 }
 
 struct SampleBody {
     sample: Own<OwnedSample<[u8]>>,
-    decode: Option<Py<PyAny>>,
+    decoder: Arc<Decoder>,
+    /// That it is malformed, once that is known.
+    told: OnceLock<Error>,
 }
 
 fn memoryview(object: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
@@ -61,10 +66,11 @@ subscriber and node are closed. A subscriber can hold 64 large samples per publi
             },
             Getter {
                 name: c"value",
-                doc: c"The message as an object of the subscriber's type; of raw bytes, the sample itself.",
-                get: |object, body| match &body.decode {
-                    Some(decode) => Ok(decode.bind(object.py()).call1((object,))?.unbind()),
-                    None => Ok(object.clone().unbind()),
+                doc: c"The message as an object of the subscriber's type, made anew each time; of raw bytes, the sample itself.
+Raises Malformed for bytes that are no message of a protobuf type.",
+                get: |object, body| {
+                    let value = body.decoder.value_of_sample(object, &body.sample, &body.told);
+                    Ok(value?.unbind())
                 },
             },
             Getter {

@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyTuple, PyType};
+use pyo3::types::{PyDict, PyTuple, PyType};
 use rnet::{Error, LossCounts};
 
-use crate::codec::Codec;
-use crate::errors::OrRaise;
+use crate::codec::{Copied, Decoder};
+use crate::errors::{OrRaise, is_malformed};
 use crate::events::{self, MessageCallback};
 use crate::node::NodeShared;
 use crate::receive::{Glance, RawSample, SubscriberCore, Which};
@@ -17,7 +17,8 @@ use crate::{batch, sample, tasks};
 
 /// Receives the messages of one topic. Made by `Node.subscribe`.
 ///
-/// `for message in subscriber` receives for ever, and so does `async for`. Messages are Sample
+/// `for message in subscriber` receives for ever, and so does `async for`; what happens to single
+/// publishers, and malformed messages, are counted in `stats` and passed over. Messages are Sample
 /// objects, or objects of the topic's type if the subscriber was made with one; the methods whose
 /// names have `sample` in them give samples, with their time stamps, in both cases.
 ///
@@ -25,7 +26,7 @@ use crate::{batch, sample, tasks};
 #[pyclass(frozen, module = "rnet", weakref)]
 pub(crate) struct Subscriber {
     core: Arc<SubscriberCore>,
-    codec: Codec,
+    decoder: Arc<Decoder>,
     node: Arc<NodeShared>,
     /// Whether the callback, if there is one, may no longer be called.
     silent: Arc<AtomicBool>,
@@ -40,8 +41,12 @@ fn loss_dict<'py>(py: Python<'py>, lost: &LossCounts) -> PyResult<Bound<'py, PyD
 }
 
 impl Subscriber {
-    pub(crate) fn new(core: Arc<SubscriberCore>, codec: Codec, node: Arc<NodeShared>) -> Self {
-        Subscriber { core, codec, node, silent: Arc::default() }
+    pub(crate) fn new(
+        core: Arc<SubscriberCore>,
+        decoder: Arc<Decoder>,
+        node: Arc<NodeShared>,
+    ) -> Self {
+        Subscriber { core, decoder, node, silent: Arc::default() }
     }
 
     /// Hands the messages to a callback, from now on and until the node or this is closed.
@@ -54,16 +59,12 @@ impl Subscriber {
         let run = Arc::new(MessageCallback {
             callback,
             on_error,
-            decode: self.codec.decode.as_ref().map(|decode| decode.clone_ref(py)),
+            decoder: self.decoder.clone(),
             closed: self.silent.clone(),
         });
         py.detach(|| self.core.call(move |result| run.run(result))).or_raise(py)?;
         self.node.keep(self.core.clone());
         Ok(())
-    }
-
-    fn wrap<'py>(&self, py: Python<'py>, received: RawSample) -> PyResult<Bound<'py, PyAny>> {
-        sample::new(py, received, self.codec.decode.as_ref())
     }
 
     /// What the user gets for a message: its sample, or an object of the topic's type.
@@ -73,12 +74,10 @@ impl Subscriber {
         received: RawSample,
         as_sample: bool,
     ) -> PyResult<Bound<'py, PyAny>> {
-        match &self.codec.decode {
-            _ if as_sample => self.wrap(py, received),
-            None => self.wrap(py, received),
-            // As `bytes(sample)` would do it.
-            Some(_) if self.codec.is_bytes => Ok(PyBytes::new(py, &received).into_any()),
-            Some(decode) => decode.bind(py).call1((self.wrap(py, received)?,)),
+        if as_sample {
+            sample::new(py, received, self.decoder.clone())
+        } else {
+            self.decoder.value(py, received)
         }
     }
 
@@ -88,15 +87,15 @@ impl Subscriber {
         py: Python<'py>,
         as_sample: bool,
     ) -> rnet::Result<Glance<PyResult<Bound<'py, PyAny>>>> {
-        if self.codec.is_bytes && !as_sample {
-            return self.core.glance(|sample| Ok(PyBytes::new(py, &sample).into_any()));
-        }
         // Python code does not run with the lock held.
-        Ok(match self.core.glance(|sample| sample.to_owned_sample())? {
-            Glance::Found(received) => Glance::Found(self.give(py, received, as_sample)),
-            Glance::Nothing => Glance::Nothing,
-            Glance::Unclear => Glance::Unclear,
-        })
+        if self.decoder.copies() && !as_sample {
+            let copied = self
+                .core
+                .glance(|sample| Copied::new(py, &sample, sample.publisher(), sample.seq()))?;
+            return Ok(copied.map(|copied| self.decoder.value_of_copy(copied)));
+        }
+        let owned = self.core.glance(|sample| sample.to_owned_sample())?;
+        Ok(owned.map(|received| self.give(py, received, as_sample)))
     }
 
     fn next<'py>(
@@ -172,6 +171,7 @@ impl Subscriber {
             match self.next(py, &Patience::endless(), as_sample) {
                 Ok(given) => return Ok(Some(given)),
                 Err(Stop::Error(Error::PeerLost { .. } | Error::Detached { .. })) => {}
+                Err(Stop::Raised(error)) if is_malformed(py, &error) => {}
                 Err(Stop::Error(Error::Closed { .. })) if self.core.is_closed() => return Ok(None),
                 Err(stop) => return Err(stop.into_err(py)),
             }
@@ -179,8 +179,7 @@ impl Subscriber {
     }
 
     fn task(&self, py: Python<'_>, value: bool, iterates: bool) -> PyResult<Py<PyAny>> {
-        let decode = self.codec.decode.as_ref().map(|decode| decode.clone_ref(py));
-        tasks::next_message(py, &self.core, decode, value, iterates)
+        tasks::next_message(py, &self.core, self.decoder.clone(), value, iterates)
     }
 }
 
@@ -189,7 +188,8 @@ impl Subscriber {
     /// The next message; waits for it, `timeout` seconds or for as long as it takes.
     ///
     /// Raises Timeout; and, once each, what happened to a single publisher while the others go on:
-    /// PeerLost, Detached, IncompatibleType, IncompatibleQos, Corrupt, TooManyPins.
+    /// PeerLost, Detached, IncompatibleType, IncompatibleQos, Corrupt, TooManyPins. And Malformed,
+    /// for bytes that are no message of the topic's type: they are passed over.
     #[pyo3(signature = (timeout = None))]
     fn recv<'py>(&self, py: Python<'py>, timeout: Option<f64>) -> PyResult<Bound<'py, PyAny>> {
         self.take_next(py, timeout, false)
@@ -262,7 +262,7 @@ impl Subscriber {
         stamps: bool,
     ) -> PyResult<Bound<'py, PyAny>> {
         let patience = Patience::new(py, timeout)?;
-        let rows = self.codec.rows(py, self.core.topic())?;
+        let rows = self.decoder.rows(py, self.core.topic())?;
         batch::receive(&self.core, rows, &patience, (max, out, dtype, stamps))
     }
 
@@ -336,7 +336,8 @@ impl Subscriber {
         let found = py.detach(|| self.core.stats()).or_raise(py)?;
         let convert = |s: rnet::PublisherStats| {
             let lost = loss_dict(py, &s.lost)?;
-            Ok(class.call1((s.publisher, s.node, s.received, lost, s.connected))?.unbind())
+            let fields = (s.publisher, s.node, s.received, lost, s.connected, s.malformed);
+            Ok(class.call1(fields)?.unbind())
         };
         found.into_iter().map(convert).collect()
     }

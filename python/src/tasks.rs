@@ -12,7 +12,8 @@ use pyo3::exceptions::PyStopAsyncIteration;
 use pyo3::prelude::*;
 use rnet::Error;
 
-use crate::errors::raise;
+use crate::codec::Decoder;
+use crate::errors::{is_malformed, raise};
 use crate::receive::{RawSample, SubscriberCore};
 use crate::sample;
 
@@ -20,8 +21,8 @@ use crate::sample;
 struct Waiting {
     event_loop: Py<PyAny>,
     future: Py<PyAny>,
-    /// Makes the value of a typed message; `None` gives samples.
-    decode: Option<Py<PyAny>>,
+    decoder: Arc<Decoder>,
+    /// Whether it awaits the value of a message, and not a sample.
     value: bool,
     /// Iterates: what happens to single publishers is not for it, and closing is the end.
     iterates: bool,
@@ -35,20 +36,22 @@ impl Waiting {
         asked(&self.future, "done") || asked(&self.event_loop, "is_closed")
     }
 
-    fn give(&self, py: Python<'_>, result: rnet::Result<RawSample>) -> PyResult<()> {
+    /// Ends the wait; `false` if it goes on, for the next message.
+    fn give(&self, py: Python<'_>, result: rnet::Result<RawSample>) -> PyResult<bool> {
         let value = match result {
-            Ok(received) => sample::new(py, received, self.decode.as_ref())
-                .and_then(|sample| if self.value { sample.getattr("value") } else { Ok(sample) }),
+            Ok(received) if self.value => self.decoder.value(py, received),
+            Ok(received) => sample::new(py, received, self.decoder.clone()),
             Err(Error::Closed { .. }) if self.iterates => {
                 Err(PyStopAsyncIteration::new_err("the subscriber is closed"))
             }
             Err(error) => Err(raise(py, &error)),
         };
         match value {
+            Err(error) if self.iterates && is_malformed(py, &error) => return Ok(false),
             Ok(value) => self.future.call_method1(py, "set_result", (value,))?,
             Err(error) => self.future.call_method1(py, "set_exception", (error.into_value(py),))?,
         };
-        Ok(())
+        Ok(true)
     }
 }
 
@@ -90,7 +93,7 @@ fn call_soon(py: Python<'_>, event_loop: &Py<PyAny>, core: &Arc<SubscriberCore>)
 pub(crate) fn next_message(
     py: Python<'_>,
     core: &Arc<SubscriberCore>,
-    decode: Option<Py<PyAny>>,
+    decoder: Arc<Decoder>,
     value: bool,
     iterates: bool,
 ) -> PyResult<Py<PyAny>> {
@@ -99,7 +102,7 @@ pub(crate) fn next_message(
     let task = Waiting {
         event_loop: event_loop.unbind(),
         future: future.clone_ref(py),
-        decode,
+        decoder,
         value,
         iterates,
     };
@@ -123,7 +126,11 @@ fn serve(py: Python<'_>, core: &Arc<SubscriberCore>) -> PyResult<()> {
             Poll::Ready(Err(Error::PeerLost { .. } | Error::Detached { .. })) if task.iterates => {
                 core.tasks.lock().push_front(task);
             }
-            Poll::Ready(result) => task.give(py, result)?,
+            Poll::Ready(result) => {
+                if !task.give(py, result)? {
+                    core.tasks.lock().push_front(task);
+                }
+            }
         }
     }
     Ok(())

@@ -32,20 +32,33 @@ const MAP: &[Row] = &[
 
 /// Crates beyond that map: each needs a page in docs/decisions/ that names it.
 const BEYOND_THE_MAP: &[Row] = &[
+    ("rnet-build", &["rnet-schema"]),
     ("rnet-derive", &[]),
     ("xtask", &[]),
     ("rnet-demo", &["rnet"]),
     ("demo", &["rnet"]),
-    ("fuzz", &["rnet-core", "rnet-ring", "rnet-shm"]),
+    ("fuzz", &["rnet-core", "rnet-ring", "rnet-schema", "rnet-shm"]),
     ("tests", &["rnet"]),
+    // A user's build script names it beside `rnet` (decision 0014).
+    ("examples", &["rnet-build"]),
+    ("tests", &["rnet-build"]),
 ];
 
-/// Dev-dependencies allowed against the map: from, to, and the reason.
-const DEV_EXCEPTIONS: &[(&str, &str, &str)] = &[(
-    "rnet-derive",
-    "rnet-core",
-    "the derived code implements traits of rnet-core; its tests need them",
-)];
+/// Dependencies of one kind allowed against the map: kind, from, to, and the reason.
+const EXCEPTIONS: &[(Kind, &str, &str, &str)] = &[
+    (
+        Kind::Dev,
+        "rnet-derive",
+        "rnet-core",
+        "the derived code implements traits of rnet-core; its tests need them",
+    ),
+    (
+        Kind::Build,
+        "rnet",
+        "rnet-build",
+        "the types of the built-in messages are made as a user's are",
+    ),
+];
 
 /// A foreign crate that only some of ours may name, by the start of its name.
 struct ForeignRule {
@@ -69,6 +82,11 @@ const FOREIGN: &[ForeignRule] = &[
         prefix: "pyo3",
         allowed_in: &["python"],
         why: "foreign types stay out of rnet; bindings convert",
+    },
+    ForeignRule {
+        prefix: "prost-build",
+        allowed_in: &["rnet-build"],
+        why: "code is made in one place, without protoc (decision 0014)",
     },
     ForeignRule {
         prefix: "memmap",
@@ -201,7 +219,7 @@ fn check_ours(edge: &Edge) -> Option<String> {
         .chain(BEYOND_THE_MAP)
         .any(|(from, to)| *from == edge.from && to.contains(&edge.to.as_str()));
     let excepted =
-        edge.kind == Kind::Dev && DEV_EXCEPTIONS.iter().any(|e| e.0 == edge.from && e.1 == edge.to);
+        EXCEPTIONS.iter().any(|e| e.0 == edge.kind && e.1 == edge.from && e.2 == edge.to);
     (!allowed && !excepted)
         .then(|| format!("this {:?} dependency is not in the map (DESIGN §2)", edge.kind))
 }
@@ -238,7 +256,7 @@ mod tests {
     fn ours(from: &str, to: &str, kind: Option<&str>) -> Vec<Finding> {
         check(
             &graph(from, &format!("crates/{from}/Cargo.toml"), to, kind, true),
-            &["`rnet-derive`"],
+            &["`rnet-derive` and `rnet-build`"],
         )
     }
 
@@ -267,6 +285,13 @@ mod tests {
     fn an_excepted_edge_passes_as_dev_dependency_only() {
         assert_eq!(ours("rnet-derive", "rnet-core", Some("dev")), []);
         assert_eq!(ours("rnet-derive", "rnet-core", None).len(), 1);
+    }
+
+    #[test]
+    fn an_excepted_edge_passes_as_build_dependency_only() {
+        assert_eq!(ours("rnet", "rnet-build", Some("build")), []);
+        assert_eq!(ours("rnet", "rnet-build", None).len(), 1);
+        assert_eq!(ours("rnet", "rnet-build", Some("dev")).len(), 1);
     }
 
     #[test]

@@ -54,10 +54,9 @@ fn enum_paths(own: &[i32], enumeration: &EnumDescriptorProto, paths: &mut BTreeS
 pub(crate) fn tame(file: &mut FileDescriptorProto) {
     for location in file.source_code_info.iter_mut().flat_map(|info| &mut info.location) {
         location.leading_detached_comments.clear();
-        for comment in [&mut location.leading_comments, &mut location.trailing_comments] {
-            if let Some(text) = comment {
-                *text = tamed(text);
-            }
+        let comments = [&mut location.leading_comments, &mut location.trailing_comments];
+        for text in comments.into_iter().flatten() {
+            *text = tamed(text);
         }
     }
 }

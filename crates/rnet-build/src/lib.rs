@@ -1,10 +1,8 @@
 //! For build scripts: Rust types of `.proto` files, ready to be sent. One line, and no protoc.
 //!
 //! ```no_run
-//! // build.rs
-//! fn main() {
-//!     rnet_build::protos(["proto/robot.proto"]);
-//! }
+//! // fn main of build.rs
+//! rnet_build::protos(["proto/robot.proto"]);
 //! ```
 //!
 //! ```ignore

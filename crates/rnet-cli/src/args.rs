@@ -8,6 +8,7 @@ use rnet::{DomainId, NodeName, TopicName};
 
 use crate::bench::args::BenchCommand;
 use crate::render::FieldPath;
+use crate::types::args::{ProtoArgs, TypeCommand};
 
 /// Look at a robot-net domain and talk into it.
 #[derive(Debug, Parser)]
@@ -41,6 +42,9 @@ pub enum Command {
     /// Topics: what is said
     #[command(subcommand)]
     Topic(TopicCommand),
+    /// Message types: what a message means, and whether it may change
+    #[command(subcommand)]
+    Type(TypeCommand),
     /// Nodes: who is there
     #[command(subcommand)]
     Node(NodeCommand),
@@ -106,12 +110,15 @@ pub struct EchoArgs {
     /// End after this many seconds; exit 124 if fewer messages came than were asked for
     #[arg(long, value_name = "S", value_parser = seconds)]
     pub timeout: Option<Duration>,
-    /// Print only this field, such as pose.x or legs[2].force
+    /// Print only this field, such as pose.x, legs[2].force or cells["left"].volt
     #[arg(long, value_name = "PATH")]
     pub field: Option<FieldPath>,
     /// Print one line of comma-separated values per message
     #[arg(long, conflicts_with = "raw")]
     pub csv: bool,
+    /// With --csv: print the names of the columns first, and again when they change
+    #[arg(long, requires = "csv")]
+    pub header: bool,
     /// Print the bytes of typed messages, too, as a hex dump
     #[arg(long, conflicts_with = "field")]
     pub raw: bool,
@@ -160,14 +167,15 @@ pub struct DelayArgs {
 /// Publish on a topic.
 ///
 /// Raw bytes are given by --hex, --text or --file. Anything else is DATA, a JSON object such as
-/// '{"x": 1.0}', for a plain type that is known from the topic's publishers and subscribers or
-/// given by --type-json; fields that are not named are zero.
+/// '{"x": 1.0}'. Its type is TYPE, a built-in message (foxglove.Pose, or Imu) or one of --proto;
+/// without TYPE, that of the topic's publishers and subscribers. A plain type is taken from them
+/// too, or given by --type-json. Fields that are not named are not set; in plain types they are
+/// zero.
 #[derive(Debug, Args)]
 pub struct PubArgs {
     /// The topic
     pub topic: TopicName,
-    /// [TYPE] DATA: the message as JSON, after the name of its type if you like (it is checked);
-    /// with TYPE raw, DATA is text
+    /// [TYPE] DATA: the message as JSON, after the name of its type; with TYPE raw, DATA is text
     #[arg(num_args = 0..=2, value_name = "DATA", allow_negative_numbers = true)]
     pub words: Vec<String>,
     /// Send these bytes, in hex; blanks and colons are passed over
@@ -182,6 +190,8 @@ pub struct PubArgs {
     /// The type's description, as JSON or as a file that holds it
     #[arg(long, value_name = "JSON", conflicts_with = "payload")]
     pub type_json: Option<String>,
+    #[command(flatten)]
+    pub files: ProtoArgs,
     /// Messages per second
     #[arg(short, long, value_name = "HZ", default_value_t = 1.0, value_parser = rate)]
     pub rate: f64,

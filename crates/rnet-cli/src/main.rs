@@ -18,6 +18,7 @@ mod render;
 mod signal;
 mod table;
 mod topic;
+mod types;
 
 use std::process::ExitCode;
 
@@ -49,6 +50,7 @@ fn main() -> ExitCode {
 fn run(context: &mut Context, command: Command) -> Outcome {
     match command {
         Command::Topic(command) => topic::run(context, command),
+        Command::Type(command) => types::run(context, command),
         Command::Node(command) => node::run(context, command),
         Command::Doctor(args) => doctor::run(context, args),
         Command::Bench(command) => bench::run(context, command),

@@ -1,5 +1,6 @@
 //! Messages as text: by field, as comma-separated values, as a hex dump.
 
+use std::borrow::Cow;
 use std::io::{self, Write};
 use std::str::FromStr;
 
@@ -8,14 +9,20 @@ use serde_json::Value;
 /// Bytes on a line of a hex dump.
 const DUMP_ROW_LEN: usize = 16;
 
-/// The way to a field: `pose.x`, `legs[2].force`.
+/// The way to a field: `pose.x`, `legs[2].force`, `cells["left"].volt`. Whether there is such a
+/// field is known only when the type is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FieldPath(Vec<Step>);
+pub struct FieldPath {
+    text: String,
+    steps: Vec<Step>,
+}
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Step {
     Field(String),
     Index(usize),
+    /// A key of a map, which only protobuf messages have.
+    Key(String),
 }
 
 impl FromStr for FieldPath {
@@ -23,32 +30,54 @@ impl FromStr for FieldPath {
 
     fn from_str(text: &str) -> Result<FieldPath, String> {
         let mut steps = Vec::new();
-        for part in text.split('.') {
-            let (name, mut rest) = part.split_at(part.find('[').unwrap_or(part.len()));
+        let mut rest = text;
+        loop {
+            let name = &rest[..rest.find(['.', '[']).unwrap_or(rest.len())];
             if name.is_empty() {
                 return Err(format!("{text:?} has an empty part; write pose.x or legs[2].force"));
             }
             steps.push(Step::Field(name.to_owned()));
-            while !rest.is_empty() {
-                let index = rest.strip_prefix('[').and_then(|r| r.split_once(']'));
-                let Some((index, after)) = index else {
-                    return Err(format!("{part:?} is no field; write legs[2]"));
-                };
-                let number = index.parse().map_err(|_| format!("{index:?} is not an index"))?;
-                steps.push(Step::Index(number));
-                rest = after;
+            rest = &rest[name.len()..];
+            while let Some(inside) = rest.strip_prefix('[') {
+                let (step, len) = bracket(inside)
+                    .ok_or_else(|| format!("{text:?}: write legs[2], or cells[\"left\"]"))?;
+                steps.push(step);
+                rest = &inside[len..];
+            }
+            match rest.strip_prefix('.') {
+                Some(more) => rest = more,
+                None if rest.is_empty() => return Ok(FieldPath { text: text.to_owned(), steps }),
+                None => return Err(format!("{text:?}: expected `.` or the end before {rest:?}")),
             }
         }
-        Ok(FieldPath(steps))
     }
 }
 
+/// What stands in brackets, and how long it is with the closing one. Keys that are no plain words are quoted as in JSON.
+fn bracket(inside: &str) -> Option<(Step, usize)> {
+    if !inside.starts_with('"') {
+        let end = inside.find(']').filter(|end| *end > 0)?;
+        let word = &inside[..end];
+        let step = word.parse().map_or_else(|_| Step::Key(word.to_owned()), Step::Index);
+        return Some((step, end + 1));
+    }
+    let mut strings = serde_json::Deserializer::from_str(inside).into_iter::<String>();
+    let key = strings.next()?.ok()?;
+    let end = strings.byte_offset();
+    inside[end..].starts_with(']').then_some((Step::Key(key), end + 1))
+}
+
 impl FieldPath {
+    /// As it was written.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
     /// The field of a message, or in words why there is none.
     pub fn pick<'a>(&self, message: &'a Value) -> Result<&'a Value, String> {
         let mut value = message;
         let mut at = String::from("the message");
-        for step in &self.0 {
+        for step in &self.steps {
             let next = match (step, value) {
                 (Step::Field(name), Value::Object(map)) => map.get(name).ok_or_else(|| {
                     let known: Vec<&str> = map.keys().map(String::as_str).collect();
@@ -59,15 +88,34 @@ impl FieldPath {
                     .get(*i)
                     .ok_or_else(|| format!("{at} has {} elements and no [{i}]", items.len())),
                 (Step::Index(i), _) => Err(format!("{at} is no array and has no [{i}]")),
+                (Step::Key(key), _) => Err(format!("{at} is no map and has no [{key:?}]")),
             };
             value = next?;
             at = match step {
                 Step::Field(name) => format!("field {name:?}"),
                 Step::Index(i) => format!("{at}[{i}]"),
+                Step::Key(key) => format!("{at}[{key:?}]"),
             };
         }
         Ok(value)
     }
+}
+
+/// Text of a peer for a terminal: what would steer it is written as its number.
+pub fn tame(text: &str) -> Cow<'_, str> {
+    let steers = |c: char| {
+        c.is_control()
+            // What changes the direction of writing.
+            || matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
+    if !text.contains(steers) {
+        return Cow::Borrowed(text);
+    }
+    let tamed = text.chars().map(|c| match steers(c) {
+        true => c.escape_unicode().to_string(),
+        false => c.to_string(),
+    });
+    Cow::Owned(tamed.collect())
 }
 
 /// Prints a value by field, one per line, in YAML. Arrays longer than `limit` end in `...`.
@@ -136,26 +184,27 @@ fn inline(value: &Value, limit: usize) -> String {
     }
 }
 
-/// Prints all numbers of a value on one line, in order, separated by commas.
-pub fn csv(out: &mut impl Write, value: &Value) -> io::Result<()> {
-    let mut first = true;
-    csv_cells(out, value, &mut first)?;
-    writeln!(out)
-}
-
-fn csv_cells(out: &mut impl Write, value: &Value, first: &mut bool) -> io::Result<()> {
+/// All single values inside of a value, in order, each with its path.
+pub fn cells(path: &str, value: &Value) -> Vec<(String, String)> {
     match value {
-        Value::Object(map) => map.values().try_for_each(|v| csv_cells(out, v, first)),
-        Value::Array(items) => items.iter().try_for_each(|v| csv_cells(out, v, first)),
+        Value::Object(map) => {
+            let inner = map.iter().flat_map(|(name, value)| {
+                let dot = if path.is_empty() { "" } else { "." };
+                cells(&format!("{path}{dot}{name}"), value)
+            });
+            inner.collect()
+        }
+        Value::Array(items) => {
+            let inner = items.iter().enumerate();
+            inner.flat_map(|(i, value)| cells(&format!("{path}[{i}]"), value)).collect()
+        }
         scalar => {
-            if !std::mem::take(first) {
-                write!(out, ",")?;
-            }
-            match scalar {
-                Value::String(s) => write!(out, "{s}"),
-                Value::Null => Ok(()),
-                other => write!(out, "{other}"),
-            }
+            let text = match scalar {
+                Value::String(s) => s.clone(),
+                Value::Null => String::new(),
+                other => other.to_string(),
+            };
+            vec![(path.to_owned(), text)]
         }
     }
 }
@@ -230,7 +279,8 @@ mod tests {
         assert!(pick("a.b[2]").unwrap_err().contains("2 elements"));
         assert!(pick("a[0]").unwrap_err().contains("no array"));
         assert!(pick("a.b.c").unwrap_err().contains("no struct"));
-        for bad in ["", ".", "a.", "a[", "a[x]", "a[1]b", "[1]"] {
+        assert!(pick("a[\"k.[]\"]").unwrap_err().contains("no map"));
+        for bad in ["", ".", "a.", "a[", "a[]", "a[1]b", "[1]", "a[\"x]", "a[\"x\"b]"] {
             assert!(bad.parse::<FieldPath>().is_err(), "{bad}");
         }
     }
@@ -241,7 +291,9 @@ mod tests {
         let shown = text(|out| by_field(out, &message, 2));
         assert_eq!(shown, "x: 1.0\np:\n  y: 2\n  q: [1, 2, ...]\nlegs:\n  -\n    f: .nan\n");
         assert_eq!(text(|out| by_field(out, &json!([1, 2]), 9)), "[1, 2]\n");
-        assert_eq!(text(|out| csv(out, &message)), "1.0,2,1,2,3,nan\n");
+        let (header, values): (Vec<String>, Vec<String>) = cells("", &message).into_iter().unzip();
+        assert_eq!(values.join(","), "1.0,2,1,2,3,nan");
+        assert_eq!(header.join(" "), "x p.y p.q[0] p.q[1] p.q[2] legs[0].f");
     }
 
     #[test]

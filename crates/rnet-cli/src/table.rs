@@ -24,6 +24,19 @@ pub fn print(context: &mut Context, titles: &[&str], rows: &[Vec<String>]) -> Ou
     Ok(())
 }
 
+/// Rows in columns without titles.
+pub fn lines(rows: &[Vec<String>]) -> Vec<String> {
+    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let width =
+        |i: usize| rows.iter().filter_map(|row| row.get(i)).map(|c| c.chars().count()).max();
+    let widths: Vec<usize> = (0..columns).map(|i| width(i).unwrap_or(0)).collect();
+    let line = |row: &Vec<String>| {
+        let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}"));
+        cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
+    };
+    rows.iter().map(line).collect()
+}
+
 /// `12.3 us`: a latency.
 pub fn latency(ns: u64) -> String {
     let ns_f = ns as f64;

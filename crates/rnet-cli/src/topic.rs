@@ -8,6 +8,7 @@ mod info;
 mod list;
 mod listen;
 mod payload;
+mod plain_text;
 mod publish;
 
 use rnet::inspect::Snapshot;
@@ -31,7 +32,7 @@ pub fn run(context: &mut Context, command: TopicCommand) -> Outcome {
 
 /// A type in a word: `raw`, or its name.
 pub fn type_name(desc: &TypeDesc) -> &str {
-    desc.as_plain().map_or("raw", |plain| &plain.name)
+    desc.name().unwrap_or("raw")
 }
 
 /// The types of a topic's ends; more than one if they do not agree.
@@ -40,7 +41,7 @@ fn type_names<'a>(snapshot: &'a Snapshot, topic: &str) -> Vec<&'a str> {
     let mut names: Vec<&str> = publishers.map(|p| type_name(&p.type_desc)).collect();
     let subscribers = snapshot.subscriptions.iter().filter(|s| s.topic == topic);
     // A raw subscriber takes whatever comes, so it says nothing of the topic's type.
-    let typed = subscribers.filter(|s| names.is_empty() || s.type_desc.as_plain().is_some());
+    let typed = subscribers.filter(|s| names.is_empty() || s.type_desc.name().is_some());
     names.extend(typed.map(|s| type_name(&s.type_desc)).collect::<Vec<_>>());
     if names.iter().any(|n| *n != "raw") && snapshot.publishers.iter().all(|p| p.topic != topic) {
         names.retain(|n| *n != "raw");
@@ -58,7 +59,7 @@ pub fn tell_problems(context: &Context, snapshot: &Snapshot) {
 }
 
 /// "There is no such topic", with the name that may have been meant.
-fn no_topic(snapshot: &Snapshot, domain: &str, topic: &str) -> Failure {
+pub fn no_topic(snapshot: &Snapshot, domain: &str, topic: &str) -> Failure {
     no_such("topic", domain, topic, snapshot.topics().into_iter())
 }
 

@@ -212,3 +212,30 @@ fn an_observer_is_no_reader() {
     assert_eq!(seen.nodes.len(), 1);
     drop(pump);
 }
+
+#[test]
+fn echo_shows_the_header_of_large_messages_and_how_much_data_follows() {
+    let place = Place::new();
+    let node = place.node("camera");
+    let json = r#"{"kind":"plain","name":"Frame","size":16,"align":8,"tail":true,"fields":[
+        {"name":"width","offset":0,"type":"u32"},{"name":"encoding","offset":8,"type":{"array":{"of":"u8","len":8}}}]}"#;
+    let frame = rnet::TypeDesc::from_json(json).unwrap().as_plain().unwrap().clone();
+    let mut message =
+        frame.encode(&serde_json::json!({"width": 640, "_data_len": 10_000})).unwrap();
+    message[8..12].copy_from_slice(b"rgb8");
+    let options = PublisherOptions::new().message_type(frame);
+    let _pump =
+        Pump::start(node.publisher_with::<[u8]>("/image", options).unwrap(), message.into());
+    let echo = |args: &[&str]| place.run(&[&["topic", "echo", "/image", "--once"], args].concat());
+    assert_eq!(echo(&[]).ok(), "width: 640\nencoding: \"rgb8\"\ndata: 10000 bytes\n---\n");
+    assert_eq!(echo(&["--field", "encoding"]).ok(), "\"rgb8\"\n---\n");
+    let line = &echo(&["--json"]).json_lines()[0];
+    assert_eq!((&line["len"], &line["data"]["_data_len"]), (&10_016.into(), &10_000.into()));
+    let shown = rnet!(place, "type", "show", "Frame").ok();
+    assert!(
+        shown.starts_with("plain type Frame: 16 bytes, aligned to 8, data behind it\n"),
+        "{shown}"
+    );
+    let said = rnet!(place, "topic", "pub", "/image", "--text", "short", "--once").fails(1);
+    assert!(said.contains("16 bytes at least"), "{said}");
+}

@@ -1,8 +1,8 @@
 //! The words of robot-net: names, limits, quality of service, type layouts, counters and errors.
 //!
-//! What is absent: I/O, threads, clocks, and `unsafe` code. Only two `unsafe trait` declarations stand here
-//! ([`Plain`] and [`PlainField`], with their implementations for numbers and arrays), because a promise about memory has
-//! to be made where the types are described. Every other crate of the workspace may depend on this one, and this
+//! What is absent: I/O, threads, clocks, and `unsafe` code. Only three `unsafe trait` declarations stand here
+//! ([`Plain`], [`PlainHeader`] and [`PlainField`], with its implementations for numbers and arrays), because a promise about
+//! memory has to be made where the types are described. Every other crate of the workspace may depend on this one, and this
 //! one depends on none of them.
 //!
 //! Everything is re-exported at the root. The two functions that answer "may these two talk?" live in modules of
@@ -25,7 +25,7 @@ pub use error::{Error, Result};
 pub use hist::{HIST_BUCKETS, bucket_high, bucket_low, bucket_of, quantile};
 pub use limits::*;
 pub use name::{DomainId, NodeName, TopicName, fnv1a_64};
-pub use plain::{Plain, PlainField};
+pub use plain::{Plain, PlainField, PlainHeader};
 pub use qos::compatible as qos_compatible;
 pub use qos::{Durability, Lane, OnFull, PublisherQos, Reliability, SubscriberQos, Wait};
 pub use time::{ms_ceil, ns_saturating};

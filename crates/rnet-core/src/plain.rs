@@ -31,6 +31,20 @@ pub unsafe trait Plain: Copy + Send + Sync + 'static {
     fn plain_type() -> PlainType;
 }
 
+/// A struct whose bytes begin a message, and are followed by data that it describes.
+///
+/// Derive it with `#[derive(rnet::Plain)]` and `#[plain(tail)]`. It is no [`Plain`] type, because without its data it is no
+/// message.
+///
+/// # Safety
+/// The promises of [`Plain`], for the header: every bit pattern valid, no padding, small alignment, no interior mutability, and
+/// [`header_type`](Self::header_type) describes this very layout, with `tail` true.
+#[allow(unsafe_code, reason = "a promise about memory layout can only be made by an unsafe trait")]
+pub unsafe trait PlainHeader: Copy + Send + Sync + 'static {
+    /// The layout, as it is compared between publisher and subscriber and shown by tools.
+    fn header_type() -> PlainType;
+}
+
 /// What may be a field of a plain struct: the integers and floats of a fixed size, arrays of fields, and plain structs.
 ///
 /// # Safety

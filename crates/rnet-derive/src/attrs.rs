@@ -8,11 +8,14 @@ pub(crate) struct Attrs {
     pub(crate) krate: Path,
     /// The name that publisher and subscriber compare.
     pub(crate) name: String,
+    /// Whether data follows: a header and no whole message.
+    pub(crate) tail: bool,
 }
 
 impl Attrs {
     pub(crate) fn parse(input: &DeriveInput) -> Result<Self> {
-        let mut attrs = Self { krate: parse_quote!(::rnet), name: plain_ident(&input.ident) };
+        let mut attrs =
+            Self { krate: parse_quote!(::rnet), name: plain_ident(&input.ident), tail: false };
         let mut repr_c = false;
         for attr in &input.attrs {
             if attr.path().is_ident("repr") {
@@ -32,8 +35,12 @@ impl Attrs {
                         attrs.krate = meta.value()?.parse::<LitStr>()?.parse()?;
                     } else if meta.path.is_ident("name") {
                         attrs.name = checked_name(&meta.value()?.parse()?)?;
+                    } else if meta.path.is_ident("tail") {
+                        attrs.tail = true;
                     } else {
-                        return Err(meta.error("known here are `name = \"…\"` and `crate = \"…\"`"));
+                        return Err(
+                            meta.error("known here are `name = \"…\"`, `tail` and `crate = \"…\"`")
+                        );
                     }
                     Ok(())
                 })?;

@@ -1,6 +1,6 @@
 //! `#[derive(Plain)]`: a struct whose bytes are its message.
 //!
-//! The derive implements `rnet::Plain` and `rnet::PlainField`, both of them `unsafe` traits, so it has to prove at compile time what
+//! The derive implements `rnet::Plain` and `rnet::PlainField`, or `rnet::PlainHeader`, all of them `unsafe` traits, so it has to prove at compile time what
 //! they promise. What each promise rests on:
 //!
 //! | promise | kept by |
@@ -43,7 +43,8 @@ use syn::{Data, DeriveInput, Error, Fields, Member, Result, Type, parse_macro_in
 /// name starts with `_` are padding: publishers and subscribers do not compare them, tools do not show them.
 ///
 /// Attributes on the struct: `#[plain(name = "…")]` names the type (the struct's name by default; publisher and subscriber
-/// must agree on it), `#[plain(crate = "path")]` says where the traits are (`::rnet` by default).
+/// must agree on it), `#[plain(crate = "path")]` says where the traits are (`::rnet` by default). `#[plain(tail)]` makes a header that
+/// data follows, `rnet::PlainHeader`, in place of a message of its own.
 ///
 /// The compiler has the last word on every field, so a wrong type behind an alias, and a struct that is not itself plain or
 /// not `Copy`, do not compile either:
@@ -114,25 +115,35 @@ fn expand(input: &DeriveInput) -> Result<TokenStream> {
     );
     let small_align = format!("`{ident}` is aligned to more than 8 bytes, which messages are not");
 
-    Ok(quote! {
-        const _: () = {
-            ::core::assert!(::core::mem::size_of::<#ident>() == 0 #(+ ::core::mem::size_of::<#types>())*, #no_padding);
-            ::core::assert!(::core::mem::align_of::<#ident>() <= 8, #small_align);
-            ::core::assert!(::core::mem::size_of::<#ident>() <= 1 << 30, "a message has at most 1 GiB");
-            #(::core::assert!(::core::mem::size_of::<#types>() > 0, "a field of a plain type cannot be empty");)*
-
+    let tail = attrs.tail;
+    let description = quote! {
+        #krate::PlainType {
+            name: ::std::string::String::from(#name),
+            size: ::core::mem::size_of::<#ident>(),
+            align: ::core::mem::align_of::<#ident>(),
+            tail: #tail,
+            fields: ::std::vec![#(#descriptions),*],
+        }
+    };
+    let implementations = if tail {
+        quote! {
             // SAFETY: repr(C) without generics; every field is a PlainField; no padding and a small alignment are asserted
-            // above; the description below is made of the compiler's own offsets and sizes.
+            // above; the description is made of the compiler's own offsets and sizes.
+            #[automatically_derived]
+            unsafe impl #krate::PlainHeader for #ident {
+                fn header_type() -> #krate::PlainType {
+                    #description
+                }
+            }
+        }
+    } else {
+        quote! {
+            // SAFETY: repr(C) without generics; every field is a PlainField; no padding and a small alignment are asserted
+            // above; the description is made of the compiler's own offsets and sizes.
             #[automatically_derived]
             unsafe impl #krate::Plain for #ident {
                 fn plain_type() -> #krate::PlainType {
-                    #krate::PlainType {
-                        name: ::std::string::String::from(#name),
-                        size: ::core::mem::size_of::<#ident>(),
-                        align: ::core::mem::align_of::<#ident>(),
-                        tail: false,
-                        fields: ::std::vec![#(#descriptions),*],
-                    }
+                    #description
                 }
             }
 
@@ -143,6 +154,17 @@ fn expand(input: &DeriveInput) -> Result<TokenStream> {
                     #krate::FieldType::Struct(<#ident as #krate::Plain>::plain_type())
                 }
             }
+        }
+    };
+
+    Ok(quote! {
+        const _: () = {
+            ::core::assert!(::core::mem::size_of::<#ident>() == 0 #(+ ::core::mem::size_of::<#types>())*, #no_padding);
+            ::core::assert!(::core::mem::align_of::<#ident>() <= 8, #small_align);
+            ::core::assert!(::core::mem::size_of::<#ident>() <= 1 << 30, "a message has at most 1 GiB");
+            #(::core::assert!(::core::mem::size_of::<#types>() > 0, "a field of a plain type cannot be empty");)*
+
+            #implementations
         };
     })
 }

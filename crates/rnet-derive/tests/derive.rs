@@ -81,6 +81,25 @@ fn nested_tuple_empty_and_packed_structs_are_valid() {
     assert_eq!(Point::plain_type().fields[0].ty, FieldType::Prim(Prim::F64));
 }
 
+#[derive(Clone, Copy, Plain)]
+#[plain(crate = "rnet_core", name = "demo.Picture", tail)]
+#[repr(C)]
+struct Picture {
+    data_offset: u64,
+    data_len: u64,
+}
+
+#[test]
+fn a_header_says_that_data_follows() {
+    let header = <Picture as rnet_core::PlainHeader>::header_type();
+    header.validate().unwrap();
+    assert_eq!((header.tail, header.size), (true, 16));
+    assert_eq!(header.to_string(), "plain type demo.Picture (16 bytes and data)");
+    assert!(!Pair::plain_type().tail);
+    let picture = Picture { data_offset: 16, data_len: 3 };
+    assert_eq!(picture.data_offset + picture.data_len, 19);
+}
+
 #[test]
 fn fields_are_used() {
     // Also keeps the fields from being dead code.

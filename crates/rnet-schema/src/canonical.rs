@@ -21,7 +21,7 @@ use prost_types::{
     FieldDescriptorProto, FieldOptions, FileDescriptorProto, FileDescriptorSet, MessageOptions,
     OneofDescriptorProto,
 };
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 pub(crate) struct Canonical {
     pub(crate) set: FileDescriptorSet,
@@ -61,6 +61,7 @@ pub(crate) fn canonical(set: &FileDescriptorSet, root: &str) -> Result<Canonical
         return Err(unknown(&index, root));
     }
     let reached = reach(&index, root)?;
+    check::lookups(&index, &reached)?;
     let emit = Emit { files: &set.file, index: &index, reached: &reached };
     Ok(Canonical {
         set: emit.set()?,
@@ -385,17 +386,18 @@ fn renumber_oneofs(
     message: &DescriptorProto,
     fields: &mut [FieldDescriptorProto],
 ) -> Vec<OneofDescriptorProto> {
-    let mut order: Vec<i32> = Vec::new();
+    let (mut order, mut places) = (Vec::new(), HashMap::new());
     for synthetic in [false, true] {
         for field in fields.iter().filter(|f| f.proto3_optional() == synthetic) {
-            if let Some(oneof) = field.oneof_index.filter(|i| !order.contains(i)) {
+            let Some(oneof) = field.oneof_index else { continue };
+            places.entry(oneof).or_insert_with(|| {
                 order.push(oneof);
-            }
+                order.len() as i32 - 1
+            });
         }
     }
     for field in fields.iter_mut() {
-        let new = field.oneof_index.and_then(|old| order.iter().position(|&i| i == old));
-        field.oneof_index = new.map(|i| i as i32);
+        field.oneof_index = field.oneof_index.and_then(|old| places.get(&old).copied());
     }
     let name_of = |&i: &i32| message.oneof_decl[i as usize].name.clone();
     order.iter().map(|i| OneofDescriptorProto { name: name_of(i), ..Default::default() }).collect()

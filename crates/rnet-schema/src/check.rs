@@ -6,9 +6,10 @@
 
 mod enums;
 mod fields;
+mod reserved;
 
 use crate::Schema;
-use crate::limits::{MAX_CHECK_STEPS, MAX_REPORTED_CHANGES};
+use crate::limits::{MAX_CHECK_STEPS, MAX_PATH_LEN_BYTES, MAX_REPORTED_CHANGES};
 use crate::rules::{Rule, Severity};
 use prost_reflect::{EnumDescriptor, FieldDescriptor, Kind, MessageDescriptor, Syntax};
 use serde::Serialize;
@@ -161,7 +162,10 @@ impl Walk {
         self.seen.insert((writer.full_name().to_owned(), reader.full_name().to_owned()));
         self.waiting.push_back((String::new(), writer.clone(), reader.clone()));
         while let Some((path, writer, reader)) = self.waiting.pop_front() {
-            if !self.spend(writer.fields().len() + reader.fields().len() + 1) {
+            let fields = writer.fields().len() + reader.fields().len() + 1;
+            let reserved =
+                [&writer, &reader].map(|m| m.reserved_ranges().len() + m.reserved_names().len());
+            if !self.spend(fields + reserved[0] + reserved[1]) {
                 return;
             }
             self.messages(&path, &writer, &reader);
@@ -206,7 +210,11 @@ impl Walk {
         }
         if pair.0 != pair.1 {
             let (w, r) = (format!("message {}", pair.0), format!("message {}", pair.1));
-            if short(&pair.0) != short(&pair.1) && !same_fields(writer, reader) {
+            let other_name = short(&pair.0) != short(&pair.1);
+            if other_name && !self.spend(writer.fields().len()) {
+                return;
+            }
+            if other_name && !same_fields(writer, reader) {
                 self.add(Rule::TypeReplaced, &path, w, r);
                 self.seen.insert(pair);
                 return;
@@ -231,8 +239,25 @@ fn same_fields(a: &MessageDescriptor, b: &MessageDescriptor) -> bool {
     a.fields().len() == b.fields().len() && a.fields().all(same)
 }
 
+/// The path of a field inside of another; cut off where it is longer than a path can be: each type of thousands may hold the next one.
 pub(crate) fn join(path: &str, name: &str) -> String {
-    if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") }
+    if path.is_empty() {
+        name.to_owned()
+    } else if path.ends_with(CUT) {
+        path.to_owned()
+    } else if path.len() + name.len() > MAX_PATH_LEN_BYTES {
+        format!("{path}{CUT}")
+    } else {
+        format!("{path}.{name}")
+    }
+}
+
+/// Stands for the rest of a path; no name has it.
+const CUT: char = '…';
+
+/// The path of the elements of a list or map.
+pub(crate) fn elements_of(path: &str) -> String {
+    if path.ends_with(CUT) { path.to_owned() } else { format!("{path}[]") }
 }
 
 /// The type of a field in the words of a `.proto` file, without its label.

@@ -21,9 +21,10 @@ pub struct Sources {
     texts: Vec<(String, String)>,
 }
 
-/// What a `.proto` file defines.
+/// What a `.proto` file, or a descriptor set, defines.
 pub struct Compiled {
-    file: String,
+    /// The file itself, the others being what it imports; `None` for a descriptor set, whose files are equals.
+    file: Option<String>,
     set: FileDescriptorSet,
 }
 
@@ -85,9 +86,23 @@ impl Sources {
 }
 
 impl Compiled {
-    /// Full names of the message types in the file itself, imports left out.
+    /// What a `FileDescriptorSet` of protoc, of buf or of a recording defines. It may be hostile.
+    ///
+    /// # Errors
+    /// A limit of [`crate::limits`] by name, or bytes that are no descriptor set.
+    pub fn from_descriptor_set(bytes: &[u8]) -> Result<Self, SchemaError> {
+        let set = schema::read_set(bytes)?;
+        canonical::message_names(&set)?;
+        Ok(Self { file: None, set })
+    }
+
+    /// Full names of the message types in the file itself, imports left out. Of a descriptor set, all but those of protobuf.
     pub fn messages(&self) -> Vec<String> {
-        let own = self.set.file.iter().filter(|file| file.name() == self.file).cloned().collect();
+        let is_own = |name: &str| match &self.file {
+            Some(file) => name == file,
+            None => !name.starts_with("google/protobuf/"),
+        };
+        let own = self.set.file.iter().filter(|file| is_own(file.name())).cloned().collect();
         canonical::message_names(&FileDescriptorSet { file: own }).unwrap_or_default()
     }
 
@@ -140,7 +155,7 @@ impl<'a> Load<'a> {
         // The same limits as for a set that came from elsewhere: what one side can compile, the other can take.
         let bytes = FileDescriptorSet { file }.encode_to_vec();
         let set = schema::read_set(&strip_uncommented(&bytes)?)?;
-        Ok(Compiled { file: name.to_owned(), set })
+        Ok(Compiled { file: Some(name.to_owned()), set })
     }
 
     fn text(&mut self, name: &str, text: &str) -> Result<(), SchemaError> {

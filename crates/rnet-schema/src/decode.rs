@@ -50,6 +50,18 @@ pub(crate) fn decode(
     bytes: &[u8],
     limits: &DecodeLimits,
 ) -> Result<DynamicMessage, DecodeError> {
+    walk(schema, bytes, limits)?;
+    DynamicMessage::decode(schema.descriptor().clone(), bytes).map_err(|error| {
+        let (type_name, why) = (schema.name().to_owned(), error.to_string());
+        DecodeError::Malformed { type_name, offset: 0, field_path: String::new(), why }
+    })
+}
+
+/// Whether bytes are a message of a type, within limits. Builds nothing: for those who decode by another runtime, which counts no values.
+///
+/// # Errors
+/// [`DecodeError`] names the byte and the field.
+pub fn walk(schema: &Schema, bytes: &[u8], limits: &DecodeLimits) -> Result<(), DecodeError> {
     let failed = |stop: Stop, path: Vec<String>| {
         let type_name = schema.name().to_owned();
         let field_path = path.into_iter().rev().collect::<Vec<_>>().join(".");
@@ -68,9 +80,7 @@ pub(crate) fn decode(
     }
     let mut scan = Scan { limits, values: 0 };
     scan.message(schema.descriptor(), Reader::new(bytes, 0), 1)
-        .map_err(|(stop, path)| failed(stop, path))?;
-    DynamicMessage::decode(schema.descriptor().clone(), bytes)
-        .map_err(|error| failed(Stop::Malformed(0, error.to_string()), Vec::new()))
+        .map_err(|(stop, path)| failed(stop, path))
 }
 
 struct Scan<'a> {

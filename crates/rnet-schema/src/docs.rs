@@ -27,6 +27,19 @@ impl Docs {
         self.get(full_name).and_then(unit_of)
     }
 
+    /// The unit of a field inside of another field whose unit is `holder`: a component of a vector has the unit of the vector
+    /// ([`HOLDERS_UNIT`]). `None` for a plain number (`Unit: 1`) too.
+    pub(crate) fn unit_within<'a>(
+        &'a self,
+        full_name: &str,
+        holder: Option<&'a str>,
+    ) -> Option<&'a str> {
+        match self.unit(full_name) {
+            Some(HOLDERS_UNIT) => holder,
+            unit => unit.filter(|unit| *unit != PLAIN_NUMBER),
+        }
+    }
+
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.by_name.is_empty()
@@ -37,6 +50,11 @@ impl Docs {
         self.by_name.iter().map(|(name, text)| (name.as_str(), text.as_str()))
     }
 }
+
+/// The unit of a field of which only the field around its message knows what it measures, as in `foxglove.Vector3`.
+pub const HOLDERS_UNIT: &str = "the holder's";
+/// The unit of a ratio or a count, which people do not want to see behind each of them.
+const PLAIN_NUMBER: &str = "1";
 
 /// Units in words, as the published schemas write them, and their symbols. Longer ones first.
 const UNITS_IN_WORDS: &[(&str, &str)] = &[
@@ -84,7 +102,11 @@ pub fn unit_of(comment: &str) -> Option<&str> {
     // As the built-in messages have it, at the end of the comment.
     if let Some((_, unit)) = comment.rsplit_once("Unit: ") {
         let unit = unit.trim().trim_end_matches('.');
-        return (!unit.is_empty() && unit.len() <= MAX_UNIT_LEN_BYTES).then_some(unit);
+        let is_unit = !unit.is_empty()
+            && unit.len() <= MAX_UNIT_LEN_BYTES
+            // Comments come from peers, and units go to terminals.
+            && !unit.contains(char::is_control);
+        return is_unit.then_some(unit);
     }
     let bracketed = comment.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
     if let Some((unit, behind)) = bracketed {
@@ -92,6 +114,7 @@ pub fn unit_of(comment: &str) -> Option<&str> {
             && unit.len() <= MAX_UNIT_LEN_BYTES
             && !unit.starts_with(|c: char| c.is_ascii_digit() || c == '-')
             && !unit.contains([',', ' ', '['])
+            && !unit.contains(char::is_control)
             // `[x](…)` is a link, and no unit.
             && !behind.starts_with('(');
         if is_unit {

@@ -4,6 +4,7 @@ use crate::decode::{self, DecodeLimits};
 use crate::error::{DecodeError, ValueError};
 use crate::json::{self, JsonOptions};
 use crate::path::FieldPath;
+use crate::text::TextOptions;
 use crate::{Schema, text};
 use prost::Message;
 use prost_reflect::{DynamicMessage, Value};
@@ -75,9 +76,21 @@ impl Dynamic {
         json::message(&self.message, options)
     }
 
-    /// The message for people: a line for each field, with the unit that its comment names.
+    /// The message for people, in YAML: a line for each field, with the unit that its comment names as a comment.
     pub fn to_text(&self) -> String {
-        text::message(&self.message, self.schema.docs())
+        self.to_text_with(&TextOptions::default())
+    }
+
+    /// The same, cut elsewhere.
+    pub fn to_text_with(&self, options: &TextOptions) -> String {
+        text::message(&self.message, self.schema.docs(), options)
+    }
+
+    /// The value at a path in the same form.
+    pub fn get_text(&self, path: &FieldPath, options: &TextOptions) -> Option<String> {
+        let unit = path.unit(self.schema.docs());
+        let value = self.get(path)?;
+        Some(text::field(&value, path.kind(), unit, self.schema.docs(), options))
     }
 
     /// The value at a path: the default for a field that is not set, and `None` for an element or entry that is not there.

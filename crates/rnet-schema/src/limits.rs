@@ -22,11 +22,15 @@ pub const MAX_SCHEMA_NAME_LEN_BYTES: usize = 255;
 pub const MAX_SCHEMA_FULL_NAME_LEN_BYTES: usize = 512;
 /// Records (descriptors, names, ranges, comments) in the bytes of one descriptor set. Counted before anything is built of them.
 pub const MAX_SCHEMA_RECORDS: usize = 1 << 17;
+/// Looks at reservations and enum values that the building of one schema takes: the fields of a message times its reserved
+/// ranges, the values of an enum times its own, and for each field whose default is a value of an enum, the values of that.
+pub const MAX_SCHEMA_LOOKUPS: usize = 1 << 24;
 /// Longest `.proto` file, in bytes (1 MiB).
 pub const MAX_PROTO_LEN_BYTES: usize = 1 << 20;
 
-/// Fields and enum values that one comparison of two types may visit.
-pub const MAX_CHECK_STEPS: usize = 1 << 20;
+/// Fields, enum values and reservations that one comparison of two types may visit: enough for any two types within the limits above whose
+/// messages meet once. It holds a hostile pair to tens of milliseconds.
+pub const MAX_CHECK_STEPS: usize = 1 << 17;
 /// Changes that one report lists; the rest is counted.
 pub const MAX_REPORTED_CHANGES: usize = 256;
 
@@ -42,3 +46,5 @@ pub const MAX_DECODE_LEN_BYTES: usize = 1 << 30;
 pub const MAX_PATH_LEN_BYTES: usize = 1024;
 /// Columns of one table.
 pub const MAX_COLUMNS: usize = 1024;
+/// Fields that are walked to find the columns of one table: a few short types can lead to more than anybody can count.
+pub const MAX_COLUMN_FIELDS: usize = 1 << 16;

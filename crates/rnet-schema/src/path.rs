@@ -1,6 +1,7 @@
 //! A place in a message, as people write it: `pose.position.x`, `legs[2].force[0]`, `by_name["left"].volt`.
 
 use crate::Schema;
+use crate::docs::Docs;
 use crate::error::ValueError;
 use crate::limits::MAX_PATH_LEN_BYTES;
 use prost_reflect::{DynamicMessage, FieldDescriptor, Kind, MapKey, MessageDescriptor, Value};
@@ -104,6 +105,31 @@ impl FieldPath {
             Step::Index(_) | Step::Key(_) => None,
         });
         field.unwrap_or_default()
+    }
+
+    /// The unit of the value, of which the fields on the way know: `angular_velocity.x` is in rad/s although a
+    /// `foxglove.Vector3` has no unit. `None` for plain numbers.
+    pub fn unit<'a>(&self, docs: &'a Docs) -> Option<&'a str> {
+        self.steps.iter().fold(None, |holder, step| match step {
+            Step::Field(field) => docs.unit_within(field.full_name(), holder),
+            Step::Index(_) | Step::Key(_) => holder,
+        })
+    }
+
+    /// The path of a field inside of the message that this path ends at.
+    pub(crate) fn join(&self, fields: &[FieldDescriptor]) -> Option<Self> {
+        let inner = Self::of_fields(fields)?;
+        let text = format!("{}.{}", self.text, inner.text);
+        Some(Self { text, steps: [&self.steps[..], &inner.steps].concat(), kind: inner.kind })
+    }
+
+    /// The type of the message that this path ends at, if it is a single one with columns of its own.
+    pub(crate) fn single_message(&self) -> Option<&MessageDescriptor> {
+        let single = match self.steps.last()? {
+            Step::Field(field) => !field.is_list() && !field.is_map(),
+            Step::Index(_) | Step::Key(_) => true,
+        };
+        self.kind.as_message().filter(|_| single)
     }
 
     /// Whether the value is there on the wire, and no default that stands for nothing.

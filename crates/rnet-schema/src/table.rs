@@ -2,7 +2,7 @@
 
 use crate::error::ValueError;
 use crate::json::{self, JsonOptions};
-use crate::limits::MAX_COLUMNS;
+use crate::limits::{MAX_COLUMN_FIELDS, MAX_COLUMNS, MAX_DECODE_DEPTH};
 use crate::path::FieldPath;
 use crate::{Dynamic, Schema};
 use prost_reflect::{FieldDescriptor, Kind, MessageDescriptor, Value};
@@ -19,10 +19,23 @@ impl Columns {
     /// All columns of a type, in the order of the field numbers.
     ///
     /// # Errors
-    /// [`ValueError`] when there are more than [`MAX_COLUMNS`].
+    /// [`ValueError`] when there are more than [`MAX_COLUMNS`], or more than [`MAX_COLUMN_FIELDS`] fields on the way to them.
     pub fn all(schema: &Schema) -> Result<Self, ValueError> {
         let mut paths = Vec::new();
-        collect(schema.descriptor(), &mut Vec::new(), &mut paths)?;
+        collect(schema.descriptor(), None, &mut Vec::new(), &mut paths, &mut 0)?;
+        Ok(Self { paths })
+    }
+
+    /// The columns of one field: those of the message that it is, or else the field itself.
+    ///
+    /// # Errors
+    /// As [`Columns::all`].
+    pub fn within(path: &FieldPath) -> Result<Self, ValueError> {
+        let mut paths = Vec::new();
+        match path.single_message().filter(|m| !json::is_well_known(m.full_name())) {
+            Some(inner) => collect(inner, Some(path), &mut Vec::new(), &mut paths, &mut 0)?,
+            None => paths.push(path.clone()),
+        }
         Ok(Self { paths })
     }
 
@@ -44,26 +57,44 @@ impl Columns {
 
 fn collect(
     message: &MessageDescriptor,
+    under: Option<&FieldPath>,
     fields: &mut Vec<FieldDescriptor>,
     paths: &mut Vec<FieldPath>,
+    visited: &mut usize,
 ) -> Result<(), ValueError> {
+    let refused = |what: &str, limit: usize, of: &str| {
+        let why =
+            format!("a table has at most {what} = {limit} {of}; name the fields that you want");
+        ValueError { path: String::new(), why }
+    };
     for field in message.fields() {
+        // Messages without a single value make no column, however many of them there are.
+        *visited += 1;
+        if *visited > MAX_COLUMN_FIELDS {
+            return Err(refused(
+                "MAX_COLUMN_FIELDS",
+                MAX_COLUMN_FIELDS,
+                "fields on the way to its columns",
+            ));
+        }
         fields.push(field.clone());
         let inner = match field.kind() {
             Kind::Message(inner) if !(field.is_list() || field.is_map()) => Some(inner),
             _ => None,
         };
         let around = |m: &MessageDescriptor| fields.iter().any(|f| f.parent_message() == m);
+        // No message that can be decoded is nested deeper.
+        let inner = inner.filter(|_| fields.len() < MAX_DECODE_DEPTH);
         match inner.filter(|m| !json::is_well_known(m.full_name()) && !around(m)) {
-            Some(inner) => collect(&inner, fields, paths)?,
-            None => paths.extend(FieldPath::of_fields(fields)),
+            Some(inner) => collect(&inner, under, fields, paths, visited)?,
+            None => paths.extend(match under {
+                Some(under) => under.join(fields),
+                None => FieldPath::of_fields(fields),
+            }),
         }
         fields.pop();
         if paths.len() > MAX_COLUMNS {
-            let why = format!(
-                "a table has at most MAX_COLUMNS = {MAX_COLUMNS} columns; name the fields that you want"
-            );
-            return Err(ValueError { path: String::new(), why });
+            return Err(refused("MAX_COLUMNS", MAX_COLUMNS, "columns"));
         }
     }
     Ok(())

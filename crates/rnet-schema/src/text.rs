@@ -1,110 +1,264 @@
-//! A message for people who look at a terminal.
+//! A message for people who look at a terminal, and for programs that read YAML.
+//!
+//! The text is one YAML document: units and what was cut are comments. Everything that comes from the message stands in quotes, with its
+//! control characters escaped, so that a peer cannot steer a terminal.
 
 use crate::docs::Docs;
-use crate::json::{self, BytesForm, JsonOptions};
+use crate::json::{self, JsonOptions};
 use crate::path::key_text;
-use prost_reflect::{DynamicMessage, FieldDescriptor, Kind, ReflectMessage, Value};
+use prost_reflect::{DynamicMessage, Kind, MapKey, ReflectMessage, Value};
 use std::fmt::Write as _;
 
-/// Elements of a list that are shown; the rest is counted.
-const MAX_SHOWN_ELEMENTS: usize = 32;
+/// How much of a message is shown; the rest is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TextOptions {
+    /// Elements of a list, entries of a map.
+    pub max_elements: usize,
+    /// Bytes of a field of bytes.
+    pub max_bytes: usize,
+}
 
-/// A line for each field that is set, nested messages indented, units behind numbers.
-pub(crate) fn message(message: &DynamicMessage, docs: &Docs) -> String {
-    let mut out = String::new();
-    fields(message, docs, 0, &mut out);
-    if message.unknown_fields().next().is_some() {
-        let unknown = message.unknown_fields().count();
-        line(
-            &mut out,
+impl Default for TextOptions {
+    /// 32 elements, 16 bytes.
+    fn default() -> Self {
+        Self { max_elements: 32, max_bytes: 16 }
+    }
+}
+
+/// A line for each field that is set, nested messages indented.
+pub(crate) fn message(message: &DynamicMessage, docs: &Docs, options: &TextOptions) -> String {
+    let mut text = Text { docs, options, out: String::new() };
+    text.fields(message, None, 0);
+    let unknown = message.unknown_fields().count();
+    if unknown > 0 {
+        let s = if unknown == 1 { "" } else { "s" };
+        text.line(
             0,
-            format_args!("# and {unknown} values of fields that this type does not know"),
+            format_args!("# and {unknown} value{s} of fields that this type does not know"),
         );
     }
-    out
+    text.out
 }
 
-fn line(out: &mut String, indent: usize, text: std::fmt::Arguments<'_>) {
-    // Writing to a String cannot fail.
-    let _ = writeln!(out, "{:indent$}{text}", "", indent = 2 * indent);
-}
-
-fn fields(message: &DynamicMessage, docs: &Docs, indent: usize, out: &mut String) {
-    for field in message.descriptor().fields() {
-        // What has no presence is always there, zero or not: on a robot zero is a value.
-        if message.has_field(&field)
-            || !(field.supports_presence() || field.is_list() || field.is_map())
-        {
-            show(&field, &message.get_field(&field), docs, indent, out);
-        }
-    }
-}
-
-fn show(field: &FieldDescriptor, value: &Value, docs: &Docs, indent: usize, out: &mut String) {
-    let name = field.name();
-    let unit = docs.unit(field.full_name()).map(|unit| format!(" {unit}")).unwrap_or_default();
-    match value {
-        Value::List(values) if matches!(field.kind(), Kind::Message(_)) => {
-            for (i, value) in values.iter().take(MAX_SHOWN_ELEMENTS).enumerate() {
-                nested(&format!("{name}[{i}]"), value, &field.kind(), "", docs, indent, out);
-            }
-            if let Some(more) = values.len().checked_sub(MAX_SHOWN_ELEMENTS).filter(|n| *n > 0) {
-                line(out, indent, format_args!("# and {more} more of {name}"));
-            }
-        }
-        Value::List(values) => {
-            let shown = values.iter().take(MAX_SHOWN_ELEMENTS);
-            let mut texts: Vec<String> = shown.map(|v| single(v, &field.kind())).collect();
-            if let Some(more) = values.len().checked_sub(MAX_SHOWN_ELEMENTS).filter(|n| *n > 0) {
-                texts.push(format!("… {more} more"));
-            }
-            line(out, indent, format_args!("{name}: [{}]{unit}", texts.join(", ")));
-        }
-        Value::Map(entries) => {
-            let Kind::Message(entry) = field.kind() else { return };
-            let kind = entry.map_entry_value_field().kind();
-            for (key, value) in json::sorted(entries).into_iter().take(MAX_SHOWN_ELEMENTS) {
-                let label = format!("{name}[{:?}]", key_text(key));
-                nested(&label, value, &kind, &unit, docs, indent, out);
-            }
-            if let Some(more) = entries.len().checked_sub(MAX_SHOWN_ELEMENTS).filter(|n| *n > 0) {
-                line(out, indent, format_args!("# and {more} more of {name}"));
-            }
-        }
-        value => nested(name, value, &field.kind(), &unit, docs, indent, out),
-    }
-}
-
-/// One value under a label: a message below it, anything else behind it.
-fn nested(
-    label: &str,
+/// One value, whose type or whose elements' type is `kind`.
+pub(crate) fn field(
     value: &Value,
     kind: &Kind,
-    unit: &str,
+    unit: Option<&str>,
     docs: &Docs,
-    indent: usize,
-    out: &mut String,
-) {
-    match value {
-        Value::Message(inner) if !json::is_well_known(inner.descriptor().full_name()) => {
-            line(out, indent, format_args!("{label}:"));
-            fields(inner, docs, indent + 1, out);
+    options: &TextOptions,
+) -> String {
+    let mut text = Text { docs, options, out: String::new() };
+    text.value(None, value, kind, unit, 0);
+    text.out
+}
+
+/// A text that grows.
+struct Text<'a> {
+    docs: &'a Docs,
+    options: &'a TextOptions,
+    out: String,
+}
+
+impl Text<'_> {
+    fn line(&mut self, indent: usize, text: std::fmt::Arguments<'_>) {
+        // Writing to a String cannot fail.
+        let _ = writeln!(self.out, "{:indent$}{text}", "", indent = 2 * indent);
+    }
+
+    /// The fields of a message that stands in a field of this unit.
+    fn fields(&mut self, message: &DynamicMessage, holder: Option<&str>, indent: usize) {
+        for field in message.descriptor().fields() {
+            // What has no presence is always there, zero or not: on a robot zero is a value.
+            let shown = message.has_field(&field)
+                || !(field.supports_presence() || field.is_list() || field.is_map());
+            if shown {
+                let docs = self.docs;
+                let unit = docs.unit_within(field.full_name(), holder);
+                let value = message.get_field(&field);
+                self.value(Some(field.name()), &value, &field.kind(), unit, indent);
+            }
         }
-        value => line(out, indent, format_args!("{label}: {}{unit}", single(value, kind))),
+    }
+
+    /// A value behind or below its label, if it has one.
+    fn value(
+        &mut self,
+        label: Option<&str>,
+        value: &Value,
+        kind: &Kind,
+        unit: Option<&str>,
+        indent: usize,
+    ) {
+        match value {
+            Value::Message(inner) if has_lines(value) => {
+                let below = self.label(label, indent);
+                self.fields(inner, unit, below);
+            }
+            Value::List(values) if values.iter().any(has_lines) => {
+                let below = self.label(label, indent);
+                for value in values.iter().take(self.options.max_elements) {
+                    match has_lines(value) {
+                        true => self.line(below, format_args!("-")),
+                        false => self.line(below, format_args!("- {{}}")),
+                    }
+                    if has_lines(value) {
+                        self.value(None, value, kind, unit, below + 1);
+                    }
+                }
+                self.more(values.len(), below);
+            }
+            Value::Map(entries) if !entries.is_empty() => {
+                let inner = kind.as_message().filter(|m| m.is_map_entry());
+                let inner =
+                    inner.map_or_else(|| kind.clone(), |m| m.map_entry_value_field().kind());
+                let below = self.label(label, indent);
+                for (key, value) in
+                    json::sorted(entries).into_iter().take(self.options.max_elements)
+                {
+                    let key = match key {
+                        MapKey::String(text) => quoted(text),
+                        other => key_text(other),
+                    };
+                    self.value(Some(&key), value, &inner, unit, below);
+                }
+                self.more(entries.len(), below);
+            }
+            value => {
+                let (text, note) = self.inline(value, kind);
+                let notes: Vec<&str> = note.as_deref().into_iter().chain(unit).collect();
+                let notes = match notes.is_empty() {
+                    true => String::new(),
+                    false => format!("  # {}", notes.join(", ")),
+                };
+                match label {
+                    Some(label) => self.line(indent, format_args!("{label}: {text}{notes}")),
+                    None => self.line(indent, format_args!("{text}{notes}")),
+                }
+            }
+        }
+    }
+
+    /// The label of what stands below it, and how far that is indented.
+    fn label(&mut self, label: Option<&str>, indent: usize) -> usize {
+        match label {
+            Some(label) => {
+                self.line(indent, format_args!("{label}:"));
+                indent + 1
+            }
+            None => indent,
+        }
+    }
+
+    fn more(&mut self, len: usize, indent: usize) {
+        if let Some(more) = len.checked_sub(self.options.max_elements).filter(|n| *n > 0) {
+            self.line(indent, format_args!("# ... {more} more"));
+        }
+    }
+
+    /// A value on one line, and what is to be said of it behind it.
+    fn inline(&self, value: &Value, kind: &Kind) -> (String, Option<String>) {
+        match value {
+            Value::List(values) => {
+                let max = self.options.max_elements;
+                let shown = values.iter().take(max);
+                let mut texts: Vec<String> = shown.map(|v| self.inline(v, kind).0).collect();
+                let more = values.len().saturating_sub(max);
+                if more > 0 {
+                    texts.push("...".to_owned());
+                }
+                let note = (more > 0).then(|| format!("{more} more"));
+                (format!("[{}]", texts.join(", ")), note)
+            }
+            Value::Bytes(bytes) => {
+                let max = self.options.max_bytes;
+                let mut hex = String::with_capacity(2 * bytes.len().min(max) + 5);
+                for byte in bytes.iter().take(max) {
+                    // Writing to a String cannot fail.
+                    let _ = write!(hex, "{byte:02x}");
+                }
+                if bytes.len() > max {
+                    hex.push_str("...");
+                }
+                (format!("\"{hex}\""), Some(format!("{} bytes", bytes.len())))
+            }
+            Value::F32(v) if !v.is_finite() => (not_finite(f64::from(*v)), None),
+            Value::F64(v) if !v.is_finite() => (not_finite(*v), None),
+            Value::String(text) => (quoted(text), None),
+            value => {
+                let options = JsonOptions {
+                    proto_names: true,
+                    plain_integers: true,
+                    ..JsonOptions::default()
+                };
+                let text = match json::value(value, kind, &options) {
+                    // Names of enums, and the times and durations of protobuf.
+                    serde_json::Value::String(text) if is_plain(&text) => text,
+                    other => quoted_json(&other),
+                };
+                (text, None)
+            }
+        }
     }
 }
 
-fn single(value: &Value, kind: &Kind) -> String {
-    let options = JsonOptions {
-        proto_names: true,
-        plain_integers: true,
-        bytes: BytesForm::Length,
-        ..JsonOptions::default()
+/// Whether a value needs lines of its own.
+fn has_lines(value: &Value) -> bool {
+    let Value::Message(message) = value else { return false };
+    let shown = |message: &DynamicMessage| {
+        message.descriptor().fields().any(|field| {
+            message.has_field(&field)
+                || !(field.supports_presence() || field.is_list() || field.is_map())
+        })
     };
-    match json::value(value, kind, &options) {
-        // Strings keep their quotes and escapes: what comes from elsewhere must not steer a terminal.
-        serde_json::Value::String(text) if matches!(value, Value::String(_)) => format!("{text:?}"),
-        serde_json::Value::String(text) => text,
-        other => other.to_string(),
+    !json::is_well_known(message.descriptor().full_name()) && shown(message)
+}
+
+/// How YAML writes what is no number.
+fn not_finite(v: f64) -> String {
+    match v {
+        f64::INFINITY => ".inf",
+        f64::NEG_INFINITY => "-.inf",
+        _ => ".nan",
     }
+    .to_owned()
+}
+
+/// Whether a text can stand in YAML as it is, and is what it looks like: `STATUS_OK`, `2026-11-21T12:00:00Z`, `1.5s`.
+fn is_plain(text: &str) -> bool {
+    !text.is_empty()
+        && text.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_')
+        && text.chars().all(|c| c.is_ascii_alphanumeric() || "_.:+-".contains(c))
+        && !text.ends_with(':')
+}
+
+/// A text in quotes, as JSON and YAML have it; what would steer a terminal is escaped.
+///
+/// ```
+/// assert_eq!(rnet_schema::text_quoted("a\"\u{1b}\u{9b}"), r#""a\"\u001b\u009b""#);
+/// ```
+pub fn quoted(text: &str) -> String {
+    quoted_json(&serde_json::Value::from(text))
+}
+
+/// JSON is YAML; what JSON lets through and a terminal acts on is escaped as JSON escapes.
+fn quoted_json(json: &serde_json::Value) -> String {
+    let text = json.to_string();
+    if !text.contains(is_steering) {
+        return text;
+    }
+    text.chars().fold(String::with_capacity(text.len()), |mut out, c| {
+        if is_steering(c) {
+            // Writing to a String cannot fail.
+            let _ = write!(out, "\\u{:04x}", u32::from(c));
+        } else {
+            out.push(c);
+        }
+        out
+    })
+}
+
+/// DEL, the C1 controls, and what changes the direction of writing.
+fn is_steering(c: char) -> bool {
+    matches!(c, '\u{7f}'..='\u{9f}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
 }

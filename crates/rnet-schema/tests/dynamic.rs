@@ -6,7 +6,7 @@ use common::schema;
 use proptest::prelude::*;
 use rnet_schema::{
     BytesForm, Columns, DecodeError, DecodeLimits, Dynamic, FieldPath, JsonOptions, Schema,
-    csv_line,
+    TextOptions, csv_line, unit_of,
 };
 use serde_json::{Value, json};
 
@@ -246,16 +246,88 @@ fn a_table_has_the_same_columns_for_every_message() {
 #[test]
 fn text_has_units_and_cannot_steer_a_terminal() {
     let message = read(&json!({
-        "stamp": "2026-11-21T12:00:00Z", "frameId": "\u{1b}[2J", "legs": [{"force": [1.5, 2.5], "id": 3}],
-        "cells": {"left": {"volt": 24.1}}, "image": "AAEC", "mode": "WALK", "speed": 0.25
+        "stamp": "2026-11-21T12:00:00Z", "frameId": "\u{1b}[2J\u{9b}", "legs": [{"force": [1.5, 2.5], "id": 3}],
+        "cells": {"left": {"volt": 24.1}}, "image": "AAEC", "mode": "WALK", "speed": 0.25, "ratio": "NaN"
     }));
     assert_eq!(
         message.to_text(),
-        "stamp: 2026-11-21T12:00:00Z\nframe_id: \"\\u{1b}[2J\"\nlegs[0]:\n  force: [1.5, 2.5] N\n  id: 3\n\
-         cells[\"left\"]:\n  volt: 24.1 V\nimage: <3 bytes>\nmode: WALK\nspeed: 0.25 m/s\ncount: 0\nratio: 0.0\n"
+        "stamp: 2026-11-21T12:00:00Z\nframe_id: \"\\u001b[2J\\u009b\"\nlegs:\n  -\n    force: [1.5, 2.5]  # N\n    id: 3\n\
+         cells:\n  \"left\":\n    volt: 24.1  # V\nimage: \"000102\"  # 3 bytes\nmode: WALK\nspeed: 0.25  # m/s\ncount: 0\n\
+         ratio: .nan\n"
     );
-    let long = Dynamic::from_json(&robot(), &json!({"modes": vec![1; 1000]})).expect("valid");
-    assert!(long.to_text().contains("… 968 more]"), "{}", long.to_text());
+    let long =
+        Dynamic::from_json(&robot(), &json!({"modes": vec![1; 1000], "image": "A".repeat(40)}));
+    let long = long.expect("valid").to_text();
+    assert!(long.contains(", ...]  # 968 more\n"), "{long}");
+    assert!(long.contains(&format!("image: \"{}...\"  # 30 bytes\n", "00".repeat(16))), "{long}");
+}
+
+#[test]
+fn text_is_cut_as_told() {
+    let legs = json!([{"id": 1, "force": [1, 2, 3]}, {"id": 2}, {"id": 3}]);
+    let message = read(&json!({"legs": legs, "cells": {"a": {}, "b": {"volt": 1}}}));
+    let options = TextOptions { max_elements: 1, max_bytes: 0 };
+    assert_eq!(
+        message.to_text_with(&options),
+        "frame_id: \"\"\nlegs:\n  -\n    force: [1.0, ...]  # 2 more, N\n    id: 1\n  # ... 2 more\ncells:\n  \"a\":\n    volt: 0.0  # V\n  \
+         # ... 1 more\nimage: \"\"  # 0 bytes\nmode: IDLE\ncount: 0\nratio: 0.0\n"
+    );
+}
+
+#[test]
+fn components_have_the_unit_of_what_holds_them() {
+    let text = r#"import "foxglove/Vector3.proto";
+        message M {
+          foxglove.Vector3 velocity = 1; // Unit: m/s
+          repeated foxglove.Vector3 forces = 2; // Unit: N
+          map<string, foxglove.Vector3> by_name = 3; // Unit: T
+          foxglove.Vector3 bare = 4;
+          double share = 5; // Unit: 1
+        }"#;
+    let m = schema(text);
+    let message =
+        json!({"velocity": {"x": 1}, "forces": [{"z": 2}], "byName": {"a": {}}, "bare": {}});
+    let message = Dynamic::from_json(&m, &message).expect("valid");
+    let xyz = |indent: &str, x: f64, z: f64, unit: &str| {
+        format!("{indent}x: {x:?}{unit}\n{indent}y: 0.0{unit}\n{indent}z: {z:?}{unit}\n")
+    };
+    let expected = [
+        "velocity:\n".to_owned() + &xyz("  ", 1.0, 0.0, "  # m/s"),
+        "forces:\n  -\n".to_owned() + &xyz("    ", 0.0, 2.0, "  # N"),
+        "by_name:\n  \"a\":\n".to_owned() + &xyz("    ", 0.0, 0.0, "  # T"),
+        "bare:\n".to_owned() + &xyz("  ", 0.0, 0.0, ""),
+        "share: 0.0\n".to_owned(),
+    ];
+    assert_eq!(message.to_text(), expected.concat());
+    let at = |path: &str| {
+        let path = FieldPath::parse(&m, path).expect("a path");
+        let unit = path.unit(m.docs()).map(str::to_owned);
+        (message.get_text(&path, &TextOptions::default()), unit)
+    };
+    assert_eq!(at("velocity.x"), (Some("1.0  # m/s\n".into()), Some("m/s".into())));
+    assert_eq!(at("forces[0].z"), (Some("2.0  # N\n".into()), Some("N".into())));
+    assert_eq!(at("velocity"), (Some(xyz("", 1.0, 0.0, "  # m/s")), Some("m/s".into())));
+    assert_eq!(at("by_name[\"a\"].y").1, Some("T".into()));
+    // A unit comes from a peer, and goes to a terminal.
+    assert_eq!((unit_of("Unit: \u{1b}[2J"), unit_of("[\u{9b}2J]")), (None, None));
+    assert_eq!((at("bare.x").1, at("share").1, at("forces[1].z").0), (None, None, None));
+}
+
+#[test]
+fn rows_of_one_field() {
+    let header = |path: &str| {
+        let path = FieldPath::parse(&robot(), path).expect("a path");
+        Columns::within(&path).expect("few columns").header()
+    };
+    assert_eq!(header("legs[1]"), ["legs[1].force", "legs[1].id"]);
+    assert_eq!(header("legs"), ["legs"]);
+    assert_eq!(header("cells[\"left\"]"), ["cells[\"left\"].volt"]);
+    assert_eq!(header("stamp"), ["stamp"]);
+    assert_eq!(header("speed"), ["speed"]);
+    let path = FieldPath::parse(&robot(), "legs[0]").expect("a path");
+    let columns = Columns::within(&path).expect("few columns");
+    assert_eq!(columns.row(&read(&sample())), ["[1.5,-2.0]", "1"]);
+    assert_eq!(columns.row(&Dynamic::new(&robot())), ["", ""]);
 }
 
 #[test]
@@ -265,7 +337,7 @@ fn a_newer_message_keeps_what_this_type_does_not_know() {
     let bytes =
         Dynamic::from_json(&new, &json!({"x": 1.5, "note": "hello"})).expect("valid").encode();
     let passed = Dynamic::decode(&old, &bytes).expect("it is compatible");
-    assert!(passed.to_text().contains("# and 1 values of fields"), "{}", passed.to_text());
+    assert!(passed.to_text().contains("# and 1 value of fields"), "{}", passed.to_text());
     let back = Dynamic::decode(&new, &passed.encode()).expect("unchanged");
     assert_eq!(back.to_json(&JsonOptions::default()), json!({"x": 1.5, "note": "hello"}));
 }

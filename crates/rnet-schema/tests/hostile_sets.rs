@@ -6,12 +6,13 @@ mod common;
 use common::schema;
 use proptest::prelude::*;
 use prost::Message;
+use prost_types::descriptor_proto::ReservedRange;
 use prost_types::field_descriptor_proto::{Label, Type};
 use prost_types::{
     DescriptorProto, EnumDescriptorProto, EnumValueDescriptorProto, FieldDescriptorProto,
     FieldOptions, FileDescriptorProto, FileDescriptorSet, MessageOptions, OneofDescriptorProto,
 };
-use rnet_schema::{Rule, Schema, SchemaError, check, limits};
+use rnet_schema::{Columns, Rule, Schema, SchemaError, check, limits};
 
 fn file(name: &str, message_type: Vec<DescriptorProto>) -> FileDescriptorProto {
     let (name, syntax) = (Some(name.to_owned()), Some("proto3".to_owned()));
@@ -134,6 +135,110 @@ fn a_comparison_that_would_take_too_long_is_refused_by_name() {
     let rules: Vec<Rule> = verdict.changes.iter().map(|change| change.rule).collect();
     assert!(!verdict.compatible);
     assert!(rules.contains(&Rule::Limit), "{rules:?}");
+}
+
+/// Each type of thousands holds the next one: the place of a change is a path of all their names.
+#[test]
+fn a_path_is_no_longer_than_a_path_can_be() {
+    const TYPES: usize = 3000;
+    let set = |kind: Type| {
+        let next = |i: usize| of_type(field("inside", 1, Type::Message), &format!(".T{}", i + 1));
+        let mut types: Vec<DescriptorProto> =
+            (0..TYPES).map(|i| message(&format!("T{i}"), vec![next(i)])).collect();
+        types.push(message(&format!("T{TYPES}"), vec![field("end", 1, kind)]));
+        types.push(message("M", vec![of_type(field("first", 1, Type::Message), ".T0")]));
+        read(vec![file("m.proto", types)]).expect("a valid set")
+    };
+    let verdict = check(&set(Type::Double), &set(Type::Float));
+    assert!(!verdict.compatible && verdict.changes.len() == 1, "{verdict}");
+    let path = &verdict.changes[0].path;
+    assert!(path.starts_with("first.inside.inside") && path.ends_with('…'), "{path}");
+    assert!(path.len() < limits::MAX_PATH_LEN_BYTES + 8, "{}", path.len());
+}
+
+/// A hundred fields of the next type in each of a few types: more places than anybody can count, and not a single value.
+#[test]
+fn columns_of_messages_in_messages_are_not_looked_for_without_end() {
+    let tree = |depth: usize| {
+        let fields = |i: usize| {
+            let next = format!(".T{}", i + 1);
+            (1..=100).map(|n| of_type(field(&format!("f{n}"), n, Type::Message), &next)).collect()
+        };
+        let mut types: Vec<DescriptorProto> =
+            (0..depth).map(|i| message(&format!("T{i}"), fields(i))).collect();
+        types.push(message(&format!("T{depth}"), vec![]));
+        types.push(message("M", vec![of_type(field("t", 1, Type::Message), ".T0")]));
+        read(vec![file("m.proto", types)]).expect("a valid set")
+    };
+    assert_eq!(Columns::all(&tree(2)).expect("few").header(), Vec::<String>::new());
+    let refused = Columns::all(&tree(30)).expect_err("too many").to_string();
+    assert!(refused.contains("MAX_COLUMN_FIELDS"), "{refused}");
+    // What is nested deeper than any message is one cell.
+    let chain: Vec<DescriptorProto> = (0..3000)
+        .map(|i| {
+            let next = of_type(field("t", 1, Type::Message), &format!(".T{}", i + 1));
+            message(&format!("T{i}"), vec![next])
+        })
+        .chain([message("T3000", vec![field("end", 1, Type::Bool)])])
+        .chain([message("M", vec![of_type(field("t", 1, Type::Message), ".T0")])])
+        .collect();
+    let deep = read(vec![file("m.proto", chain)]).expect("a valid set");
+    let header = Columns::all(&deep).expect("one column").header();
+    assert_eq!(header, [vec!["t"; limits::MAX_DECODE_DEPTH].join(".")]);
+}
+
+/// What would take the square of its length to be built.
+#[test]
+fn what_is_held_against_each_other_is_limited() {
+    let reserved = |fields: i32, ranges: i32| {
+        let mut with =
+            message("M", (1..=fields).map(|i| field(&format!("f{i}"), i, Type::Bool)).collect());
+        let range = |i| ReservedRange { start: Some(100_000 + i), end: Some(100_001 + i) };
+        with.reserved_range = (0..ranges).map(range).collect();
+        vec![file("m.proto", vec![with])]
+    };
+    assert_eq!(limit_of(reserved(10_000, 10_000)), "MAX_SCHEMA_LOOKUPS");
+    read(reserved(10_000, 100)).expect("within the limits");
+    let defaults = |fields: i32| {
+        let of_enum = |i| FieldDescriptorProto {
+            default_value: Some("V9999".to_owned()),
+            ..of_type(field(&format!("f{i}"), i, Type::Enum), ".E")
+        };
+        let mut with = file("m.proto", vec![message("M", (1..=fields).map(of_enum).collect())]);
+        with.syntax = None;
+        let name = |i| Some(format!("V{i}"));
+        let value =
+            |i| EnumValueDescriptorProto { name: name(i), number: Some(i), ..Default::default() };
+        let value = (0..10_000).map(value).collect();
+        with.enum_type =
+            vec![EnumDescriptorProto { name: Some("E".into()), value, ..Default::default() }];
+        vec![with]
+    };
+    assert_eq!(limit_of(defaults(5000)), "MAX_SCHEMA_LOOKUPS");
+    read(defaults(100)).expect("within the limits");
+}
+
+#[test]
+fn oneofs_are_put_in_order() {
+    let in_oneof = |name: &str, number, oneof| FieldDescriptorProto {
+        oneof_index: Some(oneof),
+        ..field(name, number, Type::Bool)
+    };
+    let optional = FieldDescriptorProto { proto3_optional: Some(true), ..in_oneof("o", 1, 0) };
+    let fields = vec![optional, in_oneof("a", 4, 2), in_oneof("b", 2, 1), in_oneof("c", 3, 2)];
+    let mut with = message("M", fields);
+    let names = ["_o", "second", "third"];
+    with.oneof_decl = names
+        .map(|name| OneofDescriptorProto { name: Some(name.into()), ..Default::default() })
+        .to_vec();
+    let read = read(vec![file("m.proto", vec![with])]).expect("a valid set");
+    let oneofs = read.descriptor().oneofs();
+    let members: Vec<(String, Vec<String>)> = oneofs
+        .map(|o| (o.name().to_owned(), o.fields().map(|f| f.name().to_owned()).collect()))
+        .collect();
+    let right = [("second", vec!["b"]), ("third", vec!["c", "a"]), ("_o", vec!["o"])];
+    let owned = |names: &[&str]| names.iter().map(|n| (*n).to_owned()).collect::<Vec<_>>();
+    assert_eq!(members, right.map(|(name, fields)| (name.to_owned(), owned(&fields))));
 }
 
 #[test]

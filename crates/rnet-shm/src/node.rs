@@ -220,7 +220,7 @@ impl OwnNode {
                 _presence: presence,
             }),
             Err(e) => {
-                remove_folder(&folder);
+                remove_folder(&folder, &Types::default());
                 Err(e)
             }
         }
@@ -354,8 +354,7 @@ impl Drop for OwnNode {
         fail_point!("leave.begin");
         let _ = files::write_all_at(&self.file, &1u64.to_le_bytes(), GOODBYE_AT);
         fail_point!("leave.goodbye");
-        self.types.remove(&self.folder);
-        remove_folder(&self.folder);
+        remove_folder(&self.folder, &self.types);
         fail_point!("leave.folder");
         let farewell = self.farewell.get_mut().unwrap_or_else(std::sync::PoisonError::into_inner);
         for folder in farewell.iter() {
@@ -366,12 +365,13 @@ impl Drop for OwnNode {
 }
 
 /// Removes a node's folder, by name first: to list it takes a file descriptor, and the want of one
-/// may be why it has to go.
-fn remove_folder(folder: &Path) {
+/// may be why it has to go. The types last: see [`crate::types::is_lost`].
+fn remove_folder(folder: &Path, types: &Types) {
     for name in ["node", "ctl", "bells"] {
         let _ = rustix::fs::unlink(folder.join(name));
         fail_point!("leave.file");
     }
+    types.remove(folder);
     if rustix::fs::rmdir(folder).is_err() {
         let _ = std::fs::remove_dir_all(folder);
     }

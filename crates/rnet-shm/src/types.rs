@@ -11,7 +11,9 @@ use rnet_core::{Error, MAX_SCHEMA_LEN_BYTES, MAX_TYPES_PER_NODE};
 use rnet_ring::fail_point;
 
 use crate::LAYOUT_VERSION;
+use crate::domain::DomainDir;
 use crate::files::{self, io_error, no_room, word_at};
+use crate::presence;
 use crate::subscription::corrupt;
 
 const MAGIC: u64 = u64::from_le_bytes(*b"RNETTYP\x01");
@@ -114,6 +116,16 @@ pub fn read(folder: &Path, hash: &str) -> Result<Vec<u8>, Error> {
     let mut set = vec![0u8; len as usize];
     files::read_exact_at(&file, &mut set, SET_AT).map_err(failed)?;
     Ok(set)
+}
+
+/// Whether the type that [`read`] did not find is lost: its node is neither leaving nor dead, and so
+/// will not put it there again.
+pub fn is_lost(dir: &DomainDir, folder: &Path) -> bool {
+    // Whoever leaves removes this file before the types.
+    let stays = rustix::fs::lstat(folder.join("node")).is_ok();
+    let name = folder.file_name().and_then(|name| name.to_str());
+    let named = name.and_then(presence::parse_folder_name);
+    stays && named.is_some_and(|(stem, incarnation)| presence::is_alive(dir, stem, incarnation))
 }
 
 /// The file of a type; `None` if that is no hash: it may come from a hostile peer, and `/` in it

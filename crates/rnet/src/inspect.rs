@@ -23,6 +23,7 @@ use rnet_shm::registry::{Changes, Departure};
 use rnet_shm::ring::layout::{LATENCY_BUCKETS, PINS_PER_READER, SLOT_BOUND, SLOT_PAST};
 use rnet_shm::subscription::PeerSubscription;
 pub use rnet_shm::taken::Stamp;
+use rnet_shm::types::is_lost;
 use serde::Serialize;
 
 use crate::NodeEvent;
@@ -297,7 +298,11 @@ impl Domain {
                 let path = entry.path(folder);
                 let mut schema = |desc: &TypeDesc| match schemas.read_if_any(folder, desc) {
                     // It is leaving.
-                    Err(Error::Io { source_kind: std::io::ErrorKind::NotFound, .. }) => None,
+                    Err(Error::Io { source_kind: std::io::ErrorKind::NotFound, .. })
+                        if !is_lost(registry.domain(), folder) =>
+                    {
+                        None
+                    }
                     Err(error) => {
                         snapshot.problems.push(format!("{name}: {error}"));
                         None

@@ -67,8 +67,8 @@ pub use past::PublisherStats;
 pub use publisher::{Loan, OwnedLoan, Publisher};
 pub use rnet_core::{
     DomainId, Durability, Error, Field, FieldType, Lane, LossCounts, NodeName, OnFull, Plain,
-    PlainField, PlainType, Prim, ProtobufType, PublisherQos, Reliability, Result, SubscriberQos,
-    TopicName, TypeDesc, TypeMismatch, Wait, bucket_high, bucket_low, quantile,
+    PlainField, PlainHeader, PlainType, Prim, ProtobufType, PublisherQos, Reliability, Result,
+    SubscriberQos, TopicName, TypeDesc, TypeMismatch, Wait, bucket_high, bucket_low, quantile,
 };
 pub use rnet_derive::Plain;
 pub use rnet_schema as schema;

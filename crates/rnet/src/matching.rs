@@ -8,6 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Instant;
 
 use rnet_core::{Error, MAX_NODES_PER_DOMAIN, MAX_TOPICS_PER_DOMAIN, Result};
 use rnet_schema::Schema;
@@ -31,6 +32,7 @@ mod short;
 mod told;
 
 use own::{Known, OwnPublisher, OwnSubscription, known_of};
+use told::Spent;
 
 /// Where a peer is, ourselves included.
 #[derive(Clone)]
@@ -45,6 +47,8 @@ pub(crate) struct Matching {
     registry: Registry,
     /// The protobuf types of peers.
     schemas: Schemas,
+    /// The time that they have taken.
+    spent: Spent,
     publishers: BTreeMap<u64, OwnPublisher>,
     subscriptions: BTreeMap<u64, OwnSubscription>,
     /// All endpoints of the domain by topic, ours included.
@@ -66,6 +70,7 @@ impl Matching {
             own,
             registry,
             schemas: Schemas::default(),
+            spent: Spent::default(),
             publishers: BTreeMap::new(),
             subscriptions: BTreeMap::new(),
             index: HashMap::new(),
@@ -369,7 +374,7 @@ impl Matching {
         // A file that is gone again belonged to a publisher that is leaving; its entry follows.
         // Tried again at the next look, in case it was for want of a file descriptor.
         let opened = PeerPublisher::open(&path, entry.id).and_then(|peer| {
-            let told = self.told_by(&place.folder, &peer.meta.type_desc, sub)?;
+            let told = self.told_by(entry.id, &place.folder, &peer.meta.type_desc, sub)?;
             self.bells_of(entry.id).map(|bells| (peer, told, bells))
         });
         let (peer, told, bells) = match opened {
@@ -390,7 +395,10 @@ impl Matching {
         }
         let info = PeerInfo { id: entry.id, node: place.node.clone() };
         let ours = (&subscription.meta, &subscription.told);
-        let fits = fit((&peer.meta, &told), ours, &place.node, &us)
+        let began = Instant::now();
+        let fits = fit((&peer.meta, &told), ours, &place.node, &us);
+        self.spent.add(entry.id, began.elapsed());
+        let fits = fits
             .and_then(|()| same_lane(subscription.lane, &peer.meta, &place.node, &us))
             .and_then(|()| {
                 let origin = Origin {
@@ -438,7 +446,8 @@ impl Matching {
         if first_sight {
             let path = entry.path(&place.folder);
             let opened = PeerSubscription::open(&path, entry.id).and_then(|peer| {
-                let told = self.told_by(&place.folder, &peer.meta.type_desc, publisher)?;
+                let desc = &peer.meta.type_desc;
+                let told = self.told_by(entry.id, &place.folder, desc, publisher)?;
                 Ok((peer, told))
             });
             let (peer, told) = match opened {
@@ -454,7 +463,10 @@ impl Matching {
                 return;
             }
             let ours = (&own.meta, &own.told);
-            let verdict = match fit(ours, (&peer.meta, &told), &us, &place.node) {
+            let began = Instant::now();
+            let fits = fit(ours, (&peer.meta, &told), &us, &place.node);
+            self.spent.add(entry.id, began.elapsed());
+            let verdict = match fits {
                 Ok(()) => Known::Pending(peer),
                 Err(error) => {
                     own.state.lock().note(error.clone());

@@ -1,5 +1,7 @@
 //! What can be sent: raw bytes, plain types, protobuf messages.
 
+use std::mem::MaybeUninit;
+
 use rnet_core::{Plain, Result};
 
 use crate::types::MessageType;
@@ -79,7 +81,7 @@ impl<T: Plain> Lengthened<T> {
     fn take(&mut self, bytes: &[u8]) {
         let message = self.0.get_or_insert_with(|| {
             // SAFETY: `Plain` promises that every bit pattern is a value, zeros among them.
-            unsafe { Box::new_zeroed().assume_init() }
+            unsafe { Box::new(MaybeUninit::zeroed()).assume_init() }
         });
         let at = (&raw mut **message).cast::<u8>();
         // SAFETY: the box is ours alone, has this many bytes, and any of them may have any value.

@@ -18,10 +18,13 @@
 //!
 //! A `.proto` of one's own imports them by their path (`import "rnet/msgs/JointState.proto";`); the crate `rnet-build` makes the code.
 
+pub mod plain;
 mod time;
 
 #[doc(inline)]
 pub use foxglove::*;
+#[doc(inline)]
+pub use plain::{Image, PointCloud, Tensor};
 pub use time::{
     Duration, Timestamp, duration_from_ns, duration_to_ns, timestamp_from_ns, timestamp_now,
     timestamp_to_ns,

@@ -7,7 +7,8 @@ pub use prost_types;
 pub use reuse::StringList;
 
 use rnet_core::{Error, Result};
-use rnet_schema::{Dynamic, Schema};
+use rnet_schema::limits::MAX_DECODE_VALUES;
+use rnet_schema::{DecodeLimits, Schema};
 use std::sync::OnceLock;
 
 /// The type of a generated message, from the descriptor set that was made with it.
@@ -23,6 +24,10 @@ pub fn schema(cell: &'static OnceLock<Schema>, set: &[u8], name: &str) -> Result
     Ok(cell.get_or_init(|| schema).clone())
 }
 
+/// A shorter message cannot have more than `MAX_DECODE_VALUES` values: two bytes are the least that one takes which becomes more in
+/// memory.
+const UNCOUNTED_LEN_BYTES: usize = 2 * MAX_DECODE_VALUES;
+
 /// Decodes into a message that is used again, `lists` of strings included.
 ///
 /// # Errors
@@ -32,9 +37,22 @@ pub fn decode<M: prost::Message, const N: usize>(
     bytes: &[u8],
     message: &mut M,
     lists: [StringList<M>; N],
+    schema: impl Fn() -> Result<Schema>,
+) -> std::result::Result<(), String> {
+    if bytes.len() > UNCOUNTED_LEN_BYTES {
+        count_values(bytes, &schema)?;
+    }
+    reuse::decode(bytes, message, lists).map_err(|error| explain(bytes, schema, &error))
+}
+
+/// prost counts no values, and two bytes on the wire may be hundreds in memory.
+#[cold]
+fn count_values(
+    bytes: &[u8],
     schema: impl FnOnce() -> Result<Schema>,
 ) -> std::result::Result<(), String> {
-    reuse::decode(bytes, message, lists).map_err(|error| explain(bytes, schema, &error))
+    let schema = schema().map_err(|error| error.to_string())?;
+    rnet_schema::walk(&schema, bytes, &DecodeLimits::default()).map_err(|error| error.to_string())
 }
 
 /// prost says what is wrong, the walk of rnet-schema says where.
@@ -44,7 +62,8 @@ fn explain(
     schema: impl FnOnce() -> Result<Schema>,
     error: &prost::DecodeError,
 ) -> String {
-    let placed = schema().ok().and_then(|schema| Dynamic::decode(&schema, bytes).err());
+    let limits = DecodeLimits::default();
+    let placed = schema().ok().and_then(|s| rnet_schema::walk(&s, bytes, &limits).err());
     placed.map_or_else(|| error.to_string(), |placed| placed.to_string())
 }
 

@@ -54,7 +54,7 @@ impl<T: Message + ?Sized> Publisher<T> {
         state.matching().check_topic_limit(topic.hash())?;
         let id = state.own.next_endpoint()?;
         let entry = Entry { id, topic_hash: topic.hash(), kind: EndpointKind::Publisher };
-        ty.keep_at(&state.own)?;
+        ty.keep_at(&state.own, topic.as_str())?;
         let writer = Writer::create(&state.own, entry.path(state.own.folder()), id, &meta)?;
         let roster = writer.roster().clone();
         let schema = ty.schema().cloned();
@@ -227,6 +227,16 @@ impl<T: Message + ?Sized> Publisher<T> {
     }
 }
 
+impl<T: Message + ?Sized> Publisher<T> {
+    /// [`Publisher::loan`], whatever the messages are.
+    pub(crate) fn lend(&mut self, len: usize) -> Result<Loan<'_>> {
+        self.check_len(len)?;
+        let loan = self.writer.loan(len)?;
+        let exact = self.fixed_len.map(|len| (len, self.topic.as_str()));
+        Ok(Loan { writer: &mut self.writer, loan: Some(loan), exact })
+    }
+}
+
 impl Publisher<[u8]> {
     /// Lends `len` bytes to be filled in place and then sent. A large message is built where its
     /// readers will read it, and is never copied.
@@ -234,10 +244,7 @@ impl Publisher<[u8]> {
     /// # Errors
     /// `MessageTooLarge`, `OutOfMemory`, and `Full` as for [`Publisher::send`].
     pub fn loan(&mut self, len: usize) -> Result<Loan<'_>> {
-        self.check_len(len)?;
-        let loan = self.writer.loan(len)?;
-        let exact = self.fixed_len.map(|len| (len, self.topic.as_str()));
-        Ok(Loan { writer: &mut self.writer, loan: Some(loan), exact })
+        self.lend(len)
     }
 
     /// As [`Publisher::loan`], but the loan does not borrow the publisher, so that several can be

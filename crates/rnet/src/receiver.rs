@@ -122,7 +122,7 @@ impl Receiver {
         let id = node.own.next_endpoint()?;
         let entry = Entry { id, topic_hash: topic.hash(), kind: EndpointKind::Subscription };
         let path = entry.path(node.own.folder());
-        ty.keep_at(&node.own)?;
+        ty.keep_at(&node.own, topic.as_str())?;
         let file = Arc::new(SubscriptionFile::create(node.own.clone(), path, id, &meta)?);
         let waiter = Waiter::new(node.own.bells().clone());
         let state = Arc::new(SubscriberState {

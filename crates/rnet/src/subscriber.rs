@@ -283,25 +283,26 @@ impl<T: Message + ?Sized> Subscriber<T> {
     pub fn faults(&self) -> Faults {
         Faults {
             topic: self.receiver.topic.to_string(),
-            file: self.receiver.file.clone(),
+            file: Arc::downgrade(&self.receiver.file),
             core: Arc::downgrade(&self.core),
         }
     }
 }
 
-/// Counts malformed messages of a subscriber; made by [`Subscriber::faults`].
+/// Counts malformed messages of a subscriber; made by [`Subscriber::faults`]. It may outlive the
+/// subscriber, whose file it does not keep.
 #[derive(Clone)]
 pub struct Faults {
     topic: String,
-    file: Arc<SubscriptionFile>,
+    file: Weak<SubscriptionFile>,
     core: Weak<NodeCore>,
 }
 
 impl Faults {
     /// Counts a message of `publisher` and makes the error of it.
     pub fn malformed(&self, publisher: u64, why: String) -> Error {
-        if !self.file.birth().is_parents() {
-            self.file.count_malformed(publisher);
+        if let Some(file) = self.file.upgrade().filter(|file| !file.birth().is_parents()) {
+            file.count_malformed(publisher);
         }
         let core = self.core.upgrade().filter(|core| !core.state.birth().is_parents());
         let node = core.and_then(|core| core.state.matching().node_of(publisher));

@@ -49,14 +49,20 @@ impl MessageType {
         }
     }
 
-    /// Puts the description where peers find it; before an endpoint names it.
-    pub(crate) fn keep_at(&self, node: &OwnNode) -> Result<()> {
+    /// Puts the description where peers find it; before an endpoint of `topic` names it.
+    pub(crate) fn keep_at(&self, node: &OwnNode, topic: &str) -> Result<()> {
         let MessageType::Protobuf(schema) = self else { return Ok(()) };
-        node.keep_type(&schema.hash().to_string(), || {
+        let kept = node.keep_type(&schema.hash().to_string(), || {
             let with_docs = schema.descriptor_set_with_docs();
             // A type is more than its comments.
             let fits = with_docs.len() <= MAX_SCHEMA_LEN_BYTES;
             if fits { with_docs } else { schema.descriptor_set().to_vec() }
+        });
+        kept.map_err(|error| match error {
+            Error::OutOfMemory { needed_bytes, limit_bytes, why, .. } => {
+                Error::OutOfMemory { topic: topic.to_owned(), needed_bytes, limit_bytes, why }
+            }
+            other => other,
         })
     }
 }

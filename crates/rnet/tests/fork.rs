@@ -11,9 +11,10 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use common::{Child, LONG, Net, eventually, role, tell};
+use rnet::schema::compile_text;
 use rnet::{
-    Error, NodeEvent, OnFull, OwnedLoan, OwnedSample, Publisher, PublisherOptions, SampleStream,
-    Subscriber, SubscriberOptions, Subscription, WaitSet,
+    Dynamic, Error, NodeEvent, OnFull, OwnedLoan, OwnedSample, Publisher, PublisherOptions,
+    SampleStream, Subscriber, SubscriberOptions, Subscription, WaitSet,
 };
 
 /// Has this process end with the one that forked it, which is to wait for it meanwhile.
@@ -182,6 +183,7 @@ fn child_entry() {
             wait_for_the_end();
             drop(things);
         }
+        "types" => types_of_a_parent(&net),
         // Forks children that end in every way, and goes on.
         "endings" => {
             common::no_core();
@@ -413,4 +415,55 @@ fn a_control_thread_does_not_spin_when_a_child_has_what_it_gave_up() {
     // A thread that spins takes all of a core that it can get.
     assert!(spent_ms < 200, "{spent_ms} ms of a second were spent on nothing");
     parent.kill();
+}
+
+/// Opens endpoints of types in a child of the process that the node is of.
+fn types_of_a_parent(net: &Net) {
+    let schema_of = |fields: &str| {
+        let text = format!("syntax = \"proto3\"; message Level {{ {fields} }}");
+        compile_text("level.proto", &text).unwrap().schema("Level").unwrap()
+    };
+    let (level, other) = (schema_of("double volt = 1;"), schema_of("float volt = 1;"));
+    let publishes = |schema| PublisherOptions::new().schema(schema);
+    let expects = |schema| SubscriberOptions::new().schema(schema);
+    let node = net.node("victim");
+    let publisher = node.publisher_with::<Dynamic>("/t", publishes(&level)).unwrap();
+    let types = || {
+        let folders = std::fs::read_dir(net.inspect_path().join("nodes")).unwrap().flatten();
+        let files = folders.flat_map(|folder| std::fs::read_dir(folder.path()).unwrap().flatten());
+        let names = files.map(|file| file.file_name().into_string().unwrap());
+        names.filter(|name| name.starts_with('t')).collect::<Vec<_>>()
+    };
+    let before = types();
+    assert_eq!(before, [format!("t{}", level.hash())]);
+    let mut all = Some((node, publisher));
+    let child = fork(|| {
+        end_with_parent();
+        let (node, mut publisher) = all.take().unwrap();
+        is_closed("a new type", node.publisher_with::<Dynamic>("/new", publishes(&other)));
+        is_closed("a new type", node.subscriber_with::<Dynamic>("/new", expects(&other)));
+        is_closed("a known one", node.publisher_with::<Dynamic>("/new", publishes(&level)));
+        is_closed("send", publisher.send(&Dynamic::new(&level)));
+        drop((publisher, node));
+        0
+    });
+    assert_eq!(wait_for(child), 0);
+    assert_eq!(types(), before, "the child took or wrote a type");
+    let (node, mut publisher) = all.take().unwrap();
+    let peer = net.node("peer");
+    let mut subscriber = peer.subscriber_with::<Dynamic>("/t", expects(&level)).unwrap();
+    publisher.wait_for_subscribers(1, LONG).unwrap();
+    publisher.send(&Dynamic::new(&level)).unwrap();
+    subscriber.recv(LONG).unwrap();
+    drop((subscriber, peer, publisher, node));
+    assert_eq!(types(), Vec::<String>::new());
+    tell("done");
+}
+
+#[test]
+fn a_child_leaves_the_types_of_its_parent_alone() {
+    let net = Net::new("fork types");
+    let mut child = Child::spawn(&net, "types");
+    child.expect("done");
+    child.finish();
 }

@@ -10,9 +10,12 @@ mod pool;
 mod tables;
 #[path = "full/tmpfs.rs"]
 mod tmpfs;
+#[path = "full/types.rs"]
+mod types;
 
 use common::{Child, Net, role};
 use rnet::Error;
+use rnet::schema::{Schema, compile_text};
 
 /// The roles of the children.
 #[test]
@@ -25,6 +28,7 @@ fn child_entry() {
         "start" => tmpfs::full_at_the_start(&net),
         "inodes" => tmpfs::no_inodes(&net),
         "files" => limits::few_files(&net),
+        "types" => types::few_files(&net),
         "observer" => limits::an_observer_without_files(&net),
         "space" => limits::little_address_space(&net),
         "maps" => limits::few_maps(&net),
@@ -32,6 +36,12 @@ fn child_entry() {
         "crowd" => tables::publisher_of_a_crowd(&net),
         other => panic!("no such role: {other}"),
     }
+}
+
+/// A type that its node writes down for its peers.
+fn level() -> Schema {
+    let text = r#"syntax = "proto3"; message Level { double volt = 1; }"#;
+    compile_text("level.proto", text).unwrap().schema("Level").unwrap()
 }
 
 /// Runs a role to its end; `false` if it says that it cannot run here.

@@ -11,7 +11,8 @@ use std::time::Duration;
 
 use common::{Child, LONG, Net, eventually, role, tell};
 use rnet::inspect::Domain;
-use rnet::{Error, Node, OnFull, PublisherOptions, SubscriberOptions};
+use rnet::schema::{Schema, compile_text};
+use rnet::{Dynamic, Error, Node, OnFull, PublisherOptions, SubscriberOptions};
 
 /// Looks of the victim at the spoilt channel, per kind of file.
 const LOOKS: u32 = 250;
@@ -19,7 +20,7 @@ const LOOKS: u32 = 250;
 const ROUNDS: u64 = 3;
 /// What the scribbler is told to write over: prefixes of file names in the peer's folder, or a file
 /// of the domain.
-const KINDS: [(&str, u64); 9] = [
+const KINDS: [(&str, u64); 10] = [
     ("p0", 1),
     ("p0.", 2),
     ("s1", 3),
@@ -29,6 +30,7 @@ const KINDS: [(&str, u64); 9] = [
     ("names", 7),
     ("VERSION", 8),
     ("", 9), // all of the folder at once
+    ("t", 10),
 ];
 
 #[test]
@@ -39,6 +41,8 @@ fn child_entry() {
     let orders = common::orders();
     if role == "peer" {
         let node = net.node("peer");
+        let options = PublisherOptions::new().schema(&level());
+        let _typed = node.publisher_with::<Dynamic>("/typed", options).unwrap();
         let mut publisher = node.publisher::<[u8]>("/t").unwrap();
         let options = SubscriberOptions::new().reliable();
         let mut subscriber = node.subscriber_with::<[u8]>("/u", options).unwrap();
@@ -67,6 +71,20 @@ fn child_entry() {
         }
     }
     tell(&format!("inputs={inputs}"));
+}
+
+fn level() -> Schema {
+    let text = r#"syntax = "proto3"; message Level { double volt = 1; repeated Level cells = 2; }"#;
+    compile_text("level.proto", text).unwrap().schema("Level").unwrap()
+}
+
+/// Meets the peer's type anew: it fits, or it is told why not.
+fn meet_type(victim: &Node) {
+    let options = SubscriberOptions::new().schema(&level());
+    let mut typed = victim.subscriber_with::<Dynamic>("/typed", options).unwrap();
+    if let Err(error) = typed.wait_for_publishers(1, Some(Duration::from_millis(1))) {
+        assert!(allowed(&error), "{error}");
+    }
 }
 
 fn look_at(bytes: &[u8]) {
@@ -229,7 +247,10 @@ fn scribbled(kind: &str, seed: u64) -> u32 {
     let (stop, mut corrupt) = (AtomicBool::new(false), 0);
     let honest = std::thread::scope(|scope| {
         let honest = scope.spawn(|| honest_stream(&honest_node, &victim, &stop));
-        for _ in 0..LOOKS {
+        for look in 0..LOOKS {
+            if kind == "t" || look.is_multiple_of(16) {
+                meet_type(&victim);
+            }
             match subscriber.recv(Some(Duration::from_millis(2))) {
                 Ok(sample) => look_at(&sample),
                 Err(error) => {
@@ -309,4 +330,9 @@ fn scribble_over_nodes_and_names() {
 #[test]
 fn scribble_over_everything() {
     scribbled_over(8..9);
+}
+
+#[test]
+fn scribble_over_types() {
+    scribbled_over(9..10);
 }

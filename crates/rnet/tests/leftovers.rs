@@ -7,7 +7,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use common::{LONG, Net, eventually};
-use rnet::Error;
+use rnet::schema::compile_text;
+use rnet::{Dynamic, Error, PublisherOptions};
 
 /// What may stand under a name of ours.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -88,9 +89,15 @@ fn dead_domain(net: &Net) -> Vec<PathBuf> {
     publisher.wait_for_subscribers(1, LONG).unwrap();
     publisher.send(&[1; 10_000]).unwrap();
     subscriber.recv(LONG).unwrap();
+    let text = r#"syntax = "proto3"; message Level { double volt = 1; }"#;
+    let level = compile_text("level.proto", text).unwrap().schema("Level").unwrap();
+    let options = PublisherOptions::new().schema(&level);
+    let _typed = a.publisher_with::<Dynamic>("/typed", options).unwrap();
     let mut made = Vec::new();
     copy(&living.inspect_path(), &net.inspect_path(), &mut made);
     made.sort();
+    let hash = level.hash().to_string();
+    assert!(made.iter().any(|path| path.ends_with(format!("t{hash}"))), "a type is among them");
     made
 }
 
@@ -137,7 +144,7 @@ fn any_file_may_be_anything() {
 /// Nobody lives there: whatever `VERSION` says, the directory is taken over.
 #[test]
 fn a_directory_of_another_layout_is_taken_over_when_nobody_lives_in_it() {
-    for version in ["1\n", "999\n", "", "\0\0", "two\n", "4294967296\n"] {
+    for version in ["1\n", "2\n", "999\n", "", "\0\0", "two\n", "4294967296\n"] {
         let net = Net::new("other layout");
         dead_domain(&net);
         let file = net.inspect_path().join("VERSION");

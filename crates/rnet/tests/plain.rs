@@ -120,6 +120,61 @@ fn mismatch<T: rnet::Message>(words: &[&str]) {
     drop(fits);
 }
 
+/// [`Pose`], one version later: a new field at the end, and another name.
+#[derive(Clone, Copy, Debug, PartialEq, rnet::Plain)]
+#[plain(name = "demo.Pose")]
+#[repr(C)]
+struct Grown {
+    stamp_ns: i64,
+    position: Vector,
+    q: [f32; 4],
+    speed: [f64; 3],
+}
+
+#[test]
+fn old_and_new_nodes_talk_both_ways() {
+    let net = Net::new("grown");
+    let (old, new) = (net.node("old"), net.node("new"));
+    let mut old_sends = old.publisher::<Pose>("/pose").unwrap();
+    let mut new_sends = new.publisher::<Grown>("/pose").unwrap();
+    let mut old_reads = old.subscriber::<Pose>("/pose").unwrap();
+    let mut new_reads = new.subscriber::<Grown>("/pose").unwrap();
+    old_sends.wait_for_subscribers(2, LONG).unwrap();
+    new_sends.wait_for_subscribers(2, LONG).unwrap();
+    for i in 0..10 {
+        // Turn about, so that zeros are not left over from before and not read from what follows.
+        let Pose { stamp_ns, at, q } = pose(i);
+        let speed = [i as f64 + 0.5; 3];
+        new_sends.send(&Grown { stamp_ns, position: at, q, speed }).unwrap();
+        assert_eq!(*old_reads.recv(LONG).unwrap(), pose(i));
+        let grown = new_reads.recv(LONG).unwrap();
+        assert_eq!((grown.stamp_ns, grown.position, grown.speed), (i, at, speed));
+        old_sends.send(&pose(-i)).unwrap();
+        assert_eq!(*old_reads.recv(LONG).unwrap(), pose(-i));
+        let kept = new_reads.recv(LONG).unwrap().to_owned_sample();
+        assert_eq!(*kept, Grown { stamp_ns: -i, position: at, q, speed: [0.0; 3] });
+        assert_eq!(kept.bytes().len(), size_of::<Pose>());
+    }
+    let pairs = net.inspect().compare_types("/pose");
+    assert!(pairs.iter().all(|pair| pair.compatible), "{pairs:#?}");
+    let changes = |from: &str, to: &str| -> Vec<String> {
+        let ours = |p: &&rnet::inspect::TypeComparison| {
+            p.publisher_node.ends_with(from) && p.subscriber_node.ends_with(to)
+        };
+        let pair = pairs.iter().find(ours).unwrap();
+        pair.changes.iter().map(|change| change.to_string()).collect()
+    };
+    assert_eq!(
+        changes("old", "new"),
+        [
+            "plain.renamed `at`: publisher has struct Vector (24 bytes) at 8, subscriber has `position`, struct Vector (24 bytes) at 8",
+            "plain.appended_by_subscriber `speed`: publisher has no such field, subscriber has f64[3] at 48",
+        ]
+    );
+    assert_eq!(changes("new", "old").len(), 2);
+    assert!(changes("old", "old").is_empty());
+}
+
 #[test]
 fn another_place_is_named() {
     mismatch::<other::Moved>(&["`stamp_ns`", "i64 at 0", "i64 at 24"]);

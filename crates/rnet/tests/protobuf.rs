@@ -72,7 +72,7 @@ fn a_message_arrives_as_it_was_sent() {
     assert_eq!(*first, level(0.0));
     // The kept one stays as it is while the next ones are decoded.
     let second = subscriber.recv(LONG).unwrap();
-    assert_eq!((*second).volt, 1.0);
+    assert_eq!(second.volt, 1.0);
     assert_eq!(first.volt, 0.0);
     assert_eq!(subscriber.latest(LONG).unwrap().volt, 9.0);
     // Too long for the log: a chunk.
@@ -370,4 +370,20 @@ fn the_type_is_said_once() {
     node.publisher_with::<Level>("/x", publishes(&schema_of(OLD))).unwrap();
     let plain = MessageType::Protobuf(other).desc();
     assert!(MessageType::try_from(plain).is_err());
+}
+
+#[test]
+fn a_message_of_too_many_values_is_malformed() {
+    let net = Net::new("protobuf_values");
+    let node = net.node("a");
+    let mut publisher = node.publisher_with::<[u8]>("/level", publishes(&schema_of(OLD))).unwrap();
+    let mut subscriber = node.subscriber::<Level>("/level").unwrap();
+    publisher.wait_for_subscribers(1, LONG).unwrap();
+    // Each empty string is two bytes here, and twenty-four and more in memory.
+    let too_many = [0x12, 0].repeat(schema::limits::MAX_DECODE_VALUES + 1);
+    publisher.send(&too_many).unwrap();
+    publisher.send(&[]).unwrap();
+    let error = subscriber.recv(LONG).unwrap_err().to_string();
+    assert!(error.contains("max_values"), "{error}");
+    assert_eq!(*subscriber.recv(LONG).unwrap(), Level::default());
 }

@@ -32,6 +32,7 @@ from ._rnet import (
     Subscriber,
     now_ns,
 )
+from . import msgs
 from .errors import (
     BadName,
     BadQos,
@@ -50,14 +51,17 @@ from .errors import (
     Malformed,
     MessageTooLarge,
     MissingNumpy,
+    MissingProtobuf,
     NameTaken,
     NoPermission,
     OutOfMemory,
     PeerLost,
+    SchemaError,
     Timeout,
     TooManyPins,
 )
 from .events import MatchEvent, NodeEvent, PublisherStats
+from .protos import Protos, load, load_text
 from .qos import Detach, Wait
 from .types import named
 
@@ -87,20 +91,26 @@ __all__ = [
     "Merge",
     "MessageTooLarge",
     "MissingNumpy",
+    "MissingProtobuf",
     "NameTaken",
     "NoPermission",
     "Node",
     "NodeEvent",
     "OutOfMemory",
     "PeerLost",
+    "Protos",
     "Publisher",
     "PublisherStats",
     "Sample",
     "Samples",
+    "SchemaError",
     "Subscriber",
     "Timeout",
     "TooManyPins",
     "Wait",
+    "load",
+    "load_text",
+    "msgs",
     "named",
     "now_ns",
 ]

@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import Any, Generic, Literal, TypeAlias, TypeVar, final, overload
 
 import numpy as np
+from google.protobuf.message import Message
 from typing_extensions import Buffer, Self
 
 from .errors import Error
@@ -17,6 +18,7 @@ from .qos import Detach, Wait
 _T_contra = TypeVar("_T_contra", contravariant=True)
 _T_co = TypeVar("_T_co", covariant=True)
 _Structure = TypeVar("_Structure", bound=ctypes.Structure)
+_Message = TypeVar("_Message", bound=Message)
 
 # What numpy.dtype() takes for a structured type: a dtype, "f8", [("x", "f8")], numpy.float64.
 _DType: TypeAlias = np.dtype[Any] | str | list[Any] | type[np.generic]
@@ -26,8 +28,10 @@ _Lane: TypeAlias = Literal["urgent", "bulk"]
 _Wait: TypeAlias = Literal["adaptive", "spin", "block"]
 
 __all__ = [
+    "BUILTIN_FILES",
     "ERROR_CODES",
     "LAYOUT_VERSION",
+    "MAX_SCHEMA_LEN_BYTES",
     "VERSION",
     "Loan",
     "Merge",
@@ -36,14 +40,22 @@ __all__ = [
     "Sample",
     "Samples",
     "Subscriber",
+    "compile_file",
+    "compile_text",
     "now_ns",
+    "read_descriptor_set",
 ]
 
+BUILTIN_FILES: list[str]
 ERROR_CODES: list[str]
 LAYOUT_VERSION: int
+MAX_SCHEMA_LEN_BYTES: int
 VERSION: str
 
 def now_ns() -> int: ...
+def compile_file(path: str | os.PathLike[str], include: list[str]) -> bytes: ...
+def compile_text(text: str, name: str, imports: dict[str, str], include: list[str]) -> bytes: ...
+def read_descriptor_set(bytes: bytes) -> bytes: ...
 @final
 class Node:
     def __new__(
@@ -96,6 +108,20 @@ class Node:
         pool_limit_bytes: int | None = None,
         large_depth: int | None = None,
     ) -> Publisher[Any]: ...
+    @overload
+    def publisher(
+        self,
+        topic: str,
+        type: type[_Message],
+        *,
+        reliable: bool = False,
+        on_full: _OnFull | None = None,
+        transient_local: int = 0,
+        urgent: bool = False,
+        log_len_bytes: int | None = None,
+        pool_limit_bytes: int | None = None,
+        large_depth: int | None = None,
+    ) -> Publisher[_Message]: ...
     @overload
     def subscribe(
         self,
@@ -152,6 +178,20 @@ class Node:
         keep_last: int | None = None,
         wait: _Wait = "adaptive",
     ) -> Subscriber[Any]: ...
+    @overload
+    def subscribe(
+        self,
+        topic: str,
+        type: type[_Message],
+        *,
+        on: Callable[[_Message], object] | None = None,
+        on_error: Callable[[Error], object] | None = None,
+        reliable: bool = False,
+        transient_local: bool = False,
+        lane: _Lane | None = None,
+        keep_last: int | None = None,
+        wait: _Wait = "adaptive",
+    ) -> Subscriber[_Message]: ...
     def on_node(self, callback: Callable[[NodeEvent], object], /) -> None: ...
     @property
     def name(self) -> str: ...

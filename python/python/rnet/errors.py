@@ -166,12 +166,16 @@ class Corrupt(Error):
 
 
 class Malformed(Error, ValueError):
-    """One message could not be decoded; it is counted and passed over. Field ``why`` says where."""
+    """One message could not be decoded; it is counted and passed over.
+
+    ``why`` says what is wrong, and where; ``seq`` is its number, counted per publisher from 0.
+    """
 
     code = "malformed"
     topic: str
     publisher_node: str
     why: str
+    seq: int | None = None
 
 
 class Closed(Error):
@@ -219,6 +223,41 @@ class MissingNumpy(Error, ImportError):
 
     code = "missing_numpy"
     what: str
+
+
+class MissingProtobuf(Error, ImportError):
+    """What was called needs the protobuf runtime, which is not installed. Field: ``what``.
+
+    Of this package alone, as MissingNumpy.
+    """
+
+    code = "missing_protobuf"
+    what: str
+
+
+class SchemaError(Error, ValueError):
+    """A ``.proto`` file, a descriptor set or a message class is no schema.
+
+    ``reason`` is "proto" (does not parse, or uses what is not defined), "read", "missing_import"
+    (then there is ``looked_in``), "cyclic_import" (``cycle``), "unknown_type" (``known``), "limit"
+    (``limit_name``, ``limit``, ``found``), "malformed" or "invalid". ``file``, ``line`` and
+    ``column``, from 1, are the place in a ``.proto`` file, where there is one.
+
+    Of this package alone.
+    """
+
+    code = "schema"
+    reason: str
+    file: str | None = None
+    line: int | None = None
+    column: int | None = None
+    name: str | None = None
+    looked_in: list[str] | None = None
+    cycle: list[str] | None = None
+    known: list[str] | None = None
+    limit_name: str | None = None
+    limit: int | None = None
+    found: int | None = None
 
 
 #: The class of each code.

@@ -43,3 +43,5 @@ class PublisherStats(NamedTuple):
     lost: dict[str, int]
     #: Whether it is still there.
     connected: bool
+    #: Messages received from it that were no messages of the topic's type.
+    malformed: int

@@ -1,4 +1,5 @@
-"""Message types: ``ctypes.Structure`` classes and numpy dtypes, described for the other side.
+"""Message types: protobuf messages, ``ctypes.Structure`` classes and numpy dtypes, described for
+the other side.
 
 A description says name, size and fields of a type. It travels with the topic, and publisher and
 subscriber compare theirs when they meet, whatever their languages: a Rust struct with
@@ -8,6 +9,9 @@ subscriber compare theirs when they meet, whatever their languages: a Rust struc
 - A numpy dtype has no name of its own: :func:`named` gives it one.
 - Fields are integers and floats of 8 to 64 bits (floats 32 and 64), bools, arrays of these, and
   nested structures; little endian. Characters are numbers here: ``c_uint8``, ``"u1"``.
+
+A class of protobuf messages, from :mod:`rnet.msgs`, :func:`rnet.load` or protoc, is described by its
+descriptor set; of a built-in one the name does (``"foxglove.LaserScan"``). Fields that only one side has do no harm; see docs/design/types.md.
 
 ``bytes`` is no type of its own: the messages of the topic are raw, and what is received is a copy
 of each as ``bytes``, which for short messages is the fastest there is.
@@ -25,12 +29,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from . import builtin, pools
+
 if TYPE_CHECKING:
     import numpy as np
 
     from . import Sample
 
-__all__ = ["Codec", "codec", "describe", "dtype_of", "named"]
+__all__ = ["Codec", "codec", "describe", "dtype_of", "name_of", "named"]
 
 _METADATA_KEY = "rnet_name"
 
@@ -39,20 +45,27 @@ _METADATA_KEY = "rnet_name"
 class Codec:
     """How objects of one type become messages, and messages objects."""
 
-    #: The description, as JSON.
-    json: str
+    #: The description, as JSON; of a protobuf message its descriptor set and its full name.
+    described: str | tuple[bytes, str]
     #: The class of which sent objects must be; None if ``encode`` checks them.
     cls: type | None
     #: Makes an object with the buffer protocol of what is sent; None if it is one already.
     encode: Callable[[Any], Any] | None
-    #: Makes an object of the type of what is received.
-    decode: Callable[[Sample], Any]
+    #: Makes an object of the type of what is received: of its sample, or of its bytes if it is a
+    #: protobuf message. None if the bytes are the object.
+    decode: Callable[[Any], Any] | None
+    #: What ``decode`` of a protobuf message raises for bytes that are none.
+    raises: type[Exception] | None = None
 
 
 def codec(message_type: Any) -> Codec:
     """The codec of a message type; raises TypeError for what is none."""
     if message_type is bytes:
-        return Codec('{"kind":"raw"}', None, None, bytes)
+        return Codec('{"kind":"raw"}', None, None, None)
+    if isinstance(message_type, str) and "." in message_type:
+        message_type = builtin.named(message_type)
+    if pools.is_message_class(message_type):
+        return _protobuf_codec(message_type)
     description = json.dumps(describe(message_type))
     if isinstance(message_type, type) and issubclass(message_type, ctypes.Structure):
         return Codec(description, message_type, None, message_type.from_buffer_copy)
@@ -66,8 +79,8 @@ def describe(message_type: Any) -> dict[str, Any]:
     dtype = _numpy_dtype(message_type)
     if dtype is None:
         raise TypeError(
-            f"{message_type!r} is no message type: use a ctypes.Structure class, a numpy dtype, "
-            "bytes, or None for raw bytes read in place"
+            f"{message_type!r} is no message type: use a protobuf message class, a ctypes.Structure "
+            "class, a numpy dtype, bytes, or None for raw bytes read in place"
         )
     if dtype.names is not None:
         return {"kind": "plain", **_numpy_struct(dtype, _dtype_name(dtype))}
@@ -93,6 +106,21 @@ def named(name: str, dtype: Any) -> np.dtype[Any]:
     plain = dtype if isinstance(dtype, numpy.dtype) else make(dtype, align=True)
     result: np.dtype[Any] = make(plain, align=plain.isalignedstruct, metadata={_METADATA_KEY: name})
     return result
+
+
+def name_of(message_class: type) -> str:
+    """The name of a type, as errors give it."""
+    if pools.is_message_class(message_class):
+        name: str = message_class.DESCRIPTOR.full_name  # type: ignore[attr-defined]
+        return name
+    return message_class.__name__
+
+
+def _protobuf_codec(cls: Any) -> Codec:
+    from google.protobuf.message import DecodeError
+
+    described = (pools.descriptor_set(cls), cls.DESCRIPTOR.full_name)
+    return Codec(described, cls, cls.SerializeToString, cls.FromString, DecodeError)
 
 
 # -- ctypes ---------------------------------------------------------------------------------------

@@ -1,3 +1,8 @@
 //! What a user's crate has: one line.
 
 rnet::include_protos!();
+
+/// The Rust of the guide compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/guide/messages.md")]
+pub struct Guide;

@@ -4,13 +4,15 @@ use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use rnet::schema::{Schema, compile_text};
 use rnet::{
-    Error, Node, OnFull, OwnedSample, Publisher, PublisherOptions, Subscriber, SubscriberOptions,
-    Wait,
+    Dynamic, Error, MatchEvent, Node, OnFull, OwnedSample, Publisher, PublisherOptions, Subscriber,
+    SubscriberOptions, Subscription, Wait,
 };
 
 use crate::dice::Dice;
 use crate::ledger::{Ledger, STREAMS};
+use crate::readers::Complain;
 use crate::{LONG, message};
 
 type Outcome = Result<(), Box<dyn std::error::Error>>;
@@ -179,7 +181,55 @@ fn publish(node: &Node, stream: usize, flags: &Flags) -> Result<Publisher<[u8]>,
     Ok(publisher)
 }
 
+/// The topic on which survivor and victims have messages of types that are not quite the same.
+const TYPED_TOPIC: &str = "/typed";
+
+/// The type of the typed topic as one of `victims` or as a survivor has it: they understand each other.
+pub fn level(victims: bool) -> Result<Schema, Box<dyn std::error::Error>> {
+    let more = if victims { "double ampere = 2;" } else { "" };
+    let text = format!("syntax = \"proto3\"; message Level {{ double volt = 1; {more} }}");
+    Ok(compile_text("level.proto", &text)?.schema("Level")?)
+}
+
+/// A survivor's ear for typed messages. It must never be told that a victim's type does not fit, or that
+/// a message is none.
+///
+/// # Errors
+/// Those of subscribing.
+pub fn typed_ear(
+    node: &Node,
+    complain: Complain,
+) -> Result<Subscription, Box<dyn std::error::Error>> {
+    let options = SubscriberOptions::new().schema(&level(false)?);
+    let ear = node.subscriber_with::<Dynamic>(TYPED_TOPIC, options)?;
+    let say = complain.clone();
+    ear.on_match(move |event| {
+        if let MatchEvent::Incompatible(error) = event {
+            say(format!("{TYPED_TOPIC}: {error}"));
+        }
+    });
+    Ok(ear.on_result(move |result| match result {
+        Ok(_) | Err(Error::PeerLost { .. }) => {}
+        Err(error) => complain(format!("{TYPED_TOPIC}: {error}")),
+    }))
+}
+
+/// Publishes and subscribes to messages of a type that its node writes down for its peers.
+fn typed(node: &Node, flags: &Flags) -> Outcome {
+    let schema = level(true)?;
+    let (publishes, expects) =
+        (PublisherOptions::new().schema(&schema), SubscriberOptions::new().schema(&schema));
+    let mut publisher = node.publisher_with::<Dynamic>(TYPED_TOPIC, publishes)?;
+    let mut subscriber = node.subscriber_with::<Dynamic>(TYPED_TOPIC, expects)?;
+    publisher.wait_for_subscribers(if flags.lonely { 1 } else { 2 }, Some(LONG))?;
+    subscriber.wait_for_publishers(1, Some(LONG))?;
+    publisher.send(&Dynamic::new(&schema))?;
+    while subscriber.recv(Some(LONG))?.publisher() != publisher.id() {}
+    Ok(())
+}
+
 fn live(node: &Node, ledger: &Ledger, lines: usize, flags: &Flags) -> Outcome {
+    typed(node, flags)?;
     let mut publishers = Vec::new();
     for stream in 0..STREAMS {
         let publisher = publish(node, stream, flags)?;

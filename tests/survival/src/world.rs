@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use rnet::Node;
+use rnet::{Node, Subscription};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::LONG;
@@ -33,6 +33,8 @@ pub struct World {
     dir: PathBuf,
     binary: PathBuf,
     readers: Vec<Reader>,
+    /// Hears victims whose messages have a type; kept to be told of them.
+    typed_ear: Option<Subscription>,
     writer: Option<Process>,
     node: Option<Node>,
     violations: Arc<Mutex<Vec<String>>>,
@@ -138,6 +140,7 @@ impl World {
             dir,
             binary: binary.to_owned(),
             readers: Vec::new(),
+            typed_ear: None,
             writer: None,
             node: None,
             violations: Arc::default(),
@@ -175,6 +178,7 @@ impl World {
         ] {
             world.readers.push(Reader::start(&node, topic, kind, complain.clone())?);
         }
+        world.typed_ear = Some(crate::roles::typed_ear(&node, complain)?);
         world.node = Some(node);
         let mut writer = world.spawn("writer", "keep_writer", &[], None)?;
         writer.ready()?;
@@ -494,6 +498,7 @@ impl Drop for World {
     fn drop(&mut self) {
         // Before the writer, whose loss is one that they complain of.
         self.readers.clear();
+        self.typed_ear = None;
         self.writer = None;
         self.node = None;
         let _ = std::fs::remove_dir_all(&self.dir);

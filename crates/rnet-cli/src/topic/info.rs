@@ -1,14 +1,16 @@
 //! `rnet topic info`.
 
-use rnet::inspect::{PublisherInfo, Snapshot, SubscriptionInfo};
-use rnet::{Durability, Field, FieldType, Lane, OnFull, Reliability, TypeDesc, Wait};
+use rnet::inspect::{ChannelInfo, PublisherInfo, Snapshot, SubscriptionInfo, TypeComparison};
+use rnet::{Durability, Lane, OnFull, Reliability, TypeDesc, Wait};
 use serde_json::json;
 
 use super::{no_topic, tell_problems, type_name, type_names};
 use crate::args::TopicInfoArgs;
 use crate::context::Context;
 use crate::failure::Outcome;
+use crate::render::tame;
 use crate::table;
+use crate::types::layout;
 
 pub fn run(context: &mut Context, args: TopicInfoArgs) -> Outcome {
     let topic = args.topic.as_str();
@@ -21,12 +23,14 @@ pub fn run(context: &mut Context, args: TopicInfoArgs) -> Outcome {
     snapshot.publishers.retain(|p| p.topic == topic);
     snapshot.subscriptions.retain(|s| s.topic == topic);
     let types = type_names(&snapshot, topic);
+    let comparisons = snapshot.compare_types(topic);
     if context.json() {
         let document = json!({
             "topic": topic,
             "types": types,
             "publishers": snapshot.publishers,
             "subscribers": snapshot.subscriptions,
+            "comparisons": comparisons,
         });
         return context.document(&document);
     }
@@ -34,7 +38,8 @@ pub fn run(context: &mut Context, args: TopicInfoArgs) -> Outcome {
     let (publishers, subscribers) = (snapshot.publishers.len(), snapshot.subscriptions.len());
     if !args.verbose {
         context.line(format_args!("Publisher count: {publishers}"))?;
-        return context.line(format_args!("Subscription count: {subscribers}"));
+        context.line(format_args!("Subscription count: {subscribers}"))?;
+        return print_comparisons(context, &comparisons);
     }
     context.line(format_args!("\nPublisher count: {publishers}\n"))?;
     for publisher in &snapshot.publishers {
@@ -43,6 +48,29 @@ pub fn run(context: &mut Context, args: TopicInfoArgs) -> Outcome {
     context.line(format_args!("Subscription count: {subscribers}\n"))?;
     for subscription in &snapshot.subscriptions {
         print_subscription(context, subscription, &snapshot)?;
+    }
+    print_comparisons(context, &comparisons)
+}
+
+/// The pairs whose types differ, whether they understand each other or not.
+fn print_comparisons(context: &mut Context, comparisons: &[TypeComparison]) -> Outcome {
+    let differ: Vec<&TypeComparison> =
+        comparisons.iter().filter(|c| !c.changes.is_empty()).collect();
+    if differ.is_empty() {
+        return Ok(());
+    }
+    context.line(format_args!("Type differences:"))?;
+    for comparison in differ {
+        let TypeComparison { publisher_node, subscriber_node, compatible, changes, .. } =
+            comparison;
+        let word = if *compatible { "compatible" } else { "INCOMPATIBLE, nothing is delivered" };
+        context.line(format_args!("  {publisher_node} -> {subscriber_node}: {word}"))?;
+        for change in changes {
+            let word = if change.breaking { "breaking " } else { "" };
+            // Names of fields are checked; defaults are texts of the peer.
+            let change = change.to_string();
+            context.line(format_args!("    {word}{}", tame(&change)))?;
+        }
     }
     Ok(())
 }
@@ -112,20 +140,31 @@ fn print_subscription(context: &mut Context, s: &SubscriptionInfo, all: &Snapsho
     for c in &s.channels {
         let from = all.publishers.iter().find(|p| p.id == c.publisher);
         context.line(format_args!(
-            "From {}: {} messages, {}, {} waiting",
+            "From {}: {} messages, {}{}, {} waiting",
             from.map_or("a publisher that is gone", |p| &p.node),
             c.received,
             c.lost,
+            malformed(c),
             c.queued
         ))?;
     }
     if let Some(past) = &s.past {
         context.line(format_args!(
-            "From publishers that are gone: {} messages, {}",
-            past.received, past.lost
+            "From publishers that are gone: {} messages, {}{}",
+            past.received,
+            past.lost,
+            malformed(past)
         ))?;
     }
     context.line(format_args!(""))
+}
+
+/// `, 3 malformed`, if there are any.
+fn malformed(channel: &ChannelInfo) -> String {
+    match channel.malformed {
+        0 => String::new(),
+        n => format!(", {n} malformed"),
+    }
 }
 
 fn lane(lane: Lane) -> &'static str {
@@ -143,24 +182,12 @@ fn head(context: &mut Context, node: &str, kind: &str, id: u64, desc: &TypeDesc)
     context.line(format_args!("GID: {id:016x}"))?;
     if let Some(plain) = desc.as_plain() {
         let (size, align) = (plain.size, plain.align);
-        context.line(format_args!("Type layout: {size} bytes, aligned to {align}"))?;
-        fields(context, &plain.fields, 0, 1)?;
+        let data = if plain.tail { ", data behind it" } else { "" };
+        context.line(format_args!("Type layout: {size} bytes, aligned to {align}{data}"))?;
+        layout::print(context, plain)?;
     }
-    Ok(())
-}
-
-/// One field per line: offset from the start of the message, name, type.
-fn fields(context: &mut Context, list: &[Field], base: usize, depth: usize) -> Outcome {
-    for field in list.iter().filter(|f| !f.is_padding()) {
-        let (at, indent) = (base + field.offset, "  ".repeat(depth));
-        context.line(format_args!("{indent}{at:>4}  {}: {}", field.name, field.ty))?;
-        let mut inner = &field.ty;
-        while let FieldType::Array { of, .. } = inner {
-            inner = of;
-        }
-        if let FieldType::Struct(plain) = inner {
-            fields(context, &plain.fields, at, depth + 1)?;
-        }
+    if let Some(named) = desc.as_protobuf() {
+        context.line(format_args!("Type hash: {}", named.schema))?;
     }
     Ok(())
 }

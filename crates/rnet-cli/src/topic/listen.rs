@@ -6,6 +6,7 @@
 
 use std::time::{Duration, Instant};
 
+use rnet::inspect::doctor::nearest_name;
 use rnet::inspect::{Follow, Heard};
 
 use crate::context::Context;
@@ -75,7 +76,9 @@ pub fn listen(
         if idle {
             if !waiting_said && follow.publisher_count() == 0 {
                 waiting_said = true;
-                context.say(format_args!("no publisher of {topic} in domain {id} yet; waiting"));
+                let near = near(context, topic);
+                context
+                    .say(format_args!("no publisher of {topic} in domain {id} yet; waiting{near}"));
             }
             context.flush()?;
         } else if until_clock > 0 {
@@ -110,6 +113,18 @@ pub fn listen(
     context.flush()?;
     tell_lost(context, &mut follow);
     ended
+}
+
+/// ` (did you mean /scan?)`, if somebody publishes on a topic of a like name.
+fn near(context: &Context, topic: &str) -> String {
+    let snapshot = context.domain().and_then(|mut domain| Ok(domain.snapshot()?));
+    // What cannot be seen now is looked for, and told, by the loop.
+    let Ok(snapshot) = snapshot else { return String::new() };
+    let topics = snapshot.publishers.iter().map(|p| p.topic.as_str());
+    match nearest_name(topic, topics) {
+        Some(near) => format!(" (did you mean {near}?)"),
+        None => String::new(),
+    }
 }
 
 fn tell_events(context: &Context, follow: &mut Follow) {

@@ -4,19 +4,23 @@ use std::io::Read;
 use std::path::Path;
 
 use rnet::inspect::Snapshot;
-use rnet::{PlainType, TypeDesc};
+use rnet::schema::{Dynamic, Schema};
+use rnet::{MessageType, TypeDesc};
 use serde_json::Value;
 
+use super::type_name;
 use crate::args::PubArgs;
 use crate::failure::{Failure, Outcome};
 use crate::render;
+use crate::types::catalog::Catalog;
+use crate::types::names::{find, is_nested};
 
 /// A message as it stands on the command line.
 #[derive(Debug)]
 pub enum Payload {
     /// These bytes.
     Bytes(Vec<u8>),
-    /// A JSON value, of a plain type that is to be found; named, if the user named it.
+    /// A JSON value, of a type that is to be found; named, if the user named it.
     Json { type_name: Option<String>, value: Value },
 }
 
@@ -26,6 +30,10 @@ impl Payload {
         let flags = [args.hex.is_some(), args.text.is_some(), args.file.is_some()];
         if flags.contains(&true) && !args.words.is_empty() {
             let what = "DATA and --hex, --text or --file are two messages; give one";
+            return Err(Failure::Usage(what.to_owned()));
+        }
+        if flags.contains(&true) && !args.files.proto.is_empty() {
+            let what = "--proto says what DATA is; --hex, --text and --file go without it";
             return Err(Failure::Usage(what.to_owned()));
         }
         if let Some(hex) = &args.hex {
@@ -54,42 +62,174 @@ impl Payload {
         &self,
         topic: &str,
         snapshot: &Snapshot,
-        given: Option<&TypeDesc>,
-    ) -> Outcome<Option<(Vec<u8>, TypeDesc)>> {
-        let known = given.and_then(TypeDesc::as_plain).or_else(|| snapshot.plain_type_of(topic));
-        match (self, known) {
-            (Payload::Bytes(bytes), None) => Ok(Some((bytes.clone(), TypeDesc::Raw))),
-            // Raw bytes on a typed topic go under its type, which its subscribers insist on.
-            (Payload::Bytes(bytes), Some(plain)) if bytes.len() == plain.size => {
-                Ok(Some((bytes.clone(), TypeDesc::Plain(plain.clone()))))
+        types: &Types,
+    ) -> Outcome<Option<(Vec<u8>, MessageType)>> {
+        let in_use = match &types.given {
+            Some(given) => Some(given.clone()),
+            None => type_of(topic, snapshot)?,
+        };
+        match self {
+            Payload::Bytes(bytes) => of_bytes(topic, bytes, in_use).map(Some),
+            Payload::Json { type_name, value } => {
+                let used = snapshot.topics().contains(&topic);
+                let found = types.choose(topic, type_name.as_deref(), in_use, used)?;
+                found.map(|found| of_json(value, found)).transpose()
             }
-            (Payload::Bytes(bytes), Some(plain)) => Err(Failure::Failed(format!(
-                "messages on {topic} are {} of {} bytes, and these are {} bytes",
-                plain.name,
-                plain.size,
-                bytes.len()
-            ))),
-            (Payload::Json { type_name, value }, Some(plain)) => {
-                check_name(topic, type_name.as_deref(), plain)?;
-                Ok(Some((plain.encode(value)?, TypeDesc::Plain(plain.clone()))))
-            }
-            (Payload::Json { .. }, None) if snapshot.topics().contains(&topic) => {
-                Err(Failure::Failed(format!(
-                    "messages on {topic} are raw bytes, and JSON has no form there: use --hex, --text or --file, or \
-                     give the type with --type-json"
-                )))
-            }
-            (Payload::Json { .. }, None) => Ok(None),
         }
     }
 }
 
-fn check_name(topic: &str, named: Option<&str>, plain: &PlainType) -> Outcome {
-    match named {
-        Some(named) if named != plain.name => Err(Failure::Failed(format!(
-            "messages on {topic} are of type {}, not {named}",
-            plain.name
-        ))),
+/// What the command line says of the types of messages.
+pub struct Types {
+    /// By `--type-json`.
+    given: Option<MessageType>,
+    /// By `--proto`, else what is built in.
+    catalog: Catalog,
+    from_files: bool,
+}
+
+impl Types {
+    pub fn of(args: &PubArgs, payload: &Payload) -> Outcome<Types> {
+        let given = args.type_json.as_deref().map(given_type).transpose()?;
+        let catalog = match payload {
+            Payload::Bytes(_) => Catalog::default(),
+            Payload::Json { .. } => Catalog::of(&args.files)?,
+        };
+        Ok(Types {
+            given: given.map(MessageType::try_from).transpose()?,
+            catalog,
+            from_files: !args.files.proto.is_empty(),
+        })
+    }
+
+    /// Why a type that is named cannot be had without the topic; `None` if it can.
+    pub fn unknown(&self, payload: &Payload) -> Option<String> {
+        let Payload::Json { type_name: Some(name), .. } = payload else { return None };
+        self.catalog.find(name).err().map(|failure| failure.message())
+    }
+
+    /// The type of a JSON message: that of the files, else that of the topic, else a built-in one.
+    fn choose(
+        &self,
+        topic: &str,
+        named: Option<&str>,
+        in_use: Option<MessageType>,
+        used: bool,
+    ) -> Outcome<Option<MessageType>> {
+        if self.from_files {
+            let schema = match (named, &in_use) {
+                (Some(name), _) => self.catalog.find(name)?,
+                (None, Some(MessageType::Protobuf(schema))) => self.catalog.find(schema.name())?,
+                (None, _) => self.only()?,
+            };
+            return Ok(Some(schema.into()));
+        }
+        if let Some(in_use) = in_use {
+            check_name(topic, named, &in_use)?;
+            return Ok(Some(in_use));
+        }
+        match named.map(|name| self.catalog.find(name)) {
+            Some(Ok(schema)) => return Ok(Some(schema.into())),
+            Some(Err(failure)) if used => return Err(failure),
+            _ => {}
+        }
+        match used {
+            true => Err(Failure::Failed(format!(
+                "messages on {topic} are raw bytes, and JSON has no form there: use --hex, --text or --file, or \
+                 name the type: TYPE, --proto or --type-json"
+            ))),
+            false => Ok(None),
+        }
+    }
+
+    /// The one type of the files.
+    fn only(&self) -> Outcome<Schema> {
+        let names: Vec<&str> =
+            self.catalog.names().filter(|n| !is_nested(n, self.catalog.names())).collect();
+        match names.as_slice() {
+            [one] => self.catalog.schema(one),
+            many => Err(Failure::Usage(format!(
+                "the files of --proto define {}; write which one before DATA",
+                if many.is_empty() { "no message".to_owned() } else { many.join(", ") }
+            ))),
+        }
+    }
+}
+
+/// The type of a topic's messages: that of its first typed publisher, else of its first typed subscriber.
+fn type_of(topic: &str, snapshot: &Snapshot) -> Outcome<Option<MessageType>> {
+    let publishers = snapshot.publishers.iter().filter(|p| p.topic == topic);
+    let publishers = publishers.map(|p| (&p.type_desc, &p.schema, &p.node));
+    let subscribers = snapshot.subscriptions.iter().filter(|s| s.topic == topic);
+    let ends = publishers.chain(subscribers.map(|s| (&s.type_desc, &s.schema, &s.node)));
+    for (desc, schema, node) in ends {
+        match (desc, schema) {
+            (TypeDesc::Raw, _) => {}
+            (TypeDesc::Plain(plain), _) => return Ok(Some(plain.clone().into())),
+            (TypeDesc::Protobuf(_), Some(schema)) => return Ok(Some(schema.clone().into())),
+            (TypeDesc::Protobuf(named), None) => {
+                return Err(Failure::Failed(format!(
+                    "{node} says that messages on {topic} are {}, and what that is cannot be read: {}",
+                    named.name,
+                    match snapshot.problems.first() {
+                        Some(problem) => problem,
+                        None => "it has just gone",
+                    }
+                )));
+            }
+        }
+    }
+    Ok(None)
+}
+
+fn of_bytes(
+    topic: &str,
+    bytes: &[u8],
+    in_use: Option<MessageType>,
+) -> Outcome<(Vec<u8>, MessageType)> {
+    match in_use.unwrap_or(MessageType::Raw) {
+        // Raw bytes on a typed topic go under its type, which its subscribers insist on.
+        MessageType::Plain(plain) if !plain.accepts_len(bytes.len()) => {
+            Err(Failure::Failed(format!(
+                "messages on {topic} are {} of {} bytes{}, and these are {} bytes",
+                plain.name,
+                plain.size,
+                if plain.tail { " at least" } else { "" },
+                bytes.len()
+            )))
+        }
+        MessageType::Protobuf(schema) => match Dynamic::decode(&schema, bytes) {
+            Ok(_) => Ok((bytes.to_vec(), schema.into())),
+            Err(e) => Err(Failure::Failed(format!(
+                "messages on {topic} are {}, and these bytes are none: {e}",
+                schema.name()
+            ))),
+        },
+        other => Ok((bytes.to_vec(), other)),
+    }
+}
+
+fn of_json(value: &Value, found: MessageType) -> Outcome<(Vec<u8>, MessageType)> {
+    let bytes = match &found {
+        MessageType::Plain(plain) => plain.encode(value)?,
+        MessageType::Protobuf(schema) => Dynamic::from_json(schema, value)
+            .map_err(|e| Failure::Failed(format!("DATA is no {}: {e}", schema.name())))?
+            .encode(),
+        MessageType::Raw => {
+            let what = "raw bytes have no JSON form; use --hex, --text or --file";
+            return Err(Failure::Usage(what.to_owned()));
+        }
+    };
+    Ok((bytes, found))
+}
+
+fn check_name(topic: &str, named: Option<&str>, in_use: &MessageType) -> Outcome {
+    let desc = in_use.desc();
+    let used = type_name(&desc);
+    match named.map(|named| (named, find(named, std::iter::once(used), ""))) {
+        Some((named, Err(_))) => {
+            Err(Failure::Failed(format!("messages on {topic} are of type {used}, not {named}")))
+        }
         _ => Ok(()),
     }
 }
@@ -116,7 +256,7 @@ fn read(path: &Path) -> Outcome<Vec<u8>> {
 }
 
 /// The type that `--type-json` gives: the JSON itself, or a file that holds it.
-pub fn given_type(text: &str) -> Outcome<TypeDesc> {
+fn given_type(text: &str) -> Outcome<TypeDesc> {
     let text = if text.trim_start().starts_with('{') {
         text.to_owned()
     } else {

@@ -7,10 +7,10 @@
 use std::time::{Duration, Instant};
 
 use rnet::inspect::{Domain, Snapshot};
-use rnet::{Error, Lane, Node, OnFull, Publisher, PublisherOptions, TypeDesc};
+use rnet::{Error, Lane, MessageType, Node, OnFull, Publisher, PublisherOptions};
 use serde_json::json;
 
-use super::payload::{Payload, given_type};
+use super::payload::{Payload, Types};
 use super::type_name;
 use crate::args::{DurabilityArg, LaneArg, PubArgs, ReliabilityArg};
 use crate::context::Context;
@@ -28,12 +28,12 @@ const DRAIN: Duration = Duration::from_secs(1);
 
 pub fn run(context: &mut Context, args: PubArgs) -> Outcome {
     let payload = Payload::of(&args)?;
-    let given = args.type_json.as_deref().map(given_type).transpose()?;
+    let types = Types::of(&args, &payload)?;
     let topic = args.topic.as_str();
     let mut domain = context.domain()?;
-    let (snapshot, bytes, desc) = resolve(context, &mut domain, &args, &payload, given)?;
-    let options =
-        options(&args, &snapshot).message_type(rnet::MessageType::try_from(desc.clone())?);
+    let (snapshot, bytes, message_type) = resolve(context, &mut domain, &args, &payload, &types)?;
+    let desc = message_type.desc();
+    let options = options(&args, &snapshot).message_type(message_type);
     let node = node(context, &args)?;
     let mut publisher = node.publisher_with::<[u8]>(topic, options)?;
     let begun = Instant::now();
@@ -76,27 +76,30 @@ fn resolve(
     domain: &mut Domain,
     args: &PubArgs,
     payload: &Payload,
-    given: Option<TypeDesc>,
-) -> Outcome<(Snapshot, Vec<u8>, TypeDesc)> {
+    types: &Types,
+) -> Outcome<(Snapshot, Vec<u8>, MessageType)> {
     let topic = args.topic.as_str();
     let deadline = Instant::now().checked_add(args.timeout);
     let mut said = false;
     loop {
         let snapshot = domain.topic_snapshot(topic)?;
-        if let Some((bytes, desc)) = payload.resolve(topic, &snapshot, given.as_ref())? {
-            return Ok((snapshot, bytes, desc));
+        if let Some((bytes, message_type)) = payload.resolve(topic, &snapshot, types)? {
+            return Ok((snapshot, bytes, message_type));
         }
         if !said {
             said = true;
-            context.say(format_args!("nobody uses {topic} yet, so its type is not known; waiting"));
+            let unknown = types.unknown(payload).map_or_else(String::new, |why| format!("{why}; "));
+            context.say(format_args!(
+                "{unknown}nobody uses {topic} yet, so its type is not known; waiting"
+            ));
         }
         if signal::stopped() {
             return Err(Failure::Interrupted);
         }
         if deadline.is_some_and(|end| Instant::now() >= end) {
             return Err(Failure::TimedOut(format!(
-                "nobody used {topic} for {:?}, so the type of DATA is not known: start the other side first, give the \
-                 type with --type-json, or send bytes with --hex, --text or --file",
+                "nobody used {topic} for {:?}, so the type of DATA is not known: start the other side first, name the \
+                 type (TYPE, --proto, --type-json), or send bytes with --hex, --text or --file",
                 args.timeout
             )));
         }

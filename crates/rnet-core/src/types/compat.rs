@@ -153,16 +153,16 @@ pub fn compatible(
     subscriber: &TypeDesc,
 ) -> Result<Vec<TypeNote>, TypeMismatch> {
     let mut notes = compare(publisher, subscriber);
-    match notes.iter().position(|note| note.breaking) {
+    match notes.first().filter(|note| note.breaking) {
         None => Ok(notes),
-        Some(first) => {
-            let TypeNote { field_path, publisher, subscriber, .. } = notes.swap_remove(first);
+        Some(_) => {
+            let TypeNote { field_path, publisher, subscriber, .. } = notes.swap_remove(0);
             Err(TypeMismatch { field_path, publisher, subscriber })
         }
     }
 }
 
-/// Everything that differs between a publisher's and a subscriber's type; nothing for a raw subscriber, which looks at no field.
+/// Everything that differs between a publisher's and a subscriber's type, what keeps it from being read first; nothing for a raw subscriber, which looks at no field.
 /// The alignment, the order of the fields in the description and the names of padding are no differences.
 pub fn compare(publisher: &TypeDesc, subscriber: &TypeDesc) -> Vec<TypeNote> {
     let mut walk = Walk::default();
@@ -191,6 +191,7 @@ pub fn compare(publisher: &TypeDesc, subscriber: &TypeDesc) -> Vec<TypeNote> {
         (p, s) if p == s => {}
         _ => whole(&mut walk, Rule::Kind),
     }
+    walk.notes.sort_by_key(|note| !note.breaking);
     walk.notes
 }
 

@@ -1,13 +1,15 @@
 //! Whether one type of a descriptor set makes sense. What passes here is what the crate below is given: it takes descriptors
 //! from compilers, and meets some inputs that no compiler writes with a panic.
 
-use super::{Index, Item, invalid, is_map_entry, join, target_of};
+use super::{Entry, Index, Item, invalid, is_map_entry, join, target_of};
 use crate::error::SchemaError;
-use crate::limits::{MAX_SCHEMA_FULL_NAME_LEN_BYTES, MAX_SCHEMA_NAME_LEN_BYTES};
+use crate::limits::{
+    MAX_SCHEMA_FULL_NAME_LEN_BYTES, MAX_SCHEMA_LOOKUPS, MAX_SCHEMA_NAME_LEN_BYTES,
+};
 use prost_reflect::DescriptorPool;
 use prost_types::field_descriptor_proto::{Label, Type};
 use prost_types::{DescriptorProto, EnumDescriptorProto, FieldDescriptorProto, MessageOptions};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 type Result<T> = std::result::Result<T, SchemaError>;
 
@@ -39,6 +41,28 @@ pub(super) fn full_name(scope: &str, name: &str) -> Result<String> {
     Ok(full)
 }
 
+/// The time that the crate below takes goes with this number, and it has no limit of its own.
+pub(super) fn lookups(index: &Index<'_>, reached: &BTreeSet<String>) -> Result<()> {
+    let values_of = |field: &FieldDescriptorProto| match target_of(field).map(|n| index.get(n)) {
+        Some(Some(Entry { item: Item::Enum(e), .. })) => e.value.len(),
+        _ => 0,
+    };
+    let of = |entry: &Entry<'_>| match entry.item {
+        Item::Message(m) => {
+            let with_default = m.field.iter().filter(|field| field.default_value.is_some());
+            m.field.len() * m.reserved_range.len() + with_default.map(values_of).sum::<usize>()
+        }
+        Item::Enum(e) => e.value.len() * e.reserved_range.len(),
+    };
+    let found = reached.iter().filter_map(|name| index.get(name)).map(of).sum();
+    if found <= MAX_SCHEMA_LOOKUPS {
+        return Ok(());
+    }
+    let what = "fields and enum values times what they are held against".to_owned();
+    let (limit_name, limit) = ("MAX_SCHEMA_LOOKUPS", MAX_SCHEMA_LOOKUPS);
+    Err(SchemaError::Limit { what, limit_name, limit, found })
+}
+
 /// Checks a message that the root reaches.
 pub(super) fn message(
     index: &Index<'_>,
@@ -53,6 +77,11 @@ pub(super) fn message(
         well_known(full, message)?;
     }
     let (mut numbers, mut names) = (BTreeSet::new(), BTreeSet::new());
+    // Counted once: there may be as many oneofs as fields.
+    let mut members: Members = HashMap::new();
+    for oneof in message.field.iter().filter_map(|field| field.oneof_index) {
+        *members.entry(oneof).or_default() += 1;
+    }
     for field in &message.field {
         let at = full_name(full, field.name())?;
         if !names.insert(field.name()) {
@@ -62,7 +91,8 @@ pub(super) fn message(
             let why = format!("number {} is used by another field", field.number());
             return Err(invalid(&at, why));
         }
-        self::field(index, &at, message, field, proto3).map_err(|why| invalid(&at, why))?;
+        self::field(index, &at, (message, &members), field, proto3)
+            .map_err(|why| invalid(&at, why))?;
     }
     for oneof in &message.oneof_decl {
         let at = full_name(full, oneof.name())?;
@@ -93,10 +123,13 @@ pub(super) fn enumeration(full: &str, enumeration: &EnumDescriptorProto) -> Resu
     Ok(())
 }
 
+/// How many fields each oneof of a message has, by its index.
+type Members = HashMap<i32, usize>;
+
 fn field(
     index: &Index<'_>,
     at: &str,
-    message: &DescriptorProto,
+    message: (&DescriptorProto, &Members),
     field: &FieldDescriptorProto,
     proto3: bool,
 ) -> std::result::Result<(), String> {
@@ -167,7 +200,7 @@ fn target(
 }
 
 fn oneof(
-    message: &DescriptorProto,
+    (message, members): (&DescriptorProto, &Members),
     field: &FieldDescriptorProto,
     label: Label,
     proto3: bool,
@@ -185,8 +218,7 @@ fn oneof(
     if label != Label::Optional {
         return Err("a repeated or required field cannot be in a oneof".into());
     }
-    let members = message.field.iter().filter(|f| f.oneof_index == Some(oneof)).count();
-    if field.proto3_optional() && (members != 1 || !proto3) {
+    if field.proto3_optional() && (members.get(&oneof) != Some(&1) || !proto3) {
         return Err("an optional field of proto3 needs a oneof of its own".into());
     }
     Ok(())

@@ -1,5 +1,6 @@
 //! Two enums, value by value.
 
+use super::reserved::Reserved;
 use super::{Walk, is_closed, short};
 use crate::rules::Rule;
 use prost_reflect::{EnumDescriptor, EnumValueDescriptor};
@@ -11,7 +12,8 @@ fn text(value: &EnumValueDescriptor) -> String {
 impl Walk {
     pub(super) fn enums(&mut self, at: &str, writer: &EnumDescriptor, reader: &EnumDescriptor) {
         let pair = (writer.full_name().to_owned(), reader.full_name().to_owned());
-        let steps = writer.values().len() + reader.values().len() + 1;
+        let reserved = reader.reserved_ranges().len() + reader.reserved_names().len();
+        let steps = writer.values().len() + reader.values().len() + reserved + 1;
         if self.seen.contains(&pair) || !self.spend(steps) {
             return;
         }
@@ -53,6 +55,7 @@ impl Walk {
         reader: &EnumDescriptor,
     ) -> bool {
         let mut losses = false;
+        let by_reader = Reserved::by_enum(reader);
         for wv in writer.values() {
             let value_at = format!("{at}:{}", wv.name());
             if let Some(rv) = reader.get_value(wv.number()) {
@@ -63,7 +66,7 @@ impl Walk {
                 }
                 continue;
             }
-            if is_removed(reader, &wv) {
+            if by_reader.has(wv.number().into(), wv.name()) {
                 losses = true;
                 let reserved = "a reservation".to_owned();
                 self.add(Rule::EnumValueRemoved, &value_at, text(&wv), reserved);
@@ -77,11 +80,6 @@ impl Walk {
         }
         losses
     }
-}
-
-fn is_removed(reader: &EnumDescriptor, value: &EnumValueDescriptor) -> bool {
-    reader.reserved_ranges().any(|range| range.contains(&value.number()))
-        || reader.reserved_names().any(|name| name == value.name())
 }
 
 fn same_values(a: &EnumDescriptor, b: &EnumDescriptor) -> bool {

@@ -1,6 +1,7 @@
 //! Two message types, field by field.
 
-use super::{Names, Walk, field_text, is_closed, join};
+use super::reserved::Reserved;
+use super::{Names, Walk, elements_of, field_text, is_closed, join};
 use crate::rules::Rule;
 use prost_reflect::{FieldDescriptor, Kind, MessageDescriptor, OneofDescriptor};
 use std::collections::HashMap;
@@ -12,15 +13,17 @@ impl Walk {
         writer: &MessageDescriptor,
         reader: &MessageDescriptor,
     ) {
+        let by_writer = Reserved::by_message(writer);
+        let by_reader = Reserved::by_message(reader);
         for wf in writer.fields() {
             match reader.get_field(wf.number()) {
                 Some(rf) => self.same_number(path, &wf, &rf),
-                None => self.writer_only(path, &wf, reader),
+                None => self.writer_only(path, &wf, reader, &by_reader),
             }
         }
         for rf in reader.fields() {
             if writer.get_field(rf.number()).is_none() {
-                self.reader_only(path, &rf, writer);
+                self.reader_only(path, &rf, writer, &by_writer);
             }
             // Names are unique on both sides, so each pair of numbers is met once.
             let twin = writer.get_field_by_name(rf.name());
@@ -32,9 +35,15 @@ impl Walk {
         self.oneofs(path, writer, reader);
     }
 
-    fn writer_only(&mut self, path: &str, wf: &FieldDescriptor, reader: &MessageDescriptor) {
+    fn writer_only(
+        &mut self,
+        path: &str,
+        wf: &FieldDescriptor,
+        reader: &MessageDescriptor,
+        by_reader: &Reserved,
+    ) {
         let at = join(path, wf.name());
-        if is_reserved(reader, wf) {
+        if by_reader.has(wf.number().into(), wf.name()) {
             self.add(Rule::FieldReserved, &at, field_text(wf), "a reservation".into());
         }
         // Under another number it is reported as that.
@@ -43,12 +52,18 @@ impl Walk {
         }
     }
 
-    fn reader_only(&mut self, path: &str, rf: &FieldDescriptor, writer: &MessageDescriptor) {
+    fn reader_only(
+        &mut self,
+        path: &str,
+        rf: &FieldDescriptor,
+        writer: &MessageDescriptor,
+        by_writer: &Reserved,
+    ) {
         let at = join(path, rf.name());
         if rf.is_required() {
             self.add(Rule::FieldRequired, &at, String::new(), field_text(rf));
         }
-        if is_reserved(writer, rf) {
+        if by_writer.has(rf.number().into(), rf.name()) {
             self.add(Rule::FieldReserved, &at, "a reservation".into(), field_text(rf));
         }
         if writer.get_field_by_name(rf.name()).is_none() {
@@ -95,7 +110,7 @@ impl Walk {
         let (wk, rk) = (wf.kind(), rf.kind());
         let inside = || {
             let many = rf.is_list() || rf.parent_message().is_map_entry();
-            if many { format!("{at}[]") } else { at.to_owned() }
+            if many { elements_of(at) } else { at.to_owned() }
         };
         match (&wk, &rk) {
             (Kind::Message(w), Kind::Message(r)) if wf.is_group() == rf.is_group() => {
@@ -182,11 +197,6 @@ impl Walk {
 /// The oneof that a field is in, unless it only carries the presence of an `optional`.
 fn real_oneof(field: &FieldDescriptor) -> Option<OneofDescriptor> {
     field.containing_oneof().filter(|oneof| !oneof.is_synthetic())
-}
-
-fn is_reserved(message: &MessageDescriptor, field: &FieldDescriptor) -> bool {
-    message.reserved_ranges().any(|range| range.contains(&field.number()))
-        || message.reserved_names().any(|name| name == field.name())
 }
 
 /// Whether every value of the writer's type arrives as the same value in the reader's, though the types differ. An enum stands for

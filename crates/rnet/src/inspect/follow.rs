@@ -263,13 +263,15 @@ impl Follow {
                 let from_seq = if first { info.sent.saturating_sub(kept) } else { 0 };
                 let observer = Observer::open(path, entry.id, from_oldest)?;
                 let schema = match self.domain.schemas.read_if_any(&folder, &info.type_desc) {
+                    Ok(schema) => schema,
+                    // Tried again with the rest.
+                    Err(error) if is_passing(&error) => return Err(error),
                     // Its bytes can be followed all the same.
-                    Err(error @ Error::Corrupt { .. }) => {
+                    Err(error) => {
                         let event = FollowEvent::Untyped(node.clone(), error.to_string());
                         self.events.push(event);
                         None
                     }
-                    read => read?,
                 };
                 let (node, gone, short) = (node.clone(), false, false);
                 Ok((info.topic, Channel { observer, node, schema, from_seq, gone, short }))

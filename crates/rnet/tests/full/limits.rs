@@ -12,13 +12,13 @@ use crate::{is_limit, is_out_of_memory, play, refused};
 const LARGE: usize = 100_000;
 
 /// Sets a soft limit while it lives.
-struct Limited {
+pub(crate) struct Limited {
     what: libc::__rlimit_resource_t,
     before: libc::rlimit,
 }
 
 impl Limited {
-    fn to(what: libc::__rlimit_resource_t, limit: u64) -> Limited {
+    pub(crate) fn to(what: libc::__rlimit_resource_t, limit: u64) -> Limited {
         let mut before = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
         // SAFETY: the call writes the struct that it is given.
         assert_eq!(unsafe { libc::getrlimit(what, &raw mut before) }, 0);
@@ -40,7 +40,7 @@ impl Drop for Limited {
 }
 
 /// The open files of this process, but the one by which they are looked at.
-fn open_files() -> Vec<u64> {
+pub(crate) fn open_files() -> Vec<u64> {
     let entries = std::fs::read_dir("/proc/self/fd").unwrap();
     let mut all: Vec<u64> =
         entries.map(|e| e.unwrap().file_name().to_str().unwrap().parse().unwrap()).collect();
@@ -52,7 +52,7 @@ fn open_files() -> Vec<u64> {
 
 /// The open files that were not there `before`, but the one event that a process keeps for good
 /// once its first node could have it: through it publishers ask for the registration of the process.
-fn left_open(before: &[u64]) -> Vec<(u64, std::path::PathBuf)> {
+pub(crate) fn left_open(before: &[u64]) -> Vec<(u64, std::path::PathBuf)> {
     let link = |fd: u64| std::fs::read_link(format!("/proc/self/fd/{fd}")).unwrap();
     let new = open_files().into_iter().filter(|fd| !before.contains(fd));
     let mut left: Vec<_> = new.map(|fd| (fd, link(fd))).collect();

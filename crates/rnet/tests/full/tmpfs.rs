@@ -5,10 +5,10 @@ use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use rnet::{Error, Node, OnFull, PublisherOptions, Subscriber, SubscriberOptions};
+use rnet::{Dynamic, Error, Node, OnFull, PublisherOptions, Subscriber, SubscriberOptions};
 
 use crate::common::{Child, LONG, Net, eventually, tell};
-use crate::{is_limit, is_out_of_memory, play, refused};
+use crate::{is_limit, is_out_of_memory, level, play, refused};
 
 /// Length of the file of a publisher with the smallest log: header, description, log.
 const PUBLISHER_LEN: u64 = 4096 + 4096 + rnet::limits::MIN_LOG_LEN_BYTES;
@@ -50,6 +50,13 @@ impl Filler {
         }
         assert!(len > 0);
         Filler { path, len }
+    }
+
+    /// Takes room for `bytes` again.
+    fn take(&mut self, bytes: u64) {
+        let mut file = File::options().append(true).open(&self.path).unwrap();
+        file.write_all(&vec![7; bytes as usize]).unwrap();
+        self.len += bytes;
     }
 
     /// Gives back room for `bytes`.
@@ -104,6 +111,10 @@ pub(crate) fn full(net: &Net) {
     is_out_of_memory(&refused(net.builder("c").open()), "/names/c", &full);
     is_out_of_memory(&refused(a.publisher_with::<[u8]>("/new", small_log())), "/new", &full);
     is_out_of_memory(&refused(a.subscriber::<[u8]>("/new")), "/new", &full);
+    let typed = |node: &Node| node.publisher_with::<Dynamic>("/new", small_log().schema(&level()));
+    is_out_of_memory(&refused(typed(&a)), "/new", &full);
+    let expects = SubscriberOptions::new().schema(&level());
+    is_out_of_memory(&refused(a.subscriber_with::<Dynamic>("/new", expects)), "/new", &full);
     let error = refused(publisher.send(&[2; 300_000]));
     is_out_of_memory(&error, "/t", &full);
     assert!(matches!(error, Error::OutOfMemory { limit_bytes: 4_194_304, .. }), "{error}");
@@ -118,6 +129,20 @@ pub(crate) fn full(net: &Net) {
     publisher.send(&[3; 50_000]).unwrap();
     assert_eq!(*subscriber.recv(LONG).unwrap(), [3; 50_000]);
     assert_eq!(subscriber.lost().total(), 0);
+
+    // Room for the type, and none for the endpoint: the type is complete, and there for the next.
+    filler.give(4096);
+    is_out_of_memory(&refused(typed(&a)), "/new", &full);
+    let new = |before: &[PathBuf]| {
+        let now = files_below(net.base()).into_iter();
+        now.filter(|path| !before.contains(path)).collect::<Vec<_>>()
+    };
+    let kept = new(&before);
+    assert!(kept.len() == 1 && kept[0].ends_with(format!("t{}", level().hash())), "{kept:?}");
+    filler.give(PUBLISHER_LEN);
+    drop(typed(&a).unwrap());
+    assert_eq!(new(&before), kept);
+    filler.take(PUBLISHER_LEN);
 
     // Room for the publisher, and none for the page of the subscriber that is to follow it.
     filler.give(PUBLISHER_LEN);

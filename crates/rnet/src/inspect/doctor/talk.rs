@@ -178,7 +178,10 @@ fn judge(findings: &mut Findings, snapshot: &Snapshot, pair: Pair<'_>) -> bool {
         findings.problem(
             "type",
             format!("{to} does not hear {from} on {topic}: the types differ: {detail}"),
-            "use the same type on both sides, and build both with it",
+            format!(
+                "use the same type on both sides, or one that the other understands: rnet topic info {topic} \
+                 lists all differences, and rnet type check tells before a change is on the robot"
+            ),
         );
         return false;
     }
@@ -215,6 +218,18 @@ fn judge(findings: &mut Findings, snapshot: &Snapshot, pair: Pair<'_>) -> bool {
             ),
             "look for a seccomp filter that refuses futex(2) or membarrier(2) to one of both, and for robot-net \
              versions that differ",
+        );
+    }
+    if channel.malformed > 0 {
+        findings.problem(
+            "malformed",
+            format!(
+                "{to} could not decode {} messages on {topic} from {from}: they are none of the type that {from} named",
+                channel.malformed
+            ),
+            format!(
+                "look at what {from} sends: rnet topic echo {topic} says byte and field, --raw shows the bytes"
+            ),
         );
     }
     if channel.lost.total() > 0 {

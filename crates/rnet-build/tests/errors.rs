@@ -1,0 +1,167 @@
+//! What a build says of files that are wrong, and what it makes of files that are right.
+
+use rnet_build::{BuildError, Config};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// A folder with `.proto` files, gone at the end.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(files: &[(&str, &str)]) -> Self {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let folder =
+            std::env::temp_dir().join(format!("rnet-build-{}-{count}", std::process::id()));
+        std::fs::create_dir_all(folder.join("out")).expect("the folder can be made");
+        for (name, text) in files {
+            let path = folder.join(name);
+            std::fs::create_dir_all(path.parent().expect("in the folder")).expect("can be made");
+            std::fs::write(path, text).expect("the file can be written");
+        }
+        Self(folder)
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+
+    fn compile(&self, config: Config, files: &[&str]) -> Result<Vec<PathBuf>, BuildError> {
+        config.out_dir(self.path("out")).compile(files.iter().map(|name| self.path(name)))
+    }
+
+    fn error(&self, files: &[&str]) -> String {
+        self.compile(Config::new(), files).expect_err("the files are wrong").to_string()
+    }
+
+    fn code(&self) -> String {
+        std::fs::read_to_string(self.path("out/rnet_protos.rs")).expect("code was written")
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+#[test]
+fn a_file_that_does_not_parse_is_named_with_line_and_column() {
+    let folder = Folder::new(&[
+        ("good.proto", "syntax = \"proto3\";\nimport \"bad.proto\";\n"),
+        ("bad.proto", "syntax = \"proto3\";\nmessage Plan {\n  double speed == 1;\n}\n"),
+    ]);
+    let path = folder.path("bad.proto").display().to_string();
+    let error = folder.error(&["bad.proto"]);
+    assert!(error.starts_with(&format!("cannot compile {path}: bad.proto:3:17: ")), "{error}");
+    // Also when another file imports it.
+    let error = folder.error(&["good.proto"]);
+    assert!(error.contains("good.proto: bad.proto:3:17: "), "{error}");
+    assert!(!folder.path("out/rnet_protos.rs").exists());
+}
+
+#[test]
+fn a_missing_import_says_where_it_was_looked_for() {
+    let text = "syntax = \"proto3\";\n\nimport \"rnet/msgs/JointStat.proto\";\n";
+    let folder = Folder::new(&[("robot.proto", text)]);
+    let error = folder.error(&["robot.proto"]);
+    assert!(error.contains("robot.proto:3:1: import \"rnet/msgs/JointStat.proto\""), "{error}");
+    assert!(error.contains(&folder.0.display().to_string()), "{error}");
+}
+
+#[test]
+fn a_file_that_is_not_there_is_named() {
+    let folder = Folder::new(&[]);
+    let error = folder.error(&["robot.proto"]);
+    assert!(error.contains("robot.proto") && error.contains("No such file"), "{error}");
+}
+
+#[test]
+fn a_field_of_an_unknown_type_has_its_place() {
+    let text = "syntax = \"proto3\";\npackage a;\nmessage Plan {\n  Step first = 1;\n}\n";
+    let folder = Folder::new(&[("robot.proto", text)]);
+    let error = folder.error(&["robot.proto"]);
+    assert!(error.contains("robot.proto:4:3: ") && error.contains("Step"), "{error}");
+}
+
+const MINE: &str = "syntax = \"proto3\"; package foxglove; message Pose { double x = 1; }";
+
+#[test]
+fn built_in_packages_are_robot_nets_own() {
+    let user = "syntax = \"proto3\"; import \"foxglove/Pose.proto\"; message Plan { foxglove.Pose goal = 1; }";
+    let folder = Folder::new(&[("foxglove/Pose.proto", MINE), ("robot.proto", user)]);
+    let error = folder.error(&["robot.proto"]);
+    assert!(error.contains("foxglove/Pose.proto defines foxglove.Pose otherwise"), "{error}");
+    let more = "syntax = \"proto3\"; package rnet.msgs.more; enum E { A = 0; }";
+    let folder = Folder::new(&[("more.proto", more)]);
+    let error = folder.error(&["more.proto"]);
+    assert!(error.contains("rnet.msgs.more.E"), "{error}");
+}
+
+/// Foxglove's own files, copied into a repository: the same types with other words.
+#[test]
+fn a_copy_of_a_built_in_file_is_the_built_in_type() {
+    let copy = "syntax = \"proto3\"; package foxglove; message Color { double r = 1; double g = 2; double b = 3; double a = 4; }";
+    let user = "syntax = \"proto3\"; import \"foxglove/Color.proto\"; message Lamp { foxglove.Color color = 1; }";
+    let folder = Folder::new(&[("foxglove/Color.proto", copy), ("lamp.proto", user)]);
+    folder.compile(Config::new(), &["lamp.proto"]).expect("the type is the same");
+    let code = folder.code();
+    assert!(code.contains("Option<::rnet::msgs::foxglove::Color>"), "{code}");
+    assert!(!code.contains("pub struct Color"), "{code}");
+}
+
+const PART: &str = "syntax = \"proto3\"; package a; message Part { bool on = 1; }";
+const ROBOT: &str =
+    "syntax = \"proto3\"; package a; import \"parts/part.proto\"; message Robot { Part part = 1; }";
+
+#[test]
+fn a_file_under_two_names_is_told_apart_by_an_include_folder() {
+    let folder = Folder::new(&[("p/robot.proto", ROBOT), ("p/parts/part.proto", PART)]);
+    // The first folder, p, contains both.
+    folder
+        .compile(Config::new(), &["p/robot.proto", "p/parts/part.proto"])
+        .expect("p/ is the folder");
+    let config = Config::new().include(folder.path("p/parts"));
+    let error = folder.compile(config, &["p/robot.proto", "p/parts/part.proto"]);
+    let error = error.expect_err("a.Part is there twice").to_string();
+    assert!(error.contains("a.Part") && error.contains("add the include folder"), "{error}");
+    let config = Config::new().include(folder.path("p"));
+    folder.compile(config, &["p/robot.proto", "p/parts/part.proto"]).expect("one name");
+}
+
+#[test]
+fn two_files_of_one_name_are_not_mixed_up() {
+    let other = "syntax = \"proto3\"; package b; message Other {}";
+    let folder = Folder::new(&[("x/part.proto", PART), ("y/part.proto", other)]);
+    let error = folder.error(&["x/part.proto", "y/part.proto"]);
+    assert!(error.contains("\"part.proto\"") && error.contains("y/part.proto"), "{error}");
+}
+
+#[test]
+fn the_build_depends_on_every_file_that_was_read() {
+    let folder = Folder::new(&[("p/robot.proto", ROBOT), ("q/parts/part.proto", PART)]);
+    let config = Config::new().include(folder.path("q"));
+    let read = folder.compile(config, &["p/robot.proto"]).expect("they fit together");
+    assert_eq!(read, [folder.path("p/robot.proto"), folder.path("q/parts/part.proto")]);
+    assert!(folder.path("out/rnet_protos/a.Part.bin").exists());
+}
+
+/// What did not change is not written, so that cargo compiles nothing again.
+#[test]
+fn the_same_files_give_the_same_code() {
+    let folder = Folder::new(&[("p/robot.proto", ROBOT), ("p/parts/part.proto", PART)]);
+    let modified = |path: &Path| std::fs::metadata(path).and_then(|m| m.modified()).expect("there");
+    let out = folder.path("out/rnet_protos.rs");
+    folder.compile(Config::new(), &["p/robot.proto"]).expect("right");
+    let (first, code) = (modified(&out), folder.code());
+    folder.compile(Config::new(), &["p/robot.proto"]).expect("right");
+    assert_eq!((modified(&out), folder.code()), (first, code));
+}
+
+#[test]
+fn a_folder_that_cannot_be_written_to_is_named() {
+    let folder = Folder::new(&[("part.proto", PART), ("file", "")]);
+    let config = Config::new().out_dir(folder.path("file/out"));
+    let error = config.compile([folder.path("part.proto")]).expect_err("a file is in the way");
+    assert!(error.to_string().contains("file/out"), "{error}");
+}

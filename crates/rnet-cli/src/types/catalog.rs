@@ -1,0 +1,122 @@
+//! All message types that a command knows by name: those of the files that were given, else those that are built in.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use rnet::schema::{Compiled, Schema, Sources, builtin_files};
+
+use super::args::ProtoArgs;
+use super::names;
+use super::read::{self, Unit};
+use crate::failure::{Failure, Outcome};
+
+/// Types by full name; none by default.
+#[derive(Default)]
+pub struct Catalog {
+    units: Vec<Unit>,
+    /// Which unit defines the type. Those of imports are found, and not listed.
+    own: BTreeMap<String, usize>,
+    imported: BTreeMap<String, usize>,
+}
+
+/// Name of the text that imports all that is built in.
+const BUILT_IN: &str = "built in";
+
+impl Catalog {
+    /// Types of the given files, or else those that are built in.
+    pub fn of(files: &ProtoArgs) -> Outcome<Catalog> {
+        if !files.proto.is_empty() {
+            return Catalog::of_files(files);
+        }
+        if !files.include.is_empty() {
+            let what = "-I says where imports are; name the files themselves with --proto";
+            return Err(Failure::Usage(what.to_owned()));
+        }
+        Catalog::built_in()
+    }
+
+    /// The types that every robot-net knows.
+    fn built_in() -> Outcome<Catalog> {
+        let mut text = "syntax = \"proto3\";\n".to_owned();
+        for file in builtin_files() {
+            text.push_str(&format!("import \"{file}\";\n"));
+        }
+        let compiled = Sources::default()
+            .compile_text(BUILT_IN, &text)
+            .map_err(|e| Failure::Failed(format!("the built-in types do not compile: {e}")))?;
+        let names = compiled.all_messages();
+        let own = names.into_iter().filter(|name| !name.starts_with("google.protobuf."));
+        let own = own.map(|name| (name, 0)).collect();
+        let units = vec![Unit { path: PathBuf::from(BUILT_IN), compiled }];
+        Ok(Catalog { units, own, imported: BTreeMap::new() })
+    }
+
+    fn of_files(files: &ProtoArgs) -> Outcome<Catalog> {
+        let mut units: Vec<Unit> = Vec::new();
+        for path in &files.proto {
+            units.extend(read::units(path, &files.include)?);
+        }
+        let by_name = |of: fn(&Compiled) -> Vec<String>| -> BTreeMap<String, usize> {
+            // The first file wins: rnet type check is what compares them.
+            let all = units.iter().enumerate().rev();
+            all.flat_map(|(i, unit)| of(&unit.compiled).into_iter().map(move |name| (name, i)))
+                .collect()
+        };
+        let (own, imported) = (by_name(Compiled::messages), by_name(Compiled::all_messages));
+        Ok(Catalog { units, own, imported })
+    }
+
+    /// Full names of the types, in order; those of imports are left out.
+    pub fn names(&self) -> impl Iterator<Item = &str> + Clone {
+        self.own.keys().map(String::as_str)
+    }
+
+    /// The type of this full or short name. Own types go before those of imports.
+    pub fn find(&self, name: &str) -> Outcome<Schema> {
+        let none = match self.is_built_in() {
+            true => "no built-in type is called".to_owned(),
+            false => {
+                let paths: Vec<String> =
+                    self.units.iter().map(|unit| unit.path.display().to_string()).collect();
+                format!("no type in {} is called", shortened(&paths))
+            }
+        };
+        let found = names::find(name, self.names(), &none);
+        let full = match found {
+            Ok(full) => full,
+            Err(failure) => {
+                let imported = self.imported.keys().map(String::as_str);
+                names::find(name, imported, &none).map_err(|_| failure)?
+            }
+        };
+        self.schema(full)
+    }
+
+    /// The type of this full name, which is one of [`Catalog::names`].
+    pub fn schema(&self, full: &str) -> Outcome<Schema> {
+        let unit = self.own.get(full).or_else(|| self.imported.get(full));
+        let unit = &self.units[unit.copied().unwrap_or(0)];
+        unit.compiled
+            .schema(full)
+            .map_err(|e| Failure::Failed(format!("{}: {e}", unit.path.display())))
+    }
+
+    /// The file that the user named for this type; `None` for what is built in.
+    pub fn path(&self, full: &str) -> Option<&Path> {
+        let unit = self.own.get(full).or_else(|| self.imported.get(full))?;
+        (!self.is_built_in()).then(|| self.units[*unit].path.as_path())
+    }
+
+    fn is_built_in(&self) -> bool {
+        matches!(self.units.as_slice(), [one] if one.path == Path::new(BUILT_IN))
+    }
+}
+
+/// A few of many paths.
+fn shortened(paths: &[String]) -> String {
+    const MAX_SHOWN: usize = 3;
+    match paths.len().checked_sub(MAX_SHOWN).filter(|more| *more > 0) {
+        Some(more) => format!("{} and {more} more files", paths[..MAX_SHOWN].join(", ")),
+        None => paths.join(", "),
+    }
+}

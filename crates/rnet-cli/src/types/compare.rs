@@ -1,0 +1,251 @@
+//! `rnet type check` and `rnet type diff`: an old version of types against a new one.
+
+use rnet::schema::prost_reflect::MessageDescriptor;
+use rnet::schema::{Diff, DiffLine, Schema, Severity, Verdict, check, diff};
+use serde::Serialize;
+
+use super::args::{Direction, SidesArgs, TypeCheckArgs, TypeDiffArgs};
+use super::names::is_nested;
+use super::proto_text::field_type;
+use super::read::Side;
+use crate::context::Context;
+use crate::failure::{Failure, Outcome};
+
+/// One type of either side.
+struct Pair<'a> {
+    name: &'a str,
+    old: Option<&'a Schema>,
+    new: Option<&'a Schema>,
+}
+
+/// A type that is on one side only.
+#[derive(Serialize)]
+struct Lonely<'a> {
+    name: &'a str,
+    /// Whether nodes that use the type are left alone.
+    breaking: bool,
+    /// A type of the other side that has the same fields.
+    same_fields: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+struct CheckReport<'a> {
+    old: String,
+    new: String,
+    direction: &'static str,
+    compatible: bool,
+    types: Vec<Checked<'a>>,
+    removed: Vec<Lonely<'a>>,
+    added: Vec<Lonely<'a>>,
+}
+
+#[derive(Serialize)]
+struct Checked<'a> {
+    name: &'a str,
+    compatible: bool,
+    /// The new version reads what the old one writes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    old_writes: Option<Verdict>,
+    /// The old version reads what the new one writes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    new_writes: Option<Verdict>,
+    /// What works where two nodes meet, and is a mistake in a change.
+    warnings: Vec<DiffLine>,
+}
+
+#[derive(Serialize)]
+struct DiffReport<'a> {
+    old: String,
+    new: String,
+    compatible: bool,
+    types: Vec<Diff>,
+    removed: Vec<Lonely<'a>>,
+    added: Vec<Lonely<'a>>,
+}
+
+pub fn check_run(context: &mut Context, args: TypeCheckArgs) -> Outcome {
+    let (old, new) = sides(&args.sides)?;
+    let pairs = pairs(&old, &new);
+    let (mut removed, added) = lonely(&pairs);
+    // What is gone is not written by new nodes.
+    removed.iter_mut().for_each(|r| r.breaking &= args.direction != Direction::NewWrites);
+    let types: Vec<Checked<'_>> =
+        pairs.iter().filter_map(|pair| checked(pair, args.direction)).collect();
+    let report = CheckReport {
+        old: old.path.display().to_string(),
+        new: new.path.display().to_string(),
+        direction: match args.direction {
+            Direction::OldWrites => "old-writes",
+            Direction::NewWrites => "new-writes",
+            Direction::Both => "both",
+        },
+        compatible: types.iter().all(|t| t.compatible) && removed.iter().all(|r| !r.breaking),
+        types,
+        removed,
+        added,
+    };
+    let (compatible, compared) = (report.compatible, report.types.len());
+    let broken = report.types.iter().filter(|t| !t.compatible).count();
+    if context.json() {
+        context.document(&report)?;
+    } else {
+        for one in &report.types {
+            print_checked(context, one)?;
+        }
+        print_lonely(context, &report.removed, &report.added)?;
+        let gone = report.removed.iter().filter(|r| r.breaking).count();
+        summary(context, compared, broken, gone);
+    }
+    ended(compatible)
+}
+
+pub fn diff_run(context: &mut Context, args: TypeDiffArgs) -> Outcome {
+    let (old, new) = sides(&args.sides)?;
+    let pairs = pairs(&old, &new);
+    let (removed, added) = lonely(&pairs);
+    let both = pairs.iter().filter_map(|pair| pair.old.zip(pair.new));
+    let types: Vec<Diff> = both.map(|(old, new)| diff(old, new)).collect();
+    let report = DiffReport {
+        old: old.path.display().to_string(),
+        new: new.path.display().to_string(),
+        compatible: types.iter().all(|t| t.compatible) && removed.iter().all(|r| !r.breaking),
+        types,
+        removed,
+        added,
+    };
+    if context.json() {
+        context.document(&report)?;
+    } else {
+        for one in report.types.iter().filter(|one| !one.lines.is_empty()) {
+            context.line(format_args!("{one}"))?;
+        }
+        print_lonely(context, &report.removed, &report.added)?;
+        let broken = report.types.iter().filter(|t| !t.compatible).count();
+        let gone = report.removed.iter().filter(|r| r.breaking).count();
+        summary(context, report.types.len(), broken, gone);
+    }
+    ended(report.compatible)
+}
+
+fn sides(args: &SidesArgs) -> Outcome<(Side, Side)> {
+    let old = Side::of(&args.old, &args.include, &args.types)?;
+    let new = Side::of(&args.new, &args.include, &args.types)?;
+    Ok((old, new))
+}
+
+fn pairs<'a>(old: &'a Side, new: &'a Side) -> Vec<Pair<'a>> {
+    let mut names: Vec<&str> =
+        old.types.keys().chain(new.types.keys()).map(String::as_str).collect();
+    names.sort_unstable();
+    names.dedup();
+    let pair = |name| Pair { name, old: old.types.get(name), new: new.types.get(name) };
+    names.into_iter().map(pair).collect()
+}
+
+/// The types that only one side has: removed, and added.
+fn lonely<'a>(pairs: &[Pair<'a>]) -> (Vec<Lonely<'a>>, Vec<Lonely<'a>>) {
+    let removed: Vec<(&'a str, &Schema)> = pairs
+        .iter()
+        .filter(|pair| pair.new.is_none())
+        .filter_map(|pair| Some((pair.name, pair.old?)))
+        .collect();
+    let added: Vec<(&'a str, &Schema)> = pairs
+        .iter()
+        .filter(|pair| pair.old.is_none())
+        .filter_map(|pair| Some((pair.name, pair.new?)))
+        .collect();
+    let twin = |of: &Schema, among: &[(&'a str, &Schema)]| {
+        let same = |(_, other): &&(&str, &Schema)| same_fields(of.descriptor(), other.descriptor());
+        among.iter().find(same).map(|(name, _)| *name)
+    };
+    // A topic may be of a type that stands by itself; one inside of another is a part of that, which is compared.
+    let old_names = || pairs.iter().filter(|pair| pair.old.is_some()).map(|pair| pair.name);
+    let lonely = |(name, schema): &(&'a str, &Schema), breaking, others: &[(&'a str, &Schema)]| {
+        Lonely { name, breaking, same_fields: twin(schema, others) }
+    };
+    (
+        removed.iter().map(|one| lonely(one, !is_nested(one.0, old_names()), &added)).collect(),
+        added.iter().map(|one| lonely(one, false, &removed)).collect(),
+    )
+}
+
+/// Whether one may be the other under a new name.
+fn same_fields(a: &MessageDescriptor, b: &MessageDescriptor) -> bool {
+    let same = |field: rnet::schema::prost_reflect::FieldDescriptor| {
+        b.get_field(field.number()).is_some_and(|other| {
+            other.name() == field.name() && field_type(&other) == field_type(&field)
+        })
+    };
+    a.fields().len() > 0 && a.fields().len() == b.fields().len() && a.fields().all(same)
+}
+
+fn checked<'a>(pair: &Pair<'a>, direction: Direction) -> Option<Checked<'a>> {
+    let (old, new) = pair.old.zip(pair.new)?;
+    let old_writes = (direction != Direction::NewWrites).then(|| check(old, new));
+    let new_writes = (direction != Direction::OldWrites).then(|| check(new, old));
+    let compatible = [&old_writes, &new_writes].into_iter().flatten().all(|v| v.compatible);
+    // What only time makes a fault is no verdict here; it is told.
+    let breaks = |line: &DiffLine| {
+        let changes = [&old_writes, &new_writes].into_iter().flatten().flat_map(|v| &v.changes);
+        changes.filter(|c| c.severity == Severity::Breaking).any(|c| c.path == line.path)
+    };
+    let only_in_time = |line: &DiffLine| line.severity != Severity::Note && !breaks(line);
+    let warnings = diff(old, new).lines.into_iter().filter(only_in_time).collect();
+    Some(Checked { name: pair.name, compatible, old_writes, new_writes, warnings })
+}
+
+fn print_checked(context: &mut Context, one: &Checked<'_>) -> Outcome {
+    let directions =
+        [("old writes, new reads", &one.old_writes), ("new writes, old reads", &one.new_writes)];
+    let verdicts =
+        || directions.iter().filter_map(|(name, verdict)| Some((name, verdict.as_ref()?)));
+    let word = match one.compatible {
+        false => "INCOMPATIBLE",
+        true if verdicts().all(|(_, v)| v.changes.is_empty()) => "no change",
+        true => "compatible",
+    };
+    context.line(format_args!("{}: {word}", one.name))?;
+    for (name, verdict) in verdicts().filter(|(_, v)| !v.changes.is_empty()) {
+        let word = if verdict.compatible { "compatible" } else { "INCOMPATIBLE" };
+        context.line(format_args!("  {name}: {word}"))?;
+        for change in &verdict.changes {
+            context.line(format_args!("    {change}"))?;
+        }
+        if verdict.omitted > 0 {
+            context.line(format_args!("    and {} more", verdict.omitted))?;
+        }
+    }
+    for line in &one.warnings {
+        let DiffLine { what, path, old, new, .. } = line;
+        let change = match new.is_empty() {
+            true => format!("{old} is gone"),
+            false => format!("{old} -> {new}"),
+        };
+        context.line(format_args!("  warning {what} `{path}`: {change}"))?;
+    }
+    Ok(())
+}
+
+fn print_lonely(context: &mut Context, removed: &[Lonely<'_>], added: &[Lonely<'_>]) -> Outcome {
+    for one in removed {
+        let word = if one.breaking { "REMOVED" } else { "removed" };
+        let hint = one.same_fields.map_or_else(String::new, |other| {
+            format!("; {other} has the same fields, but the name is part of a type")
+        });
+        context.line(format_args!("{}: {word}{hint}", one.name))?;
+    }
+    for one in added {
+        context.line(format_args!("{}: added", one.name))?;
+    }
+    Ok(())
+}
+
+fn summary(context: &Context, compared: usize, broken: usize, gone: usize) {
+    let s = if compared == 1 { "" } else { "s" };
+    let gone = if gone == 0 { String::new() } else { format!(", {gone} removed") };
+    context.say(format_args!("{compared} type{s} compared, {broken} incompatible{gone}"));
+}
+
+fn ended(compatible: bool) -> Outcome {
+    if compatible { Ok(()) } else { Err(Failure::Told) }
+}

@@ -1,0 +1,103 @@
+//! `rnet type list`.
+
+use serde_json::json;
+
+use super::args::TypeListArgs;
+use super::catalog::Catalog;
+use super::names::is_nested;
+use super::used::types;
+use crate::context::Context;
+use crate::failure::Outcome;
+use crate::render::tame;
+use crate::table;
+use crate::topic::tell_problems;
+
+pub fn run(context: &mut Context, args: TypeListArgs) -> Outcome {
+    let from_files = !args.files.proto.is_empty() || !args.files.include.is_empty();
+    if args.in_use || context.global().domain.is_some() && !from_files {
+        return in_use(context, args.word.as_deref());
+    }
+    let catalog = Catalog::of(&args.files)?;
+    let mut rows = Vec::new();
+    let mut documents = Vec::new();
+    for name in catalog.names().filter(|name| !is_nested(name, catalog.names())) {
+        let schema = catalog.schema(name)?;
+        let comment = schema.docs().get(name).unwrap_or_default();
+        if !args.word.as_deref().is_none_or(|word| holds(name, word) || holds(comment, word)) {
+            continue;
+        }
+        let sentence = first_sentence(comment);
+        if context.json() {
+            documents.push(json!({
+                "name": name,
+                "kind": "protobuf",
+                "import": schema.descriptor().parent_file().name(),
+                "path": catalog.path(name),
+                "hash": schema.hash().to_string(),
+                "comment": sentence,
+            }));
+        } else {
+            rows.push(vec![name.to_owned(), tame(&sentence).into_owned()]);
+        }
+    }
+    if context.json() {
+        return context.document(&json!({"types": documents}));
+    }
+    for line in table::lines(&rows) {
+        context.line(format_args!("{line}"))?;
+    }
+    Ok(())
+}
+
+/// The types of the domain's topics, with the topics.
+fn in_use(context: &mut Context, word: Option<&str>) -> Outcome {
+    let mut domain = context.domain()?;
+    let snapshot = domain.snapshot()?;
+    tell_problems(context, &snapshot);
+    let mut used = types(&snapshot, None);
+    used.retain(|used| word.is_none_or(|word| holds(used.name(), word)));
+    if context.json() {
+        let documents = used.iter().map(|used| {
+            json!({
+                "name": used.name(),
+                "kind": if used.plain().is_some() { "plain" } else { "protobuf" },
+                "hash": used.desc.as_protobuf().map(|named| &named.schema),
+                "topics": used.topics,
+                "nodes": used.nodes,
+            })
+        });
+        let documents: Vec<_> = documents.collect();
+        return context.document(&json!({"domain": domain.id(), "types": documents}));
+    }
+    let rows = used.iter().map(|used| vec![used.name().to_owned(), used.topics.join(", ")]);
+    for line in table::lines(&rows.collect::<Vec<_>>()) {
+        context.line(format_args!("{line}"))?;
+    }
+    Ok(())
+}
+
+fn holds(text: &str, word: &str) -> bool {
+    text.to_lowercase().contains(&word.to_lowercase())
+}
+
+/// Up to the first full stop, on one line.
+pub fn first_sentence(comment: &str) -> String {
+    let words: Vec<&str> = comment.split_whitespace().collect();
+    let text = words.join(" ");
+    match text.find(". ") {
+        Some(end) => text[..=end].to_owned(),
+        None => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::first_sentence;
+
+    #[test]
+    fn the_first_sentence_ends_at_the_first_stop() {
+        assert_eq!(first_sentence("One\nline. Two."), "One line.");
+        assert_eq!(first_sentence("Up to 1.5 m."), "Up to 1.5 m.");
+        assert_eq!(first_sentence(""), "");
+    }
+}

@@ -1,0 +1,130 @@
+//! Names of types as people write them.
+
+use rnet::inspect::doctor::nearest_name;
+
+use crate::failure::{Failure, Outcome};
+
+/// In Python and Rust it holds the built-in messages of other packages too.
+const OUR_PACKAGE: &str = "rnet.msgs.";
+
+/// The full name that is meant: itself, or the one type whose name ends so (`LaserScan`, `foxglove/LaserScan`).
+///
+/// # Errors
+/// `none`, with the names that may be meant; or that there are several.
+pub fn find<'a>(
+    name: &str,
+    known: impl Iterator<Item = &'a str> + Clone,
+    none: &str,
+) -> Outcome<&'a str> {
+    let dotted = name.trim_start_matches('.').replace('/', ".");
+    if let Some(exact) = known.clone().find(|full| *full == dotted) {
+        return Ok(exact);
+    }
+    let without = dotted.strip_prefix(OUR_PACKAGE);
+    for word in [Some(dotted.as_str()), without].into_iter().flatten() {
+        let ends = |full: &&'a str| {
+            full.strip_suffix(word).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
+        };
+        let mut matches: Vec<&str> = known.clone().filter(ends).collect();
+        matches.dedup();
+        // A type inside of another is meant by its short name only where nothing else has it.
+        let outer: Vec<&str> =
+            matches.iter().copied().filter(|m| !is_nested(m, known.clone())).collect();
+        match (outer.as_slice(), matches.as_slice()) {
+            ([one], _) | ([], [one]) => return Ok(one),
+            ([], []) => {}
+            ([], many) | (many, _) => {
+                return Err(Failure::Failed(format!(
+                    "{word} is the name of {} types: {}; write one of them in full",
+                    many.len(),
+                    many.join(", ")
+                )));
+            }
+        }
+    }
+    Err(Failure::Failed(format!("{none} {name}; {}", hint(&dotted, known))))
+}
+
+/// Whether a message is declared inside of another.
+pub fn is_nested<'a>(name: &str, mut known: impl Iterator<Item = &'a str>) -> bool {
+    name.rsplit_once('.').is_some_and(|(outer, _)| known.any(|other| other == outer))
+}
+
+/// What may have been meant.
+fn hint<'a>(name: &str, known: impl Iterator<Item = &'a str> + Clone) -> String {
+    if let Some(near) = nearest_name(name, known.clone()) {
+        return format!("did you mean {near}?");
+    }
+    let short = |full: &'a str| full.rsplit('.').next().unwrap_or(full);
+    let wanted = name.rsplit('.').next().unwrap_or(name);
+    let same = known.clone().filter(|full| short(full).eq_ignore_ascii_case(wanted));
+    let near = nearest_name(wanted, known.clone().map(short));
+    let near = known.clone().filter(|full| Some(short(full)) == near);
+    let mut names: Vec<&str> = same.chain(near).collect();
+    names.sort_unstable();
+    names.dedup();
+    if names.is_empty() {
+        return match known.count() {
+            0 => "there are none".to_owned(),
+            n => format!("there are {n}, see rnet type list"),
+        };
+    }
+    format!("did you mean {}?", names.join(" or "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KNOWN: [&str; 7] = [
+        "foxglove.Event",
+        "foxglove.LaserScan",
+        "foxglove.LinePrimitive",
+        "foxglove.LinePrimitive.Type",
+        "my.Type",
+        "rnet.msgs.Event",
+        "rnet.msgs.Imu",
+    ];
+
+    fn found(name: &str) -> Result<&'static str, String> {
+        find(name, KNOWN.into_iter(), "there is no type").map_err(|e| e.message())
+    }
+
+    #[test]
+    fn full_short_and_other_ways_of_writing() {
+        for (written, meant) in [
+            ("foxglove.LaserScan", "foxglove.LaserScan"),
+            (".foxglove.LaserScan", "foxglove.LaserScan"),
+            ("foxglove/LaserScan", "foxglove.LaserScan"),
+            ("LaserScan", "foxglove.LaserScan"),
+            ("rnet.msgs.LaserScan", "foxglove.LaserScan"),
+            ("rnet.msgs.foxglove.Event", "foxglove.Event"),
+            ("msgs.Event", "rnet.msgs.Event"),
+            ("LinePrimitive.Type", "foxglove.LinePrimitive.Type"),
+            ("Type", "my.Type"),
+        ] {
+            assert_eq!(found(written), Ok(meant), "{written}");
+        }
+    }
+
+    #[test]
+    fn several_are_listed() {
+        let said = found("Event").unwrap_err();
+        assert!(said.contains("2 types: foxglove.Event, rnet.msgs.Event"), "{said}");
+    }
+
+    #[test]
+    fn slips_of_the_finger() {
+        for (written, meant) in [
+            ("foxglove.LaserScn", "did you mean foxglove.LaserScan?"),
+            ("LaserScn", "did you mean foxglove.LaserScan?"),
+            ("laserscan", "did you mean foxglove.LaserScan?"),
+            ("sensor_msgs.LaserScan", "did you mean foxglove.LaserScan?"),
+            ("Evemt", "did you mean foxglove.Event or rnet.msgs.Event?"),
+            ("Lidar", "see rnet type list"),
+        ] {
+            let said = found(written).unwrap_err();
+            assert!(said.starts_with("there is no type") && said.contains(meant), "{said}");
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! `.proto` files, folders of them, and descriptor sets, as they stand on the command line.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use rnet::schema::limits::MAX_SCHEMA_LEN_BYTES;
+use rnet::schema::{Compiled, Schema, SchemaError, Sources};
+
+use super::names;
+use crate::failure::{Failure, Outcome};
+
+/// Most `.proto` files in a folder: one that holds more is not the one that was meant.
+const MAX_FOLDER_FILES: usize = 4096;
+/// How deep folders are searched.
+const MAX_FOLDER_DEPTH: usize = 32;
+/// Names of descriptor sets: those of protoc, of buf, of ours, of others.
+const SET_EXTENSIONS: [&str; 5] = ["bin", "binpb", "pb", "desc", "protoset"];
+
+/// One file, compiled.
+pub struct Unit {
+    /// As it was named.
+    pub path: PathBuf,
+    pub compiled: Compiled,
+}
+
+/// The message types of one path.
+pub struct Side {
+    pub path: PathBuf,
+    units: Vec<Unit>,
+    /// By full name; without those of imports.
+    pub types: BTreeMap<String, Schema>,
+}
+
+/// Compiles a file, a folder, or reads a descriptor set.
+pub fn units(path: &Path, includes: &[PathBuf]) -> Outcome<Vec<Unit>> {
+    let metadata = std::fs::metadata(path)
+        .map_err(|e| Failure::Failed(format!("cannot read {}: {e}", path.display())))?;
+    if metadata.is_dir() {
+        return folder(path, includes);
+    }
+    let extension = path.extension().and_then(OsStr::to_str).unwrap_or_default();
+    let sources = includes.iter().fold(Sources::default(), Sources::folder);
+    let compiled = match extension {
+        "proto" => sources.compile_file(path).map_err(|e| said(path, e))?,
+        set if SET_EXTENSIONS.contains(&set) => descriptor_set(path)?,
+        _ => {
+            return Err(Failure::Usage(format!(
+                "{} is neither a .proto file nor a folder nor a descriptor set (.{})",
+                path.display(),
+                SET_EXTENSIONS.join(", .")
+            )));
+        }
+    };
+    Ok(vec![Unit { path: path.to_owned(), compiled }])
+}
+
+fn folder(root: &Path, includes: &[PathBuf]) -> Outcome<Vec<Unit>> {
+    let mut files = Vec::new();
+    find(root, 0, &mut files)?;
+    if files.is_empty() {
+        return Err(Failure::Failed(format!("there is no .proto file in {}", root.display())));
+    }
+    let sources = std::iter::once(root).chain(includes.iter().map(PathBuf::as_path));
+    let sources = sources.fold(Sources::default(), Sources::folder);
+    let compile = |path: PathBuf| {
+        let compiled = sources.compile_file(&path).map_err(|e| said(&path, e))?;
+        Ok(Unit { path, compiled })
+    };
+    files.into_iter().map(compile).collect()
+}
+
+/// All `.proto` files below a folder, in the order of their names. Hidden folders are passed over, links to folders too.
+fn find(folder: &Path, depth: usize, files: &mut Vec<PathBuf>) -> Outcome {
+    let failed =
+        |e: std::io::Error| Failure::Failed(format!("cannot read {}: {e}", folder.display()));
+    if depth > MAX_FOLDER_DEPTH {
+        let what = format!("{} lies more than {MAX_FOLDER_DEPTH} folders deep", folder.display());
+        return Err(Failure::Failed(what));
+    }
+    let entries = std::fs::read_dir(folder).map_err(failed)?;
+    let mut entries: Vec<_> = entries.collect::<Result<_, _>>().map_err(failed)?;
+    entries.sort_by_key(std::fs::DirEntry::file_name);
+    for entry in entries {
+        let path = entry.path();
+        let hidden = entry.file_name().as_encoded_bytes().starts_with(b".");
+        if entry.file_type().map_err(failed)?.is_dir() {
+            if !hidden {
+                find(&path, depth + 1, files)?;
+            }
+        } else if path.extension() == Some(OsStr::new("proto")) {
+            files.push(path);
+            if files.len() > MAX_FOLDER_FILES {
+                return Err(Failure::Failed(format!(
+                    "{} holds more than {MAX_FOLDER_FILES} .proto files; name a folder inside of it",
+                    folder.display()
+                )));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn descriptor_set(path: &Path) -> Outcome<Compiled> {
+    let failed =
+        |e: std::io::Error| Failure::Failed(format!("cannot read {}: {e}", path.display()));
+    let mut bytes = Vec::new();
+    // One more than may be, so that the limit is what is said of it.
+    let file = std::fs::File::open(path).map_err(failed)?;
+    file.take(MAX_SCHEMA_LEN_BYTES as u64 + 1).read_to_end(&mut bytes).map_err(failed)?;
+    Compiled::from_descriptor_set(&bytes).map_err(|e| said(path, e))
+}
+
+/// The error with the path as the user wrote it, which terminals and editors can open.
+fn said(path: &Path, mut error: SchemaError) -> Failure {
+    let mut own = false;
+    if let SchemaError::Proto { place, .. }
+    | SchemaError::MissingImport { place, .. }
+    | SchemaError::CyclicImport { place, .. } = &mut error
+    {
+        // In the error a file has the name by which it would be imported.
+        own = path.ends_with(&place.file);
+        if own {
+            place.file = path.display().to_string();
+        }
+    }
+    let named =
+        own || matches!(&error, SchemaError::Read { path: at, .. } if Path::new(at) == path);
+    Failure::Failed(match named {
+        true => error.to_string(),
+        false => format!("{}: {error}", path.display()),
+    })
+}
+
+impl Side {
+    /// The types of a file, a folder or a descriptor set, and no others if some are asked for.
+    pub fn of(path: &Path, includes: &[PathBuf], asked: &[String]) -> Outcome<Side> {
+        let units = units(path, includes)?;
+        let mut side = Side { path: path.to_owned(), units, types: BTreeMap::new() };
+        let known = match asked.is_empty() {
+            true => side.names(Compiled::messages),
+            false => side.names(Compiled::all_messages),
+        };
+        let mut wanted = known.clone();
+        if !asked.is_empty() {
+            let find = |name: &String| {
+                let place = format!("{} has no message type", path.display());
+                names::find(name, known.iter().map(String::as_str), &place).map(str::to_owned)
+            };
+            wanted = asked.iter().map(find).collect::<Outcome<_>>()?;
+        }
+        if wanted.is_empty() {
+            let what = format!("{} defines no message type", path.display());
+            return Err(Failure::Failed(what));
+        }
+        for name in wanted {
+            let schema = side.schema(&name, asked.is_empty())?;
+            side.types.insert(name, schema);
+        }
+        Ok(side)
+    }
+
+    fn names(&self, of: impl Fn(&Compiled) -> Vec<String>) -> Vec<String> {
+        let mut names: Vec<String> = self.units.iter().flat_map(|u| of(&u.compiled)).collect();
+        names.sort();
+        names.dedup();
+        names
+    }
+
+    /// The type of this name, which must be the same in all files that define it.
+    fn schema(&self, name: &str, own: bool) -> Outcome<Schema> {
+        let mut found: Option<(&Path, Schema)> = None;
+        for unit in &self.units {
+            let names = match own {
+                true => unit.compiled.messages(),
+                false => unit.compiled.all_messages(),
+            };
+            if !names.iter().any(|n| n == name) {
+                continue;
+            }
+            let schema = unit.compiled.schema(name).map_err(|e| said(&unit.path, e))?;
+            match &found {
+                Some((first, other)) if *other != schema => {
+                    return Err(Failure::Failed(format!(
+                        "{name} means two things: one in {}, another in {}",
+                        first.display(),
+                        unit.path.display()
+                    )));
+                }
+                Some(_) => {}
+                None => found = Some((&unit.path, schema)),
+            }
+        }
+        match found {
+            Some((_, schema)) => Ok(schema),
+            None => Err(Failure::Failed(format!("{} does not define {name}", self.path.display()))),
+        }
+    }
+}

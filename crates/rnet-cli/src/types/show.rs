@@ -1,0 +1,199 @@
+//! `rnet type show`.
+
+use std::io::Write;
+use std::path::Path;
+
+use rnet::schema::prost_reflect::{EnumDescriptor, FieldDescriptor, Kind, MessageDescriptor};
+use rnet::schema::{Docs, Schema};
+use rnet::{PlainType, TypeDesc};
+use serde_json::{Value, json};
+
+use super::args::TypeShowArgs;
+use super::catalog::Catalog;
+use super::layout;
+use super::names::find;
+use super::proto_text::{field_type, proto_text, split_unit};
+use super::used::{Used, types};
+use crate::context::Context;
+use crate::failure::{Failure, Outcome};
+use crate::topic::{no_topic, tell_problems};
+
+pub fn run(context: &mut Context, args: TypeShowArgs) -> Outcome {
+    match &args.topic {
+        Some(topic) => of_topic(context, topic.as_str(), &args),
+        None => by_name(context, args.name.as_deref().unwrap_or_default(), &args),
+    }
+}
+
+/// A type of files, or a built-in one, or else one that a topic of the domain has.
+fn by_name(context: &mut Context, name: &str, args: &TypeShowArgs) -> Outcome {
+    let failure = match Catalog::of(&args.files)?.find(name) {
+        Ok(schema) => return protobuf(context, &schema, args),
+        Err(failure) => failure,
+    };
+    if !args.files.proto.is_empty() {
+        return Err(failure);
+    }
+    // A domain that cannot be looked at has no types for us.
+    let snapshot = context.domain().and_then(|mut domain| Ok(domain.snapshot()?));
+    let Ok(snapshot) = snapshot else { return Err(failure) };
+    let used = types(&snapshot, None);
+    let Ok(full) = find(name, used.iter().map(Used::name), "") else { return Err(failure) };
+    show(context, &used.iter().filter(|used| used.name() == full).collect::<Vec<_>>(), args)
+}
+
+fn of_topic(context: &mut Context, topic: &str, args: &TypeShowArgs) -> Outcome {
+    let mut domain = context.domain()?;
+    let snapshot = domain.snapshot()?;
+    tell_problems(context, &snapshot);
+    if !snapshot.topics().contains(&topic) {
+        return Err(no_topic(&snapshot, domain.id(), topic));
+    }
+    let used = types(&snapshot, Some(topic));
+    if used.is_empty() {
+        let what = format!("messages on {topic} are raw bytes, which nobody has described");
+        return Err(Failure::Failed(what));
+    }
+    show(context, &used.iter().collect::<Vec<_>>(), args)
+}
+
+/// The first of the versions; that there are others is told.
+fn show(context: &mut Context, used: &[&Used<'_>], args: &TypeShowArgs) -> Outcome {
+    let Some((first, others)) = used.split_first() else { return Ok(()) };
+    for other in others {
+        context.say(format_args!(
+            "another type or version is in use in {}: {} {}",
+            other.nodes.join(", "),
+            other.name(),
+            other.desc.as_protobuf().map_or("", |named| &named.schema)
+        ));
+    }
+    match (first.schema, first.plain()) {
+        (Some(schema), _) => protobuf(context, schema, args),
+        (None, Some(plain)) => plain_type(context, plain, args),
+        (None, None) => Err(Failure::Failed(format!(
+            "what {} is cannot be read from {}",
+            first.name(),
+            first.nodes.join(", ")
+        ))),
+    }
+}
+
+fn plain_type(context: &mut Context, plain: &PlainType, args: &TypeShowArgs) -> Outcome {
+    if args.descriptor_set.is_some() {
+        let what = format!("{} is a plain type, which has no descriptor set", plain.name);
+        return Err(Failure::Failed(what));
+    }
+    if context.json() {
+        return context.document(&TypeDesc::Plain(plain.clone()));
+    }
+    let PlainType { name, size, align, tail, .. } = plain;
+    let data = if *tail { ", data behind it" } else { "" };
+    context.line(format_args!("plain type {name}: {size} bytes, aligned to {align}{data}"))?;
+    layout::print(context, plain)
+}
+
+fn protobuf(context: &mut Context, schema: &Schema, args: &TypeShowArgs) -> Outcome {
+    if let Some(path) = &args.descriptor_set {
+        return write_set(context, schema, path);
+    }
+    if context.json() {
+        return context.document(&document(schema, args.all));
+    }
+    context.line(format_args!("// {}, hash {}", schema.name(), schema.hash()))?;
+    let text = proto_text(schema, args.all);
+    context.out().write_all(text.as_bytes())?;
+    Ok(())
+}
+
+fn write_set(context: &mut Context, schema: &Schema, path: &Path) -> Outcome {
+    let bytes = schema.descriptor_set_with_docs();
+    if path == Path::new("-") {
+        context.out().write_all(&bytes)?;
+        return Ok(());
+    }
+    std::fs::write(path, &bytes)
+        .map_err(|e| Failure::Failed(format!("cannot write {}: {e}", path.display())))?;
+    let (name, len) = (schema.name(), bytes.len());
+    context.say(format_args!("{name}: {len} bytes written to {}", path.display()));
+    Ok(())
+}
+
+/// The type as JSON: the message first, then what it needs.
+fn document(schema: &Schema, all: bool) -> Value {
+    let asked = schema.descriptor();
+    let mut messages = vec![message(asked, schema.docs())];
+    let mut enums = Vec::new();
+    let inside =
+        |name: &str| name.strip_prefix(asked.full_name()).is_some_and(|rest| rest.starts_with('.'));
+    let pool = asked.parent_pool();
+    for other in pool.all_messages().filter(|m| m != asked && !m.is_map_entry()) {
+        if inside(other.full_name()) || all && !is_protobufs(other.full_name()) {
+            messages.push(message(&other, schema.docs()));
+        }
+    }
+    for other in pool.all_enums() {
+        if inside(other.full_name()) || all && !is_protobufs(other.full_name()) {
+            enums.push(enumeration(&other, schema.docs()));
+        }
+    }
+    json!({
+        "name": schema.name(),
+        "kind": "protobuf",
+        "hash": schema.hash().to_string(),
+        "messages": messages,
+        "enums": enums,
+    })
+}
+
+fn is_protobufs(full_name: &str) -> bool {
+    full_name.starts_with("google.protobuf.")
+}
+
+fn message(message: &MessageDescriptor, docs: &Docs) -> Value {
+    let fields: Vec<Value> = message.fields().map(|f| field(&f, docs)).collect();
+    json!({
+        "name": message.full_name(),
+        "import": message.parent_file().name(),
+        "comment": docs.get(message.full_name()),
+        "fields": fields,
+    })
+}
+
+fn field(field: &FieldDescriptor, docs: &Docs) -> Value {
+    let (comment, unit) = split_unit(docs.get(field.full_name()).unwrap_or_default());
+    let refers_to = match field.kind() {
+        Kind::Message(entry) if field.is_map() => match entry.map_entry_value_field().kind() {
+            Kind::Message(of) => Some(of.full_name().to_owned()),
+            Kind::Enum(of) => Some(of.full_name().to_owned()),
+            _ => None,
+        },
+        Kind::Message(of) => Some(of.full_name().to_owned()),
+        Kind::Enum(of) => Some(of.full_name().to_owned()),
+        _ => None,
+    };
+    let oneof = field.containing_oneof().filter(|oneof| !oneof.is_synthetic());
+    json!({
+        "name": field.name(),
+        "number": field.number(),
+        "type": field_type(field),
+        "type_name": refers_to,
+        "repeated": field.is_list(),
+        "unit": unit,
+        "comment": (!comment.is_empty()).then_some(comment),
+        "oneof": oneof.map(|oneof| oneof.name().to_owned()),
+    })
+}
+
+fn enumeration(enumeration: &EnumDescriptor, docs: &Docs) -> Value {
+    let value_doc = |name: &str| docs.get(&format!("{}.{name}", enumeration.full_name()));
+    let values: Vec<Value> = enumeration
+        .values()
+        .map(|v| json!({"name": v.name(), "number": v.number(), "comment": value_doc(v.name())}))
+        .collect();
+    json!({
+        "name": enumeration.full_name(),
+        "comment": docs.get(enumeration.full_name()),
+        "values": values,
+    })
+}

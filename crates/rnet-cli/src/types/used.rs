@@ -1,0 +1,54 @@
+//! The types that the topics of a domain have.
+
+use rnet::inspect::Snapshot;
+use rnet::schema::Schema;
+use rnet::{PlainType, TypeDesc};
+
+/// One type, and where it is used.
+pub struct Used<'a> {
+    pub desc: &'a TypeDesc,
+    /// `None` for a protobuf type that cannot be read, and for plain types.
+    pub schema: Option<&'a Schema>,
+    pub topics: Vec<&'a str>,
+    pub nodes: Vec<&'a str>,
+}
+
+impl<'a> Used<'a> {
+    pub fn name(&self) -> &'a str {
+        self.desc.name().unwrap_or("raw")
+    }
+
+    pub fn plain(&self) -> Option<&'a PlainType> {
+        self.desc.as_plain()
+    }
+}
+
+/// All described types of a domain, or of one topic, by name. Versions of a type are told apart; those of publishers come first.
+pub fn types<'a>(snapshot: &'a Snapshot, topic: Option<&str>) -> Vec<Used<'a>> {
+    let publishers = snapshot.publishers.iter();
+    let publishers = publishers.map(|p| (&p.type_desc, p.schema.as_ref(), &p.topic, &p.node));
+    let subscribers = snapshot.subscriptions.iter();
+    let subscribers = subscribers.map(|s| (&s.type_desc, s.schema.as_ref(), &s.topic, &s.node));
+    let mut all: Vec<Used<'a>> = Vec::new();
+    for (desc, schema, at, node) in publishers.chain(subscribers) {
+        if *desc == TypeDesc::Raw || topic.is_some_and(|topic| topic != at) {
+            continue;
+        }
+        let found = all.iter().position(|used| used.desc == desc && used.schema == schema);
+        let found = found.unwrap_or_else(|| {
+            all.push(Used { desc, schema, topics: Vec::new(), nodes: Vec::new() });
+            all.len() - 1
+        });
+        all[found].topics.push(at);
+        all[found].nodes.push(node);
+    }
+    for used in &mut all {
+        for list in [&mut used.topics, &mut used.nodes] {
+            list.sort_unstable();
+            list.dedup();
+        }
+    }
+    // Stable: among versions of one type the order stays.
+    all.sort_by_key(Used::name);
+    all
+}

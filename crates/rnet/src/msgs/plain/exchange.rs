@@ -1,0 +1,168 @@
+//! Large plain messages on a topic: a publisher fills them in place, a subscriber reads them in place.
+
+use std::fmt;
+use std::ops::{Deref, DerefMut};
+
+use rnet_core::{Error, Result};
+
+use super::header::{self, Tailed, bad};
+use super::{Image, PointCloud, Tensor};
+use crate::{Loan, Message, MessageType, OwnedSample, Publisher, Sample};
+
+macro_rules! message {
+    ($($type:ty),*) => {$(
+        /// What is sent by itself has data of zeros: a black image, a tensor of zeros. [`Publisher::send_with`] and
+        /// [`Publisher::loan_with`] send data.
+        impl Message for $type {
+            type Held = Self;
+
+            fn message_type() -> Result<MessageType> {
+                Ok(MessageType::Plain(<$type as rnet_core::PlainHeader>::header_type()))
+            }
+            fn hold(_: &MessageType) -> Self {
+                header::zeroed()
+            }
+            fn as_bytes(&self) -> Option<&[u8]> {
+                None
+            }
+            fn encode(&self, out: &mut Vec<u8>) {
+                let start = out.len();
+                out.extend_from_slice(header::bytes_of(self));
+                out.resize(start + self.data_range().end, 0);
+            }
+            fn decode(bytes: &[u8], held: &mut Self) -> std::result::Result<(), String> {
+                *held = header::header_of(bytes)?;
+                Ok(())
+            }
+            fn view<'a>(_: &'a [u8], held: &'a Self) -> &'a Self {
+                held
+            }
+            fn keep(held: &mut Self) -> Self {
+                *held
+            }
+        }
+    )*};
+}
+
+message!(Image, PointCloud, Tensor);
+
+impl<T: Tailed + Message<Held = T>> Publisher<T> {
+    /// Sends a header with its data, which is copied once, to where readers read it.
+    ///
+    /// # Errors
+    /// `BadValue` if `data` has another length than the header says; else as [`Publisher::send`].
+    pub fn send_with(&mut self, header: &T, data: &[u8]) -> Result<()> {
+        let place = header.place();
+        if place.data_len != data.len() as u64 {
+            let (said, len) = (place.data_len, data.len());
+            return Err(bad::<T>(format!("{len} bytes of data, and the header says {said}")));
+        }
+        let mut loan = self.loan_with(header)?;
+        loan.copy_from_slice(data);
+        loan.send().map_err(|(_, error)| error)
+    }
+
+    /// Lends the memory of a message with this header, whose data is then written in place and never copied.
+    ///
+    /// # Errors
+    /// As [`Publisher::send`].
+    ///
+    /// ```
+    /// # fn main() -> rnet::Result<()> {
+    /// # let dir = std::env::temp_dir();
+    /// # let domain = format!("loanimage{}", std::process::id());
+    /// # let node = rnet::Node::builder("camera").dir(dir).domain(&domain).open()?;
+    /// use rnet::msgs::Image;
+    /// let mut images = node.publisher::<Image>("/camera")?;
+    /// let mut seen = node.subscriber::<Image>("/camera")?;
+    /// images.wait_for_subscribers(1, None)?;
+    /// let header = Image::new(640, 480, "mono8")?.with_frame_id("camera")?;
+    /// let mut image = images.loan_with(&header)?;
+    /// image[0] = 255;
+    /// image.send().map_err(|(_, error)| error)?;
+    /// let image = seen.recv(None)?;
+    /// assert_eq!((image.width(), image.encoding()), (640, "mono8"));
+    /// assert_eq!(image.whole().pixels::<u8>()?.at(0, 0), Some(&[255][..]));
+    /// # drop(image);
+    /// # drop((images, seen));
+    /// # let path = node.domain_path().to_owned();
+    /// # drop(node);
+    /// # std::fs::remove_dir_all(path).unwrap();
+    /// # Ok(()) }
+    /// ```
+    pub fn loan_with(&mut self, header: &T) -> Result<DataLoan<'_, T>> {
+        let loan = self.lend(header.data_range().end)?;
+        Ok(DataLoan { loan, header: *header })
+    }
+}
+
+/// Memory of a message lent by [`Publisher::loan_with`]: the bytes of its data. Dropped without [`DataLoan::send`], nothing is sent.
+///
+/// The data is that of an earlier message until it is written.
+pub struct DataLoan<'a, T: Tailed> {
+    loan: Loan<'a>,
+    header: T,
+}
+
+impl<'a, T: Tailed> DataLoan<'a, T> {
+    /// The header that is sent.
+    pub fn header(&self) -> &T {
+        &self.header
+    }
+
+    /// Sets the time that the message tells, ns since 1970 UTC.
+    pub fn set_timestamp_ns(&mut self, timestamp_ns: i64) {
+        self.header.set_timestamp_ns(timestamp_ns);
+    }
+
+    /// Sends the message. On error the loan comes back, its content intact.
+    #[expect(clippy::result_large_err, reason = "the loan goes back by value, without allocating")]
+    pub fn send(mut self) -> std::result::Result<(), (DataLoan<'a, T>, Error)> {
+        let bytes = header::bytes_of(&self.header);
+        // What is between this header and the data is of a later version than this one knows: zero.
+        let (head, _) = self.loan.split_at_mut(self.header.data_range().start);
+        let (own, later) = head.split_at_mut(bytes.len());
+        own.copy_from_slice(bytes);
+        later.fill(0);
+        let Self { loan, header } = self;
+        loan.send().map_err(|(loan, error)| (Self { loan, header }, error))
+    }
+}
+
+impl<T: Tailed> Deref for DataLoan<'_, T> {
+    type Target = [u8];
+    fn deref(&self) -> &[u8] {
+        &self.loan[self.header.data_range()]
+    }
+}
+
+impl<T: Tailed> DerefMut for DataLoan<'_, T> {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        let range = self.header.data_range();
+        &mut self.loan[range]
+    }
+}
+
+impl<T: Tailed + fmt::Debug> fmt::Debug for DataLoan<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("DataLoan").field(&self.header).finish()
+    }
+}
+
+macro_rules! whole {
+    ($sample:ty) => {
+        impl<T: Tailed + Message<Held = T>> $sample {
+            /// The data, where the publisher wrote it.
+            pub fn data(&self) -> &[u8] {
+                self.bytes().get(self.data_range()).unwrap_or_default()
+            }
+
+            /// The header, as it was checked, with the data, where the publisher wrote it.
+            pub fn whole(&self) -> T::View<'_> {
+                T::with_data(self, self.data())
+            }
+        }
+    };
+}
+whole!(Sample<'_, T>);
+whole!(OwnedSample<T>);

@@ -1,0 +1,239 @@
+//! What the headers of large messages have in common: where the data is, texts, and reading one that may be hostile.
+
+use std::ops::Range;
+
+use rnet_core::limits::MAX_MESSAGE_LEN_BYTES;
+use rnet_core::{Error, PlainHeader, Result};
+
+/// Data starts at a multiple of this, in bytes.
+const DATA_MULTIPLE: u64 = 64;
+
+/// Where the data of a message is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// From the start of the message to that of its data, in bytes.
+    pub data_offset: u64,
+    /// Bytes of the data.
+    pub data_len: u64,
+}
+
+/// A header that data follows: [`super::Image`], [`super::PointCloud`], [`super::Tensor`].
+///
+/// Values that were made by a constructor, or read by [`read`], are consistent in themselves: no view reaches beyond the data.
+pub trait Tailed: PlainHeader {
+    /// The header with its data, as it is looked at.
+    type View<'a>;
+
+    /// Bytes of the header that every version of the type has.
+    const FIRST_LEN_BYTES: usize;
+
+    /// Where the data is.
+    fn place(&self) -> Place;
+
+    /// Sets the time that the message tells, ns since 1970 UTC; 0 for not known.
+    fn set_timestamp_ns(&mut self, timestamp_ns: i64);
+
+    /// Checks a received header, whose [`Place`] has been checked.
+    ///
+    /// # Errors
+    /// In words, the field and the value that cannot be.
+    fn check(&self) -> std::result::Result<(), String>;
+
+    /// The header with `data`, which has the length that it says.
+    fn with_data<'a>(&'a self, data: &'a [u8]) -> Self::View<'a>;
+
+    /// Which bytes of the message are its data.
+    fn data_range(&self) -> Range<usize> {
+        let Place { data_offset, data_len } = self.place();
+        data_offset as usize..(data_offset + data_len) as usize
+    }
+}
+
+/// The header of a message, copied and checked, and its data.
+///
+/// For messages from elsewhere than a subscriber, a recording for example. A longer header, of a later version, is read as far as it
+/// is known here; what a shorter one lacks is zero.
+///
+/// # Errors
+/// `BadValue` names the field and the value that cannot be. No message makes it panic.
+///
+/// ```
+/// use rnet::msgs::plain::{Image, Tailed, read};
+/// let image = Image::new(4, 2, "mono8")?.with_frame_id("camera")?;
+/// let mut message = image.header_bytes().to_vec();
+/// message.extend([7; 8]);
+/// let (header, data) = read::<Image>(&message)?;
+/// assert_eq!(header.with_data(data).row(1), Some(&[7; 4][..]));
+/// message.pop();
+/// assert!(read::<Image>(&message).unwrap_err().to_string().contains("data_len"));
+/// # Ok::<(), rnet::Error>(())
+/// ```
+pub fn read<T: Tailed>(message: &[u8]) -> Result<(T, &[u8])> {
+    let name = || T::header_type().name;
+    let header: T = header_of(message).map_err(|why| Error::BadValue { what: name(), why })?;
+    Ok((header, &message[header.data_range()]))
+}
+
+/// The header of a message, copied, and checked in the order of the page.
+pub(super) fn header_of<T: Tailed>(message: &[u8]) -> std::result::Result<T, String> {
+    let len = message.len();
+    if len < T::FIRST_LEN_BYTES {
+        return Err(format!("{len} bytes, and the header has {}", T::FIRST_LEN_BYTES));
+    }
+    let mut header = zeroed::<T>();
+    let known = len.min(size_of::<T>());
+    bytes_of_mut(&mut header)[..known].copy_from_slice(&message[..known]);
+    // Of the copy: the sender may write to the message at any time.
+    let Place { data_offset, data_len } = header.place();
+    if !data_offset.is_multiple_of(DATA_MULTIPLE) || data_offset < T::FIRST_LEN_BYTES as u64 {
+        let first = T::FIRST_LEN_BYTES;
+        return Err(format!(
+            "data_offset is {data_offset}, and must be a multiple of {DATA_MULTIPLE} from {first} on"
+        ));
+    }
+    if data_offset.checked_add(data_len) != Some(len as u64) {
+        return Err(format!(
+            "data_offset {data_offset} and data_len {data_len} are not the {len} bytes of the message"
+        ));
+    }
+    // Fields of a version that the sender did not know: what stands there is its data.
+    let known = size_of::<T>().min(data_offset as usize);
+    bytes_of_mut(&mut header)[known..].fill(0);
+    header.check()?;
+    Ok(header)
+}
+
+/// A header of zeros.
+pub(super) fn zeroed<T: PlainHeader>() -> T {
+    // SAFETY: `PlainHeader` promises that every bit pattern is a value, zeros among them.
+    unsafe { std::mem::zeroed() }
+}
+
+/// The memory of a header.
+pub(super) fn bytes_of<T: PlainHeader>(header: &T) -> &[u8] {
+    let at = (&raw const *header).cast::<u8>();
+    // SAFETY: `PlainHeader` promises that there is no padding, so all bytes are initialised.
+    unsafe { std::slice::from_raw_parts(at, size_of::<T>()) }
+}
+
+fn bytes_of_mut<T: PlainHeader>(header: &mut T) -> &mut [u8] {
+    let at = (&raw mut *header).cast::<u8>();
+    // SAFETY: as in `bytes_of`; and any byte may have any value.
+    unsafe { std::slice::from_raw_parts_mut(at, size_of::<T>()) }
+}
+
+/// Bytes of data behind a header of `T`, if a message may be so long.
+pub(super) fn data_len_of<T: PlainHeader>(len: u128) -> Result<u64> {
+    let most = (MAX_MESSAGE_LEN_BYTES - size_of::<T>()) as u64;
+    u64::try_from(len).ok().filter(|len| *len <= most).ok_or_else(|| {
+        bad::<T>(format!("{len} bytes of data, and a message has at most {most} behind its header"))
+    })
+}
+
+pub(super) fn bad<T: PlainHeader>(why: String) -> Error {
+    Error::BadValue { what: T::header_type().name, why }
+}
+
+/// A text field: its bytes up to the first zero. Empty for what [`check_text`] refuses.
+pub(super) fn text(field: &[u8]) -> &str {
+    let len = field.iter().position(|byte| *byte == 0).unwrap_or(field.len());
+    std::str::from_utf8(&field[..len]).unwrap_or_default()
+}
+
+pub(super) fn check_text(name: &str, field: &[u8]) -> std::result::Result<(), String> {
+    let len = field.iter().position(|byte| *byte == 0).unwrap_or(field.len());
+    if field[len..].iter().any(|byte| *byte != 0) {
+        return Err(format!("{name} goes on behind a zero"));
+    }
+    match std::str::from_utf8(&field[..len]) {
+        Ok(_) => Ok(()),
+        Err(error) => Err(format!("{name} is no UTF-8 from byte {} on", error.valid_up_to())),
+    }
+}
+
+pub(super) fn set_text<T: PlainHeader, const N: usize>(name: &str, text: &str) -> Result<[u8; N]> {
+    let mut field = [0; N];
+    if text.contains('\0') {
+        return Err(bad::<T>(format!("{name} {text:?} has a zero inside")));
+    }
+    let place = field.get_mut(..text.len()).ok_or_else(|| {
+        bad::<T>(format!("{name} {text:?} has {} bytes, and at most {N} fit", text.len()))
+    })?;
+    place.copy_from_slice(text.as_bytes());
+    Ok(field)
+}
+
+/// What the three headers have in common, which no macro of the language's own can say: the first fields of each are the same.
+macro_rules! common_header {
+    ($type:ident, $view:ident, $first_len_bytes:literal) => {
+        impl $type {
+            /// When the thing was so, ns since 1970 UTC; 0 for not known.
+            pub fn timestamp_ns(&self) -> i64 {
+                self.timestamp_ns
+            }
+
+            /// With this time, ns since 1970 UTC.
+            #[must_use]
+            pub fn with_timestamp_ns(mut self, timestamp_ns: i64) -> Self {
+                self.timestamp_ns = timestamp_ns;
+                self
+            }
+
+            /// The frame (REP-105) in which it is given.
+            pub fn frame_id(&self) -> &str {
+                header::text(&self.frame_id)
+            }
+
+            /// With this frame.
+            ///
+            /// # Errors
+            /// `BadValue`: more than 64 bytes, or a zero inside.
+            pub fn with_frame_id(mut self, frame_id: &str) -> rnet_core::Result<Self> {
+                self.frame_id = header::set_text::<Self, 64>("frame_id", frame_id)?;
+                Ok(self)
+            }
+
+            /// Bytes of the data.
+            pub fn data_len_bytes(&self) -> usize {
+                self.data_len as usize
+            }
+
+            /// The header as it stands at the start of a message.
+            pub fn header_bytes(&self) -> &[u8] {
+                header::bytes_of(self)
+            }
+        }
+
+        impl header::Tailed for $type {
+            type View<'a> = $view<'a>;
+            const FIRST_LEN_BYTES: usize = $first_len_bytes;
+
+            fn place(&self) -> header::Place {
+                header::Place { data_offset: self.data_offset, data_len: self.data_len }
+            }
+            fn set_timestamp_ns(&mut self, timestamp_ns: i64) {
+                self.timestamp_ns = timestamp_ns;
+            }
+            fn check(&self) -> Result<(), String> {
+                header::check_text("frame_id", &self.frame_id)?;
+                self.check_own()
+            }
+            fn with_data<'a>(&'a self, data: &'a [u8]) -> $view<'a> {
+                $view { header: self, data }
+            }
+        }
+
+        impl<'a> $view<'a> {
+            /// The header.
+            pub fn header(&self) -> &'a $type {
+                self.header
+            }
+
+            /// All of the data, as it was sent.
+            pub fn data(&self) -> &'a [u8] {
+                self.data
+            }
+        }
+    };
+}
+pub(super) use common_header;

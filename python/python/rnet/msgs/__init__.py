@@ -1,0 +1,31 @@
+"""The messages that come with robot-net: ``from rnet.msgs import JointState, LaserScan``.
+
+They are those of packages ``rnet.msgs`` and ``foxglove``, as docs/guide/messages.md lists them;
+where both have a name (JointState, Event), it is that of ``rnet.msgs``. :mod:`rnet.msgs.foxglove`
+has all of Foxglove's. They are classes of the official protobuf runtime, made when they are asked
+for. ``help(JointState)`` shows fields, units and frames.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import builtin as _builtin
+from . import foxglove as foxglove
+
+__all__ = sorted({*_builtin.OWN, *_builtin.FOXGLOVE})
+
+
+def __getattr__(name: str) -> Any:
+    if name in _builtin.OWN:
+        made = _builtin.message(_builtin.OWN[name], __name__)
+    elif name in _builtin.FOXGLOVE:
+        made = getattr(foxglove, name)
+    else:
+        raise AttributeError(f"rnet.msgs has no message {name!r}", name=name)
+    globals()[name] = made
+    return made
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "foxglove"]

@@ -1,0 +1,503 @@
+"""The messages that come with robot-net: ``from rnet.msgs import JointState, LaserScan``.
+
+Written by python/tools/message_stubs.py from the .proto files; do not edit.
+"""
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import ClassVar, Literal
+
+from google.protobuf.internal.containers import RepeatedCompositeFieldContainer as _Messages
+from google.protobuf.internal.containers import RepeatedScalarFieldContainer as _Values
+from google.protobuf.internal.enum_type_wrapper import EnumTypeWrapper
+from google.protobuf.message import Message
+from . import foxglove as foxglove
+from .foxglove import _Duration, _Fields, _Part, _Span, _Time, _Timestamp
+from .foxglove import ArrowPrimitive as ArrowPrimitive
+from .foxglove import CameraCalibration as CameraCalibration
+from .foxglove import CircleAnnotation as CircleAnnotation
+from .foxglove import Color as Color
+from .foxglove import CompressedAudio as CompressedAudio
+from .foxglove import CompressedImage as CompressedImage
+from .foxglove import CompressedPointCloud as CompressedPointCloud
+from .foxglove import CompressedVideo as CompressedVideo
+from .foxglove import CubePrimitive as CubePrimitive
+from .foxglove import CylinderPrimitive as CylinderPrimitive
+from .foxglove import FrameTransform as FrameTransform
+from .foxglove import FrameTransforms as FrameTransforms
+from .foxglove import GeoJSON as GeoJSON
+from .foxglove import Grid as Grid
+from .foxglove import ImageAnnotations as ImageAnnotations
+from .foxglove import JointStates as JointStates
+from .foxglove import KeyValuePair as KeyValuePair
+from .foxglove import LaserScan as LaserScan
+from .foxglove import LinePrimitive as LinePrimitive
+from .foxglove import LocationFix as LocationFix
+from .foxglove import LocationFixes as LocationFixes
+from .foxglove import Log as Log
+from .foxglove import ModelPrimitive as ModelPrimitive
+from .foxglove import Odometry as Odometry
+from .foxglove import PackedElementField as PackedElementField
+from .foxglove import Point2 as Point2
+from .foxglove import Point3 as Point3
+from .foxglove import Point3InFrame as Point3InFrame
+from .foxglove import PointCloud as PointCloud
+from .foxglove import PointsAnnotation as PointsAnnotation
+from .foxglove import Pose as Pose
+from .foxglove import PoseInFrame as PoseInFrame
+from .foxglove import PosesInFrame as PosesInFrame
+from .foxglove import Quaternion as Quaternion
+from .foxglove import RawAudio as RawAudio
+from .foxglove import RawImage as RawImage
+from .foxglove import SceneEntity as SceneEntity
+from .foxglove import SceneEntityDeletion as SceneEntityDeletion
+from .foxglove import SceneUpdate as SceneUpdate
+from .foxglove import SpherePrimitive as SpherePrimitive
+from .foxglove import TextAnnotation as TextAnnotation
+from .foxglove import TextPrimitive as TextPrimitive
+from .foxglove import TriangleListPrimitive as TriangleListPrimitive
+from .foxglove import Vector2 as Vector2
+from .foxglove import Vector3 as Vector3
+from .foxglove import VoxelGrid as VoxelGrid
+
+__all__ = [
+    "ArrowPrimitive", "BatteryState", "CameraCalibration", "CircleAnnotation", "Color",
+    "CompressedAudio", "CompressedImage", "CompressedPointCloud", "CompressedVideo",
+    "CubePrimitive", "CylinderPrimitive", "Diagnostic", "EmergencyStop", "Event",
+    "FrameTransform", "FrameTransforms", "GeoJSON", "Grid", "Illuminance",
+    "ImageAnnotations", "Imu", "JointCommand", "JointState", "JointStates",
+    "JointTrajectory", "Joy", "KeyValuePair", "LaserScan", "LinePrimitive", "LocationFix",
+    "LocationFixes", "Log", "MagneticField", "ModelPrimitive", "Odometry",
+    "PackedElementField", "Point2", "Point3", "Point3InFrame", "PointCloud",
+    "PointsAnnotation", "Pose", "PoseEstimate", "PoseInFrame", "PoseTrajectory",
+    "PosesInFrame", "Pressure", "Quaternion", "Range", "RawAudio", "RawImage",
+    "RelativeHumidity", "RobotMode", "SceneEntity", "SceneEntityDeletion", "SceneUpdate",
+    "SpherePrimitive", "Temperature", "TextAnnotation", "TextPrimitive",
+    "TriangleListPrimitive", "Twist", "TwistInFrame", "Vector2", "Vector3", "VoxelGrid",
+    "Wrench", "WrenchInFrame"
+]
+
+class BatteryState(Message):
+    """A battery."""
+    Status: ClassVar[EnumTypeWrapper]
+    STATUS_UNSPECIFIED: ClassVar[int]
+    STATUS_CHARGING: ClassVar[int]
+    STATUS_DISCHARGING: ClassVar[int]
+    STATUS_NOT_CHARGING: ClassVar[int]
+    STATUS_FULL: ClassVar[int]
+    Health: ClassVar[EnumTypeWrapper]
+    HEALTH_UNSPECIFIED: ClassVar[int]
+    HEALTH_GOOD: ClassVar[int]
+    HEALTH_OVERHEAT: ClassVar[int]
+    HEALTH_COLD: ClassVar[int]
+    HEALTH_DEAD: ClassVar[int]
+    HEALTH_OVERVOLTAGE: ClassVar[int]
+    HEALTH_UNDERVOLTAGE: ClassVar[int]
+    HEALTH_OVERCURRENT: ClassVar[int]
+    HEALTH_UNBALANCED: ClassVar[int]
+    HEALTH_NO_ANSWER: ClassVar[int]
+    HEALTH_OTHER: ClassVar[int]
+    Technology: ClassVar[EnumTypeWrapper]
+    TECHNOLOGY_UNSPECIFIED: ClassVar[int]
+    TECHNOLOGY_LI_ION: ClassVar[int]
+    TECHNOLOGY_LI_PO: ClassVar[int]
+    TECHNOLOGY_LI_FE_PO4: ClassVar[int]
+    TECHNOLOGY_NI_MH: ClassVar[int]
+    TECHNOLOGY_NI_CD: ClassVar[int]
+    TECHNOLOGY_LEAD_ACID: ClassVar[int]
+    TECHNOLOGY_LI_TITANATE: ClassVar[int]
+    TECHNOLOGY_NA_ION: ClassVar[int]
+    timestamp: _Time
+    location: str
+    serial_number: str
+    present: bool
+    voltage: float
+    current: float
+    charge: float
+    capacity: float
+    design_capacity: float
+    state_of_charge: float
+    temperature: float
+    status: int
+    health: int
+    technology: int
+    cell_voltages: _Values[float]
+    cell_temperatures: _Values[float]
+    def __init__(self, *,
+        timestamp: _Timestamp | None = ..., location: str | None = ...,
+        serial_number: str | None = ..., present: bool | None = ...,
+        voltage: float | None = ..., current: float | None = ..., charge: float | None = ...,
+        capacity: float | None = ..., design_capacity: float | None = ...,
+        state_of_charge: float | None = ..., temperature: float | None = ...,
+        status: int | None = ..., health: int | None = ..., technology: int | None = ...,
+        cell_voltages: Iterable[float] | None = ...,
+        cell_temperatures: Iterable[float] | None = ...
+    ) -> None: ...
+    def HasField(self, field_name: Literal[
+        "timestamp", "present", "voltage", "current", "charge", "capacity", "design_capacity",
+        "state_of_charge", "temperature"
+    ]) -> bool: ...
+
+class Diagnostic(Message):
+    """How the parts of a robot are, said again and again, about once a second: the latest word
+    on each name counts."""
+    Level: ClassVar[EnumTypeWrapper]
+    LEVEL_UNSPECIFIED: ClassVar[int]
+    LEVEL_OK: ClassVar[int]
+    LEVEL_WARNING: ClassVar[int]
+    LEVEL_ERROR: ClassVar[int]
+    LEVEL_STALE: ClassVar[int]
+    class Status(Message):
+        """How one part is."""
+        level: int
+        name: str
+        text: str
+        hardware_id: str
+        values: _Messages[foxglove.KeyValuePair]
+        def __init__(self, *,
+            level: int | None = ..., name: str | None = ..., text: str | None = ...,
+            hardware_id: str | None = ...,
+            values: Iterable[foxglove.KeyValuePair | _Fields] | None = ...
+        ) -> None: ...
+    timestamp: _Time
+    status: _Messages[Diagnostic.Status]
+    def __init__(self, *,
+        timestamp: _Timestamp | None = ...,
+        status: Iterable[Diagnostic.Status | _Fields] | None = ...
+    ) -> None: ...
+    def HasField(self, field_name: Literal["timestamp"]) -> bool: ...
+
+class EmergencyStop(Message):
+    """Whether an emergency stop is on, as one source sees it."""
+    State: ClassVar[EnumTypeWrapper]
+    STATE_UNSPECIFIED: ClassVar[int]
+    STATE_STOP: ClassVar[int]
+    STATE_WAITS_FOR_RESET: ClassVar[int]
+    STATE_RELEASED: ClassVar[int]
+    timestamp: _Time
+    state: int
+    source: str
+    reason: str
+    def __init__(self, *,
+        timestamp: _Timestamp | None = ..., state: int | None = ..., source: str | None = ...,
+        reason: str | None = ...
+    ) -> None: ...
+    def HasField(self, field_name: Literal["timestamp"]) -> bool: ...
+
+class Event(Message):
+    """Something that happened at one time and that programs may act on."""
+    Severity: ClassVar[EnumTypeWrapper]
+    SEVERITY_UNSPECIFIED: ClassVar[int]
+    SEVERITY_DEBUG: ClassVar[int]
+    SEVERITY_INFO: ClassVar[int]
+    SEVERITY_WARNING: ClassVar[int]
+    SEVERITY_ERROR: ClassVar[int]
+    SEVERITY_FATAL: ClassVar[int]
+    timestamp: _Time
+    severity: int
+    code: str
+    text: str
+    node: str
+    values: _Messages[foxglove.KeyValuePair]
+    def __init__(self, *,
+        timestamp: _Timestamp | None = ..., severity: int | None = ..., code: str | None = ...,
+        text: str | None = ..., node: str | None = ...,
+        values: Iterable[foxglove.KeyValuePair | _Fields] | None = ...
+    ) -> None: ...
+    def HasField(self, field_name: Literal["timestamp"]) -> bool: ...
+
+class Illuminance(Message):
+    """How much light that an eye would see falls on a sensor."""
+    timestamp: _Time
+    frame_id: str
+    illuminance: float
+    variance: float
+    def __init__(self, *,
+        timestamp: _Timestamp | None = ..., frame_id: str | None = ...,
+        illuminance: float | None = ..., variance: float | None = ...
+    ) -> None: ...
+    def HasField(self, field_name: Literal["timestamp", "variance"]) -> bool: ...
+
+class Imu(Message):
+    """What an inertial sensor measures, in the axes of its own frame (REP-145: x forward, y
+    left, z up)."""
+    timestamp: _Time
+    frame_id: str
+    orientation: _Part[foxglove.Quaternion]
+    orientation_covariance: _Values[float]
+    angular_velocity: _Part[foxglove.Vector3]
+    angular_velocity_covariance: _Values[float]
+    linear_acceleration: _Part[foxglove.Vector3]
+    linear_acceleration_covariance: _Values[float]
+    def __init__(self, *,
+        timestamp: _Timestamp | None = ..., frame_id: str | None = ...,
+        orientation: foxglove.Quaternion | _Fields | None = ...,
+        orientation_covariance: Iterable[float] | None = ...,
+        angular_velocity: foxglove.Vector3 | _Fields | None = ...,
+        angular_velocity_covariance: Iterable[float] | None = ...,
+        linear_acceleration: foxglove.Vector3 | _Fields | None = ...,
+        linear_acceleration_covariance: Iterable[float] | None = ...
+    ) -> None: ...
+    def HasField(self, field_name: Literal[
+        "timestamp", "orientation", "angular_velocity", "linear_acceleration"
+    ]) -> bool: ...
+
+class JointCommand(Message):
+    """What the joints of a robot shall do from now on."""
+    Mode: ClassVar[EnumTypeWrapper]
+    MODE_UNSPECIFIED: ClassVar[int]
+    MODE_OFF: ClassVar[int]
+    MODE_HOLD: ClassVar[int]
+    MODE_POSITION: ClassVar[int]
+    MODE_VELOCITY: ClassVar[int]
+    MODE_EFFORT: ClassVar[int]
+    MODE_IMPEDANCE: ClassVar[int]
+    timestamp: _Time
+    names: _Values[str]
+    modes: _Values[int]
+    position: _Values[float]
+    velocity: _Values[float]
+    effort: _Values[float]
+    kp: _Values[float]
+    kd: _Values[float]
+    valid_for: _Span
+    def __init__(self, *,
+        timestamp: _Timestamp | None = ..., names: Iterable[str] | None = ...,
+        modes: Iterable[int] | None = ..., position: Iterable[float] | None = ...,
+        velocity: Iterable[float] | None = ..., effort: Iterable[float] | None = ...,
+        kp: Iterable[float] | None = ..., kd: Iterable[float] | None = ...,
+        valid_for: _Duration | None = ...
+    ) -> None: ...
+    def HasField(self, field_name: Literal["timestamp", "valid_for"]) -> bool: ...
+
+class JointState(Message):
+    """The joints of a robot at one time, as a controller measures them."""
+    timestamp: _Time
+    names: _Values[str]
+    position: _Values[float]
+    velocity: _Values[float]
+    effort: _Values[float]
+    acceleration: _Values[float]
+    def __init__(self, *,
+        timestamp: _Timestamp | None = ..., names: Iterable[str] | None = ...,
+        position: Iterable[float] | None = ..., velocity: Iterable[float] | None = ...,
+        effort: Iterable[float] | None = ..., acceleration: Iterable[float] | None = ...
+    ) -> None: ...
+    def HasField(self, field_name: Literal["timestamp"]) -> bool: ...
+
+class JointTrajectory(Message):
+    """A motion of joints through points at given times."""
+    class Point(Message):
+        """Where the joints are at one time."""
+        time_from_start: _Span
+        position: _Values[float]
+        velocity: _Values[float]
+        acceleration: _Values[float]
+        effort: _Values[float]
+        def __init__(self, *,
+            time_from_start: _Duration | None = ..., position: Iterable[float] | None = ...,
+            velocity: Iterable[float] | None = ..., acceleration: Iterable[float] | None = ...,
+            effort: Iterable[float] | None = ...
+        ) -> None: ...
+        def HasField(self, field_name: Literal["time_from_start"]) -> bool: ...
+    timestamp: _Time
+    names: _Values[str]
+    points: _Messages[JointTrajectory.Point]
+    def __init__(self, *,
+        timestamp: _Timestamp | None = ..., names: Iterable[str] | None = ...,
+        points: Iterable[JointTrajectory.Point | _Fields] | None = ...
+    ) -> None: ...
+    def HasField(self, field_name: Literal["timestamp"]) -> bool: ...
+
+class Joy(Message):
+    """What a person holds: a gamepad, a joystick, a pedal."""
+    timestamp: _Time
+    device: str
+    axes: _Values[float]
+    buttons: _Values[bool]
+    connected: bool
+    def __init__(self, *,
+        timestamp: _Timestamp | None = ..., device: str | None = ...,
+        axes: Iterable[float] | None = ..., buttons: Iterable[bool] | None = ...,
+        connected: bool | None = ...
+    ) -> None: ...
+    def HasField(self, field_name: Literal["timestamp"]) -> bool: ...
+
+class MagneticField(Message):
+    """What a magnetometer measures."""
+    timestamp: _Time
+    frame_id: str
+    magnetic_field: _Part[foxglove.Vector3]
+    covariance: _Values[float]
+    def __init__(self, *,
+        timestamp: _Timestamp | None = ..., frame_id: str | None = ...,
+        magnetic_field: foxglove.Vector3 | _Fields | None = ...,
+        covariance: Iterable[float] | None = ...
+    ) -> None: ...
+    def HasField(self, field_name: Literal["timestamp", "magnetic_field"]) -> bool: ...
+
+class PoseEstimate(Message):
+    """Where a body is believed to be, and how sure that is: what a localisation says, or is
+    started with."""
+    timestamp: _Time
+    frame_id: str
+    body_frame_id: str
+    pose: _Part[foxglove.Pose]
+    covariance: _Values[float]
+    def __init__(self, *,
+        timestamp: _Timestamp | None = ..., frame_id: str | None = ...,
+        body_frame_id: str | None = ..., pose: foxglove.Pose | _Fields | None = ...,
+        covariance: Iterable[float] | None = ...
+    ) -> None: ...
+    def HasField(self, field_name: Literal["timestamp", "pose"]) -> bool: ...
+
+class PoseTrajectory(Message):
+    """A motion of a body through poses at given times."""
+    class Point(Message):
+        """Where the body is at one time."""
+        time_from_start: _Span
+        pose: _Part[foxglove.Pose]
+        velocity: _Part[Twist]
+        def __init__(self, *,
+            time_from_start: _Duration | None = ..., pose: foxglove.Pose | _Fields | None = ...,
+            velocity: Twist | _Fields | None = ...
+        ) -> None: ...
+        def HasField(self, field_name: Literal["time_from_start", "pose", "velocity"]) -> bool: ...
+    timestamp: _Time
+    frame_id: str
+    body_frame_id: str
+    points: _Messages[PoseTrajectory.Point]
+    def __init__(self, *,
+        timestamp: _Timestamp | None = ..., frame_id: str | None = ...,
+        body_frame_id: str | None = ...,
+        points: Iterable[PoseTrajectory.Point | _Fields] | None = ...
+    ) -> None: ...
+    def HasField(self, field_name: Literal["timestamp"]) -> bool: ...
+
+class Pressure(Message):
+    """One pressure of a gas or a liquid: a barometer's, a depth gauge's."""
+    timestamp: _Time
+    frame_id: str
+    pressure: float
+    variance: float
+    def __init__(self, *,
+        timestamp: _Timestamp | None = ..., frame_id: str | None = ...,
+        pressure: float | None = ..., variance: float | None = ...
+    ) -> None: ...
+    def HasField(self, field_name: Literal["timestamp", "variance"]) -> bool: ...
+
+class Range(Message):
+    """One distance, measured by a sonar, an infrared or a laser sensor along x of its frame."""
+    Radiation: ClassVar[EnumTypeWrapper]
+    RADIATION_UNSPECIFIED: ClassVar[int]
+    RADIATION_ULTRASOUND: ClassVar[int]
+    RADIATION_INFRARED: ClassVar[int]
+    RADIATION_LASER: ClassVar[int]
+    RADIATION_RADAR: ClassVar[int]
+    timestamp: _Time
+    frame_id: str
+    radiation: int
+    field_of_view: float
+    min_range: float
+    max_range: float
+    range: float
+    variance: float
+    def __init__(self, *,
+        timestamp: _Timestamp | None = ..., frame_id: str | None = ...,
+        radiation: int | None = ..., field_of_view: float | None = ...,
+        min_range: float | None = ..., max_range: float | None = ..., range: float | None = ...,
+        variance: float | None = ...
+    ) -> None: ...
+    def HasField(self, field_name: Literal["timestamp", "variance"]) -> bool: ...
+
+class RelativeHumidity(Message):
+    """How much water the air holds of what it could hold."""
+    timestamp: _Time
+    frame_id: str
+    relative_humidity: float
+    variance: float
+    def __init__(self, *,
+        timestamp: _Timestamp | None = ..., frame_id: str | None = ...,
+        relative_humidity: float | None = ..., variance: float | None = ...
+    ) -> None: ...
+    def HasField(self, field_name: Literal["timestamp", "variance"]) -> bool: ...
+
+class RobotMode(Message):
+    """What a robot is doing as a whole, and who steers it."""
+    Mode: ClassVar[EnumTypeWrapper]
+    MODE_UNSPECIFIED: ClassVar[int]
+    MODE_STARTING: ClassVar[int]
+    MODE_READY: ClassVar[int]
+    MODE_MANUAL: ClassVar[int]
+    MODE_AUTOMATIC: ClassVar[int]
+    MODE_CHARGING: ClassVar[int]
+    MODE_MAINTENANCE: ClassVar[int]
+    MODE_FAULT: ClassVar[int]
+    MODE_EMERGENCY_STOPPED: ClassVar[int]
+    MODE_STOPPING: ClassVar[int]
+    timestamp: _Time
+    mode: int
+    drives_enabled: bool
+    text: str
+    since: _Time
+    def __init__(self, *,
+        timestamp: _Timestamp | None = ..., mode: int | None = ...,
+        drives_enabled: bool | None = ..., text: str | None = ...,
+        since: _Timestamp | None = ...
+    ) -> None: ...
+    def HasField(self, field_name: Literal["timestamp", "since"]) -> bool: ...
+
+class Temperature(Message):
+    """One temperature."""
+    timestamp: _Time
+    frame_id: str
+    temperature: float
+    variance: float
+    def __init__(self, *,
+        timestamp: _Timestamp | None = ..., frame_id: str | None = ...,
+        temperature: float | None = ..., variance: float | None = ...
+    ) -> None: ...
+    def HasField(self, field_name: Literal["timestamp", "variance"]) -> bool: ...
+
+class Twist(Message):
+    """How a body moves at one instant."""
+    linear: _Part[foxglove.Vector3]
+    angular: _Part[foxglove.Vector3]
+    def __init__(self, *,
+        linear: foxglove.Vector3 | _Fields | None = ...,
+        angular: foxglove.Vector3 | _Fields | None = ...
+    ) -> None: ...
+    def HasField(self, field_name: Literal["linear", "angular"]) -> bool: ...
+
+class TwistInFrame(Message):
+    """How a body moves, or shall move, with time and frame."""
+    timestamp: _Time
+    frame_id: str
+    twist: _Part[Twist]
+    def __init__(self, *,
+        timestamp: _Timestamp | None = ..., frame_id: str | None = ...,
+        twist: Twist | _Fields | None = ...
+    ) -> None: ...
+    def HasField(self, field_name: Literal["timestamp", "twist"]) -> bool: ...
+
+class Wrench(Message):
+    """Force and torque at a point."""
+    force: _Part[foxglove.Vector3]
+    torque: _Part[foxglove.Vector3]
+    def __init__(self, *,
+        force: foxglove.Vector3 | _Fields | None = ...,
+        torque: foxglove.Vector3 | _Fields | None = ...
+    ) -> None: ...
+    def HasField(self, field_name: Literal["force", "torque"]) -> bool: ...
+
+class WrenchInFrame(Message):
+    """Force and torque with time and frame, as a sensor in a wrist or a foot measures them:
+    those that the surroundings exert on the robot."""
+    timestamp: _Time
+    frame_id: str
+    wrench: _Part[Wrench]
+    def __init__(self, *,
+        timestamp: _Timestamp | None = ..., frame_id: str | None = ...,
+        wrench: Wrench | _Fields | None = ...
+    ) -> None: ...
+    def HasField(self, field_name: Literal["timestamp", "wrench"]) -> bool: ...

@@ -1,0 +1,344 @@
+"""Where message classes live: descriptor pools of the official protobuf runtime.
+
+A pool knows each file and each type once, and messages of two pools do not mix: a message of one
+cannot be a field of one of the other. So everything goes into the runtime's default pool, where
+the modules are that protoc generates, as long as it says the same as what is there. A file that
+only has a name in common with another one is given a name of its own: names of files are no part
+of a type. Two versions of one type can be in one process only in two pools; the one that came
+later is put into a private pool with all that it needs.
+
+The runtime keeps no comments, so the files are kept here with theirs: they travel with a topic,
+and make the doc strings of the classes.
+"""
+
+from __future__ import annotations
+
+import importlib
+import threading
+import zlib
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from .errors import MissingProtobuf, SchemaError
+
+if TYPE_CHECKING:
+    from google.protobuf.descriptor import Descriptor, EnumDescriptor, FileDescriptor
+    from google.protobuf.descriptor_pb2 import DescriptorProto, FileDescriptorProto
+    from google.protobuf.message import Message
+
+__all__ = ["Pool", "descriptor_set", "files_of", "is_message_class", "place"]
+
+_WELL_KNOWN = "google/protobuf/"
+
+_lock = threading.Lock()
+_pools: list[Pool] = []
+
+
+def files_of(descriptor_set: bytes, what: str) -> list[FileDescriptorProto]:
+    """The files of a descriptor set; ``what`` needs them."""
+    descriptor_pb2 = _runtime("descriptor_pb2", what)
+    return list(descriptor_pb2.FileDescriptorSet.FromString(descriptor_set).file)
+
+
+def place(
+    sets: list[list[FileDescriptorProto]], what: str
+) -> tuple[Pool, list[dict[str, str]]]:
+    """Puts the files of sets (imports first) into one pool; gives their names there, by their own."""
+    with _lock:
+        if not _pools:
+            _pools.append(Pool(_runtime("descriptor_pool", what).Default()))
+        for pool in _pools:
+            names = pool.take(sets)
+            if names is not None:
+                return pool, names
+        own = Pool(_runtime("descriptor_pool", what).DescriptorPool())
+        names = own.take(sets)
+        if names is None:
+            raise SchemaError(f"{what}: these files define a type twice", reason="invalid")
+        _pools.append(own)
+        return own, names
+
+
+def is_message_class(thing: Any) -> bool:
+    """Whether it is a message class of the protobuf runtime, which is not imported for that."""
+    return isinstance(thing, type) and hasattr(thing, "DESCRIPTOR") and hasattr(thing, "FromString")
+
+
+def descriptor_set(cls: type[Message]) -> bytes:
+    """A descriptor set of a message class, imports first, with the comments that are known."""
+    descriptor_pb2 = _runtime("descriptor_pb2", "a message class")
+    kept: dict[str, FileDescriptorProto] = {}
+    with _lock:
+        for pool in _pools:
+            if pool.pool is cls.DESCRIPTOR.file.pool:
+                kept = dict(pool.kept)
+    files: dict[str, FileDescriptorProto] = {}
+
+    def add(file: Any) -> None:
+        if file.name not in files:
+            for dependency in file.dependencies:
+                add(dependency)
+            files[file.name] = kept.get(file.name) or _proto(file)
+
+    add(cls.DESCRIPTOR.file)
+    made: bytes = descriptor_pb2.FileDescriptorSet(file=files.values()).SerializeToString()
+    return made
+
+
+class Pool:
+    """A descriptor pool of the runtime, and the files with their comments."""
+
+    def __init__(self, pool: Any) -> None:
+        self.pool = pool
+        #: By the name in this pool, with comments.
+        self.kept: dict[str, FileDescriptorProto] = {}
+        #: By the name of the file and the full name of what they are about.
+        self._comments: dict[str, dict[str, str]] = {}
+
+    def take(self, sets: Iterable[Iterable[FileDescriptorProto]]) -> list[dict[str, str]] | None:
+        """Adds the files; gives their names here, by their own. None if they do not fit."""
+        new: dict[str, FileDescriptorProto] = {}
+        defined: set[str] = set()
+        commented: dict[str, FileDescriptorProto] = {}
+        all_names: list[dict[str, str]] = []
+        for files in sets:
+            renamed: dict[str, str] = {}
+            for original in files:
+                file = _copy(original)
+                for i, dependency in enumerate(file.dependency):
+                    file.dependency[i] = renamed.get(dependency, dependency)
+                bare = _bare(file)
+                known = new.get(file.name) or self._find(file.name)
+                if known is not None and known != bare:
+                    digest = zlib.crc32(bare.SerializeToString())
+                    file.name = bare.name = f"{file.name.removesuffix('.proto')}.{digest:08x}.proto"
+                    known = new.get(file.name) or self._find(file.name)
+                if known is None:
+                    symbols = set(_symbols(bare))
+                    if symbols & defined or any(self._has(symbol) for symbol in symbols):
+                        return None
+                    defined |= symbols
+                    new[file.name] = bare
+                elif known != bare:
+                    return None
+                renamed[original.name] = file.name
+                commented.setdefault(file.name, file)
+            all_names.append(renamed)
+        try:
+            for bare in new.values():
+                self.pool.AddSerializedFile(bare.SerializeToString())
+        except TypeError as error:
+            # A package has the name of a type, say.
+            if _pools and self is _pools[0]:
+                return None
+            raise SchemaError(f"the protobuf runtime refuses a file: {error}", reason="invalid") from None
+        self.kept = {**commented, **self.kept}
+        return all_names
+
+    def message(self, full_name: str) -> type[Message]:
+        """The class of a message type, with a doc string."""
+        factory = _runtime("message_factory", full_name)
+        cls: type[Message] = factory.GetMessageClass(self.pool.FindMessageTypeByName(full_name))
+        self._document(cls)
+        return cls
+
+    def enum(self, full_name: str) -> Any:
+        """An enum, as protoc's modules have it: ``Mode.Name(1)``, ``Mode.Value("IDLE")``."""
+        wrapper = _runtime("internal.enum_type_wrapper", full_name)
+        return wrapper.EnumTypeWrapper(self.pool.FindEnumTypeByName(full_name))
+
+    def file(self, name: str) -> FileDescriptor:
+        """A file of the pool."""
+        found: FileDescriptor = self.pool.FindFileByName(name)
+        return found
+
+    def _document(self, cls: Any) -> None:
+        if cls.__doc__ is None:
+            name = cls.DESCRIPTOR.file.name
+            if name not in self._comments:
+                self._comments[name] = _comments(self.kept[name]) if name in self.kept else {}
+            cls.__doc__ = _doc(cls.DESCRIPTOR, self._comments[name])
+            for nested in cls.DESCRIPTOR.nested_types:
+                if not nested.GetOptions().map_entry:
+                    self._document(getattr(cls, nested.name))
+
+    def _find(self, name: str) -> FileDescriptorProto | None:
+        if name.startswith(_WELL_KNOWN):
+            # The runtime brings them, and its modules could not be imported any more if another
+            # form of them was there before.
+            module = name.removesuffix(".proto").replace("/", ".") + "_pb2"
+            try:
+                known: Any = importlib.import_module(module).DESCRIPTOR
+            except ImportError:
+                pass
+            else:
+                self._borrow(known)
+        try:
+            return _bare(_proto(self.pool.FindFileByName(name)))
+        except KeyError:
+            return None
+
+    def _borrow(self, file: FileDescriptor) -> None:
+        """Adds a file of the default pool, which has to be there."""
+        if file.pool is not self.pool:
+            for dependency in file.dependencies:
+                self._borrow(dependency)
+            self.pool.AddSerializedFile(file.serialized_pb)
+
+    def _has(self, symbol: str) -> bool:
+        try:
+            self.pool.FindFileContainingSymbol(symbol)
+        except KeyError:
+            return False
+        return True
+
+
+def _runtime(module: str, what: str) -> Any:
+    try:
+        return importlib.import_module(f"google.protobuf.{module}")
+    except ImportError as error:
+        if error.name not in ("google", "google.protobuf"):
+            raise
+        raise MissingProtobuf(
+            f"{what} needs the protobuf runtime, which is not installed: pip install protobuf",
+            what=what,
+        ) from None
+
+
+def _proto(file: FileDescriptor) -> FileDescriptorProto:
+    made: FileDescriptorProto = _runtime("descriptor_pb2", file.name).FileDescriptorProto()
+    file.CopyToProto(made)
+    return made
+
+
+def _copy(file: FileDescriptorProto) -> FileDescriptorProto:
+    copy = type(file)()
+    copy.CopyFrom(file)
+    return copy
+
+
+# -- comparing files ------------------------------------------------------------------------------
+
+
+def _bare(file: FileDescriptorProto) -> FileDescriptorProto:
+    """What a file says of its messages, in one form: no comments, services, or options of tools."""
+    bare = _copy(file)
+    for part in ("source_code_info", "service", "extension", "options", "weak_dependency"):
+        bare.ClearField(part)
+    if bare.syntax == "proto2":
+        bare.ClearField("syntax")
+    for message in bare.message_type:
+        _strip(message)
+    for enum in bare.enum_type:
+        _strip_enum(enum)
+    return bare
+
+
+def _strip(message: DescriptorProto) -> None:
+    message.ClearField("extension")
+    message.ClearField("extension_range")
+    _keep_options(message, "map_entry", "message_set_wire_format")
+    for field in message.field:
+        if field.json_name == _json_name(field.name):
+            field.ClearField("json_name")
+        _keep_options(field, "packed")
+    for oneof in message.oneof_decl:
+        oneof.ClearField("options")
+    for nested in message.nested_type:
+        _strip(nested)
+    for enum in message.enum_type:
+        _strip_enum(enum)
+
+
+def _strip_enum(enum: Any) -> None:
+    _keep_options(enum, "allow_alias")
+    for value in enum.value:
+        value.ClearField("options")
+
+
+def _keep_options(element: Any, *names: str) -> None:
+    if not element.HasField("options"):
+        return
+    kept = {name: getattr(element.options, name) for name in names if element.options.HasField(name)}
+    element.ClearField("options")
+    for name, value in kept.items():
+        setattr(element.options, name, value)
+
+
+def _json_name(name: str) -> str:
+    """What the JSON name of a field is unless it is given one."""
+    parts = name.split("_")
+    return parts[0] + "".join(part[:1].upper() + part[1:] for part in parts[1:])
+
+
+def _symbols(file: FileDescriptorProto) -> Iterator[str]:
+    """Full names of what stands at the top of a file; values of enums stand beside their enum."""
+    scope = f"{file.package}." if file.package else ""
+    for message in file.message_type:
+        yield scope + message.name
+    for enum in file.enum_type:
+        yield scope + enum.name
+        for value in enum.value:
+            yield scope + value.name
+
+
+# -- doc strings ----------------------------------------------------------------------------------
+
+
+def _comments(file: FileDescriptorProto) -> dict[str, str]:
+    """The comments of a file, by full name; those of the value of an enum stand under the enum."""
+    comments: dict[str, str] = {}
+    for location in file.source_code_info.location:
+        parts = (location.leading_comments, location.trailing_comments)
+        lines = [line.strip() for part in parts if part for line in part.strip().splitlines()]
+        # An odd path is that of a part of a definition: its name, its type.
+        if not lines or len(location.path) % 2:
+            continue
+        element: Any = file
+        names = [file.package] if file.package else []
+        for number, index in zip(location.path[::2], location.path[1::2], strict=True):
+            element = getattr(element, element.DESCRIPTOR.fields_by_number[number].name)[index]
+            names.append(element.name)
+        comments[".".join(names)] = "\n".join(lines)
+    return comments
+
+
+def _doc(descriptor: Descriptor, comments: dict[str, str]) -> str:
+    """The doc string of a message class."""
+    parts = [f"Protobuf message {descriptor.full_name}."]
+    if descriptor.full_name in comments:
+        parts.insert(0, comments[descriptor.full_name])
+    if descriptor.fields:
+        lines = ["Fields:"]
+        for field in descriptor.fields:
+            lines.append(f"  {field.name}: {_type_of(field)}")
+            comment = comments.get(field.full_name, "")
+            lines += [f"    {line}".rstrip() for line in comment.splitlines()]
+        parts.append("\n".join(lines))
+    parts += [_enum_doc(enum, comments) for enum in descriptor.enum_types]
+    return "\n\n".join(parts)
+
+
+def _enum_doc(enum: EnumDescriptor, comments: dict[str, str]) -> str:
+    lines = [f"Enum {enum.name}: {comments.get(enum.full_name, '')}".rstrip(": ")]
+    for value in enum.values:
+        comment = " ".join(comments.get(f"{enum.full_name}.{value.name}", "").split())
+        lines.append(f"  {value.name} = {value.number}  {comment}".rstrip())
+    return "\n".join(lines)
+
+
+_TYPES = (
+    "double float int64 uint64 int32 fixed64 fixed32 bool string group message bytes uint32 enum "
+    "sfixed32 sfixed64 sint32 sint64"
+).split()
+
+
+def _type_of(field: Any) -> str:
+    """The type of a field, as a .proto file has it."""
+    message: Descriptor | None = field.message_type
+    if message is not None and message.GetOptions().map_entry:
+        key, value = message.fields_by_name["key"], message.fields_by_name["value"]
+        return f"map<{_type_of(key)}, {_type_of(value)}>"
+    named = message or field.enum_type
+    name = named.full_name if named is not None else _TYPES[field.type - 1]
+    return f"repeated {name}" if field.is_repeated else name

@@ -1,0 +1,202 @@
+"""Protobuf types from ``.proto`` files, without protoc and without a build step."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, TypeAlias
+
+from . import _rnet, pools
+from .errors import SchemaError
+
+__all__ = ["Package", "Protos", "load", "load_text"]
+
+_Path: TypeAlias = str | os.PathLike[str]
+
+
+def load(*paths: _Path, include: _Path | Iterable[_Path] = ()) -> Protos:
+    """Compiles ``.proto`` files and makes message classes of them::
+
+        robot = rnet.load("robot.proto", include=["protos"])
+        plan = robot.Plan(speed=0.5)
+
+    Imports are looked for beside the file, in the folders of ``include`` in order, and among the
+    built-in files (``rnet/msgs/Imu.proto``, ``foxglove/Pose.proto``, ``google/protobuf/…``). The
+    classes are those of the official protobuf runtime; those of files that were loaded or imported
+    before are the same again. A file that does not end in ``.proto`` is a descriptor set, as
+    ``protoc --include_imports --descriptor_set_out=robot.bin`` writes it.
+
+    Modules that protoc generated of the same files have the same classes; import them first.
+
+    Two versions of a type may be in one process. Then a message of the later one takes no messages
+    of other classes as fields: use those that came with it, ``new.foxglove.Pose``.
+
+    Raises SchemaError, with file, line and column; MissingProtobuf.
+    """
+    if not paths:
+        raise TypeError("load takes a file, or more")
+    folders = _folders(include)
+    return Protos._of([_read(os.fspath(path), folders) for path in paths], "rnet.load")
+
+
+def load_text(
+    text: str,
+    *,
+    name: str = "text.proto",
+    imports: Mapping[str, str] | None = None,
+    include: _Path | Iterable[_Path] = (),
+) -> Protos:
+    """As :func:`load`, of the text of a ``.proto`` file.
+
+    ``name`` is what errors call it. ``imports`` are texts that it may import, by name; ``include``
+    and the built-in files are looked at besides.
+    """
+    made = _rnet.compile_text(text, name, dict(imports or {}), _folders(include))
+    return Protos._of([(made, False)], "rnet.load_text")
+
+
+def _folders(include: _Path | Iterable[_Path]) -> list[str]:
+    if isinstance(include, (str, os.PathLike)):
+        return [os.fspath(include)]
+    return [os.fspath(folder) for folder in include]
+
+
+def _read(path: str, folders: list[str]) -> tuple[bytes, bool]:
+    """The descriptor set of a file, and whether it was one before."""
+    if path.endswith(".proto"):
+        return _rnet.compile_file(path, folders), False
+    try:
+        with open(path, "rb") as file:
+            # One byte more than may be there is as good as all.
+            made = file.read(_rnet.MAX_SCHEMA_LEN_BYTES + 1)
+    except OSError as error:
+        why = error.strerror or str(error)
+        raise SchemaError(f"cannot read {path}: {why}", reason="read", file=path) from None
+    return _rnet.read_descriptor_set(made), True
+
+
+class Package:
+    """A package of loaded files: its types and the packages in it are attributes."""
+
+    def __init__(self, pool: pools.Pool, types: dict[str, str], prefix: str) -> None:
+        self._pool = pool
+        #: What stands at the top of the files, imports too: full name to "message" or "enum".
+        self._types = types
+        self._prefix = prefix
+
+    def __getattr__(self, name: str) -> Any:
+        full_name = self._prefix + name
+        if name.startswith("_"):
+            # Asked for by copy and pickle before there is anything; such types are found by [].
+            raise AttributeError(name)
+        if full_name in self._types:
+            return self._made(full_name)
+        if any(known.startswith(full_name + ".") for known in self._types):
+            return Package(self._pool, self._types, full_name + ".")
+        raise AttributeError(
+            f"{self!r} has no {name!r}: it has {', '.join(self._names()) or 'nothing'}",
+            name=name,
+            obj=self,
+        )
+
+    def _made(self, full_name: str) -> Any:
+        kind = self._types[full_name]
+        return self._pool.message(full_name) if kind == "message" else self._pool.enum(full_name)
+
+    def _names(self) -> list[str]:
+        inside = (name for name in self._types if name.startswith(self._prefix))
+        return sorted({name[len(self._prefix) :].split(".")[0] for name in inside})
+
+    def __dir__(self) -> list[str]:
+        return self._names()
+
+    def __iter__(self) -> Iterator[str]:
+        """Full names of the types in it."""
+        inside = (name for name in self._types if name.startswith(self._prefix))
+        return (name for name in inside if "." not in name[len(self._prefix) :])
+
+    def __repr__(self) -> str:
+        return f"<rnet package {self._prefix[:-1]}>"
+
+
+class Protos(Package):
+    """What :func:`load` gives: message classes and enums.
+
+    Those of the loaded files are attributes (``robot.Plan``), and with those of the imports they
+    are found under their packages (``robot.foxglove.Pose``) and by full name
+    (``robot["foxglove.Pose"]``, ``robot["my.Plan.Step"]``). Iterating gives the full names of the
+    types at the top of the loaded files.
+    """
+
+    _own: list[str]
+    _files: list[str]
+
+    @classmethod
+    def _of(cls, sets: list[tuple[bytes, bool]], what: str) -> Protos:
+        pool, names = pools.place([pools.files_of(made, what) for made, _ in sets], what)
+        files = {there: pool.file(there) for of_set in names for there in of_set.values()}
+        own: dict[str, str] = {}
+        for of_set, (_, is_descriptor_set) in zip(names, sets, strict=True):
+            # Of a descriptor set those are meant that no other one needs, of a compiled file itself.
+            needed = {needed.name for there in of_set.values() for needed in files[there].dependencies}
+            last = list(of_set.values())[-1:]
+            meant = [n for n in of_set.values() if n not in needed] if is_descriptor_set else last
+            own.update((there, given) for given, there in of_set.items() if there in meant)
+        protos = cls(pool, {}, "")
+        for file in files.values():
+            protos._types.update((m.full_name, "message") for m in file.message_types_by_name.values())
+            protos._types.update((e.full_name, "enum") for e in file.enum_types_by_name.values())
+        protos._files = list(own.values())
+        protos._own = [
+            found.full_name
+            for there in own
+            for kind in ("message_types_by_name", "enum_types_by_name")
+            for found in getattr(files[there], kind).values()
+        ]
+        return protos
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        meant = [full_name for full_name in self._own if full_name.rpartition(".")[2] == name]
+        if len(meant) > 1:
+            raise AttributeError(
+                f"{name!r} is in several packages: write {self._spelled(meant)}", name=name, obj=self
+            )
+        return self._made(meant[0]) if meant else super().__getattr__(name)
+
+    @staticmethod
+    def _spelled(full_names: list[str]) -> str:
+        return " or ".join(f"[{name!r}]" for name in full_names)
+
+    def __getitem__(self, full_name: str) -> Any:
+        """A message class or an enum by full name; nested ones too."""
+        outer = full_name
+        while outer not in self._types:
+            outer = outer.rpartition(".")[0]
+            if not outer:
+                raise KeyError(full_name)
+        for find in (self._pool.message, self._pool.enum):
+            try:
+                return find(full_name)
+            except KeyError:
+                continue
+        raise KeyError(full_name)
+
+    def __contains__(self, full_name: object) -> bool:
+        try:
+            return isinstance(full_name, str) and self[full_name] is not None
+        except KeyError:
+            return False
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._own)
+
+    def __len__(self) -> int:
+        return len(self._own)
+
+    def _names(self) -> list[str]:
+        return sorted({name.rpartition(".")[2] for name in self._own} | set(super()._names()))
+
+    def __repr__(self) -> str:
+        return f"<rnet.Protos of {', '.join(self._files)}: {', '.join(self._own) or 'nothing'}>"

@@ -1,0 +1,107 @@
+//! Protobuf types: `.proto` files to descriptor sets, of which `rnet.protos` makes the classes of the official runtime.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict};
+use rnet::schema::{Compiled, Place, SchemaError, Sources};
+
+/// The exception for an error: `rnet.SchemaError`.
+pub(crate) fn raise(py: Python<'_>, error: &SchemaError) -> PyErr {
+    build(py, error).unwrap_or_else(|while_building| while_building)
+}
+
+fn build(py: Python<'_>, error: &SchemaError) -> PyResult<PyErr> {
+    let fields = PyDict::new(py);
+    let put_place = |place: &Place| {
+        fields.set_item("file", &place.file)?;
+        if place.line > 0 {
+            fields.set_item("line", place.line)?;
+            fields.set_item("column", place.column)?;
+        }
+        Ok::<_, PyErr>(())
+    };
+    let reason = match error {
+        SchemaError::Proto { place, .. } => {
+            put_place(place)?;
+            "proto"
+        }
+        SchemaError::Read { path, .. } => {
+            fields.set_item("file", path)?;
+            "read"
+        }
+        SchemaError::MissingImport { place, name, looked_in } => {
+            put_place(place)?;
+            fields.set_item("name", name)?;
+            fields.set_item("looked_in", looked_in)?;
+            "missing_import"
+        }
+        SchemaError::CyclicImport { place, cycle } => {
+            put_place(place)?;
+            fields.set_item("cycle", cycle)?;
+            "cyclic_import"
+        }
+        SchemaError::UnknownType { name, known } => {
+            fields.set_item("name", name)?;
+            fields.set_item("known", known)?;
+            "unknown_type"
+        }
+        SchemaError::Limit { limit_name, limit, found, .. } => {
+            fields.set_item("limit_name", limit_name)?;
+            fields.set_item("limit", limit)?;
+            fields.set_item("found", found)?;
+            "limit"
+        }
+        SchemaError::Malformed { .. } => "malformed",
+        _ => "invalid",
+    };
+    fields.set_item("reason", reason)?;
+    let class = py.import("rnet.errors")?.getattr("SchemaError")?;
+    Ok(PyErr::from_value(class.call((error.to_string(),), Some(&fields))?))
+}
+
+fn bytes_of<'py>(
+    py: Python<'py>,
+    compile: impl FnOnce() -> Result<Compiled, SchemaError> + Send,
+) -> PyResult<Bound<'py, PyBytes>> {
+    let set = py.detach(|| compile().map(|compiled| compiled.descriptor_set()));
+    Ok(PyBytes::new(py, &set.map_err(|error| raise(py, &error))?))
+}
+
+/// Compiles a `.proto` file to a descriptor set with comments: imports first, the file itself last.
+#[pyfunction]
+pub(crate) fn compile_file(
+    py: Python<'_>,
+    path: PathBuf,
+    include: Vec<PathBuf>,
+) -> PyResult<Bound<'_, PyBytes>> {
+    bytes_of(py, || {
+        include.into_iter().fold(Sources::default(), Sources::folder).compile_file(path)
+    })
+}
+
+/// As `compile_file`, of a text; `imports` are texts that it may import by name.
+#[pyfunction]
+pub(crate) fn compile_text<'py>(
+    py: Python<'py>,
+    text: &str,
+    name: &str,
+    imports: HashMap<String, String>,
+    include: Vec<PathBuf>,
+) -> PyResult<Bound<'py, PyBytes>> {
+    bytes_of(py, || {
+        let sources = include.into_iter().fold(Sources::default(), Sources::folder);
+        let add = |sources: Sources, (name, text)| sources.text(name, text);
+        imports.into_iter().fold(sources, add).compile_text(name, text)
+    })
+}
+
+/// A descriptor set of anybody, within the limits, without what no message needs.
+#[pyfunction]
+pub(crate) fn read_descriptor_set<'py>(
+    py: Python<'py>,
+    bytes: &[u8],
+) -> PyResult<Bound<'py, PyBytes>> {
+    bytes_of(py, || Compiled::from_descriptor_set(bytes))
+}

@@ -1,0 +1,408 @@
+"""Protobuf classes from .proto files, and the built-in messages."""
+
+from __future__ import annotations
+
+import datetime
+import importlib
+import pickle
+import pkgutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import rnet
+from google.protobuf import descriptor_pb2, timestamp_pb2
+from grpc_tools import protoc
+from rnet import msgs
+
+ROBOT = """
+syntax = "proto3";
+package my.robot;
+
+import "foxglove/Pose.proto";
+import "google/protobuf/timestamp.proto";
+import "parts/arm.proto";
+import "rnet/msgs/JointState.proto";
+
+// What the arm is about to do.
+message Plan {
+  // How one step is done.
+  enum Mode {
+    MODE_UNSPECIFIED = 0;
+    MODE_FAST = 3;  // At full speed.
+  }
+  message Step { double length = 1; }
+
+  foxglove.Pose goal = 1;
+  rnet.msgs.JointState start = 2;
+  // Speed along the path. Unit: m/s
+  double speed = 3;
+  google.protobuf.Timestamp at = 4;
+  repeated Step steps = 5;
+  Mode mode = 6;
+  map<string, my.parts.Arm> arms = 7;
+}
+
+enum Side { LEFT = 0; RIGHT = 1; }
+"""
+
+ARM = 'syntax = "proto3"; package my.parts; message Arm { int32 joints = 1; }'
+
+numbers: Iterator[int] = iter(range(1_000_000))
+
+
+def fresh(package: str = "fresh") -> str:
+    """A package that no other test has: a process has but one default pool."""
+    return f"{package}{next(numbers)}"
+
+
+@pytest.fixture
+def robot_file(tmp_path: Path) -> Path:
+    (tmp_path / "include" / "parts").mkdir(parents=True)
+    (tmp_path / "include" / "parts" / "arm.proto").write_text(ARM)
+    path = tmp_path / "robot.proto"
+    path.write_text(ROBOT)
+    return path
+
+
+@pytest.fixture
+def robot(robot_file: Path) -> rnet.Protos:
+    return rnet.load(robot_file, include=robot_file.parent / "include")
+
+
+def test_a_file_gives_classes_of_the_official_runtime(robot):
+    assert list(robot) == ["my.robot.Plan", "my.robot.Side"] and len(robot) == 2
+    assert {"Plan", "Side", "my", "foxglove", "google", "rnet"} <= set(dir(robot))
+    assert repr(robot) == "<rnet.Protos of robot.proto: my.robot.Plan, my.robot.Side>"
+    plan = robot.Plan(speed=0.5, steps=[{"length": 2}], arms={"left": robot.my.parts.Arm(joints=7)})
+    assert plan.DESCRIPTOR.full_name == "my.robot.Plan"
+    assert robot.Plan.FromString(plan.SerializeToString()) == plan
+    assert plan.arms["left"].joints == 7
+    assert robot.Plan.MODE_FAST == robot.Plan.Mode.Value("MODE_FAST") == 3
+    assert robot.Side.Name(1) == "RIGHT"
+
+
+def test_types_are_found_by_package_and_by_full_name(robot):
+    assert robot.my.robot.Plan is robot["my.robot.Plan"] is robot.Plan
+    assert robot["my.robot.Plan.Step"] is robot.Plan.Step
+    assert robot["my.robot.Plan.Mode"].Value("MODE_FAST") == 3
+    assert robot.foxglove.Pose is robot["foxglove.Pose"] is msgs.Pose
+    assert "my.parts.Arm" in robot and "my.parts.Leg" not in robot and 3 not in robot
+    assert list(robot.my.parts) == ["my.parts.Arm"] and dir(robot.my) == ["parts", "robot"]
+    assert repr(robot.my.parts) == "<rnet package my.parts>"
+    with pytest.raises(AttributeError, match="has no 'Plam': it has Plan, Side"):
+        robot.Plam
+    with pytest.raises(KeyError, match=r"my\.robot\.Plan\.Stop"):
+        robot["my.robot.Plan.Stop"]
+
+
+def test_built_in_messages_are_fields_of_loaded_ones(robot):
+    pose = msgs.Pose(position=msgs.Vector3(x=1.0))
+    plan = robot.Plan(goal=pose, start=msgs.JointState(names=["elbow"]))
+    assert plan.goal == pose and plan.start.names == ["elbow"]
+    plan.goal.CopyFrom(msgs.Pose())
+    assert plan.goal == msgs.Pose()
+
+
+def test_time_stamps_have_what_the_runtime_gives_them(robot):
+    when = datetime.datetime(2026, 7, 1, 12, tzinfo=datetime.timezone.utc)
+    plan = robot.Plan(at=when)
+    assert plan.at.ToDatetime(datetime.timezone.utc) == when
+    assert isinstance(plan.at, timestamp_pb2.Timestamp)
+    plan.at = when + datetime.timedelta(seconds=1)
+    assert plan.at.ToSeconds() == when.timestamp() + 1
+
+
+def test_the_same_file_again_gives_the_same_classes(robot, robot_file):
+    again = rnet.load(robot_file, include=[str(robot_file.parent / "include")])
+    assert again.Plan is robot.Plan
+    texts = {"parts/arm.proto": ARM}
+    assert rnet.load_text(ROBOT, name="robot.proto", imports=texts).Plan is robot.Plan
+    # Comments are no part of it.
+    bare = ROBOT.replace("// Speed along the path. Unit: m/s", "")
+    assert rnet.load_text(bare, name="robot.proto", imports=texts).Plan is robot.Plan
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_two_versions_of_a_type_live_in_one_process(tmp_path, times):
+    # In each round the same two, in the other order.
+    text = 'syntax = "proto3"; package versions; import "foxglove/Pose.proto"; import '
+    text += '"google/protobuf/timestamp.proto"; message Plan { foxglove.Pose goal = 1; %s }'
+    loaded = {}
+    for version in ("old", "new")[::1 if times == 1 else -1]:
+        (tmp_path / version).mkdir()
+        path = tmp_path / version / "robot.proto"
+        field = "double speed = 2;" if version == "old" else "google.protobuf.Timestamp at = 3;"
+        path.write_text(text % field)
+        loaded[version] = rnet.load(path)
+    old, new = loaded["old"], loaded["new"]
+    assert old.Plan is not new.Plan
+    assert [f.name for f in old.Plan.DESCRIPTOR.fields] == ["goal", "speed"]
+    assert [f.name for f in new.Plan.DESCRIPTOR.fields] == ["goal", "at"]
+    # Each with its own, all of which can be had.
+    for protos in (old, new):
+        pose = protos.foxglove.Pose(position={"x": 1.0})
+        plan = protos.Plan(goal=pose)
+        assert protos.Plan.FromString(plan.SerializeToString()).goal.position.x == 1.0
+    assert old.Plan.FromString(new.Plan(goal={}).SerializeToString()) == old.Plan(goal={})
+    # The runtime's own, in a private pool too.
+    plan = new.Plan(at=datetime.datetime(2026, 7, 1))
+    assert plan.at.ToJsonString() == "2026-07-01T00:00:00Z"
+
+
+def test_files_that_have_only_their_name_in_common_share_a_pool():
+    one, other = fresh(), fresh()
+    text = 'syntax = "proto3"; package %s; import "foxglove/Pose.proto"; message M { foxglove.Pose p = 1; }'
+    first = rnet.load_text(text % one, name="messages.proto")
+    second = rnet.load_text(text % other, name="messages.proto")
+    assert first.foxglove.Pose is second.foxglove.Pose is msgs.Pose
+    assert second.M(p=msgs.Pose()).DESCRIPTOR.full_name == f"{other}.M"
+    assert repr(second) == f"<rnet.Protos of messages.proto: {other}.M>"
+    # And who imports the second one finds it.
+    imports = {"messages.proto": text % other}
+    third = f'syntax = "proto3"; package {fresh()}; import "messages.proto"; message N {{ {other}.M m = 1; }}'
+    third = rnet.load_text(third, imports=imports)
+    assert third.N(m=second.M()).DESCRIPTOR.fields[0].message_type is second.M.DESCRIPTOR
+    assert rnet.load_text(text % other, name="messages.proto").M is second.M
+
+
+def test_several_files_at_once(tmp_path):
+    a, b = fresh(), fresh()
+    (tmp_path / "a.proto").write_text(
+        f'syntax = "proto3"; package {a}; message Both {{}} message One {{}}'
+    )
+    (tmp_path / "b.proto").write_text(
+        f'syntax = "proto3"; package {b}; import "a.proto"; message Both {{ {a}.One one = 1; }}'
+    )
+    protos = rnet.load(tmp_path / "a.proto", tmp_path / "b.proto")
+    assert list(protos) == [f"{a}.Both", f"{a}.One", f"{b}.Both"]
+    assert protos[f"{b}.Both"](one=protos.One())
+    with pytest.raises(AttributeError, match=f"'{a}.Both'.* or .*'{b}.Both'"):
+        protos.Both
+    with pytest.raises(TypeError, match="a file, or more"):
+        rnet.load()
+
+
+def test_files_that_contradict_each_other_are_refused(tmp_path):
+    package = fresh()
+    for name, field in (("a", "int32"), ("b", "string")):
+        text = f'syntax = "proto3"; package {package}; message M {{ {field} x = 1; }}'
+        (tmp_path / f"{name}.proto").write_text(text)
+    with pytest.raises(rnet.SchemaError, match="define a type twice"):
+        rnet.load(tmp_path / "a.proto", tmp_path / "b.proto")
+
+
+def compiled(folder: Path, file: str, *flags: str) -> Path:
+    """A descriptor set of Google's own compiler."""
+    out = folder / f"{file}.bin"
+    arguments = ["protoc", f"-I{folder}", f"--descriptor_set_out={out}", *flags, file]
+    assert protoc.main(arguments) == 0
+    return out
+
+
+def test_a_descriptor_set_of_protoc(tmp_path):
+    package = fresh()
+    (tmp_path / "base.proto").write_text(f'syntax = "proto3"; package {package}; message Base {{}}')
+    (tmp_path / "top.proto").write_text(
+        f'syntax = "proto3"; package {package}; import "base.proto"; option java_package = "x";'
+        f"service S {{ rpc Go(Top) returns (Base); }} message Top {{ Base base = 1; }}"
+    )
+    made = compiled(tmp_path, "top.proto", "--include_imports", "--include_source_info")
+    protos = rnet.load(made)
+    assert list(protos) == [f"{package}.Top"]
+    assert protos.Top(base=getattr(protos, package).Base())
+    # What protoc and our own compiler make is one.
+    assert rnet.load(tmp_path / "top.proto").Top is protos.Top
+
+
+def test_modules_of_protoc_have_the_same_classes(tmp_path, monkeypatch):
+    package = fresh()
+    (tmp_path / f"{package}.proto").write_text(
+        f"""
+        syntax = "proto2";
+        package {package};
+        option java_package = "com.example";
+        message Old {{
+          required int32 number_of_things = 1 [deprecated = true];
+          optional string other = 2 [default = "none"];
+          repeated int32 packed = 3 [packed = true];
+          extensions 100 to 200;
+          enum E {{ option allow_alias = true; A = 1; B = 1; }}
+          optional group Part = 4 {{ optional E e = 1; }}
+          oneof one {{ int32 x = 5; string y = 6; }}
+        }}
+        service S {{ rpc Go(Old) returns (Old); }}
+        """
+    )
+    made = protoc.main(["protoc", f"-I{tmp_path}", f"--python_out={tmp_path}", f"{package}.proto"])
+    assert made == 0
+    monkeypatch.syspath_prepend(str(tmp_path))
+    module: Any = importlib.import_module(f"{package}_pb2")
+    assert rnet.load(tmp_path / f"{package}.proto").Old is module.Old
+
+
+# -- what is wrong with a file ---------------------------------------------------------------------
+
+
+def raised(text: str, **arguments: Any) -> rnet.SchemaError:
+    with pytest.raises(rnet.SchemaError) as caught:
+        rnet.load_text(text, **arguments)
+    return caught.value
+
+
+def test_what_does_not_parse_is_told_with_its_place():
+    error = raised('syntax = "proto3";\nmessage A {\n  int32 x = ;\n}', name="robot.proto")
+    assert (error.reason, error.file, error.line, error.column) == ("proto", "robot.proto", 3, 13)
+    assert str(error).startswith("robot.proto:3:13: ") and isinstance(error, ValueError)
+    error = raised('syntax = "proto3";\nmessage A { B b = 1; }')
+    assert (error.reason, error.line) == ("proto", 2) and "'B'" in str(error)
+    again = pickle.loads(pickle.dumps(error))
+    assert (type(again), again.line, str(again)) == (rnet.SchemaError, 2, str(error))
+
+
+def test_a_missing_import_says_where_it_was_looked_for(robot_file):
+    with pytest.raises(rnet.SchemaError) as caught:
+        rnet.load(robot_file, include=["/nowhere"])
+    error = caught.value
+    assert (error.reason, error.name) == ("missing_import", "parts/arm.proto")
+    assert (error.file, error.line) == ("robot.proto", 7)
+    assert error.looked_in == [str(robot_file.parent), "/nowhere"]
+
+
+def test_a_cyclic_import_is_named():
+    imports = {name: f'syntax = "proto3"; import "{other}";' for name, other in [("a", "b"), ("b", "a")]}
+    error = raised('syntax = "proto3"; import "a";', imports=imports)
+    assert (error.reason, error.cycle) == ("cyclic_import", ["a", "b", "a"])
+
+
+def test_files_that_cannot_be_read(tmp_path):
+    for name in ("none.proto", "none.bin"):
+        with pytest.raises(rnet.SchemaError, match="No such file") as caught:
+            rnet.load(tmp_path / name)
+        assert (caught.value.reason, caught.value.file) == ("read", str(tmp_path / name))
+    (tmp_path / "bad.proto").write_bytes(b"\xff")
+    with pytest.raises(rnet.SchemaError, match="UTF-8"):
+        rnet.load(tmp_path / "bad.proto")
+
+
+def test_a_descriptor_set_that_explodes_reaches_a_limit(tmp_path):
+    path = tmp_path / "bomb.bin"
+    file = descriptor_pb2.FileDescriptorProto(name="bomb.proto")
+    for n in range(5000):
+        file.message_type.add(name=f"M{n}")
+    path.write_bytes(descriptor_pb2.FileDescriptorSet(file=[file]).SerializeToString())
+    with pytest.raises(rnet.SchemaError) as caught:
+        rnet.load(path)
+    error = caught.value
+    assert (error.reason, error.limit_name, error.limit) == ("limit", "MAX_SCHEMA_TYPES", 4096)
+    path.write_bytes(bytes(2 << 20))
+    with pytest.raises(rnet.SchemaError) as caught:
+        rnet.load(path)
+    assert caught.value.limit_name == "MAX_SCHEMA_LEN_BYTES"
+    path.write_bytes(b"\x0a\xff\xff\xff\xff\x07x")
+    with pytest.raises(rnet.SchemaError) as caught:
+        rnet.load(path)
+    assert caught.value.reason == "malformed"
+
+
+def test_a_set_that_lacks_a_file_is_refused(tmp_path):
+    (tmp_path / "base.proto").write_text('syntax = "proto3"; message LackedBase {}')
+    text = 'syntax = "proto3"; import "base.proto"; message Lacking { LackedBase base = 1; }'
+    (tmp_path / "top.proto").write_text(text)
+    with pytest.raises(rnet.SchemaError) as caught:
+        rnet.load(compiled(tmp_path, "top.proto"))
+    assert "base.proto" in str(caught.value)
+
+
+# -- rnet.msgs ---------------------------------------------------------------------------------------
+
+
+def test_the_built_in_messages():
+    for module in (msgs, msgs.foxglove):
+        assert len(module.__all__) >= 48
+        for name in module.__all__:
+            cls = getattr(module, name)
+            assert cls.DESCRIPTOR.name == name and cls.__doc__, name
+            assert pickle.loads(pickle.dumps(cls())) == cls(), name
+    assert msgs.JointState.DESCRIPTOR.full_name == "rnet.msgs.JointState"
+    assert msgs.foxglove.JointState.DESCRIPTOR.full_name == "foxglove.JointState"
+    assert msgs.LaserScan is msgs.foxglove.LaserScan
+    assert {"Imu", "LaserScan", "foxglove"} <= set(dir(msgs))
+    for module in (msgs, msgs.foxglove):
+        with pytest.raises(AttributeError, match="no message 'Lidar'"):
+            module.Lidar
+
+
+def test_help_shows_comments_units_and_enums():
+    doc = msgs.JointCommand.__doc__
+    assert doc.startswith("What the joints of a robot shall do")
+    assert "Protobuf message rnet.msgs.JointCommand." in doc
+    assert "  kp: repeated double\n    Stiffness. Unit: N*m/rad or N/m" in doc
+    assert "  MODE_EFFORT = 5  With `effort`." in doc
+    assert "  pose: foxglove.Pose" in msgs.PoseEstimate.__doc__
+    assert msgs.Diagnostic.Status.__doc__
+
+
+def test_comments_of_loaded_files_are_doc_strings(robot):
+    assert robot.Plan.__doc__ == (
+        "What the arm is about to do.\n\nProtobuf message my.robot.Plan.\n\nFields:\n"
+        "  goal: foxglove.Pose\n  start: rnet.msgs.JointState\n"
+        "  speed: double\n    Speed along the path. Unit: m/s\n"
+        "  at: google.protobuf.Timestamp\n  steps: repeated my.robot.Plan.Step\n"
+        "  mode: my.robot.Plan.Mode\n  arms: map<string, my.parts.Arm>\n\n"
+        "Enum Mode: How one step is done.\n  MODE_UNSPECIFIED = 0\n"
+        "  MODE_FAST = 3  At full speed."
+    )
+
+
+FOXGLOVE = """
+import importlib, pkgutil
+def theirs():
+    import foxglove_schemas_protobuf as package
+    names = [m.name for m in pkgutil.iter_modules(package.__path__) if m.name.endswith("_pb2")]
+    modules = [importlib.import_module(f"{package.__name__}.{name}") for name in names]
+    return [getattr(m, n.removesuffix("_pb2")) for m, n in zip(modules, names)]
+def ours():
+    from rnet.msgs import foxglove
+    return [getattr(foxglove, name) for name in foxglove.__all__]
+"""
+
+
+@pytest.mark.parametrize("order", ["a, b = theirs(), ours()", "b, a = ours(), theirs()"])
+def test_the_package_of_foxglove_has_the_same_classes(order):
+    check = "assert len(a) == len(b) and set(map(id, a)) == set(map(id, b)); print(len(a))"
+    done = subprocess.run(
+        [sys.executable, "-c", f"{FOXGLOVE}\n{order}\n{check}"], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) == len(msgs.foxglove.__all__)
+
+
+def test_rnet_is_imported_without_the_protobuf_runtime():
+    program = """
+import sys
+import rnet
+assert not any(name.startswith("google") for name in sys.modules)
+sys.modules["google"] = None
+for ask in (lambda: rnet.msgs.Imu, lambda: rnet.load_text('syntax = "proto3";')):
+    try:
+        ask()
+    except rnet.MissingProtobuf as error:
+        assert isinstance(error, ImportError) and "pip install protobuf" in str(error)
+    else:
+        raise AssertionError
+from rnet import types
+assert types.codec("f8").raises is None
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_every_foxglove_module_is_there():
+    import foxglove_schemas_protobuf as theirs
+
+    modules = [m.name for m in pkgutil.iter_modules(theirs.__path__) if m.name.endswith("_pb2")]
+    assert sorted(name.removesuffix("_pb2") for name in modules) == msgs.foxglove.__all__
