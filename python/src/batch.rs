@@ -32,7 +32,8 @@ pub(crate) fn receive<'py>(
     wanted: Wanted<'_, 'py>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = rows.py();
-    let (array, max, row_len, fitted, times): Room<'py> = rows.call_method1("room", wanted)?.extract()?;
+    let (array, max, row_len, fitted, times): Room<'py> =
+        rows.call_method1("room", wanted)?.extract()?;
     let count = {
         let mut memory = Bytes::writable(&array)?;
         let mut stamps = times.as_ref().map(Bytes::writable).transpose()?;

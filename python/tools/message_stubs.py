@@ -69,13 +69,16 @@ def stubs() -> dict[Path, str]:
     """Path and text of each stub."""
     theirs = sorted(msgs.foxglove.__all__)
     ours = [name for name in sorted(msgs.__all__) if getattr(msgs, name).__module__ == "rnet.msgs"]
-    shown = [name for name in theirs if name not in ours]
+    # These are Python, with types of their own.
+    plain = {"Image": "image", "PointCloud": "point_cloud", "Tensor": "tensor"}
+    shown = [name for name in theirs if name not in ours and name not in plain]
     imported = ["_Duration", "_Fields", "_Part", "_Span", "_Time", "_Timestamp"]
     imports = "from . import foxglove as foxglove\n"
     imports += f"from .foxglove import {', '.join(imported)}\n"
     imports += "".join(f"from .foxglove import {name} as {name}\n" for name in shown)
+    imports += "".join(f"from .{file} import {name} as {name}\n" for name, file in plain.items())
     return {
-        FOLDER / "__init__.pyi": stub(msgs, ours, [*ours, *shown], imports),
+        FOLDER / "__init__.pyi": stub(msgs, ours, [*ours, *shown, *plain], imports),
         FOLDER / "foxglove.pyi": stub(msgs.foxglove, theirs, theirs, FIELDS),
     }
 
