@@ -20,7 +20,7 @@ COMPARE := bench/target/release/compare
 BENCH_PY := bench/.venv/bin/python
 
 .PHONY: help demo test check build bench bench-quick bench-own soak fuzz clean setup build-rust python-package \
-	bench-setup build-bench $(CHECKS) $(TESTS)
+	bench-setup bench-typed build-bench $(CHECKS) $(TESTS)
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -49,6 +49,9 @@ bench-quick: build-bench ## the same, one short repetition: under 5 minutes, no 
 
 bench-own: ## robot-net alone, by cargo bench
 	@cargo bench --package rnet --benches
+
+bench-typed: python-package ## how fast Python receives typed messages, against the protobuf runtime alone
+	@$(PY) python/benches/typed.py
 
 soak: ## 1,000 lives of a node, then kills at random for SOAK_SECONDS (default 600); ends with kills=N violations=N
 	@$(STEP) --tests soak-lives cargo test --release --package rnet --test restart -- --ignored soak
@@ -131,7 +134,7 @@ test-python: python-package
 test-demo: python-package build-rust
 	@$(STEP) --tests test-demo $(PY) -m pytest demo
 
-test-examples: python-package
+test-examples: python-package build-rust
 	@$(STEP) --tests test-examples $(PY) -m pytest examples
 
 test-bench: export STEP_LIMIT_S := 2400

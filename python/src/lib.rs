@@ -8,6 +8,7 @@
 mod batch;
 mod buffer;
 mod codec;
+mod compare;
 mod errors;
 mod events;
 mod export;
@@ -48,6 +49,7 @@ fn _rnet(py: Python<'_>, module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<merge::Merge>()?;
     module.add("Sample", sample::class(py)?)?;
     module.add_function(wrap_pyfunction!(now_ns, module)?)?;
+    module.add_function(wrap_pyfunction!(compare::compare_types, module)?)?;
     module.add_function(wrap_pyfunction!(schema::compile_file, module)?)?;
     module.add_function(wrap_pyfunction!(schema::compile_text, module)?)?;
     module.add_function(wrap_pyfunction!(schema::read_descriptor_set, module)?)?;

@@ -8,6 +8,7 @@ use pyo3::types::{PyCFunction, PyDict, PyTuple};
 use rnet::{Error, PublisherOptions, SubscriberOptions};
 
 use crate::codec::Codec;
+use crate::compare;
 use crate::errors::{OrRaise, bad_value};
 use crate::events;
 use crate::fork::{Birth, Own};
@@ -30,6 +31,7 @@ pub(crate) struct NodeShared {
     name: String,
     domain: String,
     path: PathBuf,
+    group: Option<String>,
     node: Mutex<Option<Own<rnet::Node>>>,
     birth: Birth,
     members: Mutex<Members>,
@@ -148,6 +150,7 @@ impl Node {
             name: node.name().to_owned(),
             domain: node.domain().to_owned(),
             path: node.domain_path().to_owned(),
+            group: group.map(str::to_owned),
             node: Mutex::new(Some(Own::new(node))),
             birth: Birth::here(),
             members: Mutex::default(),
@@ -279,6 +282,13 @@ impl Node {
     fn on_node(&self, py: Python<'_>, callback: Py<PyAny>) -> PyResult<()> {
         let hook = events::on_node(callback);
         py.detach(|| self.shared.node().map(|node| node.on_node(hook))).or_raise(py)
+    }
+
+    /// The types of a topic's publishers, as a list of PublishedType: what travels with the topic, for
+    /// recorders and tools. A look at the domain, of about a millisecond.
+    fn published_types(&self, py: Python<'_>, topic: &str) -> PyResult<Vec<Py<PyAny>>> {
+        let NodeShared { domain, path, group, .. } = &*self.shared;
+        compare::published_types(py, topic, (domain, path, group.as_deref()))
     }
 
     /// The node's name, with its leading slash.

@@ -271,7 +271,7 @@ NUMBERS = {"u1", "u2", "u4", "u8", "i1", "i2", "i4", "i8", "f4", "f8", "?"}
 def test_any_dtype_is_described_and_kept(fields, aligned, data):
     dtype = np.dtype([(f"f{n}", t, tuple(s)) for n, (t, s) in enumerate(fields)], align=aligned)
     codec = types.codec(rnet.named("Any", dtype))
-    description = json.loads(codec.json)
+    description = json.loads(codec.described)
     assert description["name"] == "Any" and description["size"] == dtype.itemsize
     assert [f["offset"] for f in description["fields"]] == [dtype.fields[n][1] for n in dtype.names]
     raw = data.draw(st.binary(min_size=dtype.itemsize, max_size=dtype.itemsize))

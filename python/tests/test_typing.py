@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import subprocess
 import sys
 from pathlib import Path
@@ -13,9 +14,12 @@ ALLOWED = Path(__file__).with_name("stubtest_allowlist.txt")
 PROGRAM = '''
 import asyncio
 import ctypes
+from datetime import datetime, timedelta
 
 import numpy as np
 import rnet
+from rnet import msgs
+from rnet.msgs import LaserScan, foxglove
 
 
 class Point(ctypes.Structure):
@@ -52,6 +56,19 @@ with rnet.Node("typed", domain="x") as node:
     print(rows.sum(), sent_ns[0])
     subscriber, message = rnet.Merge(node.subscribe("/p", Point)).recv()
     asyncio.run(read(node.subscribe("/p", Point)))
+    scans = node.publisher("/scan", LaserScan)
+    scans.send(LaserScan(timestamp=datetime.now(), ranges=[1.0], pose={"position": {"x": 1.0}}))
+    for scan in node.subscribe("/scan", LaserScan):
+        scan.timestamp = datetime.now()
+        print(scan.timestamp.ToNanoseconds() + len(scan.ranges), scan.pose.position.x + 1.0)
+        print(scan.HasField("pose"), scan.SerializeToString().hex(), msgs.Imu().orientation.w)
+    command = rnet.msgs.JointCommand(modes=[msgs.JointCommand.MODE_HOLD], valid_for=timedelta(1))
+    command.names.append(msgs.JointCommand.Mode.Name(command.modes[0]))
+    foxglove.JointStates(joints=[foxglove.JointState(name="elbow")]).joints.add(name="wrist")
+    print(node.subscribe("/by/name", "foxglove.LaserScan").recv())
+    robot = rnet.load("robot.proto", include=["protos"])
+    for plan in node.subscribe("/plan", robot.Plan):
+        print(plan.speed, list(robot), robot["my.Plan"])
 try:
     pass
 except rnet.IncompatibleType as error:
@@ -67,6 +84,13 @@ MISTAKES = {
     'node.subscribe("/p", bytes).recv().seq': "attr-defined",
     'node.subscribe("/p").recv_many(5, 1.0, None)': "call-overload",
     'node.publisher("/p").send_many([b"x"])': "arg-type",
+    'node.publisher("/scan", LaserScan).send(msgs.Imu())': "arg-type",
+    'node.subscribe("/scan", LaserScan).recv().angel_min': "attr-defined",
+    'LaserScan(frame_id=3)': "arg-type",
+    'LaserScan(angel_min=0.1)': "call-arg",
+    'LaserScan().pose = msgs.Pose()': "assignment",
+    'LaserScan().HasField("ranges")': "arg-type",
+    'node.subscribe("/s", msgs.Lidar)': "attr-defined",
 }
 
 
@@ -99,6 +123,26 @@ def test_a_program_is_understood(tmp_path):
     for line, code in enumerate(MISTAKES.values(), start=first):
         assert f"bad.py:{line}: error" in done.stdout, done.stdout
         assert f"[{code}]" in done.stdout, done.stdout
+
+
+def test_the_stubs_of_messages_are_up_to_date():
+    path = Path(__file__).parents[1] / "tools" / "message_stubs.py"
+    spec = importlib.util.spec_from_file_location("message_stubs", path)
+    assert spec is not None and spec.loader is not None
+    tool = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(tool)
+    written = tool.stubs()
+    assert len(written) == 2
+    for stub, text in written.items():
+        assert stub.read_text() == text, f"{stub.name} is old: run python/tools/message_stubs.py"
+
+
+def test_the_tools_are_typed():
+    folder = Path(__file__).parents[1]
+    files = [str(path) for part in ("tools", "benches") for path in (folder / part).glob("*.py")]
+    assert len(files) == 2
+    done = mypy("mypy", "--strict", *files)
+    assert done.returncode == 0, done.stdout
 
 
 def test_everything_public_has_a_doc_string():

@@ -49,9 +49,9 @@ from google.protobuf.timestamp_pb2 import Timestamp
 FIELDS = '''
 _T = TypeVar("_T")
 
-_Fields: TypeAlias = Mapping[str, Any]
-_Timestamp: TypeAlias = Timestamp | datetime | _Fields
-_Duration: TypeAlias = Duration | timedelta | _Fields
+_Given: TypeAlias = _T | Mapping[str, Any] | None
+_Timestamp: TypeAlias = _Given[Timestamp | datetime]
+_Duration: TypeAlias = _Given[Duration | timedelta]
 
 class _Part(Generic[_T]):
     def __get__(self, message: object, cls: object = None, /) -> _T: ...
@@ -72,14 +72,13 @@ def stubs() -> dict[Path, str]:
     # These are Python, with types of their own.
     plain = {"Image": "image", "PointCloud": "point_cloud", "Tensor": "tensor"}
     shown = [name for name in theirs if name not in ours and name not in plain]
-    imported = ["_Duration", "_Fields", "_Part", "_Span", "_Time", "_Timestamp"]
     imports = "from . import foxglove as foxglove\n"
-    imports += f"from .foxglove import {', '.join(imported)}\n"
     imports += "".join(f"from .foxglove import {name} as {name}\n" for name in shown)
     imports += "".join(f"from .{file} import {name} as {name}\n" for name, file in plain.items())
+    fields = "from . import _Duration, _Given, _Part, _Span, _Time, _Timestamp\n"
     return {
-        FOLDER / "__init__.pyi": stub(msgs, ours, [*ours, *shown, *plain], imports),
-        FOLDER / "foxglove.pyi": stub(msgs.foxglove, theirs, theirs, FIELDS),
+        FOLDER / "__init__.pyi": stub(msgs, ours, [*ours, *shown, *plain], imports + FIELDS),
+        FOLDER / "foxglove.pyi": stub(msgs.foxglove, theirs, theirs, fields),
     }
 
 
@@ -113,13 +112,14 @@ def lines_of(cls: Any, module: Any) -> list[str]:
     lines = [] if about.startswith("Protobuf message ") else textwrap.wrap(f'"""{about}"""', WIDTH - 8)
     for enum in descriptor.enum_types:
         lines.append(f"{enum.name}: ClassVar[EnumTypeWrapper]")
-        lines += [f"{value.name}: ClassVar[int]" for value in enum.values]
+        values = [f"{value.name}: ClassVar[int];" for value in enum.values]
+        lines += [line.removesuffix(";") for line in filled(values, " ")]
     for nested in descriptor.nested_types:
         lines += lines_of(getattr(cls, nested.name), module)
     for field in descriptor.fields:
         assert not keyword.iskeyword(field.name) and field.name not in SCALARS.values(), field.name
         lines.append(f"{field.name}: {attribute(field, module)}")
-    given = [f"{field.name}: {argument(field, module)} | None = ..." for field in descriptor.fields]
+    given = [f"{field.name}: {argument(field, module)} = ..." for field in descriptor.fields]
     if given:
         lines += wrapped("def __init__(self, *, ", given, ") -> None: ...")
     present = [f'"{field.name}"' for field in descriptor.fields if field.has_presence]
@@ -145,7 +145,7 @@ def argument(field: Any, module: Any) -> str:
     one = single(field, module)
     if field.message_type is not None:
         is_known = field.message_type.full_name in WELL_KNOWN
-        one = f"_{one}" if is_known else f"{one} | _Fields"
+        one = f"_{one}" if is_known else f"_Given[{one}]"
     return f"Iterable[{one}]" if field.is_repeated else one
 
 
@@ -163,15 +163,19 @@ def single(field: Any, module: Any) -> str:
 
 
 def wrapped(head: str, parts: list[str], tail: str) -> list[str]:
-    """One line if it fits, and else the parts filled into lines of their own."""
-    line = head + ", ".join(parts) + tail
-    # Nested classes are indented, and so is what is in a class.
-    if len(line) <= WIDTH - 8:
-        return [line]
-    # Parts stay whole: blanks within them are hidden from the filling.
-    whole = ", ".join(part.replace(" ", "\0") for part in parts)
-    filled = textwrap.wrap(whole, WIDTH - 12, break_long_words=False, break_on_hyphens=False)
-    return [head.rstrip(), *(f"    {line}".replace("\0", " ") for line in filled), tail]
+    """The parts between head and tail, in as few lines as they need."""
+    whole = [head.replace(" ", "\0") + parts[0], *parts[1:-1], parts[-1] + tail.replace(" ", "\0")]
+    return filled(whole if len(parts) > 1 else [whole[0] + tail], ", ")
+
+
+def filled(parts: list[str], between: str) -> list[str]:
+    """Lines of parts, each of which stays whole."""
+    # Blanks within parts are hidden from the filling; nested classes are indented.
+    text = between.join(part.replace(" ", "\0") for part in parts)
+    lines = textwrap.wrap(
+        text, WIDTH - 8, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False
+    )
+    return [line.replace("\0", " ") for line in lines]
 
 
 if __name__ == "__main__":

@@ -188,7 +188,8 @@ fn messages_that_do_not_decode_are_told_counted_and_passed_over() {
     assert!(counted.ends_with("could not be decoded"), "{ran:#?}");
     let words: Vec<&str> = counted.split(' ').collect();
     let (bad, all): (u64, u64) = (words[0].parse().unwrap(), words[3].parse().unwrap());
-    assert!(bad > 0 && all == bad + 5, "{counted}");
+    // One between each two good ones, one before or behind them perhaps.
+    assert!(bad >= 4 && all == bad + 5, "{counted}");
     // A raw look at them is possible still.
     let raw = rnet!(place, "topic", "echo", "/leg", "--raw", "--count", "4").ok();
     assert!(raw.contains("00000000  32 02 09 00 "), "{raw}");

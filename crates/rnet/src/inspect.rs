@@ -31,7 +31,7 @@ use crate::types::Schemas;
 pub use follow::{Follow, FollowEvent, Heard};
 pub use lookout::Lookout;
 use rnet_schema::Schema;
-pub use types::{TypeChange, TypeComparison};
+pub use types::{TypeChange, TypeComparison, compare_types};
 
 /// A domain, seen from outside.
 #[derive(Debug)]

@@ -120,8 +120,8 @@ pub(crate) fn choose(
 
 const _: () = assert!(MAX_SCHEMA_LEN_BYTES == rnet_schema::limits::MAX_SCHEMA_LEN_BYTES);
 
-/// Most bytes of descriptor sets that are remembered.
-const MAX_REMEMBERED_LEN_BYTES: usize = 16 << 20;
+/// Most bytes of descriptor sets that are remembered. Built, the worst takes seventy times as much.
+const MAX_REMEMBERED_LEN_BYTES: usize = 4 << 20;
 
 /// The types of peers. Each is read from its file whenever it is met, and built once: by all of its
 /// bytes, because a fingerprint proves nothing.

@@ -41,11 +41,12 @@ fn child_entry() {
     let orders = common::orders();
     if role == "peer" {
         let node = net.node("peer");
-        let options = PublisherOptions::new().schema(&level());
-        let _typed = node.publisher_with::<Dynamic>("/typed", options).unwrap();
+        // p0 and s1, which are scribbled over by these names.
         let mut publisher = node.publisher::<[u8]>("/t").unwrap();
         let options = SubscriberOptions::new().reliable();
         let mut subscriber = node.subscriber_with::<[u8]>("/u", options).unwrap();
+        let options = PublisherOptions::new().schema(&level());
+        let _typed = node.publisher_with::<Dynamic>("/typed", options).unwrap();
         publisher.wait_for_subscribers(1, LONG).unwrap();
         subscriber.wait_for_publishers(1, LONG).unwrap();
         tell("ready");

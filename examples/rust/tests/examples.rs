@@ -1,5 +1,6 @@
 //! Runs every example as a user would, in a domain of its own, and looks at what it prints.
 
+use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -68,6 +69,50 @@ fn hello_talker_first() {
     let talker = domain.start(env!("CARGO_BIN_EXE_example-hello-talker"));
     assert_eq!(domain.run(env!("CARGO_BIN_EXE_example-hello-listener")), ten_hellos());
     assert_eq!(finish(talker), "");
+}
+
+/// The first line that a program prints which goes on until it is ended.
+fn first_line(child: &mut Child) -> String {
+    let mut line = String::new();
+    let stdout = child.stdout.take().expect("it was piped");
+    BufReader::new(stdout).read_line(&mut line).expect("UTF-8");
+    line
+}
+
+fn typed_in_order(talker_first: bool) {
+    let domain = TestDomain::new();
+    let mut programs =
+        [env!("CARGO_BIN_EXE_example-typed-talker"), env!("CARGO_BIN_EXE_example-typed-listener")];
+    if !talker_first {
+        programs.reverse();
+    }
+    let [first, second] = programs.map(|program| domain.start(program));
+    let (talker, mut listener) = if talker_first { (first, second) } else { (second, first) };
+    assert_eq!(finish(talker), "");
+    let line = first_line(&mut listener);
+    listener.kill().expect("it runs until it is ended");
+    listener.wait().expect("it was started here");
+    assert_eq!(line, "laser [1.5, 1.25, 2.0]\n");
+}
+
+#[test]
+fn typed_talker_first() {
+    typed_in_order(true);
+}
+
+#[test]
+fn typed_listener_first() {
+    typed_in_order(false);
+}
+
+#[test]
+fn typed_is_as_short_as_promised() {
+    let programs =
+        [(include_str!("../typed/talker.rs"), 8), (include_str!("../typed/listener.rs"), 6)];
+    for (program, limit) in programs {
+        let code = program.lines().filter(|line| !line.is_empty() && !line.starts_with("//!"));
+        assert!(code.count() <= limit, "{program}");
+    }
 }
 
 #[test]

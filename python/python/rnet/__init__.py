@@ -33,6 +33,7 @@ from ._rnet import (
     now_ns,
 )
 from . import msgs
+from .compare import PublishedType, TypeChange, Verdict, check
 from .errors import (
     BadName,
     BadQos,
@@ -61,7 +62,7 @@ from .errors import (
     TooManyPins,
 )
 from .events import MatchEvent, NodeEvent, PublisherStats
-from .protos import Protos, load, load_text
+from .protos import Protos, load, load_set, load_text
 from .qos import Detach, Wait
 from .types import named
 
@@ -99,6 +100,7 @@ __all__ = [
     "OutOfMemory",
     "PeerLost",
     "Protos",
+    "PublishedType",
     "Publisher",
     "PublisherStats",
     "Sample",
@@ -107,8 +109,12 @@ __all__ = [
     "Subscriber",
     "Timeout",
     "TooManyPins",
+    "TypeChange",
+    "Verdict",
     "Wait",
+    "check",
     "load",
+    "load_set",
     "load_text",
     "msgs",
     "named",

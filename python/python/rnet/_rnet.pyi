@@ -11,6 +11,7 @@ import numpy as np
 from google.protobuf.message import Message
 from typing_extensions import Buffer, Self
 
+from .compare import PublishedType
 from .errors import Error
 from .events import MatchEvent, NodeEvent, PublisherStats
 from .msgs._plain import PlainMessage
@@ -41,6 +42,7 @@ __all__ = [
     "Sample",
     "Samples",
     "Subscriber",
+    "compare_types",
     "compile_file",
     "compile_text",
     "now_ns",
@@ -54,6 +56,9 @@ MAX_SCHEMA_LEN_BYTES: int
 VERSION: str
 
 def now_ns() -> int: ...
+def compare_types(
+    publisher: str | tuple[bytes, str], subscriber: str | tuple[bytes, str]
+) -> list[tuple[str, bool, str, str, str]]: ...
 def compile_file(path: str | os.PathLike[str], include: list[str]) -> bytes: ...
 def compile_text(text: str, name: str, imports: dict[str, str], include: list[str]) -> bytes: ...
 def read_descriptor_set(bytes: bytes) -> bytes: ...
@@ -194,6 +199,7 @@ class Node:
         wait: _Wait = "adaptive",
     ) -> Subscriber[_Message]: ...
     def on_node(self, callback: Callable[[NodeEvent], object], /) -> None: ...
+    def published_types(self, topic: str) -> list[PublishedType]: ...
     @property
     def name(self) -> str: ...
     @property

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 from . import _rnet, pools
 from .errors import SchemaError
 
-__all__ = ["Package", "Protos", "load", "load_text"]
+__all__ = ["Package", "Protos", "load", "load_set", "load_text"]
 
 _Path: TypeAlias = str | os.PathLike[str]
 
@@ -53,6 +53,14 @@ def load_text(
     """
     made = _rnet.compile_text(text, name, dict(imports or {}), _folders(include))
     return Protos._of([(made, False)], "rnet.load_text")
+
+
+def load_set(descriptor_set: bytes) -> Protos:
+    """As :func:`load`, of a descriptor set in memory.
+
+    Recordings hold one beside the messages, and ``Node.published_types`` gives that of a topic.
+    """
+    return Protos._of([(_rnet.read_descriptor_set(descriptor_set), True)], "rnet.load_set")
 
 
 def _folders(include: _Path | Iterable[_Path]) -> list[str]:

@@ -94,7 +94,7 @@ pub fn check_run(context: &mut Context, args: TypeCheckArgs) -> Outcome {
         }
         print_lonely(context, &report.removed, &report.added)?;
         let gone = report.removed.iter().filter(|r| r.breaking).count();
-        summary(context, compared, broken, gone);
+        summary(context, compared, broken, gone)?;
     }
     ended(compatible)
 }
@@ -122,7 +122,7 @@ pub fn diff_run(context: &mut Context, args: TypeDiffArgs) -> Outcome {
         print_lonely(context, &report.removed, &report.added)?;
         let broken = report.types.iter().filter(|t| !t.compatible).count();
         let gone = report.removed.iter().filter(|r| r.breaking).count();
-        summary(context, report.types.len(), broken, gone);
+        summary(context, report.types.len(), broken, gone)?;
     }
     ended(report.compatible)
 }
@@ -240,10 +240,13 @@ fn print_lonely(context: &mut Context, removed: &[Lonely<'_>], added: &[Lonely<'
     Ok(())
 }
 
-fn summary(context: &Context, compared: usize, broken: usize, gone: usize) {
+/// Behind the lines that it sums up, on a terminal too.
+fn summary(context: &mut Context, compared: usize, broken: usize, gone: usize) -> Outcome {
+    context.flush()?;
     let s = if compared == 1 { "" } else { "s" };
     let gone = if gone == 0 { String::new() } else { format!(", {gone} removed") };
     context.say(format_args!("{compared} type{s} compared, {broken} incompatible{gone}"));
+    Ok(())
 }
 
 fn ended(compatible: bool) -> Outcome {

@@ -5,6 +5,7 @@ use rnet_schema::{Schema, Severity};
 use serde::Serialize;
 
 use super::{PublisherInfo, Snapshot, SubscriptionInfo};
+use crate::MessageType;
 use crate::fit::{Told, types_fit};
 
 /// The types of a publisher and a subscription, held against each other.
@@ -65,18 +66,34 @@ impl Snapshot {
     }
 }
 
+/// What differs between the types of a publisher and a subscriber, what breaks it first: by the rules by which they compare
+/// theirs when they meet. Nothing, if the subscriber takes raw bytes: it takes everything.
+///
+/// ```
+/// use rnet::schema::compile_text;
+/// let pose = |field: &str| {
+///     let text = format!("syntax = \"proto3\"; message Pose {{ {field} }}");
+///     compile_text("pose.proto", &text)?.schema("Pose").map(rnet::MessageType::from)
+/// };
+/// let changes = rnet::inspect::compare_types(&pose("double x = 1;")?, &pose("float x = 1;")?);
+/// assert!(changes[0].breaking);
+/// assert_eq!(changes[0].to_string(), "field.type `x`: publisher has double x = 1, subscriber has float x = 1");
+/// # Ok::<(), rnet::schema::SchemaError>(())
+/// ```
+pub fn compare_types(publisher: &MessageType, subscriber: &MessageType) -> Vec<TypeChange> {
+    let (p, s) = (publisher.desc(), subscriber.desc());
+    if matches!(s, TypeDesc::Raw) {
+        return Vec::new();
+    }
+    let told = |of: &MessageType| Told::Type(of.schema().cloned());
+    let (writes, reads) = (told(publisher), told(subscriber));
+    differences((&p, publisher.schema()), (&s, subscriber.schema()))
+        .unwrap_or_else(|| of_others(types_fit((&p, &writes), (&s, &reads)).err()))
+}
+
 fn compare(p: &PublisherInfo, s: &SubscriptionInfo) -> TypeComparison {
-    let mut changes: Vec<TypeChange> = match (&p.schema, &s.schema) {
-        (Some(writer), Some(reader)) => {
-            let verdict = rnet_schema::check(writer, reader);
-            verdict.changes.into_iter().map(of_protobuf).collect()
-        }
-        (None, None) if !is_protobuf(&p.type_desc) && !is_protobuf(&s.type_desc) => {
-            types_compare(&p.type_desc, &s.type_desc).into_iter().map(of_plain).collect()
-        }
-        _ => of_others(p, s),
-    };
-    changes.sort_by_key(|change| !change.breaking);
+    let changes = differences((&p.type_desc, p.schema.as_ref()), (&s.type_desc, s.schema.as_ref()))
+        .unwrap_or_else(|| of_others(mismatch(p, s)));
     TypeComparison {
         publisher: p.id,
         publisher_node: p.node.clone(),
@@ -85,6 +102,24 @@ fn compare(p: &PublisherInfo, s: &SubscriptionInfo) -> TypeComparison {
         compatible: !changes.iter().any(|change| change.breaking),
         changes,
     }
+}
+
+/// The differences, what breaks first. `None` of a protobuf message against something else, or one whose type cannot be read.
+fn differences(
+    (p, writer): (&TypeDesc, Option<&Schema>),
+    (s, reader): (&TypeDesc, Option<&Schema>),
+) -> Option<Vec<TypeChange>> {
+    let mut changes: Vec<TypeChange> = match (writer, reader) {
+        (Some(writer), Some(reader)) => {
+            rnet_schema::check(writer, reader).changes.into_iter().map(of_protobuf).collect()
+        }
+        (None, None) if !is_protobuf(p) && !is_protobuf(s) => {
+            types_compare(p, s).into_iter().map(of_plain).collect()
+        }
+        _ => return None,
+    };
+    changes.sort_by_key(|change| !change.breaking);
+    Some(changes)
 }
 
 fn of_protobuf(change: rnet_schema::Change) -> TypeChange {
@@ -111,8 +146,7 @@ fn of_plain(note: TypeNote) -> TypeChange {
     }
 }
 
-/// A protobuf message against something else, or one whose type cannot be read.
-fn of_others(p: &PublisherInfo, s: &SubscriptionInfo) -> Vec<TypeChange> {
+fn of_others(mismatch: Option<TypeMismatch>) -> Vec<TypeChange> {
     let change = |mismatch: TypeMismatch| TypeChange {
         rule: "type".to_owned(),
         breaking: true,
@@ -120,7 +154,7 @@ fn of_others(p: &PublisherInfo, s: &SubscriptionInfo) -> Vec<TypeChange> {
         publisher: mismatch.publisher,
         subscriber: mismatch.subscriber,
     };
-    mismatch(p, s).map(change).into_iter().collect()
+    mismatch.map(change).into_iter().collect()
 }
 
 /// Where a subscription does not understand a publisher; `None` if it does.

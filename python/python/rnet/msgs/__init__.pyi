@@ -3,16 +3,17 @@
 Written by python/tools/message_stubs.py from the .proto files; do not edit.
 """
 
-from collections.abc import Iterable
-from datetime import datetime
-from typing import ClassVar, Literal
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
+from typing import Any, ClassVar, Generic, Literal, Never, TypeAlias, TypeVar
 
+from google.protobuf.duration_pb2 import Duration
 from google.protobuf.internal.containers import RepeatedCompositeFieldContainer as _Messages
 from google.protobuf.internal.containers import RepeatedScalarFieldContainer as _Values
 from google.protobuf.internal.enum_type_wrapper import EnumTypeWrapper
 from google.protobuf.message import Message
+from google.protobuf.timestamp_pb2 import Timestamp
 from . import foxglove as foxglove
-from .foxglove import _Duration, _Fields, _Part, _Span, _Time, _Timestamp
 from .foxglove import ArrowPrimitive as ArrowPrimitive
 from .foxglove import CameraCalibration as CameraCalibration
 from .foxglove import CircleAnnotation as CircleAnnotation
@@ -62,11 +63,26 @@ from .image import Image as Image
 from .point_cloud import PointCloud as PointCloud
 from .tensor import Tensor as Tensor
 
-__all__ = [
-    "ArrowPrimitive", "BatteryState", "CameraCalibration", "CircleAnnotation", "Color",
-    "CompressedAudio", "CompressedImage", "CompressedPointCloud", "CompressedVideo",
-    "CubePrimitive", "CylinderPrimitive", "Diagnostic", "EmergencyStop", "Event",
-    "FrameTransform", "FrameTransforms", "GeoJSON", "Grid", "Illuminance", "Image",
+_T = TypeVar("_T")
+
+_Given: TypeAlias = _T | Mapping[str, Any] | None
+_Timestamp: TypeAlias = _Given[Timestamp | datetime]
+_Duration: TypeAlias = _Given[Duration | timedelta]
+
+class _Part(Generic[_T]):
+    def __get__(self, message: object, cls: object = None, /) -> _T: ...
+    def __set__(self, message: object, value: Never, /) -> None: ...
+
+class _Time(_Part[Timestamp]):
+    def __set__(self, message: object, value: datetime, /) -> None: ...
+
+class _Span(_Part[Duration]):
+    def __set__(self, message: object, value: timedelta, /) -> None: ...
+
+__all__ = ["ArrowPrimitive", "BatteryState", "CameraCalibration", "CircleAnnotation",
+    "Color", "CompressedAudio", "CompressedImage", "CompressedPointCloud",
+    "CompressedVideo", "CubePrimitive", "CylinderPrimitive", "Diagnostic", "EmergencyStop",
+    "Event", "FrameTransform", "FrameTransforms", "GeoJSON", "Grid", "Illuminance", "Image",
     "ImageAnnotations", "Imu", "JointCommand", "JointState", "JointStates",
     "JointTrajectory", "Joy", "KeyValuePair", "LaserScan", "LinePrimitive", "LocationFix",
     "LocationFixes", "Log", "MagneticField", "ModelPrimitive", "Odometry",
@@ -76,39 +92,26 @@ __all__ = [
     "RelativeHumidity", "RobotMode", "SceneEntity", "SceneEntityDeletion", "SceneUpdate",
     "SpherePrimitive", "Temperature", "Tensor", "TextAnnotation", "TextPrimitive",
     "TriangleListPrimitive", "Twist", "TwistInFrame", "Vector2", "Vector3", "VoxelGrid",
-    "Wrench", "WrenchInFrame"
-]
+    "Wrench", "WrenchInFrame"]
 
 class BatteryState(Message):
     """A battery."""
     Status: ClassVar[EnumTypeWrapper]
-    STATUS_UNSPECIFIED: ClassVar[int]
-    STATUS_CHARGING: ClassVar[int]
-    STATUS_DISCHARGING: ClassVar[int]
-    STATUS_NOT_CHARGING: ClassVar[int]
-    STATUS_FULL: ClassVar[int]
+    STATUS_UNSPECIFIED: ClassVar[int]; STATUS_CHARGING: ClassVar[int]
+        STATUS_DISCHARGING: ClassVar[int]; STATUS_NOT_CHARGING: ClassVar[int]
+        STATUS_FULL: ClassVar[int]
     Health: ClassVar[EnumTypeWrapper]
-    HEALTH_UNSPECIFIED: ClassVar[int]
-    HEALTH_GOOD: ClassVar[int]
-    HEALTH_OVERHEAT: ClassVar[int]
-    HEALTH_COLD: ClassVar[int]
-    HEALTH_DEAD: ClassVar[int]
-    HEALTH_OVERVOLTAGE: ClassVar[int]
-    HEALTH_UNDERVOLTAGE: ClassVar[int]
-    HEALTH_OVERCURRENT: ClassVar[int]
-    HEALTH_UNBALANCED: ClassVar[int]
-    HEALTH_NO_ANSWER: ClassVar[int]
-    HEALTH_OTHER: ClassVar[int]
+    HEALTH_UNSPECIFIED: ClassVar[int]; HEALTH_GOOD: ClassVar[int]
+        HEALTH_OVERHEAT: ClassVar[int]; HEALTH_COLD: ClassVar[int]; HEALTH_DEAD: ClassVar[int]
+        HEALTH_OVERVOLTAGE: ClassVar[int]; HEALTH_UNDERVOLTAGE: ClassVar[int]
+        HEALTH_OVERCURRENT: ClassVar[int]; HEALTH_UNBALANCED: ClassVar[int]
+        HEALTH_NO_ANSWER: ClassVar[int]; HEALTH_OTHER: ClassVar[int]
     Technology: ClassVar[EnumTypeWrapper]
-    TECHNOLOGY_UNSPECIFIED: ClassVar[int]
-    TECHNOLOGY_LI_ION: ClassVar[int]
-    TECHNOLOGY_LI_PO: ClassVar[int]
-    TECHNOLOGY_LI_FE_PO4: ClassVar[int]
-    TECHNOLOGY_NI_MH: ClassVar[int]
-    TECHNOLOGY_NI_CD: ClassVar[int]
-    TECHNOLOGY_LEAD_ACID: ClassVar[int]
-    TECHNOLOGY_LI_TITANATE: ClassVar[int]
-    TECHNOLOGY_NA_ION: ClassVar[int]
+    TECHNOLOGY_UNSPECIFIED: ClassVar[int]; TECHNOLOGY_LI_ION: ClassVar[int]
+        TECHNOLOGY_LI_PO: ClassVar[int]; TECHNOLOGY_LI_FE_PO4: ClassVar[int]
+        TECHNOLOGY_NI_MH: ClassVar[int]; TECHNOLOGY_NI_CD: ClassVar[int]
+        TECHNOLOGY_LEAD_ACID: ClassVar[int]; TECHNOLOGY_LI_TITANATE: ClassVar[int]
+        TECHNOLOGY_NA_ION: ClassVar[int]
     timestamp: _Time
     location: str
     serial_number: str
@@ -125,30 +128,22 @@ class BatteryState(Message):
     technology: int
     cell_voltages: _Values[float]
     cell_temperatures: _Values[float]
-    def __init__(self, *,
-        timestamp: _Timestamp | None = ..., location: str | None = ...,
-        serial_number: str | None = ..., present: bool | None = ...,
-        voltage: float | None = ..., current: float | None = ..., charge: float | None = ...,
-        capacity: float | None = ..., design_capacity: float | None = ...,
-        state_of_charge: float | None = ..., temperature: float | None = ...,
-        status: int | None = ..., health: int | None = ..., technology: int | None = ...,
-        cell_voltages: Iterable[float] | None = ...,
-        cell_temperatures: Iterable[float] | None = ...
-    ) -> None: ...
-    def HasField(self, field_name: Literal[
-        "timestamp", "present", "voltage", "current", "charge", "capacity", "design_capacity",
-        "state_of_charge", "temperature"
-    ]) -> bool: ...
+    def __init__(self, *, timestamp: _Timestamp = ..., location: str = ...,
+        serial_number: str = ..., present: bool = ..., voltage: float = ...,
+        current: float = ..., charge: float = ..., capacity: float = ...,
+        design_capacity: float = ..., state_of_charge: float = ..., temperature: float = ...,
+        status: int = ..., health: int = ..., technology: int = ...,
+        cell_voltages: Iterable[float] = ...,
+        cell_temperatures: Iterable[float] = ...) -> None: ...
+    def HasField(self, field_name: Literal["timestamp", "present", "voltage", "current",
+        "charge", "capacity", "design_capacity", "state_of_charge", "temperature"]) -> bool: ...
 
 class Diagnostic(Message):
     """How the parts of a robot are, said again and again, about once a second: the latest word
     on each name counts."""
     Level: ClassVar[EnumTypeWrapper]
-    LEVEL_UNSPECIFIED: ClassVar[int]
-    LEVEL_OK: ClassVar[int]
-    LEVEL_WARNING: ClassVar[int]
-    LEVEL_ERROR: ClassVar[int]
-    LEVEL_STALE: ClassVar[int]
+    LEVEL_UNSPECIFIED: ClassVar[int]; LEVEL_OK: ClassVar[int]; LEVEL_WARNING: ClassVar[int]
+        LEVEL_ERROR: ClassVar[int]; LEVEL_STALE: ClassVar[int]
     class Status(Message):
         """How one part is."""
         level: int
@@ -156,56 +151,43 @@ class Diagnostic(Message):
         text: str
         hardware_id: str
         values: _Messages[foxglove.KeyValuePair]
-        def __init__(self, *,
-            level: int | None = ..., name: str | None = ..., text: str | None = ...,
-            hardware_id: str | None = ...,
-            values: Iterable[foxglove.KeyValuePair | _Fields] | None = ...
-        ) -> None: ...
+        def __init__(self, *, level: int = ..., name: str = ..., text: str = ...,
+            hardware_id: str = ...,
+            values: Iterable[_Given[foxglove.KeyValuePair]] = ...) -> None: ...
     timestamp: _Time
     status: _Messages[Diagnostic.Status]
-    def __init__(self, *,
-        timestamp: _Timestamp | None = ...,
-        status: Iterable[Diagnostic.Status | _Fields] | None = ...
-    ) -> None: ...
+    def __init__(self, *, timestamp: _Timestamp = ...,
+        status: Iterable[_Given[Diagnostic.Status]] = ...) -> None: ...
     def HasField(self, field_name: Literal["timestamp"]) -> bool: ...
 
 class EmergencyStop(Message):
     """Whether an emergency stop is on, as one source sees it."""
     State: ClassVar[EnumTypeWrapper]
-    STATE_UNSPECIFIED: ClassVar[int]
-    STATE_STOP: ClassVar[int]
-    STATE_WAITS_FOR_RESET: ClassVar[int]
-    STATE_RELEASED: ClassVar[int]
+    STATE_UNSPECIFIED: ClassVar[int]; STATE_STOP: ClassVar[int]
+        STATE_WAITS_FOR_RESET: ClassVar[int]; STATE_RELEASED: ClassVar[int]
     timestamp: _Time
     state: int
     source: str
     reason: str
-    def __init__(self, *,
-        timestamp: _Timestamp | None = ..., state: int | None = ..., source: str | None = ...,
-        reason: str | None = ...
-    ) -> None: ...
+    def __init__(self, *, timestamp: _Timestamp = ..., state: int = ..., source: str = ...,
+        reason: str = ...) -> None: ...
     def HasField(self, field_name: Literal["timestamp"]) -> bool: ...
 
 class Event(Message):
     """Something that happened at one time and that programs may act on."""
     Severity: ClassVar[EnumTypeWrapper]
-    SEVERITY_UNSPECIFIED: ClassVar[int]
-    SEVERITY_DEBUG: ClassVar[int]
-    SEVERITY_INFO: ClassVar[int]
-    SEVERITY_WARNING: ClassVar[int]
-    SEVERITY_ERROR: ClassVar[int]
-    SEVERITY_FATAL: ClassVar[int]
+    SEVERITY_UNSPECIFIED: ClassVar[int]; SEVERITY_DEBUG: ClassVar[int]
+        SEVERITY_INFO: ClassVar[int]; SEVERITY_WARNING: ClassVar[int]
+        SEVERITY_ERROR: ClassVar[int]; SEVERITY_FATAL: ClassVar[int]
     timestamp: _Time
     severity: int
     code: str
     text: str
     node: str
     values: _Messages[foxglove.KeyValuePair]
-    def __init__(self, *,
-        timestamp: _Timestamp | None = ..., severity: int | None = ..., code: str | None = ...,
-        text: str | None = ..., node: str | None = ...,
-        values: Iterable[foxglove.KeyValuePair | _Fields] | None = ...
-    ) -> None: ...
+    def __init__(self, *, timestamp: _Timestamp = ..., severity: int = ..., code: str = ...,
+        text: str = ..., node: str = ...,
+        values: Iterable[_Given[foxglove.KeyValuePair]] = ...) -> None: ...
     def HasField(self, field_name: Literal["timestamp"]) -> bool: ...
 
 class Illuminance(Message):
@@ -214,10 +196,8 @@ class Illuminance(Message):
     frame_id: str
     illuminance: float
     variance: float
-    def __init__(self, *,
-        timestamp: _Timestamp | None = ..., frame_id: str | None = ...,
-        illuminance: float | None = ..., variance: float | None = ...
-    ) -> None: ...
+    def __init__(self, *, timestamp: _Timestamp = ..., frame_id: str = ...,
+        illuminance: float = ..., variance: float = ...) -> None: ...
     def HasField(self, field_name: Literal["timestamp", "variance"]) -> bool: ...
 
 class Imu(Message):
@@ -231,29 +211,22 @@ class Imu(Message):
     angular_velocity_covariance: _Values[float]
     linear_acceleration: _Part[foxglove.Vector3]
     linear_acceleration_covariance: _Values[float]
-    def __init__(self, *,
-        timestamp: _Timestamp | None = ..., frame_id: str | None = ...,
-        orientation: foxglove.Quaternion | _Fields | None = ...,
-        orientation_covariance: Iterable[float] | None = ...,
-        angular_velocity: foxglove.Vector3 | _Fields | None = ...,
-        angular_velocity_covariance: Iterable[float] | None = ...,
-        linear_acceleration: foxglove.Vector3 | _Fields | None = ...,
-        linear_acceleration_covariance: Iterable[float] | None = ...
-    ) -> None: ...
-    def HasField(self, field_name: Literal[
-        "timestamp", "orientation", "angular_velocity", "linear_acceleration"
-    ]) -> bool: ...
+    def __init__(self, *, timestamp: _Timestamp = ..., frame_id: str = ...,
+        orientation: _Given[foxglove.Quaternion] = ...,
+        orientation_covariance: Iterable[float] = ...,
+        angular_velocity: _Given[foxglove.Vector3] = ...,
+        angular_velocity_covariance: Iterable[float] = ...,
+        linear_acceleration: _Given[foxglove.Vector3] = ...,
+        linear_acceleration_covariance: Iterable[float] = ...) -> None: ...
+    def HasField(self, field_name: Literal["timestamp", "orientation", "angular_velocity",
+        "linear_acceleration"]) -> bool: ...
 
 class JointCommand(Message):
     """What the joints of a robot shall do from now on."""
     Mode: ClassVar[EnumTypeWrapper]
-    MODE_UNSPECIFIED: ClassVar[int]
-    MODE_OFF: ClassVar[int]
-    MODE_HOLD: ClassVar[int]
-    MODE_POSITION: ClassVar[int]
-    MODE_VELOCITY: ClassVar[int]
-    MODE_EFFORT: ClassVar[int]
-    MODE_IMPEDANCE: ClassVar[int]
+    MODE_UNSPECIFIED: ClassVar[int]; MODE_OFF: ClassVar[int]; MODE_HOLD: ClassVar[int]
+        MODE_POSITION: ClassVar[int]; MODE_VELOCITY: ClassVar[int]; MODE_EFFORT: ClassVar[int]
+        MODE_IMPEDANCE: ClassVar[int]
     timestamp: _Time
     names: _Values[str]
     modes: _Values[int]
@@ -263,13 +236,11 @@ class JointCommand(Message):
     kp: _Values[float]
     kd: _Values[float]
     valid_for: _Span
-    def __init__(self, *,
-        timestamp: _Timestamp | None = ..., names: Iterable[str] | None = ...,
-        modes: Iterable[int] | None = ..., position: Iterable[float] | None = ...,
-        velocity: Iterable[float] | None = ..., effort: Iterable[float] | None = ...,
-        kp: Iterable[float] | None = ..., kd: Iterable[float] | None = ...,
-        valid_for: _Duration | None = ...
-    ) -> None: ...
+    def __init__(self, *, timestamp: _Timestamp = ..., names: Iterable[str] = ...,
+        modes: Iterable[int] = ..., position: Iterable[float] = ...,
+        velocity: Iterable[float] = ..., effort: Iterable[float] = ...,
+        kp: Iterable[float] = ..., kd: Iterable[float] = ...,
+        valid_for: _Duration = ...) -> None: ...
     def HasField(self, field_name: Literal["timestamp", "valid_for"]) -> bool: ...
 
 class JointState(Message):
@@ -280,11 +251,9 @@ class JointState(Message):
     velocity: _Values[float]
     effort: _Values[float]
     acceleration: _Values[float]
-    def __init__(self, *,
-        timestamp: _Timestamp | None = ..., names: Iterable[str] | None = ...,
-        position: Iterable[float] | None = ..., velocity: Iterable[float] | None = ...,
-        effort: Iterable[float] | None = ..., acceleration: Iterable[float] | None = ...
-    ) -> None: ...
+    def __init__(self, *, timestamp: _Timestamp = ..., names: Iterable[str] = ...,
+        position: Iterable[float] = ..., velocity: Iterable[float] = ...,
+        effort: Iterable[float] = ..., acceleration: Iterable[float] = ...) -> None: ...
     def HasField(self, field_name: Literal["timestamp"]) -> bool: ...
 
 class JointTrajectory(Message):
@@ -296,19 +265,15 @@ class JointTrajectory(Message):
         velocity: _Values[float]
         acceleration: _Values[float]
         effort: _Values[float]
-        def __init__(self, *,
-            time_from_start: _Duration | None = ..., position: Iterable[float] | None = ...,
-            velocity: Iterable[float] | None = ..., acceleration: Iterable[float] | None = ...,
-            effort: Iterable[float] | None = ...
-        ) -> None: ...
+        def __init__(self, *, time_from_start: _Duration = ..., position: Iterable[float] = ...,
+            velocity: Iterable[float] = ..., acceleration: Iterable[float] = ...,
+            effort: Iterable[float] = ...) -> None: ...
         def HasField(self, field_name: Literal["time_from_start"]) -> bool: ...
     timestamp: _Time
     names: _Values[str]
     points: _Messages[JointTrajectory.Point]
-    def __init__(self, *,
-        timestamp: _Timestamp | None = ..., names: Iterable[str] | None = ...,
-        points: Iterable[JointTrajectory.Point | _Fields] | None = ...
-    ) -> None: ...
+    def __init__(self, *, timestamp: _Timestamp = ..., names: Iterable[str] = ...,
+        points: Iterable[_Given[JointTrajectory.Point]] = ...) -> None: ...
     def HasField(self, field_name: Literal["timestamp"]) -> bool: ...
 
 class Joy(Message):
@@ -318,11 +283,9 @@ class Joy(Message):
     axes: _Values[float]
     buttons: _Values[bool]
     connected: bool
-    def __init__(self, *,
-        timestamp: _Timestamp | None = ..., device: str | None = ...,
-        axes: Iterable[float] | None = ..., buttons: Iterable[bool] | None = ...,
-        connected: bool | None = ...
-    ) -> None: ...
+    def __init__(self, *, timestamp: _Timestamp = ..., device: str = ...,
+        axes: Iterable[float] = ..., buttons: Iterable[bool] = ...,
+        connected: bool = ...) -> None: ...
     def HasField(self, field_name: Literal["timestamp"]) -> bool: ...
 
 class MagneticField(Message):
@@ -331,11 +294,9 @@ class MagneticField(Message):
     frame_id: str
     magnetic_field: _Part[foxglove.Vector3]
     covariance: _Values[float]
-    def __init__(self, *,
-        timestamp: _Timestamp | None = ..., frame_id: str | None = ...,
-        magnetic_field: foxglove.Vector3 | _Fields | None = ...,
-        covariance: Iterable[float] | None = ...
-    ) -> None: ...
+    def __init__(self, *, timestamp: _Timestamp = ..., frame_id: str = ...,
+        magnetic_field: _Given[foxglove.Vector3] = ...,
+        covariance: Iterable[float] = ...) -> None: ...
     def HasField(self, field_name: Literal["timestamp", "magnetic_field"]) -> bool: ...
 
 class PoseEstimate(Message):
@@ -346,11 +307,9 @@ class PoseEstimate(Message):
     body_frame_id: str
     pose: _Part[foxglove.Pose]
     covariance: _Values[float]
-    def __init__(self, *,
-        timestamp: _Timestamp | None = ..., frame_id: str | None = ...,
-        body_frame_id: str | None = ..., pose: foxglove.Pose | _Fields | None = ...,
-        covariance: Iterable[float] | None = ...
-    ) -> None: ...
+    def __init__(self, *, timestamp: _Timestamp = ..., frame_id: str = ...,
+        body_frame_id: str = ..., pose: _Given[foxglove.Pose] = ...,
+        covariance: Iterable[float] = ...) -> None: ...
     def HasField(self, field_name: Literal["timestamp", "pose"]) -> bool: ...
 
 class PoseTrajectory(Message):
@@ -360,20 +319,16 @@ class PoseTrajectory(Message):
         time_from_start: _Span
         pose: _Part[foxglove.Pose]
         velocity: _Part[Twist]
-        def __init__(self, *,
-            time_from_start: _Duration | None = ..., pose: foxglove.Pose | _Fields | None = ...,
-            velocity: Twist | _Fields | None = ...
-        ) -> None: ...
+        def __init__(self, *, time_from_start: _Duration = ..., pose: _Given[foxglove.Pose] = ...,
+            velocity: _Given[Twist] = ...) -> None: ...
         def HasField(self, field_name: Literal["time_from_start", "pose", "velocity"]) -> bool: ...
     timestamp: _Time
     frame_id: str
     body_frame_id: str
     points: _Messages[PoseTrajectory.Point]
-    def __init__(self, *,
-        timestamp: _Timestamp | None = ..., frame_id: str | None = ...,
-        body_frame_id: str | None = ...,
-        points: Iterable[PoseTrajectory.Point | _Fields] | None = ...
-    ) -> None: ...
+    def __init__(self, *, timestamp: _Timestamp = ..., frame_id: str = ...,
+        body_frame_id: str = ...,
+        points: Iterable[_Given[PoseTrajectory.Point]] = ...) -> None: ...
     def HasField(self, field_name: Literal["timestamp"]) -> bool: ...
 
 class Pressure(Message):
@@ -382,20 +337,16 @@ class Pressure(Message):
     frame_id: str
     pressure: float
     variance: float
-    def __init__(self, *,
-        timestamp: _Timestamp | None = ..., frame_id: str | None = ...,
-        pressure: float | None = ..., variance: float | None = ...
-    ) -> None: ...
+    def __init__(self, *, timestamp: _Timestamp = ..., frame_id: str = ...,
+        pressure: float = ..., variance: float = ...) -> None: ...
     def HasField(self, field_name: Literal["timestamp", "variance"]) -> bool: ...
 
 class Range(Message):
     """One distance, measured by a sonar, an infrared or a laser sensor along x of its frame."""
     Radiation: ClassVar[EnumTypeWrapper]
-    RADIATION_UNSPECIFIED: ClassVar[int]
-    RADIATION_ULTRASOUND: ClassVar[int]
-    RADIATION_INFRARED: ClassVar[int]
-    RADIATION_LASER: ClassVar[int]
-    RADIATION_RADAR: ClassVar[int]
+    RADIATION_UNSPECIFIED: ClassVar[int]; RADIATION_ULTRASOUND: ClassVar[int]
+        RADIATION_INFRARED: ClassVar[int]; RADIATION_LASER: ClassVar[int]
+        RADIATION_RADAR: ClassVar[int]
     timestamp: _Time
     frame_id: str
     radiation: int
@@ -404,12 +355,9 @@ class Range(Message):
     max_range: float
     range: float
     variance: float
-    def __init__(self, *,
-        timestamp: _Timestamp | None = ..., frame_id: str | None = ...,
-        radiation: int | None = ..., field_of_view: float | None = ...,
-        min_range: float | None = ..., max_range: float | None = ..., range: float | None = ...,
-        variance: float | None = ...
-    ) -> None: ...
+    def __init__(self, *, timestamp: _Timestamp = ..., frame_id: str = ...,
+        radiation: int = ..., field_of_view: float = ..., min_range: float = ...,
+        max_range: float = ..., range: float = ..., variance: float = ...) -> None: ...
     def HasField(self, field_name: Literal["timestamp", "variance"]) -> bool: ...
 
 class RelativeHumidity(Message):
@@ -418,35 +366,24 @@ class RelativeHumidity(Message):
     frame_id: str
     relative_humidity: float
     variance: float
-    def __init__(self, *,
-        timestamp: _Timestamp | None = ..., frame_id: str | None = ...,
-        relative_humidity: float | None = ..., variance: float | None = ...
-    ) -> None: ...
+    def __init__(self, *, timestamp: _Timestamp = ..., frame_id: str = ...,
+        relative_humidity: float = ..., variance: float = ...) -> None: ...
     def HasField(self, field_name: Literal["timestamp", "variance"]) -> bool: ...
 
 class RobotMode(Message):
     """What a robot is doing as a whole, and who steers it."""
     Mode: ClassVar[EnumTypeWrapper]
-    MODE_UNSPECIFIED: ClassVar[int]
-    MODE_STARTING: ClassVar[int]
-    MODE_READY: ClassVar[int]
-    MODE_MANUAL: ClassVar[int]
-    MODE_AUTOMATIC: ClassVar[int]
-    MODE_CHARGING: ClassVar[int]
-    MODE_MAINTENANCE: ClassVar[int]
-    MODE_FAULT: ClassVar[int]
-    MODE_EMERGENCY_STOPPED: ClassVar[int]
-    MODE_STOPPING: ClassVar[int]
+    MODE_UNSPECIFIED: ClassVar[int]; MODE_STARTING: ClassVar[int]; MODE_READY: ClassVar[int]
+        MODE_MANUAL: ClassVar[int]; MODE_AUTOMATIC: ClassVar[int]; MODE_CHARGING: ClassVar[int]
+        MODE_MAINTENANCE: ClassVar[int]; MODE_FAULT: ClassVar[int]
+        MODE_EMERGENCY_STOPPED: ClassVar[int]; MODE_STOPPING: ClassVar[int]
     timestamp: _Time
     mode: int
     drives_enabled: bool
     text: str
     since: _Time
-    def __init__(self, *,
-        timestamp: _Timestamp | None = ..., mode: int | None = ...,
-        drives_enabled: bool | None = ..., text: str | None = ...,
-        since: _Timestamp | None = ...
-    ) -> None: ...
+    def __init__(self, *, timestamp: _Timestamp = ..., mode: int = ...,
+        drives_enabled: bool = ..., text: str = ..., since: _Timestamp = ...) -> None: ...
     def HasField(self, field_name: Literal["timestamp", "since"]) -> bool: ...
 
 class Temperature(Message):
@@ -455,20 +392,16 @@ class Temperature(Message):
     frame_id: str
     temperature: float
     variance: float
-    def __init__(self, *,
-        timestamp: _Timestamp | None = ..., frame_id: str | None = ...,
-        temperature: float | None = ..., variance: float | None = ...
-    ) -> None: ...
+    def __init__(self, *, timestamp: _Timestamp = ..., frame_id: str = ...,
+        temperature: float = ..., variance: float = ...) -> None: ...
     def HasField(self, field_name: Literal["timestamp", "variance"]) -> bool: ...
 
 class Twist(Message):
     """How a body moves at one instant."""
     linear: _Part[foxglove.Vector3]
     angular: _Part[foxglove.Vector3]
-    def __init__(self, *,
-        linear: foxglove.Vector3 | _Fields | None = ...,
-        angular: foxglove.Vector3 | _Fields | None = ...
-    ) -> None: ...
+    def __init__(self, *, linear: _Given[foxglove.Vector3] = ...,
+        angular: _Given[foxglove.Vector3] = ...) -> None: ...
     def HasField(self, field_name: Literal["linear", "angular"]) -> bool: ...
 
 class TwistInFrame(Message):
@@ -476,20 +409,16 @@ class TwistInFrame(Message):
     timestamp: _Time
     frame_id: str
     twist: _Part[Twist]
-    def __init__(self, *,
-        timestamp: _Timestamp | None = ..., frame_id: str | None = ...,
-        twist: Twist | _Fields | None = ...
-    ) -> None: ...
+    def __init__(self, *, timestamp: _Timestamp = ..., frame_id: str = ...,
+        twist: _Given[Twist] = ...) -> None: ...
     def HasField(self, field_name: Literal["timestamp", "twist"]) -> bool: ...
 
 class Wrench(Message):
     """Force and torque at a point."""
     force: _Part[foxglove.Vector3]
     torque: _Part[foxglove.Vector3]
-    def __init__(self, *,
-        force: foxglove.Vector3 | _Fields | None = ...,
-        torque: foxglove.Vector3 | _Fields | None = ...
-    ) -> None: ...
+    def __init__(self, *, force: _Given[foxglove.Vector3] = ...,
+        torque: _Given[foxglove.Vector3] = ...) -> None: ...
     def HasField(self, field_name: Literal["force", "torque"]) -> bool: ...
 
 class WrenchInFrame(Message):
@@ -498,8 +427,6 @@ class WrenchInFrame(Message):
     timestamp: _Time
     frame_id: str
     wrench: _Part[Wrench]
-    def __init__(self, *,
-        timestamp: _Timestamp | None = ..., frame_id: str | None = ...,
-        wrench: Wrench | _Fields | None = ...
-    ) -> None: ...
+    def __init__(self, *, timestamp: _Timestamp = ..., frame_id: str = ...,
+        wrench: _Given[Wrench] = ...) -> None: ...
     def HasField(self, field_name: Literal["timestamp", "wrench"]) -> bool: ...

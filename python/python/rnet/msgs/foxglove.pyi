@@ -3,45 +3,26 @@
 Written by python/tools/message_stubs.py from the .proto files; do not edit.
 """
 
-from collections.abc import Iterable, Mapping
-from datetime import datetime, timedelta
-from typing import Any, ClassVar, Generic, Literal, Never, TypeAlias, TypeVar
+from collections.abc import Iterable
+from datetime import datetime
+from typing import ClassVar, Literal
 
-from google.protobuf.duration_pb2 import Duration
 from google.protobuf.internal.containers import RepeatedCompositeFieldContainer as _Messages
 from google.protobuf.internal.containers import RepeatedScalarFieldContainer as _Values
 from google.protobuf.internal.enum_type_wrapper import EnumTypeWrapper
 from google.protobuf.message import Message
-from google.protobuf.timestamp_pb2 import Timestamp
+from . import _Duration, _Given, _Part, _Span, _Time, _Timestamp
 
-_T = TypeVar("_T")
-
-_Fields: TypeAlias = Mapping[str, Any]
-_Timestamp: TypeAlias = Timestamp | datetime | _Fields
-_Duration: TypeAlias = Duration | timedelta | _Fields
-
-class _Part(Generic[_T]):
-    def __get__(self, message: object, cls: object = None, /) -> _T: ...
-    def __set__(self, message: object, value: Never, /) -> None: ...
-
-class _Time(_Part[Timestamp]):
-    def __set__(self, message: object, value: datetime, /) -> None: ...
-
-class _Span(_Part[Duration]):
-    def __set__(self, message: object, value: timedelta, /) -> None: ...
-
-__all__ = [
-    "ArrowPrimitive", "CameraCalibration", "CircleAnnotation", "Color", "CompressedAudio",
-    "CompressedImage", "CompressedPointCloud", "CompressedVideo", "CubePrimitive",
-    "CylinderPrimitive", "Event", "FrameTransform", "FrameTransforms", "GeoJSON", "Grid",
-    "ImageAnnotations", "JointState", "JointStates", "KeyValuePair", "LaserScan",
-    "LinePrimitive", "LocationFix", "LocationFixes", "Log", "ModelPrimitive", "Odometry",
-    "PackedElementField", "Point2", "Point3", "Point3InFrame", "PointCloud",
+__all__ = ["ArrowPrimitive", "CameraCalibration", "CircleAnnotation", "Color",
+    "CompressedAudio", "CompressedImage", "CompressedPointCloud", "CompressedVideo",
+    "CubePrimitive", "CylinderPrimitive", "Event", "FrameTransform", "FrameTransforms",
+    "GeoJSON", "Grid", "ImageAnnotations", "JointState", "JointStates", "KeyValuePair",
+    "LaserScan", "LinePrimitive", "LocationFix", "LocationFixes", "Log", "ModelPrimitive",
+    "Odometry", "PackedElementField", "Point2", "Point3", "Point3InFrame", "PointCloud",
     "PointsAnnotation", "Pose", "PoseInFrame", "PosesInFrame", "Quaternion", "RawAudio",
     "RawImage", "SceneEntity", "SceneEntityDeletion", "SceneUpdate", "SpherePrimitive",
     "TextAnnotation", "TextPrimitive", "TriangleListPrimitive", "Vector2", "Vector3",
-    "VoxelGrid"
-]
+    "VoxelGrid"]
 
 class ArrowPrimitive(Message):
     """An arrow in a scene."""
@@ -51,11 +32,9 @@ class ArrowPrimitive(Message):
     head_length: float
     head_diameter: float
     color: _Part[Color]
-    def __init__(self, *,
-        pose: Pose | _Fields | None = ..., shaft_length: float | None = ...,
-        shaft_diameter: float | None = ..., head_length: float | None = ...,
-        head_diameter: float | None = ..., color: Color | _Fields | None = ...
-    ) -> None: ...
+    def __init__(self, *, pose: _Given[Pose] = ..., shaft_length: float = ...,
+        shaft_diameter: float = ..., head_length: float = ..., head_diameter: float = ...,
+        color: _Given[Color] = ...) -> None: ...
     def HasField(self, field_name: Literal["pose", "color"]) -> bool: ...
 
 class CameraCalibration(Message):
@@ -69,12 +48,10 @@ class CameraCalibration(Message):
     K: _Values[float]
     R: _Values[float]
     P: _Values[float]
-    def __init__(self, *,
-        timestamp: _Timestamp | None = ..., frame_id: str | None = ..., width: int | None = ...,
-        height: int | None = ..., distortion_model: str | None = ...,
-        D: Iterable[float] | None = ..., K: Iterable[float] | None = ...,
-        R: Iterable[float] | None = ..., P: Iterable[float] | None = ...
-    ) -> None: ...
+    def __init__(self, *, timestamp: _Timestamp = ..., frame_id: str = ..., width: int = ...,
+        height: int = ..., distortion_model: str = ..., D: Iterable[float] = ...,
+        K: Iterable[float] = ..., R: Iterable[float] = ...,
+        P: Iterable[float] = ...) -> None: ...
     def HasField(self, field_name: Literal["timestamp"]) -> bool: ...
 
 class CircleAnnotation(Message):
@@ -86,15 +63,12 @@ class CircleAnnotation(Message):
     fill_color: _Part[Color]
     outline_color: _Part[Color]
     metadata: _Messages[KeyValuePair]
-    def __init__(self, *,
-        timestamp: _Timestamp | None = ..., position: Point2 | _Fields | None = ...,
-        diameter: float | None = ..., thickness: float | None = ...,
-        fill_color: Color | _Fields | None = ..., outline_color: Color | _Fields | None = ...,
-        metadata: Iterable[KeyValuePair | _Fields] | None = ...
-    ) -> None: ...
-    def HasField(self, field_name: Literal[
-        "timestamp", "position", "fill_color", "outline_color"
-    ]) -> bool: ...
+    def __init__(self, *, timestamp: _Timestamp = ..., position: _Given[Point2] = ...,
+        diameter: float = ..., thickness: float = ..., fill_color: _Given[Color] = ...,
+        outline_color: _Given[Color] = ...,
+        metadata: Iterable[_Given[KeyValuePair]] = ...) -> None: ...
+    def HasField(self, field_name: Literal["timestamp", "position", "fill_color",
+        "outline_color"]) -> bool: ...
 
 class Color(Message):
     """A colour with opacity; each part from 0 to 1, not multiplied by the opacity."""
@@ -102,19 +76,16 @@ class Color(Message):
     g: float
     b: float
     a: float
-    def __init__(self, *,
-        r: float | None = ..., g: float | None = ..., b: float | None = ...,
-        a: float | None = ...
-    ) -> None: ...
+    def __init__(self, *, r: float = ..., g: float = ..., b: float = ...,
+        a: float = ...) -> None: ...
 
 class CompressedAudio(Message):
     """A piece of sound: one whole packet of its codec."""
     timestamp: _Time
     data: bytes
     format: str
-    def __init__(self, *,
-        timestamp: _Timestamp | None = ..., data: bytes | None = ..., format: str | None = ...
-    ) -> None: ...
+    def __init__(self, *, timestamp: _Timestamp = ..., data: bytes = ...,
+        format: str = ...) -> None: ...
     def HasField(self, field_name: Literal["timestamp"]) -> bool: ...
 
 class CompressedImage(Message):
@@ -123,10 +94,8 @@ class CompressedImage(Message):
     frame_id: str
     data: bytes
     format: str
-    def __init__(self, *,
-        timestamp: _Timestamp | None = ..., frame_id: str | None = ...,
-        data: bytes | None = ..., format: str | None = ...
-    ) -> None: ...
+    def __init__(self, *, timestamp: _Timestamp = ..., frame_id: str = ..., data: bytes = ...,
+        format: str = ...) -> None: ...
     def HasField(self, field_name: Literal["timestamp"]) -> bool: ...
 
 class CompressedPointCloud(Message):
@@ -136,10 +105,8 @@ class CompressedPointCloud(Message):
     pose: _Part[Pose]
     data: bytes
     format: str
-    def __init__(self, *,
-        timestamp: _Timestamp | None = ..., frame_id: str | None = ...,
-        pose: Pose | _Fields | None = ..., data: bytes | None = ..., format: str | None = ...
-    ) -> None: ...
+    def __init__(self, *, timestamp: _Timestamp = ..., frame_id: str = ...,
+        pose: _Given[Pose] = ..., data: bytes = ..., format: str = ...) -> None: ...
     def HasField(self, field_name: Literal["timestamp", "pose"]) -> bool: ...
 
 class CompressedVideo(Message):
@@ -148,10 +115,8 @@ class CompressedVideo(Message):
     frame_id: str
     data: bytes
     format: str
-    def __init__(self, *,
-        timestamp: _Timestamp | None = ..., frame_id: str | None = ...,
-        data: bytes | None = ..., format: str | None = ...
-    ) -> None: ...
+    def __init__(self, *, timestamp: _Timestamp = ..., frame_id: str = ..., data: bytes = ...,
+        format: str = ...) -> None: ...
     def HasField(self, field_name: Literal["timestamp"]) -> bool: ...
 
 class CubePrimitive(Message):
@@ -159,10 +124,8 @@ class CubePrimitive(Message):
     pose: _Part[Pose]
     size: _Part[Vector3]
     color: _Part[Color]
-    def __init__(self, *,
-        pose: Pose | _Fields | None = ..., size: Vector3 | _Fields | None = ...,
-        color: Color | _Fields | None = ...
-    ) -> None: ...
+    def __init__(self, *, pose: _Given[Pose] = ..., size: _Given[Vector3] = ...,
+        color: _Given[Color] = ...) -> None: ...
     def HasField(self, field_name: Literal["pose", "size", "color"]) -> bool: ...
 
 class CylinderPrimitive(Message):
@@ -172,11 +135,9 @@ class CylinderPrimitive(Message):
     bottom_scale: float
     top_scale: float
     color: _Part[Color]
-    def __init__(self, *,
-        pose: Pose | _Fields | None = ..., size: Vector3 | _Fields | None = ...,
-        bottom_scale: float | None = ..., top_scale: float | None = ...,
-        color: Color | _Fields | None = ...
-    ) -> None: ...
+    def __init__(self, *, pose: _Given[Pose] = ..., size: _Given[Vector3] = ...,
+        bottom_scale: float = ..., top_scale: float = ...,
+        color: _Given[Color] = ...) -> None: ...
     def HasField(self, field_name: Literal["pose", "size", "color"]) -> bool: ...
 
 class Event(Message):
@@ -184,10 +145,8 @@ class Event(Message):
     start_time: _Time
     end_time: _Time
     metadata: _Messages[KeyValuePair]
-    def __init__(self, *,
-        start_time: _Timestamp | None = ..., end_time: _Timestamp | None = ...,
-        metadata: Iterable[KeyValuePair | _Fields] | None = ...
-    ) -> None: ...
+    def __init__(self, *, start_time: _Timestamp = ..., end_time: _Timestamp = ...,
+        metadata: Iterable[_Given[KeyValuePair]] = ...) -> None: ...
     def HasField(self, field_name: Literal["start_time", "end_time"]) -> bool: ...
 
 class FrameTransform(Message):
@@ -197,24 +156,20 @@ class FrameTransform(Message):
     child_frame_id: str
     translation: _Part[Vector3]
     rotation: _Part[Quaternion]
-    def __init__(self, *,
-        timestamp: _Timestamp | None = ..., parent_frame_id: str | None = ...,
-        child_frame_id: str | None = ..., translation: Vector3 | _Fields | None = ...,
-        rotation: Quaternion | _Fields | None = ...
-    ) -> None: ...
+    def __init__(self, *, timestamp: _Timestamp = ..., parent_frame_id: str = ...,
+        child_frame_id: str = ..., translation: _Given[Vector3] = ...,
+        rotation: _Given[Quaternion] = ...) -> None: ...
     def HasField(self, field_name: Literal["timestamp", "translation", "rotation"]) -> bool: ...
 
 class FrameTransforms(Message):
     """Several transforms at once, each with a time of its own."""
     transforms: _Messages[FrameTransform]
-    def __init__(self, *,
-        transforms: Iterable[FrameTransform | _Fields] | None = ...
-    ) -> None: ...
+    def __init__(self, *, transforms: Iterable[_Given[FrameTransform]] = ...) -> None: ...
 
 class GeoJSON(Message):
     """Shapes on a map as GeoJSON (RFC 7946)."""
     geojson: str
-    def __init__(self, *, geojson: str | None = ...) -> None: ...
+    def __init__(self, *, geojson: str = ...) -> None: ...
 
 class Grid(Message):
     """A map of square or oblong cells in a plane: occupancy, costs, heights."""
@@ -227,13 +182,10 @@ class Grid(Message):
     cell_stride: int
     fields: _Messages[PackedElementField]
     data: bytes
-    def __init__(self, *,
-        timestamp: _Timestamp | None = ..., frame_id: str | None = ...,
-        pose: Pose | _Fields | None = ..., column_count: int | None = ...,
-        cell_size: Vector2 | _Fields | None = ..., row_stride: int | None = ...,
-        cell_stride: int | None = ...,
-        fields: Iterable[PackedElementField | _Fields] | None = ..., data: bytes | None = ...
-    ) -> None: ...
+    def __init__(self, *, timestamp: _Timestamp = ..., frame_id: str = ...,
+        pose: _Given[Pose] = ..., column_count: int = ..., cell_size: _Given[Vector2] = ...,
+        row_stride: int = ..., cell_stride: int = ...,
+        fields: Iterable[_Given[PackedElementField]] = ..., data: bytes = ...) -> None: ...
     def HasField(self, field_name: Literal["timestamp", "pose", "cell_size"]) -> bool: ...
 
 class ImageAnnotations(Message):
@@ -243,13 +195,11 @@ class ImageAnnotations(Message):
     points: _Messages[PointsAnnotation]
     texts: _Messages[TextAnnotation]
     metadata: _Messages[KeyValuePair]
-    def __init__(self, *,
-        timestamp: _Timestamp | None = ...,
-        circles: Iterable[CircleAnnotation | _Fields] | None = ...,
-        points: Iterable[PointsAnnotation | _Fields] | None = ...,
-        texts: Iterable[TextAnnotation | _Fields] | None = ...,
-        metadata: Iterable[KeyValuePair | _Fields] | None = ...
-    ) -> None: ...
+    def __init__(self, *, timestamp: _Timestamp = ...,
+        circles: Iterable[_Given[CircleAnnotation]] = ...,
+        points: Iterable[_Given[PointsAnnotation]] = ...,
+        texts: Iterable[_Given[TextAnnotation]] = ...,
+        metadata: Iterable[_Given[KeyValuePair]] = ...) -> None: ...
     def HasField(self, field_name: Literal["timestamp"]) -> bool: ...
 
 class JointState(Message):
@@ -259,28 +209,24 @@ class JointState(Message):
     velocity: float
     acceleration: float
     effort: float
-    def __init__(self, *,
-        name: str | None = ..., position: float | None = ..., velocity: float | None = ...,
-        acceleration: float | None = ..., effort: float | None = ...
-    ) -> None: ...
-    def HasField(self, field_name: Literal[
-        "position", "velocity", "acceleration", "effort"
-    ]) -> bool: ...
+    def __init__(self, *, name: str = ..., position: float = ..., velocity: float = ...,
+        acceleration: float = ..., effort: float = ...) -> None: ...
+    def HasField(self, field_name: Literal["position", "velocity", "acceleration",
+        "effort"]) -> bool: ...
 
 class JointStates(Message):
     """Several joints at one time."""
     timestamp: _Time
     joints: _Messages[JointState]
-    def __init__(self, *,
-        timestamp: _Timestamp | None = ..., joints: Iterable[JointState | _Fields] | None = ...
-    ) -> None: ...
+    def __init__(self, *, timestamp: _Timestamp = ...,
+        joints: Iterable[_Given[JointState]] = ...) -> None: ...
     def HasField(self, field_name: Literal["timestamp"]) -> bool: ...
 
 class KeyValuePair(Message):
     """A name and a text, for what has no field of its own."""
     key: str
     value: str
-    def __init__(self, *, key: str | None = ..., value: str | None = ...) -> None: ...
+    def __init__(self, *, key: str = ..., value: str = ...) -> None: ...
 
 class LaserScan(Message):
     """One sweep of a scanner that turns about an axis."""
@@ -291,20 +237,15 @@ class LaserScan(Message):
     end_angle: float
     ranges: _Values[float]
     intensities: _Values[float]
-    def __init__(self, *,
-        timestamp: _Timestamp | None = ..., frame_id: str | None = ...,
-        pose: Pose | _Fields | None = ..., start_angle: float | None = ...,
-        end_angle: float | None = ..., ranges: Iterable[float] | None = ...,
-        intensities: Iterable[float] | None = ...
-    ) -> None: ...
+    def __init__(self, *, timestamp: _Timestamp = ..., frame_id: str = ...,
+        pose: _Given[Pose] = ..., start_angle: float = ..., end_angle: float = ...,
+        ranges: Iterable[float] = ..., intensities: Iterable[float] = ...) -> None: ...
     def HasField(self, field_name: Literal["timestamp", "pose"]) -> bool: ...
 
 class LinePrimitive(Message):
     """Lines through points in a scene."""
     Type: ClassVar[EnumTypeWrapper]
-    LINE_STRIP: ClassVar[int]
-    LINE_LOOP: ClassVar[int]
-    LINE_LIST: ClassVar[int]
+    LINE_STRIP: ClassVar[int]; LINE_LOOP: ClassVar[int]; LINE_LIST: ClassVar[int]
     type: int
     pose: _Part[Pose]
     thickness: float
@@ -313,21 +254,17 @@ class LinePrimitive(Message):
     color: _Part[Color]
     colors: _Messages[Color]
     indices: _Values[int]
-    def __init__(self, *,
-        type: int | None = ..., pose: Pose | _Fields | None = ...,
-        thickness: float | None = ..., scale_invariant: bool | None = ...,
-        points: Iterable[Point3 | _Fields] | None = ..., color: Color | _Fields | None = ...,
-        colors: Iterable[Color | _Fields] | None = ..., indices: Iterable[int] | None = ...
-    ) -> None: ...
+    def __init__(self, *, type: int = ..., pose: _Given[Pose] = ..., thickness: float = ...,
+        scale_invariant: bool = ..., points: Iterable[_Given[Point3]] = ...,
+        color: _Given[Color] = ..., colors: Iterable[_Given[Color]] = ...,
+        indices: Iterable[int] = ...) -> None: ...
     def HasField(self, field_name: Literal["pose", "color"]) -> bool: ...
 
 class LocationFix(Message):
     """Where a satellite receiver is on the earth (WGS 84)."""
     PositionCovarianceType: ClassVar[EnumTypeWrapper]
-    UNKNOWN: ClassVar[int]
-    APPROXIMATED: ClassVar[int]
-    DIAGONAL_KNOWN: ClassVar[int]
-    KNOWN: ClassVar[int]
+    UNKNOWN: ClassVar[int]; APPROXIMATED: ClassVar[int]; DIAGONAL_KNOWN: ClassVar[int]
+        KNOWN: ClassVar[int]
     timestamp: _Time
     frame_id: str
     latitude: float
@@ -339,42 +276,32 @@ class LocationFix(Message):
     velocity: _Part[Vector3]
     color: _Part[Color]
     metadata: _Messages[KeyValuePair]
-    def __init__(self, *,
-        timestamp: _Timestamp | None = ..., frame_id: str | None = ...,
-        latitude: float | None = ..., longitude: float | None = ...,
-        altitude: float | None = ..., position_covariance: Iterable[float] | None = ...,
-        position_covariance_type: int | None = ..., heading: float | None = ...,
-        velocity: Vector3 | _Fields | None = ..., color: Color | _Fields | None = ...,
-        metadata: Iterable[KeyValuePair | _Fields] | None = ...
-    ) -> None: ...
-    def HasField(self, field_name: Literal[
-        "timestamp", "heading", "velocity", "color"
-    ]) -> bool: ...
+    def __init__(self, *, timestamp: _Timestamp = ..., frame_id: str = ...,
+        latitude: float = ..., longitude: float = ..., altitude: float = ...,
+        position_covariance: Iterable[float] = ..., position_covariance_type: int = ...,
+        heading: float = ..., velocity: _Given[Vector3] = ..., color: _Given[Color] = ...,
+        metadata: Iterable[_Given[KeyValuePair]] = ...) -> None: ...
+    def HasField(self, field_name: Literal["timestamp", "heading", "velocity",
+        "color"]) -> bool: ...
 
 class LocationFixes(Message):
     """Several places at once, for example of a fleet."""
     fixes: _Messages[LocationFix]
-    def __init__(self, *, fixes: Iterable[LocationFix | _Fields] | None = ...) -> None: ...
+    def __init__(self, *, fixes: Iterable[_Given[LocationFix]] = ...) -> None: ...
 
 class Log(Message):
     """A line for people to read."""
     Level: ClassVar[EnumTypeWrapper]
-    UNKNOWN: ClassVar[int]
-    DEBUG: ClassVar[int]
-    INFO: ClassVar[int]
-    WARNING: ClassVar[int]
-    ERROR: ClassVar[int]
-    FATAL: ClassVar[int]
+    UNKNOWN: ClassVar[int]; DEBUG: ClassVar[int]; INFO: ClassVar[int]; WARNING: ClassVar[int]
+        ERROR: ClassVar[int]; FATAL: ClassVar[int]
     timestamp: _Time
     level: int
     message: str
     name: str
     file: str
     line: int
-    def __init__(self, *,
-        timestamp: _Timestamp | None = ..., level: int | None = ..., message: str | None = ...,
-        name: str | None = ..., file: str | None = ..., line: int | None = ...
-    ) -> None: ...
+    def __init__(self, *, timestamp: _Timestamp = ..., level: int = ..., message: str = ...,
+        name: str = ..., file: str = ..., line: int = ...) -> None: ...
     def HasField(self, field_name: Literal["timestamp"]) -> bool: ...
 
 class ModelPrimitive(Message):
@@ -386,11 +313,9 @@ class ModelPrimitive(Message):
     url: str
     media_type: str
     data: bytes
-    def __init__(self, *,
-        pose: Pose | _Fields | None = ..., scale: Vector3 | _Fields | None = ...,
-        color: Color | _Fields | None = ..., override_color: bool | None = ...,
-        url: str | None = ..., media_type: str | None = ..., data: bytes | None = ...
-    ) -> None: ...
+    def __init__(self, *, pose: _Given[Pose] = ..., scale: _Given[Vector3] = ...,
+        color: _Given[Color] = ..., override_color: bool = ..., url: str = ...,
+        media_type: str = ..., data: bytes = ...) -> None: ...
     def HasField(self, field_name: Literal["pose", "scale", "color"]) -> bool: ...
 
 class Odometry(Message):
@@ -405,64 +330,47 @@ class Odometry(Message):
     pose_covariance: _Values[float]
     velocity_covariance: _Values[float]
     metadata: _Messages[KeyValuePair]
-    def __init__(self, *,
-        timestamp: _Timestamp | None = ..., frame_id: str | None = ...,
-        body_frame_id: str | None = ..., pose: Pose | _Fields | None = ...,
-        linear_velocity: Vector3 | _Fields | None = ...,
-        angular_velocity: Vector3 | _Fields | None = ...,
-        pose_covariance: Iterable[float] | None = ...,
-        velocity_covariance: Iterable[float] | None = ...,
-        metadata: Iterable[KeyValuePair | _Fields] | None = ...
-    ) -> None: ...
-    def HasField(self, field_name: Literal[
-        "timestamp", "pose", "linear_velocity", "angular_velocity"
-    ]) -> bool: ...
+    def __init__(self, *, timestamp: _Timestamp = ..., frame_id: str = ...,
+        body_frame_id: str = ..., pose: _Given[Pose] = ...,
+        linear_velocity: _Given[Vector3] = ..., angular_velocity: _Given[Vector3] = ...,
+        pose_covariance: Iterable[float] = ..., velocity_covariance: Iterable[float] = ...,
+        metadata: Iterable[_Given[KeyValuePair]] = ...) -> None: ...
+    def HasField(self, field_name: Literal["timestamp", "pose", "linear_velocity",
+        "angular_velocity"]) -> bool: ...
 
 class PackedElementField(Message):
     """One number within each element of a packed array: one of a point's coordinates, or a
     cell's height."""
     NumericType: ClassVar[EnumTypeWrapper]
-    UNKNOWN: ClassVar[int]
-    UINT8: ClassVar[int]
-    INT8: ClassVar[int]
-    UINT16: ClassVar[int]
-    INT16: ClassVar[int]
-    UINT32: ClassVar[int]
-    INT32: ClassVar[int]
-    FLOAT32: ClassVar[int]
-    FLOAT64: ClassVar[int]
+    UNKNOWN: ClassVar[int]; UINT8: ClassVar[int]; INT8: ClassVar[int]; UINT16: ClassVar[int]
+        INT16: ClassVar[int]; UINT32: ClassVar[int]; INT32: ClassVar[int]
+        FLOAT32: ClassVar[int]; FLOAT64: ClassVar[int]
     name: str
     offset: int
     type: int
-    def __init__(self, *,
-        name: str | None = ..., offset: int | None = ..., type: int | None = ...
-    ) -> None: ...
+    def __init__(self, *, name: str = ..., offset: int = ..., type: int = ...) -> None: ...
 
 class Point2(Message):
     """A place in a plane, mostly in an image: x to the right, y down, and the zero is the outer
     corner of the top left pixel."""
     x: float
     y: float
-    def __init__(self, *, x: float | None = ..., y: float | None = ...) -> None: ...
+    def __init__(self, *, x: float = ..., y: float = ...) -> None: ...
 
 class Point3(Message):
     """A place in space, in the frame of the message that holds it."""
     x: float
     y: float
     z: float
-    def __init__(self, *,
-        x: float | None = ..., y: float | None = ..., z: float | None = ...
-    ) -> None: ...
+    def __init__(self, *, x: float = ..., y: float = ..., z: float = ...) -> None: ...
 
 class Point3InFrame(Message):
     """A place in space, with its time and frame."""
     timestamp: _Time
     frame_id: str
     point: _Part[Point3]
-    def __init__(self, *,
-        timestamp: _Timestamp | None = ..., frame_id: str | None = ...,
-        point: Point3 | _Fields | None = ...
-    ) -> None: ...
+    def __init__(self, *, timestamp: _Timestamp = ..., frame_id: str = ...,
+        point: _Given[Point3] = ...) -> None: ...
     def HasField(self, field_name: Literal["timestamp", "point"]) -> bool: ...
 
 class PointCloud(Message):
@@ -473,21 +381,16 @@ class PointCloud(Message):
     point_stride: int
     fields: _Messages[PackedElementField]
     data: bytes
-    def __init__(self, *,
-        timestamp: _Timestamp | None = ..., frame_id: str | None = ...,
-        pose: Pose | _Fields | None = ..., point_stride: int | None = ...,
-        fields: Iterable[PackedElementField | _Fields] | None = ..., data: bytes | None = ...
-    ) -> None: ...
+    def __init__(self, *, timestamp: _Timestamp = ..., frame_id: str = ...,
+        pose: _Given[Pose] = ..., point_stride: int = ...,
+        fields: Iterable[_Given[PackedElementField]] = ..., data: bytes = ...) -> None: ...
     def HasField(self, field_name: Literal["timestamp", "pose"]) -> bool: ...
 
 class PointsAnnotation(Message):
     """Points or lines drawn over an image."""
     Type: ClassVar[EnumTypeWrapper]
-    UNKNOWN: ClassVar[int]
-    POINTS: ClassVar[int]
-    LINE_LOOP: ClassVar[int]
-    LINE_STRIP: ClassVar[int]
-    LINE_LIST: ClassVar[int]
+    UNKNOWN: ClassVar[int]; POINTS: ClassVar[int]; LINE_LOOP: ClassVar[int]
+        LINE_STRIP: ClassVar[int]; LINE_LIST: ClassVar[int]
     timestamp: _Time
     type: int
     points: _Messages[Point2]
@@ -496,25 +399,19 @@ class PointsAnnotation(Message):
     fill_color: _Part[Color]
     thickness: float
     metadata: _Messages[KeyValuePair]
-    def __init__(self, *,
-        timestamp: _Timestamp | None = ..., type: int | None = ...,
-        points: Iterable[Point2 | _Fields] | None = ...,
-        outline_color: Color | _Fields | None = ...,
-        outline_colors: Iterable[Color | _Fields] | None = ...,
-        fill_color: Color | _Fields | None = ..., thickness: float | None = ...,
-        metadata: Iterable[KeyValuePair | _Fields] | None = ...
-    ) -> None: ...
-    def HasField(self, field_name: Literal[
-        "timestamp", "outline_color", "fill_color"
-    ]) -> bool: ...
+    def __init__(self, *, timestamp: _Timestamp = ..., type: int = ...,
+        points: Iterable[_Given[Point2]] = ..., outline_color: _Given[Color] = ...,
+        outline_colors: Iterable[_Given[Color]] = ..., fill_color: _Given[Color] = ...,
+        thickness: float = ..., metadata: Iterable[_Given[KeyValuePair]] = ...) -> None: ...
+    def HasField(self, field_name: Literal["timestamp", "outline_color",
+        "fill_color"]) -> bool: ...
 
 class Pose(Message):
     """Where a thing is and how it is turned."""
     position: _Part[Vector3]
     orientation: _Part[Quaternion]
-    def __init__(self, *,
-        position: Vector3 | _Fields | None = ..., orientation: Quaternion | _Fields | None = ...
-    ) -> None: ...
+    def __init__(self, *, position: _Given[Vector3] = ...,
+        orientation: _Given[Quaternion] = ...) -> None: ...
     def HasField(self, field_name: Literal["position", "orientation"]) -> bool: ...
 
 class PoseInFrame(Message):
@@ -522,10 +419,8 @@ class PoseInFrame(Message):
     timestamp: _Time
     frame_id: str
     pose: _Part[Pose]
-    def __init__(self, *,
-        timestamp: _Timestamp | None = ..., frame_id: str | None = ...,
-        pose: Pose | _Fields | None = ...
-    ) -> None: ...
+    def __init__(self, *, timestamp: _Timestamp = ..., frame_id: str = ...,
+        pose: _Given[Pose] = ...) -> None: ...
     def HasField(self, field_name: Literal["timestamp", "pose"]) -> bool: ...
 
 class PosesInFrame(Message):
@@ -533,10 +428,8 @@ class PosesInFrame(Message):
     timestamp: _Time
     frame_id: str
     poses: _Messages[Pose]
-    def __init__(self, *,
-        timestamp: _Timestamp | None = ..., frame_id: str | None = ...,
-        poses: Iterable[Pose | _Fields] | None = ...
-    ) -> None: ...
+    def __init__(self, *, timestamp: _Timestamp = ..., frame_id: str = ...,
+        poses: Iterable[_Given[Pose]] = ...) -> None: ...
     def HasField(self, field_name: Literal["timestamp"]) -> bool: ...
 
 class Quaternion(Message):
@@ -545,10 +438,8 @@ class Quaternion(Message):
     y: float
     z: float
     w: float
-    def __init__(self, *,
-        x: float | None = ..., y: float | None = ..., z: float | None = ...,
-        w: float | None = ...
-    ) -> None: ...
+    def __init__(self, *, x: float = ..., y: float = ..., z: float = ...,
+        w: float = ...) -> None: ...
 
 class RawAudio(Message):
     """A piece of sound, uncompressed, its channels interleaved."""
@@ -557,10 +448,8 @@ class RawAudio(Message):
     format: str
     sample_rate: int
     number_of_channels: int
-    def __init__(self, *,
-        timestamp: _Timestamp | None = ..., data: bytes | None = ..., format: str | None = ...,
-        sample_rate: int | None = ..., number_of_channels: int | None = ...
-    ) -> None: ...
+    def __init__(self, *, timestamp: _Timestamp = ..., data: bytes = ..., format: str = ...,
+        sample_rate: int = ..., number_of_channels: int = ...) -> None: ...
     def HasField(self, field_name: Literal["timestamp"]) -> bool: ...
 
 class RawImage(Message):
@@ -572,11 +461,8 @@ class RawImage(Message):
     encoding: str
     step: int
     data: bytes
-    def __init__(self, *,
-        timestamp: _Timestamp | None = ..., frame_id: str | None = ..., width: int | None = ...,
-        height: int | None = ..., encoding: str | None = ..., step: int | None = ...,
-        data: bytes | None = ...
-    ) -> None: ...
+    def __init__(self, *, timestamp: _Timestamp = ..., frame_id: str = ..., width: int = ...,
+        height: int = ..., encoding: str = ..., step: int = ..., data: bytes = ...) -> None: ...
     def HasField(self, field_name: Literal["timestamp"]) -> bool: ...
 
 class SceneEntity(Message):
@@ -595,52 +481,44 @@ class SceneEntity(Message):
     triangles: _Messages[TriangleListPrimitive]
     texts: _Messages[TextPrimitive]
     models: _Messages[ModelPrimitive]
-    def __init__(self, *,
-        timestamp: _Timestamp | None = ..., frame_id: str | None = ..., id: str | None = ...,
-        lifetime: _Duration | None = ..., frame_locked: bool | None = ...,
-        metadata: Iterable[KeyValuePair | _Fields] | None = ...,
-        arrows: Iterable[ArrowPrimitive | _Fields] | None = ...,
-        cubes: Iterable[CubePrimitive | _Fields] | None = ...,
-        spheres: Iterable[SpherePrimitive | _Fields] | None = ...,
-        cylinders: Iterable[CylinderPrimitive | _Fields] | None = ...,
-        lines: Iterable[LinePrimitive | _Fields] | None = ...,
-        triangles: Iterable[TriangleListPrimitive | _Fields] | None = ...,
-        texts: Iterable[TextPrimitive | _Fields] | None = ...,
-        models: Iterable[ModelPrimitive | _Fields] | None = ...
-    ) -> None: ...
+    def __init__(self, *, timestamp: _Timestamp = ..., frame_id: str = ..., id: str = ...,
+        lifetime: _Duration = ..., frame_locked: bool = ...,
+        metadata: Iterable[_Given[KeyValuePair]] = ...,
+        arrows: Iterable[_Given[ArrowPrimitive]] = ...,
+        cubes: Iterable[_Given[CubePrimitive]] = ...,
+        spheres: Iterable[_Given[SpherePrimitive]] = ...,
+        cylinders: Iterable[_Given[CylinderPrimitive]] = ...,
+        lines: Iterable[_Given[LinePrimitive]] = ...,
+        triangles: Iterable[_Given[TriangleListPrimitive]] = ...,
+        texts: Iterable[_Given[TextPrimitive]] = ...,
+        models: Iterable[_Given[ModelPrimitive]] = ...) -> None: ...
     def HasField(self, field_name: Literal["timestamp", "lifetime"]) -> bool: ...
 
 class SceneEntityDeletion(Message):
     """Takes things out of a scene."""
     Type: ClassVar[EnumTypeWrapper]
-    MATCHING_ID: ClassVar[int]
-    ALL: ClassVar[int]
+    MATCHING_ID: ClassVar[int]; ALL: ClassVar[int]
     timestamp: _Time
     type: int
     id: str
-    def __init__(self, *,
-        timestamp: _Timestamp | None = ..., type: int | None = ..., id: str | None = ...
-    ) -> None: ...
+    def __init__(self, *, timestamp: _Timestamp = ..., type: int = ...,
+        id: str = ...) -> None: ...
     def HasField(self, field_name: Literal["timestamp"]) -> bool: ...
 
 class SceneUpdate(Message):
     """A change to a scene: deletions first, then what is new or replaced."""
     deletions: _Messages[SceneEntityDeletion]
     entities: _Messages[SceneEntity]
-    def __init__(self, *,
-        deletions: Iterable[SceneEntityDeletion | _Fields] | None = ...,
-        entities: Iterable[SceneEntity | _Fields] | None = ...
-    ) -> None: ...
+    def __init__(self, *, deletions: Iterable[_Given[SceneEntityDeletion]] = ...,
+        entities: Iterable[_Given[SceneEntity]] = ...) -> None: ...
 
 class SpherePrimitive(Message):
     """A sphere or ellipsoid in a scene."""
     pose: _Part[Pose]
     size: _Part[Vector3]
     color: _Part[Color]
-    def __init__(self, *,
-        pose: Pose | _Fields | None = ..., size: Vector3 | _Fields | None = ...,
-        color: Color | _Fields | None = ...
-    ) -> None: ...
+    def __init__(self, *, pose: _Given[Pose] = ..., size: _Given[Vector3] = ...,
+        color: _Given[Color] = ...) -> None: ...
     def HasField(self, field_name: Literal["pose", "size", "color"]) -> bool: ...
 
 class TextAnnotation(Message):
@@ -652,16 +530,12 @@ class TextAnnotation(Message):
     text_color: _Part[Color]
     background_color: _Part[Color]
     metadata: _Messages[KeyValuePair]
-    def __init__(self, *,
-        timestamp: _Timestamp | None = ..., position: Point2 | _Fields | None = ...,
-        text: str | None = ..., font_size: float | None = ...,
-        text_color: Color | _Fields | None = ...,
-        background_color: Color | _Fields | None = ...,
-        metadata: Iterable[KeyValuePair | _Fields] | None = ...
-    ) -> None: ...
-    def HasField(self, field_name: Literal[
-        "timestamp", "position", "text_color", "background_color"
-    ]) -> bool: ...
+    def __init__(self, *, timestamp: _Timestamp = ..., position: _Given[Point2] = ...,
+        text: str = ..., font_size: float = ..., text_color: _Given[Color] = ...,
+        background_color: _Given[Color] = ...,
+        metadata: Iterable[_Given[KeyValuePair]] = ...) -> None: ...
+    def HasField(self, field_name: Literal["timestamp", "position", "text_color",
+        "background_color"]) -> bool: ...
 
 class TextPrimitive(Message):
     """A text in a scene."""
@@ -671,11 +545,9 @@ class TextPrimitive(Message):
     scale_invariant: bool
     color: _Part[Color]
     text: str
-    def __init__(self, *,
-        pose: Pose | _Fields | None = ..., billboard: bool | None = ...,
-        font_size: float | None = ..., scale_invariant: bool | None = ...,
-        color: Color | _Fields | None = ..., text: str | None = ...
-    ) -> None: ...
+    def __init__(self, *, pose: _Given[Pose] = ..., billboard: bool = ...,
+        font_size: float = ..., scale_invariant: bool = ..., color: _Given[Color] = ...,
+        text: str = ...) -> None: ...
     def HasField(self, field_name: Literal["pose", "color"]) -> bool: ...
 
 class TriangleListPrimitive(Message):
@@ -685,18 +557,16 @@ class TriangleListPrimitive(Message):
     color: _Part[Color]
     colors: _Messages[Color]
     indices: _Values[int]
-    def __init__(self, *,
-        pose: Pose | _Fields | None = ..., points: Iterable[Point3 | _Fields] | None = ...,
-        color: Color | _Fields | None = ..., colors: Iterable[Color | _Fields] | None = ...,
-        indices: Iterable[int] | None = ...
-    ) -> None: ...
+    def __init__(self, *, pose: _Given[Pose] = ..., points: Iterable[_Given[Point3]] = ...,
+        color: _Given[Color] = ..., colors: Iterable[_Given[Color]] = ...,
+        indices: Iterable[int] = ...) -> None: ...
     def HasField(self, field_name: Literal["pose", "color"]) -> bool: ...
 
 class Vector2(Message):
     """Two components along the axes of a frame."""
     x: float
     y: float
-    def __init__(self, *, x: float | None = ..., y: float | None = ...) -> None: ...
+    def __init__(self, *, x: float = ..., y: float = ...) -> None: ...
 
 class Vector3(Message):
     """Three components along the axes of a frame: x forward, y left, z up on a robot's body
@@ -704,9 +574,7 @@ class Vector3(Message):
     x: float
     y: float
     z: float
-    def __init__(self, *,
-        x: float | None = ..., y: float | None = ..., z: float | None = ...
-    ) -> None: ...
+    def __init__(self, *, x: float = ..., y: float = ..., z: float = ...) -> None: ...
 
 class VoxelGrid(Message):
     """A map of cells in space."""
@@ -721,12 +589,9 @@ class VoxelGrid(Message):
     cell_stride: int
     fields: _Messages[PackedElementField]
     data: bytes
-    def __init__(self, *,
-        timestamp: _Timestamp | None = ..., frame_id: str | None = ...,
-        pose: Pose | _Fields | None = ..., row_count: int | None = ...,
-        column_count: int | None = ..., cell_size: Vector3 | _Fields | None = ...,
-        slice_stride: int | None = ..., row_stride: int | None = ...,
-        cell_stride: int | None = ...,
-        fields: Iterable[PackedElementField | _Fields] | None = ..., data: bytes | None = ...
-    ) -> None: ...
+    def __init__(self, *, timestamp: _Timestamp = ..., frame_id: str = ...,
+        pose: _Given[Pose] = ..., row_count: int = ..., column_count: int = ...,
+        cell_size: _Given[Vector3] = ..., slice_stride: int = ..., row_stride: int = ...,
+        cell_stride: int = ..., fields: Iterable[_Given[PackedElementField]] = ...,
+        data: bytes = ...) -> None: ...
     def HasField(self, field_name: Literal["timestamp", "pose", "cell_size"]) -> bool: ...

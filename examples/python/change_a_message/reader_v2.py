@@ -1,0 +1,25 @@
+"""Prints what a gripper says, whenever that changes. Knows the second version of the type."""
+
+import contextlib
+
+import rnet
+
+robot = rnet.load("proto/v2/robot.proto")
+grippers = rnet.Node("reader_v2").subscribe("/gripper", robot.Gripper)
+said: dict[int, str] = {}
+with contextlib.suppress(KeyboardInterrupt):
+    while True:
+        try:
+            sample = grippers.recv_sample()
+        except (rnet.IncompatibleType, rnet.PeerLost) as error:
+            print(error)  # of one publisher, once; the next call goes on
+            continue
+        gripper = sample.value
+        known = gripper.mode in robot.Mode.values()
+        mode = robot.Mode.Name(gripper.mode) if known else f"mode {gripper.mode}"
+        text = f"{mode}, {gripper.opening} m, {gripper.force} N"
+        if gripper.HasField("temperature"):
+            text += f", {gripper.temperature} °C"
+        if said.get(sample.publisher) != text:
+            said[sample.publisher] = text
+            print(f"{gripper.name}: {text}")

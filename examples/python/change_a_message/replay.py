@@ -1,0 +1,51 @@
+"""Looks at a recording with the second version of the type, and publishes it again: replay.py FILE.
+
+The messages go out as they came in, under the type that was recorded with them: subscribers
+compare it with theirs, as with any publisher.
+"""
+
+import sys
+import time
+from typing import Any
+
+from mcap.reader import make_reader
+from mcap.records import Channel, Schema
+
+import rnet
+
+robot = rnet.load("proto/v2/robot.proto")
+
+
+def recorded_type(schema: Schema | None, channel: Channel, first: bytes) -> Any:
+    """The class of what was recorded, if our own understands it."""
+    if schema is None or schema.encoding != "protobuf":
+        sys.exit(f"the messages on {channel.topic} were recorded without a protobuf type")
+    recorded = rnet.load_set(schema.data)[schema.name]
+    verdict = rnet.check(recorded, robot.Gripper)
+    print(f"{channel.topic}, recorded and as we know it: {verdict}")
+    if not verdict:
+        sys.exit(1)
+    gripper = robot.Gripper.FromString(first)
+    print(f"the first message: {gripper.name}, {gripper.opening} m, {gripper.force} N")
+    return recorded
+
+
+def replay(path: str, node: rnet.Node) -> None:
+    types: dict[int, Any] = {}
+    publishers: dict[int, rnet.Publisher[Any]] = {}
+    ahead_ns = 0
+    with open(path, "rb") as file:
+        for schema, channel, message in make_reader(file).iter_messages():
+            if channel.id not in types:
+                types[channel.id] = recorded_type(schema, channel, message.data)
+                publishers[channel.id] = node.publisher(channel.topic, types[channel.id])
+                publishers[channel.id].wait_for_subscribers(timeout=10)
+                ahead_ns = ahead_ns or rnet.now_ns() - message.publish_time
+            wait_ns = message.publish_time + ahead_ns - rnet.now_ns()
+            time.sleep(max(0, wait_ns) / 1e9)  # sleep: as far apart as they were
+            publishers[channel.id].send(types[channel.id].FromString(message.data))
+
+
+if __name__ == "__main__":
+    with rnet.Node("replay") as node:
+        replay(sys.argv[1], node)

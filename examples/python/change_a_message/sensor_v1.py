@@ -1,0 +1,17 @@
+"""Driver of the left gripper, as it always was: says ten times a second how the gripper is."""
+
+import contextlib
+import time
+
+import rnet
+
+robot = rnet.load("proto/v1/robot.proto")
+gripper = rnet.Node("left_gripper").publisher("/gripper", robot.Gripper)
+with contextlib.suppress(KeyboardInterrupt):
+    while True:
+        gripper.send(
+            robot.Gripper(
+                name="left", mode=robot.Mode.MODE_OPEN, width=0.08, force=0.5, vendor_code=17
+            )
+        )
+        time.sleep(0.1)  # sleep: the period of the driver

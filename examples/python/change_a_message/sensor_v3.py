@@ -1,0 +1,17 @@
+"""Driver of a third gripper, with a type that was changed as it must not be."""
+
+import contextlib
+import time
+
+import rnet
+
+robot = rnet.load("proto/v3/robot.proto")
+gripper = rnet.Node("spare_gripper").publisher("/gripper", robot.Gripper)
+try:
+    gripper.wait_for_subscribers(timeout=10)
+except rnet.IncompatibleType as error:
+    print(error)  # of one subscriber, once; whoever understands us is served
+with contextlib.suppress(KeyboardInterrupt):
+    while True:
+        gripper.send(robot.Gripper(name="spare", opening=0.05, force=1.0))
+        time.sleep(0.1)  # sleep: the period of the driver

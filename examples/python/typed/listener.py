@@ -1,0 +1,7 @@
+"""Prints how far it is in each direction, of every scan, until Ctrl-C."""
+
+import rnet
+from rnet.msgs import LaserScan
+
+for scan in rnet.Node("map").subscribe("/scan", LaserScan):
+    print(scan.frame_id, list(scan.ranges), flush=True)

@@ -1,0 +1,8 @@
+//! Prints how far it is in each direction, of every scan, until Ctrl-C.
+
+fn main() -> rnet::Result<()> {
+    for scan in rnet::Node::new("map")?.subscriber::<rnet::msgs::LaserScan>("/scan")?.iter() {
+        println!("{} {:?}", scan.frame_id, scan.ranges);
+    }
+    Ok(())
+}

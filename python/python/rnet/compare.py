@@ -1,0 +1,91 @@
+"""Types held against each other, by the rules of docs/design/types.md."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+from . import _rnet, types
+
+__all__ = ["PublishedType", "TypeChange", "Verdict", "check"]
+
+
+class PublishedType(NamedTuple):
+    """The type of one publisher of a topic, as it travels with it; from ``Node.published_types``."""
+
+    #: Id of the publisher, as in ``Sample.publisher``.
+    publisher: int
+    #: Name of its node.
+    node: str
+    #: What its messages are.
+    kind: Literal["raw", "plain", "protobuf"]
+    #: Name of the type, of a protobuf message the full one; empty for raw bytes.
+    name: str
+    #: A FileDescriptorSet with the comments, of a protobuf message; None where it cannot be read.
+    descriptor_set: bytes | None
+    #: The layout of a plain type, as JSON.
+    layout: str | None
+
+
+class TypeChange(NamedTuple):
+    """One difference between the type of a publisher and that of a subscriber."""
+
+    #: The rule of docs/design/types.md that covers it: "field.renamed".
+    rule: str
+    #: Whether it makes the types incompatible.
+    breaking: bool
+    #: The field, from the outside in: "pose.x"; empty when the types as a whole are meant.
+    path: str
+    #: What the publisher has there; empty for nothing.
+    publisher: str
+    #: What the subscriber has there; empty for nothing.
+    subscriber: str
+
+    def __str__(self) -> str:
+        where = f" `{self.path}`" if self.path else ""
+        publisher, subscriber = self.publisher or "nothing", self.subscriber or "nothing"
+        return f"{self.rule}{where}: publisher has {publisher}, subscriber has {subscriber}"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whether a subscriber understands a publisher; true if it does."""
+
+    compatible: bool
+    #: All differences, those that break it first.
+    changes: tuple[TypeChange, ...]
+
+    def __bool__(self) -> bool:
+        return self.compatible
+
+    def __str__(self) -> str:
+        word = "compatible" if self.compatible else "INCOMPATIBLE"
+        lines = [word if self.changes else "no difference"]
+        for change in self.changes:
+            lines.append(f"  {'breaking ' if change.breaking else ''}{change}")
+        return "\n".join(lines)
+
+
+def check(publisher: Any, subscriber: Any) -> Verdict:
+    """Whether subscribers of one type understand what publishers of another send.
+
+    Both are types as ``Node.publisher`` takes them, or a :class:`PublishedType`. Nodes ask the same
+    when they meet. It is not symmetric; for an old and a new version of a type ask both ways.
+
+    Raises SchemaError for a descriptor set that is none; TypeError for what is no type.
+    """
+    changes = [
+        TypeChange(*change)
+        for change in _rnet.compare_types(_described(publisher), _described(subscriber))
+    ]
+    return Verdict(not any(change.breaking for change in changes), tuple(changes))
+
+
+def _described(of: Any) -> str | tuple[bytes, str]:
+    if not isinstance(of, PublishedType):
+        return '{"kind":"raw"}' if of is None else types.codec(of).described
+    if of.kind == "protobuf":
+        if of.descriptor_set is None:
+            raise ValueError(f"the type {of.name} of node {of.node} could not be read")
+        return of.descriptor_set, of.name
+    return of.layout or '{"kind":"raw"}'

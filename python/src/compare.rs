@@ -1,0 +1,65 @@
+//! Types held against each other, and the types of a topic's publishers; `rnet.compare` is the Python side.
+
+use std::path::Path;
+
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyString, PyTuple};
+use rnet::inspect::{self, Domain, PublisherInfo};
+use rnet::schema::Schema;
+use rnet::{MessageType, TypeDesc};
+
+use crate::errors::OrRaise;
+use crate::schema;
+
+/// A type as `rnet.types.Codec` describes it: JSON, or a descriptor set and the full name of a message in it.
+fn described(given: &Bound<'_, PyAny>) -> PyResult<MessageType> {
+    let py = given.py();
+    if let Ok(json) = given.cast::<PyString>() {
+        return TypeDesc::from_json(json.to_str()?).and_then(MessageType::try_from).or_raise(py);
+    }
+    let (set, name): (Bound<'_, PyBytes>, String) = given.extract()?;
+    let set = set.as_bytes();
+    let made = py.detach(|| Schema::from_descriptor_set(set, &name));
+    made.map(MessageType::from).map_err(|error| schema::raise(py, &error))
+}
+
+/// How the type of a publisher differs from that of a subscriber: for each difference rule, whether it breaks, path, and what both have.
+#[pyfunction]
+pub(crate) fn compare_types<'py>(
+    publisher: &Bound<'py, PyAny>,
+    subscriber: &Bound<'py, PyAny>,
+) -> PyResult<Vec<Bound<'py, PyTuple>>> {
+    let py = publisher.py();
+    let (publisher, subscriber) = (described(publisher)?, described(subscriber)?);
+    let changes = py.detach(|| inspect::compare_types(&publisher, &subscriber));
+    changes
+        .into_iter()
+        .map(|c| (c.rule, c.breaking, c.path, c.publisher, c.subscriber).into_pyobject(py))
+        .collect()
+}
+
+/// The publishers of a topic, as `rnet.PublishedType`.
+pub(crate) fn published_types(
+    py: Python<'_>,
+    topic: &str,
+    (domain, path, group): (&str, &Path, Option<&str>),
+) -> PyResult<Vec<Py<PyAny>>> {
+    let class = py.import("rnet.compare")?.getattr("PublishedType")?;
+    // The directory that the node has joined, whatever the environment says by now.
+    let look = || {
+        let base = path.parent().map(Path::to_owned);
+        Domain::open(Some(domain), base, group.map(str::to_owned))?.topic_snapshot(topic)
+    };
+    let snapshot = py.detach(look).or_raise(py)?;
+    let convert = |p: PublisherInfo| {
+        let (kind, name) = match &p.type_desc {
+            TypeDesc::Raw => ("raw", ""),
+            TypeDesc::Plain(plain) => ("plain", plain.name.as_str()),
+            TypeDesc::Protobuf(named) => ("protobuf", named.name.as_str()),
+        };
+        let set = p.schema.as_ref().map(|s| PyBytes::new(py, &s.descriptor_set_with_docs()));
+        let layout = p.type_desc.as_plain().map(|_| p.type_desc.to_json());
+        Ok(class.call1((p.id, &p.node, kind, name, set, layout))?.unbind())
+    };
+    snapshot.publishers.into_iter().map(convert).collect()
+}
