@@ -20,9 +20,9 @@ use crate::wait::{Patience, Stop};
 pub(crate) type Wanted<'a, 'py> =
     (Option<i64>, Option<&'a Bound<'py, PyAny>>, Option<&'a Bound<'py, PyAny>>, bool);
 
-/// What `rnet.batch.Rows.room` answers: the array, rows to fill, bytes of a row, and the array of
-/// the stamps.
-type Room<'py> = (Bound<'py, PyAny>, usize, usize, Option<Bound<'py, PyAny>>);
+/// What `rnet.batch.Rows.room` answers: the array, rows to fill, bytes of a row, whether messages of
+/// another length fit, and the array of the stamps.
+type Room<'py> = (Bound<'py, PyAny>, usize, usize, bool, Option<Bound<'py, PyAny>>);
 
 /// `Subscriber.recv_many`.
 pub(crate) fn receive<'py>(
@@ -32,7 +32,8 @@ pub(crate) fn receive<'py>(
     wanted: Wanted<'_, 'py>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = rows.py();
-    let (array, max, row_len, times): Room<'py> = rows.call_method1("room", wanted)?.extract()?;
+    let (array, max, row_len, fitted, times): Room<'py> =
+        rows.call_method1("room", wanted)?.extract()?;
     let count = {
         let mut memory = Bytes::writable(&array)?;
         let mut stamps = times.as_ref().map(Bytes::writable).transpose()?;
@@ -41,6 +42,7 @@ pub(crate) fn receive<'py>(
             rows: memory.as_mut_slice(),
             stamps: stamps.as_mut().map(Bytes::as_mut_slice),
             row_len,
+            fitted,
             max,
             count: 0,
         };
@@ -58,6 +60,9 @@ struct Filling<'a> {
     /// One int64 a row: when it was sent.
     stamps: Option<&'a mut [u8]>,
     row_len: usize,
+    /// Whether the rows have a type, which that of a publisher may be longer or shorter than: of a
+    /// longer message the prefix is read, behind a shorter one zeros.
+    fitted: bool,
     max: usize,
     count: usize,
 }
@@ -65,9 +70,9 @@ struct Filling<'a> {
 const STAMP_LEN: usize = size_of::<i64>();
 
 impl Filling<'_> {
-    /// Copies a message; `false` if it has another length than a row.
+    /// Copies a message; `false` if it has another length than a row and that may not be.
     fn put(&mut self, message: &[u8], sent_ns: u64) -> bool {
-        if message.len() != self.row_len {
+        if message.len() != self.row_len && !self.fitted {
             return false;
         }
         let at = self.count * self.row_len;
@@ -75,7 +80,9 @@ impl Filling<'_> {
         // it since, before its buffer was exported, that is found here. Later it must not be:
         // numpy does not count exports, and the docs of `out` forbid it.
         let Some(row) = self.rows.get_mut(at..at + self.row_len) else { return false };
-        row.copy_from_slice(message);
+        let known = message.len().min(row.len());
+        row[..known].copy_from_slice(&message[..known]);
+        row[known..].fill(0);
         if let Some(stamps) = &mut self.stamps {
             let at = self.count * STAMP_LEN;
             if let Some(stamp) = stamps.get_mut(at..at + STAMP_LEN) {

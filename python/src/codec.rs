@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::PyBytes;
+use pyo3::types::{PyBytes, PyString};
 use rnet::schema::{Dynamic, Schema};
 use rnet::{Error, Faults, MessageType, TypeDesc};
 
@@ -20,6 +20,8 @@ pub(crate) struct Codec {
     class: Option<Py<PyAny>>,
     /// Makes an object with the buffer protocol of what is sent.
     encode: Option<Py<PyAny>>,
+    /// Sends an object by a loan that it is written to.
+    pub(crate) send: Option<Py<PyAny>>,
     decode: Decode,
     /// The type as the user gave it.
     given: Option<Py<PyAny>>,
@@ -33,8 +35,8 @@ enum Decode {
     Sample,
     /// Its bytes, copied.
     Bytes,
-    /// What this makes of its sample.
-    Object(Py<PyAny>),
+    /// What this makes of its sample, or the exception that it raises for one that is no message.
+    Object { make: Py<PyAny>, raises: Option<Py<PyAny>> },
     /// What this makes of its bytes, or the exception that it raises for bytes that are no message.
     Message { make: Py<PyAny>, raises: Py<PyAny>, schema: Schema },
 }
@@ -47,6 +49,7 @@ impl Codec {
                 message_type: MessageType::Raw,
                 class: None,
                 encode: None,
+                send: None,
                 decode: Decode::Sample,
                 given: None,
                 rows: PyOnceLock::new(),
@@ -58,7 +61,7 @@ impl Codec {
         let described = codec.getattr("described")?;
         let made = part("decode")?;
         let (message_type, decode) = match (part("raises")?, made) {
-            (Some(raises), Some(make)) => {
+            (Some(raises), Some(make)) if !described.is_instance_of::<PyString>() => {
                 let (set, name): (Bound<'_, PyBytes>, String) = described.extract()?;
                 let (set, name) = (set.as_bytes(), name.as_str());
                 let schema = py.detach(|| Schema::from_descriptor_set(set, name));
@@ -66,16 +69,18 @@ impl Codec {
                 let message_type = MessageType::Protobuf(schema.clone());
                 (message_type, Decode::Message { make, raises, schema })
             }
-            (_, made) => {
+            (raises, made) => {
                 let desc = TypeDesc::from_json(&described.extract::<String>()?);
                 let message_type = desc.and_then(MessageType::try_from).or_raise(py)?;
-                (message_type, made.map_or(Decode::Bytes, Decode::Object))
+                let object = |make| Decode::Object { make, raises };
+                (message_type, made.map_or(Decode::Bytes, object))
             }
         };
         Ok(Codec {
             message_type,
             class: part("cls")?,
             encode: part("encode")?,
+            send: part("send")?,
             decode,
             given: Some(given.clone().unbind()),
             rows: PyOnceLock::new(),
@@ -194,13 +199,16 @@ impl Decoder {
             drop(received);
             return self.value_of_copy(copied);
         }
-        match &self.codec.decode {
-            Decode::Object(make) => match self.lengthened(py, &received) {
-                Some(longer) => make.bind(py).call1((longer,)),
-                None => make.bind(py).call1((sample::new(py, received, self.clone())?,)),
-            },
-            _ => sample::new(py, received, self.clone()),
-        }
+        let from = (received.publisher(), received.seq());
+        let Decode::Object { make, raises } = &self.codec.decode else {
+            return sample::new(py, received, self.clone());
+        };
+        let memory = match self.lengthened(py, &received) {
+            Some(longer) => longer.into_any(),
+            None => sample::new(py, received, self.clone())?,
+        };
+        let made = make.bind(py).call1((memory,));
+        made.map_err(|raised| self.refused(py, raised, raises.as_ref(), from, &OnceLock::new()))
     }
 
     /// The same, of a sample that the user has; `told` is kept with it.
@@ -213,10 +221,14 @@ impl Decoder {
         let py = sample.py();
         match &self.codec.decode {
             Decode::Sample => Ok(sample.clone()),
-            Decode::Object(make) => match self.lengthened(py, received) {
-                Some(longer) => make.bind(py).call1((longer,)),
-                None => make.bind(py).call1((sample,)),
-            },
+            Decode::Object { make, raises } => {
+                let made = match self.lengthened(py, received) {
+                    Some(longer) => make.bind(py).call1((longer,)),
+                    None => make.bind(py).call1((sample,)),
+                };
+                let from = (received.publisher(), received.seq());
+                made.map_err(|raised| self.refused(py, raised, raises.as_ref(), from, told))
+            }
             Decode::Bytes | Decode::Message { .. } => {
                 let copied = Copied::new(py, received, received.publisher(), received.seq());
                 self.value_of_copy_once(copied, told)
@@ -242,33 +254,48 @@ impl Decoder {
         };
         let py = copied.bytes.py();
         make.bind(py).call1((&copied.bytes,)).map_err(|raised| {
+            let from = (copied.publisher, copied.seq);
             if !raised.is_instance(py, raises.bind(py)) {
                 return raised;
             }
-            self.malformed(&raised, &copied, schema, told)
+            // The runtime says that something is wrong, the walk of rnet-schema says where.
+            let bytes = copied.bytes.as_bytes();
+            let found = py.detach(|| Dynamic::decode(schema, bytes).err());
+            let why = found.map_or_else(|| raised.value(py).to_string(), |error| error.to_string());
+            self.malformed(py, why, from, told)
         })
     }
 
+    /// What is raised where an object could not be made of a sample.
+    #[cold]
+    fn refused(
+        &self,
+        py: Python<'_>,
+        raised: PyErr,
+        raises: Option<&Py<PyAny>>,
+        from: (u64, u64),
+        told: &OnceLock<Error>,
+    ) -> PyErr {
+        match raises {
+            Some(raises) if raised.is_instance(py, raises.bind(py)) => {
+                self.malformed(py, raised.value(py).to_string(), from, told)
+            }
+            _ => raised,
+        }
+    }
+
+    /// `from`: publisher and number of the message.
     #[cold]
     fn malformed(
         &self,
-        raised: &PyErr,
-        copied: &Copied<'_>,
-        schema: &Schema,
+        py: Python<'_>,
+        why: String,
+        (publisher, seq): (u64, u64),
         told: &OnceLock<Error>,
     ) -> PyErr {
-        let py = copied.bytes.py();
-        let words = raised.value(py).to_string();
-        let (bytes, publisher) = (copied.bytes.as_bytes(), copied.publisher);
-        // The runtime says that something is wrong, the walk of rnet-schema says where.
-        let error = py.detach(|| {
-            told.get_or_init(|| {
-                let why = Dynamic::decode(schema, bytes).err().map_or(words, |e| e.to_string());
-                self.faults.malformed(publisher, why)
-            })
-        });
+        let error = py.detach(|| told.get_or_init(|| self.faults.malformed(publisher, why)));
         let malformed = errors::raise(py, error);
-        match malformed.value(py).setattr("seq", copied.seq) {
+        match malformed.value(py).setattr("seq", seq) {
             Ok(()) => malformed,
             Err(while_setting) => while_setting,
         }

@@ -133,7 +133,10 @@ impl Loan {
         let _ = open.view.call_method0(py, "release");
         let memory = open.memory.bind(py);
         let lent = body_of::<Lent>(memory, class(py)?).ok_or_else(|| self.over(py))?;
-        if lent.views.load(Ordering::Relaxed) > 0 {
+        // numpy.ndarray(buffer=view) lets go of the buffer and keeps the object that has the memory.
+        // SAFETY: the object is alive and we hold the GIL; one reference is that of `open`.
+        let is_kept = unsafe { ffi::Py_REFCNT(memory.as_ptr()) } > 1;
+        if is_kept || lent.views.load(Ordering::Relaxed) > 0 {
             let at = lent.at as usize;
             self.core.with_detached(py, |inner| {
                 // SAFETY: `memory` keeps the loan, and so its bytes, until this returns; other

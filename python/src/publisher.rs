@@ -232,14 +232,18 @@ impl Publisher {
     ///
     /// If it raises, nothing was sent: Full, OutOfMemory, MessageTooLarge, Closed, BadValue.
     #[pyo3(signature = (message, /))]
-    fn send(&self, py: Python<'_>, message: &Bound<'_, PyAny>) -> PyResult<()> {
-        if self.codec.is_raw()
+    fn send(slf: &Bound<'_, Self>, message: &Bound<'_, PyAny>) -> PyResult<()> {
+        let (py, this) = (slf.py(), slf.get());
+        if this.codec.is_raw()
             && let Ok(bytes) = message.cast_exact::<PyBytes>()
         {
-            return self.send_bytes(py, bytes.as_bytes());
+            return this.send_bytes(py, bytes.as_bytes());
         }
-        let object = self.codec.encode(message)?;
-        self.send_bytes(py, Bytes::of(&object)?.as_slice())
+        let object = this.codec.encode(message)?;
+        if let Some(send) = &this.codec.send {
+            return send.bind(py).call1((slf, object)).map(drop);
+        }
+        this.send_bytes(py, Bytes::of(&object)?.as_slice())
     }
 
     /// Sends many messages with one call, each row of an array as one; returns how many that were.
@@ -264,8 +268,8 @@ impl Publisher {
     #[pyo3(signature = (len = None))]
     fn loan(&self, py: Python<'_>, len: Option<usize>) -> PyResult<Loan> {
         let fixed = match &self.codec.message_type {
-            MessageType::Plain(plain) => Some(plain.size),
-            MessageType::Raw | MessageType::Protobuf(_) => None,
+            MessageType::Plain(plain) if !plain.tail => Some(plain.size),
+            MessageType::Plain(_) | MessageType::Raw | MessageType::Protobuf(_) => None,
         };
         let Some(len) = len.or(fixed) else {
             return Err(errors::bad_value(py, "loan", "say how many bytes: loan(len)"));

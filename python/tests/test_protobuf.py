@@ -325,6 +325,9 @@ def test_the_built_in_messages():
         assert len(module.__all__) >= 48
         for name in module.__all__:
             cls = getattr(module, name)
+            if module is msgs and name in ("Image", "PointCloud", "Tensor"):
+                assert cls.__name__ == name and cls.__doc__ and not hasattr(cls, "DESCRIPTOR")
+                continue
             assert cls.DESCRIPTOR.name == name and cls.__doc__, name
             assert pickle.loads(pickle.dumps(cls())) == cls(), name
     assert msgs.JointState.DESCRIPTOR.full_name == "rnet.msgs.JointState"

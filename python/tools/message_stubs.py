@@ -69,12 +69,15 @@ def stubs() -> dict[Path, str]:
     """Path and text of each stub."""
     theirs = sorted(msgs.foxglove.__all__)
     ours = [name for name in sorted(msgs.__all__) if getattr(msgs, name).__module__ == "rnet.msgs"]
-    shown = [name for name in theirs if name not in ours]
+    # These are Python, with types of their own.
+    plain = {"Image": "image", "PointCloud": "point_cloud", "Tensor": "tensor"}
+    shown = [name for name in theirs if name not in ours and name not in plain]
     imports = "from . import foxglove as foxglove\n"
     imports += "".join(f"from .foxglove import {name} as {name}\n" for name in shown)
+    imports += "".join(f"from .{file} import {name} as {name}\n" for name, file in plain.items())
     fields = "from . import _Duration, _Given, _Part, _Span, _Time, _Timestamp\n"
     return {
-        FOLDER / "__init__.pyi": stub(msgs, ours, [*ours, *shown], imports + FIELDS),
+        FOLDER / "__init__.pyi": stub(msgs, ours, [*ours, *shown, *plain], imports + FIELDS),
         FOLDER / "foxglove.pyi": stub(msgs.foxglove, theirs, theirs, fields),
     }
 

@@ -14,12 +14,13 @@ from typing_extensions import Buffer, Self
 from .compare import PublishedType
 from .errors import Error
 from .events import MatchEvent, NodeEvent, PublisherStats
+from .msgs._plain import PlainMessage
 from .qos import Detach, Wait
 
 _T_contra = TypeVar("_T_contra", contravariant=True)
 _T_co = TypeVar("_T_co", covariant=True)
 _Structure = TypeVar("_Structure", bound=ctypes.Structure)
-_Message = TypeVar("_Message", bound=Message)
+_Message = TypeVar("_Message", bound=Message | PlainMessage)
 
 # What numpy.dtype() takes for a structured type: a dtype, "f8", [("x", "f8")], numpy.float64.
 _DType: TypeAlias = np.dtype[Any] | str | list[Any] | type[np.generic]

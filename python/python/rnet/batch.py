@@ -38,8 +38,10 @@ class Rows:
 
     def room(
         self, max: int | None, out: Any, dtype: Any, stamps: bool
-    ) -> tuple[np.ndarray[Any, Any], int, int, np.ndarray[Any, Any] | None]:
-        """An array to be filled, rows to fill at most, bytes of a row, an array for stamps."""
+    ) -> tuple[np.ndarray[Any, Any], int, int, bool, np.ndarray[Any, Any] | None]:
+        """An array to be filled, rows to fill at most, bytes of a row, whether messages of another
+        length fit (those of a type that grew), an array for stamps.
+        """
         np = _numpy("recv_many")
         if max is not None and max < 1:
             raise _bad(f"max is {max}, and must be 1 or more")
@@ -52,7 +54,8 @@ class Rows:
             rows = len(out) if max is None else max
             if not 0 < rows <= len(out):
                 raise _bad(f"out has {len(out)} rows, and max is {max}")
-        return array, rows, row.len_bytes, np.empty(rows, np.int64) if stamps else None
+        times = np.empty(rows, np.int64) if stamps else None
+        return array, rows, row.len_bytes, self._type is not None, times
 
     def filled(self, array: Any, count: int, out: Any, stamps: Any) -> Any:
         """What the user gets, of arrays whose first rows were filled."""

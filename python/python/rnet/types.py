@@ -54,8 +54,10 @@ class Codec:
     #: Makes an object of the type of what is received: of its sample, or of its bytes if it is a
     #: protobuf message. None if the bytes are the object.
     decode: Callable[[Any], Any] | None
-    #: What ``decode`` of a protobuf message raises for bytes that are none.
+    #: What ``decode`` raises for bytes that are no message.
     raises: type[Exception] | None = None
+    #: Sends an object by a loan that it is written to, of classes that can do that.
+    send: Callable[[Any, Any], None] | None = None
 
 
 def codec(message_type: Any) -> Codec:
@@ -66,6 +68,10 @@ def codec(message_type: Any) -> Codec:
         message_type = builtin.named(message_type)
     if pools.is_message_class(message_type):
         return _protobuf_codec(message_type)
+    if hasattr(message_type, "__rnet_codec__"):
+        # Large plain messages, of rnet.msgs.
+        made: Codec = message_type.__rnet_codec__()
+        return made
     description = json.dumps(describe(message_type))
     if isinstance(message_type, type) and issubclass(message_type, ctypes.Structure):
         return Codec(description, message_type, None, message_type.from_buffer_copy)
@@ -74,6 +80,9 @@ def codec(message_type: Any) -> Codec:
 
 def describe(message_type: Any) -> dict[str, Any]:
     """The description of a message type, as the tools show it."""
+    if hasattr(message_type, "__rnet_describe__"):
+        described: dict[str, Any] = message_type.__rnet_describe__()
+        return described
     if isinstance(message_type, type) and issubclass(message_type, ctypes.Structure):
         return {"kind": "plain", **_ctypes_struct(message_type, message_type.__name__)}
     dtype = _numpy_dtype(message_type)

@@ -4,20 +4,28 @@ They are those of packages ``rnet.msgs`` and ``foxglove``, as docs/guide/message
 where both have a name (JointState, Event), it is that of ``rnet.msgs``. :mod:`rnet.msgs.foxglove`
 has all of Foxglove's. They are classes of the official protobuf runtime, made when they are asked
 for. ``help(JointState)`` shows fields, units and frames.
+
+Image, PointCloud and Tensor are none of protobuf: they are plain, for large data that is read and
+written in place; see docs/guide/images.md.
 """
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
 from .. import builtin as _builtin
 from . import foxglove as foxglove
 
-__all__ = sorted({*_builtin.OWN, *_builtin.FOXGLOVE})
+_PLAIN = {"Image": ".image", "PointCloud": ".point_cloud", "Tensor": ".tensor"}
+
+__all__ = sorted({*_builtin.OWN, *_builtin.FOXGLOVE, *_PLAIN})
 
 
 def __getattr__(name: str) -> Any:
-    if name in _builtin.OWN:
+    if name in _PLAIN:
+        made = getattr(import_module(_PLAIN[name], __name__), name)
+    elif name in _builtin.OWN:
         made = _builtin.message(_builtin.OWN[name], __name__)
     elif name in _builtin.FOXGLOVE:
         made = getattr(foxglove, name)

@@ -42,7 +42,6 @@ from .foxglove import PackedElementField as PackedElementField
 from .foxglove import Point2 as Point2
 from .foxglove import Point3 as Point3
 from .foxglove import Point3InFrame as Point3InFrame
-from .foxglove import PointCloud as PointCloud
 from .foxglove import PointsAnnotation as PointsAnnotation
 from .foxglove import Pose as Pose
 from .foxglove import PoseInFrame as PoseInFrame
@@ -60,6 +59,9 @@ from .foxglove import TriangleListPrimitive as TriangleListPrimitive
 from .foxglove import Vector2 as Vector2
 from .foxglove import Vector3 as Vector3
 from .foxglove import VoxelGrid as VoxelGrid
+from .image import Image as Image
+from .point_cloud import PointCloud as PointCloud
+from .tensor import Tensor as Tensor
 
 _T = TypeVar("_T")
 
@@ -80,7 +82,7 @@ class _Span(_Part[Duration]):
 __all__ = ["ArrowPrimitive", "BatteryState", "CameraCalibration", "CircleAnnotation",
     "Color", "CompressedAudio", "CompressedImage", "CompressedPointCloud",
     "CompressedVideo", "CubePrimitive", "CylinderPrimitive", "Diagnostic", "EmergencyStop",
-    "Event", "FrameTransform", "FrameTransforms", "GeoJSON", "Grid", "Illuminance",
+    "Event", "FrameTransform", "FrameTransforms", "GeoJSON", "Grid", "Illuminance", "Image",
     "ImageAnnotations", "Imu", "JointCommand", "JointState", "JointStates",
     "JointTrajectory", "Joy", "KeyValuePair", "LaserScan", "LinePrimitive", "LocationFix",
     "LocationFixes", "Log", "MagneticField", "ModelPrimitive", "Odometry",
@@ -88,7 +90,7 @@ __all__ = ["ArrowPrimitive", "BatteryState", "CameraCalibration", "CircleAnnotat
     "PointsAnnotation", "Pose", "PoseEstimate", "PoseInFrame", "PoseTrajectory",
     "PosesInFrame", "Pressure", "Quaternion", "Range", "RawAudio", "RawImage",
     "RelativeHumidity", "RobotMode", "SceneEntity", "SceneEntityDeletion", "SceneUpdate",
-    "SpherePrimitive", "Temperature", "TextAnnotation", "TextPrimitive",
+    "SpherePrimitive", "Temperature", "Tensor", "TextAnnotation", "TextPrimitive",
     "TriangleListPrimitive", "Twist", "TwistInFrame", "Vector2", "Vector3", "VoxelGrid",
     "Wrench", "WrenchInFrame"]
 

@@ -119,8 +119,11 @@ class Layout:
 
     def text(self, name: str, raw: bytes) -> str:
         """A text of a header."""
+        text, _, behind = raw.partition(b"\0")
+        if behind.strip(b"\0"):
+            raise self.bad(f"{name} goes on behind a zero: {raw.rstrip(bytes(1))!r}")
         try:
-            return raw.split(b"\0", 1)[0].decode()
+            return text.decode()
         except UnicodeDecodeError:
             raise self.bad(f"{name} is not UTF-8: {raw.rstrip(bytes(1))!r}") from None
 
@@ -430,6 +433,16 @@ def check_reach(layout: Layout, needed: int, data_len: int, why: str) -> None:
     """Raises BadValue if elements reach beyond the data."""
     if needed > data_len:
         raise layout.bad(f"data_len is {data_len}, and {why} take {needed} bytes")
+
+
+def check_rows(
+    layout: Layout, height: int, row: int, row_stride: int, data_len: int, why: str
+) -> None:
+    """Raises BadValue if rows of so many bytes overlap, or reach beyond the data."""
+    if row > row_stride:
+        raise layout.bad(f"row_stride is {row_stride}, and a row takes {row} bytes")
+    needed = (height - 1) * row_stride + row if height else 0
+    check_reach(layout, needed, data_len, f"{height} rows of {why} every {row_stride}")
 
 
 def stamp_to(timestamp_ns: int, message: Any) -> None:

@@ -25,6 +25,9 @@ ENCODINGS: dict[str, tuple[str, int, int]] = {
     **dict.fromkeys(("yuv422", "uyvy", "yuv422_yuy2", "yuyv"), ("u1", 1, 2)),
 }
 
+#: What becomes of an image's rows, filled up, has to be a message, too.
+DATA_LEN_MAX = 1 << 30
+
 
 class Image(_plain.PlainMessage):
     """A picture: rows of pixels.
@@ -240,14 +243,15 @@ class Image(_plain.PlainMessage):
     def _check(self, data_len: int) -> None:
         layout, width, height, stride = self._layout, self.width, self.height, self.row_stride
         _plain.check_u32(layout, width=width, height=height, row_stride=stride)
-        if self.encoding not in ENCODINGS:
-            needed = height * stride
-        elif width == 0 or height == 0:
-            needed = 0
-        else:
-            needed = (height - 1) * stride + width * pixel_bytes(self.encoding)
-        why = f"{height} rows of {width} pixels of {self.encoding or 'no encoding'} every {stride}"
-        _plain.check_reach(layout, needed, data_len, why)
+        known = self.encoding in ENCODINGS
+        row = width * pixel_bytes(self.encoding) if known else stride
+        if height * stride > DATA_LEN_MAX:
+            raise layout.bad(
+                f"height is {height}, and that many times row_stride {stride} is more than the "
+                f"{DATA_LEN_MAX} bytes that a message may have"
+            )
+        why = f"{width} pixels of {self.encoding or 'no encoding'}"
+        _plain.check_rows(layout, height, row, stride, data_len, why)
 
     def __repr__(self) -> str:
         return (

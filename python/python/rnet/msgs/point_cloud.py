@@ -32,9 +32,7 @@ _NUMBER_OF = {name.lstrip("<"): number for number, name in NUMERIC_TYPES.items()
 FIELDS_MAX = 16
 _HAS_NAN = 1
 
-_FIELD = _plain.Layout(
-    "rnet.msgs.PointField", ("name", "text", 32), ("offset", "u32", 1), ("type", "u32", 1)
-)
+_FIELD = _plain.Layout("Field", ("name", "text", 32), ("offset", "u32", 1), ("type", "u32", 1))
 
 
 @dataclass(frozen=True)
@@ -428,10 +426,9 @@ class PointCloud(_plain.PlainMessage):
                     f"field {field.name!r} lies at {field.offset} to {end}, "
                     f"and a point has {self.point_stride} bytes"
                 )
-        if width and height:
-            needed = (height - 1) * self.row_stride + width * self.point_stride
-            why = f"{height} rows of {width} points of {self.point_stride} bytes"
-            _plain.check_reach(layout, needed, data_len, f"{why} every {self.row_stride}")
+        row = width * self.point_stride
+        why = f"{width} points of {self.point_stride} bytes"
+        _plain.check_rows(layout, height, row, self.row_stride, data_len, why)
 
     def __repr__(self) -> str:
         return (

@@ -19,7 +19,7 @@ __all__ = ["Tensor"]
 #: Kinds of numbers as in DLPack, by the letter that numpy has for them.
 _CODES = {"i": 0, "u": 1, "f": 2, "c": 5, "b": 6}
 _BFLOAT = 4
-#: What numpy calls them, and the bits that it knows. It has no bfloat: its bits are shown as u16.
+#: What numpy calls them, and the bits that they have. It has no bfloat: its bits are shown as u16.
 _NUMPY: dict[int, tuple[str, tuple[int, ...]]] = {
     0: ("i", (8, 16, 32, 64)),
     1: ("u", (8, 16, 32, 64)),
@@ -28,9 +28,7 @@ _NUMPY: dict[int, tuple[str, tuple[int, ...]]] = {
     5: ("c", (64, 128)),
     6: ("b", (8,)),
 }
-_NAMES = {0: "int", 1: "uint", 2: "float", 3: "opaque", _BFLOAT: "bfloat", 5: "complex", 6: "bool"}
-_CODE_MAX = 6
-_BITS = (8, 16, 32, 64, 128)
+_NAMES = {0: "int", 1: "uint", 2: "float", _BFLOAT: "bfloat", 5: "complex", 6: "bool"}
 NDIM_MAX = 8
 _I64_MAX = (1 << 63) - 1
 
@@ -194,14 +192,12 @@ class Tensor(_plain.PlainMessage):
         """The elements as an array.
 
         A received tensor gives a read-only view of the message, and a lent one a view to be filled;
-        the memory stays as long as the array does. Of numbers that numpy does not know it shows the
-        bits: bfloat16 as u16, others as bytes ("V16"). Raises MissingNumpy.
+        the memory stays as long as the array does. Of bfloats, which numpy
+        does not know, it shows the bits, as u16. Raises MissingNumpy.
         """
         if self._array is not None:
             return self._array
-        letter, known = _NUMPY.get(self.dtype_code, ("V", ()))
-        item = self.dtype_bits // 8
-        dtype = f"<{letter}{item}" if self.dtype_bits in known else f"V{item}"
+        dtype = f"<{_NUMPY[self.dtype_code][0]}{self.dtype_bits // 8}"
         return _plain.view(self._layout, self._memory(), self.shape, dtype, self.strides)
 
     def _take(self, values: dict[str, Any]) -> None:
@@ -226,10 +222,11 @@ class Tensor(_plain.PlainMessage):
 
     def _check(self, data_len: int) -> None:
         layout, shape, strides = self._layout, self.shape, self.strides
-        if not 0 <= self.dtype_code <= _CODE_MAX:
-            raise layout.bad(f"dtype_code is {self.dtype_code}, and must be 0 to {_CODE_MAX}")
-        if self.dtype_bits not in _BITS:
-            raise layout.bad(f"dtype_bits is {self.dtype_bits}, and must be one of {_BITS}")
+        if self.dtype_bits not in _NUMPY.get(self.dtype_code, ("", ()))[1]:
+            raise layout.bad(
+                f"dtype_code is {self.dtype_code}, and dtype_bits {self.dtype_bits}: there is no "
+                "such number"
+            )
         if len(shape) > NDIM_MAX or len(strides) != len(shape):
             raise layout.bad(
                 f"ndim is {len(shape)}, with {len(strides)} strides; at most {NDIM_MAX} of both"
