@@ -339,6 +339,18 @@ def test_the_built_in_messages():
             module.Lidar
 
 
+def test_classes_that_the_runtime_made_first_are_pickled_too():
+    program = """
+import pickle
+from rnet.msgs import Imu
+Imu(angular_velocity={"x": 1.0}).angular_velocity
+from rnet.msgs import Vector3
+assert pickle.loads(pickle.dumps(Vector3(x=1.0))) == Vector3(x=1.0)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
 def test_help_shows_comments_units_and_enums():
     doc = msgs.JointCommand.__doc__
     assert doc.startswith("What the joints of a robot shall do")

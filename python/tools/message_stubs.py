@@ -109,7 +109,8 @@ def lines_of(cls: Any, module: Any) -> list[str]:
     """A message class."""
     descriptor = cls.DESCRIPTOR
     about = re.split(r"(?<=\.)\s", " ".join(cls.__doc__.split()))[0]
-    lines = [] if about.startswith("Protobuf message ") else textwrap.wrap(f'"""{about}"""', WIDTH - 8)
+    has_comment = not about.startswith("Protobuf message ")
+    lines = textwrap.wrap(f'"""{about}"""', WIDTH - 8) if has_comment else []
     for enum in descriptor.enum_types:
         lines.append(f"{enum.name}: ClassVar[EnumTypeWrapper]")
         values = [f"{value.name}: ClassVar[int];" for value in enum.values]

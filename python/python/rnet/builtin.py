@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 from . import _rnet, pools
@@ -10,7 +11,7 @@ __all__ = ["FOXGLOVE", "OWN", "message", "named"]
 
 
 def _in_folder(folder: str) -> dict[str, str]:
-    """Import path by name of the messages in a folder; each file has the one that it is named after."""
+    """Import path by name of the messages in a folder: each file is named after its message."""
     inside = (path for path in _rnet.BUILTIN_FILES if path.startswith(folder))
     return {path[len(folder) :].removesuffix(".proto"): path for path in inside}
 
@@ -28,8 +29,8 @@ def message(path: str, module: str) -> Any:
     files = pools.files_of(_rnet.compile_text(text, "", {}, []), module)[:-1]
     pool, _ = pools.place([files], module)
     cls: Any = pool.message(path.removesuffix(".proto").replace("/", "."))
-    if cls.__module__ is None:
-        # What pickle imports it from.
+    # What pickle imports it from. A class that the runtime made for a field says where that was.
+    if getattr(sys.modules.get(cls.__module__), cls.__name__, None) is not cls:
         cls.__module__ = module
     return cls
 
@@ -39,8 +40,9 @@ def named(full_name: str) -> Any:
     for package, messages in (("rnet.msgs", OWN), ("foxglove", FOXGLOVE)):
         prefix, _, name = full_name.rpartition(".")
         if prefix == package and name in messages:
-            return message(messages[name], "rnet.msgs" if messages is OWN else "rnet.msgs.foxglove")
+            module = "rnet.msgs" if messages is OWN else "rnet.msgs.foxglove"
+            return message(messages[name], module)
     raise TypeError(
-        f"there is no built-in message {full_name!r}: rnet.msgs has those of rnet.msgs and foxglove; "
-        "give the class of another one"
+        f"there is no built-in message {full_name!r}: rnet.msgs has those of rnet.msgs and "
+        "foxglove; give the class of another one"
     )

@@ -43,7 +43,7 @@ def files_of(descriptor_set: bytes, what: str) -> list[FileDescriptorProto]:
 def place(
     sets: list[list[FileDescriptorProto]], what: str
 ) -> tuple[Pool, list[dict[str, str]]]:
-    """Puts the files of sets (imports first) into one pool; gives their names there, by their own."""
+    """Puts files (imports first) into one pool; gives their names there, by their own."""
     with _lock:
         if not _pools:
             _pools.append(Pool(_runtime("descriptor_pool", what).Default()))
@@ -131,7 +131,8 @@ class Pool:
             # A package has the name of a type, say.
             if _pools and self is _pools[0]:
                 return None
-            raise SchemaError(f"the protobuf runtime refuses a file: {error}", reason="invalid") from None
+            why = f"the protobuf runtime refuses a file: {error}"
+            raise SchemaError(why, reason="invalid") from None
         self.kept = {**commented, **self.kept}
         return all_names
 
@@ -259,7 +260,8 @@ def _strip_enum(enum: Any) -> None:
 def _keep_options(element: Any, *names: str) -> None:
     if not element.HasField("options"):
         return
-    kept = {name: getattr(element.options, name) for name in names if element.options.HasField(name)}
+    options = element.options
+    kept = {name: getattr(options, name) for name in names if options.HasField(name)}
     element.ClearField("options")
     for name, value in kept.items():
         setattr(element.options, name, value)

@@ -145,15 +145,16 @@ class Protos(Package):
         files = {there: pool.file(there) for of_set in names for there in of_set.values()}
         own: dict[str, str] = {}
         for of_set, (_, is_descriptor_set) in zip(names, sets, strict=True):
-            # Of a descriptor set those are meant that no other one needs, of a compiled file itself.
-            needed = {needed.name for there in of_set.values() for needed in files[there].dependencies}
+            # Of a descriptor set those are meant that no other one needs, else the file itself.
+            needed = {d.name for there in of_set.values() for d in files[there].dependencies}
             last = list(of_set.values())[-1:]
             meant = [n for n in of_set.values() if n not in needed] if is_descriptor_set else last
             own.update((there, given) for given, there in of_set.items() if there in meant)
         protos = cls(pool, {}, "")
         for file in files.values():
-            protos._types.update((m.full_name, "message") for m in file.message_types_by_name.values())
-            protos._types.update((e.full_name, "enum") for e in file.enum_types_by_name.values())
+            messages, enums = file.message_types_by_name, file.enum_types_by_name
+            protos._types.update((found.full_name, "message") for found in messages.values())
+            protos._types.update((found.full_name, "enum") for found in enums.values())
         protos._files = list(own.values())
         protos._own = [
             found.full_name
@@ -168,9 +169,8 @@ class Protos(Package):
             raise AttributeError(name)
         meant = [full_name for full_name in self._own if full_name.rpartition(".")[2] == name]
         if len(meant) > 1:
-            raise AttributeError(
-                f"{name!r} is in several packages: write {self._spelled(meant)}", name=name, obj=self
-            )
+            why = f"{name!r} is in several packages: write {self._spelled(meant)}"
+            raise AttributeError(why, name=name, obj=self)
         return self._made(meant[0]) if meant else super().__getattr__(name)
 
     @staticmethod

@@ -10,8 +10,9 @@ subscriber compare theirs when they meet, whatever their languages: a Rust struc
 - Fields are integers and floats of 8 to 64 bits (floats 32 and 64), bools, arrays of these, and
   nested structures; little endian. Characters are numbers here: ``c_uint8``, ``"u1"``.
 
-A class of protobuf messages, from :mod:`rnet.msgs`, :func:`rnet.load` or protoc, is described by its
-descriptor set; of a built-in one the name does (``"foxglove.LaserScan"``). Fields that only one side has do no harm; see docs/design/types.md.
+A class of protobuf messages, from :mod:`rnet.msgs`, :func:`rnet.load` or protoc, is described by
+its descriptor set; of a built-in one the name does (``"foxglove.LaserScan"``). Fields that only
+one side has do no harm; see docs/design/types.md.
 
 ``bytes`` is no type of its own: the messages of the topic are raw, and what is received is a copy
 of each as ``bytes``, which for short messages is the fastest there is.
