@@ -38,6 +38,16 @@ pub(crate) struct Merge {
 type Found<'py> = (Py<Subscriber>, Bound<'py, PyAny>);
 
 impl Merge {
+    /// As [`SubscriberCore::passes_over`], of the subscriber that it happened to.
+    fn passes_over(&self, error: &Error) -> bool {
+        let topic = match error {
+            Error::IncompatibleType { topic, .. } | Error::IncompatibleQos { topic, .. } => topic,
+            _ => return self.by_name[0].passes_over(error),
+        };
+        let mut of_topic = self.by_name.iter().filter(|core| core.topic() == topic);
+        of_topic.any(|core| core.passes_over(error))
+    }
+
     fn all_closed(&self) -> bool {
         self.by_address.iter().all(|core| core.is_closed())
     }
@@ -166,7 +176,7 @@ impl Merge {
                 Ok(found) => return Ok(Some(found)),
                 Err(Stop::Error(Error::Closed { .. })) => return Ok(None),
                 // Counted, as in the iteration of a single subscriber.
-                Err(Stop::Error(Error::PeerLost { .. } | Error::Detached { .. })) => {}
+                Err(Stop::Error(error)) if py.detach(|| self.passes_over(&error)) => {}
                 Err(Stop::Raised(error)) if is_malformed(py, &error) => {}
                 Err(stop) => return Err(stop.into_err(py)),
             }

@@ -332,6 +332,19 @@ impl SubscriberCore {
         }
     }
 
+    /// Whether an iteration goes on after an error: what happened to a single publisher is counted, or
+    /// seen by `on_match` and the tools. But with no publisher that fits the loop would wait in silence.
+    /// Call it without the GIL.
+    pub(crate) fn passes_over(&self, error: &Error) -> bool {
+        match error {
+            Error::PeerLost { .. } | Error::Detached { .. } => true,
+            Error::IncompatibleType { .. } | Error::IncompatibleQos { .. } => {
+                self.stats().is_ok_and(|stats| stats.iter().any(|of| of.connected))
+            }
+            _ => false,
+        }
+    }
+
     pub(crate) fn lost(&self) -> rnet::Result<LossCounts> {
         let mut sum = LossCounts::default();
         for stats in self.stats()? {

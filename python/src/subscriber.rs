@@ -18,7 +18,8 @@ use crate::{batch, sample, tasks};
 /// Receives the messages of one topic. Made by `Node.subscribe`.
 ///
 /// `for message in subscriber` receives for ever, and so does `async for`; what happens to single
-/// publishers, and malformed messages, are counted in `stats` and passed over. Messages are Sample
+/// publishers, and malformed messages, are counted in `stats` and passed over. A publisher whose type
+/// does not fit ends the loop with IncompatibleType only if no other is there. Messages are Sample
 /// objects, or objects of the topic's type if the subscriber was made with one; the methods whose
 /// names have `sample` in them give samples, with their time stamps, in both cases.
 ///
@@ -170,7 +171,7 @@ impl Subscriber {
         loop {
             match self.next(py, &Patience::endless(), as_sample) {
                 Ok(given) => return Ok(Some(given)),
-                Err(Stop::Error(Error::PeerLost { .. } | Error::Detached { .. })) => {}
+                Err(Stop::Error(error)) if py.detach(|| self.core.passes_over(&error)) => {}
                 Err(Stop::Raised(error)) if is_malformed(py, &error) => {}
                 Err(Stop::Error(Error::Closed { .. })) if self.core.is_closed() => return Ok(None),
                 Err(stop) => return Err(stop.into_err(py)),

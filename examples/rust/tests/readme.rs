@@ -14,9 +14,9 @@ fn blocks<'a>(page: &'a str, language: &str) -> Vec<&'a str> {
 }
 
 #[test]
-fn rust_in_the_readme_is_the_hello_example() {
+fn rust_in_the_readme_is_the_typed_example() {
     let page = read("README.md");
-    let files = ["talker", "listener"].map(|name| read(&format!("examples/rust/hello/{name}.rs")));
+    let files = ["talker", "listener"].map(|name| read(&format!("examples/rust/typed/{name}.rs")));
     let shown = blocks(&page, "rust");
     assert_eq!(shown.len(), files.len());
     for (block, file) in shown.iter().zip(&files) {
@@ -52,6 +52,8 @@ fn limits_in_the_readme_are_those_of_the_code() {
         ("MAX_CHUNKS_PER_CHANNEL", MAX_CHUNKS_PER_CHANNEL as u64),
         ("DEFAULT_LOG_LEN_BYTES", DEFAULT_LOG_LEN_BYTES),
         ("DEFAULT_POOL_LIMIT_BYTES", DEFAULT_POOL_LIMIT_BYTES),
+        ("MAX_SCHEMA_LEN_BYTES", MAX_SCHEMA_LEN_BYTES as u64),
+        ("MAX_TYPES_PER_NODE", MAX_TYPES_PER_NODE as u64),
         ("MAX_TOPIC_LEN_BYTES", MAX_TOPIC_LEN_BYTES as u64),
         ("MAX_NODE_NAME_LEN_BYTES", MAX_NODE_NAME_LEN_BYTES as u64),
     ]
