@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use rnet::{Error, Node, OwnedSample, Subscriber, SubscriberOptions, Wait};
+use rnet::{Error, MatchEvent, Node, OwnedSample, Subscriber, SubscriberOptions, Wait};
 
 use crate::message;
 
@@ -47,6 +47,8 @@ struct Book {
     received: u64,
     /// Losses of all publishers together.
     lost: u64,
+    /// Who was matched and who left, by publisher, for whoever has to find out what went wrong.
+    told: HashMap<u64, Vec<String>>,
 }
 
 /// A surviving reader.
@@ -86,6 +88,16 @@ impl Reader {
             <(Arc<Mutex<Book>>, Arc<AtomicU64>, Arc<AtomicBool>)>::default();
         let what = format!("{topic} ({kind:?})");
         let of_victims = topic.starts_with("/v/");
+        let (told_of, began) = (book.clone(), Instant::now());
+        subscriber.on_match(move |event| {
+            let publisher = match event {
+                MatchEvent::Matched(p) | MatchEvent::Unmatched(p) | MatchEvent::Lost(p) => p.id,
+                _ => 0,
+            };
+            let mut book = told_of.lock().unwrap_or_else(PoisonError::into_inner);
+            let told = book.told.entry(publisher).or_default();
+            told.push(format!("{:?} after the start: {event:?}", began.elapsed()));
+        });
         let mut run = Run {
             kind,
             of_victims,
@@ -114,6 +126,12 @@ impl Reader {
         book.heard.get(&publisher).copied().unwrap_or_default()
     }
 
+    /// What it was told of one publisher.
+    pub fn told(&self, publisher: u64) -> Vec<String> {
+        let book = self.book.lock().unwrap_or_else(PoisonError::into_inner);
+        book.told.get(&publisher).cloned().unwrap_or_default()
+    }
+
     /// Messages received and lost of all publishers together.
     pub fn sums(&self) -> (u64, u64) {
         let book = self.book.lock().unwrap_or_else(PoisonError::into_inner);
@@ -125,7 +143,9 @@ impl Reader {
         if !self.of_victims {
             return;
         }
-        self.book.lock().unwrap_or_else(PoisonError::into_inner).heard.clear();
+        let mut book = self.book.lock().unwrap_or_else(PoisonError::into_inner);
+        book.heard.clear();
+        book.told.clear();
     }
 
     /// Grows with each message and each pause.

@@ -355,8 +355,14 @@ impl World {
                 let heard: Vec<_> =
                     own().map(|line| (line, reader.heard(line.publisher))).collect();
                 let has = has();
+                let unheard =
+                    heard.iter().filter(|(line, h)| h.received == 0 && line.committed > 0);
+                let told: Vec<_> = unheard
+                    .map(|(line, _)| (line.publisher, reader.told(line.publisher)))
+                    .collect();
                 self.violation(format!(
-                    "{context}: {} has {has} with those lost, of {committed} committed: {heard:?}",
+                    "{context}: {} has {has} with those lost, of {committed} committed: {heard:?}; of those \
+                     not heard at all it was told {told:?}",
                     reader.what
                 ));
             }
