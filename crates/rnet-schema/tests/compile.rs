@@ -239,3 +239,23 @@ fn the_hash_of_a_type_stays_what_it_is() {
         .expect("it compiles");
     assert_eq!(level.hash().to_string(), "2edd8f9732b7b736bfb8371dd5a2a3e0");
 }
+
+/// The verdict on two types depends on what they reserve, so one description cannot stand for equal types that reserve differently.
+#[test]
+fn the_hash_counts_what_is_reserved_and_equality_does_not() {
+    let of = |body: &str| {
+        let text = format!("syntax = \"proto3\"; {body} message M {{ E e = 1; }}");
+        compile_text("m.proto", &text).and_then(|c| c.schema("M")).expect("it compiles")
+    };
+    let plain = of("enum E { X = 0; Y = 1; }");
+    for other in ["reserved 2;", "reserved \"Z\";", "reserved 2; reserved \"Z\";"] {
+        let other = of(&format!("enum E {{ X = 0; Y = 1; {other} }}"));
+        assert_eq!(plain, other);
+        assert_ne!(plain.hash(), other.hash());
+        // However it travelled.
+        let there = Schema::from_descriptor_set(other.descriptor_set(), "M").expect("it travels");
+        assert_eq!(there.hash(), other.hash());
+    }
+    let ordered = [of("enum E { X = 0; reserved 3, 2; }"), of("enum E { X = 0; reserved 2, 3; }")];
+    assert_eq!(ordered[0].hash(), ordered[1].hash());
+}
