@@ -109,6 +109,21 @@ fn is_proto3(file: &FileDescriptorProto) -> bool {
     file.syntax() == "proto3"
 }
 
+/// Why a file of an edition is refused, in its text or compiled.
+pub(crate) const NO_EDITIONS: &str =
+    "editions are not supported; write syntax = \"proto3\" instead of the edition";
+
+pub(crate) fn check_syntax(file: &FileDescriptorProto) -> Result<(), SchemaError> {
+    match file.syntax() {
+        "" | "proto2" | "proto3" => Ok(()),
+        "editions" => Err(invalid(&clip(file.name()), NO_EDITIONS)),
+        other => {
+            let why = format!("syntax {:?} is not supported; use proto3", clip(other));
+            Err(invalid(&clip(file.name()), why))
+        }
+    }
+}
+
 fn check_files(files: &[FileDescriptorProto]) -> Result<(), SchemaError> {
     let mut by_name = BTreeMap::new();
     for (i, file) in files.iter().enumerate() {
@@ -117,10 +132,7 @@ fn check_files(files: &[FileDescriptorProto]) -> Result<(), SchemaError> {
             let why = format!("a file name has 1 to {MAX_SCHEMA_NAME_LEN_BYTES} bytes");
             return Err(invalid(&clip(name), why));
         }
-        if !matches!(file.syntax(), "" | "proto2" | "proto3") {
-            let why = format!("syntax {:?} is not supported; use proto3", clip(file.syntax()));
-            return Err(invalid(name, why));
-        }
+        check_syntax(file)?;
         if by_name.insert(name, i).is_some() {
             return Err(invalid(name, "there are two files of this name"));
         }

@@ -1,7 +1,8 @@
 //! `.proto` files at run time: what is found where, and errors that a person can act on.
 
 use rnet_schema::{
-    Place, Schema, SchemaError, Sources, builtin_files, compile_file, compile_text, limits,
+    Compiled, Place, Schema, SchemaError, Sources, builtin_files, compile_file, compile_text,
+    limits,
 };
 use std::fs;
 use std::path::PathBuf;
@@ -228,6 +229,22 @@ fn comments_are_beside_the_type_and_travel_when_they_are_wanted() {
     let full = Schema::from_descriptor_set(&m.descriptor_set_with_docs(), "M").expect("it travels");
     assert_eq!(full.docs(), m.docs());
     assert_eq!((&bare, bare.hash()), (&full, full.hash()));
+}
+
+#[test]
+fn editions_are_refused_by_name() {
+    let text = "// A comment.\nedition = \"2023\";\npackage p;\nmessage M { int32 edition = 1; }";
+    let (found, why) = place(compile_text("m.proto", text).err().expect("an edition"));
+    assert_eq!(found, at(2, 1));
+    assert!(why.starts_with("editions are not supported; write syntax = \"proto3\""), "{why}");
+    // As protoc writes it: syntax is 12, edition 14.
+    let compiled = b"\x0a\x1b\x0a\x07m.proto\x22\x03\x0a\x01M\x62\x08editions\x70\xe8\x07";
+    let error = Compiled::from_descriptor_set(compiled).err().expect("an edition").to_string();
+    assert!(error.contains("m.proto") && error.contains("editions are not supported"), "{error}");
+    assert_eq!(Schema::from_descriptor_set(compiled, "M").expect_err("too").to_string(), error);
+    // It is a name as any other elsewhere.
+    let text = "syntax = \"proto3\"; message edition { int32 edition = 1; }";
+    assert!(compile_text("m.proto", text).is_ok());
 }
 
 /// The hash stands in recordings and caches: it may not change from one version to the next.
