@@ -172,6 +172,7 @@ def test_any_header(name: str, data: st.DataObject) -> None:
     encoding=st.sampled_from(["mono8", "rgb8", "mono16", "32FC1", "nv12", ""]),
 )
 @example(width=1, height=2, stride=1, length=3, encoding="mono16")
+@example(width=0, height=1, stride=200, length=0, encoding="mono8")
 @settings(max_examples=300, deadline=None)
 def test_images_reach_as_far_as_they_say(
     width: int, height: int, stride: int, length: int, encoding: str
@@ -183,7 +184,8 @@ def test_images_reach_as_far_as_they_say(
     make = lambda: Image(  # noqa: E731
         width=width, height=height, encoding=encoding, row_stride=stride, data=bytes(length)
     )
-    if reached > length or row > stride:
+    # A row is whole, also if it is the only one.
+    if max(reached, stride if height else 0) > length or row > stride:
         with pytest.raises(rnet.BadValue, match="data_len|row_stride"):
             make()
     else:

@@ -3,7 +3,7 @@
 use crate::comments;
 use crate::error::BuildError;
 use crate::names::{self, BUILTIN_PACKAGES};
-use crate::sources::join;
+use crate::sources::{join, with_imports};
 use prost::Message;
 use prost_build::Module;
 use prost_types::field_descriptor_proto::{Label, Type};
@@ -33,9 +33,10 @@ pub(crate) fn messages(
     set: &FileDescriptorSet,
     files: &[String],
 ) -> Result<Vec<MessageCode>, BuildError> {
-    let bytes = set.encode_to_vec();
     let mut found = Vec::new();
     for file in set.file.iter().filter(|file| files.iter().any(|name| name == file.name())) {
+        // The limits are those of one type, and not of all that a build has.
+        let bytes = with_imports(set, file).encode_to_vec();
         let mut scopes = Vec::new();
         for message in &file.message_type {
             visit(&bytes, file.package(), message, &mut scopes, &mut found)?;

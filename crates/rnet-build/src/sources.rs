@@ -5,7 +5,7 @@ use crate::names::BUILTIN_PACKAGES;
 use prost::Message;
 use prost_types::{DescriptorProto, FileDescriptorProto, FileDescriptorSet};
 use rnet_schema::{Compiled, Schema, SchemaError};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 /// What was compiled.
@@ -93,6 +93,26 @@ pub(crate) fn builtin() -> Result<FileDescriptorSet, BuildError> {
     Ok(set)
 }
 
+/// A file and all that it needs, in their order in `set`.
+pub(crate) fn with_imports(
+    set: &FileDescriptorSet,
+    file: &FileDescriptorProto,
+) -> FileDescriptorSet {
+    let by_name: HashMap<&str, &FileDescriptorProto> =
+        set.file.iter().map(|file| (file.name(), file)).collect();
+    let mut needed = HashSet::from([file.name()]);
+    let mut waiting = vec![file];
+    while let Some(next) = waiting.pop() {
+        for import in &next.dependency {
+            if needed.insert(import) {
+                waiting.extend(by_name.get(import.as_str()));
+            }
+        }
+    }
+    let file = set.file.iter().filter(|file| needed.contains(file.name())).cloned().collect();
+    FileDescriptorSet { file }
+}
+
 /// Names of the files for whose messages code is wanted: not those whose types `rnet` and prost have.
 pub(crate) fn own_files(set: &FileDescriptorSet) -> Result<Vec<String>, BuildError> {
     let mut own = Vec::new();
@@ -110,7 +130,7 @@ pub(crate) fn own_files(set: &FileDescriptorSet) -> Result<Vec<String>, BuildErr
             Some(known) => known,
             none => none.insert(builtin()?.encode_to_vec()),
         };
-        let bytes = set.encode_to_vec();
+        let bytes = with_imports(set, file).encode_to_vec();
         for message in &file.message_type {
             let name = join(package, message.name());
             let theirs = Schema::from_descriptor_set(&bytes, &name)

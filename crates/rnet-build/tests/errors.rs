@@ -165,3 +165,23 @@ fn a_folder_that_cannot_be_written_to_is_named() {
     let error = config.compile([folder.path("part.proto")]).expect_err("a file is in the way");
     assert!(error.to_string().contains("file/out"), "{error}");
 }
+
+/// What one type may be is no limit of a build, which may have any number of them.
+#[test]
+fn limits_are_those_of_a_type_and_not_of_a_build() {
+    let names: Vec<String> = (0..300).map(|n| format!("f{n}.proto")).collect();
+    let texts: Vec<String> = (0..300)
+        .map(|n| {
+            let import = if n == 0 { "" } else { "import \"f0.proto\";" };
+            format!("syntax = \"proto3\"; package p; {import} message M{n} {{ M0 first = 1; }}")
+        })
+        .collect();
+    assert!(names.len() > rnet_schema::limits::MAX_SCHEMA_FILES);
+    let files: Vec<(&str, &str)> =
+        names.iter().zip(&texts).map(|(name, text)| (&**name, &**text)).collect();
+    let folder = Folder::new(&files);
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    folder.compile(Config::new(), &names).expect("each type is small");
+    assert!(folder.path("out/rnet_protos/p.M299.bin").exists());
+    assert!(folder.code().contains("pub struct M299"));
+}

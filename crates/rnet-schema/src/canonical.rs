@@ -6,7 +6,8 @@
 //! bytes. The order of enum values stays: the first is the default, and the first of an alias is the one shown.
 //!
 //! The structure, by which schemas are equal, is finer still: it leaves out file names, comments and reserved
-//! numbers, so that `robot.proto` and `msgs/robot.proto` with the same text are the same type.
+//! numbers, so that `robot.proto` and `msgs/robot.proto` with the same text are the same type. The hash counts the reservations:
+//! a verdict depends on them, so where one description stands for all of its hash, they have to be among what it says.
 //!
 //! The input may be hostile. Everything that is kept was checked by `check`, and nothing that was not checked is kept.
 
@@ -25,8 +26,10 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 pub(crate) struct Canonical {
     pub(crate) set: FileDescriptorSet,
-    /// What equality and the hash are taken of.
+    /// What equality is taken of.
     pub(crate) structure: Vec<u8>,
+    /// What the hash is taken of behind the structure: empty where nothing is reserved.
+    pub(crate) reserved: Vec<u8>,
     pub(crate) docs: Docs,
 }
 
@@ -66,6 +69,7 @@ pub(crate) fn canonical(set: &FileDescriptorSet, root: &str) -> Result<Canonical
     Ok(Canonical {
         set: emit.set()?,
         structure: emit.structure(),
+        reserved: emit.reserved(),
         docs: docs::collect(&set.file, &reached),
     })
 }
@@ -105,6 +109,21 @@ fn is_proto3(file: &FileDescriptorProto) -> bool {
     file.syntax() == "proto3"
 }
 
+/// Why a file of an edition is refused, in its text or compiled.
+pub(crate) const NO_EDITIONS: &str =
+    "editions are not supported; write syntax = \"proto3\" instead of the edition";
+
+pub(crate) fn check_syntax(file: &FileDescriptorProto) -> Result<(), SchemaError> {
+    match file.syntax() {
+        "" | "proto2" | "proto3" => Ok(()),
+        "editions" => Err(invalid(&clip(file.name()), NO_EDITIONS)),
+        other => {
+            let why = format!("syntax {:?} is not supported; use proto3", clip(other));
+            Err(invalid(&clip(file.name()), why))
+        }
+    }
+}
+
 fn check_files(files: &[FileDescriptorProto]) -> Result<(), SchemaError> {
     let mut by_name = BTreeMap::new();
     for (i, file) in files.iter().enumerate() {
@@ -113,10 +132,7 @@ fn check_files(files: &[FileDescriptorProto]) -> Result<(), SchemaError> {
             let why = format!("a file name has 1 to {MAX_SCHEMA_NAME_LEN_BYTES} bytes");
             return Err(invalid(&clip(name), why));
         }
-        if !matches!(file.syntax(), "" | "proto2" | "proto3") {
-            let why = format!("syntax {:?} is not supported; use proto3", clip(file.syntax()));
-            return Err(invalid(name, why));
-        }
+        check_syntax(file)?;
         if by_name.insert(name, i).is_some() {
             return Err(invalid(name, "there are two files of this name"));
         }
@@ -341,22 +357,57 @@ impl Emit<'_> {
                     let mut message = bare(message);
                     message.reserved_range.clear();
                     message.reserved_name.clear();
-                    (0, message.encode_to_vec())
+                    (MESSAGE, message.encode_to_vec())
                 }
                 Item::Enum(enumeration) => {
                     let mut enumeration = bare_enum(enumeration);
                     enumeration.reserved_range.clear();
                     enumeration.reserved_name.clear();
-                    (2, enumeration.encode_to_vec())
+                    (ENUM, enumeration.encode_to_vec())
                 }
             };
-            out.push(kind + u8::from(entry.proto3));
-            for part in [name.as_bytes(), &body] {
-                out.extend_from_slice(&(part.len() as u32).to_le_bytes());
-                out.extend_from_slice(part);
+            put(kind + u8::from(entry.proto3), name, &body, &mut out);
+        }
+        out
+    }
+
+    /// The numbers and names that types reserve; nothing of a type that reserves none.
+    fn reserved(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        for name in self.reached {
+            let body = match self.index[name].item {
+                Item::Message(message) => {
+                    let DescriptorProto { reserved_range, reserved_name, .. } = bare(message);
+                    let reserved =
+                        DescriptorProto { reserved_range, reserved_name, ..Default::default() };
+                    reserved.encode_to_vec()
+                }
+                Item::Enum(enumeration) => {
+                    let EnumDescriptorProto { reserved_range, reserved_name, .. } =
+                        bare_enum(enumeration);
+                    let reserved =
+                        EnumDescriptorProto { reserved_range, reserved_name, ..Default::default() };
+                    reserved.encode_to_vec()
+                }
+            };
+            if !body.is_empty() {
+                put(RESERVED, name, &body, &mut out);
             }
         }
         out
+    }
+}
+
+// What a record of the structure or of the reservations is of; the first two are one more in a proto3 file.
+const MESSAGE: u8 = 0;
+const ENUM: u8 = 2;
+const RESERVED: u8 = 4;
+
+fn put(kind: u8, name: &str, body: &[u8], out: &mut Vec<u8>) {
+    out.push(kind);
+    for part in [name.as_bytes(), body] {
+        out.extend_from_slice(&(part.len() as u32).to_le_bytes());
+        out.extend_from_slice(part);
     }
 }
 

@@ -89,9 +89,10 @@ impl Compiled {
     /// What a `FileDescriptorSet` of protoc, of buf or of a recording defines. It may be hostile.
     ///
     /// # Errors
-    /// A limit of [`crate::limits`] by name, or bytes that are no descriptor set.
+    /// A limit of [`crate::limits`] by name, bytes that are no descriptor set, or a file of an edition.
     pub fn from_descriptor_set(bytes: &[u8]) -> Result<Self, SchemaError> {
         let set = schema::read_set(bytes)?;
+        set.file.iter().try_for_each(canonical::check_syntax)?;
         canonical::message_names(&set)?;
         Ok(Self { file: None, set })
     }
@@ -170,7 +171,11 @@ impl<'a> Load<'a> {
         let file = protox_parse::parse(name, text).map_err(|error| {
             // Where no place is given, the file ended too early.
             let offset = error.span().map_or(text.len(), |span| span.start);
-            SchemaError::Proto { place: place_of(name, text, offset), message: error.to_string() }
+            let message = match names_an_edition(&text[offset.min(text.len())..]) {
+                true => canonical::NO_EDITIONS.to_owned(),
+                false => error.to_string(),
+            };
+            SchemaError::Proto { place: place_of(name, text, offset), message }
         })?;
         self.file(file)
     }
@@ -262,6 +267,11 @@ fn read_file(path: &Path) -> Result<String, SchemaError> {
     file.take(max).read_to_end(&mut bytes).map_err(|error| failed(error.to_string()))?;
     String::from_utf8(bytes)
         .map_err(|error| failed(format!("byte {} is not UTF-8", error.utf8_error().valid_up_to())))
+}
+
+/// Whether what the parser stopped at is `edition = "2023"`, which it does not know.
+fn names_an_edition(at: &str) -> bool {
+    at.strip_prefix("edition").is_some_and(|rest| rest.trim_start().starts_with('='))
 }
 
 /// Line and column of a byte offset.

@@ -4,6 +4,7 @@
 //! only where somebody will read them.
 
 use crate::canonical::join;
+use crate::text::is_steering;
 use prost_types::source_code_info::Location;
 use prost_types::{
     DescriptorProto, EnumDescriptorProto, FileDescriptorProto, FileDescriptorSet, SourceCodeInfo,
@@ -99,13 +100,12 @@ const MAX_UNIT_LEN_BYTES: usize = 48;
 /// assert_eq!(unit_of("Name of the frame"), None);
 /// ```
 pub fn unit_of(comment: &str) -> Option<&str> {
+    // Comments come from peers, and units go to terminals.
+    let is_harmless = |unit: &str| !unit.contains(|c| char::is_control(c) || is_steering(c));
     // As the built-in messages have it, at the end of the comment.
     if let Some((_, unit)) = comment.rsplit_once("Unit: ") {
         let unit = unit.trim().trim_end_matches('.');
-        let is_unit = !unit.is_empty()
-            && unit.len() <= MAX_UNIT_LEN_BYTES
-            // Comments come from peers, and units go to terminals.
-            && !unit.contains(char::is_control);
+        let is_unit = !unit.is_empty() && unit.len() <= MAX_UNIT_LEN_BYTES && is_harmless(unit);
         return is_unit.then_some(unit);
     }
     let bracketed = comment.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
@@ -114,7 +114,7 @@ pub fn unit_of(comment: &str) -> Option<&str> {
             && unit.len() <= MAX_UNIT_LEN_BYTES
             && !unit.starts_with(|c: char| c.is_ascii_digit() || c == '-')
             && !unit.contains([',', ' ', '['])
-            && !unit.contains(char::is_control)
+            && is_harmless(unit)
             // `[x](…)` is a link, and no unit.
             && !behind.starts_with('(');
         if is_unit {

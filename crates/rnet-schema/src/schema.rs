@@ -13,7 +13,7 @@ use std::sync::Arc;
 /// One message type: its name, its canonical descriptor set, and a descriptor to read messages by.
 ///
 /// Cheap to clone. Two schemas are equal when their types are: names of files, comments, reserved numbers and options of other
-/// tools make no difference.
+/// tools make no difference. (To the hash, reserved numbers do: what is compatible depends on them.)
 ///
 /// ```
 /// use rnet_schema::{Schema, compile_text};
@@ -38,16 +38,16 @@ struct Inner {
     docs: Docs,
 }
 
-/// A fingerprint of a type, the same in every process and version of robot-net: 128 bits of FNV-1a over the structure. Good for caches and for
-/// people; a hostile peer can make two types that share one, so equality is decided by the structure itself.
+/// A fingerprint of a type, the same in every process and version of robot-net: 128 bits of FNV-1a over the structure and the reserved numbers
+/// and names. Types of one hash get the same verdicts of [`crate::check`]. Good for caches and for people; a hostile peer can make two types that share one, so equality is decided by the structure itself.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SchemaHash(u128);
 
 impl SchemaHash {
-    fn of(bytes: &[u8]) -> Self {
+    fn of(parts: [&[u8]; 2]) -> Self {
         // Offset basis and prime of the 128-bit FNV, http://www.isthe.com/chongo/tech/comp/fnv/.
         let mut hash = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d_u128;
-        for byte in bytes {
+        for byte in parts.into_iter().flatten() {
             hash =
                 (hash ^ u128::from(*byte)).wrapping_mul(0x0000_0000_0100_0000_0000_0000_0000_013b);
         }
@@ -86,7 +86,7 @@ impl Schema {
     /// The same from a set that went through the scan.
     pub(crate) fn from_set(set: &FileDescriptorSet, name: &str) -> Result<Self, SchemaError> {
         let name = name.strip_prefix('.').unwrap_or(name);
-        let Canonical { set, structure, docs } = canonical::canonical(set, name)?;
+        let Canonical { set, structure, reserved, docs } = canonical::canonical(set, name)?;
         let not_valid = |why: String| SchemaError::Invalid { at: name.to_owned(), why };
         let pool = DescriptorPool::from_file_descriptor_set(set.clone()).map_err(|error| {
             let why = error.to_string();
@@ -99,7 +99,7 @@ impl Schema {
             .get_message_by_name(name)
             .ok_or_else(|| not_valid("the message is lost among its own files".into()))?;
         let set_bytes = set.encode_to_vec();
-        let hash = SchemaHash::of(&structure);
+        let hash = SchemaHash::of([&structure, &reserved]);
         let inner = Inner { descriptor, set, set_bytes, structure, hash, docs };
         Ok(Self { inner: Arc::new(inner) })
     }
@@ -168,7 +168,7 @@ mod tests {
     /// Test vectors of the authors of FNV.
     #[test]
     fn the_hash_is_fnv_1a() {
-        assert_eq!(SchemaHash::of(b"").to_string(), "6c62272e07bb014262b821756295c58d");
-        assert_eq!(SchemaHash::of(b"a").to_string(), "d228cb696f1a8caf78912b704e4a8964");
+        assert_eq!(SchemaHash::of([b"", b""]).to_string(), "6c62272e07bb014262b821756295c58d");
+        assert_eq!(SchemaHash::of([b"a", b""]).to_string(), "d228cb696f1a8caf78912b704e4a8964");
     }
 }

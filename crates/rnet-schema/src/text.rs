@@ -76,7 +76,11 @@ impl Text<'_> {
                 let docs = self.docs;
                 let unit = docs.unit_within(field.full_name(), holder);
                 let value = message.get_field(&field);
-                self.value(Some(field.name()), &value, &field.kind(), unit, indent);
+                let label = match is_yaml_word(field.name()) {
+                    true => &quoted(field.name()),
+                    false => field.name(),
+                };
+                self.value(Some(label), &value, &field.kind(), unit, indent);
             }
         }
     }
@@ -192,8 +196,7 @@ impl Text<'_> {
                     ..JsonOptions::default()
                 };
                 let text = match json::value(value, kind, &options) {
-                    // Names of enums, and the times and durations of protobuf.
-                    serde_json::Value::String(text) if is_plain(&text) => text,
+                    serde_json::Value::String(text) if is_bare(kind) && is_plain(&text) => text,
                     other => quoted_json(&other),
                 };
                 (text, None)
@@ -230,6 +233,26 @@ fn is_plain(text: &str) -> bool {
         && text.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_')
         && text.chars().all(|c| c.is_ascii_alphanumeric() || "_.:+-".contains(c))
         && !text.ends_with(':')
+        && !is_yaml_word(text)
+}
+
+/// What readers of YAML take for true, false or nothing, those of YAML 1.1 included: an enum may have the value `NO`, and a message
+/// the field `on`. Not `y` and `n`: no reader that is in use does so, and most vectors have a `y`.
+fn is_yaml_word(text: &str) -> bool {
+    const WORDS: [&str; 7] = ["true", "false", "yes", "no", "on", "off", "null"];
+    WORDS.iter().any(|word| text.eq_ignore_ascii_case(word))
+}
+
+/// Whether the texts of this kind stand for something: names of enum values, the times and durations of protobuf. What a text of
+/// `google.protobuf.StringValue` looks like says nothing.
+fn is_bare(kind: &Kind) -> bool {
+    match kind {
+        Kind::Enum(_) => true,
+        Kind::Message(message) => {
+            matches!(message.full_name(), "google.protobuf.Timestamp" | "google.protobuf.Duration")
+        }
+        _ => false,
+    }
 }
 
 /// A text in quotes, as JSON and YAML have it; what would steer a terminal is escaped.
@@ -259,6 +282,6 @@ fn quoted_json(json: &serde_json::Value) -> String {
 }
 
 /// DEL, the C1 controls, and what changes the direction of writing.
-fn is_steering(c: char) -> bool {
-    matches!(c, '\u{7f}'..='\u{9f}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
+pub(crate) fn is_steering(c: char) -> bool {
+    matches!(c, '\u{7f}'..='\u{9f}' | '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
 }

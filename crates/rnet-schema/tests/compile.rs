@@ -1,7 +1,8 @@
 //! `.proto` files at run time: what is found where, and errors that a person can act on.
 
 use rnet_schema::{
-    Place, Schema, SchemaError, Sources, builtin_files, compile_file, compile_text, limits,
+    Compiled, Place, Schema, SchemaError, Sources, builtin_files, compile_file, compile_text,
+    limits,
 };
 use std::fs;
 use std::path::PathBuf;
@@ -230,6 +231,22 @@ fn comments_are_beside_the_type_and_travel_when_they_are_wanted() {
     assert_eq!((&bare, bare.hash()), (&full, full.hash()));
 }
 
+#[test]
+fn editions_are_refused_by_name() {
+    let text = "// A comment.\nedition = \"2023\";\npackage p;\nmessage M { int32 edition = 1; }";
+    let (found, why) = place(compile_text("m.proto", text).err().expect("an edition"));
+    assert_eq!(found, at(2, 1));
+    assert!(why.starts_with("editions are not supported; write syntax = \"proto3\""), "{why}");
+    // As protoc writes it: syntax is 12, edition 14.
+    let compiled = b"\x0a\x1b\x0a\x07m.proto\x22\x03\x0a\x01M\x62\x08editions\x70\xe8\x07";
+    let error = Compiled::from_descriptor_set(compiled).err().expect("an edition").to_string();
+    assert!(error.contains("m.proto") && error.contains("editions are not supported"), "{error}");
+    assert_eq!(Schema::from_descriptor_set(compiled, "M").expect_err("too").to_string(), error);
+    // It is a name as any other elsewhere.
+    let text = "syntax = \"proto3\"; message edition { int32 edition = 1; }";
+    assert!(compile_text("m.proto", text).is_ok());
+}
+
 /// The hash stands in recordings and caches: it may not change from one version to the next.
 #[test]
 fn the_hash_of_a_type_stays_what_it_is() {
@@ -238,4 +255,24 @@ fn the_hash_of_a_type_stays_what_it_is() {
         .and_then(|c| c.schema("demo.Level"))
         .expect("it compiles");
     assert_eq!(level.hash().to_string(), "2edd8f9732b7b736bfb8371dd5a2a3e0");
+}
+
+/// The verdict on two types depends on what they reserve, so one description cannot stand for equal types that reserve differently.
+#[test]
+fn the_hash_counts_what_is_reserved_and_equality_does_not() {
+    let of = |body: &str| {
+        let text = format!("syntax = \"proto3\"; {body} message M {{ E e = 1; }}");
+        compile_text("m.proto", &text).and_then(|c| c.schema("M")).expect("it compiles")
+    };
+    let plain = of("enum E { X = 0; Y = 1; }");
+    for other in ["reserved 2;", "reserved \"Z\";", "reserved 2; reserved \"Z\";"] {
+        let other = of(&format!("enum E {{ X = 0; Y = 1; {other} }}"));
+        assert_eq!(plain, other);
+        assert_ne!(plain.hash(), other.hash());
+        // However it travelled.
+        let there = Schema::from_descriptor_set(other.descriptor_set(), "M").expect("it travels");
+        assert_eq!(there.hash(), other.hash());
+    }
+    let ordered = [of("enum E { X = 0; reserved 3, 2; }"), of("enum E { X = 0; reserved 2, 3; }")];
+    assert_eq!(ordered[0].hash(), ordered[1].hash());
 }

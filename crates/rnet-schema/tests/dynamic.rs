@@ -262,6 +262,23 @@ fn text_has_units_and_cannot_steer_a_terminal() {
     assert!(long.contains(&format!("image: \"{}...\"  # 30 bytes\n", "00".repeat(16))), "{long}");
 }
 
+/// YAML 1.1 takes `NO` for false; loaders of it are many.
+#[test]
+fn words_of_yaml_are_quoted() {
+    let m = schema(
+        "import \"google/protobuf/wrappers.proto\"; import \"google/protobuf/duration.proto\";
+        enum E { NO = 0; NORTH = 1; Null = 2; }
+        message M { E e = 1; repeated E many = 2; bool on = 3; google.protobuf.StringValue text = 4; google.protobuf.Duration off = 5; }",
+    );
+    let message =
+        json!({"many": ["NO", "NORTH", "Null"], "on": true, "text": "1e3", "off": "1.5s"});
+    let message = Dynamic::from_json(&m, &message).expect("valid");
+    assert_eq!(
+        message.to_text(),
+        "e: \"NO\"\nmany: [\"NO\", NORTH, \"Null\"]\n\"on\": true\ntext: \"1e3\"\n\"off\": 1.500s\n"
+    );
+}
+
 #[test]
 fn text_is_cut_as_told() {
     let legs = json!([{"id": 1, "force": [1, 2, 3]}, {"id": 2}, {"id": 3}]);
@@ -310,6 +327,10 @@ fn components_have_the_unit_of_what_holds_them() {
     assert_eq!(at("by_name[\"a\"].y").1, Some("T".into()));
     // A unit comes from a peer, and goes to a terminal.
     assert_eq!((unit_of("Unit: \u{1b}[2J"), unit_of("[\u{9b}2J]")), (None, None));
+    for turning in ['\u{202e}', '\u{2066}', '\u{200f}', '\u{61c}'] {
+        assert_eq!(unit_of(&format!("Unit: {turning}s/m")), None, "{turning:?}");
+        assert_eq!(unit_of(&format!("[{turning}s/m]")), None, "{turning:?}");
+    }
     assert_eq!((at("bare.x").1, at("share").1, at("forces[1].z").0), (None, None, None));
 }
 

@@ -197,6 +197,30 @@ fn both_sides_are_told_of_incompatible_types() {
     assert_eq!((pairs.len(), breaking), (3, 2));
 }
 
+/// One file stands for all types of a hash: those that differ in what they reserve, on which the verdict depends, have two.
+#[test]
+fn both_sides_know_what_each_endpoint_reserves() {
+    let net = Net::new("protobuf_reserved");
+    let (a, b) = (net.node("a"), net.node("b"));
+    let of = |values: &str| {
+        let text = format!(
+            "syntax = \"proto3\"; package demo; enum E {{ X = 0; Y = 1; {values} }} message Level {{ E e = 1; }}"
+        );
+        schema_of(&text)
+    };
+    let (plain, reserving) = (of(""), of("reserved 2;"));
+    let _first = b.subscriber_with::<Dynamic>("/first", expects(&plain)).unwrap();
+    let mut subscriber = b.subscriber_with::<Dynamic>("/level", expects(&reserving)).unwrap();
+    let publisher = a.publisher_with::<Dynamic>("/level", publishes(&of("Z = 2;"))).unwrap();
+    for error in [
+        subscriber.wait_for_publishers(1, LONG).unwrap_err(),
+        publisher.wait_for_subscribers(1, LONG).unwrap_err(),
+    ] {
+        let Error::IncompatibleType { detail, .. } = &error else { panic!("{error}") };
+        assert_eq!(detail.field_path, "e:Z", "{error}");
+    }
+}
+
 #[test]
 fn other_kinds_of_types_do_not_fit() {
     let net = Net::new("protobuf_kinds");

@@ -319,6 +319,11 @@ fn values_that_do_not_fit_are_refused_by_path() {
         )
     );
     assert!(why(json!({"speed": 1})).contains("field `speed`: there is no such field"));
+    // Of padding that is reserved, peers are promised zeros.
+    assert!(
+        why(json!({"pose": {"_pad": [1, 0, 0, 0]}}))
+            .contains("field `pose._pad`: there is no such field; Pose has the fields x, y")
+    );
     assert!(
         why(json!({"pose": {"z": 1}}))
             .contains("field `pose.z`: there is no such field; Pose has the fields x, y")

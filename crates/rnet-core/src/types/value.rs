@@ -68,7 +68,8 @@ impl PlainType {
     }
 
     /// The bytes of a message from a JSON object. Fields that are not named are zero. Where data follows the header, `_data_len` is
-    /// the number of its bytes, all of them zero; fields that say where the data is are not filled in.
+    /// the number of its bytes, all of them zero; fields that say where the data is are not filled in. Padding (`_…`) stays zero
+    /// and cannot be named.
     ///
     /// # Errors
     /// [`Error::BadValue`] names the field (`legs[2].force`) and says what is wrong: no such field, not a number, out of
@@ -189,7 +190,9 @@ fn names(plain: &PlainType) -> String {
 
 fn known_only(plain: &PlainType, object: &Map<String, Value>, path: &str) -> Result<()> {
     let known = |key: &str| {
-        (plain.tail && key == DATA_LEN) || plain.fields.iter().any(|field| field.name == key)
+        // Who may rely on reserved bytes relies on their zeros (`plain.reserved_used`), and no other padding says anything either.
+        (plain.tail && key == DATA_LEN)
+            || plain.fields.iter().any(|field| field.name == key && !field.is_padding())
     };
     match object.keys().find(|key| !known(key)) {
         Some(key) => Err(bad(

@@ -252,6 +252,11 @@ class Image(_plain.PlainMessage):
             )
         why = f"{width} pixels of {self.encoding or 'no encoding'}"
         _plain.check_rows(layout, height, row, stride, data_len, why)
+        # Else a header without data would become a row of a gigabyte elsewhere.
+        if height and stride > data_len:
+            raise layout.bad(
+                f"row_stride is {stride}, and data_len is {data_len}: less than one row"
+            )
 
     def __repr__(self) -> str:
         return (

@@ -68,7 +68,7 @@ impl ImageView<'_> {
     /// The image as `foxglove.RawImage`. Nothing is lost.
     pub fn to_foxglove(&self) -> foxglove::RawImage {
         let image = self.header;
-        // As long as a message may be, at most: the check of the header saw to that.
+        // No more than twice the data, and as long as a message may be, at most: the check of the header saw to that.
         let len = u64::from(image.height) * u64::from(image.row_stride);
         let mut data = self.data[..self.data.len().min(len as usize)].to_vec();
         data.resize(len as usize, 0);
@@ -136,7 +136,9 @@ impl<'a> PointCloudView<'a> {
         // Rows of nothing are many and give nothing.
         let rows = if row == 0 { 0 } else { cloud.height };
         let rows = (0..rows).map_while(|y| self.row(y));
-        Cow::Owned(rows.collect::<Vec<_>>().concat())
+        let mut packed = Vec::with_capacity((u64::from(cloud.height) * row) as usize);
+        rows.for_each(|row| packed.extend_from_slice(row));
+        Cow::Owned(packed)
     }
 }
 

@@ -154,6 +154,14 @@ impl Image {
                 self.height, self.data_len
             ));
         }
+        // Of several rows the data holds the first one whole, and it has to hold a single one: a header alone must not become a
+        // row of a gigabyte elsewhere.
+        if self.height > 0 && u64::from(row_stride) > self.data_len {
+            return Err(format!(
+                "row_stride is {row_stride}, and data_len is {}: less than one row",
+                self.data_len
+            ));
+        }
         Ok(())
     }
 }

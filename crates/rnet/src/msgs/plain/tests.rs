@@ -242,6 +242,11 @@ fn what_a_reader_checks() {
     spoilt::<Image>(&image(), 100, &3_u32.to_le_bytes(), "3 rows end 11 bytes");
     spoilt::<Image>(&image(), 104, &[255; 4], "at most 1073741824");
     spoilt::<Image>(&image(), 104, &[9, 0, 0, 0], "2 rows end 12 bytes");
+    // A header without data that would be a gigabyte as a RawImage.
+    let nothing = message(&Image::new(0, 1, "mono8").unwrap(), &[]);
+    spoilt::<Image>(&nothing, 104, &(1_u32 << 30).to_le_bytes(), "data_len is 0: less than one");
+    let one = message(&Image::new(8, 1, "mono8").unwrap(), &[0; 8]);
+    spoilt::<Image>(&one, 104, &[9, 0, 0, 0], "row_stride is 9, and data_len is 8");
 
     let u32 = |n: u32| n.to_le_bytes();
     spoilt::<PointCloud>(&cloud(), 112, &u32(0), "field_count is 0");
