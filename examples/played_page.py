@@ -2,7 +2,7 @@
 
 A block ```` ```console ```` holds commands behind ``$``, each with what it prints. With a name behind it,
 ```` ```console old ````, it is a terminal: its command goes on running, blocks of the same name show what it prints
-later, and ``^C`` ends it.
+later, and ``^C`` ends it. A line of only ``…`` stands for lines that the page leaves out.
 """
 
 from __future__ import annotations
@@ -32,6 +32,12 @@ def blocks(page: Path, *languages: str) -> list[tuple[str, list[str]]]:
     """Of the code blocks of the page that are in these languages, what stands behind the language, and the lines."""
     found = BLOCK.findall(page.read_text())
     return [(name, text.splitlines()) for language, name, text in found if language in languages]
+
+
+def agrees(shown: list[str], said: list[str]) -> bool:
+    """Whether a block of the page shows what was said, but for what it leaves out."""
+    lines = (r"(.*\n)*" if line.strip() == "…" else re.escape(line) + r"\n" for line in shown)
+    return re.fullmatch("".join(lines), "".join(f"{line}\n" for line in said)) is not None
 
 
 class Terminal:
