@@ -8,6 +8,7 @@ mod info;
 mod list;
 mod listen;
 mod payload;
+mod plain_json;
 mod plain_text;
 mod publish;
 

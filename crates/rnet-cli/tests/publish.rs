@@ -66,6 +66,70 @@ fn plain_types_are_taken_from_the_topic() {
 }
 
 #[test]
+fn built_in_plain_messages_are_sent_and_shown_by_name() {
+    let place = Place::new();
+    let node = place.node("hearer");
+    let mut images = node.subscriber::<rnet::msgs::Image>("/image").unwrap();
+    let data = r#"{"timestamp_ns": 1500000000, "frame_id": "camera", "width": 2, "height": 1, "row_stride": 2,
+        "encoding": "mono8", "_data": [7, 255]}"#;
+    rnet!(place, "topic", "pub", "/image", "Image", data, "--once").ok();
+    let image = images.recv(SOON).unwrap();
+    assert_eq!(
+        (image.frame_id(), image.encoding(), image.data()),
+        ("camera", "mono8", &[7, 255][..])
+    );
+    drop(image);
+    let zeros = data.replace("\"_data\": [7, 255]", "\"data_len\": 5");
+    rnet!(place, "topic", "pub", "/image", zeros, "--once").ok();
+    assert_eq!(images.recv(SOON).unwrap().data(), [0; 5]);
+    for (from, to, why) in [
+        ("[7, 255]", "[7, 256]", "`_data[1]`: 256 is not a byte"),
+        ("[7, 255]", "\"\"", "`_data`: \"\" is not an array of bytes"),
+        ("[7, 255]", "[7, 255], \"_data_len\": 3", "`_data_len`: 3, and _data has 2 bytes"),
+        ("[7, 255]", "[]", "give the data as \"_data\""),
+        ("\"row_stride\": 2,", "", "row_stride is 0, and the pixels of a row have 2 bytes"),
+        ("camera", &"c".repeat(65), "`frame_id`: a text of 65 bytes, and at most 64 fit"),
+        ("camera", "c\\u0000", "`frame_id`: a text with a zero inside"),
+    ] {
+        assert!(data.contains(from), "{from}");
+        let said =
+            rnet!(place, "topic", "pub", "/image", data.replace(from, to), "--once").fails(1);
+        assert!(said.contains(why), "{said}");
+    }
+
+    let tensor = r#"{"dtype_code": 2, "dtype_bits": 32, "dtype_lanes": 1, "shape": [2, 3], "strides": [12, 4], "_data_len": 24}"#;
+    let cloud = r#"{"timestamp_ns": 1500000000, "width": 1, "height": 1, "point_stride": 4, "row_stride": 4,
+        "fields": [{"name": "x", "type": 7}], "_data": [0, 0, 0, 63]}"#;
+    for (name, data, shown) in [
+        (
+            "Image",
+            data,
+            "timestamp_ns: 1500000000  # 1970-01-01T00:00:01.500Z\ndata_offset: 192\ndata_len: 2\nframe_id: \"camera\"\n\
+            width: 2\nheight: 1\nrow_stride: 2\nencoding: \"mono8\"\ndata: 2 bytes\n---\n",
+        ),
+        (
+            "Tensor",
+            tensor,
+            "timestamp_ns: 0\ndata_offset: 256\ndata_len: 24\nframe_id: \"\"\ndtype_code: 2\ndtype_bits: 32\n\
+            dtype_lanes: 1\nndim: 2\nshape: [2, 3]\nstrides: [12, 4]\ndata: 24 bytes\n---\n",
+        ),
+        (
+            "rnet.msgs.PointCloud",
+            cloud,
+            "field_count: 1\nflags: 0\nposition: [0.0, 0.0, 0.0]\norientation: [0.0, 0.0, 0.0, 0.0]\n\
+            fields:\n  -\n    name: \"x\"\n    offset: 0\n    type: 7\ndata: 4 bytes\n---\n",
+        ),
+    ] {
+        let topic = format!("/{}", name.to_lowercase().replace('.', "_"));
+        let publish = place.spawn(&["topic", "pub", &topic, name, data, "--rate", "100"]);
+        let text = rnet!(place, "topic", "echo", topic, "--once").ok();
+        assert!(text.ends_with(shown), "{text}");
+        publish.signal("INT");
+        publish.wait().fails(130);
+    }
+}
+
+#[test]
 fn a_type_can_be_given_as_json_or_as_a_file() {
     let place = Place::new();
     let node = place.node("hearer");

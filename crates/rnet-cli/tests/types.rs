@@ -55,7 +55,7 @@ fn versions(place: &Place, changes: &[(&str, &str)]) -> (String, String) {
 fn list_has_the_built_in_types_and_what_they_are() {
     let place = Place::new();
     let all = rnet!(place, "type", "list").ok();
-    assert_eq!(all.lines().count(), 70);
+    assert_eq!(all.lines().count(), 73);
     assert!(all.contains("\nfoxglove.LaserScan "), "{all}");
     assert!(all.lines().all(|line| line.ends_with('.')), "{all}");
     let some = rnet!(place, "type", "list", "BATTERY").ok();
@@ -66,6 +66,37 @@ fn list_has_the_built_in_types_and_what_they_are() {
     assert_eq!(battery["import"], "rnet/msgs/BatteryState.proto");
     assert_eq!(battery["hash"].as_str().unwrap().len(), 32);
     assert_eq!(rnet!(place, "type", "list", "no such thing").ok(), "");
+}
+
+#[test]
+fn the_built_in_plain_types_are_known_with_what_their_fields_mean() {
+    let place = Place::new();
+    let listed = rnet!(place, "type", "list", "read in place").ok();
+    let kinds: Vec<Vec<&str>> =
+        listed.lines().map(|line| line.split_whitespace().take(2).collect()).collect();
+    let names = ["rnet.msgs.Image", "rnet.msgs.PointCloud", "rnet.msgs.Tensor"];
+    assert_eq!(kinds, names.map(|name| vec![name, "(plain)"]));
+    let json = rnet!(place, "type", "list", "rnet.msgs.tensor", "--json").json();
+    assert_eq!(
+        (&json["types"][0]["kind"], json["types"].as_array().unwrap().len()),
+        (&json!("plain"), 1)
+    );
+    let shown = rnet!(place, "type", "show", "Image").ok();
+    assert!(
+        shown.starts_with("plain type rnet.msgs.Image: 192 bytes, aligned to 8, data behind it\n"),
+        "{shown}"
+    );
+    assert!(shown.contains("   96  width: u32         // pixels in a row\n"), "{shown}");
+    let shown = rnet!(place, "type", "show", "rnet.msgs.PointCloud").ok();
+    assert!(shown.contains("     192  name: u8[32]  "), "{shown}");
+    assert!(
+        shown.contains("// number of foxglove.PackedElementField.NumericType, 1 to 8\n"),
+        "{shown}"
+    );
+    let said = rnet!(place, "type", "show", "PointCloud").fails(1);
+    assert!(said.contains("2 types: foxglove.PointCloud, rnet.msgs.PointCloud"), "{said}");
+    let said = rnet!(place, "type", "show", "Tensor", "--descriptor-set", "-").fails(1);
+    assert!(said.contains("plain type"), "{said}");
 }
 
 #[test]

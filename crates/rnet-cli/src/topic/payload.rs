@@ -4,11 +4,11 @@ use std::io::Read;
 use std::path::Path;
 
 use rnet::inspect::Snapshot;
-use rnet::schema::{Dynamic, Schema};
+use rnet::schema::Dynamic;
 use rnet::{MessageType, TypeDesc};
 use serde_json::Value;
 
-use super::type_name;
+use super::{plain_json, type_name};
 use crate::args::PubArgs;
 use crate::failure::{Failure, Outcome};
 use crate::render;
@@ -117,19 +117,19 @@ impl Types {
         used: bool,
     ) -> Outcome<Option<MessageType>> {
         if self.from_files {
-            let schema = match (named, &in_use) {
+            let found = match (named, &in_use) {
                 (Some(name), _) => self.catalog.find(name)?,
                 (None, Some(MessageType::Protobuf(schema))) => self.catalog.find(schema.name())?,
                 (None, _) => self.only()?,
             };
-            return Ok(Some(schema.into()));
+            return Ok(Some(found));
         }
         if let Some(in_use) = in_use {
             check_name(topic, named, &in_use)?;
             return Ok(Some(in_use));
         }
         match named.map(|name| self.catalog.find(name)) {
-            Some(Ok(schema)) => return Ok(Some(schema.into())),
+            Some(Ok(found)) => return Ok(Some(found)),
             Some(Err(failure)) if used => return Err(failure),
             _ => {}
         }
@@ -143,11 +143,11 @@ impl Types {
     }
 
     /// The one type of the files.
-    fn only(&self) -> Outcome<Schema> {
+    fn only(&self) -> Outcome<MessageType> {
         let names: Vec<&str> =
             self.catalog.names().filter(|n| !is_nested(n, self.catalog.names())).collect();
         match names.as_slice() {
-            [one] => self.catalog.schema(one),
+            [one] => self.catalog.get(one),
             many => Err(Failure::Usage(format!(
                 "the files of --proto define {}; write which one before DATA",
                 if many.is_empty() { "no message".to_owned() } else { many.join(", ") }
@@ -211,7 +211,7 @@ fn of_bytes(
 
 fn of_json(value: &Value, found: MessageType) -> Outcome<(Vec<u8>, MessageType)> {
     let bytes = match &found {
-        MessageType::Plain(plain) => plain.encode(value)?,
+        MessageType::Plain(plain) => plain_json::encode(plain, value)?,
         MessageType::Protobuf(schema) => Dynamic::from_json(schema, value)
             .map_err(|e| Failure::Failed(format!("DATA is no {}: {e}", schema.name())))?
             .encode(),

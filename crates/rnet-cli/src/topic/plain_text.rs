@@ -1,8 +1,11 @@
 //! A plain message for people: what is text in it reads as text.
 //!
 //! A layout has no text, only arrays of bytes: `frame_id: u8[64]`. One that holds text and then zeros to its end is shown as such, in
-//! quotes; everything else as numbers. For programs (`--json`, `--csv`) it is always numbers.
+//! quotes; everything else as numbers. Of the built-in headers it is known what is text, a time, and how much of a list is in use.
+//! For programs (`--json`, `--csv`) it is always numbers.
 
+use rnet::msgs::plain::{Described, Form};
+use rnet::msgs::timestamp_from_ns;
 use rnet::schema::text_quoted;
 use rnet::{FieldType, PlainType, Prim};
 use serde_json::Value;
@@ -15,6 +18,9 @@ const DATA_LEN: &str = "_data_len";
 /// The message as [`PlainType::format`] has it, with texts, and with a line for the data behind the header.
 pub fn readable(plain: &PlainType, bytes: &[u8]) -> Value {
     let mut value = plain.format(bytes);
+    if let Some(described) = Described::find(plain) {
+        put_forms(&described, &mut value);
+    }
     put_texts(plain, &mut value);
     if let Value::Object(fields) = &mut value
         && let Some(len) = fields.remove(DATA_LEN)
@@ -22,6 +28,34 @@ pub fn readable(plain: &PlainType, bytes: &[u8]) -> Value {
         fields.insert("data".to_owned(), Value::String(format!("{len} bytes")));
     }
     value
+}
+
+/// Of a built-in header: what the values of its own fields say. Texts that are not empty are found without it.
+fn put_forms(described: &Described, value: &mut Value) {
+    let Value::Object(fields) = value else { return };
+    for doc in described.fields {
+        let used = match doc.form {
+            Form::Counted(by) => fields.get(by).and_then(Value::as_u64),
+            _ => None,
+        };
+        let Some(value) = fields.get_mut(doc.path) else { continue };
+        match (doc.form, &mut *value) {
+            (Form::Text, Value::Array(items)) if items.iter().all(|item| *item == 0) => {
+                *value = Value::String(text_quoted(""));
+            }
+            (Form::TimeNs, Value::Number(number)) => {
+                if let Some(ns) = number.as_i64().filter(|ns| *ns != 0) {
+                    // As a comment, which YAML passes over: the value is the number.
+                    *value = Value::String(format!("{ns}  # {}", timestamp_from_ns(ns)));
+                }
+            }
+            // More than there can be is not cut, so that it is seen.
+            (Form::Counted(_), Value::Array(items)) => {
+                items.truncate(used.and_then(|n| usize::try_from(n).ok()).unwrap_or(usize::MAX));
+            }
+            _ => {}
+        }
+    }
 }
 
 fn put_texts(plain: &PlainType, value: &mut Value) {

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use rnet::schema::{Compiled, Schema, Sources, builtin_files};
+use rnet::MessageType;
+use rnet::msgs::plain::Described;
+use rnet::schema::{Compiled, Sources, builtin_files};
 
 use super::args::ProtoArgs;
 use super::names;
@@ -14,9 +16,18 @@ use crate::failure::{Failure, Outcome};
 #[derive(Default)]
 pub struct Catalog {
     units: Vec<Unit>,
-    /// Which unit defines the type. Those of imports are found, and not listed.
-    own: BTreeMap<String, usize>,
-    imported: BTreeMap<String, usize>,
+    /// Where the type is defined. Those of imports are found, and not listed.
+    own: BTreeMap<String, Defined>,
+    imported: BTreeMap<String, Defined>,
+}
+
+/// What defines a type.
+#[derive(Clone)]
+enum Defined {
+    /// The unit of this index.
+    Unit(usize),
+    /// A built-in layout.
+    Plain(Box<Described>),
 }
 
 /// Name of the text that imports all that is built in.
@@ -46,7 +57,9 @@ impl Catalog {
             .map_err(|e| Failure::Failed(format!("the built-in types do not compile: {e}")))?;
         let names = compiled.all_messages();
         let own = names.into_iter().filter(|name| !name.starts_with("google.protobuf."));
-        let own = own.map(|name| (name, 0)).collect();
+        let plain = Described::all().into_iter();
+        let plain = plain.map(|one| (one.plain.name.clone(), Defined::Plain(Box::new(one))));
+        let own = own.map(|name| (name, Defined::Unit(0))).chain(plain).collect();
         let units = vec![Unit { path: PathBuf::from(BUILT_IN), compiled }];
         Ok(Catalog { units, own, imported: BTreeMap::new() })
     }
@@ -56,11 +69,13 @@ impl Catalog {
         for path in &files.proto {
             units.extend(read::units(path, &files.include)?);
         }
-        let by_name = |of: fn(&Compiled) -> Vec<String>| -> BTreeMap<String, usize> {
+        let by_name = |of: fn(&Compiled) -> Vec<String>| -> BTreeMap<String, Defined> {
             // The first file wins: rnet type check is what compares them.
             let all = units.iter().enumerate().rev();
-            all.flat_map(|(i, unit)| of(&unit.compiled).into_iter().map(move |name| (name, i)))
-                .collect()
+            let named = |(i, unit): (usize, &Unit)| {
+                of(&unit.compiled).into_iter().map(move |name| (name, Defined::Unit(i)))
+            };
+            all.flat_map(named).collect()
         };
         let (own, imported) = (by_name(Compiled::messages), by_name(Compiled::all_messages));
         Ok(Catalog { units, own, imported })
@@ -72,7 +87,7 @@ impl Catalog {
     }
 
     /// The type of this full or short name. Own types go before those of imports.
-    pub fn find(&self, name: &str) -> Outcome<Schema> {
+    pub fn find(&self, name: &str) -> Outcome<MessageType> {
         let none = match self.is_built_in() {
             true => "no built-in type is called".to_owned(),
             false => {
@@ -89,22 +104,33 @@ impl Catalog {
                 names::find(name, imported, &none).map_err(|_| failure)?
             }
         };
-        self.schema(full)
+        self.get(full)
     }
 
     /// The type of this full name, which is one of [`Catalog::names`].
-    pub fn schema(&self, full: &str) -> Outcome<Schema> {
-        let unit = self.own.get(full).or_else(|| self.imported.get(full));
-        let unit = &self.units[unit.copied().unwrap_or(0)];
-        unit.compiled
-            .schema(full)
-            .map_err(|e| Failure::Failed(format!("{}: {e}", unit.path.display())))
+    pub fn get(&self, full: &str) -> Outcome<MessageType> {
+        let at = match self.defined(full) {
+            Some(Defined::Plain(described)) => return Ok(described.plain.clone().into()),
+            Some(Defined::Unit(at)) => *at,
+            None => 0,
+        };
+        let unit = &self.units[at];
+        let schema = unit.compiled.schema(full);
+        let schema =
+            schema.map_err(|e| Failure::Failed(format!("{}: {e}", unit.path.display())))?;
+        Ok(schema.into())
     }
 
     /// The file that the user named for this type; `None` for what is built in.
     pub fn path(&self, full: &str) -> Option<&Path> {
-        let unit = self.own.get(full).or_else(|| self.imported.get(full))?;
-        (!self.is_built_in()).then(|| self.units[*unit].path.as_path())
+        match self.defined(full)? {
+            Defined::Unit(at) if !self.is_built_in() => Some(&self.units[*at].path),
+            _ => None,
+        }
+    }
+
+    fn defined(&self, full: &str) -> Option<&Defined> {
+        self.own.get(full).or_else(|| self.imported.get(full))
     }
 
     fn is_built_in(&self) -> bool {

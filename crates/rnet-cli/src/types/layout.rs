@@ -1,26 +1,46 @@
 //! A plain type as a table of its fields.
 
+use rnet::msgs::plain::Described;
 use rnet::{Field, FieldType, PlainType};
 
 use crate::context::Context;
 use crate::failure::Outcome;
 
-/// One field per line: offset from the start of the message, name, type.
+/// One field per line: offset from the start of the message, name, type; of a built-in type, what it means.
 pub fn print(context: &mut Context, plain: &PlainType) -> Outcome {
-    fields(context, &plain.fields, 0, 1)
+    let mut lines = Vec::new();
+    fields(&mut lines, Described::find(plain).as_ref(), &plain.fields, ("", 0, 1));
+    let width = lines.iter().map(|(line, _)| line.chars().count()).max().unwrap_or(0);
+    for (line, meaning) in lines {
+        match meaning {
+            Some(meaning) => context.line(format_args!("{line:<width$}  // {meaning}"))?,
+            None => context.line(format_args!("{line}"))?,
+        }
+    }
+    Ok(())
 }
 
-fn fields(context: &mut Context, list: &[Field], base: usize, depth: usize) -> Outcome {
+type Line = (String, Option<&'static str>);
+
+/// `within` is the path of the struct, where it starts, and how deep it is.
+fn fields(
+    lines: &mut Vec<Line>,
+    described: Option<&Described>,
+    list: &[Field],
+    within: (&str, usize, usize),
+) {
+    let (before, base, depth) = within;
     for field in list.iter().filter(|f| !f.is_padding()) {
         let (at, indent) = (base + field.offset, "  ".repeat(depth));
-        context.line(format_args!("{indent}{at:>4}  {}: {}", field.name, field.ty))?;
+        let path = format!("{before}{}", field.name);
+        let meaning = described.and_then(|one| one.field(&path)).map(|doc| doc.meaning);
+        lines.push((format!("{indent}{at:>4}  {}: {}", field.name, field.ty), meaning));
         let mut inner = &field.ty;
         while let FieldType::Array { of, .. } = inner {
             inner = of;
         }
         if let FieldType::Struct(plain) = inner {
-            fields(context, &plain.fields, at, depth + 1)?;
+            fields(lines, described, &plain.fields, (&format!("{path}."), at, depth + 1));
         }
     }
-    Ok(())
 }

@@ -1,5 +1,7 @@
 //! `rnet type list`.
 
+use rnet::MessageType;
+use rnet::msgs::plain::Described;
 use serde_json::json;
 
 use super::args::TypeListArgs;
@@ -21,23 +23,31 @@ pub fn run(context: &mut Context, args: TypeListArgs) -> Outcome {
     let mut rows = Vec::new();
     let mut documents = Vec::new();
     for name in catalog.names().filter(|name| !is_nested(name, catalog.names())) {
-        let schema = catalog.schema(name)?;
-        let comment = schema.docs().get(name).unwrap_or_default();
+        let message_type = catalog.get(name)?;
+        let plain = match &message_type {
+            MessageType::Plain(plain) => Described::find(plain),
+            _ => None,
+        };
+        let comment = match (&message_type, &plain) {
+            (MessageType::Protobuf(schema), _) => schema.docs().get(name).unwrap_or_default(),
+            (_, described) => described.as_ref().map_or("", |described| described.comment),
+        };
         if !args.word.as_deref().is_none_or(|word| holds(name, word) || holds(comment, word)) {
             continue;
         }
         let sentence = first_sentence(comment);
         if context.json() {
-            documents.push(json!({
-                "name": name,
-                "kind": "protobuf",
-                "import": schema.descriptor().parent_file().name(),
-                "path": catalog.path(name),
-                "hash": schema.hash().to_string(),
-                "comment": sentence,
-            }));
+            let mut document = json!({"name": name, "kind": "plain", "comment": sentence});
+            if let MessageType::Protobuf(schema) = &message_type {
+                document["kind"] = "protobuf".into();
+                document["import"] = schema.descriptor().parent_file().name().into();
+                document["path"] = json!(catalog.path(name));
+                document["hash"] = schema.hash().to_string().into();
+            }
+            documents.push(document);
         } else {
-            rows.push(vec![name.to_owned(), tame(&sentence).into_owned()]);
+            let kind = if plain.is_some() { "(plain) " } else { "" };
+            rows.push(vec![name.to_owned(), format!("{kind}{}", tame(&sentence))]);
         }
     }
     if context.json() {

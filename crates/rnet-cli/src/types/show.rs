@@ -5,7 +5,7 @@ use std::path::Path;
 
 use rnet::schema::prost_reflect::{EnumDescriptor, FieldDescriptor, Kind, MessageDescriptor};
 use rnet::schema::{Docs, Schema};
-use rnet::{PlainType, TypeDesc};
+use rnet::{MessageType, PlainType, TypeDesc};
 use serde_json::{Value, json};
 
 use super::args::TypeShowArgs;
@@ -28,7 +28,9 @@ pub fn run(context: &mut Context, args: TypeShowArgs) -> Outcome {
 /// A type of files, or a built-in one, or else one that a topic of the domain has.
 fn by_name(context: &mut Context, name: &str, args: &TypeShowArgs) -> Outcome {
     let failure = match Catalog::of(&args.files)?.find(name) {
-        Ok(schema) => return protobuf(context, &schema, args),
+        Ok(MessageType::Protobuf(schema)) => return protobuf(context, &schema, args),
+        Ok(MessageType::Plain(plain)) => return plain_type(context, &plain, args),
+        Ok(MessageType::Raw) => Failure::Failed(format!("{name} is bytes without fields")),
         Err(failure) => failure,
     };
     if !args.files.proto.is_empty() {

@@ -10,6 +10,9 @@ use crate::limits::MAX_MESSAGE_LEN_BYTES;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 
+/// What [`PlainType::encode`] calls the bytes behind the header.
+const DATA: &str = "_data";
+
 impl PlainType {
     /// The bytes of a message of a compatible type as this type reads them: its first `size` bytes, filled up with zeros where
     /// it is shorter. Of a publisher whose header is shorter and is followed by data, give the header only, because its data is no
@@ -67,20 +70,27 @@ impl PlainType {
         Value::Object(object)
     }
 
-    /// The bytes of a message from a JSON object. Fields that are not named are zero. Where data follows the header, `_data_len` is
-    /// the number of its bytes, all of them zero; fields that say where the data is are not filled in. Padding (`_…`) stays zero
-    /// and cannot be named.
+    /// The bytes of a message from a JSON object. Fields that are not named are zero. An array of `u8` may be a text, which is filled
+    /// up with zeros. Where data follows the header, `_data` is the array of its bytes, or `_data_len` the number of them, all
+    /// zero; fields that say where the data is are not filled in. Padding (`_…`) stays zero and cannot be named.
     ///
     /// # Errors
     /// [`Error::BadValue`] names the field (`legs[2].force`) and says what is wrong: no such field, not a number, out of
     /// range, an array of another length, more than [`MAX_MESSAGE_LEN_BYTES`] in all.
     pub fn encode(&self, value: &Value) -> Result<Vec<u8>> {
-        let data_len = match value.get(DATA_LEN).filter(|_| self.tail) {
-            None => 0,
-            Some(len) => len
-                .as_u64()
-                .ok_or_else(|| bad(DATA_LEN, format!("{} is not a number of bytes", shown(len))))?,
-        };
+        let part = |name| value.get(name).filter(|_| self.tail);
+        let data = part(DATA).map(data_bytes).transpose()?;
+        let said = part(DATA_LEN).map(|len| {
+            len.as_u64()
+                .ok_or_else(|| bad(DATA_LEN, format!("{} is not a number of bytes", shown(len))))
+        });
+        let (said, given) = (said.transpose()?, data.as_ref().map(|data| data.len() as u64));
+        if let (Some(said), Some(given)) = (said, given)
+            && said != given
+        {
+            return Err(bad(DATA_LEN, format!("{said}, and {DATA} has {given} bytes")));
+        }
+        let data_len = given.or(said).unwrap_or(0);
         let len = u64::try_from(self.size).unwrap_or(u64::MAX).saturating_add(data_len);
         let len = usize::try_from(len).unwrap_or(usize::MAX);
         if len > MAX_MESSAGE_LEN_BYTES {
@@ -88,9 +98,26 @@ impl PlainType {
             return Err(bad(&self.name, why));
         }
         let mut bytes = vec![0; len];
+        if let Some(data) = data {
+            bytes[self.size..].copy_from_slice(&data);
+        }
         encode_struct(self, value, &mut bytes, "")?;
         Ok(bytes)
     }
+}
+
+/// The bytes behind a header, from an array of numbers.
+fn data_bytes(value: &Value) -> Result<Vec<u8>> {
+    let Value::Array(items) = value else {
+        return Err(bad(DATA, format!("{} is not an array of bytes", shown(value))));
+    };
+    let byte = |(index, item): (usize, &Value)| {
+        let byte = item.as_u64().and_then(|n| u8::try_from(n).ok());
+        byte.ok_or_else(|| {
+            bad(&format!("{DATA}[{index}]"), format!("{} is not a byte", shown(item)))
+        })
+    };
+    items.iter().enumerate().map(byte).collect()
 }
 
 /// `bytes` has the size of `ty`, unless the description was never checked.
@@ -191,7 +218,7 @@ fn names(plain: &PlainType) -> String {
 fn known_only(plain: &PlainType, object: &Map<String, Value>, path: &str) -> Result<()> {
     let known = |key: &str| {
         // Who may rely on reserved bytes relies on their zeros (`plain.reserved_used`), and no other padding says anything either.
-        (plain.tail && key == DATA_LEN)
+        (plain.tail && (key == DATA_LEN || key == DATA))
             || plain.fields.iter().any(|field| field.name == key && !field.is_padding())
     };
     match object.keys().find(|key| !known(key)) {
@@ -212,6 +239,9 @@ fn encode_type(ty: &FieldType, value: &Value, out: &mut [u8], path: &str) -> Res
             Ok(())
         }
         FieldType::Array { of, len } => {
+            if let (FieldType::Prim(Prim::U8), Value::String(text)) = (&**of, value) {
+                return encode_text(text, out).map_err(|why| bad(path, why));
+            }
             let Value::Array(items) = value else {
                 return Err(bad(path, format!("{} is not an array of {len}", shown(value))));
             };
@@ -226,6 +256,19 @@ fn encode_type(ty: &FieldType, value: &Value, out: &mut [u8], path: &str) -> Res
         }
         FieldType::Struct(plain) => encode_struct(plain, value, out, path),
     }
+}
+
+/// A text without a zero inside; what is left of `out` stays zero.
+fn encode_text(text: &str, out: &mut [u8]) -> std::result::Result<(), String> {
+    if text.contains('\0') {
+        return Err("a text with a zero inside".to_owned());
+    }
+    let most = out.len();
+    let place = out
+        .get_mut(..text.len())
+        .ok_or_else(|| format!("a text of {} bytes, and at most {most} fit", text.len()))?;
+    place.copy_from_slice(text.as_bytes());
+    Ok(())
 }
 
 /// The bytes of a number, at the start of the 8 returned. Little endian, so the low bytes come first whatever the width.

@@ -6,8 +6,10 @@
 //! - `image`, `point_cloud`, `tensor`: one file per message, its header and the view of its data;
 //! - `number`: the number types of elements, and bytes as slices of them;
 //! - `exchange`: sending and receiving them;
-//! - `foxglove`: the protobuf messages of the same meaning.
+//! - `foxglove`: the protobuf messages of the same meaning;
+//! - `described`: what their fields mean, for tools.
 
+mod described;
 mod exchange;
 mod foxglove;
 mod header;
@@ -16,6 +18,7 @@ mod number;
 mod point_cloud;
 mod tensor;
 
+pub use described::{Described, FieldDoc, Form};
 pub use exchange::DataLoan;
 pub use foxglove::to_protobuf;
 pub use header::{Place, Tailed, read};

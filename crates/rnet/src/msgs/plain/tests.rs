@@ -70,6 +70,34 @@ fn the_structs_are_those_of_the_page() {
 }
 
 #[test]
+fn what_the_fields_mean_is_what_the_page_says() {
+    let tables = tables();
+    for described in Described::all() {
+        let PlainType { name, size, .. } = &described.plain;
+        let inner =
+            (name == "rnet.msgs.PointCloud").then_some(("Struct Field, 40 bytes", "fields."));
+        let own = format!("Struct {name}, {size} bytes");
+        let mut rows: Vec<(String, &str, &str)> = Vec::new();
+        for (heading, before) in std::iter::once((own.as_str(), "")).chain(inner) {
+            let said = tables[heading].iter().filter(|row| row[0] != "offset" && row[2] != "–");
+            rows.extend(said.map(|row| (format!("{before}{}", row[2]), &*row[3], &*row[4])));
+        }
+        let told: Vec<(String, &str)> =
+            described.fields.iter().map(|f| (f.path.to_owned(), f.meaning)).collect();
+        let page: Vec<(String, &str)> =
+            rows.iter().map(|(path, _, meaning)| (path.clone(), *meaning)).collect();
+        assert_eq!(told, page, "{name}");
+        for (field, (_, ty, _)) in described.fields.iter().zip(&rows) {
+            assert_eq!(field.form == Form::Text, *ty == "text", "{name}: {}", field.path);
+        }
+        assert!(Described::find(&described.plain).is_some());
+        let mut other = described.plain.clone();
+        other.fields[0].name = "time".to_owned();
+        assert!(Described::find(&other).is_none());
+    }
+}
+
+#[test]
 fn the_encodings_are_those_of_the_page() {
     let tables = tables();
     let rows = &tables["A view of an image"][1..];

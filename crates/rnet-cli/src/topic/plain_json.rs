@@ -1,0 +1,52 @@
+//! A plain message from JSON. Of the built-in headers, what follows from the rest is filled in: where the data is, how
+//! many elements of a list are in use, and the rest of such a list.
+
+use rnet::msgs::plain::{Described, Form};
+use rnet::{FieldType, PlainType};
+use serde_json::{Map, Value};
+
+use crate::failure::{Failure, Outcome};
+
+/// The bytes of the message; of a built-in header they are checked as its readers do.
+pub fn encode(plain: &PlainType, value: &Value) -> Outcome<Vec<u8>> {
+    let Some(described) = Described::find(plain) else { return Ok(plain.encode(value)?) };
+    let mut value = value.clone();
+    if let Value::Object(fields) = &mut value {
+        fill_lists(plain, &described, fields);
+        fields.entry("data_offset").or_insert(plain.size.into());
+        if let Some(len) = fields.get("data_len").cloned() {
+            if !fields.contains_key("_data") {
+                fields.entry("_data_len").or_insert(len);
+            }
+        } else {
+            // Its own check of what is given as data goes first.
+            let len = plain.encode(&Value::Object(fields.clone()))?.len() - plain.size;
+            fields.insert("data_len".to_owned(), len.into());
+        }
+    }
+    let bytes = plain.encode(&value)?;
+    described.check(&bytes).map_err(|error| {
+        let given = "give the data as \"_data\": [0, 255, …], or as many zeros by \"_data_len\"";
+        Failure::Failed(format!("{error}; {given}"))
+    })?;
+    Ok(bytes)
+}
+
+fn fill_lists(plain: &PlainType, described: &Described, fields: &mut Map<String, Value>) {
+    for doc in described.fields {
+        let Form::Counted(by) = doc.form else { continue };
+        let layout = plain.fields.iter().find(|field| field.name == doc.path);
+        let Some(FieldType::Array { of, len }) = layout.map(|field| &field.ty) else { continue };
+        let Some(Value::Array(items)) = fields.get_mut(doc.path) else { continue };
+        let used = items.len();
+        let empty = match **of {
+            FieldType::Struct(_) => Value::Object(Map::new()),
+            _ => Value::from(0),
+        };
+        let len = usize::try_from(*len).unwrap_or(usize::MAX);
+        items.resize(used.max(len), empty);
+        if used < len {
+            fields.entry(by).or_insert(used.into());
+        }
+    }
+}
