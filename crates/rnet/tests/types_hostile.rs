@@ -287,8 +287,11 @@ fn a_thousand_types_of_one_node() {
     // A tool does not read them all, and says so.
     let snapshot = net.inspect();
     assert_eq!(snapshot.publishers.len(), TYPES + 1);
-    let unread = snapshot.problems.iter().filter(|why| why.contains("bytes of types in one look"));
+    let unread = snapshot.unread.iter().filter(|why| why.contains("bytes of types in one look"));
     assert!(unread.count() > TYPES / 2);
+    let compared = snapshot.compare_types("/up");
+    assert!(compared.iter().all(|c| c.compared || (c.compatible && c.changes.is_empty())));
+    assert!(compared.iter().any(|c| !c.compared));
     let of_topic = net.domain().topic_snapshot("/aside").unwrap();
     assert!(of_topic.problems.is_empty(), "{:?}", of_topic.problems);
 }
