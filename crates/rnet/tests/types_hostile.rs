@@ -134,7 +134,8 @@ fn whatever_stands_where_a_type_should_is_told_of_on_both_sides() {
     let net = Net::new("types_anything");
     let (peer, victim, honest) = (net.node("peer"), net.node("victim"), net.node("honest"));
     let level = level();
-    let (_p, _s) = (sends(&peer, "/up", &level), hears(&peer, "/down", &level));
+    let (lost_publisher, mut lost_subscriber) =
+        (sends(&peer, "/up", &level), hears(&peer, "/down", &level));
     let path = type_file(&net, "peer", &level);
     let right = std::fs::read(&path).unwrap();
     for (what, make, why) in CASES {
@@ -144,6 +145,11 @@ fn whatever_stands_where_a_type_should_is_told_of_on_both_sides() {
         let told = subscriber.wait_for_publishers(1, LONG).unwrap_err();
         is_unreadable(what, why, |detail| detail.publisher.clone(), &told);
         let told = publisher.wait_for_subscribers(1, LONG).unwrap_err();
+        is_unreadable(what, why, |detail| detail.subscriber.clone(), &told);
+        // The peer thinks that it is well, and finds out by itself.
+        let told = lost_publisher.wait_for_subscribers(1, LONG).unwrap_err();
+        is_unreadable(what, why, |detail| detail.publisher.clone(), &told);
+        let told = lost_subscriber.wait_for_publishers(1, LONG).unwrap_err();
         is_unreadable(what, why, |detail| detail.subscriber.clone(), &told);
         // One that is well is heard all the same.
         let mut well = sends(&honest, "/up", &level);
