@@ -54,7 +54,7 @@ fn type_names<'a>(snapshot: &'a Snapshot, topic: &str) -> Vec<&'a str> {
 
 /// What went wrong with single nodes is talk: the rest of the data stands.
 pub fn tell_problems(context: &Context, snapshot: &Snapshot) {
-    for problem in &snapshot.problems {
+    for problem in snapshot.problems.iter().chain(&snapshot.unread) {
         context.say(format_args!("rnet: {problem}"));
     }
 }

@@ -23,7 +23,6 @@ use rnet_shm::registry::{Changes, Departure};
 use rnet_shm::ring::layout::{LATENCY_BUCKETS, PINS_PER_READER, SLOT_BOUND, SLOT_PAST};
 use rnet_shm::subscription::PeerSubscription;
 pub use rnet_shm::taken::Stamp;
-use rnet_shm::types::is_lost;
 use serde::Serialize;
 
 use crate::NodeEvent;
@@ -72,6 +71,9 @@ pub struct PublisherInfo {
     /// The protobuf type that it names, if that could be read.
     #[serde(skip)]
     pub schema: Option<Schema>,
+    /// Why nobody can read the type that it names. `None` if it was read, and if it was not looked at.
+    #[serde(skip)]
+    pub type_error: Option<String>,
     /// What it offers.
     pub qos: PublisherQos,
     /// Messages sent.
@@ -120,6 +122,9 @@ pub struct SubscriptionInfo {
     /// The protobuf type that it names, if that could be read.
     #[serde(skip)]
     pub schema: Option<Schema>,
+    /// Why nobody can read the type that it names. `None` if it was read, and if it was not looked at.
+    #[serde(skip)]
+    pub type_error: Option<String>,
     /// What it asks for.
     pub qos: SubscriberQos,
     /// What it has of each publisher.
@@ -180,6 +185,8 @@ pub struct Snapshot {
     pub subscriptions: Vec<SubscriptionInfo>,
     /// What could not be read, in words.
     pub problems: Vec<String>,
+    /// Types that were not read, and why not; nothing is known to be wrong with them.
+    pub unread: Vec<String>,
 }
 
 impl Domain {
@@ -297,28 +304,19 @@ impl Domain {
                 let folder = peer.node.folder();
                 let path = entry.path(folder);
                 let schemas = &mut self.schemas;
-                let mut schema = |desc: &TypeDesc| match seen.read(schemas, folder, desc) {
-                    // It is leaving.
-                    Err(Error::Io { source_kind: std::io::ErrorKind::NotFound, .. })
-                        if !is_lost(registry.domain(), folder) =>
-                    {
-                        None
-                    }
-                    Err(error) => {
-                        snapshot.problems.push(format!("{name}: {error}"));
-                        None
-                    }
-                    Ok(schema) => schema,
+                let mut schema = |desc: &TypeDesc| {
+                    let found = seen.read(schemas, registry.domain(), folder, desc);
+                    found.tell(&name, &mut snapshot.problems, &mut snapshot.unread)
                 };
                 let read = match entry.kind {
                     EndpointKind::Publisher => publisher_info(entry, &path, &name).map(|mut p| {
-                        p.schema = schema(&p.type_desc);
+                        (p.schema, p.type_error) = schema(&p.type_desc);
                         node.publishes.push(p.topic.clone());
                         snapshot.publishers.push(p);
                     }),
                     EndpointKind::Subscription => {
                         subscription_info(entry, &path, &name).map(|mut s| {
-                            s.schema = schema(&s.type_desc);
+                            (s.schema, s.type_error) = schema(&s.type_desc);
                             node.subscribes.push(s.topic.clone());
                             snapshot.subscriptions.push(s);
                         })
@@ -422,6 +420,7 @@ fn publisher_info(entry: &Entry, path: &Path, node: &str) -> Result<PublisherInf
         node: node.to_owned(),
         type_desc: peer.meta.type_desc.clone(),
         schema: None,
+        type_error: None,
         qos: peer.meta.qos.clone(),
         sent: tail(offset_of!(TailLine, seq)),
         bytes: tail(offset_of!(TailLine, bytes)),
@@ -446,6 +445,7 @@ fn subscription_info(entry: &Entry, path: &Path, node: &str) -> Result<Subscript
         node: node.to_owned(),
         type_desc: peer.meta.type_desc.clone(),
         schema: None,
+        type_error: None,
         qos: peer.meta.qos.clone(),
         channels,
         past,

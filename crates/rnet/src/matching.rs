@@ -11,7 +11,6 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use rnet_core::{Error, MAX_NODES_PER_DOMAIN, MAX_TOPICS_PER_DOMAIN, Result};
-use rnet_schema::Schema;
 use rnet_shm::bell::Bells;
 use rnet_shm::channel::Origin;
 use rnet_shm::node::{EndpointKind, Entry, OwnNode, incarnation_of};
@@ -21,7 +20,7 @@ use rnet_shm::roster::Roster;
 use rnet_shm::shortage::is_passing;
 use rnet_shm::subscription::{PeerSubscription, SubscriptionFile, SubscriptionMeta};
 
-use crate::fit::{Told, allowed, fit, same_lane};
+use crate::fit::{allowed, fit, same_lane};
 use crate::match_event::{MatchEvent, Notice, PeerInfo, PublisherState, push_notice};
 use crate::node::NodeEvent;
 use crate::receiver::{Inbox, SubscriberState};
@@ -137,15 +136,14 @@ impl Matching {
         id: u64,
         topic_hash: u64,
         meta: PublisherMeta,
-        schema: Option<Schema>,
         roster: Arc<Roster>,
     ) -> Result<Arc<PublisherState>> {
         let entry = Entry { id, topic_hash, kind: EndpointKind::Publisher };
         self.own.announce(entry)?;
         let state = Arc::new(PublisherState::default());
         let (known, short) = (BTreeMap::new(), BTreeSet::new());
-        let (told, state_of) = (Told::Type(schema), state.clone());
-        let own = OwnPublisher { topic_hash, meta, told, roster, state: state_of, known, short };
+        let state_of = state.clone();
+        let own = OwnPublisher { topic_hash, meta, roster, state: state_of, known, short };
         self.publishers.insert(id, own);
         self.index_own(entry);
         Ok(state)
@@ -155,7 +153,6 @@ impl Matching {
         &mut self,
         topic_hash: u64,
         meta: SubscriptionMeta,
-        schema: Option<Schema>,
         file: Arc<SubscriptionFile>,
         state: Arc<SubscriberState>,
     ) -> Result<()> {
@@ -164,8 +161,7 @@ impl Matching {
         self.own.announce(entry)?;
         let lane = meta.qos.lane;
         let (known, short) = (BTreeMap::new(), BTreeSet::new());
-        let told = Told::Type(schema);
-        let own = OwnSubscription { topic_hash, meta, told, file, state, known, short, lane };
+        let own = OwnSubscription { topic_hash, meta, file, state, known, short, lane };
         self.subscriptions.insert(id, own);
         self.index_own(entry);
         Ok(())
@@ -374,10 +370,10 @@ impl Matching {
         // A file that is gone again belonged to a publisher that is leaving; its entry follows.
         // Tried again at the next look, in case it was for want of a file descriptor.
         let opened = PeerPublisher::open(&path, entry.id).and_then(|peer| {
-            let told = self.told_by(entry.id, &place.folder, &peer.meta.type_desc, sub)?;
+            let told = self.told_between(entry.id, &place.folder, &peer.meta.type_desc, sub)?;
             self.bells_of(entry.id).map(|bells| (peer, told, bells))
         });
-        let (peer, told, bells) = match opened {
+        let (peer, (theirs, ours), bells) = match opened {
             Ok(all) => all,
             Err(error) => {
                 self.pending.insert(entry.topic_hash);
@@ -394,9 +390,9 @@ impl Matching {
             return;
         }
         let info = PeerInfo { id: entry.id, node: place.node.clone() };
-        let ours = (&subscription.meta, &subscription.told);
+        let ours = (&subscription.meta, &ours);
         let began = Instant::now();
-        let fits = fit((&peer.meta, &told), ours, &place.node, &us);
+        let fits = fit((&peer.meta, &theirs), ours, &place.node, &us);
         self.spent.add(entry.id, began.elapsed());
         let fits = fits
             .and_then(|()| same_lane(subscription.lane, &peer.meta, &place.node, &us))
@@ -447,10 +443,10 @@ impl Matching {
             let path = entry.path(&place.folder);
             let opened = PeerSubscription::open(&path, entry.id).and_then(|peer| {
                 let desc = &peer.meta.type_desc;
-                let told = self.told_by(entry.id, &place.folder, desc, publisher)?;
+                let told = self.told_between(entry.id, &place.folder, desc, publisher)?;
                 Ok((peer, told))
             });
-            let (peer, told) = match opened {
+            let (peer, (theirs, ours)) = match opened {
                 Ok(both) => both,
                 Err(error) => {
                     self.pending.insert(entry.topic_hash);
@@ -462,9 +458,9 @@ impl Matching {
             if peer.meta.topic != own.meta.topic {
                 return;
             }
-            let ours = (&own.meta, &own.told);
+            let ours = (&own.meta, &ours);
             let began = Instant::now();
-            let fits = fit(ours, (&peer.meta, &told), &us, &place.node);
+            let fits = fit(ours, (&peer.meta, &theirs), &us, &place.node);
             self.spent.add(entry.id, began.elapsed());
             let verdict = match fits {
                 Ok(()) => Known::Pending(peer),

@@ -20,6 +20,9 @@ pub trait Message: Send + 'static {
     /// `None` all are decoded.
     const IN_PLACE_FROM: Option<usize> = None;
 
+    /// Whether a message that is kept needs its bytes, and with them the memory of its publisher.
+    const NEEDS_BYTES: bool = Self::IN_PLACE_FROM.is_some();
+
     /// The type, as it is told to the other side.
     ///
     /// # Errors

@@ -57,8 +57,7 @@ impl<T: Message + ?Sized> Publisher<T> {
         ty.keep_at(&state.own, topic.as_str())?;
         let writer = Writer::create(&state.own, entry.path(state.own.folder()), id, &meta)?;
         let roster = writer.roster().clone();
-        let schema = ty.schema().cloned();
-        let matches = state.matching().add_publisher(id, topic.hash(), meta, schema, roster)?;
+        let matches = state.matching().add_publisher(id, topic.hash(), meta, roster)?;
         let core = core.clone();
         let publisher = Publisher {
             writer,

@@ -138,8 +138,7 @@ impl Receiver {
         if let Some(lane) = options.qos.lane {
             state.set_lane(lane);
         }
-        let (schema, announced) = (ty.schema().cloned(), file.clone());
-        node.matching().add_subscription(topic.hash(), meta, schema, announced, state.clone())?;
+        node.matching().add_subscription(topic.hash(), meta, file.clone(), state.clone())?;
         let receiver = Receiver {
             topic,
             id,

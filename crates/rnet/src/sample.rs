@@ -13,6 +13,7 @@ use crate::Message;
 ///
 /// Large messages are read where the publisher wrote them, which cannot reuse the memory until the
 /// next receive; small ones in the copy that the subscriber made of the log. [`Sample::to_owned_sample`] keeps either for longer without copying.
+/// Protobuf messages are decoded: kept, they hold nothing of the publisher's, and [`Sample::into_message`] gives them away.
 pub struct Sample<'a, T: Message + ?Sized> {
     taken: Taken<'a>,
     held: &'a mut T::Held,
@@ -28,13 +29,51 @@ impl<'a, T: Message + ?Sized> Sample<'a, T> {
     /// Keeps the message for as long as the result lives.
     ///
     /// At most [`crate::limits::MAX_PINS_PER_READER`] large messages per publisher can be kept at
-    /// a time; receiving then fails with `TooManyPins` until one is dropped.
+    /// a time; receiving then fails with `TooManyPins` until one is dropped. Any number of those
+    /// that were decoded can be kept.
     pub fn to_owned_sample(self) -> OwnedSample<T> {
         OwnedSample {
             stamp: self.taken.stamp(),
-            payload: self.taken.into_payload(),
+            payload: T::NEEDS_BYTES.then(|| self.taken.into_payload()),
             held: T::keep(self.held),
         }
+    }
+
+    /// The message itself, which was decoded. For protobuf messages; plain ones are copied:
+    /// `*sample`. Of an image and its like it is the header alone.
+    ///
+    /// ```no_run
+    /// # let mut plans = rnet::Node::new("arm")?.subscriber::<rnet::msgs::JointState>("/joints")?;
+    /// let joints: rnet::msgs::JointState = plans.recv(None)?.into_message();
+    /// # Ok::<(), rnet::Error>(())
+    /// ```
+    pub fn into_message(self) -> T
+    where
+        T: Sized,
+        T::Held: Into<Option<T>>,
+    {
+        decoded::<T>(T::keep(self.held))
+    }
+}
+
+fn decoded<T: Message>(held: T::Held) -> T
+where
+    T::Held: Into<Option<T>>,
+{
+    held.into().expect("a sample is made of what was decoded")
+}
+
+impl<T: Message + ?Sized> Sample<'_, T> {
+    /// The bytes of the message, as they were sent.
+    pub fn bytes(&self) -> &[u8] {
+        self.taken.bytes()
+    }
+}
+
+impl<T: Message + ?Sized> fmt::Debug for Sample<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (stamp, bytes) = (self.taken.stamp(), self.taken.bytes());
+        f.debug_struct("Sample").field("stamp", &stamp).field("bytes", &bytes).finish()
     }
 }
 
@@ -49,19 +88,56 @@ impl<T: Message + ?Sized> Deref for Sample<'_, T> {
 /// A received message that is kept.
 pub struct OwnedSample<T: Message + ?Sized> {
     stamp: Stamp,
-    payload: Payload,
+    /// `None` for what was decoded: it must not hold the publisher's memory.
+    payload: Option<Payload>,
     held: T::Held,
 }
 
 impl<T: Message + ?Sized> Deref for OwnedSample<T> {
     type Target = T;
     fn deref(&self) -> &T {
-        T::view(self.payload.bytes(), &self.held)
+        T::view(self.kept_bytes(), &self.held)
+    }
+}
+
+impl<T: Message + ?Sized> OwnedSample<T> {
+    fn kept_bytes(&self) -> &[u8] {
+        self.payload.as_ref().map_or(&[], Payload::bytes)
+    }
+
+    /// The bytes of the message, as they were sent; for bytes and plain types.
+    ///
+    /// A protobuf message was decoded and is kept without its bytes: this then does not compile.
+    /// [`Sample::bytes`] has them when it is received, and a subscriber of `[u8]` keeps them.
+    pub fn bytes(&self) -> &[u8] {
+        const {
+            assert!(
+                T::NEEDS_BYTES,
+                "a decoded message is kept without its bytes: use Sample::bytes"
+            )
+        }
+        self.kept_bytes()
+    }
+
+    /// As [`Sample::into_message`].
+    pub fn into_message(self) -> T
+    where
+        T: Sized,
+        T::Held: Into<Option<T>>,
+    {
+        decoded::<T>(self.held)
+    }
+}
+
+impl<T: Message + ?Sized> fmt::Debug for OwnedSample<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let bytes = self.payload.as_ref().map(Payload::bytes);
+        f.debug_struct("OwnedSample").field("stamp", &self.stamp).field("bytes", &bytes).finish()
     }
 }
 
 macro_rules! stamp_accessors {
-    ($name:ty, |$self:ident| $stamp:expr, $bytes:expr) => {
+    ($name:ty, |$self:ident| $stamp:expr) => {
         impl<T: Message + ?Sized> $name {
             /// The publisher's id, the same for all its messages.
             pub fn publisher(&$self) -> u64 {
@@ -80,22 +156,12 @@ macro_rules! stamp_accessors {
             pub fn taken_ns(&$self) -> u64 {
                 $stamp.taken_ns
             }
-            /// The bytes of the message, as they were sent.
-            pub fn bytes(&$self) -> &[u8] {
-                $bytes
-            }
             /// How long it took from sending to taking.
             pub fn latency(&$self) -> Duration {
                 Duration::from_nanos($stamp.taken_ns.saturating_sub($stamp.sent_ns))
             }
         }
-
-        impl<T: Message + ?Sized> fmt::Debug for $name {
-            fn fmt(&$self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.debug_struct("Sample").field("stamp", &$stamp).field("bytes", &$bytes).finish()
-            }
-        }
     };
 }
-stamp_accessors!(Sample<'_, T>, |self| self.taken.stamp(), self.taken.bytes());
-stamp_accessors!(OwnedSample<T>, |self| self.stamp, self.payload.bytes());
+stamp_accessors!(Sample<'_, T>, |self| self.taken.stamp());
+stamp_accessors!(OwnedSample<T>, |self| self.stamp);

@@ -378,6 +378,45 @@ fn a_hostile_description_is_refused_by_name() {
     drop(publisher);
 }
 
+/// They were decoded: nothing of the publisher's memory is held for them.
+#[test]
+fn any_number_of_large_messages_can_be_kept() {
+    let net = Net::new("protobuf_kept");
+    let (a, b) = (net.node("a"), net.node("b"));
+    let room = PublisherOptions::new().reliable(OnFull::Refuse).pool_limit_bytes(500_000);
+    let mut publisher = a.publisher_with::<Level>("/level", room).unwrap();
+    let mut subscriber =
+        b.subscriber_with::<Level>("/level", SubscriberOptions::new().reliable()).unwrap();
+    let dynamic = expects(&schema_of(OLD)).reliable();
+    let mut any = b.subscriber_with::<Dynamic>("/level", dynamic).unwrap();
+    subscriber.wait_for_publishers(1, LONG).unwrap();
+    any.wait_for_publishers(1, LONG).unwrap();
+    publisher.wait_for_subscribers(2, LONG).unwrap();
+    let cells = vec!["x".repeat(1000); 100];
+    let (mut kept, mut kept_any, mut taken) = (Vec::new(), Vec::new(), Vec::new());
+    for n in 0..2 * rnet::limits::MAX_PINS_PER_READER {
+        let message = Level { volt: n as f64, cells: cells.clone() };
+        publisher.send(&message).unwrap();
+        let sample = subscriber.recv(LONG).unwrap();
+        assert!(sample.bytes().len() > 100_000);
+        if n.is_multiple_of(2) {
+            kept.push(sample.to_owned_sample());
+        } else {
+            taken.push(sample.into_message());
+        }
+        kept_any.push(any.recv(LONG).unwrap().to_owned_sample());
+    }
+    for (n, kept) in kept.into_iter().enumerate() {
+        assert_eq!((kept.seq(), kept.volt), (2 * n as u64, (2 * n) as f64));
+        assert!(!format!("{kept:?}").is_empty() && kept.into_message().cells == cells);
+    }
+    assert!(taken.iter().enumerate().all(|(n, message)| message.volt == (2 * n + 1) as f64));
+    let volt = FieldPath::parse(&schema_of(OLD), "volt").unwrap();
+    let last: Dynamic = kept_any.pop().unwrap().into_message();
+    let expected = (2 * rnet::limits::MAX_PINS_PER_READER - 1) as f64;
+    assert_eq!(last.get(&volt).and_then(|value| value.as_f64()), Some(expected));
+}
+
 #[test]
 fn the_type_is_said_once() {
     let net = Net::new("protobuf_said");

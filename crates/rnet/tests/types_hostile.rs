@@ -134,7 +134,8 @@ fn whatever_stands_where_a_type_should_is_told_of_on_both_sides() {
     let net = Net::new("types_anything");
     let (peer, victim, honest) = (net.node("peer"), net.node("victim"), net.node("honest"));
     let level = level();
-    let (_p, _s) = (sends(&peer, "/up", &level), hears(&peer, "/down", &level));
+    let (lost_publisher, mut lost_subscriber) =
+        (sends(&peer, "/up", &level), hears(&peer, "/down", &level));
     let path = type_file(&net, "peer", &level);
     let right = std::fs::read(&path).unwrap();
     for (what, make, why) in CASES {
@@ -144,6 +145,11 @@ fn whatever_stands_where_a_type_should_is_told_of_on_both_sides() {
         let told = subscriber.wait_for_publishers(1, LONG).unwrap_err();
         is_unreadable(what, why, |detail| detail.publisher.clone(), &told);
         let told = publisher.wait_for_subscribers(1, LONG).unwrap_err();
+        is_unreadable(what, why, |detail| detail.subscriber.clone(), &told);
+        // The peer thinks that it is well, and finds out by itself.
+        let told = lost_publisher.wait_for_subscribers(1, LONG).unwrap_err();
+        is_unreadable(what, why, |detail| detail.publisher.clone(), &told);
+        let told = lost_subscriber.wait_for_publishers(1, LONG).unwrap_err();
         is_unreadable(what, why, |detail| detail.subscriber.clone(), &told);
         // One that is well is heard all the same.
         let mut well = sends(&honest, "/up", &level);
@@ -287,8 +293,11 @@ fn a_thousand_types_of_one_node() {
     // A tool does not read them all, and says so.
     let snapshot = net.inspect();
     assert_eq!(snapshot.publishers.len(), TYPES + 1);
-    let unread = snapshot.problems.iter().filter(|why| why.contains("bytes of types in one look"));
+    let unread = snapshot.unread.iter().filter(|why| why.contains("bytes of types in one look"));
     assert!(unread.count() > TYPES / 2);
+    let compared = snapshot.compare_types("/up");
+    assert!(compared.iter().all(|c| c.compared || (c.compatible && c.changes.is_empty())));
+    assert!(compared.iter().any(|c| !c.compared));
     let of_topic = net.domain().topic_snapshot("/aside").unwrap();
     assert!(of_topic.problems.is_empty(), "{:?}", of_topic.problems);
 }

@@ -55,15 +55,18 @@ pub fn run(context: &mut Context, args: TopicInfoArgs) -> Outcome {
 /// The pairs whose types differ, whether they understand each other or not.
 fn print_comparisons(context: &mut Context, comparisons: &[TypeComparison]) -> Outcome {
     let differ: Vec<&TypeComparison> =
-        comparisons.iter().filter(|c| !c.changes.is_empty()).collect();
+        comparisons.iter().filter(|c| !c.changes.is_empty() || !c.compared).collect();
     if differ.is_empty() {
         return Ok(());
     }
     context.line(format_args!("Type differences:"))?;
     for comparison in differ {
-        let TypeComparison { publisher_node, subscriber_node, compatible, changes, .. } =
-            comparison;
-        let word = if *compatible { "compatible" } else { "INCOMPATIBLE, nothing is delivered" };
+        let TypeComparison { publisher_node, subscriber_node, changes, .. } = comparison;
+        let word = match comparison {
+            TypeComparison { compared: false, .. } => "not compared, a type was not read",
+            TypeComparison { compatible: true, .. } => "compatible",
+            _ => "INCOMPATIBLE, nothing is delivered",
+        };
         context.line(format_args!("  {publisher_node} -> {subscriber_node}: {word}"))?;
         for change in changes {
             let word = if change.breaking { "breaking " } else { "" };

@@ -171,7 +171,7 @@ fn type_of(topic: &str, snapshot: &Snapshot) -> Outcome<Option<MessageType>> {
                 return Err(Failure::Failed(format!(
                     "{node} says that messages on {topic} are {}, and what that is cannot be read: {}",
                     named.name,
-                    match snapshot.problems.first() {
+                    match snapshot.problems.iter().chain(&snapshot.unread).next() {
                         Some(problem) => problem,
                         None => "it has just gone",
                     }

@@ -140,6 +140,9 @@ pub fn diagnose(
         for problem in &snapshot.problems {
             findings.problem("unreadable", problem.clone(), "restart that node");
         }
+        for unread in &snapshot.unread {
+            findings.note("type", unread.clone());
+        }
     }
     Ok(Diagnosis { domain: config.id.to_string(), path, findings: findings.0 })
 }

@@ -14,6 +14,7 @@ use rnet_shm::observe::{Observer, Seen};
 use rnet_shm::shortage::is_passing;
 use rnet_shm::taken::Stamp;
 
+use super::types::is_for_now;
 use super::{Domain, publisher_info};
 
 /// How often the domain is looked at for new publishers.
@@ -251,6 +252,8 @@ impl Follow {
         // Numbers of nodes that are gone for good need not be remembered.
         self.short.retain(|id| here.contains(id));
         self.refused.retain(|id| here.iter().any(|h| incarnation_of(*h) == incarnation_of(*id)));
+        let Some(registry) = &self.domain.registry else { return Ok(()) };
+        let dir = registry.domain();
         for (entry, path, folder, node) in new {
             let opened = publisher_info(&entry, &path, &node).and_then(|info| {
                 let kept = match info.qos.durability {
@@ -264,8 +267,8 @@ impl Follow {
                 let observer = Observer::open(path, entry.id, from_oldest)?;
                 let schema = match self.domain.schemas.read_if_any(&folder, &info.type_desc) {
                     Ok(schema) => schema,
-                    // Tried again with the rest.
-                    Err(error) if is_passing(&error) => return Err(error),
+                    // Looked at again with the rest; if its node is leaving, it will be gone.
+                    Err(error) if is_for_now(&error, dir, &folder) => return Err(error),
                     // Its bytes can be followed all the same.
                     Err(error) => {
                         let event = FollowEvent::Untyped(node.clone(), error.to_string());

@@ -3,8 +3,11 @@
 use std::collections::HashSet;
 use std::path::Path;
 
-use rnet_core::{Error, Result, TypeDesc, TypeMismatch, TypeNote, types_compare};
+use rnet_core::{Error, TypeDesc, TypeMismatch, TypeNote, types_compare};
 use rnet_schema::{Schema, Severity};
+use rnet_shm::domain::DomainDir;
+use rnet_shm::shortage::is_passing;
+use rnet_shm::types::is_lost;
 use serde::Serialize;
 
 use super::{PublisherInfo, Snapshot, SubscriptionInfo};
@@ -23,8 +26,10 @@ pub struct TypeComparison {
     pub subscription: u64,
     /// Name of its node.
     pub subscriber_node: String,
-    /// Whether the subscriber understands the publisher.
+    /// Whether the subscriber understands the publisher, as far as is known.
     pub compatible: bool,
+    /// Whether both types were read. Else nothing is known of the pair, and [`Snapshot::unread`] says why.
+    pub compared: bool,
     /// The differences, those that break it first.
     pub changes: Vec<TypeChange>,
 }
@@ -72,12 +77,13 @@ impl Seen {
     pub(super) fn read(
         &mut self,
         schemas: &mut Schemas,
+        dir: &DomainDir,
         folder: &Path,
         desc: &TypeDesc,
-    ) -> Result<Option<Schema>> {
-        let Some(named) = desc.as_protobuf() else { return Ok(None) };
+    ) -> Found {
+        let Some(named) = desc.as_protobuf() else { return Found::Type(None) };
         if self.len_bytes > MAX_REMEMBERED_LEN_BYTES && !self.hashes.contains(&named.schema) {
-            return Err(Error::LimitReached {
+            return Found::Unread(Error::LimitReached {
                 what: format!("bytes of types in one look; {} was not read", named.name),
                 limit: MAX_REMEMBERED_LEN_BYTES,
                 hint: "look at one topic".to_owned(),
@@ -88,7 +94,60 @@ impl Seen {
             let len = read.as_ref().map(|schema| schema.descriptor_set().len());
             self.len_bytes += len.unwrap_or(REFUSED_LEN_BYTES);
         }
-        read.map(Some)
+        match read {
+            Ok(schema) => Found::Type(Some(schema)),
+            Err(error) if is_for_now(&error, dir, folder) => Found::Unread(error),
+            Err(error) => Found::Unreadable(error),
+        }
+    }
+}
+
+/// What one look has found of the type that an endpoint names.
+pub(super) enum Found {
+    /// The type, if it is a protobuf message.
+    Type(Option<Schema>),
+    /// Nobody can read it.
+    Unreadable(Error),
+    /// It was not read this time, which says nothing of it.
+    Unread(Error),
+}
+
+impl Found {
+    /// The type, or why nobody can read it; both `None` if it was not read. What went wrong is
+    /// said in `problems` or `unread`.
+    pub(super) fn tell(
+        self,
+        node: &str,
+        problems: &mut Vec<String>,
+        unread: &mut Vec<String>,
+    ) -> (Option<Schema>, Option<String>) {
+        match self {
+            Found::Type(schema) => (schema, None),
+            Found::Unreadable(error) => {
+                problems.push(format!("{node}: {error}"));
+                let why = match error {
+                    Error::Corrupt { what, .. } => what,
+                    other => other.to_string(),
+                };
+                (None, Some(why))
+            }
+            Found::Unread(error) => {
+                unread.push(match error {
+                    Error::Io { .. } => format!("{node}: it is leaving, and its types are gone"),
+                    other => format!("{node}: {other}"),
+                });
+                (None, None)
+            }
+        }
+    }
+}
+
+/// Whether a type that could not be read may be read by others, or at the next look: its node is
+/// leaving, or this process ran out of something.
+pub(super) fn is_for_now(error: &Error, dir: &DomainDir, folder: &Path) -> bool {
+    match error {
+        Error::Io { source_kind: std::io::ErrorKind::NotFound, .. } => !is_lost(dir, folder),
+        error => is_passing(error),
     }
 }
 
@@ -134,6 +193,7 @@ fn compare(p: &PublisherInfo, s: &SubscriptionInfo) -> TypeComparison {
     let changes = differences((&p.type_desc, p.schema.as_ref()), (&s.type_desc, s.schema.as_ref()))
         .unwrap_or_else(|| of_others(mismatch(p, s)));
     TypeComparison {
+        compared: is_known(p, s),
         publisher: p.id,
         publisher_node: p.node.clone(),
         subscription: s.id,
@@ -196,12 +256,21 @@ fn of_others(mismatch: Option<TypeMismatch>) -> Vec<TypeChange> {
     mismatch.map(change).into_iter().collect()
 }
 
-/// Where a subscription does not understand a publisher; `None` if it does.
+/// Where a subscription is known not to understand a publisher.
 pub(super) fn mismatch(p: &PublisherInfo, s: &SubscriptionInfo) -> Option<TypeMismatch> {
-    let told = |desc: &TypeDesc, schema: &Option<Schema>| match (desc, schema) {
-        (TypeDesc::Protobuf(_), None) => Told::Unreadable("see the problems".to_owned()),
-        (_, schema) => Told::Type(schema.clone()),
+    let told = |schema: &Option<Schema>, error: &Option<String>| match error {
+        Some(why) => Told::Unreadable(why.clone()),
+        None => Told::Type(schema.clone()),
     };
-    let (writes, reads) = (told(&p.type_desc, &p.schema), told(&s.type_desc, &s.schema));
-    types_fit((&p.type_desc, &writes), (&s.type_desc, &reads)).err()
+    let (writes, reads) = (told(&p.schema, &p.type_error), told(&s.schema, &s.type_error));
+    let differs = || types_fit((&p.type_desc, &writes), (&s.type_desc, &reads)).err();
+    is_known(p, s).then(differs).flatten()
+}
+
+/// Whether the types of the pair were read as far as its verdict depends on them.
+pub(super) fn is_known(p: &PublisherInfo, s: &SubscriptionInfo) -> bool {
+    // Against anything else than a protobuf message the description says enough.
+    let both = is_protobuf(&p.type_desc) && is_protobuf(&s.type_desc);
+    let refused = p.type_error.is_some() || s.type_error.is_some();
+    !both || refused || (p.schema.is_some() && s.schema.is_some())
 }

@@ -10,14 +10,12 @@ use rnet_shm::publisher::{PeerPublisher, PublisherMeta};
 use rnet_shm::roster::Roster;
 use rnet_shm::subscription::{Binding, PeerSubscription, SubscriptionFile, SubscriptionMeta};
 
-use crate::fit::Told;
 use crate::match_event::{MatchEvent, Notice, PeerInfo, PublisherState, push_notice};
 use crate::receiver::{Inbox, SubscriberState};
 
 pub(super) struct OwnPublisher {
     pub(super) topic_hash: u64,
     pub(super) meta: PublisherMeta,
-    pub(super) told: Told,
     pub(super) roster: Arc<Roster>,
     pub(super) state: Arc<PublisherState>,
     /// Subscriptions that were looked at.
@@ -39,7 +37,6 @@ pub(super) enum Known {
 pub(super) struct OwnSubscription {
     pub(super) topic_hash: u64,
     pub(super) meta: SubscriptionMeta,
-    pub(super) told: Told,
     pub(super) file: Arc<SubscriptionFile>,
     pub(super) state: Arc<SubscriberState>,
     /// Publishers that were looked at, and the names of the nodes of those that fit.

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use rnet_core::{Error, Result, TypeDesc};
+use rnet_core::{Error, ProtobufType, Result, TypeDesc};
 use rnet_shm::node::incarnation_of;
 use rnet_shm::shortage::is_passing;
 use rnet_shm::types::is_lost;
@@ -42,24 +42,27 @@ impl Spent {
 }
 
 impl Matching {
-    /// The type that `endpoint`, of the node in `folder`, names, if our endpoint `own` needs to know
-    /// it: only protobuf messages are compared with each other.
+    /// The type that `endpoint`, of the node in `folder`, names, and that of our endpoint `own`, if
+    /// they need to be known: only protobuf messages are compared with each other. Ours is read back
+    /// from our own folder, as the other side reads it, so that both come to the same verdict.
     ///
     /// # Errors
     /// What may be otherwise at the next look: the node is leaving, or something ran out, time for
     /// the types of this node included.
-    pub(super) fn told_by(
+    pub(super) fn told_between(
         &mut self,
         endpoint: u64,
         folder: &Path,
         desc: &TypeDesc,
         own: u64,
-    ) -> Result<Told> {
-        let publisher = self.publishers.get(&own).map(|own| &own.told);
-        let ours = publisher.or(self.subscriptions.get(&own).map(|own| &own.told));
-        let (Some(named), Some(Told::Type(Some(_)))) = (desc.as_protobuf(), ours) else {
-            return Ok(Told::Type(None));
+    ) -> Result<(Told, Told)> {
+        let publisher = self.publishers.get(&own).map(|own| &own.meta.type_desc);
+        let ours = publisher.or(self.subscriptions.get(&own).map(|own| &own.meta.type_desc));
+        let (Some(theirs), Some(ours)) = (desc.as_protobuf(), ours.and_then(TypeDesc::as_protobuf))
+        else {
+            return Ok((Told::Type(None), Told::Type(None)));
         };
+        let ours = ours.clone();
         let (began, node) = (Instant::now(), incarnation_of(endpoint));
         if node != self.own.incarnation() && !self.spent.has_time_for(node, began) {
             // Nothing is wrong, so nobody is told; it goes on with the next look.
@@ -67,9 +70,16 @@ impl Matching {
             let after_ms = TYPES_TIME.as_millis() as u64;
             return Err(Error::Timeout { what: "other types of its node".to_owned(), after_ms });
         }
-        let read = self.schemas.read(folder, named);
+        let read = self.told_in(folder, theirs);
+        let own_folder = self.own.folder().to_owned();
+        let both = read.and_then(|theirs| Ok((theirs, self.told_in(&own_folder, &ours)?)));
         self.spent.add(endpoint, began.elapsed());
-        match read {
+        both
+    }
+
+    /// The type that an endpoint of the node in `folder` names.
+    fn told_in(&mut self, folder: &Path, named: &ProtobufType) -> Result<Told> {
+        match self.schemas.read(folder, named) {
             Ok(schema) => Ok(Told::Type(Some(schema))),
             Err(error @ Error::Io { source_kind: std::io::ErrorKind::NotFound, .. })
                 if !is_lost(self.own.domain(), folder) =>

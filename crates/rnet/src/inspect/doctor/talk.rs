@@ -7,7 +7,7 @@ use rnet_core::{Lane, qos_compatible};
 use super::Findings;
 use super::near::{nearest, why_near};
 use super::place::Elsewhere;
-use crate::inspect::types::mismatch;
+use crate::inspect::types::{is_known, mismatch};
 use crate::inspect::{ChannelInfo, PublisherInfo, Snapshot, SubscriptionInfo};
 
 /// All that is known about who there is.
@@ -29,7 +29,7 @@ fn pairs(snapshot: &Snapshot) -> impl Iterator<Item = Pair<'_>> {
 }
 
 fn fits((p, s): Pair<'_>) -> bool {
-    mismatch(p, s).is_none() && qos_compatible(&p.qos, &s.qos).is_ok()
+    is_known(p, s) && mismatch(p, s).is_none() && qos_compatible(&p.qos, &s.qos).is_ok()
 }
 
 fn channel_of<'a>((p, s): Pair<'a>) -> Option<&'a ChannelInfo> {
@@ -174,7 +174,8 @@ fn lanes(findings: &mut Findings, snapshot: &Snapshot, topic: &str) {
 fn judge(findings: &mut Findings, snapshot: &Snapshot, pair: Pair<'_>) -> bool {
     let (p, s) = pair;
     let (topic, from, to) = (&p.topic, &p.node, &s.node);
-    if let Some(detail) = mismatch(p, s) {
+    // A pair that is matched has read both types, whatever has become of the files since.
+    if let Some(detail) = mismatch(p, s).filter(|_| !is_matched(pair)) {
         findings.problem(
             "type",
             format!("{to} does not hear {from} on {topic}: the types differ: {detail}"),
@@ -193,7 +194,12 @@ fn judge(findings: &mut Findings, snapshot: &Snapshot, pair: Pair<'_>) -> bool {
         return false;
     }
     let Some(channel) = channel_of(pair).filter(|_| is_matched(pair)) else {
-        if !lanes_differ(snapshot, topic) {
+        if !is_known(p, s) {
+            let what = format!(
+                "{to} and {from} are not matched on {topic}, and a type that was not read keeps from saying why"
+            );
+            findings.note("type", what);
+        } else if !lanes_differ(snapshot, topic) {
             let (what, advice) = if channel_of(pair).is_some() && p.detached > 0 {
                 (
                     format!("{from} let {to} go on {topic} because it stood still for too long"),
@@ -374,7 +380,7 @@ mod tests {
     use super::super::Level;
     use super::*;
     use crate::inspect::Admitted;
-    use rnet_core::{LossCounts, PublisherQos, SubscriberQos, TypeDesc};
+    use rnet_core::{LossCounts, ProtobufType, PublisherQos, SubscriberQos, TypeDesc};
 
     /// A publisher and a subscription that are matched.
     fn matched() -> Snapshot {
@@ -384,6 +390,7 @@ mod tests {
             node: "/mouth".to_owned(),
             type_desc: TypeDesc::Raw,
             schema: None,
+            type_error: None,
             qos: PublisherQos::default(),
             sent: 9,
             bytes: 9,
@@ -416,6 +423,7 @@ mod tests {
             node: "/ear".to_owned(),
             type_desc: TypeDesc::Raw,
             schema: None,
+            type_error: None,
             qos: SubscriberQos::default(),
             channels: vec![channel],
             past: None,
@@ -449,5 +457,30 @@ mod tests {
         snapshot.subscriptions[0].qos.transient_local = true;
         assert!(apart(&snapshot).is_empty());
         assert_eq!(problems(&snapshot), ["qos"]);
+    }
+
+    #[test]
+    fn a_type_that_was_not_read_is_no_problem() {
+        let mut snapshot = matched();
+        let named = |schema: &str| {
+            TypeDesc::Protobuf(ProtobufType { name: "demo.Level".into(), schema: schema.into() })
+        };
+        snapshot.publishers[0].type_desc = named("0");
+        snapshot.subscriptions[0].type_desc = named("1");
+        let found = snapshot.compare_types("/t").remove(0);
+        assert!(found.compatible && !found.compared && found.changes.is_empty());
+        assert_eq!(problems(&snapshot), [""; 0]);
+        // Apart for a reason that nobody knows here.
+        let channels = std::mem::take(&mut snapshot.subscriptions[0].channels);
+        assert!(apart(&snapshot).is_empty());
+        assert_eq!(problems(&snapshot), [""; 0]);
+        // One that nobody can read keeps them apart; if they are matched, they could read it once.
+        snapshot.publishers[0].type_error = Some("no type at all".to_owned());
+        let found = snapshot.compare_types("/t").remove(0);
+        assert!(!found.compatible && found.compared && found.changes[0].breaking);
+        assert!(found.changes[0].publisher.ends_with("which cannot be read: no type at all"));
+        assert_eq!(problems(&snapshot), ["type"]);
+        snapshot.subscriptions[0].channels = channels;
+        assert_eq!(problems(&snapshot), [""; 0]);
     }
 }

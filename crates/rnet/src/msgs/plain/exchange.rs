@@ -15,6 +15,7 @@ macro_rules! message {
         /// [`Publisher::loan_with`] send data.
         impl Message for $type {
             type Held = Self;
+            const NEEDS_BYTES: bool = true;
 
             fn message_type() -> Result<MessageType> {
                 Ok(MessageType::Plain(<$type as rnet_core::PlainHeader>::header_type()))
