@@ -94,6 +94,25 @@ def test_old_and_new_go_on_beside_a_wrong_one(play: Play) -> None:
             assert received == {"/says_v1": (1, 0), "/says_v2": (1, 0)}
 
 
+@pytest.mark.parametrize("version", ["v1", "v2"])
+def test_a_broken_message_ends_no_reader(play: Play, version: str) -> None:
+    kind = rnet.load(HERE / "proto" / version / "robot.proto").Gripper
+    environment = dict(play.environment, RNET_DOMAIN=f"broken_{version}")
+    reader = Terminal(f"python reader_{version}.py", play.where, environment)
+    try:
+        domain = environment["RNET_DOMAIN"]
+        with rnet.Node("says", dir=environment["RNET_DIR"], domain=domain) as node:
+            publisher = node.publisher("/gripper", kind)
+            publisher.wait_for_subscribers(1, LIMIT_S)
+            with publisher.loan(1) as memory:
+                memory[:] = b"\x0a"
+            publisher.send(kind(name="left"))
+            assert "/gripper from /says" in str(reader.next_line())
+            assert str(reader.next_line()).startswith("left: ")
+    finally:
+        assert reader.end() == []
+
+
 def test_other_tools_read_the_recording(played: Play) -> None:
     from mcap.reader import make_reader
     from mcap_protobuf.decoder import DecoderFactory

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import os
 import re
+import select
 import shutil
 import subprocess
 import sys
@@ -47,6 +48,7 @@ def finish(process: subprocess.Popen[str]) -> str:
         out, err = process.communicate(timeout=LIMIT_S)
     finally:
         process.kill()
+        process.wait(LIMIT_S)
     assert (process.returncode, err) == (0, "")
     return out
 
@@ -64,6 +66,14 @@ def test_hello_in_any_order(domain: dict[str, str], order: tuple[str, str]) -> N
     finally:
         for process in processes.values():
             process.kill()
+            process.wait(LIMIT_S)
+
+
+def first_line(process: subprocess.Popen[str]) -> str:
+    """The first line that an example prints which goes on until it is ended."""
+    assert process.stdout is not None
+    assert select.select([process.stdout], [], [], LIMIT_S)[0], "it printed nothing"
+    return process.stdout.readline()
 
 
 @pytest.mark.parametrize("order", [("talker", "listener"), ("listener", "talker")])
@@ -71,11 +81,11 @@ def test_typed_in_any_order(domain: dict[str, str], order: tuple[str, str]) -> N
     processes = {name: start(f"typed/{name}.py", domain) for name in order}
     try:
         assert finish(processes["talker"]) == ""
-        assert processes["listener"].stdout is not None
-        assert processes["listener"].stdout.readline() == "laser [1.5, 1.25, 2.0]\n"
+        assert first_line(processes["listener"]) == "laser [1.5, 1.25, 2.0]\n"
     finally:
         for process in processes.values():
             process.kill()
+            process.wait(LIMIT_S)
 
 
 def test_many_topics(domain: dict[str, str]) -> None:

@@ -6,12 +6,16 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyString};
-use rnet::schema::{Dynamic, Schema};
+use rnet::schema::{DecodeLimits, Dynamic, Schema, walk};
 use rnet::{Error, Faults, MessageType, TypeDesc};
 
 use crate::errors::{self, OrRaise};
 use crate::receive::RawSample;
 use crate::{sample, schema};
+
+/// Longest protobuf message that is decoded unseen, in bytes (64 KiB). The runtime does not count what
+/// it builds: of two bytes it makes tens, so a longer message is walked within rnet's limits first.
+const UNWALKED_LEN_BYTES: usize = 64 << 10;
 
 /// How objects become messages and messages objects. Raw bytes have none of it.
 pub(crate) struct Codec {
@@ -103,6 +107,15 @@ impl Codec {
                 "recv_many and send_many are for messages that all have one length, and those of \
                  {topic} are protobuf messages {}: use recv and send",
                 schema.name()
+            )));
+        }
+        if let MessageType::Plain(plain) = &self.message_type
+            && plain.tail
+        {
+            return Err(PyTypeError::new_err(format!(
+                "recv_many and send_many are for messages that all have one length, and those of \
+                 {topic} are {}, which differ in length: use recv and send",
+                plain.name
             )));
         }
         let make = || {
@@ -253,13 +266,20 @@ impl Decoder {
             return Ok(copied.bytes.into_any());
         };
         let py = copied.bytes.py();
+        let bytes = copied.bytes.as_bytes();
+        if bytes.len() > UNWALKED_LEN_BYTES {
+            let limits = DecodeLimits::default();
+            if let Err(error) = py.detach(|| walk(schema, bytes, &limits)) {
+                let from = (copied.publisher, copied.seq);
+                return Err(self.malformed(py, error.to_string(), from, told));
+            }
+        }
         make.bind(py).call1((&copied.bytes,)).map_err(|raised| {
             let from = (copied.publisher, copied.seq);
             if !raised.is_instance(py, raises.bind(py)) {
                 return raised;
             }
             // The runtime says that something is wrong, the walk of rnet-schema says where.
-            let bytes = copied.bytes.as_bytes();
             let found = py.detach(|| Dynamic::decode(schema, bytes).err());
             let why = found.map_or_else(|| raised.value(py).to_string(), |error| error.to_string());
             self.malformed(py, why, from, told)

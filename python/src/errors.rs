@@ -1,10 +1,14 @@
 //! Errors of rnet as exceptions of `rnet.errors`, field by field.
 
+use std::ffi::CString;
+
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyDict;
 use rnet::Error;
+
+use crate::receive::Passing;
 
 static BY_CODE: PyOnceLock<Py<PyDict>> = PyOnceLock::new();
 
@@ -38,6 +42,23 @@ fn build(py: Python<'_>, error: &Error) -> PyResult<PyErr> {
 pub(crate) fn is_malformed(py: Python<'_>, error: &PyErr) -> bool {
     let class = py.import("rnet.errors").and_then(|errors| errors.getattr("Malformed"));
     class.is_ok_and(|class| error.is_instance(py, &class))
+}
+
+/// Whether an iteration goes on after an error, of which the user is warned if need be.
+///
+/// # Errors
+/// The error itself; or the warning, where the user's filters make an exception of it.
+pub(crate) fn pass_over(py: Python<'_>, error: &Error, passing: Passing) -> PyResult<()> {
+    match passing {
+        Passing::Silent => Ok(()),
+        Passing::Ends => Err(raise(py, error)),
+        Passing::Warns => {
+            let class = py.import("rnet.errors")?.getattr("NotHeard")?;
+            // Names on a topic hold no zero byte, and neither do names of fields.
+            let text = CString::new(error.to_string().replace('\0', ""))?;
+            PyErr::warn(py, &class, &text, 1)
+        }
+    }
 }
 
 macro_rules! put {

@@ -7,10 +7,10 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use rnet::{Error, WaitSet, Waitable};
 
-use crate::errors::{OrRaise, bad_value, is_malformed};
+use crate::errors::{OrRaise, bad_value, is_malformed, pass_over};
 use crate::fair::Guard;
 use crate::fork::Own;
-use crate::receive::{RawSample, State, SubscriberCore};
+use crate::receive::{Passing, RawSample, State, SubscriberCore};
 use crate::subscriber::Subscriber;
 use crate::wait::{Patience, Stop};
 
@@ -39,13 +39,14 @@ type Found<'py> = (Py<Subscriber>, Bound<'py, PyAny>);
 
 impl Merge {
     /// As [`SubscriberCore::passes_over`], of the subscriber that it happened to.
-    fn passes_over(&self, error: &Error) -> bool {
+    fn passes_over(&self, error: &Error) -> Passing {
         let topic = match error {
             Error::IncompatibleType { topic, .. } | Error::IncompatibleQos { topic, .. } => topic,
             _ => return self.by_name[0].passes_over(error),
         };
-        let mut of_topic = self.by_name.iter().filter(|core| core.topic() == topic);
-        of_topic.any(|core| core.passes_over(error))
+        let of_topic = self.by_name.iter().filter(|core| core.topic() == topic);
+        let mut passing = of_topic.map(|core| core.passes_over(error));
+        passing.find(|one| matches!(one, Passing::Silent)).unwrap_or(Passing::Warns)
     }
 
     fn all_closed(&self) -> bool {
@@ -175,8 +176,11 @@ impl Merge {
             match self.take(py, &Patience::endless()) {
                 Ok(found) => return Ok(Some(found)),
                 Err(Stop::Error(Error::Closed { .. })) => return Ok(None),
-                // Counted, as in the iteration of a single subscriber.
-                Err(Stop::Error(error)) if py.detach(|| self.passes_over(&error)) => {}
+                // As in the iteration of a single subscriber.
+                Err(Stop::Error(error)) => {
+                    let passing = py.detach(|| self.passes_over(&error));
+                    pass_over(py, &error, passing)?;
+                }
                 Err(Stop::Raised(error)) if is_malformed(py, &error) => {}
                 Err(stop) => return Err(stop.into_err(py)),
             }

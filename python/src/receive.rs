@@ -56,6 +56,16 @@ impl<R> Glance<R> {
     }
 }
 
+/// How an iteration takes an error.
+pub(crate) enum Passing {
+    /// The loop gets it.
+    Ends,
+    /// The loop goes on.
+    Silent,
+    /// The loop goes on, and nobody is there whom it could hear: the user is warned.
+    Warns,
+}
+
 /// Which message is wanted.
 #[derive(Clone, Copy)]
 pub(crate) enum Which {
@@ -332,16 +342,16 @@ impl SubscriberCore {
         }
     }
 
-    /// Whether an iteration goes on after an error: what happened to a single publisher is counted, or
-    /// seen by `on_match` and the tools. But with no publisher that fits the loop would wait in silence.
-    /// Call it without the GIL.
-    pub(crate) fn passes_over(&self, error: &Error) -> bool {
+    /// How an iteration takes an error: what happened to a single publisher is counted, or seen by
+    /// `on_match` and the tools, and ends nothing. Call it without the GIL.
+    pub(crate) fn passes_over(&self, error: &Error) -> Passing {
         match error {
-            Error::PeerLost { .. } | Error::Detached { .. } => true,
-            Error::IncompatibleType { .. } | Error::IncompatibleQos { .. } => {
-                self.stats().is_ok_and(|stats| stats.iter().any(|of| of.connected))
-            }
-            _ => false,
+            Error::PeerLost { .. } | Error::Detached { .. } => Passing::Silent,
+            Error::IncompatibleType { .. } | Error::IncompatibleQos { .. } => match self.stats() {
+                Ok(stats) if stats.iter().any(|of| of.connected) => Passing::Silent,
+                _ => Passing::Warns,
+            },
+            _ => Passing::Ends,
         }
     }
 

@@ -8,7 +8,7 @@ use pyo3::types::{PyDict, PyTuple, PyType};
 use rnet::{Error, LossCounts};
 
 use crate::codec::{Copied, Decoder};
-use crate::errors::{OrRaise, is_malformed};
+use crate::errors::{OrRaise, is_malformed, pass_over};
 use crate::events::{self, MessageCallback};
 use crate::node::NodeShared;
 use crate::receive::{Glance, RawSample, SubscriberCore, Which};
@@ -18,8 +18,8 @@ use crate::{batch, sample, tasks};
 /// Receives the messages of one topic. Made by `Node.subscribe`.
 ///
 /// `for message in subscriber` receives for ever, and so does `async for`; what happens to single
-/// publishers, and malformed messages, are counted in `stats` and passed over. A publisher whose type
-/// does not fit ends the loop with IncompatibleType only if no other is there. Messages are Sample
+/// publishers, and malformed messages, are counted in `stats` and passed over. Of a publisher that
+/// does not fit, while none is there that does, a warning tells (NotHeard). Messages are Sample
 /// objects, or objects of the topic's type if the subscriber was made with one; the methods whose
 /// names have `sample` in them give samples, with their time stamps, in both cases.
 ///
@@ -171,9 +171,12 @@ impl Subscriber {
         loop {
             match self.next(py, &Patience::endless(), as_sample) {
                 Ok(given) => return Ok(Some(given)),
-                Err(Stop::Error(error)) if py.detach(|| self.core.passes_over(&error)) => {}
-                Err(Stop::Raised(error)) if is_malformed(py, &error) => {}
                 Err(Stop::Error(Error::Closed { .. })) if self.core.is_closed() => return Ok(None),
+                Err(Stop::Error(error)) => {
+                    let passing = py.detach(|| self.core.passes_over(&error));
+                    pass_over(py, &error, passing)?;
+                }
+                Err(Stop::Raised(error)) if is_malformed(py, &error) => {}
                 Err(stop) => return Err(stop.into_err(py)),
             }
         }

@@ -13,7 +13,7 @@ use pyo3::prelude::*;
 use rnet::Error;
 
 use crate::codec::Decoder;
-use crate::errors::{is_malformed, raise};
+use crate::errors::{is_malformed, pass_over, raise};
 use crate::receive::{RawSample, SubscriberCore};
 use crate::sample;
 
@@ -49,9 +49,17 @@ impl Waiting {
         match value {
             Err(error) if self.iterates && is_malformed(py, &error) => return Ok(false),
             Ok(value) => self.future.call_method1(py, "set_result", (value,))?,
-            Err(error) => self.future.call_method1(py, "set_exception", (error.into_value(py),))?,
+            Err(error) => {
+                self.fail(py, error)?;
+                return Ok(true);
+            }
         };
         Ok(true)
+    }
+
+    fn fail(&self, py: Python<'_>, error: PyErr) -> PyResult<()> {
+        self.future.call_method1(py, "set_exception", (error.into_value(py),))?;
+        Ok(())
     }
 }
 
@@ -123,8 +131,12 @@ fn serve(py: Python<'_>, core: &Arc<SubscriberCore>) -> PyResult<()> {
                 core.tasks.lock().push_front(task);
                 return Ok(());
             }
-            Poll::Ready(Err(error)) if task.iterates && py.detach(|| core.passes_over(&error)) => {
-                core.tasks.lock().push_front(task);
+            Poll::Ready(Err(error)) if task.iterates && !matches!(error, Error::Closed { .. }) => {
+                let passing = py.detach(|| core.passes_over(&error));
+                match pass_over(py, &error, passing) {
+                    Ok(()) => core.tasks.lock().push_front(task),
+                    Err(raised) => task.fail(py, raised)?,
+                }
             }
             Poll::Ready(result) => {
                 if !task.give(py, result)? {

@@ -6,6 +6,7 @@ import contextlib
 import itertools
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -18,6 +19,20 @@ import rnet
 LIMIT_S = 20.0
 
 _numbers = itertools.count()
+
+
+@pytest.fixture(autouse=True)
+def limit() -> Iterator[None]:
+    """Ends a test that waits without end: a loop over messages has no time limit of its own."""
+
+    def end(*_: object) -> None:
+        raise TimeoutError(f"the test took more than {3 * LIMIT_S:.0f} s")
+
+    before = signal.signal(signal.SIGALRM, end)
+    signal.setitimer(signal.ITIMER_REAL, 3 * LIMIT_S)
+    yield
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    signal.signal(signal.SIGALRM, before)
 
 
 @pytest.fixture(autouse=True)

@@ -1,9 +1,12 @@
-"""What ends a loop over messages, and what does not: publishers whose types do not fit."""
+"""Publishers whose types do not fit end no loop over messages; who hears nobody is warned."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import queue
+import threading
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -32,6 +35,16 @@ def awaited(subscriber: Any) -> Iterator[Any]:
             yield runner.run_until_complete(one())
 
 
+@contextlib.contextmanager
+def warned() -> Iterator[queue.Queue[warnings.WarningMessage]]:
+    """What is warned of, in any thread."""
+    told: queue.Queue[warnings.WarningMessage] = queue.Queue()
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        warnings.showwarning = lambda *parts: told.put(warnings.WarningMessage(*parts))
+        yield told
+
+
 LOOPS = pytest.mark.parametrize("loop", [plain, merged, awaited])
 
 
@@ -45,29 +58,69 @@ def test_a_wrong_publisher_does_not_end_the_loop_over_another(loop: Loop, pair, 
     with pytest.raises(rnet.IncompatibleType):
         wrong.wait_for_subscribers(1, LIMIT_S)
     publisher.send(Imu(frame_id="two"))
-    assert next(messages).frame_id == "two"
+    with warned() as told:
+        assert next(messages).frame_id == "two"
+    assert told.empty()
 
 
 @LOOPS
-def test_a_loop_over_nothing_but_a_wrong_publisher_says_so(loop: Loop, node):
+def test_a_loop_over_nothing_but_a_wrong_publisher_warns_and_waits(loop: Loop, node):
+    wrong = node("wrong").publisher("/imu", Pose)
+    subscriber = node("receiver").subscribe("/imu", Imu)
+    right = node("right")
+    got: queue.Queue[str] = queue.Queue()
+
+    def listen() -> None:
+        got.put(next(loop(subscriber)).frame_id)
+
+    with warned() as told:
+        thread = threading.Thread(target=listen, daemon=True)
+        thread.start()
+        warning = told.get(timeout=LIMIT_S)
+        assert warning.category is rnet.NotHeard and issubclass(rnet.NotHeard, UserWarning)
+        assert "/imu" in str(warning.message) and "/wrong" in str(warning.message)
+        with pytest.raises(rnet.IncompatibleType):
+            wrong.wait_for_subscribers(1, LIMIT_S)
+        publisher = right.publisher("/imu", Imu)
+        publisher.wait_for_subscribers(1, LIMIT_S)
+        publisher.send(Imu(frame_id="right"))
+        assert got.get(timeout=LIMIT_S) == "right"
+        thread.join(LIMIT_S)
+    assert told.empty()
+
+
+@LOOPS
+def test_whoever_wants_the_warning_as_an_error_gets_it(loop: Loop, node):
+    wrong = node("wrong").publisher("/imu", Pose)
+    subscriber = node("receiver").subscribe("/imu", Imu)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", rnet.NotHeard)
+        with pytest.raises(rnet.NotHeard, match="incompatible types on /imu"):
+            next(loop(subscriber))
+    assert wrong.subscriber_count == 0
+
+
+def test_whoever_asks_for_a_single_message_is_told(node):
     wrong = node("wrong").publisher("/imu", Pose)
     subscriber = node("receiver").subscribe("/imu", Imu)
     with pytest.raises(rnet.IncompatibleType) as told:
-        next(loop(subscriber))
+        subscriber.recv(LIMIT_S)
     assert (told.value.topic, told.value.publisher_node) == ("/imu", "/wrong")
-    assert (told.value.publisher, told.value.subscriber) != ("", "")
-    with pytest.raises(rnet.IncompatibleType):
-        wrong.wait_for_subscribers(1, LIMIT_S)
+    assert wrong.subscriber_count == 0
 
 
 def test_each_topic_of_a_merge_stands_for_itself(pair, node):
-    _, served = pair("/imu", Imu)
+    publisher, served = pair("/imu", Imu)
     wrong = node("wrong").publisher("/pose", Imu)
     listener = node("listener")
     alone = listener.subscribe("/pose", Pose)
     beside = listener.subscribe("/imu", Imu)
     beside.wait_for_publishers(1, LIMIT_S)
-    with pytest.raises(rnet.IncompatibleType) as told:
-        next(iter(rnet.Merge(beside, alone)))
-    assert told.value.topic == "/pose" and served.publisher_count == 1
-    assert wrong.subscriber_count == 0
+    publisher.wait_for_subscribers(2, LIMIT_S)
+    with warned() as told:
+        with pytest.raises(rnet.IncompatibleType):
+            wrong.wait_for_subscribers(1, LIMIT_S)
+        publisher.send(Imu(frame_id="one"))
+        assert next(rnet.Merge(alone, beside))[1].frame_id == "one"
+        assert "/pose" in str(told.get(timeout=LIMIT_S).message)
+    assert told.empty() and served.publisher_count == 1

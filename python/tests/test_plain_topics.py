@@ -173,7 +173,7 @@ def test_what_is_no_image_is_not_sent(pair: Callable[..., Pair]) -> None:
     with pytest.raises(rnet.BadValue, match="how many bytes"):
         publisher.loan()
     assert publisher.sent == 0
-    with pytest.raises(TypeError, match="no message type|no numpy dtype"):
+    with pytest.raises(TypeError, match=r"of /camera are rnet\.msgs\.Image.*use recv and send"):
         publisher.send_many(np.zeros((2, 300), "u1"))
 
 

@@ -16,7 +16,7 @@ import pytest
 import rnet
 from google.protobuf import descriptor_pb2, timestamp_pb2
 from grpc_tools import protoc
-from rnet import msgs
+from rnet import msgs, pools
 
 ROBOT = """
 syntax = "proto3";
@@ -191,14 +191,17 @@ def test_files_that_contradict_each_other_are_refused(tmp_path):
     for name, field in (("a", "int32"), ("b", "string")):
         text = f'syntax = "proto3"; package {package}; message M {{ {field} x = 1; }}'
         (tmp_path / f"{name}.proto").write_text(text)
-    with pytest.raises(rnet.SchemaError, match="define a type twice"):
+    said = rf"rnet\.load: {package}\.M is defined twice: in a\.proto and in b\.proto"
+    with pytest.raises(rnet.SchemaError, match=said):
         rnet.load(tmp_path / "a.proto", tmp_path / "b.proto")
 
 
 def compiled(folder: Path, file: str, *flags: str) -> Path:
     """A descriptor set of Google's own compiler."""
     out = folder / f"{file}.bin"
-    arguments = ["protoc", f"-I{folder}", f"--descriptor_set_out={out}", *flags, file]
+    google = Path(protoc.__file__).parent / "_proto"
+    includes = [f"-I{folder}", f"-I{google}"]
+    arguments = ["protoc", *includes, f"--descriptor_set_out={out}", *flags, file]
     assert protoc.main(arguments) == 0
     return out
 
@@ -214,8 +217,126 @@ def test_a_descriptor_set_of_protoc(tmp_path):
     protos = rnet.load(made)
     assert list(protos) == [f"{package}.Top"]
     assert protos.Top(base=getattr(protos, package).Base())
-    # What protoc and our own compiler make is one.
-    assert rnet.load(tmp_path / "top.proto").Top is protos.Top
+    assert rnet.load(made).Top is protos.Top is rnet.load_set(made.read_bytes()).Top
+    # It came into a pool of its own, unlike the file.
+    default = msgs.Pose.DESCRIPTOR.file.pool
+    top = rnet.load(tmp_path / "top.proto").Top
+    assert top.DESCRIPTOR.file.pool is default is not protos.Top.DESCRIPTOR.file.pool
+
+
+def test_a_descriptor_set_has_the_classes_that_are_there(tmp_path):
+    """What protoc and our own compiler make is one."""
+    package = fresh()
+    text = f'syntax = "proto3"; package {package}; import "google/protobuf/timestamp.proto";'
+    text += "message Top { google.protobuf.Timestamp at = 1; }"
+    (tmp_path / "top.proto").write_text(text)
+    top = rnet.load(tmp_path / "top.proto").Top
+    assert rnet.load(compiled(tmp_path, "top.proto", "--include_imports")).Top is top
+
+
+SETS_OF_OTHERS = """
+import rnet
+from google.protobuf import descriptor_pb2
+def other(name, package):
+    file = descriptor_pb2.FileDescriptorProto(name=name, package=package, syntax="proto3")
+    file.message_type.add(name="Pose").field.add(name="x", number=1, label=1, type=9)
+    return descriptor_pb2.FileDescriptorSet(file=[file]).SerializeToString()
+theirs = rnet.load_set(other("foxglove/Pose.proto", "foxglove")).Pose
+assert theirs(x="text").x == "text"
+assert rnet.load_set(other("any.proto", "foxglove")).Pose is not theirs
+rnet.load_set(other("my.proto", "my_own"))
+from rnet import msgs
+msgs.Pose(position=msgs.Vector3())
+# A file of this program may have what a stranger had, too.
+mine = rnet.load_text('syntax = "proto3"; package my_own; message Pose { double x = 1; }')
+assert mine.Pose.DESCRIPTOR.file.pool is msgs.Pose.DESCRIPTOR.file.pool
+from foxglove_schemas_protobuf.Pose_pb2 import Pose
+assert Pose is msgs.Pose
+"""
+
+FILES_WITH_OUR_NAMES = """
+import rnet
+pose = 'syntax = "proto3"; package foxglove; message Pose { string x = 1; }'
+theirs = rnet.load_text(pose, name="any.proto").Pose
+assert theirs(x="text").x == "text"
+from rnet import msgs
+msgs.Pose(position=msgs.Vector3())
+from foxglove_schemas_protobuf.Pose_pb2 import Pose
+assert Pose is msgs.Pose
+"""
+
+
+@pytest.mark.parametrize("program", [SETS_OF_OTHERS, FILES_WITH_OUR_NAMES])
+def test_types_of_others_change_nothing_for_our_own(program):
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+OPTIONS = """
+    syntax = "proto3";
+    package {package};
+    import "google/protobuf/descriptor.proto";
+    extend google.protobuf.FieldOptions {{ string {package}_unit = 50001; }}
+    message Speed {{ double value = 1 [({package}_unit) = "m/s"]; }}
+"""
+
+
+@pytest.mark.parametrize("is_set", [False, True])
+def test_files_with_options_of_their_own_are_loaded(tmp_path, is_set):
+    package = fresh("options")
+    path = tmp_path / "speed.proto"
+    path.write_text(OPTIONS.format(package=package))
+    if is_set:
+        path = compiled(tmp_path, "speed.proto", "--include_imports")
+    speed = rnet.load(path).Speed
+    assert speed.FromString(speed(value=2.0).SerializeToString()).value == 2.0
+
+
+def test_loading_without_end_is_refused(monkeypatch):
+    text = 'syntax = "proto3"; package endless; message M { int32 a%d = 1; }'
+
+    def of_set(number: int) -> bytes:
+        file = descriptor_pb2.FileDescriptorProto(name="m.proto", package="endless", syntax="proto3")
+        file.message_type.add(name="M").field.add(name=f"b{number}", number=1, label=1, type=5)
+        return descriptor_pb2.FileDescriptorSet(file=[file]).SerializeToString()
+
+    rnet.load_text(text % 0)
+    # Other private pools, of other tests, would take it.
+    monkeypatch.setattr(pools, "_pools", pools._pools[:1])
+    monkeypatch.setattr(pools, "MAX_POOLS", 2 + len(pools._of_sets))
+    first = rnet.load_set(of_set(0)).M
+    for load in (lambda: rnet.load_set(of_set(1)), lambda: rnet.load_text(text % 1)):
+        with pytest.raises(rnet.SchemaError, match="MAX_POOLS") as caught:
+            load()
+        assert (caught.value.reason, caught.value.limit_name) == ("limit", "MAX_POOLS")
+    # What is there stays.
+    assert rnet.load_set(of_set(0)).M is first
+
+
+def test_time_stamps_of_a_later_version():
+    """The official classes are those of the default pool."""
+    text = 'syntax = "proto3"; package stamped; import "google/protobuf/timestamp.proto";'
+    text += "message M { google.protobuf.Timestamp at = 1; %s }"
+    rnet.load_text(text % "")
+    new = rnet.load_text(text % "int32 n = 2;")
+    with pytest.raises(TypeError):
+        new.M(at=timestamp_pb2.Timestamp(seconds=5))
+    made = new["google.protobuf.Timestamp"](seconds=5)
+    assert new.M(at=made).at.ToSeconds() == 5
+    assert new.M(at=made.ToDatetime()).at == made
+
+
+def test_a_built_in_message_is_had_by_name_again_and_again():
+    program = """
+from rnet.types import codec
+for name in ("foxglove.LaserScan", "rnet.msgs.Imu"):
+    assert codec(name).cls is codec(name).cls
+from rnet.msgs import Imu, LaserScan
+import pickle
+assert Imu is codec("rnet.msgs.Imu").cls and pickle.loads(pickle.dumps(LaserScan())) == LaserScan()
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
 
 
 def test_modules_of_protoc_have_the_same_classes(tmp_path, monkeypatch):

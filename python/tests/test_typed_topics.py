@@ -14,7 +14,9 @@ from typing import Any
 import pytest
 import rnet
 from conftest import LIMIT_S, finish
-from rnet.msgs import Imu, JointState, LaserScan, Pose
+from google.protobuf.message import Message
+from rnet import types
+from rnet.msgs import Event, Image, Imu, JointState, LaserScan, Pose
 
 numbers: Iterator[int] = iter(range(1_000_000))
 
@@ -105,6 +107,16 @@ def test_a_type_may_be_given_by_name(node):
     publisher.send(LaserScan(frame_id="laser"))
     assert subscriber.recv(LIMIT_S).frame_id == "laser"
     assert home.subscribe("/joints", "rnet.msgs.JointState")
+    for name in ("LaserScan", "foxglove/LaserScan", "rnet.msgs.LaserScan", ".foxglove.LaserScan"):
+        assert types.codec(name).cls is LaserScan, name
+    for name in ("Image", "rnet.msgs.Image"):
+        assert types.codec(name).cls is Image, name
+    assert types.codec("Pose").cls is Pose and types.codec("rnet.msgs.Event").cls is Event
+    assert types.codec("f8").cls is None
+    with pytest.raises(TypeError, match=r"2 types: foxglove\.Event, rnet\.msgs\.Event; write one"):
+        home.publisher("/event", "Event")
+    with pytest.raises(TypeError, match="no built-in message 'LaserScn'"):
+        home.publisher("/scan", "LaserScn")
     with pytest.raises(TypeError, match=r"no built-in message 'foxglove\.Lidar'"):
         home.publisher("/lidar", "foxglove.Lidar")
 
@@ -179,6 +191,14 @@ def test_old_and_new_understand_each_other(node):
     # One class is not the other, though they have one name.
     with pytest.raises(TypeError, match=r"moving\.Arm, of another definition"):
         publisher.send(old(speed=1.0))
+
+
+def test_what_is_no_type_is_told_apart(node):
+    home = node()
+    with pytest.raises(TypeError, match=r"^an object of rnet\.msgs\.Imu is no message type"):
+        home.publisher("/imu", Imu())
+    with pytest.raises(TypeError, match=r"message\.Message'> is no message type"):
+        home.publisher("/imu", Message)
 
 
 def test_what_does_not_fit_is_told_to_both_sides(node):
@@ -304,6 +324,21 @@ def test_callbacks_are_told_by_on_error_or_the_hook(node, monkeypatch, with_on_e
     assert messages.get(timeout=LIMIT_S) == imu(1)
     error = errors.get(timeout=LIMIT_S)
     assert isinstance(error, rnet.Malformed) and error.seq == 0
+
+
+def test_a_message_that_would_grow_without_measure_is_malformed(pair):
+    """Each two bytes of it would be an object of tens of bytes."""
+    many = version("repeated Arm parts = 1;")
+    publisher, subscriber = pair("/arm", many)
+    for count, fits in (((1 << 22) + 1, False), (1 << 16, True)):
+        with publisher.loan(2 * count) as memory:
+            memory[:] = b"\x0a\x00" * count
+        if fits:
+            assert len(subscriber.recv(LIMIT_S).parts) == count
+        else:
+            with pytest.raises(rnet.Malformed, match="max_values"):
+                subscriber.recv(LIMIT_S)
+    assert subscriber.stats()[0].malformed == 1
 
 
 def test_text_that_is_not_utf_8_is_malformed(pair):

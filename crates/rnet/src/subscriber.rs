@@ -149,8 +149,10 @@ impl<T: Message + ?Sized> Subscriber<T> {
 
     /// Receives for ever: `for sample in subscriber.iter()`.
     ///
-    /// What happens to single publishers, lost, detached or incompatible ones, shows in
-    /// [`Subscriber::stats`] and ends nothing; the iterator ends when a wait is interrupted (see
+    /// What happens to single publishers, lost, detached or incompatible ones, ends nothing, and
+    /// nothing is said of it: those that were heard have their counts in [`Subscriber::stats`], and
+    /// with none that fits the iterator waits in silence. To be told, call [`Subscriber::recv`] in a
+    /// loop, or give [`Subscriber::on_match`] a callback. The iterator ends when a wait is interrupted (see
     /// [`Subscriber::set_interruptible`]). While the user keeps as many samples as may be kept, it
     /// waits for one to be dropped.
     pub fn iter(&mut self) -> impl Iterator<Item = OwnedSample<T>> + '_ {

@@ -11,10 +11,12 @@ with contextlib.suppress(KeyboardInterrupt):
     while True:
         try:
             sample = grippers.recv_sample()
-        except (rnet.IncompatibleType, rnet.PeerLost) as error:
-            print(error)  # of one publisher, once; the next call goes on
+            gripper = sample.value
+        except rnet.Closed:
+            break
+        except rnet.Error as error:
+            print(error)  # of one publisher or one message, once; the next call goes on
             continue
-        gripper = sample.value
         known = gripper.mode in robot.Mode.values()
         mode = robot.Mode.Name(gripper.mode) if known else f"mode {gripper.mode}"
         text = f"{mode}, {gripper.width} m, {gripper.force} N, code {gripper.vendor_code}"

@@ -39,7 +39,10 @@ def replay(path: str, node: rnet.Node) -> None:
             if channel.id not in types:
                 types[channel.id] = recorded_type(schema, channel, message.data)
                 publishers[channel.id] = node.publisher(channel.topic, types[channel.id])
-                publishers[channel.id].wait_for_subscribers(timeout=10)
+                try:
+                    publishers[channel.id].wait_for_subscribers(timeout=10)
+                except (rnet.IncompatibleType, rnet.Timeout) as error:
+                    print(error, file=sys.stderr)  # whoever comes later is served
                 ahead_ns = ahead_ns or rnet.now_ns() - message.publish_time
             wait_ns = message.publish_time + ahead_ns - rnet.now_ns()
             time.sleep(max(0, wait_ns) / 1e9)  # sleep: as far apart as they were

@@ -4,6 +4,11 @@ use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc;
+use std::time::Duration;
+
+/// Far longer than any example takes: a hang is to fail, not to hang the tests.
+const LIMIT: Duration = Duration::from_secs(120);
 
 /// A domain of one test; its directory is removed at the end.
 struct TestDomain {
@@ -73,10 +78,15 @@ fn hello_talker_first() {
 
 /// The first line that a program prints which goes on until it is ended.
 fn first_line(child: &mut Child) -> String {
-    let mut line = String::new();
     let stdout = child.stdout.take().expect("it was piped");
-    BufReader::new(stdout).read_line(&mut line).expect("UTF-8");
-    line
+    let (tell, told) = mpsc::channel();
+    std::thread::spawn(move || {
+        let mut line = String::new();
+        BufReader::new(stdout).read_line(&mut line).expect("UTF-8");
+        // Nobody hears it if it came too late.
+        let _ = tell.send(line);
+    });
+    told.recv_timeout(LIMIT).unwrap_or_default()
 }
 
 fn typed_in_order(talker_first: bool) {

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 from typing import Any
 
 from . import _rnet, pools
 
-__all__ = ["FOXGLOVE", "OWN", "message", "named"]
+__all__ = ["FOXGLOVE", "OWN", "PLAIN", "message", "named"]
 
 
 def _in_folder(folder: str) -> dict[str, str]:
@@ -20,6 +21,8 @@ def _in_folder(folder: str) -> dict[str, str]:
 OWN = _in_folder("rnet/msgs/")
 #: The Foxglove messages.
 FOXGLOVE = _in_folder("foxglove/")
+#: Those that are not protobuf messages, with the modules of `rnet.msgs` that have them.
+PLAIN = {"Image": ".image", "PointCloud": ".point_cloud", "Tensor": ".tensor"}
 
 
 def message(path: str, module: str) -> Any:
@@ -27,22 +30,36 @@ def message(path: str, module: str) -> Any:
     text = f'syntax = "proto3"; import "{path}";'
     # Behind the files that are wanted stands the one that asks for them.
     files = pools.files_of(_rnet.compile_text(text, "", {}, []), module)[:-1]
-    pool, _ = pools.place([files], module)
+    pool, _ = pools.place([files], module, ours=True)
     cls: Any = pool.message(path.removesuffix(".proto").replace("/", "."))
     # What pickle imports it from. A class that the runtime made for a field says where that was.
-    if getattr(sys.modules.get(cls.__module__), cls.__name__, None) is not cls:
+    # Not by getattr: our own modules ask here for what they do not have yet.
+    if vars(sys.modules.get(cls.__module__, object)).get(cls.__name__) is not cls:
         cls.__module__ = module
     return cls
 
 
-def named(full_name: str) -> Any:
-    """The built-in message of a full name; TypeError if there is none."""
-    for package, messages in (("rnet.msgs", OWN), ("foxglove", FOXGLOVE)):
-        prefix, _, name = full_name.rpartition(".")
-        if prefix == package and name in messages:
-            module = "rnet.msgs" if messages is OWN else "rnet.msgs.foxglove"
-            return message(messages[name], module)
-    raise TypeError(
-        f"there is no built-in message {full_name!r}: rnet.msgs has those of rnet.msgs and "
-        "foxglove; give the class of another one"
-    )
+def named(name: str) -> Any:
+    """The built-in message of a name, as the command line takes names; None if there is none.
+
+    That is its full name, the path it is imported by, or the end of one, if no other ends so.
+    Raises TypeError for a name that several have.
+    """
+    dotted = name.lstrip(".").replace("/", ".")
+    known = {f"rnet.msgs.{own}": (OWN[own], "rnet.msgs") for own in OWN}
+    for theirs in FOXGLOVE:
+        known[f"foxglove.{theirs}"] = (FOXGLOVE[theirs], "rnet.msgs.foxglove")
+    if dotted in known:
+        return message(*known[dotted])
+    short = dotted.removeprefix("rnet.").removeprefix("msgs.")
+    if short in PLAIN:
+        return getattr(importlib.import_module(PLAIN[short], "rnet.msgs"), short)
+    for word in (dotted, dotted.removeprefix("rnet.msgs.")):
+        meant = [full for full in known if f".{full}".endswith(f".{word}")]
+        if len(meant) > 1:
+            several = ", ".join(sorted(meant))
+            why = f"{name} is the name of {len(meant)} types: {several}; write one in full"
+            raise TypeError(why)
+        if meant:
+            return message(*known[meant[0]])
+    return None

@@ -260,6 +260,14 @@ class SchemaError(Error, ValueError):
     found: int | None = None
 
 
+class NotHeard(UserWarning):
+    """Nobody is heard: a publisher does not fit, and none that does is there.
+
+    A loop over a subscriber warns of it, once, and goes on: a publisher that fits may come. ``recv``
+    raises IncompatibleType or IncompatibleQos instead, as soon as there is one that does not fit.
+    """
+
+
 #: The class of each code.
 BY_CODE: dict[str, type[Error]] = {
     cls.code: cls

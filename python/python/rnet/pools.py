@@ -7,18 +7,26 @@ only has a name in common with another one is given a name of its own: names of 
 of a type. Two versions of one type can be in one process only in two pools; the one that came
 later is put into a private pool with all that it needs.
 
+What comes from others, a descriptor set, adds nothing to the default pool: it may say what it
+likes of ``foxglove.Pose``, and whoever comes later would have to live with it. Such a set shares
+the classes of that pool where all of it is there already, else it has a private pool. And files
+of the same name as ours never come before ours.
+
 The runtime keeps no comments, so the files are kept here with theirs: they travel with a topic,
 and make the doc strings of the classes.
 """
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import importlib
 import threading
 import zlib
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from . import _rnet
 from .errors import MissingProtobuf, SchemaError
 
 if TYPE_CHECKING:
@@ -29,9 +37,16 @@ if TYPE_CHECKING:
 __all__ = ["Pool", "descriptor_set", "files_of", "is_message_class", "place"]
 
 _WELL_KNOWN = "google/protobuf/"
+_BUILT_IN = ("foxglove", "rnet/msgs")
+
+#: Pools that one process may have: the runtime never gives back what one holds.
+MAX_POOLS = 1024
 
 _lock = threading.Lock()
+#: The default pool, then those of versions that were loaded from files.
 _pools: list[Pool] = []
+#: Those of descriptor sets, by what is in them, with the names of the files there.
+_of_sets: dict[bytes, tuple[Pool, list[dict[str, str]]]] = {}
 
 
 def files_of(descriptor_set: bytes, what: str) -> list[FileDescriptorProto]:
@@ -41,27 +56,83 @@ def files_of(descriptor_set: bytes, what: str) -> list[FileDescriptorProto]:
 
 
 def place(
-    sets: list[list[FileDescriptorProto]], what: str
+    sets: list[list[FileDescriptorProto]], what: str, *, foreign: bool = False, ours: bool = False
 ) -> tuple[Pool, list[dict[str, str]]]:
-    """Puts files (imports first) into one pool; gives their names there, by their own."""
+    """Puts files (imports first) into one pool; gives their names there, by their own.
+
+    ``foreign``: they come from others. ``ours``: they are the built-in ones.
+    """
     with _lock:
         if not _pools:
             _pools.append(Pool(_runtime("descriptor_pool", what).Default()))
-        for pool in _pools:
-            names = pool.take(sets)
-            if names is not None:
-                return pool, names
+        if not ours:
+            _reserve(_pools[0], sets, what)
+        digest = _digest(sets) if foreign else b""
+        if digest in _of_sets:
+            return _of_sets[digest]
+        for pool in _pools[:1] if foreign else _pools:
+            with contextlib.suppress(_Clash):
+                return pool, pool.take(sets, add=not foreign)
+        found = len(_pools) + len(_of_sets) + 1
+        if found > MAX_POOLS:
+            raise SchemaError(
+                f"{what}: this process has {MAX_POOLS} sets of types that cannot share a pool, and "
+                "no more may be (MAX_POOLS): what is loaded stays for good",
+                reason="limit",
+                limit_name="MAX_POOLS",
+                limit=MAX_POOLS,
+                found=found,
+            )
         own = Pool(_runtime("descriptor_pool", what).DescriptorPool())
-        names = own.take(sets)
-        if names is None:
-            raise SchemaError(f"{what}: these files define a type twice", reason="invalid")
-        _pools.append(own)
+        try:
+            names = own.take(sets)
+        except _Clash as clash:
+            raise SchemaError(f"{what}: {clash}", reason="invalid") from None
+        if foreign:
+            _of_sets[digest] = (own, names)
+        else:
+            _pools.append(own)
         return own, names
+
+
+class _Clash(Exception):
+    """Files do not go into a pool; the text says why."""
+
+
+def _digest(sets: list[list[FileDescriptorProto]]) -> bytes:
+    """Of what the files say of their messages."""
+    hashed = hashlib.sha256()
+    for files in sets:
+        for file in files:
+            said = _bare(file).SerializeToString(deterministic=True)
+            hashed.update(len(said).to_bytes(8, "little") + said)
+        hashed.update(bytes(8))
+    return hashed.digest()
+
+
+def _reserve(default: Pool, sets: list[list[FileDescriptorProto]], what: str) -> None:
+    """Puts the built-in files whose names, or whose types, these have into the default pool."""
+    wanted: set[str] = set()
+    for file in (file for files in sets for file in files):
+        wanted.add(file.name)
+        folder = file.package.replace(".", "/")
+        wanted.update(f"{folder}/{message.name}.proto" for message in file.message_type)
+    ours = (path for path in _rnet.BUILTIN_FILES if path.rpartition("/")[0] in _BUILT_IN)
+    for path in wanted.intersection(ours) - default.reserved:
+        text = f'syntax = "proto3"; import "{path}";'
+        files = files_of(_rnet.compile_text(text, "", {}, []), what)
+        # Modules of protoc may hold another version of it, imported by the program itself.
+        with contextlib.suppress(_Clash):
+            default.take([files[:-1]])
+        default.reserved.add(path)
 
 
 def is_message_class(thing: Any) -> bool:
     """Whether it is a message class of the protobuf runtime, which is not imported for that."""
-    return isinstance(thing, type) and hasattr(thing, "DESCRIPTOR") and hasattr(thing, "FromString")
+    if not isinstance(thing, type) or not hasattr(thing, "FromString"):
+        return False
+    # The base of all has none.
+    return getattr(thing, "DESCRIPTOR", None) is not None
 
 
 def descriptor_set(cls: type[Message]) -> bytes:
@@ -69,7 +140,7 @@ def descriptor_set(cls: type[Message]) -> bytes:
     descriptor_pb2 = _runtime("descriptor_pb2", "a message class")
     kept: dict[str, FileDescriptorProto] = {}
     with _lock:
-        for pool in _pools:
+        for pool in (*_pools, *(pool for pool, _ in _of_sets.values())):
             if pool.pool is cls.DESCRIPTOR.file.pool:
                 kept = dict(pool.kept)
     files: dict[str, FileDescriptorProto] = {}
@@ -94,11 +165,19 @@ class Pool:
         self.kept: dict[str, FileDescriptorProto] = {}
         #: By the name of the file and the full name of what they are about.
         self._comments: dict[str, dict[str, str]] = {}
+        #: Built-in files of which it was made sure that they come first.
+        self.reserved: set[str] = set()
 
-    def take(self, sets: Iterable[Iterable[FileDescriptorProto]]) -> list[dict[str, str]] | None:
-        """Adds the files; gives their names here, by their own. None if they do not fit."""
+    def take(
+        self, sets: Iterable[Iterable[FileDescriptorProto]], *, add: bool = True
+    ) -> list[dict[str, str]]:
+        """Adds the files, or finds them, if it may not add; gives their names here, by their own.
+
+        Raises _Clash if they do not fit.
+        """
         new: dict[str, FileDescriptorProto] = {}
-        defined: set[str] = set()
+        # Symbols, with the name of the file as it was given.
+        defined: dict[str, str] = {}
         commented: dict[str, FileDescriptorProto] = {}
         all_names: list[dict[str, str]] = []
         for files in sets:
@@ -109,18 +188,29 @@ class Pool:
                     file.dependency[i] = renamed.get(dependency, dependency)
                 bare = _bare(file)
                 known = new.get(file.name) or self._find(file.name)
+                if known is not None and file.name.startswith(_WELL_KNOWN):
+                    # The runtime's own holds, which may be older or newer.
+                    renamed[original.name] = file.name
+                    if known == bare:
+                        commented.setdefault(file.name, file)
+                    continue
                 if known is not None and known != bare:
                     digest = zlib.crc32(bare.SerializeToString())
                     file.name = bare.name = f"{file.name.removesuffix('.proto')}.{digest:08x}.proto"
                     known = new.get(file.name) or self._find(file.name)
                 if known is None:
-                    symbols = set(_symbols(bare))
-                    if symbols & defined or any(self._has(symbol) for symbol in symbols):
-                        return None
-                    defined |= symbols
+                    if not add:
+                        raise _Clash(f"{original.name} is not there")
+                    for symbol in _symbols(bare):
+                        before = defined.get(symbol) or self._file_of(symbol)
+                        if before is not None:
+                            raise _Clash(
+                                f"{symbol} is defined twice: in {before} and in {original.name}"
+                            )
+                    defined.update((symbol, original.name) for symbol in _symbols(bare))
                     new[file.name] = bare
                 elif known != bare:
-                    return None
+                    raise _Clash(f"{original.name} is there in another form")
                 renamed[original.name] = file.name
                 commented.setdefault(file.name, file)
             all_names.append(renamed)
@@ -129,10 +219,7 @@ class Pool:
                 self.pool.AddSerializedFile(bare.SerializeToString())
         except TypeError as error:
             # A package has the name of a type, say.
-            if _pools and self is _pools[0]:
-                return None
-            why = f"the protobuf runtime refuses a file: {error}"
-            raise SchemaError(why, reason="invalid") from None
+            raise _Clash(f"the protobuf runtime refuses a file: {error}") from None
         self.kept = {**commented, **self.kept}
         return all_names
 
@@ -186,12 +273,12 @@ class Pool:
                 self._borrow(dependency)
             self.pool.AddSerializedFile(file.serialized_pb)
 
-    def _has(self, symbol: str) -> bool:
+    def _file_of(self, symbol: str) -> str | None:
+        """The file that defines it."""
         try:
-            self.pool.FindFileContainingSymbol(symbol)
+            return str(self.pool.FindFileContainingSymbol(symbol).name)
         except KeyError:
-            return False
-        return True
+            return None
 
 
 def _runtime(module: str, what: str) -> Any:

@@ -24,7 +24,8 @@ def load(*paths: _Path, include: _Path | Iterable[_Path] = ()) -> Protos:
     built-in files (``rnet/msgs/Imu.proto``, ``foxglove/Pose.proto``, ``google/protobuf/…``). The
     classes are those of the official protobuf runtime; those of files that were loaded or imported
     before are the same again. A file that does not end in ``.proto`` is a descriptor set, as
-    ``protoc --include_imports --descriptor_set_out=robot.bin`` writes it.
+    ``protoc --include_imports --descriptor_set_out=robot.bin`` writes it; it has classes of its own,
+    unless all that it holds was loaded before.
 
     Modules that protoc generated of the same files have the same classes; import them first.
 
@@ -58,7 +59,9 @@ def load_text(
 def load_set(descriptor_set: bytes) -> Protos:
     """As :func:`load`, of a descriptor set in memory.
 
-    Recordings hold one beside the messages, and ``Node.published_types`` gives that of a topic.
+    Recordings hold one beside the messages, and ``Node.published_types`` gives that of a topic. It
+    changes nothing for the rest of the program: what is not loaded already becomes classes of its
+    own, and the same set again gives the same ones.
     """
     return Protos._of([(_rnet.read_descriptor_set(descriptor_set), True)], "rnet.load_set")
 
@@ -141,7 +144,9 @@ class Protos(Package):
 
     @classmethod
     def _of(cls, sets: list[tuple[bytes, bool]], what: str) -> Protos:
-        pool, names = pools.place([pools.files_of(made, what) for made, _ in sets], what)
+        foreign = any(is_descriptor_set for _, is_descriptor_set in sets)
+        files_of = [pools.files_of(made, what) for made, _ in sets]
+        pool, names = pools.place(files_of, what, foreign=foreign)
         files = {there: pool.file(there) for of_set in names for there in of_set.values()}
         own: dict[str, str] = {}
         for of_set, (_, is_descriptor_set) in zip(names, sets, strict=True):

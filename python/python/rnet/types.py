@@ -65,8 +65,8 @@ def codec(message_type: Any) -> Codec:
     """The codec of a message type; raises TypeError for what is none."""
     if message_type is bytes:
         return Codec('{"kind":"raw"}', None, None, None)
-    if isinstance(message_type, str) and "." in message_type:
-        message_type = builtin.named(message_type)
+    if isinstance(message_type, str):
+        message_type = _by_name(message_type)
     if pools.is_message_class(message_type):
         return _protobuf_codec(message_type)
     if hasattr(message_type, "__rnet_codec__"):
@@ -79,6 +79,25 @@ def codec(message_type: Any) -> Codec:
     return _numpy_codec(description, _numpy_dtype(message_type))
 
 
+def _by_name(name: str) -> Any:
+    """The built-in message of a name, or the name itself if it is one of numpy's."""
+    message = builtin.named(name)
+    if message is not None:
+        return message
+    if "." not in name and "/" not in name:
+        try:
+            if _numpy_dtype(name) is not None:
+                return name
+        except TypeError:
+            pass  # not of numpy either
+        except ImportError:
+            return name  # told by who needs it
+    raise TypeError(
+        f"there is no built-in message {name!r}: rnet.msgs has those of rnet.msgs and foxglove; "
+        "give the class of another one"
+    )
+
+
 def describe(message_type: Any) -> dict[str, Any]:
     """The description of a message type, as the tools show it."""
     if hasattr(message_type, "__rnet_describe__"):
@@ -89,8 +108,8 @@ def describe(message_type: Any) -> dict[str, Any]:
     dtype = _numpy_dtype(message_type)
     if dtype is None:
         raise TypeError(
-            f"{message_type!r} is no message type: use a protobuf message class, a ctypes.Structure "
-            "class, a numpy dtype, bytes, or None for raw bytes read in place"
+            f"{_shown(message_type)} is no message type: use a protobuf message class, a "
+            "ctypes.Structure class, a numpy dtype, bytes, or None for raw bytes read in place"
         )
     if dtype.names is not None:
         return {"kind": "plain", **_numpy_struct(dtype, _dtype_name(dtype))}
@@ -116,6 +135,11 @@ def named(name: str, dtype: Any) -> np.dtype[Any]:
     plain = dtype if isinstance(dtype, numpy.dtype) else make(dtype, align=True)
     result: np.dtype[Any] = make(plain, align=plain.isalignedstruct, metadata={_METADATA_KEY: name})
     return result
+
+
+def _shown(thing: Any) -> str:
+    """A class as it is; of anything else what it is, for an empty message shows nothing."""
+    return repr(thing) if isinstance(thing, type) else f"an object of {name_of(type(thing))}"
 
 
 def name_of(message_class: type) -> str:

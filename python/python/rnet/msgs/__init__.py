@@ -17,14 +17,12 @@ from typing import Any
 from .. import builtin as _builtin
 from . import foxglove as foxglove
 
-_PLAIN = {"Image": ".image", "PointCloud": ".point_cloud", "Tensor": ".tensor"}
-
-__all__ = sorted({*_builtin.OWN, *_builtin.FOXGLOVE, *_PLAIN})
+__all__ = sorted({*_builtin.OWN, *_builtin.FOXGLOVE, *_builtin.PLAIN})
 
 
 def __getattr__(name: str) -> Any:
-    if name in _PLAIN:
-        made = getattr(import_module(_PLAIN[name], __name__), name)
+    if name in _builtin.PLAIN:
+        made = getattr(import_module(_builtin.PLAIN[name], __name__), name)
     elif name in _builtin.OWN:
         made = _builtin.message(_builtin.OWN[name], __name__)
     elif name in _builtin.FOXGLOVE:
