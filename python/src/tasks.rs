@@ -123,7 +123,9 @@ fn serve(py: Python<'_>, core: &Arc<SubscriberCore>) -> PyResult<()> {
                 core.tasks.lock().push_front(task);
                 return Ok(());
             }
-            Poll::Ready(Err(error)) if task.iterates && py.detach(|| core.passes_over(&error)) => {
+            Poll::Ready(Err(error))
+                if task.iterates && py.detach(|| core.passes_over(&error)) =>
+            {
                 core.tasks.lock().push_front(task);
             }
             Poll::Ready(result) => {
