@@ -3,20 +3,22 @@
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 
+use prost::bytes::BufMut;
 use rnet_core::{Error, Result};
 
 use super::header::{self, Tailed, bad};
 use super::{Image, PointCloud, Tensor};
+use crate::message::Carried;
 use crate::{Loan, Message, MessageType, OwnedSample, Publisher, Sample};
 
 macro_rules! message {
     ($($type:ty),*) => {$(
         /// What is sent by itself has data of zeros: a black image, a tensor of zeros. [`Publisher::send_with`] and
         /// [`Publisher::loan_with`] send data.
-        impl Message for $type {
+        impl Carried for $type {
             type Held = Self;
 
-            fn message_type() -> Result<MessageType> {
+            fn own_type() -> Result<MessageType> {
                 Ok(MessageType::Plain(<$type as rnet_core::PlainHeader>::header_type()))
             }
             fn hold(_: &MessageType) -> Self {
@@ -25,10 +27,13 @@ macro_rules! message {
             fn as_bytes(&self) -> Option<&[u8]> {
                 None
             }
-            fn encode(&self, out: &mut Vec<u8>) {
-                let start = out.len();
-                out.extend_from_slice(header::bytes_of(self));
-                out.resize(start + self.data_range().end, 0);
+            fn encoded_len(&self) -> usize {
+                self.data_range().end
+            }
+            fn encode(&self, out: &mut impl BufMut) {
+                let bytes = header::bytes_of(self);
+                out.put_slice(bytes);
+                out.put_bytes(0, self.encoded_len() - bytes.len());
             }
             fn decode(bytes: &[u8], held: &mut Self) -> std::result::Result<(), String> {
                 *held = header::header_of(bytes)?;
