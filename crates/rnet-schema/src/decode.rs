@@ -5,7 +5,10 @@
 
 use crate::Schema;
 use crate::error::DecodeError;
-use crate::limits::{MAX_DECODE_DEPTH, MAX_DECODE_LEN_BYTES, MAX_DECODE_VALUES};
+use crate::limits::{
+    DECODE_VALUES_PER_MESSAGE, MAX_DECODE_DEPTH, MAX_DECODE_LEN_BYTES, MAX_DECODE_NUMBERS,
+    MAX_DECODE_VALUES,
+};
 use crate::wire::{Fault, Reader, Record};
 use prost_reflect::{DynamicMessage, FieldDescriptor, Kind, MessageDescriptor};
 
@@ -16,8 +19,11 @@ pub struct DecodeLimits {
     pub max_len_bytes: usize,
     /// Deepest nesting of messages, the message itself counted as 1.
     pub max_depth: usize,
-    /// Most values: fields, elements, entries.
+    /// Most values: fields, elements, entries. A message in it counts as `DECODE_VALUES_PER_MESSAGE`, and numbers of packed lists not at
+    /// all.
     pub max_values: usize,
+    /// Most numbers in packed lists.
+    pub max_numbers: usize,
 }
 
 impl Default for DecodeLimits {
@@ -26,6 +32,7 @@ impl Default for DecodeLimits {
             max_len_bytes: MAX_DECODE_LEN_BYTES,
             max_depth: MAX_DECODE_DEPTH,
             max_values: MAX_DECODE_VALUES,
+            max_numbers: MAX_DECODE_NUMBERS,
         }
     }
 }
@@ -78,7 +85,7 @@ pub fn walk(schema: &Schema, bytes: &[u8], limits: &DecodeLimits) -> Result<(), 
         let (max, found) = (limits.max_len_bytes, bytes.len());
         return Err(failed(Stop::Limit(0, "max_len_bytes", max, found), Vec::new()));
     }
-    let mut scan = Scan { limits, values: 0 };
+    let mut scan = Scan { limits, values: 0, numbers: 0 };
     scan.message(schema.descriptor(), Reader::new(bytes, 0), 1)
         .map_err(|(stop, path)| failed(stop, path))
 }
@@ -86,6 +93,7 @@ pub fn walk(schema: &Schema, bytes: &[u8], limits: &DecodeLimits) -> Result<(), 
 struct Scan<'a> {
     limits: &'a DecodeLimits,
     values: usize,
+    numbers: usize,
 }
 
 impl Scan<'_> {
@@ -93,6 +101,14 @@ impl Scan<'_> {
         self.values += values;
         if self.values > self.limits.max_values {
             return Err(Stop::Limit(offset, "max_values", self.limits.max_values, self.values));
+        }
+        Ok(())
+    }
+
+    fn count_numbers(&mut self, numbers: usize, offset: usize) -> Result<(), Stop> {
+        self.numbers += numbers;
+        if self.numbers > self.limits.max_numbers {
+            return Err(Stop::Limit(offset, "max_numbers", self.limits.max_numbers, self.numbers));
         }
         Ok(())
     }
@@ -110,9 +126,12 @@ impl Scan<'_> {
         }
         while let Some(record) = reader.next_record().map_err(|fault| here(fault.into()))? {
             let offset = reader.record_offset();
-            self.count(1, offset).map_err(here)?;
+            let field = desc.get_field(record.number());
+            let is_message = field.as_ref().is_some_and(|f| matches!(f.kind(), Kind::Message(_)));
+            let values = if is_message { DECODE_VALUES_PER_MESSAGE } else { 1 };
+            self.count(values, offset).map_err(here)?;
             // A field of a newer type: kept as it is.
-            let Some(field) = desc.get_field(record.number()) else { continue };
+            let Some(field) = field else { continue };
             self.field(&field, record, offset, depth).map_err(|(stop, mut path)| {
                 path.push(field.name().to_owned());
                 (stop, path)
@@ -175,14 +194,14 @@ impl Scan<'_> {
                     reader.varint()?;
                     values += 1;
                 }
-                return self.count(values, offset);
+                return self.count_numbers(values, offset);
             }
         };
         if !body.len().is_multiple_of(size) {
             let why = format!("{} bytes of packed numbers of {size} bytes each", body.len());
             return Err(Stop::Malformed(offset, why));
         }
-        self.count(body.len() / size, offset)
+        self.count_numbers(body.len() / size, offset)
     }
 }
 

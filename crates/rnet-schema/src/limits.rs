@@ -38,8 +38,13 @@ pub const MAX_REPORTED_CHANGES: usize = 256;
 /// official runtimes, so that what passes here passes there.
 pub const MAX_DECODE_DEPTH: usize = 64;
 /// Values (fields, elements, map entries) in one decoded message. Each becomes tens of bytes in memory while it may be two on
-/// the wire.
+/// the wire. Numbers of packed lists are counted apart.
 pub const MAX_DECODE_VALUES: usize = 1 << 22;
+/// As how many values a message in a message counts: it becomes hundreds of bytes in memory while it may be two on the wire.
+pub const DECODE_VALUES_PER_MESSAGE: usize = 8;
+/// Numbers in packed lists of one decoded message. What is built of them is at most eight times as long as they are on the wire, for
+/// a message without its code tens of times.
+pub const MAX_DECODE_NUMBERS: usize = 1 << 25;
 /// Longest message that is decoded, in bytes (1 GiB): that of the plane.
 pub const MAX_DECODE_LEN_BYTES: usize = 1 << 30;
 /// Longest field path as text, in bytes.

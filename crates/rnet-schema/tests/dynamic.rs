@@ -410,14 +410,15 @@ fn a_message_may_ask_for_a_limited_amount() {
     assert!(Dynamic::decode(&m, &nest(limits.max_depth)).is_ok());
     assert_eq!(limit(&nest(limits.max_depth + 1), &limits).0, "max_depth");
     let bomb = b"\x12\x00".repeat(1000);
-    let few = DecodeLimits { max_values: 999, ..limits };
-    assert_eq!(limit(&bomb, &few).0, "max_values");
-    assert!(
-        Dynamic::decode_within(&m, &bomb, &DecodeLimits { max_values: 1000, ..limits }).is_ok()
-    );
-    // Packed numbers count one by one.
+    // Each message counts as eight values.
+    let values = |max_values| DecodeLimits { max_values, ..limits };
+    assert_eq!(limit(&bomb, &values(7999)).0, "max_values");
+    assert!(Dynamic::decode_within(&m, &bomb, &values(8000)).is_ok());
+    // Packed numbers count one by one, and apart.
     let packed = [&b"\x1a\xe8\x07"[..], &[0; 1000]].concat();
-    assert_eq!(limit(&packed, &few), ("max_values", "n".into()));
+    let numbers = |max_numbers| DecodeLimits { max_numbers, ..values(1) };
+    assert_eq!(limit(&packed, &numbers(999)), ("max_numbers", "n".into()));
+    assert!(Dynamic::decode_within(&m, &packed, &numbers(1000)).is_ok());
     assert_eq!(limit(&bomb, &DecodeLimits { max_len_bytes: 1999, ..limits }).0, "max_len_bytes");
 }
 

@@ -2,10 +2,13 @@
 
 use std::ops::{Deref, DerefMut};
 
+use prost::Message as _;
+use prost::bytes::BufMut;
 use rnet_core::{Error, Result};
 use rnet_schema::Schema;
 
-use crate::{Message, MessageType};
+use crate::MessageType;
+use crate::message::Carried;
 
 /// A protobuf message of a type that is known at run time only. The options of its publisher or
 /// subscriber say which.
@@ -62,14 +65,18 @@ impl DerefMut for Dynamic {
     }
 }
 
-impl Message for Dynamic {
+impl Carried for Dynamic {
     type Held = Option<Dynamic>;
 
-    fn message_type() -> Result<MessageType> {
+    fn own_type() -> Result<MessageType> {
         Err(Error::BadValue {
             what: "type of a Dynamic message".to_owned(),
-            why: "give it by PublisherOptions::schema or SubscriberOptions::schema".to_owned(),
+            why: "give a protobuf type by PublisherOptions::schema or SubscriberOptions::schema"
+                .to_owned(),
         })
+    }
+    fn takes(given: &MessageType) -> bool {
+        given.schema().is_some()
     }
     fn hold(message_type: &MessageType) -> Option<Dynamic> {
         message_type.schema().map(Dynamic::new)
@@ -77,8 +84,25 @@ impl Message for Dynamic {
     fn as_bytes(&self) -> Option<&[u8]> {
         None
     }
-    fn encode(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&self.0.encode());
+    fn check(&self, endpoint: &MessageType) -> std::result::Result<(), String> {
+        let own = self.0.schema();
+        match endpoint.schema() {
+            Some(schema) if schema == own => Ok(()),
+            Some(schema) if schema.name() != own.name() => {
+                Err(format!("it is a {}, and the publisher sends {}", own.name(), schema.name()))
+            }
+            _ => Err(format!(
+                "it is of another {} than that of the publisher; make it of the schema that the \
+                 publisher was opened with",
+                own.name()
+            )),
+        }
+    }
+    fn encoded_len(&self) -> usize {
+        self.0.message().encoded_len()
+    }
+    fn encode(&self, out: &mut impl BufMut) {
+        self.0.message().encode_raw(out);
     }
     fn decode(bytes: &[u8], held: &mut Option<Dynamic>) -> std::result::Result<(), String> {
         let Some(message) = held else { return Err("nobody said which type it is".to_owned()) };

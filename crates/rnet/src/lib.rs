@@ -60,7 +60,7 @@ pub use dispatch::Subscription;
 pub use dynamic::Dynamic;
 pub use interrupt::Interrupter;
 pub use match_event::{MatchChanges, MatchEvent, PeerInfo};
-pub use message::{Lengthened, Message};
+pub use message::Message;
 pub use node::{Node, NodeBuilder, NodeEvent};
 pub use options::{PublisherOptions, SubscriberOptions};
 pub use past::PublisherStats;

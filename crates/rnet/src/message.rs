@@ -2,6 +2,7 @@
 
 use std::mem::MaybeUninit;
 
+use prost::bytes::BufMut;
 use rnet_core::{Plain, Result};
 
 use crate::types::MessageType;
@@ -11,7 +12,21 @@ use crate::types::MessageType;
 /// Implemented for `[u8]` and every [`Plain`] type, whose memory is what is sent and which are read
 /// where they are; for the protobuf messages that `rnet-build` makes code of, by
 /// [`crate::protobuf_message!`]; and for [`crate::Dynamic`], protobuf messages without their code.
-pub trait Message: Send + 'static {
+pub trait Message: Carried {
+    /// The type, as it is told to the other side.
+    ///
+    /// # Errors
+    /// `BadValue` if only the options of an endpoint can say it.
+    fn message_type() -> Result<MessageType> {
+        Self::own_type()
+    }
+}
+
+impl<T: Carried + ?Sized> Message for T {}
+
+/// How a message is sent and received. Apart from [`Message`], so that a message shows no functions
+/// of its own that users do not call, and whose names could be those of its fields or of prost.
+pub trait Carried: Send + 'static {
     /// What a receiver keeps from one message to the next: a decoded message, whose memory is used
     /// again. Nothing for what is read in place.
     type Held: Send + Unpin + 'static;
@@ -23,11 +38,17 @@ pub trait Message: Send + 'static {
     /// Whether a message that is kept needs its bytes, and with them the memory of its publisher.
     const NEEDS_BYTES: bool = Self::IN_PLACE_FROM.is_some();
 
-    /// The type, as it is told to the other side.
+    /// [`Message::message_type`].
     ///
     /// # Errors
-    /// `BadValue` if only the options of an endpoint can say it.
-    fn message_type() -> Result<MessageType>;
+    /// As there.
+    fn own_type() -> Result<MessageType>;
+
+    /// Whether the options of an endpoint may say that its messages are of this type, without
+    /// [`Carried::own_type`] saying the same.
+    fn takes(_given: &MessageType) -> bool {
+        false
+    }
 
     /// What a receiver of this type of messages begins with.
     fn hold(message_type: &MessageType) -> Self::Held;
@@ -35,11 +56,22 @@ pub trait Message: Send + 'static {
     /// The message itself, if its memory is what is sent.
     fn as_bytes(&self) -> Option<&[u8]>;
 
-    /// Appends the message to `out`, where [`Message::as_bytes`] is `None`.
-    fn encode(&self, out: &mut Vec<u8>);
+    /// Called before a message is encoded that a publisher of this type is to send.
+    ///
+    /// # Errors
+    /// In words, why it does not send it.
+    fn check(&self, _endpoint: &MessageType) -> std::result::Result<(), String> {
+        Ok(())
+    }
 
-    /// Called for each received message, which is 8-byte aligned, before [`Message::view`]; not for those
-    /// that [`Message::IN_PLACE_FROM`] excepts.
+    /// How many bytes [`Carried::encode`] appends.
+    fn encoded_len(&self) -> usize;
+
+    /// Appends the message to `out`, where [`Carried::as_bytes`] is `None`.
+    fn encode(&self, out: &mut impl BufMut);
+
+    /// Called for each received message, which is 8-byte aligned, before [`Carried::view`]; not for those
+    /// that [`Carried::IN_PLACE_FROM`] excepts.
     ///
     /// # Errors
     /// In words, why the bytes are no message of this type. It is then counted as malformed.
@@ -48,23 +80,29 @@ pub trait Message: Send + 'static {
     /// The message, of bytes that were decoded.
     fn view<'a>(bytes: &'a [u8], held: &'a Self::Held) -> &'a Self;
 
-    /// What [`Message::decode`] has left, for the user to keep; another takes its place.
+    /// What [`Carried::decode`] has left, for the user to keep; another takes its place.
     fn keep(held: &mut Self::Held) -> Self::Held;
 }
 
-impl Message for [u8] {
+impl Carried for [u8] {
     type Held = ();
     const IN_PLACE_FROM: Option<usize> = Some(0);
 
-    fn message_type() -> Result<MessageType> {
+    fn own_type() -> Result<MessageType> {
         Ok(MessageType::Raw)
+    }
+    fn takes(_: &MessageType) -> bool {
+        true
     }
     fn hold(_: &MessageType) {}
     #[inline]
     fn as_bytes(&self) -> Option<&[u8]> {
         Some(self)
     }
-    fn encode(&self, _: &mut Vec<u8>) {}
+    fn encoded_len(&self) -> usize {
+        size_of_val(self)
+    }
+    fn encode(&self, _: &mut impl BufMut) {}
     fn decode(_: &[u8], _: &mut ()) -> std::result::Result<(), String> {
         Ok(())
     }
@@ -95,11 +133,11 @@ impl<T: Plain> Lengthened<T> {
     }
 }
 
-impl<T: Plain> Message for T {
+impl<T: Plain> Carried for T {
     type Held = Lengthened<T>;
     const IN_PLACE_FROM: Option<usize> = Some(size_of::<T>());
 
-    fn message_type() -> Result<MessageType> {
+    fn own_type() -> Result<MessageType> {
         Ok(MessageType::Plain(T::plain_type()))
     }
     fn hold(_: &MessageType) -> Lengthened<T> {
@@ -110,7 +148,10 @@ impl<T: Plain> Message for T {
         // SAFETY: `Plain` promises that the type has no padding, so all its bytes are initialised.
         Some(unsafe { std::slice::from_raw_parts((&raw const *self).cast::<u8>(), size_of::<T>()) })
     }
-    fn encode(&self, _: &mut Vec<u8>) {}
+    fn encoded_len(&self) -> usize {
+        size_of_val(self)
+    }
+    fn encode(&self, _: &mut impl BufMut) {}
     fn decode(bytes: &[u8], held: &mut Lengthened<T>) -> std::result::Result<(), String> {
         held.take(bytes);
         Ok(())

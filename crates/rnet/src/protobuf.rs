@@ -2,12 +2,13 @@
 
 mod reuse;
 
+pub use crate::message::Carried;
 pub use prost;
 pub use prost_types;
 pub use reuse::StringList;
 
 use rnet_core::{Error, Result};
-use rnet_schema::limits::MAX_DECODE_VALUES;
+use rnet_schema::limits::{DECODE_VALUES_PER_MESSAGE, MAX_DECODE_NUMBERS, MAX_DECODE_VALUES};
 use rnet_schema::{DecodeLimits, Schema};
 use std::sync::OnceLock;
 
@@ -24,9 +25,10 @@ pub fn schema(cell: &'static OnceLock<Schema>, set: &[u8], name: &str) -> Result
     Ok(cell.get_or_init(|| schema).clone())
 }
 
-/// A shorter message cannot have more than `MAX_DECODE_VALUES` values: two bytes are the least that one takes which becomes more in
-/// memory.
-const UNCOUNTED_LEN_BYTES: usize = 2 * MAX_DECODE_VALUES;
+/// A shorter message cannot exceed the limits: two bytes are the least that a message in it takes, which counts most, and one byte that of a
+/// number.
+const UNCOUNTED_LEN_BYTES: usize = 2 * (MAX_DECODE_VALUES / DECODE_VALUES_PER_MESSAGE);
+const _: () = assert!(UNCOUNTED_LEN_BYTES <= MAX_DECODE_NUMBERS);
 
 /// Decodes into a message that is used again, `lists` of strings included.
 ///
@@ -81,10 +83,10 @@ macro_rules! protobuf_message {
                 $crate::protobuf::schema(&SCHEMA, $set, $name)
             }
 
-            impl $crate::Message for $message {
+            impl $crate::protobuf::Carried for $message {
                 type Held = Self;
 
-                fn message_type() -> $crate::Result<$crate::MessageType> {
+                fn own_type() -> $crate::Result<$crate::MessageType> {
                     schema().map($crate::MessageType::Protobuf)
                 }
                 fn hold(_: &$crate::MessageType) -> Self {
@@ -95,7 +97,11 @@ macro_rules! protobuf_message {
                     ::std::option::Option::None
                 }
                 #[inline]
-                fn encode(&self, out: &mut ::std::vec::Vec<u8>) {
+                fn encoded_len(&self) -> usize {
+                    $crate::protobuf::prost::Message::encoded_len(self)
+                }
+                #[inline]
+                fn encode(&self, out: &mut impl $crate::protobuf::prost::bytes::BufMut) {
                     $crate::protobuf::prost::Message::encode_raw(self, out);
                 }
                 #[inline]

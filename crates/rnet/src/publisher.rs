@@ -8,11 +8,10 @@ use rnet_core::{Error, MAX_INLINE_LEN_BYTES, Result, TopicName};
 use rnet_shm::node::{EndpointKind, Entry};
 use rnet_shm::publisher::{Loaned, PublisherMeta, Writer};
 
-use crate::Message;
 use crate::core::NodeCore;
 use crate::match_event::{MatchChanges, MatchEvent, PeerInfo, PublisherState};
 use crate::options::{PublisherOptions, deadline};
-use crate::types;
+use crate::{Message, MessageType, types};
 
 /// Memory for encoding that a publisher keeps for the next message.
 const MAX_KEPT_LEN_BYTES: usize = 64 * MAX_INLINE_LEN_BYTES;
@@ -28,10 +27,13 @@ pub struct Publisher<T: Message + ?Sized> {
     writer: Writer,
     id: u64,
     topic: TopicName,
+    message_type: MessageType,
     /// Length that each message must have, from the type.
     fixed_len: Option<usize>,
     /// Where messages are encoded that cannot be sent as they are.
     encoded: Vec<u8>,
+    /// Whether the last one was longer than is kept: those of a topic are alike.
+    was_large: bool,
     state: Arc<PublisherState>,
     core: Arc<NodeCore>,
     _type: PhantomData<fn(&T)>,
@@ -45,7 +47,7 @@ impl<T: Message + ?Sized> Publisher<T> {
     ) -> Result<Publisher<T>> {
         let topic = TopicName::new(topic)?;
         options.qos.validate().map_err(|e| e.with_topic(topic.as_str()))?;
-        let ty = types::choose(topic.as_str(), T::message_type(), options.message_type)?;
+        let ty = types::choose::<T>(topic.as_str(), options.message_type)?;
         let fixed_len = ty.fixed_len();
         let meta =
             PublisherMeta { topic: topic.to_string(), type_desc: ty.desc(), qos: options.qos };
@@ -63,8 +65,10 @@ impl<T: Message + ?Sized> Publisher<T> {
             writer,
             id,
             topic,
+            message_type: ty,
             fixed_len,
             encoded: Vec::new(),
+            was_large: false,
             state: matches,
             core,
             _type: PhantomData,
@@ -98,7 +102,8 @@ impl<T: Message + ?Sized> Publisher<T> {
     ///
     /// # Errors
     /// `Full` if a reliable subscriber held the publisher back and the chosen [`crate::OnFull`] did not
-    /// help; `OutOfMemory` and `MessageTooLarge` for large messages.
+    /// help; `OutOfMemory` and `MessageTooLarge` for large messages; `BadValue` for one that is not of
+    /// the publisher's type.
     #[inline]
     pub fn send(&mut self, message: &T) -> Result<()> {
         let Some(bytes) = message.as_bytes() else { return self.send_encoded(message) };
@@ -107,16 +112,45 @@ impl<T: Message + ?Sized> Publisher<T> {
     }
 
     fn send_encoded(&mut self, message: &T) -> Result<()> {
-        self.encode(message);
-        self.writer.send(&self.encoded)
+        self.check(message)?;
+        if let Some(len) = self.large_len(message) {
+            return self.send_in_place(message, len);
+        }
+        message.encode(&mut self.encoded);
+        let sent = self.writer.send(&self.encoded);
+        self.clear_encoded();
+        sent
     }
 
-    fn encode(&mut self, message: &T) {
-        if self.encoded.capacity() > MAX_KEPT_LEN_BYTES {
+    fn check(&self, message: &T) -> Result<()> {
+        message
+            .check(&self.message_type)
+            .map_err(|why| Error::BadValue { what: format!("message on {}", self.topic), why })
+    }
+
+    /// The length of a message that is better encoded where its readers read it. That costs a look at
+    /// all of it, so it is asked only after another such message.
+    fn large_len(&mut self, message: &T) -> Option<usize> {
+        let len = self.was_large.then(|| message.encoded_len())?;
+        self.was_large = len > MAX_KEPT_LEN_BYTES;
+        self.was_large.then_some(len)
+    }
+
+    fn send_in_place(&mut self, message: &T, len: usize) -> Result<()> {
+        let mut loan = self.lend(len)?;
+        let mut left: &mut [u8] = &mut loan;
+        message.encode(&mut left);
+        let left = left.len();
+        loan.truncate(len - left);
+        loan.send().map_err(|(_, error)| error)
+    }
+
+    fn clear_encoded(&mut self) {
+        if self.encoded.len() > MAX_KEPT_LEN_BYTES {
+            self.was_large = true;
             self.encoded = Vec::new();
         }
         self.encoded.clear();
-        message.encode(&mut self.encoded);
     }
 
     /// Sends one message if that takes no wait and no memory but the log's; `false` if it would,
@@ -125,12 +159,18 @@ impl<T: Message + ?Sized> Publisher<T> {
     /// For callers that have to let go of something before they may wait.
     ///
     /// # Errors
-    /// `BadValue` if the message has another length than its type.
+    /// `BadValue` if the message has another length than its type, or is of another.
     #[inline]
     pub fn try_send(&mut self, message: &T) -> Result<bool> {
         let Some(bytes) = message.as_bytes() else {
-            self.encode(message);
-            return Ok(self.writer.try_send(&self.encoded));
+            self.check(message)?;
+            if self.large_len(message).is_some() {
+                return Ok(false);
+            }
+            message.encode(&mut self.encoded);
+            let sent = self.writer.try_send(&self.encoded);
+            self.clear_encoded();
+            return Ok(sent);
         };
         self.check_len(bytes.len())?;
         Ok(self.writer.try_send(bytes))

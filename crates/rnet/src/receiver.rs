@@ -20,7 +20,7 @@ use crate::match_event::{BellCell, Hooks};
 use crate::options::SubscriberOptions;
 use crate::past::{Past, PublisherStats, stats_of};
 use crate::rhythm::Rhythm;
-use crate::{Message, MessageType, Sample, types};
+use crate::{Message, MessageType, Sample};
 
 mod waits;
 
@@ -28,6 +28,9 @@ mod waits;
 const MAX_PENDING_ERRORS: usize = 64;
 /// Tells of an error at the latest after this many messages, however busy the topic is.
 const ERROR_TURN: u32 = 64;
+
+/// What was decoded of a longer message is not used again: it may have become hundreds of times as much memory.
+const MAX_KEPT_LEN_BYTES: usize = 64 << 10;
 
 /// What the control thread hands to a subscriber.
 pub(crate) enum Inbox {
@@ -98,6 +101,8 @@ pub(crate) struct Receiver {
     /// may be held up.
     pub(crate) leaves: bool,
     pub(crate) interruptible: bool,
+    /// Length of the message that was decoded last.
+    decoded_len: usize,
 }
 
 impl Receiver {
@@ -105,11 +110,11 @@ impl Receiver {
         core: &Arc<NodeCore>,
         topic: &str,
         options: SubscriberOptions,
-        own_type: Result<MessageType>,
+        choose: fn(&str, Option<MessageType>) -> Result<MessageType>,
     ) -> Result<(Receiver, MessageType)> {
         let topic = TopicName::new(topic)?;
         options.qos.validate().map_err(|e| e.with_topic(topic.as_str()))?;
-        let ty = types::choose(topic.as_str(), own_type, options.message_type)?;
+        let ty = choose(topic.as_str(), options.message_type)?;
         let fixed_len = ty.fixed_len();
         let meta = SubscriptionMeta {
             topic: topic.to_string(),
@@ -157,6 +162,7 @@ impl Receiver {
             awake: false,
             leaves: false,
             interruptible: false,
+            decoded_len: 0,
         };
         node.refresh()?;
         Ok((receiver, ty))
@@ -494,8 +500,14 @@ impl Receiver {
             Some(len) => self.channels[at].current_len() >= len,
             None => false,
         };
-        if !in_place && let Err(why) = T::decode(self.channels[at].current().bytes(), held) {
-            return Err(self.malformed(at, why));
+        if !in_place {
+            if self.decoded_len > MAX_KEPT_LEN_BYTES {
+                drop(T::keep(held));
+            }
+            self.decoded_len = self.channels[at].current_len();
+            if let Err(why) = T::decode(self.channels[at].current().bytes(), held) {
+                return Err(self.malformed(at, why));
+            }
         }
         Ok(Sample::new(self.channels[at].current(), held))
     }

@@ -10,7 +10,7 @@ use crate::match_event::{MatchCallback, MatchEvent, PeerInfo};
 use crate::options::{SubscriberOptions, deadline};
 use crate::past::PublisherStats;
 use crate::receiver::Receiver;
-use crate::{Message, OwnedSample, Sample};
+use crate::{Message, OwnedSample, Sample, types};
 use rnet_shm::shortage::is_passing;
 use rnet_shm::subscription::SubscriptionFile;
 
@@ -31,7 +31,7 @@ impl<T: Message + ?Sized> Subscriber<T> {
         topic: &str,
         options: SubscriberOptions,
     ) -> Result<Subscriber<T>> {
-        let (receiver, ty) = Receiver::open(core, topic, options, T::message_type())?;
+        let (receiver, ty) = Receiver::open(core, topic, options, types::choose::<T>)?;
         Ok(Subscriber { receiver, core: core.clone(), held: T::hold(&ty) })
     }
 

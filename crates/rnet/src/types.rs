@@ -8,6 +8,8 @@ use rnet_schema::Schema;
 use rnet_shm::node::OwnNode;
 use rnet_shm::types;
 
+use crate::Message;
+
 /// The type of an endpoint's messages.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum MessageType {
@@ -104,32 +106,49 @@ impl From<Schema> for MessageType {
     }
 }
 
-/// The type of an endpoint: that of its messages in Rust, or, where these do not say, the one given.
-pub(crate) fn choose(
+/// The type of an endpoint: that of its messages in Rust, or, where these leave it open, the one given.
+pub(crate) fn choose<T: Message + ?Sized>(
     topic: &str,
-    own: Result<MessageType>,
     given: Option<MessageType>,
 ) -> Result<MessageType> {
-    let Some(given) = given else { return own };
-    match own {
-        Ok(MessageType::Raw) | Err(_) => Ok(given),
-        Ok(own) if own == given => Ok(own),
-        Ok(own) => Err(Error::BadValue {
-            what: format!("type of {topic}"),
-            why: format!(
-                "the options say {}, and the messages are {}; give it to a publisher or subscriber of \
-                 bytes or of Dynamic",
-                given.desc(),
-                own.desc()
-            ),
-        }),
+    let Some(given) = given else { return T::message_type() };
+    if T::takes(&given) {
+        return Ok(given);
     }
+    let own = T::message_type()?;
+    if own == given {
+        return Ok(own);
+    }
+    Err(Error::BadValue {
+        what: format!("type of {topic}"),
+        why: format!(
+            "the options say {}, and the messages are {}; give it to a publisher or subscriber of \
+             bytes or, a protobuf type, of Dynamic",
+            given.desc(),
+            own.desc()
+        ),
+    })
 }
 
 const _: () = assert!(MAX_SCHEMA_LEN_BYTES == rnet_schema::limits::MAX_SCHEMA_LEN_BYTES);
 
-/// Most bytes of descriptor sets that are remembered. Built, the worst takes seventy times as much.
+/// Most bytes of descriptor sets that are remembered.
 pub(crate) const MAX_REMEMBERED_LEN_BYTES: usize = 4 << 20;
+
+/// Most parts of types that are remembered: as many as one type may have. Built, each takes a kilobyte at most, and on the wire ten
+/// bytes.
+const MAX_REMEMBERED_PARTS: usize = 1 << 15;
+
+/// Messages, fields, enum values and the like of all that a type needs.
+fn parts_of(schema: &Schema) -> usize {
+    let pool = schema.descriptor().parent_pool();
+    let messages = pool.all_messages().map(|message| {
+        let reserved = message.reserved_ranges().count() + message.reserved_names().count();
+        1 + message.fields().len() + message.oneofs().len() + reserved
+    });
+    let enums = pool.all_enums().map(|e| 1 + e.values().len());
+    pool.files().len() + messages.sum::<usize>() + enums.sum::<usize>()
+}
 
 /// The types of peers. Each is read from its file whenever it is met, and built once: by all of its
 /// bytes, because a fingerprint proves nothing.
@@ -137,6 +156,7 @@ pub(crate) const MAX_REMEMBERED_LEN_BYTES: usize = 4 << 20;
 pub(crate) struct Schemas {
     built: HashMap<Box<[u8]>, Schema>,
     len_bytes: usize,
+    parts: usize,
 }
 
 impl Schemas {
@@ -175,11 +195,35 @@ impl Schemas {
     }
 
     fn remember(&mut self, set: Vec<u8>, schema: &Schema) {
-        if self.len_bytes + set.len() > MAX_REMEMBERED_LEN_BYTES {
-            self.built.clear();
-            self.len_bytes = 0;
+        let parts = parts_of(schema);
+        if self.len_bytes + set.len() > MAX_REMEMBERED_LEN_BYTES
+            || self.parts + parts > MAX_REMEMBERED_PARTS
+        {
+            *self = Schemas::default();
         }
         self.len_bytes += set.len();
+        self.parts += parts;
         self.built.insert(set.into(), schema.clone());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_remembered_is_bounded_by_what_was_built() {
+        let mut schemas = Schemas::default();
+        let mut most = 0;
+        for number in 0..20 {
+            let fields: String = (1..=3000).map(|n| format!("int32 f{n} = {n};")).collect();
+            let text = format!("syntax = \"proto3\"; message M{number} {{ {fields} }}");
+            let all = rnet_schema::compile_text("m.proto", &text).unwrap();
+            let schema = all.schema(&format!("M{number}")).unwrap();
+            schemas.remember(schema.descriptor_set().to_vec(), &schema);
+            let fields = schemas.built.values().map(|s| s.descriptor().fields().len());
+            most = most.max(fields.sum());
+        }
+        assert!((3000 * 8..=MAX_REMEMBERED_PARTS).contains(&most), "{most} fields");
     }
 }

@@ -30,15 +30,24 @@ fn small_and_large_images_arrive_as_they_were_sent() {
         loan.set_timestamp_ns(5);
         loan.send().unwrap();
         let kept = subscriber.recv(LONG).unwrap().to_owned_sample();
-        publisher.send(&header).unwrap();
-        let zeros = subscriber.recv(LONG).unwrap();
-        assert!(zeros.data().iter().all(|byte| *byte == 0));
-        assert_eq!(zeros.data().len(), data.len());
         assert_eq!((kept.timestamp_ns(), kept.whole().row(0).unwrap()[0]), (5, 7));
         assert_eq!(kept.whole().pixels::<u8>().unwrap().shape()[2], 3);
     }
-    let error = publisher.send_with(&Image::new(2, 2, "mono8").unwrap(), &[0; 3]).unwrap_err();
+    let header = Image::new(2, 2, "mono8").unwrap();
+    let error = publisher.send_with(&header, &[0; 3]).unwrap_err();
     assert!(error.to_string().contains("3 bytes of data, and the header says 4"), "{error}");
+    // Nobody means a black image by it.
+    for error in [publisher.send(&header).unwrap_err(), publisher.try_send(&header).unwrap_err()] {
+        assert_eq!(error.code(), "bad_value");
+        assert!(
+            error.to_string().contains("4 bytes of data")
+                && error.to_string().contains("send_with"),
+            "{error}"
+        );
+    }
+    let empty = Image::new(0, 0, "mono8").unwrap();
+    publisher.send(&empty).unwrap();
+    assert_eq!(*subscriber.recv(LONG).unwrap(), empty);
 }
 
 #[test]

@@ -7,9 +7,11 @@ use std::time::Duration;
 
 use common::{LONG, Net, eventually};
 use rnet::inspect::Follow;
+use rnet::msgs::LaserScan;
 use rnet::schema::{self, FieldPath, Schema, compile_text};
 use rnet::{
-    Dynamic, Error, MatchEvent, MessageType, OnFull, PublisherOptions, SubscriberOptions, TypeDesc,
+    Dynamic, Error, MatchEvent, Message, MessageType, OnFull, PublisherOptions, SubscriberOptions,
+    TypeDesc,
 };
 
 /// As a build script writes it, of the type `old`.
@@ -40,6 +42,18 @@ fn set() -> &'static [u8] {
 }
 
 rnet::protobuf_message!(Level, "demo.Level", set());
+
+#[derive(Clone, Copy, rnet::Plain)]
+#[repr(C)]
+struct Volt {
+    volt: f64,
+}
+
+/// Whose build went wrong.
+#[derive(Clone, PartialEq, rnet::protobuf::prost::Message)]
+#[prost(prost_path = "rnet::protobuf::prost")]
+struct Broken {}
+rnet::protobuf_message!(Broken, "demo.Broken", &[1, 2, 3]);
 
 fn schema_of(text: &str) -> Schema {
     compile_text("level.proto", text).unwrap().schema("demo.Level").unwrap()
@@ -431,8 +445,63 @@ fn the_type_is_said_once() {
     assert!(text.contains("demo.Level"), "{text}");
     // The same type said twice is no contradiction.
     node.publisher_with::<Level>("/x", publishes(&schema_of(OLD))).unwrap();
+    // What is no protobuf message is nothing to Dynamic.
+    for other in [MessageType::Raw, Volt::message_type().unwrap()] {
+        let publish = PublisherOptions::new().message_type(other.clone());
+        let text = why(node.publisher_with::<Dynamic>("/x", publish).map(drop));
+        assert!(text.contains("a protobuf type"), "{text}");
+        let expect = SubscriberOptions::new().message_type(other);
+        let text = why(node.subscriber_with::<Dynamic>("/x", expect).map(drop));
+        assert!(text.contains("a protobuf type"), "{text}");
+    }
+    let text = why(node.publisher_with::<Broken>("/x", publishes(&other)).map(drop));
+    assert!(!text.is_empty());
     let plain = MessageType::Protobuf(other).desc();
     assert!(MessageType::try_from(plain).is_err());
+}
+
+#[test]
+fn a_message_of_another_type_is_not_sent() {
+    let net = Net::new("protobuf_strange");
+    let (node, old) = (net.node("a"), schema_of(OLD));
+    let mut publisher = node.publisher_with::<Dynamic>("/level", publishes(&old)).unwrap();
+    let mut subscriber = node.subscriber::<Level>("/level").unwrap();
+    publisher.wait_for_subscribers(1, LONG).unwrap();
+    let pose = compile_text("pose.proto", "syntax = \"proto3\"; message Pose { fixed64 id = 1; }");
+    let pose = pose.unwrap().schema("Pose").unwrap();
+    for (strange, said) in [
+        (&pose, "a Pose, and the publisher sends demo.Level"),
+        (&schema_of(OTHER), "another demo.Level"),
+    ] {
+        let message = Dynamic::new(strange);
+        for sent in [publisher.send(&message).map(|()| true), publisher.try_send(&message)] {
+            let error = sent.unwrap_err();
+            assert!(matches!(error, Error::BadValue { .. }), "{error}");
+            assert!(error.to_string().contains(said), "{error}");
+        }
+    }
+    // The same type, made anew.
+    publisher.send(&Dynamic::new(&schema_of(OLD))).unwrap();
+    let only = subscriber.recv(LONG).unwrap();
+    assert_eq!((only.seq(), &*only), (0, &Level::default()));
+}
+
+#[test]
+fn messages_of_other_lengths_follow_each_other() {
+    let net = Net::new("protobuf_lengths");
+    let node = net.node("a");
+    let mut publisher = node.publisher::<Level>("/level").unwrap();
+    let mut subscriber = node.subscriber::<Level>("/level").unwrap();
+    publisher.wait_for_subscribers(1, LONG).unwrap();
+    for cells in [1, 1000, 1001, 2, 200, 3000, 0, 999] {
+        let sent = Level { volt: f64::from(cells), cells: vec!["x".repeat(999); cells as usize] };
+        publisher.send(&sent).unwrap();
+        assert!(*subscriber.recv(LONG).unwrap() == sent, "{cells}");
+        assert_eq!(publisher.try_send(&sent).unwrap(), cells < 4, "{cells}");
+        if cells < 4 {
+            assert!(*subscriber.recv(LONG).unwrap() == sent, "{cells}");
+        }
+    }
 }
 
 #[test]
@@ -449,6 +518,38 @@ fn a_message_of_too_many_values_is_malformed() {
     let error = subscriber.recv(LONG).unwrap_err().to_string();
     assert!(error.contains("max_values"), "{error}");
     assert_eq!(*subscriber.recv(LONG).unwrap(), Level::default());
+}
+
+#[test]
+fn a_message_of_many_numbers_arrives() {
+    let net = Net::new("protobuf_numbers");
+    let node = net.node("a");
+    let mut publisher = node.publisher::<LaserScan>("/scan").unwrap();
+    let mut subscriber = node.subscriber::<LaserScan>("/scan").unwrap();
+    let expect = expects(LaserScan::message_type().unwrap().schema().unwrap());
+    let mut dynamic = node.subscriber_with::<Dynamic>("/scan", expect).unwrap();
+    publisher.wait_for_subscribers(2, LONG).unwrap();
+    // More than the values that a message may have: they are no more in memory than on the wire.
+    let ranges = vec![1.5; schema::limits::MAX_DECODE_VALUES + 1];
+    let scan = LaserScan { ranges, ..LaserScan::default() };
+    publisher.send(&scan).unwrap();
+    assert!(*subscriber.recv(LONG).unwrap() == scan);
+    assert!(dynamic.recv(LONG).unwrap().encode().len() > 8 * scan.ranges.len());
+}
+
+#[test]
+fn what_a_long_message_became_is_not_kept() {
+    let net = Net::new("protobuf_kept");
+    let node = net.node("a");
+    let mut publisher = node.publisher_with::<[u8]>("/level", publishes(&schema_of(OLD))).unwrap();
+    let mut subscriber = node.subscriber::<Level>("/level").unwrap();
+    publisher.wait_for_subscribers(1, LONG).unwrap();
+    publisher.send(&[0x12, 0].repeat(1000)).unwrap();
+    publisher.send(&[0x12, 0].repeat(100_000)).unwrap();
+    publisher.send(&[]).unwrap();
+    assert_eq!(subscriber.recv(LONG).unwrap().cells.len(), 1000);
+    assert_eq!(subscriber.recv(LONG).unwrap().cells.len(), 100_000);
+    assert_eq!(subscriber.recv(LONG).unwrap().cells.capacity(), 0);
 }
 
 #[test]

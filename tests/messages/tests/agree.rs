@@ -86,7 +86,7 @@ where
     T: Message<Held = T> + prost::Message + Default + Clone + PartialEq + std::fmt::Debug,
 {
     let fresh = <T as prost::Message>::decode(bytes);
-    let again = <T as Message>::decode(bytes, held);
+    let again = <T as rnet::protobuf::Carried>::decode(bytes, held);
     assert_eq!(fresh.is_ok(), again.is_ok(), "{fresh:?} {again:?}");
     let dynamic = Dynamic::decode(schema, bytes);
     let Ok(fresh) = fresh else {

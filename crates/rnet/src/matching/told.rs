@@ -1,6 +1,6 @@
 //! The protobuf types that peers name.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -15,6 +15,10 @@ use crate::fit::Told;
 /// How long the types of one node are looked at in each [`WINDOW`]. It can name a thousand, and the
 /// worst takes this long; the others are not to wait for all of them.
 const TYPES_TIME: Duration = Duration::from_millis(100);
+/// How long the types of all nodes are. Nodes that a hostile process makes share it, in turn.
+const ALL_TYPES_TIME: Duration = Duration::from_millis(300);
+/// Nodes whose turn is over that are remembered.
+const MAX_RESTING: usize = 1024;
 /// A little less than the second after which it is tried again.
 const WINDOW: Duration = Duration::from_millis(900);
 
@@ -23,6 +27,9 @@ const WINDOW: Duration = Duration::from_millis(900);
 pub(super) struct Spent {
     since: Option<Instant>,
     nodes: HashMap<u64, Duration>,
+    all: Duration,
+    /// Had their time in earlier windows, and wait for others that have not.
+    resting: HashSet<u64>,
 }
 
 impl Spent {
@@ -30,14 +37,37 @@ impl Spent {
     fn has_time_for(&mut self, node: u64, now: Instant) -> bool {
         if self.since.is_none_or(|since| now.duration_since(since) >= WINDOW) {
             self.since = Some(now);
-            self.nodes.clear();
+            self.begin_window();
         }
-        self.nodes.get(&node).is_none_or(|spent| *spent < TYPES_TIME)
+        self.all < ALL_TYPES_TIME
+            && !self.resting.contains(&node)
+            && self.nodes.get(&node).is_none_or(|spent| *spent < TYPES_TIME)
     }
 
-    /// Notes how long a type of the node of `endpoint` was looked at.
+    fn begin_window(&mut self) {
+        let nodes = std::mem::take(&mut self.nodes);
+        let over = nodes.into_iter().filter(|(_, spent)| *spent >= TYPES_TIME);
+        // With time left, everybody has had a turn.
+        if self.all < ALL_TYPES_TIME || self.resting.len() > MAX_RESTING {
+            self.resting.clear();
+        } else {
+            self.resting.extend(over.map(|(node, _)| node));
+        }
+        self.all = Duration::ZERO;
+    }
+
+    /// Notes how long a type of a node was read.
+    fn add_read(&mut self, node: u64, time: Duration) {
+        *self.nodes.entry(node).or_default() += time;
+        self.all += time;
+    }
+
+    /// Notes how long `endpoint` was looked at further, if its type was read.
     pub(super) fn add(&mut self, endpoint: u64, time: Duration) {
-        *self.nodes.entry(incarnation_of(endpoint)).or_default() += time;
+        if let Some(spent) = self.nodes.get_mut(&incarnation_of(endpoint)) {
+            *spent += time;
+            self.all += time;
+        }
     }
 }
 
@@ -64,7 +94,8 @@ impl Matching {
         };
         let ours = ours.clone();
         let (began, node) = (Instant::now(), incarnation_of(endpoint));
-        if node != self.own.incarnation() && !self.spent.has_time_for(node, began) {
+        let is_other = node != self.own.incarnation();
+        if is_other && !self.spent.has_time_for(node, began) {
             // Nothing is wrong, so nobody is told; it goes on with the next look.
             self.short = true;
             let after_ms = TYPES_TIME.as_millis() as u64;
@@ -73,7 +104,9 @@ impl Matching {
         let read = self.told_in(folder, theirs);
         let own_folder = self.own.folder().to_owned();
         let both = read.and_then(|theirs| Ok((theirs, self.told_in(&own_folder, &ours)?)));
-        self.spent.add(endpoint, began.elapsed());
+        if is_other {
+            self.spent.add_read(node, began.elapsed());
+        }
         both
     }
 
@@ -103,11 +136,38 @@ mod tests {
         let (mut spent, now) = (Spent::default(), Instant::now());
         let nodes = [incarnation_of(endpoint(1)), incarnation_of(endpoint(2))];
         assert!(nodes.iter().all(|node| spent.has_time_for(*node, now)));
-        spent.add(endpoint(1), TYPES_TIME / 2);
+        // What names no type that was read is not noted at all.
+        spent.add(endpoint(1), TYPES_TIME);
+        assert!(spent.nodes.is_empty() && spent.has_time_for(nodes[0], now));
+        spent.add_read(nodes[0], TYPES_TIME / 2);
         assert!(spent.has_time_for(nodes[0], now));
         spent.add(endpoint(1), TYPES_TIME);
         assert!(!spent.has_time_for(nodes[0], now) && spent.has_time_for(nodes[1], now));
         assert!(!spent.has_time_for(nodes[0], now + WINDOW / 2));
         assert!(spent.has_time_for(nodes[0], now + WINDOW));
+    }
+
+    #[test]
+    fn many_nodes_share_a_time_in_turn() {
+        let (mut spent, begin) = (Spent::default(), Instant::now());
+        // Ten that take all they get come first in every look, and one that needs little is last.
+        let mut turns = HashMap::<u64, u32>::new();
+        for window in 0..12 {
+            let now = begin + WINDOW * window;
+            let mut used = Duration::ZERO;
+            for node in 0..11 {
+                while spent.has_time_for(node, now) {
+                    let time = TYPES_TIME / if node == 10 { 100 } else { 1 };
+                    spent.add_read(node, time);
+                    *turns.entry(node).or_default() += 1;
+                    used += time;
+                    if node == 10 {
+                        break;
+                    }
+                }
+            }
+            assert!(used <= ALL_TYPES_TIME, "window {window}: {used:?}");
+        }
+        assert!((0..11).all(|node| turns.get(&node).is_some_and(|n| *n >= 3)), "{turns:?}");
     }
 }

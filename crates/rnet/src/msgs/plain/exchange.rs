@@ -3,21 +3,23 @@
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 
+use prost::bytes::BufMut;
 use rnet_core::{Error, Result};
 
 use super::header::{self, Tailed, bad};
 use super::{Image, PointCloud, Tensor};
+use crate::message::Carried;
 use crate::{Loan, Message, MessageType, OwnedSample, Publisher, Sample};
 
 macro_rules! message {
     ($($type:ty),*) => {$(
-        /// What is sent by itself has data of zeros: a black image, a tensor of zeros. [`Publisher::send_with`] and
-        /// [`Publisher::loan_with`] send data.
-        impl Message for $type {
+        /// A header that says of data is not sent by itself: that would be a black image, a tensor of zeros.
+        /// [`Publisher::send_with`] and [`Publisher::loan_with`] send it with its data.
+        impl Carried for $type {
             type Held = Self;
             const NEEDS_BYTES: bool = true;
 
-            fn message_type() -> Result<MessageType> {
+            fn own_type() -> Result<MessageType> {
                 Ok(MessageType::Plain(<$type as rnet_core::PlainHeader>::header_type()))
             }
             fn hold(_: &MessageType) -> Self {
@@ -26,10 +28,21 @@ macro_rules! message {
             fn as_bytes(&self) -> Option<&[u8]> {
                 None
             }
-            fn encode(&self, out: &mut Vec<u8>) {
-                let start = out.len();
-                out.extend_from_slice(header::bytes_of(self));
-                out.resize(start + self.data_range().end, 0);
+            fn check(&self, _: &MessageType) -> std::result::Result<(), String> {
+                match self.place().data_len {
+                    0 => Ok(()),
+                    len => Err(format!(
+                        "the header says {len} bytes of data, and it comes without: use send_with or loan_with"
+                    )),
+                }
+            }
+            fn encoded_len(&self) -> usize {
+                self.data_range().end
+            }
+            fn encode(&self, out: &mut impl BufMut) {
+                let bytes = header::bytes_of(self);
+                out.put_slice(bytes);
+                out.put_bytes(0, self.encoded_len() - bytes.len());
             }
             fn decode(bytes: &[u8], held: &mut Self) -> std::result::Result<(), String> {
                 *held = header::header_of(bytes)?;
