@@ -78,7 +78,6 @@ fn built_in_plain_messages_are_sent_and_shown_by_name() {
         (image.frame_id(), image.encoding(), image.data()),
         ("camera", "mono8", &[7, 255][..])
     );
-    drop(image);
     let zeros = data.replace("\"_data\": [7, 255]", "\"data_len\": 5");
     rnet!(place, "topic", "pub", "/image", zeros, "--once").ok();
     assert_eq!(images.recv(SOON).unwrap().data(), [0; 5]);
