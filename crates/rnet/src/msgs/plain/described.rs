@@ -107,7 +107,7 @@ const IMAGE: &[FieldDoc] = &[
     doc("data_offset", "where the rows start"),
     doc(
         "data_len",
-        "bytes of the rows: at least (height - 1) row_stride + width times the bytes of a pixel",
+        "bytes of the rows: at least (height - 1) row_stride + width times the bytes of a pixel, and, if there is a row, at least row_stride",
     ),
     text("frame_id", "optical frame of the camera: x right, y down, z into the picture"),
     doc("width", "pixels in a row"),
