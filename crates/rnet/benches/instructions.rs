@@ -11,8 +11,7 @@ use std::hint::black_box;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use rnet::msgs::{JointState, timestamp_from_ns};
-use rnet::{Error, Message, Node, OnFull, Publisher, PublisherOptions, Result};
+use rnet::{Error, Node, OnFull, Publisher, PublisherOptions, Result};
 use rnet::{Subscriber, SubscriberOptions};
 
 /// Far longer than any step takes under valgrind; a message that is missing ends the program.
@@ -25,8 +24,6 @@ enum Counted {
     SendUnread,
     Loan,
     Recv,
-    SendJoints,
-    RecvJoints,
 }
 
 struct Case {
@@ -53,9 +50,6 @@ const CASES: &[Case] = &[
     case("recv_1k", Counted::Recv, 1024, 100),
     case("loan_64k", Counted::Loan, 64 << 10, 4),
     case("recv_64k", Counted::Recv, 64 << 10, 4),
-    // Typed: 7 joints with names, encoded and decoded.
-    case("send_joints", Counted::SendJoints, 270, 400),
-    case("recv_joints", Counted::RecvJoints, 270, 400),
 ];
 
 fn main() -> ExitCode {
@@ -98,10 +92,7 @@ fn run(case: &Case, rounds: u64) -> Result<u64> {
     let domain = format!("instructions{}", std::process::id());
     let node = Node::builder("instructions").domain(&domain).open()?;
     let path = node.domain_path().to_owned();
-    let outcome = match case.counted {
-        Counted::SendJoints | Counted::RecvJoints => run_typed(&node, case, rounds),
-        _ => run_in(&node, case, rounds),
-    };
+    let outcome = run_in(&node, case, rounds);
     drop(node);
     // What is left here is in nobody's way.
     let _ = std::fs::remove_dir_all(path);
@@ -139,52 +130,13 @@ fn run_in(node: &Node, case: &Case, rounds: u64) -> Result<u64> {
             }
         }
     }
-    all_arrived(&publisher, &subscriber, rounds * n)
-}
-
-fn run_typed(node: &Node, case: &Case, rounds: u64) -> Result<u64> {
-    let options = PublisherOptions::new().reliable(OnFull::Refuse);
-    let mut publisher: Publisher<JointState> = node.publisher_with("/joints", options)?;
-    let options = SubscriberOptions::new().reliable();
-    let mut subscriber: Subscriber<JointState> = node.subscriber_with("/joints", options)?;
-    publisher.wait_for_subscribers(1, PATIENCE)?;
-    subscriber.wait_for_publishers(1, PATIENCE)?;
-    let numbers = vec![0.5; 7];
-    let message = JointState {
-        timestamp: Some(timestamp_from_ns(1_790_000_000_123_456_789)),
-        names: (1..=7).map(|n| format!("arm_joint_{n}")).collect(),
-        position: numbers.clone(),
-        velocity: numbers.clone(),
-        effort: numbers,
-        ..Default::default()
-    };
-    let n = case.per_round;
-    for _ in 0..rounds {
-        let send = &mut || send(&mut publisher, &message, n);
-        let recv = &mut || recv(&mut subscriber, n);
-        if case.counted == Counted::SendJoints {
-            counted_by_callgrind(send)?;
-            recv()?;
-        } else {
-            send()?;
-            counted_by_callgrind(recv)?;
-        }
-    }
-    all_arrived(&publisher, &subscriber, rounds * n)
-}
-
-/// A count of something that went wrong would be a good figure and a false one.
-fn all_arrived<T: Message + ?Sized>(
-    publisher: &Publisher<T>,
-    subscriber: &Subscriber<T>,
-    wanted: u64,
-) -> Result<u64> {
+    // A count of something that went wrong would be a good figure and a false one.
     let received: u64 = subscriber.stats().iter().map(|stats| stats.received).sum();
-    if received != wanted || publisher.sent() != wanted {
+    if received != rounds * n || publisher.sent() != rounds * n {
         let what = format!("{received} of {} messages", publisher.sent());
         return Err(Error::BadValue { what, why: "every one should have arrived".into() });
     }
-    Ok(wanted)
+    Ok(rounds * n)
 }
 
 /// Callgrind counts what runs inside of this function, which it finds by its name.
@@ -195,7 +147,7 @@ fn counted_by_callgrind(work: &mut dyn FnMut() -> Result<()>) -> Result<()> {
 }
 
 #[inline(never)]
-fn send<T: Message + ?Sized>(publisher: &mut Publisher<T>, message: &T, count: u64) -> Result<()> {
+fn send(publisher: &mut Publisher<[u8]>, message: &[u8], count: u64) -> Result<()> {
     for _ in 0..count {
         publisher.send(black_box(message))?;
     }
@@ -213,7 +165,7 @@ fn loan(publisher: &mut Publisher<[u8]>, len_bytes: usize, count: u64) -> Result
 }
 
 #[inline(never)]
-fn recv<T: Message + ?Sized>(subscriber: &mut Subscriber<T>, count: u64) -> Result<()> {
+fn recv(subscriber: &mut Subscriber<[u8]>, count: u64) -> Result<()> {
     for _ in 0..count {
         black_box(&*subscriber.recv(PATIENCE)?);
     }
