@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 import pytest
-from played_page import LIMIT_S, ROOT, Play, blocks, play_in
+from played_page import LIMIT_S, ROOT, Play, Terminal, blocks, play_in
 
 import rnet
 
