@@ -112,6 +112,19 @@ impl<'a> Region<'a> {
         }
     }
 
+    /// A follower lies down to sleep: `true` if it had better look first, as there is something after its
+    /// position. Whoever changes something from here on wakes it.
+    pub fn sleepy(&self, follower: usize, at: &super::Position) -> bool {
+        let (group, bit) = (follower / 64, 1 << (follower % 64));
+        // SYNC-FOLLOW: see `number`.
+        self.asleep(group).fetch_or(bit, Ordering::SeqCst);
+        let look = self.may_have(at);
+        if look {
+            self.asleep(group).fetch_and(!bit, Ordering::SeqCst);
+        }
+        look
+    }
+
     /// Sits down to read as of the newest revision: until [`Region::stand_up`], what it needs is kept.
     /// `None` if all seats are taken.
     pub(crate) fn sit(&self, lane: u16) -> Result<Option<Seat>, Stuck> {

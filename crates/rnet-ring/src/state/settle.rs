@@ -3,10 +3,11 @@
 use super::blocks::Local;
 use super::key::Key;
 use super::layout::MAX_TXN_WRITES;
-use super::leaf::{self, PREV, REVISION, TXN_WORD};
+use super::leaf::{self, Facts, PREV, REVISION, Record, TXN_WORD};
 use super::region::{Block, Region};
 use super::word::{
-    ABORTED, COMMITTED, LEAF, PERSISTING, Status, TXN, UNDECIDED, Word, is_pending, pending,
+    ABORTED, COMMITTED, LEAF, PERSISTING, Status, TXN, UNDECIDED, WRITING, Word, is_pending,
+    pending,
 };
 use super::{MAX_TRIES, Stuck};
 use crate::fail_point;
@@ -76,7 +77,7 @@ impl<'a> Region<'a> {
     }
 
     /// The status of a transaction; `None` if its block is used for something else by now.
-    pub(crate) fn status(&self, txn: Word) -> Option<Status> {
+    pub fn status(&self, txn: Word) -> Option<Status> {
         if txn.kind() != TXN {
             return None;
         }
@@ -85,7 +86,7 @@ impl<'a> Region<'a> {
     }
 
     /// Decides over a transaction, if it is in this state.
-    pub(crate) fn decide(&self, txn: Word, from: u64, to: u64) -> bool {
+    pub fn decide(&self, txn: Word, from: u64, to: u64) -> bool {
         let Some(block) = self.block(txn.unit()) else { return false };
         let (from, to) = (Status::new(from, txn.tag()).0, Status::new(to, txn.tag()).0);
         let decided =
@@ -100,12 +101,12 @@ impl<'a> Region<'a> {
         for _ in 0..PATIENCE {
             match self.status(txn).map(Status::state) {
                 Some(UNDECIDED) => crate::sync::spin(),
-                Some(PERSISTING) => return false,
+                Some(PERSISTING | WRITING) => return false,
                 _ => return true,
             }
         }
         self.decide(txn, UNDECIDED, ABORTED);
-        self.status(txn).is_none_or(|status| status.state() != PERSISTING)
+        !matches!(self.status(txn).map(Status::state), Some(PERSISTING | WRITING))
     }
 
     /// The word that holds for a key as of a revision, from what stands in its slot; the empty word if
@@ -167,7 +168,7 @@ impl<'a> Region<'a> {
     }
 
     /// The leaves of a transaction, each with what stood before it.
-    pub(crate) fn pairs(&self, txn: Word) -> Option<Vec<(Word, Word)>> {
+    pub fn pairs(&self, txn: Word) -> Option<Vec<(Word, Word)>> {
         let block = self.named(txn)?;
         let count = block[COUNT].load(Ordering::Acquire) as usize;
         if count > MAX_TXN_WRITES {
@@ -177,6 +178,26 @@ impl<'a> Region<'a> {
         let load = |at: usize| Word(words[at].load(Ordering::Relaxed));
         let pairs = (0..count).map(|i| (load(2 * i), load(2 * i + 1))).collect();
         leaf::is_still(block, txn).then_some(pairs)
+    }
+
+    /// Copies a leaf that is named; `None` if its block is used for something else by now.
+    pub fn copy_leaf(&self, word: Word, into: &mut Record) -> Option<()> {
+        leaf::copy(self.named(word)?, word, into)
+    }
+
+    /// The numbers of a leaf that is named.
+    pub fn facts_of(&self, word: Word) -> Option<Facts> {
+        if word.is_none() {
+            return None;
+        }
+        leaf::facts(self.named(word)?, word)
+    }
+
+    /// Why the keeper refuses a transaction; to be said before it is aborted.
+    pub fn set_reason(&self, txn: Word, reason: u64) {
+        if let Some(block) = self.named(txn) {
+            block[REASON].store(reason, Ordering::Release);
+        }
     }
 
     /// Ends a transaction of ours that does not hold: its leaves leave their slots, and are kept for

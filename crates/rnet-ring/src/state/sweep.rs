@@ -13,7 +13,7 @@ use super::settle::Settled;
 use super::trie::NOBODY;
 use super::word::{
     ABORTED, COMMITTED, FREE, Head, IS_LEAF, IS_NODE, IS_TXN, LEAF, NODE, PERSISTING, PRIVATE,
-    RETIRED, Status, TXN, UNDECIDED, Word,
+    RETIRED, Status, TXN, UNDECIDED, WRITING, Word,
 };
 use super::{MAX_TRIES, Stuck};
 use crate::fail_point;
@@ -144,15 +144,11 @@ impl Region<'_> {
                 Some(UNDECIDED) => {
                     self.decide(txn, UNDECIDED, ABORTED);
                 }
+                // Nobody was told that it holds, and its writer is not there to be told.
                 Some(PERSISTING) => {
-                    let asked = (0..self.geometry.asks)
-                        .any(|ask| self.ask(ask).load(Ordering::SeqCst) == txn.0);
-                    if asked {
-                        return Ok(false);
-                    }
-                    // Its owner died before it asked.
                     self.decide(txn, PERSISTING, ABORTED);
                 }
+                Some(WRITING) => return Ok(false),
                 Some(COMMITTED) => {
                     self.adopt_committed(local, host, txn)?;
                     return Ok(true);

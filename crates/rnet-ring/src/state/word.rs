@@ -102,8 +102,10 @@ pub const fn is_pending(revision: u64) -> bool {
 
 /// [`Status::state`]: conditions are looked at; anybody may end it by aborting it.
 pub const UNDECIDED: u64 = 1;
-/// [`Status::state`]: being written to disk; the keeper decides.
+/// [`Status::state`]: to be written to disk; its writer may still withdraw it.
 pub const PERSISTING: u64 = 2;
+/// [`Status::state`]: being written to disk; the keeper decides.
+pub const WRITING: u64 = 5;
 /// [`Status::state`]: its changes hold.
 pub const COMMITTED: u64 = 3;
 /// [`Status::state`]: its changes never were.
