@@ -222,6 +222,11 @@ impl Other {
         line.parse().expect("it says a number")
     }
 
+    /// Waits until it says that it is ready, or done.
+    fn ready(&mut self) {
+        self.hear();
+    }
+
     fn go(&mut self) {
         let stdin = self.child.stdin.as_mut().expect("its input is piped");
         stdin.write_all(b"go\n").expect("it listens");
@@ -242,10 +247,10 @@ fn count_together(domain: &str, way: &str) -> Result<f64> {
     let state = node.state()?;
     state.delete("/together")?;
     let mut others: Vec<Other> = (0..COUNTERS).map(|_| Other::start(way, domain)).collect();
-    others.iter_mut().for_each(|other| drop(other.hear()));
+    others.iter_mut().for_each(Other::ready);
     let start = Instant::now();
     others.iter_mut().for_each(Other::go);
-    others.iter_mut().for_each(|other| drop(other.hear()));
+    others.iter_mut().for_each(Other::ready);
     let took = start.elapsed();
     let made = COUNTERS as u64 * INCREMENTS;
     let stands = state.get_as::<i64>("/together")?;
@@ -258,7 +263,7 @@ fn watch_median(domain: &str, hz: u32) -> Result<f64> {
     let node = Node::builder("setter").domain(domain).open()?;
     let state = node.state()?;
     let mut other = Other::start("watch", domain);
-    other.hear();
+    other.ready();
     let period = Duration::from_secs(1) / hz;
     let start = Instant::now();
     for i in 0..hz.min(5_000) {
