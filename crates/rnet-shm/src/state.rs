@@ -85,7 +85,7 @@ impl Inner {
         self.local.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn key(&self, key: &str) -> Result<Key, Error> {
+    fn key<'k>(&self, key: &'k str) -> Result<Key<'k>, Error> {
         Key::new(key.as_bytes(), self.seed, &Geometry::DOMAIN).ok_or_else(|| Error::BadName {
             what: "key",
             name: key.chars().take(64).collect(),
@@ -163,9 +163,9 @@ impl Region {
     ///
     /// # Errors
     /// `BadName`, `Corrupt`.
+    #[inline]
     pub fn get(&self, key: &str, into: &mut Record) -> Result<bool, Error> {
-        let path = self.path(key)?;
-        self.get_at(&path, into)
+        self.read(&self.inner.key(key)?, into)
     }
 
     /// A key whose path is found once, for many reads.
@@ -173,7 +173,7 @@ impl Region {
     /// # Errors
     /// `BadName`.
     pub fn path(&self, key: &str) -> Result<Path, Error> {
-        Ok(Path(self.inner.key(key)?))
+        Ok(Path { trail: self.inner.key(key)?.trail(), key: key.into() })
     }
 
     /// As [`Region::get`].
@@ -182,10 +182,15 @@ impl Region {
     /// `Corrupt`.
     #[inline]
     pub fn get_at(&self, path: &Path, into: &mut Record) -> Result<bool, Error> {
+        self.read(&Key::with(path.key.as_bytes(), path.trail), into)
+    }
+
+    #[inline]
+    fn read(&self, key: &Key<'_>, into: &mut Record) -> Result<bool, Error> {
         let inner = &*self.inner;
         let ring = inner.sound()?;
         let now = || (inner.clock)();
-        let found = ring.get(inner.lane, &path.0, &now, &mut into.raw);
+        let found = ring.get(inner.lane, key, &now, &mut into.raw);
         let found = found.map_err(|_| inner.corrupt("reading does not come to an end"))?;
         if found {
             into.shown();
@@ -307,7 +312,17 @@ impl Region {
 
 /// A key, and where it leads.
 #[derive(Clone, Debug)]
-pub struct Path(Key);
+pub struct Path {
+    key: Box<str>,
+    trail: ring::key::Trail,
+}
+
+impl Path {
+    /// The key.
+    pub fn key(&self) -> &str {
+        &self.key
+    }
+}
 
 impl Inner {
     fn attempt(
