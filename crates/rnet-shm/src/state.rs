@@ -212,6 +212,9 @@ impl Region {
     ) -> Result<u64, Error> {
         let inner = &*self.inner;
         check_lengths(writes)?;
+        if let ([write], []) = (writes, guards) {
+            return self.commit_one(write, check);
+        }
         let keys = writes.iter().map(|w| inner.key(w.key)).collect::<Result<Vec<_>, _>>()?;
         let guard_keys = guards.iter().map(|g| inner.key(g.key)).collect::<Result<Vec<_>, _>>()?;
         let now = (inner.clock)();
@@ -232,42 +235,42 @@ impl Region {
             .zip(&guard_keys)
             .map(|(guard, key)| ring::Guard { key, revision: guard.revision })
             .collect();
+        let named = |index: usize| match index.checked_sub(writes.len()) {
+            None => writes[index].key,
+            Some(guard) => guards[guard].key,
+        };
         let mut look = |at: usize, facts: Option<&Facts>| check(at, facts.map(Head::of).as_ref());
+        let len = ring_writes.iter().map(|w| w.content.value.len()).sum();
         for attempt in 0..MAX_ATTEMPTS {
-            let refused = match inner.attempt(&ring_writes, &ring_guards, now, &mut look) {
+            match inner.attempt(&ring_writes, &ring_guards, now, &mut look) {
                 Ok(done) => return self.concluded(done),
-                Err(refused) => refused,
-            };
-            match refused {
-                Refused::Check(error) => return Err(error),
-                Refused::Conflict { index, expected, found } => {
-                    let key = match index.checked_sub(writes.len()) {
-                        None => writes[index].key,
-                        Some(guard) => guards[guard].key,
-                    };
-                    return Err(Error::Conflict { key: key.to_owned(), expected, found });
-                }
-                Refused::Again => back_off(attempt),
-                Refused::Wait(txn) => inner.wait_for(txn)?,
-                Refused::NoRoom(words) => {
-                    let bytes: usize = ring_writes.iter().map(|w| w.content.value.len()).sum();
-                    return Err(inner.no_room(bytes.max(words * 8)));
-                }
-                Refused::Stuck => {
-                    return Err(inner
-                        .sound()
-                        .err()
-                        .unwrap_or_else(|| inner.corrupt("writing does not come to an end")));
-                }
+                Err(refused) => inner.refusal(refused, attempt, len, &named)?,
             }
         }
-        Err(Error::Timeout {
-            what: format!(
-                "writing {}: other transactions were always in the way",
-                writes.first().map_or("nothing", |w| w.key)
-            ),
-            after_ms: 0,
-        })
+        Err(too_often(named(0)))
+    }
+
+    /// The common case, without an allocation.
+    fn commit_one(&self, write: &Write<'_>, check: &mut Check<'_>) -> Result<u64, Error> {
+        let inner = &*self.inner;
+        let key = inner.key(write.key)?;
+        let now = (inner.clock)();
+        let writer = inner.own.name().as_str().as_bytes();
+        let ring_write = ring::Write {
+            key: &key,
+            content: content(write, writer, now),
+            expect: write.expect,
+            durable: write.durable,
+        };
+        let mut look = |at: usize, facts: Option<&Facts>| check(at, facts.map(Head::of).as_ref());
+        let len = ring_write.content.value.len();
+        for attempt in 0..MAX_ATTEMPTS {
+            match inner.attempt_one(&ring_write, now, &mut look) {
+                Ok(done) => return self.concluded(done),
+                Err(refused) => inner.refusal(refused, attempt, len, &|_| write.key)?,
+            }
+        }
+        Err(too_often(write.key))
     }
 
     fn concluded(&self, done: Done) -> Result<u64, Error> {
@@ -346,29 +349,74 @@ impl Inner {
                 }
             }
         }
-        let len: usize = writes.iter().map(|w| w.content.value.len()).sum();
-        if len > SHORT_LEN_BYTES {
+        drop(local);
+        prepared.iter().for_each(|(write, leaf)| ring.fill(leaf, write));
+        ring.commit_all(&mut self.local(), self, &prepared, guards, now, check)
+    }
+
+    fn attempt_one(
+        &self,
+        write: &ring::Write<'_>,
+        now: u64,
+        check: &mut dyn FnMut(usize, Option<&Facts>) -> Result<(), Error>,
+    ) -> Result<Done, Refused<Error>> {
+        let ring = self.sound().map_err(Refused::Check)?;
+        let mut local = self.local();
+        let leaf = ring.prepare(&mut local, self, write).map_err(|_| Refused::NoRoom(0))?;
+        if write.content.value.len() > SHORT_LEN_BYTES {
             drop(local);
-            prepared.iter().for_each(|(write, leaf)| ring.fill(leaf, write));
+            ring.fill(&leaf, write);
             local = self.local();
         } else {
-            prepared.iter().for_each(|(write, leaf)| ring.fill(leaf, write));
+            ring.fill(&leaf, write);
         }
-        if let ([(write, leaf)], []) = (prepared.as_slice(), guards) {
-            match ring.commit_one(&mut local, self, write, leaf, now, check) {
-                Ok(Some(Done::Nothing)) => {
-                    ring.discard(&mut local, *leaf);
-                    return Ok(Done::Nothing);
+        match ring.commit_one(&mut local, self, write, &leaf, now, check) {
+            Ok(Some(done)) => {
+                if done == Done::Nothing {
+                    ring.discard(&mut local, leaf);
                 }
-                Ok(Some(done)) => return Ok(done),
-                Ok(None) => {}
-                Err(refused) => {
-                    ring.discard(&mut local, *leaf);
-                    return Err(refused);
-                }
+                Ok(done)
+            }
+            // It goes to disk.
+            Ok(None) => ring.commit_all(&mut local, self, &[(*write, leaf)], &[], now, check),
+            Err(refused) => {
+                ring.discard(&mut local, leaf);
+                Err(refused)
             }
         }
-        ring.commit_all(&mut local, self, &prepared, guards, now, check)
+    }
+
+    /// What to do about a refused commit: nothing but to try again, or to give up with an error.
+    fn refusal<'k>(
+        &self,
+        refused: Refused<Error>,
+        attempt: usize,
+        len: usize,
+        named: &dyn Fn(usize) -> &'k str,
+    ) -> Result<(), Error> {
+        match refused {
+            Refused::Check(error) => Err(error),
+            Refused::Conflict { index, expected, found } => {
+                Err(Error::Conflict { key: named(index).to_owned(), expected, found })
+            }
+            Refused::Again => {
+                back_off(attempt);
+                Ok(())
+            }
+            Refused::Wait(txn) => self.wait_for(txn),
+            Refused::NoRoom(words) => Err(self.no_room(len.max(words * 8))),
+            Refused::Stuck => {
+                self.sound()?;
+                Err(self.corrupt("writing does not come to an end"))
+            }
+        }
+    }
+}
+
+fn too_often(key: &str) -> Error {
+    Error::Timeout {
+        what: format!("writing {key}: other transactions were always in the way"),
+        after_ms: 0,
     }
 }
 

@@ -19,7 +19,7 @@ use super::value::Value;
 use crate::MessageType;
 
 /// A buffer of a longer value is not kept for the next read.
-const KEPT_LEN_BYTES: usize = 64 << 10;
+const KEPT_LEN_BYTES: usize = 2 << 20;
 
 /// How many types of a key, each set by another writer in between, one write is compared with.
 const MAX_TYPE_ROUNDS: usize = 64;
