@@ -149,7 +149,7 @@ impl WatchCore {
         self.direct(&mut guard)?;
         let mode = &mut **guard;
         if let Mode::Direct(inner) = std::mem::replace(mode, Mode::Closed) {
-            *mode = Mode::Callback(inner.on(callback));
+            *mode = Mode::Callback(inner.on_result(callback));
         }
         Ok(())
     }
