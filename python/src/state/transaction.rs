@@ -8,7 +8,7 @@ use pyo3::types::PyTuple;
 use rnet::state;
 use rnet::{Error, Result};
 
-use super::change::{Tried, tried, until_done};
+use super::change::{tried, until_done};
 use super::core::{StateCore, Terms};
 use super::value::{of_object, to_object};
 use crate::errors::OrRaise;
@@ -148,7 +148,12 @@ impl Transaction {
         let ttl = ttl.map(|ttl| wait::seconds(py, "ttl", ttl)).transpose()?;
         let last_will =
             last_will.map(|given| super::last_will(&self.core, key, given)).transpose()?;
-        self.write(py, key, value, Terms { if_revision: None, ttl, durable, last_will, change_type })
+        self.write(
+            py,
+            key,
+            value,
+            Terms { if_revision: None, ttl, durable, last_will, change_type },
+        )
     }
 
     /// Deletes a key at the end of the transaction; False if it is absent.

@@ -121,6 +121,13 @@ impl State {
         self.shared.revision()
     }
 
+    /// Whether a key is kept on disk; `false` if it is absent. A write of one that is waits for the disk, for which a binding
+    /// gives back the lock of its language.
+    #[doc(hidden)]
+    pub fn is_durable(&self, key: &str) -> Result<bool> {
+        Ok(self.shared.read(key, |_, record| Ok(record.durable))?.unwrap_or(false))
+    }
+
     /// Sets a key, and returns the revision of that change. It is then readable in every process of the domain.
     ///
     /// A key that had a time to live or a last will has none afterwards; whether it is durable stays as it is.

@@ -66,7 +66,7 @@ pub struct ChangeStream {
     shared: Arc<Mutex<Shared>>,
     id: u64,
     of: Arc<super::shared::StateShared>,
-    _core: Arc<NodeCore>,
+    core: Arc<NodeCore>,
 }
 
 impl Watch {
@@ -80,7 +80,7 @@ impl Watch {
         if !of.birth().is_parents() {
             of.callbacks.add(&of, id, Box::new(WakeTask(shared.clone())));
         }
-        ChangeStream { shared, id, of, _core: core }
+        ChangeStream { shared, id, of, core }
     }
 }
 
@@ -88,6 +88,26 @@ impl ChangeStream {
     /// The next change.
     pub fn recv(&mut self) -> ChangeFuture<'_> {
         ChangeFuture { stream: self }
+    }
+
+    /// The watch again, which goes on where the stream was.
+    ///
+    /// # Errors
+    /// `Closed` in a forked child.
+    pub fn into_watch(self) -> Result<Watch> {
+        self.of.check_birth()?;
+        let (watch, ready) = {
+            let mut shared = lock(&self.shared);
+            (shared.watch.take(), shared.ready.take())
+        };
+        let Some(mut watch) = watch else {
+            return Err(Error::Closed { what: "the stream of changes".to_owned() });
+        };
+        // An error comes again if it lasts.
+        if let Some(Ok(change)) = ready {
+            watch.give_back(change);
+        }
+        Ok(Watch::resumed(watch, self.core.clone()))
     }
 
     fn poll_recv(&mut self, context: &mut Context<'_>) -> Poll<Result<Change>> {

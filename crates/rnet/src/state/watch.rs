@@ -49,6 +49,8 @@ pub(super) struct WatchCore {
 enum Ahead {
     Is { record: Record, initial: bool },
     Gone { key: Box<str>, revision: u64, expired: bool },
+    /// Told before, to who did not take it.
+    Told(Box<Change>),
 }
 
 impl WatchCore {
@@ -88,6 +90,7 @@ impl WatchCore {
                     let (entry, skipped, initial) = (None, 0, false);
                     return Ok(Some(Change { key, entry, expired, revision, skipped, initial }));
                 }
+                Some(Ahead::Told(change)) => return Ok(Some(*change)),
                 None => {}
             }
             let mut record = std::mem::take(&mut self.record);
@@ -102,6 +105,11 @@ impl WatchCore {
                 (Next::Behind, None) => self.catch_up()?,
             }
         }
+    }
+
+    /// Has a change told once more, before all others.
+    pub(super) fn give_back(&mut self, change: Change) {
+        self.ahead.push_front(Ahead::Told(Box::new(change)));
     }
 
     fn is_new(&self, record: &Record) -> bool {
@@ -239,6 +247,10 @@ impl Watch {
     pub(super) fn open(state: &State, prefix: Prefix) -> Result<Watch> {
         let watch = WatchCore::open(&state.shared, prefix)?;
         Ok(Watch { watch, core: state.core.clone(), interruptible: false })
+    }
+
+    pub(super) fn resumed(watch: WatchCore, core: Arc<NodeCore>) -> Watch {
+        Watch { watch, core, interruptible: false }
     }
 
     /// The next change, if there is one.
