@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import collections
+import collections.abc
 import enum
 import json
 import math
@@ -310,7 +310,9 @@ def test_last_wills(node):
         mine = owner.state
         mine.set("/becomes", "well", last_will="gone")
         mine.set("/goes", 1, last_will=rnet.DELETE)
-        mine.set("/of_another_type", 1, last_will={"why": "gone"})
+        mine.set("/of_another_type", 1, last_will={"why": "gone"}, change_type=True)
+        with pytest.raises(rnet.StateType, match="last will"):
+            mine.set("/goes", 2, last_will="text")
         mine.set("/stays", 1, last_will=2)
         mine.set("/stays", 1)
         mine.set("/taken", 1, last_will=2)
@@ -481,6 +483,8 @@ def test_snapshots_do_not_change(state):
             assert found == 1
         case _:
             raise AssertionError("a snapshot is a mapping")
+    for mapping in (snapshot, state, state.hash("/a")):
+        assert isinstance(mapping, collections.abc.Mapping)
 
 
 def test_transactions(state):

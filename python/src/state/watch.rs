@@ -106,7 +106,7 @@ impl WatchCore {
             Ok(guard) => guard,
             Err(NotHad::Signal) => return Err(Error::Interrupted),
             Err(NotHad::TimedOut) => {
-                let what = format!("a change under {:?}", self.prefix);
+                let what = format!("no change under {}", self.prefix);
                 return Err(Error::Timeout { what, after_ms: 0 });
             }
         };
