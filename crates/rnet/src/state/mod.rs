@@ -32,7 +32,7 @@
 mod callbacks;
 mod cell;
 mod change;
-mod encode;
+pub(crate) mod encode;
 mod entry;
 mod hash;
 mod message;
@@ -116,16 +116,14 @@ impl State {
         self.shared.read(key, |shared, record| shared.entry_of(record))
     }
 
+    /// Whether a key is kept on disk, so that writing it takes the disk's time; `false` if it is absent.
+    pub fn is_durable(&self, key: &str) -> Result<bool> {
+        Ok(self.shared.read(key, |_, record| Ok(record.durable))?.unwrap_or(false))
+    }
+
     /// Revision of the newest change of any key in the domain.
     pub fn revision(&self) -> u64 {
         self.shared.revision()
-    }
-
-    /// Whether a key is kept on disk; `false` if it is absent. A write of one that is waits for the disk, for which a binding
-    /// gives back the lock of its language.
-    #[doc(hidden)]
-    pub fn is_durable(&self, key: &str) -> Result<bool> {
-        Ok(self.shared.read(key, |_, record| Ok(record.durable))?.unwrap_or(false))
     }
 
     /// Sets a key, and returns the revision of that change. It is then readable in every process of the domain.

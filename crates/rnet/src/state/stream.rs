@@ -13,6 +13,7 @@ use rnet_shm::bell::MAX_SLEEP;
 
 use super::callbacks::Task;
 use super::entry::Change;
+use super::shared::StateShared;
 use super::watch::{Watch, WatchCore};
 use crate::core::NodeCore;
 
@@ -65,7 +66,7 @@ impl Task for WakeTask {
 pub struct ChangeStream {
     shared: Arc<Mutex<Shared>>,
     id: u64,
-    of: Arc<super::shared::StateShared>,
+    of: Arc<StateShared>,
     core: Arc<NodeCore>,
 }
 
@@ -90,24 +91,21 @@ impl ChangeStream {
         ChangeFuture { stream: self }
     }
 
-    /// The watch again, which goes on where the stream was.
+    /// The watch again; what it told before it does not tell again.
     ///
     /// # Errors
     /// `Closed` in a forked child.
     pub fn into_watch(self) -> Result<Watch> {
         self.of.check_birth()?;
-        let (watch, ready) = {
-            let mut shared = lock(&self.shared);
-            (shared.watch.take(), shared.ready.take())
-        };
-        let Some(mut watch) = watch else {
-            return Err(Error::Closed { what: "the stream of changes".to_owned() });
-        };
-        // An error comes again if it lasts.
+        let mut shared = lock(&self.shared);
+        let (watch, ready) = (shared.watch.take(), shared.ready.take());
+        drop(shared);
+        let closed = || Error::Closed { what: "the stream of changes".to_owned() };
+        let mut watch = watch.ok_or_else(closed)?;
         if let Some(Ok(change)) = ready {
-            watch.give_back(change);
+            watch.put_back(change);
         }
-        Ok(Watch::resumed(watch, self.core.clone()))
+        Ok(Watch { watch, core: self.core.clone(), interruptible: false })
     }
 
     fn poll_recv(&mut self, context: &mut Context<'_>) -> Poll<Result<Change>> {
