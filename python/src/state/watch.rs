@@ -27,6 +27,7 @@ use crate::release::release;
 use crate::wait::{Patience, Stop};
 
 /// Who is told.
+#[allow(clippy::large_enum_variant, reason = "one a watch, and the largest is the usual one")]
 enum Mode {
     Direct(state::Watch),
     Stream(ChangeStream),
