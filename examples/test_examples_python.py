@@ -27,6 +27,7 @@ def domain() -> Iterator[dict[str, str]]:
     """The environment of a domain that nobody else uses."""
     base = tempfile.mkdtemp(prefix="rnet-examples-", dir="/dev/shm")
     environment = dict(os.environ, RNET_DIR=base, RNET_DOMAIN="examples")
+    environment["RNET_STATE_DIR"] = f"{base}/keep"
     environment.pop("RNET_GROUP", None)
     yield environment
     shutil.rmtree(base)

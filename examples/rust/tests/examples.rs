@@ -29,6 +29,7 @@ impl TestDomain {
         Command::new(program)
             .env("RNET_DOMAIN", &self.id)
             .env("RNET_DIR", &self.base)
+            .env("RNET_STATE_DIR", self.base.join("keep"))
             .env_remove("RNET_GROUP")
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
