@@ -29,6 +29,7 @@ impl TestDomain {
         Command::new(program)
             .env("RNET_DOMAIN", &self.id)
             .env("RNET_DIR", &self.base)
+            .env("RNET_STATE_DIR", self.base.join("keep"))
             .env_remove("RNET_GROUP")
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -159,4 +160,12 @@ fn urgent_stop() {
 fn late_joiner() {
     let text = TestDomain::new().run(env!("CARGO_BIN_EXE_example-late-joiner"));
     assert_eq!(text, "map revision 3: 192 free cells of 0.05 m\n");
+}
+
+#[test]
+fn state() {
+    let text = TestDomain::new().run(env!("CARGO_BIN_EXE_example-state"));
+    let expected = "the arm is idle, gains are {\"kp\": 12.5, \"kd\": 0.5}\n\
+                    job 3: moving to [0.5, -0.25]\nalive: true\nalive: false\n";
+    assert_eq!(text, expected);
 }
