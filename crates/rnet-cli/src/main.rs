@@ -16,6 +16,7 @@ mod failure;
 mod node;
 mod render;
 mod signal;
+mod state;
 mod table;
 mod topic;
 mod types;
@@ -51,6 +52,7 @@ fn run(context: &mut Context, command: Command) -> Outcome {
     match command {
         Command::Topic(command) => topic::run(context, command),
         Command::Type(command) => types::run(context, command),
+        Command::State(command) => state::run(context, command),
         Command::Node(command) => node::run(context, command),
         Command::Doctor(args) => doctor::run(context, args),
         Command::Bench(command) => bench::run(context, command),
