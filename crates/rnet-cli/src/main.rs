@@ -6,7 +6,8 @@
 //!   for commands that go on;
 //! - exit 0 ok, 1 failed, 2 usage, 124 timed out, 130 interrupted;
 //! - whoever only looks (`list`, `info`, `echo`, `hz`, `bw`, `delay`, `doctor`) is an observer:
-//!   no node, no subscriber, and no cost to any publisher.
+//!   no node, no subscriber, and no cost to any publisher. `state` takes part as a node, because
+//!   state is memory that nodes share; where there is none, looking at it makes none.
 
 mod args;
 mod bench;
