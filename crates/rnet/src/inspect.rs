@@ -232,7 +232,7 @@ impl Domain {
         let exists = |path: &Path| {
             path.try_exists().map_err(|e| Error::io("cannot look at", path.to_owned(), &e))
         };
-        Ok(exists(&self.path.join(STATE_FILE))?)
+        exists(&self.path.join("state"))
     }
 
     /// Reads anew which nodes there are; a domain that has come into being since is opened.
