@@ -219,7 +219,8 @@ fn fields_of_json_and_bytes_of_files() {
     std::fs::write(&file, b"ab\ncd").unwrap();
     let file = file.to_str().unwrap();
     rnet!(place, "state", "set", "/firmware", "--file", file).ok();
-    assert_eq!(rnet!(place, "state", "get", "/firmware", "--raw").ok(), "ab\ncd");
+    let raw = place.command().args(["state", "get", "/firmware", "--raw"]).output().unwrap();
+    assert_eq!(raw.stdout, b"ab\ncd");
     assert_eq!(rnet!(place, "state", "get", "/firmware", "--json").json()["value"], "YWIKY2Q=");
     let nowhere = place.dir.join("nowhere");
     let nowhere = nowhere.to_str().unwrap();

@@ -165,7 +165,7 @@ fn damaged_files_change_nothing() {
         (good.replace("{\"end\":13}", "{\"end\":12}"), "counts 12 keys, and it has 13"),
         (format!("{good}{key}\n"), "behind the end"),
         (good.replace(key, &format!("{key}\n{key}")), "/all/int is there twice"),
-        (good.replace(key, &key.replace("\"int\"", "\"bool\"")), "line 6"),
+        (good.replace(key, &key.replace("\"int\"", "\"bool\"")), "line 8: the value of \"/all/int\""),
         (good.replace(key, &key.replace("\"int\"", "\"integer\"")), "unknown variant"),
         (good.replace(key, &key[..key.len() - 9]), "it is no JSON"),
         (good.replace("\"type\":1,\"bytes\"", "\"type\":7,\"bytes\""), "its type stands nowhere"),

@@ -250,7 +250,9 @@ impl Reader {
             self.add_type(serde_json::from_value(words).map_err(wrong)?)?;
             return Ok(None);
         }
-        let line: KeyLine = serde_json::from_value(words).map_err(wrong)?;
+        let key = words["key"].to_string();
+        let line: KeyLine =
+            serde_json::from_value(words).map_err(|e| format!("the value of {key}: {e}"))?;
         if !self.seen.insert(line.key.clone()) {
             return Err(format!("{} is there twice", line.key));
         }
