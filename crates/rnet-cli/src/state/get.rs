@@ -2,9 +2,9 @@
 
 use std::io::Write;
 
+use rnet::MessageType;
 use rnet::schema::{self, Dynamic, JsonOptions, TextOptions};
 use rnet::state::Value;
-use rnet::MessageType;
 use serde_json::Value as Json;
 
 use super::args::GetArgs;
