@@ -15,6 +15,9 @@ use crate::node::OwnNode;
 /// Now, in ns since 1970: stamps writes and ends the time of keys.
 pub type Clock = Arc<dyn Fn() -> u64 + Send + Sync>;
 
+/// What [`Region::commit`] asks of each key, by its number among the writes.
+pub type Check<'a> = dyn FnMut(usize, Option<&Head>) -> Result<(), Error> + 'a;
+
 /// Changes that the journal keeps.
 const JOURNAL: usize = 4096;
 
@@ -274,7 +277,7 @@ impl Region {
         &self,
         writes: &[Write<'_>],
         guards: &[Guard<'_>],
-        check: &mut dyn FnMut(usize, Option<&Head>) -> Result<(), Error>,
+        check: &mut Check<'_>,
     ) -> Result<u64, Error> {
         let mut domain = self.shared.lock();
         let conflict = |key: &str, expected, found| {
