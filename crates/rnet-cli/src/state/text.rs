@@ -37,28 +37,6 @@ impl Limits {
     }
 }
 
-/// The type of a value in a word, as `--type` takes it.
-pub fn type_name(value: &Value) -> &str {
-    match value {
-        Value::Bool(_) => "bool",
-        Value::Int(_) => "int",
-        Value::Float(_) => "float",
-        Value::Str(_) => "str",
-        Value::Bytes(_) => "bytes",
-        Value::Json(_) => "json",
-        Value::List(_) => "list",
-        Value::Set(_) => "set",
-        Value::Message(message) => match message.message_type() {
-            MessageType::Plain(plain) => &plain.name,
-            MessageType::Protobuf(schema) => schema.name(),
-            MessageType::Raw => "raw",
-        },
-        Value::Unreadable(_) => "unreadable",
-        // A kind of value that came later than this program.
-        _ => "unknown",
-    }
-}
-
 /// Prints a value on lines of its own.
 pub fn print(out: &mut impl Write, value: &Value, limits: Limits) -> io::Result<()> {
     match value {
