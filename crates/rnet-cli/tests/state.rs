@@ -315,6 +315,14 @@ fn keys_that_are_not_there_have_neighbours() {
 }
 
 #[test]
+fn help_tells_what_a_value_may_be() {
+    let place = Place::new();
+    let help = rnet!(place, "state", "set", "--help").ok();
+    assert!(help.contains("In a new key it is what it looks like"), "{help}");
+    assert!(rnet!(place, "state", "--help").ok().contains("\n  cas    Set a key if nobody"));
+}
+
+#[test]
 fn bad_words_are_wrong_use() {
     let place = Place::new();
     rnet!(place, "state", "set", "/a b", "1").fails(2);
