@@ -93,7 +93,7 @@ impl WatchCore {
     /// The next change, if there is one.
     pub(super) fn next(&mut self) -> Result<Option<Change>> {
         self.shared.check_birth()?;
-        self.end_times()?;
+        self.end_times();
         loop {
             match self.ahead.pop_front() {
                 Some(Ahead::Told(change)) => return Ok(Some(*change)),
@@ -192,20 +192,23 @@ impl WatchCore {
             let expired = seen.expires_unix_ns != 0 && seen.expires_unix_ns <= now;
             Ahead::Gone { key: key.into(), revision, expired }
         });
-        // Nobody can tell any more when they went; they are gone as of the snapshot.
-        self.ahead = gone.chain(ahead).collect();
+        // Nobody can tell any more when they went; they are gone as of the snapshot, and so come last.
+        let ahead: VecDeque<Ahead> = ahead.into_iter().chain(gone).collect();
+        self.ahead = ahead;
         Ok(())
     }
 
     /// Deletes the keys whose time is over, so that everybody is told once, by the journal.
-    fn end_times(&mut self) -> Result<()> {
+    fn end_times(&mut self) {
         if self.expiries.is_empty() {
-            return Ok(());
+            return;
         }
         let now = self.shared.now();
         while let Some((at, key)) = self.expiries.first().filter(|(at, _)| *at <= now).cloned() {
             self.expiries.remove(&(at, key.clone()));
-            let Some(seen) = self.seen.get(&key) else { continue };
+            // It may have been written anew since it was to be tried again.
+            let over = |seen: &&Seen| seen.expires_unix_ns != 0 && seen.expires_unix_ns <= now;
+            let Some(seen) = self.seen.get(&key).filter(over) else { continue };
             let expect = Some(seen.revision);
             let write = Write { key: &key, value: None, expect, durable: None };
             match self.shared.write_at(write) {
@@ -217,7 +220,6 @@ impl WatchCore {
                 }
             }
         }
-        Ok(())
     }
 
     /// How long a sleep may be, at the most.

@@ -7,6 +7,7 @@ mod bad;
 mod basics;
 mod cells;
 mod computed;
+mod forked;
 mod hostile;
 mod messages;
 mod model;
