@@ -25,6 +25,7 @@ mod receive;
 mod release;
 mod sample;
 mod schema;
+mod state;
 mod subscriber;
 mod tasks;
 mod wait;
@@ -47,6 +48,7 @@ fn _rnet(py: Python<'_>, module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<subscriber::Subscriber>()?;
     module.add_class::<subscriber::Samples>()?;
     module.add_class::<merge::Merge>()?;
+    state::add_classes(module)?;
     module.add("Sample", sample::class(py)?)?;
     module.add_function(wrap_pyfunction!(now_ns, module)?)?;
     module.add_function(wrap_pyfunction!(compare::compare_types, module)?)?;

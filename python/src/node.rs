@@ -1,7 +1,7 @@
 //! `rnet.Node`.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use pyo3::prelude::*;
 use pyo3::types::{PyCFunction, PyDict, PyTuple};
@@ -16,6 +16,8 @@ use crate::publisher::{Publisher, PublisherCore};
 use crate::qos;
 use crate::receive::SubscriberCore;
 use crate::release::release;
+use crate::state::PyState;
+use crate::state::core::StateCore;
 use crate::subscriber::Subscriber;
 
 #[derive(Default)]
@@ -35,6 +37,8 @@ pub(crate) struct NodeShared {
     node: Mutex<Option<Own<rnet::Node>>>,
     birth: Birth,
     members: Mutex<Members>,
+    /// Once it was asked for.
+    state: OnceLock<Arc<StateCore>>,
 }
 
 impl NodeShared {
@@ -49,6 +53,15 @@ impl NodeShared {
         }
         let node = self.node.lock().unwrap_or_else(PoisonError::into_inner);
         node.as_deref().cloned().ok_or_else(closed)
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// How the state is shown.
+    pub(crate) fn describe_state(&self) -> String {
+        format!("<rnet.State of domain {}, by node {}>", self.domain, self.name)
     }
 
     pub(crate) fn wait_set(&self) -> rnet::Result<rnet::WaitSet> {
@@ -79,6 +92,9 @@ impl NodeShared {
         members.subscribers.iter().filter_map(Weak::upgrade).for_each(|core| core.close());
         members.publishers.iter().filter_map(Weak::upgrade).for_each(|core| core.close());
         drop(members);
+        if let Some(state) = self.state.get() {
+            state.close();
+        }
         let node = self.node.lock().unwrap_or_else(PoisonError::into_inner).take();
         drop(node);
     }
@@ -92,7 +108,7 @@ impl Drop for NodeShared {
         let node = self.node.get_mut().unwrap_or_else(PoisonError::into_inner).take();
         let members =
             std::mem::take(self.members.get_mut().unwrap_or_else(PoisonError::into_inner));
-        release((members, node));
+        release((members, node, self.state.take()));
     }
 }
 
@@ -154,6 +170,7 @@ impl Node {
             node: Mutex::new(Some(Own::new(node))),
             birth: Birth::here(),
             members: Mutex::default(),
+            state: OnceLock::new(),
         });
         close_at_exit(py, &shared)?;
         Ok(Node { shared })
@@ -275,6 +292,26 @@ impl Node {
             None => {}
         }
         Ok(subscriber)
+    }
+
+    /// The state of the domain: keys with values that every node reads and writes, as a mapping.
+    ///
+    /// `node.state["/arm/mode"] = "idle"`; see State.
+    #[getter]
+    fn state(&self, py: Python<'_>) -> PyResult<PyState> {
+        if self.shared.state.get().is_none() {
+            let inner = py.detach(|| self.shared.node()?.state()).or_raise(py)?;
+            let made = StateCore::new(py, &self.shared.name, inner);
+            // Another thread may have been faster: of one node there is one.
+            let ours = self.shared.state.set(made);
+            ours.err().into_iter().for_each(|second| py.detach(|| second.close()));
+        }
+        let core = self.shared.state.get().expect("it was set above").clone();
+        if self.shared.node().is_err() {
+            // Closed meanwhile, by who may not have seen it yet.
+            py.detach(|| core.close());
+        }
+        Ok(PyState::new(core, self.shared.clone()))
     }
 
     /// Calls `callback` with a NodeEvent when a node joins, leaves or dies.

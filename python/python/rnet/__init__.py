@@ -23,13 +23,20 @@ from ._rnet import (
     ERROR_CODES,
     LAYOUT_VERSION,
     VERSION,
+    Change,
+    Entry,
     Loan,
     Merge,
     Node,
     Publisher,
     Sample,
     Samples,
+    Snapshot,
+    State,
+    StateHash,
     Subscriber,
+    Transaction,
+    Watch,
     now_ns,
 )
 from . import msgs
@@ -39,6 +46,7 @@ from .errors import (
     BadQos,
     BadValue,
     Closed,
+    Conflict,
     Corrupt,
     Detached,
     Error,
@@ -59,26 +67,33 @@ from .errors import (
     OutOfMemory,
     PeerLost,
     SchemaError,
+    StateType,
+    Storage,
     Timeout,
     TooManyPins,
 )
 from .events import MatchEvent, NodeEvent, PublisherStats
 from .protos import Protos, load, load_set, load_text
 from .qos import Detach, Wait
+from .state import DELETE
 from .types import named
 
 __version__ = VERSION
 
 __all__ = [
+    "DELETE",
     "ERROR_CODES",
     "LAYOUT_VERSION",
     "BadName",
     "BadQos",
     "BadValue",
+    "Change",
     "Closed",
+    "Conflict",
     "Corrupt",
     "Detach",
     "Detached",
+    "Entry",
     "Error",
     "Full",
     "IncompatibleQos",
@@ -108,12 +123,19 @@ __all__ = [
     "Sample",
     "Samples",
     "SchemaError",
+    "Snapshot",
+    "State",
+    "StateHash",
+    "StateType",
+    "Storage",
     "Subscriber",
     "Timeout",
     "TooManyPins",
+    "Transaction",
     "TypeChange",
     "Verdict",
     "Wait",
+    "Watch",
     "check",
     "load",
     "load_set",
