@@ -205,7 +205,7 @@ impl<T: ParamType> ParamBuilder<T> {
                 state,
                 place,
                 description,
-                cell,
+                cell: Mutex::new(cell),
                 refused: declared.refused,
                 watch: Mutex::new(None),
             }),

@@ -1,6 +1,6 @@
 //! A parameter that was declared.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, TryLockError};
 
 use rnet_core::{Error, Result};
 
@@ -21,7 +21,8 @@ pub(super) struct Inner<T: ParamType> {
     pub(super) place: Place,
     pub(super) description: ParamDescription,
     pub(super) default: Option<T>,
-    pub(super) cell: Cell<T::Stored>,
+    /// For whoever comes first; who comes meanwhile takes one of their own.
+    pub(super) cell: Mutex<Cell<T::Stored>>,
     pub(super) refused: Option<Refused>,
     /// The callback that the builder was given.
     pub(super) watch: Mutex<Option<WatchHandle>>,
@@ -34,7 +35,12 @@ impl<T: ParamType> Param<T> {
     /// # Errors
     /// `Closed` in a forked child; `BadValue` or `StateType` if another writer than robot-net was at work.
     pub fn get(&self) -> Result<T> {
-        match self.inner.cell.get()? {
+        let stored = match self.inner.cell.try_lock() {
+            Ok(mut cell) => cell.get(),
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner().get(),
+            Err(TryLockError::WouldBlock) => self.inner.state.cell(self.key())?.get(),
+        };
+        match stored? {
             Some(stored) => T::from_stored(stored)
                 .ok_or_else(|| self.bad("what stands there is none of its values")),
             // Deleted: that is how anybody makes it its default again.
@@ -108,7 +114,7 @@ impl<T: ParamType> Param<T> {
                 callback(value);
             }
         };
-        self.inner.state.watch(&self.inner.place.key)?.on(tell)
+        Ok(self.inner.state.watch(&self.inner.place.key)?.on(tell))
     }
 
     /// Its name in its node: `/gain`.

@@ -48,7 +48,7 @@ pub(super) fn kind_text(of: u16) -> &'static str {
 }
 
 /// The kind of a value; 0 if it cannot be written.
-pub(super) fn kind_of(value: &Value) -> u16 {
+pub(crate) fn kind_of(value: &Value) -> u16 {
     match value {
         Value::Bool(_) => kind::BOOL,
         Value::Int(_) => kind::INT,
@@ -96,7 +96,7 @@ impl std::ops::Deref for Packed<'_> {
 }
 
 /// The bytes of a value, or in words why it cannot be written.
-pub(super) fn encode(value: &Value) -> Result<Packed<'_>, String> {
+pub(crate) fn encode(value: &Value) -> Result<Packed<'_>, String> {
     Ok(match value {
         Value::Bool(value) => Packed::bool(*value),
         Value::Int(value) => Packed::int(*value),
@@ -201,7 +201,7 @@ pub(super) fn order(a: &Value, b: &Value) -> Ordering {
 }
 
 /// The value of these bytes, but for messages, which need their type; in words what is wrong with them.
-pub(super) fn decode(of: u16, bytes: &[u8]) -> Result<Value, String> {
+pub(crate) fn decode(of: u16, bytes: &[u8]) -> Result<Value, String> {
     let fixed =
         || -> Result<[u8; 8], String> { bytes.try_into().map_err(|_| wrong_len(of, bytes.len())) };
     match of {

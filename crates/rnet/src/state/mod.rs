@@ -32,7 +32,7 @@
 mod callbacks;
 mod cell;
 mod change;
-mod encode;
+pub(crate) mod encode;
 mod entry;
 mod hash;
 mod message;

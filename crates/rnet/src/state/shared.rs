@@ -18,6 +18,7 @@ use super::put::Options;
 use super::types::Types;
 use super::value::Value;
 use crate::MessageType;
+use crate::param::rules;
 
 /// A buffer of a longer value is not kept for the next read.
 const KEPT_LEN_BYTES: usize = 64 << 10;
@@ -107,11 +108,15 @@ impl StateShared {
         &self.callbacks
     }
 
+    pub(crate) fn region(&self) -> &Region {
+        &self.region
+    }
+
     pub(super) fn birth(&self) -> Birth {
         self.own.birth()
     }
 
-    pub(super) fn check_birth(&self) -> Result<()> {
+    pub(crate) fn check_birth(&self) -> Result<()> {
         self.birth().check(|| format!("state of node {}", self.own.name()))
     }
 
@@ -316,7 +321,17 @@ impl StateShared {
 
     /// Writes one key without looking at its type: the caller has read it at the revision that it expects.
     pub(super) fn write_at(&self, write: Write<'_>) -> Result<u64> {
-        self.region.commit(&[write], &[], &mut |_, _| Ok(()))
+        self.commit_ruled(&[write], &[], &mut |_, _| Ok(()))
+    }
+
+    /// The one way of users' writes into the region: parameters are what their nodes declared.
+    fn commit_ruled(
+        &self,
+        writes: &[Write<'_>],
+        guards: &[Guard<'_>],
+        check: &mut dyn FnMut(usize, Option<&Head>) -> Result<()>,
+    ) -> Result<u64> {
+        rules::commit(&self.region, &self.own, writes, guards, check)
     }
 
     /// Writes a value of a kind that is no message's, from its bytes.
@@ -325,7 +340,7 @@ impl StateShared {
         let value = Stored { kind: of, type_id: 0, bytes, will: None, expires_unix_ns: 0 };
         let write = Write { key, value: Some(value), expect: None, durable: None };
         let mut clash = None;
-        let done = self.region.commit(&[write], &[], &mut |_, head| match head {
+        let done = self.commit_ruled(&[write], &[], &mut |_, head| match head {
             Some(head) if head.kind != of => {
                 clash = Some(*head);
                 Err(Error::Interrupted)
@@ -356,7 +371,7 @@ impl StateShared {
                 })
                 .collect();
             let mut clash = None;
-            let done = self.region.commit(&writes, guards, &mut |at, head| {
+            let done = self.commit_ruled(&writes, guards, &mut |at, head| {
                 let wants = items[at].value.as_ref().map(|value| &value.wants);
                 match (wants, head) {
                     (Some(wants), Some(head)) if !wants.fit(head) => {
