@@ -330,7 +330,7 @@ fn names_and_contradictions_are_errors() {
         let error = arm.param(bad).default(1.0).declare().unwrap_err();
         assert!(matches!(error, Error::BadName { what: "parameter", .. }), "{bad}: {error}");
     }
-    let long = "p".repeat(240);
+    let long = "p".repeat(250);
     let said = arm.param(&long).default(1.0).declare().unwrap_err().to_string();
     assert!(said.contains("at most 255"), "{said}");
     assert!(why(arm.param("/p").default(1.0).min(2.0).declare()).contains("below its minimum 2.0"));
@@ -362,11 +362,7 @@ fn a_description_says_what_was_declared() {
     let net = Net::new("param describe");
     let arm = net.node("arm");
     let builder = arm.param("/gain").default(1.0).min(0.5).unit("1/s").description("how hard");
-    let param = builder.durable().read_only().declare();
-    let param = match param {
-        Ok(param) => param,
-        Err(error) => panic!("{error}"),
-    };
+    let param = builder.durable().read_only().declare().unwrap();
     let known: ParamDescription = info(&arm, "/arm", "/gain").description.unwrap();
     assert_eq!((known.node.as_str(), known.name.as_str()), ("/arm", "/gain"));
     assert_eq!((known.kind, &known.default), (ParamKind::Float, &Some(Value::Float(1.0))));

@@ -89,7 +89,7 @@ pub fn key(node: &NodeName, name: &str) -> Result<String> {
 }
 
 fn info(key: String, about: Option<&Record>, entry: Option<Entry>) -> ParamInfo {
-    let (description, problem) = match about.map(board::description) {
+    let (mut description, problem) = match about.map(board::description) {
         None => (None, None),
         Some(Ok(description)) => (Some(description), None),
         Some(Err(why)) => (None, Some(why)),
@@ -97,5 +97,9 @@ fn info(key: String, about: Option<&Record>, entry: Option<Entry>) -> ParamInfo 
     let revision = entry.as_ref().map(|entry| entry.revision);
     let is_default =
         entry.is_none() || is_default(description.as_ref(), revision, about.map(|r| r.revision));
+    if let Some(description) = &mut description {
+        // Said by `is_default`, and by nobody who declares.
+        description.default_stands = false;
+    }
     ParamInfo { key, description, problem, entry, is_default }
 }
