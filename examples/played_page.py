@@ -140,6 +140,7 @@ def play_in(where: Path | None = None) -> Iterator[Play]:
     environment = dict(
         os.environ, PATH=path, PYTHONUNBUFFERED="1", RNET_DIR=str(base), RNET_DOMAIN="page"
     )
+    environment["RNET_STATE_DIR"] = str(base / "durable")
     environment.pop("RNET_GROUP", None)
     play = Play(folder, environment)
     try:

@@ -15,6 +15,7 @@ use crate::Message;
 pub(super) struct Options {
     pub(super) expect: Option<u64>,
     pub(super) ttl: Option<Duration>,
+    pub(super) expires_unix_ns: Option<u64>,
     pub(super) durable: Option<bool>,
     pub(super) will: Option<LastWill>,
     pub(super) change_type: bool,
@@ -26,6 +27,14 @@ macro_rules! option_methods {
         /// The key is deleted when it was not written again for so long.
         pub fn ttl(mut self, ttl: std::time::Duration) -> Self {
             self.options.ttl = Some(ttl);
+            self
+        }
+
+        /// The key is deleted at this time, ns since 1970, when it was not written again: the end of another key, or one that
+        /// was kept ([`crate::state::Entry::expires_unix_ns`]). It goes before [`Self::ttl`].
+        pub fn expires_at(mut self, unix_ns: u64) -> Self {
+            // Zero is how "never" is stored, and long over.
+            self.options.expires_unix_ns = Some(unix_ns.max(1));
             self
         }
 

@@ -282,7 +282,10 @@ impl StateShared {
             type_id,
             bytes,
             will,
-            expires_unix_ns: self.expiry(key, options.ttl)?,
+            expires_unix_ns: match options.expires_unix_ns {
+                Some(at) => at,
+                None => self.expiry(key, options.ttl)?,
+            },
             wants: Wants {
                 kind: of,
                 types: vec![type_id; usize::from(of == kind::MESSAGE)],
