@@ -185,7 +185,7 @@ mod tests {
         assert_eq!(line, 4);
         assert!(said.contains("second time; first in line 2"), "{said}");
         assert!(why("/a:\n  x: [1,\n").1.contains("no YAML"));
-        assert!(why("\tx: 1").1.contains("no YAML"));
+        assert!(why("/a:\n\tx: 1\n").1.contains("no YAML"));
     }
 
     #[test]
