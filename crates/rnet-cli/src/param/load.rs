@@ -52,7 +52,8 @@ pub fn run(context: &mut Context, args: &LoadArgs) -> Outcome {
             .collect();
         return context.document(&json!({"set": set}));
     }
-    context.say(format_args!("set {} parameters", wanted.len()));
+    let plural = if wanted.len() == 1 { "" } else { "s" };
+    context.say(format_args!("set {} parameter{plural}", wanted.len()));
     Ok(())
 }
 
