@@ -88,8 +88,8 @@ fn a_value_of_another_kind_is_an_error_and_no_other_value() {
     assert_eq!(gain.refused().unwrap().set_by, "/stranger");
 }
 
-/// While a node declares its parameter with ever other bounds, others set it. As of no revision does
-/// a value stand there that the description of that revision forbids.
+/// While a node declares its parameter with ever other bounds, others set it. At no moment does a
+/// value stand beside a description that forbids it.
 #[test]
 fn at_no_moment_a_value_that_is_forbidden() {
     const DECLARATIONS: u64 = 300;
@@ -134,17 +134,20 @@ fn at_no_moment_a_value_that_is_forbidden() {
     assert!(allowed.into_inner() > 0 && refused.into_inner() > 0, "both have happened");
 }
 
-/// Looks at value and description as of one revision; `false` if there is no description yet.
+/// Looks at value and description; `false` if there is no description yet, or another one came in
+/// between. A value that was read between two looks at the same description stood beside it.
 fn look(region: &Region) -> bool {
-    let (_, about) = region.snapshot("!param/arm/level").unwrap();
-    let (_, all) = region.snapshot("").unwrap();
-    let find = |records: &[Record], key: &str| records.iter().find(|r| r.key() == key).cloned();
-    let Some(description) = find(&all, "!param/arm/level") else {
-        assert!(about.is_empty());
+    let (mut before, mut after, mut value) = <(Record, Record, Record)>::default();
+    let about = "!param/arm/level";
+    if !region.get(about, &mut before).unwrap() {
         return false;
-    };
-    let description: serde_json::Value = serde_json::from_slice(description.value()).unwrap();
-    let value = find(&all, "/params/arm/level").expect("declared means that there is a value");
+    }
+    assert!(region.get("/params/arm/level", &mut value).unwrap(), "declared means: has a value");
+    assert!(region.get(about, &mut after).unwrap(), "nobody takes a description away");
+    if before.revision != after.revision {
+        return false;
+    }
+    let description: serde_json::Value = serde_json::from_slice(before.value()).unwrap();
     let value = i64::from_le_bytes(value.value().try_into().unwrap());
     let bound = |word: &str| description[word].as_i64().unwrap();
     assert!((bound("min")..=bound("max")).contains(&value), "{value} and {description}");

@@ -31,7 +31,7 @@ const MAX_JSON_DEPTH: usize = 127;
 const ITEM_HEAD_LEN_BYTES: usize = 5;
 
 /// What a kind is called.
-pub(super) fn kind_text(of: u16) -> &'static str {
+pub(crate) fn kind_text(of: u16) -> &'static str {
     match of {
         kind::BOOL => "a boolean",
         kind::INT => "an integer",
@@ -176,7 +176,7 @@ fn append_item(
 }
 
 /// Whether a value may be in a set.
-pub(super) fn check_member(value: &Value) -> Result<(), String> {
+pub(crate) fn check_member(value: &Value) -> Result<(), String> {
     match value {
         Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::Str(_) | Value::Bytes(_) => {
             Ok(())
@@ -189,7 +189,7 @@ pub(super) fn check_member(value: &Value) -> Result<(), String> {
 }
 
 /// The order of values in a set; that of no meaning but being total.
-pub(super) fn order(a: &Value, b: &Value) -> Ordering {
+pub(crate) fn order(a: &Value, b: &Value) -> Ordering {
     match (a, b) {
         (Value::Bool(a), Value::Bool(b)) => a.cmp(b),
         (Value::Int(a), Value::Int(b)) => a.cmp(b),
@@ -227,12 +227,12 @@ pub(crate) fn decode(of: u16, bytes: &[u8]) -> Result<Value, String> {
 }
 
 #[cold]
-pub(super) fn wrong_len(of: u16, len: usize) -> String {
+pub(crate) fn wrong_len(of: u16, len: usize) -> String {
     format!("its {len} bytes are not those of {}", kind_text(of))
 }
 
 /// The text of these bytes, or what is wrong.
-pub(super) fn text(bytes: &[u8]) -> Result<&str, String> {
+pub(crate) fn text(bytes: &[u8]) -> Result<&str, String> {
     std::str::from_utf8(bytes)
         .map_err(|error| format!("it is no UTF-8 from byte {} on", error.valid_up_to()))
 }
@@ -301,7 +301,7 @@ impl<'a> Items<'a> {
 }
 
 /// An encoded list with one more item at its end and no more than `max` of them; the number of items, too.
-pub(super) fn push(list: &[u8], item: &Value, max: usize) -> Result<(Vec<u8>, usize), String> {
+pub(crate) fn push(list: &[u8], item: &Value, max: usize) -> Result<(Vec<u8>, usize), String> {
     let mut items = if list.is_empty() { Items { left: 0, rest: &[] } } else { Items::of(list)? };
     let keep = items.left.min(max - 1);
     while items.left > keep {
@@ -315,7 +315,7 @@ pub(super) fn push(list: &[u8], item: &Value, max: usize) -> Result<(Vec<u8>, us
 }
 
 /// Whether it is JSON of a depth that every reader reads; else what is wrong, and where.
-pub(super) fn check_json(text: &str) -> Result<(), String> {
+pub(crate) fn check_json(text: &str) -> Result<(), String> {
     let (mut depth, mut deepest, mut in_string, mut escaped) = (0_usize, 0, false, false);
     for byte in text.bytes() {
         match byte {

@@ -116,6 +116,11 @@ impl State {
         self.shared.read(key, |shared, record| shared.entry_of(record))
     }
 
+    /// Whether a key is kept on disk, so that writing it takes the disk's time; `false` if it is absent.
+    pub fn is_durable(&self, key: &str) -> Result<bool> {
+        Ok(self.shared.read(key, |_, record| Ok(record.durable))?.unwrap_or(false))
+    }
+
     /// Revision of the newest change of any key in the domain.
     pub fn revision(&self) -> u64 {
         self.shared.revision()
