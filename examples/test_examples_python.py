@@ -118,6 +118,12 @@ def test_late_joiner(domain: dict[str, str]) -> None:
     assert run("late_joiner/main.py", domain) == "map revision 3: 192 free cells of 0.05 m\n"
 
 
+def test_state(domain: dict[str, str]) -> None:
+    assert run("state/main.py", domain) == (
+        "the arm is idle, kp is 12.5\njob 3: moving to [0.5, -0.25]\nalive: True\nalive: False\n"
+    )
+
+
 @pytest.mark.parametrize("example", ["hello", "typed"])
 @pytest.mark.parametrize(("program", "limit"), [("talker", 5), ("listener", 4)])
 def test_it_is_as_short_as_promised(example: str, program: str, limit: int) -> None:

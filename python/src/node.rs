@@ -159,6 +159,24 @@ fn close_at_exit(py: Python<'_>, shared: &Arc<NodeShared>) -> PyResult<()> {
     Ok(())
 }
 
+impl Node {
+    fn open_state(&self, py: Python<'_>) -> PyResult<()> {
+        let inner = py.detach(|| self.shared.node()?.state()).or_raise(py)?;
+        let made = StateCore::new(py, &self.shared.name, inner);
+        // Another thread may have been faster: of one node there is one.
+        if let Err(second) = self.shared.state.set(made) {
+            py.detach(|| second.close());
+        }
+        if let Some(core) = self.shared.state.get()
+            && self.shared.node().is_err()
+        {
+            // Closed meanwhile, by who may not have seen it yet.
+            py.detach(|| core.close());
+        }
+        Ok(())
+    }
+}
+
 #[pymethods]
 impl Node {
     /// Joins a domain. What is not given is taken from the environment: RNET_DOMAIN (else "0"),
@@ -321,17 +339,10 @@ impl Node {
     #[getter]
     fn state(&self, py: Python<'_>) -> PyResult<PyState> {
         if self.shared.state.get().is_none() {
-            let inner = py.detach(|| self.shared.node()?.state()).or_raise(py)?;
-            let made = StateCore::new(py, &self.shared.name, inner);
-            // Another thread may have been faster: of one node there is one.
-            let ours = self.shared.state.set(made);
-            ours.err().into_iter().for_each(|second| py.detach(|| second.close()));
+            self.open_state(py)?;
         }
-        let core = self.shared.state.get().expect("it was set above").clone();
-        if self.shared.node().is_err() {
-            // Closed meanwhile, by who may not have seen it yet.
-            py.detach(|| core.close());
-        }
+        let core = self.shared.state.get().expect("it was opened above").clone();
+        core.with(|_| Ok(())).or_raise(py)?;
         Ok(PyState::new(core, self.shared.clone()))
     }
 

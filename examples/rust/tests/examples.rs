@@ -167,3 +167,11 @@ fn late_joiner() {
     let text = TestDomain::new().run(env!("CARGO_BIN_EXE_example-late-joiner"));
     assert_eq!(text, "map revision 3: 192 free cells of 0.05 m\n");
 }
+
+#[test]
+fn state() {
+    let text = TestDomain::new().run(env!("CARGO_BIN_EXE_example-state"));
+    let expected = "the arm is idle, gains are {\"kp\": 12.5, \"kd\": 0.5}\n\
+                    job 3: moving to [0.5, -0.25]\nalive: true\nalive: false\n";
+    assert_eq!(text, expected);
+}

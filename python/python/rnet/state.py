@@ -18,12 +18,17 @@ import enum
 import importlib
 import json
 import sys
+from collections.abc import Mapping
 from typing import Any, Final, Literal
 
-from . import builtin, pools, protos
+from . import _rnet, builtin, pools, protos
 from .errors import MissingNumpy
 
 __all__ = ["DELETE", "message_class", "plain_class", "plain_number", "protobuf_class"]
+
+# What has keys(), items(), [] and the like of it is one for isinstance and match, too.
+for _mapping in (_rnet.State, _rnet.StateHash, _rnet.Snapshot):
+    Mapping.register(_mapping)
 
 
 class Delete(enum.Enum):

@@ -1,12 +1,13 @@
 //! What the objects of one node's state share.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use pyo3::prelude::*;
 use rnet::Error;
 use rnet::state::{Entry, LastWill, State, Value};
 
+use super::transaction::Open;
 use super::types::Types;
 use super::watch::WatchCore;
 use crate::errors::OrRaise;
@@ -22,14 +23,16 @@ pub(crate) struct StateCore {
     inner: RwLock<Option<Own<State>>>,
     birth: Birth,
     pub(crate) types: Arc<Types>,
-    watches: Mutex<Watches>,
+    members: Mutex<Members>,
 }
 
+/// What ends with the state.
 #[derive(Default)]
-struct Watches {
-    all: Vec<Weak<WatchCore>>,
+struct Members {
+    watches: Vec<Weak<WatchCore>>,
     /// Those with callbacks run as long as the node is there.
     kept: Vec<Arc<WatchCore>>,
+    transactions: Vec<Weak<Open>>,
 }
 
 /// How a key is to be written.
@@ -37,6 +40,8 @@ struct Watches {
 pub(crate) struct Terms {
     pub(crate) if_revision: Option<u64>,
     pub(crate) ttl: Option<Duration>,
+    /// The same as a moment.
+    pub(crate) expires_unix_ns: Option<u64>,
     pub(crate) durable: Option<bool>,
     pub(crate) last_will: Option<LastWill>,
     pub(crate) change_type: bool,
@@ -49,7 +54,7 @@ impl StateCore {
             inner: RwLock::new(Some(Own::new(inner))),
             birth: Birth::here(),
             types: Arc::new(Types::new(py)),
-            watches: Mutex::default(),
+            members: Mutex::default(),
         })
     }
 
@@ -125,32 +130,35 @@ impl StateCore {
         let Some(entry) = entry else {
             return Terms { if_revision: Some(0), ..Terms::default() };
         };
-        let left = |end: u64| {
-            let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-            Duration::from_nanos(end).saturating_sub(now).max(Duration::from_nanos(1))
-        };
         Terms {
             if_revision: Some(entry.revision),
-            ttl: entry.expires_unix_ns.map(left),
+            expires_unix_ns: entry.expires_unix_ns,
             last_will: entry.last_will.filter(|_| entry.owner.node == self.node),
             ..Terms::default()
         }
     }
 
-    fn watches(&self) -> MutexGuard<'_, Watches> {
-        self.watches.lock().unwrap_or_else(PoisonError::into_inner)
+    fn members(&self) -> MutexGuard<'_, Members> {
+        self.members.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Has a watch closed with the state.
     pub(crate) fn add_watch(&self, watch: &Arc<WatchCore>) {
-        let all = &mut self.watches().all;
-        all.retain(|watch| watch.strong_count() > 0);
-        all.push(Arc::downgrade(watch));
+        let watches = &mut self.members().watches;
+        watches.retain(|watch| watch.strong_count() > 0);
+        watches.push(Arc::downgrade(watch));
+    }
+
+    /// Has a transaction ended with the state.
+    pub(crate) fn add_transaction(&self, open: &Arc<Open>) {
+        let transactions = &mut self.members().transactions;
+        transactions.retain(|open| open.strong_count() > 0);
+        transactions.push(Arc::downgrade(open));
     }
 
     /// Keeps a watch with a callback alive.
     pub(crate) fn keep(&self, watch: Arc<WatchCore>) {
-        self.watches().kept.push(watch);
+        self.members().kept.push(watch);
     }
 
     /// Keeps it no longer. Call it without the GIL.
@@ -159,21 +167,23 @@ impl StateCore {
             return;
         }
         let forgotten = {
-            let kept = &mut self.watches().kept;
+            let kept = &mut self.members().kept;
             let at = kept.iter().position(|other| Arc::ptr_eq(other, watch));
             at.map(|at| kept.swap_remove(at))
         };
         drop(forgotten);
     }
 
-    /// Closes it, and the watches. Call it without the GIL.
+    /// Closes it, with watches and transactions. Call it without the GIL.
     pub(crate) fn close(&self) {
         if self.birth.is_parents() {
             return;
         }
-        let watches = std::mem::take(&mut *self.watches());
-        watches.all.iter().filter_map(Weak::upgrade).for_each(|watch| watch.close());
-        drop(watches);
+        let members = std::mem::take(&mut *self.members());
+        members.watches.iter().filter_map(Weak::upgrade).for_each(|watch| watch.close());
+        let open = members.transactions.iter().filter_map(Weak::upgrade);
+        open.for_each(|open| drop(open.take()));
+        drop(members);
         let inner = self.inner.write().unwrap_or_else(PoisonError::into_inner).take();
         drop(inner);
     }
@@ -187,6 +197,9 @@ pub(crate) fn put<'a>(state: &'a State, key: &'a str, terms: Terms) -> rnet::sta
     }
     if let Some(ttl) = terms.ttl {
         put = put.ttl(ttl);
+    }
+    if let Some(end) = terms.expires_unix_ns {
+        put = put.expires_at(end);
     }
     if let Some(durable) = terms.durable {
         put = put.durable(durable);

@@ -35,9 +35,8 @@ impl Entry {
     }
 
     pub(crate) fn value_of<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let make = || {
-            to_object(py, &self.types, &self.inner.key, &self.inner.value).map(Bound::unbind)
-        };
+        let make =
+            || to_object(py, &self.types, &self.inner.key, &self.inner.value).map(Bound::unbind);
         Ok(self.value.get_or_try_init(py, make)?.bind(py).clone())
     }
 }
@@ -251,7 +250,7 @@ impl Snapshot {
 
     /// The entries, in the order of their keys.
     #[getter]
-    fn entries<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+    pub(crate) fn entries<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         PyList::new(py, self.entries.iter().map(|entry| entry.clone_ref(py)))
     }
 
@@ -296,12 +295,12 @@ impl Snapshot {
     }
 
     /// The values, in the order of the keys.
-    fn values<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
+    pub(crate) fn values<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
         self.entries.iter().map(|entry| entry.get().value_of(py)).collect()
     }
 
     /// Pairs of key and value, in the order of the keys.
-    fn items<'py>(&self, py: Python<'py>) -> PyResult<Vec<(String, Bound<'py, PyAny>)>> {
+    pub(crate) fn items<'py>(&self, py: Python<'py>) -> PyResult<Vec<(String, Bound<'py, PyAny>)>> {
         let pair = |entry: &Py<Entry>| {
             let entry = entry.get();
             Ok((entry.inner.key.clone(), entry.value_of(py)?))

@@ -23,11 +23,7 @@ pub(crate) struct StateHash {
 }
 
 impl StateHash {
-    pub(crate) fn open(
-        py: Python<'_>,
-        core: &Arc<StateCore>,
-        prefix: &str,
-    ) -> PyResult<StateHash> {
+    pub(crate) fn open(py: Python<'_>, core: &Arc<StateCore>, prefix: &str) -> PyResult<StateHash> {
         // The state may be closed, and the prefix none.
         core.with(|state| state.hash(prefix).get("x").map(drop)).or_raise(py)?;
         Ok(StateHash { core: core.clone(), prefix: prefix.trim_end_matches('/').to_owned() })

@@ -203,7 +203,7 @@ impl PyState {
         let ttl = ttl.map(|ttl| wait::seconds(py, "ttl", ttl)).transpose()?;
         let last_will =
             last_will.map(|given| self::last_will(&self.core, key, given)).transpose()?;
-        let terms = Terms { if_revision, ttl, durable, last_will, change_type };
+        let terms = Terms { if_revision, ttl, durable, last_will, change_type, ..Terms::default() };
         self.core.write(py, key, value, terms)
     }
 

@@ -47,9 +47,7 @@ impl Waiting {
         };
         match change {
             Ok(change) => self.future.call_method1(py, "set_result", (change,))?,
-            Err(error) => {
-                self.future.call_method1(py, "set_exception", (error.into_value(py),))?
-            }
+            Err(error) => self.future.call_method1(py, "set_exception", (error.into_value(py),))?,
         };
         Ok(())
     }

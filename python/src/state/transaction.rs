@@ -1,6 +1,6 @@
 //! `rnet.Transaction`: several keys at once, all or none.
 
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
@@ -8,7 +8,7 @@ use pyo3::types::PyTuple;
 use rnet::state;
 use rnet::{Error, Result};
 
-use super::change::{Tried, tried, until_done};
+use super::change::{tried, until_done};
 use super::core::{StateCore, Terms};
 use super::value::{of_object, to_object};
 use crate::errors::OrRaise;
@@ -31,14 +31,29 @@ use crate::wait;
 #[pyclass(frozen, mapping, module = "rnet", weakref)]
 pub(crate) struct Transaction {
     core: Arc<StateCore>,
-    inner: Mutex<Own<Option<state::Transaction>>>,
+    inner: Arc<Open>,
     revision: OnceLock<u64>,
+}
+
+/// A transaction until it ends, which it does with the state, too: it would keep a closed node.
+pub(crate) struct Open(Mutex<Own<Option<state::Transaction>>>);
+
+impl Open {
+    fn lock(&self) -> MutexGuard<'_, Own<Option<state::Transaction>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Ends it; what it gives is to be dropped without the GIL. Not for a child of the process.
+    pub(crate) fn take(&self) -> Option<state::Transaction> {
+        self.lock().take()
+    }
 }
 
 impl Transaction {
     pub(crate) fn begin(py: Python<'_>, core: &Arc<StateCore>) -> PyResult<Transaction> {
         let inner = core.with(|state| Ok(state.transaction())).or_raise(py)?;
-        let inner = Mutex::new(Own::new(Some(inner)));
+        let inner = Arc::new(Open(Mutex::new(Own::new(Some(inner)))));
+        core.add_transaction(&inner);
         Ok(Transaction { core: core.clone(), inner, revision: OnceLock::new() })
     }
 
@@ -49,9 +64,9 @@ impl Transaction {
     ) -> PyResult<R> {
         // The state may be closed, or a parent's.
         self.core.with(|_| Ok(())).or_raise(py)?;
-        let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut inner = self.inner.lock();
         let open = inner.as_mut().ok_or_else(over);
-        open.and_then(|open| act(open)).or_raise(py)
+        open.and_then(act).or_raise(py)
     }
 
     fn read<'py>(&self, py: Python<'py>, key: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
@@ -77,19 +92,11 @@ impl Transaction {
             put.set(value)
         })
     }
-
-    fn take(&self) -> Option<state::Transaction> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner).take()
-    }
 }
 
 impl Drop for Transaction {
     fn drop(&mut self) {
-        let inner = self.inner.get_mut().unwrap_or_else(PoisonError::into_inner);
-        // It may be the last that holds a closed node.
-        if inner.is_some() && !self.core.is_parents() {
-            release(inner.take());
-        }
+        self.discard();
     }
 }
 
@@ -148,7 +155,12 @@ impl Transaction {
         let ttl = ttl.map(|ttl| wait::seconds(py, "ttl", ttl)).transpose()?;
         let last_will =
             last_will.map(|given| super::last_will(&self.core, key, given)).transpose()?;
-        self.write(py, key, value, Terms { if_revision: None, ttl, durable, last_will, change_type })
+        self.write(
+            py,
+            key,
+            value,
+            Terms { ttl, durable, last_will, change_type, ..Terms::default() },
+        )
     }
 
     /// Deletes a key at the end of the transaction; False if it is absent.
@@ -165,7 +177,7 @@ impl Transaction {
     /// Ends it and makes the writes; returns their revision. The `with` block does it.
     fn commit(&self, py: Python<'_>) -> PyResult<u64> {
         self.core.with(|_| Ok(())).or_raise(py)?;
-        let open = self.take().ok_or_else(over).or_raise(py)?;
+        let open = self.inner.take().ok_or_else(over).or_raise(py)?;
         // Durable keys wait for the disk, and a transaction may have a thousand keys.
         let revision = py.detach(move || open.commit()).or_raise(py)?;
         let _ = self.revision.set(revision);
@@ -174,8 +186,11 @@ impl Transaction {
 
     /// Ends it and writes nothing.
     fn discard(&self) {
-        if !self.core.is_parents() {
-            release(self.take());
+        if !self.core.is_parents()
+            && let Some(open) = self.inner.take()
+        {
+            // It may be the last that holds the node.
+            release(open);
         }
     }
 
@@ -196,7 +211,7 @@ impl Transaction {
         exception_type: &Bound<'_, PyAny>,
         _exception: &Bound<'_, PyTuple>,
     ) -> PyResult<()> {
-        let open = self.inner.lock().unwrap_or_else(PoisonError::into_inner).is_some();
+        let open = self.core.is_parents() || self.inner.lock().is_some();
         if !open {
             // By `commit` or `discard` in the block.
             return Ok(());

@@ -140,7 +140,7 @@ fn other_to_object<'py>(
     value: &Value,
 ) -> PyResult<Bound<'py, PyAny>> {
     match value {
-        Value::Json(text) => loads(py)?.call1((text,)),
+        Value::Json(text) => decode_json(py)?.call1((text,)),
         Value::List(items) => {
             let items: PyResult<Vec<_>> =
                 items.iter().map(|item| to_object(py, types, key, item)).collect();
@@ -179,9 +179,12 @@ fn member_to_object<'py>(
     }
 }
 
-/// `json.loads`.
-fn loads(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
-    static LOADS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    let find = || Ok::<_, PyErr>(py.import("json")?.getattr("loads")?.unbind());
-    Ok(LOADS.get_or_try_init(py, find)?.bind(py))
+/// What `json.loads` comes to for a str.
+fn decode_json(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
+    static DECODE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let find = || {
+        let decoder = py.import("json")?.getattr("JSONDecoder")?.call0()?;
+        Ok::<_, PyErr>(decoder.getattr("decode")?.unbind())
+    };
+    Ok(DECODE.get_or_try_init(py, find)?.bind(py))
 }

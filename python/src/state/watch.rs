@@ -27,10 +27,14 @@ use crate::release::release;
 use crate::wait::{Patience, Stop};
 
 /// Who is told.
+#[allow(clippy::large_enum_variant, reason = "one a watch, and the largest is the usual one")]
 enum Mode {
     Direct(state::Watch),
     Stream(ChangeStream),
-    Callback(WatchHandle),
+    /// The changes go to a callback until the handle is dropped.
+    Callback {
+        _handle: WatchHandle,
+    },
     Closed,
 }
 
@@ -79,14 +83,16 @@ impl WatchCore {
                 return Err(self.misuse("a task awaits its next change; await it too"));
             }
             if let Mode::Stream(stream) = std::mem::replace(mode, Mode::Closed) {
-                let mut inner = stream.into_watch();
+                let mut inner = stream.into_watch()?;
                 inner.set_interruptible(true);
                 *mode = Mode::Direct(inner);
             }
         }
         match mode {
             Mode::Direct(inner) => Ok(inner),
-            Mode::Callback(_) => Err(self.misuse("its changes go to the callback given with on")),
+            Mode::Callback { .. } => {
+                Err(self.misuse("its changes go to the callback given with on"))
+            }
             Mode::Stream(_) | Mode::Closed => Err(self.closed_error()),
         }
     }
@@ -101,7 +107,7 @@ impl WatchCore {
             Ok(guard) => guard,
             Err(NotHad::Signal) => return Err(Error::Interrupted),
             Err(NotHad::TimedOut) => {
-                let what = format!("a change under {:?}", self.prefix);
+                let what = format!("no change under {}", self.prefix);
                 return Err(Error::Timeout { what, after_ms: 0 });
             }
         };
@@ -133,7 +139,7 @@ impl WatchCore {
             Mode::Stream(stream) => {
                 std::pin::pin!(stream.recv()).poll(&mut Context::from_waker(waker))
             }
-            Mode::Callback(_) => {
+            Mode::Callback { .. } => {
                 Poll::Ready(Err(self.misuse("its changes go to the callback given with on")))
             }
             _ => Poll::Ready(Err(self.closed_error())),
@@ -149,7 +155,7 @@ impl WatchCore {
         self.direct(&mut guard)?;
         let mode = &mut **guard;
         if let Mode::Direct(inner) = std::mem::replace(mode, Mode::Closed) {
-            *mode = Mode::Callback(inner.on(callback));
+            *mode = Mode::Callback { _handle: inner.on_result(callback) };
         }
         Ok(())
     }
