@@ -121,6 +121,9 @@ class Play:
                 said.append(line)
             elif line == "^C":
                 said += [line, *self.terminals.pop(name).end()]
+            elif "^C" in said and name not in self.terminals:
+                # Of what is said at the end, which is all there already.
+                continue
             else:
                 said.append(str(self.terminals[name].next_line()))
         return said

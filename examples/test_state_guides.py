@@ -21,7 +21,7 @@ FILES = {
 }
 
 
-@pytest.mark.parametrize(("page", "commands"), [(COMMANDS, 30), (REDIS, 23)], ids=["commands", "redis"])
+@pytest.mark.parametrize(("page", "commands"), [(COMMANDS, 31), (REDIS, 21)], ids=["commands", "redis"])
 def test_the_commands_print_what_the_page_says(page: Path, commands: int) -> None:
     shown = blocks(page, "console")
     assert sum(line.startswith("$ ") for _, lines in shown for line in lines) == commands

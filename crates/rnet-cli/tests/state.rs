@@ -15,10 +15,7 @@ fn exists(place: &Place) -> bool {
 fn who_only_looks_makes_no_domain() {
     let place = Place::new();
     let said = rnet!(place, "state", "get", "/arm/mode").fails(1);
-    assert_eq!(
-        said,
-        "rnet: there is no key /arm/mode in domain clitest; it has no keys at all\n"
-    );
+    assert_eq!(said, "rnet: there is no key /arm/mode in domain clitest; it has no keys at all\n");
     assert_eq!(rnet!(place, "state", "list").ok(), "");
     let empty = rnet!(place, "state", "list", "--json").json();
     assert_eq!(empty, json!({"domain": "clitest", "revision": 0, "keys": []}));
@@ -29,7 +26,9 @@ fn who_only_looks_makes_no_domain() {
     // Where nodes are and none has state, none is made either.
     let node = place.node("other");
     rnet!(place, "state", "get", "/arm/mode").fails(1);
-    assert!(!Domain::open(Some(DOMAIN), Some(place.dir.clone()), None).unwrap().has_state().unwrap());
+    assert!(
+        !Domain::open(Some(DOMAIN), Some(place.dir.clone()), None).unwrap().has_state().unwrap()
+    );
     drop(node);
 }
 
@@ -106,11 +105,20 @@ fn a_key_keeps_its_type_unless_asked() {
     assert_eq!(rnet!(place, "state", "get", "/gain", "--json").json()["type"], "int");
     let said = rnet!(place, "state", "set", "/gain", "7", "--type", "integer").fails(2);
     assert!(said.contains("types of values are bool, int, float, str"), "{said}");
-    for (type_name, bad) in
-        [("bool", "yes"), ("int", "1.5"), ("float", "x"), ("bytes", "0g"), ("json", "{"), ("list", "{}")]
-    {
+    for (type_name, bad) in [
+        ("bool", "yes"),
+        ("int", "1.5"),
+        ("float", "x"),
+        ("bytes", "0g"),
+        ("json", "{"),
+        ("list", "{}"),
+    ] {
         let said = rnet!(place, "state", "set", "/k", bad, "--type", type_name).fails(2);
-        assert!(said.contains(&format!("is no {}", type_name.replace("list", "JSON array"))) || said.contains("is no JSON"), "{said}");
+        assert!(
+            said.contains(&format!("is no {}", type_name.replace("list", "JSON array")))
+                || said.contains("is no JSON"),
+            "{said}"
+        );
     }
 }
 
@@ -125,7 +133,10 @@ fn every_type_is_shown_to_people() {
     state.set("/set", Value::set(["b", "a", "b"])).unwrap();
     state.set("/text", "two\nlines").unwrap();
     let get = |key: &str| rnet!(place, "state", "get", key).ok();
-    assert_eq!(get("/bytes"), "00000000  00 ff 41                                          |..A|\n");
+    assert_eq!(
+        get("/bytes"),
+        "00000000  00 ff 41                                          |..A|\n"
+    );
     assert_eq!(get("/float"), "nan\n");
     assert_eq!(get("/list"), "1\n2\n");
     assert_eq!(get("/set"), "a\nb\n");
@@ -145,7 +156,9 @@ fn every_type_is_shown_to_people() {
     }
     let document = rnet!(place, "state", "get", "/bytes", "--json").json();
     assert_eq!(document["value"], "AP9B");
-    for (key, value) in [("/list", json!([1, 2])), ("/set", json!(["a", "b"])), ("/float", json!("nan"))] {
+    for (key, value) in
+        [("/list", json!([1, 2])), ("/set", json!(["a", "b"])), ("/float", json!("nan"))]
+    {
         assert_eq!(rnet!(place, "state", "get", key, "--json").json()["value"], value);
     }
     // The same from the command line, and back.
@@ -191,7 +204,11 @@ fn messages_are_set_as_json_and_shown_by_field() {
     assert!(said.contains("nothing"), "{said}");
 
     let proto = place.dir.join("robot.proto");
-    std::fs::write(&proto, "syntax = \"proto3\"; package robot; message Leg { double force = 1; }\n").unwrap();
+    std::fs::write(
+        &proto,
+        "syntax = \"proto3\"; package robot; message Leg { double force = 1; }\n",
+    )
+    .unwrap();
     let proto = proto.to_str().unwrap();
     rnet!(place, "state", "set", "/leg", r#"{"force": 9}"#, "--type", "Leg", "--proto", proto).ok();
     // The type came along.
@@ -249,6 +266,32 @@ fn cas_and_if_revision_see_what_others_wrote() {
 }
 
 #[test]
+fn numbers_are_added_to() {
+    let place = Place::new();
+    assert_eq!(rnet!(place, "state", "add", "/n").ok(), "1\n");
+    assert_eq!(rnet!(place, "state", "add", "/n", "-3").ok(), "-2\n");
+    let document = rnet!(place, "state", "add", "n", "10", "--json").json();
+    assert_eq!(document, json!({"key": "/n", "type": "int", "value": 8}));
+    rnet!(place, "state", "add", "/n", "0.5").fails(1);
+    assert_eq!(rnet!(place, "state", "add", "/x", "0.5").ok(), "0.5\n");
+    // A float stays one, whatever is added.
+    assert_eq!(rnet!(place, "state", "add", "/x", "2").ok(), "2.5\n");
+    let said = rnet!(place, "state", "add", "/x", "much").fails(2);
+    assert!(said.contains("\"much\" is no number"), "{said}");
+    rnet!(place, "state", "set", "/mode", "idle").ok();
+    let said = rnet!(place, "state", "add", "/mode").fails(1);
+    assert!(said.contains("/mode"), "{said}");
+    assert_eq!(rnet!(place, "state", "get", "/mode").ok(), "idle\n");
+
+    // Each is counted, from however many processes.
+    let adders: Vec<_> = (0..4).map(|_| place.spawn(&["state", "add", "/count", "5"])).collect();
+    let mut sums: Vec<i64> =
+        adders.into_iter().map(|adder| adder.wait().ok().trim().parse().unwrap()).collect();
+    sums.sort_unstable();
+    assert_eq!(sums, [5, 10, 15, 20]);
+}
+
+#[test]
 fn keys_that_are_not_there_have_neighbours() {
     let place = Place::new();
     for key in ["/arm/mode", "/arm/speed", "/army"] {
@@ -269,6 +312,14 @@ fn keys_that_are_not_there_have_neighbours() {
     let said = ran.fails(1);
     assert!(said.contains("/arm/sped") && said.contains("/arms"), "{said}");
     assert_eq!(rnet!(place, "state", "list").ok(), "/arm/speed\n");
+}
+
+#[test]
+fn help_tells_what_a_value_may_be() {
+    let place = Place::new();
+    let help = rnet!(place, "state", "set", "--help").ok();
+    assert!(help.contains("In a new key it is what it looks like"), "{help}");
+    assert!(rnet!(place, "state", "--help").ok().contains("\n  cas    Set a key if nobody"));
 }
 
 #[test]

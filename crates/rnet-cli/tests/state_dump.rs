@@ -165,7 +165,10 @@ fn damaged_files_change_nothing() {
         (good.replace("{\"end\":13}", "{\"end\":12}"), "counts 12 keys, and it has 13"),
         (format!("{good}{key}\n"), "behind the end"),
         (good.replace(key, &format!("{key}\n{key}")), "/all/int is there twice"),
-        (good.replace(key, &key.replace("\"int\"", "\"bool\"")), "line 8: the value of \"/all/int\""),
+        (
+            good.replace(key, &key.replace("\"int\"", "\"bool\"")),
+            "line 8: the value of \"/all/int\"",
+        ),
         (good.replace(key, &key.replace("\"int\"", "\"integer\"")), "unknown variant"),
         (good.replace(key, &key[..key.len() - 9]), "it is no JSON"),
         (good.replace("\"type\":1,\"bytes\"", "\"type\":7,\"bytes\""), "its type stands nowhere"),
@@ -179,9 +182,13 @@ fn damaged_files_change_nothing() {
     std::fs::write(file, [0xff, 0xfe]).unwrap();
     assert!(rnet!(place, "state", "load", file).fails(1).contains("UTF-8"));
     // None of them has made a domain.
-    assert_eq!(std::fs::read_dir(&place.dir).unwrap().filter(|e| {
-        e.as_ref().unwrap().file_name().to_string_lossy().contains("fresh")
-    }).count(), 0);
+    assert_eq!(
+        std::fs::read_dir(&place.dir)
+            .unwrap()
+            .filter(|e| { e.as_ref().unwrap().file_name().to_string_lossy().contains("fresh") })
+            .count(),
+        0
+    );
 }
 
 #[test]

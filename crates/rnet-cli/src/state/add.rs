@@ -23,7 +23,7 @@ pub fn run(context: &mut Context, args: &AddArgs) -> Outcome {
         }
     };
     if context.json() {
-        let (type_name, value) = (text::type_name(&sum), text::json(&sum));
+        let (type_name, value) = (sum.type_name(), text::json(&sum));
         return context.document(&json!({"key": args.key, "type": type_name, "value": value}));
     }
     context.line(format_args!("{}", text::line(&sum, usize::MAX)))

@@ -13,22 +13,50 @@ use crate::types::args::ProtoArgs;
 #[derive(Debug, Subcommand)]
 pub enum StateCommand {
     /// Print the value of a key
+    ///
+    /// Texts and JSON are printed as they are, lists and sets with an element on each line, messages
+    /// by field, bytes as a hex dump. --json tells the type, the revision and who wrote it, too. Exit
+    /// 1 if there is no such key.
     Get(GetArgs),
     /// Set a key
+    ///
+    /// Without --type, VALUE is of the type that the key has. In a new key it is what it looks like:
+    /// true and false, a number, JSON if it begins with { or [, else text; which it was is said on
+    /// stderr. A message type is a built-in one (foxglove.Pose, or Imu) or one of --proto.
     Set(SetArgs),
     /// Set a key if nobody has written it since
+    ///
+    /// `set --if-revision` as one word: exit 1 and nothing is changed if the key is not at REVISION,
+    /// which `get --json` and `list --long` tell. VALUE is as for `set`.
     Cas(CasArgs),
     /// Add to a number
+    ///
+    /// The sum is printed. However many do it at once, each is counted. A new key begins at zero, as an
+    /// int, or as a float if BY is one.
     Add(AddArgs),
     /// Delete keys
+    ///
+    /// Exit 1 if one of them does not exist; the others are deleted.
     Del(DelArgs),
     /// List keys
+    ///
+    /// All, or those under PREFIX: /arm means /arm and all of /arm/…, and not /army.
     List(ListArgs),
     /// Print what keys hold, and then each change
+    ///
+    /// A line per key and change, in order. Of a key that changes faster than can be printed the newest
+    /// value comes, and how many were left out is said. --json has a document on each line.
     Watch(WatchArgs),
     /// Write keys with all that belongs to them, for `rnet state load`
+    ///
+    /// All of one revision, as JSON lines: values, types, message types with their descriptions, whether
+    /// they are durable and when they end. Last wills are left out: they belong to nodes that live.
     Dump(DumpArgs),
     /// Set what `rnet state dump` has written
+    ///
+    /// The file is read and checked before anything is changed. A key that exists with another value
+    /// ends it, unless --replace is given. Up to 1024 keys are set at once, all or none; more of them
+    /// in parts of so many. What has expired since is left out.
     Load(LoadArgs),
 }
 
@@ -40,11 +68,7 @@ pub struct NodeArg {
     pub node_name: Option<NodeName>,
 }
 
-/// Print the value of a key.
-///
-/// Texts and JSON are printed as they are, lists and sets with an element on each line, messages
-/// by field, bytes as a hex dump. --json tells the type, the revision and who wrote it, too. Exit
-/// 1 if there is no such key.
+/// `rnet state get`.
 #[derive(Debug, Args)]
 pub struct GetArgs {
     /// The key
@@ -94,11 +118,7 @@ pub struct ValueArgs {
     pub node: NodeArg,
 }
 
-/// Set a key.
-///
-/// Without --type, VALUE is of the type that the key has. In a new key it is what it looks like:
-/// true and false, a number, JSON if it begins with { or [, else text; which it was is said on
-/// stderr. A message type is a built-in one (foxglove.Pose, or Imu) or one of --proto.
+/// `rnet state set`.
 #[derive(Debug, Args)]
 pub struct SetArgs {
     /// The key
@@ -111,10 +131,7 @@ pub struct SetArgs {
     pub if_revision: Option<u64>,
 }
 
-/// Set a key if nobody has written it since.
-///
-/// `set --if-revision` as one word: exit 1 and nothing is changed if the key is not at REVISION,
-/// which `get --json` and `list --long` tell. VALUE is as for `set`.
+/// `rnet state cas`.
 #[derive(Debug, Args)]
 pub struct CasArgs {
     /// The key
@@ -126,10 +143,7 @@ pub struct CasArgs {
     pub value: ValueArgs,
 }
 
-/// Add to a number.
-///
-/// The sum is printed. However many do it at once, each is counted. A new key begins at zero, as an
-/// int, or as a float if BY is one.
+/// `rnet state add`.
 #[derive(Debug, Args)]
 pub struct AddArgs {
     /// The key
@@ -142,9 +156,7 @@ pub struct AddArgs {
     pub node: NodeArg,
 }
 
-/// Delete keys.
-///
-/// Exit 1 if one of them does not exist; the others are deleted.
+/// `rnet state del`.
 #[derive(Debug, Args)]
 pub struct DelArgs {
     /// The keys
@@ -157,9 +169,7 @@ pub struct DelArgs {
     pub node: NodeArg,
 }
 
-/// List keys.
-///
-/// All, or those under PREFIX: /arm means /arm and all of /arm/…, and not /army.
+/// `rnet state list`.
 #[derive(Debug, Args)]
 pub struct ListArgs {
     /// Only keys under this name
@@ -172,10 +182,7 @@ pub struct ListArgs {
     pub node: NodeArg,
 }
 
-/// Print what keys hold, and then each change.
-///
-/// A line per key and change, in order. Of a key that changes faster than can be printed the newest
-/// value comes, and how many were left out is said. --json has a document on each line.
+/// `rnet state watch`.
 #[derive(Debug, Args)]
 pub struct WatchArgs {
     /// Only keys under this name; /arm means /arm and all of /arm/…
@@ -197,10 +204,7 @@ pub struct WatchArgs {
     pub node: NodeArg,
 }
 
-/// Write keys with all that belongs to them, for `rnet state load`.
-///
-/// All of one revision, as JSON lines: values, types, message types with their descriptions, whether
-/// they are durable and when they end. Last wills are left out: they belong to nodes that live.
+/// `rnet state dump`.
 #[derive(Debug, Args)]
 pub struct DumpArgs {
     /// Only keys under this name
@@ -210,11 +214,7 @@ pub struct DumpArgs {
     pub node: NodeArg,
 }
 
-/// Set what `rnet state dump` has written.
-///
-/// The file is read and checked before anything is changed. A key that exists with another value
-/// ends it, unless --replace is given. Up to 1024 keys are set at once, all or none; more of them
-/// in parts of so many. What has expired since is left out.
+/// `rnet state load`.
 #[derive(Debug, Args)]
 pub struct LoadArgs {
     /// The file [default: stdin]

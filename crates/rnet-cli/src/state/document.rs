@@ -5,17 +5,17 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use rnet::state::{Entry, LastWill};
 use serde_json::{Value as Json, json};
 
-use super::text::{self, type_name};
+use super::text;
 
 /// A key with all that belongs to it.
 pub fn of(entry: &Entry) -> Json {
     let will = entry.last_will.as_ref().map(|will| match will {
-        LastWill::Becomes(value) => json!({"type": type_name(value), "value": text::json(value)}),
+        LastWill::Becomes(value) => json!({"type": value.type_name(), "value": text::json(value)}),
         LastWill::Delete => json!("delete"),
     });
     json!({
         "key": entry.key,
-        "type": type_name(&entry.value),
+        "type": entry.value.type_name(),
         "value": text::json(&entry.value),
         "revision": entry.revision,
         "version": entry.version,

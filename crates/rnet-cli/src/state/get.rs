@@ -2,9 +2,9 @@
 
 use std::io::Write;
 
+use rnet::MessageType;
 use rnet::schema::{self, Dynamic, JsonOptions, TextOptions};
 use rnet::state::Value;
-use rnet::MessageType;
 use serde_json::Value as Json;
 
 use super::args::GetArgs;
@@ -38,7 +38,7 @@ pub fn run(context: &mut Context, args: GetArgs) -> Outcome {
                 return Err(Failure::Failed(format!(
                     "{} holds a value of type {}, which has no bytes of its own; leave out --raw",
                     args.key,
-                    text::type_name(other)
+                    other.type_name()
                 )));
             }
         };
@@ -105,7 +105,7 @@ fn field_json(value: &Value, path: &FieldPath) -> Outcome<Json> {
     }
     Err(Failure::Failed(format!(
         "a value of type {} has no fields; leave out --field",
-        text::type_name(value)
+        value.type_name()
     )))
 }
 

@@ -60,7 +60,8 @@ pub fn value(args: &ValueArgs, present: Option<&Value>) -> Outcome<(Value, Why)>
         return Ok((of_kind(&kind, &given, "--type says so")?, Why::Told));
     }
     if !args.files.proto.is_empty() {
-        let what = "--proto says what message types there are; name the one that is meant with --type";
+        let what =
+            "--proto says what message types there are; name the one that is meant with --type";
         return Err(Failure::Usage(what.to_owned()));
     }
     if let Some(kind) = present.filter(|_| !args.change_type).and_then(kind_of) {
@@ -86,7 +87,8 @@ fn named(name: &str, args: &ValueArgs) -> Outcome<Kind> {
         name => match Catalog::of(&args.files)?.find(name) {
             Ok(found) => Kind::Message(Box::new(found)),
             Err(failure) => {
-                let what = format!("--type {name}: {}; types of values are {KINDS}", failure.message());
+                let what =
+                    format!("--type {name}: {}; types of values are {KINDS}", failure.message());
                 return Err(Failure::Usage(what));
             }
         },
@@ -162,7 +164,10 @@ fn looks_like(text: &str) -> Outcome<Value> {
     if text.contains(['.', 'e', 'E']) {
         return Ok(Value::Float(number.as_f64().unwrap_or(f64::NAN)));
     }
-    Err(Failure::Usage(format!("{} does not fit into an int; give --type float or str", shown(text))))
+    Err(Failure::Usage(format!(
+        "{} does not fit into an int; give --type float or str",
+        shown(text)
+    )))
 }
 
 fn parse(text: &str, why: &str) -> Outcome<Json> {

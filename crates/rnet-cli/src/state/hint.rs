@@ -37,12 +37,11 @@ fn hint(key: &str, keys: &[String]) -> String {
     let folder = format!("{key}{slash}");
     let under: Vec<&str> =
         keys.iter().map(String::as_str).filter(|other| other.starts_with(&folder)).collect();
-    match under.as_slice() {
-        [] => {}
-        [all @ ..] if all.len() <= MAX_LISTED => return format!("there is {}", all.join(", ")),
-        [some @ ..] => {
-            let (shown, more) = some.split_at(MAX_LISTED);
-            return format!("there is {} and {} more", shown.join(", "), more.len());
+    match under.len().checked_sub(MAX_LISTED) {
+        _ if under.is_empty() => {}
+        None | Some(0) => return format!("there is {}", under.join(", ")),
+        Some(more) => {
+            return format!("there is {} and {more} more", under[..MAX_LISTED].join(", "));
         }
     }
     let names = keys.iter().take(MAX_COMPARED).map(String::as_str);

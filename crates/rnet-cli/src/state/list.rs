@@ -41,7 +41,7 @@ fn row(entry: &Entry) -> Vec<String> {
     let ttl = entry.expires_unix_ns.map(|at| table::uptime(document::left(at)));
     vec![
         entry.key.clone(),
-        text::type_name(&entry.value).to_owned(),
+        entry.value.type_name().to_owned(),
         text::line(&entry.value, SHOWN_CHARS),
         entry.revision.to_string(),
         entry.owner.node.clone(),

@@ -25,7 +25,7 @@ pub fn run(
         _ => None,
     };
     let (value, why) = given::value(args, present.as_ref())?;
-    let type_name = text::type_name(&value).to_owned();
+    let type_name = value.type_name().to_owned();
     let shown = text::line(&value, SAID_CHARS);
     let mut put = state.put(key);
     put = match if_revision {

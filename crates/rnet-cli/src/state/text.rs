@@ -5,9 +5,9 @@ use std::io::{self, IsTerminal, Write};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
+use rnet::MessageType;
 use rnet::schema::{Dynamic, JsonOptions, Schema, TextOptions};
 use rnet::state::{StateMessage, Value};
-use rnet::MessageType;
 use serde_json::Value as Json;
 
 use crate::render::{self, tame};
@@ -34,28 +34,6 @@ impl Limits {
             true => Limits { elements: usize::MAX, field_bytes: usize::MAX },
             false => Limits { elements, field_bytes: elements.min(SHOWN_FIELD_BYTES) },
         }
-    }
-}
-
-/// The type of a value in a word, as `--type` takes it.
-pub fn type_name(value: &Value) -> &str {
-    match value {
-        Value::Bool(_) => "bool",
-        Value::Int(_) => "int",
-        Value::Float(_) => "float",
-        Value::Str(_) => "str",
-        Value::Bytes(_) => "bytes",
-        Value::Json(_) => "json",
-        Value::List(_) => "list",
-        Value::Set(_) => "set",
-        Value::Message(message) => match message.message_type() {
-            MessageType::Plain(plain) => &plain.name,
-            MessageType::Protobuf(schema) => schema.name(),
-            MessageType::Raw => "raw",
-        },
-        Value::Unreadable(_) => "unreadable",
-        // A kind of value that came later than this program.
-        _ => "unknown",
     }
 }
 
@@ -225,4 +203,54 @@ pub fn base64(bytes: &[u8]) -> String {
 
 pub fn from_base64(text: &str) -> Result<Vec<u8>, String> {
     BASE64.decode(text).map_err(|e| format!("no base64: {e}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_says_what_it_is_and_is_no_longer_than_told() {
+        let bytes: Vec<u8> = (0..20).collect();
+        for (value, text) in [
+            (Value::from(true), "true"),
+            (Value::from(-0.0), "-0.0"),
+            (Value::from(f64::NEG_INFINITY), "-inf"),
+            (Value::from("a\nb\u{1b}"), r#""a\nb\u001b""#),
+            (Value::from("\u{202e}"), r#""\u{202e}""#),
+            (Value::from(bytes), "0x000102030405060708090a0b0c0d0e0f... (20 bytes)"),
+            (
+                Value::Json("{ \"a b\" : [1,\n 2e400, \"\\\" \"] }".into()),
+                r#"{"a b":[1,2e400,"\" "]}"#,
+            ),
+            (Value::list(["a", "b"]), r#"["a", "b"]"#),
+            (Value::set([2, 1]), "{1, 2}"),
+            (Value::Unreadable("cut".into()), "unreadable: cut"),
+        ] {
+            assert_eq!(line(&value, 100), text);
+        }
+        assert_eq!(line(&Value::from("äöü"), 4), "\"äö…");
+        assert_eq!(line(&Value::list(0..1000), 9), "[0, 1, 2…");
+    }
+
+    #[test]
+    fn values_on_lines_of_their_own_end_as_told() {
+        let shown = |value: &Value, limits| {
+            let mut out = Vec::new();
+            print(&mut out, value, limits).unwrap();
+            String::from_utf8(out).unwrap()
+        };
+        let list = Value::list(0..5);
+        assert_eq!(shown(&list, Limits::of(3, false)), "0\n1\n2\n... (2 more elements)\n");
+        assert_eq!(shown(&list, Limits::of(3, true)), "0\n1\n2\n3\n4\n");
+        assert_eq!(shown(&Value::Json("[1, 2]".into()), Limits::of(1, false)), "[1, 2]\n");
+    }
+
+    #[test]
+    fn json_of_what_has_no_json() {
+        assert_eq!(json(&Value::from(f64::NAN)), "nan");
+        assert_eq!(json(&Value::from(b"\xff\x00")), "/wA=");
+        assert_eq!(from_base64("/wA=").unwrap(), [255, 0]);
+        assert!(from_base64("/wA").is_err());
+    }
 }

@@ -61,7 +61,11 @@ fn tell_if_empty(context: &Context, state: &State, prefix: &str) -> Outcome {
     if state.keys(prefix)?.is_empty() {
         let near = hint::near(state, prefix);
         let near = near.map_or_else(String::new, |near| format!(" (did you mean {near}?)"));
-        context.say(format_args!("there are no keys under {prefix:?} yet; waiting{near}"));
+        let under = match prefix {
+            "" | "/" => String::new(),
+            prefix => format!(" under {prefix:?}"),
+        };
+        context.say(format_args!("there are no keys{under} yet; waiting{near}"));
     }
     Ok(())
 }

@@ -125,7 +125,8 @@ struct Description {
 impl Description {
     /// Whether these bytes describe the same type.
     fn is(&self, told: &[u8]) -> bool {
-        let same = |other: MessageType| describe(&other).is_ok_and(|other| other.plain == self.plain);
+        let same =
+            |other: MessageType| describe(&other).is_ok_and(|other| other.plain == self.plain);
         told == self.told || understand(told).is_ok_and(same)
     }
 }
