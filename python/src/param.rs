@@ -51,7 +51,8 @@ impl ParamCore {
         py: Python<'_>,
         act: impl FnOnce(&Inner) -> rnet::Result<R> + Send,
     ) -> PyResult<R> {
-        py.detach(|| self.with(|param| Ok(param.clone())).and_then(|param| act(&param))).or_raise(py)
+        py.detach(|| self.with(|param| Ok(param.clone())).and_then(|param| act(&param)))
+            .or_raise(py)
     }
 
     /// Keeps a callback going.
@@ -292,7 +293,8 @@ fn kind_of(given: &Bound<'_, PyAny>) -> PyResult<ParamKind> {
 /// The value of a parameter that an object is.
 fn of_object(words: &str, object: &Bound<'_, PyAny>) -> PyResult<Value> {
     let no = |what: &str| {
-        let text = format!("{words} cannot be {what}: it is a bool, int, float, str or a list of one");
+        let text =
+            format!("{words} cannot be {what}: it is a bool, int, float, str or a list of one");
         Err(PyTypeError::new_err(text))
     };
     if let Ok(yes) = object.cast::<PyBool>() {
@@ -307,8 +309,9 @@ fn of_object(words: &str, object: &Bound<'_, PyAny>) -> PyResult<Value> {
     }
     if let Ok(text) = object.cast::<PyString>() {
         let text = text.to_str().map(|text| Value::Str(text.to_owned()));
-        return text
-            .map_err(|_| bad_value(object.py(), words, "the str has a lone surrogate, which is no text"));
+        return text.map_err(|_| {
+            bad_value(object.py(), words, "the str has a lone surrogate, which is no text")
+        });
     }
     if object.is_instance_of::<PyList>() || object.is_instance_of::<PyTuple>() {
         let items: PyResult<Vec<Value>> =

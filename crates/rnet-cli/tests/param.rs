@@ -64,7 +64,10 @@ fn set_get_reset() {
     rnet!(place, "param", "set", "/arm", "/limits", "[0.5, 3]").ok();
     assert_eq!(rnet!(place, "param", "get", "/arm", "limits").ok(), "[0.5, 3.0]\n");
     let set = rnet!(place, "param", "set", "/arm", "/steps", "7", "--json", "-n", "person").json();
-    assert_eq!((&set["value"], &set["was"], &set["set_by"]), (&json!(7), &json!(-3), &json!("/person")));
+    assert_eq!(
+        (&set["value"], &set["was"], &set["set_by"]),
+        (&json!(7), &json!(-3), &json!("/person"))
+    );
     rnet!(place, "param", "reset", "/arm", "/mode").ok();
     assert_eq!(arm.mode.get().as_deref(), Ok("idle"));
     let known = rnet!(place, "param", "get", "/arm", "/mode", "--json").json();
@@ -118,7 +121,8 @@ fn list_and_describe() {
     let arm = arm(&place);
     rnet!(place, "param", "set", "/arm", "mode", "run", "-n", "person").ok();
     let list = rnet!(place, "param", "list").ok();
-    let row = |name: &str| list.lines().find(|l| l.contains(name)).unwrap_or_else(|| panic!("{list}"));
+    let row =
+        |name: &str| list.lines().find(|l| l.contains(name)).unwrap_or_else(|| panic!("{list}"));
     assert!(row("/pid/gain").contains("1.0") && row("/pid/gain").ends_with("default"), "{list}");
     assert!(row("/mode").contains("run") && row("/mode").ends_with("set by /person"), "{list}");
     let said = rnet!(place, "param", "describe", "/arm", "pid/gain").ok();
@@ -234,7 +238,10 @@ fn a_file_is_loaded_as_a_whole_or_not_at_all() {
     for (text, why) in [
         ("/arm:\n  mode: &a run\n  x: *a\n", "bad.yaml:3: an alias"),
         ("/arm:\n\tmode: run\n", "this is no YAML"),
-        ("/arm:\n  mode: run\n  mode: idle\n", "bad.yaml:3: \"mode\" stands here for a second time"),
+        (
+            "/arm:\n  mode: run\n  mode: idle\n",
+            "bad.yaml:3: \"mode\" stands here for a second time",
+        ),
         ("- 1\n", "bad.yaml:1: names of nodes"),
         ("/arm:\n  mode: on\n", "\"on\""),
         ("/arm:\n  mode: ~\n", "there is no value"),
@@ -273,7 +280,10 @@ fn files_of_ros_are_read() {
     assert_eq!((arm_sim.get(), leg_sim.get()), (Ok(false), Ok(true)));
     let file = write(&place, "none.yaml", "/**:\n  ros__parameters:\n    use_smi_time: true\n");
     let said = rnet!(place, "param", "load", file).fails(1);
-    assert!(said.contains("none.yaml:3: no node /** has declared a parameter /use_smi_time"), "{said}");
+    assert!(
+        said.contains("none.yaml:3: no node /** has declared a parameter /use_smi_time"),
+        "{said}"
+    );
 }
 
 #[test]
@@ -281,12 +291,18 @@ fn a_file_may_come_before_the_nodes() {
     let place = Place::new();
     let text = "/arm:\n  pid/gain: 4\n  mode: fly\n  steps: 6\n";
     let said = rnet!(place, "param", "load", write(&place, "early.yaml", text)).fails(0);
-    assert!(said.contains("early.yaml:2: parameter /pid/gain of /arm is not declared yet"), "{said}");
+    assert!(
+        said.contains("early.yaml:2: parameter /pid/gain of /arm is not declared yet"),
+        "{said}"
+    );
     let arm = arm(&place);
     assert_eq!((arm.gain.get(), arm.mode.get().as_deref()), (Ok(4.0), Ok("idle")));
     let list = rnet!(place, "param", "list").ok();
     assert!(list.contains("\"fly\", set by /rnet_param_"), "{list}");
-    assert_eq!(place.domain_dir().file_name().is_some_and(|n| n.to_string_lossy().ends_with(DOMAIN)), true);
+    assert_eq!(
+        place.domain_dir().file_name().is_some_and(|n| n.to_string_lossy().ends_with(DOMAIN)),
+        true
+    );
 }
 
 #[test]
@@ -299,7 +315,10 @@ fn read_only_parameters_are_set_before_the_node_starts() {
     };
     let running = declare();
     let said = rnet!(place, "param", "set", "/arm", "legs", "6").fails(1);
-    assert!(said.contains("read-only while /arm runs; set it before that node is started"), "{said}");
+    assert!(
+        said.contains("read-only while /arm runs; set it before that node is started"),
+        "{said}"
+    );
     assert!(rnet!(place, "param", "describe", "/arm").ok().contains("read-only: while /arm runs"));
     drop(running);
     rnet!(place, "param", "set", "/arm", "legs", "6").ok();

@@ -175,7 +175,8 @@ fn a_value_that_no_longer_fits_gives_way_and_that_is_told() {
     let arm = net.node("arm");
     let (tell, told) = mpsc::channel();
     let builder = arm.param("/gain").default(1.0).max(5.0);
-    let param = builder.on_refused(move |r: &Refused| tell.send(r.clone()).unwrap()).declare().unwrap();
+    let param =
+        builder.on_refused(move |r: &Refused| tell.send(r.clone()).unwrap()).declare().unwrap();
     let refused = told.try_recv().expect("it was told before the parameter was there");
     let Refused { value, why, set_by, .. } = &refused;
     assert_eq!(
@@ -337,7 +338,9 @@ fn names_and_contradictions_are_errors() {
     assert!(why(arm.param("/p").default(f64::NAN).declare()).contains("NaN is not a number"));
     assert!(why(arm.param::<Value>("/p").declare()).contains("neither a type nor a default"));
     let bytes = Value::Bytes(vec![1]);
-    assert!(why(arm.param::<Value>("/p").default(bytes).declare()).contains("its default is bytes"));
+    assert!(
+        why(arm.param::<Value>("/p").default(bytes).declare()).contains("its default is bytes")
+    );
     let long = "x".repeat(5000);
     assert!(why(arm.param("/p").default(1.0).description(&long).declare()).contains("5000 bytes"));
     assert!(arm.state().unwrap().params().unwrap().is_empty());

@@ -18,7 +18,9 @@ pub fn run(context: &mut Context, args: &ListArgs) -> Outcome {
     }
     for (node, name, info) in &all {
         if let Some(problem) = &info.problem {
-            context.say(format_args!("rnet: parameter {name} of {node}: its description cannot be read: {problem}"));
+            context.say(format_args!(
+                "rnet: parameter {name} of {node}: its description cannot be read: {problem}"
+            ));
         }
     }
     if context.json() {

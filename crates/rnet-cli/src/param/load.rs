@@ -77,7 +77,11 @@ fn tell(context: &Context, file: &Path, mut problems: Vec<Problem>) -> Failure {
         context.say(format_args!("{}:{line}: {why}", file.display()));
     }
     let lines = if problems.len() == 1 { "line" } else { "lines" };
-    Failure::Failed(format!("nothing was set: {} {lines} of {} cannot be", problems.len(), file.display()))
+    Failure::Failed(format!(
+        "nothing was set: {} {lines} of {} cannot be",
+        problems.len(),
+        file.display()
+    ))
 }
 
 /// What the file sets, by key; or all that it cannot.
@@ -99,7 +103,9 @@ fn resolve(
         for (key, node, description) in targets {
             let value = value::value(&setting.value, description).and_then(|value| {
                 let checked = description.map_or(Ok(()), |description| description.check(&value));
-                checked.map(|()| value.clone()).map_err(|why| format!("{} {why}", text::line(&value)))
+                checked
+                    .map(|()| value.clone())
+                    .map_err(|why| format!("{} {why}", text::line(&value)))
             });
             let (name, line) = (setting.name.clone(), setting.line);
             match value {
@@ -136,7 +142,9 @@ fn targets<'a>(
             .map(|(node, _, info)| (info.key.clone(), node.clone(), info.description.as_ref()))
             .collect();
         return match found.is_empty() {
-            true => Err(format!("no node {} has declared a parameter {}", setting.node, setting.name)),
+            true => {
+                Err(format!("no node {} has declared a parameter {}", setting.node, setting.name))
+            }
             false => Ok(found),
         };
     }

@@ -190,8 +190,7 @@ impl<T: ParamType> ParamBuilder<T> {
         description.text = self.text;
         description.read_only = self.read_only;
         description.durable = self.durable;
-        let declared =
-            declare(state.shared.region(), &state.core.state.own, &place, &description)?;
+        let declared = declare(state.shared.region(), &state.core.state.own, &place, &description)?;
         if let Some(refused) = &declared.refused {
             match self.on_refused {
                 Some(callback) => callback(refused),

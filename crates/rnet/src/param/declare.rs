@@ -75,8 +75,7 @@ fn plan(
             old.name, old.node
         ));
     }
-    let is_default =
-        is_default(old.as_ref(), value.map(|r| r.revision), about.map(|r| r.revision));
+    let is_default = is_default(old.as_ref(), value.map(|r| r.revision), about.map(|r| r.revision));
     let mut next = wanted.clone();
     let mut refused = None;
     let write = match (value, &wanted.default) {
@@ -211,8 +210,11 @@ pub(crate) fn reset(region: &Region, own: &OwnNode, place: &Place) -> Result<()>
         let default = description.default.clone().ok_or_else(|| bad("it has no default"))?;
         description.default_stands = true;
         description.refused = None;
-        let plan =
-            Plan { about: Some(description.to_json()), value: Some((default, false)), refused: None };
+        let plan = Plan {
+            about: Some(description.to_json()),
+            value: Some((default, false)),
+            refused: None,
+        };
         match carry_out(region, place, &plan, value, Some(&about)) {
             Err(error @ Error::Conflict { .. }) => conflict = Some(error),
             other => return other.map(drop),

@@ -67,7 +67,9 @@ fn of_a_list_each_item_must_fit() {
     assert!(d.check_itself().unwrap_err().contains("is no float"));
     let mut legs = ParamDescription::new("/arm", "/legs", ParamKind::Strs);
     legs.choices = vec!["left".into(), "right".into()];
-    assert!(legs.check(&Value::list(["left", "middle"])).unwrap_err().contains("none of its choices"));
+    assert!(
+        legs.check(&Value::list(["left", "middle"])).unwrap_err().contains("none of its choices")
+    );
 }
 
 #[test]
@@ -77,7 +79,9 @@ fn a_description_must_make_sense_in_itself() {
         change(&mut d);
         d.check_itself().unwrap_err()
     };
-    assert!(said(&|d| d.min = Some(Value::Float(11.0))).contains("minimum 11.0 is above its maximum"));
+    assert!(
+        said(&|d| d.min = Some(Value::Float(11.0))).contains("minimum 11.0 is above its maximum")
+    );
     assert!(said(&|d| d.min = Some(Value::Int(0))).contains("its minimum 0 is no float"));
     assert!(said(&|d| d.max = Some(Value::Float(f64::NAN))).contains("maximum is not a number"));
     assert!(said(&|d| d.default = Some(Value::Float(20.0))).contains("its default 20.0 is above"));

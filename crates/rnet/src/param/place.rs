@@ -28,7 +28,11 @@ impl Place {
     /// # Errors
     /// `BadName`: the name follows the rules of topics, and both names together fit into a key.
     pub(crate) fn new(node: &NodeName, name: &str) -> Result<Place> {
-        let bad = |name: &str, why: String| Error::BadName { what: "parameter", name: name.to_owned(), why };
+        let bad = |name: &str, why: String| Error::BadName {
+            what: "parameter",
+            name: name.to_owned(),
+            why,
+        };
         let name = TopicName::new(name).map_err(|error| match error {
             Error::BadName { name, why, .. } => bad(&name, why),
             other => other,
@@ -36,10 +40,8 @@ impl Place {
         let (node, name) = (node.as_str().to_owned(), name.as_str().to_owned());
         let key = format!("{VALUES}{node}{name}");
         if key.len() > MAX_KEY_LEN_BYTES {
-            let why = format!(
-                "{key} has {} bytes, and a key has at most {MAX_KEY_LEN_BYTES}",
-                key.len()
-            );
+            let why =
+                format!("{key} has {} bytes, and a key has at most {MAX_KEY_LEN_BYTES}", key.len());
             return Err(bad(&name, why));
         }
         let about = format!("{DESCRIPTIONS}{node}{name}");
@@ -95,7 +97,10 @@ mod tests {
     #[test]
     fn both_keys_say_where_they_belong() {
         let p = place("/arm/left", "pid/p").unwrap();
-        assert_eq!((p.key.as_str(), p.about.as_str()), ("/params/arm/left/pid/p", "!param/arm/left/pid/p"));
+        assert_eq!(
+            (p.key.as_str(), p.about.as_str()),
+            ("/params/arm/left/pid/p", "!param/arm/left/pid/p")
+        );
         assert_eq!(p.words(), "parameter /pid/p of /arm/left");
         assert_eq!(description_of(&p.key).as_ref(), Some(&p.about));
         assert_eq!(value_of(&p.about), Some(p.key));

@@ -79,8 +79,10 @@ fn judge(region: &Region, own: &OwnNode, write: &Write<'_>) -> Result<Option<Rul
         what: write.key.to_owned(),
         why: format!("its description as a parameter cannot be read ({why}); its node writes it anew when it is started"),
     })?;
-    allow(own, &description, write)
-        .map_err(|why| Error::BadValue { what: words(&description.node, &description.name), why })?;
+    allow(own, &description, write).map_err(|why| Error::BadValue {
+        what: words(&description.node, &description.name),
+        why,
+    })?;
     let durable = write.value.is_some().then_some(description.durable);
     Ok(Some(Ruling { about, revision: record.revision, durable }))
 }
@@ -119,8 +121,9 @@ pub(super) fn may_be_set(own: &OwnNode, description: &ParamDescription) -> Resul
 }
 
 fn check(description: &ParamDescription, stored: &Stored<'_>) -> Result<(), String> {
-    let value = board::value(stored.kind, stored.bytes)
-        .ok_or_else(|| format!("a value of another kind was given, and it is {}", description.kind))?;
+    let value = board::value(stored.kind, stored.bytes).ok_or_else(|| {
+        format!("a value of another kind was given, and it is {}", description.kind)
+    })?;
     description.check(&value).map_err(|why| format!("{} {why}", show(&value)))
 }
 

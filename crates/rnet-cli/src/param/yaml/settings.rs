@@ -25,7 +25,8 @@ impl Setting {
     /// Whether it is for this node. `*` stands for one part of a name, `**` for any number of them.
     pub fn is_for<'a>(&'a self, node: &'a str) -> bool {
         let parts = |name: &'a str| name.split('/').filter(|part| !part.is_empty());
-        let (pattern, name): (Vec<_>, Vec<_>) = (parts(&self.node).collect(), parts(node).collect());
+        let (pattern, name): (Vec<_>, Vec<_>) =
+            (parts(&self.node).collect(), parts(node).collect());
         is_like(&pattern, &name)
     }
 }
@@ -58,12 +59,18 @@ pub fn of(root: Option<Tree>) -> Result<Vec<Setting>, Vec<Problem>> {
     let nodes = match root.what {
         What::Map(nodes) => nodes,
         What::Scalar(scalar) if scalar.plain && scalar.text.is_empty() => return Ok(Vec::new()),
-        _ => return Err(vec![Problem::new(root.line, "names of nodes have to stand here, as in /arm:")]),
+        _ => {
+            return Err(vec![Problem::new(
+                root.line,
+                "names of nodes have to stand here, as in /arm:",
+            )]);
+        }
     };
     let (mut all, mut problems) = (Vec::new(), Vec::new());
     for (key, tree) in nodes {
         if key.text == ROS {
-            problems.push(Problem::new(key.line, format!("{ROS} has to stand below a node's name")));
+            problems
+                .push(Problem::new(key.line, format!("{ROS} has to stand below a node's name")));
             continue;
         }
         let node = slashed(&key.text);
@@ -166,7 +173,8 @@ mod tests {
     #[test]
     fn our_shape() {
         let text = "/arm:\n  gain: 1\n  pid/p: 2\n  pid.i: 3\n  leg:\n    left: 4\nlidar: {rate: 5}\n/empty:\n";
-        let expected = ["/arm /gain", "/arm /pid/p", "/arm /pid/i", "/arm /leg/left", "/lidar /rate"];
+        let expected =
+            ["/arm /gain", "/arm /pid/p", "/arm /pid/i", "/arm /leg/left", "/lidar /rate"];
         assert_eq!(names(text), expected);
         assert_eq!(read(text).unwrap()[3].1, 6);
         assert_eq!(names(""), [""; 0]);
@@ -176,11 +184,15 @@ mod tests {
     #[test]
     fn the_shapes_of_ros() {
         let text = "/arm/controller:\n  ros__parameters:\n    gain: 1\n    pid.p: 2\n    pid:\n      d: 3\n";
-        let expected = ["/arm/controller /gain", "/arm/controller /pid/p", "/arm/controller /pid/d"];
+        let expected =
+            ["/arm/controller /gain", "/arm/controller /pid/p", "/arm/controller /pid/d"];
         assert_eq!(names(text), expected);
         let text = "arm:\n  controller:\n    ros__parameters: {gain: 1}\n  gripper:\n    ros__parameters: {force: 2}\n";
         assert_eq!(names(text), ["/arm/controller /gain", "/arm/gripper /force"]);
-        assert_eq!(names("/**:\n  ros__parameters:\n    use_sim_time: true\n"), ["/** /use_sim_time"]);
+        assert_eq!(
+            names("/**:\n  ros__parameters:\n    use_sim_time: true\n"),
+            ["/** /use_sim_time"]
+        );
         assert_eq!(names("/**/arm:\n  ros__parameters: {a: 1}\n"), ["/**/arm /a"]);
     }
 

@@ -63,12 +63,16 @@ pub fn read(text: &str) -> Result<Option<Tree>, Problem> {
     let mut open: Vec<Open> = Vec::new();
     let mut root: Option<Tree> = None;
     for event in Parser::new_from_str(text) {
-        let (event, span) =
-            event.map_err(|e| Problem::new(e.marker().line(), format!("this is no YAML: {}", e.info())))?;
+        let (event, span) = event.map_err(|e| {
+            Problem::new(e.marker().line(), format!("this is no YAML: {}", e.info()))
+        })?;
         let line = span.start.line();
         match event {
             Event::DocumentStart(_) if root.is_some() => {
-                return Err(Problem::new(line, "a second document begins; write one file for each"));
+                return Err(Problem::new(
+                    line,
+                    "a second document begins; write one file for each",
+                ));
             }
             Event::Alias(_) => {
                 return Err(Problem::new(line, "an alias (*name): write the value itself"));
@@ -177,7 +181,10 @@ mod tests {
     fn what_a_parameter_file_does_not_need_is_refused() {
         assert_eq!(why("/a:\n  x: &x 1\n  y: *x\n").0, 3);
         assert!(why("/a:\n  x: &x 1\n  y: *x\n").1.contains("an alias"));
-        assert_eq!(why("/a: {x: 1}\n---\n/b: {x: 1}\n").1, "a second document begins; write one file for each");
+        assert_eq!(
+            why("/a: {x: 1}\n---\n/b: {x: 1}\n").1,
+            "a second document begins; write one file for each"
+        );
         assert!(why("/a: !!python/object:os.system [rm]\n").1.contains("os.system is not known"));
         assert!(why("/a: !mine 3\n").1.contains("!mine is not known"));
         assert!(why("? [1, 2]\n: x\n").1.contains("a name has to stand here"));
@@ -200,7 +207,10 @@ mod tests {
         for deep in ["[", "{a: ", "- "] {
             let (_, said) = why(&deep.repeat(200_000));
             // The parser has a limit of its own for brackets, which it looks ahead for.
-            assert!(said.contains("16 levels") || said.contains("recursion limit"), "{deep}: {said}");
+            assert!(
+                said.contains("16 levels") || said.contains("recursion limit"),
+                "{deep}: {said}"
+            );
         }
         let (_, said) = why(&"a: 1\n".repeat(300_000));
         assert!(said.contains("1500000 bytes"), "{said}");

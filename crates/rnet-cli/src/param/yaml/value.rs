@@ -49,7 +49,9 @@ fn uniform(items: Vec<Value>, declared: bool) -> Result<Value, String> {
         _ => None,
     };
     let numbers: Option<Vec<Value>> = items.iter().map(number).collect();
-    numbers.map(Value::List).ok_or_else(|| "the items of the list are of different types".to_owned())
+    numbers
+        .map(Value::List)
+        .ok_or_else(|| "the items of the list are of different types".to_owned())
 }
 
 /// The meaning of one scalar, where a value of `kind` is wanted.
@@ -112,7 +114,10 @@ fn float_of(text: &str) -> Option<Value> {
         ".inf" | ".Inf" | ".INF" => f64::INFINITY,
         ".nan" | ".NaN" | ".NAN" => f64::NAN,
         _ if !bare.starts_with(|c: char| c.is_ascii_digit() || c == '.') => return None,
-        _ if !bare.chars().all(|c| c.is_ascii_digit() || matches!(c, '.' | 'e' | 'E' | '+' | '-')) => {
+        _ if !bare
+            .chars()
+            .all(|c| c.is_ascii_digit() || matches!(c, '.' | 'e' | 'E' | '+' | '-')) =>
+        {
             return None;
         }
         _ => bare.parse().ok()?,

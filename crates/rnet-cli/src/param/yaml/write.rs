@@ -90,7 +90,10 @@ fn quoted(text: &str) -> String {
             '\n' => out += "\\n",
             '\t' => out += "\\t",
             // The mark of byte order, and what changes the direction of writing.
-            '\u{feff}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' => {
+            '\u{feff}'
+            | '\u{200b}'..='\u{200f}'
+            | '\u{202a}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}' => {
                 out += &format!("\\u{:04X}", u32::from(c));
             }
             c if c.is_control() || is_break(c) => out += &format!("\\u{:04X}", u32::from(c)),
