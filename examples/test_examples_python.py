@@ -94,6 +94,11 @@ def test_many_topics(domain: dict[str, str]) -> None:
     assert run("many_topics/main.py", domain) == expected
 
 
+def test_parameters(domain: dict[str, str]) -> None:
+    refused = "refused: bad value for parameter /gain of /arm: 11.0 is above its maximum 10.0 1/s"
+    assert run("parameters/main.py", domain) == f"gain is 1.0\n{refused}\ngain is 2.5 now\n"
+
+
 def test_zero_copy_image(domain: dict[str, str]) -> None:
     expected = "".join(
         f"frame {n}: 921600 bytes, from [255, 0, 0] to [{n}, {n}, {n}]\n" for n in range(30)

@@ -44,6 +44,7 @@ mod message;
 pub mod msgs;
 mod node;
 mod options;
+pub mod param;
 mod past;
 #[doc(hidden)]
 pub mod protobuf;
@@ -64,6 +65,7 @@ pub use match_event::{MatchChanges, MatchEvent, PeerInfo};
 pub use message::Message;
 pub use node::{Node, NodeBuilder, NodeEvent};
 pub use options::{PublisherOptions, SubscriberOptions};
+pub use param::Param;
 pub use past::PublisherStats;
 pub use publisher::{Loan, OwnedLoan, Publisher};
 pub use rnet_core::{
