@@ -8,7 +8,8 @@
 //!
 //! An operation without a reply may come at any time after its call, or never. An operation that is
 //! possible and changes nothing is taken at once: whatever comes after it could come after it as well
-//! had it come later.
+//! had it come later. And revisions only grow: the answered write with the lowest one comes before all
+//! that are higher, and nothing comes before it that takes a revision as high.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -19,8 +20,10 @@ use crate::history::{Operation, keys, of_key};
 use crate::infer::{Known, Matters, infer};
 use crate::spec::State;
 
-/// Steps after which a search gives up: some minutes.
-pub const MAX_STEPS: u64 = 100_000_000;
+/// Steps after which a search gives up: a minute or so.
+pub const MAX_STEPS: u64 = 20_000_000;
+/// The same for a key by itself, once the whole is known to be wrong.
+pub const MAX_STEPS_KEY: u64 = 1_000_000;
 
 /// What came of a search.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,15 +70,14 @@ impl fmt::Display for Stuck {
     }
 }
 
-/// Checks each key of a history by itself, then, where an operation names several keys, the whole.
+/// Checks a history; of one that is wrong because one key is, shows what is wrong with that.
 pub fn check(history: &[Operation]) -> Verdict {
-    for key in keys(history) {
-        let verdict = search(&of_key(history, key), MAX_STEPS);
-        if !verdict.is_right() {
-            return verdict;
-        }
+    let verdict = search(history, MAX_STEPS);
+    if verdict.is_right() {
+        return verdict;
     }
-    search(history, MAX_STEPS)
+    let of_one = keys(history).into_iter().map(|key| search(&of_key(history, key), MAX_STEPS_KEY));
+    of_one.into_iter().find(|one| matches!(one, Verdict::Wrong(_))).unwrap_or(verdict)
 }
 
 /// Searches for an order of all operations.
@@ -106,6 +108,12 @@ struct Search<'a> {
     before: Vec<usize>,
     /// Operations without answer that matter, by the time of their call.
     open: Vec<usize>,
+    /// For each operation the first one that asks for the same.
+    class: Vec<usize>,
+    /// Answered writes whose revision is known, by that.
+    told: Vec<usize>,
+    /// How many of them are placed.
+    told_placed: usize,
     is_placed: Vec<bool>,
     left: usize,
     /// Of the set of placed operations.
@@ -131,13 +139,21 @@ impl<'a> Search<'a> {
             last = *at;
         }
         (after[last], before[head]) = (head, last);
+        let same = |at: &usize| open.iter().find(|o| history[**o].call == history[*at].call);
+        let class = (0..head).map(|at| same(&at).copied().unwrap_or(at)).collect();
         let left = answered.len();
+        let mut told = answered;
+        told.retain(|at| known.revisions[*at].is_some());
+        told.sort_by_key(|at| known.revisions[*at]);
         Search {
             history,
             known,
             after,
             before,
             open,
+            class,
+            told,
+            told_placed: 0,
             is_placed: vec![false; head],
             left,
             hash: 0,
@@ -190,7 +206,14 @@ impl<'a> Search<'a> {
     }
 
     fn step(&self, state: &State, at: usize) -> Option<State> {
-        state.step(&self.history[at], self.known.revisions[at])
+        let next = state.step(&self.history[at], self.known.revisions[at])?;
+        let Some(&first) = self.told.get(self.told_placed) else { return Some(next) };
+        let room = self.known.revisions[first].is_none_or(|revision| next.high() < revision);
+        (first == at || room).then_some(next)
+    }
+
+    fn is_next_told(&self, at: usize) -> bool {
+        self.told.get(self.told_placed) == Some(&at)
     }
 
     /// What no unplaced operation precedes, the most promising last: what changes nothing, then writes
@@ -205,7 +228,13 @@ impl<'a> Search<'a> {
             until = until.min(self.returned(at));
             at = self.after[at];
         }
+        let mut classes: Vec<usize> = Vec::new();
         for &at in self.open.iter().take_while(|at| self.history[**at].called_ns <= until) {
+            // Of those that ask for the same, the one that was called first will do.
+            if self.is_placed[at] || classes.contains(&self.class[at]) {
+                continue;
+            }
+            classes.push(self.class[at]);
             let tried = match self.known.matters[at] {
                 Matters::Never => false,
                 Matters::WhenAbsent => {
@@ -213,7 +242,7 @@ impl<'a> Search<'a> {
                 }
                 Matters::Always => true,
             };
-            if tried && !self.is_placed[at] {
+            if tried {
                 found.push(at);
             }
         }
@@ -233,6 +262,7 @@ impl<'a> Search<'a> {
     fn put(&mut self, at: usize) {
         self.hash ^= name_of(at);
         self.is_placed[at] = true;
+        self.told_placed += usize::from(self.is_next_told(at));
         if self.history[at].reply.is_some() {
             self.left -= 1;
             let (before, after) = (self.before[at], self.after[at]);
@@ -243,6 +273,9 @@ impl<'a> Search<'a> {
     fn take_back(&mut self, at: usize) {
         self.hash ^= name_of(at);
         self.is_placed[at] = false;
+        if self.told_placed > 0 && self.told[self.told_placed - 1] == at {
+            self.told_placed -= 1;
+        }
         if self.history[at].reply.is_some() {
             self.left += 1;
             let (before, after) = (self.before[at], self.after[at]);

@@ -42,8 +42,10 @@ pub fn infer(history: &[Operation]) -> Known {
         }
     }
     let revision_of = |op: &Operation| {
-        if let Some((Reply::Done { revision: Some(revision), .. }, _)) = &op.reply {
-            return Some(*revision);
+        match &op.reply {
+            Some((Reply::Done { changed: false, .. }, _)) => return None,
+            Some((Reply::Done { revision: Some(revision), .. }, _)) => return Some(*revision),
+            _ => {}
         }
         let mut known = made(op).into_iter().filter(|made| makers[made] == 1);
         known.find_map(|made| match told.get(&made) {
@@ -54,6 +56,10 @@ pub fn infer(history: &[Operation]) -> Known {
     let revisions: Vec<Option<u64>> = history.iter().map(revision_of).collect();
     let traces = traces(history, &revisions);
     let matters = history.iter().map(|op| {
+        let reads = matches!(op.call, Call::Get { .. } | Call::Snapshot { .. } | Call::Revision);
+        if op.reply.is_none() && reads {
+            return Matters::Never;
+        }
         let seen = || made(op).iter().any(|made| told.contains_key(made));
         if op.reply.is_some() || !is_set(op) || seen() {
             return Matters::Always;

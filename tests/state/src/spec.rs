@@ -87,6 +87,11 @@ impl State {
         Some(next)
     }
 
+    /// No change was later than this, as far as anybody was told.
+    pub fn high(&self) -> u64 {
+        self.high
+    }
+
     /// Whether there is a value at a key.
     pub fn has(&self, key: Key) -> bool {
         self.cell(key).is_some()

@@ -79,6 +79,8 @@ enum Phase {
 /// The simulation.
 pub struct Sim {
     fault: Fault,
+    /// Steps between two kills, on average.
+    lives: u64,
     dice: Dice,
     store: Store,
     revision: u64,
@@ -94,11 +96,18 @@ pub struct Sim {
 }
 
 impl Sim {
-    /// Runs `calls` operations of `actors` processes.
-    pub fn run(fault: Fault, seed: u64, actors: u32, calls: usize) -> Vec<Operation> {
+    /// Runs `calls` operations of `actors` processes, of which one is killed every `lives` steps or so.
+    pub fn run(
+        fault: Fault,
+        seed: u64,
+        actors: u32,
+        calls: usize,
+        lives: u64,
+    ) -> Vec<Operation> {
         let new = |id| Actor { id, at: None, cache: Store::new() };
         let mut sim = Sim {
             fault,
+            lives,
             dice: Dice::new(seed),
             store: Store::new(),
             revision: 0,
@@ -123,7 +132,7 @@ impl Sim {
 
     fn tick(&mut self) {
         let who = self.dice.below(self.actors.len() as u64) as usize;
-        if self.dice.below(60) == 0 {
+        if self.dice.below(self.lives) == 0 {
             self.kill(who);
         } else {
             self.advance(who);
