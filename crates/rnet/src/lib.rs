@@ -51,6 +51,7 @@ mod publisher;
 mod receiver;
 mod rhythm;
 mod sample;
+pub mod state;
 mod stream;
 mod subscriber;
 mod types;
