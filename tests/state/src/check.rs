@@ -15,7 +15,7 @@ use std::collections::HashSet;
 use std::fmt;
 use std::hash::{BuildHasherDefault, DefaultHasher, Hash, Hasher};
 
-use crate::dice::mix;
+use rnet_survival::dice::mix;
 use crate::history::{Operation, keys, of_key};
 use crate::infer::{Known, Matters, infer};
 use crate::spec::State;

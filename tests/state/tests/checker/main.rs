@@ -6,7 +6,7 @@ mod naive;
 mod sim;
 
 use rnet_state_tests::check::{Verdict, check, search};
-use rnet_state_tests::dice::Dice;
+use rnet_survival::dice::Dice;
 use rnet_state_tests::history::{Operation, Reply};
 
 use sim::{FAULTS, Fault, Sim};

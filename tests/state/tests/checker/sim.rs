@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use rnet_state_tests::dice::Dice;
+use rnet_survival::dice::Dice;
 use rnet_state_tests::history::{Call, Guard, Key, Operation, Put, Reply, Seen};
 
 /// How the simulated state is wrong.
