@@ -16,7 +16,7 @@
 //! | [`log`] | what a process was about to do and what it was told, safe from its death |
 //! | [`mix`] | what a process does |
 //! | [`watcher`] | watches, and what must be true of what they were told |
-//! | [`role`], [`round`] | the processes, and the judge |
+//! | [`role`], [`slots`], [`round`] | the processes, who starts and ends them, and the judge |
 //! | [`points`] | the fail points of the state |
 
 pub mod check;
@@ -28,6 +28,7 @@ pub mod mix;
 pub mod points;
 pub mod role;
 pub mod round;
+pub mod slots;
 pub mod spec;
 pub mod value;
 pub mod watcher;

@@ -3,33 +3,30 @@
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use rnet::Node;
 use rnet::state::State;
 use rnet_survival::LONG;
-use rnet_survival::dice::{Dice, mix};
-use rnet_survival::world::Process;
 
 use crate::check::{Verdict, check};
 use crate::facts::Facts;
 use crate::history::{Call, Key, Operation};
 use crate::log::{self, Log};
 use crate::mix::{KEYS, Mix, key_of, number_of};
+use crate::slots::Slot;
 use crate::watcher::Watcher;
 
-type Outcome<T = ()> = Result<T, Box<dyn std::error::Error + Send + Sync>>;
+/// What keeps a round from being run.
+pub(crate) type Outcome<T = ()> = Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
 /// Processes at a time.
 pub const SLOTS: u32 = 4;
 /// Lives of one process at most, so that each has a number of its own.
-const MAX_LIVES: u32 = 1000;
-/// A process that stands still does so for this long.
-const STILL: Duration = Duration::from_millis(8);
-/// The slow watch pauses for this long.
-const SLOW: Duration = Duration::from_millis(2);
+pub(crate) const MAX_LIVES: u32 = 1000;
+/// The slow watch pauses for this long, after every so many changes ([`crate::watcher`]).
+const SLOW: Duration = Duration::from_millis(3);
 
 /// What a round is.
 #[derive(Clone, Debug)]
@@ -99,40 +96,97 @@ pub fn node(dir: &Path, name: &str) -> rnet::Result<Node> {
 /// # Errors
 /// What keeps the round from being run; what is wrong with the state is in the report.
 pub fn run(binary: &Path, plan: &Plan) -> Outcome<(Report, Vec<Operation>)> {
-    let scratch = Scratch::new()?;
-    let dir = scratch.0.as_path();
-    let judge = node(dir, "judge")?;
-    let state = judge.state()?;
-    let watchers = [Watcher::start(&state, None)?, Watcher::start(&state, Some(SLOW))?];
-    let mut report = Report::default();
+    let mut round = Round::begin()?;
+    let dir = round.scratch.0.clone();
     let slots = std::thread::scope(|scope| {
         let slots: Vec<_> = (0..SLOTS)
-            .map(|slot| scope.spawn(move || Slot::new(binary, dir, plan, slot).run()))
+            .map(|slot| {
+                let dir = dir.as_path();
+                scope.spawn(move || Slot::new(binary, dir, plan, slot).run())
+            })
             .collect();
         slots.into_iter().map(std::thread::ScopedJoinHandle::join).collect::<Vec<_>>()
     });
-    let mut history = Vec::new();
     for slot in slots {
         let slot = slot.map_err(|_| "a slot panicked")??;
-        report.killed += slot.killed;
-        report.at_points += slot.at_points;
-        report.stood_still += slot.stood_still;
-        report.wrong.extend(slot.wrong);
+        round.report.killed += slot.killed;
+        round.report.at_points += slot.at_points;
+        round.report.stood_still += slot.stood_still;
+        round.report.wrong.extend(slot.wrong);
         for (process, path) in slot.logs {
-            let told = log::read(&path, process)?;
-            history.extend(told.operations);
-            report.wrong.extend(told.wrong);
+            round.add(&path, process)?;
         }
     }
-    wait_for_wills(&state, &history, &mut report)?;
-    let path = dir.join("log.judge");
-    let looked = Mix::new(&state, Log::create(&path)?, 0, plan.seed).look();
-    let told = log::read(&path, 0)?;
-    history.extend(told.operations);
-    report.wrong.extend(told.wrong);
-    looked.map_err(|error| format!("the last look: {error}"))?;
-    judge_all(&state, watchers, &history, &mut report)?;
-    Ok((report, history))
+    round.end(plan.seed)
+}
+
+/// The same with threads instead of processes, each with a node of its own; nobody is killed.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_threads(plan: &Plan) -> Outcome<(Report, Vec<Operation>)> {
+    let mut round = Round::begin()?;
+    let dir = round.scratch.0.clone();
+    let path = |process: u32| dir.join(format!("log.{process}"));
+    let use_it = |process: u32| -> Result<(), Box<dyn std::error::Error>> {
+        let node = node(&dir, &format!("t{process}"))?;
+        let (state, seed) = (node.state()?, plan.seed ^ u64::from(process));
+        let mut mix = Mix::new(&state, Log::create(&path(process))?, process, seed);
+        (0..plan.operations).try_for_each(|_| mix.step())
+    };
+    let wrong: Vec<String> = std::thread::scope(|scope| {
+        let use_it = &use_it;
+        let threads: Vec<_> = (1..=SLOTS)
+            .map(|process| scope.spawn(move || use_it(process).map_err(|e| e.to_string())))
+            .collect();
+        let joined = threads.into_iter().map(|t| t.join().unwrap_or(Err("a panic".to_owned())));
+        joined.filter_map(Result::err).collect()
+    });
+    round.report.wrong.extend(wrong);
+    for process in 1..=SLOTS {
+        round.add(&path(process), process)?;
+    }
+    round.end(plan.seed)
+}
+
+/// A round that goes on.
+struct Round {
+    watchers: [Watcher; 2],
+    state: State,
+    history: Vec<Operation>,
+    report: Report,
+    _judge: Node,
+    scratch: Scratch,
+}
+
+impl Round {
+    fn begin() -> Outcome<Round> {
+        let scratch = Scratch::new()?;
+        let judge = node(&scratch.0, "judge")?;
+        let state = judge.state()?;
+        let watchers = [Watcher::start(&state, None)?, Watcher::start(&state, Some(SLOW))?];
+        let (history, report) = (Vec::new(), Report::default());
+        Ok(Round { watchers, state, history, report, _judge: judge, scratch })
+    }
+
+    /// Adds what a process has written down that has ended.
+    fn add(&mut self, path: &Path, process: u32) -> Outcome {
+        let told = log::read(path, process)?;
+        self.history.extend(told.operations);
+        self.report.wrong.extend(told.wrong);
+        Ok(())
+    }
+
+    /// Judges all of it, once nobody else is there any more.
+    fn end(mut self, seed: u64) -> Outcome<(Report, Vec<Operation>)> {
+        wait_for_wills(&self.state, &self.history, &mut self.report)?;
+        let path = self.scratch.0.join("log.judge");
+        let looked = Mix::new(&self.state, Log::create(&path)?, 0, seed).look();
+        self.add(&path, 0)?;
+        looked.map_err(|error| format!("the last look: {error}"))?;
+        judge_all(&self.state, self.watchers, &self.history, &mut self.report)?;
+        Ok((self.report, self.history))
+    }
 }
 
 /// The dead have left wills: no key is what a dead process said that it should not stay.
@@ -215,136 +269,8 @@ fn carried_out(history: &[Operation]) -> usize {
     wills.filter(|(_, revision)| revision.is_some()).count()
 }
 
-fn pause() {
+/// Between two looks at a condition.
+pub(crate) fn pause() {
     std::thread::sleep(Duration::from_micros(300)); // sleep: between two looks at a condition
 }
 
-/// One process after the other.
-struct Slot<'a> {
-    binary: &'a Path,
-    dir: &'a Path,
-    plan: &'a Plan,
-    slot: u32,
-    dice: Dice,
-    done: Lives,
-}
-
-/// What became of them.
-#[derive(Default)]
-struct Lives {
-    logs: Vec<(u32, PathBuf)>,
-    killed: u32,
-    at_points: u32,
-    stood_still: u32,
-    wrong: Vec<String>,
-}
-
-/// How a process ends.
-enum End {
-    /// It is killed at some time.
-    Killed,
-    /// It stands still at some time, and is killed later.
-    Still,
-    /// It is told to end.
-    Told,
-    /// A fail point kills it.
-    Point(String),
-    /// It stands still at a fail point, and is killed later.
-    StillAt(String),
-}
-
-impl<'a> Slot<'a> {
-    fn new(binary: &'a Path, dir: &'a Path, plan: &'a Plan, slot: u32) -> Slot<'a> {
-        let dice = Dice::new(mix(plan.seed ^ u64::from(slot)));
-        Slot { binary, dir, plan, slot, dice, done: Lives::default() }
-    }
-
-    fn run(mut self) -> Outcome<Lives> {
-        for life in 0..self.plan.lives.min(MAX_LIVES) {
-            let process = 1 + self.slot * MAX_LIVES + life;
-            self.live(process).map_err(|error| format!("process {process}: {error}"))?;
-        }
-        Ok(self.done)
-    }
-
-    fn end(&mut self) -> End {
-        let points = &self.plan.points;
-        let point = points.get(self.dice.below(points.len() as u64) as usize);
-        let pass = 1 + self.dice.below(40);
-        match (self.dice.below(10), point) {
-            (0..4, Some(point)) => End::Point(format!("{point}@{pass}")),
-            (4..6, Some(point)) => End::StillAt(format!("{point}@{pass}=stop")),
-            (7, _) => End::Told,
-            (8, _) => End::Still,
-            _ => End::Killed,
-        }
-    }
-
-    fn spawn(&mut self, process: u32, end: &End) -> Outcome<Process> {
-        let path = self.dir.join(format!("log.{process}"));
-        let name = format!("t{}", self.slot);
-        let mut command = Command::new(self.binary);
-        command.arg("mix").arg(self.dir).arg(&name).arg(&path).arg(process.to_string());
-        command.arg(self.dice.below(u64::MAX).to_string()).arg(self.plan.operations.to_string());
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).env_remove("RNET_FAIL_POINT");
-        if let End::Point(point) | End::StillAt(point) = end {
-            command.env("RNET_FAIL_POINT", point);
-        }
-        self.done.logs.push((process, path));
-        Ok(Process { child: command.spawn()?, name: format!("{name} as process {process}") })
-    }
-
-    fn live(&mut self, process: u32) -> Outcome {
-        let end = self.end();
-        let mut child = self.spawn(process, &end)?;
-        // One that meets its fail point while it joins says nothing.
-        let ready = child.ready();
-        if ready.is_err() && !matches!(end, End::Point(_) | End::StillAt(_)) {
-            return Err(format!("{ready:?}").into());
-        }
-        let life = Duration::from_micros(self.dice.below(self.plan.life.as_micros() as u64));
-        let until = Instant::now() + life;
-        let mut died = None;
-        while Instant::now() < until && died.is_none() {
-            if let End::StillAt(_) = end
-                && stands_still(&child)
-            {
-                self.done.stood_still += 1;
-                std::thread::sleep(STILL); // sleep: the others meet what it has begun
-                child.resume().map_err(|e| e.to_string())?;
-                break;
-            }
-            died = child.child.try_wait()?;
-            pause();
-        }
-        if matches!(end, End::Still) && died.is_none() {
-            let pid = rustix::process::Pid::from_child(&child.child);
-            rustix::process::kill_process(pid, rustix::process::Signal::STOP)?;
-            std::thread::sleep(STILL); // sleep: the others meet what it has begun
-            self.done.stood_still += 1;
-            child.resume().map_err(|e| e.to_string())?;
-        }
-        if matches!(end, End::Told) {
-            drop(child.child.stdin.take());
-            match child.ended(LONG).map_err(|e| e.to_string())? {
-                Some(status) if status.success() => {}
-                status => self.done.wrong.push(format!("{}: ended with {status:?}", child.name)),
-            }
-            return Ok(());
-        }
-        child.child.kill()?;
-        let status = child.child.wait()?;
-        let by_kill = std::os::unix::process::ExitStatusExt::signal(&status) == Some(9);
-        self.done.killed += u32::from(by_kill);
-        self.done.at_points += u32::from(by_kill && died.is_some());
-        if !by_kill {
-            self.done.wrong.push(format!("{}: ended by itself: {status:?}", child.name));
-        }
-        Ok(())
-    }
-}
-
-fn stands_still(child: &Process) -> bool {
-    let stat = format!("/proc/{}/stat", child.child.id());
-    std::fs::read_to_string(stat).is_ok_and(|s| s.contains(") T "))
-}

@@ -14,6 +14,9 @@ use crate::facts::Facts;
 use crate::history::Key;
 use crate::mix::{KEYS, key_of, number_of};
 
+/// After so many changes a slow watch pauses.
+const CHANGES_PER_PAUSE: usize = 16;
+
 /// One change as a watch told it.
 #[derive(Clone, Debug)]
 pub struct Told {
@@ -45,7 +48,7 @@ pub struct Watcher {
 }
 
 impl Watcher {
-    /// Watches everything. A slow one pauses after each change.
+    /// Watches everything. A slow one pauses now and then.
     ///
     /// # Errors
     /// Those of watching.
@@ -104,8 +107,9 @@ fn run(mut watch: Watch, pause: Option<Duration>, book: &Mutex<Book>, stop: &Ato
             Ok(told) => book.told.push(told),
             Err(what) => book.wrong.push(what),
         }
+        let count = book.told.len();
         drop(book);
-        if let Some(pause) = pause {
+        if let Some(pause) = pause.filter(|_| count.is_multiple_of(CHANGES_PER_PAUSE)) {
             std::thread::sleep(pause); // sleep: a slow watcher
         }
     }
