@@ -32,7 +32,7 @@
 mod callbacks;
 mod cell;
 mod change;
-mod encode;
+pub(crate) mod encode;
 mod entry;
 mod hash;
 mod message;
@@ -114,6 +114,11 @@ impl State {
     /// The value of a key with all that is known of it.
     pub fn entry(&self, key: &str) -> Result<Option<Entry>> {
         self.shared.read(key, |shared, record| shared.entry_of(record))
+    }
+
+    /// Whether a key is kept on disk, so that writing it takes the disk's time; `false` if it is absent.
+    pub fn is_durable(&self, key: &str) -> Result<bool> {
+        Ok(self.shared.read(key, |_, record| Ok(record.durable))?.unwrap_or(false))
     }
 
     /// Revision of the newest change of any key in the domain.
