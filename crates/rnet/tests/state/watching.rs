@@ -247,7 +247,7 @@ fn the_node_ends_with_its_callbacks() {
         .watch("/go")
         .unwrap()
         .on(move |_| {
-            held = None;
+            drop(held.take());
             tell.send(()).unwrap();
         })
         .detach();
