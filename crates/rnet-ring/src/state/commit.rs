@@ -19,7 +19,7 @@ use crate::sync::Ordering;
 #[derive(Clone, Copy, Debug)]
 pub struct Write<'a> {
     /// Which key.
-    pub key: &'a Key,
+    pub key: &'a Key<'a>,
     /// What it becomes. With the flag `DELETED` it goes, and the value is empty.
     pub content: Content<'a>,
     /// The revision at which it must be; 0: it must not be there.
@@ -38,7 +38,7 @@ impl Write<'_> {
 #[derive(Clone, Copy, Debug)]
 pub struct Guard<'a> {
     /// Which key.
-    pub key: &'a Key,
+    pub key: &'a Key<'a>,
     /// At which revision; 0: it must not be there.
     pub revision: u64,
 }
@@ -122,7 +122,7 @@ impl<'a> Region<'a> {
         &self,
         local: &mut Local,
         host: &impl Host,
-        key: &Key,
+        key: &Key<'_>,
     ) -> Result<Present<'a>, Refused<E>> {
         for _ in 0..MAX_TRIES {
             let slot = self.find(key)?;
@@ -332,7 +332,7 @@ impl<'a> Region<'a> {
     }
 
     /// Takes a deletion out of its slot, at once if nobody reads as of an older revision.
-    fn bury(&self, local: &mut Local, key: &Key, word: Word, revision: u64) {
+    fn bury(&self, local: &mut Local, key: &Key<'_>, word: Word, revision: u64) {
         if self.oldest_seat() < revision {
             self.queue_tomb(local, word, revision);
         } else {
@@ -565,7 +565,7 @@ impl<'a> Region<'a> {
             if let (Some(key), Some(facts)) = (key, facts)
                 && facts.has(DELETED)
             {
-                self.bury(local, &key, *leaf, revision);
+                self.bury(local, &key.key(), *leaf, revision);
             }
         }
         fail_point!("state.concluding");

@@ -31,7 +31,7 @@ impl Region<'_> {
     pub fn get(
         &self,
         lane: u16,
-        key: &Key,
+        key: &Key<'_>,
         now: &dyn Fn() -> u64,
         into: &mut Record,
     ) -> Result<bool, Stuck> {
@@ -56,7 +56,7 @@ impl Region<'_> {
     }
 
     #[inline]
-    fn read(&self, key: &Key, into: &mut Record) -> Result<Found, Stuck> {
+    fn read(&self, key: &Key<'_>, into: &mut Record) -> Result<Found, Stuck> {
         let slot = self.find(key).map_err(|Broken| Stuck)?;
         if slot.word.is_none() {
             return Ok(Found::Nothing);
@@ -137,7 +137,7 @@ impl Region<'_> {
     pub(crate) fn is_at(
         &self,
         seat: &Seat,
-        key: &Key,
+        key: &Key<'_>,
         revision: u64,
         now: u64,
     ) -> Result<Option<u64>, Stuck> {

@@ -148,11 +148,11 @@ impl<'a> Region<'a> {
     /// Takes a deletion out of its slot, so that the slot is empty; whether this did it.
     pub(crate) fn clear_tomb(&self, word: Word) -> bool {
         let Some(key) = self.key_of(word) else { return false };
-        self.swap_out(&key, word, Word::NONE)
+        self.swap_out(&key.key(), word, Word::NONE)
     }
 
     /// Puts `next` where `word` stands, wherever that is by now.
-    pub(crate) fn swap_out(&self, key: &Key, word: Word, next: Word) -> bool {
+    pub(crate) fn swap_out(&self, key: &Key<'_>, word: Word, next: Word) -> bool {
         for _ in 0..MAX_TRIES {
             let Ok(slot) = self.find(key) else { return false };
             if slot.word != word {
@@ -205,7 +205,7 @@ impl<'a> Region<'a> {
     pub(crate) fn undo(&self, local: &mut Local, txn: Word, after: u64) {
         for (leaf, before) in self.pairs(txn).unwrap_or_default() {
             if let Some(key) = self.key_of(leaf) {
-                self.swap_out(&key, leaf, before);
+                self.swap_out(&key.key(), leaf, before);
             }
             self.retire(local, leaf, after);
         }

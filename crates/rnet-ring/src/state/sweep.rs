@@ -156,7 +156,7 @@ impl Region<'_> {
                 Some(ABORTED) => {
                     for (leaf, before) in self.pairs(txn).unwrap_or_default() {
                         if let Some(key) = self.key_of(leaf) {
-                            self.swap_out(&key, leaf, before);
+                            self.swap_out(&key.key(), leaf, before);
                         }
                         self.take_orphan(local, leaf)?;
                     }
@@ -232,7 +232,7 @@ impl Region<'_> {
             return Ok(false);
         }
         let Some(key) = self.key_of(word) else { return Ok(false) };
-        if self.is_in_use(&key, word)? {
+        if self.is_in_use(&key.key(), word)? {
             return Ok(false);
         }
         let after = self.newest()?.saturating_add(1);
@@ -241,7 +241,7 @@ impl Region<'_> {
     }
 
     /// Whether a leaf is what a slot says, or what it said before a change that does not hold yet.
-    fn is_in_use(&self, key: &Key, word: Word) -> Result<bool, Stuck> {
+    fn is_in_use(&self, key: &Key<'_>, word: Word) -> Result<bool, Stuck> {
         let Ok(slot) = self.find(key) else { return Err(Stuck) };
         let mut at = slot.word;
         for _ in 0..MAX_TRIES {

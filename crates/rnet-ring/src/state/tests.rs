@@ -26,7 +26,7 @@ fn region(words: &[AtomicU64]) -> Region<'_> {
     Region::new(words, Geometry::SMALL, 42).unwrap()
 }
 
-fn key(region: &Region<'_>, text: &str) -> Key {
+fn key<'k>(region: &Region<'_>, text: &'k str) -> Key<'k> {
     Key::new(text.as_bytes(), region.seed(), region.geometry()).unwrap()
 }
 
@@ -63,7 +63,7 @@ fn put_all(
     local: &mut Local,
     changes: &[(&str, Option<&[u8]>)],
 ) -> Result<Done, Refused<Never>> {
-    let keys: Vec<Key> = changes.iter().map(|(at, _)| key(region, at)).collect();
+    let keys: Vec<Key<'_>> = changes.iter().map(|(at, _)| key(region, at)).collect();
     let mut writes = Vec::new();
     for ((_, value), key) in changes.iter().zip(&keys) {
         let write = Write { key, content: content(*value), expect: None, durable: None };
