@@ -20,9 +20,10 @@ use super::sweep::Sweeping;
 use super::types::Types;
 use super::value::Value;
 use crate::MessageType;
+use crate::param::rules;
 
 /// A buffer of a longer value is not kept for the next read.
-const KEPT_LEN_BYTES: usize = 64 << 10;
+const KEPT_LEN_BYTES: usize = 2 << 20;
 
 /// How many types of a key, each set by another writer in between, one write is compared with.
 const MAX_TYPE_ROUNDS: usize = 64;
@@ -121,11 +122,15 @@ impl StateShared {
         &self.callbacks
     }
 
+    pub(crate) fn region(&self) -> &Region {
+        &self.region
+    }
+
     pub(super) fn birth(&self) -> Birth {
         self.own.birth()
     }
 
-    pub(super) fn check_birth(&self) -> Result<()> {
+    pub(crate) fn check_birth(&self) -> Result<()> {
         self.birth().check(|| format!("state of node {}", self.own.name()))
     }
 
@@ -342,14 +347,14 @@ impl StateShared {
         Ok((encode::kind_of(value), type_id, bytes))
     }
 
-    /// The way of every write of a user's key into the region.
+    /// The way of every write of a user's key into the region: parameters are what their nodes declared.
     fn commit_to_region(
         &self,
         writes: &[Write<'_>],
         guards: &[Guard<'_>],
         check: &mut Check<'_>,
     ) -> Result<u64> {
-        self.region.commit(writes, guards, check)
+        rules::commit(&self.region, &self.own, writes, guards, check)
     }
 
     /// Writes one key without looking at its type: the caller has read it at the revision that it expects.
