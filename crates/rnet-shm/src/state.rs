@@ -42,6 +42,9 @@ pub type Clock = Arc<dyn Fn() -> u64 + Send + Sync>;
 /// Decides whether a key may be written, from what stands there (`None`: nothing).
 pub type Check<'a> = dyn FnMut(usize, Option<&Head>) -> Result<(), Error> + 'a;
 
+/// [`Check`], as the algorithms ask.
+type Look<'a> = dyn FnMut(usize, Option<&Facts>) -> Result<(), Error> + 'a;
+
 /// Values up to here are written while the node's lock is held; a longer one holds nobody up.
 const SHORT_LEN_BYTES: usize = 4096;
 /// Attempts of a commit that meets others, before it gives up.
@@ -113,7 +116,7 @@ impl Inner {
         Error::OutOfMemory {
             topic: "state".to_owned(),
             needed_bytes: bytes as u64,
-            limit_bytes: rnet_core::MAX_STATE_LEN_BYTES as u64,
+            limit_bytes: rnet_core::MAX_STATE_LEN_BYTES,
             why: format!(
                 "{} has no room left (df -h {}); delete keys, or give the file system more",
                 self.file.path.display(),
@@ -292,19 +295,27 @@ impl Region {
     /// # Errors
     /// `Corrupt`; `LimitReached` if too many read so at the same time.
     pub fn snapshot(&self, prefix: &str) -> Result<(u64, Vec<Record>), Error> {
+        let mut records = Vec::new();
+        let revision = self.visit(prefix, &mut |record| records.push(record.clone()))?;
+        Ok((revision, records))
+    }
+
+    /// As [`Region::snapshot`], showing one record after the other, each once, when all were read.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn visit(&self, prefix: &str, see: &mut dyn FnMut(&Record)) -> Result<u64, Error> {
         let inner = &*self.inner;
         let ring = inner.sound()?;
         let prefix = ring::Prefix::new(prefix.as_bytes(), inner.seed, &Geometry::DOMAIN);
-        let mut records = Vec::new();
         let now = (inner.clock)();
-        let revision = ring
-            .snapshot(inner.lane, &prefix, now, &mut |record| {
-                let mut shown = Record { raw: record.clone(), ..Record::default() };
-                shown.shown();
-                records.push(shown);
-            })
-            .map_err(|_| inner.corrupt("a snapshot does not come to an end"))?;
-        Ok((revision, records))
+        let mut shown = Record::default();
+        ring.snapshot(inner.lane, &prefix, now, &mut |record| {
+            shown.raw.clone_from(record);
+            shown.shown();
+            see(&shown);
+        })
+        .map_err(|_| inner.corrupt("a snapshot does not come to an end"))
     }
 
     /// How much of the region's memory is in use, by looking at all of it.
@@ -333,7 +344,7 @@ impl Inner {
         writes: &[ring::Write<'_>],
         guards: &[ring::Guard<'_>],
         now: u64,
-        check: &mut dyn FnMut(usize, Option<&Facts>) -> Result<(), Error>,
+        check: &mut Look<'_>,
     ) -> Result<Done, Refused<Error>> {
         let ring = self.sound().map_err(Refused::Check)?;
         let mut local = self.local();
@@ -358,7 +369,7 @@ impl Inner {
         &self,
         write: &ring::Write<'_>,
         now: u64,
-        check: &mut dyn FnMut(usize, Option<&Facts>) -> Result<(), Error>,
+        check: &mut Look<'_>,
     ) -> Result<Done, Refused<Error>> {
         let ring = self.sound().map_err(Refused::Check)?;
         let mut local = self.local();
