@@ -267,7 +267,7 @@ impl<'a> Region<'a> {
         if write.deletes() && present.with_expired().is_some() && present.there(now).is_none() {
             flags |= EXPIRED;
         }
-        let version = present.facts.map_or(0, |facts| facts.version).wrapping_add(1);
+        let version = present.with_expired().map_or(0, |facts| facts.version).wrapping_add(1);
         leaf::set_before(block, present.old, version, flags);
         block[TXN_WORD].store(txn.0, Ordering::Relaxed);
         self.become_(local.lane, own, IS_LEAF);
