@@ -16,7 +16,7 @@ use rnet_ring::failpoint;
 use rnet_ring::state::{Local, Region};
 
 use world::{Act, OTHER, Picture, SWEEPER, Told, VICTIM, Words};
-use world::{nothing_is_left_over, perform, picture, sweep};
+use world::{fill_and_empty, nothing_is_left_over, perform, picture, sweep};
 
 /// Passes of one fail point in one operation that are tried.
 const PASSES: usize = 12;
@@ -286,4 +286,31 @@ fn a_death_in_the_sweep_after_a_death_leaves_nothing_either() {
     }
     println!("{count} deaths in sweeps");
     assert!(count > 100, "only {count} deaths");
+}
+
+#[test]
+fn a_death_while_a_full_region_makes_room_leaves_nothing_over() {
+    let act = Act::Commit(vec![("/other", Some((10, 300)))], vec![]);
+    let full = || {
+        let words = Words::new();
+        let (region, mut first) = words.begin();
+        fill_and_empty(&region, &mut first);
+        words
+    };
+    let words = full();
+    let points = passes(|| drop(perform(&words.region(), &mut Local::new(VICTIM), &act)));
+    let empties = points.iter().any(|(point, _)| *point == "state.emptying");
+    assert!(empties, "no slab had to be emptied: {points:?}");
+    for (point, at) in points {
+        let words = full();
+        let region = words.region();
+        let mut victim = Local::new(VICTIM);
+        die(&region, &mut victim, &act, point, at);
+        let (mut sweeper, mut other) = (Local::new(SWEEPER), Local::new(OTHER));
+        sweep(&region, &mut sweeper, VICTIM);
+        let large = Act::Commit(vec![("/large", Some((10, 100_000)))], vec![]);
+        assert!(matches!(perform(&region, &mut other, &large), Told::At(1..)), "{point}@{at}");
+        assert!(matches!(perform(&region, &mut other, &act), Told::At(1..)), "{point}@{at}");
+        nothing_is_left_over(&region, &mut [other, sweeper]);
+    }
 }

@@ -99,7 +99,7 @@ impl Words {
     }
 }
 
-fn key(region: &Region<'_>, text: &str) -> Key {
+fn key<'k>(region: &Region<'_>, text: &'k str) -> Key<'k> {
     Key::new(text.as_bytes(), region.seed(), region.geometry()).expect("a short key")
 }
 
@@ -158,10 +158,10 @@ fn commit(
     guards: &[(&'static str, u64)],
     expect: Option<u64>,
 ) -> Told {
-    let keys: Vec<Key> = writes.iter().map(|(at, _)| key(region, at)).collect();
+    let keys: Vec<Key<'_>> = writes.iter().map(|(at, _)| key(region, at)).collect();
     let values: Vec<Option<Vec<u8>>> =
         writes.iter().map(|(_, value)| value.map(|(byte, len)| vec![byte; len])).collect();
-    let guarded: Vec<Key> = guards.iter().map(|(at, _)| key(region, at)).collect();
+    let guarded: Vec<Key<'_>> = guards.iter().map(|(at, _)| key(region, at)).collect();
     let guards: Vec<Guard<'_>> = guarded
         .iter()
         .zip(guards)
@@ -208,6 +208,31 @@ fn one(
         region.discard(local, own);
     }
     done.map(|done| done.expect("nothing here goes to disk"))
+}
+
+/// Fills the region with values of one size until there is no room left, and deletes them: what is free
+/// then is of that size.
+pub fn fill_and_empty(region: &Region<'_>, local: &mut Local) {
+    let mut made = 0;
+    loop {
+        let (at, value) = (format!("/full/{made}"), Some(vec![9; 6000]));
+        let key = key(region, &at);
+        let write = Write { key: &key, content: content(&value), expect: None, durable: None };
+        let Ok(own) = region.prepare(local, &Heap, &write) else { break };
+        region.fill(&own, &write);
+        one(region, local, &write, own).expect("nobody else is there");
+        made += 1;
+    }
+    assert!(made > 100, "only {made} values found room");
+    for number in 0..made {
+        let at = format!("/full/{number}");
+        let key = key(region, &at);
+        let write = Write { key: &key, content: content(&None), expect: None, durable: None };
+        let own = region.prepare(local, &Heap, &write).expect("there is always room for this");
+        region.fill(&own, &write);
+        one(region, local, &write, own).expect("nobody else is there");
+    }
+    assert!(region.leave(local));
 }
 
 /// Cleans up after a dead lane.
