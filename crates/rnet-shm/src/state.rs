@@ -42,9 +42,6 @@ pub type Clock = Arc<dyn Fn() -> u64 + Send + Sync>;
 /// Decides whether a key may be written, from what stands there (`None`: nothing).
 pub type Check<'a> = dyn FnMut(usize, Option<&Head>) -> Result<(), Error> + 'a;
 
-/// [`Check`], as the algorithms ask.
-type Look<'a> = dyn FnMut(usize, Option<&Facts>) -> Result<(), Error> + 'a;
-
 /// Values up to here are written while the node's lock is held; a longer one holds nobody up.
 const SHORT_LEN_BYTES: usize = 4096;
 /// Attempts of a commit that meets others, before it gives up.
@@ -344,7 +341,7 @@ impl Inner {
         writes: &[ring::Write<'_>],
         guards: &[ring::Guard<'_>],
         now: u64,
-        check: &mut Look<'_>,
+        check: ring::commit::Check<'_, Error>,
     ) -> Result<Done, Refused<Error>> {
         let ring = self.sound().map_err(Refused::Check)?;
         let mut local = self.local();
@@ -369,7 +366,7 @@ impl Inner {
         &self,
         write: &ring::Write<'_>,
         now: u64,
-        check: &mut Look<'_>,
+        check: ring::commit::Check<'_, Error>,
     ) -> Result<Done, Refused<Error>> {
         let ring = self.sound().map_err(Refused::Check)?;
         let mut local = self.local();
