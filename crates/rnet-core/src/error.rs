@@ -14,10 +14,10 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A topic, node or domain name breaks the rules.
+    /// The name of a topic, node, domain or key breaks the rules.
     #[error("bad {what} name {name:?}: {why}")]
     BadName {
-        /// `"topic"`, `"node"` or `"domain"`.
+        /// `"topic"`, `"node"`, `"domain"` or `"key"`.
         what: &'static str,
         /// The name as given (cut when very long).
         name: String,
@@ -212,6 +212,36 @@ pub enum Error {
         /// What is wrong and what is allowed.
         why: String,
     },
+    /// A key of the state was written since it was looked at. Nothing was changed.
+    #[error("conflict at {key}: {}; read it again and decide anew", conflict_text(*.expected, *.found))]
+    Conflict {
+        /// The key.
+        key: String,
+        /// The revision that it had to have; 0: it had to be absent.
+        expected: u64,
+        /// The revision that it has; 0: it is absent.
+        found: u64,
+    },
+    /// A key of the state holds values of another type. Nothing was changed.
+    #[error(
+        "{key} holds {holds}, not {given}; use its type, or ask for the change of type when it is written"
+    )]
+    StateType {
+        /// The key.
+        key: String,
+        /// What it holds, in words: `"an integer"`, `"a protobuf message foxglove.Pose"`.
+        holds: String,
+        /// What was given or asked for, in words.
+        given: String,
+    },
+    /// State could not be put on disk. In memory nothing was changed.
+    #[error("cannot keep state in {}: {why}", .path.display())]
+    Storage {
+        /// The file or directory.
+        path: PathBuf,
+        /// What stands in the way (disk full, read-only), and what to do.
+        why: String,
+    },
     /// The operating system said no.
     #[error("{doing} {}: {source_kind}{}", .path.display(), os_text(.os))]
     Io {
@@ -235,6 +265,16 @@ impl std::fmt::Debug for Error {
 
 fn pid_text(pid: &Option<u32>) -> String {
     pid.map_or_else(String::new, |pid| format!(" (process {pid})"))
+}
+
+fn conflict_text(expected: u64, found: u64) -> String {
+    match (expected, found) {
+        (0, found) => format!("it was to be absent, and is at revision {found}"),
+        (expected, 0) => format!("it was to be at revision {expected}, and is absent"),
+        (expected, found) => {
+            format!("it was to be at revision {expected}, and is at revision {found}")
+        }
+    }
 }
 
 fn on_topic(topic: &str) -> String {
@@ -273,12 +313,15 @@ impl Error {
             Self::Interrupted => "interrupted",
             Self::BadQos { .. } => "bad_qos",
             Self::BadValue { .. } => "bad_value",
+            Self::Conflict { .. } => "conflict",
+            Self::StateType { .. } => "state_type",
+            Self::Storage { .. } => "storage",
             Self::Io { .. } => "io",
         }
     }
 
     /// Every value that [`code`](Self::code) can return, so that bindings can check that they mirror all of them.
-    pub const CODES: [&'static str; 21] = [
+    pub const CODES: [&'static str; 24] = [
         "bad_name",
         "message_too_large",
         "incompatible_type",
@@ -299,6 +342,9 @@ impl Error {
         "interrupted",
         "bad_qos",
         "bad_value",
+        "conflict",
+        "state_type",
+        "storage",
         "io",
     ];
 
@@ -371,6 +417,9 @@ mod tests {
             Error::Interrupted,
             Error::BadQos { topic: t(), why: s() },
             Error::BadValue { what: s(), why: s() },
+            Error::Conflict { key: "/k".into(), expected: 3, found: 5 },
+            Error::StateType { key: "/k".into(), holds: s(), given: s() },
+            Error::Storage { path: "/x".into(), why: s() },
             Error::io("cannot open", "/x", &std::io::Error::from_raw_os_error(2)),
         ]
     }
@@ -408,7 +457,7 @@ mod tests {
         }
         let text = |e: &Error| e.to_string();
         let all = one_of_each();
-        assert_eq!(text(&all[20]), "cannot open /x: entity not found (os error 2)");
+        assert_eq!(text(&all[23]), "cannot open /x: entity not found (os error 2)");
         assert!(text(&all[11]).contains("(process 7)"));
         assert_eq!(
             text(&Error::NameTaken { node: "/n".into(), pid: None }).matches("process").count(),

@@ -24,7 +24,7 @@ pub use counters::LossCounts;
 pub use error::{Error, Result};
 pub use hist::{HIST_BUCKETS, bucket_high, bucket_low, bucket_of, quantile};
 pub use limits::*;
-pub use name::{DomainId, NodeName, TopicName, fnv1a_64};
+pub use name::{DomainId, NodeName, TopicName, fnv1a_64, key_name};
 pub use plain::{Plain, PlainField, PlainHeader};
 pub use qos::compatible as qos_compatible;
 pub use qos::{Durability, Lane, OnFull, PublisherQos, Reliability, SubscriberQos, Wait};

@@ -78,3 +78,25 @@ pub const MAX_TYPE_NAME_LEN_BYTES: usize = 255;
 
 /// Largest alignment of a plain type, in bytes: payloads start at multiples of it.
 pub const MAX_PLAIN_ALIGN_BYTES: usize = 8;
+
+/// Longest key of the state, with its leading `/`, in bytes.
+pub const MAX_KEY_LEN_BYTES: usize = 255;
+
+/// Longest value of a key of the state, in bytes (64 MiB).
+pub const MAX_VALUE_LEN_BYTES: usize = 64 << 20;
+
+/// How far the state of a domain may grow, all keys and values together, in bytes (16 GiB).
+pub const MAX_STATE_LEN_BYTES: u64 = 16 << 30;
+
+/// Keys that one transaction may read and write.
+pub const MAX_TRANSACTION_KEYS: usize = 1024;
+
+/// How often a change that is computed from the present value is tried before it is given up: each time
+/// another writer was faster.
+pub const MAX_TRIES: usize = 10_000;
+
+/// Deepest nesting of lists and JSON in a value of the state.
+pub const MAX_VALUE_DEPTH: usize = 64;
+
+/// Elements of all lists and sets in one value of the state together.
+pub const MAX_VALUE_ITEMS: usize = 1 << 20;

@@ -6,8 +6,11 @@
 //! system ([`NodeName::file_stem`]), which is why the rules are strict and the mapping loses nothing.
 
 use crate::error::{Error, Result};
-use crate::limits::{MAX_DOMAIN_LEN_BYTES, MAX_NODE_NAME_LEN_BYTES, MAX_TOPIC_LEN_BYTES};
+use crate::limits::{
+    MAX_DOMAIN_LEN_BYTES, MAX_KEY_LEN_BYTES, MAX_NODE_NAME_LEN_BYTES, MAX_TOPIC_LEN_BYTES,
+};
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::fmt;
 
 /// FNV-1a, 64 bit (Fowler, Noll, Vo; offset basis and prime as published). Stable for ever: the value stands in shared
@@ -86,6 +89,76 @@ fn normalise(what: &'static str, name: &str, max_len_bytes: usize) -> Result<Box
         return Err(bad(what, name, why.to_owned()));
     }
     Ok(if absolute { name.into() } else { format!("/{name}").into() })
+}
+
+/// Checks the name of a key of the state, and returns it in its absolute form.
+///
+/// Keys are `/`-separated parts of letters, digits and `_ - . : @`. They are looser than names of topics because they
+/// never become file names, and because data often names them: `/users/42`, `/motors/left-2/temp`.
+///
+/// ```
+/// assert_eq!(rnet_core::key_name("arm/mode")?, "/arm/mode");
+/// assert!(rnet_core::key_name("/arm//mode").is_err());
+/// # Ok::<(), rnet_core::Error>(())
+/// ```
+///
+/// # Errors
+/// [`Error::BadName`] says what is wrong and at which character; at most [`MAX_KEY_LEN_BYTES`] bytes are allowed.
+pub fn key_name(name: &str) -> Result<Cow<'_, str>> {
+    let plain = name.len() <= MAX_KEY_LEN_BYTES && {
+        let mut before = b'/';
+        let all = name.bytes().enumerate().all(|(at, byte)| {
+            let fine = if at == 0 {
+                byte == b'/'
+            } else {
+                is_of_key(byte) || (byte == b'/' && before != b'/')
+            };
+            before = byte;
+            fine
+        });
+        all && before != b'/'
+    };
+    if plain { Ok(Cow::Borrowed(name)) } else { key_name_slowly(name) }
+}
+
+fn is_of_key(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b':' | b'@')
+}
+
+/// A name without its leading `/`, or one that is wrong.
+#[cold]
+fn key_name_slowly(name: &str) -> Result<Cow<'_, str>> {
+    let refuse = |why: String| Err(bad("key", name, why));
+    if name.is_empty() {
+        return refuse("it is empty".to_owned());
+    }
+    let absolute = name.starts_with('/');
+    let len_bytes = name.len() + usize::from(!absolute);
+    if len_bytes > MAX_KEY_LEN_BYTES {
+        return refuse(format!(
+            "it is {len_bytes} bytes long with its leading '/', and at most {MAX_KEY_LEN_BYTES} are allowed"
+        ));
+    }
+    let mut before = if absolute { ' ' } else { '/' };
+    for (index, c) in name.chars().enumerate() {
+        let at = index + 1; // people count from 1
+        if c == '/' && before == '/' {
+            return refuse(format!(
+                "there is nothing between the '/' before and the '/' at character {at}"
+            ));
+        }
+        if c != '/' && !u8::try_from(c).is_ok_and(is_of_key) {
+            return refuse(format!(
+                "{c:?} at character {at} is not allowed: use letters a-z A-Z, digits, '_', '-', '.', ':', '@' and '/'"
+            ));
+        }
+        before = c;
+    }
+    if before == '/' {
+        let why = if name == "/" { "it has no part after the '/'" } else { "it ends with '/'" };
+        return refuse(why.to_owned());
+    }
+    Ok(if absolute { Cow::Borrowed(name) } else { Cow::Owned(format!("/{name}")) })
 }
 
 macro_rules! name_type {
@@ -331,6 +404,25 @@ mod tests {
     }
 
     #[test]
+    fn keys_are_looser_than_topics_and_say_where_they_are_wrong() {
+        for (given, kept) in [("a", "/a"), ("/a", "/a"), ("/u/42/x-1.y:z@h", "/u/42/x-1.y:z@h")] {
+            assert_eq!(key_name(given).unwrap(), kept);
+        }
+        let why = |name: &str| key_name(name).unwrap_err().to_string();
+        assert!(why("").contains("bad key name"), "{}", why(""));
+        assert!(why("/").contains("no part"));
+        assert!(why("/a/").contains("ends with '/'"));
+        assert!(why("/a//b").contains("character 4"));
+        assert!(why("//a").contains("character 2"));
+        assert!(why("/a b").contains("' ' at character 3"));
+        assert!(why("!type/1").contains("'!' at character 1"));
+        assert!(why("/é").contains("'é' at character 2"));
+        assert!(key_name(&format!("/{}", "a".repeat(254))).is_ok());
+        assert!(key_name(&"a".repeat(254)).is_ok());
+        assert!(why(&"a".repeat(255)).contains("256 bytes"));
+    }
+
+    #[test]
     fn hash_is_the_published_function() {
         assert_eq!(fnv1a_64(b""), 0xcbf2_9ce4_8422_2325);
         assert_eq!(fnv1a_64(b"a"), 0xaf63_dc4c_8601_ec8c);
@@ -364,6 +456,14 @@ mod tests {
             let node = NodeName::new(&name).unwrap();
             prop_assert_eq!(NodeName::new(node.as_str()).unwrap(), node.clone());
             prop_assert_eq!(NodeName::from_file_stem(&node.file_stem()).unwrap(), node);
+        }
+
+        #[test]
+        fn any_key_is_accepted_by_the_rules_or_refused(name in "\\PC{0,12}|[a_/0.]{0,8}") {
+            let body = name.strip_prefix('/').unwrap_or(&name);
+            let of_key = |c: char| c.is_ascii_alphanumeric() || "_-.:@".contains(c);
+            let good = body.split('/').all(|t| !t.is_empty() && t.chars().all(of_key));
+            prop_assert_eq!(key_name(&name).is_ok(), good);
         }
 
         #[test]

@@ -34,6 +34,8 @@ mod batch;
 mod control;
 mod core;
 mod dispatch;
+#[path = "state/durable/mod.rs"]
+mod durable;
 mod dynamic;
 mod fit;
 pub mod inspect;

@@ -1,0 +1,151 @@
+//! The store of a domain as its keeper has it: loading and committing; and reading it without
+//! being the keeper, where nobody can be.
+
+use std::fs::File;
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use redb::StorageBackend;
+use redb::backends::InMemoryBackend;
+use rnet_core::Error;
+
+use super::engine::{Engine, Fault};
+use super::file::{Fence, read_at};
+use super::folder::{Folder, storage};
+use super::record::{Change, Saved};
+use super::seat::Seat;
+
+/// How often a store that somebody else writes is read until it is read whole.
+const MAX_READS: u32 = 3;
+const COPY_CHUNK_LEN_BYTES: usize = 1 << 20;
+
+/// How a commit ended that did not fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Commit {
+    /// It is on disk.
+    Done,
+    /// Another process is the keeper by now, and knows whether it is. Nobody is to be told.
+    Lost,
+}
+
+/// The store, open and locked. Only the keeper has one.
+#[derive(Debug)]
+pub(crate) struct Store {
+    engine: Engine,
+    path: PathBuf,
+    seat: Arc<Seat>,
+    failed: bool,
+}
+
+impl Store {
+    pub(super) fn new(engine: Engine, path: PathBuf, seat: Arc<Seat>) -> Store {
+        Store { engine, path, seat, failed: false }
+    }
+
+    /// Shows every key to `each`; returns the newest revision that was ever written.
+    ///
+    /// # Errors
+    /// `Storage`.
+    pub fn load(&self, each: &mut dyn FnMut(Saved<'_>)) -> Result<u64, Error> {
+        self.engine.load(each).map_err(|fault| explain(&self.path, fault))
+    }
+
+    /// Writes all changes or none, and returns when they are on disk.
+    ///
+    /// # Errors
+    /// `Storage`. The store is of no use then; drop it and [take](Store::take) it anew. Nothing is
+    /// half-written, but whether the changes are there is only known after that.
+    pub fn commit(&mut self, changes: &[Change<'_>]) -> Result<Commit, Error> {
+        if self.failed {
+            let why = "an earlier write has failed; it is opened anew with the next".to_owned();
+            return Err(Error::Storage { path: self.path.clone(), why });
+        }
+        let done = self.engine.commit(changes);
+        self.failed = done.is_err();
+        // Behind the sync and before anybody is told. A taker copies after he took the seat; so who
+        // still has it here knows that what he has synced is in the copy.
+        if !self.seat.holds() {
+            self.failed = true;
+            return Ok(Commit::Lost);
+        }
+        done.map_err(|fault| explain(&self.path, fault))?;
+        Ok(Commit::Done)
+    }
+
+    /// The keeper's seat, to beat for while there is work.
+    pub fn seat(&self) -> &Arc<Seat> {
+        &self.seat
+    }
+
+    /// Where the store stands.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+/// Reads the store of a folder that cannot be written, or is not to be: without a lock, in memory.
+/// `None` if there is none.
+///
+/// # Errors
+/// `Storage`: it cannot be read, or not whole.
+pub(crate) fn read_only(
+    folder: &Folder,
+    each: &mut dyn FnMut(Saved<'_>),
+) -> Result<Option<u64>, Error> {
+    let mut tries = 0;
+    loop {
+        let Some(number) = folder.list()?.highest else { return Ok(None) };
+        let path = folder.store(number);
+        tries += 1;
+        match read_copy(&path).and_then(|memory| Engine::open(memory)?.load(each)) {
+            Ok(revision) => return Ok(Some(revision)),
+            // Its keeper has moved it, or wrote while it was read.
+            Err(Fault::Io(e)) if e.kind() == std::io::ErrorKind::NotFound && tries < MAX_READS => {}
+            Err(Fault::Damaged(_)) if tries < MAX_READS => {}
+            Err(fault) => return Err(explain(&path, fault)),
+        }
+    }
+}
+
+fn read_copy(path: &Path) -> Result<InMemoryBackend, Fault> {
+    let file = File::open(path).map_err(Fault::Io)?;
+    let memory = InMemoryBackend::new();
+    each_chunk(&file, &mut |offset, chunk| {
+        memory.set_len(offset + chunk.len() as u64)?;
+        memory.write(offset, chunk)
+    })
+    .map_err(Fault::Io)?;
+    Ok(memory)
+}
+
+/// Shows a file to `act`, piece by piece.
+pub(super) fn each_chunk(
+    file: impl AsFd,
+    act: &mut dyn FnMut(u64, &[u8]) -> std::io::Result<()>,
+) -> std::io::Result<()> {
+    let mut chunk = vec![0; COPY_CHUNK_LEN_BYTES];
+    let mut offset = 0;
+    loop {
+        let len = read_at(&file, offset, &mut chunk)?;
+        if len == 0 {
+            return Ok(());
+        }
+        act(offset, &chunk[..len])?;
+        offset += len as u64;
+    }
+}
+
+/// The error for a fault of the store at `path`.
+pub(super) fn explain(path: &Path, fault: Fault) -> Error {
+    let why = match fault {
+        Fault::Io(error) => return storage(path, &error),
+        Fault::Damaged(why) => format!(
+            "the file is damaged ({why}); the next durable write sets it aside and begins a new one"
+        ),
+        Fault::Version(why) => {
+            format!("{why}; use that version, or move the file away to begin a new one")
+        }
+    };
+    Error::Storage { path: path.to_owned(), why }
+}
