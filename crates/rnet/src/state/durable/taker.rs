@@ -191,7 +191,9 @@ impl Taker {
 
     fn replace_by_copy(&mut self, seat: &Arc<Seat>, number: u64, next: u64) -> Result<Step, Error> {
         let Some(draft) = self.draft()? else { return Ok(Step::Again) };
-        copy(&self.folder.store(number), &draft, seat)?;
+        if !copy(&self.folder.store(number), &draft, seat)? {
+            return Ok(Step::Again);
+        }
         // Before it counts, so that what cannot be read never does.
         match Engine::open(StoreFile::new(draft.held.clone(), seat.clone())) {
             Ok(engine) => drop(engine),
@@ -280,8 +282,12 @@ impl Taker {
     }
 }
 
-fn copy(from: &Path, to: &Draft, seat: &Arc<Seat>) -> Result<(), Error> {
-    let file = File::open(from).map_err(|e| storage(from, &e))?;
+/// `false` if the store has moved on: its keeper had the seat before us, and not yet its number.
+fn copy(from: &Path, to: &Draft, seat: &Arc<Seat>) -> Result<bool, Error> {
+    let file = match File::open(from) {
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(false),
+        opened => opened.map_err(|e| storage(from, &e))?,
+    };
     let draft = StoreFile::new(to.held.clone(), seat.clone());
     each_chunk(&file, &mut |offset, chunk| {
         // A large copy takes its time, and others wait for a sign of life.
@@ -289,5 +295,6 @@ fn copy(from: &Path, to: &Draft, seat: &Arc<Seat>) -> Result<(), Error> {
         draft.write(offset, chunk)
     })
     .and_then(|()| draft.sync_data())
-    .map_err(|e| storage(&to.path, &e))
+    .map_err(|e| storage(&to.path, &e))?;
+    Ok(true)
 }
