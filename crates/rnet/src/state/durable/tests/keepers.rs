@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::collections::BTreeSet;
+use std::os::unix::fs::FileExt;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Condvar, Mutex};
 use std::time::Duration;
@@ -61,13 +62,21 @@ fn a_living_keeper_is_left_alone_and_a_stopped_one_replaced() {
         assert!(matches!(waiting.take().unwrap(), Taken::Busy));
     }
     // Now it stands still.
+    let file = std::fs::File::open(old.path()).unwrap();
     let mut store = take_over(&mut waiting);
     assert_ne!(store.path(), old.path());
     assert_eq!(held_by(&store).0, Model::from([("/a".to_owned(), (b"1".to_vec(), 1))]));
     store.commit(&[set("/a", b"2", 2)]).unwrap();
-    // It goes on: what it writes is nobody's, and it tells nobody that it was written.
+    // It goes on: it finds that it may not write, and tells nobody that it did.
+    let image = |file: &std::fs::File| {
+        let mut image = vec![0; file.metadata().unwrap().len() as usize];
+        file.read_exact_at(&mut image, 0).unwrap();
+        image
+    };
+    let before = image(&file);
     assert_eq!(old.commit(&[set("/a", b"3", 2), set("/b", b"3", 2)]), Ok(Commit::Lost));
     drop(old);
+    assert!(before == image(&file), "not even on closing");
     store.commit(&[set("/c", b"4", 3)]).unwrap();
     let held = held_by(&store).0;
     assert_eq!(held["/a"], (b"2".to_vec(), 2));
