@@ -12,6 +12,7 @@
 //! | [`reader`] | any number of readers: copy out in bulk, validate, walk |
 //! | [`join`] | a reader joins while the writer publishes |
 //! | [`pins`] | chunks that are read in place are not reused under the reader |
+//! | [`state`] | state: a key-value tree that all processes write |
 //! | [`failpoint`] | where a test build may be killed |
 //! | [`wake`] | nobody sleeps through a message, nobody rings who need not |
 //!
@@ -28,6 +29,7 @@ pub mod layout;
 pub mod pins;
 pub mod reader;
 pub mod record;
+pub mod state;
 pub mod sync;
 pub mod wake;
 pub mod writer;

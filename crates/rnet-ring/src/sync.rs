@@ -32,3 +32,11 @@ impl Barrier for FullFences {
         fence(Ordering::SeqCst);
     }
 }
+
+/// One turn of a loop that waits for another thread.
+pub fn spin() {
+    #[cfg(not(loom))]
+    core::hint::spin_loop();
+    #[cfg(loom)]
+    loom::thread::yield_now();
+}

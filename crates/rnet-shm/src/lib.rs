@@ -20,6 +20,7 @@
 //! | [`lease`] | a file that one process at a time may write |
 //! | [`shortage`] | what the system has run out of, by name |
 //! | [`observe`] | reading along without taking part |
+//! | [`state`] | the state of the domain: keys, values, revisions |
 //! | [`fork`] | what a forked child inherits, and must neither use nor end |
 
 pub mod barrier;
@@ -45,6 +46,7 @@ pub mod registry;
 pub mod roster;
 pub mod shortage;
 mod sigbus;
+pub mod state;
 pub mod strays;
 pub mod subscription;
 pub mod taken;

@@ -8,11 +8,13 @@ use rnet_core::{Lane, Result};
 use rnet_shm::domain::DomainDir;
 use rnet_shm::fork::Birth;
 use rnet_shm::node::OwnNode;
+use rnet_shm::state::Clock;
 
 use crate::dispatch::Dispatcher;
 use crate::match_event::Callbacks;
 use crate::matching::Matching;
 use crate::node::NodeEvent;
+use crate::state::StateShared;
 
 /// The state that a node's threads and handles share. The threads hold it too, so it does not
 /// stop them; [`NodeCore`] does.
@@ -23,6 +25,8 @@ pub(crate) struct NodeState {
     stopping: AtomicBool,
     urgent: OnceLock<Dispatcher>,
     bulk: OnceLock<Dispatcher>,
+    /// The state, from its first use on.
+    state: OnceLock<Arc<StateShared>>,
     pub(crate) watchers: Callbacks<NodeEvent>,
 }
 
@@ -37,6 +41,7 @@ impl NodeState {
             stopping: AtomicBool::new(false),
             urgent: OnceLock::new(),
             bulk: OnceLock::new(),
+            state: OnceLock::new(),
             watchers: Callbacks::default(),
         }))
     }
@@ -83,7 +88,23 @@ impl NodeState {
         for dispatcher in [Lane::Urgent, Lane::Bulk].iter().filter_map(|lane| self.started(*lane)) {
             all &= dispatcher.revive();
         }
+        if let Some(state) = self.state.get() {
+            all &= state.callbacks().revive(state);
+        }
         all
+    }
+
+    /// The state, opened at first use; with another clock only then.
+    pub(crate) fn state(&self, clock: Option<Clock>) -> Result<Arc<StateShared>> {
+        self.check_birth()?;
+        // Behind this lock, so that there is one region for each node.
+        let _one = self.matching();
+        if let Some(state) = self.state.get() {
+            return Ok(state.clone());
+        }
+        let clock = clock.unwrap_or_else(|| Arc::new(rnet_shm::clock::unix_ns));
+        let state = StateShared::open(&self.own, clock)?;
+        Ok(self.state.get_or_init(|| state).clone())
     }
 
     fn cell(&self, lane: Lane) -> &OnceLock<Dispatcher> {
@@ -189,6 +210,9 @@ impl Drop for NodeCore {
         // After the control thread, which could start one.
         for dispatcher in [self.state.urgent.get(), self.state.bulk.get()].into_iter().flatten() {
             dispatcher.stop();
+        }
+        if let Some(state) = self.state.state.get() {
+            state.callbacks().stop();
         }
         self.state.matching().farewell();
     }

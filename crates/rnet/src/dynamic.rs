@@ -75,6 +75,9 @@ impl Carried for Dynamic {
                 .to_owned(),
         })
     }
+    fn type_of(&self) -> Result<MessageType> {
+        Ok(MessageType::Protobuf(self.0.schema().clone()))
+    }
     fn takes(given: &MessageType) -> bool {
         given.schema().is_some()
     }

@@ -53,6 +53,7 @@ mod publisher;
 mod receiver;
 mod rhythm;
 mod sample;
+pub mod state;
 mod stream;
 mod subscriber;
 mod types;

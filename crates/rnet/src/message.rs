@@ -44,6 +44,14 @@ pub trait Carried: Send + 'static {
     /// As there.
     fn own_type() -> Result<MessageType>;
 
+    /// The type of this message, where messages of one Rust type may be of several.
+    ///
+    /// # Errors
+    /// As [`Carried::own_type`].
+    fn type_of(&self) -> Result<MessageType> {
+        Self::own_type()
+    }
+
     /// Whether the options of an endpoint may say that its messages are of this type, without
     /// [`Carried::own_type`] saying the same.
     fn takes(_given: &MessageType) -> bool {

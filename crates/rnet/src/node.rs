@@ -9,6 +9,7 @@ use rnet_shm::node::OwnNode;
 
 use crate::core::NodeCore;
 use crate::options::{PublisherOptions, SubscriberOptions};
+use crate::state::State;
 use crate::{Message, Publisher, Subscriber};
 
 /// A change in which nodes there are.
@@ -109,6 +110,28 @@ impl Node {
     ) -> Result<Subscriber<T>> {
         self.core.state.check_birth()?;
         Subscriber::open(&self.core, topic, options)
+    }
+
+    /// The state of the domain: keys that hold values. Opened at the first call, and one for the node: later calls are cheap.
+    ///
+    /// # Errors
+    /// `OutOfMemory`, `NoPermission`, `LayoutVersion` for the file that holds it; `Closed` in a forked child.
+    pub fn state(&self) -> Result<State> {
+        self.core.state.state(None).map(|shared| State::new(&self.core, shared))
+    }
+
+    /// As [`Node::state`], with a clock of the caller's (ns since 1970), by which the time of keys ends: for tests. The clock is that
+    /// of the first call.
+    ///
+    /// # Errors
+    /// As there.
+    #[doc(hidden)]
+    pub fn state_with_clock(
+        &self,
+        clock: impl Fn() -> u64 + Send + Sync + 'static,
+    ) -> Result<State> {
+        let shared = self.core.state.state(Some(Arc::new(clock)))?;
+        Ok(State::new(&self.core, shared))
     }
 
     /// Calls `callback` when nodes join, leave or die, on the bulk dispatch thread. One that panics

@@ -1,0 +1,693 @@
+//! Blocks: taken from slabs, kept for a while after their last use, used again.
+//!
+//! Each lane keeps blocks of its own at hand, so that writers of different keys do not meet here. All
+//! that another process must know to clean up after a dead one stands in the heads of the blocks:
+//! which lane is responsible for each. The lists are the lane's own memory and die with it.
+
+use std::collections::VecDeque;
+
+use super::key::KEY_WORDS;
+use super::layout::{
+    CLASS_UNITS, LANE_NEW, LANE_SLAB, LOW_AT, REVOKED, SEAT_REVISION, SLAB_UNITS, SLAB_WORDS,
+    SPAN_CLASS, UNIT_WORDS, class_of,
+};
+use super::leaf::{LEAF_HEADER_WORDS, MAX_WRITER_LEN_BYTES};
+use super::region::{Host, Region};
+use super::word::{FREE, Head, IS_LEAF, IS_TXN, PRIVATE, RETIRED, Word};
+use crate::fail_point;
+use crate::sync::{Ordering, fence};
+
+/// Blocks that a lane takes from the slabs at a time.
+const REFILL: usize = 64;
+/// Slabs that one refill looks at before it takes a new one.
+const REFILL_SLABS: usize = 512;
+/// Blocks of one class that a lane keeps for itself.
+const KEPT: usize = 256;
+/// Blocks that stay readable after they were replaced: followers that are no further behind see each
+/// change.
+pub const QUARANTINE: usize = 128;
+/// But not more bytes than this, of which two versions of one large value are always kept.
+const QUARANTINE_WORDS: usize = (1 << 20) / 8;
+/// Words of the longest deletion.
+const RESERVE_WORDS: usize = LEAF_HEADER_WORDS + KEY_WORDS + MAX_WRITER_LEN_BYTES.div_ceil(8);
+/// Blocks that one write uses again at most: more become free than are taken, and no write takes long.
+const RECYCLED: usize = 16;
+/// Replaced blocks that are kept for readers as of a revision, before they are revoked.
+const MAX_HELD: usize = 1 << 20;
+/// The same in words (1 GiB).
+const MAX_HELD_WORDS: usize = (1 << 30) / 8;
+
+/// States of a slab, bits 8..16 of its word in the table.
+const UNUSED: u64 = 0;
+const CLAIMED: u64 = 1;
+const BLOCKS: u64 = 2;
+const SPAN: u64 = 3;
+const SPAN_REST: u64 = 4;
+const BACKED: u64 = 1 << 63;
+
+/// A slab's word: class, state, lane that claims it, free blocks or slabs of the span, backed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Slab(pub(crate) u64);
+
+impl Slab {
+    const fn new(class: usize, state: u64, lane: u16, count: u64) -> Slab {
+        Slab(class as u64 | state << 8 | (lane as u64) << 16 | count << 32 | BACKED)
+    }
+    pub(crate) fn class(self) -> usize {
+        (self.0 & 0xff) as usize
+    }
+    fn state(self) -> u64 {
+        self.0 >> 8 & 0xff
+    }
+    fn lane(self) -> u16 {
+        (self.0 >> 16) as u16
+    }
+    /// Free blocks as far as known, or slabs of a span.
+    pub(crate) fn count(self) -> usize {
+        (self.0 >> 32 & 0xf_ffff) as usize
+    }
+    /// Claimed by this lane, and no further.
+    pub(crate) fn is_claimed_by(self, lane: u16) -> bool {
+        self.state() == CLAIMED && self.lane() == lane
+    }
+    /// Part of a span of this lane.
+    pub(crate) fn is_rest_of(self, lane: u16) -> bool {
+        self.state() == SPAN_REST && self.lane() == lane
+    }
+    pub(crate) fn has_blocks(self) -> bool {
+        self.state() == BLOCKS && self.class() < SPAN_CLASS
+    }
+    pub(crate) fn is_span(self) -> bool {
+        self.state() == SPAN
+    }
+}
+
+/// Blocks that a slab of this class has.
+pub(crate) fn blocks_per_slab(class: usize) -> usize {
+    SLAB_UNITS / usize::from(CLASS_UNITS[class])
+}
+
+/// A block that is ours to write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Own {
+    pub(crate) unit: u32,
+    pub(crate) tag: u32,
+    pub(crate) class: usize,
+    /// Words of the block.
+    pub(crate) words: usize,
+}
+
+/// Out of shared memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NoRoom;
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Retired {
+    word: Word,
+    /// The lane that made it.
+    from: u16,
+    class: usize,
+    words: usize,
+    /// Revision of what came after it.
+    after: u64,
+    /// Not out of its slot yet: a deletion that readers as of an older revision must find.
+    pub(crate) tomb: Option<Word>,
+}
+
+/// What a lane knows of its own blocks.
+#[derive(Debug)]
+pub struct Local {
+    /// Which lane.
+    pub lane: u16,
+    kept: [VecDeque<u32>; SPAN_CLASS],
+    cursor: [usize; SPAN_CLASS],
+    retired: VecDeque<Retired>,
+    retired_words: usize,
+    /// So that a key can be deleted when there is no room left.
+    reserve: Option<Own>,
+}
+
+impl Local {
+    /// Nothing is known yet.
+    pub fn new(lane: u16) -> Local {
+        Local {
+            lane,
+            kept: Default::default(),
+            cursor: [0; SPAN_CLASS],
+            retired: VecDeque::new(),
+            retired_words: 0,
+            reserve: None,
+        }
+    }
+}
+
+impl Region<'_> {
+    fn head_of(&self, unit: u32) -> Head {
+        Head(self.block(unit).map_or(0, |block| block[0].load(Ordering::Acquire)))
+    }
+
+    /// A block of at least so many words, ours alone, with a tag of its own.
+    pub(crate) fn take(
+        &self,
+        local: &mut Local,
+        host: &impl Host,
+        words: usize,
+    ) -> Result<Own, NoRoom> {
+        if let Ok(own) = self.take_now(local, host, words) {
+            return Ok(own);
+        }
+        // What is only kept for late followers, and what was put by of other sizes.
+        self.let_go(local);
+        self.take_now(local, host, words)
+    }
+
+    /// As [`Region::take`], for a deletion: there is always room for one.
+    pub(crate) fn take_for_deletion(
+        &self,
+        local: &mut Local,
+        host: &impl Host,
+        words: usize,
+    ) -> Result<Own, NoRoom> {
+        match self.take(local, host, words) {
+            Ok(own) => Ok(own),
+            Err(NoRoom) => local.reserve.take().filter(|own| own.words >= words).ok_or(NoRoom),
+        }
+    }
+
+    /// Puts a block by for deletions.
+    pub(crate) fn keep_reserve(&self, local: &mut Local, host: &impl Host) {
+        if local.reserve.is_none() {
+            local.reserve = self.take_now(local, host, RESERVE_WORDS).ok();
+        }
+    }
+
+    fn take_now(&self, local: &mut Local, host: &impl Host, words: usize) -> Result<Own, NoRoom> {
+        let class = class_of(words);
+        if class == SPAN_CLASS {
+            return self.take_span(local, host, words);
+        }
+        if local.kept[class].is_empty() {
+            self.refill(local, host, class)?;
+        }
+        let unit = local.kept[class].pop_front().ok_or(NoRoom)?;
+        let words = usize::from(CLASS_UNITS[class]) * UNIT_WORDS;
+        Ok(self.begin(local.lane, unit, class, words))
+    }
+
+    /// Gives a block that is already ours its next tag; what is written into it comes afterwards, for
+    /// all readers.
+    fn begin(&self, lane: u16, unit: u32, class: usize, words: usize) -> Own {
+        let block = self.block(unit).expect("our own blocks lie inside the region");
+        let tag = Head(block[0].load(Ordering::Relaxed)).tag().wrapping_add(1);
+        block[0].store(Head::new(PRIVATE, lane, tag).0, Ordering::Relaxed);
+        // SYNC-BLOCK: pairs with `Region::named` and `leaf::is_still`.
+        fence(Ordering::Release);
+        fail_point!("state.taken");
+        Own { unit, tag, class, words }
+    }
+
+    /// Says what the block is from now on; everything in it was written before.
+    pub(crate) fn become_(&self, lane: u16, own: Own, state: u64) {
+        let block = self.block(own.unit).expect("our own blocks lie inside the region");
+        block[0].store(Head::new(state, lane, own.tag).0, Ordering::Release);
+    }
+
+    fn refill(&self, local: &mut Local, host: &impl Host, class: usize) -> Result<(), NoRoom> {
+        let slabs = self.slabs_in_use();
+        for step in 0..slabs.min(REFILL_SLABS) {
+            let slab = (local.cursor[class] + step) % slabs;
+            let known = Slab(self.slab(slab).load(Ordering::Acquire));
+            if known.has_blocks() && known.class() == class && known.count() > 0 {
+                self.claim_blocks(local, slab, class);
+                if local.kept[class].len() >= REFILL / 2 {
+                    local.cursor[class] = slab;
+                    return Ok(());
+                }
+            }
+        }
+        local.cursor[class] = (local.cursor[class] + REFILL_SLABS) % slabs.max(1);
+        if !local.kept[class].is_empty() {
+            return Ok(());
+        }
+        if let Some(slab) = self.claim_slabs(local.lane, host, 1, class) {
+            let blocks = blocks_per_slab(class) as u64;
+            let word = Slab::new(class, BLOCKS, 0, blocks);
+            self.slab(slab).store(word.0, Ordering::Release);
+            fail_point!("state.slab");
+            self.claim_blocks(local, slab, class);
+            local.cursor[class] = slab;
+            return Ok(());
+        }
+        // No new slab: every block that is left anywhere, then.
+        for slab in 0..self.slabs_in_use() {
+            let known = Slab(self.slab(slab).load(Ordering::Acquire));
+            if known.has_blocks() && known.class() == class && known.count() > 0 {
+                self.claim_blocks(local, slab, class);
+                if !local.kept[class].is_empty() {
+                    return Ok(());
+                }
+            }
+        }
+        Err(NoRoom)
+    }
+
+    /// Takes free blocks of a slab; others may do the same.
+    fn claim_blocks(&self, local: &mut Local, slab: usize, class: usize) {
+        let units = u32::from(CLASS_UNITS[class]);
+        let mut got = 0;
+        let here = self.lane(usize::from(local.lane), LANE_SLAB);
+        // SYNC-SLAB: see `empty_slab`.
+        here.store(slab as u64 + 1, Ordering::SeqCst);
+        let known = Slab(self.slab(slab).load(Ordering::SeqCst));
+        let blocks = match known.has_blocks() && known.class() == class {
+            true => blocks_per_slab(class) as u32,
+            false => 0,
+        };
+        for index in 0..blocks {
+            if got == REFILL {
+                break;
+            }
+            let unit = (slab * SLAB_UNITS) as u32 + index * units;
+            let Some(block) = self.block(unit) else { return };
+            let head = Head(block[0].load(Ordering::Relaxed));
+            if head.state() == FREE {
+                let ours = Head::new(PRIVATE, local.lane, head.tag()).0;
+                if block[0]
+                    .compare_exchange(head.0, ours, Ordering::AcqRel, Ordering::Relaxed)
+                    .is_ok()
+                {
+                    local.kept[class].push_back(unit);
+                    got += 1;
+                }
+            }
+        }
+        fail_point!("state.claimed");
+        here.store(0, Ordering::Release);
+        self.count_free(slab, -(got as i64));
+    }
+
+    /// The count is a hint: a process killed in between leaves it wrong, and what it says of a slab is
+    /// found out by looking.
+    fn count_free(&self, slab: usize, change: i64) {
+        let word = self.slab(slab);
+        let mut now = word.load(Ordering::Relaxed);
+        loop {
+            let known = Slab(now);
+            if !known.has_blocks() {
+                return;
+            }
+            let limit = blocks_per_slab(known.class()) as i64;
+            let count = (known.count() as i64 + change).clamp(0, limit) as u64;
+            let next = Slab::new(known.class(), BLOCKS, 0, count).0;
+            match word.compare_exchange(now, next, Ordering::AcqRel, Ordering::Relaxed) {
+                Ok(_) => return,
+                Err(other) => now = other,
+            }
+        }
+    }
+
+    /// Claims `count` slabs in a row, with memory behind them and heads that are free.
+    fn claim_slabs(
+        &self,
+        lane: u16,
+        host: &impl Host,
+        count: usize,
+        class: usize,
+    ) -> Option<usize> {
+        let first = self.claim_unused(lane, host, count, class);
+        if first.is_some() || !self.empty_slabs(lane) {
+            return first;
+        }
+        self.claim_unused(lane, host, count, class)
+    }
+
+    fn claim_unused(
+        &self,
+        lane: u16,
+        host: &impl Host,
+        count: usize,
+        class: usize,
+    ) -> Option<usize> {
+        let low = self.at(LOW_AT).load(Ordering::Acquire);
+        let mut first = low as usize;
+        while first + count <= self.geometry.slabs {
+            let taken = (0..count).find(|i| !self.claim_slab(first + i, lane, class));
+            match taken {
+                None => {
+                    if count == 1 {
+                        // All between were in use; if one became unused meanwhile, this fails.
+                        let (ok, miss) = (Ordering::AcqRel, Ordering::Relaxed);
+                        let _ = self.at(LOW_AT).compare_exchange(low, first as u64 + 1, ok, miss);
+                    }
+                    self.high().fetch_max((first + count) as u64, Ordering::AcqRel);
+                    if self.back_slabs(host, first, count, class) {
+                        return Some(first);
+                    }
+                    self.unclaim(first, count);
+                    return None;
+                }
+                Some(at) => {
+                    self.unclaim(first, at);
+                    first += at + 1;
+                }
+            }
+        }
+        None
+    }
+
+    fn claim_slab(&self, slab: usize, lane: u16, class: usize) -> bool {
+        let word = self.slab(slab);
+        let now = word.load(Ordering::Acquire);
+        if Slab(now).state() != UNUSED {
+            return false;
+        }
+        let claimed = class as u64 | CLAIMED << 8 | u64::from(lane) << 16 | now & BACKED;
+        word.compare_exchange(now, claimed, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+    }
+
+    pub(crate) fn unclaim(&self, first: usize, count: usize) {
+        for slab in first..first + count {
+            let word = self.slab(slab);
+            word.store(word.load(Ordering::Relaxed) & BACKED, Ordering::Release);
+        }
+        if count > 0 {
+            self.at(LOW_AT).fetch_min(first as u64, Ordering::AcqRel);
+        }
+    }
+
+    /// Makes slabs unused in which every block is free, so that they can be of another class; whether
+    /// there were any.
+    fn empty_slabs(&self, lane: u16) -> bool {
+        let mut any = false;
+        for slab in 0..self.slabs_in_use() {
+            let known = Slab(self.slab(slab).load(Ordering::Acquire));
+            if known.has_blocks() && known.count() == blocks_per_slab(known.class()) {
+                any |= self.empty_slab(lane, slab, known);
+            }
+        }
+        any
+    }
+
+    fn empty_slab(&self, lane: u16, slab: usize, known: Slab) -> bool {
+        let class = known.class();
+        let claimed = class as u64 | CLAIMED << 8 | u64::from(lane) << 16 | BACKED;
+        let word = self.slab(slab);
+        // SYNC-SLAB: pairs with `claim_blocks`: whoever looks for blocks in here is seen, or sees this.
+        if word.compare_exchange(known.0, claimed, Ordering::SeqCst, Ordering::Relaxed).is_err() {
+            return false;
+        }
+        fail_point!("state.emptying");
+        let searched = (0..self.geometry.lanes)
+            .any(|l| self.lane(l, LANE_SLAB).load(Ordering::SeqCst) == slab as u64 + 1);
+        let unit = |index: usize| {
+            (slab * SLAB_UNITS) as u32 + index as u32 * u32::from(CLASS_UNITS[class])
+        };
+        let blocks = blocks_per_slab(class);
+        let turn = |index: usize, from: u64, to: u64, lane: u16| {
+            let Some(block) = self.block(unit(index)) else { return false };
+            let head = Head(block[0].load(Ordering::Acquire));
+            let next = Head::new(to, lane, head.tag()).0;
+            head.state() == from
+                && block[0]
+                    .compare_exchange(head.0, next, Ordering::AcqRel, Ordering::Relaxed)
+                    .is_ok()
+        };
+        let ours = match searched {
+            true => 0,
+            false => (0..blocks).take_while(|i| turn(*i, FREE, PRIVATE, lane)).count(),
+        };
+        if ours == blocks {
+            self.unclaim(slab, 1);
+            return true;
+        }
+        for index in 0..ours {
+            turn(index, PRIVATE, FREE, 0);
+        }
+        word.store(Slab::new(class, BLOCKS, 0, ours as u64).0, Ordering::Release);
+        false
+    }
+
+    /// Backs claimed slabs with memory and writes the heads of their blocks, where others were before.
+    fn back_slabs(&self, host: &impl Host, first: usize, count: usize, class: usize) -> bool {
+        fail_point!("state.slab_claimed");
+        let backed = |slab: usize| self.slab(slab).load(Ordering::Relaxed) & BACKED != 0;
+        let fresh = (first..first + count).all(|slab| !backed(slab));
+        let all = (first..first + count).all(backed);
+        if !all && !host.back(self.slab_start(first), count * SLAB_WORDS) {
+            return false;
+        }
+        if !fresh {
+            // Words of old may name any place in here; a tag that none of them has.
+            let tag = (self.tail().load(Ordering::Relaxed) as u32).wrapping_mul(0x9e37_79b1);
+            let blocks = if class == SPAN_CLASS { 1 } else { blocks_per_slab(class) };
+            for index in 0..blocks as u32 {
+                let unit = (first * SLAB_UNITS) as u32 + index * u32::from(CLASS_UNITS[class]);
+                if let Some(block) = self.block(unit) {
+                    block[0].store(Head::new(FREE, 0, tag).0, Ordering::Release);
+                }
+            }
+        }
+        true
+    }
+
+    fn take_span(&self, local: &mut Local, host: &impl Host, words: usize) -> Result<Own, NoRoom> {
+        let count = words.div_ceil(SLAB_WORDS);
+        let first = self.claim_slabs(local.lane, host, count, SPAN_CLASS).ok_or(NoRoom)?;
+        let unit = (first * SLAB_UNITS) as u32;
+        let own = self.begin(local.lane, unit, SPAN_CLASS, count * SLAB_WORDS);
+        for rest in first + 1..first + count {
+            let word = Slab::new(SPAN_CLASS, SPAN_REST, local.lane, 0);
+            self.slab(rest).store(word.0, Ordering::Release);
+        }
+        let word = Slab::new(SPAN_CLASS, SPAN, local.lane, count as u64);
+        self.slab(first).store(word.0, Ordering::Release);
+        fail_point!("state.span");
+        Ok(own)
+    }
+
+    /// Gives back a block that nobody else has ever seen.
+    pub(crate) fn put_back(&self, local: &mut Local, own: Own) {
+        self.keep_or_free(local, own.unit, own.class);
+    }
+
+    /// A block that is ours, and that nobody reads any more.
+    fn keep_or_free(&self, local: &mut Local, unit: u32, class: usize) {
+        if class < SPAN_CLASS && local.kept[class].len() < KEPT {
+            local.kept[class].push_back(unit);
+        } else {
+            self.free(unit);
+        }
+    }
+
+    /// Lets anybody have a block. Its tag stays until then, so that a late reader still reads it whole.
+    pub(crate) fn free(&self, unit: u32) {
+        let Some(block) = self.block(unit) else { return };
+        let slab = Self::slab_of(unit);
+        let known = Slab(self.slab(slab).load(Ordering::Acquire));
+        let tag = Head(block[0].load(Ordering::Relaxed)).tag();
+        block[0].store(Head::new(FREE, 0, tag).0, Ordering::Release);
+        fail_point!("state.freed");
+        if known.is_span() {
+            let count = known.count().min(self.geometry.slabs - slab);
+            self.unclaim(slab + 1, count.saturating_sub(1));
+            self.unclaim(slab, 1);
+        } else {
+            self.count_free(slab, 1);
+        }
+    }
+
+    /// A leaf or transaction that is out of its slot, by us: kept until nobody needs it. Another who
+    /// thought us dead may have taken it already.
+    pub(crate) fn retire(&self, local: &mut Local, word: Word, after: u64) {
+        let Some(block) = self.block(word.unit()) else { return };
+        let head = Head(block[0].load(Ordering::Acquire));
+        if head.tag() == word.tag() && matches!(head.state(), IS_LEAF | IS_TXN) {
+            self.retire_from(local, word, head, after);
+        }
+    }
+
+    /// The same for a block in any state; one of several who try succeeds.
+    pub(crate) fn retire_from(&self, local: &mut Local, word: Word, head: Head, after: u64) {
+        let Some(block) = self.block(word.unit()) else { return };
+        let retired = Head::new(RETIRED, local.lane, word.tag()).0;
+        let (ok, miss) = (Ordering::AcqRel, Ordering::Relaxed);
+        if block[0].compare_exchange(head.0, retired, ok, miss).is_ok() {
+            fail_point!("state.retired");
+            self.queue(local, word, head.lane(), after, None);
+        }
+    }
+
+    /// A deletion that stays in its slot until those who read as of an older revision are done.
+    pub(crate) fn queue_tomb(&self, local: &mut Local, word: Word, after: u64) {
+        self.queue(local, word, local.lane, after, Some(word));
+    }
+
+    fn queue(&self, local: &mut Local, word: Word, from: u16, after: u64, tomb: Option<Word>) {
+        let known = Slab(self.slab(Self::slab_of(word.unit())).load(Ordering::Relaxed));
+        // What is not in the table any more was spoilt by somebody; it is let go of.
+        let (class, words) = match (known.has_blocks(), known.is_span()) {
+            (true, _) => (known.class(), usize::from(CLASS_UNITS[known.class()]) * UNIT_WORDS),
+            (_, true) => (SPAN_CLASS, known.count() * SLAB_WORDS),
+            _ => return,
+        };
+        local.retired_words += words;
+        local.retired.push_back(Retired { word, from, class, words, after, tomb });
+    }
+
+    /// Uses again what nobody needs any more.
+    pub(crate) fn recycle(&self, local: &mut Local) {
+        let mut oldest = None;
+        let mut turns = 0;
+        while local.retired.len() > QUARANTINE
+            || (local.retired_words > QUARANTINE_WORDS && local.retired.len() > 1)
+        {
+            let needed = *oldest.get_or_insert_with(|| self.oldest_seat());
+            turns += 1;
+            if turns > RECYCLED || !self.recycle_one(local, needed) {
+                break;
+            }
+        }
+    }
+
+    /// The same with what was put by for deletions, because the lane's owner ends.
+    pub fn leave(&self, local: &mut Local) -> bool {
+        if let Some(own) = local.reserve.take() {
+            self.free(own.unit);
+        }
+        self.let_go(local)
+    }
+
+    /// Lets go of all that the lane keeps; `false` if somebody still reads some.
+    pub(crate) fn let_go(&self, local: &mut Local) -> bool {
+        // Each twice: a deletion is taken out of its slot, and then retired.
+        for _ in 0..2 * local.retired.len() {
+            let needed = self.oldest_seat();
+            if local.retired.is_empty() || !self.recycle_one(local, needed) {
+                break;
+            }
+        }
+        if !local.retired.is_empty() {
+            return false;
+        }
+        for class in 0..SPAN_CLASS {
+            while let Some(unit) = local.kept[class].pop_front() {
+                self.free(unit);
+            }
+        }
+        true
+    }
+
+    /// `needed` is the oldest revision that somebody reads.
+    fn recycle_one(&self, local: &mut Local, needed: u64) -> bool {
+        let Some(front) = local.retired.front().copied() else { return false };
+        // What came after it is newer than what is read: the reader may want this one.
+        if front.after > needed {
+            let held = local.retired.len() > MAX_HELD || local.retired_words > MAX_HELD_WORDS;
+            if !held || !self.revoke(needed) {
+                return false;
+            }
+        }
+        local.retired.pop_front();
+        local.retired_words -= front.words;
+        match front.tomb {
+            None if self.is_awaited(&front) => {
+                local.retired.push_back(front);
+                local.retired_words += front.words;
+                return local.retired.len() > 1;
+            }
+            None => self.keep_or_free(local, front.word.unit(), front.class),
+            Some(word) => {
+                if self.clear_tomb(word) {
+                    self.retire(local, word, front.after);
+                }
+            }
+        }
+        true
+    }
+
+    /// Whether the writer of a leaf has yet to learn its revision. Writers that are stopped there hold one
+    /// leaf each.
+    fn is_awaited(&self, retired: &Retired) -> bool {
+        let from = usize::from(retired.from);
+        from < self.geometry.lanes
+            && self.lane(from, LANE_NEW).load(Ordering::Acquire) == retired.word.0
+    }
+
+    /// The oldest revision that somebody reads; `u64::MAX` if nobody does.
+    pub(crate) fn oldest_seat(&self) -> u64 {
+        // SYNC-SEAT: pairs with `Region::sit`: either the seat is seen here, or its reader's revision is
+        // no older than what was replaced before this.
+        let mut taken = self.taken_seats().load(Ordering::SeqCst);
+        let mut oldest = u64::MAX;
+        while taken != 0 {
+            let seat = taken.trailing_zeros() as usize;
+            taken &= taken - 1;
+            oldest = oldest.min(self.seat(seat, SEAT_REVISION).load(Ordering::SeqCst));
+        }
+        oldest
+    }
+
+    /// Takes from those who read as of so old a revision what they read; they notice and begin anew.
+    fn revoke(&self, revision: u64) -> bool {
+        let mut taken = self.taken_seats().load(Ordering::SeqCst);
+        let mut done = false;
+        while taken != 0 {
+            let seat = taken.trailing_zeros() as usize;
+            taken &= taken - 1;
+            let word = self.seat(seat, SEAT_REVISION);
+            done |= word
+                .compare_exchange(revision, REVOKED, Ordering::SeqCst, Ordering::Relaxed)
+                .is_ok();
+        }
+        done
+    }
+
+    /// How much of the region is in use, by looking at every block; for tools and tests.
+    pub fn usage(&self) -> Usage {
+        let mut usage = Usage::default();
+        for slab in 0..self.slabs_in_use() {
+            let known = Slab(self.slab(slab).load(Ordering::Acquire));
+            usage.slabs += u64::from(known.state() != UNUSED);
+            if known.is_span() {
+                usage.count(self.head_of((slab * SLAB_UNITS) as u32));
+            }
+            if known.has_blocks() {
+                for index in 0..blocks_per_slab(known.class()) as u32 {
+                    let units = u32::from(CLASS_UNITS[known.class()]);
+                    usage.count(self.head_of((slab * SLAB_UNITS) as u32 + index * units));
+                }
+            }
+        }
+        usage
+    }
+}
+
+/// What the blocks of a region are used for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// Slabs (64 KiB) with memory behind them that are in use.
+    pub slabs: u64,
+    /// Blocks that anybody may take.
+    pub free: u64,
+    /// Blocks that lanes keep: prepared, at hand, or replaced and still readable.
+    pub kept: u64,
+    /// Leaves.
+    pub leaves: u64,
+    /// Inner nodes.
+    pub nodes: u64,
+    /// Transactions.
+    pub transactions: u64,
+}
+
+impl Usage {
+    fn count(&mut self, head: Head) {
+        let count = match head.state() {
+            FREE => &mut self.free,
+            IS_LEAF => &mut self.leaves,
+            super::word::IS_NODE => &mut self.nodes,
+            IS_TXN => &mut self.transactions,
+            _ => &mut self.kept,
+        };
+        *count += 1;
+    }
+}

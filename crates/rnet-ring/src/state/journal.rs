@@ -1,0 +1,200 @@
+//! The journal: every change has a place in it, and the place is its revision.
+//!
+//! A change becomes visible when its leaf stands in its slot, and is ordered among all others when its
+//! block stands in the journal. Whoever finds a leaf without a revision writes it into the journal
+//! itself before it goes by what the leaf says. So nobody waits for a writer that was stopped or killed
+//! in between, there are no gaps, and the order of the journal is the order in which all see changes.
+
+use super::layout::{FOLLOWER_FILTER, REVOKED, SEAT_OWNER, SEAT_REVISION, SEATS};
+use super::leaf::{self, DELETED, REVISION};
+use super::region::{Host, Region};
+use super::word::{Entry, Head, LEAF, TXN, Word, is_pending, pending};
+use super::{MAX_TRIES, Stuck};
+use crate::fail_point;
+use crate::sync::Ordering;
+
+/// The first revision.
+pub const FIRST_REVISION: u64 = 1;
+
+impl<'a> Region<'a> {
+    pub(crate) fn entry(&self, position: u64) -> &'a crate::sync::AtomicU64 {
+        let mask = (1 << self.geometry.journal_bits) - 1;
+        self.at(self.journal_at + (position & mask) as usize)
+    }
+
+    fn lap(&self, position: u64) -> u64 {
+        // Not 0 for the first lap: an empty journal is no lap's.
+        Entry::lap_of(&self.geometry, position)
+    }
+
+    /// Finishes what stands at the tail, if anything does: `true` if the tail has moved.
+    fn help(&self, tail: u64) -> bool {
+        let entry = Entry(self.entry(tail).load(Ordering::SeqCst));
+        if !entry.is_of(self.lap(tail)) {
+            return false;
+        }
+        if let Some(block) = self.block(entry.unit()) {
+            let tag = Head(block[0].load(Ordering::Acquire)).tag();
+            if entry.fits_tag(tag) {
+                let (ok, miss) = (Ordering::AcqRel, Ordering::Relaxed);
+                let _ = block[REVISION].compare_exchange(pending(tag), tail, ok, miss);
+                fail_point!("state.numbered");
+            }
+        }
+        // SYNC-TAIL: whoever finds the tail moved also finds the revision that was given.
+        let (ok, miss) = (Ordering::SeqCst, Ordering::Relaxed);
+        let _ = self.tail().compare_exchange(tail, tail + 1, ok, miss);
+        true
+    }
+
+    /// The newest revision that any process may have seen.
+    pub fn newest(&self) -> Result<u64, Stuck> {
+        for _ in 0..MAX_TRIES {
+            let tail = self.tail().load(Ordering::SeqCst);
+            if !self.help(tail) {
+                return Ok(tail - 1);
+            }
+        }
+        Err(Stuck)
+    }
+
+    /// The revision of a leaf, or of a transaction, that holds: given now if it has none yet. `None` if
+    /// the block is used for something else by now.
+    pub(crate) fn number(&self, word: Word, root: u32) -> Result<Option<u64>, Stuck> {
+        for _ in 0..MAX_TRIES {
+            // In this order: the block of an entry below this tail has its revision.
+            let tail = self.tail().load(Ordering::SeqCst);
+            let Some(block) = self.named(word) else { return Ok(None) };
+            let revision = block[REVISION].load(Ordering::Acquire);
+            if !is_pending(revision) {
+                return Ok(leaf::is_still(block, word).then_some(revision));
+            }
+            if revision != pending(word.tag()) {
+                return Ok(None);
+            }
+            let place = self.entry(tail);
+            let old = Entry(place.load(Ordering::SeqCst));
+            if old.is_of(self.lap(tail)) {
+                self.help(tail);
+                continue;
+            }
+            let deleted = word.kind() == LEAF
+                && leaf::facts(block, word).is_some_and(|facts| facts.has(DELETED));
+            let new = Entry::new(word, self.lap(tail), deleted, root);
+            fail_point!("state.unnumbered");
+            // SYNC-FOLLOW: sequentially consistent, as are a follower's bit and its last look.
+            let (ok, miss) = (Ordering::SeqCst, Ordering::Relaxed);
+            if place.compare_exchange(old.0, new.0, ok, miss).is_ok() {
+                fail_point!("state.journalled");
+                self.help(tail);
+            }
+        }
+        Err(Stuck)
+    }
+
+    /// Wakes the followers that wait for a change in this root slot (`None`: in any).
+    pub(crate) fn wake_followers(&self, host: &impl Host, root: Option<u32>) {
+        for group in 0..self.geometry.followers / 64 {
+            // SYNC-FOLLOW: see `number`.
+            let mut asleep = self.asleep(group).load(Ordering::SeqCst);
+            while asleep != 0 {
+                let bit = asleep & asleep.wrapping_neg();
+                let follower = group * 64 + asleep.trailing_zeros() as usize;
+                asleep &= asleep - 1;
+                let filter = self.follower(follower, FOLLOWER_FILTER).load(Ordering::Acquire);
+                let meant = filter == 0 || root.is_none_or(|root| u64::from(root) + 1 == filter);
+                // Who takes the bit out rings; nobody else needs to.
+                if meant && self.asleep(group).fetch_and(!bit, Ordering::SeqCst) & bit != 0 {
+                    fail_point!("state.ringing");
+                    host.wake(follower);
+                }
+            }
+        }
+    }
+
+    /// A follower lies down to sleep: `true` if it had better look first, as there is something after its
+    /// position. Whoever changes something from here on wakes it.
+    pub fn sleepy(&self, follower: usize, at: &super::Position) -> bool {
+        let (group, bit) = (follower / 64, 1 << (follower % 64));
+        // SYNC-FOLLOW: see `number`.
+        self.asleep(group).fetch_or(bit, Ordering::SeqCst);
+        let look = self.may_have(at);
+        if look {
+            self.asleep(group).fetch_and(!bit, Ordering::SeqCst);
+        }
+        look
+    }
+
+    /// Sits down to read as of the newest revision: until [`Region::stand_up`], what it needs is kept.
+    /// `None` if all seats are taken.
+    pub(crate) fn sit(&self, lane: u16) -> Result<Option<Seat>, Stuck> {
+        let (ok, miss) = (Ordering::SeqCst, Ordering::Relaxed);
+        let free = (0..SEATS).find(|seat| {
+            let owner = self.seat(*seat, SEAT_OWNER);
+            owner.load(Ordering::Relaxed) == 0
+                && owner.compare_exchange(0, u64::from(lane) + 1, ok, miss).is_ok()
+        });
+        let Some(seat) = free else { return Ok(None) };
+        fail_point!("state.seat");
+        // 0 holds everything until the revision is known.
+        self.seat(seat, SEAT_REVISION).store(0, Ordering::SeqCst);
+        // SYNC-SEAT: see `Region::oldest_seat`.
+        self.taken_seats().fetch_or(1 << seat, Ordering::SeqCst);
+        fail_point!("state.sitting");
+        let revision = match self.newest() {
+            Ok(revision) => revision,
+            Err(stuck) => {
+                self.stand_up(Seat { seat, revision: 0 });
+                return Err(stuck);
+            }
+        };
+        let word = self.seat(seat, SEAT_REVISION);
+        if word.compare_exchange(0, revision, ok, miss).is_err() {
+            // Revoked before it began.
+            self.stand_up(Seat { seat, revision });
+            return Err(Stuck);
+        }
+        Ok(Some(Seat { seat, revision }))
+    }
+
+    /// Whether what a seat read is as of its revision: nothing was taken from it meanwhile.
+    pub(crate) fn held(&self, seat: &Seat) -> bool {
+        self.seat(seat.seat, SEAT_REVISION).load(Ordering::SeqCst) != REVOKED
+    }
+
+    pub(crate) fn stand_up(&self, seat: Seat) {
+        self.taken_seats().fetch_and(!(1 << seat.seat), Ordering::SeqCst);
+        fail_point!("state.standing");
+        self.seat(seat.seat, SEAT_OWNER).store(0, Ordering::Release);
+    }
+
+    /// A change at a position of the journal.
+    pub(crate) fn at_position(&self, position: u64) -> Place {
+        let entry = Entry(self.entry(position).load(Ordering::Acquire));
+        if !entry.is_of(self.lap(position)) {
+            return Place::Overwritten;
+        }
+        let word = self.block(entry.unit()).and_then(|block| {
+            let tag = Head(block[0].load(Ordering::Acquire)).tag();
+            let kind = if entry.is_txn() { TXN } else { LEAF };
+            entry.fits_tag(tag).then(|| Word::new(kind, entry.unit(), tag))
+        });
+        Place::Change { entry, word }
+    }
+}
+
+/// A reader as of one revision.
+#[derive(Debug)]
+pub(crate) struct Seat {
+    seat: usize,
+    /// All changes up to this one are seen, none after it.
+    pub(crate) revision: u64,
+}
+
+/// What stands at a position of the journal.
+pub(crate) enum Place {
+    /// A newer change.
+    Overwritten,
+    /// The change; its block, unless that is used for something else by now.
+    Change { entry: Entry, word: Option<Word> },
+}

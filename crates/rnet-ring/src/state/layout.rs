@@ -1,0 +1,168 @@
+//! Where things stand in a region of state, as drawn in docs/design/state-layout.md. All offsets are
+//! in 8-byte words.
+
+/// Words of a cache line pair: lines that different processes write stand this far apart.
+pub const LINE_WORDS: usize = 16;
+/// Words of one unit, in which blocks are measured.
+pub const UNIT_WORDS: usize = 8;
+/// Units of one slab.
+pub const SLAB_UNITS: usize = 1024;
+/// Words of one slab (64 KiB).
+pub const SLAB_WORDS: usize = SLAB_UNITS * UNIT_WORDS;
+/// Most units a region can have: what a [`super::word::Word`] can name.
+pub const MAX_UNITS: usize = 1 << 28;
+/// Seats for those who read as of one revision.
+pub const SEATS: usize = 64;
+/// Fan-out of an inner node of the trie.
+pub const FAN: usize = 16;
+/// Deepest path: two levels of the second component, four hashes of sixteen levels.
+pub const MAX_LEVEL: usize = 2 + 64;
+/// Keys that one transaction writes.
+pub const MAX_TXN_WRITES: usize = 1024;
+
+/// Header word: which layout the region has.
+pub const MAGIC_AT: usize = 0;
+/// Header word: seed of the hashes.
+pub const SEED_AT: usize = 1;
+/// Header word: 1 once what was durable has been loaded.
+pub const LOADED_AT: usize = 2;
+/// Header word: the geometry, packed.
+pub const GEOMETRY_AT: usize = 3;
+/// The journal's tail, a revision: that of the next change.
+pub const TAIL_AT: usize = LINE_WORDS;
+/// Bit set of the seats that are taken.
+pub const TAKEN_SEATS_AT: usize = 2 * LINE_WORDS;
+/// Bit set of the followers that sleep.
+pub const ASLEEP_AT: usize = 3 * LINE_WORDS;
+/// Slabs that were ever claimed.
+pub const HIGH_AT: usize = 4 * LINE_WORDS;
+/// No slab below this one is unused, as far as known.
+pub const LOW_AT: usize = 4 * LINE_WORDS + 1;
+/// The keeper's line: see docs/design/durable-state.md.
+pub const KEEPER_AT: usize = 5 * LINE_WORDS;
+/// Words of the header page.
+pub const HEADER_WORDS: usize = 512;
+
+/// Lane word: incarnation of the node that owns the lane; 0 while it is free.
+pub const LANE_OWNER: usize = 0;
+/// Lane word: incarnation of the node that sweeps the lane.
+pub const LANE_SWEEPER: usize = 1;
+/// Lane word: the leaf that its owner is about to take out of its slot.
+pub const LANE_BUSY: usize = 2;
+/// Lane word: 1 if a key of the lane's owner may have a last will.
+pub const LANE_WILLS: usize = 3;
+/// Lane word: how often the lane was claimed.
+pub const LANE_CLAIMS: usize = 4;
+
+/// Lane word: the slab in which its owner looks for free blocks, plus 1.
+pub const LANE_SLAB: usize = 5;
+
+/// Lane word: the leaf whose revision its owner does not know yet. Others may have replaced it since, but
+/// it is not used again before.
+pub const LANE_NEW: usize = 6;
+
+/// Seat word: the lane that sits there, plus 1.
+pub const SEAT_OWNER: usize = 0;
+/// Seat word: the revision that is read; 0 while it is not known, [`REVOKED`] once it is too old.
+pub const SEAT_REVISION: usize = 1;
+/// [`SEAT_REVISION`]: what the reader needs is no longer kept.
+pub const REVOKED: u64 = u64::MAX;
+
+/// Follower word: the lane that follows, plus 1.
+pub const FOLLOWER_OWNER: usize = 0;
+/// Follower word: the root slot it waits for, plus 1; 0 for all.
+pub const FOLLOWER_FILTER: usize = 1;
+/// Follower word: its bell, a futex.
+pub const FOLLOWER_BELL: usize = 2;
+
+/// How large the parts of a region are. All processes of a domain use [`Geometry::DOMAIN`]; tests have
+/// smaller ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Geometry {
+    /// Binary logarithm of the slots of the trie's root, at most 12.
+    pub root_bits: u32,
+    /// Binary logarithm of the entries of the journal.
+    pub journal_bits: u32,
+    /// Lanes: nodes that use state at the same time.
+    pub lanes: usize,
+    /// Followers in all; a multiple of 64.
+    pub followers: usize,
+    /// Places for requests to the keeper.
+    pub asks: usize,
+    /// Slabs of 64 KiB.
+    pub slabs: usize,
+}
+
+impl Geometry {
+    /// Of every domain: 16 GiB of blocks.
+    pub const DOMAIN: Geometry = Geometry {
+        root_bits: 12,
+        journal_bits: 14,
+        lanes: 512,
+        followers: 512,
+        asks: 256,
+        slabs: MAX_UNITS / SLAB_UNITS,
+    };
+
+    /// What a small test needs.
+    pub const SMALL: Geometry =
+        Geometry { root_bits: 4, journal_bits: 6, lanes: 8, followers: 64, asks: 8, slabs: 64 };
+
+    /// First word of the lanes.
+    pub const fn lanes_at(&self) -> usize {
+        HEADER_WORDS
+    }
+    /// First word of the seats.
+    pub const fn seats_at(&self) -> usize {
+        self.lanes_at() + self.lanes * LINE_WORDS
+    }
+    /// First word of the followers.
+    pub const fn followers_at(&self) -> usize {
+        self.seats_at() + SEATS * LINE_WORDS
+    }
+    /// First word of the requests to the keeper.
+    pub const fn asks_at(&self) -> usize {
+        self.followers_at() + self.followers * LINE_WORDS
+    }
+    /// First word of the journal.
+    pub const fn journal_at(&self) -> usize {
+        self.asks_at() + self.asks
+    }
+    /// First word of the trie's root.
+    pub const fn root_at(&self) -> usize {
+        self.journal_at() + (1 << self.journal_bits)
+    }
+    /// First word of the table of slabs, on a page bound.
+    pub const fn table_at(&self) -> usize {
+        (self.root_at() + (1 << self.root_bits)).next_multiple_of(512)
+    }
+    /// First word of the blocks, on a slab's bound.
+    pub const fn blocks_at(&self) -> usize {
+        (self.table_at() + self.slabs).next_multiple_of(SLAB_WORDS)
+    }
+    /// Words of the region.
+    pub const fn words(&self) -> usize {
+        self.blocks_at() + self.slabs * SLAB_WORDS
+    }
+    /// In one word, for the header.
+    pub const fn packed(&self) -> u64 {
+        self.root_bits as u64
+            | (self.journal_bits as u64) << 8
+            | (self.lanes as u64) << 16
+            | (self.followers as u64) << 32
+            | (self.slabs as u64) << 44
+    }
+}
+
+/// Units of the blocks of each class; a class beyond is a span of whole slabs.
+pub const CLASS_UNITS: [u16; 20] =
+    [2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 170, 204, 256, 341, 512, 1024, 0];
+/// The class of spans: blocks of more than one slab.
+pub const SPAN_CLASS: usize = 19;
+
+/// The smallest class whose blocks hold so many words.
+pub fn class_of(words: usize) -> usize {
+    let units = words.div_ceil(UNIT_WORDS);
+    let class = CLASS_UNITS[..SPAN_CLASS].partition_point(|have| usize::from(*have) < units);
+    class.min(SPAN_CLASS)
+}

@@ -1,0 +1,267 @@
+//! Leaves: a key with its value, as it was written once. Nothing in a leaf changes until its block is
+//! used again, but its revision, which is given once.
+
+use super::key::{KEY_WORDS, Key, MAX_KEY_LEN_BYTES};
+use super::region::{Block, Region};
+use super::word::{Head, Word, pending};
+use crate::fail_point;
+use crate::sync::{AtomicU64, Ordering, fence};
+
+/// Block word: the revision, or that it is pending. At the same place in a leaf and a transaction.
+pub(crate) const REVISION: usize = 1;
+/// Leaf word: what stood in the slot before.
+pub(crate) const PREV: usize = 2;
+/// Leaf word: the transaction that decides over it, if any.
+pub(crate) const TXN_WORD: usize = 3;
+const LENS: usize = 4;
+const VALUE_LENS: usize = 5;
+const WRITTEN: usize = 6;
+const EXPIRES: usize = 7;
+pub(crate) const VERSION: usize = 8;
+const TYPE: usize = 9;
+/// Words before the key.
+pub const LEAF_HEADER_WORDS: usize = 10;
+
+/// [`Facts::flags`]: the key is deleted by this.
+pub const DELETED: u16 = 1;
+/// [`Facts::flags`]: the value is on disk too.
+pub const DURABLE: u16 = 2;
+/// [`Facts::flags`]: the key has a last will.
+pub const WILL: u16 = 4;
+/// [`Facts::flags`]: deleted because its time was over.
+pub const EXPIRED: u16 = 8;
+
+/// Longest name of a writer in bytes.
+pub const MAX_WRITER_LEN_BYTES: usize = 255;
+/// Longest value in bytes (64 MiB).
+pub const MAX_VALUE_LEN_BYTES: usize = 64 << 20;
+/// Longest last will in bytes: as a value, with its kind.
+pub const MAX_WILL_LEN_BYTES: usize = MAX_VALUE_LEN_BYTES + 16;
+
+/// The numbers of a leaf.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Facts {
+    /// Its revision; 0 while it has none.
+    pub revision: u64,
+    /// Writes of the key since it was made.
+    pub version: u64,
+    /// What the value's bytes mean, by whoever wrote them.
+    pub kind: u16,
+    /// The same, of its type.
+    pub type_id: u64,
+    /// `DELETED`, `DURABLE`, `WILL`, `EXPIRED`.
+    pub flags: u16,
+    /// When it was written, ns since 1970.
+    pub written_unix_ns: u64,
+    /// When it is over, ns since 1970; 0 for never.
+    pub expires_unix_ns: u64,
+}
+
+impl Facts {
+    /// Whether a flag is set.
+    pub fn has(&self, flag: u16) -> bool {
+        self.flags & flag != 0
+    }
+}
+
+/// What a read copies out of a leaf. Its buffer is used again.
+#[derive(Clone, Debug, Default)]
+pub struct Record {
+    /// The numbers.
+    pub facts: Facts,
+    buf: Vec<u64>,
+    key_len: usize,
+    writer_len: usize,
+    value_len: usize,
+    will_len: usize,
+}
+
+impl Record {
+    fn bytes(&self, word: usize, len: usize) -> &[u8] {
+        let words = &self.buf[word..word + len.div_ceil(8)];
+        // The layout is little-endian, as this machine is.
+        &zerocopy::IntoBytes::as_bytes(words)[..len]
+    }
+    /// The key's bytes.
+    pub fn key(&self) -> &[u8] {
+        self.bytes(0, self.key_len)
+    }
+    /// Name of the node that wrote it.
+    pub fn writer(&self) -> &[u8] {
+        self.bytes(self.key_len.div_ceil(8), self.writer_len)
+    }
+    /// The value's bytes.
+    pub fn value(&self) -> &[u8] {
+        self.bytes(self.key_len.div_ceil(8) + self.writer_len.div_ceil(8), self.value_len)
+    }
+    /// The last will's bytes.
+    pub fn will(&self) -> Option<&[u8]> {
+        let at =
+            self.key_len.div_ceil(8) + self.writer_len.div_ceil(8) + self.value_len.div_ceil(8);
+        self.facts.has(WILL).then(|| self.bytes(at, self.will_len))
+    }
+}
+
+/// What is to be written into a leaf.
+#[derive(Clone, Copy, Debug)]
+pub struct Content<'a> {
+    /// Name of the node that writes.
+    pub writer: &'a [u8],
+    /// The value; empty where a key is deleted.
+    pub value: &'a [u8],
+    /// What the key becomes when the writer ends.
+    pub will: Option<&'a [u8]>,
+    /// Kind, type, flags and times; revision and version are given here.
+    pub facts: Facts,
+}
+
+impl Content<'_> {
+    /// Words of the leaf.
+    pub fn words(&self, key: &Key) -> usize {
+        LEAF_HEADER_WORDS
+            + key.words().len()
+            + self.writer.len().div_ceil(8)
+            + self.value.len().div_ceil(8)
+            + self.will.map_or(0, |w| w.len().div_ceil(8))
+    }
+}
+
+fn put(block: &[AtomicU64], bytes: &[u8]) -> usize {
+    let (chunks, rest) = bytes.as_chunks::<8>();
+    for (word, bytes) in block.iter().zip(chunks) {
+        word.store(u64::from_le_bytes(*bytes), Ordering::Relaxed);
+    }
+    if !rest.is_empty() {
+        let mut last = [0; 8];
+        last[..rest.len()].copy_from_slice(rest);
+        block[chunks.len()].store(u64::from_le_bytes(last), Ordering::Relaxed);
+    }
+    bytes.len().div_ceil(8)
+}
+
+/// Writes a leaf into a block that is ours alone; `words` of the content must fit. What stood before
+/// and the version are set later, by [`set_before`].
+pub(crate) fn fill(block: &[AtomicU64], tag: u32, key: &Key, content: &Content<'_>) {
+    let store = |at: usize, value: u64| block[at].store(value, Ordering::Relaxed);
+    let will_len = content.will.map_or(0, <[u8]>::len);
+    let facts = &content.facts;
+    let flags = facts.flags & !WILL | if content.will.is_some() { WILL } else { 0 };
+    store(REVISION, pending(tag));
+    store(PREV, 0);
+    store(TXN_WORD, 0);
+    store(
+        LENS,
+        key.len() as u64
+            | (content.writer.len() as u64) << 16
+            | u64::from(facts.kind) << 32
+            | u64::from(flags) << 48,
+    );
+    store(VALUE_LENS, content.value.len() as u64 | (will_len as u64) << 32);
+    store(WRITTEN, facts.written_unix_ns);
+    store(EXPIRES, facts.expires_unix_ns);
+    store(VERSION, 1);
+    store(TYPE, facts.type_id);
+    fail_point!("state.filling");
+    let mut at = LEAF_HEADER_WORDS;
+    for word in key.words() {
+        block[at].store(*word, Ordering::Relaxed);
+        at += 1;
+    }
+    at += put(&block[at..], content.writer);
+    at += put(&block[at..], content.value);
+    put(&block[at..], content.will.unwrap_or_default());
+    fail_point!("state.filled");
+}
+
+/// Makes a filled leaf that nobody sees yet follow another: which one, at which version, with which
+/// flags (whether it has a last will stays as it is).
+pub(crate) fn set_before(block: &[AtomicU64], before: Word, version: u64, flags: u16) {
+    block[PREV].store(before.0, Ordering::Relaxed);
+    block[VERSION].store(version, Ordering::Relaxed);
+    let lens = block[LENS].load(Ordering::Relaxed);
+    let will = lens >> 48 & u64::from(WILL);
+    let flags = u64::from(flags & !WILL) | will;
+    block[LENS].store(lens & !(0xffff << 48) | flags << 48, Ordering::Relaxed);
+}
+
+/// Whether a leaf is of this key; `None` if the block is used for something else by now.
+pub(crate) fn is_of(block: Block<'_>, word: Word, key: &Key) -> Option<bool> {
+    let len = block[LENS].load(Ordering::Relaxed) & 0xffff;
+    let same = len == key.len() as u64
+        && block.get(LEAF_HEADER_WORDS..).is_some_and(|words| {
+            words.len() >= key.words().len()
+                && words.iter().zip(key.words()).all(|(a, b)| a.load(Ordering::Relaxed) == *b)
+        });
+    is_still(block, word).then_some(same)
+}
+
+/// Whether the block is still the one that the word names; what was read before it then is its own.
+#[inline]
+pub(crate) fn is_still(block: Block<'_>, word: Word) -> bool {
+    // SYNC-BLOCK: see `Region::named`.
+    fence(Ordering::Acquire);
+    Head(block[0].load(Ordering::Relaxed)).tag() == word.tag()
+}
+
+fn facts_of(block: Block<'_>) -> Facts {
+    let load = |at: usize| block[at].load(Ordering::Relaxed);
+    let lens = load(LENS);
+    Facts {
+        revision: load(REVISION),
+        version: load(VERSION),
+        kind: (lens >> 32) as u16,
+        type_id: load(TYPE),
+        flags: (lens >> 48) as u16,
+        written_unix_ns: load(WRITTEN),
+        expires_unix_ns: load(EXPIRES),
+    }
+}
+
+/// The numbers of a leaf; `None` if the block is used for something else by now.
+pub(crate) fn facts(block: Block<'_>, word: Word) -> Option<Facts> {
+    let facts = facts_of(block);
+    is_still(block, word).then_some(facts)
+}
+
+/// Copies a leaf out; `None` if its block is used for something else by now, or says what no leaf says.
+pub(crate) fn copy(block: Block<'_>, word: Word, into: &mut Record) -> Option<()> {
+    let lens = block[LENS].load(Ordering::Relaxed);
+    let value_lens = block[VALUE_LENS].load(Ordering::Relaxed);
+    let facts = facts_of(block);
+    let (key_len, writer_len) = ((lens & 0xffff) as usize, (lens >> 16 & 0xffff) as usize);
+    let (value_len, will_len) = (value_lens as u32 as usize, (value_lens >> 32) as usize);
+    let fits = key_len <= MAX_KEY_LEN_BYTES
+        && writer_len <= MAX_WRITER_LEN_BYTES
+        && value_len <= MAX_VALUE_LEN_BYTES
+        && will_len <= MAX_WILL_LEN_BYTES;
+    if !fits {
+        return None;
+    }
+    let words =
+        key_len.div_ceil(8) + writer_len.div_ceil(8) + value_len.div_ceil(8) + will_len.div_ceil(8);
+    let source = block.get(LEAF_HEADER_WORDS..LEAF_HEADER_WORDS + words)?;
+    into.buf.clear();
+    into.buf.extend(source.iter().map(|word| word.load(Ordering::Relaxed)));
+    (into.key_len, into.writer_len, into.value_len, into.will_len) =
+        (key_len, writer_len, value_len, will_len);
+    into.facts = facts;
+    is_still(block, word).then_some(())
+}
+
+impl Region<'_> {
+    /// The path of the key of a leaf; `None` if its block is used for something else by now.
+    pub(crate) fn key_of(&self, word: Word) -> Option<Key> {
+        let block = self.named(word)?;
+        let len = (block[LENS].load(Ordering::Relaxed) & 0xffff) as usize;
+        if len > MAX_KEY_LEN_BYTES {
+            return None;
+        }
+        let mut bytes = [0u8; KEY_WORDS * 8];
+        let words = block.get(LEAF_HEADER_WORDS..LEAF_HEADER_WORDS + len.div_ceil(8))?;
+        for (to, word) in bytes.chunks_exact_mut(8).zip(words) {
+            to.copy_from_slice(&word.load(Ordering::Relaxed).to_le_bytes());
+        }
+        let key = Key::new(&bytes[..len], self.seed, &self.geometry)?;
+        is_still(block, word).then_some(key)
+    }
+}

@@ -1,0 +1,127 @@
+//! A borrowed region of state, and the bounds within which anything in it is believed.
+
+use super::layout::{
+    ASLEEP_AT, Geometry, HIGH_AT, LANE_BUSY, LINE_WORDS, SLAB_UNITS, SLAB_WORDS, TAIL_AT,
+    TAKEN_SEATS_AT, UNIT_WORDS,
+};
+use super::word::{Head, Word};
+use crate::sync::{AtomicU64, Ordering};
+
+/// A borrowed region: the words of the file `state`.
+#[derive(Clone, Copy)]
+pub struct Region<'a> {
+    words: &'a [AtomicU64],
+    pub(crate) geometry: Geometry,
+    pub(crate) blocks_at: usize,
+    pub(crate) root_at: usize,
+    pub(crate) journal_at: usize,
+    pub(crate) seed: u64,
+}
+
+/// A block: its words, to the end of the region. What is read there was written by anybody.
+pub(crate) type Block<'a> = &'a [AtomicU64];
+
+/// What the region's surroundings do for it.
+pub trait Host {
+    /// Sees to it that these words have memory behind them; `false` if there is none left.
+    fn back(&self, first_word: usize, words: usize) -> bool;
+    /// Wakes the follower of this number.
+    fn wake(&self, follower: usize);
+}
+
+impl<'a> Region<'a> {
+    /// Borrows a region of this geometry whose hashes have this seed; `None` if the words are too few.
+    pub fn new(words: &'a [AtomicU64], geometry: Geometry, seed: u64) -> Option<Region<'a>> {
+        (words.len() >= geometry.words()).then(|| Region {
+            words: &words[..geometry.words()],
+            geometry,
+            blocks_at: geometry.blocks_at(),
+            root_at: geometry.root_at(),
+            journal_at: geometry.journal_at(),
+            seed,
+        })
+    }
+
+    /// A word at an offset of ours. Panics outside the region: offsets come from the geometry.
+    #[inline]
+    pub(crate) fn at(&self, word: usize) -> &'a AtomicU64 {
+        &self.words[word]
+    }
+
+    /// The block at a unit, which may come from a peer; `None` outside the region.
+    #[inline]
+    pub(crate) fn block(&self, unit: u32) -> Option<Block<'a>> {
+        let start = self.blocks_at + unit as usize * UNIT_WORDS;
+        // The smallest block, and the fixed part of every kind of block, has two units.
+        let rest = self.words.get(start..)?;
+        (rest.len() >= 2 * UNIT_WORDS).then_some(rest)
+    }
+
+    /// The block that a word names, if it still is that block.
+    #[inline]
+    pub(crate) fn named(&self, word: Word) -> Option<Block<'a>> {
+        let block = self.block(word.unit())?;
+        // SYNC-BLOCK: pairs with the fence in `begin`: whoever reads what a later use wrote also finds
+        // its tag when looking again.
+        (Head(block[0].load(Ordering::Acquire)).tag() == word.tag()).then_some(block)
+    }
+
+    pub(crate) fn tail(&self) -> &'a AtomicU64 {
+        self.at(TAIL_AT)
+    }
+    pub(crate) fn taken_seats(&self) -> &'a AtomicU64 {
+        self.at(TAKEN_SEATS_AT)
+    }
+    pub(crate) fn asleep(&self, group: usize) -> &'a AtomicU64 {
+        self.at(ASLEEP_AT + group)
+    }
+    pub(crate) fn high(&self) -> &'a AtomicU64 {
+        self.at(HIGH_AT)
+    }
+    /// A word of a lane.
+    pub fn lane(&self, lane: usize, word: usize) -> &'a AtomicU64 {
+        self.at(self.geometry.lanes_at() + lane * LINE_WORDS + word)
+    }
+    pub(crate) fn busy(&self, lane: u16) -> &'a AtomicU64 {
+        self.lane(usize::from(lane), LANE_BUSY)
+    }
+    pub(crate) fn seat(&self, seat: usize, word: usize) -> &'a AtomicU64 {
+        self.at(self.geometry.seats_at() + seat * LINE_WORDS + word)
+    }
+    /// A word of a follower.
+    pub fn follower(&self, follower: usize, word: usize) -> &'a AtomicU64 {
+        self.at(self.geometry.followers_at() + follower * LINE_WORDS + word)
+    }
+    /// A place for a request to the keeper.
+    pub fn ask(&self, ask: usize) -> &'a AtomicU64 {
+        self.at(self.geometry.asks_at() + ask)
+    }
+    /// A word of the header page.
+    pub fn header(&self, word: usize) -> &'a AtomicU64 {
+        assert!(word < super::layout::HEADER_WORDS);
+        self.at(word)
+    }
+    pub(crate) fn slab(&self, slab: usize) -> &'a AtomicU64 {
+        self.at(self.geometry.table_at() + slab)
+    }
+    /// Slabs that were ever claimed; whatever the header says, no more than there are.
+    pub(crate) fn slabs_in_use(&self) -> usize {
+        (self.high().load(Ordering::Acquire) as usize).min(self.geometry.slabs)
+    }
+    /// First word of a slab's blocks.
+    pub(crate) fn slab_start(&self, slab: usize) -> usize {
+        self.blocks_at + slab * SLAB_WORDS
+    }
+    pub(crate) fn slab_of(unit: u32) -> usize {
+        unit as usize / SLAB_UNITS
+    }
+
+    /// The region's geometry.
+    pub fn geometry(&self) -> &Geometry {
+        &self.geometry
+    }
+    /// Seed of its hashes.
+    pub fn seed(&self) -> u64 {
+        self.seed
+    }
+}

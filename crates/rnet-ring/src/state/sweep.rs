@@ -1,0 +1,277 @@
+//! Cleaning up after a lane whose owner is dead: nothing it began stays half-done, nothing it held
+//! stays held, and each of its blocks is in a slot or free.
+
+use super::blocks::{Local, Slab, blocks_per_slab};
+use super::key::{Key, Prefix};
+use super::layout::{
+    CLASS_UNITS, FOLLOWER_OWNER, LANE_BUSY, LANE_NEW, LANE_SLAB, LANE_WILLS, SEAT_OWNER, SEATS,
+    SLAB_UNITS,
+};
+use super::leaf::{self, DELETED, Record, WILL};
+use super::region::{Host, Region};
+use super::settle::Settled;
+use super::trie::NOBODY;
+use super::word::{
+    ABORTED, COMMITTED, FREE, Head, IS_LEAF, IS_NODE, IS_TXN, LEAF, NODE, PERSISTING, PRIVATE,
+    RETIRED, Status, TXN, UNDECIDED, WRITING, Word,
+};
+use super::{MAX_TRIES, Stuck};
+use crate::fail_point;
+use crate::sync::Ordering;
+
+/// How far a sweep has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Swept {
+    /// The lane can be used again.
+    Clean,
+    /// The keeper still has a transaction of the lane: sweep again later.
+    Later,
+}
+
+impl Region<'_> {
+    /// Keys whose last will is due, because the owner of their lane is dead. The caller writes what they
+    /// become, each with the revision that is shown here as its condition, before it sweeps.
+    pub fn wills(&self, dead: u16, see: &mut dyn FnMut(&Record)) -> Result<(), Stuck> {
+        if self.lane(usize::from(dead), LANE_WILLS).load(Ordering::Acquire) == 0 {
+            return Ok(());
+        }
+        for prefix in [&b"/"[..], b"!"] {
+            let prefix = Prefix::new(prefix, self.seed, &self.geometry);
+            let mut record = Record::default();
+            self.walk(&prefix, &mut |word, root| {
+                let word = match self.settle(word, root)? {
+                    Settled::Holds => word,
+                    Settled::Before { word, .. } => word,
+                    Settled::Gone => return Ok(()),
+                };
+                let Some(block) = self.named(word) else { return Ok(()) };
+                let of_dead = Head(block[0].load(Ordering::Acquire)).lane() == dead;
+                let willed = leaf::facts(block, word).is_some_and(|f| f.has(WILL));
+                if of_dead && willed && leaf::copy(block, word, &mut record).is_some() {
+                    see(&record);
+                }
+                Ok(())
+            })?;
+            // The first look saw all root slots.
+            if prefix.root().is_none() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Cleans up after a dead lane. One process at a time for a lane; who is killed here is swept, and
+    /// the next one begins anew.
+    pub fn sweep(&self, local: &mut Local, host: &impl Host, dead: u16) -> Result<Swept, Stuck> {
+        for seat in 0..SEATS {
+            if self.seat(seat, SEAT_OWNER).load(Ordering::Acquire) == u64::from(dead) + 1 {
+                self.taken_seats().fetch_and(!(1 << seat), Ordering::SeqCst);
+                self.seat(seat, SEAT_OWNER).store(0, Ordering::Release);
+                fail_point!("state.sweep_seat");
+            }
+        }
+        for follower in 0..self.geometry.followers {
+            let owner = self.follower(follower, FOLLOWER_OWNER);
+            if owner.load(Ordering::Acquire) == u64::from(dead) + 1 {
+                self.wakeless(follower);
+                owner.store(0, Ordering::Release);
+                fail_point!("state.sweep_follower");
+            }
+        }
+        // Transactions first: what they say decides which leaves are in use.
+        let mut later = false;
+        let mut txns = Vec::new();
+        self.each_block(&mut |unit, head| {
+            if head.state() == IS_TXN && head.lane() == dead {
+                txns.push(Word::new(TXN, unit, head.tag()));
+            }
+        });
+        for txn in txns {
+            later |= !self.end_txn(local, host, txn)?;
+        }
+        if later {
+            return Ok(Swept::Later);
+        }
+        fail_point!("state.sweep_txns");
+        let mut theirs = Vec::new();
+        self.each_block(&mut |unit, head| {
+            if head.lane() == dead && head.state() != FREE {
+                theirs.push((unit, head));
+            }
+        });
+        for (unit, head) in theirs {
+            self.sweep_block(local, unit, head)?;
+        }
+        fail_point!("state.sweep_blocks");
+        let busy = Word(self.lane(usize::from(dead), LANE_BUSY).load(Ordering::Acquire));
+        if busy.kind() == LEAF {
+            self.take_orphan(local, busy)?;
+        }
+        self.sweep_slabs(dead);
+        for word in [LANE_BUSY, LANE_NEW, LANE_SLAB, LANE_WILLS] {
+            self.lane(usize::from(dead), word).store(0, Ordering::Release);
+        }
+        fail_point!("state.swept");
+        self.recycle(local);
+        Ok(Swept::Clean)
+    }
+
+    /// A follower that does not sleep any more.
+    pub fn wakeless(&self, follower: usize) {
+        self.asleep(follower / 64).fetch_and(!(1 << (follower % 64)), Ordering::SeqCst);
+    }
+
+    fn each_block(&self, see: &mut dyn FnMut(u32, Head)) {
+        for slab in 0..self.slabs_in_use() {
+            let known = Slab(self.slab(slab).load(Ordering::Acquire));
+            let (blocks, units) = match (known.has_blocks(), known.is_span()) {
+                (true, _) => (blocks_per_slab(known.class()), CLASS_UNITS[known.class()]),
+                (_, true) => (1, 0),
+                _ => continue,
+            };
+            for index in 0..blocks as u32 {
+                let unit = (slab * SLAB_UNITS) as u32 + index * u32::from(units);
+                let Some(block) = self.block(unit) else { continue };
+                see(unit, Head(block[0].load(Ordering::Acquire)));
+            }
+        }
+    }
+
+    /// Ends a transaction of a dead lane; `false` if the keeper has it.
+    fn end_txn(&self, local: &mut Local, host: &impl Host, txn: Word) -> Result<bool, Stuck> {
+        for _ in 0..MAX_TRIES {
+            match self.status(txn).map(Status::state) {
+                Some(UNDECIDED) => {
+                    self.decide(txn, UNDECIDED, ABORTED);
+                }
+                // Nobody was told that it holds, and its writer is not there to be told.
+                Some(PERSISTING) => {
+                    self.decide(txn, PERSISTING, ABORTED);
+                }
+                Some(WRITING) => return Ok(false),
+                Some(COMMITTED) => {
+                    self.adopt_committed(local, host, txn)?;
+                    return Ok(true);
+                }
+                Some(ABORTED) => {
+                    for (leaf, before) in self.pairs(txn).unwrap_or_default() {
+                        if let Some(key) = self.key_of(leaf) {
+                            self.swap_out(&key, leaf, before);
+                        }
+                        self.take_orphan(local, leaf)?;
+                    }
+                    let after = self.newest()?.saturating_add(1);
+                    self.retire(local, txn, after);
+                    return Ok(true);
+                }
+                _ => return Ok(true),
+            }
+        }
+        Err(Stuck)
+    }
+
+    fn adopt_committed(&self, local: &mut Local, host: &impl Host, txn: Word) -> Result<(), Stuck> {
+        let pairs = self.pairs(txn).ok_or(Stuck)?;
+        let revision = self.number(txn, 0)?.ok_or(Stuck)?;
+        for (leaf, _) in &pairs {
+            self.number_of_txn(*leaf, revision);
+        }
+        for (leaf, before) in pairs {
+            if !before.is_none() {
+                self.take_orphan(local, before)?;
+            }
+            let facts = self.named(leaf).and_then(|block| leaf::facts(block, leaf));
+            if facts.is_some_and(|facts| facts.has(DELETED)) {
+                self.queue_tomb(local, leaf, revision);
+            }
+        }
+        self.retire(local, txn, revision);
+        self.wake_followers(host, None);
+        Ok(())
+    }
+
+    fn sweep_block(&self, local: &mut Local, unit: u32, head: Head) -> Result<(), Stuck> {
+        match head.state() {
+            PRIVATE | RETIRED => {
+                let after = self.newest()?.saturating_add(1);
+                self.retire_from(local, Word::new(LEAF, unit, head.tag()), head, after);
+            }
+            IS_LEAF => {
+                let word = Word::new(LEAF, unit, head.tag());
+                let block = self.named(word);
+                let tomb = block
+                    .and_then(|block| leaf::facts(block, word))
+                    .is_some_and(|facts| facts.has(DELETED));
+                if !self.take_orphan(local, word)? && tomb {
+                    // In its slot: its owner would have taken it out.
+                    let after = self.newest()?.saturating_add(1);
+                    self.queue_tomb(local, word, after);
+                }
+            }
+            IS_NODE => {
+                let word = Word::new(NODE, unit, head.tag());
+                if self.has_node(word) {
+                    if let Some(block) = self.named(word) {
+                        block[0].store(Head::new(IS_NODE, NOBODY, head.tag()).0, Ordering::Release);
+                    }
+                } else {
+                    let after = self.newest()?.saturating_add(1);
+                    self.retire_from(local, word, head, after);
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Retires a leaf that is in no slot and that its owner did not come to retire; whether it was one.
+    fn take_orphan(&self, local: &mut Local, word: Word) -> Result<bool, Stuck> {
+        let Some(block) = self.named(word) else { return Ok(false) };
+        let head = Head(block[0].load(Ordering::Acquire));
+        if head.state() != IS_LEAF || head.tag() != word.tag() {
+            return Ok(false);
+        }
+        let Some(key) = self.key_of(word) else { return Ok(false) };
+        if self.is_in_use(&key, word)? {
+            return Ok(false);
+        }
+        let after = self.newest()?.saturating_add(1);
+        self.retire_from(local, word, head, after);
+        Ok(true)
+    }
+
+    /// Whether a leaf is what a slot says, or what it said before a change that does not hold yet.
+    fn is_in_use(&self, key: &Key, word: Word) -> Result<bool, Stuck> {
+        let Ok(slot) = self.find(key) else { return Err(Stuck) };
+        let mut at = slot.word;
+        for _ in 0..MAX_TRIES {
+            if at == word {
+                return Ok(true);
+            }
+            if at.kind() != LEAF {
+                return Ok(false);
+            }
+            match self.settle(at, key.root())? {
+                Settled::Before { word: before, .. } => at = before,
+                Settled::Holds | Settled::Gone => return Ok(false),
+            }
+        }
+        Err(Stuck)
+    }
+
+    fn sweep_slabs(&self, dead: u16) {
+        let mut slab = 0;
+        while slab < self.slabs_in_use() {
+            let known = Slab(self.slab(slab).load(Ordering::Acquire));
+            if known.is_span() {
+                slab += known.count().max(1);
+                continue;
+            }
+            if known.is_claimed_by(dead) || known.is_rest_of(dead) {
+                self.unclaim(slab, 1);
+                fail_point!("state.sweep_slab");
+            }
+            slab += 1;
+        }
+    }
+}

@@ -1,0 +1,363 @@
+//! The algorithms over a heap region: against a model, between threads, and after sudden ends.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use super::layout::{GEOMETRY_AT, Geometry, LANE_OWNER, MAGIC_AT, TAIL_AT};
+use super::*;
+
+struct Heap;
+impl Host for Heap {
+    fn back(&self, _: usize, _: usize) -> bool {
+        true
+    }
+    fn wake(&self, _: usize) {}
+}
+
+fn words(geometry: Geometry) -> Vec<AtomicU64> {
+    let words: Vec<AtomicU64> = (0..geometry.words()).map(|_| AtomicU64::new(0)).collect();
+    words[TAIL_AT].store(journal::FIRST_REVISION, Ordering::Relaxed);
+    words[MAGIC_AT].store(1, Ordering::Relaxed);
+    words[GEOMETRY_AT].store(geometry.packed(), Ordering::Relaxed);
+    words
+}
+
+fn region(words: &[AtomicU64]) -> Region<'_> {
+    Region::new(words, Geometry::SMALL, 42).unwrap()
+}
+
+fn key(region: &Region<'_>, text: &str) -> Key {
+    Key::new(text.as_bytes(), region.seed(), region.geometry()).unwrap()
+}
+
+fn content(value: Option<&[u8]>) -> Content<'_> {
+    let flags = if value.is_none() { leaf::DELETED } else { 0 };
+    let facts = Facts { kind: 7, flags, written_unix_ns: 5, ..Facts::default() };
+    Content { writer: b"/tester", value: value.unwrap_or_default(), will: None, facts }
+}
+
+type Never = std::convert::Infallible;
+
+fn put(
+    region: &Region<'_>,
+    local: &mut Local,
+    at: &str,
+    value: Option<&[u8]>,
+    expect: Option<u64>,
+) -> Result<Done, Refused<Never>> {
+    let key = key(region, at);
+    let write = Write { key: &key, content: content(value), expect, durable: None };
+    let prepared = region.prepare(local, &Heap, &write).map_err(|_| Refused::NoRoom(0))?;
+    region.fill(&prepared, &write);
+    match region.commit_one(local, &Heap, &write, &prepared, 0, &mut |_, _| Ok(())) {
+        Ok(Some(Done::At(revision))) => Ok(Done::At(revision)),
+        other => {
+            region.discard(local, prepared);
+            other.map(Option::unwrap)
+        }
+    }
+}
+
+fn put_all(
+    region: &Region<'_>,
+    local: &mut Local,
+    changes: &[(&str, Option<&[u8]>)],
+) -> Result<Done, Refused<Never>> {
+    let keys: Vec<Key> = changes.iter().map(|(at, _)| key(region, at)).collect();
+    let mut writes = Vec::new();
+    for ((_, value), key) in changes.iter().zip(&keys) {
+        let write = Write { key, content: content(*value), expect: None, durable: None };
+        let prepared = region.prepare(local, &Heap, &write).map_err(|_| Refused::NoRoom(0))?;
+        region.fill(&prepared, &write);
+        writes.push((write, prepared));
+    }
+    region.commit_all(local, &Heap, &writes, &[], 0, &mut |_, _| Ok(()))
+}
+
+fn get(region: &Region<'_>, at: &str) -> Option<Vec<u8>> {
+    let mut record = Record::default();
+    let found = region.get(0, &key(region, at), &|| 0, &mut record).unwrap();
+    found.then(|| record.value().to_vec())
+}
+
+fn all(region: &Region<'_>, prefix: &str) -> (u64, BTreeMap<String, Vec<u8>>) {
+    let prefix = Prefix::new(prefix.as_bytes(), region.seed(), region.geometry());
+    let mut found = BTreeMap::new();
+    let revision = region
+        .snapshot(0, &prefix, 0, &mut |record| {
+            let key = String::from_utf8(record.key().to_vec()).unwrap();
+            assert!(found.insert(key, record.value().to_vec()).is_none(), "shown twice");
+        })
+        .unwrap();
+    (revision, found)
+}
+
+struct Dice(u64);
+impl Dice {
+    fn below(&mut self, n: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % n
+    }
+}
+
+#[test]
+fn a_value_is_set_replaced_and_deleted() {
+    let words = words(Geometry::SMALL);
+    let region = region(&words);
+    let mut local = Local::new(0);
+    assert_eq!(get(&region, "/a"), None);
+    assert_eq!(put(&region, &mut local, "/a", Some(b"one"), Some(0)), Ok(Done::At(1)));
+    assert_eq!(get(&region, "/a").unwrap(), b"one");
+    let refused = put(&region, &mut local, "/a", Some(b"two"), Some(0));
+    assert_eq!(refused, Err(Refused::Conflict { index: 0, expected: 0, found: 1 }));
+    assert_eq!(put(&region, &mut local, "/a", Some(b"two"), Some(1)), Ok(Done::At(2)));
+    assert_eq!(get(&region, "/a").unwrap(), b"two");
+    assert_eq!(put(&region, &mut local, "/a", None, None), Ok(Done::At(3)));
+    assert_eq!(get(&region, "/a"), None);
+    assert_eq!(put(&region, &mut local, "/a", None, None), Ok(Done::Nothing));
+    assert_eq!(all(&region, "/"), (3, BTreeMap::new()));
+}
+
+#[test]
+fn random_operations_match_a_model_and_leave_no_garbage() {
+    let words = words(Geometry::SMALL);
+    let region = region(&words);
+    let mut local = Local::new(0);
+    let mut model: BTreeMap<String, Vec<u8>> = BTreeMap::new();
+    let mut dice = Dice(0x1234_5678);
+    for step in 0..60_000 {
+        let at = match dice.below(4) {
+            0 => format!("/a/b/{}", dice.below(40)),
+            1 => format!("/{}", dice.below(40)),
+            2 => format!("/{}/x", dice.below(40)),
+            _ => format!("/a/{}/c", dice.below(400)),
+        };
+        let len = match dice.below(50) {
+            0 => dice.below(200_000),
+            1..10 => dice.below(3000),
+            _ => dice.below(40),
+        };
+        let value = vec![dice.below(256) as u8; len as usize];
+        match dice.below(8) {
+            0..3 => {
+                put(&region, &mut local, &at, None, None).unwrap();
+                model.remove(&at);
+            }
+            3 => {
+                let other = format!("/a/b/{}", dice.below(40));
+                if other != at {
+                    let changes = [(at.as_str(), Some(value.as_slice())), (&other, None)];
+                    put_all(&region, &mut local, &changes).unwrap();
+                    model.insert(at.clone(), value);
+                    model.remove(&other);
+                }
+            }
+            _ => {
+                put(&region, &mut local, &at, Some(&value), None).unwrap();
+                model.insert(at.clone(), value);
+            }
+        }
+        assert_eq!(get(&region, &at), model.get(&at).cloned());
+        if step % 5000 == 0 {
+            assert_eq!(all(&region, "/").1, model);
+            let below: BTreeMap<_, _> = model
+                .iter()
+                .filter(|(k, _)| k.starts_with("/a/b/"))
+                .map(|(k, v)| (k.clone(), v.clone()))
+                .collect();
+            assert_eq!(all(&region, "/a/b/").1, below);
+        }
+    }
+    assert_eq!(region.usage().leaves, model.len() as u64);
+    for at in model.keys() {
+        put(&region, &mut local, at, None, None).unwrap();
+    }
+    assert!(region.leave(&mut local));
+    let usage = region.usage();
+    assert_eq!((usage.leaves, usage.kept, usage.transactions), (0, 0, 0), "{usage:?}");
+}
+
+#[test]
+fn threads_count_every_increment_and_snapshots_are_of_one_moment() {
+    let words = words(Geometry::SMALL);
+    let region = region(&words);
+    let stop = AtomicBool::new(false);
+    // Two accounts: what one gains the other loses.
+    put(&region, &mut Local::new(6), "/bank/a", Some(&1000i64.to_le_bytes()), None).unwrap();
+    put(&region, &mut Local::new(7), "/bank/b", Some(&1000i64.to_le_bytes()), None).unwrap();
+    std::thread::scope(|scope| {
+        let adders: Vec<_> = (1..4)
+            .map(|lane| {
+                scope.spawn(move || {
+                    let mut local = Local::new(lane);
+                    let mut done = 0u64;
+                    while done < 3000 {
+                        let (value, revision) = counter(&region, lane);
+                        let next = (value + 1).to_le_bytes();
+                        let set = put(&region, &mut local, "/n", Some(&next), Some(revision));
+                        match set {
+                            Ok(_) => done += 1,
+                            Err(Refused::Conflict { .. }) => {}
+                            Err(other) => panic!("{other:?}"),
+                        }
+                    }
+                    region.leave(&mut local);
+                })
+            })
+            .collect();
+        let mover = scope.spawn(|| {
+            let mut local = Local::new(4);
+            for step in 0..4000i64 {
+                let (a, b) = ((1000 + step).to_le_bytes(), (1000 - step).to_le_bytes());
+                let changes = [("/bank/a", Some(&a[..])), ("/bank/b", Some(&b[..]))];
+                match put_all(&region, &mut local, &changes) {
+                    Ok(_) | Err(Refused::Again) => {}
+                    Err(other) => panic!("{other:?}"),
+                }
+            }
+        });
+        let reader = scope.spawn(|| {
+            let mut seen = 0;
+            let mut last = 0;
+            while !stop.load(Ordering::Relaxed) || seen == 0 {
+                let (revision, found) = all(&region, "/bank");
+                let sum: i64 = found
+                    .values()
+                    .map(|v| i64::from_le_bytes(v.as_slice().try_into().unwrap()))
+                    .sum();
+                assert_eq!(sum, 2000, "{found:?} at {revision}");
+                assert!(revision >= last);
+                last = revision;
+                seen += 1;
+            }
+        });
+        adders.into_iter().for_each(|t| t.join().unwrap());
+        mover.join().unwrap();
+        stop.store(true, Ordering::Relaxed);
+        reader.join().unwrap();
+    });
+    assert_eq!(counter(&region, 0).0, 9000);
+}
+
+fn counter(region: &Region<'_>, lane: u16) -> (u64, u64) {
+    let mut record = Record::default();
+    match region.get(lane, &key(region, "/n"), &|| 0, &mut record).unwrap() {
+        true => (u64::from_le_bytes(record.value().try_into().unwrap()), record.facts.revision),
+        false => (0, 0),
+    }
+}
+
+#[test]
+fn a_follower_sees_each_change_in_order_and_knows_when_it_does_not() {
+    let words = words(Geometry::SMALL);
+    let region = region(&words);
+    let mut local = Local::new(0);
+    let prefix = Prefix::new(b"/a", region.seed(), region.geometry());
+    let mut at = Position { revision: 1, within: 0 };
+    let mut record = Record::default();
+    assert_eq!(region.next_change(&mut at, &prefix, &mut record), Next::Nothing);
+    put(&region, &mut local, "/a/x", Some(b"1"), None).unwrap();
+    put(&region, &mut local, "/b", Some(b"2"), None).unwrap();
+    put_all(&region, &mut local, &[("/a/y", Some(b"3")), ("/b", None), ("/a/x", None)]).unwrap();
+    let mut seen = Vec::new();
+    while region.next_change(&mut at, &prefix, &mut record) == Next::Change {
+        let text = String::from_utf8(record.key().to_vec()).unwrap();
+        seen.push((text, record.facts.revision, record.facts.has(leaf::DELETED)));
+    }
+    let expected = [("/a/x", 1, false), ("/a/y", 3, false), ("/a/x", 3, true)];
+    assert_eq!(seen, expected.map(|(k, r, d)| (k.to_owned(), r, d)));
+    // Farther behind than the journal is long.
+    for _ in 0..100 {
+        put(&region, &mut local, "/b", Some(b"2"), None).unwrap();
+    }
+    assert_eq!(region.next_change(&mut at, &prefix, &mut record), Next::Behind);
+}
+
+#[test]
+fn a_seat_keeps_what_it_reads() {
+    let words = words(Geometry::SMALL);
+    let region = region(&words);
+    let mut local = Local::new(0);
+    for at in ["/x/0", "/x/1", "/x/2"] {
+        put(&region, &mut local, at, Some(b"old"), None).unwrap();
+    }
+    let seat = region.sit(1).unwrap().unwrap();
+    for round in 0..1000 {
+        put(&region, &mut local, "/x/0", Some(format!("{round}").as_bytes()), None).unwrap();
+    }
+    put(&region, &mut local, "/x/1", None, None).unwrap();
+    put(&region, &mut local, "/x/1", Some(b"again"), None).unwrap();
+    put(&region, &mut local, "/x/2", None, None).unwrap();
+    put(&region, &mut local, "/x/3", Some(b"new"), None).unwrap();
+    let prefix = Prefix::new(b"/x", region.seed(), region.geometry());
+    let mut found = Vec::new();
+    region
+        .walk(&prefix, &mut |word, root| {
+            let word = region.as_of(word, root, seat.revision)?.unwrap();
+            if let Some(block) = region.named(word).filter(|_| !word.is_none()) {
+                let mut record = Record::default();
+                leaf::copy(block, word, &mut record).unwrap();
+                found.push(record.value().to_vec());
+            }
+            Ok(())
+        })
+        .unwrap();
+    assert_eq!(found, vec![b"old".to_vec(); 3]);
+    region.stand_up(seat);
+    put(&region, &mut local, "/x/0", None, None).unwrap();
+    put(&region, &mut local, "/x/1", None, None).unwrap();
+    put(&region, &mut local, "/x/3", None, None).unwrap();
+    assert!(region.leave(&mut local));
+    assert_eq!(region.usage().leaves + region.usage().kept, 0, "{:?}", region.usage());
+}
+
+#[test]
+fn what_the_dead_held_is_free_again() {
+    let words = words(Geometry::SMALL);
+    let region = region(&words);
+    for round in 0..50u16 {
+        // A lane that dies with everything in its hands.
+        let mut dead = Local::new(1);
+        region.lane(1, LANE_OWNER).store(9, Ordering::Relaxed);
+        for i in 0..200 {
+            put(&region, &mut dead, &format!("/k/{}", i % 7), Some(&[1; 100]), None).unwrap();
+        }
+        put_all(&region, &mut dead, &[("/k/1", Some(b"x")), ("/k/2", None)]).unwrap();
+        put(&region, &mut dead, "/large", Some(&vec![round as u8; 100_000]), None).unwrap();
+        let _seat = region.sit(1).unwrap().unwrap();
+        drop(dead);
+        let mut local = Local::new(2);
+        assert_eq!(region.sweep(&mut local, &Heap, 1), Ok(Swept::Clean));
+        assert!(region.leave(&mut local));
+        let usage = region.usage();
+        assert_eq!((usage.kept, usage.transactions, usage.leaves), (0, 0, 7), "{usage:?}");
+    }
+    assert_eq!(get(&region, "/k/1").unwrap(), b"x");
+    assert_eq!(get(&region, "/large").unwrap().len(), 100_000);
+}
+
+#[test]
+fn slabs_change_their_class_when_nothing_else_is_left() {
+    let geometry = Geometry { slabs: 40, ..Geometry::SMALL };
+    let words = words(geometry);
+    let region = Region::new(&words, geometry, 1).unwrap();
+    let mut local = Local::new(0);
+    for round in 0..6 {
+        let len = [20, 300, 2000, 30_000, 90_000, 6000][round];
+        let mut made = 0;
+        loop {
+            match put(&region, &mut local, &format!("/f/{made}"), Some(&vec![7; len]), None) {
+                Ok(_) => made += 1,
+                Err(Refused::NoRoom(_)) => break,
+                Err(other) => panic!("{other:?}"),
+            }
+        }
+        assert!(made * (len + 150) > 150_000, "{made} values of {len} bytes");
+        for index in 0..made {
+            put(&region, &mut local, &format!("/f/{index}"), None, None).unwrap();
+        }
+        assert!(region.leave(&mut local), "{round}");
+    }
+}

@@ -1,0 +1,161 @@
+//! The trie: from a key to its slot. A slot names a leaf or, once two keys met there, an inner node;
+//! nodes are added by one compare-and-swap and stay, so that a slot is never looked for in vain.
+
+use super::blocks::{Local, NoRoom};
+use super::key::{Key, Prefix};
+use super::layout::{FAN, MAX_LEVEL, SLAB_UNITS};
+use super::region::{Host, Region};
+use super::word::{EMPTY, Head, IS_NODE, LEAF, NODE, Word};
+use super::{Broken, Stuck};
+use crate::fail_point;
+use crate::sync::{AtomicU64, Ordering};
+
+/// Node word: its level, so that nothing a peer writes leads round in a circle.
+const LEVEL: usize = 1;
+/// First slot of a node.
+const SLOTS: usize = 2;
+const NODE_WORDS: usize = SLOTS + FAN;
+/// The lane of what no lane is responsible for.
+pub(crate) const NOBODY: u16 = u16::MAX;
+
+/// A slot as it was read.
+#[derive(Clone, Copy)]
+pub(crate) struct Slot<'a> {
+    pub(crate) at: &'a AtomicU64,
+    pub(crate) word: Word,
+    /// Nodes above it.
+    pub(crate) level: usize,
+}
+
+impl<'a> Region<'a> {
+    pub(crate) fn root_slot(&self, root: u32) -> &'a AtomicU64 {
+        self.at(self.root_at + root as usize)
+    }
+
+    /// The slot in which a key stands or would stand.
+    #[inline]
+    pub(crate) fn find(&self, key: &Key) -> Result<Slot<'a>, Broken> {
+        let mut at = self.root_slot(key.root());
+        for level in 0..MAX_LEVEL {
+            // SYNC-SLOT: whoever finds the leaf's word finds the leaf.
+            let word = Word(at.load(Ordering::Acquire));
+            if word.kind() != NODE {
+                return Ok(Slot { at, word, level });
+            }
+            let block = self.block(word.unit()).ok_or(Broken)?;
+            at = block.get(SLOTS + key.nibble(level)).ok_or(Broken)?;
+        }
+        Err(Broken)
+    }
+
+    /// Puts an inner node where a leaf of another key stands. Whether it or another did so, the slot has
+    /// changed afterwards; look again.
+    pub(crate) fn expand(
+        &self,
+        local: &mut Local,
+        host: &impl Host,
+        slot: Slot<'a>,
+    ) -> Result<(), NoRoom> {
+        let Some(other) = self.key_of(slot.word) else { return Ok(()) };
+        if slot.level + 1 >= MAX_LEVEL {
+            return Err(NoRoom);
+        }
+        let own = self.take(local, host, NODE_WORDS)?;
+        let block = self.block(own.unit).expect("our own blocks lie inside the region");
+        block[LEVEL].store(slot.level as u64, Ordering::Relaxed);
+        for at in block[SLOTS..NODE_WORDS].iter() {
+            at.store(EMPTY, Ordering::Relaxed);
+        }
+        block[SLOTS + other.nibble(slot.level)].store(slot.word.0, Ordering::Relaxed);
+        fail_point!("state.node");
+        self.become_(local.lane, own, IS_NODE);
+        let node = Word::new(NODE, own.unit, own.tag);
+        fail_point!("state.node_ready");
+        // SYNC-SLOT: see `find`.
+        let (ok, miss) = (Ordering::AcqRel, Ordering::Relaxed);
+        if slot.at.compare_exchange(slot.word.0, node.0, ok, miss).is_err() {
+            self.put_back(local, own);
+            return Ok(());
+        }
+        fail_point!("state.expanded");
+        // Nobody's from now on, so that a sweep needs not look whether it is in use.
+        self.become_(NOBODY, own, IS_NODE);
+        Ok(())
+    }
+
+    /// Shows every leaf's word in the slots that keys of this prefix may stand in, until `see` says that
+    /// it is enough.
+    pub(crate) fn walk(
+        &self,
+        prefix: &Prefix,
+        see: &mut impl FnMut(Word, u32) -> Result<(), Stuck>,
+    ) -> Result<(), Stuck> {
+        // More nodes than there are blocks is what only a circle has.
+        let mut budget = self.slabs_in_use() * SLAB_UNITS / 2 + 1;
+        let roots = match prefix.root() {
+            Some(root) => root..root + 1,
+            None => 0..1 << self.geometry.root_bits,
+        };
+        for root in roots {
+            let word = Word(self.root_slot(root).load(Ordering::Acquire));
+            self.walk_slot(prefix, root, word, 0, &mut budget, see)?;
+        }
+        Ok(())
+    }
+
+    fn walk_slot(
+        &self,
+        prefix: &Prefix,
+        root: u32,
+        word: Word,
+        level: usize,
+        budget: &mut usize,
+        see: &mut impl FnMut(Word, u32) -> Result<(), Stuck>,
+    ) -> Result<(), Stuck> {
+        match word.kind() {
+            EMPTY => return Ok(()),
+            LEAF => return see(word, root),
+            NODE => {}
+            _ => return Err(Stuck),
+        }
+        *budget = budget.checked_sub(1).ok_or(Stuck)?;
+        let Some(block) = self.named(word) else { return Err(Stuck) };
+        let head = Head(block[0].load(Ordering::Acquire));
+        let is_node = head.state() == IS_NODE;
+        if !is_node || block[LEVEL].load(Ordering::Relaxed) != level as u64 || level >= MAX_LEVEL {
+            return Err(Stuck);
+        }
+        let slots = block.get(SLOTS..NODE_WORDS).ok_or(Stuck)?;
+        let only = prefix.nibble(level);
+        for (_, at) in slots.iter().enumerate().filter(|(i, _)| only.is_none_or(|o| o == *i)) {
+            let word = Word(at.load(Ordering::Acquire));
+            self.walk_slot(prefix, root, word, level + 1, budget, see)?;
+        }
+        Ok(())
+    }
+
+    /// Whether an inner node is part of the trie. Looks everywhere.
+    pub(crate) fn has_node(&self, word: Word) -> bool {
+        let mut found = false;
+        for root in 0..1u32 << self.geometry.root_bits {
+            let at = Word(self.root_slot(root).load(Ordering::Acquire));
+            found |= self.leads_to(at, word, 0);
+        }
+        found
+    }
+
+    fn leads_to(&self, at: Word, word: Word, level: usize) -> bool {
+        if at == word {
+            return true;
+        }
+        if at.kind() != NODE || level >= MAX_LEVEL {
+            return false;
+        }
+        let Some(block) = self.named(at) else { return false };
+        if block[LEVEL].load(Ordering::Relaxed) != level as u64 {
+            return false;
+        }
+        let Some(slots) = block.get(SLOTS..NODE_WORDS) else { return false };
+        slots.iter().any(|slot| self.leads_to(Word(slot.load(Ordering::Acquire)), word, level + 1))
+    }
+}

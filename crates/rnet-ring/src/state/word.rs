@@ -1,0 +1,185 @@
+//! The words that name blocks: in slots, in heads, in the journal.
+
+use super::layout::{Geometry, MAX_UNITS};
+
+/// [`Word::kind`]: names nothing.
+pub const EMPTY: u64 = 0;
+/// [`Word::kind`]: names a leaf.
+pub const LEAF: u64 = 1;
+/// [`Word::kind`]: names an inner node.
+pub const NODE: u64 = 2;
+/// [`Word::kind`]: names a transaction.
+pub const TXN: u64 = 3;
+
+/// Names a block as it is now: its place and its tag, which changes when the block is used again.
+///
+/// So a word that reads the same twice means the same, and a compare-and-swap of a slot cannot
+/// mistake a new block for the old one at the same place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Word(pub u64);
+
+impl Word {
+    /// Names nothing.
+    pub const NONE: Word = Word(0);
+
+    /// Names the block at `unit` that has this tag.
+    pub const fn new(kind: u64, unit: u32, tag: u32) -> Word {
+        Word(kind | (unit as u64) << 2 | (tag as u64) << 32)
+    }
+    /// What it names.
+    #[inline]
+    pub const fn kind(self) -> u64 {
+        self.0 & 3
+    }
+    /// Where the block begins, in units.
+    #[inline]
+    pub const fn unit(self) -> u32 {
+        (self.0 >> 2) as u32 & (MAX_UNITS as u32 - 1)
+    }
+    /// The block's tag.
+    #[inline]
+    pub const fn tag(self) -> u32 {
+        (self.0 >> 32) as u32
+    }
+    /// Whether it names nothing.
+    #[inline]
+    pub const fn is_none(self) -> bool {
+        self.0 == 0
+    }
+}
+
+/// [`Head::state`]: anybody may take the block.
+pub const FREE: u64 = 0;
+/// [`Head::state`]: its lane prepares it, or keeps it for later.
+pub const PRIVATE: u64 = 1;
+/// [`Head::state`]: a leaf, in a slot or about to be.
+pub const IS_LEAF: u64 = 2;
+/// [`Head::state`]: an inner node.
+pub const IS_NODE: u64 = 3;
+/// [`Head::state`]: a transaction.
+pub const IS_TXN: u64 = 4;
+/// [`Head::state`]: taken out of its slot; its lane keeps it for those who still read it.
+pub const RETIRED: u64 = 5;
+
+/// The first word of each block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Head(pub u64);
+
+impl Head {
+    /// A head.
+    pub const fn new(state: u64, lane: u16, tag: u32) -> Head {
+        Head(state | (lane as u64) << 8 | (tag as u64) << 32)
+    }
+    /// One of the states.
+    #[inline]
+    pub const fn state(self) -> u64 {
+        self.0 & 0xff
+    }
+    /// The lane that is responsible for the block.
+    #[inline]
+    pub const fn lane(self) -> u16 {
+        (self.0 >> 8) as u16
+    }
+    /// Counts the uses of the block.
+    #[inline]
+    pub const fn tag(self) -> u32 {
+        (self.0 >> 32) as u32
+    }
+}
+
+/// A revision that is not given yet, of a block with this tag. The tag keeps a slow helper from
+/// giving a revision to what the block was used for afterwards.
+#[inline]
+pub const fn pending(tag: u32) -> u64 {
+    1 << 63 | tag as u64
+}
+
+/// Whether a revision word says that there is none yet.
+#[inline]
+pub const fn is_pending(revision: u64) -> bool {
+    revision >> 63 != 0
+}
+
+/// [`Status::state`]: conditions are looked at; anybody may end it by aborting it.
+pub const UNDECIDED: u64 = 1;
+/// [`Status::state`]: to be written to disk; its writer may still withdraw it.
+pub const PERSISTING: u64 = 2;
+/// [`Status::state`]: being written to disk; the keeper decides.
+pub const WRITING: u64 = 5;
+/// [`Status::state`]: its changes hold.
+pub const COMMITTED: u64 = 3;
+/// [`Status::state`]: its changes never were.
+pub const ABORTED: u64 = 4;
+
+/// The word that decides over a transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Status(pub u64);
+
+impl Status {
+    /// A status of the transaction with this tag.
+    pub const fn new(state: u64, tag: u32) -> Status {
+        Status(state | (tag as u64) << 32)
+    }
+    /// One of the states.
+    pub const fn state(self) -> u64 {
+        self.0 & 0xff
+    }
+    /// Tag of the transaction's block.
+    pub const fn tag(self) -> u32 {
+        (self.0 >> 32) as u32
+    }
+}
+
+/// An entry of the journal: which block has the revision of its position.
+///
+/// Lap and low bits of the tag tell an entry from what stood there laps ago.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entry(pub u64);
+
+impl Entry {
+    /// The entry for a block at a position.
+    pub const fn new(word: Word, lap: u64, deleted: bool, root: u32) -> Entry {
+        Entry(
+            1 | (lap & 3) << 1
+                | ((word.kind() == TXN) as u64) << 3
+                | (deleted as u64) << 4
+                | ((root as u64) & 0xfff) << 5
+                | (word.unit() as u64) << 17
+                | (word.tag() as u64 & 0xffff) << 45,
+        )
+    }
+    /// The lap of a position, as an entry there says it.
+    pub const fn lap_of(geometry: &Geometry, position: u64) -> u64 {
+        (position >> geometry.journal_bits) & 3
+    }
+    /// Whether it was written in that lap.
+    #[inline]
+    pub const fn is_of(self, lap: u64) -> bool {
+        self.0 & 1 == 1 && (self.0 >> 1) & 3 == lap & 3
+    }
+    /// Whether it names a transaction, not a leaf.
+    #[inline]
+    pub const fn is_txn(self) -> bool {
+        self.0 & 8 != 0
+    }
+    /// Whether the leaf says that its key is deleted.
+    #[inline]
+    pub const fn is_deleted(self) -> bool {
+        self.0 & 16 != 0
+    }
+    /// The root slot of the leaf's key.
+    #[inline]
+    pub const fn root(self) -> u32 {
+        (self.0 >> 5) as u32 & 0xfff
+    }
+    /// Where the block begins.
+    #[inline]
+    pub const fn unit(self) -> u32 {
+        (self.0 >> 17) as u32 & (MAX_UNITS as u32 - 1)
+    }
+    /// Whether a block with this tag can be meant.
+    #[inline]
+    pub const fn fits_tag(self, tag: u32) -> bool {
+        (self.0 >> 45) as u32 & 0xffff == tag & 0xffff
+    }
+}

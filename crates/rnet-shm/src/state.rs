@@ -1,0 +1,415 @@
+//! The state of a domain: one file that every node maps which uses state.
+//!
+//! The algorithms stand in [`rnet_ring::state`], the layout in docs/design/state-layout.md. Here is
+//! what they need of the kernel: the file and its memory, who lives, who sleeps.
+//!
+//! | module | what |
+//! |---|---|
+//! | `file` | making and mapping the file |
+//! | `lanes` | a place for each node, and cleaning up after the dead |
+//! | `record` | what goes in and out |
+//! | `follow` | sleeping until something changes |
+//! | `disk` | what is written to disk before it holds |
+
+mod disk;
+mod file;
+mod follow;
+mod lanes;
+mod record;
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rnet_core::{Error, MAX_KEY_LEN_BYTES, MAX_TRANSACTION_KEYS, MAX_VALUE_LEN_BYTES};
+use rnet_ring::state::layout::{FOLLOWER_BELL, Geometry};
+use rnet_ring::state::leaf::DELETED;
+use rnet_ring::state::{self as ring, Content, Done, Facts, Host, Key, Local, Refused, Usage};
+use rustix::thread::futex;
+
+use crate::files;
+use crate::node::OwnNode;
+
+pub use disk::{Ask, Keep, Kept};
+pub use follow::{Follower, Interrupter, Next};
+pub use record::{Guard, Head, Record, Stored, Will, Write};
+
+/// Version of the layout of the file `state`.
+pub const STATE_VERSION: u64 = 1;
+
+/// Now, in ns since 1970: stamps writes and ends the time of keys.
+pub type Clock = Arc<dyn Fn() -> u64 + Send + Sync>;
+
+/// Values up to here are written while the node's lock is held; a longer one holds nobody up.
+const SHORT_LEN_BYTES: usize = 4096;
+/// Attempts of a commit that meets others, before it gives up.
+const MAX_ATTEMPTS: usize = 1000;
+
+/// The state of a domain, as one node sees it.
+pub struct Region {
+    inner: Arc<Inner>,
+}
+
+/// What a region's handles and followers share.
+struct Inner {
+    file: file::StateFile,
+    own: Arc<OwnNode>,
+    lane: u16,
+    seed: u64,
+    local: Mutex<Local>,
+    clock: Clock,
+    keep: Mutex<Option<Keep>>,
+}
+
+impl Host for Inner {
+    fn back(&self, first_word: usize, words: usize) -> bool {
+        files::reserve(&self.file.fd, first_word as u64 * 8, words as u64 * 8).is_ok()
+    }
+    fn wake(&self, follower: usize) {
+        let at = self.ring().geometry().followers_at();
+        let bell = self.file.futex(at + follower * 16 + FOLLOWER_BELL);
+        bell.fetch_add(1, Ordering::Release);
+        let _ = futex::wake(bell, futex::Flags::empty(), i32::MAX as u32);
+    }
+}
+
+impl Inner {
+    fn ring(&self) -> ring::Region<'_> {
+        ring::Region::new(self.file.words(), Geometry::DOMAIN, self.seed)
+            .expect("the mapping has the geometry's length")
+    }
+
+    fn local(&self) -> MutexGuard<'_, Local> {
+        self.local.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn key(&self, key: &str) -> Result<Key, Error> {
+        Key::new(key.as_bytes(), self.seed, &Geometry::DOMAIN).ok_or_else(|| Error::BadName {
+            what: "key",
+            name: key.chars().take(64).collect(),
+            why: format!("it has {} bytes, allowed are 1 to {MAX_KEY_LEN_BYTES}", key.len()),
+        })
+    }
+
+    /// The region, or what is wrong with its memory.
+    fn sound(&self) -> Result<ring::Region<'_>, Error> {
+        if self.file.is_spoilt() {
+            return Err(self.corrupt("the file was truncated"));
+        }
+        Ok(self.ring())
+    }
+
+    fn corrupt(&self, what: &str) -> Error {
+        Error::Corrupt {
+            topic: "state".to_owned(),
+            publisher_node: self.file.path.display().to_string(),
+            what: format!("{what}; end the nodes of this domain and remove the file"),
+        }
+    }
+
+    fn no_room(&self, bytes: usize) -> Error {
+        Error::OutOfMemory {
+            topic: "state".to_owned(),
+            needed_bytes: bytes as u64,
+            limit_bytes: rnet_core::MAX_STATE_LEN_BYTES as u64,
+            why: format!(
+                "{} has no room left (df -h {}); delete keys, or give the file system more",
+                self.file.path.display(),
+                self.own.domain().path().display()
+            ),
+        }
+    }
+}
+
+impl Region {
+    /// Opens the state of the node's domain; makes it if there is none. Cleans up after nodes that died.
+    ///
+    /// # Errors
+    /// `OutOfMemory`, `NoPermission`, `Io`; `LayoutVersion`, `Corrupt` for a file that is not ours;
+    /// `LimitReached` if too many nodes use state.
+    pub fn open(own: &Arc<OwnNode>, clock: Clock) -> Result<Region, Error> {
+        let (file, seed) = file::StateFile::open(own.domain())?;
+        let words = file.words();
+        let ring = ring::Region::new(words, Geometry::DOMAIN, seed)
+            .ok_or_else(|| file.wrong("it is too short"))?;
+        let lane = match lanes::claim(&ring, own.incarnation()) {
+            Some(lane) => lane,
+            None => {
+                lanes::free_the_clean(&ring, own);
+                lanes::claim(&ring, own.incarnation()).ok_or_else(|| Error::LimitReached {
+                    what: "nodes that use state".to_owned(),
+                    limit: Geometry::DOMAIN.lanes,
+                    hint: "end some nodes".to_owned(),
+                })?
+            }
+        };
+        let inner = Arc::new(Inner {
+            file,
+            own: own.clone(),
+            lane,
+            seed,
+            local: Mutex::new(Local::new(lane)),
+            clock,
+            keep: Mutex::new(None),
+        });
+        let region = Region { inner };
+        region.sweep_dead();
+        Ok(region)
+    }
+
+    /// Copies what stands at a key; `false` if it is absent, or its time is over.
+    ///
+    /// # Errors
+    /// `BadName`, `Corrupt`.
+    pub fn get(&self, key: &str, into: &mut Record) -> Result<bool, Error> {
+        let path = self.path(key)?;
+        self.get_at(&path, into)
+    }
+
+    /// A key whose path is found once, for many reads.
+    ///
+    /// # Errors
+    /// `BadName`.
+    pub fn path(&self, key: &str) -> Result<Path, Error> {
+        Ok(Path(self.inner.key(key)?))
+    }
+
+    /// As [`Region::get`].
+    ///
+    /// # Errors
+    /// `Corrupt`.
+    #[inline]
+    pub fn get_at(&self, path: &Path, into: &mut Record) -> Result<bool, Error> {
+        let inner = &*self.inner;
+        let ring = inner.sound()?;
+        let now = || (inner.clock)();
+        let found = ring.get(inner.lane, &path.0, &now, &mut into.raw);
+        let found = found.map_err(|_| inner.corrupt("reading does not come to an end"))?;
+        if found {
+            into.shown();
+        }
+        Ok(found)
+    }
+
+    /// Writes keys, all or nothing. `check` sees each key's present head (`None`: absent) at each attempt; its
+    /// error ends the commit. Returns the revision, the same for all keys; 0 if nothing was changed.
+    ///
+    /// # Errors
+    /// `Conflict`; that of `check`; `OutOfMemory`, `LimitReached`, `BadName`, `BadValue` for a key that
+    /// is named twice; `Storage` and `Timeout` for what goes to disk; `Corrupt`.
+    pub fn commit(
+        &self,
+        writes: &[Write<'_>],
+        guards: &[Guard<'_>],
+        check: &mut dyn FnMut(usize, Option<&Head>) -> Result<(), Error>,
+    ) -> Result<u64, Error> {
+        let inner = &*self.inner;
+        check_lengths(writes)?;
+        let keys = writes.iter().map(|w| inner.key(w.key)).collect::<Result<Vec<_>, _>>()?;
+        let guard_keys = guards.iter().map(|g| inner.key(g.key)).collect::<Result<Vec<_>, _>>()?;
+        let now = (inner.clock)();
+        let writer = inner.own.name().as_str().as_bytes();
+        let ring_writes: Vec<_> = writes
+            .iter()
+            .zip(&keys)
+            .map(|(write, key)| ring::Write {
+                key,
+                content: content(write, writer, now),
+                expect: write.expect,
+                durable: write.durable,
+            })
+            .collect();
+        // A guard on a key that is written as well is its condition.
+        let ring_guards: Vec<_> = guards
+            .iter()
+            .zip(&guard_keys)
+            .map(|(guard, key)| ring::Guard { key, revision: guard.revision })
+            .collect();
+        let mut look = |at: usize, facts: Option<&Facts>| check(at, facts.map(Head::of).as_ref());
+        for attempt in 0..MAX_ATTEMPTS {
+            let refused = match inner.attempt(&ring_writes, &ring_guards, now, &mut look) {
+                Ok(done) => return self.concluded(done),
+                Err(refused) => refused,
+            };
+            match refused {
+                Refused::Check(error) => return Err(error),
+                Refused::Conflict { index, expected, found } => {
+                    let key = match index.checked_sub(writes.len()) {
+                        None => writes[index].key,
+                        Some(guard) => guards[guard].key,
+                    };
+                    return Err(Error::Conflict { key: key.to_owned(), expected, found });
+                }
+                Refused::Again => back_off(attempt),
+                Refused::Wait(txn) => inner.wait_for(txn)?,
+                Refused::NoRoom(words) => {
+                    let bytes: usize = ring_writes.iter().map(|w| w.content.value.len()).sum();
+                    return Err(inner.no_room(bytes.max(words * 8)));
+                }
+                Refused::Stuck => {
+                    return Err(inner
+                        .sound()
+                        .err()
+                        .unwrap_or_else(|| inner.corrupt("writing does not come to an end")));
+                }
+            }
+        }
+        Err(Error::Timeout {
+            what: format!(
+                "writing {}: other transactions were always in the way",
+                writes.first().map_or("nothing", |w| w.key)
+            ),
+            after_ms: 0,
+        })
+    }
+
+    fn concluded(&self, done: Done) -> Result<u64, Error> {
+        match done {
+            Done::At(revision) => Ok(revision),
+            Done::Nothing => Ok(0),
+            Done::Persisting(txn) => self.inner.persist(txn),
+        }
+    }
+
+    /// Revision of the newest change in the domain.
+    pub fn revision(&self) -> u64 {
+        self.inner.sound().ok().and_then(|ring| ring.newest().ok()).unwrap_or_default()
+    }
+
+    /// All keys that a prefix means, as of one revision; in no order. `/arm` means that key and all below
+    /// it, `/arm/` what is below, `/` or nothing all keys of users.
+    ///
+    /// # Errors
+    /// `Corrupt`; `LimitReached` if too many read so at the same time.
+    pub fn snapshot(&self, prefix: &str) -> Result<(u64, Vec<Record>), Error> {
+        let inner = &*self.inner;
+        let ring = inner.sound()?;
+        let prefix = ring::Prefix::new(prefix.as_bytes(), inner.seed, &Geometry::DOMAIN);
+        let mut records = Vec::new();
+        let now = (inner.clock)();
+        let revision = ring
+            .snapshot(inner.lane, &prefix, now, &mut |record| {
+                let mut shown = Record { raw: record.clone(), ..Record::default() };
+                shown.shown();
+                records.push(shown);
+            })
+            .map_err(|_| inner.corrupt("a snapshot does not come to an end"))?;
+        Ok((revision, records))
+    }
+
+    /// How much of the region's memory is in use, by looking at all of it.
+    pub fn usage(&self) -> Usage {
+        self.inner.ring().usage()
+    }
+}
+
+/// A key, and where it leads.
+#[derive(Clone, Debug)]
+pub struct Path(Key);
+
+impl Inner {
+    fn attempt(
+        &self,
+        writes: &[ring::Write<'_>],
+        guards: &[ring::Guard<'_>],
+        now: u64,
+        check: &mut dyn FnMut(usize, Option<&Facts>) -> Result<(), Error>,
+    ) -> Result<Done, Refused<Error>> {
+        let ring = self.sound().map_err(Refused::Check)?;
+        let mut local = self.local();
+        let mut prepared = Vec::with_capacity(writes.len());
+        for write in writes {
+            match ring.prepare(&mut local, self, write) {
+                Ok(leaf) => prepared.push((*write, leaf)),
+                Err(ring::NoRoom) => {
+                    for (_, leaf) in prepared {
+                        ring.discard(&mut local, leaf);
+                    }
+                    return Err(Refused::NoRoom(0));
+                }
+            }
+        }
+        let len: usize = writes.iter().map(|w| w.content.value.len()).sum();
+        if len > SHORT_LEN_BYTES {
+            drop(local);
+            prepared.iter().for_each(|(write, leaf)| ring.fill(leaf, write));
+            local = self.local();
+        } else {
+            prepared.iter().for_each(|(write, leaf)| ring.fill(leaf, write));
+        }
+        if let ([(write, leaf)], []) = (prepared.as_slice(), guards) {
+            match ring.commit_one(&mut local, self, write, leaf, now, check) {
+                Ok(Some(Done::Nothing)) => {
+                    ring.discard(&mut local, *leaf);
+                    return Ok(Done::Nothing);
+                }
+                Ok(Some(done)) => return Ok(done),
+                Ok(None) => {}
+                Err(refused) => {
+                    ring.discard(&mut local, *leaf);
+                    return Err(refused);
+                }
+            }
+        }
+        ring.commit_all(&mut local, self, &prepared, guards, now, check)
+    }
+}
+
+fn content<'a>(write: &Write<'a>, writer: &'a [u8], now: u64) -> Content<'a> {
+    let facts = Facts { written_unix_ns: now, ..Facts::default() };
+    match write.value {
+        None => {
+            Content { writer, value: &[], will: None, facts: Facts { flags: DELETED, ..facts } }
+        }
+        Some(stored) => Content {
+            writer,
+            value: stored.bytes,
+            will: stored.will,
+            facts: Facts {
+                kind: stored.kind,
+                type_id: stored.type_id,
+                expires_unix_ns: stored.expires_unix_ns,
+                ..facts
+            },
+        },
+    }
+}
+
+fn check_lengths(writes: &[Write<'_>]) -> Result<(), Error> {
+    if writes.len() > MAX_TRANSACTION_KEYS {
+        return Err(Error::LimitReached {
+            what: "keys in one transaction".to_owned(),
+            limit: MAX_TRANSACTION_KEYS,
+            hint: "write them in several".to_owned(),
+        });
+    }
+    for write in writes {
+        let longest = write.value.map_or(0, |v| v.bytes.len().max(v.will.map_or(0, <[u8]>::len)));
+        if longest > MAX_VALUE_LEN_BYTES {
+            return Err(Error::LimitReached {
+                what: format!("bytes in the value of {}, and this one has {longest}", write.key),
+                limit: MAX_VALUE_LEN_BYTES,
+                hint: "split it over several keys, or send it on a topic".to_owned(),
+            });
+        }
+    }
+    if writes.len() > 1 {
+        let mut keys: Vec<_> = writes.iter().map(|w| w.key).collect();
+        keys.sort_unstable();
+        if let Some(twice) = keys.windows(2).find(|pair| pair[0] == pair[1]) {
+            return Err(Error::BadValue {
+                what: format!("transaction on {}", twice[0]),
+                why: "it writes the key twice".to_owned(),
+            });
+        }
+    }
+    Ok(())
+}
+
+/// Lets the other who was in the way get on.
+fn back_off(attempt: usize) {
+    match attempt {
+        0..4 => std::hint::spin_loop(),
+        4..64 => std::thread::yield_now(),
+        _ => std::thread::sleep(std::time::Duration::from_micros(attempt as u64)),
+    }
+}

@@ -1,0 +1,131 @@
+//! The file `state` of a domain: made whole, mapped whole, backed with memory as it is used.
+//!
+//! It is as long as it can ever be, and has holes where nothing is yet: so it is mapped once, and grows
+//! under its readers' hands without their knowing.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use rnet_core::Error;
+use rnet_ring::fail_point;
+use rnet_ring::state::journal::FIRST_REVISION;
+use rnet_ring::state::layout::{GEOMETRY_AT, Geometry, MAGIC_AT, SEED_AT, TAIL_AT};
+use rustix::io::Errno;
+
+use super::STATE_VERSION;
+use crate::domain::{DomainDir, random_u64};
+use crate::draft::Draft;
+use crate::files::{self, io_error, no_room};
+use crate::mapping::{Access, Mapping};
+
+/// The first word: what the file is, and in the last byte its version.
+const MAGIC: u64 = u64::from_le_bytes(*b"RNETSTA\0") | STATE_VERSION << 56;
+/// How often a file is looked for again that was swept away while it was made.
+const TRIES: usize = 100;
+
+/// The mapped file.
+pub(super) struct StateFile {
+    pub(super) path: PathBuf,
+    pub(super) fd: OwnedFd,
+    map: Mapping,
+}
+
+/// Where a domain's state stands.
+pub(super) fn path_of(dir: &DomainDir) -> PathBuf {
+    dir.path().join("state")
+}
+
+impl StateFile {
+    /// Opens the file, or makes it; with the seed of its hashes.
+    pub(super) fn open(dir: &DomainDir) -> Result<(StateFile, u64), Error> {
+        let path = path_of(dir);
+        for _ in 0..TRIES {
+            match files::open_write(&path) {
+                Ok(fd) => return StateFile::map(path, fd),
+                Err(Errno::NOENT) => StateFile::make(dir)?,
+                Err(errno) => return Err(io_error("cannot open", &path, errno)),
+            }
+        }
+        Err(io_error("cannot make", &path, Errno::NOENT))
+    }
+
+    fn make(dir: &DomainDir) -> Result<(), Error> {
+        let path = path_of(dir);
+        let geometry = Geometry::DOMAIN;
+        let fixed = geometry.blocks_at() as u64 * 8;
+        let failed = |errno| no_room(&path, fixed, errno);
+        let (file, draft) = Draft::create(dir.path(), dir.file_mode()).map_err(failed)?;
+        rustix::fs::ftruncate(&file, geometry.words() as u64 * 8).map_err(failed)?;
+        fail_point!("state.sized");
+        rustix::fs::fallocate(&file, rustix::fs::FallocateFlags::empty(), 0, fixed)
+            .map_err(failed)?;
+        fail_point!("state.backed");
+        let words = [
+            (MAGIC_AT, MAGIC),
+            (SEED_AT, random_u64()),
+            (GEOMETRY_AT, geometry.packed()),
+            (TAIL_AT, FIRST_REVISION),
+        ];
+        for (at, word) in words {
+            files::write_all_at(&file, &word.to_le_bytes(), at as u64 * 8).map_err(failed)?;
+        }
+        fail_point!("state.made");
+        draft.place(&path).map_err(|errno| io_error("cannot make", &path, errno))?;
+        Ok(())
+    }
+
+    fn map(path: PathBuf, fd: OwnedFd) -> Result<(StateFile, u64), Error> {
+        let len = Geometry::DOMAIN.words() * 8;
+        let found = files::len_of(&fd).map_err(|errno| io_error("cannot look at", &path, errno))?;
+        if found != len as u64 {
+            return Err(wrong(&path, "it is not as long as a state file is"));
+        }
+        let map = Mapping::new(fd.as_fd(), 0, len, Access::Write, false)
+            .map_err(|errno| io_error("cannot map", &path, errno))?;
+        let file = StateFile { path, fd, map };
+        let word = |at: usize| file.words()[at].load(Ordering::Acquire);
+        let magic = word(MAGIC_AT);
+        if magic != MAGIC && magic << 8 == MAGIC << 8 {
+            return Err(Error::LayoutVersion {
+                path: file.path,
+                found: (magic >> 56) as u32,
+                ours: STATE_VERSION as u32,
+            });
+        }
+        if magic != MAGIC || word(GEOMETRY_AT) != Geometry::DOMAIN.packed() {
+            return Err(file.wrong("it does not begin as a state file does"));
+        }
+        let seed = word(SEED_AT);
+        Ok((file, seed))
+    }
+
+    /// An error for a file that is not what it should be.
+    pub(super) fn wrong(&self, what: &str) -> Error {
+        wrong(&self.path, what)
+    }
+
+    /// All of the region.
+    #[inline]
+    pub(super) fn words(&self) -> &[AtomicU64] {
+        self.map.slice(0, Geometry::DOMAIN.words())
+    }
+
+    /// The lower half of a word, on which the kernel can wait.
+    pub(super) fn futex(&self, word: usize) -> &AtomicU32 {
+        self.map.get(word * 8)
+    }
+
+    #[inline]
+    pub(super) fn is_spoilt(&self) -> bool {
+        self.map.is_spoilt()
+    }
+}
+
+fn wrong(path: &std::path::Path, what: &str) -> Error {
+    Error::Corrupt {
+        topic: "state".to_owned(),
+        publisher_node: path.display().to_string(),
+        what: format!("{what}; end the nodes of this domain and remove the file"),
+    }
+}

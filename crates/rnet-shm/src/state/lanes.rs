@@ -1,0 +1,177 @@
+//! Lanes: a place in the region for each node that uses state, and cleaning up after the dead.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::Ordering;
+
+use rnet_core::Error;
+use rnet_ring::fail_point;
+use rnet_ring::state::layout::{
+    LANE_BUSY, LANE_CLAIMS, LANE_NEW, LANE_OWNER, LANE_SLAB, LANE_SWEEPER, LANE_WILLS,
+};
+use rnet_ring::state::{self as ring, Swept};
+
+use super::{Inner, Region, Stored, Will, Write};
+use crate::domain::DomainDir;
+use crate::node::OwnNode;
+use crate::presence;
+
+/// Takes a free lane.
+pub(super) fn claim(ring: &ring::Region<'_>, incarnation: u64) -> Option<u16> {
+    for lane in 0..ring.geometry().lanes {
+        let owner = ring.lane(lane, LANE_OWNER);
+        if owner.load(Ordering::Relaxed) != 0 {
+            continue;
+        }
+        let (ok, miss) = (Ordering::AcqRel, Ordering::Relaxed);
+        if owner.compare_exchange(0, incarnation, ok, miss).is_ok() {
+            fail_point!("state.lane");
+            ring.lane(lane, LANE_CLAIMS).fetch_add(1, Ordering::Relaxed);
+            return u16::try_from(lane).ok();
+        }
+    }
+    None
+}
+
+/// Frees lanes of the dead that hold nothing, when there is no other left: a sweep needs a lane itself.
+pub(super) fn free_the_clean(ring: &ring::Region<'_>, own: &OwnNode) {
+    let alive = living(own.domain());
+    for lane in 0..ring.geometry().lanes {
+        let owner = ring.lane(lane, LANE_OWNER).load(Ordering::Acquire);
+        let idle = [LANE_BUSY, LANE_NEW, LANE_SLAB, LANE_WILLS]
+            .iter()
+            .all(|word| ring.lane(lane, *word).load(Ordering::Acquire) == 0);
+        if owner != 0 && idle && !alive.contains(&owner) {
+            // Its blocks, if it has any, are found by the sweep of whoever has the lane next and dies.
+            let (ok, miss) = (Ordering::AcqRel, Ordering::Relaxed);
+            let _ = ring.lane(lane, LANE_OWNER).compare_exchange(owner, 0, ok, miss);
+        }
+    }
+}
+
+/// The incarnations that live; all of whom it cannot be told.
+fn living(dir: &DomainDir) -> BTreeSet<u64> {
+    let folders = std::fs::read_dir(dir.nodes()).into_iter().flatten().flatten();
+    folders
+        .filter_map(|entry| {
+            let name = entry.file_name();
+            let (stem, incarnation) = presence::parse_folder_name(name.to_str()?)?;
+            presence::is_alive(dir, stem, incarnation).then_some(incarnation)
+        })
+        .collect()
+}
+
+impl Region {
+    /// Whether a lane is owned by a node that does not live any more; cheap if there is none.
+    pub fn has_dead(&self) -> bool {
+        !self.inner.dead_lanes().is_empty()
+    }
+
+    /// Executes the last wills of nodes that died, and cleans up after them. Any number of nodes may do
+    /// so at the same time. Who has keys on disk among the wills waits for the keeper.
+    pub fn sweep_dead(&self) {
+        for (lane, owner) in self.inner.dead_lanes() {
+            let _ = self.execute_wills(lane);
+            self.inner.sweep_lane(lane, owner);
+        }
+    }
+
+    /// Makes the keys of a lane what their last wills say.
+    fn execute_wills(&self, lane: u16) -> Result<(), Error> {
+        let ring = self.inner.sound()?;
+        let mut due = Vec::new();
+        let walked = ring.wills(lane, &mut |record| {
+            due.push((
+                String::from_utf8_lossy(record.key()).into_owned(),
+                record.will().unwrap_or_default().to_vec(),
+                record.facts.revision,
+            ));
+        });
+        walked.map_err(|_| self.inner.corrupt("a walk does not come to an end"))?;
+        for (key, will, revision) in due {
+            let value = Will::decode(&will).map(|(kind, type_id, bytes)| Stored {
+                kind,
+                type_id,
+                bytes,
+                will: None,
+                expires_unix_ns: 0,
+            });
+            let write = Write { key: &key, value, expect: Some(revision), durable: None };
+            // A conflict: somebody wrote it since, or executed the will.
+            let _ = self.commit(&[write], &[], &mut |_, _| Ok(()));
+            fail_point!("state.will");
+        }
+        Ok(())
+    }
+}
+
+impl Inner {
+    /// Lanes whose owners do not live, with their owners.
+    fn dead_lanes(&self) -> Vec<(u16, u64)> {
+        let Ok(ring) = self.sound() else { return Vec::new() };
+        let owners = (0..ring.geometry().lanes as u16)
+            .map(|lane| (lane, ring.lane(usize::from(lane), LANE_OWNER).load(Ordering::Acquire)))
+            .filter(|(lane, owner)| *owner != 0 && *lane != self.lane);
+        let owners: Vec<(u16, u64)> = owners.collect();
+        if owners.is_empty() {
+            return owners;
+        }
+        // Looked at after the owners: one that is not among the living now has died.
+        let alive = living(self.own.domain());
+        owners.into_iter().filter(|(_, owner)| !alive.contains(owner)).collect()
+    }
+
+    /// Sweeps a lane, unless another who lives does.
+    fn sweep_lane(&self, lane: u16, owner: u64) {
+        let Ok(ring) = self.sound() else { return };
+        let at = usize::from(lane);
+        let sweeper = ring.lane(at, LANE_SWEEPER);
+        let now = sweeper.load(Ordering::Acquire);
+        let me = self.own.incarnation();
+        if now != 0 && now != me && living(self.own.domain()).contains(&now) {
+            return;
+        }
+        let (ok, miss) = (Ordering::AcqRel, Ordering::Relaxed);
+        if sweeper.compare_exchange(now, me, ok, miss).is_err() {
+            return;
+        }
+        fail_point!("state.sweeper");
+        let mut local = self.local();
+        // Asked again: it may have been swept, and claimed by another, since.
+        if ring.lane(at, LANE_OWNER).load(Ordering::Acquire) == owner
+            && ring.sweep(&mut local, self, lane) == Ok(Swept::Clean)
+        {
+            // Compared: whoever has the lane now keeps it.
+            let _ = ring.lane(at, LANE_OWNER).compare_exchange(owner, 0, ok, miss);
+        }
+        fail_point!("state.unowned");
+        let _ = sweeper.compare_exchange(me, 0, ok, miss);
+    }
+}
+
+impl Drop for Region {
+    /// The node's own last wills; followers may go on until they are dropped too.
+    fn drop(&mut self) {
+        if !self.inner.own.birth().is_parents() {
+            let _ = self.execute_wills(self.inner.lane);
+        }
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        if self.own.birth().is_parents() {
+            return;
+        }
+        let Ok(ring) = self.sound() else { return };
+        let mut local = self.local();
+        // What somebody still reads is left to whoever sweeps the lane, as one of the dead.
+        if ring.leave(&mut local) {
+            let lane = usize::from(self.lane);
+            for word in [LANE_BUSY, LANE_NEW, LANE_SLAB, LANE_WILLS] {
+                ring.lane(lane, word).store(0, Ordering::Release);
+            }
+            fail_point!("state.leaving");
+            ring.lane(lane, LANE_OWNER).store(0, Ordering::Release);
+        }
+    }
+}

@@ -1,0 +1,267 @@
+//! Changes that are computed from the present value: counters, lists, sets.
+//!
+//! Each reads the key, computes, and writes on condition that the key is still as it was read; else it begins anew. So
+//! none is lost, whoever else writes. What a key has beside its value stays: its time to live, its durability, and its last will
+//! if it is this node's.
+
+use rnet_core::{Error, MAX_TRIES, MAX_VALUE_ITEMS, Result, key_name};
+use rnet_shm::state::{Record, Stored, Write};
+
+use super::encode::{self, Packed, kind};
+use super::put::Options;
+use super::shared::{Item, StateShared};
+use super::{State, Value};
+
+/// Tries after which a writer lets others run between two of them.
+const BUSY_TRIES: usize = 16;
+
+/// What a step makes of the present value: nothing new, or new bytes of the kind that the key is of.
+enum Step<T> {
+    Stay(T),
+    Write(Packed<'static>, T),
+}
+
+fn too_many(key: &str) -> Error {
+    Error::LimitReached {
+        what: format!("tries to change {key}"),
+        limit: MAX_TRIES,
+        hint: "others were faster each time; let fewer write it, or less often".to_owned(),
+    }
+}
+
+/// Lets those go on who were faster.
+pub(super) fn back_off(tries: usize) {
+    if tries < BUSY_TRIES { std::hint::spin_loop() } else { std::thread::yield_now() }
+}
+
+impl StateShared {
+    /// The will of a record, if it stays with who writes now.
+    fn kept_will<'a>(&self, record: &'a Record) -> Option<&'a [u8]> {
+        record.will().filter(|_| record.writer() == self.node_name())
+    }
+
+    /// Changes a key of one kind by a step from its bytes to new ones.
+    fn rework<T>(
+        &self,
+        key: &str,
+        of: u16,
+        mut step: impl FnMut(Option<&[u8]>) -> Result<Step<T>, String>,
+    ) -> Result<T> {
+        let key = key_name(key)?;
+        let mut record = Record::default();
+        for tries in 0..MAX_TRIES {
+            let found = self.read_into(&key, &mut record)?;
+            if found && record.kind != of {
+                return Err(Error::StateType {
+                    key: key.into_owned(),
+                    holds: self.holds_text(record.kind, record.type_id),
+                    given: encode::kind_text(of).to_owned(),
+                });
+            }
+            let made = step(found.then(|| record.value()));
+            let bad = |why| Error::BadValue { what: format!("value of {key}"), why };
+            let (bytes, out) = match made.map_err(bad)? {
+                Step::Stay(out) => return Ok(out),
+                Step::Write(bytes, out) => (bytes, out),
+            };
+            let stored = Stored {
+                kind: of,
+                type_id: 0,
+                bytes: &bytes,
+                will: if found { self.kept_will(&record) } else { None },
+                expires_unix_ns: if found { record.expires_unix_ns } else { 0 },
+            };
+            let expect = Some(if found { record.revision } else { 0 });
+            let write = Write { key: &key, value: Some(stored), expect, durable: None };
+            match self.write_at(write) {
+                Ok(_) => return Ok(out),
+                Err(Error::Conflict { .. }) => back_off(tries),
+                Err(error) => return Err(error),
+            }
+        }
+        Err(too_many(&key))
+    }
+}
+
+impl State {
+    /// Sets a key to what `change` makes of its value (`None`: it is absent); returns that. Where another writer is in between,
+    /// `change` is called again, with the new value.
+    ///
+    /// # Errors
+    /// `LimitReached` if others were faster [`MAX_TRIES`] times; as [`State::set`].
+    pub fn update(
+        &self,
+        key: &str,
+        mut change: impl FnMut(Option<Value>) -> Value,
+    ) -> Result<Value> {
+        let shared = &self.shared;
+        shared.check_birth()?;
+        let key = key_name(key)?;
+        let mut record = Record::default();
+        for tries in 0..MAX_TRIES {
+            let found = shared.read_into(&key, &mut record)?;
+            let present = if found { Some(shared.value_of(&record)?) } else { None };
+            let value = change(present);
+            let mut prepared = shared.prepare(&key, &value, &Options::default())?;
+            if found {
+                prepared.keep(record.expires_unix_ns, shared.kept_will(&record));
+            }
+            let expect = Some(if found { record.revision } else { 0 });
+            let mut items = [Item { key: &key, value: Some(prepared), expect, durable: None }];
+            match shared.commit(&mut items, &[]) {
+                Ok(_) => return Ok(value),
+                Err(Error::Conflict { .. }) => back_off(tries),
+                Err(error) => return Err(error),
+            }
+        }
+        Err(too_many(&key))
+    }
+
+    /// Adds to an integer, which begins at 0; returns the sum.
+    ///
+    /// # Errors
+    /// `StateType` if the key holds no integer; `BadValue` if the sum has no room in 64 bits: then nothing is changed;
+    /// `LimitReached` if others were faster [`MAX_TRIES`] times.
+    pub fn add(&self, key: &str, amount: i64) -> Result<i64> {
+        self.shared.rework(key, kind::INT, |present| {
+            let present = match present {
+                None => 0,
+                Some(bytes) => i64::from_le_bytes(eight(kind::INT, bytes)?),
+            };
+            let sum = present
+                .checked_add(amount)
+                .ok_or_else(|| format!("{present} and {amount} have no room in 64 bits"))?;
+            Ok(Step::Write(Packed::int(sum), sum))
+        })
+    }
+
+    /// Adds to a float, which begins at 0; returns the sum.
+    ///
+    /// # Errors
+    /// `StateType` if the key holds no float; `LimitReached` if others were faster [`MAX_TRIES`] times.
+    pub fn add_float(&self, key: &str, amount: f64) -> Result<f64> {
+        self.shared.rework(key, kind::FLOAT, |present| {
+            let present = match present {
+                None => 0.0,
+                Some(bytes) => f64::from_le_bytes(eight(kind::FLOAT, bytes)?),
+            };
+            let sum = present + amount;
+            Ok(Step::Write(Packed::float(sum), sum))
+        })
+    }
+
+    /// Appends to a list, which begins empty, and takes items from its front until it has no more than `max_len`; returns how many
+    /// it has.
+    ///
+    /// # Errors
+    /// `BadValue` if `max_len` is 0 or more than [`MAX_VALUE_ITEMS`], or for a value that no list holds; `StateType` if the
+    /// key holds no list; as [`State::add`].
+    pub fn push(&self, key: &str, value: impl Into<Value>, max_len: usize) -> Result<usize> {
+        if max_len == 0 || max_len > MAX_VALUE_ITEMS {
+            return Err(Error::BadValue {
+                what: format!("max_len of {key}"),
+                why: format!("it is {max_len}, and 1 to {MAX_VALUE_ITEMS} are allowed"),
+            });
+        }
+        let value = value.into();
+        self.shared.rework(key, kind::LIST, |present| {
+            let (list, len) = encode::push(present.unwrap_or_default(), &value, max_len)?;
+            Ok(Step::Write(Packed::Owned(list), len))
+        })
+    }
+
+    /// The items of a list, from the oldest to the newest; none if the key is absent.
+    ///
+    /// # Errors
+    /// `StateType` if the key holds no list.
+    pub fn items(&self, key: &str) -> Result<Vec<Value>> {
+        self.many(key, kind::LIST)
+    }
+
+    /// Puts a value into a set, which begins empty; `false` if it was there.
+    ///
+    /// # Errors
+    /// `BadValue` for a value that no set holds; `StateType` if the key holds no set; as [`State::add`].
+    pub fn set_add(&self, key: &str, value: impl Into<Value>) -> Result<bool> {
+        let value = value.into();
+        self.rework_set(key, |members| match find(members, &value) {
+            Ok(_) => false,
+            Err(at) => {
+                members.insert(at, value.clone());
+                true
+            }
+        })
+    }
+
+    /// Takes a value out of a set; `false` if it was not there. A set without members stays.
+    ///
+    /// # Errors
+    /// `StateType` if the key holds no set; as [`State::add`].
+    pub fn set_remove(&self, key: &str, value: impl Into<Value>) -> Result<bool> {
+        let value = value.into();
+        self.rework_set(key, |members| match find(members, &value) {
+            Ok(at) => {
+                members.remove(at);
+                true
+            }
+            Err(_) => false,
+        })
+    }
+
+    /// The members of a set, in order; none if the key is absent.
+    ///
+    /// # Errors
+    /// `StateType` if the key holds no set.
+    pub fn members(&self, key: &str) -> Result<Vec<Value>> {
+        self.many(key, kind::SET)
+    }
+
+    /// Whether a set has this member.
+    ///
+    /// # Errors
+    /// `StateType` if the key holds no set.
+    pub fn contains(&self, key: &str, value: impl Into<Value>) -> Result<bool> {
+        Ok(find(&self.members(key)?, &value.into()).is_ok())
+    }
+
+    fn rework_set(
+        &self,
+        key: &str,
+        mut change: impl FnMut(&mut Vec<Value>) -> bool,
+    ) -> Result<bool> {
+        self.shared.rework(key, kind::SET, |present| {
+            let mut members = match present.map(|bytes| encode::decode(kind::SET, bytes)) {
+                None => Vec::new(),
+                Some(Ok(Value::Set(members))) => members,
+                Some(Ok(other)) => return Err(format!("it is {}", other.type_text())),
+                Some(Err(why)) => return Err(why),
+            };
+            if !change(&mut members) {
+                return Ok(Step::Stay(false));
+            }
+            let bytes = encode::encode(&Value::Set(members))?.to_vec();
+            Ok(Step::Write(Packed::Owned(bytes), true))
+        })
+    }
+
+    fn many(&self, key: &str, of: u16) -> Result<Vec<Value>> {
+        match self.get(key)? {
+            None => Ok(Vec::new()),
+            Some(Value::List(values)) if of == kind::LIST => Ok(values),
+            Some(Value::Set(values)) if of == kind::SET => Ok(values),
+            Some(other) => Err(Error::StateType {
+                key: key.to_owned(),
+                holds: other.type_text(),
+                given: encode::kind_text(of).to_owned(),
+            }),
+        }
+    }
+}
+
+fn find(members: &[Value], value: &Value) -> std::result::Result<usize, usize> {
+    members.binary_search_by(|member| encode::order(member, value))
+}
+
+fn eight(of: u16, bytes: &[u8]) -> Result<[u8; 8], String> {
+    bytes.try_into().map_err(|_| encode::wrong_len(of, bytes.len()))
+}

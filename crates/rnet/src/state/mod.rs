@@ -1,0 +1,238 @@
+//! The state of a domain: keys that hold values, can be watched, and are there without a server.
+//!
+//! ```
+//! # fn main() -> rnet::Result<()> {
+//! # let dir = std::env::temp_dir();
+//! # let node = rnet::Node::builder("arm").dir(dir).domain(&format!("state{}", std::process::id())).open()?;
+//! let state = node.state()?;
+//! state.set("/arm/mode", "idle")?;
+//! assert_eq!(state.get_as::<String>("/arm/mode")?.as_deref(), Some("idle"));
+//! assert_eq!(state.add("/arm/starts", 1)?, 1);
+//! // Only if nobody wrote it since it was looked at:
+//! let entry = state.entry("/arm/mode")?.expect("it was set");
+//! state.compare_and_set("/arm/mode", entry.revision, "moving")?;
+//! # let path = node.domain_path().to_owned();
+//! # drop((state, node));
+//! # std::fs::remove_dir_all(path)?;
+//! # Ok(()) }
+//! ```
+//!
+//! | file | what |
+//! |---|---|
+//! | `mod` | [`State`]: reading and writing single keys |
+//! | `value`, `encode`, `message`, `types` | what a key holds, its bytes, its type |
+//! | `entry` | what is told of a key |
+//! | `put` | writing with options |
+//! | `change` | changes computed from the present value: counters, lists, sets |
+//! | `hash` | the keys under a prefix as the fields of one thing |
+//! | `cell` | one key for loops |
+//! | `transaction` | several keys, all or nothing |
+//! | `watch`, `callbacks`, `stream` | being told of changes: blocking, by callback, async |
+
+mod callbacks;
+mod cell;
+mod change;
+mod encode;
+mod entry;
+mod hash;
+mod message;
+mod prefix;
+mod put;
+mod shared;
+mod stream;
+mod transaction;
+mod types;
+mod value;
+mod watch;
+
+use std::sync::Arc;
+
+use rnet_core::{Result, key_name};
+
+use crate::Message;
+use crate::core::NodeCore;
+
+pub use callbacks::WatchHandle;
+pub use cell::{Cell, StateType};
+pub use entry::{Change, Entry, LastWill, Owner, Snapshot};
+pub use hash::Hash;
+pub use message::StateMessage;
+pub use put::Put;
+pub(crate) use shared::StateShared;
+pub use stream::{ChangeFuture, ChangeStream};
+pub use transaction::{Transaction, TransactionPut};
+pub use value::Value;
+pub use watch::{Changes, Watch, WatchInterrupter};
+
+use prefix::Prefix;
+
+/// The state of a node's domain.
+///
+/// Cheap to clone; made by [`crate::Node::state`]. It may be used from any thread. Each method says which errors are its
+/// own; beside these, each gives `BadName` for a bad key, `BadValue` for a value that cannot be read, and `Closed` in a
+/// forked child.
+#[derive(Clone)]
+pub struct State {
+    pub(crate) shared: Arc<StateShared>,
+    pub(crate) core: Arc<NodeCore>,
+}
+
+impl State {
+    pub(crate) fn new(core: &Arc<NodeCore>, shared: Arc<StateShared>) -> State {
+        State { shared, core: core.clone() }
+    }
+
+    /// The value of a key; `None` if it is absent, or its time is over.
+    pub fn get(&self, key: &str) -> Result<Option<Value>> {
+        self.shared.read(key, |shared, record| shared.value_of(record))
+    }
+
+    /// The value of a key as a Rust type: `bool`, an integer, a float, `String`, `Vec<u8>`, or [`Value`].
+    ///
+    /// # Errors
+    /// `StateType` if the key holds another type; `BadValue` for an integer that the type has no room for.
+    pub fn get_as<T: StateType>(&self, key: &str) -> Result<Option<T>> {
+        self.shared.read(key, |shared, record| shared.typed(record))
+    }
+
+    /// The message that a key holds.
+    ///
+    /// # Errors
+    /// `StateType` if the key holds no message, or one of a type that `M` is not compatible with.
+    pub fn get_message<M: Message + Clone>(&self, key: &str) -> Result<Option<M>> {
+        let Some(value) = self.get(key)? else { return Ok(None) };
+        match &value {
+            Value::Message(message) => message.decode_at(key).map(Some),
+            other => Err(rnet_core::Error::StateType {
+                key: key.to_owned(),
+                holds: other.type_text(),
+                given: message::name_of::<M>(),
+            }),
+        }
+    }
+
+    /// The value of a key with all that is known of it.
+    pub fn entry(&self, key: &str) -> Result<Option<Entry>> {
+        self.shared.read(key, |shared, record| shared.entry_of(record))
+    }
+
+    /// Revision of the newest change of any key in the domain.
+    pub fn revision(&self) -> u64 {
+        self.shared.revision()
+    }
+
+    /// Sets a key, and returns the revision of that change. It is then readable in every process of the domain.
+    ///
+    /// A key that had a time to live or a last will has none afterwards; whether it is durable stays as it is.
+    ///
+    /// # Errors
+    /// `StateType` if the key holds another type; `BadValue`, `LimitReached` for a value that cannot be stored;
+    /// `OutOfMemory`; of a durable key `Storage`.
+    pub fn set(&self, key: &str, value: impl Into<Value>) -> Result<u64> {
+        self.put(key).set(value)
+    }
+
+    /// Sets a key to a message.
+    ///
+    /// # Errors
+    /// As [`State::set`].
+    pub fn set_message<M: Message>(&self, key: &str, message: &M) -> Result<u64> {
+        self.put(key).set_message(message)
+    }
+
+    /// Writes with options: conditions, time to live, durability, last will, change of type.
+    pub fn put<'a>(&'a self, key: &'a str) -> Put<'a> {
+        Put::new(self, key)
+    }
+
+    /// Sets a key that is at this revision ([`Entry::revision`]); 0: that is absent.
+    ///
+    /// # Errors
+    /// `Conflict` if it is at another one; as [`State::set`].
+    pub fn compare_and_set(
+        &self,
+        key: &str,
+        revision: u64,
+        value: impl Into<Value>,
+    ) -> Result<u64> {
+        self.put(key).if_revision(revision).set(value)
+    }
+
+    /// Deletes a key; `false` if there was none.
+    ///
+    /// # Errors
+    /// Of a durable key, `Storage`.
+    pub fn delete(&self, key: &str) -> Result<bool> {
+        self.put(key).delete()
+    }
+
+    /// The keys under a prefix, as of one revision, in order.
+    ///
+    /// A prefix means whole names: `/arm` is `/arm` itself and `/arm/…`, never `/army`; `/arm/` is `/arm/…` only; `/` and the
+    /// empty prefix are all.
+    pub fn list(&self, prefix: &str) -> Result<Vec<Entry>> {
+        Ok(self.snapshot(prefix)?.entries.into_values().collect())
+    }
+
+    /// The names of the keys under a prefix, in order.
+    pub fn keys(&self, prefix: &str) -> Result<Vec<String>> {
+        let prefix = Prefix::new(prefix)?;
+        let (_, records) = self.shared.records(&prefix)?;
+        let mut keys: Vec<_> = records.iter().map(|record| record.key().to_owned()).collect();
+        keys.sort_unstable();
+        Ok(keys)
+    }
+
+    /// The keys under a prefix, as of one revision: what one transaction wrote is there, or not, as a whole.
+    pub fn snapshot(&self, prefix: &str) -> Result<Snapshot> {
+        let prefix = Prefix::new(prefix)?;
+        let (revision, records) = self.shared.records(&prefix)?;
+        let entry = |record| {
+            let entry = self.shared.entry_or_unreadable(&record);
+            (entry.key.clone(), entry)
+        };
+        Ok(Snapshot { revision, entries: records.into_iter().map(entry).collect() })
+    }
+
+    /// Tells the present values of the keys under a prefix, and then every change of them, in order.
+    ///
+    /// # Errors
+    /// `LimitReached`, `OutOfMemory`.
+    pub fn watch(&self, prefix: &str) -> Result<Watch> {
+        Watch::open(self, Prefix::new(prefix)?)
+    }
+
+    /// The keys under a prefix, as the fields of one thing.
+    pub fn hash(&self, prefix: &str) -> Hash {
+        Hash::new(self, prefix)
+    }
+
+    /// A key for loops: checked once, and read and written without an allocation.
+    ///
+    /// # Errors
+    /// `BadName`.
+    pub fn cell<T: StateType>(&self, key: &str) -> Result<Cell<T>> {
+        self.shared.check_birth()?;
+        Ok(Cell::new(self, key_name(key)?.into_owned()))
+    }
+
+    /// A transaction: reads and writes of several keys of which either all hold or none.
+    pub fn transaction(&self) -> Transaction {
+        Transaction::new(self)
+    }
+
+    /// Runs `body` in a transaction and commits it; again if another writer was in between, at most
+    /// [`rnet_core::MAX_TRIES`] times. `body` may thus run several times.
+    ///
+    /// # Errors
+    /// That of `body`; `LimitReached` if others were faster each time; as [`State::set`].
+    pub fn transact<T>(&self, body: impl FnMut(&mut Transaction) -> Result<T>) -> Result<T> {
+        transaction::transact(self, body)
+    }
+}
+
+impl std::fmt::Debug for State {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("State").field("node", &self.shared.node_name()).finish()
+    }
+}

@@ -1,0 +1,66 @@
+//! Prefixes of keys.
+
+use rnet_core::{Result, key_name};
+
+/// Which keys are meant.
+#[derive(Clone, Debug)]
+pub(crate) struct Prefix {
+    /// With what their bytes begin.
+    bytes: String,
+    /// Whether what follows must begin a new part: `/arm` does not mean `/army`.
+    whole: bool,
+}
+
+impl Prefix {
+    /// `/arm`: that key and those below; `/arm/`: those below; `/` or nothing: all.
+    pub(crate) fn new(prefix: &str) -> Result<Prefix> {
+        if prefix.is_empty() || prefix == "/" {
+            return Ok(Prefix { bytes: "/".to_owned(), whole: false });
+        }
+        let name = prefix.strip_suffix('/').unwrap_or(prefix);
+        let mut bytes = key_name(name)?.into_owned();
+        let whole = name.len() == prefix.len();
+        if !whole {
+            bytes.push('/');
+        }
+        Ok(Prefix { bytes, whole })
+    }
+
+    /// What the region is asked for: more than is meant, never less.
+    pub(crate) fn bytes(&self) -> &str {
+        &self.bytes
+    }
+
+    pub(crate) fn matches(&self, key: &str) -> bool {
+        let Some(rest) = key.strip_prefix(self.bytes.as_str()) else { return false };
+        !self.whole || rest.is_empty() || rest.starts_with('/')
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Prefix;
+
+    #[test]
+    fn a_prefix_means_whole_names() {
+        let keys = ["/a", "/arm", "/arm/x", "/arm/x/y", "/army", "/b/arm"];
+        for (prefix, meant) in [
+            ("", &keys[..]),
+            ("/", &keys[..]),
+            ("/arm", &["/arm", "/arm/x", "/arm/x/y"][..]),
+            ("arm", &["/arm", "/arm/x", "/arm/x/y"][..]),
+            ("/arm/", &["/arm/x", "/arm/x/y"][..]),
+            ("/arm/x", &["/arm/x", "/arm/x/y"][..]),
+            ("/none", &[][..]),
+        ] {
+            let prefix = Prefix::new(prefix).unwrap();
+            let found: Vec<_> = keys.into_iter().filter(|key| prefix.matches(key)).collect();
+            assert_eq!(found, meant, "{prefix:?}");
+            assert!(keys.iter().all(|k| !prefix.matches(k) || k.starts_with(prefix.bytes())));
+        }
+        for bad in ["//", "/a//", "/a b", "!type"] {
+            assert!(Prefix::new(bad).is_err(), "{bad}");
+        }
+        assert!(!Prefix::new("").unwrap().matches("!type/1"));
+    }
+}

@@ -1,0 +1,158 @@
+//! Changes for async code, under any executor. The node's thread for state wakes the task.
+
+use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use futures_core::Stream;
+use rnet_core::{Error, Result};
+use rnet_shm::bell::MAX_SLEEP;
+
+use super::callbacks::Task;
+use super::entry::Change;
+use super::watch::{Watch, WatchCore};
+use crate::core::NodeCore;
+
+struct Shared {
+    /// `None` once the stream has ended.
+    watch: Option<WatchCore>,
+    /// What the thread has taken to know whether to wake.
+    ready: Option<Result<Change>>,
+    waker: Option<Waker>,
+}
+
+fn lock(shared: &Mutex<Shared>) -> MutexGuard<'_, Shared> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Wakes the async task when its watch has something.
+struct WakeTask(Arc<Mutex<Shared>>);
+
+impl Task for WakeTask {
+    fn run(&mut self) -> bool {
+        let mut guard = lock(&self.0);
+        let shared = &mut *guard;
+        // Without a waker nobody waits.
+        if let (Some(watch), Some(_), None) = (&mut shared.watch, &shared.waker, &shared.ready) {
+            shared.ready = watch.next().transpose();
+        }
+        let waker = if shared.ready.is_some() { shared.waker.take() } else { None };
+        drop(guard);
+        // A waker of the executor's that panics must not end the thread of all others.
+        let wake = |waker: Waker| catch_unwind(AssertUnwindSafe(|| waker.wake()));
+        waker.map(wake).is_some()
+    }
+    fn is_over(&self) -> bool {
+        lock(&self.0).watch.is_none()
+    }
+    fn prefix(&self) -> String {
+        let shared = lock(&self.0);
+        shared.watch.as_ref().map_or("/", |watch| watch.prefix().bytes()).to_owned()
+    }
+    fn sleep_limit(&self) -> Duration {
+        let shared = lock(&self.0);
+        match &shared.watch {
+            Some(watch) if shared.waker.is_some() => watch.sleep_limit(),
+            _ => MAX_SLEEP,
+        }
+    }
+}
+
+/// A watch for async code: a [`Stream`] of changes, or one at a time with [`ChangeStream::recv`].
+pub struct ChangeStream {
+    shared: Arc<Mutex<Shared>>,
+    id: u64,
+    of: Arc<super::shared::StateShared>,
+    _core: Arc<NodeCore>,
+}
+
+impl Watch {
+    /// Turns the watch into a stream, for any executor.
+    pub fn into_stream(self) -> ChangeStream {
+        let Watch { watch, core, .. } = self;
+        let of = watch.shared.clone();
+        let id = of.callbacks.next_id();
+        let shared = Shared { watch: Some(watch), ready: None, waker: None };
+        let shared = Arc::new(Mutex::new(shared));
+        if !of.birth().is_parents() {
+            of.callbacks.add(&of, id, Box::new(WakeTask(shared.clone())));
+        }
+        ChangeStream { shared, id, of, _core: core }
+    }
+}
+
+impl ChangeStream {
+    /// The next change.
+    pub fn recv(&mut self) -> ChangeFuture<'_> {
+        ChangeFuture { stream: self }
+    }
+
+    fn poll_recv(&mut self, context: &mut Context<'_>) -> Poll<Result<Change>> {
+        // Before the lock, which a thread that is not here may hold.
+        if let Err(error) = self.of.check_birth() {
+            return Poll::Ready(Err(error));
+        }
+        let mut shared = lock(&self.shared);
+        if let Some(ready) = shared.ready.take() {
+            return Poll::Ready(ready);
+        }
+        let Some(watch) = &mut shared.watch else {
+            return Poll::Ready(Err(Error::Closed { what: "the stream of changes".to_owned() }));
+        };
+        if let Some(next) = watch.next().transpose() {
+            return Poll::Ready(next);
+        }
+        // The thread may sleep for longer than until the next key's time is over.
+        let soon = watch.sleep_limit() < MAX_SLEEP;
+        shared.waker = Some(context.waker().clone());
+        drop(shared);
+        if soon {
+            self.of.callbacks.wake();
+        }
+        Poll::Pending
+    }
+}
+
+impl Stream for ChangeStream {
+    type Item = Result<Change>;
+
+    fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Change>>> {
+        self.get_mut().poll_recv(context).map(|result| match result {
+            Err(Error::Closed { .. }) => None,
+            other => Some(other),
+        })
+    }
+}
+
+impl Drop for ChangeStream {
+    fn drop(&mut self) {
+        if !self.of.birth().is_parents() {
+            let watch = lock(&self.shared).watch.take();
+            drop(watch);
+            self.of.callbacks.remove(self.id);
+        }
+    }
+}
+
+impl std::fmt::Debug for ChangeStream {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ChangeStream").finish_non_exhaustive()
+    }
+}
+
+/// The future of [`ChangeStream::recv`].
+#[derive(Debug)]
+pub struct ChangeFuture<'a> {
+    stream: &'a mut ChangeStream,
+}
+
+impl Future for ChangeFuture<'_> {
+    type Output = Result<Change>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<Change>> {
+        self.get_mut().stream.poll_recv(context)
+    }
+}
