@@ -39,6 +39,9 @@ pub const STATE_VERSION: u64 = 1;
 /// Now, in ns since 1970: stamps writes and ends the time of keys.
 pub type Clock = Arc<dyn Fn() -> u64 + Send + Sync>;
 
+/// What [`Region::commit`] asks of each key, by its number among the writes.
+pub type Check<'a> = dyn FnMut(usize, Option<&Head>) -> Result<(), Error> + 'a;
+
 /// Values up to here are written while the node's lock is held; a longer one holds nobody up.
 const SHORT_LEN_BYTES: usize = 4096;
 /// Attempts of a commit that meets others, before it gives up.
@@ -200,7 +203,7 @@ impl Region {
         &self,
         writes: &[Write<'_>],
         guards: &[Guard<'_>],
-        check: &mut dyn FnMut(usize, Option<&Head>) -> Result<(), Error>,
+        check: &mut Check<'_>,
     ) -> Result<u64, Error> {
         let inner = &*self.inner;
         check_lengths(writes)?;

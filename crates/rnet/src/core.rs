@@ -27,6 +27,7 @@ pub(crate) struct NodeState {
     bulk: OnceLock<Dispatcher>,
     /// The state, from its first use on.
     state: OnceLock<Arc<StateShared>>,
+    opening: Mutex<()>,
     pub(crate) watchers: Callbacks<NodeEvent>,
 }
 
@@ -42,6 +43,7 @@ impl NodeState {
             urgent: OnceLock::new(),
             bulk: OnceLock::new(),
             state: OnceLock::new(),
+            opening: Mutex::default(),
             watchers: Callbacks::default(),
         }))
     }
@@ -97,8 +99,11 @@ impl NodeState {
     /// The state, opened at first use; with another clock only then.
     pub(crate) fn state(&self, clock: Option<Clock>) -> Result<Arc<StateShared>> {
         self.check_birth()?;
-        // Behind this lock, so that there is one region for each node.
-        let _one = self.matching();
+        if let Some(state) = self.state.get() {
+            return Ok(state.clone());
+        }
+        // One for each node: a last will is that of the region which wrote it.
+        let _one = self.opening.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(state) = self.state.get() {
             return Ok(state.clone());
         }

@@ -34,8 +34,6 @@ mod batch;
 mod control;
 mod core;
 mod dispatch;
-#[path = "state/durable/mod.rs"]
-mod durable;
 mod dynamic;
 mod fit;
 pub mod inspect;

@@ -180,6 +180,7 @@ fn run(shared: &StateShared, mut sleeper: Own<Follower>) {
         }
         // First this, so that what comes while the tasks run ends the sleep.
         if !pass(shared, &mut sleeper, &prefix, &mut record) {
+            // There is no place to follow from; others will leave theirs.
             std::thread::sleep(MAX_SLEEP / 10);
         }
         let mut busy = false;

@@ -62,12 +62,13 @@ impl<T: StateType> Cell<T> {
     /// `StateType` if the key holds another type; `BadValue` for a number that the type has no room for.
     pub fn get(&mut self) -> Result<Option<T>> {
         if !self.shared.read_into(&self.key, &mut self.record)? {
+            self.record.revision = 0;
             return Ok(None);
         }
         T::read(&self.shared, &self.record).map(Some)
     }
 
-    /// Revision of the value that [`Cell::get`] has last returned; 0 before the first.
+    /// Revision of what [`Cell::get`] has last returned; 0: of nothing.
     pub fn revision(&self) -> u64 {
         self.record.revision
     }
@@ -78,8 +79,19 @@ impl<T: StateType> Cell<T> {
     /// As [`State::set`].
     pub fn set(&self, value: &T) -> Result<u64> {
         match value.pack() {
-            Some((of, bytes)) => self.shared.write_plainly(&self.key, of, &bytes),
+            Some((of, bytes)) => self.shared.write_plainly(&self.key, of, &bytes, None),
             None => self.state().set(&self.key, value.to_value()),
+        }
+    }
+
+    /// Sets the key if it is at this revision ([`Cell::revision`]; 0: if it is absent).
+    ///
+    /// # Errors
+    /// `Conflict` if it is at another one; as [`State::set`].
+    pub fn compare_and_set(&self, revision: u64, value: &T) -> Result<u64> {
+        match value.pack() {
+            Some((of, bytes)) => self.shared.write_plainly(&self.key, of, &bytes, Some(revision)),
+            None => self.state().compare_and_set(&self.key, revision, value.to_value()),
         }
     }
 

@@ -31,7 +31,7 @@ const MAX_JSON_DEPTH: usize = 127;
 const ITEM_HEAD_LEN_BYTES: usize = 5;
 
 /// What a kind is called.
-pub(super) fn kind_text(of: u16) -> &'static str {
+pub(crate) fn kind_text(of: u16) -> &'static str {
     match of {
         kind::BOOL => "a boolean",
         kind::INT => "an integer",
@@ -48,7 +48,7 @@ pub(super) fn kind_text(of: u16) -> &'static str {
 }
 
 /// The kind of a value; 0 if it cannot be written.
-pub(super) fn kind_of(value: &Value) -> u16 {
+pub(crate) fn kind_of(value: &Value) -> u16 {
     match value {
         Value::Bool(_) => kind::BOOL,
         Value::Int(_) => kind::INT,
@@ -96,7 +96,7 @@ impl std::ops::Deref for Packed<'_> {
 }
 
 /// The bytes of a value, or in words why it cannot be written.
-pub(super) fn encode(value: &Value) -> Result<Packed<'_>, String> {
+pub(crate) fn encode(value: &Value) -> Result<Packed<'_>, String> {
     Ok(match value {
         Value::Bool(value) => Packed::bool(*value),
         Value::Int(value) => Packed::int(*value),
@@ -176,7 +176,7 @@ fn append_item(
 }
 
 /// Whether a value may be in a set.
-pub(super) fn check_member(value: &Value) -> Result<(), String> {
+pub(crate) fn check_member(value: &Value) -> Result<(), String> {
     match value {
         Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::Str(_) | Value::Bytes(_) => {
             Ok(())
@@ -189,7 +189,7 @@ pub(super) fn check_member(value: &Value) -> Result<(), String> {
 }
 
 /// The order of values in a set; that of no meaning but being total.
-pub(super) fn order(a: &Value, b: &Value) -> Ordering {
+pub(crate) fn order(a: &Value, b: &Value) -> Ordering {
     match (a, b) {
         (Value::Bool(a), Value::Bool(b)) => a.cmp(b),
         (Value::Int(a), Value::Int(b)) => a.cmp(b),
@@ -201,7 +201,7 @@ pub(super) fn order(a: &Value, b: &Value) -> Ordering {
 }
 
 /// The value of these bytes, but for messages, which need their type; in words what is wrong with them.
-pub(super) fn decode(of: u16, bytes: &[u8]) -> Result<Value, String> {
+pub(crate) fn decode(of: u16, bytes: &[u8]) -> Result<Value, String> {
     let fixed =
         || -> Result<[u8; 8], String> { bytes.try_into().map_err(|_| wrong_len(of, bytes.len())) };
     match of {
@@ -227,12 +227,12 @@ pub(super) fn decode(of: u16, bytes: &[u8]) -> Result<Value, String> {
 }
 
 #[cold]
-pub(super) fn wrong_len(of: u16, len: usize) -> String {
+pub(crate) fn wrong_len(of: u16, len: usize) -> String {
     format!("its {len} bytes are not those of {}", kind_text(of))
 }
 
 /// The text of these bytes, or what is wrong.
-pub(super) fn text(bytes: &[u8]) -> Result<&str, String> {
+pub(crate) fn text(bytes: &[u8]) -> Result<&str, String> {
     std::str::from_utf8(bytes)
         .map_err(|error| format!("it is no UTF-8 from byte {} on", error.valid_up_to()))
 }
@@ -301,7 +301,7 @@ impl<'a> Items<'a> {
 }
 
 /// An encoded list with one more item at its end and no more than `max` of them; the number of items, too.
-pub(super) fn push(list: &[u8], item: &Value, max: usize) -> Result<(Vec<u8>, usize), String> {
+pub(crate) fn push(list: &[u8], item: &Value, max: usize) -> Result<(Vec<u8>, usize), String> {
     let mut items = if list.is_empty() { Items { left: 0, rest: &[] } } else { Items::of(list)? };
     let keep = items.left.min(max - 1);
     while items.left > keep {
@@ -315,7 +315,7 @@ pub(super) fn push(list: &[u8], item: &Value, max: usize) -> Result<(Vec<u8>, us
 }
 
 /// Whether it is JSON of a depth that every reader reads; else what is wrong, and where.
-pub(super) fn check_json(text: &str) -> Result<(), String> {
+pub(crate) fn check_json(text: &str) -> Result<(), String> {
     let (mut depth, mut deepest, mut in_string, mut escaped) = (0_usize, 0, false, false);
     for byte in text.bytes() {
         match byte {

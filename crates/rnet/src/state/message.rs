@@ -10,10 +10,18 @@ use crate::{Message, MessageType};
 pub struct StateMessage(Box<Parts>);
 
 /// Boxed, so that lists of numbers do not pay for it.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 struct Parts {
     message_type: MessageType,
     bytes: Vec<u8>,
+    /// The number of its type in the state, if it was read there.
+    type_id: Option<u64>,
+}
+
+impl PartialEq for Parts {
+    fn eq(&self, other: &Parts) -> bool {
+        self.message_type == other.message_type && self.bytes == other.bytes
+    }
 }
 
 impl StateMessage {
@@ -24,7 +32,7 @@ impl StateMessage {
     pub fn new(message_type: MessageType, bytes: Vec<u8>) -> Result<StateMessage> {
         check_bytes(&message_type, &bytes)
             .map_err(|why| Error::BadValue { what: message_type.desc().to_string(), why })?;
-        Ok(StateMessage::of_parts(message_type, bytes))
+        Ok(StateMessage(Box::new(Parts { message_type, bytes, type_id: None })))
     }
 
     /// A message of a type with code.
@@ -47,6 +55,21 @@ impl StateMessage {
     /// Its type.
     pub fn message_type(&self) -> &MessageType {
         &self.0.message_type
+    }
+
+    /// The number of its type in the state, if it was read there: a cheap key for what a binding keeps for each type.
+    #[doc(hidden)]
+    pub fn type_id(&self) -> Option<u64> {
+        self.0.type_id
+    }
+
+    /// Full name of its type.
+    pub fn type_name(&self) -> &str {
+        match &self.0.message_type {
+            MessageType::Raw => "bytes",
+            MessageType::Plain(plain) => &plain.name,
+            MessageType::Protobuf(schema) => schema.name(),
+        }
     }
 
     /// Its encoded bytes.
@@ -96,8 +119,8 @@ impl StateMessage {
         }
     }
 
-    pub(super) fn of_parts(message_type: MessageType, bytes: Vec<u8>) -> StateMessage {
-        StateMessage(Box::new(Parts { message_type, bytes }))
+    pub(super) fn read_at(type_id: u64, message_type: MessageType, bytes: Vec<u8>) -> StateMessage {
+        StateMessage(Box::new(Parts { message_type, bytes, type_id: Some(type_id) }))
     }
 }
 

@@ -27,12 +27,14 @@
 //! | `hash` | the keys under a prefix as the fields of one thing |
 //! | `cell` | one key for loops |
 //! | `transaction` | several keys, all or nothing |
+//! | `durable` | the keys that are on disk too |
 //! | `watch`, `callbacks`, `stream` | being told of changes: blocking, by callback, async |
 
 mod callbacks;
 mod cell;
 mod change;
-mod encode;
+pub(crate) mod durable;
+pub(crate) mod encode;
 mod entry;
 mod hash;
 mod message;
@@ -114,6 +116,11 @@ impl State {
     /// The value of a key with all that is known of it.
     pub fn entry(&self, key: &str) -> Result<Option<Entry>> {
         self.shared.read(key, |shared, record| shared.entry_of(record))
+    }
+
+    /// Whether a key is kept on disk, so that writing it takes the disk's time; `false` if it is absent.
+    pub fn is_durable(&self, key: &str) -> Result<bool> {
+        Ok(self.shared.read(key, |_, record| Ok(record.durable))?.unwrap_or(false))
     }
 
     /// Revision of the newest change of any key in the domain.

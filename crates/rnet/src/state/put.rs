@@ -14,10 +14,18 @@ use crate::Message;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Options {
     pub(super) expect: Option<u64>,
-    pub(super) ttl: Option<Duration>,
+    pub(super) ends: Option<Ends>,
     pub(super) durable: Option<bool>,
     pub(super) will: Option<LastWill>,
     pub(super) change_type: bool,
+}
+
+/// When the time of a key is over.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Ends {
+    After(Duration),
+    /// ns since 1970.
+    At(u64),
 }
 
 /// The options of a write, for whatever has them in a field `options`.
@@ -25,7 +33,13 @@ macro_rules! option_methods {
     () => {
         /// The key is deleted when it was not written again for so long.
         pub fn ttl(mut self, ttl: std::time::Duration) -> Self {
-            self.options.ttl = Some(ttl);
+            self.options.ends = Some($crate::state::put::Ends::After(ttl));
+            self
+        }
+
+        /// The key is deleted at this time, in ns since 1970; at once if it is past.
+        pub fn expires_at(mut self, unix_ns: u64) -> Self {
+            self.options.ends = Some($crate::state::put::Ends::At(unix_ns));
             self
         }
 

@@ -1,12 +1,11 @@
 //! What all handles of a node's state share, and the ways into the region.
 
 use std::sync::{Arc, Mutex, TryLockError};
-use std::time::Duration;
 
 use rnet_core::{Error, Result, key_name};
 use rnet_shm::fork::{Birth, Own};
 use rnet_shm::node::OwnNode;
-use rnet_shm::state::{Clock, Follower, Guard, Head, Record, Region, Stored, Will, Write};
+use rnet_shm::state::{Check, Clock, Follower, Guard, Head, Record, Region, Stored, Will, Write};
 
 use super::callbacks::Callbacks;
 use super::cell::sealed::Codec;
@@ -14,7 +13,7 @@ use super::encode::{self, Packed, kind};
 use super::entry::{Entry, LastWill, Owner};
 use super::message::{StateMessage, check_bytes, fits};
 use super::prefix::Prefix;
-use super::put::Options;
+use super::put::{Ends, Options};
 use super::types::Types;
 use super::value::Value;
 use crate::MessageType;
@@ -28,7 +27,7 @@ const MAX_TYPE_ROUNDS: usize = 64;
 /// The state as a node sees it; one for all of its handles.
 pub struct StateShared {
     own: Arc<OwnNode>,
-    region: Own<Region>,
+    pub(crate) region: Own<Region>,
     clock: Clock,
     types: Types,
     spare: Mutex<Option<Box<Record>>>,
@@ -201,7 +200,7 @@ impl StateShared {
         }
         let message_type = self.types.read(&self.region, type_id)?;
         check_bytes(&message_type, bytes)?;
-        Ok(Value::Message(StateMessage::of_parts(message_type, bytes.to_vec())))
+        Ok(Value::Message(StateMessage::read_at(type_id, message_type, bytes.to_vec())))
     }
 
     pub(super) fn entry_of(&self, record: &Record) -> Result<Entry> {
@@ -277,7 +276,7 @@ impl StateShared {
             type_id,
             bytes,
             will,
-            expires_unix_ns: self.expiry(key, options.ttl)?,
+            expires_unix_ns: self.expiry(key, options.ends)?,
             wants: Wants {
                 kind: of,
                 types: vec![type_id; usize::from(of == kind::MESSAGE)],
@@ -288,15 +287,23 @@ impl StateShared {
         })
     }
 
-    fn expiry(&self, key: &str, ttl: Option<Duration>) -> Result<u64> {
-        let Some(ttl) = ttl else { return Ok(0) };
-        if ttl.is_zero() {
-            return Err(Error::BadValue {
-                what: format!("time to live of {key}"),
-                why: "it must be longer than 0; to delete the key, delete it".to_owned(),
-            });
+    fn expiry(&self, key: &str, ends: Option<Ends>) -> Result<u64> {
+        let bad = |what: &str, why: &str| Error::BadValue {
+            what: format!("{what} of {key}"),
+            why: format!("{why}; to delete the key, delete it"),
+        };
+        match ends {
+            None => Ok(0),
+            Some(Ends::After(ttl)) if ttl.is_zero() => {
+                Err(bad("time to live", "it must be longer than 0"))
+            }
+            Some(Ends::After(ttl)) => {
+                let ttl = u64::try_from(ttl.as_nanos()).unwrap_or(u64::MAX);
+                Ok(self.now().saturating_add(ttl))
+            }
+            Some(Ends::At(0)) => Err(bad("end", "it must be later than 1970")),
+            Some(Ends::At(unix_ns)) => Ok(unix_ns),
         }
-        Ok(self.now().saturating_add(u64::try_from(ttl.as_nanos()).unwrap_or(u64::MAX)))
     }
 
     fn pack<'a>(
@@ -314,18 +321,34 @@ impl StateShared {
         Ok((encode::kind_of(value), type_id, bytes))
     }
 
+    /// The way of every write of a user's key into the region.
+    fn commit_to_region(
+        &self,
+        writes: &[Write<'_>],
+        guards: &[Guard<'_>],
+        check: &mut Check<'_>,
+    ) -> Result<u64> {
+        self.region.commit(writes, guards, check)
+    }
+
     /// Writes one key without looking at its type: the caller has read it at the revision that it expects.
     pub(super) fn write_at(&self, write: Write<'_>) -> Result<u64> {
-        self.region.commit(&[write], &[], &mut |_, _| Ok(()))
+        self.commit_to_region(&[write], &[], &mut |_, _| Ok(()))
     }
 
     /// Writes a value of a kind that is no message's, from its bytes.
-    pub(super) fn write_plainly(&self, key: &str, of: u16, bytes: &[u8]) -> Result<u64> {
+    pub(super) fn write_plainly(
+        &self,
+        key: &str,
+        of: u16,
+        bytes: &[u8],
+        expect: Option<u64>,
+    ) -> Result<u64> {
         self.check_birth()?;
         let value = Stored { kind: of, type_id: 0, bytes, will: None, expires_unix_ns: 0 };
-        let write = Write { key, value: Some(value), expect: None, durable: None };
+        let write = Write { key, value: Some(value), expect, durable: None };
         let mut clash = None;
-        let done = self.region.commit(&[write], &[], &mut |_, head| match head {
+        let done = self.commit_to_region(&[write], &[], &mut |_, head| match head {
             Some(head) if head.kind != of => {
                 clash = Some(*head);
                 Err(Error::Interrupted)
@@ -356,7 +379,7 @@ impl StateShared {
                 })
                 .collect();
             let mut clash = None;
-            let done = self.region.commit(&writes, guards, &mut |at, head| {
+            let done = self.commit_to_region(&writes, guards, &mut |at, head| {
                 let wants = items[at].value.as_ref().map(|value| &value.wants);
                 match (wants, head) {
                     (Some(wants), Some(head)) if !wants.fit(head) => {

@@ -13,6 +13,7 @@ use rnet_shm::bell::MAX_SLEEP;
 
 use super::callbacks::Task;
 use super::entry::Change;
+use super::shared::StateShared;
 use super::watch::{Watch, WatchCore};
 use crate::core::NodeCore;
 
@@ -65,8 +66,8 @@ impl Task for WakeTask {
 pub struct ChangeStream {
     shared: Arc<Mutex<Shared>>,
     id: u64,
-    of: Arc<super::shared::StateShared>,
-    _core: Arc<NodeCore>,
+    of: Arc<StateShared>,
+    core: Arc<NodeCore>,
 }
 
 impl Watch {
@@ -80,7 +81,7 @@ impl Watch {
         if !of.birth().is_parents() {
             of.callbacks.add(&of, id, Box::new(WakeTask(shared.clone())));
         }
-        ChangeStream { shared, id, of, _core: core }
+        ChangeStream { shared, id, of, core }
     }
 }
 
@@ -88,6 +89,23 @@ impl ChangeStream {
     /// The next change.
     pub fn recv(&mut self) -> ChangeFuture<'_> {
         ChangeFuture { stream: self }
+    }
+
+    /// The watch again; what it told before it does not tell again.
+    ///
+    /// # Errors
+    /// `Closed` in a forked child.
+    pub fn into_watch(self) -> Result<Watch> {
+        self.of.check_birth()?;
+        let mut shared = lock(&self.shared);
+        let (watch, ready) = (shared.watch.take(), shared.ready.take());
+        drop(shared);
+        let closed = || Error::Closed { what: "the stream of changes".to_owned() };
+        let mut watch = watch.ok_or_else(closed)?;
+        if let Some(Ok(change)) = ready {
+            watch.put_back(change);
+        }
+        Ok(Watch { watch, core: self.core.clone(), interruptible: false })
     }
 
     fn poll_recv(&mut self, context: &mut Context<'_>) -> Poll<Result<Change>> {

@@ -6,14 +6,18 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use rnet_core::{Error, MAX_META_LEN_BYTES, MAX_SCHEMA_LEN_BYTES, Result, TypeDesc, fnv1a_64};
+use rnet_core::{
+    Error, Field, MAX_META_LEN_BYTES, MAX_SCHEMA_LEN_BYTES, Result, TypeDesc, fnv1a_64,
+};
 use rnet_schema::Schema;
 use rnet_shm::state::{Record, Region, Stored, Write};
 
 use super::encode::kind;
 use crate::MessageType;
+use crate::types::MAX_REMEMBERED_LEN_BYTES;
 
-/// Types that a node remembers; then it begins anew.
+/// Types that a node remembers, and bytes of their descriptions; then it begins anew. What a type takes when it is built is a
+/// multiple of its description.
 const MAX_REMEMBERED: usize = 1024;
 
 /// How many numbers are tried for one type.
@@ -30,6 +34,7 @@ pub(super) struct Types {
 
 struct Known {
     message_type: MessageType,
+    len_bytes: usize,
     /// Whether its description is kept on disk, as far as this node knows.
     durable: bool,
 }
@@ -44,11 +49,18 @@ impl Types {
     }
 
     fn remember(&self, number: u64, message_type: &MessageType, durable: bool) {
+        let len_bytes = match message_type {
+            MessageType::Raw => 0,
+            MessageType::Plain(plain) => plain.fields.len() * size_of::<Field>(),
+            MessageType::Protobuf(schema) => schema.descriptor_set().len(),
+        };
         let mut known = self.lock();
-        if known.len() >= MAX_REMEMBERED {
+        let sum = known.values().map(|known| known.len_bytes).sum::<usize>() + len_bytes;
+        if known.len() >= MAX_REMEMBERED || sum > MAX_REMEMBERED_LEN_BYTES {
             known.clear();
         }
-        known.insert(number, Known { message_type: message_type.clone(), durable });
+        let message_type = message_type.clone();
+        known.insert(number, Known { message_type, len_bytes, durable });
     }
 
     /// The number of a type, whose description is in the state afterwards.

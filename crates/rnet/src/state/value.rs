@@ -66,6 +66,22 @@ impl Value {
         Value::List(values.into_iter().map(Into::into).collect())
     }
 
+    /// The name of its type: `bool`, `int`, `float`, `str`, `bytes`, `json`, `list`, `set`; of a message its full name.
+    pub fn type_name(&self) -> &str {
+        match self {
+            Value::Bool(_) => "bool",
+            Value::Int(_) => "int",
+            Value::Float(_) => "float",
+            Value::Str(_) => "str",
+            Value::Bytes(_) => "bytes",
+            Value::Json(_) => "json",
+            Value::List(_) => "list",
+            Value::Set(_) => "set",
+            Value::Message(message) => message.type_name(),
+            Value::Unreadable(_) => "unreadable",
+        }
+    }
+
     /// What type it is, in words: `an integer`, `protobuf message foxglove.Pose`.
     pub fn type_text(&self) -> String {
         match self {

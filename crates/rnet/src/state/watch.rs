@@ -6,8 +6,8 @@
 //! newest value of each key is always told, and a slow watcher costs nobody memory.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use rnet_core::{Error, Result};
@@ -23,6 +23,10 @@ use crate::core::NodeCore;
 
 /// After how long the end of a key's time is told again, if that failed, in ns.
 const RETRY_NS: u64 = 100_000_000;
+
+fn lock(interrupter: &Mutex<Interrupter>) -> MutexGuard<'_, Interrupter> {
+    interrupter.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// What a watch remembers of a key.
 #[derive(Clone, Copy, Debug)]
@@ -44,11 +48,22 @@ pub(super) struct WatchCore {
     expiries: BTreeSet<(u64, Box<str>)>,
     record: Record,
     stop: Arc<AtomicBool>,
+    /// That of the present follower.
+    interrupter: Arc<Mutex<Interrupter>>,
 }
 
 enum Ahead {
-    Is { record: Record, initial: bool },
-    Gone { key: Box<str>, revision: u64, expired: bool },
+    /// Was taken out before, and is not told yet.
+    Told(Box<Change>),
+    Is {
+        record: Record,
+        initial: bool,
+    },
+    Gone {
+        key: Box<str>,
+        revision: u64,
+        expired: bool,
+    },
 }
 
 impl WatchCore {
@@ -56,6 +71,7 @@ impl WatchCore {
         let (revision, mut records) = shared.records(&prefix)?;
         records.sort_unstable_by(|a, b| a.key().cmp(b.key()));
         let follower = Own::new(shared.follow(revision)?);
+        let interrupter = Arc::new(Mutex::new(follower.interrupter()));
         let ahead = records.into_iter().map(|record| Ahead::Is { record, initial: true }).collect();
         Ok(WatchCore {
             shared: shared.clone(),
@@ -66,6 +82,7 @@ impl WatchCore {
             expiries: BTreeSet::new(),
             record: Record::default(),
             stop: Arc::default(),
+            interrupter,
         })
     }
 
@@ -76,9 +93,10 @@ impl WatchCore {
     /// The next change, if there is one.
     pub(super) fn next(&mut self) -> Result<Option<Change>> {
         self.shared.check_birth()?;
-        self.end_times()?;
+        self.end_times();
         loop {
             match self.ahead.pop_front() {
+                Some(Ahead::Told(change)) => return Ok(Some(*change)),
                 Some(Ahead::Is { record, initial }) => {
                     return Ok(Some(self.tell(&record, initial)));
                 }
@@ -102,6 +120,11 @@ impl WatchCore {
                 (Next::Behind, None) => self.catch_up()?,
             }
         }
+    }
+
+    /// Takes back the change that [`WatchCore::next`] has returned last: it is the next one again.
+    pub(super) fn put_back(&mut self, change: Change) {
+        self.ahead.push_front(Ahead::Told(Box::new(change)));
     }
 
     fn is_new(&self, record: &Record) -> bool {
@@ -154,35 +177,38 @@ impl WatchCore {
     fn catch_up(&mut self) -> Result<()> {
         let (revision, mut records) = self.shared.records(&self.prefix)?;
         self.follower = Own::new(self.shared.follow(revision)?);
+        *lock(&self.interrupter) = self.follower.interrupter();
         records.sort_unstable_by_key(|record| record.revision);
         let mut gone: BTreeMap<&str, Seen> = self.seen.iter().map(|(k, s)| (&**k, *s)).collect();
         let now = self.shared.now();
-        let mut ahead = VecDeque::new();
+        let mut ahead = Vec::new();
         for record in records {
             let seen = gone.remove(record.key());
             if seen.is_none_or(|seen| seen.revision < record.revision) {
-                ahead.push_back(Ahead::Is { record, initial: false });
+                ahead.push(Ahead::Is { record, initial: false });
             }
         }
         let gone = gone.into_iter().map(|(key, seen)| {
             let expired = seen.expires_unix_ns != 0 && seen.expires_unix_ns <= now;
             Ahead::Gone { key: key.into(), revision, expired }
         });
-        // Nobody can tell any more when they went; they are gone as of the snapshot.
-        self.ahead.extend(gone.collect::<Vec<_>>());
-        self.ahead.extend(ahead);
+        // Nobody can tell any more when they went; they are gone as of the snapshot, and so come last.
+        let ahead: VecDeque<Ahead> = ahead.into_iter().chain(gone).collect();
+        self.ahead = ahead;
         Ok(())
     }
 
     /// Deletes the keys whose time is over, so that everybody is told once, by the journal.
-    fn end_times(&mut self) -> Result<()> {
+    fn end_times(&mut self) {
         if self.expiries.is_empty() {
-            return Ok(());
+            return;
         }
         let now = self.shared.now();
         while let Some((at, key)) = self.expiries.first().filter(|(at, _)| *at <= now).cloned() {
             self.expiries.remove(&(at, key.clone()));
-            let Some(seen) = self.seen.get(&key) else { continue };
+            // It may have been written anew since it was to be tried again.
+            let over = |seen: &&Seen| seen.expires_unix_ns != 0 && seen.expires_unix_ns <= now;
+            let Some(seen) = self.seen.get(&key).filter(over) else { continue };
             let expect = Some(seen.revision);
             let write = Write { key: &key, value: None, expect, durable: None };
             match self.shared.write_at(write) {
@@ -194,7 +220,6 @@ impl WatchCore {
                 }
             }
         }
-        Ok(())
     }
 
     /// How long a sleep may be, at the most.
@@ -232,7 +257,7 @@ impl WatchCore {
 pub struct Watch {
     pub(super) watch: WatchCore,
     pub(super) core: Arc<NodeCore>,
-    interruptible: bool,
+    pub(super) interruptible: bool,
 }
 
 impl Watch {
@@ -305,10 +330,9 @@ impl Watch {
 
     /// A handle with which other threads can end this watch's waits.
     pub fn interrupter(&self) -> WatchInterrupter {
-        let stop = self.watch.stop.clone();
         WatchInterrupter {
-            stop,
-            inner: self.watch.follower.interrupter(),
+            stop: self.watch.stop.clone(),
+            inner: self.watch.interrupter.clone(),
             birth: self.watch.shared.birth(),
         }
     }
@@ -341,7 +365,7 @@ impl Iterator for Changes<'_> {
 #[derive(Clone)]
 pub struct WatchInterrupter {
     stop: Arc<AtomicBool>,
-    inner: Interrupter,
+    inner: Arc<Mutex<Interrupter>>,
     birth: rnet_shm::fork::Birth,
 }
 
@@ -351,7 +375,7 @@ impl WatchInterrupter {
     pub fn interrupt(&self) {
         if !self.birth.is_parents() {
             self.stop.store(true, Ordering::Release);
-            self.inner.interrupt();
+            lock(&self.inner).interrupt();
         }
     }
 }
