@@ -29,7 +29,7 @@ use rustix::thread::futex;
 use crate::files;
 use crate::node::OwnNode;
 
-pub use disk::{Ask, Keep, Kept};
+pub use disk::{Ask, Disk, Keep, Kept, Restored};
 pub use follow::{Follower, Interrupter, Next};
 pub use record::{Guard, Head, Record, Stored, Will, Write};
 
@@ -60,7 +60,7 @@ struct Inner {
     seed: u64,
     local: Mutex<Local>,
     clock: Clock,
-    keep: Mutex<Option<Keep>>,
+    keep: Mutex<Option<Arc<dyn Keep>>>,
 }
 
 impl Host for Inner {
