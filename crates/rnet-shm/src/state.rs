@@ -39,7 +39,7 @@ pub const STATE_VERSION: u64 = 1;
 /// Now, in ns since 1970: stamps writes and ends the time of keys.
 pub type Clock = Arc<dyn Fn() -> u64 + Send + Sync>;
 
-/// What [`Region::commit`] asks of each key, by its number among the writes.
+/// Decides whether a key may be written, from what stands there (`None`: nothing).
 pub type Check<'a> = dyn FnMut(usize, Option<&Head>) -> Result<(), Error> + 'a;
 
 /// Values up to here are written while the node's lock is held; a longer one holds nobody up.

@@ -7,7 +7,7 @@ use super::layout::{
     CLASS_UNITS, FOLLOWER_OWNER, LANE_BUSY, LANE_NEW, LANE_SLAB, LANE_WILLS, SEAT_OWNER, SEATS,
     SLAB_UNITS,
 };
-use super::leaf::{self, DELETED, Record, WILL};
+use super::leaf::{self, DELETED, DURABLE, Facts, Record, WILL};
 use super::region::{Host, Region};
 use super::settle::Settled;
 use super::trie::NOBODY;

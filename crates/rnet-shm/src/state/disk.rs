@@ -4,16 +4,16 @@
 //! Its writer puts it where the keeper looks, and sleeps. The keeper takes all that wait, writes them
 //! to disk at once, and decides each. docs/design/durable-state.md has the whole of it.
 
-use std::sync::{Arc, PoisonError};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use rnet_core::Error;
 use rnet_ring::fail_point;
 use rnet_ring::state::layout::{KEEPER_AT, LOADED_AT};
 use rnet_ring::state::leaf::{DELETED, DURABLE, LOADED};
-use rnet_ring::state::{self as ring, Content, Facts, Refused};
 use rnet_ring::state::word::{ABORTED, COMMITTED, PERSISTING, WRITING, Word};
+use rnet_ring::state::{self as ring, Content, Facts, Refused};
 use rustix::thread::futex;
 
 use super::{Inner, Record, Region};
@@ -104,8 +104,9 @@ impl Disk {
     /// A number below 2^62 that tells the regions apart that are in use on this machine.
     pub fn region(&self) -> u64 {
         // Of two files that are open, not both are the same.
-        let id = rustix::fs::fstat(&self.inner.file.fd)
-            .map_or(0, |stat| rnet_core::fnv1a_64(format!("{} {}", stat.st_dev, stat.st_ino).as_bytes()));
+        let id = rustix::fs::fstat(&self.inner.file.fd).map_or(0, |stat| {
+            rnet_core::fnv1a_64(format!("{} {}", stat.st_dev, stat.st_ino).as_bytes())
+        });
         id >> 2
     }
 

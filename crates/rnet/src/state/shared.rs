@@ -1,5 +1,6 @@
 //! What all handles of a node's state share, and the ways into the region.
 
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, TryLockError};
 
 use rnet_core::{Error, Result, key_name};
@@ -9,6 +10,7 @@ use rnet_shm::state::{Check, Clock, Follower, Guard, Head, Record, Region, Store
 
 use super::callbacks::Callbacks;
 use super::cell::sealed::Codec;
+use super::durable::{Durable, Folder, Places};
 use super::encode::{self, Packed, kind};
 use super::entry::{Entry, LastWill, Owner};
 use super::message::{StateMessage, check_bytes, fits};
@@ -28,6 +30,8 @@ const MAX_TYPE_ROUNDS: usize = 64;
 pub struct StateShared {
     own: Arc<OwnNode>,
     pub(crate) region: Own<Region>,
+    /// Behind the region, whose last wills are written through it.
+    durable: Durable,
     clock: Clock,
     types: Types,
     spare: Mutex<Option<Box<Record>>>,
@@ -90,11 +94,18 @@ pub(super) struct Item<'a> {
 }
 
 impl StateShared {
-    pub(crate) fn open(own: &Arc<OwnNode>, clock: Clock) -> Result<Arc<StateShared>> {
+    pub(crate) fn open(
+        own: &Arc<OwnNode>,
+        clock: Clock,
+        state_dir: Option<PathBuf>,
+    ) -> Result<Arc<StateShared>> {
         let region = Own::new(Region::open(own, clock.clone())?);
+        let folder = Folder::of(own.domain(), &Places::from_env(state_dir));
+        let durable = Durable::open(&region, folder);
         Ok(Arc::new(StateShared {
             own: own.clone(),
             region,
+            durable,
             clock,
             types: Types::default(),
             spare: Mutex::default(),

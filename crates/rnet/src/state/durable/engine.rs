@@ -181,16 +181,15 @@ impl Engine {
 
     /// Writes all changes or none; they are on disk when this returns. After an error nothing is
     /// known but that nothing is half-written, and the engine is of no use any more.
-    pub fn commit(&mut self, changes: &[Change<'_>]) -> Result<(), Fault> {
+    /// `revision` is the newest that is known.
+    pub fn commit(&mut self, changes: &[Change<'_>], revision: u64) -> Result<(), Fault> {
         contain(|| {
             let mut write = self.db()?.begin_write().map_err(sort)?;
             write.set_durability(Durability::Immediate).map_err(sort)?;
             {
                 let mut state = write.open_table(STATE).map_err(sort)?;
                 let mut bytes = Vec::new();
-                let mut newest = 0;
                 for change in changes {
-                    newest = newest.max(change.revision);
                     match &change.saved {
                         Some(saved) => {
                             saved.encode(&mut bytes);
@@ -203,8 +202,8 @@ impl Engine {
                 }
                 let mut meta = write.open_table(META).map_err(sort)?;
                 let before = meta.get(REVISION_KEY).map_err(sort)?.map_or(0, |r| r.value());
-                if newest > before {
-                    meta.insert(REVISION_KEY, newest).map_err(sort)?;
+                if revision > before {
+                    meta.insert(REVISION_KEY, revision).map_err(sort)?;
                 }
             }
             write.commit().map_err(sort)

@@ -26,10 +26,14 @@ pub(crate) struct Places {
 }
 
 impl Places {
-    /// Those of this process.
-    pub fn from_env() -> Places {
+    /// Those of this process, and what the program chose.
+    pub fn from_env(chosen: Option<PathBuf>) -> Places {
         let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
-        Places { chosen: set("RNET_STATE_DIR"), xdg: set("XDG_STATE_HOME"), home: set("HOME") }
+        Places {
+            chosen: chosen.map(PathBuf::into_os_string).or_else(|| set("RNET_STATE_DIR")),
+            xdg: set("XDG_STATE_HOME"),
+            home: set("HOME"),
+        }
     }
 }
 
@@ -177,6 +181,18 @@ impl Folder {
             )),
             _ => Ok(()),
         }
+    }
+
+    /// Whether there is a store.
+    ///
+    /// # Errors
+    /// `Storage`: it cannot be told, or the folder is none of ours.
+    pub fn has_store(&self) -> Result<bool, Error> {
+        let there = self.list()?.highest.is_some();
+        if there {
+            self.check()?;
+        }
+        Ok(there)
     }
 
     /// What stands in the folder; empty where it is not there.

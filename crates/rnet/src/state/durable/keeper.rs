@@ -42,7 +42,7 @@ impl Shift {
         disk.wake_keeper();
     }
 
-    fn is_stopping(&self) -> bool {
+    pub fn is_stopping(&self) -> bool {
         self.stopping.load(Ordering::SeqCst)
     }
 }

@@ -5,6 +5,8 @@
 //!
 //! | module | what |
 //! |---|---|
+//! | [`service`] | a node's part in it: loading, being or finding the keeper |
+//! | [`keeper`] | the keeper's thread |
 //! | [`folder`] | where it is, whose it must be, what the files in it are |
 //! | [`taker`] | becoming the keeper |
 //! | [`store`] | what the keeper does: loading, committing |
@@ -16,8 +18,10 @@
 mod engine;
 mod file;
 mod folder;
+mod keeper;
 mod record;
 mod seat;
+mod service;
 mod store;
 mod taker;
 
@@ -25,7 +29,4 @@ mod taker;
 mod tests;
 
 pub(crate) use folder::{Folder, Places};
-pub(crate) use record::{Change, Saved};
-pub(crate) use seat::{BEAT, LOOK, Pulse, Seat};
-pub(crate) use store::{Commit, Store, read_only};
-pub(crate) use taker::{Host, Report, Taken, Taker};
+pub(crate) use service::Durable;

@@ -18,6 +18,7 @@ pub(crate) struct Saved<'a> {
     pub kind: u16,
     pub type_id: u64,
     pub version: u64,
+    /// 0 where it was not known yet.
     pub revision: u64,
     pub written_unix_ns: u64,
     /// 0: never.
@@ -35,8 +36,6 @@ pub(crate) struct Change<'a> {
     pub key: &'a str,
     /// `None`: the key goes.
     pub saved: Option<Saved<'a>>,
-    /// The revision of the change, of a deletion too.
-    pub revision: u64,
 }
 
 impl Saved<'_> {

@@ -29,6 +29,36 @@ pub(crate) enum Commit {
     Lost,
 }
 
+/// Why a commit failed, as a number that other processes understand ([`Failure::explain`]).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Failure {
+    /// The system's; `EBADMSG` for a damaged file, `EPROTO` for one of another version.
+    pub errno: i32,
+}
+
+impl Failure {
+    /// The error for a failure of the store in `folder`.
+    pub fn explain(self, folder: &Folder) -> Error {
+        let path = folder.path();
+        match self.errno {
+            libc::EBADMSG => explain(path, Fault::Damaged("found while it was written".to_owned())),
+            libc::EPROTO => explain(path, Fault::Version("it is of another version".to_owned())),
+            errno => storage(path, &std::io::Error::from_raw_os_error(errno)),
+        }
+    }
+}
+
+impl From<Fault> for Failure {
+    fn from(fault: Fault) -> Failure {
+        let errno = match fault {
+            Fault::Io(error) => error.raw_os_error().unwrap_or(libc::EIO),
+            Fault::Damaged(_) => libc::EBADMSG,
+            Fault::Version(_) => libc::EPROTO,
+        };
+        Failure { errno }
+    }
+}
+
 /// The store, open and locked. Only the keeper has one.
 #[derive(Debug)]
 pub(crate) struct Store {
@@ -46,22 +76,22 @@ impl Store {
     /// Shows every key to `each`; returns the newest revision that was ever written.
     ///
     /// # Errors
-    /// `Storage`.
-    pub fn load(&self, each: &mut dyn FnMut(Saved<'_>)) -> Result<u64, Error> {
-        self.engine.load(each).map_err(|fault| explain(&self.path, fault))
+    /// The disk's.
+    pub fn load(&self, each: &mut dyn FnMut(Saved<'_>)) -> Result<u64, Failure> {
+        Ok(self.engine.load(each)?)
     }
 
-    /// Writes all changes or none, and returns when they are on disk.
+    /// Writes all changes or none, and returns when they are on disk. `revision` is the newest that is
+    /// known.
     ///
     /// # Errors
-    /// `Storage`. The store is of no use then; drop it and [take](Store::take) it anew. Nothing is
-    /// half-written, but whether the changes are there is only known after that.
-    pub fn commit(&mut self, changes: &[Change<'_>]) -> Result<Commit, Error> {
+    /// The disk's. The store is of no use then; drop it and [take](super::Taker::take) it anew. Nothing
+    /// is half-written, but whether the changes are there is only known after that.
+    pub fn commit(&mut self, changes: &[Change<'_>], revision: u64) -> Result<Commit, Failure> {
         if self.failed {
-            let why = "an earlier write has failed; it is opened anew with the next".to_owned();
-            return Err(Error::Storage { path: self.path.clone(), why });
+            return Err(Failure { errno: libc::EIO });
         }
-        let done = self.engine.commit(changes);
+        let done = self.engine.commit(changes, revision);
         self.failed = done.is_err();
         // Behind the sync and before anybody is told. A taker copies after he took the seat; so who
         // still has it here knows that what he has synced is in the copy.
@@ -69,7 +99,7 @@ impl Store {
             self.failed = true;
             return Ok(Commit::Lost);
         }
-        done.map_err(|fault| explain(&self.path, fault))?;
+        done?;
         Ok(Commit::Done)
     }
 

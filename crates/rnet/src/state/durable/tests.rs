@@ -12,8 +12,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::engine::Engine;
+use super::folder::Folder;
+use super::record::{Change, Saved};
 use super::seat::Pulse;
-use super::{Change, Folder, Host, Saved, Store, Taken, Taker};
+use super::store::Store;
+use super::taker::{Host, Taken, Taker};
 
 /// A seat in this process.
 #[derive(Debug, Default)]
@@ -100,7 +103,7 @@ fn saved<'a>(key: &'a str, value: &'a [u8], revision: u64) -> Saved<'a> {
 }
 
 fn set<'a>(key: &'a str, value: &'a [u8], revision: u64) -> Change<'a> {
-    Change { key, saved: Some(saved(key, value, revision)), revision }
+    Change { key, saved: Some(saved(key, value, revision)) }
 }
 
 /// One commit of a random run, with what it owns.
@@ -113,7 +116,7 @@ impl Step {
             .iter()
             .map(|(key, value)| match value {
                 Some(value) => set(key, value, self.1),
-                None => Change { key, saved: None, revision: self.1 },
+                None => Change { key, saved: None },
             })
             .collect()
     }

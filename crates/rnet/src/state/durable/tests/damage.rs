@@ -17,7 +17,7 @@ fn filled(place: &Place, keys: u64) -> PathBuf {
     let mut store = kept(&mut taker(place, 1));
     for i in 0..keys {
         let value = vec![i as u8; 500];
-        store.commit(&[set(&format!("/k{i}"), &value, i + 1)]).unwrap();
+        store.commit(&[set(&format!("/k{i}"), &value, i + 1)], i + 1).unwrap();
     }
     store.path().to_owned()
 }
@@ -40,7 +40,7 @@ fn set_aside(what: &str, spoil: impl FnOnce(&PathBuf)) {
     }
     assert!(!report.why.is_empty(), "{what}");
     assert_eq!(held_by(&store), (Model::new(), 0), "{what}");
-    store.commit(&[set("/new", b"v", 1)]).unwrap();
+    store.commit(&[set("/new", b"v", 1)], 1).unwrap();
     drop(store);
     // It is no harm to the next start, and stays.
     let mut third = taker(&place, 3);
@@ -99,7 +99,7 @@ fn no_scribble_over_a_store_ends_the_process() {
             Ok(mut engine) => {
                 opened += 1;
                 held_by_engine(&engine);
-                engine.commit(&[set("/a", b"b", 1000)]).unwrap();
+                engine.commit(&[set("/a", b"b", 1000)], 1000).unwrap();
             }
             Err(_) => refused += 1,
         }
@@ -185,7 +185,7 @@ fn what_cannot_be_written_is_read_nevertheless() {
     assert!(before == std::fs::read(&path).unwrap(), "it was only read");
     // Also while it is open, when it is not as after a clean end.
     let mut store = kept(&mut taker(&place, 1));
-    store.commit(&[set("/k9", b"v", 6)]).unwrap();
+    store.commit(&[set("/k9", b"v", 6)], 6).unwrap();
     model.clear();
     let revision = read_only(&place.folder(), &mut |saved| add_to(&mut model, saved)).unwrap();
     assert_eq!((revision, model.len()), (Some(6), 6));

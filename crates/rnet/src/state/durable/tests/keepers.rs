@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use rnet_core::Error;
 
-use super::super::{Commit, LOOK};
+use super::super::seat::LOOK;
+use super::super::store::Commit;
 use super::*;
 
 thread_local! {
@@ -43,7 +44,7 @@ fn a_store_lasts_from_one_keeper_to_the_next() {
         let mut store = kept(&mut taker(&place, revision));
         assert_eq!(held_by(&store), (model.clone(), revision - 1));
         let step = dice.step(revision);
-        assert_eq!(store.commit(&step.changes()), Ok(Commit::Done));
+        assert_eq!(store.commit(&step.changes(), revision), Ok(Commit::Done));
         step.apply(&mut model);
         assert_eq!(place.names(), [store.path().file_name().unwrap().to_str().unwrap()]);
     }
@@ -55,7 +56,7 @@ fn a_living_keeper_is_left_alone_and_a_stopped_one_replaced() {
     let host = host(4);
     let new = || Taker::new(place.folder(), host.clone()).with_clock(quick_clock);
     let mut old = kept(&mut new());
-    old.commit(&[set("/a", b"1", 1)]).unwrap();
+    old.commit(&[set("/a", b"1", 1)], 1).unwrap();
     let mut waiting = new();
     for _ in 0..50 {
         assert!(old.seat().beat());
@@ -66,7 +67,7 @@ fn a_living_keeper_is_left_alone_and_a_stopped_one_replaced() {
     let mut store = take_over(&mut waiting);
     assert_ne!(store.path(), old.path());
     assert_eq!(held_by(&store).0, Model::from([("/a".to_owned(), (b"1".to_vec(), 1))]));
-    store.commit(&[set("/a", b"2", 2)]).unwrap();
+    store.commit(&[set("/a", b"2", 2)], 2).unwrap();
     // It goes on: it finds that it may not write, and tells nobody that it did.
     let image = |file: &std::fs::File| {
         let mut image = vec![0; file.metadata().unwrap().len() as usize];
@@ -77,7 +78,7 @@ fn a_living_keeper_is_left_alone_and_a_stopped_one_replaced() {
     assert_eq!(old.commit(&[set("/a", b"3", 2), set("/b", b"3", 2)]), Ok(Commit::Lost));
     drop(old);
     assert!(before == image(&file), "not even on closing");
-    store.commit(&[set("/c", b"4", 3)]).unwrap();
+    store.commit(&[set("/c", b"4", 3)], 3).unwrap();
     let held = held_by(&store).0;
     assert_eq!(held["/a"], (b"2".to_vec(), 2));
     assert_eq!((held.len(), place.names().len()), (2, 1));
@@ -179,7 +180,7 @@ fn keep(race: &Race, mut store: Store) {
         let ballast = vec![n as u8; 6000];
         let bytes = n.to_le_bytes();
         let changes = [set("/n", &bytes, n), set("/ballast", &ballast, n)];
-        match store.commit(&changes) {
+        match store.commit(&changes, n) {
             Ok(Commit::Done) => {
                 let mut told = race.told.lock().unwrap();
                 assert!(told.insert(n), "{n} was told by another keeper");

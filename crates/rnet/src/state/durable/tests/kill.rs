@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use super::super::Commit;
+use super::super::store::Commit;
 use super::*;
 
 const FOLDER: &str = "RNET_TEST_DURABLE_FOLDER";
@@ -27,7 +27,7 @@ fn child_entry() {
         let value = vec![n as u8; 20 + (n % 7 * 2000) as usize];
         let keys: Vec<_> = (0..KEYS).map(|i| format!("/k{i}")).collect();
         let changes: Vec<_> = keys.iter().map(|key| set(key, &value, n)).collect();
-        assert_eq!(store.commit(&changes), Ok(Commit::Done));
+        assert_eq!(store.commit(&changes, n), Ok(Commit::Done));
         let mut out = std::io::stdout().lock();
         if writeln!(out, "\n@@{n}").and_then(|()| out.flush()).is_err() {
             return;

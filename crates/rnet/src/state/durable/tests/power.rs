@@ -35,7 +35,7 @@ fn run(seed: u64) -> Run {
     for revision in 1..=COMMITS {
         let step = dice.step(revision);
         let begun = disk.count();
-        engine.commit(&step.changes()).unwrap();
+        engine.commit(&step.changes(), revision).unwrap();
         commits.push((begun, disk.count()));
         let mut model = models.last().unwrap().clone();
         step.apply(&mut model);
@@ -111,7 +111,7 @@ fn a_failing_disk_is_told_and_loses_nothing_acknowledged() {
             let mut doubtful: Option<Step> = None;
             for revision in 1..=6 {
                 let step = dice.step(revision);
-                match engine.commit(&step.changes()) {
+                match engine.commit(&step.changes(), revision) {
                     Ok(()) => step.apply(&mut model),
                     Err(Fault::Io(error)) => {
                         assert_eq!(error.raw_os_error(), Some(errno), "after {after}: {error}");
@@ -131,7 +131,7 @@ fn a_failing_disk_is_told_and_loses_nothing_acknowledged() {
             let mut with = model.clone();
             doubtful.apply(&mut with);
             assert!(held == model || held == with, "after {after}");
-            engine.commit(&doubtful.changes()).unwrap();
+            engine.commit(&doubtful.changes(), 100).unwrap();
             assert_eq!(held_by_engine(&engine).0, with, "after {after}");
         }
         assert!(failed > 10, "{failed} operations failed");
