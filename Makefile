@@ -37,7 +37,7 @@ check: $(CHECKS) ## formatting, clippy without warnings, the map of crates, tidi
 
 build: setup build-rust python-package ## the release build: libraries, `rnet`, the Python package
 
-bench: build-bench ## every system of the field on the same work, about 35 minutes; BENCH_OUT=folder
+bench: build-bench ## every system of the field on the same work, about 40 minutes; BENCH_OUT=folder
 	@mkdir -p $(BENCH_OUT)
 	@$(COMPARE) run --json $(BENCH_OUT)/raw.json.gz
 	@$(COMPARE) report $(BENCH_OUT)/raw.json.gz && echo "see $(BENCH_OUT)/REPORT.md"

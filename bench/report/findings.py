@@ -3,6 +3,7 @@
 import standing
 import study3
 import tables
+import targets
 from numbers_text import NOTHING, three, whole
 from raw import SPINS
 from table import lines_of
@@ -30,6 +31,8 @@ PRIMARY = {
     "latency": "latency / 1->1 / 1 kHz",
     "throughput": "throughput / 1->1 / 1 MiB filled",
     "readers": "readers / 1->8 / 1 kHz",
+    "state-cas": "state-cas / compare and set, 4 clients / count",
+    "state-durable": "state-durable / 4 clients / set",
     "publishers": "publishers / 10->1 / 100 Hz each",
     "python": "python / throughput / flood",
 }
@@ -42,7 +45,7 @@ def render(data):
     if rows:
         rows = [NOTE, "", "<!-- table: findings -->", *lines_of(HEADER, rows), ""]
     closing = [*spinning(data), *behind(data), integrity(data), *absent(data)]
-    return [*rows, *(f"- {text}" for text in closing), ""]
+    return [*rows, *(f"- {text}" for text in closing), "", *targets.render(data)]
 
 
 def worst_first(found):

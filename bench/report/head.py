@@ -45,6 +45,7 @@ def machine(data):
         ("virtual machine", m.get("virtual") or "no"),
         ("governor", m.get("governor") or "not shown by the machine"),
         ("pinning", m.get("pinning")),
+        ("disk of durable values", m.get("disk") or "none was used"),
         ("compiler", m.get("rustc")),
         ("Python", m.get("python")),
         ("commit", m.get("commit")),

@@ -75,12 +75,12 @@ class Phase:
         """The mean one-way time, µs."""
         return self.latency(topic).mean_us()
 
-    def calls(self, call):
-        """One entry for each key-value client that did such calls."""
+    def calls(self, call=None):
+        """One entry for each key-value client that did such calls (`None`: any)."""
         found = (r.get("calls") for r in self.results)
-        return [c for c in found if c and c["call"] == call]
+        return [c for c in found if c and call in (None, c["call"])]
 
-    def calls_per_s(self, call, mean=False):
+    def calls_per_s(self, call=None, mean=False):
         """Answered calls per second: the sum over the clients, or their mean."""
         return self._per_s(call, "count", mean)
 
@@ -94,14 +94,19 @@ class Phase:
             return None
         return fmean(rates) if mean else sum(rates)
 
-    def call_times(self, call, field="latency"):
+    def call_times(self, call=None, field="latency"):
         """Times of calls (`latency`) or ages of the values got (`age`), of all clients together."""
         return merged(c[field] for c in self.calls(call))
 
     def wrong(self):
         """Calls whose answer was not what was set."""
-        found = [*self.calls("set"), *self.calls("get")]
+        found = self.calls()
         return sum(c["wrong"] for c in found) if found else None
+
+    def tries_per_call(self):
+        """How often a call was begun, in the mean, until it succeeded; `None` where nothing can fail."""
+        tries, count = (sum(c.get(f, 0) for c in self.calls()) for f in ("tries", "count"))
+        return tries / count if tries and count else None
 
     def round_trips(self):
         """(bytes, ns) in the order of sending."""
@@ -115,7 +120,7 @@ class Phase:
     def operations(self):
         """Messages delivered, calls answered and round trips together."""
         done = sum(e["count"] for e in self._all("received"))
-        done += sum(c["count"] for call in ("set", "get") for c in self.calls(call))
+        done += sum(c["count"] for c in self.calls())
         return done + len(self.round_trips())
 
     def cpu_ns(self):

@@ -13,6 +13,7 @@ import matplotlib.pyplot as plt  # noqa: E402  (the backend comes first)
 
 import plot_lines
 import plot_rows
+import plot_stores
 from plot_style import STYLE
 
 
@@ -36,4 +37,6 @@ def all_of(data):
     yield from plot_lines.readers(data)
     yield from plot_rows.urgent(data)
     yield from plot_rows.robot(data)
+    yield from plot_stores.state(data)
+    yield from plot_stores.watch(data)
     yield from plot_rows.python(data)

@@ -35,6 +35,10 @@ ORDER = [
     "sierra_nevada",
     "urgent",
     "state",
+    "state-sizes",
+    "state-cas",
+    "state-durable",
+    "state-watch",
     "python",
     "carry",
 ]

@@ -1,23 +1,26 @@
 """Which tables each workload gets. All are made from what the raw data holds: a variant or a phase
 that was not run has no table, and a workload that is unknown here gets one table for each phase."""
 
-from dataclasses import dataclass, field
-
 import published
+import stores
+from parts import (
+    Tables,
+    behind_column,
+    cost_columns,
+    div,
+    heading,
+    latency_columns,
+    latency_table,
+    lost_column,
+    name,
+    rate_table,
+)
 from round_trips import BANDS, band_median_us, max_ms
 from table import Column, Table
 
 # What `urgent` moves beside the event: the length of its bulk messages, bytes. The raw data has
 # one length for each phase, here that of the event.
 URGENT_BULK_LEN = 64 * 1024
-
-
-@dataclass
-class Tables:
-    """The tables of a workload: (heading, table), in the open and behind a fold."""
-
-    shown: list = field(default_factory=list)
-    folded: list = field(default_factory=list)
 
 
 def of(data, workload):
@@ -31,74 +34,6 @@ def of(data, workload):
         return Tables(tables.shown[:1])
     keep = lambda pairs: [(text, t) for text, t in pairs if ran & set(t.cells())]
     return Tables(keep(tables.shown), keep(tables.folded))
-
-
-def name(*parts):
-    """A table's name in the comment before it."""
-    return " / ".join(p for p in parts if p)
-
-
-def heading(*parts):
-    """The text above a table."""
-    return ", ".join(p.replace("->", " → ") for p in parts if p)
-
-
-def latency_columns(variant, phase, topic=None, prefix=""):
-    """One-way times: median, 99th percentile, and the longest of all repetitions."""
-    return [
-        Column(f"{prefix}p50, µs", variant, phase, lambda p: p.quantile_us(0.5, topic)),
-        Column(f"{prefix}p99, µs", variant, phase, lambda p: p.quantile_us(0.99, topic)),
-        Column(f"{prefix}max, µs", variant, phase, lambda p: p.max_us(topic), "max"),
-    ]
-
-
-def lost_column(variant, phase):
-    """Messages that were sent and did not arrive, in all repetitions."""
-    return Column("lost, messages", variant, phase, lambda p: p.total("lost"), "sum")
-
-
-def behind_column(variant, phase, prefix=""):
-    """How late a paced sender was: time that is in no latency."""
-    header = f"{prefix}sender behind, max, µs"
-    return Column(header, variant, phase, lambda p: p.lag_max_us(), "max")
-
-
-def cost_columns(variant, phase, per="message delivered"):
-    """What it cost: CPU of all processes, their memory."""
-    return [
-        Column(f"CPU per {per}, µs", variant, phase, lambda p: p.cpu_per_operation_us(), "median"),
-        Column("memory of all processes, MiB", variant, phase, lambda p: p.rss_mib(), "median"),
-    ]
-
-
-def rate_table(workload, variant, phase, figure=None):
-    """Messages as fast as possible."""
-    main = Column("delivered at each reader, k msg/s", variant, phase, lambda p: div(p.rate(), 1e3))
-    columns = [
-        main,
-        *latency_columns(variant, phase),
-        lost_column(variant, phase),
-        *cost_columns(variant, phase),
-    ]
-    return Table(name(workload, variant, phase), workload, columns, main, False, figure)
-
-
-def latency_table(workload, variant, phase):
-    """Messages at a given rate."""
-    columns = latency_columns(variant, phase)
-    columns += [
-        Column("delivered at each reader, msg/s", variant, phase, lambda p: p.rate(), "median"),
-        lost_column(variant, phase),
-        *cost_columns(variant, phase),
-        Column("CPU, s/s", variant, phase, lambda p: p.cpu_per_s(), "median"),
-        behind_column(variant, phase),
-    ]
-    return Table(name(workload, variant, phase), workload, columns, columns[0], True)
-
-
-def div(value, by):
-    """`value / by`, or `None`."""
-    return None if value is None else value / by
 
 
 def each_phase(_data, workload, variants, phases):
@@ -151,36 +86,6 @@ def limited_table(workload, variant, phase):
         note=LIMITED_NOTE,
         below_target=True,
     )
-
-
-def study1_kv(data, workload, variants, phases):
-    """One client sets, the readers get."""
-    tables = Tables()
-    for variant in variants:
-        for phase in phases:
-            sets = Column("sets, k/s", variant, phase, lambda p: div(p.calls_per_s("set"), 1e3))
-            gets = lambda p: div(p.calls_per_s("get", mean=True), 1e3)
-            distinct = lambda p: div(p.distinct_per_s(), 1e3)
-            age = lambda q: lambda p: p.call_times("get", "age").quantile_us(q)
-            columns = [
-                sets,
-                Column("gets at each reader, k/s", variant, phase, gets),
-                Column("distinct values seen by each reader, k/s", variant, phase, distinct),
-                Column("age p50, µs", variant, phase, age(0.5)),
-                Column("age p99, µs", variant, phase, age(0.99)),
-                Column(
-                    "age max, µs",
-                    variant,
-                    phase,
-                    lambda p: p.call_times("get", "age").max_us(),
-                    "max",
-                ),
-                *cost_columns(variant, phase, "call"),
-            ]
-            figure = lambda system, v=variant: published.study1_sets(system, v)
-            table = Table(name(workload, variant, phase), workload, columns, sets, False, figure)
-            tables.shown.append((heading(variant, phase), table))
-    return tables
 
 
 def study2(_data, workload, variants, phases):
@@ -334,29 +239,6 @@ def carry(_data, workload, variants, phases):
     return tables
 
 
-def state(data, workload, variants, phases):
-    """Synchronous set and get."""
-    tables = Tables()
-    for variant in variants:
-        for phase in phases:
-            call = phase if phase in ("set", "get") else "set"
-            main = Column(
-                f"{call}s, k/s", variant, phase, lambda p, c=call: div(p.calls_per_s(c), 1e3)
-            )
-            time = lambda q, c=call: lambda p: p.call_times(c).quantile_us(q)
-            longest = lambda p, c=call: p.call_times(c).max_us()
-            columns = [
-                main,
-                Column("p50, µs", variant, phase, time(0.5)),
-                Column("p99, µs", variant, phase, time(0.99)),
-                Column("max, µs", variant, phase, longest, "max"),
-                *cost_columns(variant, phase, "call"),
-            ]
-            table = Table(name(workload, variant, phase), workload, columns, main, False)
-            tables.shown.append((heading(variant, phase), table))
-    return tables
-
-
 def python(data, workload, variants, phases):
     """From Python to Python: flat out, and paced."""
     tables = Tables()
@@ -369,7 +251,7 @@ def python(data, workload, variants, phases):
 
 BUILDERS = {
     "study1": study1,
-    "study1-kv": study1_kv,
+    "study1-kv": stores.study1_kv,
     "study2": study2,
     "study2-slow": study2,
     "latency": by_phase,
@@ -378,7 +260,11 @@ BUILDERS = {
     "readers": by_variant,
     "sierra_nevada": sierra_nevada,
     "urgent": urgent,
-    "state": state,
+    "state": stores.calls,
+    "state-sizes": stores.sizes,
+    "state-cas": stores.counters,
+    "state-durable": stores.calls,
+    "state-watch": by_phase,
     "python": python,
     "carry": carry,
 }

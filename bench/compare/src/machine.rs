@@ -1,7 +1,7 @@
 //! What the figures were measured on.
 
 use serde::{Deserialize, Serialize};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The machine and the tools.
@@ -28,13 +28,16 @@ pub struct Machine {
     pub python: String,
     /// How processes were bound to cores.
     pub pinning: String,
+    /// Where durable values were kept: file system and device.
+    #[serde(default)]
+    pub disk: String,
     /// The commit of robot-net, with "+" when the tree had changes.
     pub commit: String,
 }
 
 impl Machine {
-    /// This machine.
-    pub fn this(bench: &Path) -> Self {
+    /// This machine, with durable values in the folder `disk`.
+    pub fn this(bench: &Path, disk: &Path) -> Self {
         let cpuinfo = read("/proc/cpuinfo");
         let field = |text: &str, key: &str, by: char| {
             text.lines()
@@ -62,9 +65,33 @@ impl Machine {
             rustc: said("rustc", &["--version"]),
             python: said(&bench.join(".venv/bin/python").to_string_lossy(), &["--version"]),
             pinning: "none: the scheduler places processes".into(),
+            disk: mounted(disk).map_or_else(|| "not known".into(), |(t, d)| format!("{t} on {d}")),
             commit: if changed { format!("{commit}+") } else { commit },
         }
     }
+}
+
+/// Whether a folder's files are in memory only, where nothing can be durable.
+pub fn is_memory(folder: &Path) -> bool {
+    mounted(folder).is_some_and(|(kind, _)| kind == "tmpfs" || kind == "ramfs")
+}
+
+/// Type and device of the file system that a folder is on.
+fn mounted(folder: &Path) -> Option<(String, String)> {
+    let folder = folder.canonicalize().ok()?;
+    mounted_in(&read("/proc/self/mountinfo"), &folder)
+}
+
+/// Of the mounts that hold the folder the deepest, and of several at one place the last.
+fn mounted_in(mounts: &str, folder: &Path) -> Option<(String, String)> {
+    let mount = |line: &str| {
+        let (before, after) = line.split_once(" - ")?;
+        let mut words = after.split(' ');
+        let point = before.split(' ').nth(4)?.replace("\\040", " ");
+        Some((PathBuf::from(point), words.next()?.to_owned(), words.next()?.to_owned()))
+    };
+    let holding = mounts.lines().filter_map(mount).filter(|(point, ..)| folder.starts_with(point));
+    holding.max_by_key(|(point, ..)| point.components().count()).map(|(_, t, d)| (t, d))
 }
 
 fn read(path: &str) -> String {
@@ -74,4 +101,24 @@ fn read(path: &str) -> String {
 fn said(program: &str, args: &[&str]) -> String {
     let output = Command::new(program).args(args).output();
     output.map_or_else(|_| String::new(), |o| String::from_utf8_lossy(&o.stdout).trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_deepest_mount_that_holds_a_folder_is_its_own() {
+        let mounts = "22 1 254:0 / / rw - ext4 /dev/root rw\n\
+                      30 22 0:5 / /dev/shm rw,nosuid shared:3 - tmpfs tmpfs rw\n\
+                      31 22 0:6 / /a\\040disk rw - xfs /dev/sdb1 rw";
+        let found = |folder: &str| {
+            mounted_in(mounts, Path::new(folder)).map(|(kind, device)| format!("{kind} {device}"))
+        };
+        assert_eq!(found("/dev/shm/x").as_deref(), Some("tmpfs tmpfs"));
+        assert_eq!(found("/dev/shmem").as_deref(), Some("ext4 /dev/root"));
+        assert_eq!(found("/a disk/x").as_deref(), Some("xfs /dev/sdb1"));
+        assert!(is_memory(Path::new("/dev/shm")));
+        assert!(mounted(Path::new("/")).is_some());
+    }
 }

@@ -4,6 +4,7 @@
 //! own, and writes what it measured as raw data; `compare report` makes tables and plots of it.
 //! docs/benchmark-method.md has the method.
 
+mod additions;
 mod machine;
 mod process;
 mod progress;
@@ -69,6 +70,9 @@ pub struct RunArguments {
     /// A robot for the workload sierra_nevada: our TOML or iRobot's JSON.
     #[arg(long, value_name = "FILE")]
     topology: Option<PathBuf>,
+    /// A folder on a real disk, for values that are to be durable; by default bench/target.
+    #[arg(long, value_name = "DIR")]
+    disk: Option<PathBuf>,
     /// Where to write the raw data; compressed when the name ends in .gz.
     #[arg(long, value_name = "FILE")]
     json: PathBuf,
@@ -78,7 +82,8 @@ fn main() -> ExitCode {
     let outcome = match Arguments::parse().command {
         Task::Worker => {
             let builtin = Builtin::new();
-            return bench_harness::worker::main(&builtin.systems, &builtin.stores);
+            let carriers: Vec<_> = builtin.carriers().collect();
+            return bench_harness::worker::main(&carriers, &builtin.stores);
         }
         Task::Run(arguments) => suite::run(&arguments, &bench_folder()),
         Task::Report { raw, out } => report(&raw, out.as_deref()),

@@ -137,6 +137,9 @@ impl Worker {
             }
         };
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        if let Some(disk) = &spec.net.disk {
+            command.env("XDG_STATE_HOME", disk);
+        }
         let mut kept = Kept::start(command, name)?;
         let piped = || Error::new("standard input and output are piped");
         let orders = kept.child.stdin.take().ok_or_else(piped)?;

@@ -1,6 +1,6 @@
 //! All systems: those in this program, and those that Python workers speak to.
 
-use bench_harness::{About, Broker, Error, KeyValue, Result, System};
+use bench_harness::{About, Broker, KeyValue, Result, System};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -10,6 +10,8 @@ use std::process::Command;
 pub struct Builtin {
     /// Publish and subscribe.
     pub systems: Vec<Box<dyn System>>,
+    /// A key that is set, and watched.
+    pub watches: Vec<Box<dyn System>>,
     /// Key and value.
     pub stores: Vec<Box<dyn KeyValue>>,
 }
@@ -20,6 +22,8 @@ impl Builtin {
         let mut systems = bench_raw::systems();
         #[allow(unused_mut, reason = "without the features of the stores it stays empty")]
         let mut stores: Vec<Box<dyn KeyValue>> = Vec::new();
+        #[allow(unused_mut, reason = "without the features of the stores it stays empty")]
+        let mut watches: Vec<Box<dyn System>> = Vec::new();
         #[cfg(feature = "rnet")]
         systems.extend(bench_rnet::systems());
         #[cfg(feature = "iceoryx2")]
@@ -40,11 +44,24 @@ impl Builtin {
         systems.extend(bench_nats::systems());
         #[cfg(feature = "lcm")]
         systems.extend(bench_lcm::systems());
+        #[cfg(feature = "rnet")]
+        stores.extend(bench_rnet::stores());
         #[cfg(feature = "redis")]
         stores.extend(bench_redis::stores());
         #[cfg(feature = "nats")]
         stores.extend(bench_nats::stores());
-        Self { systems, stores }
+        #[cfg(feature = "rnet")]
+        watches.extend(bench_rnet::watches());
+        #[cfg(feature = "redis")]
+        watches.extend(bench_redis::watches());
+        #[cfg(feature = "nats")]
+        watches.extend(bench_nats::watches());
+        Self { systems, watches, stores }
+    }
+
+    /// Everything that carries messages: what publishes and subscribes, and what is watched.
+    pub fn carriers(&self) -> impl Iterator<Item = &dyn System> {
+        self.systems.iter().chain(&self.watches).map(|s| &**s)
     }
 }
 
@@ -56,6 +73,8 @@ pub enum Kind {
     Pubsub,
     /// Key and value.
     KeyValue,
+    /// A key that is set, and watched.
+    Watch,
 }
 
 /// One system, as the raw data describes it.
@@ -116,9 +135,11 @@ impl Registry {
         let builtin = Builtin::new();
         let mut registry = Self { builtin, order: Vec::new(), entries: BTreeMap::new() };
         let mut found = Vec::new();
-        for system in &registry.builtin.systems {
+        let systems = registry.builtin.systems.iter().map(|s| (s, Kind::Pubsub));
+        let watches = registry.builtin.watches.iter().map(|s| (s, Kind::Watch));
+        for (system, kind) in systems.chain(watches) {
             let may_lose = system.may_lose().map(str::to_owned);
-            let entry = Entry::built_in(system.about(), system.version(), Kind::Pubsub);
+            let entry = Entry::built_in(system.about(), system.version(), kind);
             found.push((system.id(), Entry { may_lose, ..entry }));
         }
         for store in &registry.builtin.stores {
@@ -126,7 +147,6 @@ impl Registry {
             found.push((store.id(), entry));
         }
         found.into_iter().for_each(|(id, entry)| registry.add(id, entry));
-        registry.add_missing_state();
         for venv in [".venv", ".venv-ecal"] {
             registry.add_python(bench, venv);
         }
@@ -136,17 +156,6 @@ impl Registry {
     fn add(&mut self, id: &str, entry: Entry) {
         self.order.push(id.into());
         self.entries.insert(id.into(), entry);
-    }
-
-    /// The row of what robot-net does not have yet.
-    fn add_missing_state(&mut self) {
-        let about = About {
-            label: "robot-net state".into(),
-            client: "rnet (Rust)".into(),
-            settings: Vec::new(),
-        };
-        let why = Error::new("not yet: robot-net has no state in this version");
-        self.add("rnet-state", Entry::built_in(about, Err(why), Kind::KeyValue));
     }
 
     fn add_python(&mut self, bench: &Path, venv: &str) {
@@ -193,17 +202,32 @@ impl Registry {
         }
     }
 
-    /// The built-in system of this id.
-    pub fn system(&self, id: &str) -> Option<&dyn System> {
-        self.builtin.systems.iter().find(|s| s.id() == id).map(|s| &**s)
+    /// All in Rust of the same kinds as these, in the order of the report.
+    pub fn like(&self, ids: &[String]) -> Vec<String> {
+        let kinds: Vec<Kind> = ids.iter().map(|id| self.entries[id].kind).collect();
+        let fits = |id: &&String| {
+            let entry = &self.entries[*id];
+            kinds.contains(&entry.kind) && entry.language == "rust"
+        };
+        self.order.iter().filter(fits).cloned().collect()
     }
 
-    /// The server that a run of this system needs.
-    pub fn broker(&self, id: &str, dir: &Path, port: u16) -> Option<Broker> {
+    /// The built-in system of this id.
+    pub fn system(&self, id: &str) -> Option<&dyn System> {
+        self.builtin.carriers().find(|s| s.id() == id)
+    }
+
+    /// The built-in store of this id.
+    pub fn store(&self, id: &str) -> Option<&dyn KeyValue> {
+        self.builtin.stores.iter().find(|s| s.id() == id).map(|s| &**s)
+    }
+
+    /// The server that a run of this system needs, its files in `dir`; with `disk`, what it is to
+    /// keep there.
+    pub fn broker(&self, id: &str, dir: &Path, disk: Option<&Path>, port: u16) -> Option<Broker> {
         let id = self.entries.get(id).and_then(|e| e.server_of).unwrap_or(id);
         let system = self.system(id).and_then(|s| s.broker(dir, port));
-        let store = self.builtin.stores.iter().find(|s| s.id() == id);
-        system.or_else(|| store.and_then(|s| s.broker(dir, port)))
+        system.or_else(|| self.store(id).and_then(|s| s.broker(dir, disk, port)))
     }
 }
 

@@ -1,5 +1,6 @@
 //! One run: starts the processes of a job for one system, leads them through the phases, measures.
 
+use crate::additions;
 use crate::process::{Said, Server, Usage, Worker};
 use crate::raw::{Phase, Process, Run};
 use crate::registry::Registry;
@@ -19,19 +20,23 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 static RUNS: AtomicU32 = AtomicU32::new(0);
 
+/// What all runs of a comparison share.
+pub struct Place<'a> {
+    /// The systems.
+    pub registry: &'a Registry,
+    /// The folder of the comparison.
+    pub bench: &'a Path,
+    /// Where durable values are kept: a folder on a real disk.
+    pub disk: &'a Path,
+}
+
 /// Runs a job for a system. What goes wrong stands in the result.
-pub fn run(
-    registry: &Registry,
-    bench: &Path,
-    workload: &str,
-    system: &str,
-    repetition: usize,
-    job: &Job,
-) -> Run {
+pub fn run(place: &Place, workload: &str, system: &str, repetition: usize, job: &Job) -> Run {
     let start = Instant::now();
     let mut phases = Vec::new();
-    let outcome =
-        Scene::set(registry, bench, system, job).and_then(|mut scene| scene.play(job, &mut phases));
+    let outcome = Scene::set(place, system, job)
+        .and_then(|mut scene| scene.play(job, &mut phases))
+        .and_then(|()| additions::check(job, &phases));
     Run {
         workload: workload.into(),
         variant: job.variant.clone(),
@@ -43,15 +48,15 @@ pub fn run(
     }
 }
 
-/// Where the runs' directories stand, and how their names begin; then come the process id of the
-/// comparison and the number of the run.
-const PLACE: &str = "/dev/shm";
+/// Where the runs' directories stand (those for durable values on a disk), and how their names begin;
+/// then come the process id of the comparison and the number of the run.
+const MEMORY: &str = "/dev/shm";
 const NAME: &str = "rnet-bench-";
 
 /// Removes what a comparison left that was killed.
-pub fn sweep() {
-    let entries = std::fs::read_dir(PLACE).into_iter().flatten().flatten();
-    for entry in entries {
+pub fn sweep(disk: &Path) {
+    let entries = [Path::new(MEMORY), disk].map(std::fs::read_dir).into_iter().flatten();
+    for entry in entries.flatten().flatten() {
         let name = entry.file_name();
         let pid = name.to_str().and_then(|n| n.strip_prefix(NAME)?.split('-').next());
         let dead = pid.is_some_and(|pid| {
@@ -64,21 +69,17 @@ pub fn sweep() {
     }
 }
 
-/// The run's own directory, removed with what was left in it.
+/// A directory of the run's own, removed with what was left in it.
 struct Directory(PathBuf);
 
 impl Directory {
-    fn new() -> Result<(Self, u16)> {
-        let run = RUNS.fetch_add(1, Ordering::Relaxed);
-        let pid = std::process::id();
-        let path = Path::new(PLACE).join(format!("{NAME}{pid}-{run}"));
+    fn new(parent: &Path, run: u32) -> Result<Self> {
+        let path = parent.join(format!("{NAME}{}-{run}", std::process::id()));
         // Of an earlier process with the same number, in another container.
         let _ = std::fs::remove_dir_all(&path);
-        std::fs::create_dir(&path)?;
-        // Up to 100, so that DDS ports stay below those that the kernel gives away. Two comparisons
-        // may share one; what they say on it carries the directory's name as well.
-        let number = pid.wrapping_mul(31).wrapping_add(run) % 100 + 1;
-        Ok((Self(path), number as u16))
+        std::fs::create_dir_all(&path)
+            .map_err(|e| Error::new(format!("{}: {e}", path.display())))?;
+        Ok(Self(path))
     }
 }
 
@@ -94,17 +95,24 @@ struct Scene {
     workers: Vec<Worker>,
     said: Receiver<Said>,
     server: Option<Server>,
-    _directory: Directory,
+    _directories: (Directory, Option<Directory>),
 }
 
 impl Scene {
-    fn set(registry: &Registry, bench: &Path, system: &str, job: &Job) -> Result<Self> {
-        let (directory, number) = Directory::new()?;
-        let dir = &directory.0;
-        let server = Server::start(&|port| registry.broker(system, dir, port), bench)?;
-        let net = Net { dir: dir.clone(), number, broker_port: server.as_ref().map(|s| s.port) };
-        let program = bench.join("python/worker.py");
-        let python = registry.entries.get(system).and_then(|e| e.python.as_deref());
+    fn set(place: &Place, system: &str, job: &Job) -> Result<Self> {
+        let run = RUNS.fetch_add(1, Ordering::Relaxed);
+        let directory = Directory::new(Path::new(MEMORY), run)?;
+        let on_disk = job.durable.then(|| Directory::new(place.disk, run)).transpose()?;
+        let (dir, disk) = (&directory.0, on_disk.as_ref().map(|d| d.0.clone()));
+        let broker = |port| place.registry.broker(system, dir, disk.as_deref(), port);
+        let server = Server::start(&broker, place.bench)?;
+        // Up to 100, so that DDS ports stay below those that the kernel gives away. Two comparisons
+        // may share one; what they say on it carries the directory's name as well.
+        let number = (std::process::id().wrapping_mul(31).wrapping_add(run) % 100 + 1) as u16;
+        let broker_port = server.as_ref().map(|s| s.port);
+        let net = Net { dir: dir.clone(), disk, number, broker_port };
+        let program = place.bench.join("python/worker.py");
+        let python = place.registry.entries.get(system).and_then(|e| e.python.as_deref());
         let mut workers = Vec::new();
         let (sender, said) = channel();
         for (number, (name, role)) in job.processes.iter().enumerate() {
@@ -117,7 +125,8 @@ impl Scene {
             let python = python.map(|p| (p, &*program));
             workers.push(Worker::start((number, name), &spec, python, sender.clone())?);
         }
-        let mut scene = Self { workers, said, server, _directory: directory };
+        let _directories = (directory, on_disk);
+        let mut scene = Self { workers, said, server, _directories };
         let deadline = Instant::now() + JOIN;
         scene.all(deadline, "ready", |event| match event {
             Event::Ready => Ok(()),

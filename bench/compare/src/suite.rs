@@ -1,11 +1,12 @@
 //! A whole comparison: the systems in turn, repetition after repetition.
 
-use crate::machine::Machine;
+use crate::machine::{self, Machine};
 use crate::progress::Progress;
 use crate::raw::{self, Options, Raw, Skipped};
 use crate::registry::Registry;
+use crate::run::{self, Place};
 use crate::workloads::{self, Choice, Context, Job, Workload};
-use crate::{RunArguments, run, study3};
+use crate::{RunArguments, study3};
 use bench_harness::{Error, Result};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -43,13 +44,17 @@ pub fn run(arguments: &RunArguments, bench: &Path) -> Result<()> {
     let robot = bench.join("topologies/sierra_nevada.toml");
     let topology = arguments.topology.clone().unwrap_or(robot);
     let context = Context { scale, repeat, topology };
+    let disk = arguments.disk.clone().unwrap_or_else(|| bench.join("target"));
+    std::fs::create_dir_all(&disk)
+        .map_err(|e| Error::new(format!("--disk {}: {e}", disk.display())))?;
+    let place = Place { registry: &registry, bench, disk: &disk };
     let wanted = |name: &str| match &arguments.workloads[..] {
         [] => !ONLY_ON_DEMAND.contains(&name),
         some => some.iter().any(|w| w == name),
     };
     let mut raw = Raw {
         format: 1,
-        machine: Machine::this(bench),
+        machine: Machine::this(bench, &disk),
         options: Options {
             repeat,
             quick: arguments.quick,
@@ -66,7 +71,7 @@ pub fn run(arguments: &RunArguments, bench: &Path) -> Result<()> {
     };
     // Written first, so that a path that cannot be written is told now and not after half an hour.
     raw.write(&arguments.json)?;
-    run::sweep();
+    run::sweep(&disk);
     let mut planned = Vec::new();
     for workload in all.iter().filter(|w| wanted(w.name)) {
         let systems = choose(workload, &registry, &arguments.systems);
@@ -86,7 +91,7 @@ pub fn run(arguments: &RunArguments, bench: &Path) -> Result<()> {
         let (title, about) = (workload.title.into(), workload.about.into());
         raw.workloads.insert(workload.name.into(), raw::Workload { title, about, systems });
     }
-    repeat_all(&registry, bench, &context, &planned, &mut raw, &arguments.json)?;
+    repeat_all(&place, &context, &planned, &mut raw, &arguments.json)?;
     if wanted(study3::NAME) {
         eprintln!("compare: study3: building and running criterion's benchmark");
         match study3::run(bench, arguments.quick) {
@@ -109,8 +114,7 @@ pub fn run(arguments: &RunArguments, bench: &Path) -> Result<()> {
 }
 
 fn repeat_all(
-    registry: &Registry,
-    bench: &Path,
+    place: &Place,
     context: &Context,
     planned: &[Planned],
     raw: &mut Raw,
@@ -123,7 +127,7 @@ fn repeat_all(
         let mut jobs = Vec::new();
         for plan in planned {
             for job in (plan.workload.jobs)(context, repetition)? {
-                if let Err(why) = supports(registry, &plan.system, &job) {
+                if let Err(why) = supports(place, &plan.system, &job) {
                     if repetition == 0 {
                         raw.skipped.push(Skipped {
                             workload: plan.workload.name.into(),
@@ -147,7 +151,7 @@ fn repeat_all(
             let part = format!("{} {}/{}", plan.workload.name, repetition + 1, context.repeat);
             progress.now(&part, &format!("{} {}", job.variant, plan.system));
             let (name, system) = (plan.workload.name, &plan.system);
-            let run = run::run(registry, bench, name, system, repetition, &job);
+            let run = run::run(place, name, system, repetition, &job);
             if let Some(error) = &run.error {
                 progress.say(&format!("compare: {name} {} {system}: {error}", job.variant));
             }
@@ -185,21 +189,28 @@ fn shuffle(jobs: &mut [(&Planned, Job)], repetition: u64) {
     }
 }
 
-fn supports(registry: &Registry, system: &str, job: &Job) -> Result<()> {
-    match registry.system(system) {
-        Some(system) => job.topics().into_iter().try_for_each(|topic| system.supports(topic)),
+fn supports(place: &Place, system: &str, job: &Job) -> Result<()> {
+    if let Some(system) = place.registry.system(system) {
+        return job.topics().into_iter().try_for_each(|topic| system.supports(topic));
+    }
+    if job.durable && machine::is_memory(place.disk) {
+        let disk = place.disk.display();
+        return Err(Error::new(format!("{disk} is memory: name a folder on a disk with --disk")));
+    }
+    match place.registry.store(system) {
+        Some(store) => job.calls().try_for_each(|call| store.supports(call, job.durable)),
         None => Ok(()),
     }
 }
 
-/// The systems of a workload: those it names, or of the ones asked for those of its kind.
+/// The systems of a workload: those it names, or of the ones asked for those of its kinds.
 fn choose(workload: &Workload, registry: &Registry, asked: &[String]) -> Vec<String> {
     let named = workload.systems.ids(registry);
     if asked.is_empty() {
         return named;
     }
     let fits = match workload.systems {
-        Choice::These(_) => Choice::All.ids(registry),
+        Choice::These(_) => registry.like(&named),
         _ if workload.name == "carry" => {
             named.into_iter().chain(Choice::Python.ids(registry)).collect()
         }

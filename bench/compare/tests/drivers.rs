@@ -1,7 +1,9 @@
 //! Each driver carries 1,000 checked messages of 0 B, 22 B and 1 MiB from one process to another,
 //! with the real servers, through the real program.
 
-use serde_json::Value;
+mod common;
+
+use common::{missing, received, run};
 use std::process::Command;
 
 /// Systems whose library is built in: nothing can be missing.
@@ -17,47 +19,6 @@ const ALWAYS: &[&str] = &[
     "zenoh-tcp",
     "zenoh-shm",
 ];
-
-fn run(workload: &str, extra: &[&str]) -> Value {
-    let dir = std::env::temp_dir();
-    let json = dir.join(format!("compare-test-{workload}-{}.json", std::process::id()));
-    let status = Command::new(env!("CARGO_BIN_EXE_compare"))
-        .args(["run", "--workloads", workload, "--repeat", "1", "--json"])
-        .arg(&json)
-        .args(extra)
-        .status()
-        .expect("compare starts");
-    assert!(status.success(), "{workload}: {status}");
-    let text = std::fs::read(&json).expect("the raw data is there");
-    std::fs::remove_file(&json).expect("and can be removed");
-    serde_json::from_slice(&text).expect("and is JSON")
-}
-
-/// What cannot run here and why; in CI nothing may be missing.
-fn missing(raw: &Value) -> Vec<String> {
-    let systems = raw["systems"].as_object().expect("systems");
-    let missing: Vec<String> = systems
-        .iter()
-        .filter(|(id, entry)| !entry["unavailable"].is_null() && *id != "rnet-state")
-        .map(|(id, entry)| format!("{id}: {}", entry["unavailable"]))
-        .collect();
-    missing.iter().for_each(|m| eprintln!("not tested: {m}"));
-    assert!(missing.is_empty() || std::env::var_os("CI").is_none(), "CI has all of them");
-    missing
-}
-
-fn received(run: &Value) -> Vec<(&str, &Value)> {
-    let phases = run["phases"].as_array().expect("phases");
-    phases
-        .iter()
-        .flat_map(|phase| {
-            let label = phase["label"].as_str().expect("a label");
-            let processes = phase["processes"].as_array().expect("processes");
-            let received = processes.iter().filter_map(|p| p["result"]["received"].as_array());
-            received.flatten().map(move |r| (label, r))
-        })
-        .collect()
-}
 
 #[test]
 fn every_driver_carries_empty_small_and_large_messages_whole() {
@@ -94,27 +55,6 @@ fn every_driver_carries_empty_small_and_large_messages_whole() {
         let variants = runs.iter().filter(|r| r["system"] == *id).count();
         assert_eq!(variants, 2, "{id} has run in both variants");
     }
-}
-
-#[test]
-fn every_store_gives_back_what_was_set() {
-    let raw = run("study1-kv", &["--scale", "0.2"]);
-    missing(&raw);
-    let runs = raw["runs"].as_array().expect("runs");
-    for run in runs {
-        assert!(run["error"].is_null(), "{}: {}", run["system"], run["error"]);
-        let processes = run["phases"][0]["processes"].as_array().expect("processes");
-        let calls: Vec<&Value> =
-            processes.iter().map(|p| &p["result"]["calls"]).filter(|c| !c.is_null()).collect();
-        assert!(calls.len() >= 2, "{}", run["system"]);
-        for calls in calls {
-            assert!(calls["count"].as_u64() > Some(0), "{}: {calls}", run["system"]);
-            assert_eq!(calls["wrong"], 0, "{}: {calls}", run["system"]);
-            let seen = calls["call"] == "set" || calls["distinct"].as_u64() > Some(1);
-            assert!(seen, "{}: the value never changes: {calls}", run["system"]);
-        }
-    }
-    assert!(!runs.is_empty() || std::env::var_os("CI").is_none());
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! The trait of a key-value store under comparison.
 
-use crate::{About, Broker, Net, Result};
+use crate::spec::Call;
+use crate::{About, Broker, Error, Net, Result};
 use std::path::Path;
 
 /// One store, in one configuration.
@@ -17,8 +18,18 @@ pub trait KeyValue: Sync {
     /// When it cannot run here; the text says what is missing and how to get it.
     fn version(&self) -> Result<String>;
 
-    /// The server it needs.
-    fn broker(&self, dir: &Path, port: u16) -> Option<Broker>;
+    /// Whether it has such a call; with `durable`, one that returns when a crash can no longer undo it.
+    ///
+    /// # Errors
+    /// Why not, for the report.
+    fn supports(&self, call: Call, durable: bool) -> Result<()> {
+        let common = matches!(call, Call::Set | Call::Get | Call::Rest);
+        if common && !durable { Ok(()) } else { Err(Error::new("it has no such call")) }
+    }
+
+    /// The server it needs, keeping its files in `dir`. With `disk` each value is to be on disk, in
+    /// that folder, before its writer is answered.
+    fn broker(&self, dir: &Path, disk: Option<&Path>, port: u16) -> Option<Broker>;
 
     /// Joins as one client.
     ///
@@ -47,6 +58,32 @@ pub trait KeyValueClient: Send {
     /// # Errors
     /// The library's own.
     fn get(&mut self, key: &str, seen: &mut dyn FnMut(Option<&[u8]>)) -> Result<()>;
+
+    /// Adds one to the whole number at `key` (absent is 0) in one call.
+    ///
+    /// # Errors
+    /// The library's own.
+    fn add_one(&mut self, _key: &str) -> Result<()> {
+        Err(Error::new("it has no such call"))
+    }
+
+    /// Adds one as a user of compare-and-set does: reads the number, writes the next on condition
+    /// that nobody has written in between, and begins again when somebody has. Returns how often it
+    /// began.
+    ///
+    /// # Errors
+    /// The library's own; a conflict is none.
+    fn compare_and_add_one(&mut self, _key: &str) -> Result<u64> {
+        Err(Error::new("it has no such call"))
+    }
+
+    /// The whole number at `key`; 0 where it is absent.
+    ///
+    /// # Errors
+    /// The library's own, or that it is no number.
+    fn number(&mut self, _key: &str) -> Result<u64> {
+        Err(Error::new("it has no such call"))
+    }
 
     /// Waits until all requests in flight are answered. Answers to gets are not shown.
     ///

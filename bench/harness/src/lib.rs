@@ -6,6 +6,7 @@
 //! same for all: stamps, numbering, checks and histograms. docs/benchmark-method.md has the method.
 
 pub mod child;
+pub mod client;
 pub mod clock;
 pub mod collect;
 pub mod control;

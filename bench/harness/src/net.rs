@@ -9,6 +9,9 @@ use std::time::{Duration, Instant};
 pub struct Net {
     /// A fresh directory of this run in /dev/shm; its path is short enough for sockets.
     pub dir: PathBuf,
+    /// A fresh directory of this run on a real disk, where values are to be durable. It is the
+    /// workers' `XDG_STATE_HOME`.
+    pub disk: Option<PathBuf>,
     /// 1 to 100: a DDS domain, a multicast port. Another comparison may use the same at the same
     /// time, so that names on it must hold [`tag`](Self::tag) as well.
     pub number: u16,

@@ -65,17 +65,24 @@ pub struct Received {
 /// Key-value calls of one client in one phase.
 #[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub struct Calls {
-    /// "set" or "get".
+    /// [`Call::name`](crate::spec::Call::name).
     pub call: String,
-    /// Calls answered.
+    /// Calls answered; of additions, those that succeeded.
     pub count: u64,
+    /// Compare-and-set: how often it was tried for all of these.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub tries: u64,
+    /// The number that stands at the key, where that was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub total: Option<u64>,
     /// Of the values got that were set in the phase: how many differed from the one before.
     pub distinct: u64,
     /// Gets of a key that was not there, and values that were not what was set.
     pub wrong: u64,
     /// How long it took, ns.
     pub elapsed_ns: u64,
-    /// From the call to its answer. Empty where many calls are in flight at a time.
+    /// From the call to its answer, of the calls that were timed: see [`crate::client`]. Empty where
+    /// many calls are in flight at a time.
     pub latency: Distribution,
     /// Of those: from being set to arriving here.
     pub age: Distribution,

@@ -134,6 +134,9 @@ pub struct KeyValueLoad {
     pub len: usize,
     /// For how long.
     pub seconds: f64,
+    /// Each value carries the time of its own set, so that its age can be told where it is got;
+    /// otherwise that of the last look at the clock, which costs as much as a fast store's call.
+    pub aged: bool,
 }
 
 /// A key-value call.
@@ -144,8 +147,28 @@ pub enum Call {
     Set,
     /// Gets the key.
     Get,
+    /// Adds one to the key's number, in one call.
+    Add,
+    /// Adds one by compare-and-set.
+    CompareAndSet,
+    /// Reads the key's number, once.
+    Total,
     /// Nothing.
     Rest,
+}
+
+impl Call {
+    /// Its name in raw data.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Set => "set",
+            Self::Get => "get",
+            Self::Add => "add",
+            Self::CompareAndSet => "compare_and_set",
+            Self::Total => "total",
+            Self::Rest => "rest",
+        }
+    }
 }
 
 /// Each further line on standard input.

@@ -8,7 +8,9 @@ import math
 import re
 from statistics import mean, median
 
-TOLERANCE = 0.00501  # three significant digits
+from cells import numbers, same
+from recompute_targets import targets_differences
+
 BANDS_KIB = {
     "< 64 KiB": (0, 64),
     "64–512 KiB": (64, 512),
@@ -29,8 +31,24 @@ PUBLISHED = {
 }
 
 # What the others are compared with: robot-net as it waits by default, in each kind of work.
-DEFAULT = {"python": "py-rnet", "study1-kv": "rnet-state", "state": "rnet-state"}
-OURS = {"rnet-spin", "rnet-adaptive", "rnet-block", "rnet-state", "py-rnet"}
+DEFAULT = {
+    "python": "py-rnet",
+    "study1-kv": "rnet-state",
+    "state": "rnet-state",
+    "state-sizes": "rnet-state",
+    "state-cas": "rnet-state",
+    "state-durable": "rnet-state",
+    "state-watch": "rnet-watch",
+}
+OURS = {
+    "rnet-spin",
+    "rnet-adaptive",
+    "rnet-block",
+    "rnet-state",
+    "rnet-cell",
+    "rnet-watch",
+    "py-rnet",
+}
 SOCKETS = {"tcp", "unix"}
 # A reader that spins is compared with ours that does.
 SPINNING = {"iceoryx2-poll": "rnet-spin"}
@@ -66,23 +84,6 @@ def tables_of(markdown):
     return found
 
 
-def numbers(text):
-    """The numbers in a cell: [] for "–"."""
-    plain = text.replace("*", "").replace(",", "")
-    if plain in ("–", ""):
-        return []
-    return [float(n) for n in re.split(r"[ \[\]–]+", plain) if n]
-
-
-def same(shown, expected):
-    """Whether the cell shows these values, to three digits (counts exactly)."""
-    if len(shown) != len(expected):
-        return False
-    exact = all(isinstance(e, int) for e in expected)
-    near = lambda a, b: a == b if exact else abs(a - b) <= TOLERANCE * abs(b)
-    return all(near(a, b) for a, b in zip(shown, expected))
-
-
 # Figures of one phase of one run, straight from the raw data.
 
 
@@ -91,9 +92,9 @@ def received(phase, topics=None):
     return [e for e in entries if topics is None or topics(e["topic"])]
 
 
-def clients(phase, call):
+def clients(phase, *calls):
     found = [(p.get("result") or {}).get("calls") for p in phase["processes"]]
-    return [c for c in found if c and c["call"] == call]
+    return [c for c in found if c and (not calls or c["call"] in calls)]
 
 
 def trips(phase):
@@ -147,7 +148,7 @@ def per_second(phase, call, field, combine):
 
 def cpu_us(phase):
     done = sum(e["count"] for e in received(phase)) + len(trips(phase))
-    done += sum(c["count"] for call in ("set", "get") for c in clients(phase, call))
+    done += sum(c["count"] for c in clients(phase))
     return sum(p["cpu_ns"] for p in phase["processes"]) / 1000 / done if done else None
 
 
@@ -177,8 +178,8 @@ def figure(workload, label, header, phase):
         entries = received(phase, event)
         return (sum(e["lost"] for e in entries) if entries else None), "sum"
     if re.fullmatch(r"p\d+|max", name):
-        call = [c["latency"] for c in clients(phase, label)] if workload == "state" else None
-        times = [e["latency"] for e in received(phase, event)] if call is None else call
+        times = [e["latency"] for e in received(phase, event)]
+        times += [c["latency"] for c in clients(phase)] if workload != "study1-kv" else []
         return timing(times, name), "max" if name == "max" else "range"
     if name.startswith("age "):
         times = [c["age"] for c in clients(phase, "get")]
@@ -193,6 +194,12 @@ def figure(workload, label, header, phase):
         return scaled(rate(phase, lambda t: t != "event"), 1e6 / URGENT_BULK_LEN), "range"
     if name in ("sets", "gets"):
         return scaled(per_second(phase, name[:3], "count", sum), 1000), "range"
+    if name in ("additions", "calls"):
+        every = [c["count"] / c["elapsed_ns"] for c in clients(phase) if c["elapsed_ns"]]
+        return (sum(every) * 1e6 if every else None), "range"
+    if header == "tries per addition":
+        tried = sum(c.get("tries", 0) for c in clients(phase))
+        return (tried / sum(c["count"] for c in clients(phase)) if tried else None), "range"
     if name == "gets at each reader":
         return scaled(per_second(phase, "get", "count", mean), 1000), "range"
     if name == "distinct values seen by each reader":
@@ -290,7 +297,7 @@ def differences(raw, markdown, only=None):
     for table, (note, header, rows, _folded) in found.items():
         if only and table.split(" / ")[0] != only:
             continue
-        if table in ("study3", "findings") or table.endswith("/ topics"):
+        if table in ("study3", "findings", "targets") or table.endswith("/ topics"):
             check = SPECIAL[table.rpartition("/ ")[2]]
             more, n = check(raw, table, header, rows, found, figures)
             wrong, compared = wrong + more, compared + n
@@ -497,7 +504,7 @@ def findings_differences(raw, table, _header, rows, found, figures):
         if worst is not None and now > worst:
             wrong.append(f"{table}, {title}: a worse ratio stands below a better one")
         worst = now
-    wanted = {n.split(" / ")[0] for n in found} - {"findings", "carry"}
+    wanted = {n.split(" / ")[0] for n in found} - {"findings", "targets", "carry"}
     return wrong + [
         f"{table}: no line of {w}" for w in wanted - seen if any_figure(found, w)
     ], compared
@@ -564,5 +571,6 @@ def sentence_differences(raw, markdown):
 SPECIAL = {
     "study3": study3_differences,
     "findings": findings_differences,
+    "targets": targets_differences,
     "topics": topic_differences,
 }

@@ -23,11 +23,17 @@ SYSTEMS = {
     "py-rnet": ("robot-net reliable (Python)", "python", 9e5, 15, 0.1),
     "redis-kv-tcp": ("Redis get/set, synchronous", "rust", 2.5e4, 40, 1),
     "redis-kv-async": ("Redis get/set, asynchronous", "rust", 3.1e5, 90, 1),
-    "rnet-state": ("robot-net state", "rust", 0, 0, 0),
+    "redis-kv": ("Redis get/set, Unix socket", "rust", 2.9e4, 34, 1),
+    "rnet-state": ("robot-net state", "rust", 6e6, 0.15, 0.04),
+    "rnet-cell": ("robot-net state, cell", "rust", 9e6, 0.1, 0.04),
+    "nats-kv": ("NATS KV", "rust", 0, 0, 0),
+    "rnet-watch": ("robot-net state, set and watch", "rust", 0, 6, 0),
+    "redis-keyspace": ("Redis SET and keyspace notification", "rust", 0, 60, 0),
 }
-STORES = ["redis-kv-tcp", "redis-kv-async", "rnet-state"]
+STORES = ["rnet-state", "rnet-cell", "redis-kv", "redis-kv-tcp", "redis-kv-async", "nats-kv"]
+WATCHED = ["rnet-watch", "redis-keyspace"]
 PYTHON = ["py-zmq", "py-rnet"]
-FIELD = [s for s in SYSTEMS if s not in STORES + PYTHON]
+FIELD = [s for s in SYSTEMS if s not in STORES + PYTHON + WATCHED]
 
 
 class Maker:
@@ -256,7 +262,7 @@ class Maker:
             [self.phase("robot", nodes, elapsed_s=4.02)],
         )
 
-    def client(self, call, rate, us, seconds=0.5):
+    def client(self, call, rate, us, seconds=0.5, tries=0):
         count = int(rate * seconds)
         calls = {
             "call": call,
@@ -266,7 +272,7 @@ class Maker:
             "elapsed_ns": int(seconds * 1e9),
             "latency": self.times(us, count),
             "age": self.times(us * 1.4, count if call == "get" else 0),
-        }
+        } | ({"tries": int(count * tries)} if tries else {})
         return self.process(f"{call}ter", {"calls": calls})
 
     def stores(self, system, repetition):
@@ -298,6 +304,37 @@ class Maker:
                 "state", "1 client" if readers == 1 else "4 clients", system, repetition, phases
             )
 
+    def more_of_state(self, system, repetition):
+        """Sizes, counting together, durable sets."""
+        _, _, rate, us, per_kib = SYSTEMS[system]
+        if not rate:
+            return
+        sizes = [("22 B", 22), ("1 KiB", 1024), ("64 KiB", 65536), ("1 MiB", 1 << 20)]
+        slower = lambda n: (rate / (1 + per_kib * n / 1024 / us), us + per_kib * n / 1024)
+        phases = [
+            self.phase(f"{call} {text}", [self.client(call, *slower(n))], n)
+            for call in ("set", "get")
+            for text, n in sizes
+        ]
+        self.run("state-sizes", "1 client", system, repetition, phases)
+        for clients in (1, 4):
+            of = f"{clients} client{'s' if clients > 1 else ''}"
+            for call, text, tries in (
+                ("add", "add", 1),
+                ("compare_and_set", "compare and set", 1.0 + 0.5 * (clients - 1)),
+            ):
+                adding = [self.client(call, rate / tries, us, tries=tries) for _ in range(clients)]
+                total = [self.process(f"client {i}", {"calls": TOTAL}) for i in range(clients)]
+                phases = [self.phase("count", adding, 22), self.phase("total", total, 22)]
+                self.run("state-cas", f"{text}, {of}", system, repetition, phases)
+            sets = [self.client("set", min(rate, 4e3), max(us, 250)) for _ in range(clients)]
+            self.run("state-durable", of, system, repetition, [self.phase("set", sets, 22)])
+
+    def watched(self, system, repetition):
+        us = SYSTEMS[system][3]
+        phases = [self.carried(text, hz, us) for text, hz in (("1 kHz", 1e3), ("10 kHz", 1e4))]
+        self.run("state-watch", "1->1", system, repetition, phases)
+
     def python(self, system, repetition):
         _, _, rate, us, _ = SYSTEMS[system]
         self.run(
@@ -315,6 +352,9 @@ class Maker:
                 self.field(system, repetition)
             for system in STORES:
                 self.stores(system, repetition)
+                self.more_of_state(system, repetition)
+            for system in [*WATCHED, "rnet-adaptive", "nats"]:
+                self.watched(system, repetition)
             for system in PYTHON:
                 self.python(system, repetition)
         return {
@@ -330,6 +370,7 @@ class Maker:
                 "rustc": "rustc 1.90",
                 "python": "3.11.7",
                 "pinning": "none",
+                "disk": "ext4 on /dev/made-up",
                 "commit": "0000000",
             },
             "options": {
@@ -401,8 +442,23 @@ WORKLOADS = [
     "sierra_nevada",
     "urgent",
     "state",
+    "state-sizes",
+    "state-cas",
+    "state-durable",
+    "state-watch",
     "python",
 ]
+# What a client reads at the end.
+TOTAL = {
+    "call": "total",
+    "count": 0,
+    "total": 7,
+    "distinct": 0,
+    "wrong": 0,
+    "elapsed_ns": 0,
+    "latency": {"count": 0, "min": 0, "max": 0, "sum": 0, "buckets": []},
+    "age": {"count": 0, "min": 0, "max": 0, "sum": 0, "buckets": []},
+}
 
 
 def members(workload):
@@ -411,7 +467,10 @@ def members(workload):
         return ["rnet-adaptive", "rnet-block", "cyclonedds", "zenoh-tcp", "zmq-tcp", "nats"]
     if workload == "python":
         return PYTHON
-    return STORES if workload in ("study1-kv", "state") else FIELD
+    if workload == "state-watch":
+        return [*WATCHED, "rnet-adaptive", "nats"]
+    stores = workload == "study1-kv" or workload.startswith("state")
+    return STORES if stores else FIELD
 
 
 def about(system):
@@ -419,7 +478,7 @@ def about(system):
     label, language, *_ = SYSTEMS[system]
     kind = "key_value" if system in STORES else "pubsub"
     lossy = "UDP: what the buffer has no room for | is gone" if system == "lcm" else None
-    missing = "not yet: robot-net has no state in this version" if system == "rnet-state" else None
+    missing = "nats-server is missing" if system == "nats-kv" else None
     return {
         "label": label,
         "client": "made up",

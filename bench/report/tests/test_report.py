@@ -12,7 +12,8 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 
 import report  # noqa: E402  (found by the path above)
-from recompute import differences, numbers, sentence_differences, tables_of  # noqa: E402
+from cells import numbers  # noqa: E402
+from recompute import differences, sentence_differences, tables_of  # noqa: E402
 from synthetic import Maker  # noqa: E402
 
 RESULTS = HERE.parents[1] / "results"
@@ -36,7 +37,7 @@ def test_every_figure_follows_from_the_raw_data(raw):
     assert sentence_differences(raw, text) == []
     assert compared > 5000
     shown = {name.split(" / ")[0] for name in tables_of(text)}
-    assert shown == {*raw["workloads"], "study3", "findings"}
+    assert shown == {*raw["workloads"], "study3", "findings", "targets"}
 
 
 def test_hand_computed_figures():
@@ -176,6 +177,21 @@ def test_a_changed_finding_is_found(raw):
     assert sentence_differences(raw, text.replace("is first in ", "is first in 1")) != []
 
 
+def test_a_changed_target_is_found(raw):
+    text = rendered(raw)
+    assert differences(raw, text, "targets") == ([], 27)
+    at = text.index("<!-- table: targets -->")
+    for was, now in (("| yes |", "| **no** |"), ("≥ 200", "≥ 100"), ("| get, 1", "| set, 1")):
+        changed = text[:at] + text[at:].replace(was, now, 1)
+        assert changed != text, was
+        assert differences(raw, changed, "targets")[0] != [], was
+    label = raw["systems"]["rnet-state"]["label"]
+    assert differences(raw, text.replace(f"{label}: ", f"{label}: 1"), "targets")[0] != []
+    only = raw | {"runs": [r for r in raw["runs"] if r["workload"] != "state-cas"]}
+    assert "INCR" not in rendered(only)
+    assert "targets: compare and set" in str(differences(raw, rendered(only), "targets")[0])
+
+
 def spoil(raw, change):
     """A copy of `raw` in which `change` was made to one run of ZeroMQ in study 1."""
     spoilt = copy.deepcopy(raw)
@@ -233,9 +249,7 @@ def test_a_changed_report_is_found(raw):
 def test_what_did_not_run_is_a_row_that_says_why(raw):
     tables = tables_of(rendered(raw))
     _, _, rows, _ = tables["state / 1 client / set"]
-    assert next(r for r in rows if "robot-net state" in r[0])[-1].startswith(
-        "not yet: robot-net has no state"
-    )
+    assert next(r for r in rows if r[0] == "NATS KV")[-1] == "nats-server is missing"
     _, _, rows, _ = tables["study1 / 1->4 / flood"]
     remarks = {r[0]: r[-1] for r in rows}
     assert remarks["ZeroMQ PAIR tcp"] == "PAIR joins exactly two"

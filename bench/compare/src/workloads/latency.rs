@@ -154,5 +154,6 @@ fn urgent(context: &Context, _repetition: usize) -> Result<Vec<Job>> {
         variant: "1->1".into(),
         processes: vec![("publisher 0".into(), writer), ("subscriber 0".into(), reader)],
         phases: vec![phase("unloaded", seconds[0]), phase("loaded", seconds[1])],
+        durable: false,
     }])
 }

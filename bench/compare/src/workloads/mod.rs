@@ -2,12 +2,13 @@
 
 mod key_value;
 mod latency;
+mod state;
 mod studies;
 mod throughput;
 mod topology;
 
 use crate::registry::{Kind, Registry};
-use bench_harness::spec::{Expect, Load, PublishSpec, Role, SubscribeSpec};
+use bench_harness::spec::{Call, Expect, Load, PublishSpec, Role, SubscribeSpec};
 use bench_harness::{Lane, Profile, Result, Topic};
 use std::path::PathBuf;
 
@@ -77,6 +78,8 @@ pub struct Job {
     pub processes: Vec<(String, Role)>,
     /// The phases.
     pub phases: Vec<PhasePlan>,
+    /// Values are to be on disk before their writers are answered.
+    pub durable: bool,
 }
 
 /// A phase, as it is announced.
@@ -98,6 +101,15 @@ impl Job {
     /// How long it takes when all goes well, with starting and stopping.
     pub fn seconds(&self) -> f64 {
         0.15 + self.phases.iter().map(|p| p.seconds + 0.02).sum::<f64>()
+    }
+
+    /// Every key-value call of the job.
+    pub fn calls(&self) -> impl Iterator<Item = Call> {
+        let loads = self.processes.iter().filter_map(|(_, role)| match role {
+            Role::KeyValue { loads, .. } => Some(loads),
+            _ => None,
+        });
+        loads.flatten().map(|load| load.call)
     }
 
     /// Every topic of the job.
@@ -124,8 +136,12 @@ pub fn all() -> Vec<Workload> {
     all.extend(throughput::workloads());
     all.extend(topology::workloads());
     all.extend(key_value::workloads());
+    all.extend(state::workloads());
     all
 }
+
+#[cfg(test)]
+pub use state::counting_job;
 
 /// A phase in which each publisher of the one topic has the same load.
 #[derive(Clone)]
@@ -155,11 +171,23 @@ fn one_topic(
     subscribers: usize,
     steps: &[Step],
 ) -> Job {
+    one_topic_in(Lane::Bulk, variant, profile, publishers, subscribers, steps)
+}
+
+/// The same in a lane.
+fn one_topic_in(
+    lane: Lane,
+    variant: &str,
+    profile: Profile,
+    publishers: usize,
+    subscribers: usize,
+    steps: &[Step],
+) -> Job {
     let max_len = steps.iter().map(|s| s.load.len).max().unwrap_or(0).max(16);
     let topic = |index| Topic {
         name: "stream".into(),
         profile,
-        lane: Lane::Bulk,
+        lane,
         max_len,
         publishers,
         subscribers,
@@ -176,6 +204,7 @@ fn one_topic(
         publishes: Vec::new(),
         subscribes: vec![SubscribeSpec { topic: topic(index), expects: expects.clone() }],
     };
+    let durable = false;
     let publishing = (0..publishers).map(|i| (format!("publisher {i}"), publish(i)));
     let subscribing = (0..subscribers).map(|i| (format!("subscriber {i}"), subscribe(i)));
     let phases = steps
@@ -188,5 +217,6 @@ fn one_topic(
             seconds: s.load.seconds,
         })
         .collect();
-    Job { variant: variant.into(), processes: publishing.chain(subscribing).collect(), phases }
+    let processes = publishing.chain(subscribing).collect();
+    Job { variant: variant.into(), processes, phases, durable }
 }

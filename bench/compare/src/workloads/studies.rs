@@ -91,5 +91,6 @@ fn round_trips(context: &Context, repetition: usize, period_ms: f64, stride: f64
         variant: format!("{period_ms} ms"),
         processes: vec![("pinger".into(), ping), ("echo".into(), Role::Echo { there, back })],
         phases: vec![PhasePlan { label, len: None, rate_hz: None, limited_to: None, seconds }],
+        durable: false,
     }
 }

@@ -77,7 +77,7 @@ fn jobs(context: &Context, _repetition: usize) -> Result<Vec<Job>> {
     }
     let phase =
         PhasePlan { label: "robot".into(), len: None, rate_hz: None, limited_to: None, seconds };
-    Ok(vec![Job { variant: topology.name, processes, phases: vec![phase] }])
+    Ok(vec![Job { variant: topology.name, processes, phases: vec![phase], durable: false }])
 }
 
 /// Numbers the endpoints of each topic.

@@ -2,6 +2,7 @@
 
 mod core;
 mod kv;
+mod kv_watch;
 mod publish;
 mod server;
 mod subscribe;
@@ -11,6 +12,11 @@ use bench_harness::{KeyValue, System};
 /// Core NATS.
 pub fn systems() -> Vec<Box<dyn System>> {
     vec![Box::new(core::Core)]
+}
+
+/// A key that is watched.
+pub fn watches() -> Vec<Box<dyn System>> {
+    vec![Box::new(kv_watch::Watch)]
 }
 
 /// NATS KV.

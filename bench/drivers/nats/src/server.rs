@@ -26,16 +26,18 @@ ping_interval: "10m"
     with_config(dir, text)
 }
 
-/// nats-server with JetStream, which the key-value store is built on.
-pub fn broker_with_jetstream(dir: &Path, port: u16) -> Broker {
-    let store = dir.display();
+/// nats-server with JetStream, which the key-value store is built on. With `disk` its files are in that
+/// folder, and each write is synced before it is acknowledged.
+pub fn broker_with_jetstream(dir: &Path, disk: Option<&Path>, port: u16) -> Broker {
+    let store = disk.unwrap_or(dir).display();
+    let sync = if disk.is_some() { "\n  sync_interval: always" } else { "" };
     let text = format!(
         r#"listen: "127.0.0.1:{port}"
 max_payload: 8MB
 ping_interval: "10m"
 jetstream {{
   store_dir: "{store}/jetstream"
-  max_memory_store: 1GB
+  max_memory_store: 1GB{sync}
 }}
 "#
     );

@@ -1,6 +1,7 @@
 //! GET and SET with many requests in flight, by the asynchronous client.
 
 use crate::server;
+use bench_harness::spec::Call;
 use bench_harness::{About, Broker, Error, KeyValue, KeyValueClient, Net, Result};
 use futures_util::stream::{FuturesOrdered, StreamExt};
 use redis::aio::MultiplexedConnection;
@@ -38,8 +39,12 @@ impl KeyValue for Async {
         server::version()
     }
 
-    fn broker(&self, dir: &Path, port: u16) -> Option<Broker> {
-        Some(server::broker(dir, port))
+    fn supports(&self, call: Call, _durable: bool) -> Result<()> {
+        server::get_and_set_only(call)
+    }
+
+    fn broker(&self, dir: &Path, disk: Option<&Path>, port: u16) -> Option<Broker> {
+        Some(server::broker(dir, disk, port))
     }
 
     fn open(&self, net: &Net) -> Result<Box<dyn KeyValueClient>> {

@@ -1,6 +1,7 @@
 //! GET and SET in pipelines of a hundred.
 
 use crate::server;
+use bench_harness::spec::Call;
 use bench_harness::{About, Broker, KeyValue, KeyValueClient, Net, Result};
 use redis::{Connection, Pipeline};
 use std::collections::VecDeque;
@@ -33,8 +34,12 @@ impl KeyValue for Pipelined {
         server::version()
     }
 
-    fn broker(&self, dir: &Path, port: u16) -> Option<Broker> {
-        Some(server::broker(dir, port))
+    fn supports(&self, call: Call, _durable: bool) -> Result<()> {
+        server::get_and_set_only(call)
+    }
+
+    fn broker(&self, dir: &Path, disk: Option<&Path>, port: u16) -> Option<Broker> {
+        Some(server::broker(dir, disk, port))
     }
 
     fn open(&self, net: &Net) -> Result<Box<dyn KeyValueClient>> {

@@ -1,9 +1,12 @@
-//! GET and SET, each waiting for its answer.
+//! GET, SET and counters, each call waiting for its answer.
 
 use crate::server;
+use bench_harness::spec::Call;
 use bench_harness::{About, Broker, KeyValue, KeyValueClient, Net, Result};
 use redis::{Commands, Connection};
 use std::path::Path;
+
+const COUNTERS: &str = "counters: add is INCR; compare-and-set is the crate's transaction: WATCH, GET, then MULTI SET EXEC, again after a conflict (redis.io, Transactions)";
 
 /// The synchronous client.
 pub struct Sync {
@@ -28,7 +31,11 @@ impl KeyValue for Sync {
         About {
             label: label.into(),
             client: "crate redis, synchronous (Rust)".into(),
-            settings: [way].iter().chain(&server::SETTINGS).map(|s| s.to_string()).collect(),
+            settings: [way, COUNTERS]
+                .iter()
+                .chain(&server::SETTINGS)
+                .map(|s| s.to_string())
+                .collect(),
         }
     }
 
@@ -36,8 +43,12 @@ impl KeyValue for Sync {
         server::version()
     }
 
-    fn broker(&self, dir: &Path, port: u16) -> Option<Broker> {
-        Some(server::broker(dir, port))
+    fn supports(&self, _call: Call, _durable: bool) -> Result<()> {
+        Ok(())
+    }
+
+    fn broker(&self, dir: &Path, disk: Option<&Path>, port: u16) -> Option<Broker> {
+        Some(server::broker(dir, disk, port))
     }
 
     fn open(&self, net: &Net) -> Result<Box<dyn KeyValueClient>> {
@@ -56,5 +67,25 @@ impl KeyValueClient for SyncClient {
         let value: Option<Vec<u8>> = self.0.get(key)?;
         seen(value.as_deref());
         Ok(())
+    }
+
+    fn add_one(&mut self, key: &str) -> Result<()> {
+        let _: u64 = self.0.incr(key, 1)?;
+        Ok(())
+    }
+
+    fn compare_and_add_one(&mut self, key: &str) -> Result<u64> {
+        let mut tries = 0;
+        redis::transaction(&mut self.0, &[key], |connection, pipeline| {
+            tries += 1;
+            let number: Option<u64> = connection.get(key)?;
+            pipeline.set(key, number.unwrap_or(0) + 1).ignore().query::<Option<()>>(connection)
+        })?;
+        Ok(tries)
+    }
+
+    fn number(&mut self, key: &str) -> Result<u64> {
+        let number: Option<u64> = self.0.get(key)?;
+        Ok(number.unwrap_or(0))
     }
 }

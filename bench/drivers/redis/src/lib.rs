@@ -1,5 +1,7 @@
-//! Redis: pub/sub, and the key-value store in four ways of calling it, through the crate `redis`.
+//! Redis: pub/sub, the key-value store in four ways of calling it, and notifications of its keys,
+//! through the crate `redis`.
 
+mod keyspace;
 mod kv_async;
 mod kv_pipelined;
 mod kv_sync;
@@ -13,6 +15,11 @@ use bench_harness::{KeyValue, System};
 /// Pub/sub by TCP and by Unix socket.
 pub fn systems() -> Vec<Box<dyn System>> {
     vec![Box::new(pubsub::PubSub { unix: false }), Box::new(pubsub::PubSub { unix: true })]
+}
+
+/// A key that is watched.
+pub fn watches() -> Vec<Box<dyn System>> {
+    vec![Box::new(keyspace::Keyspace)]
 }
 
 /// The store: one call at a time by Unix socket and by TCP, asynchronous, pipelined.

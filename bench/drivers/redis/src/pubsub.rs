@@ -47,7 +47,7 @@ impl System for PubSub {
     }
 
     fn broker(&self, dir: &Path, port: u16) -> Option<Broker> {
-        Some(server::broker(dir, port))
+        Some(server::broker(dir, None, port))
     }
 
     fn publisher(&self, net: &Net, topic: &Topic) -> Result<Box<dyn Publisher>> {

@@ -1,5 +1,6 @@
 //! The server and the way to it.
 
+use bench_harness::spec::Call;
 use bench_harness::{Broker, Error, Net, Result};
 use redis::io::tcp::TcpSettings;
 use redis::{Client, ConnectionAddr, IntoConnectionInfo};
@@ -10,17 +11,21 @@ const PROGRAM: &str = "redis-server";
 const LOCK: &str = include_str!("../../../Cargo.lock");
 
 /// What the server's settings are, for the report.
-pub const SETTINGS: [&str; 2] = [
+pub const SETTINGS: [&str; 3] = [
     "server: save \"\" and appendonly no: nothing is written to disk (the bucket of NATS KV is in memory too)",
+    "durable: appendonly yes and appendfsync always, its folder on the real disk (redis.io, Persistence: a write is on disk before it is answered; commands that are there at the same time share an fsync)",
     "server: the rest as it comes, io-threads 1 included (its redis.conf suggests more only from 4 cores on)",
 ];
 
-/// redis-server on 127.0.0.1 and on a Unix socket in `dir`.
-pub fn broker(dir: &Path, port: u16) -> Broker {
+/// redis-server on 127.0.0.1 and on a Unix socket in `dir`. With `disk` each write is in a log in
+/// that folder before it is answered.
+pub fn broker(dir: &Path, disk: Option<&Path>, port: u16) -> Broker {
+    let files = disk.unwrap_or(dir).display();
+    let log = if disk.is_some() { "yes --appendfsync always" } else { "no" };
     let dir = dir.display();
     let args = [
-        format!("--port {port} --bind 127.0.0.1 --unixsocket {dir}/redis.sock --dir {dir}"),
-        "--appendonly no --loglevel warning".into(),
+        format!("--port {port} --bind 127.0.0.1 --unixsocket {dir}/redis.sock --dir {files}"),
+        format!("--appendonly {log} --loglevel warning"),
         // Never cuts off a subscriber that is behind. redis.conf's default, pubsub 32mb 8mb 60, drops
         // its connection, and messages, at 32 MB.
         "--client-output-buffer-limit pubsub 0 0 0".into(),
@@ -28,6 +33,14 @@ pub fn broker(dir: &Path, port: u16) -> Broker {
     let words = args.iter().flat_map(|line| line.split(' ')).map(str::to_owned);
     let no_snapshots = ["--save".to_owned(), String::new()];
     Broker { program: PROGRAM.into(), args: words.chain(no_snapshots).collect(), files: Vec::new() }
+}
+
+/// What the clients with many requests in flight are for.
+pub fn get_and_set_only(call: Call) -> Result<()> {
+    match call {
+        Call::Set | Call::Get | Call::Rest => Ok(()),
+        _ => Err(Error::new("this client is for get and set; the synchronous one counts")),
+    }
 }
 
 /// The versions of the server and of the crate.

@@ -1,6 +1,11 @@
-//! robot-net itself, in its three ways of waiting.
+//! robot-net itself: messages in its three ways of waiting, its state as a store, and a watched key.
 
-use bench_harness::{About, Lane, Net, Publisher, Result, Sink, Subscription, System, Topic};
+mod state;
+mod watched;
+
+use bench_harness::{
+    About, KeyValue, Lane, Net, Publisher, Result, Sink, Subscription, System, Topic,
+};
 use rnet::{Node, OnFull, PublisherOptions, SubscriberOptions, Wait};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -15,6 +20,16 @@ pub fn systems() -> Vec<Box<dyn System>> {
         Box::new(Rnet { id: "rnet-adaptive", wait: Wait::Adaptive }),
         Box::new(Rnet { id: "rnet-block", wait: Wait::Block }),
     ]
+}
+
+/// robot-net's state: by `State`, and by `Cell`.
+pub fn stores() -> Vec<Box<dyn KeyValue>> {
+    vec![Box::new(state::Generic), Box::new(state::Kept)]
+}
+
+/// A key that is watched.
+pub fn watches() -> Vec<Box<dyn System>> {
+    vec![Box::new(watched::Watched)]
 }
 
 struct Rnet {
