@@ -123,6 +123,16 @@ impl State {
         Ok(self.shared.read(key, |_, record| Ok(record.durable))?.unwrap_or(false))
     }
 
+    /// What went wrong with the state on disk since the domain began, in words, the oldest first: that it was damaged and
+    /// where it is now, that it could not be read at the start. No start fails for it. An error of a single write is that
+    /// write's ([`Error::Storage`](rnet_core::Error::Storage)) and not told here.
+    ///
+    /// # Errors
+    /// `Corrupt`, `LimitReached`.
+    pub fn disk_reports(&self) -> Result<Vec<String>> {
+        self.shared.disk_reports()
+    }
+
     /// Revision of the newest change of any key in the domain.
     pub fn revision(&self) -> u64 {
         self.shared.revision()

@@ -23,6 +23,9 @@ use crate::MessageType;
 /// A buffer of a longer value is not kept for the next read.
 const KEPT_LEN_BYTES: usize = 64 << 10;
 
+/// Where the keys stand that say what went wrong with the disk.
+const DISK_REPORTS: &str = "!disk";
+
 /// How many types of a key, each set by another writer in between, one write is compared with.
 const MAX_TYPE_ROUNDS: usize = 64;
 
@@ -99,10 +102,12 @@ impl StateShared {
         clock: Clock,
         state_dir: Option<PathBuf>,
     ) -> Result<Arc<StateShared>> {
-        let region = Own::new(Region::open(own, clock.clone())?);
+        let region = Own::new(Region::open_unswept(own, clock.clone())?);
         let folder = Folder::of(own.domain(), &Places::from_env(state_dir));
         let durable = Durable::open(&region, folder);
-        Ok(Arc::new(StateShared {
+        // The last wills of the dead may be durable.
+        region.sweep_dead();
+        let shared = Arc::new(StateShared {
             own: own.clone(),
             region,
             durable,
@@ -110,7 +115,9 @@ impl StateShared {
             types: Types::default(),
             spare: Mutex::default(),
             callbacks: Callbacks::default(),
-        }))
+        });
+        shared.note_reports();
+        Ok(shared)
     }
 
     pub(crate) fn callbacks(&self) -> &Callbacks {
@@ -332,6 +339,30 @@ impl StateShared {
         Ok((encode::kind_of(value), type_id, bytes))
     }
 
+    /// Writes down what is to be told of the disk, where every process of the domain can read it.
+    fn note_reports(&self) {
+        if !self.durable.has_reports() {
+            return;
+        }
+        for (report, at) in self.durable.take_reports().iter().zip(self.now()..) {
+            let key = format!("{DISK_REPORTS}/{at:020}");
+            let bytes = report.as_bytes();
+            let value =
+                Stored { kind: kind::STR, type_id: 0, bytes, will: None, expires_unix_ns: 0 };
+            let write = Write { key: &key, value: Some(value), expect: None, durable: Some(false) };
+            // Without room for it, there is none to tell.
+            let _ = self.region.commit(&[write], &[], &mut |_, _| Ok(()));
+        }
+    }
+
+    /// What was reported of the disk, the oldest first.
+    pub(super) fn disk_reports(&self) -> Result<Vec<String>> {
+        self.check_birth()?;
+        let (_, mut records) = self.region.snapshot(DISK_REPORTS)?;
+        records.sort_by(|a, b| a.key().cmp(b.key()));
+        Ok(records.iter().map(|r| String::from_utf8_lossy(r.value()).into_owned()).collect())
+    }
+
     /// The way of every write of a user's key into the region.
     fn commit_to_region(
         &self,
@@ -339,7 +370,9 @@ impl StateShared {
         guards: &[Guard<'_>],
         check: &mut Check<'_>,
     ) -> Result<u64> {
-        self.region.commit(writes, guards, check)
+        let done = self.region.commit(writes, guards, check);
+        self.note_reports();
+        done
     }
 
     /// Writes one key without looking at its type: the caller has read it at the revision that it expects.

@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use redb::StorageBackend;
 use rnet_shm::lease::Held;
+use rnet_shm::ring::fail_point;
 use rustix::io::Errno;
 
 /// Whether this process may still write. Asked before each write, so it must be cheap.
@@ -63,6 +64,7 @@ impl StorageBackend for StoreFile {
 
     fn sync_data(&self) -> io::Result<()> {
         self.may_write()?;
+        fail_point!("durable.sync");
         loop {
             match rustix::fs::fdatasync(&*self.held) {
                 Err(Errno::INTR) => {}
@@ -74,6 +76,7 @@ impl StorageBackend for StoreFile {
     fn write(&self, mut offset: u64, mut data: &[u8]) -> io::Result<()> {
         while !data.is_empty() {
             self.may_write()?;
+            fail_point!("durable.write");
             match rustix::io::pwrite(&*self.held, data, offset) {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
                 Ok(len) => {

@@ -342,6 +342,10 @@ pub(super) fn storage(path: &Path, error: &io::Error) -> Error {
         Some(Errno::NOLCK | Errno::OPNOTSUPP) => {
             "its file system has no locks; set RNET_STATE_DIR to a local disk".to_owned()
         }
+        Some(Errno::NOTDIR | Errno::EXIST) => {
+            "on the way to it stands what is no directory; move that away, or set RNET_STATE_DIR"
+                .to_owned()
+        }
         Some(Errno::IO) => {
             "the disk could not read or write it (I/O error); look into the kernel's log (dmesg)"
                 .to_owned()

@@ -114,7 +114,9 @@ fn tell(
         Err(failure) => {
             if store.seat().beat() {
                 let reason = u64::from(failure.errno.unsigned_abs());
-                asks.iter().for_each(|ask| drop(disk.decide(ask, Err(reason))));
+                for ask in asks {
+                    disk.decide(ask, Err(reason));
+                }
             }
             false
         }
@@ -156,7 +158,9 @@ fn print(saved: &Saved<'_>) -> u64 {
 /// of a keeper before us is in doubt, wills and times were over when it was loaded.
 fn settle(disk: &Disk, store: &mut Store, asks: &[Ask]) -> std::result::Result<Commit, Failure> {
     let mut on_disk = HashMap::new();
-    store.load(&mut |saved| drop(on_disk.insert(saved.key.to_owned(), print(&saved))))?;
+    store.load(&mut |saved| {
+        on_disk.insert(saved.key.to_owned(), print(&saved));
+    })?;
     let mut differ = Vec::new();
     let walked = disk.durable(&mut |record| {
         if on_disk.remove(record.key()) != Some(print(&saved(record))) {

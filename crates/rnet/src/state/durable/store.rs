@@ -3,12 +3,13 @@
 
 use std::fs::File;
 use std::os::fd::AsFd;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use redb::StorageBackend;
 use redb::backends::InMemoryBackend;
 use rnet_core::Error;
+use rnet_shm::ring::fail_point;
 
 use super::engine::{Engine, Fault};
 use super::file::{Fence, read_at};
@@ -63,14 +64,13 @@ impl From<Fault> for Failure {
 #[derive(Debug)]
 pub(crate) struct Store {
     engine: Engine,
-    path: PathBuf,
     seat: Arc<Seat>,
     failed: bool,
 }
 
 impl Store {
-    pub(super) fn new(engine: Engine, path: PathBuf, seat: Arc<Seat>) -> Store {
-        Store { engine, path, seat, failed: false }
+    pub(super) fn new(engine: Engine, seat: Arc<Seat>) -> Store {
+        Store { engine, seat, failed: false }
     }
 
     /// Shows every key to `each`; returns the newest revision that was ever written.
@@ -93,12 +93,14 @@ impl Store {
         }
         let done = self.engine.commit(changes, revision);
         self.failed = done.is_err();
+        fail_point!("durable.committed");
         // Behind the sync and before anybody is told. A taker copies after he took the seat; so who
         // still has it here knows that what he has synced is in the copy.
         if !self.seat.holds() {
             self.failed = true;
             return Ok(Commit::Lost);
         }
+        fail_point!("durable.acknowledged");
         done?;
         Ok(Commit::Done)
     }
@@ -106,11 +108,6 @@ impl Store {
     /// The keeper's seat, to beat for while there is work.
     pub fn seat(&self) -> &Arc<Seat> {
         &self.seat
-    }
-
-    /// Where the store stands.
-    pub fn path(&self) -> &Path {
-        &self.path
     }
 }
 

@@ -14,6 +14,7 @@ use redb::StorageBackend;
 use rnet_core::Error;
 use rnet_shm::clock;
 use rnet_shm::lease::{self, Asked, Held};
+use rnet_shm::ring::fail_point;
 use rustix::io::Errno;
 
 use super::engine::{Engine, Fault};
@@ -156,6 +157,7 @@ impl Taker {
                 let Some(seat) = Seat::take(&self.host.pulse, seen) else {
                     return Ok(Step::Again);
                 };
+                fail_point!("durable.seated");
                 if !self.folder.place(&path, listing.next)? {
                     return Ok(Step::Again);
                 }
@@ -204,9 +206,11 @@ impl Taker {
             }
             Err(fault) => return Err(explain(&draft.path, fault)),
         }
+        fail_point!("durable.copied");
         if !self.folder.place(&draft.path, next)? {
             return Ok(Step::Again);
         }
+        fail_point!("durable.placed");
         self.keep(seat, &draft.held, next)
     }
 
@@ -238,8 +242,7 @@ impl Taker {
         if !seat.holds() {
             return Ok(None);
         }
-        let path = self.folder.store(number);
-        Ok(Some(opened.map(|engine| Store::new(engine, path, seat.clone()))))
+        Ok(Some(opened.map(|engine| Store::new(engine, seat.clone()))))
     }
 
     /// Begins an empty store in the place of a damaged one, and not with an older one that may lie

@@ -56,6 +56,11 @@ impl Place {
         Folder::at(self.0.join("state"))
     }
 
+    /// Where the store is that counts.
+    fn store(&self) -> PathBuf {
+        self.folder().store(self.folder().list().unwrap().highest.unwrap())
+    }
+
     /// The names in the folder, sorted.
     fn names(&self) -> Vec<String> {
         let entries = std::fs::read_dir(self.folder().path()).unwrap();

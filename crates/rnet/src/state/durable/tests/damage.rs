@@ -19,7 +19,7 @@ fn filled(place: &Place, keys: u64) -> PathBuf {
         let value = vec![i as u8; 500];
         store.commit(&[set(&format!("/k{i}"), &value, i + 1)], i + 1).unwrap();
     }
-    store.path().to_owned()
+    place.store()
 }
 
 /// Opens a damaged store, and sees that it was set aside as it was.
