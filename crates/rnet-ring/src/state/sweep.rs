@@ -163,9 +163,8 @@ impl Region<'_> {
                 }
                 Some(ABORTED) => {
                     for (leaf, before) in self.pairs(txn).unwrap_or_default() {
-                        if let Some(key) = self.key_of(leaf) {
-                            self.swap_out(&key, leaf, before);
-                        }
+                        let after = self.newest()?.saturating_add(1);
+                        self.put_back_before(local, leaf, before, after);
                         self.take_orphan(local, leaf)?;
                     }
                     let after = self.newest()?.saturating_add(1);
@@ -182,9 +181,16 @@ impl Region<'_> {
         let pairs = self.pairs(txn).ok_or(Stuck)?;
         let revision = self.number(txn, 0)?.ok_or(Stuck)?;
         for (leaf, _) in &pairs {
-            self.number_of_txn(*leaf, revision);
+            if self.is_guard(*leaf) != Some(true) {
+                self.number_of_txn(*leaf, revision);
+            }
         }
         for (leaf, before) in pairs {
+            if self.is_guard(leaf) == Some(true) {
+                self.put_back_before(local, leaf, before, revision);
+                self.take_orphan(local, leaf)?;
+                continue;
+            }
             if !before.is_none() {
                 self.take_orphan(local, before)?;
             }
@@ -240,7 +246,7 @@ impl Region<'_> {
             return Ok(false);
         }
         let Some(key) = self.key_of(word) else { return Ok(false) };
-        if self.is_in_use(&key, word)? {
+        if self.is_in_use(&key.key(), word)? {
             return Ok(false);
         }
         let after = self.newest()?.saturating_add(1);
@@ -249,7 +255,7 @@ impl Region<'_> {
     }
 
     /// Whether a leaf is what a slot says, or what it said before a change that does not hold yet.
-    fn is_in_use(&self, key: &Key, word: Word) -> Result<bool, Stuck> {
+    fn is_in_use(&self, key: &Key<'_>, word: Word) -> Result<bool, Stuck> {
         let Ok(slot) = self.find(key) else { return Err(Stuck) };
         let mut at = slot.word;
         for _ in 0..MAX_TRIES {

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use rnet_core::Error;
 use rnet_ring::fail_point;
 use rnet_ring::state::layout::{KEEPER_AT, LOADED_AT};
-use rnet_ring::state::leaf::{DELETED, DURABLE, LOADED};
+use rnet_ring::state::leaf::{DELETED, DURABLE, GUARD, LOADED};
 use rnet_ring::state::word::{ABORTED, COMMITTED, PERSISTING, WRITING, Word};
 use rnet_ring::state::{self as ring, Content, Facts, Refused};
 use rustix::thread::futex;
@@ -214,6 +214,10 @@ impl Disk {
         let ring = self.inner.ring();
         let mut changes = Vec::new();
         for (leaf, before) in ring.pairs(txn)? {
+            // A key that was only read stays as it is.
+            if ring.facts_of(leaf)?.has(GUARD) {
+                continue;
+            }
             let mut record = Record::default();
             ring.copy_leaf(leaf, &mut record.raw)?;
             record.shown();

@@ -20,7 +20,7 @@ pub trait StateType: sealed::Codec + Sized + Send + 'static {}
 /// A key that is read and written often: its name is checked once, and neither costs an allocation for numbers.
 ///
 /// ```
-/// # fn main() -> rnet::Result<()> {
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let dir = std::env::temp_dir();
 /// # let node = rnet::Node::builder("arm").dir(dir).domain(&format!("cell{}", std::process::id())).open()?;
 /// # let state = node.state()?;

@@ -11,7 +11,7 @@ use super::{State, Value};
 /// The fields are ordinary keys (`/arm/limits` and `max` are `/arm/limits/max`), with all that keys have.
 ///
 /// ```
-/// # fn main() -> rnet::Result<()> {
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let dir = std::env::temp_dir();
 /// # let node = rnet::Node::builder("arm").dir(dir).domain(&format!("hash{}", std::process::id())).open()?;
 /// # let state = node.state()?;

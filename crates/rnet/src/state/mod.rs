@@ -1,7 +1,7 @@
 //! The state of a domain: keys that hold values, can be watched, and are there without a server.
 //!
 //! ```
-//! # fn main() -> rnet::Result<()> {
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # let dir = std::env::temp_dir();
 //! # let node = rnet::Node::builder("arm").dir(dir).domain(&format!("state{}", std::process::id())).open()?;
 //! let state = node.state()?;

@@ -74,7 +74,7 @@ pub(super) use option_methods;
 /// A write with options; made by [`State::put`].
 ///
 /// ```
-/// # fn main() -> rnet::Result<()> {
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let dir = std::env::temp_dir();
 /// # let node = rnet::Node::builder("arm").dir(dir).domain(&format!("put{}", std::process::id())).open()?;
 /// # let state = node.state()?;

@@ -19,9 +19,10 @@ use super::put::{Ends, Options};
 use super::types::Types;
 use super::value::Value;
 use crate::MessageType;
+use crate::param::rules;
 
 /// A buffer of a longer value is not kept for the next read.
-const KEPT_LEN_BYTES: usize = 64 << 10;
+const KEPT_LEN_BYTES: usize = 2 << 20;
 
 /// Where the keys stand that say what went wrong with the disk.
 const DISK_REPORTS: &str = "!disk";
@@ -57,7 +58,6 @@ struct Wants {
     /// Types of messages that may be overwritten; without any, those of the kind are all one.
     types: Vec<u64>,
     message_type: Option<MessageType>,
-    given: String,
     any: bool,
 }
 
@@ -96,6 +96,17 @@ pub(super) struct Item<'a> {
     pub(super) durable: Option<bool>,
 }
 
+impl Item<'_> {
+    fn write(&self) -> Write<'_> {
+        Write {
+            key: self.key,
+            value: self.value.as_ref().map(Prepared::stored),
+            expect: self.expect,
+            durable: self.durable,
+        }
+    }
+}
+
 impl StateShared {
     pub(crate) fn open(
         own: &Arc<OwnNode>,
@@ -124,11 +135,15 @@ impl StateShared {
         &self.callbacks
     }
 
+    pub(crate) fn region(&self) -> &Region {
+        &self.region
+    }
+
     pub(super) fn birth(&self) -> Birth {
         self.own.birth()
     }
 
-    pub(super) fn check_birth(&self) -> Result<()> {
+    pub(crate) fn check_birth(&self) -> Result<()> {
         self.birth().check(|| format!("state of node {}", self.own.name()))
     }
 
@@ -299,7 +314,6 @@ impl StateShared {
                 kind: of,
                 types: vec![type_id; usize::from(of == kind::MESSAGE)],
                 message_type: value.message_type().cloned(),
-                given: if of == kind::MESSAGE { String::new() } else { value.type_text() },
                 any: options.change_type,
             },
         })
@@ -363,14 +377,14 @@ impl StateShared {
         Ok(records.iter().map(|r| String::from_utf8_lossy(r.value()).into_owned()).collect())
     }
 
-    /// The way of every write of a user's key into the region.
+    /// The way of every write of a user's key into the region: parameters are what their nodes declared.
     fn commit_to_region(
         &self,
         writes: &[Write<'_>],
         guards: &[Guard<'_>],
         check: &mut Check<'_>,
     ) -> Result<u64> {
-        let done = self.region.commit(writes, guards, check);
+        let done = rules::commit(&self.region, &self.own, writes, guards, check);
         self.note_reports();
         done
     }
@@ -413,17 +427,17 @@ impl StateShared {
     pub(super) fn commit(&self, items: &mut [Item<'_>], guards: &[Guard<'_>]) -> Result<u64> {
         self.check_birth()?;
         for _ in 0..MAX_TYPE_ROUNDS {
-            let writes: Vec<Write<'_>> = items
-                .iter()
-                .map(|item| Write {
-                    key: item.key,
-                    value: item.value.as_ref().map(Prepared::stored),
-                    expect: item.expect,
-                    durable: item.durable,
-                })
-                .collect();
+            // One as a rule, and then without an allocation.
+            let (one, many);
+            let writes: &[Write<'_>] = if let [item] = &*items {
+                one = [item.write()];
+                &one
+            } else {
+                many = items.iter().map(Item::write).collect::<Vec<_>>();
+                &many
+            };
             let mut clash = None;
-            let done = self.commit_to_region(&writes, guards, &mut |at, head| {
+            let done = self.commit_to_region(writes, guards, &mut |at, head| {
                 let wants = items[at].value.as_ref().map(|value| &value.wants);
                 match (wants, head) {
                     (Some(wants), Some(head)) if !wants.fit(head) => {
@@ -434,7 +448,6 @@ impl StateShared {
                     _ => Ok(()),
                 }
             });
-            drop(writes);
             let Some((at, head)) = clash else { return done };
             self.settle(&mut items[at], &head)?;
         }
@@ -449,7 +462,7 @@ impl StateShared {
     fn settle(&self, item: &mut Item<'_>, head: &Head) -> Result<()> {
         let Some(value) = &mut item.value else { return Ok(()) };
         let wants = &mut value.wants;
-        let mut given = wants.given.clone();
+        let mut given = encode::kind_text(wants.kind).to_owned();
         if let Some(message_type) = &wants.message_type {
             given = message_type.desc().to_string();
             if head.kind == kind::MESSAGE

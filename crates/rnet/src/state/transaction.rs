@@ -18,7 +18,7 @@ use crate::Message;
 /// Dropped without a commit, it has done nothing.
 ///
 /// ```
-/// # fn main() -> rnet::Result<()> {
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let dir = std::env::temp_dir();
 /// # let node = rnet::Node::builder("arm").dir(dir).domain(&format!("tx{}", std::process::id())).open()?;
 /// # let state = node.state()?;

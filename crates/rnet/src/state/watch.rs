@@ -241,7 +241,7 @@ impl WatchCore {
 /// ([`Change::skipped`]); nothing queues up for it. A key whose time is over is told as deleted ([`Change::expired`]).
 ///
 /// ```
-/// # fn main() -> rnet::Result<()> {
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let dir = std::env::temp_dir();
 /// # let node = rnet::Node::builder("arm").dir(dir).domain(&format!("watch{}", std::process::id())).open()?;
 /// # let state = node.state()?;

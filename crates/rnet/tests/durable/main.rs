@@ -121,6 +121,12 @@ fn a_transaction_is_on_disk_whole() {
         }
         let revision = transaction.commit().unwrap();
         assert_eq!(state.entry("/t/099").unwrap().unwrap().revision, revision);
+        // A key that is only read stays on disk as it is.
+        let mut reading = state.transaction();
+        let read = reading.get("/t/000").unwrap();
+        reading.put("/t/100").durable(true).set(100).unwrap();
+        reading.commit().unwrap();
+        assert_eq!(read, Some(Value::Int(0)));
         // A condition that does not hold: nothing goes to disk.
         let error = state.put("/t/000").durable(true).if_revision(revision + 9).set(5).unwrap_err();
         assert!(matches!(error, Error::Conflict { .. }), "{error}");
@@ -129,7 +135,7 @@ fn a_transaction_is_on_disk_whole() {
     let node = net.node("two");
     let state = node.state().unwrap();
     let found: Vec<_> = all(&state).into_values().collect();
-    assert_eq!(found, (0..100).map(Value::from).collect::<Vec<_>>());
+    assert_eq!(found, (0..=100).map(Value::from).collect::<Vec<_>>());
 }
 
 #[test]
