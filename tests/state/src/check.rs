@@ -15,10 +15,10 @@ use std::collections::HashSet;
 use std::fmt;
 use std::hash::{BuildHasherDefault, DefaultHasher, Hash, Hasher};
 
-use rnet_survival::dice::mix;
 use crate::history::{Operation, keys, of_key};
 use crate::infer::{Known, Matters, infer};
 use crate::spec::State;
+use rnet_survival::dice::mix;
 
 /// Steps after which a search gives up: a minute or so.
 pub const MAX_STEPS: u64 = 20_000_000;

@@ -81,9 +81,7 @@ impl Facts {
             return Err(format!("a value of revision {at}"));
         }
         match self.value_at.get(&(key, revision)) {
-            Some(other) if *other != value => {
-                Err(format!("at this revision the value is {other}"))
-            }
+            Some(other) if *other != value => Err(format!("at this revision the value is {other}")),
             _ => Ok(()),
         }
     }

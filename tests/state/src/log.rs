@@ -105,13 +105,8 @@ pub fn read(path: &Path, process: u32) -> io::Result<Told> {
     let mut open: Option<(u64, Call)> = None;
     let mut wills = Vec::new();
     let mut last = 0;
-    let operation = |call, called_ns, reply| Operation {
-        process,
-        call,
-        called_ns,
-        reply,
-        part: false,
-    };
+    let operation =
+        |call, called_ns, reply| Operation { process, call, called_ns, reply, part: false };
     // A line without its end was being written when the process died: the call was not made yet, or it
     // is not known that it was answered.
     for text in bytes.split_inclusive(|b| *b == b'\n').filter(|text| text.ends_with(b"\n")) {

@@ -1,7 +1,7 @@
 //! What a process does: a mix of everything that the state offers, on few keys.
 
-use rnet::state::{State, Value};
 use rnet::Error;
+use rnet::state::{State, Value};
 use rnet_survival::dice::Dice;
 
 use crate::history::{Call, Guard, Key, Put, Reply, Seen};
@@ -121,9 +121,8 @@ impl<'a> Mix<'a> {
             } else {
                 state.get(name)?.map(|value| (value, None))
             };
-            let seen = seen.map(|(value, revision)| {
-                number_of(&value).map(|value| Seen { value, revision })
-            });
+            let seen = seen
+                .map(|(value, revision)| number_of(&value).map(|value| Seen { value, revision }));
             let seen = seen.transpose()?;
             Ok(Some((Reply::Got(seen), seen)))
         })?;
@@ -177,9 +176,7 @@ impl<'a> Mix<'a> {
         let number = self.value();
         let bytes = self.bytes(number);
         let put = Put { key, value: Some(number), expect: Some(expect) };
-        self.commit_one(put, |state, name| {
-            state.compare_and_set(name, expect, bytes).map(Done::At)
-        })
+        self.commit_one(put, |state, name| state.compare_and_set(name, expect, bytes).map(Done::At))
     }
 
     fn delete(&mut self) -> Outcome {

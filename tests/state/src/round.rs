@@ -273,4 +273,3 @@ fn carried_out(history: &[Operation]) -> usize {
 pub(crate) fn pause() {
     std::thread::sleep(Duration::from_micros(300)); // sleep: between two looks at a condition
 }
-

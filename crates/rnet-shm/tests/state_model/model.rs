@@ -254,9 +254,8 @@ impl<'a> Model<'a> {
             heads[at] = head.copied();
             Ok(())
         });
-        let wrong_guard = guards
-            .iter()
-            .any(|g| self.living(g.key).map_or(0, |kept| kept.revision) != g.revision);
+        let wrong_guard =
+            guards.iter().any(|g| self.living(g.key).map_or(0, |kept| kept.revision) != g.revision);
         let wrong_order = orders.iter().any(|o| o.expect.is_some_and(|r| r != self.found(o)));
         if wrong_guard || wrong_order {
             let what = (orders.len(), wrong_guard, wrong_order);

@@ -6,8 +6,8 @@ mod naive;
 mod sim;
 
 use rnet_state_tests::check::{Verdict, check, search};
-use rnet_survival::dice::Dice;
 use rnet_state_tests::history::{Operation, Reply};
+use rnet_survival::dice::Dice;
 
 use sim::{FAULTS, Fault, Sim};
 

@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use rnet_survival::dice::Dice;
 use rnet_state_tests::history::{Call, Guard, Key, Operation, Put, Reply, Seen};
+use rnet_survival::dice::Dice;
 
 /// How the simulated state is wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,13 +97,7 @@ pub struct Sim {
 
 impl Sim {
     /// Runs `calls` operations of `actors` processes, of which one is killed every `lives` steps or so.
-    pub fn run(
-        fault: Fault,
-        seed: u64,
-        actors: u32,
-        calls: usize,
-        lives: u64,
-    ) -> Vec<Operation> {
+    pub fn run(fault: Fault, seed: u64, actors: u32, calls: usize, lives: u64) -> Vec<Operation> {
         let new = |id| Actor { id, at: None, cache: Store::new() };
         let mut sim = Sim {
             fault,
@@ -244,8 +238,7 @@ impl Sim {
             (Fault::EarlyReply, Call::Commit { guards, writes })
                 if guards.is_empty() && writes[0].expect.is_none() =>
             {
-                let changed =
-                    writes[0].value.is_some() || self.store.contains_key(&writes[0].key);
+                let changed = writes[0].value.is_some() || self.store.contains_key(&writes[0].key);
                 self.late.push(call);
                 Phase::Ready(Reply::Done { revision: None, changed })
             }
@@ -263,7 +256,9 @@ impl Sim {
             }
             Call::Get { key } => {
                 let old = before.get(&key).map(|(_, r)| *r);
-                Reply::Got(show(&self.store, key).map(|s| Seen { revision: old.or(s.revision), ..s }))
+                Reply::Got(
+                    show(&self.store, key).map(|s| Seen { revision: old.or(s.revision), ..s }),
+                )
             }
             Call::Snapshot { keys } => {
                 let (first, second) = keys.split_at(keys.len() / 2);
@@ -288,7 +283,8 @@ impl Sim {
                 if let (Some(conflict), true) = (conflict, self.fault == Fault::WeakCompare) {
                     return conflict;
                 }
-                let rest = if self.fault == Fault::HalfTransaction { &writes[1..] } else { &writes };
+                let rest =
+                    if self.fault == Fault::HalfTransaction { &writes[1..] } else { &writes };
                 self.revision += u64::from(self.fault == Fault::WeakCompare);
                 self.write(rest);
                 Reply::Done { revision: Some(self.revision), changed: true }
@@ -322,9 +318,8 @@ impl Sim {
                     }
                     return conflict;
                 }
-                let changed = writes
-                    .iter()
-                    .any(|w| w.value.is_some() || self.store.contains_key(&w.key));
+                let changed =
+                    writes.iter().any(|w| w.value.is_some() || self.store.contains_key(&w.key));
                 if !changed {
                     return Reply::Done { revision: Some(0), changed };
                 }
