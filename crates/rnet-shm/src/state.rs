@@ -17,7 +17,7 @@ mod follow;
 mod lanes;
 mod record;
 
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rnet_core::{Error, MAX_KEY_LEN_BYTES, MAX_TRANSACTION_KEYS, MAX_VALUE_LEN_BYTES};
@@ -60,6 +60,8 @@ struct Inner {
     seed: u64,
     local: Mutex<Local>,
     clock: Clock,
+    /// Whether a last will of this node could not be executed when it ended.
+    wills_left: AtomicBool,
     keep: Mutex<Option<Arc<dyn Keep>>>,
 }
 
@@ -163,6 +165,7 @@ impl Region {
             seed,
             local: Mutex::new(Local::new(lane)),
             clock,
+            wills_left: AtomicBool::new(false),
             keep: Mutex::new(None),
         });
         Ok(Region { inner })
