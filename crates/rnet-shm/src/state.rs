@@ -304,19 +304,27 @@ impl Region {
     /// # Errors
     /// `Corrupt`; `LimitReached` if too many read so at the same time.
     pub fn snapshot(&self, prefix: &str) -> Result<(u64, Vec<Record>), Error> {
+        let mut records = Vec::new();
+        let revision = self.visit(prefix, &mut |record| records.push(record.clone()))?;
+        Ok((revision, records))
+    }
+
+    /// As [`Region::snapshot`], showing one record after the other, each once, when all were read.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn visit(&self, prefix: &str, see: &mut dyn FnMut(&Record)) -> Result<u64, Error> {
         let inner = &*self.inner;
         let ring = inner.sound()?;
         let prefix = ring::Prefix::new(prefix.as_bytes(), inner.seed, &Geometry::DOMAIN);
-        let mut records = Vec::new();
         let now = (inner.clock)();
-        let revision = ring
-            .snapshot(inner.lane, &prefix, now, &mut |record| {
-                let mut shown = Record { raw: record.clone(), ..Record::default() };
-                shown.shown();
-                records.push(shown);
-            })
-            .map_err(|_| inner.corrupt("a snapshot does not come to an end"))?;
-        Ok((revision, records))
+        let mut shown = Record::default();
+        ring.snapshot(inner.lane, &prefix, now, &mut |record| {
+            shown.raw.clone_from(record);
+            shown.shown();
+            see(&shown);
+        })
+        .map_err(|_| inner.corrupt("a snapshot does not come to an end"))
     }
 
     /// How much of the region's memory is in use, by looking at all of it.
