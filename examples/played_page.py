@@ -121,6 +121,9 @@ class Play:
                 said.append(line)
             elif line == "^C":
                 said += [line, *self.terminals.pop(name).end()]
+            elif "^C" in said and name not in self.terminals:
+                # Of what is said at the end, which is all there already.
+                continue
             else:
                 said.append(str(self.terminals[name].next_line()))
         return said
@@ -140,6 +143,7 @@ def play_in(where: Path | None = None) -> Iterator[Play]:
     environment = dict(
         os.environ, PATH=path, PYTHONUNBUFFERED="1", RNET_DIR=str(base), RNET_DOMAIN="page"
     )
+    environment["RNET_STATE_DIR"] = str(base / "durable")
     environment.pop("RNET_GROUP", None)
     play = Play(folder, environment)
     try:

@@ -19,6 +19,7 @@ mod gate;
 mod loan;
 mod merge;
 mod node;
+mod param;
 mod publisher;
 mod qos;
 mod receive;
@@ -48,6 +49,7 @@ fn _rnet(py: Python<'_>, module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<subscriber::Subscriber>()?;
     module.add_class::<subscriber::Samples>()?;
     module.add_class::<merge::Merge>()?;
+    module.add_class::<param::Param>()?;
     state::add_classes(module)?;
     module.add("Sample", sample::class(py)?)?;
     module.add_function(wrap_pyfunction!(now_ns, module)?)?;

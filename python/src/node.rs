@@ -12,6 +12,7 @@ use crate::compare;
 use crate::errors::{OrRaise, bad_value};
 use crate::events;
 use crate::fork::{Birth, Own};
+use crate::param::{Declaration, Param, ParamCore};
 use crate::publisher::{Publisher, PublisherCore};
 use crate::qos;
 use crate::receive::SubscriberCore;
@@ -26,6 +27,9 @@ struct Members {
     subscribers: Vec<Weak<SubscriberCore>>,
     /// Those with callbacks run as long as the node is there.
     kept: Vec<Arc<SubscriberCore>>,
+    params: Vec<Weak<ParamCore>>,
+    /// Likewise.
+    kept_params: Vec<Arc<ParamCore>>,
 }
 
 /// A node and what was made of it.
@@ -46,7 +50,8 @@ impl NodeShared {
         self.members.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn node(&self) -> rnet::Result<rnet::Node> {
+    /// The node itself, unless it was closed.
+    pub(crate) fn node(&self) -> rnet::Result<rnet::Node> {
         let closed = || Error::Closed { what: self.birth.name(format!("node {}", self.name)) };
         if self.birth.is_parents() {
             return Err(closed());
@@ -83,6 +88,21 @@ impl NodeShared {
         drop(forgotten);
     }
 
+    /// Has a parameter closed with the node.
+    pub(crate) fn add_param(&self, core: &Arc<ParamCore>) {
+        let mut members = self.members();
+        members.params.retain(|core| core.strong_count() > 0);
+        members.params.push(Arc::downgrade(core));
+    }
+
+    /// Keeps a parameter with a callback alive.
+    pub(crate) fn keep_param(&self, core: &Arc<ParamCore>) {
+        let mut members = self.members();
+        if !members.kept_params.iter().any(|kept| Arc::ptr_eq(kept, core)) {
+            members.kept_params.push(core.clone());
+        }
+    }
+
     /// Closes everything, and leaves the domain. Call it without the GIL.
     fn close(&self) {
         if self.birth.is_parents() {
@@ -91,6 +111,7 @@ impl NodeShared {
         let members = std::mem::take(&mut *self.members());
         members.subscribers.iter().filter_map(Weak::upgrade).for_each(|core| core.close());
         members.publishers.iter().filter_map(Weak::upgrade).for_each(|core| core.close());
+        members.params.iter().filter_map(Weak::upgrade).for_each(|core| core.close());
         drop(members);
         if let Some(state) = self.state.get() {
             state.close();
@@ -323,6 +344,51 @@ impl Node {
         let core = self.shared.state.get().expect("it was opened above").clone();
         core.with(|_| Ok(())).or_raise(py)?;
         Ok(PyState::new(core, self.shared.clone()))
+    }
+
+    /// Declares a parameter of this node: a setting that people and other nodes may change while it runs.
+    ///
+    /// `default` is what it is where nobody has set it, and says its type: bool, int, float, str, or a
+    /// list of one of them; `type` says it where the default does not (`type=float`, `type=list[str]`). Without
+    /// a default it must have been set before. `min` and `max` bound numbers, `choices` texts, and in a
+    /// list each item; `unit` and `description` are for people. Whoever sets it, with `rnet param set`, as
+    /// state or here, gets BadValue with the reason if the value does not fit, and nothing is changed.
+    ///
+    /// What it was set to outlives the node; with `durable=True` a power cut, too. A value that stands there
+    /// and does not fit is not taken: the parameter becomes its default, with a warning (ParamRefused).
+    /// `read_only=True` refuses to set it while this node runs. `on_change(value)` is called with each new
+    /// value, on a thread of the node's, until the node is closed.
+    #[pyo3(signature = (name, *, default = None, r#type = None, min = None, max = None, choices = None,
+        unit = "", description = "", read_only = false, durable = false, on_change = None))]
+    #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
+    fn param(
+        &self,
+        py: Python<'_>,
+        name: &str,
+        default: Option<&Bound<'_, PyAny>>,
+        r#type: Option<&Bound<'_, PyAny>>,
+        min: Option<&Bound<'_, PyAny>>,
+        max: Option<&Bound<'_, PyAny>>,
+        choices: Option<Vec<String>>,
+        unit: &str,
+        description: &str,
+        read_only: bool,
+        durable: bool,
+        on_change: Option<Py<PyAny>>,
+    ) -> PyResult<Param> {
+        let said = Declaration {
+            default,
+            r#type,
+            min,
+            max,
+            choices,
+            unit,
+            description,
+            read_only,
+            durable,
+            on_change,
+        };
+        Param::declare(py, &self.shared, name, said)
     }
 
     /// Calls `callback` with a NodeEvent when a node joins, leaves or dies.

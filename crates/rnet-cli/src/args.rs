@@ -7,7 +7,9 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use rnet::{DomainId, NodeName, TopicName};
 
 use crate::bench::args::BenchCommand;
+use crate::param::args::ParamCommand;
 use crate::render::FieldPath;
+use crate::state::args::StateCommand;
 use crate::types::args::{ProtoArgs, TypeCommand};
 
 /// Look at a robot-net domain and talk into it.
@@ -45,6 +47,12 @@ pub enum Command {
     /// Message types: what a message means, and whether it may change
     #[command(subcommand)]
     Type(TypeCommand),
+    /// State: what keys hold
+    #[command(subcommand)]
+    State(StateCommand),
+    /// Parameters: the settings of nodes
+    #[command(subcommand)]
+    Param(ParamCommand),
     /// Nodes: who is there
     #[command(subcommand)]
     Node(NodeCommand),
@@ -286,7 +294,8 @@ pub struct DoctorArgs {
     pub realtime: bool,
 }
 
-fn seconds(text: &str) -> Result<Duration, String> {
+/// A time on the command line.
+pub fn seconds(text: &str) -> Result<Duration, String> {
     let seconds: f64 = text.parse().map_err(|_| "not a number of seconds".to_owned())?;
     Duration::try_from_secs_f64(seconds).map_err(|e| e.to_string())
 }

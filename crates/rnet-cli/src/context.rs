@@ -4,6 +4,7 @@ use std::fmt::Arguments;
 use std::io::{BufWriter, StdoutLock, Write};
 
 use rnet::inspect::Domain;
+use rnet::{Node, NodeName};
 use serde::Serialize;
 
 use crate::args::Global;
@@ -37,6 +38,23 @@ impl Context {
     pub fn domain(&self) -> Outcome<Domain> {
         let Global { domain, dir, group, .. } = &self.global;
         Ok(Domain::open(domain.as_ref().map(|d| d.as_str()), dir.clone(), group.clone())?)
+    }
+
+    /// A node in this domain, for a command that takes part: `/rnet_WHAT_PID`, unless it is named.
+    pub fn node(&self, what: &str, named: Option<&NodeName>) -> Outcome<Node> {
+        let default = format!("/rnet_{what}_{}", std::process::id());
+        let Global { domain, dir, group, .. } = &self.global;
+        let mut builder = Node::builder(named.map_or(default.as_str(), |name| name.as_str()));
+        if let Some(domain) = domain {
+            builder = builder.domain(domain.as_str());
+        }
+        if let Some(dir) = dir {
+            builder = builder.dir(dir);
+        }
+        if let Some(group) = group {
+            builder = builder.group(group);
+        }
+        Ok(builder.open()?)
     }
 
     /// Where data goes.

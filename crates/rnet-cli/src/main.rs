@@ -6,7 +6,8 @@
 //!   for commands that go on;
 //! - exit 0 ok, 1 failed, 2 usage, 124 timed out, 130 interrupted;
 //! - whoever only looks (`list`, `info`, `echo`, `hz`, `bw`, `delay`, `doctor`) is an observer:
-//!   no node, no subscriber, and no cost to any publisher.
+//!   no node, no subscriber, and no cost to any publisher. `state` takes part as a node, because
+//!   state is memory that nodes share; where there is none, looking at it makes none.
 
 mod args;
 mod bench;
@@ -14,8 +15,10 @@ mod context;
 mod doctor;
 mod failure;
 mod node;
+mod param;
 mod render;
 mod signal;
+mod state;
 mod table;
 mod topic;
 mod types;
@@ -51,6 +54,8 @@ fn run(context: &mut Context, command: Command) -> Outcome {
     match command {
         Command::Topic(command) => topic::run(context, command),
         Command::Type(command) => types::run(context, command),
+        Command::State(command) => state::run(context, command),
+        Command::Param(command) => param::run(context, command),
         Command::Node(command) => node::run(context, command),
         Command::Doctor(args) => doctor::run(context, args),
         Command::Bench(command) => bench::run(context, command),

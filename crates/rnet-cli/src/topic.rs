@@ -8,8 +8,8 @@ mod info;
 mod list;
 mod listen;
 mod payload;
-mod plain_json;
-mod plain_text;
+pub mod plain_json;
+pub mod plain_text;
 mod publish;
 
 use rnet::inspect::Snapshot;

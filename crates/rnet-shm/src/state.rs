@@ -113,7 +113,7 @@ impl Inner {
         Error::OutOfMemory {
             topic: "state".to_owned(),
             needed_bytes: bytes as u64,
-            limit_bytes: rnet_core::MAX_STATE_LEN_BYTES as u64,
+            limit_bytes: rnet_core::MAX_STATE_LEN_BYTES,
             why: format!(
                 "{} has no room left (df -h {}); delete keys, or give the file system more",
                 self.file.path.display(),
@@ -211,11 +211,12 @@ impl Region {
         check: &mut Check<'_>,
     ) -> Result<u64, Error> {
         let inner = &*self.inner;
-        check_lengths(writes)?;
+        check_lengths(writes, guards)?;
         if let ([write], []) = (writes, guards) {
             return self.commit_one(write, check);
         }
         let keys = writes.iter().map(|w| inner.key(w.key)).collect::<Result<Vec<_>, _>>()?;
+        let (writes, guards) = &conditions(writes, guards);
         let guard_keys = guards.iter().map(|g| inner.key(g.key)).collect::<Result<Vec<_>, _>>()?;
         let now = (inner.clock)();
         let writer = inner.own.name().as_str().as_bytes();
@@ -229,7 +230,6 @@ impl Region {
                 durable: write.durable,
             })
             .collect();
-        // A guard on a key that is written as well is its condition.
         let ring_guards: Vec<_> = guards
             .iter()
             .zip(&guard_keys)
@@ -333,7 +333,7 @@ impl Inner {
         writes: &[ring::Write<'_>],
         guards: &[ring::Guard<'_>],
         now: u64,
-        check: &mut dyn FnMut(usize, Option<&Facts>) -> Result<(), Error>,
+        check: ring::commit::Check<'_, Error>,
     ) -> Result<Done, Refused<Error>> {
         let ring = self.sound().map_err(Refused::Check)?;
         let mut local = self.local();
@@ -358,7 +358,7 @@ impl Inner {
         &self,
         write: &ring::Write<'_>,
         now: u64,
-        check: &mut dyn FnMut(usize, Option<&Facts>) -> Result<(), Error>,
+        check: ring::commit::Check<'_, Error>,
     ) -> Result<Done, Refused<Error>> {
         let ring = self.sound().map_err(Refused::Check)?;
         let mut local = self.local();
@@ -440,8 +440,20 @@ fn content<'a>(write: &Write<'a>, writer: &'a [u8], now: u64) -> Content<'a> {
     }
 }
 
-fn check_lengths(writes: &[Write<'_>]) -> Result<(), Error> {
-    if writes.len() > MAX_TRANSACTION_KEYS {
+/// A guard on a key that is written as well is the condition of the write.
+fn conditions<'a>(writes: &[Write<'a>], guards: &[Guard<'a>]) -> (Vec<Write<'a>>, Vec<Guard<'a>>) {
+    let (mut writes, mut rest) = (writes.to_vec(), Vec::with_capacity(guards.len()));
+    for guard in guards {
+        match writes.iter_mut().find(|write| write.key == guard.key) {
+            Some(write) => write.expect = write.expect.or(Some(guard.revision)),
+            None => rest.push(*guard),
+        }
+    }
+    (writes, rest)
+}
+
+fn check_lengths(writes: &[Write<'_>], guards: &[Guard<'_>]) -> Result<(), Error> {
+    if writes.len().max(guards.len()) > MAX_TRANSACTION_KEYS {
         return Err(Error::LimitReached {
             what: "keys in one transaction".to_owned(),
             limit: MAX_TRANSACTION_KEYS,
@@ -455,6 +467,16 @@ fn check_lengths(writes: &[Write<'_>]) -> Result<(), Error> {
                 what: format!("bytes in the value of {}, and this one has {longest}", write.key),
                 limit: MAX_VALUE_LEN_BYTES,
                 hint: "split it over several keys, or send it on a topic".to_owned(),
+            });
+        }
+    }
+    if guards.len() > 1 {
+        let mut keys: Vec<_> = guards.iter().map(|g| g.key).collect();
+        keys.sort_unstable();
+        if let Some(twice) = keys.windows(2).find(|pair| pair[0] == pair[1]) {
+            return Err(Error::BadValue {
+                what: format!("transaction on {}", twice[0]),
+                why: "it guards the key twice".to_owned(),
             });
         }
     }

@@ -224,6 +224,17 @@ impl Domain {
         self.registry.is_some()
     }
 
+    /// Whether there is state in this domain: in memory, or on disk from before. Looks at files only, and makes none.
+    ///
+    /// # Errors
+    /// `Io` if it cannot be told.
+    pub fn has_state(&self) -> Result<bool> {
+        let exists = |path: &Path| {
+            path.try_exists().map_err(|e| Error::io("cannot look at", path.to_owned(), &e))
+        };
+        exists(&self.path.join("state"))
+    }
+
     /// Reads anew which nodes there are; a domain that has come into being since is opened.
     fn refresh(&mut self) -> Result<Changes> {
         if self.registry.is_none() {

@@ -44,6 +44,7 @@ mod message;
 pub mod msgs;
 mod node;
 mod options;
+pub mod param;
 mod past;
 #[doc(hidden)]
 pub mod protobuf;
@@ -64,12 +65,14 @@ pub use match_event::{MatchChanges, MatchEvent, PeerInfo};
 pub use message::Message;
 pub use node::{Node, NodeBuilder, NodeEvent};
 pub use options::{PublisherOptions, SubscriberOptions};
+pub use param::Param;
 pub use past::PublisherStats;
 pub use publisher::{Loan, OwnedLoan, Publisher};
 pub use rnet_core::{
     DomainId, Durability, Error, Field, FieldType, Lane, LossCounts, NodeName, OnFull, Plain,
     PlainField, PlainHeader, PlainType, Prim, ProtobufType, PublisherQos, Reliability, Result,
-    SubscriberQos, TopicName, TypeDesc, TypeMismatch, Wait, bucket_high, bucket_low, quantile,
+    SubscriberQos, TopicName, TypeDesc, TypeMismatch, Wait, bucket_high, bucket_low, key_name,
+    quantile,
 };
 pub use rnet_derive::Plain;
 pub use rnet_schema as schema;

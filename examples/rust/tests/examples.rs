@@ -136,6 +136,14 @@ fn many_topics() {
 }
 
 #[test]
+fn parameters() {
+    let text = TestDomain::new().run(env!("CARGO_BIN_EXE_example-parameters"));
+    let refused =
+        "refused: bad value for parameter /gain of /arm: 11.0 is above its maximum 10.0 1/s";
+    assert_eq!(text, format!("gain is 1.0\n{refused}\ngain is 2.5 now\n"));
+}
+
+#[test]
 fn zero_copy_image() {
     let text = TestDomain::new().run(env!("CARGO_BIN_EXE_example-zero-copy-image"));
     let mut expected: String = (0..30)

@@ -20,6 +20,9 @@ from .qos import Detach, Wait
 from .state import Delete
 
 _T_contra = TypeVar("_T_contra", contravariant=True)
+# The values of a parameter: bool, int, float, str, or a list of one of them.
+_P = TypeVar("_P", bound=bool | int | float | str | list[bool] | list[int] | list[float] | list[str])
+_OnChange = TypeVar("_OnChange", bound=Callable[..., object])
 _T_co = TypeVar("_T_co", covariant=True)
 _Structure = TypeVar("_Structure", bound=ctypes.Structure)
 _Message = TypeVar("_Message", bound=Message | PlainMessage)
@@ -44,6 +47,7 @@ __all__ = [
     "Loan",
     "Merge",
     "Node",
+    "Param",
     "Publisher",
     "Sample",
     "Samples",
@@ -211,6 +215,54 @@ class Node:
     ) -> Subscriber[_Message]: ...
     @property
     def state(self) -> State: ...
+    @overload
+    def param(
+        self,
+        name: str,
+        *,
+        default: _P,
+        type: type[_P] | str | None = None,
+        min: float | None = None,
+        max: float | None = None,
+        choices: list[str] | tuple[str, ...] | None = None,
+        unit: str = "",
+        description: str = "",
+        read_only: bool = False,
+        durable: bool = False,
+        on_change: Callable[[_P], object] | None = None,
+    ) -> Param[_P]: ...
+    @overload
+    def param(
+        self,
+        name: str,
+        *,
+        default: None = None,
+        type: type[_P],
+        min: float | None = None,
+        max: float | None = None,
+        choices: list[str] | tuple[str, ...] | None = None,
+        unit: str = "",
+        description: str = "",
+        read_only: bool = False,
+        durable: bool = False,
+        on_change: Callable[[_P], object] | None = None,
+    ) -> Param[_P]: ...
+    @overload
+    def param(
+        self,
+        name: str,
+        *,
+        default: None = None,
+        type: str,
+        min: float | None = None,
+        max: float | None = None,
+        choices: list[str] | tuple[str, ...] | None = None,
+        unit: str = "",
+        description: str = "",
+        read_only: bool = False,
+        durable: bool = False,
+        on_change: Callable[[Any], object] | None = None,
+    ) -> Param[Any]: ...
     def on_node(self, callback: Callable[[NodeEvent], object], /) -> None: ...
     def published_types(self, topic: str) -> list[PublishedType]: ...
     @property
@@ -224,6 +276,25 @@ class Node:
     def close(self) -> None: ...
     def __enter__(self) -> Self: ...
     def __exit__(self, *_exception: object) -> None: ...
+
+@final
+class Param(Generic[_P]):
+    def get(self) -> _P: ...
+    def set(self, value: _P, /) -> None: ...
+    def reset(self) -> None: ...
+    def on_change(self, callback: _OnChange, /) -> _OnChange: ...
+    @property
+    def value(self) -> _P: ...
+    @value.setter
+    def value(self, value: _P) -> None: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def key(self) -> str: ...
+    @property
+    def type(self) -> str: ...
+    @property
+    def refused(self) -> str | None: ...
 
 @final
 class Publisher(Generic[_T_contra]):

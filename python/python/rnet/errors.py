@@ -302,6 +302,13 @@ class NotHeard(UserWarning):
     """
 
 
+class ParamRefused(UserWarning):
+    """A value was set for a parameter that its node, when it declared it, could not take.
+
+    The parameter is its default; ``Param.refused`` says what stood there, and so does ``rnet param list``.
+    """
+
+
 #: The class of each code.
 BY_CODE: dict[str, type[Error]] = {
     cls.code: cls

@@ -7,7 +7,7 @@
 use std::time::{Duration, Instant};
 
 use rnet::inspect::{Domain, Snapshot};
-use rnet::{Error, Lane, MessageType, Node, OnFull, Publisher, PublisherOptions};
+use rnet::{Error, Lane, MessageType, OnFull, Publisher, PublisherOptions};
 use serde_json::json;
 
 use super::payload::{Payload, Types};
@@ -34,7 +34,7 @@ pub fn run(context: &mut Context, args: PubArgs) -> Outcome {
     let (snapshot, bytes, message_type) = resolve(context, &mut domain, &args, &payload, &types)?;
     let desc = message_type.desc();
     let options = options(&args, &snapshot).message_type(message_type);
-    let node = node(context, &args)?;
+    let node = context.node("pub", args.node_name.as_ref())?;
     let mut publisher = node.publisher_with::<[u8]>(topic, options)?;
     let begun = Instant::now();
     let wanted = if args.once { Some(1) } else { args.count };
@@ -123,23 +123,6 @@ fn options(args: &PubArgs, snapshot: &Snapshot) -> PublisherOptions {
         None => publishers.chain(snapshot.subscriptions.iter().filter_map(|s| s.qos.lane)).next(),
     };
     if lane == Some(Lane::Urgent) { options.urgent() } else { options }
-}
-
-fn node(context: &Context, args: &PubArgs) -> Outcome<Node> {
-    let default = format!("/rnet_pub_{}", std::process::id());
-    let name = args.node_name.as_ref().map_or(default.as_str(), |n| n.as_str());
-    let global = context.global();
-    let mut builder = Node::builder(name);
-    if let Some(domain) = &global.domain {
-        builder = builder.domain(domain.as_str());
-    }
-    if let Some(dir) = &global.dir {
-        builder = builder.dir(dir);
-    }
-    if let Some(group) = &global.group {
-        builder = builder.group(group);
-    }
-    Ok(builder.open()?)
 }
 
 fn wait_for_subscriber(publisher: &Publisher<[u8]>, timeout: Duration) -> Outcome {

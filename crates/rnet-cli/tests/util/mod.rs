@@ -59,6 +59,8 @@ impl Place {
     pub fn command(&self) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_rnet"));
         command.env("RNET_DIR", &self.dir).env("RNET_DOMAIN", DOMAIN).env_remove("RNET_GROUP");
+        // What is durable is to be gone with the test.
+        command.env("RNET_STATE_DIR", self.dir.join("durable"));
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command
     }

@@ -81,7 +81,7 @@ impl Types {
             return Ok(number);
         }
         let description = describe(message_type)?;
-        let first = fnv1a_64(&description);
+        let first = fnv1a_64(&description.plain);
         let mut record = Record::default();
         for number in (0..MAX_NUMBERS).map(|n| first.wrapping_add(n)) {
             if keep(region, number, &description, durable, &mut record)? {
@@ -113,22 +113,40 @@ impl Types {
     }
 }
 
+/// The description of a type.
+struct Description {
+    /// What makes it the type that it is.
+    plain: Vec<u8>,
+    /// The same with the comments, which tell tools the units: what is kept. Another version of the same type may have
+    /// others, so they make no difference.
+    told: Vec<u8>,
+}
+
+impl Description {
+    /// Whether these bytes describe the same type.
+    fn is(&self, told: &[u8]) -> bool {
+        let same =
+            |other: MessageType| describe(&other).is_ok_and(|other| other.plain == self.plain);
+        told == self.told || understand(told).is_ok_and(same)
+    }
+}
+
 /// Puts a description under its number; `false` if another one stands there.
 fn keep(
     region: &Region,
     number: u64,
-    description: &[u8],
+    description: &Description,
     durable: bool,
     record: &mut Record,
 ) -> Result<bool> {
     let key = key_of(number);
-    let stored =
-        Stored { kind: kind::TYPE, type_id: 0, bytes: description, will: None, expires_unix_ns: 0 };
+    let bytes = description.told.as_slice();
+    let stored = Stored { kind: kind::TYPE, type_id: 0, bytes, will: None, expires_unix_ns: 0 };
     // Twice, because another node may put it there in between.
     for _ in 0..2 {
         let mut expect = 0;
         if region.get(&key, record)? {
-            if record.kind != kind::TYPE || record.value() != description {
+            if record.kind != kind::TYPE || !description.is(record.value()) {
                 return Ok(false);
             }
             if record.durable || !durable {
@@ -147,7 +165,7 @@ fn keep(
     Ok(false)
 }
 
-fn describe(message_type: &MessageType) -> Result<Vec<u8>> {
+fn describe(message_type: &MessageType) -> Result<Description> {
     let bad = |why: String| Error::BadValue { what: message_type.desc().to_string(), why };
     match message_type {
         MessageType::Raw => Err(bad("raw bytes are no message; store them as bytes".to_owned())),
@@ -160,7 +178,8 @@ fn describe(message_type: &MessageType) -> Result<Vec<u8>> {
                     json.len()
                 )));
             }
-            Ok([&[PLAIN], json.as_bytes()].concat())
+            let plain = [&[PLAIN], json.as_bytes()].concat();
+            Ok(Description { told: plain.clone(), plain })
         }
         MessageType::Protobuf(schema) => {
             let (name, set) = (schema.name().as_bytes(), schema.descriptor_set());
@@ -171,7 +190,11 @@ fn describe(message_type: &MessageType) -> Result<Vec<u8>> {
                     set.len()
                 )));
             };
-            Ok([&[PROTOBUF], &name_len.to_le_bytes()[..], name, set].concat())
+            let of = |set: &[u8]| [&[PROTOBUF], &name_len.to_le_bytes()[..], name, set].concat();
+            let with_docs = schema.descriptor_set_with_docs();
+            // A type is more than its comments.
+            let told = if with_docs.len() <= MAX_SCHEMA_LEN_BYTES { &with_docs } else { set };
+            Ok(Description { plain: of(set), told: of(told) })
         }
     }
 }

@@ -1,0 +1,45 @@
+//! A key as JSON, and its times.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use rnet::state::{Entry, LastWill};
+use serde_json::{Value as Json, json};
+
+use super::text;
+
+/// A key with all that belongs to it.
+pub fn of(entry: &Entry) -> Json {
+    let will = entry.last_will.as_ref().map(|will| match will {
+        LastWill::Becomes(value) => json!({"type": value.type_name(), "value": text::json(value)}),
+        LastWill::Delete => json!("delete"),
+    });
+    json!({
+        "key": entry.key,
+        "type": entry.value.type_name(),
+        "value": text::json(&entry.value),
+        "revision": entry.revision,
+        "version": entry.version,
+        "node": entry.owner.node,
+        "written_unix_ns": entry.owner.written_unix_ns,
+        "durable": entry.durable,
+        "expires_unix_ns": entry.expires_unix_ns,
+        "ttl_s": entry.expires_unix_ns.map(|at| left(at).as_secs_f64()),
+        "last_will": will,
+    })
+}
+
+/// Now, in ns since 1970: the clock of what is written, and of when it ends.
+pub fn unix_now_ns() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(now.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// How long a key has that ends at this time.
+pub fn left(expires_unix_ns: u64) -> Duration {
+    Duration::from_nanos(expires_unix_ns.saturating_sub(unix_now_ns()))
+}
+
+/// How long ago this was.
+pub fn ago(unix_ns: u64) -> Duration {
+    Duration::from_nanos(unix_now_ns().saturating_sub(unix_ns))
+}

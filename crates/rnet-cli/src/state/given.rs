@@ -1,0 +1,231 @@
+//! A value as it stands on the command line, and which type it is meant to have.
+
+use std::io::Read;
+use std::path::Path;
+
+use rnet::schema::Dynamic;
+use rnet::state::{StateMessage, Value};
+use rnet::{Error, MessageType};
+use serde_json::Value as Json;
+
+use super::args::ValueArgs;
+use crate::failure::{Failure, Outcome};
+use crate::render;
+use crate::topic::plain_json;
+use crate::types::catalog::Catalog;
+
+/// Which type a value is to have.
+#[derive(Debug)]
+enum Kind {
+    Bool,
+    Int,
+    Float,
+    Str,
+    Bytes,
+    Json,
+    List,
+    Set,
+    Message(Box<MessageType>),
+}
+
+/// Names of the types that are no messages.
+const KINDS: &str = "bool, int, float, str, bytes, json, list, set";
+
+/// How a type came to be taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Why {
+    /// By `--type`.
+    Told,
+    /// The key has it.
+    AsBefore,
+    /// The text looks like it.
+    Looks,
+}
+
+/// The value of a command line: text, or the content of a file.
+enum Given {
+    Text(String),
+    File(Vec<u8>),
+}
+
+/// Reads the value, of the type that is named, else of that which the key has, else of that which it looks like.
+pub fn value(args: &ValueArgs, present: Option<&Value>) -> Outcome<(Value, Why)> {
+    let given = match (&args.file, &args.value) {
+        (Some(path), _) => Given::File(read(path)?),
+        (None, Some(text)) => Given::Text(text.clone()),
+        (None, None) => return Err(Failure::Usage("give VALUE, or --file".to_owned())),
+    };
+    if let Some(name) = &args.type_name {
+        let kind = named(name, args)?;
+        return Ok((of_kind(&kind, &given, "--type says so")?, Why::Told));
+    }
+    if !args.files.proto.is_empty() {
+        let what =
+            "--proto says what message types there are; name the one that is meant with --type";
+        return Err(Failure::Usage(what.to_owned()));
+    }
+    if let Some(kind) = present.filter(|_| !args.change_type).and_then(kind_of) {
+        let why = "the key holds one; for another type give --type and --change-type";
+        return Ok((of_kind(&kind, &given, why)?, Why::AsBefore));
+    }
+    match given {
+        Given::File(bytes) => Ok((Value::Bytes(bytes), Why::Looks)),
+        Given::Text(text) => Ok((looks_like(&text)?, Why::Looks)),
+    }
+}
+
+fn named(name: &str, args: &ValueArgs) -> Outcome<Kind> {
+    Ok(match name {
+        "bool" => Kind::Bool,
+        "int" => Kind::Int,
+        "float" => Kind::Float,
+        "str" => Kind::Str,
+        "bytes" => Kind::Bytes,
+        "json" => Kind::Json,
+        "list" => Kind::List,
+        "set" => Kind::Set,
+        name => match Catalog::of(&args.files)?.find(name) {
+            Ok(found) => Kind::Message(Box::new(found)),
+            Err(failure) => {
+                let what =
+                    format!("--type {name}: {}; types of values are {KINDS}", failure.message());
+                return Err(Failure::Usage(what));
+            }
+        },
+    })
+}
+
+/// `None` for a kind of value that this program does not know.
+fn kind_of(value: &Value) -> Option<Kind> {
+    Some(match value {
+        Value::Bool(_) => Kind::Bool,
+        Value::Int(_) => Kind::Int,
+        Value::Float(_) => Kind::Float,
+        Value::Str(_) => Kind::Str,
+        Value::Bytes(_) => Kind::Bytes,
+        Value::Json(_) => Kind::Json,
+        Value::List(_) => Kind::List,
+        Value::Set(_) => Kind::Set,
+        Value::Message(message) => Kind::Message(Box::new(message.message_type().clone())),
+        _ => return None,
+    })
+}
+
+fn of_kind(kind: &Kind, given: &Given, why: &str) -> Outcome<Value> {
+    let text = match (kind, given) {
+        // What is in a file needs no hex.
+        (Kind::Bytes, Given::File(bytes)) => return Ok(Value::Bytes(bytes.clone())),
+        (_, Given::Text(text)) => text.as_str(),
+        (_, Given::File(bytes)) => std::str::from_utf8(bytes)
+            .map_err(|_| Failure::Failed("the file does not hold text in UTF-8".to_owned()))?,
+    };
+    let no = |what: &str| Failure::Usage(format!("{} is no {what}: {why}", shown(text)));
+    Ok(match kind {
+        Kind::Bool => match text.trim() {
+            "true" => Value::Bool(true),
+            "false" => Value::Bool(false),
+            _ => return Err(no("bool (true or false)")),
+        },
+        Kind::Int => {
+            Value::Int(text.trim().parse().map_err(|_| no("int (a whole number of 64 bits)"))?)
+        }
+        Kind::Float => Value::Float(text.trim().parse().map_err(|_| no("float"))?),
+        Kind::Str => Value::Str(text.to_owned()),
+        Kind::Bytes => Value::Bytes(
+            render::from_hex(text.trim()).map_err(|e| no(&format!("bytes in hex ({e})")))?,
+        ),
+        Kind::Json => {
+            parse(text, why)?;
+            Value::Json(text.to_owned())
+        }
+        Kind::List => Value::List(array(text, why)?),
+        Kind::Set => Value::set(array(text, why)?),
+        Kind::Message(message_type) => Value::Message(message(message_type, text, why)?),
+    })
+}
+
+/// What a text looks like to whoever wrote it.
+fn looks_like(text: &str) -> Outcome<Value> {
+    match text {
+        "true" => return Ok(Value::Bool(true)),
+        "false" => return Ok(Value::Bool(false)),
+        _ => {}
+    }
+    if text.trim_start().starts_with(['{', '[']) {
+        parse(text, "it looks like it; for a text give --type str")?;
+        return Ok(Value::Json(text.to_owned()));
+    }
+    let Ok(number) = serde_json::from_str::<serde_json::Number>(text) else {
+        return Ok(Value::Str(text.to_owned()));
+    };
+    if let Ok(n) = text.parse() {
+        return Ok(Value::Int(n));
+    }
+    if text.contains(['.', 'e', 'E']) {
+        return Ok(Value::Float(number.as_f64().unwrap_or(f64::NAN)));
+    }
+    Err(Failure::Usage(format!(
+        "{} does not fit into an int; give --type float or str",
+        shown(text)
+    )))
+}
+
+fn parse(text: &str, why: &str) -> Outcome<Json> {
+    serde_json::from_str(text)
+        .map_err(|e| Failure::Usage(format!("{} is no JSON ({e}): {why}", shown(text))))
+}
+
+fn array(text: &str, why: &str) -> Outcome<Vec<Value>> {
+    match parse(text, why)? {
+        Json::Array(items) => items.iter().map(element).collect(),
+        _ => Err(Failure::Usage(format!("{} is no JSON array: {why}", shown(text)))),
+    }
+}
+
+/// An element of a list or set.
+fn element(item: &Json) -> Outcome<Value> {
+    Ok(match item {
+        Json::Bool(b) => Value::Bool(*b),
+        Json::String(text) => Value::Str(text.clone()),
+        Json::Number(number) => match (number.as_i64(), number.as_f64()) {
+            (Some(n), _) => Value::Int(n),
+            (None, Some(x)) if number.is_f64() => Value::Float(x),
+            _ => return Err(Failure::Usage(format!("{number} does not fit into an int"))),
+        },
+        Json::Array(items) => Value::List(items.iter().map(element).collect::<Outcome<_>>()?),
+        other => Value::Json(other.to_string()),
+    })
+}
+
+fn message(message_type: &MessageType, text: &str, why: &str) -> Outcome<StateMessage> {
+    let value = parse(text, why)?;
+    let bytes = match message_type {
+        MessageType::Plain(plain) => plain_json::encode(plain, &value)?,
+        MessageType::Protobuf(schema) => Dynamic::from_json(schema, &value)
+            .map_err(|e| Failure::Failed(format!("VALUE is no {}: {e}", schema.name())))?
+            .encode(),
+        MessageType::Raw => text.as_bytes().to_vec(),
+    };
+    Ok(StateMessage::new(message_type.clone(), bytes)?)
+}
+
+/// A text in an error message.
+fn shown(text: &str) -> String {
+    const SHOWN_CHARS: usize = 60;
+    match text.char_indices().nth(SHOWN_CHARS) {
+        Some((end, _)) => format!("{:?}…", &text[..end]),
+        None => format!("{text:?}"),
+    }
+}
+
+/// Reads a file, or stdin.
+pub fn read(path: &Path) -> Outcome<Vec<u8>> {
+    let failed =
+        |e: std::io::Error| Failure::Rnet(Error::io("cannot read", path.to_path_buf(), &e));
+    if path == Path::new("-") {
+        let mut bytes = Vec::new();
+        std::io::stdin().read_to_end(&mut bytes).map_err(failed)?;
+        return Ok(bytes);
+    }
+    std::fs::read(path).map_err(failed)
+}

@@ -1,0 +1,73 @@
+//! "There is no such key", and what may have been meant.
+
+use rnet::inspect::doctor::nearest_name;
+use rnet::state::State;
+
+use crate::failure::Failure;
+
+/// So many keys are compared: a name is looked for while somebody waits.
+const MAX_COMPARED: usize = 100_000;
+/// So many keys under a name are listed.
+const MAX_LISTED: usize = 3;
+
+/// Why there is nothing to be had of `key`.
+pub fn no_key(state: Option<&State>, domain: &str, key: &str) -> Failure {
+    // What cannot be listed now is only missing from the hint.
+    let keys = state.and_then(|state| state.keys("").ok()).unwrap_or_default();
+    Failure::Failed(format!("there is no key {key} in domain {domain}; {}", hint(key, &keys)))
+}
+
+/// A key whose name is like this one, or the first part of it is.
+pub fn near(state: &State, key: &str) -> Option<String> {
+    let keys = state.keys("").ok()?;
+    let names = keys.iter().take(MAX_COMPARED).map(String::as_str);
+    // A prefix is like the beginning of a key, up to one of its slashes.
+    let parts = names.flat_map(|name| {
+        let ends = name.match_indices('/').map(|(at, _)| at).filter(|at| *at > 0);
+        ends.chain([name.len()]).map(|end| &name[..end])
+    });
+    nearest_name(key, parts).map(str::to_owned)
+}
+
+fn hint(key: &str, keys: &[String]) -> String {
+    if keys.is_empty() {
+        return "it has no keys at all".to_owned();
+    }
+    let slash = if key.ends_with('/') { "" } else { "/" };
+    let folder = format!("{key}{slash}");
+    let under: Vec<&str> =
+        keys.iter().map(String::as_str).filter(|other| other.starts_with(&folder)).collect();
+    match under.len().checked_sub(MAX_LISTED) {
+        _ if under.is_empty() => {}
+        None | Some(0) => return format!("there is {}", under.join(", ")),
+        Some(more) => {
+            return format!("there is {} and {more} more", under[..MAX_LISTED].join(", "));
+        }
+    }
+    let names = keys.iter().take(MAX_COMPARED).map(String::as_str);
+    match nearest_name(key, names) {
+        Some(near) => format!("did you mean {near}?"),
+        None => format!("see rnet state list ({} keys)", keys.len()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::hint;
+
+    fn said(key: &str, keys: &[&str]) -> String {
+        hint(key, &keys.iter().map(|k| (*k).to_owned()).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn what_is_near_or_under_the_name() {
+        let keys = ["/arm/a", "/arm/b", "/arm/mode", "/base/mode"];
+        assert_eq!(said("/arm/mod", &keys), "did you mean /arm/mode?");
+        assert_eq!(said("/arm", &keys), "there is /arm/a, /arm/b, /arm/mode");
+        assert_eq!(said("/base/", &keys), "there is /base/mode");
+        assert_eq!(said("/lidar", &keys), "see rnet state list (4 keys)");
+        assert_eq!(said("/lidar", &[]), "it has no keys at all");
+        let many: Vec<String> = (0..9).map(|i| format!("/leg/k{i}")).collect();
+        assert_eq!(hint("/leg", &many), "there is /leg/k0, /leg/k1, /leg/k2 and 6 more");
+    }
+}

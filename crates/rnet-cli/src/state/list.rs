@@ -1,0 +1,52 @@
+//! `rnet state list`.
+
+use rnet::state::Entry;
+use serde_json::json;
+
+use super::args::ListArgs;
+use super::{document, join_to_look, text};
+use crate::context::Context;
+use crate::failure::Outcome;
+use crate::table;
+
+/// Characters of a value in a table.
+const SHOWN_CHARS: usize = 40;
+
+pub fn run(context: &mut Context, args: ListArgs) -> Outcome {
+    let session = join_to_look(context, &args.node)?;
+    let state = session.as_ref().map(|session| &session.state);
+    if !args.long && !context.json() {
+        for key in state.map(|state| state.keys(&args.prefix)).transpose()?.unwrap_or_default() {
+            context.line(format_args!("{key}"))?;
+        }
+        return Ok(());
+    }
+    let snapshot = state.map(|state| state.snapshot(&args.prefix)).transpose()?;
+    let (revision, entries) =
+        snapshot.map_or_else(Default::default, |picture| (picture.revision, picture.entries));
+    if context.json() {
+        let domain = context.domain()?;
+        let keys: Vec<_> = entries.values().map(document::of).collect();
+        return context.document(&json!({
+            "domain": domain.id(),
+            "revision": revision,
+            "keys": keys,
+        }));
+    }
+    let titles = ["KEY", "TYPE", "VALUE", "REVISION ", "OWNER", "AGE ", "TTL ", "DURABLE"];
+    table::print(context, &titles, &entries.values().map(row).collect::<Vec<_>>())
+}
+
+fn row(entry: &Entry) -> Vec<String> {
+    let ttl = entry.expires_unix_ns.map(|at| table::uptime(document::left(at)));
+    vec![
+        entry.key.clone(),
+        entry.value.type_name().to_owned(),
+        text::line(&entry.value, SHOWN_CHARS),
+        entry.revision.to_string(),
+        entry.owner.node.clone(),
+        table::uptime(document::ago(entry.owner.written_unix_ns)),
+        ttl.unwrap_or_else(|| "-".to_owned()),
+        if entry.durable { "yes" } else { "no" }.to_owned(),
+    ]
+}

@@ -1,0 +1,132 @@
+//! `rnet state load`.
+
+use std::path::Path;
+
+use rnet::limits::MAX_TRANSACTION_KEYS;
+use rnet::state::State;
+use serde_json::json;
+
+use super::args::LoadArgs;
+use super::record::{self, Loaded};
+use super::{document, given, join};
+use crate::context::Context;
+use crate::failure::{Failure, Outcome};
+use crate::signal;
+
+/// Keys that stand in the way and are named.
+const MAX_NAMED: usize = 5;
+
+/// What becomes of the keys of a dump.
+#[derive(Default)]
+struct Plan {
+    set: Vec<Loaded>,
+    /// They hold it already.
+    unchanged: usize,
+    /// Their time is over.
+    expired: usize,
+}
+
+pub fn run(context: &mut Context, args: LoadArgs) -> Outcome {
+    let path = args.file.as_deref().unwrap_or_else(|| Path::new("-"));
+    let name = match path == Path::new("-") {
+        true => "stdin".to_owned(),
+        false => path.display().to_string(),
+    };
+    let wrong = |why: String| Failure::Failed(format!("{name} cannot be loaded: {why}"));
+    let text = String::from_utf8(given::read(path)?);
+    let text = text.map_err(|_| wrong("it is not text in UTF-8".to_owned()))?;
+    let loaded = record::read(&text).map_err(wrong)?;
+    drop(text);
+    let session = join(context, &args.node)?;
+    let plan = plan(&session.state, loaded, args.replace)?;
+    let total = plan.set.len();
+    for (part, keys) in plan.set.chunks(MAX_TRANSACTION_KEYS).enumerate() {
+        let done = part * MAX_TRANSACTION_KEYS;
+        let so_far = |failure: Failure| match done {
+            0 => failure,
+            _ => Failure::Failed(format!(
+                "{done} of {total} keys were loaded, the others not: {}",
+                failure.message()
+            )),
+        };
+        if signal::stopped() {
+            if done > 0 {
+                context.say(format_args!("{done} of {total} keys were loaded"));
+            }
+            return Err(Failure::Interrupted);
+        }
+        set(&session.state, keys, args.replace).map_err(so_far)?;
+    }
+    let (unchanged, expired) = (plan.unchanged, plan.expired);
+    if context.json() {
+        let document = json!({"set": total, "unchanged": unchanged, "expired": expired});
+        return context.document(&document);
+    }
+    let mut said = format!("loaded {total} key{}", if total == 1 { "" } else { "s" });
+    if unchanged > 0 {
+        said.push_str(&format!(", {unchanged} held it already"));
+    }
+    if expired > 0 {
+        said.push_str(&format!(", {expired} left out because their time is over"));
+    }
+    context.say(format_args!("{said}"));
+    Ok(())
+}
+
+/// Compares what is loaded with what is there.
+fn plan(state: &State, loaded: Vec<Loaded>, replace: bool) -> Outcome<Plan> {
+    let mut plan = Plan::default();
+    let mut in_the_way = Vec::new();
+    let now = document::unix_now_ns();
+    for one in loaded {
+        if one.expires_unix_ns.is_some_and(|at| at <= now) {
+            plan.expired += 1;
+            continue;
+        }
+        match state.entry(&one.key)? {
+            None => plan.set.push(one),
+            Some(entry)
+                if record::same(&entry.value, &one.value)
+                    && entry.durable == one.durable
+                    && entry.expires_unix_ns == one.expires_unix_ns =>
+            {
+                plan.unchanged += 1;
+            }
+            Some(_) if replace => plan.set.push(one),
+            Some(_) => in_the_way.push(one.key),
+        }
+    }
+    if in_the_way.is_empty() {
+        return Ok(plan);
+    }
+    let (s, it) = if in_the_way.len() == 1 { ("", "it holds") } else { ("s", "they hold") };
+    let mut names = in_the_way.iter().take(MAX_NAMED).cloned().collect::<Vec<_>>().join(", ");
+    match in_the_way.len().saturating_sub(MAX_NAMED) {
+        0 => {}
+        more => names.push_str(&format!(" and {more} more")),
+    }
+    Err(Failure::Failed(format!(
+        "nothing was loaded: {} key{s} would be overwritten, and {it} something else now: {names}; use --replace to overwrite",
+        in_the_way.len()
+    )))
+}
+
+/// Sets these keys, all or none.
+fn set(state: &State, keys: &[Loaded], replace: bool) -> Outcome {
+    let mut transaction = state.transaction();
+    for one in keys {
+        if !replace && transaction.get(&one.key)?.is_some() {
+            return Err(Failure::Failed(format!(
+                "{} was set meanwhile; use --replace to overwrite",
+                one.key
+            )));
+        }
+        let mut put = transaction.put(&one.key).change_type().durable(one.durable);
+        if let Some(at) = one.expires_unix_ns {
+            put = put.expires_at(at);
+        }
+        put.set(&one.value)?;
+    }
+    transaction.commit()?;
+    Ok(())
+}

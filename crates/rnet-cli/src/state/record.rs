@@ -1,0 +1,316 @@
+//! The form of a dump: JSON lines.
+//!
+//! A head, then a line for each message type before the first key that needs it, a line for each key, and an end that
+//! counts the keys, so that a file which was cut is not taken for a whole one:
+//! ```text
+//! {"rnet_state":1,"domain":"0","prefix":"","revision":17,"unix_ns":1790000000000000000}
+//! {"type":0,"name":"robot.Leg","descriptor_set":"CgsK…"}
+//! {"key":"/leg","kind":"message","value":{"type":0,"bytes":"CQAA…"},"durable":true,"revision":17,…}
+//! {"end":1}
+//! ```
+//! A value is exact: floats that are no numbers are words, bytes are base64, JSON is its text.
+
+use std::collections::HashSet;
+
+use rnet::schema::Schema;
+use rnet::state::{Entry, StateMessage, Value};
+use rnet::{MessageType, TypeDesc};
+use serde::{Deserialize, Serialize};
+use serde_json::Value as Json;
+
+use super::text::{base64, float, from_base64};
+
+/// Version of the form.
+const VERSION: u32 = 1;
+
+/// The first line.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Head {
+    rnet_state: u32,
+    domain: String,
+    prefix: String,
+    revision: u64,
+    unix_ns: u64,
+}
+
+/// A message type, which later lines name by its number.
+#[derive(Debug, Serialize, Deserialize)]
+struct TypeLine {
+    #[serde(rename = "type")]
+    number: usize,
+    name: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    descriptor_set: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    plain: Option<Json>,
+}
+
+/// A key. Who wrote it is for people: what is loaded is owned by who loads it.
+#[derive(Debug, Serialize, Deserialize)]
+struct KeyLine {
+    key: String,
+    #[serde(flatten)]
+    value: Typed,
+    #[serde(default)]
+    durable: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    expires_unix_ns: Option<u64>,
+    #[serde(default)]
+    revision: u64,
+    #[serde(default)]
+    node: String,
+    #[serde(default)]
+    written_unix_ns: u64,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct End {
+    end: usize,
+}
+
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", content = "value", rename_all = "snake_case")]
+enum Typed {
+    Bool(bool),
+    Int(i64),
+    Float(Json),
+    Str(String),
+    Bytes(String),
+    Json(String),
+    List(Vec<Typed>),
+    Set(Vec<Typed>),
+    Message {
+        #[serde(rename = "type")]
+        number: usize,
+        bytes: String,
+    },
+}
+
+/// What a dump says of a key.
+#[derive(Debug)]
+pub struct Loaded {
+    pub key: String,
+    pub value: Value,
+    pub durable: bool,
+    pub expires_unix_ns: Option<u64>,
+}
+
+impl Head {
+    pub fn new(domain: &str, prefix: &str, revision: u64, unix_ns: u64) -> Head {
+        let (domain, prefix) = (domain.to_owned(), prefix.to_owned());
+        Head { rnet_state: VERSION, domain, prefix, revision, unix_ns }
+    }
+}
+
+/// Writes keys as lines.
+#[derive(Default)]
+pub struct Writer {
+    types: Vec<MessageType>,
+    keys: usize,
+}
+
+impl Writer {
+    /// The lines of a key, of which types that are new come first.
+    ///
+    /// # Errors
+    /// In words, why its value cannot be written.
+    pub fn lines(&mut self, entry: &Entry) -> Result<Vec<Json>, String> {
+        let mut lines = Vec::new();
+        let value = self.typed(&entry.value, &mut lines)?;
+        let line = KeyLine {
+            key: entry.key.clone(),
+            value,
+            durable: entry.durable,
+            expires_unix_ns: entry.expires_unix_ns,
+            revision: entry.revision,
+            node: entry.owner.node.clone(),
+            written_unix_ns: entry.owner.written_unix_ns,
+        };
+        lines.push(serde_json::to_value(line).map_err(|e| e.to_string())?);
+        self.keys += 1;
+        Ok(lines)
+    }
+
+    /// The last line.
+    pub fn end(&self) -> impl Serialize {
+        End { end: self.keys }
+    }
+
+    /// How many keys were written.
+    pub fn keys(&self) -> usize {
+        self.keys
+    }
+
+    fn typed(&mut self, value: &Value, lines: &mut Vec<Json>) -> Result<Typed, String> {
+        Ok(match value {
+            Value::Bool(b) => Typed::Bool(*b),
+            Value::Int(n) => Typed::Int(*n),
+            Value::Float(x) => Typed::Float(float(*x)),
+            Value::Str(text) => Typed::Str(text.clone()),
+            Value::Bytes(bytes) => Typed::Bytes(base64(bytes)),
+            Value::Json(text) => Typed::Json(text.clone()),
+            Value::List(items) => Typed::List(self.all(items, lines)?),
+            Value::Set(items) => Typed::Set(self.all(items, lines)?),
+            Value::Message(message) => Typed::Message {
+                number: self.number(message.message_type(), lines)?,
+                bytes: base64(message.bytes()),
+            },
+            Value::Unreadable(why) => return Err(format!("its value cannot be read: {why}")),
+            _ => return Err("its value is of a kind that this program does not know".to_owned()),
+        })
+    }
+
+    fn all(&mut self, items: &[Value], lines: &mut Vec<Json>) -> Result<Vec<Typed>, String> {
+        items.iter().map(|item| self.typed(item, lines)).collect()
+    }
+
+    fn number(&mut self, found: &MessageType, lines: &mut Vec<Json>) -> Result<usize, String> {
+        if let Some(number) = self.types.iter().position(|known| known == found) {
+            return Ok(number);
+        }
+        let number = self.types.len();
+        let line = match found {
+            MessageType::Protobuf(schema) => TypeLine {
+                number,
+                name: schema.name().to_owned(),
+                descriptor_set: Some(base64(&schema.descriptor_set_with_docs())),
+                plain: None,
+            },
+            MessageType::Plain(plain) => TypeLine {
+                number,
+                name: plain.name.clone(),
+                descriptor_set: None,
+                plain: Some(serde_json::to_value(found.desc()).map_err(|e| e.to_string())?),
+            },
+            MessageType::Raw => return Err("its value is a message without a type".to_owned()),
+        };
+        lines.push(serde_json::to_value(line).map_err(|e| e.to_string())?);
+        self.types.push(found.clone());
+        Ok(number)
+    }
+}
+
+/// Whether a dump says the same of both. What is not a number equals itself here.
+pub fn same(a: &Value, b: &Value) -> bool {
+    let mut writer = Writer::default();
+    let mut typed = |value| writer.typed(value, &mut Vec::new()).ok();
+    a == b || typed(a).is_some_and(|a| Some(a) == typed(b))
+}
+
+/// Reads a whole dump, and checks all of it.
+///
+/// # Errors
+/// In words, with the line, what is wrong with it.
+pub fn read(text: &str) -> Result<Vec<Loaded>, String> {
+    let mut lines = (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty());
+    let Some((_, first)) = lines.next() else { return Err("it is empty".to_owned()) };
+    match serde_json::from_str::<Head>(first) {
+        Ok(head) if head.rnet_state == VERSION => {}
+        Ok(head) => {
+            return Err(format!(
+                "it is of version {} of the form, and this program reads version {VERSION}",
+                head.rnet_state
+            ));
+        }
+        Err(e) => return Err(format!("line 1 is not the head of a dump: {e}")),
+    }
+    let mut reader = Reader::default();
+    let mut end = None;
+    for (number, line) in lines {
+        let at = |why: String| format!("line {number}: {why}");
+        if end.is_some() {
+            return Err(at("there is something behind the end".to_owned()));
+        }
+        end = reader.line(line).map_err(at)?;
+    }
+    match end {
+        Some(keys) if keys == reader.keys.len() => Ok(reader.keys),
+        Some(keys) => Err(format!("its end counts {keys} keys, and it has {}", reader.keys.len())),
+        None => Err("it has no end: it was cut, or is still being written".to_owned()),
+    }
+}
+
+#[derive(Default)]
+struct Reader {
+    types: Vec<MessageType>,
+    keys: Vec<Loaded>,
+    /// Which keys there are already.
+    seen: HashSet<String>,
+}
+
+impl Reader {
+    /// The number of keys, if this is the end.
+    fn line(&mut self, line: &str) -> Result<Option<usize>, String> {
+        let words: Json = serde_json::from_str(line).map_err(|e| format!("it is no JSON: {e}"))?;
+        let wrong = |e: serde_json::Error| e.to_string();
+        if words.get("end").is_some() {
+            return Ok(Some(serde_json::from_value::<End>(words).map_err(wrong)?.end));
+        }
+        if words.get("key").is_none() {
+            self.add_type(serde_json::from_value(words).map_err(wrong)?)?;
+            return Ok(None);
+        }
+        let key = words["key"].to_string();
+        let line: KeyLine =
+            serde_json::from_value(words).map_err(|e| format!("the value of {key}: {e}"))?;
+        if !self.seen.insert(line.key.clone()) {
+            return Err(format!("{} is there twice", line.key));
+        }
+        let value = self.value(line.value).map_err(|why| format!("{}: {why}", line.key))?;
+        let KeyLine { key, durable, expires_unix_ns, .. } = line;
+        self.keys.push(Loaded { key, value, durable, expires_unix_ns });
+        Ok(None)
+    }
+
+    fn add_type(&mut self, line: TypeLine) -> Result<(), String> {
+        if line.number != self.types.len() {
+            return Err(format!("type {} is not the next number", line.number));
+        }
+        let found = match (&line.descriptor_set, &line.plain) {
+            (Some(set), None) => {
+                let schema = Schema::from_descriptor_set(&from_base64(set)?, &line.name);
+                MessageType::Protobuf(schema.map_err(|e| format!("type {}: {e}", line.name))?)
+            }
+            (None, Some(plain)) => {
+                let desc = TypeDesc::from_json(&plain.to_string());
+                let found = desc.and_then(MessageType::try_from);
+                found.map_err(|e| format!("type {}: {e}", line.name))?
+            }
+            _ => return Err(format!("type {} needs one of descriptor_set and plain", line.name)),
+        };
+        self.types.push(found);
+        Ok(())
+    }
+
+    fn value(&self, typed: Typed) -> Result<Value, String> {
+        Ok(match typed {
+            Typed::Bool(b) => Value::Bool(b),
+            Typed::Int(n) => Value::Int(n),
+            Typed::Float(json) => Value::Float(number(&json)?),
+            Typed::Str(text) => Value::Str(text),
+            Typed::Bytes(text) => Value::Bytes(from_base64(&text)?),
+            Typed::Json(text) => Value::json(text).map_err(|e| e.to_string())?,
+            Typed::List(items) => Value::List(self.values(items)?),
+            Typed::Set(items) => Value::set(self.values(items)?),
+            Typed::Message { number, bytes } => {
+                let found = self.types.get(number).ok_or("its type stands nowhere before it")?;
+                let message = StateMessage::new(found.clone(), from_base64(&bytes)?);
+                Value::Message(message.map_err(|e| e.to_string())?)
+            }
+        })
+    }
+
+    fn values(&self, items: Vec<Typed>) -> Result<Vec<Value>, String> {
+        items.into_iter().map(|item| self.value(item)).collect()
+    }
+}
+
+fn number(json: &Json) -> Result<f64, String> {
+    match (json.as_f64(), json.as_str()) {
+        (Some(x), _) => Ok(x),
+        (None, Some("nan")) => Ok(f64::NAN),
+        (None, Some("inf")) => Ok(f64::INFINITY),
+        (None, Some("-inf")) => Ok(f64::NEG_INFINITY),
+        _ => Err(format!("{json} is no float")),
+    }
+}

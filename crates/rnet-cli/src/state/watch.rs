@@ -1,0 +1,125 @@
+//! `rnet state watch`.
+
+use std::time::{Duration, Instant};
+
+use rnet::Error;
+use rnet::state::{Change, State};
+use serde_json::json;
+
+use super::args::WatchArgs;
+use super::{document, hint, join, text};
+use crate::context::Context;
+use crate::failure::{Failure, Outcome};
+use crate::signal;
+
+/// Longest time between two looks at whether somebody said stop. A change ends the wait at once.
+const STEP: Duration = Duration::from_millis(100);
+/// Characters of a value on a line; `--json` has all.
+const SHOWN_CHARS: usize = 1000;
+
+pub fn run(context: &mut Context, args: WatchArgs) -> Outcome {
+    let session = join(context, &args.node)?;
+    let mut watch = session.state.watch(&args.prefix)?;
+    let wanted = if args.once { Some(1) } else { args.count };
+    let deadline = args.timeout.and_then(|t| Instant::now().checked_add(t));
+    let mut seen = 0;
+    let mut told = false;
+    loop {
+        // A flood is printed in large pieces, and what comes seldom at once.
+        let change = match watch.try_recv()? {
+            Some(change) => change,
+            None => {
+                context.flush()?;
+                if seen == 0 && !std::mem::replace(&mut told, true) {
+                    tell_if_empty(context, &session.state, &args.prefix)?;
+                }
+                let left = deadline.map(|end| end.saturating_duration_since(Instant::now()));
+                match watch.recv(Some(left.map_or(STEP, |left| left.min(STEP)))) {
+                    Ok(change) => change,
+                    Err(Error::Timeout { .. }) => {
+                        if over(&args, deadline, seen, wanted)? {
+                            return Ok(());
+                        }
+                        continue;
+                    }
+                    Err(error) => return Err(error.into()),
+                }
+            }
+        };
+        if !(args.changes && change.initial) {
+            print(context, &change)?;
+            seen += 1;
+        }
+        if Some(seen) == wanted || over(&args, deadline, seen, wanted)? {
+            return Ok(());
+        }
+    }
+}
+
+/// What comes may be long in coming, if the name is wrong.
+fn tell_if_empty(context: &Context, state: &State, prefix: &str) -> Outcome {
+    if state.keys(prefix)?.is_empty() {
+        let near = hint::near(state, prefix);
+        let near = near.map_or_else(String::new, |near| format!(" (did you mean {near}?)"));
+        let under = match prefix {
+            "" | "/" => String::new(),
+            prefix => format!(" under {prefix:?}"),
+        };
+        context.say(format_args!("there are no keys{under} yet; waiting{near}"));
+    }
+    Ok(())
+}
+
+/// Whether the time is over, or somebody said stop.
+fn over(
+    args: &WatchArgs,
+    deadline: Option<Instant>,
+    seen: u64,
+    wanted: Option<u64>,
+) -> Outcome<bool> {
+    if signal::stopped() {
+        return Err(Failure::Interrupted);
+    }
+    if deadline.is_none_or(|end| Instant::now() < end) {
+        return Ok(false);
+    }
+    if seen >= wanted.unwrap_or(1) {
+        return Ok(true);
+    }
+    let what = match args.prefix.as_str() {
+        "" | "/" => "any key",
+        prefix => prefix,
+    };
+    let after = args.timeout.unwrap_or_default();
+    let changes = if args.changes { "changes" } else { "values and changes" };
+    Err(Failure::TimedOut(format!("timed out after {after:?} with {seen} {changes} of {what}")))
+}
+
+fn print(context: &mut Context, change: &Change) -> Outcome {
+    let event = match (&change.entry, change.expired, change.initial) {
+        (Some(_), _, true) => "present",
+        (Some(_), _, false) => "set",
+        (None, true, _) => "expired",
+        (None, false, _) => "deleted",
+    };
+    if context.json() {
+        let mut line = match &change.entry {
+            Some(entry) => document::of(entry),
+            None => json!({"key": change.key, "revision": change.revision}),
+        };
+        line["event"] = event.into();
+        line["skipped"] = change.skipped.into();
+        return context.json_line(&line);
+    }
+    let key = &change.key;
+    if change.skipped > 0 {
+        let s = if change.skipped == 1 { "" } else { "s" };
+        context.line(format_args!("# {key}: {} value{s} left out", change.skipped))?;
+    }
+    match &change.entry {
+        Some(entry) => {
+            context.line(format_args!("{key}: {}", text::line(&entry.value, SHOWN_CHARS)))
+        }
+        None => context.line(format_args!("{key} {event}")),
+    }
+}
