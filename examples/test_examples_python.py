@@ -27,6 +27,7 @@ def domain() -> Iterator[dict[str, str]]:
     """The environment of a domain that nobody else uses."""
     base = tempfile.mkdtemp(prefix="rnet-examples-", dir="/dev/shm")
     environment = dict(os.environ, RNET_DIR=base, RNET_DOMAIN="examples")
+    environment["RNET_STATE_DIR"] = f"{base}/keep"
     environment.pop("RNET_GROUP", None)
     yield environment
     shutil.rmtree(base)
@@ -93,6 +94,11 @@ def test_many_topics(domain: dict[str, str]) -> None:
     assert run("many_topics/main.py", domain) == expected
 
 
+def test_parameters(domain: dict[str, str]) -> None:
+    refused = "refused: bad value for parameter /gain of /arm: 11.0 is above its maximum 10.0 1/s"
+    assert run("parameters/main.py", domain) == f"gain is 1.0\n{refused}\ngain is 2.5 now\n"
+
+
 def test_zero_copy_image(domain: dict[str, str]) -> None:
     expected = "".join(
         f"frame {n}: 921600 bytes, from [255, 0, 0] to [{n}, {n}, {n}]\n" for n in range(30)
@@ -111,6 +117,12 @@ def test_urgent_stop(domain: dict[str, str]) -> None:
 
 def test_late_joiner(domain: dict[str, str]) -> None:
     assert run("late_joiner/main.py", domain) == "map revision 3: 192 free cells of 0.05 m\n"
+
+
+def test_state(domain: dict[str, str]) -> None:
+    assert run("state/main.py", domain) == (
+        "the arm is idle, kp is 12.5\njob 3: moving to [0.5, -0.25]\nalive: True\nalive: False\n"
+    )
 
 
 @pytest.mark.parametrize("example", ["hello", "typed"])

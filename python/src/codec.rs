@@ -148,10 +148,70 @@ impl Codec {
         }
     }
 
+    /// An object of bytes that are Python's already; or why they are no message of the type.
+    #[inline]
+    pub(crate) fn object<'py>(
+        &self,
+        bytes: &Bound<'py, PyBytes>,
+    ) -> PyResult<Result<Bound<'py, PyAny>, String>> {
+        let py = bytes.py();
+        match &self.decode {
+            Decode::Sample | Decode::Bytes => Ok(Ok(bytes.clone().into_any())),
+            Decode::Object { make, raises } => {
+                let longer = self.lengthened(py, bytes.as_bytes());
+                let made = make.bind(py).call1((longer.as_ref().unwrap_or(bytes),));
+                made.map(Ok).or_else(|raised| match raises {
+                    Some(raises) if raised.is_instance(py, raises.bind(py)) => {
+                        Ok(Err(raised.value(py).to_string()))
+                    }
+                    _ => Err(raised),
+                })
+            }
+            Decode::Message { make, raises, schema } => decoded(bytes, make, raises, schema),
+        }
+    }
+
+    /// A copy of a message with zeros behind it, if the publisher's plain type lacks fields of ours.
+    #[inline]
+    fn lengthened<'py>(&self, py: Python<'py>, message: &[u8]) -> Option<Bound<'py, PyBytes>> {
+        match &self.message_type {
+            MessageType::Plain(plain) if !plain.tail && message.len() < plain.size => {
+                Some(PyBytes::new(py, &plain.fit(message)))
+            }
+            _ => None,
+        }
+    }
+
     /// The half that receives.
     pub(crate) fn into_decoder(self, faults: Faults) -> Arc<Decoder> {
         Arc::new(Decoder { codec: self, faults })
     }
+}
+
+/// A protobuf message of its bytes; or why they are none.
+#[inline]
+fn decoded<'py>(
+    bytes: &Bound<'py, PyBytes>,
+    make: &Py<PyAny>,
+    raises: &Py<PyAny>,
+    schema: &Schema,
+) -> PyResult<Result<Bound<'py, PyAny>, String>> {
+    let py = bytes.py();
+    let message = bytes.as_bytes();
+    if message.len() > UNWALKED_LEN_BYTES {
+        let limits = DecodeLimits::default();
+        if let Err(error) = py.detach(|| walk(schema, message, &limits)) {
+            return Ok(Err(error.to_string()));
+        }
+    }
+    make.bind(py).call1((bytes,)).map(Ok).or_else(|raised| {
+        if !raised.is_instance(py, raises.bind(py)) {
+            return Err(raised);
+        }
+        // The runtime says that something is wrong, the walk of rnet-schema says where.
+        let found = py.detach(|| Dynamic::decode(schema, message).err());
+        Ok(Err(found.map_or_else(|| raised.value(py).to_string(), |error| error.to_string())))
+    })
 }
 
 /// Makes objects of received messages.
@@ -189,17 +249,6 @@ impl Decoder {
         matches!(self.codec.decode, Decode::Bytes | Decode::Message { .. })
     }
 
-    /// A copy of a message with zeros behind it, if the publisher's plain type lacks fields of ours.
-    #[inline]
-    fn lengthened<'py>(&self, py: Python<'py>, message: &[u8]) -> Option<Bound<'py, PyBytes>> {
-        match &self.codec.message_type {
-            MessageType::Plain(plain) if !plain.tail && message.len() < plain.size => {
-                Some(PyBytes::new(py, &plain.fit(message)))
-            }
-            _ => None,
-        }
-    }
-
     /// What the user gets for a message.
     pub(crate) fn value<'py>(
         self: &Arc<Self>,
@@ -216,7 +265,7 @@ impl Decoder {
         let Decode::Object { make, raises } = &self.codec.decode else {
             return sample::new(py, received, self.clone());
         };
-        let memory = match self.lengthened(py, &received) {
+        let memory = match self.codec.lengthened(py, &received) {
             Some(longer) => longer.into_any(),
             None => sample::new(py, received, self.clone())?,
         };
@@ -235,7 +284,7 @@ impl Decoder {
         match &self.codec.decode {
             Decode::Sample => Ok(sample.clone()),
             Decode::Object { make, raises } => {
-                let made = match self.lengthened(py, received) {
+                let made = match self.codec.lengthened(py, received) {
                     Some(longer) => make.bind(py).call1((longer,)),
                     None => make.bind(py).call1((sample,)),
                 };
@@ -262,27 +311,9 @@ impl Decoder {
         copied: Copied<'py>,
         told: &OnceLock<Error>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let Decode::Message { make, raises, schema } = &self.codec.decode else {
-            return Ok(copied.bytes.into_any());
-        };
-        let py = copied.bytes.py();
-        let bytes = copied.bytes.as_bytes();
-        if bytes.len() > UNWALKED_LEN_BYTES {
-            let limits = DecodeLimits::default();
-            if let Err(error) = py.detach(|| walk(schema, bytes, &limits)) {
-                let from = (copied.publisher, copied.seq);
-                return Err(self.malformed(py, error.to_string(), from, told));
-            }
-        }
-        make.bind(py).call1((&copied.bytes,)).map_err(|raised| {
-            let from = (copied.publisher, copied.seq);
-            if !raised.is_instance(py, raises.bind(py)) {
-                return raised;
-            }
-            // The runtime says that something is wrong, the walk of rnet-schema says where.
-            let found = py.detach(|| Dynamic::decode(schema, bytes).err());
-            let why = found.map_or_else(|| raised.value(py).to_string(), |error| error.to_string());
-            self.malformed(py, why, from, told)
+        let made = self.codec.object(&copied.bytes)?;
+        made.map_err(|why| {
+            self.malformed(copied.bytes.py(), why, (copied.publisher, copied.seq), told)
         })
     }
 

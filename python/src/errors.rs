@@ -106,6 +106,12 @@ fn fields<'py>(py: Python<'py>, error: &Error) -> PyResult<Bound<'py, PyDict>> {
         Error::Closed { what } => put!(dict, what),
         Error::BadQos { topic, why } => put!(dict, topic, why),
         Error::BadValue { what, why } => put!(dict, what, why),
+        Error::Conflict { key, expected, found } => put!(dict, key, expected, found),
+        Error::StateType { key, holds, given } => put!(dict, key, holds, given),
+        Error::Storage { path, why } => {
+            let path = path.display().to_string();
+            put!(dict, path, why);
+        }
         Error::Io { doing, path, os, .. } => {
             let (path, errno) = (path.display().to_string(), os);
             put!(dict, doing, path, errno);

@@ -1,7 +1,7 @@
 //! `rnet.Node`.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use pyo3::prelude::*;
 use pyo3::types::{PyCFunction, PyDict, PyTuple};
@@ -12,10 +12,13 @@ use crate::compare;
 use crate::errors::{OrRaise, bad_value};
 use crate::events;
 use crate::fork::{Birth, Own};
+use crate::param::{Declaration, Param, ParamCore};
 use crate::publisher::{Publisher, PublisherCore};
 use crate::qos;
 use crate::receive::SubscriberCore;
 use crate::release::release;
+use crate::state::PyState;
+use crate::state::core::StateCore;
 use crate::subscriber::Subscriber;
 
 #[derive(Default)]
@@ -24,6 +27,9 @@ struct Members {
     subscribers: Vec<Weak<SubscriberCore>>,
     /// Those with callbacks run as long as the node is there.
     kept: Vec<Arc<SubscriberCore>>,
+    params: Vec<Weak<ParamCore>>,
+    /// Likewise.
+    kept_params: Vec<Arc<ParamCore>>,
 }
 
 /// A node and what was made of it.
@@ -35,6 +41,8 @@ pub(crate) struct NodeShared {
     node: Mutex<Option<Own<rnet::Node>>>,
     birth: Birth,
     members: Mutex<Members>,
+    /// Once it was asked for.
+    state: OnceLock<Arc<StateCore>>,
 }
 
 impl NodeShared {
@@ -42,13 +50,23 @@ impl NodeShared {
         self.members.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn node(&self) -> rnet::Result<rnet::Node> {
+    /// The node itself, unless it was closed.
+    pub(crate) fn node(&self) -> rnet::Result<rnet::Node> {
         let closed = || Error::Closed { what: self.birth.name(format!("node {}", self.name)) };
         if self.birth.is_parents() {
             return Err(closed());
         }
         let node = self.node.lock().unwrap_or_else(PoisonError::into_inner);
         node.as_deref().cloned().ok_or_else(closed)
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// How the state is shown.
+    pub(crate) fn describe_state(&self) -> String {
+        format!("<rnet.State of domain {}, by node {}>", self.domain, self.name)
     }
 
     pub(crate) fn wait_set(&self) -> rnet::Result<rnet::WaitSet> {
@@ -70,6 +88,21 @@ impl NodeShared {
         drop(forgotten);
     }
 
+    /// Has a parameter closed with the node.
+    pub(crate) fn add_param(&self, core: &Arc<ParamCore>) {
+        let mut members = self.members();
+        members.params.retain(|core| core.strong_count() > 0);
+        members.params.push(Arc::downgrade(core));
+    }
+
+    /// Keeps a parameter with a callback alive.
+    pub(crate) fn keep_param(&self, core: &Arc<ParamCore>) {
+        let mut members = self.members();
+        if !members.kept_params.iter().any(|kept| Arc::ptr_eq(kept, core)) {
+            members.kept_params.push(core.clone());
+        }
+    }
+
     /// Closes everything, and leaves the domain. Call it without the GIL.
     fn close(&self) {
         if self.birth.is_parents() {
@@ -78,7 +111,11 @@ impl NodeShared {
         let members = std::mem::take(&mut *self.members());
         members.subscribers.iter().filter_map(Weak::upgrade).for_each(|core| core.close());
         members.publishers.iter().filter_map(Weak::upgrade).for_each(|core| core.close());
+        members.params.iter().filter_map(Weak::upgrade).for_each(|core| core.close());
         drop(members);
+        if let Some(state) = self.state.get() {
+            state.close();
+        }
         let node = self.node.lock().unwrap_or_else(PoisonError::into_inner).take();
         drop(node);
     }
@@ -92,7 +129,7 @@ impl Drop for NodeShared {
         let node = self.node.get_mut().unwrap_or_else(PoisonError::into_inner).take();
         let members =
             std::mem::take(self.members.get_mut().unwrap_or_else(PoisonError::into_inner));
-        release((members, node));
+        release((members, node, self.state.take()));
     }
 }
 
@@ -120,6 +157,24 @@ fn close_at_exit(py: Python<'_>, shared: &Arc<NodeShared>) -> PyResult<()> {
     let close = PyCFunction::new_closure(py, None, None, close)?;
     py.import("atexit")?.call_method1("register", (close,))?;
     Ok(())
+}
+
+impl Node {
+    fn open_state(&self, py: Python<'_>) -> PyResult<()> {
+        let inner = py.detach(|| self.shared.node()?.state()).or_raise(py)?;
+        let made = StateCore::new(py, &self.shared.name, inner);
+        // Another thread may have been faster: of one node there is one.
+        if let Err(second) = self.shared.state.set(made) {
+            py.detach(|| second.close());
+        }
+        if let Some(core) = self.shared.state.get()
+            && self.shared.node().is_err()
+        {
+            // Closed meanwhile, by who may not have seen it yet.
+            py.detach(|| core.close());
+        }
+        Ok(())
+    }
 }
 
 #[pymethods]
@@ -154,6 +209,7 @@ impl Node {
             node: Mutex::new(Some(Own::new(node))),
             birth: Birth::here(),
             members: Mutex::default(),
+            state: OnceLock::new(),
         });
         close_at_exit(py, &shared)?;
         Ok(Node { shared })
@@ -275,6 +331,64 @@ impl Node {
             None => {}
         }
         Ok(subscriber)
+    }
+
+    /// The state of the domain: keys with values that every node reads and writes, as a mapping.
+    ///
+    /// `node.state["/arm/mode"] = "idle"`; see State.
+    #[getter]
+    fn state(&self, py: Python<'_>) -> PyResult<PyState> {
+        if self.shared.state.get().is_none() {
+            self.open_state(py)?;
+        }
+        let core = self.shared.state.get().expect("it was opened above").clone();
+        core.with(|_| Ok(())).or_raise(py)?;
+        Ok(PyState::new(core, self.shared.clone()))
+    }
+
+    /// Declares a parameter of this node: a setting that people and other nodes may change while it runs.
+    ///
+    /// `default` is what it is where nobody has set it, and says its type: bool, int, float, str, or a
+    /// list of one of them; `type` says it where the default does not (`type=float`, `type=list[str]`). Without
+    /// a default it must have been set before. `min` and `max` bound numbers, `choices` texts, and in a
+    /// list each item; `unit` and `description` are for people. Whoever sets it, with `rnet param set`, as
+    /// state or here, gets BadValue with the reason if the value does not fit, and nothing is changed.
+    ///
+    /// What it was set to outlives the node; with `durable=True` a power cut, too. A value that stands there
+    /// and does not fit is not taken: the parameter becomes its default, with a warning (ParamRefused).
+    /// `read_only=True` refuses to set it while this node runs. `on_change(value)` is called with each new
+    /// value, on a thread of the node's, until the node is closed.
+    #[pyo3(signature = (name, *, default = None, r#type = None, min = None, max = None, choices = None,
+        unit = "", description = "", read_only = false, durable = false, on_change = None))]
+    #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
+    fn param(
+        &self,
+        py: Python<'_>,
+        name: &str,
+        default: Option<&Bound<'_, PyAny>>,
+        r#type: Option<&Bound<'_, PyAny>>,
+        min: Option<&Bound<'_, PyAny>>,
+        max: Option<&Bound<'_, PyAny>>,
+        choices: Option<Vec<String>>,
+        unit: &str,
+        description: &str,
+        read_only: bool,
+        durable: bool,
+        on_change: Option<Py<PyAny>>,
+    ) -> PyResult<Param> {
+        let said = Declaration {
+            default,
+            r#type,
+            min,
+            max,
+            choices,
+            unit,
+            description,
+            read_only,
+            durable,
+            on_change,
+        };
+        Param::declare(py, &self.shared, name, said)
     }
 
     /// Calls `callback` with a NodeEvent when a node joins, leaves or dies.

@@ -38,7 +38,8 @@ const BEYOND_THE_MAP: &[Row] = &[
     ("rnet-demo", &["rnet"]),
     ("demo", &["rnet"]),
     ("fuzz", &["rnet-core", "rnet-ring", "rnet-schema", "rnet-shm"]),
-    ("tests", &["rnet"]),
+    // Its crates may use each other: what kills nodes serves more than one of them.
+    ("tests", &["rnet", "tests"]),
     // A user's build script names it beside `rnet` (decision 0014).
     ("examples", &["rnet-build"]),
     ("tests", &["rnet-build"]),
@@ -87,6 +88,11 @@ const FOREIGN: &[ForeignRule] = &[
         prefix: "prost-build",
         allowed_in: &["rnet-build"],
         why: "code is made in one place, without protoc (decision 0014)",
+    },
+    ForeignRule {
+        prefix: "redb",
+        allowed_in: &["rnet"],
+        why: "durable state is written in one place, and none of redb's types leave it",
     },
     ForeignRule {
         prefix: "memmap",

@@ -7,6 +7,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use rnet::{DomainId, NodeName, TopicName};
 
 use crate::bench::args::BenchCommand;
+use crate::param::args::ParamCommand;
 use crate::render::FieldPath;
 use crate::state::args::StateCommand;
 use crate::types::args::{ProtoArgs, TypeCommand};
@@ -49,6 +50,9 @@ pub enum Command {
     /// State: what keys hold
     #[command(subcommand)]
     State(StateCommand),
+    /// Parameters: the settings of nodes
+    #[command(subcommand)]
+    Param(ParamCommand),
     /// Nodes: who is there
     #[command(subcommand)]
     Node(NodeCommand),

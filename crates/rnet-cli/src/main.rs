@@ -15,6 +15,7 @@ mod context;
 mod doctor;
 mod failure;
 mod node;
+mod param;
 mod render;
 mod signal;
 mod state;
@@ -54,6 +55,7 @@ fn run(context: &mut Context, command: Command) -> Outcome {
         Command::Topic(command) => topic::run(context, command),
         Command::Type(command) => types::run(context, command),
         Command::State(command) => state::run(context, command),
+        Command::Param(command) => param::run(context, command),
         Command::Node(command) => node::run(context, command),
         Command::Doctor(args) => doctor::run(context, args),
         Command::Bench(command) => bench::run(context, command),

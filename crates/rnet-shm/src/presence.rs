@@ -217,7 +217,7 @@ pub fn is_alive(dir: &DomainDir, stem: &str, incarnation: u64) -> bool {
 }
 
 /// Whether a node holds the name of this file, or it cannot be told. The same in every layout.
-pub(crate) fn is_held(path: &Path) -> bool {
+pub fn is_held(path: &Path) -> bool {
     match files::open_read(path) {
         Ok(file) => {
             !matches!(ofd_lock(&file, libc::F_OFD_GETLK), Ok(lock) if lock.l_type == libc::F_UNLCK as libc::c_short)

@@ -29,7 +29,7 @@ use rustix::thread::futex;
 use crate::files;
 use crate::node::OwnNode;
 
-pub use disk::{Ask, Keep, Kept};
+pub use disk::{Ask, Disk, Keep, Kept, Restored};
 pub use follow::{Follower, Interrupter, Next};
 pub use record::{Guard, Head, Record, Stored, Will, Write};
 
@@ -60,7 +60,7 @@ struct Inner {
     seed: u64,
     local: Mutex<Local>,
     clock: Clock,
-    keep: Mutex<Option<Keep>>,
+    keep: Mutex<Option<Arc<dyn Keep>>>,
 }
 
 impl Host for Inner {
@@ -130,6 +130,17 @@ impl Region {
     /// `OutOfMemory`, `NoPermission`, `Io`; `LayoutVersion`, `Corrupt` for a file that is not ours;
     /// `LimitReached` if too many nodes use state.
     pub fn open(own: &Arc<OwnNode>, clock: Clock) -> Result<Region, Error> {
+        let region = Region::open_unswept(own, clock)?;
+        region.sweep_dead();
+        Ok(region)
+    }
+
+    /// As [`Region::open`], without the cleaning up: for who is to be the keeper of state on disk, through
+    /// which the last wills of durable keys are written. He sweeps behind that.
+    ///
+    /// # Errors
+    /// Those of [`Region::open`].
+    pub fn open_unswept(own: &Arc<OwnNode>, clock: Clock) -> Result<Region, Error> {
         let (file, seed) = file::StateFile::open(own.domain())?;
         let words = file.words();
         let ring = ring::Region::new(words, Geometry::DOMAIN, seed)
@@ -154,9 +165,7 @@ impl Region {
             clock,
             keep: Mutex::new(None),
         });
-        let region = Region { inner };
-        region.sweep_dead();
-        Ok(region)
+        Ok(Region { inner })
     }
 
     /// Copies what stands at a key; `false` if it is absent, or its time is over.
@@ -211,11 +220,12 @@ impl Region {
         check: &mut Check<'_>,
     ) -> Result<u64, Error> {
         let inner = &*self.inner;
-        check_lengths(writes)?;
+        check_lengths(writes, guards)?;
         if let ([write], []) = (writes, guards) {
             return self.commit_one(write, check);
         }
         let keys = writes.iter().map(|w| inner.key(w.key)).collect::<Result<Vec<_>, _>>()?;
+        let (writes, guards) = &conditions(writes, guards);
         let guard_keys = guards.iter().map(|g| inner.key(g.key)).collect::<Result<Vec<_>, _>>()?;
         let now = (inner.clock)();
         let writer = inner.own.name().as_str().as_bytes();
@@ -229,7 +239,6 @@ impl Region {
                 durable: write.durable,
             })
             .collect();
-        // A guard on a key that is written as well is its condition.
         let ring_guards: Vec<_> = guards
             .iter()
             .zip(&guard_keys)
@@ -440,8 +449,20 @@ fn content<'a>(write: &Write<'a>, writer: &'a [u8], now: u64) -> Content<'a> {
     }
 }
 
-fn check_lengths(writes: &[Write<'_>]) -> Result<(), Error> {
-    if writes.len() > MAX_TRANSACTION_KEYS {
+/// A guard on a key that is written as well is the condition of the write.
+fn conditions<'a>(writes: &[Write<'a>], guards: &[Guard<'a>]) -> (Vec<Write<'a>>, Vec<Guard<'a>>) {
+    let (mut writes, mut rest) = (writes.to_vec(), Vec::with_capacity(guards.len()));
+    for guard in guards {
+        match writes.iter_mut().find(|write| write.key == guard.key) {
+            Some(write) => write.expect = write.expect.or(Some(guard.revision)),
+            None => rest.push(*guard),
+        }
+    }
+    (writes, rest)
+}
+
+fn check_lengths(writes: &[Write<'_>], guards: &[Guard<'_>]) -> Result<(), Error> {
+    if writes.len().max(guards.len()) > MAX_TRANSACTION_KEYS {
         return Err(Error::LimitReached {
             what: "keys in one transaction".to_owned(),
             limit: MAX_TRANSACTION_KEYS,
@@ -455,6 +476,16 @@ fn check_lengths(writes: &[Write<'_>]) -> Result<(), Error> {
                 what: format!("bytes in the value of {}, and this one has {longest}", write.key),
                 limit: MAX_VALUE_LEN_BYTES,
                 hint: "split it over several keys, or send it on a topic".to_owned(),
+            });
+        }
+    }
+    if guards.len() > 1 {
+        let mut keys: Vec<_> = guards.iter().map(|g| g.key).collect();
+        keys.sort_unstable();
+        if let Some(twice) = keys.windows(2).find(|pair| pair[0] == pair[1]) {
+            return Err(Error::BadValue {
+                what: format!("transaction on {}", twice[0]),
+                why: "it guards the key twice".to_owned(),
             });
         }
     }

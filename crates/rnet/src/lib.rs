@@ -24,8 +24,9 @@
 //!
 //! # Threads
 //! A [`Node`] has one control thread, which sleeps until a peer joins, leaves or dies, and starts
-//! one dispatch thread per lane with the first callback or waker of that lane. They end with the
-//! node. A publisher has no thread.
+//! one dispatch thread per lane with the first callback or waker of that lane. While it is the one
+//! that writes the domain's durable state to disk, it has two more. They end with the node. A
+//! publisher has no thread.
 
 // Generated code says `::rnet::` everywhere, here too.
 extern crate self as rnet;
@@ -44,6 +45,7 @@ mod message;
 pub mod msgs;
 mod node;
 mod options;
+pub mod param;
 mod past;
 #[doc(hidden)]
 pub mod protobuf;
@@ -64,12 +66,14 @@ pub use match_event::{MatchChanges, MatchEvent, PeerInfo};
 pub use message::Message;
 pub use node::{Node, NodeBuilder, NodeEvent};
 pub use options::{PublisherOptions, SubscriberOptions};
+pub use param::Param;
 pub use past::PublisherStats;
 pub use publisher::{Loan, OwnedLoan, Publisher};
 pub use rnet_core::{
     DomainId, Durability, Error, Field, FieldType, Lane, LossCounts, NodeName, OnFull, Plain,
     PlainField, PlainHeader, PlainType, Prim, ProtobufType, PublisherQos, Reliability, Result,
-    SubscriberQos, TopicName, TypeDesc, TypeMismatch, Wait, bucket_high, bucket_low, key_name, quantile,
+    SubscriberQos, TopicName, TypeDesc, TypeMismatch, Wait, bucket_high, bucket_low, key_name,
+    quantile,
 };
 pub use rnet_derive::Plain;
 pub use rnet_schema as schema;

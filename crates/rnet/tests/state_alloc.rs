@@ -67,3 +67,18 @@ fn reading_a_number_allocates_nothing() {
     let texts = allocations(|| assert!(state.get_as::<String>("/text").unwrap().is_some()));
     assert_eq!(texts, 1000, "the text itself, and the counter counts");
 }
+
+#[test]
+fn reading_a_parameter_allocates_nothing() {
+    let net = Net::new("reading_a_parameter_allocates_nothing");
+    let arm = net.node("arm");
+    let gain = arm.param("/gain").default(1.0).declare().unwrap();
+    let steps = arm.param("/steps").default(5_i64).declare().unwrap();
+    let flag = arm.param("/flag").default(true).declare().unwrap();
+    // Away, and so its default.
+    arm.state().unwrap().delete(flag.key()).unwrap();
+    let reads = allocations(|| {
+        assert_eq!((gain.get(), steps.get(), flag.get()), (Ok(1.0), Ok(5), Ok(true)));
+    });
+    assert_eq!(reads, 0);
+}

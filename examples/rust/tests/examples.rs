@@ -29,6 +29,7 @@ impl TestDomain {
         Command::new(program)
             .env("RNET_DOMAIN", &self.id)
             .env("RNET_DIR", &self.base)
+            .env("RNET_STATE_DIR", self.base.join("keep"))
             .env_remove("RNET_GROUP")
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -135,6 +136,14 @@ fn many_topics() {
 }
 
 #[test]
+fn parameters() {
+    let text = TestDomain::new().run(env!("CARGO_BIN_EXE_example-parameters"));
+    let refused =
+        "refused: bad value for parameter /gain of /arm: 11.0 is above its maximum 10.0 1/s";
+    assert_eq!(text, format!("gain is 1.0\n{refused}\ngain is 2.5 now\n"));
+}
+
+#[test]
 fn zero_copy_image() {
     let text = TestDomain::new().run(env!("CARGO_BIN_EXE_example-zero-copy-image"));
     let mut expected: String = (0..30)
@@ -159,4 +168,12 @@ fn urgent_stop() {
 fn late_joiner() {
     let text = TestDomain::new().run(env!("CARGO_BIN_EXE_example-late-joiner"));
     assert_eq!(text, "map revision 3: 192 free cells of 0.05 m\n");
+}
+
+#[test]
+fn state() {
+    let text = TestDomain::new().run(env!("CARGO_BIN_EXE_example-state"));
+    let expected = "the arm is idle, gains are {\"kp\": 12.5, \"kd\": 0.5}\n\
+                    job 3: moving to [0.5, -0.25]\nalive: true\nalive: false\n";
+    assert_eq!(text, expected);
 }

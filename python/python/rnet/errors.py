@@ -215,6 +215,40 @@ class Io(Error, OSError):
     path: str
 
 
+class Conflict(Error):
+    """The key of a conditional write, or of a transaction, was written meanwhile; nothing was changed.
+
+    ``expected`` is the revision that was asked for and ``found`` the one that is there; 0 stands for a
+    key that is absent. Read it again and decide anew: ``state.update`` and ``state.transact`` do.
+    """
+
+    code = "conflict"
+    key: str
+    expected: int
+    found: int
+
+
+class StateType(Error, TypeError):
+    """A key holds a value of one type, and another one was written or asked for.
+
+    Fields: ``key``, ``holds``, ``given``. ``state.set(key, value, change_type=True)`` writes it all
+    the same.
+    """
+
+    code = "state_type"
+    key: str
+    holds: str
+    given: str
+
+
+class Storage(Error, OSError):
+    """A durable value cannot be kept on disk; in memory it is what it was. Fields: ``path``, ``why``."""
+
+    code = "storage"
+    path: str
+    why: str
+
+
 class MissingNumpy(Error, ImportError):
     """What was called needs numpy, which is not installed. Field: ``what``.
 
@@ -268,6 +302,13 @@ class NotHeard(UserWarning):
     """
 
 
+class ParamRefused(UserWarning):
+    """A value was set for a parameter that its node, when it declared it, could not take.
+
+    The parameter is its default; ``Param.refused`` says what stood there, and so does ``rnet param list``.
+    """
+
+
 #: The class of each code.
 BY_CODE: dict[str, type[Error]] = {
     cls.code: cls
@@ -293,5 +334,8 @@ BY_CODE: dict[str, type[Error]] = {
         BadQos,
         BadValue,
         Io,
+        Conflict,
+        StateType,
+        Storage,
     )
 }

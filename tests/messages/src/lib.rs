@@ -6,3 +6,8 @@ rnet::include_protos!();
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/guide/messages.md")]
 pub struct Guide;
+
+/// And that of the page of parameters.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/guide/parameters.md")]
+pub struct Parameters;

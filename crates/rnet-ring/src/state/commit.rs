@@ -4,8 +4,10 @@ use super::blocks::{Local, NoRoom, Own};
 use super::journal::Seat;
 use super::key::Key;
 use super::layout::{LANE_NEW, LANE_WILLS};
-use super::leaf::{self, Content, DELETED, DURABLE, EXPIRED, Facts, REVISION, TXN_WORD};
-use super::region::{Host, Region};
+use super::leaf::{
+    self, Content, DELETED, DURABLE, EXPIRED, Facts, GUARD, LOADED, REVISION, TXN_WORD,
+};
+use super::region::{Block, Host, Region};
 use super::settle::{COUNT, PAIRS, REASON, STATUS, Settled};
 use super::trie::Slot;
 use super::word::{
@@ -163,42 +165,6 @@ impl<'a> Region<'a> {
         Err(Refused::Stuck)
     }
 
-    /// A key as a guard sees it.
-    fn guarded<E>(&self, guard: &Guard<'_>, now: u64) -> Result<Option<u64>, Refused<E>> {
-        for _ in 0..MAX_TRIES {
-            let slot = self.find(guard.key)?;
-            let mut found = 0;
-            if slot.word.kind() == LEAF {
-                let Some(block) = self.named(slot.word) else { continue };
-                let Some(same) = leaf::is_of(block, slot.word, guard.key) else { continue };
-                if same {
-                    let word = match self.settle(slot.word, guard.key.root())? {
-                        Settled::Holds => slot.word,
-                        Settled::Gone => continue,
-                        Settled::Before { word, pending: None } => word,
-                        Settled::Before { pending: Some(txn), .. } => {
-                            if self.clear_the_way(txn) {
-                                continue;
-                            }
-                            return Err(Refused::Wait(txn));
-                        }
-                    };
-                    let facts = self.named(word).and_then(|block| leaf::facts(block, word));
-                    let Some(facts) = facts else {
-                        if word.is_none() {
-                            return Ok((guard.revision != 0).then_some(0));
-                        }
-                        continue;
-                    };
-                    let present = Present { slot, old: word, facts: Some(facts) };
-                    found = present.there(now).map_or(0, |facts| facts.revision);
-                }
-            }
-            return Ok((found != guard.revision).then_some(found));
-        }
-        Err(Refused::Stuck)
-    }
-
     /// Prepares a leaf: the long part of a write, for which nobody waits.
     pub fn prepare(
         &self,
@@ -260,14 +226,18 @@ impl<'a> Region<'a> {
     ) -> Word {
         let block = self.block(own.unit).expect("our own blocks lie inside the region");
         let was_durable = present.is_durable();
-        let mut flags = write.content.facts.flags & !(DURABLE | EXPIRED);
+        let mut flags = write.content.facts.flags & !(DURABLE | EXPIRED | LOADED);
         if write.durable.unwrap_or(was_durable) {
             flags |= DURABLE;
         }
         if write.deletes() && present.with_expired().is_some() && present.there(now).is_none() {
             flags |= EXPIRED;
         }
-        let version = present.facts.map_or(0, |facts| facts.version).wrapping_add(1);
+        // Of a deleted key nobody counts on, of one whose time is over its followers do.
+        let version = match write.content.facts.has(LOADED) {
+            true => write.content.facts.version,
+            false => present.with_expired().map_or(0, |facts| facts.version).wrapping_add(1),
+        };
         leaf::set_before(block, present.old, version, flags);
         block[TXN_WORD].store(txn.0, Ordering::Relaxed);
         self.become_(local.lane, own, IS_LEAF);
@@ -292,7 +262,8 @@ impl<'a> Region<'a> {
             if write.deletes() && present.with_expired().is_none() {
                 return Ok(Some(Done::Nothing));
             }
-            if write.durable == Some(true) || present.is_durable() {
+            let loaded = write.content.facts.has(LOADED);
+            if !loaded && (write.durable == Some(true) || present.is_durable()) {
                 return Ok(None);
             }
             let word = self.link(local, prepared.0, write, &present, Word::NONE, now);
@@ -360,27 +331,23 @@ impl<'a> Region<'a> {
         if writes.is_empty() {
             return self.only_guards(local, guards, now);
         }
-        let (txn, own) = match self.begin_txn(local, host, writes.len()) {
+        let (txn, own) = match self.begin_txn(local, host, writes.len() + guards.len()) {
             Ok(begun) => begun,
             Err(NoRoom) => {
                 self.discard_all(local, writes, 0);
-                return Err(Refused::NoRoom(PAIRS + 2 * writes.len()));
+                return Err(Refused::NoRoom(PAIRS + 2 * (writes.len() + guards.len())));
             }
         };
         let mut used = 0;
         let installed = self.install(local, host, txn, writes, now, check, &mut used);
         let decided = installed.and_then(|disk| {
-            for (index, guard) in guards.iter().enumerate() {
-                if let Some(found) = self.guarded(guard, now)? {
-                    let index = writes.len() + index;
-                    return Err(Refused::Conflict { index, expected: guard.revision, found });
-                }
+            if used != 0 {
+                self.install_guards(local, host, txn, guards, writes.len(), now, &mut used)?;
             }
             fail_point!("state.deciding");
             let to = if disk { PERSISTING } else { COMMITTED };
             if self.decide(txn, UNDECIDED, to) { Ok(disk) } else { Err(Refused::Again) }
         });
-        let installed_any = used != 0;
         match decided {
             Err(refused) => {
                 self.decide(txn, UNDECIDED, super::word::ABORTED);
@@ -389,10 +356,11 @@ impl<'a> Region<'a> {
                 self.discard_skipped(local, writes, txn);
                 Err(refused)
             }
-            Ok(_) if !installed_any => {
+            Ok(_) if used == 0 => {
                 self.put_back(local, own);
                 self.discard_all(local, writes, 0);
-                Ok(Done::Nothing)
+                // Nothing to change; whether the guards hold is all that is asked.
+                self.only_guards(local, guards, now)
             }
             Ok(true) => {
                 self.discard_skipped(local, writes, txn);
@@ -486,23 +454,100 @@ impl<'a> Region<'a> {
                     break;
                 }
                 let word = self.link(local, prepared.0, write, &present, txn, now);
-                // Named before it is seen, so that whoever ends this transaction finds it.
-                block[PAIRS + 2 * *used].store(word.0, Ordering::Relaxed);
-                block[PAIRS + 2 * *used + 1].store(present.old.0, Ordering::Relaxed);
-                block[COUNT].store(*used as u64 + 1, Ordering::Release);
-                fail_point!("state.listed");
-                let (ok, miss) = (Ordering::AcqRel, Ordering::Relaxed);
-                let at = present.slot.at;
-                if at.compare_exchange(present.slot.word.0, word.0, ok, miss).is_ok() {
-                    fail_point!("state.installed");
-                    *used += 1;
+                if self.put_in(block, &present, word, used) {
                     disk |= write.durable == Some(true) || present.is_durable();
                     break;
                 }
-                block[COUNT].store(*used as u64, Ordering::Release);
             }
         }
         Ok(disk)
+    }
+
+    /// Puts a mark into the slots of the keys that were read: whoever changes one from now on ends this
+    /// transaction, or comes after it.
+    #[allow(clippy::too_many_arguments)]
+    fn install_guards<E>(
+        &self,
+        local: &mut Local,
+        host: &impl Host,
+        txn: Word,
+        guards: &[Guard<'_>],
+        first: usize,
+        now: u64,
+        used: &mut usize,
+    ) -> Result<(), Refused<E>> {
+        for (index, guard) in guards.iter().enumerate() {
+            let facts = Facts { flags: GUARD, ..Facts::default() };
+            let content = Content { writer: &[], value: &[], will: None, facts };
+            let write = Write { key: guard.key, content, expect: None, durable: Some(false) };
+            let words = content.words(guard.key);
+            let own = self.take(local, host, words).map_err(|NoRoom| Refused::NoRoom(words))?;
+            let prepared = Prepared(own);
+            self.fill(&prepared, &write);
+            let installed = self.install_guard(local, host, txn, &write, guard, own, now, used);
+            match installed {
+                Ok(None) => {}
+                Ok(Some(found)) => {
+                    self.put_back(local, own);
+                    let index = first + index;
+                    return Err(Refused::Conflict { index, expected: guard.revision, found });
+                }
+                Err(refused) => {
+                    self.put_back(local, own);
+                    return Err(refused);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// One mark; the revision that was found instead of the guard's, if it was another.
+    #[allow(clippy::too_many_arguments)]
+    fn install_guard<E>(
+        &self,
+        local: &mut Local,
+        host: &impl Host,
+        txn: Word,
+        write: &Write<'_>,
+        guard: &Guard<'_>,
+        own: Own,
+        now: u64,
+        used: &mut usize,
+    ) -> Result<Option<u64>, Refused<E>> {
+        let block = self.block(txn.unit()).ok_or(Refused::Stuck)?;
+        for _ in 0..MAX_TRIES {
+            if self.status(txn).is_none_or(|status| status.state() != UNDECIDED) {
+                return Err(Refused::Again);
+            }
+            let present = self.present(local, host, guard.key)?;
+            let found = present.there(now).map_or(0, |facts| facts.revision);
+            if found != guard.revision {
+                return Ok(Some(found));
+            }
+            let word = self.link(local, own, write, &present, txn, now);
+            if self.put_in(block, &present, word, used) {
+                return Ok(None);
+            }
+        }
+        Err(Refused::Stuck)
+    }
+
+    /// Lists a leaf of a transaction and puts it into its slot; `false` if the slot has changed.
+    fn put_in(&self, txn: Block<'_>, present: &Present<'_>, word: Word, used: &mut usize) -> bool {
+        // Named before it is seen, so that whoever ends this transaction finds it.
+        txn[PAIRS + 2 * *used].store(word.0, Ordering::Relaxed);
+        txn[PAIRS + 2 * *used + 1].store(present.old.0, Ordering::Relaxed);
+        txn[COUNT].store(*used as u64 + 1, Ordering::Release);
+        fail_point!("state.listed");
+        let (ok, miss) = (Ordering::AcqRel, Ordering::Relaxed);
+        let at = present.slot.at;
+        if at.compare_exchange(present.slot.word.0, word.0, ok, miss).is_ok() {
+            fail_point!("state.installed");
+            *used += 1;
+            return true;
+        }
+        txn[COUNT].store(*used as u64, Ordering::Release);
+        false
     }
 
     /// Gives back all prepared leaves from one on.
@@ -553,10 +598,16 @@ impl<'a> Region<'a> {
     ) -> Result<u64, Stuck> {
         let revision = self.number(txn, 0)?.ok_or(Stuck)?;
         let pairs = self.pairs(txn).ok_or(Stuck)?;
-        for (leaf, _) in &pairs {
+        let guard = |leaf: Word| self.is_guard(leaf) == Some(true);
+        for (leaf, _) in pairs.iter().filter(|(leaf, _)| !guard(*leaf)) {
             self.number_of_txn(*leaf, revision);
         }
         for (leaf, before) in &pairs {
+            if guard(*leaf) {
+                self.put_back_before(local, *leaf, *before, revision);
+                self.retire(local, *leaf, revision);
+                continue;
+            }
             if !before.is_none() {
                 self.retire(local, *before, revision);
             }

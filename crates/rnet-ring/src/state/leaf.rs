@@ -24,12 +24,17 @@ pub const LEAF_HEADER_WORDS: usize = 10;
 
 /// [`Facts::flags`]: the key is deleted by this.
 pub const DELETED: u16 = 1;
+/// [`Facts::flags`] of a write: the value comes from disk. It keeps its version, and does not go there again.
+pub const LOADED: u16 = 16;
 /// [`Facts::flags`]: the value is on disk too.
 pub const DURABLE: u16 = 2;
 /// [`Facts::flags`]: the key has a last will.
 pub const WILL: u16 = 4;
 /// [`Facts::flags`]: deleted because its time was over.
 pub const EXPIRED: u16 = 8;
+/// [`Facts::flags`]: no value, but the mark of a transaction that has read the key: what was before
+/// still holds, and whoever wants to change it comes before the transaction or after it.
+pub const GUARD: u16 = 1 << 15;
 
 /// Longest name of a writer in bytes.
 pub const MAX_WRITER_LEN_BYTES: usize = 255;
@@ -174,6 +179,11 @@ pub(crate) fn fill(block: &[AtomicU64], tag: u32, key: &Key<'_>, content: &Conte
     at += put(&block[at..], content.value);
     put(&block[at..], content.will.unwrap_or_default());
     fail_point!("state.filled");
+}
+
+/// Whether a leaf is a guard's mark.
+pub(crate) fn is_guard(block: Block<'_>) -> bool {
+    block[LENS].load(Ordering::Relaxed) >> 48 & u64::from(GUARD) != 0
 }
 
 /// Makes a filled leaf that nobody sees yet follow another: which one, at which version, with which

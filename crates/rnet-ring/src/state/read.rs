@@ -210,7 +210,12 @@ impl Region<'_> {
         while at.within < pairs.len() {
             let (word, _) = pairs[at.within];
             at.within += 1;
-            self.number_of_txn(word, at.revision);
+            match self.is_guard(word) {
+                // A guard's mark may be used for something else already: it was retired at once.
+                Some(true) => continue,
+                Some(false) => self.number_of_txn(word, at.revision),
+                None => {}
+            }
             let copied = self.named(word).and_then(|block| leaf::copy(block, word, into));
             if copied.is_none() || into.facts.revision != at.revision {
                 return Some(Next::Behind);

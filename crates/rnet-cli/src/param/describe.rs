@@ -1,0 +1,64 @@
+//! `rnet param describe`.
+
+use rnet::param::ParamInfo;
+use serde_json::{Value as Json, json};
+
+use super::args::DescribeArgs;
+use super::{find, join_to_look, text};
+use crate::context::Context;
+use crate::failure::Outcome;
+use crate::render::tame;
+
+pub fn run(context: &mut Context, args: &DescribeArgs) -> Outcome {
+    let domain = context.domain()?.id().to_owned();
+    let session = join_to_look(context, &args.me)?;
+    let all = find::all(session.as_ref().map(|session| &session.state))?;
+    let params = match &args.name {
+        Some(name) => vec![find::one(all, &domain, &args.node, name)?],
+        None => find::of_node(all, &domain, &args.node)?,
+    };
+    if context.json() {
+        let documents: Vec<Json> =
+            params.iter().map(|(node, name, info)| text::document(node, name, info)).collect();
+        return context.document(&json!({"domain": domain, "params": documents}));
+    }
+    for (_, name, info) in &params {
+        context.line(format_args!("{name}"))?;
+        for (word, what) in rows(info) {
+            context.line(format_args!("  {word}: {what}"))?;
+        }
+    }
+    Ok(())
+}
+
+/// What there is to say, a line each.
+fn rows(info: &ParamInfo) -> Vec<(&'static str, String)> {
+    let mut rows = vec![
+        ("value", info.value().map_or_else(|| "none".to_owned(), text::line)),
+        ("from", text::origin(info)),
+    ];
+    let Some(d) = &info.description else {
+        rows.push(("declared", "not yet, or what was declared cannot be read".to_owned()));
+        return rows;
+    };
+    rows.insert(0, ("type", d.kind.name().to_owned()));
+    if let Some(default) = &d.default {
+        rows.push(("default", text::line(default)));
+    }
+    let range = text::range(d);
+    if !range.is_empty() {
+        rows.push((if d.choices.is_empty() { "range" } else { "choices" }, range));
+    }
+    for (word, what) in [("unit", &d.unit), ("description", &d.text)] {
+        if !what.is_empty() {
+            rows.push((word, tame(what).into_owned()));
+        }
+    }
+    if d.read_only {
+        rows.push(("read-only", format!("while {} runs", d.node)));
+    }
+    let kept = if d.durable { "on disk" } else { "until the machine is off" };
+    rows.push(("kept", kept.to_owned()));
+    rows.push(("key", info.key.clone()));
+    rows
+}

@@ -1,0 +1,32 @@
+//! `rnet param dump`.
+
+use std::io::Write;
+
+use serde_json::{Map, Value as Json};
+
+use super::args::DumpArgs;
+use super::yaml::write;
+use super::{find, join_to_look, text};
+use crate::context::Context;
+use crate::failure::Outcome;
+
+pub fn run(context: &mut Context, args: &DumpArgs) -> Outcome {
+    let domain = context.domain()?.id().to_owned();
+    let session = join_to_look(context, &args.me)?;
+    let mut all = find::all(session.as_ref().map(|session| &session.state))?;
+    if let Some(node) = &args.node {
+        all = find::of_node(all, &domain, node)?;
+    }
+    if context.json() {
+        let mut nodes = Map::new();
+        for (node, name, info) in all.iter().filter(|(_, _, info)| args.all || !info.is_default) {
+            let Some(value) = info.value() else { continue };
+            let params = nodes.entry(node.clone()).or_insert_with(|| Json::Object(Map::new()));
+            params[name.trim_start_matches('/')] = text::json_of(value);
+        }
+        return context.document(&nodes);
+    }
+    let file = write::file(&domain, &all, args.all);
+    context.out().write_all(file.as_bytes())?;
+    Ok(())
+}

@@ -1,0 +1,73 @@
+//! Which parameter is meant.
+
+use rnet::NodeName;
+use rnet::inspect::doctor::nearest_name;
+use rnet::param::ParamInfo;
+use rnet::state::State;
+
+use crate::failure::{Failure, Outcome};
+
+/// A parameter, with the node and the name that it belongs to.
+pub type Named = (String, String, ParamInfo);
+
+/// All parameters, in the order of nodes and names.
+pub fn all(state: Option<&State>) -> Outcome<Vec<Named>> {
+    let params = state.map(State::params).transpose()?.unwrap_or_default();
+    let mut named: Vec<Named> = params.into_iter().filter_map(name).collect();
+    named.sort_by(|a, b| (&a.0, &a.1).cmp(&(&b.0, &b.1)));
+    Ok(named)
+}
+
+/// Those of a node.
+///
+/// # Errors
+/// There is none; with the node that may have been meant.
+pub fn of_node(all: Vec<Named>, domain: &str, node: &NodeName) -> Outcome<Vec<Named>> {
+    let (of_node, others): (Vec<Named>, Vec<Named>) =
+        all.into_iter().partition(|(n, ..)| n == node.as_str());
+    if !of_node.is_empty() {
+        return Ok(of_node);
+    }
+    let nodes = others.iter().map(|(n, ..)| n.as_str());
+    let hint = match nearest_name(node.as_str(), nodes) {
+        Some(near) => format!("did you mean {near}?"),
+        None => "see rnet param list".to_owned(),
+    };
+    Err(Failure::Failed(format!("{node} has no parameters in domain {domain}; {hint}")))
+}
+
+/// One of a node.
+///
+/// # Errors
+/// There is none; with the one that may have been meant.
+pub fn one(all: Vec<Named>, domain: &str, node: &NodeName, name: &str) -> Outcome<Named> {
+    let name = slashed(name);
+    let of_node = of_node(all, domain, node)?;
+    let hint = hint(&name, of_node.iter().map(|(_, n, _)| n.as_str()));
+    let found = of_node.into_iter().find(|(_, n, _)| *n == name);
+    found.ok_or_else(|| Failure::Failed(format!("{node} has no parameter {name}; {hint}")))
+}
+
+/// What may have been meant by a name that a node does not have.
+pub fn hint<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> String {
+    let names: Vec<&str> = names.collect();
+    match nearest_name(name, names.iter().copied()) {
+        Some(near) => format!("did you mean {near}?"),
+        None => format!("it has {}", names.join(", ")),
+    }
+}
+
+/// A name as it is written, with its slash.
+pub fn slashed(name: &str) -> String {
+    format!("/{}", name.strip_prefix('/').unwrap_or(name))
+}
+
+/// Splits the key of a parameter that no node has declared before its last part.
+fn name(info: ParamInfo) -> Option<Named> {
+    if let Some(d) = &info.description {
+        return Some((d.node.clone(), d.name.clone(), info));
+    }
+    let rest = info.key.strip_prefix("/params")?;
+    let at = rest.rfind('/').filter(|at| *at > 0)?;
+    Some((rest[..at].to_owned(), rest[at..].to_owned(), info))
+}

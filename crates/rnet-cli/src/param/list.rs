@@ -1,0 +1,45 @@
+//! `rnet param list`.
+
+use serde_json::{Value as Json, json};
+
+use super::args::ListArgs;
+use super::{find, join_to_look, text};
+use crate::context::Context;
+use crate::failure::Outcome;
+use crate::render::tame;
+use crate::table;
+
+pub fn run(context: &mut Context, args: &ListArgs) -> Outcome {
+    let domain = context.domain()?.id().to_owned();
+    let session = join_to_look(context, &args.me)?;
+    let mut all = find::all(session.as_ref().map(|session| &session.state))?;
+    if let Some(node) = &args.node {
+        all = find::of_node(all, &domain, node)?;
+    }
+    for (node, name, info) in &all {
+        if let Some(problem) = &info.problem {
+            context.say(format_args!(
+                "rnet: parameter {name} of {node}: its description cannot be read: {problem}"
+            ));
+        }
+    }
+    if context.json() {
+        let params: Vec<Json> =
+            all.iter().map(|(node, name, info)| text::document(node, name, info)).collect();
+        return context.document(&json!({"domain": domain, "params": params}));
+    }
+    let rows: Vec<Vec<String>> = all
+        .iter()
+        .map(|(node, name, info)| {
+            let unit = info.description.as_ref().map_or("", |d| d.unit.as_str());
+            vec![
+                node.clone(),
+                name.clone(),
+                info.value().map(text::line).unwrap_or_default(),
+                tame(unit).into_owned(),
+                text::origin(info),
+            ]
+        })
+        .collect();
+    table::print(context, &["NODE", "NAME", "VALUE", "UNIT", "FROM"], &rows)
+}

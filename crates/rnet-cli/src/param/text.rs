@@ -1,0 +1,94 @@
+//! Parameters as text and as JSON.
+
+use rnet::param::{ParamDescription, ParamInfo};
+use rnet::state::Value;
+use serde_json::{Value as Json, json};
+
+use super::yaml::write;
+use crate::render::tame;
+
+/// A value on a line: text as it is, all else as in YAML.
+pub fn line(value: &Value) -> String {
+    match value {
+        Value::Str(text) => tame(text).into_owned(),
+        other => write::text(other),
+    }
+}
+
+/// The bounds or choices: `0.0 to 10.0`, `at least 1`, `idle | run`.
+pub fn range(description: &ParamDescription) -> String {
+    match (&description.min, &description.max) {
+        (Some(min), Some(max)) => format!("{} to {}", write::text(min), write::text(max)),
+        (Some(min), None) => format!("at least {}", write::text(min)),
+        (None, Some(max)) => format!("at most {}", write::text(max)),
+        (None, None) => tame(&description.choices.join(" | ")).into_owned(),
+    }
+}
+
+/// How it came to its value: `default`, `set by /rnet_param_7`.
+pub fn origin(info: &ParamInfo) -> String {
+    let description = info.description.as_ref();
+    let refused = description.and_then(|d| d.refused.as_ref()).filter(|_| info.is_default);
+    match (refused, &info.entry) {
+        (Some(refused), _) => {
+            let (value, why) = (tame(&refused.value), tame(&refused.why));
+            format!("default: {value}, set by {}, {why}", tame(&refused.set_by))
+        }
+        (None, _) if info.is_default => "default".to_owned(),
+        (None, Some(entry)) => {
+            let hint = if description.is_none() { ", not declared yet" } else { "" };
+            format!("set by {}{hint}", tame(&entry.owner.node))
+        }
+        (None, None) => String::new(),
+    }
+}
+
+/// A value as JSON; what JSON has not is text.
+pub fn json_of(value: &Value) -> Json {
+    match value {
+        Value::Bool(value) => json!(value),
+        Value::Int(value) => json!(value),
+        Value::Float(value) if value.is_finite() => json!(value),
+        Value::Float(value) => json!(value.to_string().to_lowercase()),
+        Value::Str(text) => json!(text),
+        Value::List(items) => items.iter().map(json_of).collect(),
+        other => json!(other.type_text()),
+    }
+}
+
+/// All that is known of a parameter.
+pub fn document(node: &str, name: &str, info: &ParamInfo) -> Json {
+    let mut document = json!({
+        "node": node,
+        "name": name,
+        "key": info.key,
+        "value": info.value().map(json_of),
+        "declared": info.description.is_some(),
+        "is_default": info.is_default,
+    });
+    if let Some(entry) = info.entry.as_ref().filter(|_| !info.is_default) {
+        document["set_by"] = json!(entry.owner.node);
+        document["written_unix_ns"] = json!(entry.owner.written_unix_ns);
+        document["revision"] = json!(entry.revision);
+    }
+    if let Some(d) = &info.description {
+        document["type"] = json!(d.kind.name());
+        for (word, value) in [("default", &d.default), ("min", &d.min), ("max", &d.max)] {
+            document[word] = json!(value.as_ref().map(json_of));
+        }
+        document["choices"] = json!(d.choices);
+        document["unit"] = json!(d.unit);
+        document["description"] = json!(d.text);
+        document["read_only"] = json!(d.read_only);
+        document["durable"] = json!(d.durable);
+        if let Some(refused) = d.refused.as_ref().filter(|_| info.is_default) {
+            document["refused"] = json!({
+                "value": refused.value, "why": refused.why, "set_by": refused.set_by,
+            });
+        }
+    }
+    if let Some(problem) = &info.problem {
+        document["problem"] = json!(problem);
+    }
+    document
+}

@@ -1,0 +1,236 @@
+//! What a parameter file sets.
+
+use super::Problem;
+use super::tree::{Key, Tree, What};
+
+/// The word that tells a ROS 2 file.
+const ROS: &str = "ros__parameters";
+
+/// One value for one parameter of one node, or of all nodes of a pattern.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Setting {
+    /// `/arm`, or a pattern: `/**`, `/arm/*`.
+    pub node: String,
+    /// `/pid/p`
+    pub name: String,
+    pub value: Tree,
+    pub line: usize,
+}
+
+impl Setting {
+    pub fn is_for_many(&self) -> bool {
+        self.node.contains('*')
+    }
+
+    /// Whether it is for this node. `*` stands for one part of a name, `**` for any number of them.
+    pub fn is_for<'a>(&'a self, node: &'a str) -> bool {
+        let parts = |name: &'a str| name.split('/').filter(|part| !part.is_empty());
+        let (pattern, name): (Vec<_>, Vec<_>) =
+            (parts(&self.node).collect(), parts(node).collect());
+        is_like(&pattern, &name)
+    }
+}
+
+/// Compares parts of names. Of several `**` only the last one ever has to take more, so this is no search.
+fn is_like(pattern: &[&str], name: &[&str]) -> bool {
+    let (mut p, mut n) = (0, 0);
+    // The last `**`, and how many parts of the name were behind it.
+    let mut last: Option<(usize, usize)> = None;
+    while n < name.len() {
+        match pattern.get(p) {
+            Some(&"**") => {
+                last = Some((p, n));
+                p += 1;
+            }
+            Some(part) if *part == "*" || *part == name[n] => (p, n) = (p + 1, n + 1),
+            _ => {
+                let Some((star, from)) = last else { return false };
+                last = Some((star, from + 1));
+                (p, n) = (star + 1, from + 1);
+            }
+        }
+    }
+    pattern[p..].iter().all(|part| *part == "**")
+}
+
+/// All that a file sets, in its order, or all that is wrong with it.
+pub fn of(root: Option<Tree>) -> Result<Vec<Setting>, Vec<Problem>> {
+    let Some(root) = root else { return Ok(Vec::new()) };
+    let nodes = match root.what {
+        What::Map(nodes) => nodes,
+        What::Scalar(scalar) if scalar.plain && scalar.text.is_empty() => return Ok(Vec::new()),
+        _ => {
+            return Err(vec![Problem::new(
+                root.line,
+                "names of nodes have to stand here, as in /arm:",
+            )]);
+        }
+    };
+    let (mut all, mut problems) = (Vec::new(), Vec::new());
+    for (key, tree) in nodes {
+        if key.text == ROS {
+            problems
+                .push(Problem::new(key.line, format!("{ROS} has to stand below a node's name")));
+            continue;
+        }
+        let node = slashed(&key.text);
+        if has_ros(&tree) {
+            ros(&node, tree, key.line, &mut all, &mut problems);
+        } else {
+            params(&node, "", &key, tree, &mut all, &mut problems);
+        }
+    }
+    twice(&all, &mut problems);
+    if problems.is_empty() { Ok(all) } else { Err(problems) }
+}
+
+/// Whether this is, or leads to, the parameters of a ROS 2 node.
+fn has_ros(tree: &Tree) -> bool {
+    match &tree.what {
+        What::Map(pairs) => pairs.iter().any(|(key, tree)| key.text == ROS || has_ros(tree)),
+        _ => false,
+    }
+}
+
+fn slashed(name: &str) -> String {
+    format!("/{}", name.trim_matches('/'))
+}
+
+/// A node of ROS 2, or what its name begins with.
+fn ros(node: &str, tree: Tree, line: usize, all: &mut Vec<Setting>, problems: &mut Vec<Problem>) {
+    let What::Map(pairs) = tree.what else {
+        problems.push(Problem::new(line, format!("{ROS} has to stand below {node}")));
+        return;
+    };
+    for (key, tree) in pairs {
+        if key.text == ROS {
+            params(node, "", &key, tree, all, problems);
+        } else {
+            let below = format!("{}{}", node.trim_end_matches('/'), slashed(&key.text));
+            ros(&below, tree, key.line, all, problems);
+        }
+    }
+}
+
+/// The parameters below a node, whose names begin with `prefix`.
+fn params(
+    node: &str,
+    prefix: &str,
+    key: &Key,
+    tree: Tree,
+    all: &mut Vec<Setting>,
+    problems: &mut Vec<Problem>,
+) {
+    match tree.what {
+        What::Map(pairs) => {
+            for (key, tree) in pairs {
+                let name = key.text.replace('.', "/");
+                let name = format!("{prefix}/{}", name.trim_matches('/'));
+                params(node, &name, &key, tree, all, problems);
+            }
+        }
+        // `/arm:` with nothing below sets nothing.
+        What::Scalar(scalar) if prefix.is_empty() && scalar.plain && scalar.text.is_empty() => {}
+        _ if prefix.is_empty() => {
+            let why = format!("names of parameters have to stand below {}", key.text);
+            problems.push(Problem::new(key.line, why));
+        }
+        what => all.push(Setting {
+            node: node.to_owned(),
+            name: prefix.to_owned(),
+            line: key.line,
+            value: Tree { line: tree.line, what },
+        }),
+    }
+}
+
+/// Finds what is set twice by names that are written differently.
+fn twice(all: &[Setting], problems: &mut Vec<Problem>) {
+    let mut seen = std::collections::HashMap::new();
+    for setting in all {
+        let at = (setting.node.as_str(), setting.name.as_str());
+        if let Some(first) = seen.insert(at, setting.line) {
+            let why = format!("{} of {} is set a second time; first in line {first}", at.1, at.0);
+            problems.push(Problem::new(setting.line, why));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::param::yaml::tree;
+
+    fn read(text: &str) -> Result<Vec<(String, usize)>, Vec<Problem>> {
+        let all = of(tree::read(text).map_err(|p| vec![p])?)?;
+        Ok(all.into_iter().map(|s| (format!("{} {}", s.node, s.name), s.line)).collect())
+    }
+
+    fn names(text: &str) -> Vec<String> {
+        read(text).unwrap().into_iter().map(|(name, _)| name).collect()
+    }
+
+    #[test]
+    fn our_shape() {
+        let text = "/arm:\n  gain: 1\n  pid/p: 2\n  pid.i: 3\n  leg:\n    left: 4\nlidar: {rate: 5}\n/empty:\n";
+        let expected =
+            ["/arm /gain", "/arm /pid/p", "/arm /pid/i", "/arm /leg/left", "/lidar /rate"];
+        assert_eq!(names(text), expected);
+        assert_eq!(read(text).unwrap()[3].1, 6);
+        assert_eq!(names(""), [""; 0]);
+        assert_eq!(names("---\n"), [""; 0]);
+    }
+
+    #[test]
+    fn the_shapes_of_ros() {
+        let text = "/arm/controller:\n  ros__parameters:\n    gain: 1\n    pid.p: 2\n    pid:\n      d: 3\n";
+        let expected =
+            ["/arm/controller /gain", "/arm/controller /pid/p", "/arm/controller /pid/d"];
+        assert_eq!(names(text), expected);
+        let text = "arm:\n  controller:\n    ros__parameters: {gain: 1}\n  gripper:\n    ros__parameters: {force: 2}\n";
+        assert_eq!(names(text), ["/arm/controller /gain", "/arm/gripper /force"]);
+        assert_eq!(
+            names("/**:\n  ros__parameters:\n    use_sim_time: true\n"),
+            ["/** /use_sim_time"]
+        );
+        assert_eq!(names("/**/arm:\n  ros__parameters: {a: 1}\n"), ["/**/arm /a"]);
+    }
+
+    #[test]
+    fn every_fault_is_told_with_its_line() {
+        let text = "ros__parameters: {a: 1}\n/arm: 3\n/leg:\n  ros__parameters: {a.b: 1, a: {b: 2}}\n  x: 1\n";
+        let problems = read(text).unwrap_err();
+        let lines: Vec<usize> = problems.iter().map(|p| p.line).collect();
+        assert_eq!(lines, [1, 2, 5, 4], "{problems:?}");
+        assert!(problems[3].why.contains("/a/b of /leg is set a second time"), "{problems:?}");
+        assert!(read("[1]").unwrap_err()[0].why.contains("names of nodes"));
+    }
+
+    #[test]
+    fn patterns() {
+        let is_for = |pattern: &str, node: &str| {
+            let tree = Tree { line: 1, what: What::List(Vec::new()) };
+            let name = "/x".to_owned();
+            Setting { node: pattern.to_owned(), name, value: tree, line: 1 }.is_for(node)
+        };
+        for (pattern, node, fits) in [
+            ("/arm", "/arm", true),
+            ("/arm", "/arm/left", false),
+            ("/**", "/arm/left", true),
+            ("/*", "/arm", true),
+            ("/*", "/arm/left", false),
+            ("/arm/*", "/arm/left", true),
+            ("/arm/**", "/arm", true),
+            ("/**/left", "/arm/left", true),
+            ("/**/left", "/left", true),
+            ("/**/left", "/arm/right", false),
+            ("/a*", "/arm", false),
+            ("/**/a/**/b", "/a/x/a/y/b", true),
+            ("/**/a/**/b", "/a/x/a/y/c", false),
+            (&"/**".repeat(60), "/a/b/c/d/e/f/g/h/i/j/k/l/m", true),
+            (&format!("{}/z", "/**/a".repeat(60)), &"/a".repeat(90), false),
+        ] {
+            assert_eq!(is_for(pattern, node), fits, "{pattern} {node}");
+        }
+    }
+}

@@ -1,0 +1,227 @@
+//! YAML text as a tree with lines, within limits.
+
+use std::borrow::Cow;
+
+use saphyr_parser::{Event, Parser, ScalarStyle, Tag};
+
+use super::Problem;
+
+/// Longest file, in bytes. A thousand parameters with all their words need a tenth of it.
+pub const MAX_FILE_LEN_BYTES: usize = 1 << 20;
+/// Deepest nesting.
+const MAX_DEPTH: usize = 16;
+
+/// A value and where it begins.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tree {
+    /// The line, from 1.
+    pub line: usize,
+    pub what: What,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum What {
+    /// A scalar as it is written.
+    Scalar(Scalar),
+    List(Vec<Tree>),
+    /// In order; no name twice.
+    Map(Vec<(Key, Tree)>),
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Scalar {
+    pub text: String,
+    /// Without quotes, so that it may be a number.
+    pub plain: bool,
+    /// The type that is asked for: `str` of `!!str`.
+    pub tag: Option<String>,
+}
+
+/// A name in a map.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Key {
+    pub text: String,
+    pub line: usize,
+}
+
+/// A map or list that is being read.
+struct Open {
+    tree: Tree,
+    /// Of a map: the name whose value comes next.
+    key: Option<Key>,
+}
+
+/// Reads a file; `None` if there is nothing in it.
+pub fn read(text: &str) -> Result<Option<Tree>, Problem> {
+    if text.len() > MAX_FILE_LEN_BYTES {
+        let len = text.len();
+        return Err(Problem::new(
+            1,
+            format!("the file has {len} bytes, and at most {MAX_FILE_LEN_BYTES} are read"),
+        ));
+    }
+    let mut open: Vec<Open> = Vec::new();
+    let mut root: Option<Tree> = None;
+    for event in Parser::new_from_str(text) {
+        let (event, span) = event.map_err(|e| {
+            Problem::new(e.marker().line(), format!("this is no YAML: {}", e.info()))
+        })?;
+        let line = span.start.line();
+        match event {
+            Event::DocumentStart(_) if root.is_some() => {
+                return Err(Problem::new(
+                    line,
+                    "a second document begins; write one file for each",
+                ));
+            }
+            Event::Alias(_) => {
+                return Err(Problem::new(line, "an alias (*name): write the value itself"));
+            }
+            Event::SequenceStart(_, tag) => begin(&mut open, line, What::List(Vec::new()), tag)?,
+            Event::MappingStart(_, tag) => begin(&mut open, line, What::Map(Vec::new()), tag)?,
+            Event::SequenceEnd | Event::MappingEnd => {
+                if let Some(done) = open.pop() {
+                    place(&mut open, &mut root, done.tree)?;
+                }
+            }
+            Event::Scalar(text, style, _, tag) => {
+                let scalar = Scalar {
+                    text: text.into_owned(),
+                    plain: style == ScalarStyle::Plain,
+                    tag: type_tag(tag, line)?,
+                };
+                place(&mut open, &mut root, Tree { line, what: What::Scalar(scalar) })?;
+            }
+            _ => {}
+        }
+    }
+    Ok(root)
+}
+
+fn begin(
+    open: &mut Vec<Open>,
+    line: usize,
+    what: What,
+    tag: Option<Cow<'_, Tag>>,
+) -> Result<(), Problem> {
+    let own = if matches!(what, What::List(_)) { "seq" } else { "map" };
+    if let Some(tag) = tag.filter(|tag| !tag.is_yaml_core_schema() || tag.suffix != own) {
+        return Err(Problem::new(line, format!("the tag {tag} is not known")));
+    }
+    if open.len() >= MAX_DEPTH {
+        return Err(Problem::new(line, format!("this is more than {MAX_DEPTH} levels deep")));
+    }
+    if let Some(Open { tree: Tree { what: What::Map(_), .. }, key: None }) = open.last() {
+        return Err(Problem::new(line, "a name has to stand here, and not a list or map"));
+    }
+    open.push(Open { tree: Tree { line, what }, key: None });
+    Ok(())
+}
+
+/// Puts a finished value where it belongs.
+fn place(open: &mut [Open], root: &mut Option<Tree>, tree: Tree) -> Result<(), Problem> {
+    let Some(Open { tree: outer, key }) = open.last_mut() else {
+        *root = Some(tree);
+        return Ok(());
+    };
+    match (&mut outer.what, key.take()) {
+        (What::Map(pairs), Some(name)) => pairs.push((name, tree)),
+        (What::Map(pairs), None) => {
+            let What::Scalar(scalar) = tree.what else { return Ok(()) };
+            if let Some((first, _)) = pairs.iter().find(|(name, _)| name.text == scalar.text) {
+                let (text, first) = (scalar.text, first.line);
+                let why = format!("{text:?} stands here for a second time; first in line {first}");
+                return Err(Problem::new(tree.line, why));
+            }
+            *key = Some(Key { text: scalar.text, line: tree.line });
+        }
+        (What::List(items), _) => items.push(tree),
+        (What::Scalar(_), _) => {}
+    }
+    Ok(())
+}
+
+fn type_tag(tag: Option<Cow<'_, Tag>>, line: usize) -> Result<Option<String>, Problem> {
+    match tag {
+        None => Ok(None),
+        // `!` alone: this is text.
+        Some(tag) if tag.handle.is_empty() && tag.suffix == "!" => Ok(Some("str".to_owned())),
+        Some(tag) if tag.is_yaml_core_schema() => Ok(Some(tag.suffix.clone())),
+        Some(tag) => Err(Problem::new(line, format!("the tag {tag} is not known"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn why(text: &str) -> (usize, String) {
+        let problem = read(text).unwrap_err();
+        (problem.line, problem.why)
+    }
+
+    #[test]
+    fn lines_are_kept() {
+        let tree = read("# one\n/arm:\n  gain: 1.0\n  legs: [a,\n    'b']\n").unwrap().unwrap();
+        let What::Map(nodes) = tree.what else { panic!() };
+        assert_eq!((nodes[0].0.text.as_str(), nodes[0].0.line), ("/arm", 2));
+        let What::Map(params) = &nodes[0].1.what else { panic!() };
+        assert_eq!(params[0].1.line, 3);
+        let What::List(legs) = &params[1].1.what else { panic!() };
+        assert_eq!(legs[1].line, 5);
+        let What::Scalar(b) = &legs[1].what else { panic!() };
+        assert_eq!((b.text.as_str(), b.plain), ("b", false));
+        assert_eq!(read("").unwrap(), None);
+        assert_eq!(read("# nothing\n---\n").unwrap().map(|t| t.line).is_some(), true);
+    }
+
+    #[test]
+    fn what_a_parameter_file_does_not_need_is_refused() {
+        assert_eq!(why("/a:\n  x: &x 1\n  y: *x\n").0, 3);
+        assert!(why("/a:\n  x: &x 1\n  y: *x\n").1.contains("an alias"));
+        assert_eq!(
+            why("/a: {x: 1}\n---\n/b: {x: 1}\n").1,
+            "a second document begins; write one file for each"
+        );
+        assert!(why("/a: !!python/object:os.system [rm]\n").1.contains("os.system is not known"));
+        assert!(why("/a: !mine 3\n").1.contains("!mine is not known"));
+        assert!(why("? [1, 2]\n: x\n").1.contains("a name has to stand here"));
+        let (line, said) = why("/a:\n  x: 1\n  y: 2\n  x: 3\n");
+        assert_eq!(line, 4);
+        assert!(said.contains("second time; first in line 2"), "{said}");
+        assert!(why("/a:\n  x: [1,\n").1.contains("no YAML"));
+        assert!(why("/a:\n\tx: 1\n").1.contains("no YAML"));
+    }
+
+    #[test]
+    fn bombs_do_not_go_off() {
+        // A billion laughs: nine levels of nine references each.
+        let mut bomb = "a: &a [lol]\n".to_owned();
+        for (name, before) in ('b'..='j').zip('a'..='i') {
+            let references = vec![format!("*{before}"); 9].join(", ");
+            bomb += &format!("{name}: &{name} [{references}]\n");
+        }
+        assert_eq!(why(&bomb).0, 2);
+        for deep in ["[", "{a: ", "- "] {
+            let (_, said) = why(&deep.repeat(200_000));
+            // The parser has a limit of its own for brackets, which it looks ahead for.
+            assert!(
+                said.contains("16 levels") || said.contains("recursion limit"),
+                "{deep}: {said}"
+            );
+        }
+        let (_, said) = why(&"a: 1\n".repeat(300_000));
+        assert!(said.contains("1500000 bytes"), "{said}");
+    }
+
+    proptest! {
+        #[test]
+        fn arbitrary_text_is_read_or_refused(
+            text in "\\PC{0,40}|[-\\[\\]{}:,&*!#|>'\"%@ \na1?]{0,40}|(- |\\? |: |\\n|a|  |\\t|---\\n|\\.\\.\\.\\n|!!str |\\||>){0,20}",
+        ) {
+            let _ = read(&text);
+        }
+    }
+}

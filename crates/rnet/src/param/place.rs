@@ -1,0 +1,122 @@
+//! Where a parameter stands in the state.
+
+use rnet_core::{Error, MAX_KEY_LEN_BYTES, NodeName, Result, TopicName};
+
+/// What the keys of all parameters begin with.
+const VALUES: &str = "/params";
+/// What the keys of their descriptions begin with. No longer than [`VALUES`], so that both keys fit.
+const DESCRIPTIONS: &str = "!param";
+
+const _: () = assert!(DESCRIPTIONS.len() <= VALUES.len());
+
+/// The place of one parameter.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// The node: `/arm`.
+    pub(crate) node: String,
+    /// The name: `/gain`.
+    pub(crate) name: String,
+    /// The key of its value: `/params/arm/gain`.
+    pub(crate) key: String,
+    /// The key of its description: `!param/arm/gain`.
+    pub(crate) about: String,
+}
+
+impl Place {
+    /// The place of `name` of `node`.
+    ///
+    /// # Errors
+    /// `BadName`: the name follows the rules of topics, and both names together fit into a key.
+    pub(crate) fn new(node: &NodeName, name: &str) -> Result<Place> {
+        let bad = |name: &str, why: String| Error::BadName {
+            what: "parameter",
+            name: name.to_owned(),
+            why,
+        };
+        let name = TopicName::new(name).map_err(|error| match error {
+            Error::BadName { name, why, .. } => bad(&name, why),
+            other => other,
+        })?;
+        let (node, name) = (node.as_str().to_owned(), name.as_str().to_owned());
+        let key = format!("{VALUES}{node}{name}");
+        if key.len() > MAX_KEY_LEN_BYTES {
+            let why =
+                format!("{key} has {} bytes, and a key has at most {MAX_KEY_LEN_BYTES}", key.len());
+            return Err(bad(&name, why));
+        }
+        let about = format!("{DESCRIPTIONS}{node}{name}");
+        Ok(Place { node, name, key, about })
+    }
+
+    /// The parameter in words: `parameter /gain of /arm`.
+    pub(crate) fn words(&self) -> String {
+        words(&self.node, &self.name)
+    }
+}
+
+/// A parameter in words.
+pub(crate) fn words(node: &str, name: &str) -> String {
+    format!("parameter {name} of {node}")
+}
+
+/// The prefix of all parameters' keys.
+pub(crate) const ALL_VALUES: &str = "/params/";
+/// The prefix of all descriptions' keys.
+pub(crate) const ALL_DESCRIPTIONS: &str = "!param/";
+
+/// Whether a key is that of a parameter, declared or not.
+pub(crate) fn is_value(key: &str) -> bool {
+    key.starts_with(ALL_VALUES)
+}
+
+/// Whether a key is that of a description.
+pub(crate) fn is_description(key: &str) -> bool {
+    key.starts_with(ALL_DESCRIPTIONS)
+}
+
+/// The key of the description that a parameter's key would have.
+pub(crate) fn description_of(key: &str) -> Option<String> {
+    let rest = key.strip_prefix(VALUES).filter(|_| is_value(key))?;
+    Some(format!("{DESCRIPTIONS}{rest}"))
+}
+
+/// The key of the parameter that a description is of.
+pub(crate) fn value_of(about: &str) -> Option<String> {
+    let rest = about.strip_prefix(DESCRIPTIONS).filter(|_| is_description(about))?;
+    Some(format!("{VALUES}{rest}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn place(node: &str, name: &str) -> Result<Place> {
+        Place::new(&NodeName::new(node).unwrap(), name)
+    }
+
+    #[test]
+    fn both_keys_say_where_they_belong() {
+        let p = place("/arm/left", "pid/p").unwrap();
+        assert_eq!(
+            (p.key.as_str(), p.about.as_str()),
+            ("/params/arm/left/pid/p", "!param/arm/left/pid/p")
+        );
+        assert_eq!(p.words(), "parameter /pid/p of /arm/left");
+        assert_eq!(description_of(&p.key).as_ref(), Some(&p.about));
+        assert_eq!(value_of(&p.about), Some(p.key));
+        for other in ["/params", "/paramsx/a", "/a/params/b", ""] {
+            assert_eq!(description_of(other), None, "{other}");
+        }
+        assert!(is_description("!param/a") && !is_description("!params") && !is_value("!param/a"));
+    }
+
+    #[test]
+    fn bad_names_are_those_of_parameters() {
+        for bad in ["", "/", "a b", "/a//b", "/gain/", "2x"] {
+            let said = place("/arm", bad).unwrap_err().to_string();
+            assert!(said.starts_with("bad parameter name"), "{said}");
+        }
+        let said = place(&"n".repeat(150), &"p".repeat(150)).unwrap_err().to_string();
+        assert!(said.contains("309 bytes") && said.contains("at most 255"), "{said}");
+    }
+}

@@ -1,0 +1,137 @@
+//! The rule of parameters, at the setter: what a node did not declare so is refused to everybody.
+//!
+//! Every write of state goes through [`commit`]. One that concerns a parameter reads the description
+//! that stands beside it, checks the value, and commits with the description as a guard: were it
+//! declared anew in between, the write would fail and is judged again. A node that declares
+//! guards the value in turn. So at no moment does a parameter have a value that its description
+//! forbids, whoever writes.
+
+use rnet_core::{Error, Result};
+use rnet_shm::node::OwnNode;
+use rnet_shm::presence;
+use rnet_shm::state::{Guard, Head, Record, Region, Stored, Write};
+
+use super::board;
+use super::description::{ParamDescription, show};
+use super::place::{self, words};
+
+/// How often a write is judged again because the parameter was declared anew meanwhile.
+const MAX_JUDGEMENTS: usize = 100;
+
+/// What a write needs besides being right.
+struct Ruling {
+    about: String,
+    /// Revision of the description that allowed it; 0: there is none.
+    revision: u64,
+    durable: Option<bool>,
+}
+
+/// [`Region::commit`], under the rule of parameters.
+///
+/// # Errors
+/// `BadValue` for a write that a description forbids, with the reason; otherwise those of the region.
+pub(crate) fn commit(
+    region: &Region,
+    own: &OwnNode,
+    writes: &[Write<'_>],
+    guards: &[Guard<'_>],
+    check: &mut dyn FnMut(usize, Option<&Head>) -> Result<()>,
+) -> Result<u64> {
+    if !writes.iter().any(|write| place::is_value(write.key)) {
+        return region.commit(writes, guards, check);
+    }
+    let mut conflict = None;
+    for _ in 0..MAX_JUDGEMENTS {
+        let rulings: Vec<Option<Ruling>> =
+            writes.iter().map(|write| judge(region, own, write)).collect::<Result<_>>()?;
+        let mut guards = guards.to_vec();
+        guards.extend(
+            rulings.iter().flatten().map(|r| Guard { key: &r.about, revision: r.revision }),
+        );
+        let writes: Vec<Write<'_>> = writes
+            .iter()
+            .zip(&rulings)
+            .map(|(write, ruling)| {
+                let durable = write.durable.or(ruling.as_ref().and_then(|r| r.durable));
+                Write { durable, ..*write }
+            })
+            .collect();
+        match region.commit(&writes, &guards, check) {
+            Err(Error::Conflict { key, expected, found }) if place::is_description(&key) => {
+                conflict = Some(Error::Conflict { key, expected, found });
+            }
+            other => return other,
+        }
+    }
+    // Somebody declares it again and again without an end.
+    conflict.map_or(Ok(0), Err)
+}
+
+/// Whether a write may be, and under which conditions. `None` where no parameter is concerned.
+fn judge(region: &Region, own: &OwnNode, write: &Write<'_>) -> Result<Option<Ruling>> {
+    let Some(about) = place::description_of(write.key) else { return Ok(None) };
+    let mut record = Record::default();
+    if !region.get(&about, &mut record)? {
+        // Not declared yet: it is looked at when it is.
+        return Ok(Some(Ruling { about, revision: 0, durable: None }));
+    }
+    let description = board::description(&record).map_err(|why| Error::BadValue {
+        what: write.key.to_owned(),
+        why: format!("its description as a parameter cannot be read ({why}); its node writes it anew when it is started"),
+    })?;
+    allow(own, &description, write).map_err(|why| Error::BadValue {
+        what: words(&description.node, &description.name),
+        why,
+    })?;
+    let durable = write.value.is_some().then_some(description.durable);
+    Ok(Some(Ruling { about, revision: record.revision, durable }))
+}
+
+/// Whether the description allows a write; if not, why.
+fn allow(own: &OwnNode, description: &ParamDescription, write: &Write<'_>) -> Result<(), String> {
+    may_be_set(own, description)?;
+    let kept = if description.durable { "kept on disk" } else { "not kept on disk" };
+    if write.durable.is_some_and(|durable| durable != description.durable) {
+        return Err(format!("it is {kept}, as its node declared it"));
+    }
+    let Some(stored) = &write.value else {
+        return match description.default {
+            Some(_) => Ok(()),
+            None => Err("it has no default, and so it cannot be deleted".to_owned()),
+        };
+    };
+    if stored.will.is_some() {
+        return Err("a parameter takes no last will".to_owned());
+    }
+    if stored.expires_unix_ns != 0 && description.default.is_none() {
+        return Err("it has no default, and so its value cannot expire".to_owned());
+    }
+    check(description, stored)
+}
+
+/// Whether a parameter may be set at all; if not, why.
+pub(super) fn may_be_set(own: &OwnNode, description: &ParamDescription) -> Result<(), String> {
+    if description.read_only && is_present(own, &description.node) {
+        return Err(format!(
+            "it is read-only while {} runs; set it before that node is started",
+            description.node
+        ));
+    }
+    Ok(())
+}
+
+fn check(description: &ParamDescription, stored: &Stored<'_>) -> Result<(), String> {
+    let value = board::value(stored.kind, stored.bytes).ok_or_else(|| {
+        format!("a value of another kind was given, and it is {}", description.kind)
+    })?;
+    description.check(&value).map_err(|why| format!("{} {why}", show(&value)))
+}
+
+/// Whether a node of this name is there; one that cannot be asked for counts as there.
+pub(crate) fn is_present(own: &OwnNode, node: &str) -> bool {
+    match rnet_core::NodeName::new(node) {
+        Ok(name) => presence::is_held(&own.domain().names().join(name.file_stem())),
+        // A description that names no node at all.
+        Err(_) => false,
+    }
+}

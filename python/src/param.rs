@@ -1,0 +1,356 @@
+//! `rnet.Param`: a parameter of a node.
+
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyFloat, PyInt, PyList, PyString, PyTuple, PyType};
+use rnet::Error;
+use rnet::param::{ParamKind, Refused};
+use rnet::state::{Value, WatchHandle};
+
+use crate::errors::{OrRaise, bad_value, raise};
+use crate::fork::{Birth, Own};
+use crate::gate;
+use crate::node::NodeShared;
+use crate::release::release;
+
+type Inner = rnet::Param<Value>;
+
+/// What the Python object and its node share.
+pub(crate) struct ParamCore {
+    words: String,
+    inner: RwLock<Option<Own<Inner>>>,
+    /// The callbacks, which run as long as the node is there.
+    handles: Mutex<Vec<Own<WatchHandle>>>,
+    birth: Birth,
+}
+
+impl ParamCore {
+    fn closed_error(&self) -> Error {
+        Error::Closed { what: self.birth.name(self.words.clone()) }
+    }
+
+    /// Runs something short that does not wait, with or without the GIL.
+    #[inline]
+    fn with<R>(&self, act: impl FnOnce(&Inner) -> rnet::Result<R>) -> rnet::Result<R> {
+        if self.birth.is_parents() {
+            // The lock may be held by a thread that only the parent has.
+            return Err(self.closed_error());
+        }
+        let inner = self.inner.read().unwrap_or_else(PoisonError::into_inner);
+        match &*inner {
+            Some(param) => act(param),
+            None => Err(self.closed_error()),
+        }
+    }
+
+    /// Runs what may wait for the disk, on a handle that stays usable while others close this.
+    fn detached<R: Send>(
+        &self,
+        py: Python<'_>,
+        act: impl FnOnce(&Inner) -> rnet::Result<R> + Send,
+    ) -> PyResult<R> {
+        py.detach(|| self.with(|param| Ok(param.clone())).and_then(|param| act(&param)))
+            .or_raise(py)
+    }
+
+    /// Keeps a callback going.
+    fn keep(&self, handle: WatchHandle) {
+        self.handles.lock().unwrap_or_else(PoisonError::into_inner).push(Own::new(handle));
+    }
+
+    /// Ends the callbacks and lets go of the node. Call it without the GIL.
+    pub(crate) fn close(&self) {
+        if self.birth.is_parents() {
+            return;
+        }
+        let handles =
+            std::mem::take(&mut *self.handles.lock().unwrap_or_else(PoisonError::into_inner));
+        drop(handles);
+        let inner = self.inner.write().unwrap_or_else(PoisonError::into_inner).take();
+        drop(inner);
+    }
+}
+
+impl Drop for ParamCore {
+    fn drop(&mut self) {
+        if self.birth.is_parents() {
+            return;
+        }
+        let handles =
+            std::mem::take(self.handles.get_mut().unwrap_or_else(PoisonError::into_inner));
+        let inner = self.inner.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+        release((handles, inner));
+    }
+}
+
+/// A parameter of a node; `Node.param` declares it.
+///
+/// `get()`, or `value`, is what it is now: a read of shared memory that waits for nobody, made for
+/// every turn of a loop. `set()` sets it as anybody may; a value that does not fit is a BadValue with
+/// the reason, here as in every other process. It outlives its node.
+#[pyclass(frozen, module = "rnet", weakref)]
+pub(crate) struct Param {
+    core: Arc<ParamCore>,
+    node: Arc<NodeShared>,
+    kind: ParamKind,
+    name: String,
+    key: String,
+    refused: Option<Refused>,
+}
+
+/// What the keyword arguments of `Node.param` say.
+pub(crate) struct Declaration<'a, 'py> {
+    pub(crate) default: Option<&'a Bound<'py, PyAny>>,
+    pub(crate) r#type: Option<&'a Bound<'py, PyAny>>,
+    pub(crate) min: Option<&'a Bound<'py, PyAny>>,
+    pub(crate) max: Option<&'a Bound<'py, PyAny>>,
+    pub(crate) choices: Option<Vec<String>>,
+    pub(crate) unit: &'a str,
+    pub(crate) description: &'a str,
+    pub(crate) read_only: bool,
+    pub(crate) durable: bool,
+    pub(crate) on_change: Option<Py<PyAny>>,
+}
+
+impl Param {
+    pub(crate) fn declare(
+        py: Python<'_>,
+        node: &Arc<NodeShared>,
+        name: &str,
+        said: Declaration<'_, '_>,
+    ) -> PyResult<Param> {
+        let words = format!("parameter {name} of {}", node.name());
+        let value = |given: Option<&Bound<'_, PyAny>>| {
+            let given = given.filter(|given| !given.is_none());
+            given.map(|given| of_object(&words, given)).transpose()
+        };
+        let mut builder = node.node().or_raise(py)?.param::<Value>(name);
+        if let Some(default) = value(said.default)? {
+            builder = builder.default(default);
+        }
+        if let Some(kind) = said.r#type.filter(|kind| !kind.is_none()) {
+            builder = builder.kind(kind_of(kind)?);
+        }
+        if let Some(min) = value(said.min)? {
+            builder = builder.min(min);
+        }
+        if let Some(max) = value(said.max)? {
+            builder = builder.max(max);
+        }
+        if let Some(choices) = said.choices {
+            builder = builder.choices(choices);
+        }
+        if said.read_only {
+            builder = builder.read_only();
+        }
+        if said.durable {
+            builder = builder.durable();
+        }
+        let calls_back = said.on_change.is_some();
+        if let Some(callback) = said.on_change {
+            builder = builder.on_change(hook(callback));
+        }
+        // It is told below, as a warning of Python.
+        builder = builder.unit(said.unit).description(said.description).on_refused(|_| {});
+        let inner = py.detach(|| builder.declare()).or_raise(py)?;
+        let refused = inner.refused().cloned();
+        let (kind, name, key) =
+            (inner.description().kind, inner.name().to_owned(), inner.key().to_owned());
+        let words = format!("parameter {name} of {}", node.name());
+        let core = Arc::new(ParamCore {
+            words,
+            inner: RwLock::new(Some(Own::new(inner))),
+            handles: Mutex::default(),
+            birth: Birth::here(),
+        });
+        node.add_param(&core);
+        if calls_back {
+            node.keep_param(&core);
+        }
+        let param = Param { core, node: node.clone(), kind, name, key, refused };
+        param.warn(py)?;
+        Ok(param)
+    }
+
+    /// Tells of a value that did not fit.
+    fn warn(&self, py: Python<'_>) -> PyResult<()> {
+        let Some(Refused { value, why, set_by, .. }) = &self.refused else { return Ok(()) };
+        let words = &self.core.words;
+        let text = format!("{words}: {value}, set by {set_by}, {why}; it is its default now");
+        let class = py.import("rnet.errors")?.getattr("ParamRefused")?;
+        py.import("warnings")?.call_method1("warn", (text, class, 2))?;
+        Ok(())
+    }
+}
+
+#[pymethods]
+impl Param {
+    /// The present value.
+    fn get<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let value = self.core.with(Inner::get).or_raise(py)?;
+        to_object(py, &value)
+    }
+
+    /// Sets it. An int is a number for a parameter that is float.
+    #[pyo3(signature = (value, /))]
+    fn set(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        let value = of_object(&self.core.words, value)?;
+        self.core.detached(py, |param| param.set(value))
+    }
+
+    /// Makes it its default, as if nobody had set it.
+    fn reset(&self, py: Python<'_>) -> PyResult<()> {
+        self.core.detached(py, Inner::reset)
+    }
+
+    /// Has `callback(value)` called with each new value from now on, whoever set it, on a thread of the
+    /// node's, until the node is closed. What it raises goes to `sys.unraisablehook`. Returns the callback,
+    /// so that it may be used as a decorator.
+    #[pyo3(signature = (callback, /))]
+    fn on_change(&self, py: Python<'_>, callback: Py<PyAny>) -> PyResult<Py<PyAny>> {
+        let hook = hook(callback.clone_ref(py));
+        let handle = self.core.detached(py, |param| param.on_change(hook))?;
+        self.core.keep(handle);
+        self.node.keep_param(&self.core);
+        if self.node.node().is_err() {
+            // Closed meanwhile, by who may not have seen it yet.
+            py.detach(|| self.core.close());
+            return Err(raise(py, &self.core.closed_error()));
+        }
+        Ok(callback)
+    }
+
+    /// The present value, which may be assigned to.
+    #[getter]
+    fn value<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.get(py)
+    }
+
+    #[setter]
+    fn set_value(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        self.set(py, value)
+    }
+
+    /// Its name in its node: `/gain`.
+    #[getter]
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its key in the state: `/params/arm/gain`.
+    #[getter]
+    fn key(&self) -> &str {
+        &self.key
+    }
+
+    /// The type of its values: "float", "list[str]".
+    #[getter]
+    fn r#type(&self) -> &'static str {
+        self.kind.name()
+    }
+
+    /// The value that stood there when it was declared and did not fit, and why, in words; else None.
+    #[getter]
+    fn refused(&self) -> Option<String> {
+        let Refused { value, why, .. } = self.refused.as_ref()?;
+        Some(format!("{value} {why}"))
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<rnet.Param {} of {}: {}>", self.name, self.node.name(), self.kind)
+    }
+}
+
+/// A callback of Python as one of rnet.
+fn hook(callback: Py<PyAny>) -> impl FnMut(Value) + Send + 'static {
+    move |value| {
+        // After the interpreter has been taken down nobody is told.
+        gate::enter(|py| {
+            let called = to_object(py, &value).and_then(|value| callback.call1(py, (value,)));
+            if let Err(error) = called {
+                error.write_unraisable(py, Some(callback.bind(py)));
+            }
+        });
+    }
+}
+
+/// The type that `type=` asks for: a class, `list[float]`, or its name.
+fn kind_of(given: &Bound<'_, PyAny>) -> PyResult<ParamKind> {
+    let name = match (given.cast::<PyString>(), given.cast::<PyType>()) {
+        (Ok(name), _) => name.to_cow()?.into_owned(),
+        // `list[float]` is an object of its own, which is written so.
+        (_, Ok(class)) if !given.hasattr("__origin__")? => class.name()?.to_cow()?.into_owned(),
+        _ => given.str()?.to_cow()?.into_owned(),
+    };
+    ParamKind::of_name(&name).ok_or_else(|| {
+        let why = format!("{name} is none of bool, int, float, str, and list[...] of one of them");
+        bad_value(given.py(), "type", why)
+    })
+}
+
+/// The value of a parameter that an object is.
+fn of_object(words: &str, object: &Bound<'_, PyAny>) -> PyResult<Value> {
+    let no = |what: &str| {
+        let text =
+            format!("{words} cannot be {what}: it is a bool, int, float, str or a list of one");
+        Err(PyTypeError::new_err(text))
+    };
+    if let Ok(yes) = object.cast::<PyBool>() {
+        return Ok(Value::Bool(yes.is_true()));
+    }
+    if object.is_instance_of::<PyFloat>() {
+        return Ok(Value::Float(object.extract()?));
+    }
+    if object.is_instance_of::<PyInt>() {
+        let int = object.extract().map(Value::Int);
+        return int.map_err(|_| bad_value(object.py(), words, "an int has 64 bits at most here"));
+    }
+    if let Ok(text) = object.cast::<PyString>() {
+        let text = text.to_str().map(|text| Value::Str(text.to_owned()));
+        return text.map_err(|_| {
+            bad_value(object.py(), words, "the str has a lone surrogate, which is no text")
+        });
+    }
+    if object.is_instance_of::<PyList>() || object.is_instance_of::<PyTuple>() {
+        let items: PyResult<Vec<Value>> =
+            object.try_iter()?.map(|item| of_object(words, &item?)).collect();
+        return Ok(list(items?));
+    }
+    // What is a number without being one of Python's: numpy.float32, Decimal.
+    let number = object.py().import("rnet.state")?.call_method1("plain_number", (object,))?;
+    match number.is_none() {
+        true => no(&format!("a {}", object.get_type().fully_qualified_name()?)),
+        false => of_object(words, &number),
+    }
+}
+
+/// In a list of numbers that are not all ints, all are floats.
+fn list(items: Vec<Value>) -> Value {
+    let number = |value: &Value| match value {
+        Value::Int(int) => Some(Value::Float(*int as f64)),
+        Value::Float(float) => Some(Value::Float(*float)),
+        _ => None,
+    };
+    let mixed = items.iter().any(|item| matches!(item, Value::Float(_)));
+    match items.iter().map(number).collect::<Option<Vec<Value>>>().filter(|_| mixed) {
+        Some(floats) => Value::List(floats),
+        None => Value::List(items),
+    }
+}
+
+/// The object that a value is.
+fn to_object<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'py, PyAny>> {
+    Ok(match value {
+        Value::Float(number) => PyFloat::new(py, *number).into_any(),
+        Value::Int(number) => number.into_pyobject(py)?.into_any(),
+        Value::Str(text) => PyString::new(py, text).into_any(),
+        Value::Bool(yes) => PyBool::new(py, *yes).to_owned().into_any(),
+        Value::List(items) => {
+            let items: PyResult<Vec<_>> = items.iter().map(|item| to_object(py, item)).collect();
+            PyList::new(py, items?)?.into_any()
+        }
+        other => return Err(bad_value(py, "parameter", format!("it is {}", other.type_text()))),
+    })
+}

@@ -1,0 +1,224 @@
+//! What the objects of one node's state share.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
+use std::time::Duration;
+
+use pyo3::prelude::*;
+use rnet::Error;
+use rnet::state::{Entry, LastWill, State, Value};
+
+use super::transaction::Open;
+use super::types::Types;
+use super::watch::WatchCore;
+use crate::errors::OrRaise;
+use crate::fork::{Birth, Own};
+
+/// From this length on a value is copied without the GIL: below, letting go of it and getting it
+/// back costs more than the copy, and a thread that computes keeps it for 5 ms.
+const LARGE_LEN_BYTES: usize = 64 << 10;
+
+pub(crate) struct StateCore {
+    /// Whose state it is, for errors.
+    node: String,
+    inner: RwLock<Option<Own<State>>>,
+    birth: Birth,
+    pub(crate) types: Arc<Types>,
+    members: Mutex<Members>,
+}
+
+/// What ends with the state.
+#[derive(Default)]
+struct Members {
+    watches: Vec<Weak<WatchCore>>,
+    /// Those with callbacks run as long as the node is there.
+    kept: Vec<Arc<WatchCore>>,
+    transactions: Vec<Weak<Open>>,
+}
+
+/// How a key is to be written.
+#[derive(Default)]
+pub(crate) struct Terms {
+    pub(crate) if_revision: Option<u64>,
+    pub(crate) ttl: Option<Duration>,
+    /// The same as a moment.
+    pub(crate) expires_unix_ns: Option<u64>,
+    pub(crate) durable: Option<bool>,
+    pub(crate) last_will: Option<LastWill>,
+    pub(crate) change_type: bool,
+}
+
+impl StateCore {
+    pub(crate) fn new(py: Python<'_>, node: &str, inner: State) -> Arc<StateCore> {
+        Arc::new(StateCore {
+            node: node.to_owned(),
+            inner: RwLock::new(Some(Own::new(inner))),
+            birth: Birth::here(),
+            types: Arc::new(Types::new(py)),
+            members: Mutex::default(),
+        })
+    }
+
+    fn closed_error(&self) -> Error {
+        Error::Closed { what: self.birth.name(format!("the state of node {}", self.node)) }
+    }
+
+    /// Whether it is a forked child's that its parent made: to be left alone.
+    pub(crate) fn is_parents(&self) -> bool {
+        self.birth.is_parents()
+    }
+
+    /// Runs something short that does not wait, with or without the GIL.
+    #[inline]
+    pub(crate) fn with<R>(&self, act: impl FnOnce(&State) -> rnet::Result<R>) -> rnet::Result<R> {
+        if self.birth.is_parents() {
+            // The lock may be held by a thread that only the parent has.
+            return Err(self.closed_error());
+        }
+        let inner = self.inner.read().unwrap_or_else(PoisonError::into_inner);
+        match &*inner {
+            Some(state) => act(state),
+            None => Err(self.closed_error()),
+        }
+    }
+
+    /// The state, which stays usable while others close it.
+    pub(crate) fn handle(&self) -> rnet::Result<State> {
+        self.with(|state| Ok(state.clone()))
+    }
+
+    /// Runs what may wait, or takes long.
+    pub(crate) fn detached<R: Send>(
+        &self,
+        py: Python<'_>,
+        act: impl FnOnce(&State) -> rnet::Result<R> + Send,
+    ) -> PyResult<R> {
+        let run = || {
+            let state = self.handle()?;
+            act(&state)
+        };
+        py.detach(run).or_raise(py)
+    }
+
+    /// Writes a value; returns the revision.
+    pub(crate) fn write(
+        &self,
+        py: Python<'_>,
+        key: &str,
+        value: Value,
+        terms: Terms,
+    ) -> PyResult<u64> {
+        let waits = terms.durable == Some(true) || len_of(&value) >= LARGE_LEN_BYTES;
+        self.change(py, key, waits, move |state| put(state, key, terms).set(value))
+    }
+
+    /// Changes a key; without the GIL where that waits for the disk, which it does if the key is
+    /// durable or, `waits`, becomes so.
+    pub(crate) fn change<R: Send>(
+        &self,
+        py: Python<'_>,
+        key: &str,
+        waits: bool,
+        act: impl FnOnce(&State) -> rnet::Result<R> + Send,
+    ) -> PyResult<R> {
+        let waits = waits || self.with(|state| state.is_durable(key)).or_raise(py)?;
+        if waits { self.detached(py, act) } else { self.with(act).or_raise(py) }
+    }
+
+    /// For a write of what was read as `entry`: only as long as that stands there, and what the key has
+    /// beside its value stays, as in the changes of crate `rnet`.
+    pub(crate) fn terms_of(&self, entry: Option<Entry>) -> Terms {
+        let Some(entry) = entry else {
+            return Terms { if_revision: Some(0), ..Terms::default() };
+        };
+        Terms {
+            if_revision: Some(entry.revision),
+            expires_unix_ns: entry.expires_unix_ns,
+            last_will: entry.last_will.filter(|_| entry.owner.node == self.node),
+            ..Terms::default()
+        }
+    }
+
+    fn members(&self) -> MutexGuard<'_, Members> {
+        self.members.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Has a watch closed with the state.
+    pub(crate) fn add_watch(&self, watch: &Arc<WatchCore>) {
+        let watches = &mut self.members().watches;
+        watches.retain(|watch| watch.strong_count() > 0);
+        watches.push(Arc::downgrade(watch));
+    }
+
+    /// Has a transaction ended with the state.
+    pub(crate) fn add_transaction(&self, open: &Arc<Open>) {
+        let transactions = &mut self.members().transactions;
+        transactions.retain(|open| open.strong_count() > 0);
+        transactions.push(Arc::downgrade(open));
+    }
+
+    /// Keeps a watch with a callback alive.
+    pub(crate) fn keep(&self, watch: Arc<WatchCore>) {
+        self.members().kept.push(watch);
+    }
+
+    /// Keeps it no longer. Call it without the GIL.
+    pub(crate) fn forget(&self, watch: &Arc<WatchCore>) {
+        if self.birth.is_parents() {
+            return;
+        }
+        let forgotten = {
+            let kept = &mut self.members().kept;
+            let at = kept.iter().position(|other| Arc::ptr_eq(other, watch));
+            at.map(|at| kept.swap_remove(at))
+        };
+        drop(forgotten);
+    }
+
+    /// Closes it, with watches and transactions. Call it without the GIL.
+    pub(crate) fn close(&self) {
+        if self.birth.is_parents() {
+            return;
+        }
+        let members = std::mem::take(&mut *self.members());
+        members.watches.iter().filter_map(Weak::upgrade).for_each(|watch| watch.close());
+        let open = members.transactions.iter().filter_map(Weak::upgrade);
+        open.for_each(|open| drop(open.take()));
+        drop(members);
+        let inner = self.inner.write().unwrap_or_else(PoisonError::into_inner).take();
+        drop(inner);
+    }
+}
+
+/// A write under the given terms.
+pub(crate) fn put<'a>(state: &'a State, key: &'a str, terms: Terms) -> rnet::state::Put<'a> {
+    let mut put = state.put(key);
+    if let Some(revision) = terms.if_revision {
+        put = put.if_revision(revision);
+    }
+    if let Some(ttl) = terms.ttl {
+        put = put.ttl(ttl);
+    }
+    if let Some(end) = terms.expires_unix_ns {
+        put = put.expires_at(end);
+    }
+    if let Some(durable) = terms.durable {
+        put = put.durable(durable);
+    }
+    put = match terms.last_will {
+        None => put,
+        Some(LastWill::Delete) => put.last_will_delete(),
+        Some(LastWill::Becomes(value)) => put.last_will(value),
+    };
+    if terms.change_type { put.change_type() } else { put }
+}
+
+/// About how many bytes a value has.
+fn len_of(value: &Value) -> usize {
+    match value {
+        Value::Str(text) | Value::Json(text) => text.len(),
+        Value::Bytes(bytes) => bytes.len(),
+        Value::Message(message) => message.bytes().len(),
+        Value::List(values) | Value::Set(values) => values.iter().map(len_of).sum(),
+        _ => 8,
+    }
+}

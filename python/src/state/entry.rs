@@ -1,0 +1,314 @@
+//! `rnet.Entry`, `rnet.Change`, `rnet.Snapshot`: what is told of keys.
+
+use std::sync::Arc;
+
+use pyo3::exceptions::PyKeyError;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyIterator, PyList};
+use rnet::state::{self, LastWill, Value};
+
+use super::types::Types;
+use super::value::to_object;
+
+/// `rnet.DELETE`.
+pub(crate) fn delete_mark(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
+    static MARK: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let find = || Ok::<_, PyErr>(py.import("rnet.state")?.getattr("DELETE")?.unbind());
+    Ok(MARK.get_or_try_init(py, find)?.bind(py))
+}
+
+/// A key with its value and all that is known of it.
+///
+/// The value is made when it is asked for, so that one which cannot be read (a message whose bytes
+/// are none) is an error there, and not where keys are listed.
+#[pyclass(frozen, module = "rnet", weakref)]
+pub(crate) struct Entry {
+    inner: state::Entry,
+    types: Arc<Types>,
+    value: PyOnceLock<Py<PyAny>>,
+}
+
+impl Entry {
+    pub(crate) fn new(inner: state::Entry, types: &Arc<Types>) -> Entry {
+        Entry { inner, types: types.clone(), value: PyOnceLock::new() }
+    }
+
+    pub(crate) fn value_of<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let make =
+            || to_object(py, &self.types, &self.inner.key, &self.inner.value).map(Bound::unbind);
+        Ok(self.value.get_or_try_init(py, make)?.bind(py).clone())
+    }
+}
+
+#[pymethods]
+impl Entry {
+    /// The key, with its leading slash.
+    #[getter]
+    fn key(&self) -> &str {
+        &self.inner.key
+    }
+
+    /// The value, the same object each time. Raises Malformed if its bytes are no value.
+    #[getter]
+    fn value<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.value_of(py)
+    }
+
+    /// The type of the value, in words: "an integer", "protobuf message foxglove.Pose".
+    #[getter]
+    fn type_text(&self) -> String {
+        self.inner.value.type_text()
+    }
+
+    /// When it was written, as a number that only grows: each change of any key has a higher one
+    /// than those before it. What `if_revision` compares.
+    #[getter]
+    fn revision(&self) -> u64 {
+        self.inner.revision
+    }
+
+    /// How often the key was written since it was made, from 1 on.
+    #[getter]
+    fn version(&self) -> u64 {
+        self.inner.version
+    }
+
+    /// Name of the node that wrote it.
+    #[getter]
+    fn owner(&self) -> &str {
+        &self.inner.owner.node
+    }
+
+    /// When it was written, in ns since 1970 (UTC).
+    #[getter]
+    fn written_unix_ns(&self) -> u64 {
+        self.inner.owner.written_unix_ns
+    }
+
+    /// Whether it is kept on disk.
+    #[getter]
+    fn durable(&self) -> bool {
+        self.inner.durable
+    }
+
+    /// When its time is over, in ns since 1970 (UTC); None if it stays.
+    #[getter]
+    fn expires_unix_ns(&self) -> Option<u64> {
+        self.inner.expires_unix_ns
+    }
+
+    /// What it becomes when the node that wrote it ends: a value, or `rnet.DELETE`; None if it stays
+    /// as it is.
+    #[getter]
+    fn last_will<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        match &self.inner.last_will {
+            None => Ok(None),
+            Some(LastWill::Delete) => Ok(Some(delete_mark(py)?.clone())),
+            Some(LastWill::Becomes(value)) => {
+                to_object(py, &self.types, &self.inner.key, value).map(Some)
+            }
+        }
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        let inner = &self.inner;
+        let value = match (&inner.value, self.value_of(py)) {
+            (Value::Unreadable(_), _) | (_, Err(_)) => inner.value.type_text(),
+            (_, Ok(value)) => value.repr()?.to_string(),
+        };
+        let (key, revision, owner) = (&inner.key, inner.revision, &inner.owner.node);
+        Ok(format!("<rnet.Entry {key} = {value}, revision {revision}, written by {owner}>"))
+    }
+}
+
+/// A change that a watch tells, or what stood there when it began.
+#[pyclass(frozen, module = "rnet", weakref)]
+pub(crate) struct Change {
+    key: String,
+    entry: Option<Py<Entry>>,
+    expired: bool,
+    revision: u64,
+    skipped: u64,
+    initial: bool,
+}
+
+impl Change {
+    pub(crate) fn new(py: Python<'_>, told: state::Change, types: &Arc<Types>) -> PyResult<Change> {
+        let state::Change { key, entry, expired, revision, skipped, initial, .. } = told;
+        let entry = entry.map(|entry| Py::new(py, Entry::new(entry, types))).transpose()?;
+        Ok(Change { key, entry, expired, revision, skipped, initial })
+    }
+}
+
+#[pymethods]
+impl Change {
+    /// The key.
+    #[getter]
+    fn key(&self) -> &str {
+        &self.key
+    }
+
+    /// What stands there now; None if it was deleted.
+    #[getter]
+    fn entry(&self, py: Python<'_>) -> Option<Py<Entry>> {
+        self.entry.as_ref().map(|entry| entry.clone_ref(py))
+    }
+
+    /// The value that stands there now; None if it was deleted (or is a null of JSON: `deleted` says).
+    #[getter]
+    fn value<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        self.entry.as_ref().map(|entry| entry.get().value_of(py)).transpose()
+    }
+
+    /// Whether the key was deleted.
+    #[getter]
+    fn deleted(&self) -> bool {
+        self.entry.is_none()
+    }
+
+    /// Whether it was deleted because its time (`ttl`) was over.
+    #[getter]
+    fn expired(&self) -> bool {
+        self.expired
+    }
+
+    /// Revision of the change.
+    #[getter]
+    fn revision(&self) -> u64 {
+        self.revision
+    }
+
+    /// How many values of this key came and went before this watch looked; the newest always comes.
+    #[getter]
+    fn skipped(&self) -> u64 {
+        self.skipped
+    }
+
+    /// Whether it is no change, but what stood there when the watch began.
+    #[getter]
+    fn initial(&self) -> bool {
+        self.initial
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        let what = match &self.entry {
+            None if self.expired => "expired".to_owned(),
+            None => "deleted".to_owned(),
+            Some(entry) => match entry.get().value_of(py) {
+                Ok(value) => format!("= {}", value.repr()?),
+                Err(_) => format!("= {}", entry.get().type_text()),
+            },
+        };
+        Ok(format!("<rnet.Change {} {what}, revision {}>", self.key, self.revision))
+    }
+}
+
+/// Many keys as of one moment: a mapping of keys to values that does not change.
+///
+/// All values are those of one `revision`: what was written later is not in it, and nothing that was
+/// written before is missing.
+#[pyclass(frozen, mapping, module = "rnet", weakref)]
+pub(crate) struct Snapshot {
+    revision: u64,
+    entries: Vec<Py<Entry>>,
+}
+
+impl Snapshot {
+    pub(crate) fn new(
+        py: Python<'_>,
+        inner: state::Snapshot,
+        types: &Arc<Types>,
+    ) -> PyResult<Snapshot> {
+        let make = |entry| Py::new(py, Entry::new(entry, types));
+        let entries: PyResult<Vec<_>> = inner.entries.into_values().map(make).collect();
+        Ok(Snapshot { revision: inner.revision, entries: entries? })
+    }
+
+    fn find(&self, key: &str) -> Option<&Py<Entry>> {
+        // As everywhere, the first slash may be left out.
+        let with_slash;
+        let key = if key.starts_with('/') {
+            key
+        } else {
+            with_slash = format!("/{key}");
+            &with_slash
+        };
+        // In order, as they came.
+        let at = self.entries.binary_search_by(|entry| entry.get().inner.key.as_str().cmp(key));
+        at.ok().map(|at| &self.entries[at])
+    }
+}
+
+#[pymethods]
+impl Snapshot {
+    /// The revision as of which this is.
+    #[getter]
+    fn revision(&self) -> u64 {
+        self.revision
+    }
+
+    /// The entries, in the order of their keys.
+    #[getter]
+    pub(crate) fn entries<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        PyList::new(py, self.entries.iter().map(|entry| entry.clone_ref(py)))
+    }
+
+    /// The entry of a key; None if it was absent.
+    fn entry(&self, py: Python<'_>, key: &str) -> Option<Py<Entry>> {
+        self.find(key).map(|entry| entry.clone_ref(py))
+    }
+
+    fn __getitem__<'py>(&self, py: Python<'py>, key: &str) -> PyResult<Bound<'py, PyAny>> {
+        match self.find(key) {
+            Some(entry) => entry.get().value_of(py),
+            None => Err(PyKeyError::new_err(key.to_owned())),
+        }
+    }
+
+    /// The value of a key, or `default` if it was absent.
+    #[pyo3(signature = (key, default = None, /))]
+    fn get<'py>(
+        &self,
+        py: Python<'py>,
+        key: &str,
+        default: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        self.find(key).map_or(Ok(default), |entry| entry.get().value_of(py).map(Some))
+    }
+
+    fn __contains__(&self, key: &Bound<'_, PyAny>) -> bool {
+        key.extract::<&str>().is_ok_and(|key| self.find(key).is_some())
+    }
+
+    fn __len__(&self) -> usize {
+        self.entries.len()
+    }
+
+    fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyIterator>> {
+        self.keys(py)?.try_iter()
+    }
+
+    /// The keys, in order.
+    fn keys<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        PyList::new(py, self.entries.iter().map(|entry| entry.get().key()))
+    }
+
+    /// The values, in the order of the keys.
+    pub(crate) fn values<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        self.entries.iter().map(|entry| entry.get().value_of(py)).collect()
+    }
+
+    /// Pairs of key and value, in the order of the keys.
+    pub(crate) fn items<'py>(&self, py: Python<'py>) -> PyResult<Vec<(String, Bound<'py, PyAny>)>> {
+        let pair = |entry: &Py<Entry>| {
+            let entry = entry.get();
+            Ok((entry.inner.key.clone(), entry.value_of(py)?))
+        };
+        self.entries.iter().map(pair).collect()
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<rnet.Snapshot of {} keys, revision {}>", self.entries.len(), self.revision)
+    }
+}

@@ -1,0 +1,375 @@
+//! `rnet.State`: the state of a domain, as a mapping.
+//!
+//! | file | what |
+//! |---|---|
+//! | `mod` | [`PyState`]: reading and writing keys |
+//! | `core` | what all objects of a node's state share; when the GIL is let go of |
+//! | `value`, `json`, `types` | objects to values and back |
+//! | `entry` | `Entry`, `Change`, `Snapshot` |
+//! | `change` | writing in terms of the present value: `update`, counters, lists, sets |
+//! | `hash`, `transaction` | several keys as one thing; several keys at once |
+//! | `watch`, `tasks` | being told of changes: iterating, by callback, in asyncio |
+
+mod change;
+pub(crate) mod core;
+mod entry;
+mod hash;
+mod json;
+mod tasks;
+mod transaction;
+pub(crate) mod types;
+mod value;
+mod watch;
+
+use std::sync::Arc;
+
+use pyo3::exceptions::PyKeyError;
+use pyo3::prelude::*;
+use pyo3::types::{PyIterator, PyList};
+use rnet::state::{LastWill, Value};
+
+use self::core::{StateCore, Terms};
+use self::entry::{Entry, Snapshot, delete_mark};
+use self::hash::StateHash;
+use self::transaction::Transaction;
+use self::value::{of_object, to_object};
+use self::watch::Watch;
+use crate::errors::OrRaise;
+use crate::node::NodeShared;
+use crate::wait;
+
+pub(crate) fn add_classes(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<PyState>()?;
+    module.add_class::<Entry>()?;
+    module.add_class::<entry::Change>()?;
+    module.add_class::<Snapshot>()?;
+    module.add_class::<StateHash>()?;
+    module.add_class::<Transaction>()?;
+    module.add_class::<Watch>()
+}
+
+/// The state of a domain: keys with values, which every node reads and writes. `Node.state` gives it.
+///
+/// It is used as a dict: `state["/arm/mode"] = "idle"`, `state["/arm/mode"]`, `del`, `in`, `len`, and
+/// `for key in state`. A key is a name like that of a topic. A value is a bool, int, float, str or
+/// bytes; a dict, list or None, which is stored as JSON; a set; a message (of protobuf, a
+/// ctypes.Structure) or an array of numpy. What is read is a copy, so a dict that was read has to be
+/// set again for a change to count; `update` does that and misses nobody else's change.
+///
+/// The type of a value is kept with it: to write another one is an error (StateType) unless
+/// `set(..., change_type=True)` says so, or the key was deleted before. int and float are two types.
+///
+/// A prefix means whole names: "/arm" is "/arm" itself and all of "/arm/...", "/arm/" only the
+/// latter, "" all keys.
+///
+/// Of what Redis has: GET is `state[key]`, SET `state[key] = value`, SETNX `set(..., if_revision=0)`,
+/// SETEX `set(..., ttl=seconds)`, DEL `del state[key]`, INCR `add`, HSET and HGETALL `hash`, LPUSH and
+/// LTRIM `push`, SADD `set_add`, WATCH and MULTI `transaction`, keyspace notifications `watch`.
+///
+/// Any thread may use it. A read never waits; a write waits only for the disk, where the key is
+/// durable, and lets other threads run meanwhile.
+#[pyclass(frozen, mapping, name = "State", module = "rnet", weakref)]
+pub(crate) struct PyState {
+    core: Arc<StateCore>,
+    node: Arc<NodeShared>,
+}
+
+impl PyState {
+    pub(crate) fn new(core: Arc<StateCore>, node: Arc<NodeShared>) -> PyState {
+        PyState { core, node }
+    }
+
+    fn read<'py>(&self, py: Python<'py>, key: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let found = self.core.with(|state| state.get(key)).or_raise(py)?;
+        found.map(|value| to_object(py, &self.core.types, key, &value)).transpose()
+    }
+
+    /// What a key holds, as a message of `class`.
+    fn read_as<'py>(
+        &self,
+        key: &str,
+        class: &Bound<'py, PyAny>,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let types = &self.core.types;
+        match self.core.with(|state| state.get(key)).or_raise(class.py())? {
+            None => Ok(None),
+            Some(Value::Message(message)) => types.object_as(class, key, &message).map(Some),
+            Some(other) => Err(types.not_a_message(class, key, &other.type_text())?),
+        }
+    }
+
+    fn snapshot_of(&self, py: Python<'_>, prefix: &str) -> PyResult<Snapshot> {
+        let inner = self.core.detached(py, |state| state.snapshot(prefix))?;
+        Snapshot::new(py, inner, &self.core.types)
+    }
+}
+
+/// A last will as the user gave it.
+fn last_will(core: &StateCore, key: &str, given: &Bound<'_, PyAny>) -> PyResult<LastWill> {
+    if given.is(delete_mark(given.py())?) {
+        return Ok(LastWill::Delete);
+    }
+    of_object(&core.types, key, given).map(LastWill::Becomes)
+}
+
+#[pymethods]
+impl PyState {
+    fn __getitem__<'py>(&self, py: Python<'py>, key: &str) -> PyResult<Bound<'py, PyAny>> {
+        self.read(py, key)?.ok_or_else(|| PyKeyError::new_err(key.to_owned()))
+    }
+
+    fn __setitem__(&self, py: Python<'_>, key: &str, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        let value = of_object(&self.core.types, key, value)?;
+        self.core.write(py, key, value, Terms::default()).map(drop)
+    }
+
+    fn __delitem__(&self, py: Python<'_>, key: &str) -> PyResult<()> {
+        match self.delete(py, key, None)? {
+            true => Ok(()),
+            false => Err(PyKeyError::new_err(key.to_owned())),
+        }
+    }
+
+    fn __contains__(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<bool> {
+        // As a dict: what can be no key is not in it.
+        let Ok(key) = key.extract::<&str>() else { return Ok(false) };
+        match self.core.with(|state| state.entry(key)) {
+            Ok(found) => Ok(found.is_some()),
+            Err(rnet::Error::BadName { .. }) => Ok(false),
+            // There is something, whatever it is.
+            Err(rnet::Error::BadValue { .. }) => Ok(true),
+            Err(error) => Err(error).or_raise(py),
+        }
+    }
+
+    fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
+        Ok(self.core.detached(py, |state| state.keys(""))?.len())
+    }
+
+    fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyIterator>> {
+        self.keys(py, "")?.try_iter()
+    }
+
+    /// The value of a key, or `default` if it is absent.
+    ///
+    /// With `type` (a protobuf message class, a ctypes.Structure class or a numpy dtype) the value is
+    /// an object of that type; StateType is raised if it is none that the type can read.
+    #[pyo3(signature = (key, default = None, /, *, r#type = None))]
+    fn get<'py>(
+        &self,
+        py: Python<'py>,
+        key: &str,
+        default: Option<Bound<'py, PyAny>>,
+        r#type: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let found = match r#type {
+            None => self.read(py, key)?,
+            Some(class) => self.read_as(key, class)?,
+        };
+        Ok(found.or(default))
+    }
+
+    /// The value of a key with all that is known of it (its revision, who wrote it, ...), as an
+    /// Entry; None if it is absent.
+    fn entry(&self, py: Python<'_>, key: &str) -> PyResult<Option<Entry>> {
+        let found = self.core.with(|state| state.entry(key)).or_raise(py)?;
+        Ok(found.map(|entry| Entry::new(entry, &self.core.types)))
+    }
+
+    /// Sets a key, and returns the revision of that change.
+    ///
+    /// `if_revision=r` sets it only if it is still at that revision (`Entry.revision`), `if_revision=0`
+    /// only if it is absent; else Conflict is raised. `ttl` is how long it stays, in seconds.
+    /// `durable=True` keeps it on disk from now on, and returns when it is there; without it a key
+    /// stays as durable as it is. `last_will` is what it becomes when this node ends, however it ends:
+    /// a value, or rnet.DELETE. `change_type=True` lets it have another type than before.
+    ///
+    /// A write without `ttl` or `last_will` ends those of the one before.
+    #[pyo3(signature = (key, value, *, if_revision = None, ttl = None, durable = None,
+        last_will = None, change_type = false))]
+    #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
+    fn set(
+        &self,
+        py: Python<'_>,
+        key: &str,
+        value: &Bound<'_, PyAny>,
+        if_revision: Option<u64>,
+        ttl: Option<f64>,
+        durable: Option<bool>,
+        last_will: Option<&Bound<'_, PyAny>>,
+        change_type: bool,
+    ) -> PyResult<u64> {
+        let value = of_object(&self.core.types, key, value)?;
+        let ttl = ttl.map(|ttl| wait::seconds(py, "ttl", ttl)).transpose()?;
+        let last_will =
+            last_will.map(|given| self::last_will(&self.core, key, given)).transpose()?;
+        let terms = Terms { if_revision, ttl, durable, last_will, change_type, ..Terms::default() };
+        self.core.write(py, key, value, terms)
+    }
+
+    /// Sets a key that is at this revision (0: that is absent), and returns the new one; raises
+    /// Conflict if it is at another one.
+    fn compare_and_set(
+        &self,
+        py: Python<'_>,
+        key: &str,
+        revision: u64,
+        value: &Bound<'_, PyAny>,
+    ) -> PyResult<u64> {
+        let value = of_object(&self.core.types, key, value)?;
+        self.core.write(py, key, value, Terms { if_revision: Some(revision), ..Terms::default() })
+    }
+
+    /// Sets a key that is absent; the value that it then has, this one or that which was there.
+    fn setdefault<'py>(
+        &self,
+        py: Python<'py>,
+        key: &str,
+        value: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        change::set_default(py, &self.core, key, value)
+    }
+
+    /// Deletes a key; False if it was absent. With `if_revision` only at that revision, else Conflict.
+    #[pyo3(signature = (key, *, if_revision = None))]
+    fn delete(&self, py: Python<'_>, key: &str, if_revision: Option<u64>) -> PyResult<bool> {
+        let terms = Terms { if_revision, ..Terms::default() };
+        self.core.change(py, key, false, move |state| self::core::put(state, key, terms).delete())
+    }
+
+    /// The keys under a prefix, in order.
+    #[pyo3(signature = (prefix = ""))]
+    fn keys<'py>(&self, py: Python<'py>, prefix: &str) -> PyResult<Bound<'py, PyList>> {
+        PyList::new(py, self.core.detached(py, |state| state.keys(prefix))?)
+    }
+
+    /// The values under a prefix, in the order of their keys, all of one moment.
+    #[pyo3(signature = (prefix = ""))]
+    fn values<'py>(&self, py: Python<'py>, prefix: &str) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        self.snapshot_of(py, prefix)?.values(py)
+    }
+
+    /// Pairs of key and value under a prefix, in the order of the keys, all of one moment.
+    #[pyo3(signature = (prefix = ""))]
+    fn items<'py>(
+        &self,
+        py: Python<'py>,
+        prefix: &str,
+    ) -> PyResult<Vec<(String, Bound<'py, PyAny>)>> {
+        self.snapshot_of(py, prefix)?.items(py)
+    }
+
+    /// The entries under a prefix, in the order of their keys, all of one moment.
+    #[pyo3(signature = (prefix = ""))]
+    fn list<'py>(&self, py: Python<'py>, prefix: &str) -> PyResult<Bound<'py, PyList>> {
+        self.snapshot_of(py, prefix)?.entries(py)
+    }
+
+    /// The keys under a prefix as of one moment: a mapping that does not change any more. What one
+    /// transaction wrote is in it as a whole, or not at all.
+    #[pyo3(signature = (prefix = ""))]
+    fn snapshot(&self, py: Python<'_>, prefix: &str) -> PyResult<Snapshot> {
+        self.snapshot_of(py, prefix)
+    }
+
+    /// Watches the keys under a prefix: first what stands there now, then each change, in order, as
+    /// Change objects.
+    ///
+    /// `for change in state.watch("/arm")` goes on for ever, as does `async for`. Who is slow is told
+    /// the newest value of a key, and how many came and went meanwhile; there is no queue that grows.
+    #[pyo3(signature = (prefix = ""))]
+    fn watch(&self, py: Python<'_>, prefix: &str) -> PyResult<Watch> {
+        Watch::open(py, &self.core, &self.node, prefix)
+    }
+
+    /// Changes a key by a function of its value, and returns the new one. The function gets None for a
+    /// key that is absent; it may return rnet.DELETE. It is called again if another writer was in
+    /// between, so that no change is lost.
+    #[pyo3(signature = (key, fn_, /))]
+    #[pyo3(text_signature = "($self, key, fn, /)")]
+    fn update<'py>(
+        &self,
+        py: Python<'py>,
+        key: &str,
+        fn_: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        change::update(py, &self.core, key, fn_)
+    }
+
+    /// Adds to a number, and returns the sum. A key that is absent begins with 0; whether it is an int
+    /// or a float says `amount`.
+    #[pyo3(signature = (key, amount = None, /))]
+    #[pyo3(text_signature = "($self, key, amount=1, /)")]
+    fn add<'py>(
+        &self,
+        py: Python<'py>,
+        key: &str,
+        amount: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        change::add(py, &self.core, key, amount)
+    }
+
+    /// Appends to a list, of which the last `max_len` items stay; returns how many there are now.
+    /// `state[key]` is the list.
+    fn push(
+        &self,
+        py: Python<'_>,
+        key: &str,
+        value: &Bound<'_, PyAny>,
+        max_len: usize,
+    ) -> PyResult<usize> {
+        let value = of_object(&self.core.types, key, value)?;
+        self.core.change(py, key, false, move |state| state.push(key, value, max_len))
+    }
+
+    /// Adds a member to a set; False if it was in it. `state[key]` is the set.
+    fn set_add(&self, py: Python<'_>, key: &str, member: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let member = of_object(&self.core.types, key, member)?;
+        self.core.change(py, key, false, move |state| state.set_add(key, member))
+    }
+
+    /// Takes a member out of a set; False if it was not in it.
+    fn set_remove(&self, py: Python<'_>, key: &str, member: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let member = of_object(&self.core.types, key, member)?;
+        self.core.change(py, key, false, move |state| state.set_remove(key, member))
+    }
+
+    /// Whether a set has this member; False if the key is absent.
+    fn contains(&self, py: Python<'_>, key: &str, member: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let member = of_object(&self.core.types, key, member)?;
+        self.core.with(|state| state.contains(key, member)).or_raise(py)
+    }
+
+    /// The keys under a prefix as the fields of one thing: `state.hash("/arm")["mode"]` is
+    /// `state["/arm/mode"]`.
+    fn hash(&self, py: Python<'_>, prefix: &str) -> PyResult<StateHash> {
+        StateHash::open(py, &self.core, prefix)
+    }
+
+    /// A transaction: `with state.transaction() as t:` reads and writes several keys, of which either
+    /// all hold or none. See Transaction; `transact` tries again where others were in between.
+    fn transaction(&self, py: Python<'_>) -> PyResult<Transaction> {
+        Transaction::begin(py, &self.core)
+    }
+
+    /// Runs `body(t)` in a transaction and commits it; again if another writer was in between. Returns
+    /// what `body` returns.
+    #[pyo3(signature = (body, /))]
+    fn transact<'py>(
+        &self,
+        py: Python<'py>,
+        body: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        transaction::transact(py, &self.core, body)
+    }
+
+    /// Revision of the newest change of any key.
+    #[getter]
+    fn revision(&self, py: Python<'_>) -> PyResult<u64> {
+        self.core.with(|state| Ok(state.revision())).or_raise(py)
+    }
+
+    fn __repr__(&self) -> String {
+        self.node.describe_state()
+    }
+}

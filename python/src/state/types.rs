@@ -1,0 +1,215 @@
+//! Messages as values: which class an object is of, and which class one becomes that is read.
+//!
+//! A message is stored with its type's description, so it can be read by who has never heard of
+//! it. What is read is an object of the class that this node has used for a type of that name, if
+//! the rules of docs/design/types.md let it read the other's; else of the class that goes with the
+//! description itself (`rnet.state.class_of`).
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict};
+use rnet::state::{StateMessage, Value};
+use rnet::{Error, MessageType, TypeDesc, inspect};
+
+use crate::buffer::Bytes;
+use crate::codec::Codec;
+use crate::errors::{OrRaise, raise};
+
+/// Types that are remembered at most: whoever makes ever new ones (arrays of ever new lengths)
+/// pays for a look each time, and memory stays bounded.
+const MAX_REMEMBERED: usize = 1024;
+
+/// What a node knows of classes and types.
+pub(crate) struct Types {
+    /// By class, or by dtype of numpy.
+    of_class: Py<PyDict>,
+    known: Mutex<Known>,
+}
+
+#[derive(Default)]
+struct Known {
+    /// By the name of the type, of classes that were used here: the last of each name.
+    by_name: HashMap<String, Arc<Codec>>,
+    /// What reads a stored type, by its name: few have the same.
+    readers: HashMap<String, Vec<(MessageType, Arc<Codec>)>>,
+}
+
+impl Known {
+    fn reader(&self, theirs: &MessageType) -> Option<Arc<Codec>> {
+        let of_name = self.readers.get(name_of(theirs))?;
+        of_name.iter().find(|(read, _)| read == theirs).map(|(_, codec)| codec.clone())
+    }
+}
+
+/// A codec as an object of Python, to stand in a dict.
+#[pyclass(frozen, module = "rnet")]
+struct Held(Arc<Codec>);
+
+/// The name of a type of messages; that of bytes is empty.
+fn name_of(message_type: &MessageType) -> &str {
+    match message_type {
+        MessageType::Raw => "",
+        MessageType::Plain(plain) => &plain.name,
+        MessageType::Protobuf(schema) => schema.name(),
+    }
+}
+
+/// Whether who has `ours` reads what was written as `theirs`.
+fn reads(ours: &MessageType, theirs: &MessageType) -> bool {
+    !inspect::compare_types(theirs, ours).iter().any(|change| change.breaking)
+}
+
+impl Types {
+    pub(crate) fn new(py: Python<'_>) -> Types {
+        Types { of_class: PyDict::new(py).unbind(), known: Mutex::default() }
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The codec of a class, made at its first use.
+    fn codec(&self, class: &Bound<'_, PyAny>) -> PyResult<Arc<Codec>> {
+        let py = class.py();
+        let of_class = self.of_class.bind(py);
+        if let Some(held) = of_class.get_item(class)? {
+            return Ok(held.cast::<Held>()?.get().0.clone());
+        }
+        let codec = Arc::new(Codec::new(py, Some(class))?);
+        if of_class.len() >= MAX_REMEMBERED {
+            of_class.clear();
+        }
+        of_class.set_item(class, Py::new(py, Held(codec.clone()))?)?;
+        let mut known = self.known();
+        if known.by_name.len() >= MAX_REMEMBERED {
+            known.by_name.clear();
+        }
+        known.by_name.insert(name_of(&codec.message_type).to_owned(), codec.clone());
+        // What was read without it may be read with it.
+        known.readers.clear();
+        Ok(codec)
+    }
+
+    /// The message that an object is; `None` if it is none.
+    pub(crate) fn message_of(&self, object: &Bound<'_, PyAny>) -> PyResult<Option<Value>> {
+        let py = object.py();
+        let class = py.import("rnet.state")?.call_method1("message_class", (object,))?;
+        if class.is_none() {
+            return Ok(None);
+        }
+        let codec = self.codec(&class)?;
+        let memory = match codec.send {
+            // Of the large plain messages, which are sent by writing them to a loan.
+            Some(_) => object.call_method0("__bytes__")?,
+            None => codec.encode(object)?,
+        };
+        let bytes = Bytes::of(&memory)?.as_slice().to_vec();
+        let message = StateMessage::new(codec.message_type.clone(), bytes).or_raise(py)?;
+        Ok(Some(Value::Message(message)))
+    }
+
+    /// An object of a message that was read.
+    pub(crate) fn object_of<'py>(
+        &self,
+        py: Python<'py>,
+        key: &str,
+        message: &StateMessage,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let theirs = message.message_type();
+        let found = self.known().reader(theirs);
+        let reader = match found {
+            Some(reader) => reader,
+            None => self.choose_reader(py, theirs)?,
+        };
+        make(py, key, &reader, message)
+    }
+
+    /// The same, as an object of `class`.
+    pub(crate) fn object_as<'py>(
+        &self,
+        class: &Bound<'py, PyAny>,
+        key: &str,
+        message: &StateMessage,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let py = class.py();
+        let codec = self.codec(class)?;
+        let (ours, theirs) = (&codec.message_type, message.message_type());
+        if ours != theirs && !reads(ours, theirs) {
+            return Err(other_type(py, key, &theirs.desc().to_string(), ours));
+        }
+        make(py, key, &codec, message)
+    }
+
+    /// What is raised where a message of `class` was asked for and `holds` stands.
+    pub(crate) fn not_a_message(
+        &self,
+        class: &Bound<'_, PyAny>,
+        key: &str,
+        holds: &str,
+    ) -> PyResult<PyErr> {
+        Ok(other_type(class.py(), key, holds, &self.codec(class)?.message_type))
+    }
+
+    /// Finds the class for what was written as `theirs`.
+    #[cold]
+    fn choose_reader(&self, py: Python<'_>, theirs: &MessageType) -> PyResult<Arc<Codec>> {
+        let used = self.known().by_name.get(name_of(theirs)).cloned();
+        let reader = match used.filter(|codec| reads(&codec.message_type, theirs)) {
+            Some(codec) => codec,
+            None => Arc::new(Codec::new(py, Some(&class_of(py, theirs)?))?),
+        };
+        let mut known = self.known();
+        if known.readers.values().map(Vec::len).sum::<usize>() >= MAX_REMEMBERED {
+            known.readers.clear();
+        }
+        let of_name = known.readers.entry(name_of(theirs).to_owned()).or_default();
+        of_name.push((theirs.clone(), reader.clone()));
+        Ok(reader)
+    }
+}
+
+/// The class that goes with a description.
+fn class_of<'py>(py: Python<'py>, described: &MessageType) -> PyResult<Bound<'py, PyAny>> {
+    let module = py.import("rnet.state")?;
+    match described {
+        MessageType::Protobuf(schema) => {
+            let set = PyBytes::new(py, &schema.descriptor_set_with_docs());
+            module.call_method1("protobuf_class", (set, schema.name()))
+        }
+        other => module.call_method1("plain_class", (other.desc().to_json(),)),
+    }
+}
+
+fn other_type(py: Python<'_>, key: &str, holds: &str, ours: &MessageType) -> PyErr {
+    let given = match ours.desc() {
+        TypeDesc::Raw => "bytes".to_owned(),
+        described => described.to_string(),
+    };
+    raise(py, &Error::StateType { key: key.to_owned(), holds: holds.to_owned(), given })
+}
+
+fn make<'py>(
+    py: Python<'py>,
+    key: &str,
+    reader: &Codec,
+    message: &StateMessage,
+) -> PyResult<Bound<'py, PyAny>> {
+    let bytes = PyBytes::new(py, message.bytes());
+    reader.object(&bytes)?.map_err(|why| malformed(py, key, &why))
+}
+
+/// `rnet.Malformed`, in the words for a value: the error of a topic says what becomes of messages.
+pub(crate) fn malformed(py: Python<'_>, key: &str, why: &str) -> PyErr {
+    let build = || {
+        let fields = PyDict::new(py);
+        fields.set_item("topic", key)?;
+        fields.set_item("publisher_node", "")?;
+        fields.set_item("why", why)?;
+        let text = format!("the value of {key} is malformed: {why}; write it anew, or delete it");
+        let class = py.import("rnet.errors")?.getattr("Malformed")?;
+        class.call((text,), Some(&fields))
+    };
+    build().map_or_else(|while_building| while_building, PyErr::from_value)
+}

@@ -1,0 +1,190 @@
+//! Values of Python and values of state, both ways.
+
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{
+    PyBool, PyByteArray, PyBytes, PyDict, PyFloat, PyFrozenSet, PyInt, PyList, PyMemoryView, PySet,
+    PyString, PyTuple,
+};
+use rnet::state::Value;
+
+use super::json;
+use super::types::{Types, malformed};
+use crate::buffer::Bytes;
+use crate::errors::bad_value;
+
+/// The value of an object that is to be written at `key`.
+#[inline]
+pub(crate) fn of_object(types: &Types, key: &str, object: &Bound<'_, PyAny>) -> PyResult<Value> {
+    // The exact types first: of these there is nothing to find out.
+    if object.is_exact_instance_of::<PyFloat>() {
+        return Ok(Value::Float(object.extract()?));
+    }
+    if object.is_exact_instance_of::<PyInt>() {
+        return int(key, object);
+    }
+    if let Ok(text) = object.cast_exact::<PyString>() {
+        return string(key, text);
+    }
+    if let Ok(yes) = object.cast_exact::<PyBool>() {
+        return Ok(Value::Bool(yes.is_true()));
+    }
+    if let Ok(bytes) = object.cast_exact::<PyBytes>() {
+        return Ok(Value::Bytes(bytes.as_bytes().to_vec()));
+    }
+    of_other(types, key, object)
+}
+
+#[cold]
+fn of_other(types: &Types, key: &str, object: &Bound<'_, PyAny>) -> PyResult<Value> {
+    let py = object.py();
+    if object.is_none()
+        || object.is_instance_of::<PyDict>()
+        || object.is_instance_of::<PyList>()
+        || object.is_instance_of::<PyTuple>()
+    {
+        let text = json::text(object).map_err(|error| at_key(py, key, &error))?;
+        return Ok(Value::Json(text));
+    }
+    if object.is_instance_of::<PySet>() || object.is_instance_of::<PyFrozenSet>() {
+        let members: PyResult<Vec<Value>> =
+            object.try_iter()?.map(|member| of_object(types, key, &member?)).collect();
+        return Ok(Value::set(members?));
+    }
+    if object.is_instance_of::<PyBytes>()
+        || object.is_instance_of::<PyByteArray>()
+        || object.is_instance_of::<PyMemoryView>()
+    {
+        return Ok(Value::Bytes(Bytes::of(object)?.as_slice().to_vec()));
+    }
+    // Classes derived from the plain ones: numpy.float64, IntEnum, StrEnum.
+    if object.is_instance_of::<PyFloat>() {
+        return Ok(Value::Float(object.extract()?));
+    }
+    if object.is_instance_of::<PyInt>() {
+        return int(key, object);
+    }
+    if let Ok(text) = object.cast::<PyString>() {
+        return string(key, text);
+    }
+    if let Some(message) = types.message_of(object)? {
+        return Ok(message);
+    }
+    // A number of numpy's is a number.
+    match plain_number(object)? {
+        Some(number) => of_object(types, key, &number),
+        None => {
+            let name = object.get_type().fully_qualified_name()?;
+            Err(PyTypeError::new_err(format!(
+                "{key} cannot hold a {name}: a value is a bool, int, float, str or bytes, JSON \
+                 (dict, list, None), a set of such, a message (protobuf, ctypes.Structure) or an \
+                 array or number of numpy"
+            )))
+        }
+    }
+}
+
+fn int(key: &str, object: &Bound<'_, PyAny>) -> PyResult<Value> {
+    object.extract().map(Value::Int).map_err(|_| {
+        let why = "integers have 64 bits, and this one does not fit: use a float or a str";
+        bad_value(object.py(), key, why)
+    })
+}
+
+fn string(key: &str, text: &Bound<'_, PyString>) -> PyResult<Value> {
+    match text.to_str() {
+        Ok(text) => Ok(Value::Str(text.to_owned())),
+        Err(_) => Err(bad_value(text.py(), key, "the str has a lone surrogate, which is no text")),
+    }
+}
+
+/// The same error, which says what key is meant.
+fn at_key(py: Python<'_>, key: &str, error: &PyErr) -> PyErr {
+    let why = error.value(py).to_string();
+    match error.is_instance_of::<PyTypeError>(py) {
+        true => PyTypeError::new_err(format!("{key}: {why}")),
+        false => bad_value(py, key, why),
+    }
+}
+
+/// The Python number of a scalar of numpy.
+fn plain_number<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let number = object.py().import("rnet.state")?.call_method1("plain_number", (object,))?;
+    Ok(if number.is_none() { None } else { Some(number) })
+}
+
+/// What a reader of `key` gets for a value.
+#[inline]
+pub(crate) fn to_object<'py>(
+    py: Python<'py>,
+    types: &Types,
+    key: &str,
+    value: &Value,
+) -> PyResult<Bound<'py, PyAny>> {
+    Ok(match value {
+        Value::Float(number) => PyFloat::new(py, *number).into_any(),
+        Value::Int(number) => number.into_pyobject(py)?.into_any(),
+        Value::Str(text) => PyString::new(py, text).into_any(),
+        Value::Bool(yes) => PyBool::new(py, *yes).to_owned().into_any(),
+        Value::Bytes(bytes) => PyBytes::new(py, bytes).into_any(),
+        other => other_to_object(py, types, key, other)?,
+    })
+}
+
+#[cold]
+fn other_to_object<'py>(
+    py: Python<'py>,
+    types: &Types,
+    key: &str,
+    value: &Value,
+) -> PyResult<Bound<'py, PyAny>> {
+    match value {
+        Value::Json(text) => decode_json(py)?.call1((text,)),
+        Value::List(items) => {
+            let items: PyResult<Vec<_>> =
+                items.iter().map(|item| to_object(py, types, key, item)).collect();
+            Ok(PyList::new(py, items?)?.into_any())
+        }
+        Value::Set(members) => {
+            let set = PySet::empty(py)?;
+            for member in members {
+                set.add(member_to_object(py, types, key, member)?)?;
+            }
+            Ok(set.into_any())
+        }
+        Value::Message(message) => types.object_of(py, key, message),
+        Value::Unreadable(why) => Err(malformed(py, key, why)),
+        // Those that `to_object` knows do not come here: it is one that came after this package.
+        _ => Err(bad_value(py, key, "its kind of value is newer than this package")),
+    }
+}
+
+/// A member of a set, which Python has to hash: what it cannot is given as what is like it.
+fn member_to_object<'py>(
+    py: Python<'py>,
+    types: &Types,
+    key: &str,
+    member: &Value,
+) -> PyResult<Bound<'py, PyAny>> {
+    match member {
+        Value::List(items) => {
+            let items: PyResult<Vec<_>> =
+                items.iter().map(|item| member_to_object(py, types, key, item)).collect();
+            Ok(PyTuple::new(py, items?)?.into_any())
+        }
+        // Its text: a dict has no hash.
+        Value::Json(text) => Ok(PyString::new(py, text).into_any()),
+        other => to_object(py, types, key, other),
+    }
+}
+
+/// What `json.loads` comes to for a str.
+fn decode_json(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
+    static DECODE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let find = || {
+        let decoder = py.import("json")?.getattr("JSONDecoder")?.call0()?;
+        Ok::<_, PyErr>(decoder.getattr("decode")?.unbind())
+    };
+    Ok(DECODE.get_or_try_init(py, find)?.bind(py))
+}

@@ -1,0 +1,348 @@
+//! `rnet.Watch`: being told of changes.
+//!
+//! As with a subscriber (`receive.rs`), a thread that waits holds the watch's lock; who wants a
+//! look, or to close it, ends that wait. Reading and awaiting may alternate; a callback stays.
+
+use std::future::Future;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, Waker};
+use std::time::{Duration, Instant};
+
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+use rnet::Error;
+use rnet::state::{self, ChangeStream, WatchHandle, WatchInterrupter};
+
+use super::core::StateCore;
+use super::entry::Change;
+use super::tasks::{self, Tasks};
+use super::types::Types;
+use crate::errors::{OrRaise, raise};
+use crate::fair::{Fair, Guard, NotHad};
+use crate::fork::{Birth, Own};
+use crate::gate;
+use crate::node::NodeShared;
+use crate::release::release;
+use crate::wait::{Patience, Stop};
+
+/// Who is told.
+#[allow(clippy::large_enum_variant, reason = "one a watch, and the largest is the usual one")]
+enum Mode {
+    Direct(state::Watch),
+    Stream(ChangeStream),
+    /// The changes go to a callback until the handle is dropped.
+    Callback {
+        _handle: WatchHandle,
+    },
+    Closed,
+}
+
+/// What the Python object, its callback and its state share.
+pub(crate) struct WatchCore {
+    prefix: String,
+    mode: Fair<Own<Mode>>,
+    birth: Birth,
+    closed: Arc<AtomicBool>,
+    /// Has a thread that waits let go of the lock. Gone when it is closed: it holds the node.
+    interrupter: Mutex<Option<Own<WatchInterrupter>>>,
+    pub(crate) types: Arc<Types>,
+    pub(crate) tasks: Tasks,
+}
+
+impl WatchCore {
+    pub(crate) fn is_closed(&self) -> bool {
+        self.birth.is_parents() || self.closed.load(Ordering::Acquire)
+    }
+
+    fn closed_error(&self) -> Error {
+        Error::Closed { what: self.birth.name(format!("the watch of {:?}", self.prefix)) }
+    }
+
+    fn misuse(&self, why: &str) -> Error {
+        Error::BadValue { what: format!("use of the watch of {:?}", self.prefix), why: why.into() }
+    }
+
+    fn interrupt(&self) {
+        let interrupter = self.interrupter.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(interrupter) = &*interrupter {
+            interrupter.interrupt();
+        }
+    }
+
+    /// Takes the lock for something short; a thread that waits lets go of it. Call it without
+    /// the GIL.
+    fn lock(&self) -> rnet::Result<Guard<'_, Own<Mode>>> {
+        if self.birth.is_parents() {
+            // The lock may be held by a thread that only the parent has.
+            return Err(self.closed_error());
+        }
+        Ok(self.mode.lock_for_a_look(|| self.interrupt()))
+    }
+
+    /// The watch itself, taken back from the event loop if it is there.
+    fn direct<'a>(&self, mode: &'a mut Mode) -> rnet::Result<&'a mut state::Watch> {
+        if self.is_closed() {
+            return Err(self.closed_error());
+        }
+        if matches!(mode, Mode::Stream(_)) {
+            if self.tasks.any() {
+                return Err(self.misuse("a task awaits its next change; await it too"));
+            }
+            if let Mode::Stream(stream) = std::mem::replace(mode, Mode::Closed) {
+                let mut inner = stream.into_watch()?;
+                inner.set_interruptible(true);
+                *mode = Mode::Direct(inner);
+            }
+        }
+        match mode {
+            Mode::Direct(inner) => Ok(inner),
+            Mode::Callback { .. } => {
+                Err(self.misuse("its changes go to the callback given with on"))
+            }
+            Mode::Stream(_) | Mode::Closed => Err(self.closed_error()),
+        }
+    }
+
+    /// Waits for a change for a slice of time. Call it without the GIL.
+    fn next(&self, slice: Duration) -> rnet::Result<state::Change> {
+        if self.is_closed() {
+            return Err(self.closed_error());
+        }
+        let began = Instant::now();
+        let mut guard = match self.mode.lock_in_turn(slice) {
+            Ok(guard) => guard,
+            Err(NotHad::Signal) => return Err(Error::Interrupted),
+            Err(NotHad::TimedOut) => {
+                let what = format!("no change under {}", self.prefix);
+                return Err(Error::Timeout { what, after_ms: 0 });
+            }
+        };
+        let left = slice.saturating_sub(began.elapsed());
+        let result = self.direct(&mut guard)?.recv(Some(left));
+        match result {
+            Err(_) if self.is_closed() => Err(self.closed_error()),
+            result => result,
+        }
+    }
+
+    fn take(&self, py: Python<'_>, patience: &Patience) -> Result<state::Change, Stop> {
+        patience.run(py, |slice| self.next(slice))
+    }
+
+    /// Asks for the next change on behalf of a task. Call it without the GIL.
+    pub(crate) fn poll(&self, waker: &Waker) -> Poll<rnet::Result<state::Change>> {
+        let mut guard = match self.lock() {
+            Ok(guard) if !self.is_closed() => guard,
+            _ => return Poll::Ready(Err(self.closed_error())),
+        };
+        let mode = &mut **guard;
+        if matches!(mode, Mode::Direct(_))
+            && let Mode::Direct(inner) = std::mem::replace(mode, Mode::Closed)
+        {
+            *mode = Mode::Stream(inner.into_stream());
+        }
+        match mode {
+            Mode::Stream(stream) => {
+                std::pin::pin!(stream.recv()).poll(&mut Context::from_waker(waker))
+            }
+            Mode::Callback { .. } => {
+                Poll::Ready(Err(self.misuse("its changes go to the callback given with on")))
+            }
+            _ => Poll::Ready(Err(self.closed_error())),
+        }
+    }
+
+    /// Hands all changes to `callback` from now on. Call it without the GIL.
+    fn call(
+        &self,
+        callback: impl Fn(rnet::Result<state::Change>) + Send + 'static,
+    ) -> rnet::Result<()> {
+        let mut guard = self.lock()?;
+        self.direct(&mut guard)?;
+        let mode = &mut **guard;
+        if let Mode::Direct(inner) = std::mem::replace(mode, Mode::Closed) {
+            *mode = Mode::Callback { _handle: inner.on_result(callback) };
+        }
+        Ok(())
+    }
+
+    /// Ends it; whoever waits is told. Call it without the GIL.
+    pub(crate) fn close(self: &Arc<Self>) {
+        if self.birth.is_parents() || self.closed.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        // A callback that closes its own watch is waited for by nobody but itself: so the lock is
+        // let go of before anything is dropped.
+        let before = {
+            let mut guard = self.mode.lock_for_a_look(|| self.interrupt());
+            std::mem::replace(&mut **guard, Mode::Closed)
+        };
+        drop(before);
+        drop(self.interrupter.lock().unwrap_or_else(PoisonError::into_inner).take());
+        tasks::wake_all(self);
+    }
+}
+
+impl Drop for WatchCore {
+    fn drop(&mut self) {
+        if self.birth.is_parents() {
+            return;
+        }
+        if let Some(mut guard) = self.mode.try_lock() {
+            let before = std::mem::replace(&mut **guard, Mode::Closed);
+            drop(guard);
+            let interrupter = self.interrupter.get_mut().unwrap_or_else(PoisonError::into_inner);
+            release((before, interrupter.take()));
+        }
+    }
+}
+
+/// Tells of the keys under a prefix: what stands there, and then each change. Made by `State.watch`.
+///
+/// `for change in watch` and `async for change in watch` go on until the watch or its node is closed;
+/// `on` hands the changes to a function. The changes come as Change objects, those of one key in the
+/// order in which they were made; the first ones, with `initial`, are what stood there at the
+/// beginning. Who is slow is told the newest value of each key, and by `skipped` how many came
+/// and went.
+///
+/// Any thread may use it; each change goes to one of those that wait.
+#[pyclass(frozen, module = "rnet", weakref)]
+pub(crate) struct Watch {
+    core: Arc<WatchCore>,
+    state: Arc<StateCore>,
+    /// Kept alive.
+    node: Arc<NodeShared>,
+}
+
+impl Watch {
+    pub(crate) fn open(
+        py: Python<'_>,
+        state: &Arc<StateCore>,
+        node: &Arc<NodeShared>,
+        prefix: &str,
+    ) -> PyResult<Watch> {
+        let mut inner = state.detached(py, |state| state.watch(prefix))?;
+        inner.set_interruptible(true);
+        let core = Arc::new(WatchCore {
+            prefix: prefix.to_owned(),
+            interrupter: Mutex::new(Some(Own::new(inner.interrupter()))),
+            mode: Fair::new(Own::new(Mode::Direct(inner))),
+            birth: Birth::here(),
+            closed: Arc::default(),
+            types: state.types.clone(),
+            tasks: Tasks::default(),
+        });
+        state.add_watch(&core);
+        if state.with(|_| Ok(())).is_err() {
+            // Closed meanwhile, by who may not have seen it yet.
+            py.detach(|| core.close());
+        }
+        Ok(Watch { core, state: state.clone(), node: node.clone() })
+    }
+}
+
+#[pymethods]
+impl Watch {
+    /// The next change; waits for it, `timeout` seconds or for as long as it takes. Raises Timeout.
+    #[pyo3(signature = (timeout = None))]
+    fn recv(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Change> {
+        let patience = Patience::new(py, timeout)?;
+        let told = self.core.take(py, &patience).map_err(|stop| stop.into_err(py))?;
+        Change::new(py, told, &self.core.types)
+    }
+
+    /// The next change if it is there, else None.
+    fn try_recv(&self, py: Python<'_>) -> PyResult<Option<Change>> {
+        let look = || {
+            let mut guard = self.core.lock()?;
+            self.core.direct(&mut guard)?.try_recv()
+        };
+        let told = py.detach(look).or_raise(py)?;
+        told.map(|told| Change::new(py, told, &self.core.types)).transpose()
+    }
+
+    /// Awaits the next change, in asyncio.
+    fn recv_async(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        tasks::next_change(py, &self.core, false)
+    }
+
+    /// Has `callback(change)` called for each change from now on, on a thread of the node's, until
+    /// watch or node is closed. What it raises goes to `sys.unraisablehook`. A callback that takes
+    /// long delays those of other watches of the node, and is then told only the newest values.
+    #[pyo3(signature = (callback, /))]
+    fn on(&self, py: Python<'_>, callback: Py<PyAny>) -> PyResult<()> {
+        let (types, closed) = (self.core.types.clone(), self.core.closed.clone());
+        let run = move |result: rnet::Result<state::Change>| {
+            gate::enter(|py| {
+                if closed.load(Ordering::Acquire) {
+                    return;
+                }
+                let called = match result {
+                    Ok(told) => Change::new(py, told, &types)
+                        .and_then(|change| callback.call1(py, (change,)).map(drop)),
+                    Err(error) => Err(raise(py, &error)),
+                };
+                if let Err(error) = called {
+                    error.write_unraisable(py, Some(callback.bind(py)));
+                }
+            });
+        };
+        py.detach(|| self.core.call(run)).or_raise(py)?;
+        self.state.keep(self.core.clone());
+        Ok(())
+    }
+
+    /// The prefix.
+    #[getter]
+    fn prefix(&self) -> &str {
+        &self.core.prefix
+    }
+
+    /// Whether it was closed.
+    #[getter]
+    fn closed(&self) -> bool {
+        self.core.is_closed()
+    }
+
+    /// Ends it: loops over it end, and its callback is called no more.
+    fn close(&self, py: Python<'_>) {
+        py.detach(|| {
+            self.core.close();
+            self.state.forget(&self.core);
+        });
+    }
+
+    fn __iter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        slf
+    }
+
+    fn __next__(&self, py: Python<'_>) -> PyResult<Option<Change>> {
+        match self.core.take(py, &Patience::endless()) {
+            Ok(told) => Change::new(py, told, &self.core.types).map(Some),
+            Err(Stop::Error(Error::Closed { .. })) if self.core.is_closed() => Ok(None),
+            Err(stop) => Err(stop.into_err(py)),
+        }
+    }
+
+    fn __aiter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        slf
+    }
+
+    fn __anext__(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        tasks::next_change(py, &self.core, true)
+    }
+
+    fn __enter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        slf
+    }
+
+    #[pyo3(signature = (*_exception))]
+    fn __exit__(&self, py: Python<'_>, _exception: &Bound<'_, PyTuple>) {
+        self.close(py);
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<rnet.Watch of {:?}, by node {}>", self.core.prefix, self.node.name())
+    }
+}

@@ -1,0 +1,622 @@
+"""State as a mapping: reading, writing, conditions, and what is refused."""
+
+from __future__ import annotations
+
+import collections.abc
+import enum
+import json
+import math
+import pickle
+import threading
+import time
+
+import numpy as np
+import pytest
+import rnet
+from conftest import LIMIT_S
+
+
+@pytest.fixture
+def state(node):
+    return node("writer").state
+
+
+# -- values ---------------------------------------------------------------------------------------
+
+SIMPLE = [
+    True,
+    False,
+    0,
+    -1,
+    (1 << 63) - 1,
+    -(1 << 63),
+    0.0,
+    -0.0,
+    1.5e-300,
+    math.inf,
+    "",
+    "idle",
+    "häßlich \U0001f916",
+    "a zero \0 in it",
+    b"",
+    bytes(range(256)),
+    None,
+    {},
+    [],
+    {"kp": 12.5, "steps": [1, -2.5, "x", None, True, {"deep": []}]},
+    [1, [2, [3]]],
+    {"big": 1 << 70, "quote \" \\ \n\t\x01": "\x7f ä"},
+    set(),
+    {1, 2, 3},
+    {"a", "b", b"a", 1.5, True},
+]
+
+
+@pytest.mark.parametrize("value", SIMPLE, ids=repr)
+def test_values_come_back_as_they_went_in(state, node, value):
+    state["/k"] = value
+    for reader in (state, node("reader").state):
+        found = reader["/k"]
+        assert found == value and type(found) is type(value)
+        assert reader.get("/k") == value
+        assert reader.entry("/k").value == value
+    if isinstance(value, float):
+        assert math.copysign(1.0, state["/k"]) == math.copysign(1.0, value)
+
+
+def test_not_a_number_is_a_float_and_no_json(state):
+    state["/nan"] = math.nan
+    assert math.isnan(state["/nan"])
+    for bad in ({"x": math.nan}, [math.inf], {"a": {"b": [-math.inf]}}):
+        with pytest.raises(rnet.BadValue, match="which JSON has not") as caught:
+            state["/json"] = bad
+        assert caught.value.what == "/json"
+    assert "/json" not in state
+
+
+class Mode(enum.IntEnum):
+    MOVING = 2
+
+
+class Name(str):
+    pass
+
+
+@pytest.mark.parametrize(
+    ("given", "read"),
+    [
+        (bytearray(b"xy"), b"xy"),
+        (memoryview(b"xy")[1:], b"y"),
+        ((1, (2.5, "x")), [1, [2.5, "x"]]),
+        (frozenset({1}), {1}),
+        (Mode.MOVING, 2),
+        (Name("n"), "n"),
+        (np.float64(1.5), 1.5),
+        (np.float32(0.5), 0.5),
+        (np.int64(-7), -7),
+        (np.uint8(255), 255),
+        (np.bool_(True), True),
+        (np.str_("text"), "text"),
+        (collections.OrderedDict(a=1), {"a": 1}),
+        ({"n": np.float64(2.5), "mode": Mode.MOVING}, {"n": 2.5, "mode": 2}),
+    ],
+    ids=repr,
+)
+def test_what_is_like_a_value_becomes_one(state, given, read):
+    state["/k"] = given
+    assert state["/k"] == read and type(state["/k"]) is type(read)
+
+
+def test_what_is_no_value_is_refused_with_its_place(state):
+    cyclic: list = []
+    cyclic.append(cyclic)
+    deep: dict = {}
+    for _ in range(1000):
+        deep = {"d": deep}
+    for bad, error, text in [
+        (object(), TypeError, "/k cannot hold a object"),
+        (1j, TypeError, "cannot hold a complex"),
+        (np.datetime64("2026-01-01"), TypeError, "cannot hold a numpy.datetime64"),
+        (lambda: 0, TypeError, "function"),
+        (1 << 63, rnet.BadValue, "64 bits"),
+        (np.uint64(1 << 63), rnet.BadValue, "64 bits"),
+        ("\ud800", rnet.BadValue, "surrogate"),
+        ({"a": ["\ud800"]}, rnet.BadValue, r'\["a"\]\[0\] is a str with a lone surrogate'),
+        ({"\ud800": 1}, rnet.BadValue, "surrogate"),
+        ({"steps": [{"name": {1}}]}, TypeError, r'/k: \["steps"\]\[0\]\["name"\] is a set'),
+        ({1: 2}, TypeError, "has the key 1: keys of JSON objects are str"),
+        ({"a": b"bytes"}, TypeError, "is a bytes"),
+        (cyclic, rnet.BadValue, "contains itself"),
+        (deep, rnet.BadValue, "levels deep"),
+        ({(1, 2)}, Exception, "set"),
+        (np.array([object()]), TypeError, "cannot be in a message"),
+    ]:
+        with pytest.raises(error, match=text):
+            state["/k"] = bad
+    assert "/k" not in state and len(state) == 0 and state.revision == 0
+
+
+def test_json_is_what_the_json_module_reads(state, node):
+    """The writer of JSON is our own: held against json.loads over many shapes."""
+    import random
+
+    random.seed(7)
+
+    def make(depth):
+        kind = random.randrange(8 if depth else 6)
+        if kind == 0:
+            return random.choice([True, False, None])
+        if kind == 1:
+            return random.randrange(-(1 << 80), 1 << 80)
+        if kind in (2, 3):
+            return random.uniform(-1, 1) * 10.0 ** random.randrange(-320, 300)
+        if kind in (4, 5):
+            points = [random.choice([random.randrange(128), random.randrange(0xD800), 0x1F916])]
+            return "".join(chr(p) for p in points * random.randrange(4))
+        if kind == 6:
+            return [make(depth - 1) for _ in range(random.randrange(5))]
+        return {str(make(0)): make(depth - 1) for _ in range(random.randrange(5))}
+
+    for _ in range(300):
+        value = [make(4)]
+        state["/k"] = value
+        assert json.dumps(state["/k"]) == json.dumps(value)
+
+
+def test_what_is_read_is_a_copy(state):
+    state["/plan"] = {"steps": [1]}
+    state["/plan"]["steps"].append(2)
+    assert state["/plan"] == {"steps": [1]}
+    plan = state["/plan"]
+    plan["steps"].append(2)
+    state["/plan"] = plan
+    assert state["/plan"] == {"steps": [1, 2]}
+
+
+# -- the mapping ----------------------------------------------------------------------------------
+
+
+def test_it_is_a_mapping(state):
+    assert len(state) == 0 and list(state) == [] and "/a" not in state
+    state["/b"] = 2
+    state["/a/x"] = 1
+    state["/a"] = 0
+    assert (len(state), list(state), state.keys()) == (3, ["/a", "/a/x", "/b"], ["/a", "/a/x", "/b"])
+    assert state.values() == [0, 1, 2] and dict(state) == dict(state.items())
+    assert "/a" in state and "/c" not in state and 3 not in state and "no key!" not in state
+    assert state.get("/c") is None and state.get("/c", 7) == 7 and state.get("/a", 7) == 0
+    del state["/a"]
+    assert list(state) == ["/a/x", "/b"]
+    assert state.setdefault("/b", 9) == 2 and state.setdefault("/new", 9) == 9
+    assert state.delete("/new") is True and state.delete("/new") is False
+    for missing in (lambda: state["/c"], lambda: state.__delitem__("/c")):
+        with pytest.raises(KeyError) as caught:
+            missing()
+        assert caught.value.args == ("/c",)
+    for no_key in (lambda: state[1], lambda: state.__setitem__(None, 1)):
+        with pytest.raises(TypeError):
+            no_key()
+
+
+def test_the_first_slash_may_be_left_out(state):
+    state["arm/mode"] = "idle"
+    assert state["/arm/mode"] == "idle" and list(state) == ["/arm/mode"]
+    assert state.snapshot("arm")["arm/mode"] == "idle"
+
+
+@pytest.mark.parametrize("key", ["", "/", "//a", "/a/", "a b", "/ä", "!type/x", "/" + "k" * 255])
+def test_bad_keys(state, key):
+    for use in (
+        lambda: state[key],
+        lambda: state.__setitem__(key, 1),
+        lambda: state.entry(key),
+        lambda: state.delete(key),
+        lambda: state.add(key),
+        lambda: state.update(key, lambda _: 1),
+    ):
+        with pytest.raises(rnet.BadName) as caught:
+            use()
+        assert caught.value.what == "key" and caught.value.why
+    assert key not in state
+
+
+def test_prefixes_mean_whole_names(state):
+    for key in ("/arm", "/arm/mode", "/arm/left/mode", "/army", "/leg"):
+        state[key] = key
+    assert state.keys("/arm") == ["/arm", "/arm/left/mode", "/arm/mode"]
+    assert state.keys("/arm/") == ["/arm/left/mode", "/arm/mode"]
+    assert state.keys("/nothing") == []
+    assert [entry.key for entry in state.list("/arm/left")] == ["/arm/left/mode"]
+    assert len(state.keys()) == len(state.keys("/")) == 5
+
+
+def test_entries_say_who_when_and_how_often(state, node):
+    before = time.time_ns()
+    first = state.set("/k", 1)
+    other = node("other").state
+    second = other.set("/k", 2)
+    entry = state.entry("/k")
+    assert 0 < first < second == entry.revision == state.revision
+    assert (entry.key, entry.value, entry.version, entry.owner) == ("/k", 2, 2, "/other")
+    assert before <= entry.written_unix_ns <= time.time_ns()
+    assert (entry.durable, entry.expires_unix_ns, entry.last_will) == (False, None, None)
+    assert entry.type_text and "/k = 2" in repr(entry)
+    assert state.entry("/absent") is None
+    with pytest.raises(AttributeError):
+        entry.value = 3
+
+
+def test_the_type_stays_unless_asked(state):
+    state["/k"] = 1
+    for other in (1.0, "1", True, [1], {1}, None):
+        with pytest.raises(rnet.StateType) as caught:
+            state["/k"] = other
+        assert isinstance(caught.value, TypeError) and caught.value.key == "/k"
+        assert caught.value.holds != caught.value.given
+    assert state["/k"] == 1
+    state.set("/k", "text", change_type=True)
+    assert state["/k"] == "text"
+    del state["/k"]
+    state["/k"] = 1.5
+    assert state["/k"] == 1.5
+
+
+# -- conditions -----------------------------------------------------------------------------------
+
+
+def test_compare_and_set(state):
+    first = state.compare_and_set("/k", 0, "made")
+    with pytest.raises(rnet.Conflict) as caught:
+        state.compare_and_set("/k", 0, "made again")
+    assert (caught.value.key, caught.value.expected, caught.value.found) == ("/k", 0, first)
+    second = state.set("/k", "changed", if_revision=first)
+    with pytest.raises(rnet.Conflict):
+        state.set("/k", "late", if_revision=first)
+    with pytest.raises(rnet.Conflict):
+        state.delete("/k", if_revision=first)
+    assert state["/k"] == "changed"
+    assert state.delete("/k", if_revision=second) is True
+    with pytest.raises(rnet.Conflict) as caught:
+        state.compare_and_set("/k", second, "gone")
+    assert caught.value.found == 0
+    error = pickle.loads(pickle.dumps(caught.value))
+    assert (type(error), error.key, error.expected) == (rnet.Conflict, "/k", second)
+    for bad in (-1, 1 << 64, 1.5, "x"):
+        with pytest.raises((OverflowError, TypeError)):
+            state.compare_and_set("/k", bad, 1)
+
+
+def test_time_to_live(state):
+    state.set("/short", 1, ttl=0.01)
+    state.set("/long", 1, ttl=3600)
+    assert state.entry("/long").expires_unix_ns > time.time_ns() + 3590 * 10**9
+    while "/short" in state:
+        pass
+    assert state.get("/short") is None and state["/long"] == 1
+    with pytest.raises(KeyError):
+        state["/short"]
+    # What is written without it stays.
+    state.set("/long", 2)
+    assert state.entry("/long").expires_unix_ns is None
+    for bad in (-1, math.nan, math.inf):
+        with pytest.raises(rnet.BadValue, match="ttl"):
+            state.set("/long", 3, ttl=bad)
+    assert state["/long"] == 2
+
+
+def test_last_wills(node):
+    reader = node("reader").state
+    with rnet.Node("owner") as owner:
+        mine = owner.state
+        mine.set("/becomes", "well", last_will="gone")
+        mine.set("/goes", 1, last_will=rnet.DELETE)
+        mine.set("/of_another_type", 1, last_will={"why": "gone"}, change_type=True)
+        with pytest.raises(rnet.StateType, match="last will"):
+            mine.set("/goes", 2, last_will="text")
+        mine.set("/stays", 1, last_will=2)
+        mine.set("/stays", 1)
+        mine.set("/taken", 1, last_will=2)
+        assert reader.entry("/becomes").last_will == "gone"
+        assert reader.entry("/goes").last_will is rnet.DELETE
+        assert reader.entry("/stays").last_will is None
+        reader["/taken"] = 3
+        assert reader["/becomes"] == "well"
+        watch = reader.watch("/becomes")
+        assert next(watch).initial
+    # Whose owner it was tells nobody at once.
+    assert watch.recv(LIMIT_S).value == "gone"
+    while "/goes" in reader:
+        pass
+    assert reader.snapshot().items() == [
+        ("/becomes", "gone"),
+        ("/of_another_type", {"why": "gone"}),
+        ("/stays", 1),
+        ("/taken", 3),
+    ]
+    assert repr(rnet.DELETE) == "rnet.DELETE"
+
+
+# -- changes in terms of the present value -------------------------------------------------------
+
+
+def test_update(state):
+    assert state.update("/n", lambda n: (n or 0) + 1) == 1
+    assert state.update("/n", lambda n: (n or 0) + 1) == 2
+    assert state.update("/n", lambda n: rnet.DELETE) is rnet.DELETE
+    assert "/n" not in state
+    state.update("/plan", lambda plan: {**(plan or {}), "speed": 0.5})
+    with pytest.raises(ZeroDivisionError):
+        state.update("/plan", lambda plan: 1 / 0)
+    with pytest.raises(rnet.StateType):
+        state.update("/plan", lambda plan: "text")
+    assert state["/plan"] == {"speed": 0.5}
+    state.set("/short", 1, ttl=3600, last_will=0)
+    state.update("/short", lambda n: n + 1)
+    entry = state.entry("/short")
+    assert entry.expires_unix_ns > time.time_ns() and entry.last_will == 0 and entry.value == 2
+
+
+def test_update_sees_who_was_in_between(state, node):
+    other = node("other").state
+    seen = []
+
+    def change(n):
+        seen.append(n)
+        if len(seen) < 3:
+            other.add("/n", 10)
+        return n + 1
+
+    state["/n"] = 0
+    assert state.update("/n", change) == 21 and seen == [0, 10, 20] and state["/n"] == 21
+
+
+def test_update_gives_up_where_others_are_always_faster(state):
+    tries = 0
+
+    def change(n):
+        nonlocal tries
+        tries += 1
+        state.add("/n")
+        return 0
+
+    with pytest.raises(rnet.LimitReached, match="/n"):
+        state.update("/n", change)
+    assert state["/n"] == tries > 10
+
+
+def test_no_increment_is_lost(state, node):
+    def work(name):
+        mine = node(name).state
+        for _ in range(200):
+            mine.add("/sum")
+            mine.update("/updated", lambda n: (n or 0) + 1)
+
+    threads = [threading.Thread(target=work, args=(f"n{n}",)) for n in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(LIMIT_S)
+    assert (state["/sum"], state["/updated"]) == (800, 800)
+
+
+def test_counters(state):
+    assert state.add("/i") == 1 and state.add("/i", 41) == 42 and state.add("/i", -43) == -1
+    assert type(state["/i"]) is int
+    assert state.add("/f", 0.5) == 0.5 and state.add("/f", 0.25) == 0.75
+    with pytest.raises(rnet.StateType):
+        state.add("/i", 0.5)
+    with pytest.raises(rnet.StateType):
+        state.add("/f", 1)
+    with pytest.raises(rnet.BadValue, match="int or a float"):
+        state.add("/i", "1")
+    state["/top"] = (1 << 63) - 1
+    with pytest.raises(rnet.Error):
+        state.add("/top")
+    assert state["/top"] == (1 << 63) - 1
+
+
+def test_lists_with_a_bound(state):
+    assert [state.push("/log", f"line {n}", 3) for n in range(5)] == [1, 2, 3, 3, 3]
+    assert state["/log"] == ["line 2", "line 3", "line 4"]
+    state.push("/log", {"of": "another type"}, 3)
+    assert state["/log"][-1] == {"of": "another type"}
+    with pytest.raises(rnet.Error):
+        state.push("/log", "x", 0)
+    with pytest.raises(OverflowError):
+        state.push("/log", "x", -1)
+
+
+def test_sets(state):
+    assert state.set_add("/seen", "a") is True and state.set_add("/seen", "a") is False
+    assert state.set_add("/seen", 1) is True
+    assert state["/seen"] == {"a", 1}
+    assert state.contains("/seen", "a") and not state.contains("/seen", "b")
+    assert not state.contains("/absent", "b")
+    assert state.set_remove("/seen", "a") is True and state.set_remove("/seen", "a") is False
+    assert state["/seen"] == {1}
+
+
+def test_hashes(state):
+    arm = state.hash("/arm")
+    arm["mode"] = "idle"
+    assert state["/arm/mode"] == "idle" == arm["mode"] == arm.get("mode")
+    before = state.revision
+    assert arm.set_many({"speed": 0.5, "joints": [1, 2]}) == before + 1
+    assert arm.all() == {"joints": [1, 2], "mode": "idle", "speed": 0.5} == dict(arm)
+    assert (list(arm), len(arm), arm.keys()) == (["joints", "mode", "speed"], 3, list(arm))
+    assert arm.values() == [[1, 2], "idle", 0.5] and arm.items()[1] == ("mode", "idle")
+    assert "mode" in arm and "other" not in arm and 3 not in arm and "no field!" not in arm
+    assert arm.get("other", 1) == 1 and arm.prefix == "/arm"
+    del arm["mode"]
+    assert "/arm/mode" not in state and arm.delete("mode") is False
+    with pytest.raises(KeyError):
+        arm["mode"]
+    with pytest.raises(rnet.BadName):
+        arm["no field!"] = 1
+    with pytest.raises(rnet.StateType):
+        arm.set_many({"new": 1, "speed": "fast"})
+    assert "new" not in arm
+    with pytest.raises(rnet.BadName):
+        state.hash("no prefix!")
+
+
+# -- several keys ---------------------------------------------------------------------------------
+
+
+def test_snapshots_do_not_change(state):
+    state["/a/x"] = 1
+    state["/a/y"] = {"deep": [1]}
+    state["/b"] = 2
+    snapshot = state.snapshot("/a")
+    state["/a/x"] = 10
+    del state["/a/y"]
+    assert dict(snapshot) == {"/a/x": 1, "/a/y": {"deep": [1]}} and len(snapshot) == 2
+    assert snapshot["/a/x"] == 1 and "/b" not in snapshot and snapshot.get("/b", 0) == 0
+    assert snapshot.entry("/a/x").version == 1 and snapshot.entry("/b") is None
+    assert [entry.key for entry in snapshot.entries] == list(snapshot) == snapshot.keys()
+    assert snapshot.values() == [1, {"deep": [1]}] and snapshot.items()[0] == ("/a/x", 1)
+    assert snapshot.revision == state.revision - 2
+    with pytest.raises(KeyError):
+        snapshot["/b"]
+    match snapshot:
+        case {"/a/x": found}:
+            assert found == 1
+        case _:
+            raise AssertionError("a snapshot is a mapping")
+    for mapping in (snapshot, state, state.hash("/a")):
+        assert isinstance(mapping, collections.abc.Mapping)
+
+
+def test_transactions(state):
+    state["/a"], state["/b"] = 10, 0
+    with state.transaction() as t:
+        t["/a"] -= 4
+        t["/b"] += 4
+        assert (t["/a"], state["/a"], t.revision) == (6, 10, None)
+        del t["/a"]
+        assert "/a" not in t and "/a" in state and t.get("/a", 1) == 1
+        t.set("/c", 1.5, ttl=3600, last_will=rnet.DELETE)
+    assert dict(state.snapshot()) == {"/b": 4, "/c": 1.5}
+    assert t.revision == state.revision == state.entry("/c").revision == state.entry("/b").revision
+    assert state.entry("/c").last_will is rnet.DELETE
+    with pytest.raises(rnet.Closed):
+        t["/b"]
+    with pytest.raises(KeyError), state.transaction() as t:
+        t["/b"] = 5
+        t["/absent"]
+    assert state["/b"] == 4
+    with state.transaction() as t:
+        t["/b"] = 5
+        t.discard()
+    with state.transaction() as t:
+        t["/b"] = 6
+        t.commit()
+    assert state["/b"] == 6
+    with pytest.raises(rnet.StateType), state.transaction() as t:
+        t["/b"] = 7
+        t["/c"] = "text"
+    assert state["/b"] == 6
+
+
+def test_a_transaction_conflicts_with_who_was_in_between(state, node):
+    other = node("other").state
+    state["/a"] = 1
+    with pytest.raises(rnet.Conflict) as caught, state.transaction() as t:
+        t["/b"] = t["/a"]
+        other["/a"] = 2
+    assert caught.value.key == "/a" and "/b" not in state
+
+    bodies = 0
+
+    def body(t):
+        nonlocal bodies
+        bodies += 1
+        t["/b"] = t["/a"]
+        if bodies == 1:
+            other["/a"] = 3
+        return "done"
+
+    assert state.transact(body) == "done" and (bodies, state["/b"]) == (2, 3)
+    with pytest.raises(ZeroDivisionError):
+        state.transact(lambda t: 1 / 0)
+
+
+def test_money_is_neither_made_nor_lost(state, node):
+    accounts = [f"/account/{n}" for n in range(4)]
+    with state.transaction() as t:
+        for account in accounts:
+            t[account] = 100
+    stop = threading.Event()
+    sums = set()
+
+    def audit():
+        mine = node("auditor").state
+        while not stop.is_set():
+            sums.add(sum(mine.snapshot("/account").values()))
+
+    def pay(number):
+        mine = node(f"payer{number}").state
+        for n in range(100):
+            start, end = accounts[number], accounts[(number + 1 + n % 3) % 4]
+
+            def body(t, start=start, end=end):
+                t[start], t[end] = t[start] - 1, t[end] + 1
+
+            mine.transact(body)
+
+    auditor = threading.Thread(target=audit)
+    auditor.start()
+    payers = [threading.Thread(target=pay, args=(number,)) for number in range(4)]
+    for payer in payers:
+        payer.start()
+    for payer in payers:
+        payer.join(LIMIT_S)
+    stop.set()
+    auditor.join(LIMIT_S)
+    assert sums == {400} and sum(state.values("/account")) == 400
+
+
+# -- closing --------------------------------------------------------------------------------------
+
+
+def test_a_closed_node_has_no_state(node):
+    node("keeper")
+    home = node("home")
+    state = home.state
+    state["/k"] = 1
+    transaction, watch, arm = state.transaction(), state.watch(), state.hash("/arm")
+    home.close()
+    for use in (
+        lambda: home.state,
+        lambda: state["/k"],
+        lambda: state.__setitem__("/k", 2),
+        lambda: list(state),
+        lambda: state.revision,
+        lambda: state.watch(),
+        lambda: state.transaction(),
+        lambda: transaction["/k"],
+        lambda: transaction.commit(),
+        lambda: arm.all(),
+        lambda: watch.recv(0),
+    ):
+        with pytest.raises(rnet.Closed):
+            use()
+    assert watch.closed and list(watch) == []
+    # The name is free again, so nobody holds the node.
+    with rnet.Node("home") as again:
+        assert again.state["/k"] == 1
+
+
+def test_state_keeps_its_node_alive():
+    state = rnet.Node("x").state
+    state["/k"] = 1
+    assert state["/k"] == 1 and state.entry("/k").owner == "/x" and "/x" in repr(state)
+
+
+def test_large_values(state):
+    large = bytes(16 << 20)
+    state["/large"] = large
+    assert state["/large"] == large
+    with pytest.raises(rnet.Error):
+        state["/large"] = bytes((64 << 20) + 1)
+    assert len(state["/large"]) == len(large)
