@@ -113,7 +113,7 @@ impl Inner {
         Error::OutOfMemory {
             topic: "state".to_owned(),
             needed_bytes: bytes as u64,
-            limit_bytes: rnet_core::MAX_STATE_LEN_BYTES as u64,
+            limit_bytes: rnet_core::MAX_STATE_LEN_BYTES,
             why: format!(
                 "{} has no room left (df -h {}); delete keys, or give the file system more",
                 self.file.path.display(),
@@ -342,7 +342,7 @@ impl Inner {
         writes: &[ring::Write<'_>],
         guards: &[ring::Guard<'_>],
         now: u64,
-        check: &mut dyn FnMut(usize, Option<&Facts>) -> Result<(), Error>,
+        check: ring::commit::Check<'_, Error>,
     ) -> Result<Done, Refused<Error>> {
         let ring = self.sound().map_err(Refused::Check)?;
         let mut local = self.local();
@@ -367,7 +367,7 @@ impl Inner {
         &self,
         write: &ring::Write<'_>,
         now: u64,
-        check: &mut dyn FnMut(usize, Option<&Facts>) -> Result<(), Error>,
+        check: ring::commit::Check<'_, Error>,
     ) -> Result<Done, Refused<Error>> {
         let ring = self.sound().map_err(Refused::Check)?;
         let mut local = self.local();

@@ -63,10 +63,11 @@ impl fmt::Display for Stuck {
             writeln!(f, "    {op:?}")?;
         }
         writeln!(f, "in {}, none of these can come next:", self.state)?;
-        for op in &self.next {
+        let (answered, open): (Vec<_>, Vec<_>) = self.next.iter().partition(|op| op.reply.is_some());
+        for op in answered {
             writeln!(f, "    {op:?}")?;
         }
-        Ok(())
+        writeln!(f, "nor after one of {} that were not answered", open.len())
     }
 }
 

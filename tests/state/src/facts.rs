@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 
 use crate::history::{Call, Key, Operation, Reply, Seen};
 use crate::infer::infer;
-use crate::mix::{KEPT, REGISTERS};
+use crate::mix::{KEPT, LEFT, REGISTERS};
 
 /// What is known of a history.
 #[derive(Debug, Default)]
@@ -72,7 +72,7 @@ impl Facts {
     /// # Errors
     /// Why it cannot.
     pub fn holds(&self, key: Key, value: i64, revision: u64) -> Result<(), String> {
-        if key < REGISTERS && !self.wanted.contains(&(key, value)) {
+        if !is_number(key) && !self.wanted.contains(&(key, value)) {
             return Err("a value that nobody wrote".to_owned());
         }
         if let Some(at) = self.revision_of.get(&(key, value))
@@ -88,7 +88,7 @@ impl Facts {
 
     /// Whether a key is never deleted.
     pub fn is_kept(&self, key: Key) -> bool {
-        key == KEPT || key >= REGISTERS
+        key == KEPT || is_number(key)
     }
 
     /// How often a key was written at least: as often as a write was answered.
@@ -100,6 +100,10 @@ impl Facts {
     pub fn most_writes(&self, key: Key) -> u64 {
         self.writes.get(&key).map_or(0, |(_, most)| *most)
     }
+}
+
+fn is_number(key: Key) -> bool {
+    (REGISTERS..LEFT).contains(&key)
 }
 
 /// The keys that an operation writes, and the values where they are known.

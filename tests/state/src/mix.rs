@@ -12,10 +12,15 @@ type Outcome<T = ()> = Result<T, Box<dyn std::error::Error>>;
 /// What a call was told; `None`: it was given up without effect.
 type Answer<T> = Outcome<Option<(Reply, T)>>;
 
-/// The keys, the registers first.
-pub const KEYS: [&str; 6] = ["/t/r0", "/t/r1", "/t/r2", "/t/deep/er/r3", "/t/n0", "/t/n1"];
-/// How many of them are registers; the others are numbers.
+/// The keys: registers, numbers, and one that each process writes once, with a last will.
+pub const KEYS: [&str; 7] =
+    ["/t/r0", "/t/r1", "/t/r2", "/t/deep/er/r3", "/t/n0", "/t/n1", "/t/left"];
+/// How many of them are registers.
 pub const REGISTERS: Key = 4;
+/// How many are numbers.
+pub const NUMBERS: Key = 2;
+/// The key that is written once, with a last will.
+pub const LEFT: Key = REGISTERS + NUMBERS;
 /// A register that is never deleted, so that its versions count its writes.
 pub const KEPT: Key = 0;
 /// Values of one process.
@@ -147,13 +152,28 @@ impl<'a> Mix<'a> {
     }
 
     fn set(&mut self) -> Outcome {
-        let (key, number) = (self.register(), self.value());
-        let bytes = self.bytes(number);
+        let key = self.register();
         let will = match self.dice.below(6) {
             0 => Some(Some(self.value())),
             1 if key != KEPT => Some(None),
             _ => None,
         };
+        self.set_with(key, will)
+    }
+
+    /// Writes the key that is left to others by a last will.
+    ///
+    /// # Errors
+    /// Whatever the state must not answer.
+    pub fn leave(&mut self) -> Outcome {
+        let becomes = (self.dice.below(2) == 0).then(|| self.value());
+        self.set_with(LEFT, Some(becomes))
+    }
+
+    /// Sets a key, which then becomes what `will` says.
+    fn set_with(&mut self, key: Key, will: Option<Option<i64>>) -> Outcome {
+        let number = self.value();
+        let bytes = self.bytes(number);
         if let Some(becomes) = will {
             self.log.will(key, number, becomes)?;
         }
@@ -194,7 +214,7 @@ impl<'a> Mix<'a> {
     }
 
     fn add(&mut self) -> Outcome {
-        let key = REGISTERS + self.dice.below(KEYS.len() as u64 - u64::from(REGISTERS)) as Key;
+        let key = REGISTERS + self.dice.below(NUMBERS.into()) as Key;
         // Such that a sum tells of what it is made.
         let delta = 1 + self.dice.below(1 << 40) as i64;
         let state = self.state;

@@ -36,6 +36,7 @@ pub fn run(args: &[String]) -> Outcome {
     writeln!(out, "ready")?;
     out.flush()?;
     let mut mix = Mix::new(&state, log, process.parse()?, seed.parse()?);
+    mix.leave()?;
     for _ in 0..operations.parse()? {
         if stop.load(Ordering::Relaxed) {
             break;

@@ -132,6 +132,7 @@ pub fn run_threads(plan: &Plan) -> Outcome<(Report, Vec<Operation>)> {
         let node = node(&dir, &format!("t{process}"))?;
         let (state, seed) = (node.state()?, plan.seed ^ u64::from(process));
         let mut mix = Mix::new(&state, Log::create(&path(process))?, process, seed);
+        mix.leave()?;
         (0..plan.operations).try_for_each(|_| mix.step())
     };
     let wrong: Vec<String> = std::thread::scope(|scope| {

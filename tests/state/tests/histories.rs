@@ -43,6 +43,7 @@ fn what_killed_processes_did_to_the_state_is_linearizable() {
     let plan = Plan { seed: seed(), lives: 8, life, operations: 1500, points: Vec::new() };
     let report = run(&plan);
     assert!(report.open > 0, "nobody was killed in the middle of anything: {report:?}");
+    assert!(report.wills > 0, "no last will was carried out: {report:?}");
 }
 
 #[cfg(feature = "failpoints")]

@@ -1,7 +1,7 @@
 //! Cleaning up after a lane whose owner is dead: nothing it began stays half-done, nothing it held
 //! stays held, and each of its blocks is in a slot or free.
 
-use super::blocks::{Local, Slab, blocks_per_slab};
+use super::blocks::Local;
 use super::key::{Key, Prefix};
 use super::layout::{
     CLASS_UNITS, FOLLOWER_OWNER, LANE_BUSY, LANE_NEW, LANE_SLAB, LANE_WILLS, SEAT_OWNER, SEATS,
@@ -10,6 +10,7 @@ use super::layout::{
 use super::leaf::{self, DELETED, DURABLE, Facts, Record, WILL};
 use super::region::{Host, Region};
 use super::settle::Settled;
+use super::slabs::{Slab, blocks_per_slab};
 use super::trie::NOBODY;
 use super::word::{
     ABORTED, COMMITTED, FREE, Head, IS_LEAF, IS_NODE, IS_TXN, LEAF, NODE, PERSISTING, PRIVATE,

@@ -400,7 +400,7 @@ fn take_if_absent(region: &Region<'_>, local: &mut Local, mine: &str, others: &s
     let prepared = region.prepare(local, &Heap, &write).unwrap();
     region.fill(&prepared, &write);
     let guard = Guard { key: &others, revision: 0 };
-    let check: &mut dyn FnMut(usize, Option<&Facts>) -> Result<(), Never> = &mut |_, _| Ok(());
+    let check: commit::Check<'_, Never> = &mut |_, _| Ok(());
     match region.commit_all(local, &Heap, &[(write, prepared)], &[guard], 0, check) {
         Ok(Done::At(_)) => true,
         Err(Refused::Again | Refused::Conflict { .. }) => false,

@@ -169,7 +169,7 @@ impl Disk {
         let write = ring::Write { key: &key, content, expect: Some(0), durable: Some(true) };
         let now = (inner.clock)();
         loop {
-            match inner.attempt(&[write], &[], now, &mut |_, _| Ok(())) {
+            match inner.attempt_one(&write, now, &mut |_, _| Ok(())) {
                 Ok(_) => return Ok(true),
                 Err(Refused::Conflict { .. }) => return Ok(false),
                 Err(Refused::Again) => std::thread::yield_now(),

@@ -285,7 +285,8 @@ impl<'a> Model<'a> {
     }
 
     fn apply(&mut self, order: &Order, writer: usize) {
-        let version = self.living(&order.key).map_or(1, |kept| kept.version + 1);
+        // What is over goes on, what is deleted begins anew.
+        let version = self.stands(&order.key).map_or(1, |kept| kept.version + 1);
         let Some((seed, len)) = order.value else {
             self.map.remove(&order.key);
             return;
@@ -305,11 +306,12 @@ impl<'a> Model<'a> {
     }
 
     fn snapshot(&mut self) {
-        let prefix = ["", "/", "/follow/", "/follow/1", "/a/", "/nothing"][self.below(6) as usize];
+        let prefix = ["", "/", "/follow/", "/follow", "/a/b", "/nothing"][self.below(6) as usize];
         let (revision, records) = self.regions[0].snapshot(prefix).unwrap();
         assert_eq!(revision, self.revision);
         let expected =
             self.map.keys().filter(|key| key.starts_with(prefix) && self.living(key).is_some());
+        // No key here is the beginning of another name, so that the bytes decide.
         assert_eq!(records.len(), expected.count(), "{prefix}");
         for record in &records {
             let key = record.key();

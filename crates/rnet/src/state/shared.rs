@@ -6,7 +6,9 @@ use std::sync::{Arc, Mutex, TryLockError};
 use rnet_core::{Error, Result, key_name};
 use rnet_shm::fork::{Birth, Own};
 use rnet_shm::node::OwnNode;
-use rnet_shm::state::{Check, Clock, Follower, Guard, Head, Record, Region, Stored, Will, Write};
+use rnet_shm::state::{
+    Check, Clock, Follower, Guard, Head, Path, Record, Region, Stored, Will, Write,
+};
 
 use super::callbacks::Callbacks;
 use super::cell::sealed::Codec;
@@ -16,6 +18,7 @@ use super::entry::{Entry, LastWill, Owner};
 use super::message::{StateMessage, check_bytes, fits};
 use super::prefix::Prefix;
 use super::put::{Ends, Options};
+use super::sweep::Sweeping;
 use super::types::Types;
 use super::value::Value;
 use crate::MessageType;
@@ -40,6 +43,7 @@ pub struct StateShared {
     types: Types,
     spare: Mutex<Option<Box<Record>>>,
     pub(super) callbacks: Callbacks,
+    pub(super) sweeping: Sweeping,
 }
 
 /// A value on its way into the region.
@@ -126,6 +130,7 @@ impl StateShared {
             types: Types::default(),
             spare: Mutex::default(),
             callbacks: Callbacks::default(),
+            sweeping: Sweeping::default(),
         });
         shared.note_reports();
         Ok(shared)
@@ -179,6 +184,13 @@ impl StateShared {
         };
         self.give_spare(record);
         made
+    }
+
+    /// As [`StateShared::read_into`], of a key whose path was found before.
+    #[inline]
+    pub(super) fn read_at(&self, path: &Path, record: &mut Record) -> Result<bool> {
+        self.check_birth()?;
+        self.region.get_at(path, record)
     }
 
     /// Reads a key into a record, whose buffer is the caller's.

@@ -80,6 +80,8 @@ pub fn full(net: &Net) {
             storage(state.put("/large").durable(true).set(large.clone()), "full");
             assert_eq!(state.get("/large").unwrap(), None);
         }
+        // Its room is free again when it is closed, too.
+        drop(file);
         std::fs::remove_file(&filler).unwrap();
         set(&state, "/large", large);
         set(&state, "/small", 2);
