@@ -17,7 +17,9 @@ fn main() -> rnet::Result<()> {
         .max(10.0)
         .unit("1/s")
         .description("how hard the arm pulls towards its target")
-        .on_change(move |gain: f64| drop(tell.send(gain)))
+        .on_change(move |gain: f64| {
+            let _ = tell.send(gain);
+        })
         .declare()?;
     println!("gain is {:?}", gain.get()?);
 
