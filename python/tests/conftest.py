@@ -42,6 +42,7 @@ def domain(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     name = f"t{next(_numbers)}"
     monkeypatch.setenv("RNET_DIR", base)
     monkeypatch.setenv("RNET_DOMAIN", name)
+    monkeypatch.setenv("RNET_STATE_DIR", f"{base}/keep")
     monkeypatch.delenv("RNET_GROUP", raising=False)
     yield f"{base}/rnet-{os.getuid()}-{name}"
     shutil.rmtree(base)

@@ -185,7 +185,7 @@ def test_a_program_without_numpy_and_protobuf(states, program):
     process = program(
         """
 import sys
-for missing in ("numpy", "google", "google.protobuf"):
+for missing in ("numpy", "google"):
     sys.modules[missing] = None
 import rnet
 state = rnet.Node("bare").state

@@ -338,11 +338,11 @@ def test_the_last_will_of_a_killed_process(state, program):
     watch = state.watch("/alive")
     process = program(
         """
-import rnet, time
+import rnet, sys
 state = rnet.Node("victim").state
 state.set("/alive", True, last_will=False)
 state.set("/job", 1, last_will=rnet.DELETE)
-time.sleep(600)
+sys.stdin.read()
 """
     )
     assert watch.recv(LIMIT_S).value is True

@@ -190,21 +190,3 @@ fn damaged_files_change_nothing() {
         0
     );
 }
-
-#[test]
-fn what_is_durable_is_loaded_as_durable() {
-    let place = Place::new();
-    rnet!(place, "state", "set", "/gain", "1.5", "--durable").ok();
-    rnet!(place, "state", "set", "/passing", "1").ok();
-    let durable = |key: &str| rnet!(place, "state", "get", key, "--json").json()["durable"].clone();
-    assert_eq!((durable("/gain"), durable("/passing")), (json!(true), json!(false)));
-    // Durable keys stay so, until told.
-    rnet!(place, "state", "set", "/gain", "2.5").ok();
-    assert_eq!(durable("/gain"), true);
-    let file = dump(&place, "", "durable.jsonl");
-    rnet!(place, "state", "del", "/gain", "/passing").ok();
-    rnet!(place, "state", "load", &file).ok();
-    assert_eq!((durable("/gain"), durable("/passing")), (json!(true), json!(false)));
-    rnet!(place, "state", "set", "/gain", "2.5", "--durable=false").ok();
-    assert_eq!(durable("/gain"), false);
-}

@@ -85,7 +85,7 @@ impl Inner {
         self.local.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn key(&self, key: &str) -> Result<Key, Error> {
+    fn key<'k>(&self, key: &'k str) -> Result<Key<'k>, Error> {
         Key::new(key.as_bytes(), self.seed, &Geometry::DOMAIN).ok_or_else(|| Error::BadName {
             what: "key",
             name: key.chars().take(64).collect(),
@@ -113,7 +113,7 @@ impl Inner {
         Error::OutOfMemory {
             topic: "state".to_owned(),
             needed_bytes: bytes as u64,
-            limit_bytes: rnet_core::MAX_STATE_LEN_BYTES as u64,
+            limit_bytes: rnet_core::MAX_STATE_LEN_BYTES,
             why: format!(
                 "{} has no room left (df -h {}); delete keys, or give the file system more",
                 self.file.path.display(),
@@ -163,9 +163,9 @@ impl Region {
     ///
     /// # Errors
     /// `BadName`, `Corrupt`.
+    #[inline]
     pub fn get(&self, key: &str, into: &mut Record) -> Result<bool, Error> {
-        let path = self.path(key)?;
-        self.get_at(&path, into)
+        self.read(&self.inner.key(key)?, into)
     }
 
     /// A key whose path is found once, for many reads.
@@ -173,7 +173,7 @@ impl Region {
     /// # Errors
     /// `BadName`.
     pub fn path(&self, key: &str) -> Result<Path, Error> {
-        Ok(Path(self.inner.key(key)?))
+        Ok(Path { trail: self.inner.key(key)?.trail(), key: key.into() })
     }
 
     /// As [`Region::get`].
@@ -182,10 +182,15 @@ impl Region {
     /// `Corrupt`.
     #[inline]
     pub fn get_at(&self, path: &Path, into: &mut Record) -> Result<bool, Error> {
+        self.read(&Key::with(path.key.as_bytes(), path.trail), into)
+    }
+
+    #[inline]
+    fn read(&self, key: &Key<'_>, into: &mut Record) -> Result<bool, Error> {
         let inner = &*self.inner;
         let ring = inner.sound()?;
         let now = || (inner.clock)();
-        let found = ring.get(inner.lane, &path.0, &now, &mut into.raw);
+        let found = ring.get(inner.lane, key, &now, &mut into.raw);
         let found = found.map_err(|_| inner.corrupt("reading does not come to an end"))?;
         if found {
             into.shown();
@@ -206,8 +211,12 @@ impl Region {
         check: &mut Check<'_>,
     ) -> Result<u64, Error> {
         let inner = &*self.inner;
-        check_lengths(writes)?;
+        check_lengths(writes, guards)?;
+        if let ([write], []) = (writes, guards) {
+            return self.commit_one(write, check);
+        }
         let keys = writes.iter().map(|w| inner.key(w.key)).collect::<Result<Vec<_>, _>>()?;
+        let (writes, guards) = &conditions(writes, guards);
         let guard_keys = guards.iter().map(|g| inner.key(g.key)).collect::<Result<Vec<_>, _>>()?;
         let now = (inner.clock)();
         let writer = inner.own.name().as_str().as_bytes();
@@ -221,48 +230,47 @@ impl Region {
                 durable: write.durable,
             })
             .collect();
-        // A guard on a key that is written as well is its condition.
         let ring_guards: Vec<_> = guards
             .iter()
             .zip(&guard_keys)
             .map(|(guard, key)| ring::Guard { key, revision: guard.revision })
             .collect();
+        let named = |index: usize| match index.checked_sub(writes.len()) {
+            None => writes[index].key,
+            Some(guard) => guards[guard].key,
+        };
         let mut look = |at: usize, facts: Option<&Facts>| check(at, facts.map(Head::of).as_ref());
+        let len = ring_writes.iter().map(|w| w.content.value.len()).sum();
         for attempt in 0..MAX_ATTEMPTS {
-            let refused = match inner.attempt(&ring_writes, &ring_guards, now, &mut look) {
+            match inner.attempt(&ring_writes, &ring_guards, now, &mut look) {
                 Ok(done) => return self.concluded(done),
-                Err(refused) => refused,
-            };
-            match refused {
-                Refused::Check(error) => return Err(error),
-                Refused::Conflict { index, expected, found } => {
-                    let key = match index.checked_sub(writes.len()) {
-                        None => writes[index].key,
-                        Some(guard) => guards[guard].key,
-                    };
-                    return Err(Error::Conflict { key: key.to_owned(), expected, found });
-                }
-                Refused::Again => back_off(attempt),
-                Refused::Wait(txn) => inner.wait_for(txn)?,
-                Refused::NoRoom(words) => {
-                    let bytes: usize = ring_writes.iter().map(|w| w.content.value.len()).sum();
-                    return Err(inner.no_room(bytes.max(words * 8)));
-                }
-                Refused::Stuck => {
-                    return Err(inner
-                        .sound()
-                        .err()
-                        .unwrap_or_else(|| inner.corrupt("writing does not come to an end")));
-                }
+                Err(refused) => inner.refusal(refused, attempt, len, &named)?,
             }
         }
-        Err(Error::Timeout {
-            what: format!(
-                "writing {}: other transactions were always in the way",
-                writes.first().map_or("nothing", |w| w.key)
-            ),
-            after_ms: 0,
-        })
+        Err(too_often(named(0)))
+    }
+
+    /// The common case, without an allocation.
+    fn commit_one(&self, write: &Write<'_>, check: &mut Check<'_>) -> Result<u64, Error> {
+        let inner = &*self.inner;
+        let key = inner.key(write.key)?;
+        let now = (inner.clock)();
+        let writer = inner.own.name().as_str().as_bytes();
+        let ring_write = ring::Write {
+            key: &key,
+            content: content(write, writer, now),
+            expect: write.expect,
+            durable: write.durable,
+        };
+        let mut look = |at: usize, facts: Option<&Facts>| check(at, facts.map(Head::of).as_ref());
+        let len = ring_write.content.value.len();
+        for attempt in 0..MAX_ATTEMPTS {
+            match inner.attempt_one(&ring_write, now, &mut look) {
+                Ok(done) => return self.concluded(done),
+                Err(refused) => inner.refusal(refused, attempt, len, &|_| write.key)?,
+            }
+        }
+        Err(too_often(write.key))
     }
 
     fn concluded(&self, done: Done) -> Result<u64, Error> {
@@ -307,7 +315,17 @@ impl Region {
 
 /// A key, and where it leads.
 #[derive(Clone, Debug)]
-pub struct Path(Key);
+pub struct Path {
+    key: Box<str>,
+    trail: ring::key::Trail,
+}
+
+impl Path {
+    /// The key.
+    pub fn key(&self) -> &str {
+        &self.key
+    }
+}
 
 impl Inner {
     fn attempt(
@@ -315,7 +333,7 @@ impl Inner {
         writes: &[ring::Write<'_>],
         guards: &[ring::Guard<'_>],
         now: u64,
-        check: &mut dyn FnMut(usize, Option<&Facts>) -> Result<(), Error>,
+        check: ring::commit::Check<'_, Error>,
     ) -> Result<Done, Refused<Error>> {
         let ring = self.sound().map_err(Refused::Check)?;
         let mut local = self.local();
@@ -331,29 +349,74 @@ impl Inner {
                 }
             }
         }
-        let len: usize = writes.iter().map(|w| w.content.value.len()).sum();
-        if len > SHORT_LEN_BYTES {
+        drop(local);
+        prepared.iter().for_each(|(write, leaf)| ring.fill(leaf, write));
+        ring.commit_all(&mut self.local(), self, &prepared, guards, now, check)
+    }
+
+    fn attempt_one(
+        &self,
+        write: &ring::Write<'_>,
+        now: u64,
+        check: ring::commit::Check<'_, Error>,
+    ) -> Result<Done, Refused<Error>> {
+        let ring = self.sound().map_err(Refused::Check)?;
+        let mut local = self.local();
+        let leaf = ring.prepare(&mut local, self, write).map_err(|_| Refused::NoRoom(0))?;
+        if write.content.value.len() > SHORT_LEN_BYTES {
             drop(local);
-            prepared.iter().for_each(|(write, leaf)| ring.fill(leaf, write));
+            ring.fill(&leaf, write);
             local = self.local();
         } else {
-            prepared.iter().for_each(|(write, leaf)| ring.fill(leaf, write));
+            ring.fill(&leaf, write);
         }
-        if let ([(write, leaf)], []) = (prepared.as_slice(), guards) {
-            match ring.commit_one(&mut local, self, write, leaf, now, check) {
-                Ok(Some(Done::Nothing)) => {
-                    ring.discard(&mut local, *leaf);
-                    return Ok(Done::Nothing);
+        match ring.commit_one(&mut local, self, write, &leaf, now, check) {
+            Ok(Some(done)) => {
+                if done == Done::Nothing {
+                    ring.discard(&mut local, leaf);
                 }
-                Ok(Some(done)) => return Ok(done),
-                Ok(None) => {}
-                Err(refused) => {
-                    ring.discard(&mut local, *leaf);
-                    return Err(refused);
-                }
+                Ok(done)
+            }
+            // It goes to disk.
+            Ok(None) => ring.commit_all(&mut local, self, &[(*write, leaf)], &[], now, check),
+            Err(refused) => {
+                ring.discard(&mut local, leaf);
+                Err(refused)
             }
         }
-        ring.commit_all(&mut local, self, &prepared, guards, now, check)
+    }
+
+    /// What to do about a refused commit: nothing but to try again, or to give up with an error.
+    fn refusal<'k>(
+        &self,
+        refused: Refused<Error>,
+        attempt: usize,
+        len: usize,
+        named: &dyn Fn(usize) -> &'k str,
+    ) -> Result<(), Error> {
+        match refused {
+            Refused::Check(error) => Err(error),
+            Refused::Conflict { index, expected, found } => {
+                Err(Error::Conflict { key: named(index).to_owned(), expected, found })
+            }
+            Refused::Again => {
+                back_off(attempt);
+                Ok(())
+            }
+            Refused::Wait(txn) => self.wait_for(txn),
+            Refused::NoRoom(words) => Err(self.no_room(len.max(words * 8))),
+            Refused::Stuck => {
+                self.sound()?;
+                Err(self.corrupt("writing does not come to an end"))
+            }
+        }
+    }
+}
+
+fn too_often(key: &str) -> Error {
+    Error::Timeout {
+        what: format!("writing {key}: other transactions were always in the way"),
+        after_ms: 0,
     }
 }
 
@@ -377,8 +440,20 @@ fn content<'a>(write: &Write<'a>, writer: &'a [u8], now: u64) -> Content<'a> {
     }
 }
 
-fn check_lengths(writes: &[Write<'_>]) -> Result<(), Error> {
-    if writes.len() > MAX_TRANSACTION_KEYS {
+/// A guard on a key that is written as well is the condition of the write.
+fn conditions<'a>(writes: &[Write<'a>], guards: &[Guard<'a>]) -> (Vec<Write<'a>>, Vec<Guard<'a>>) {
+    let (mut writes, mut rest) = (writes.to_vec(), Vec::with_capacity(guards.len()));
+    for guard in guards {
+        match writes.iter_mut().find(|write| write.key == guard.key) {
+            Some(write) => write.expect = write.expect.or(Some(guard.revision)),
+            None => rest.push(*guard),
+        }
+    }
+    (writes, rest)
+}
+
+fn check_lengths(writes: &[Write<'_>], guards: &[Guard<'_>]) -> Result<(), Error> {
+    if writes.len().max(guards.len()) > MAX_TRANSACTION_KEYS {
         return Err(Error::LimitReached {
             what: "keys in one transaction".to_owned(),
             limit: MAX_TRANSACTION_KEYS,
@@ -392,6 +467,16 @@ fn check_lengths(writes: &[Write<'_>]) -> Result<(), Error> {
                 what: format!("bytes in the value of {}, and this one has {longest}", write.key),
                 limit: MAX_VALUE_LEN_BYTES,
                 hint: "split it over several keys, or send it on a topic".to_owned(),
+            });
+        }
+    }
+    if guards.len() > 1 {
+        let mut keys: Vec<_> = guards.iter().map(|g| g.key).collect();
+        keys.sort_unstable();
+        if let Some(twice) = keys.windows(2).find(|pair| pair[0] == pair[1]) {
+            return Err(Error::BadValue {
+                what: format!("transaction on {}", twice[0]),
+                why: "it guards the key twice".to_owned(),
             });
         }
     }

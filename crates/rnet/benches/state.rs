@@ -1,9 +1,9 @@
 //! What the state does on this machine, alone: calls, with few keys and with a million; several processes at one key; watching;
 //! memory.
 //!
-//! `cargo bench -p rnet --bench state [part of a name]`. Each case runs several times, the cases in turn, so that a machine whose
-//! speed drifts is fair to all; printed are the median and the range, nothing is left out. The comparison with other stores is
-//! bench/'s.
+//! `cargo bench -p rnet --bench state -- [part of a name] [--few]`; with `--few` the million keys are left out. Each case runs
+//! several times, the cases in turn, so that a machine whose speed drifts is fair to all; printed are the median and the range,
+//! nothing is left out. The comparison with other stores is bench/'s.
 
 use std::hint::black_box;
 use std::io::{BufRead, BufReader, Write};
@@ -44,14 +44,15 @@ fn main() -> Result<()> {
     let domain = format!("benchstate{}", std::process::id());
     let node = Node::builder("bench").domain(&domain).open()?;
     let path = node.domain_path().to_owned();
-    let outcome = all(&node, &only);
+    let few = args.iter().any(|a| a == "--few");
+    let outcome = all(&node, &only, few);
     drop(node);
     // What is left here is in nobody's way.
     let _ = std::fs::remove_dir_all(path);
     outcome
 }
 
-fn all(node: &Node, only: &str) -> Result<()> {
+fn all(node: &Node, only: &str, few: bool) -> Result<()> {
     let state = node.state()?;
     for i in 0..FEW {
         state.set(&format!("/few/{i}"), VALUE.as_slice())?;
@@ -60,6 +61,9 @@ fn all(node: &Node, only: &str) -> Result<()> {
     let mut cases = calls(&state)?;
     cases.extend(together(node.domain()));
     measure(cases, only)?;
+    if few {
+        return Ok(());
+    }
 
     let before = used_bytes(node)?;
     let start = Instant::now();
@@ -149,10 +153,10 @@ fn calls(state: &State) -> Result<Vec<Case>> {
         let revision = s.entry("/counted")?.map_or(0, |entry| entry.revision);
         s.compare_and_set("/counted", revision, 1i64).map(drop_it)
     }));
-    for keys in [2, 10] {
+    for keys in [2, 10, FEW] {
         let s = each();
         let names: Vec<String> = (0..keys).map(|i| format!("/few/{i}")).collect();
-        cases.push(case(&format!("transaction of {keys} keys"), 20_000, move |_| {
+        cases.push(case(&format!("transaction of {keys} keys"), 5_000, move |_| {
             let mut transaction = s.transaction();
             for name in &names {
                 transaction.get(name)?;

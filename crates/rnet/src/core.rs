@@ -11,7 +11,7 @@ use rnet_shm::node::OwnNode;
 use rnet_shm::state::Clock;
 
 use crate::dispatch::Dispatcher;
-use crate::match_event::Callbacks;
+use crate::match_event::{Callbacks, Notice};
 use crate::matching::Matching;
 use crate::node::NodeEvent;
 use crate::state::StateShared;
@@ -92,6 +92,7 @@ impl NodeState {
         }
         if let Some(state) = self.state.get() {
             all &= state.callbacks().revive(state);
+            all &= state.revive_sweep();
         }
         all
     }
@@ -140,6 +141,13 @@ impl NodeState {
         let events = matching.refresh(only);
         let left = matching.registry_mut().take_left();
         drop(matching);
+        if let (Some(state), Ok(events)) = (self.state.get(), &events)
+            && events.iter().any(Notice::is_departure)
+            && !state.sweep()
+        {
+            // The control thread then tries again once a second.
+            self.own.ring_self();
+        }
         // Word of an end waits neither for the sweep nor for those who wait for the lock.
         let done = events.map(|events| self.tell(events));
         left.sweep();
@@ -148,10 +156,10 @@ impl NodeState {
 
     /// Tells the user's callbacks, on the bulk dispatch thread: they may take their time, and the
     /// control thread may not.
-    pub(crate) fn tell(self: &Arc<Self>, events: Vec<crate::match_event::Notice>) {
+    pub(crate) fn tell(self: &Arc<Self>, events: Vec<Notice>) {
         for notice in events {
             match notice {
-                crate::match_event::Notice::Node(event) => {
+                Notice::Node(event) => {
                     if !self.watchers.is_empty() {
                         let state = Arc::downgrade(self);
                         self.dispatcher(Lane::Bulk).post(Box::new(move || {
@@ -161,7 +169,7 @@ impl NodeState {
                         }));
                     }
                 }
-                crate::match_event::Notice::Endpoint(hooks, event) => {
+                Notice::Endpoint(hooks, event) => {
                     self.dispatcher(Lane::Bulk).post(Box::new(move || hooks.call(&event)));
                 }
             }
@@ -218,6 +226,7 @@ impl Drop for NodeCore {
         }
         if let Some(state) = self.state.state.get() {
             state.callbacks().stop();
+            state.stop_sweep();
         }
         self.state.matching().farewell();
     }

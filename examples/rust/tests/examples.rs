@@ -29,6 +29,7 @@ impl TestDomain {
         Command::new(program)
             .env("RNET_DOMAIN", &self.id)
             .env("RNET_DIR", &self.base)
+            .env("RNET_STATE_DIR", self.base.join("keep"))
             .env_remove("RNET_GROUP")
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -137,7 +138,8 @@ fn many_topics() {
 #[test]
 fn parameters() {
     let text = TestDomain::new().run(env!("CARGO_BIN_EXE_example-parameters"));
-    let refused = "refused: bad value for parameter /gain of /arm: 11.0 is above its maximum 10.0 1/s";
+    let refused =
+        "refused: bad value for parameter /gain of /arm: 11.0 is above its maximum 10.0 1/s";
     assert_eq!(text, format!("gain is 1.0\n{refused}\ngain is 2.5 now\n"));
 }
 

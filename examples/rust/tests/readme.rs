@@ -56,6 +56,10 @@ fn limits_in_the_readme_are_those_of_the_code() {
         ("MAX_TYPES_PER_NODE", MAX_TYPES_PER_NODE as u64),
         ("MAX_TOPIC_LEN_BYTES", MAX_TOPIC_LEN_BYTES as u64),
         ("MAX_NODE_NAME_LEN_BYTES", MAX_NODE_NAME_LEN_BYTES as u64),
+        ("MAX_KEY_LEN_BYTES", MAX_KEY_LEN_BYTES as u64),
+        ("MAX_VALUE_LEN_BYTES", MAX_VALUE_LEN_BYTES as u64),
+        ("MAX_STATE_LEN_BYTES", MAX_STATE_LEN_BYTES),
+        ("MAX_TRANSACTION_KEYS", MAX_TRANSACTION_KEYS as u64),
     ]
     .map(|(name, value)| (name.to_owned(), value));
     let page = read("README.md");

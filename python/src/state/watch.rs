@@ -4,8 +4,8 @@
 //! look, or to close it, ends that wait. Reading and awaiting may alternate; a callback stays.
 
 use std::future::Future;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
@@ -44,8 +44,8 @@ pub(crate) struct WatchCore {
     mode: Fair<Own<Mode>>,
     birth: Birth,
     closed: Arc<AtomicBool>,
-    /// Has a thread that waits let go of the lock.
-    interrupter: WatchInterrupter,
+    /// Has a thread that waits let go of the lock. Gone when it is closed: it holds the node.
+    interrupter: Mutex<Option<Own<WatchInterrupter>>>,
     pub(crate) types: Arc<Types>,
     pub(crate) tasks: Tasks,
 }
@@ -63,6 +63,13 @@ impl WatchCore {
         Error::BadValue { what: format!("use of the watch of {:?}", self.prefix), why: why.into() }
     }
 
+    fn interrupt(&self) {
+        let interrupter = self.interrupter.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(interrupter) = &*interrupter {
+            interrupter.interrupt();
+        }
+    }
+
     /// Takes the lock for something short; a thread that waits lets go of it. Call it without
     /// the GIL.
     fn lock(&self) -> rnet::Result<Guard<'_, Own<Mode>>> {
@@ -70,7 +77,7 @@ impl WatchCore {
             // The lock may be held by a thread that only the parent has.
             return Err(self.closed_error());
         }
-        Ok(self.mode.lock_for_a_look(|| self.interrupter.interrupt()))
+        Ok(self.mode.lock_for_a_look(|| self.interrupt()))
     }
 
     /// The watch itself, taken back from the event loop if it is there.
@@ -168,10 +175,11 @@ impl WatchCore {
         // A callback that closes its own watch is waited for by nobody but itself: so the lock is
         // let go of before anything is dropped.
         let before = {
-            let mut guard = self.mode.lock_for_a_look(|| self.interrupter.interrupt());
+            let mut guard = self.mode.lock_for_a_look(|| self.interrupt());
             std::mem::replace(&mut **guard, Mode::Closed)
         };
         drop(before);
+        drop(self.interrupter.lock().unwrap_or_else(PoisonError::into_inner).take());
         tasks::wake_all(self);
     }
 }
@@ -184,7 +192,8 @@ impl Drop for WatchCore {
         if let Some(mut guard) = self.mode.try_lock() {
             let before = std::mem::replace(&mut **guard, Mode::Closed);
             drop(guard);
-            release(before);
+            let interrupter = self.interrupter.get_mut().unwrap_or_else(PoisonError::into_inner);
+            release((before, interrupter.take()));
         }
     }
 }
@@ -217,7 +226,7 @@ impl Watch {
         inner.set_interruptible(true);
         let core = Arc::new(WatchCore {
             prefix: prefix.to_owned(),
-            interrupter: inner.interrupter(),
+            interrupter: Mutex::new(Some(Own::new(inner.interrupter()))),
             mode: Fair::new(Own::new(Mode::Direct(inner))),
             birth: Birth::here(),
             closed: Arc::default(),

@@ -12,6 +12,7 @@
 //! | [`ledger`] | what a victim was about to send and what it had sent |
 //! | [`readers`] | the surviving readers |
 //! | [`roles`] | the surviving writer, the victims |
+//! | [`state`] | what they do with the state |
 //! | [`world`] | a domain with its survivors, and the checks after each kill |
 //! | [`points`] | every fail point that the sources name |
 //! | [`random`] | kills at random moments |
@@ -24,6 +25,7 @@ pub mod points;
 pub mod random;
 pub mod readers;
 pub mod roles;
+pub mod state;
 pub mod world;
 
 use std::time::Duration;

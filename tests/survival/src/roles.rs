@@ -13,6 +13,7 @@ use rnet::{
 use crate::dice::Dice;
 use crate::ledger::{Ledger, STREAMS};
 use crate::readers::Complain;
+use crate::state::{User, count_on};
 use crate::{LONG, message};
 
 type Outcome = Result<(), Box<dyn std::error::Error>>;
@@ -85,6 +86,7 @@ fn writer(dir: &Path, name: &str) -> Outcome {
     for publisher in [&small, &large, &mixed, &detach] {
         publisher.wait_for_subscribers(1, Some(LONG))?;
     }
+    let state = node.state()?;
     say("ready")?;
     std::thread::spawn(|| {
         let _ = until_told();
@@ -94,6 +96,7 @@ fn writer(dir: &Path, name: &str) -> Outcome {
     for turn in 0_u64.. {
         send(&mut small, 24 + dice.below(200) as usize, &mut buf)?;
         send(&mut detach, 24 + dice.below(400) as usize, &mut buf)?;
+        count_on(&state)?;
         if turn.is_multiple_of(4) {
             send(&mut large, 20_000 + dice.below(60_000) as usize, &mut buf)?;
             let len = if turn.is_multiple_of(8) { 9_000 } else { 1_000 };
@@ -132,6 +135,8 @@ struct Flags {
     stays: bool,
     /// Says when it is about to send for the first time, and goes on.
     tells: bool,
+    /// Writes to disk, too.
+    durable: bool,
 }
 
 impl Flags {
@@ -144,6 +149,7 @@ impl Flags {
             once: has("once"),
             stays: has("stays"),
             tells: has("tells"),
+            durable: has("durable"),
         }
     }
 }
@@ -153,7 +159,10 @@ fn victim(dir: &Path, name: &str, flags: &Flags) -> Outcome {
     let ledger = Ledger::create(&dir.join(format!("ledger.{name}")))?;
     for life in 0..if flags.once { 1 } else { 1000 } {
         let node = node(dir, &format!("v_{}", name.replace('.', "_")))?;
+        let mut user = User::begin(&node, name)?;
         if flags.stays {
+            let _watch = node.state()?.watch("/")?;
+            user.turn(0)?;
             say("ready")?;
             return until_told();
         }
@@ -161,7 +170,13 @@ fn victim(dir: &Path, name: &str, flags: &Flags) -> Outcome {
             stubborn(&node, name)?;
         }
         let tells = flags.tells && life == 0;
-        live(&node, &ledger, life * STREAMS, &Flags { tells, ..*flags })?;
+        if life == 0 && flags.once {
+            user.once()?;
+        }
+        if flags.durable {
+            user.durable()?;
+        }
+        live(&node, &mut user, &ledger, life * STREAMS, &Flags { tells, ..*flags })?;
     }
     Ok(())
 }
@@ -234,7 +249,13 @@ fn typed(node: &Node, flags: &Flags) -> Outcome {
     }
 }
 
-fn live(node: &Node, ledger: &Ledger, lines: usize, flags: &Flags) -> Outcome {
+fn live(
+    node: &Node,
+    user: &mut User,
+    ledger: &Ledger,
+    lines: usize,
+    flags: &Flags,
+) -> Outcome {
     typed(node, flags)?;
     let mut publishers = Vec::new();
     for stream in 0..STREAMS {
@@ -259,6 +280,7 @@ fn live(node: &Node, ledger: &Ledger, lines: usize, flags: &Flags) -> Outcome {
     }
     let (mut buf, mut held) = (Vec::new(), Vec::<OwnedSample<[u8]>>::new());
     for turn in 0..60_u64 {
+        user.turn(turn)?;
         for (stream, publisher) in publishers.iter_mut().enumerate() {
             let line = lines + stream;
             let len = match (stream, turn % 4) {

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use rnet::state::State;
 use rnet::{Node, Subscription};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
@@ -17,6 +18,7 @@ use crate::LONG;
 use crate::ledger::{Ledger, Line};
 use crate::readers::{Complain, Kind, Reader};
 use crate::roles::VICTIM_TOPICS;
+use crate::state;
 
 /// What is left of the dead must be gone after this time, on a machine that does nothing else.
 pub const GONE_AFTER: Duration = Duration::from_secs(1);
@@ -251,6 +253,7 @@ impl World {
             return Ok(());
         }
         self.check_accounts(victims, context)?;
+        self.check_state(victims, context)?;
         self.check_progress(context)?;
         self.check_level(context)?;
         for reader in &self.readers {
@@ -281,7 +284,7 @@ impl World {
         let stem = |name: &str| name.split('@').next().unwrap_or_default().to_owned();
         let mut left: Vec<String> = list(".")
             .into_iter()
-            .filter(|name| !["VERSION", "names", "nodes"].contains(&name.as_str()))
+            .filter(|name| !["VERSION", "names", "nodes", "state"].contains(&name.as_str()))
             .collect();
         for sub in ["names", "nodes"] {
             let here = list(sub);
@@ -389,6 +392,34 @@ impl World {
         Ok(())
     }
 
+    fn state(&self) -> Outcome<Option<State>> {
+        Ok(self.node.as_ref().map(Node::state).transpose()?)
+    }
+
+    /// What the victims wanted to be done after their death is done, and what they wrote is whole.
+    fn check_state(&self, victims: &[String], context: &str) -> Outcome {
+        let Some(state) = self.state()? else { return Ok(()) };
+        for name in victims {
+            if !eventually(LONG, || state::will_is_done(&state, name).unwrap_or(false))? {
+                self.violation(format!("{context}: the last will of {name} is not done"));
+            }
+            for wrong in state::bury(&state, name)? {
+                self.violation(format!("{context}: {wrong}"));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_count(&self, context: &str) -> Outcome {
+        let Some(state) = self.state()? else { return Ok(()) };
+        let looked = || state::counted(&state).map_err(|what| format!("{context}: {what}"));
+        let before = looked()?;
+        if !eventually(LONG, || looked().is_ok_and(|count| count > before))? {
+            self.violation(format!("{context}: the survivor's count stands at {before}"));
+        }
+        Ok(())
+    }
+
     /// The survivors still talk to each other.
     pub fn check_progress(&self, context: &str) -> Outcome {
         for reader in self.readers.iter().filter(|r| !r.of_victims) {
@@ -397,7 +428,7 @@ impl World {
                 self.violation(format!("{context}: {} hears nothing more", reader.what));
             }
         }
-        Ok(())
+        self.check_count(context)
     }
 
     fn writer_pid(&self) -> u32 {
@@ -482,12 +513,15 @@ impl World {
         Ok(())
     }
 
-    /// Starts a process that joins the domain, and kills it while nobody else is there.
-    pub fn leave_a_corpse(&mut self) -> Outcome {
-        let mut corpse = self.spawn("victim", CORPSE, &["lonely", "stays"], None)?;
-        corpse.ready()?;
-        corpse.child.kill()?;
-        let status = corpse.child.wait()?;
+    /// Starts a process that joins the domain, and kills it while nobody else is there: at a fail point, or
+    /// when it holds what it can.
+    pub fn leave_a_corpse(&mut self, point: Option<&str>) -> Outcome {
+        let mut corpse = self.spawn("victim", CORPSE, &["lonely", "stays"], point)?;
+        if point.is_none() {
+            corpse.ready()?;
+            corpse.child.kill()?;
+        }
+        let status = corpse.ended(LONG)?.ok_or("the corpse-to-be hangs")?;
         self.killed(status);
         // Who takes its name writes a ledger of the same one.
         std::fs::remove_file(self.dir.join(format!("ledger.{CORPSE}")))?;

@@ -204,7 +204,7 @@ impl KeyValueClient for CellClient {
                 Some(number) => (number, cell.revision()),
                 None => (0, 0),
             };
-            match self.state.compare_and_set(key, revision, number + 1) {
+            match cell.compare_and_set(revision, &(number + 1)) {
                 Ok(_) => return Ok(tries),
                 Err(RnetError::Conflict { .. }) => {}
                 Err(error) => return Err(error.into()),

@@ -1,16 +1,13 @@
 //! Writing: one key by one compare-and-swap, several by a transaction, all or nothing.
 
 use super::blocks::{Local, NoRoom, Own};
-use super::journal::Seat;
 use super::key::Key;
 use super::layout::{LANE_NEW, LANE_WILLS};
-use super::leaf::{self, Content, DELETED, DURABLE, EXPIRED, Facts, REVISION, TXN_WORD};
+use super::leaf::{self, Content, DELETED, DURABLE, EXPIRED, Facts, TXN_WORD};
 use super::region::{Host, Region};
-use super::settle::{COUNT, PAIRS, REASON, STATUS, Settled};
+use super::settle::Settled;
 use super::trie::Slot;
-use super::word::{
-    COMMITTED, IS_LEAF, IS_TXN, LEAF, PERSISTING, Status, TXN, UNDECIDED, Word, pending,
-};
+use super::word::{IS_LEAF, LEAF, Word};
 use super::{Broken, MAX_TRIES, Stuck};
 use crate::fail_point;
 use crate::sync::Ordering;
@@ -19,7 +16,7 @@ use crate::sync::Ordering;
 #[derive(Clone, Copy, Debug)]
 pub struct Write<'a> {
     /// Which key.
-    pub key: &'a Key,
+    pub key: &'a Key<'a>,
     /// What it becomes. With the flag `DELETED` it goes, and the value is empty.
     pub content: Content<'a>,
     /// The revision at which it must be; 0: it must not be there.
@@ -29,7 +26,7 @@ pub struct Write<'a> {
 }
 
 impl Write<'_> {
-    fn deletes(&self) -> bool {
+    pub(crate) fn deletes(&self) -> bool {
         self.content.facts.has(DELETED)
     }
 }
@@ -38,7 +35,7 @@ impl Write<'_> {
 #[derive(Clone, Copy, Debug)]
 pub struct Guard<'a> {
     /// Which key.
-    pub key: &'a Key,
+    pub key: &'a Key<'a>,
     /// At which revision; 0: it must not be there.
     pub revision: u64,
 }
@@ -93,36 +90,36 @@ pub enum Done {
 pub type Check<'c, E> = &'c mut dyn FnMut(usize, Option<&Facts>) -> Result<(), E>;
 
 /// What stands at a key, for a writer.
-struct Present<'a> {
-    slot: Slot<'a>,
+pub(crate) struct Present<'a> {
+    pub(crate) slot: Slot<'a>,
     /// The leaf that holds; names nothing if there is none.
-    old: Word,
-    facts: Option<Facts>,
+    pub(crate) old: Word,
+    pub(crate) facts: Option<Facts>,
 }
 
 impl Present<'_> {
     /// The numbers of what is there, for a reader.
-    fn there(&self, now: u64) -> Option<&Facts> {
+    pub(crate) fn there(&self, now: u64) -> Option<&Facts> {
         self.facts.as_ref().filter(|facts| {
             !facts.has(DELETED) && (facts.expires_unix_ns == 0 || facts.expires_unix_ns > now)
         })
     }
     /// The same with what is over, for who deletes it because it is over.
-    fn with_expired(&self) -> Option<&Facts> {
+    pub(crate) fn with_expired(&self) -> Option<&Facts> {
         self.facts.as_ref().filter(|facts| !facts.has(DELETED))
     }
-    fn is_durable(&self) -> bool {
+    pub(crate) fn is_durable(&self) -> bool {
         self.facts.is_some_and(|facts| facts.has(DURABLE) && !facts.has(DELETED))
     }
 }
 
 impl<'a> Region<'a> {
     /// Looks at a key's slot until what stands there is settled; makes room where another key stands.
-    fn present<E>(
+    pub(crate) fn present<E>(
         &self,
         local: &mut Local,
         host: &impl Host,
-        key: &Key,
+        key: &Key<'_>,
     ) -> Result<Present<'a>, Refused<E>> {
         for _ in 0..MAX_TRIES {
             let slot = self.find(key)?;
@@ -163,42 +160,6 @@ impl<'a> Region<'a> {
         Err(Refused::Stuck)
     }
 
-    /// A key as a guard sees it.
-    fn guarded<E>(&self, guard: &Guard<'_>, now: u64) -> Result<Option<u64>, Refused<E>> {
-        for _ in 0..MAX_TRIES {
-            let slot = self.find(guard.key)?;
-            let mut found = 0;
-            if slot.word.kind() == LEAF {
-                let Some(block) = self.named(slot.word) else { continue };
-                let Some(same) = leaf::is_of(block, slot.word, guard.key) else { continue };
-                if same {
-                    let word = match self.settle(slot.word, guard.key.root())? {
-                        Settled::Holds => slot.word,
-                        Settled::Gone => continue,
-                        Settled::Before { word, pending: None } => word,
-                        Settled::Before { pending: Some(txn), .. } => {
-                            if self.clear_the_way(txn) {
-                                continue;
-                            }
-                            return Err(Refused::Wait(txn));
-                        }
-                    };
-                    let facts = self.named(word).and_then(|block| leaf::facts(block, word));
-                    let Some(facts) = facts else {
-                        if word.is_none() {
-                            return Ok((guard.revision != 0).then_some(0));
-                        }
-                        continue;
-                    };
-                    let present = Present { slot, old: word, facts: Some(facts) };
-                    found = present.there(now).map_or(0, |facts| facts.revision);
-                }
-            }
-            return Ok((found != guard.revision).then_some(found));
-        }
-        Err(Refused::Stuck)
-    }
-
     /// Prepares a leaf: the long part of a write, for which nobody waits.
     pub fn prepare(
         &self,
@@ -229,7 +190,7 @@ impl<'a> Region<'a> {
         self.put_back(local, prepared.0);
     }
 
-    fn conditions<E>(
+    pub(crate) fn conditions<E>(
         &self,
         index: usize,
         write: &Write<'_>,
@@ -249,7 +210,7 @@ impl<'a> Region<'a> {
     }
 
     /// Makes a prepared leaf say what it follows, and be a leaf.
-    fn link(
+    pub(crate) fn link(
         &self,
         local: &Local,
         own: Own,
@@ -267,7 +228,8 @@ impl<'a> Region<'a> {
         if write.deletes() && present.with_expired().is_some() && present.there(now).is_none() {
             flags |= EXPIRED;
         }
-        let version = present.facts.map_or(0, |facts| facts.version).wrapping_add(1);
+        // Of a deleted key nobody counts on, of one whose time is over its followers do.
+        let version = present.with_expired().map_or(0, |facts| facts.version).wrapping_add(1);
         leaf::set_before(block, present.old, version, flags);
         block[TXN_WORD].store(txn.0, Ordering::Relaxed);
         self.become_(local.lane, own, IS_LEAF);
@@ -332,7 +294,7 @@ impl<'a> Region<'a> {
     }
 
     /// Takes a deletion out of its slot, at once if nobody reads as of an older revision.
-    fn bury(&self, local: &mut Local, key: &Key, word: Word, revision: u64) {
+    pub(crate) fn bury(&self, local: &mut Local, key: &Key<'_>, word: Word, revision: u64) {
         if self.oldest_seat() < revision {
             self.queue_tomb(local, word, revision);
         } else {
@@ -344,235 +306,6 @@ impl<'a> Region<'a> {
             }
             busy.store(0, Ordering::Release);
         }
-    }
-
-    /// Writes several keys, all or nothing, if all guards hold. The prepared leaves are used up or given
-    /// back, whatever comes out.
-    pub fn commit_all<E>(
-        &self,
-        local: &mut Local,
-        host: &impl Host,
-        writes: &[(Write<'_>, Prepared)],
-        guards: &[Guard<'_>],
-        now: u64,
-        check: Check<'_, E>,
-    ) -> Result<Done, Refused<E>> {
-        if writes.is_empty() {
-            return self.only_guards(local, guards, now);
-        }
-        let (txn, own) = match self.begin_txn(local, host, writes.len()) {
-            Ok(begun) => begun,
-            Err(NoRoom) => {
-                self.discard_all(local, writes, 0);
-                return Err(Refused::NoRoom(PAIRS + 2 * writes.len()));
-            }
-        };
-        let mut used = 0;
-        let installed = self.install(local, host, txn, writes, now, check, &mut used);
-        let decided = installed.and_then(|disk| {
-            for (index, guard) in guards.iter().enumerate() {
-                if let Some(found) = self.guarded(guard, now)? {
-                    let index = writes.len() + index;
-                    return Err(Refused::Conflict { index, expected: guard.revision, found });
-                }
-            }
-            fail_point!("state.deciding");
-            let to = if disk { PERSISTING } else { COMMITTED };
-            if self.decide(txn, UNDECIDED, to) { Ok(disk) } else { Err(Refused::Again) }
-        });
-        let installed_any = used != 0;
-        match decided {
-            Err(refused) => {
-                self.decide(txn, UNDECIDED, super::word::ABORTED);
-                let after = self.newest().unwrap_or(u64::MAX);
-                self.undo(local, txn, after.saturating_add(1));
-                self.discard_skipped(local, writes, txn);
-                Err(refused)
-            }
-            Ok(_) if !installed_any => {
-                self.put_back(local, own);
-                self.discard_all(local, writes, 0);
-                Ok(Done::Nothing)
-            }
-            Ok(true) => {
-                self.discard_skipped(local, writes, txn);
-                Ok(Done::Persisting(txn))
-            }
-            Ok(false) => {
-                self.discard_skipped(local, writes, txn);
-                let revision = self.conclude_committed(local, host, txn)?;
-                Ok(Done::At(revision))
-            }
-        }
-    }
-
-    fn only_guards<E>(
-        &self,
-        local: &Local,
-        guards: &[Guard<'_>],
-        now: u64,
-    ) -> Result<Done, Refused<E>> {
-        let Some(seat) = self.sit(local.lane)? else { return Err(Refused::Again) };
-        let checked = self.all_at(&seat, guards, now);
-        let held = self.held(&seat);
-        self.stand_up(seat);
-        match checked {
-            Ok(None) if held => Ok(Done::Nothing),
-            Ok(Some((index, expected, found))) if held => {
-                Err(Refused::Conflict { index, expected, found })
-            }
-            _ => Err(Refused::Again),
-        }
-    }
-
-    fn all_at(
-        &self,
-        seat: &Seat,
-        guards: &[Guard<'_>],
-        now: u64,
-    ) -> Result<Option<(usize, u64, u64)>, Stuck> {
-        for (index, guard) in guards.iter().enumerate() {
-            if let Some(found) = self.is_at(seat, guard.key, guard.revision, now)? {
-                return Ok(Some((index, guard.revision, found)));
-            }
-        }
-        Ok(None)
-    }
-
-    fn begin_txn(
-        &self,
-        local: &mut Local,
-        host: &impl Host,
-        writes: usize,
-    ) -> Result<(Word, Own), NoRoom> {
-        let own = self.take(local, host, PAIRS + 2 * writes)?;
-        let block = self.block(own.unit).expect("our own blocks lie inside the region");
-        block[REVISION].store(pending(own.tag), Ordering::Relaxed);
-        block[STATUS].store(Status::new(UNDECIDED, own.tag).0, Ordering::Relaxed);
-        block[COUNT].store(0, Ordering::Relaxed);
-        block[REASON].store(0, Ordering::Relaxed);
-        fail_point!("state.txn");
-        self.become_(local.lane, own, IS_TXN);
-        Ok((Word::new(TXN, own.unit, own.tag), own))
-    }
-
-    /// Puts the leaves of a transaction into their slots; whether any of it goes to disk.
-    #[allow(clippy::too_many_arguments)]
-    fn install<E>(
-        &self,
-        local: &mut Local,
-        host: &impl Host,
-        txn: Word,
-        writes: &[(Write<'_>, Prepared)],
-        now: u64,
-        check: Check<'_, E>,
-        used: &mut usize,
-    ) -> Result<bool, Refused<E>> {
-        let block = self.block(txn.unit()).ok_or(Refused::Stuck)?;
-        let mut disk = false;
-        for (index, (write, prepared)) in writes.iter().enumerate() {
-            let mut tries = 0;
-            loop {
-                tries += 1;
-                if tries > MAX_TRIES {
-                    return Err(Refused::Stuck);
-                }
-                if self.status(txn).is_none_or(|status| status.state() != UNDECIDED) {
-                    return Err(Refused::Again);
-                }
-                let present = self.present(local, host, write.key)?;
-                self.conditions(index, write, &present, now, check)?;
-                if write.deletes() && present.with_expired().is_none() {
-                    break;
-                }
-                let word = self.link(local, prepared.0, write, &present, txn, now);
-                // Named before it is seen, so that whoever ends this transaction finds it.
-                block[PAIRS + 2 * *used].store(word.0, Ordering::Relaxed);
-                block[PAIRS + 2 * *used + 1].store(present.old.0, Ordering::Relaxed);
-                block[COUNT].store(*used as u64 + 1, Ordering::Release);
-                fail_point!("state.listed");
-                let (ok, miss) = (Ordering::AcqRel, Ordering::Relaxed);
-                let at = present.slot.at;
-                if at.compare_exchange(present.slot.word.0, word.0, ok, miss).is_ok() {
-                    fail_point!("state.installed");
-                    *used += 1;
-                    disk |= write.durable == Some(true) || present.is_durable();
-                    break;
-                }
-                block[COUNT].store(*used as u64, Ordering::Release);
-            }
-        }
-        Ok(disk)
-    }
-
-    /// Gives back all prepared leaves from one on.
-    fn discard_all(&self, local: &mut Local, writes: &[(Write<'_>, Prepared)], from: usize) {
-        for (_, prepared) in &writes[from..] {
-            self.put_back(local, prepared.0);
-        }
-    }
-
-    /// Gives back the prepared leaves that a transaction did not use.
-    fn discard_skipped(&self, local: &mut Local, writes: &[(Write<'_>, Prepared)], txn: Word) {
-        let Some(pairs) = self.pairs(txn) else { return };
-        for (_, prepared) in writes {
-            let own = prepared.0;
-            if !pairs.iter().any(|(leaf, _)| leaf.unit() == own.unit && leaf.tag() == own.tag) {
-                self.put_back(local, own);
-            }
-        }
-    }
-
-    /// Ends a transaction of ours that was decided by the keeper: its revision, or `None` if it was
-    /// refused, with the keeper's reason.
-    pub fn conclude(
-        &self,
-        local: &mut Local,
-        host: &impl Host,
-        txn: Word,
-    ) -> Result<Result<u64, u64>, Stuck> {
-        match self.status(txn).map(Status::state) {
-            Some(COMMITTED) => self.conclude_committed(local, host, txn).map(Ok),
-            Some(super::word::ABORTED) => {
-                let reason =
-                    self.block(txn.unit()).map_or(0, |b| b[REASON].load(Ordering::Acquire));
-                let after = self.newest()?.saturating_add(1);
-                self.undo(local, txn, after);
-                Ok(Err(reason))
-            }
-            _ => Err(Stuck),
-        }
-    }
-
-    /// Ends a transaction that holds: numbers its leaves, and retires what was before them.
-    pub(crate) fn conclude_committed(
-        &self,
-        local: &mut Local,
-        host: &impl Host,
-        txn: Word,
-    ) -> Result<u64, Stuck> {
-        let revision = self.number(txn, 0)?.ok_or(Stuck)?;
-        let pairs = self.pairs(txn).ok_or(Stuck)?;
-        for (leaf, _) in &pairs {
-            self.number_of_txn(*leaf, revision);
-        }
-        for (leaf, before) in &pairs {
-            if !before.is_none() {
-                self.retire(local, *before, revision);
-            }
-            let key = self.key_of(*leaf);
-            let facts = self.named(*leaf).and_then(|block| leaf::facts(block, *leaf));
-            if let (Some(key), Some(facts)) = (key, facts)
-                && facts.has(DELETED)
-            {
-                self.bury(local, &key, *leaf, revision);
-            }
-        }
-        fail_point!("state.concluding");
-        self.retire(local, txn, revision);
-        self.wake_followers(host, None);
-        self.recycle(local);
-        Ok(revision)
     }
 }
 

@@ -62,7 +62,7 @@ impl<'a> Region<'a> {
     /// the block is used for something else by now.
     pub(crate) fn number(&self, word: Word, root: u32) -> Result<Option<u64>, Stuck> {
         for _ in 0..MAX_TRIES {
-            // In this order: the block of an entry below this tail has its revision.
+            // SYNC-TAIL: in this order; the block of an entry below this tail has its revision.
             let tail = self.tail().load(Ordering::SeqCst);
             let Some(block) = self.named(word) else { return Ok(None) };
             let revision = block[REVISION].load(Ordering::Acquire);

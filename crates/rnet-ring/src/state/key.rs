@@ -12,14 +12,43 @@ pub const MAX_KEY_LEN_BYTES: usize = 255;
 pub const KEY_WORDS: usize = 32;
 
 /// A key, and where it leads.
-#[derive(Clone, Debug)]
-pub struct Key {
-    words: [u64; KEY_WORDS],
-    len: usize,
+#[derive(Clone, Copy, Debug)]
+pub struct Key<'k> {
+    bytes: &'k [u8],
+    trail: Trail,
+}
+
+/// Where a key leads, apart from it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Trail {
     root: u32,
     second: u8,
     seed: u64,
     hash: u64,
+}
+
+/// A key that was copied out of a leaf.
+#[derive(Clone, Debug)]
+pub(crate) struct KeyBuf {
+    bytes: [u8; KEY_WORDS * 8],
+    len: usize,
+    trail: Trail,
+}
+
+impl KeyBuf {
+    pub(crate) fn new(
+        bytes: [u8; KEY_WORDS * 8],
+        len: usize,
+        seed: u64,
+        geometry: &Geometry,
+    ) -> Option<KeyBuf> {
+        let trail = Key::new(bytes.get(..len)?, seed, geometry)?.trail;
+        Some(KeyBuf { bytes, len, trail })
+    }
+
+    pub(crate) fn key(&self) -> Key<'_> {
+        Key { bytes: &self.bytes[..self.len], trail: self.trail }
+    }
 }
 
 /// Splits a name into its first component, its second, and whether each is followed by a `/`.
@@ -42,69 +71,64 @@ fn second_of(second: &[u8], seed: u64) -> u8 {
     xxh3_64_with_seed(second, seed ^ 1) as u8
 }
 
-impl Key {
+impl<'k> Key<'k> {
     /// The path of a key; `None` if it is empty or too long.
-    pub fn new(key: &[u8], seed: u64, geometry: &Geometry) -> Option<Key> {
+    #[inline]
+    pub fn new(key: &'k [u8], seed: u64, geometry: &Geometry) -> Option<Key<'k>> {
         if key.is_empty() || key.len() > MAX_KEY_LEN_BYTES {
             return None;
         }
-        let mut words = [0; KEY_WORDS];
-        for (word, bytes) in words.iter_mut().zip(key.chunks(8)) {
-            let mut whole = [0; 8];
-            whole[..bytes.len()].copy_from_slice(bytes);
-            *word = u64::from_le_bytes(whole);
-        }
         let (first, _, second, _) = components(key);
-        Some(Key {
-            words,
-            len: key.len(),
+        let trail = Trail {
             root: root_of(first, seed, geometry),
             second: second_of(second, seed),
             seed,
             hash: xxh3_64_with_seed(key, seed),
-        })
+        };
+        Some(Key { bytes: key, trail })
     }
 
-    /// Length in bytes.
-    pub fn len(&self) -> usize {
-        self.len
-    }
-
-    /// Never: an empty key is none.
-    pub fn is_empty(&self) -> bool {
-        false
-    }
-
-    /// The key as it stands in a leaf, padded with zeros.
+    /// The same key, whose trail was found before.
     #[inline]
-    pub fn words(&self) -> &[u64] {
-        &self.words[..self.len.div_ceil(8)]
+    pub fn with(key: &'k [u8], trail: Trail) -> Key<'k> {
+        Key { bytes: key, trail }
+    }
+
+    /// Where it leads.
+    pub fn trail(&self) -> Trail {
+        self.trail
     }
 
     /// The key's bytes.
-    pub fn bytes(&self) -> Vec<u8> {
-        let mut bytes: Vec<u8> = self.words().iter().flat_map(|w| w.to_le_bytes()).collect();
-        bytes.truncate(self.len);
-        bytes
+    #[inline]
+    pub fn bytes(&self) -> &'k [u8] {
+        self.bytes
+    }
+
+    /// Words that it takes in a leaf.
+    #[inline]
+    pub fn words(&self) -> usize {
+        self.bytes.len().div_ceil(8)
     }
 
     /// Its slot in the root.
     #[inline]
     pub fn root(&self) -> u32 {
-        self.root
+        self.trail.root
     }
 
     /// Its slot in a node of this level.
     #[inline]
     pub fn nibble(&self, level: usize) -> usize {
+        let trail = &self.trail;
         let nibble = match level {
-            0 => u64::from(self.second >> 4),
-            1 => u64::from(self.second),
-            2..18 => self.hash >> (4 * (level - 2)),
+            0 => u64::from(trail.second >> 4),
+            1 => u64::from(trail.second),
+            2..18 => trail.hash >> (4 * (level - 2)),
             _ => {
                 // Two keys of one hash: of a kind that happens once in a lifetime.
                 let round = (level - 2) / 16;
-                let hash = xxh3_64_with_seed(&self.bytes(), self.seed.wrapping_add(round as u64));
+                let hash = xxh3_64_with_seed(self.bytes, trail.seed.wrapping_add(round as u64));
                 hash >> (4 * ((level - 2) % 16))
             }
         };
@@ -200,13 +224,9 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_its_words() {
-        for len in [1, 7, 8, 9, 255] {
-            let text = "/".repeat(len);
-            let key = Key::new(text.as_bytes(), 0, &Geometry::SMALL).unwrap();
-            assert_eq!(key.bytes(), text.as_bytes());
-        }
+    fn a_key_has_a_length() {
         assert!(Key::new(b"", 0, &Geometry::SMALL).is_none());
+        assert!(Key::new(&[b'a'; 255], 0, &Geometry::SMALL).is_some());
         assert!(Key::new(&[b'a'; 256], 0, &Geometry::SMALL).is_none());
     }
 }

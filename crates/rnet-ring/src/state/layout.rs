@@ -17,8 +17,8 @@ pub const SEATS: usize = 64;
 pub const FAN: usize = 16;
 /// Deepest path: two levels of the second component, four hashes of sixteen levels.
 pub const MAX_LEVEL: usize = 2 + 64;
-/// Keys that one transaction writes.
-pub const MAX_TXN_WRITES: usize = 1024;
+/// Keys that one transaction writes and guards, at most.
+pub const MAX_TXN_WRITES: usize = 2048;
 
 /// Header word: which layout the region has.
 pub const MAGIC_AT: usize = 0;

@@ -1,7 +1,7 @@
 //! Leaves: a key with its value, as it was written once. Nothing in a leaf changes until its block is
 //! used again, but its revision, which is given once.
 
-use super::key::{KEY_WORDS, Key, MAX_KEY_LEN_BYTES};
+use super::key::{KEY_WORDS, Key, KeyBuf, MAX_KEY_LEN_BYTES};
 use super::region::{Block, Region};
 use super::word::{Head, Word, pending};
 use crate::fail_point;
@@ -30,6 +30,9 @@ pub const DURABLE: u16 = 2;
 pub const WILL: u16 = 4;
 /// [`Facts::flags`]: deleted because its time was over.
 pub const EXPIRED: u16 = 8;
+/// [`Facts::flags`]: no value, but the mark of a transaction that has read the key: what was before
+/// still holds, and whoever wants to change it comes before the transaction or after it.
+pub const GUARD: u16 = 1 << 15;
 
 /// Longest name of a writer in bytes.
 pub const MAX_WRITER_LEN_BYTES: usize = 255;
@@ -64,12 +67,18 @@ impl Facts {
     }
 }
 
+/// Words of a leaf, behind its header, that a record has room for without the heap.
+const SMALL_WORDS: usize = 16;
+
 /// What a read copies out of a leaf. Its buffer is used again.
 #[derive(Clone, Debug, Default)]
 pub struct Record {
     /// The numbers.
     pub facts: Facts,
-    buf: Vec<u64>,
+    small: [u64; SMALL_WORDS],
+    /// Used where `small` is too small.
+    large: Vec<u64>,
+    is_large: bool,
     key_len: usize,
     writer_len: usize,
     value_len: usize,
@@ -78,9 +87,9 @@ pub struct Record {
 
 impl Record {
     fn bytes(&self, word: usize, len: usize) -> &[u8] {
-        let words = &self.buf[word..word + len.div_ceil(8)];
+        let words = if self.is_large { &self.large[..] } else { &self.small[..] };
         // The layout is little-endian, as this machine is.
-        &zerocopy::IntoBytes::as_bytes(words)[..len]
+        &zerocopy::IntoBytes::as_bytes(&words[word..word + len.div_ceil(8)])[..len]
     }
     /// The key's bytes.
     pub fn key(&self) -> &[u8] {
@@ -117,9 +126,9 @@ pub struct Content<'a> {
 
 impl Content<'_> {
     /// Words of the leaf.
-    pub fn words(&self, key: &Key) -> usize {
+    pub fn words(&self, key: &Key<'_>) -> usize {
         LEAF_HEADER_WORDS
-            + key.words().len()
+            + key.words()
             + self.writer.len().div_ceil(8)
             + self.value.len().div_ceil(8)
             + self.will.map_or(0, |w| w.len().div_ceil(8))
@@ -141,7 +150,7 @@ fn put(block: &[AtomicU64], bytes: &[u8]) -> usize {
 
 /// Writes a leaf into a block that is ours alone; `words` of the content must fit. What stood before
 /// and the version are set later, by [`set_before`].
-pub(crate) fn fill(block: &[AtomicU64], tag: u32, key: &Key, content: &Content<'_>) {
+pub(crate) fn fill(block: &[AtomicU64], tag: u32, key: &Key<'_>, content: &Content<'_>) {
     let store = |at: usize, value: u64| block[at].store(value, Ordering::Relaxed);
     let will_len = content.will.map_or(0, <[u8]>::len);
     let facts = &content.facts;
@@ -151,7 +160,7 @@ pub(crate) fn fill(block: &[AtomicU64], tag: u32, key: &Key, content: &Content<'
     store(TXN_WORD, 0);
     store(
         LENS,
-        key.len() as u64
+        key.bytes().len() as u64
             | (content.writer.len() as u64) << 16
             | u64::from(facts.kind) << 32
             | u64::from(flags) << 48,
@@ -163,14 +172,16 @@ pub(crate) fn fill(block: &[AtomicU64], tag: u32, key: &Key, content: &Content<'
     store(TYPE, facts.type_id);
     fail_point!("state.filling");
     let mut at = LEAF_HEADER_WORDS;
-    for word in key.words() {
-        block[at].store(*word, Ordering::Relaxed);
-        at += 1;
-    }
+    at += put(&block[at..], key.bytes());
     at += put(&block[at..], content.writer);
     at += put(&block[at..], content.value);
     put(&block[at..], content.will.unwrap_or_default());
     fail_point!("state.filled");
+}
+
+/// Whether a leaf is a guard's mark.
+pub(crate) fn is_guard(block: Block<'_>) -> bool {
+    block[LENS].load(Ordering::Relaxed) >> 48 & u64::from(GUARD) != 0
 }
 
 /// Makes a filled leaf that nobody sees yet follow another: which one, at which version, with which
@@ -185,14 +196,30 @@ pub(crate) fn set_before(block: &[AtomicU64], before: Word, version: u64, flags:
 }
 
 /// Whether a leaf is of this key; `None` if the block is used for something else by now.
-pub(crate) fn is_of(block: Block<'_>, word: Word, key: &Key) -> Option<bool> {
+#[inline]
+pub(crate) fn is_of(block: Block<'_>, word: Word, key: &Key<'_>) -> Option<bool> {
     let len = block[LENS].load(Ordering::Relaxed) & 0xffff;
-    let same = len == key.len() as u64
-        && block.get(LEAF_HEADER_WORDS..).is_some_and(|words| {
-            words.len() >= key.words().len()
-                && words.iter().zip(key.words()).all(|(a, b)| a.load(Ordering::Relaxed) == *b)
-        });
+    let same = len == key.bytes().len() as u64 && says(block, key.bytes());
     is_still(block, word).then_some(same)
+}
+
+#[inline]
+fn says(block: Block<'_>, key: &[u8]) -> bool {
+    let Some(words) = block.get(LEAF_HEADER_WORDS..LEAF_HEADER_WORDS + key.len().div_ceil(8))
+    else {
+        return false;
+    };
+    let (chunks, rest) = key.as_chunks::<8>();
+    let whole = chunks
+        .iter()
+        .zip(words)
+        .all(|(bytes, word)| word.load(Ordering::Relaxed) == u64::from_le_bytes(*bytes));
+    whole
+        && (rest.is_empty() || {
+            let mut last = [0; 8];
+            last[..rest.len()].copy_from_slice(rest);
+            words[chunks.len()].load(Ordering::Relaxed) == u64::from_le_bytes(last)
+        })
 }
 
 /// Whether the block is still the one that the word names; what was read before it then is its own.
@@ -240,8 +267,15 @@ pub(crate) fn copy(block: Block<'_>, word: Word, into: &mut Record) -> Option<()
     let words =
         key_len.div_ceil(8) + writer_len.div_ceil(8) + value_len.div_ceil(8) + will_len.div_ceil(8);
     let source = block.get(LEAF_HEADER_WORDS..LEAF_HEADER_WORDS + words)?;
-    into.buf.clear();
-    into.buf.extend(source.iter().map(|word| word.load(Ordering::Relaxed)));
+    into.is_large = words > SMALL_WORDS;
+    if into.is_large {
+        into.large.clear();
+        into.large.extend(source.iter().map(|word| word.load(Ordering::Relaxed)));
+    } else {
+        for (to, word) in into.small.iter_mut().zip(source) {
+            *to = word.load(Ordering::Relaxed);
+        }
+    }
     (into.key_len, into.writer_len, into.value_len, into.will_len) =
         (key_len, writer_len, value_len, will_len);
     into.facts = facts;
@@ -250,7 +284,7 @@ pub(crate) fn copy(block: Block<'_>, word: Word, into: &mut Record) -> Option<()
 
 impl Region<'_> {
     /// The path of the key of a leaf; `None` if its block is used for something else by now.
-    pub(crate) fn key_of(&self, word: Word) -> Option<Key> {
+    pub(crate) fn key_of(&self, word: Word) -> Option<KeyBuf> {
         let block = self.named(word)?;
         let len = (block[LENS].load(Ordering::Relaxed) & 0xffff) as usize;
         if len > MAX_KEY_LEN_BYTES {
@@ -261,7 +295,7 @@ impl Region<'_> {
         for (to, word) in bytes.chunks_exact_mut(8).zip(words) {
             to.copy_from_slice(&word.load(Ordering::Relaxed).to_le_bytes());
         }
-        let key = Key::new(&bytes[..len], self.seed, &self.geometry)?;
+        let key = KeyBuf::new(bytes, len, self.seed, &self.geometry)?;
         is_still(block, word).then_some(key)
     }
 }

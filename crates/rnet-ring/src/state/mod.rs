@@ -6,11 +6,11 @@
 //! | [`word`] | the words that name blocks |
 //! | [`key`] | the path of a key; which keys a prefix means |
 //! | [`leaf`] | a key with its value, written once |
-//! | [`blocks`] | where leaves come from and where they go |
+//! | [`blocks`], [`slabs`] | where leaves come from and where they go |
 //! | [`trie`] | from a key to its slot |
 //! | [`journal`] | the order of all changes: revisions, followers, seats |
 //! | [`settle`] | what a leaf in a slot means |
-//! | [`read`], [`commit`] | reading and writing |
+//! | [`read`], [`commit`], [`transaction`] | reading; writing one key, and several |
 //! | [`sweep`] | cleaning up after the dead |
 //!
 //! A slot names a leaf, which never changes. A write prepares a new leaf and swings the slot to it by
@@ -28,17 +28,20 @@ pub mod leaf;
 pub mod read;
 pub mod region;
 pub mod settle;
+pub mod slabs;
 pub mod sweep;
+pub mod transaction;
 pub mod trie;
 pub mod word;
 
-pub use blocks::{Local, NoRoom, Usage};
+pub use blocks::{Local, NoRoom};
 pub use commit::{Done, Guard, Prepared, Refused, Write};
 pub use key::{Key, Prefix};
 pub use layout::Geometry;
 pub use leaf::{Content, Facts, Record};
 pub use read::{Next, Position};
 pub use region::{Host, Region};
+pub use slabs::Usage;
 pub use sweep::Swept;
 
 /// Turns of a loop that others can make go round again, each time by getting something done. Only a

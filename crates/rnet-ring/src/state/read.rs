@@ -31,7 +31,7 @@ impl Region<'_> {
     pub fn get(
         &self,
         lane: u16,
-        key: &Key,
+        key: &Key<'_>,
         now: &dyn Fn() -> u64,
         into: &mut Record,
     ) -> Result<bool, Stuck> {
@@ -56,7 +56,7 @@ impl Region<'_> {
     }
 
     #[inline]
-    fn read(&self, key: &Key, into: &mut Record) -> Result<Found, Stuck> {
+    fn read(&self, key: &Key<'_>, into: &mut Record) -> Result<Found, Stuck> {
         let slot = self.find(key).map_err(|Broken| Stuck)?;
         if slot.word.is_none() {
             return Ok(Found::Nothing);
@@ -137,7 +137,7 @@ impl Region<'_> {
     pub(crate) fn is_at(
         &self,
         seat: &Seat,
-        key: &Key,
+        key: &Key<'_>,
         revision: u64,
         now: u64,
     ) -> Result<Option<u64>, Stuck> {
@@ -210,7 +210,12 @@ impl Region<'_> {
         while at.within < pairs.len() {
             let (word, _) = pairs[at.within];
             at.within += 1;
-            self.number_of_txn(word, at.revision);
+            match self.is_guard(word) {
+                // A guard's mark may be used for something else already: it was retired at once.
+                Some(true) => continue,
+                Some(false) => self.number_of_txn(word, at.revision),
+                None => {}
+            }
             let copied = self.named(word).and_then(|block| leaf::copy(block, word, into));
             if copied.is_none() || into.facts.revision != at.revision {
                 return Some(Next::Behind);

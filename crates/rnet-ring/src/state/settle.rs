@@ -3,7 +3,7 @@
 use super::blocks::Local;
 use super::key::Key;
 use super::layout::MAX_TXN_WRITES;
-use super::leaf::{self, Facts, PREV, REVISION, Record, TXN_WORD};
+use super::leaf::{self, DELETED, Facts, PREV, REVISION, Record, TXN_WORD};
 use super::region::{Block, Region};
 use super::word::{
     ABORTED, COMMITTED, LEAF, PERSISTING, Status, TXN, UNDECIDED, WRITING, Word, is_pending,
@@ -43,6 +43,7 @@ impl<'a> Region<'a> {
         }
         let txn = Word(block[TXN_WORD].load(Ordering::Relaxed));
         let before = Word(block[PREV].load(Ordering::Relaxed));
+        let guard = leaf::is_guard(block);
         if !leaf::is_still(block, word) {
             return Ok(Settled::Gone);
         }
@@ -58,7 +59,11 @@ impl<'a> Region<'a> {
         };
         match status.state() {
             COMMITTED => {
+                // Numbered first also where nothing changed: what comes next here comes after it.
                 let Some(revision) = self.number(txn, 0)? else { return Ok(Settled::Gone) };
+                if guard {
+                    return Ok(Settled::Before { word: before, pending: None });
+                }
                 self.number_of_txn(word, revision);
                 Ok(Settled::Holds)
             }
@@ -148,11 +153,11 @@ impl<'a> Region<'a> {
     /// Takes a deletion out of its slot, so that the slot is empty; whether this did it.
     pub(crate) fn clear_tomb(&self, word: Word) -> bool {
         let Some(key) = self.key_of(word) else { return false };
-        self.swap_out(&key, word, Word::NONE)
+        self.swap_out(&key.key(), word, Word::NONE)
     }
 
     /// Puts `next` where `word` stands, wherever that is by now.
-    pub(crate) fn swap_out(&self, key: &Key, word: Word, next: Word) -> bool {
+    pub(crate) fn swap_out(&self, key: &Key<'_>, word: Word, next: Word) -> bool {
         for _ in 0..MAX_TRIES {
             let Ok(slot) = self.find(key) else { return false };
             if slot.word != word {
@@ -204,12 +209,28 @@ impl<'a> Region<'a> {
     /// those who read them.
     pub(crate) fn undo(&self, local: &mut Local, txn: Word, after: u64) {
         for (leaf, before) in self.pairs(txn).unwrap_or_default() {
-            if let Some(key) = self.key_of(leaf) {
-                self.swap_out(&key, leaf, before);
-            }
+            self.put_back_before(local, leaf, before, after);
             self.retire(local, leaf, after);
         }
         self.retire(local, txn, after);
+    }
+
+    /// Puts what was before a leaf that does not hold into its slot again, if the leaf stands there.
+    pub(crate) fn put_back_before(&self, local: &mut Local, leaf: Word, before: Word, after: u64) {
+        let Some(key) = self.key_of(leaf) else { return };
+        let swapped = self.swap_out(&key.key(), leaf, before);
+        let deleted = self.facts_of(before).is_some_and(|facts| facts.has(DELETED));
+        if swapped && deleted {
+            // Who wanted to take the deletion out of its slot meanwhile did not find it there.
+            self.queue_tomb(local, before, after);
+        }
+    }
+
+    /// Whether a leaf of a transaction is a guard's mark; `None` if its block is used for something else.
+    pub(crate) fn is_guard(&self, leaf: Word) -> Option<bool> {
+        let block = self.named(leaf)?;
+        let guard = leaf::is_guard(block);
+        leaf::is_still(block, leaf).then_some(guard)
     }
 }
 

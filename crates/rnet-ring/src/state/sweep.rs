@@ -1,7 +1,7 @@
 //! Cleaning up after a lane whose owner is dead: nothing it began stays half-done, nothing it held
 //! stays held, and each of its blocks is in a slot or free.
 
-use super::blocks::{Local, Slab, blocks_per_slab};
+use super::blocks::Local;
 use super::key::{Key, Prefix};
 use super::layout::{
     CLASS_UNITS, FOLLOWER_OWNER, LANE_BUSY, LANE_NEW, LANE_SLAB, LANE_WILLS, SEAT_OWNER, SEATS,
@@ -10,6 +10,7 @@ use super::layout::{
 use super::leaf::{self, DELETED, Record, WILL};
 use super::region::{Host, Region};
 use super::settle::Settled;
+use super::slabs::{Slab, blocks_per_slab};
 use super::trie::NOBODY;
 use super::word::{
     ABORTED, COMMITTED, FREE, Head, IS_LEAF, IS_NODE, IS_TXN, LEAF, NODE, PERSISTING, PRIVATE,
@@ -155,9 +156,8 @@ impl Region<'_> {
                 }
                 Some(ABORTED) => {
                     for (leaf, before) in self.pairs(txn).unwrap_or_default() {
-                        if let Some(key) = self.key_of(leaf) {
-                            self.swap_out(&key, leaf, before);
-                        }
+                        let after = self.newest()?.saturating_add(1);
+                        self.put_back_before(local, leaf, before, after);
                         self.take_orphan(local, leaf)?;
                     }
                     let after = self.newest()?.saturating_add(1);
@@ -174,9 +174,16 @@ impl Region<'_> {
         let pairs = self.pairs(txn).ok_or(Stuck)?;
         let revision = self.number(txn, 0)?.ok_or(Stuck)?;
         for (leaf, _) in &pairs {
-            self.number_of_txn(*leaf, revision);
+            if self.is_guard(*leaf) != Some(true) {
+                self.number_of_txn(*leaf, revision);
+            }
         }
         for (leaf, before) in pairs {
+            if self.is_guard(leaf) == Some(true) {
+                self.put_back_before(local, leaf, before, revision);
+                self.take_orphan(local, leaf)?;
+                continue;
+            }
             if !before.is_none() {
                 self.take_orphan(local, before)?;
             }
@@ -232,7 +239,7 @@ impl Region<'_> {
             return Ok(false);
         }
         let Some(key) = self.key_of(word) else { return Ok(false) };
-        if self.is_in_use(&key, word)? {
+        if self.is_in_use(&key.key(), word)? {
             return Ok(false);
         }
         let after = self.newest()?.saturating_add(1);
@@ -241,7 +248,7 @@ impl Region<'_> {
     }
 
     /// Whether a leaf is what a slot says, or what it said before a change that does not hold yet.
-    fn is_in_use(&self, key: &Key, word: Word) -> Result<bool, Stuck> {
+    fn is_in_use(&self, key: &Key<'_>, word: Word) -> Result<bool, Stuck> {
         let Ok(slot) = self.find(key) else { return Err(Stuck) };
         let mut at = slot.word;
         for _ in 0..MAX_TRIES {

@@ -26,7 +26,7 @@ fn region(words: &[AtomicU64]) -> Region<'_> {
     Region::new(words, Geometry::SMALL, 42).unwrap()
 }
 
-fn key(region: &Region<'_>, text: &str) -> Key {
+fn key<'k>(region: &Region<'_>, text: &'k str) -> Key<'k> {
     Key::new(text.as_bytes(), region.seed(), region.geometry()).unwrap()
 }
 
@@ -63,7 +63,7 @@ fn put_all(
     local: &mut Local,
     changes: &[(&str, Option<&[u8]>)],
 ) -> Result<Done, Refused<Never>> {
-    let keys: Vec<Key> = changes.iter().map(|(at, _)| key(region, at)).collect();
+    let keys: Vec<Key<'_>> = changes.iter().map(|(at, _)| key(region, at)).collect();
     let mut writes = Vec::new();
     for ((_, value), key) in changes.iter().zip(&keys) {
         let write = Write { key, content: content(*value), expect: None, durable: None };
@@ -359,5 +359,51 @@ fn slabs_change_their_class_when_nothing_else_is_left() {
             put(&region, &mut local, &format!("/f/{index}"), None, None).unwrap();
         }
         assert!(region.leave(&mut local), "{round}");
+    }
+}
+
+/// Each takes a key if the other's is not there: of two at once, one may.
+#[test]
+fn what_a_transaction_has_read_is_so_when_it_holds() {
+    let words = words(Geometry::SMALL);
+    let region = region(&words);
+    let both = AtomicU64::new(0);
+    let barrier = std::sync::Barrier::new(2);
+    std::thread::scope(|scope| {
+        for (lane, mine, others) in [(1, "/lock/a", "/lock/b"), (2, "/lock/b", "/lock/a")] {
+            let (both, barrier) = (&both, &barrier);
+            scope.spawn(move || {
+                let mut local = Local::new(lane);
+                for _ in 0..2000 {
+                    barrier.wait();
+                    let taken = take_if_absent(&region, &mut local, mine, others);
+                    barrier.wait();
+                    if taken {
+                        both.fetch_add(1, Ordering::Relaxed);
+                    }
+                    barrier.wait();
+                    assert!(both.load(Ordering::Relaxed) <= 1);
+                    barrier.wait();
+                    both.store(0, Ordering::Relaxed);
+                    put(&region, &mut local, mine, None, None).unwrap();
+                }
+                assert!(region.leave(&mut local));
+            });
+        }
+    });
+    assert_eq!(region.usage().leaves + region.usage().kept, 0, "{:?}", region.usage());
+}
+
+fn take_if_absent(region: &Region<'_>, local: &mut Local, mine: &str, others: &str) -> bool {
+    let (mine, others) = (key(region, mine), key(region, others));
+    let write = Write { key: &mine, content: content(Some(b"me")), expect: None, durable: None };
+    let prepared = region.prepare(local, &Heap, &write).unwrap();
+    region.fill(&prepared, &write);
+    let guard = Guard { key: &others, revision: 0 };
+    let check: commit::Check<'_, Never> = &mut |_, _| Ok(());
+    match region.commit_all(local, &Heap, &[(write, prepared)], &[guard], 0, check) {
+        Ok(Done::At(_)) => true,
+        Err(Refused::Again | Refused::Conflict { .. }) => false,
+        other => panic!("{other:?}"),
     }
 }

@@ -34,7 +34,7 @@ impl<'a> Region<'a> {
 
     /// The slot in which a key stands or would stand.
     #[inline]
-    pub(crate) fn find(&self, key: &Key) -> Result<Slot<'a>, Broken> {
+    pub(crate) fn find(&self, key: &Key<'_>) -> Result<Slot<'a>, Broken> {
         let mut at = self.root_slot(key.root());
         for level in 0..MAX_LEVEL {
             // SYNC-SLOT: whoever finds the leaf's word finds the leaf.
@@ -66,7 +66,7 @@ impl<'a> Region<'a> {
         for at in block[SLOTS..NODE_WORDS].iter() {
             at.store(EMPTY, Ordering::Relaxed);
         }
-        block[SLOTS + other.nibble(slot.level)].store(slot.word.0, Ordering::Relaxed);
+        block[SLOTS + other.key().nibble(slot.level)].store(slot.word.0, Ordering::Relaxed);
         fail_point!("state.node");
         self.become_(local.lane, own, IS_NODE);
         let node = Word::new(NODE, own.unit, own.tag);

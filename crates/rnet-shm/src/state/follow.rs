@@ -1,6 +1,6 @@
 //! Following the changes of a domain: reading the journal, and sleeping at its end.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -35,7 +35,7 @@ pub struct Follower {
     prefix: (String, ring::Prefix),
 }
 
-/// A follower's place in the region; free again when its follower and all interrupters are gone.
+/// A follower's place in the region; free again when its follower is gone.
 struct Place {
     inner: Arc<Inner>,
     number: usize,
@@ -135,19 +135,20 @@ impl Follower {
 
     /// Ends waits of this follower from other threads.
     pub fn interrupter(&self) -> Interrupter {
-        Interrupter(self.place.clone())
+        Interrupter(Arc::downgrade(&self.place))
     }
 }
 
 /// Ends waits of a [`Follower`]; made by [`Follower::interrupter`].
 #[derive(Clone)]
-pub struct Interrupter(Arc<Place>);
+pub struct Interrupter(Weak<Place>);
 
 impl Interrupter {
     /// The wait that goes on ends with [`Woken::Look`], or the next one does at once.
     pub fn interrupt(&self) {
-        self.0.interrupted.store(true, Ordering::Release);
-        let bell = self.0.bell();
+        let Some(place) = self.0.upgrade() else { return };
+        place.interrupted.store(true, Ordering::Release);
+        let bell = place.bell();
         bell.fetch_add(1, Ordering::Release);
         let _ = futex::wake(bell, futex::Flags::empty(), i32::MAX as u32);
     }

@@ -259,18 +259,24 @@ fn obey(callbacks: &Callbacks, tasks: &mut Tasks) {
 }
 
 fn common_prefix(tasks: &Tasks) -> String {
-    let mut common: Option<String> = None;
-    for prefix in tasks.iter().map(|(_, task)| task.prefix()) {
-        common = Some(match common {
-            None => prefix,
-            Some(before) => {
-                // Keys are ASCII, so any byte is the end of a character.
-                let same = before.bytes().zip(prefix.bytes()).take_while(|(a, b)| a == b).count();
-                before.get(..same).unwrap_or("/").to_owned()
-            }
-        });
+    let prefixes = tasks.iter().map(|(_, task)| task.prefix());
+    prefixes.reduce(|a, b| common(&a, &b).to_owned()).unwrap_or_else(|| "/".to_owned())
+}
+
+/// The longest prefix that means all keys that both mean, by whole names: `/arm` of `/arm` and `/arm/x`, `/` of `/arm` and `/army`.
+fn common<'a>(a: &'a str, b: &'a str) -> &'a str {
+    let (short, long) = if a.len() <= b.len() { (a, b) } else { (b, a) };
+    if let Some(rest) = long.strip_prefix(short)
+        && (rest.is_empty() || rest.starts_with('/') || short.ends_with('/'))
+    {
+        return short;
     }
-    common.unwrap_or_else(|| "/".to_owned())
+    let same = short.bytes().zip(long.bytes()).take_while(|(a, b)| a == b).count();
+    // Keys are ASCII, so that any byte is the end of a character.
+    match short[..same].rfind('/') {
+        Some(slash) => &short[..=slash],
+        None => "/",
+    }
 }
 
 /// A watch with a callback.
@@ -376,5 +382,27 @@ impl Drop for WatchHandle {
 impl std::fmt::Debug for WatchHandle {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("WatchHandle").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::common;
+
+    #[test]
+    fn a_common_prefix_means_all_that_both_mean() {
+        for (a, b, both) in [
+            ("/arm", "/arm", "/arm"),
+            ("/arm", "/arm/x", "/arm"),
+            ("/arm/", "/arm/x", "/arm/"),
+            ("/arm", "/arm/", "/arm"),
+            ("/arm", "/army", "/"),
+            ("/arm/x", "/arm/y", "/arm/"),
+            ("/arm/xa", "/arm/xb/", "/arm/"),
+            ("/arm", "/leg", "/"),
+            ("/", "/leg", "/"),
+        ] {
+            assert_eq!((common(a, b), common(b, a)), (both, both), "{a} {b}");
+        }
     }
 }

@@ -4,7 +4,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use rnet_core::{Error, Result};
-use rnet_shm::state::Record;
+use rnet_shm::state::{Path, Record};
 
 use super::encode::{self, Packed, kind};
 use super::shared::StateShared;
@@ -36,19 +36,22 @@ pub struct Cell<T> {
     shared: Arc<StateShared>,
     core: Arc<NodeCore>,
     key: Box<str>,
+    path: Path,
     record: Record,
     of: PhantomData<fn(T) -> T>,
 }
 
 impl<T: StateType> Cell<T> {
-    pub(super) fn new(state: &State, key: String) -> Cell<T> {
-        Cell {
+    pub(super) fn new(state: &State, key: String) -> Result<Cell<T>> {
+        let path = state.shared.region.path(&key)?;
+        Ok(Cell {
+            path,
             shared: state.shared.clone(),
             core: state.core.clone(),
             key: key.into(),
             record: Record::default(),
             of: PhantomData,
-        }
+        })
     }
 
     /// The key, with its leading slash.
@@ -61,7 +64,7 @@ impl<T: StateType> Cell<T> {
     /// # Errors
     /// `StateType` if the key holds another type; `BadValue` for a number that the type has no room for.
     pub fn get(&mut self) -> Result<Option<T>> {
-        if !self.shared.read_into(&self.key, &mut self.record)? {
+        if !self.shared.read_at(&self.path, &mut self.record)? {
             self.record.revision = 0;
             return Ok(None);
         }
@@ -107,6 +110,7 @@ impl<T> Clone for Cell<T> {
             shared: self.shared.clone(),
             core: self.core.clone(),
             key: self.key.clone(),
+            path: self.path.clone(),
             record: Record::default(),
             of: PhantomData,
         }

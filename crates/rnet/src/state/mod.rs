@@ -27,6 +27,7 @@
 //! | `hash` | the keys under a prefix as the fields of one thing |
 //! | `cell` | one key for loops |
 //! | `transaction` | several keys, all or nothing |
+//! | `sweep` | cleaning up behind nodes that died |
 //! | `watch`, `callbacks`, `stream` | being told of changes: blocking, by callback, async |
 
 mod callbacks;
@@ -40,6 +41,7 @@ mod prefix;
 mod put;
 mod shared;
 mod stream;
+mod sweep;
 mod transaction;
 mod types;
 mod value;
@@ -218,7 +220,7 @@ impl State {
     /// `BadName`.
     pub fn cell<T: StateType>(&self, key: &str) -> Result<Cell<T>> {
         self.shared.check_birth()?;
-        Ok(Cell::new(self, key_name(key)?.into_owned()))
+        Cell::new(self, key_name(key)?.into_owned())
     }
 
     /// A transaction: reads and writes of several keys of which either all hold or none.

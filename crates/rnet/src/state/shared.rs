@@ -5,7 +5,9 @@ use std::sync::{Arc, Mutex, TryLockError};
 use rnet_core::{Error, Result, key_name};
 use rnet_shm::fork::{Birth, Own};
 use rnet_shm::node::OwnNode;
-use rnet_shm::state::{Check, Clock, Follower, Guard, Head, Record, Region, Stored, Will, Write};
+use rnet_shm::state::{
+    Check, Clock, Follower, Guard, Head, Path, Record, Region, Stored, Will, Write,
+};
 
 use super::callbacks::Callbacks;
 use super::cell::sealed::Codec;
@@ -14,13 +16,14 @@ use super::entry::{Entry, LastWill, Owner};
 use super::message::{StateMessage, check_bytes, fits};
 use super::prefix::Prefix;
 use super::put::{Ends, Options};
+use super::sweep::Sweeping;
 use super::types::Types;
 use super::value::Value;
 use crate::MessageType;
 use crate::param::rules;
 
 /// A buffer of a longer value is not kept for the next read.
-const KEPT_LEN_BYTES: usize = 64 << 10;
+const KEPT_LEN_BYTES: usize = 2 << 20;
 
 /// How many types of a key, each set by another writer in between, one write is compared with.
 const MAX_TYPE_ROUNDS: usize = 64;
@@ -33,6 +36,7 @@ pub struct StateShared {
     types: Types,
     spare: Mutex<Option<Box<Record>>>,
     pub(super) callbacks: Callbacks,
+    pub(super) sweeping: Sweeping,
 }
 
 /// A value on its way into the region.
@@ -110,6 +114,7 @@ impl StateShared {
             types: Types::default(),
             spare: Mutex::default(),
             callbacks: Callbacks::default(),
+            sweeping: Sweeping::default(),
         }))
     }
 
@@ -161,6 +166,13 @@ impl StateShared {
         };
         self.give_spare(record);
         made
+    }
+
+    /// As [`StateShared::read_into`], of a key whose path was found before.
+    #[inline]
+    pub(super) fn read_at(&self, path: &Path, record: &mut Record) -> Result<bool> {
+        self.check_birth()?;
+        self.region.get_at(path, record)
     }
 
     /// Reads a key into a record, whose buffer is the caller's.

@@ -58,7 +58,12 @@ fn a_value_has_a_longest_length() {
     assert_eq!(state.get_as::<Vec<u8>>("/big").unwrap().as_ref(), Some(&value));
     value.push(7);
     let error = refusal(state.set("/big", value));
-    assert!(error.starts_with("limit reached: 67108864 bytes in the value of /big, and this one has 67108865; "), "{error}");
+    assert!(
+        error.starts_with(
+            "limit reached: 67108864 bytes in the value of /big, and this one has 67108865; "
+        ),
+        "{error}"
+    );
     assert_eq!(state.entry("/big").unwrap().unwrap().version, 1);
 }
 

@@ -152,12 +152,13 @@ fn options_are_told_and_end_with_the_next_write() {
     let net = Net::new("options_are_told_and_end_with_the_next_write");
     let now = 1_800_000_000_000_000_000;
     let state = net.node("n").state_with_clock(move || now).unwrap();
-    let put = state.put("/k").ttl(Duration::from_secs(2)).durable(true).last_will(7);
+    let put = state.put("/k").ttl(Duration::from_secs(2)).last_will(7);
     put.set(1).unwrap();
     let entry = state.entry("/k").unwrap().unwrap();
     assert_eq!(entry.expires_unix_ns, Some(now + 2_000_000_000));
     assert_eq!(entry.last_will, Some(LastWill::Becomes(7.into())));
-    assert!(entry.durable && state.is_durable("/k").unwrap());
+    // What is durable has tests of its own (tests/durable).
+    assert!(!entry.durable && !state.is_durable("/k").unwrap());
     assert!(!state.is_durable("/none").unwrap());
     // What is computed from the value leaves the rest alone.
     state.add("/k", 1).unwrap();
@@ -165,11 +166,11 @@ fn options_are_told_and_end_with_the_next_write() {
     let after = state.entry("/k").unwrap().unwrap();
     assert_eq!(after.value, 20.into());
     assert_eq!(after.expires_unix_ns, entry.expires_unix_ns);
-    assert_eq!((after.last_will, after.durable), (entry.last_will, true));
+    assert_eq!(after.last_will, entry.last_will);
     // A plain set says all there is to say.
     state.set("/k", 3).unwrap();
     let after = state.entry("/k").unwrap().unwrap();
-    assert_eq!((after.expires_unix_ns, after.last_will, after.durable), (None, None, true));
+    assert_eq!((after.expires_unix_ns, after.last_will), (None, None));
     state.put("/k").durable(false).expires_at(now + 5).last_will_delete().set(3).unwrap();
     let after = state.entry("/k").unwrap().unwrap();
     assert_eq!((after.expires_unix_ns, after.durable), (Some(now + 5), false));

@@ -3,7 +3,7 @@
 use rnet::state::Value;
 use rnet::{Error, limits};
 
-use crate::common::Net;
+use crate::common::{self, Child, Net};
 use crate::{int, refusal};
 
 #[test]
@@ -146,4 +146,35 @@ fn an_update_that_changes_the_type_is_refused() {
     let error = error.unwrap_err();
     assert_eq!(error.code(), "limit_reached");
     assert!(error.to_string().contains("10000 tries to change /k"), "{error}");
+}
+
+/// A process that counts until it is told to end.
+pub fn counter() {
+    const TIMES: i64 = 2000;
+    let orders = common::orders();
+    let state = Net::of_parent().node(&format!("c{}", std::process::id())).state().unwrap();
+    let mut cell = state.cell::<i64>("/cas").unwrap();
+    for _ in 0..TIMES {
+        state.add("/add", 1).unwrap();
+        loop {
+            let value = cell.get().unwrap().unwrap_or(0);
+            match cell.compare_and_set(cell.revision(), &(value + 1)) {
+                Ok(_) => break,
+                Err(Error::Conflict { .. }) => {}
+                Err(error) => panic!("{error}"),
+            }
+        }
+    }
+    common::tell(&TIMES.to_string());
+    let _ = orders.recv();
+}
+
+#[test]
+fn every_increment_of_four_processes_counts() {
+    let net = Net::new("every_increment_of_four_processes_counts");
+    let state = net.node("n").state().unwrap();
+    let mut children: Vec<_> = (0..4).map(|_| Child::spawn(&net, "counter")).collect();
+    let sum: i64 = children.iter_mut().map(|child| child.hear().parse::<i64>().unwrap()).sum();
+    assert_eq!((int(&state, "/add"), int(&state, "/cas")), (Some(sum), Some(sum)));
+    children.into_iter().for_each(Child::finish);
 }

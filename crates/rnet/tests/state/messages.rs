@@ -116,16 +116,15 @@ fn protobuf_messages_with_and_without_code() {
 }
 
 #[test]
-fn a_message_may_be_a_last_will_and_durable() {
-    let net = Net::new("a_message_may_be_a_last_will_and_durable");
+fn a_message_may_be_a_last_will() {
+    let net = Net::new("a_message_may_be_a_last_will");
     let state = net.node("n").state().unwrap();
     let stop = StateMessage::of(&Gain { kp: 0.0, ki: 0.0 }).unwrap();
     state.set_message("/gain", &Gain { kp: 3.0, ki: 0.0 }).unwrap();
-    let put = state.put("/gain").durable(true).last_will(stop.clone());
+    let put = state.put("/gain").last_will(stop.clone());
     put.set_message(&Gain { kp: 1.0, ki: 1.0 }).unwrap();
     let entry = state.entry("/gain").unwrap().unwrap();
     assert_eq!(entry.last_will, Some(LastWill::Becomes(stop.into())));
-    assert!(entry.durable);
     let error = refusal(state.put("/g").last_will(1).set_message(&Gain { kp: 1.0, ki: 1.0 }));
     assert!(error.contains("not an integer as its last will"), "{error}");
 }

@@ -18,7 +18,7 @@ fn a_transaction_writes_all_or_nothing() {
     let mut t = state.transaction();
     assert_eq!(t.get("/a").unwrap(), None);
     t.set("/a", 1).unwrap();
-    t.put("b").durable(true).ttl(Duration::from_secs(100)).last_will(9).set(2).unwrap();
+    t.put("b").ttl(Duration::from_secs(100)).last_will(9).set(2).unwrap();
     t.delete("/gone").unwrap();
     // It sees what it writes, and nobody else does.
     assert_eq!(t.get("/a").unwrap(), Some(1.into()));
@@ -31,7 +31,7 @@ fn a_transaction_writes_all_or_nothing() {
         assert_eq!(state.entry(key).unwrap().unwrap().revision, revision);
     }
     let b = state.entry("/b").unwrap().unwrap();
-    assert!(b.durable && b.expires_unix_ns.is_some() && b.last_will.is_some());
+    assert!(b.expires_unix_ns.is_some() && b.last_will.is_some());
     assert_eq!(state.get("/gone").unwrap(), None);
     let before = state.revision();
     let mut t = state.transaction();

@@ -2,7 +2,7 @@
 
 use rnet::state::{LastWill, Value};
 
-use crate::common::{LONG, Net};
+use crate::common::{self, Child, LONG, Net};
 use crate::int;
 
 #[test]
@@ -52,4 +52,40 @@ fn a_handle_of_the_state_keeps_its_node() {
     assert_eq!(cell.get().unwrap(), Some(1), "the cell is a handle of the node");
     drop(cell);
     assert_eq!(int(&other, "/k"), Some(0));
+}
+
+/// A process that sets keys with last wills, and is killed.
+pub fn owner() {
+    let orders = common::orders();
+    common::no_core();
+    let net = Net::of_parent();
+    let state = net.node("owner").state().unwrap();
+    for n in 0..20 {
+        state.put(&format!("/will/{n}")).last_will(-1).set(n).unwrap();
+        state.put(&format!("/goes/{n}")).last_will_delete().set(n).unwrap();
+    }
+    state.set("/stays", 1).unwrap();
+    common::tell("set");
+    let _ = orders.recv();
+}
+
+#[test]
+fn a_last_will_is_done_when_the_process_is_killed() {
+    let net = Net::new("a_last_will_is_done_when_the_process_is_killed");
+    let node = net.node("watcher");
+    let state = node.state().unwrap();
+    let mut owner = Child::spawn(&net, "owner");
+    owner.expect("set");
+    assert_eq!(state.keys("/").unwrap().len(), 41);
+    let mut watch = state.watch("/will").unwrap();
+    owner.kill();
+    let mut done = 0;
+    while done < 20 {
+        let change = watch.recv(LONG).unwrap();
+        let value = change.entry.unwrap().value;
+        assert_eq!(value == (-1).into(), !change.initial);
+        done += u32::from(!change.initial);
+    }
+    common::eventually("the others are gone", || state.keys("/goes").unwrap().is_empty());
+    assert_eq!(int(&state, "/stays"), Some(1));
 }

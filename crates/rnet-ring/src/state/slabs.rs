@@ -1,0 +1,277 @@
+//! Slabs: 64 KiB of blocks of one class, or a part of a larger block. A word of the table says what each
+//! is; whoever needs one claims it there.
+
+use super::layout::{CLASS_UNITS, LANE_SLAB, LOW_AT, SLAB_UNITS, SLAB_WORDS, SPAN_CLASS};
+use super::region::{Host, Region};
+use super::word::{FREE, Head, IS_LEAF, IS_NODE, IS_TXN, PRIVATE};
+use crate::fail_point;
+use crate::sync::Ordering;
+
+/// States of a slab, bits 8..16 of its word in the table.
+const UNUSED: u64 = 0;
+const CLAIMED: u64 = 1;
+pub(crate) const BLOCKS: u64 = 2;
+pub(crate) const SPAN: u64 = 3;
+pub(crate) const SPAN_REST: u64 = 4;
+const BACKED: u64 = 1 << 63;
+
+/// A slab's word: class, state, lane that claims it, free blocks or slabs of the span, backed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Slab(pub(crate) u64);
+
+impl Slab {
+    pub(crate) const fn new(class: usize, state: u64, lane: u16, count: u64) -> Slab {
+        Slab(class as u64 | state << 8 | (lane as u64) << 16 | count << 32 | BACKED)
+    }
+    pub(crate) fn class(self) -> usize {
+        (self.0 & 0xff) as usize
+    }
+    fn state(self) -> u64 {
+        self.0 >> 8 & 0xff
+    }
+    fn lane(self) -> u16 {
+        (self.0 >> 16) as u16
+    }
+    /// Free blocks as far as known, or slabs of a span.
+    pub(crate) fn count(self) -> usize {
+        (self.0 >> 32 & 0xf_ffff) as usize
+    }
+    /// Claimed by this lane, and no further.
+    pub(crate) fn is_claimed_by(self, lane: u16) -> bool {
+        self.state() == CLAIMED && self.lane() == lane
+    }
+    /// Part of a span of this lane.
+    pub(crate) fn is_rest_of(self, lane: u16) -> bool {
+        self.state() == SPAN_REST && self.lane() == lane
+    }
+    pub(crate) fn has_blocks(self) -> bool {
+        self.state() == BLOCKS && self.class() < SPAN_CLASS
+    }
+    pub(crate) fn is_span(self) -> bool {
+        self.state() == SPAN
+    }
+}
+
+/// Blocks that a slab of this class has.
+pub(crate) fn blocks_per_slab(class: usize) -> usize {
+    SLAB_UNITS / usize::from(CLASS_UNITS[class])
+}
+
+impl Region<'_> {
+    /// The count is a hint: a process killed in between leaves it wrong, and what it says of a slab is
+    /// found out by looking.
+    pub(crate) fn count_free(&self, slab: usize, change: i64) {
+        let word = self.slab(slab);
+        let mut now = word.load(Ordering::Relaxed);
+        loop {
+            let known = Slab(now);
+            if !known.has_blocks() {
+                return;
+            }
+            let limit = blocks_per_slab(known.class()) as i64;
+            let count = (known.count() as i64 + change).clamp(0, limit) as u64;
+            let next = Slab::new(known.class(), BLOCKS, 0, count).0;
+            match word.compare_exchange(now, next, Ordering::AcqRel, Ordering::Relaxed) {
+                Ok(_) => return,
+                Err(other) => now = other,
+            }
+        }
+    }
+
+    /// Claims `count` slabs in a row, with memory behind them and heads that are free.
+    pub(crate) fn claim_slabs(
+        &self,
+        lane: u16,
+        host: &impl Host,
+        count: usize,
+        class: usize,
+    ) -> Option<usize> {
+        let first = self.claim_unused(lane, host, count, class);
+        if first.is_some() || !self.empty_slabs(lane) {
+            return first;
+        }
+        self.claim_unused(lane, host, count, class)
+    }
+
+    fn claim_unused(
+        &self,
+        lane: u16,
+        host: &impl Host,
+        count: usize,
+        class: usize,
+    ) -> Option<usize> {
+        let low = self.at(LOW_AT).load(Ordering::Acquire);
+        let mut first = low as usize;
+        while first + count <= self.geometry.slabs {
+            let taken = (0..count).find(|i| !self.claim_slab(first + i, lane, class));
+            match taken {
+                None => {
+                    if count == 1 {
+                        // All between were in use; if one became unused meanwhile, this fails.
+                        let (ok, miss) = (Ordering::AcqRel, Ordering::Relaxed);
+                        let _ = self.at(LOW_AT).compare_exchange(low, first as u64 + 1, ok, miss);
+                    }
+                    self.high().fetch_max((first + count) as u64, Ordering::AcqRel);
+                    if self.back_slabs(host, first, count, class) {
+                        return Some(first);
+                    }
+                    self.unclaim(first, count);
+                    return None;
+                }
+                Some(at) => {
+                    self.unclaim(first, at);
+                    first += at + 1;
+                }
+            }
+        }
+        None
+    }
+
+    fn claim_slab(&self, slab: usize, lane: u16, class: usize) -> bool {
+        let word = self.slab(slab);
+        let now = word.load(Ordering::Acquire);
+        if Slab(now).state() != UNUSED {
+            return false;
+        }
+        let claimed = class as u64 | CLAIMED << 8 | u64::from(lane) << 16 | now & BACKED;
+        word.compare_exchange(now, claimed, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+    }
+
+    pub(crate) fn unclaim(&self, first: usize, count: usize) {
+        for slab in first..first + count {
+            let word = self.slab(slab);
+            word.store(word.load(Ordering::Relaxed) & BACKED, Ordering::Release);
+        }
+        if count > 0 {
+            self.at(LOW_AT).fetch_min(first as u64, Ordering::AcqRel);
+        }
+    }
+
+    /// Makes slabs unused in which every block is free, so that they can be of another class; whether
+    /// there were any.
+    fn empty_slabs(&self, lane: u16) -> bool {
+        let mut any = false;
+        for slab in 0..self.slabs_in_use() {
+            let known = Slab(self.slab(slab).load(Ordering::Acquire));
+            if known.has_blocks() && known.count() == blocks_per_slab(known.class()) {
+                any |= self.empty_slab(lane, slab, known);
+            }
+        }
+        any
+    }
+
+    fn empty_slab(&self, lane: u16, slab: usize, known: Slab) -> bool {
+        let class = known.class();
+        let claimed = class as u64 | CLAIMED << 8 | u64::from(lane) << 16 | BACKED;
+        let word = self.slab(slab);
+        // SYNC-SLAB: pairs with `claim_blocks`: whoever looks for blocks in here is seen, or sees this.
+        if word.compare_exchange(known.0, claimed, Ordering::SeqCst, Ordering::Relaxed).is_err() {
+            return false;
+        }
+        fail_point!("state.emptying");
+        let searched = (0..self.geometry.lanes)
+            .any(|l| self.lane(l, LANE_SLAB).load(Ordering::SeqCst) == slab as u64 + 1);
+        let unit = |index: usize| {
+            (slab * SLAB_UNITS) as u32 + index as u32 * u32::from(CLASS_UNITS[class])
+        };
+        let blocks = blocks_per_slab(class);
+        let turn = |index: usize, from: u64, to: u64, lane: u16| {
+            let Some(block) = self.block(unit(index)) else { return false };
+            let head = Head(block[0].load(Ordering::Acquire));
+            let next = Head::new(to, lane, head.tag()).0;
+            head.state() == from
+                && block[0]
+                    .compare_exchange(head.0, next, Ordering::AcqRel, Ordering::Relaxed)
+                    .is_ok()
+        };
+        let ours = match searched {
+            true => 0,
+            false => (0..blocks).take_while(|i| turn(*i, FREE, PRIVATE, lane)).count(),
+        };
+        if ours == blocks {
+            self.unclaim(slab, 1);
+            return true;
+        }
+        for index in 0..ours {
+            turn(index, PRIVATE, FREE, 0);
+        }
+        word.store(Slab::new(class, BLOCKS, 0, ours as u64).0, Ordering::Release);
+        false
+    }
+
+    /// Backs claimed slabs with memory and writes the heads of their blocks, where others were before.
+    fn back_slabs(&self, host: &impl Host, first: usize, count: usize, class: usize) -> bool {
+        fail_point!("state.slab_claimed");
+        let backed = |slab: usize| self.slab(slab).load(Ordering::Relaxed) & BACKED != 0;
+        let fresh = (first..first + count).all(|slab| !backed(slab));
+        let all = (first..first + count).all(backed);
+        if !all && !host.back(self.slab_start(first), count * SLAB_WORDS) {
+            return false;
+        }
+        if !fresh {
+            // Words of old may name any place in here; a tag that none of them has.
+            let tag = (self.tail().load(Ordering::Relaxed) as u32).wrapping_mul(0x9e37_79b1);
+            let blocks = if class == SPAN_CLASS { 1 } else { blocks_per_slab(class) };
+            for index in 0..blocks as u32 {
+                let unit = (first * SLAB_UNITS) as u32 + index * u32::from(CLASS_UNITS[class]);
+                if let Some(block) = self.block(unit) {
+                    block[0].store(Head::new(FREE, 0, tag).0, Ordering::Release);
+                }
+            }
+        }
+        true
+    }
+
+    fn head_of(&self, unit: u32) -> Head {
+        Head(self.block(unit).map_or(0, |block| block[0].load(Ordering::Acquire)))
+    }
+
+    /// How much of the region is in use, by looking at every block; for tools and tests.
+    pub fn usage(&self) -> Usage {
+        let mut usage = Usage::default();
+        for slab in 0..self.slabs_in_use() {
+            let known = Slab(self.slab(slab).load(Ordering::Acquire));
+            usage.slabs += u64::from(known.state() != UNUSED);
+            if known.is_span() {
+                usage.count(self.head_of((slab * SLAB_UNITS) as u32));
+            }
+            if known.has_blocks() {
+                for index in 0..blocks_per_slab(known.class()) as u32 {
+                    let units = u32::from(CLASS_UNITS[known.class()]);
+                    usage.count(self.head_of((slab * SLAB_UNITS) as u32 + index * units));
+                }
+            }
+        }
+        usage
+    }
+}
+
+/// What the blocks of a region are used for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// Slabs (64 KiB) with memory behind them that are in use.
+    pub slabs: u64,
+    /// Blocks that anybody may take.
+    pub free: u64,
+    /// Blocks that lanes keep: prepared, at hand, or replaced and still readable.
+    pub kept: u64,
+    /// Leaves.
+    pub leaves: u64,
+    /// Inner nodes.
+    pub nodes: u64,
+    /// Transactions.
+    pub transactions: u64,
+}
+
+impl Usage {
+    fn count(&mut self, head: Head) {
+        let count = match head.state() {
+            FREE => &mut self.free,
+            IS_LEAF => &mut self.leaves,
+            IS_NODE => &mut self.nodes,
+            IS_TXN => &mut self.transactions,
+            _ => &mut self.kept,
+        };
+        *count += 1;
+    }
+}

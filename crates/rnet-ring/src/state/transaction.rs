@@ -1,0 +1,327 @@
+//! Transactions: several keys, all or nothing.
+//!
+//! A transaction's leaves stand in their slots before they hold; one word decides over all of them.
+//! Keys that were only read carry its mark, so that nothing comes between what was read and what is
+//! written. Whoever dies half-way leaves something that others can decide.
+
+use super::blocks::{Local, NoRoom, Own};
+use super::commit::{Check, Done, Guard, Prepared, Present, Refused, Write};
+use super::journal::Seat;
+use super::leaf::{self, Content, DELETED, Facts, GUARD, REVISION};
+use super::region::{Block, Host, Region};
+use super::settle::{COUNT, PAIRS, REASON, STATUS};
+use super::word::{ABORTED, COMMITTED, IS_TXN, PERSISTING, Status, TXN, UNDECIDED, Word, pending};
+use super::{MAX_TRIES, Stuck};
+use crate::fail_point;
+use crate::sync::Ordering;
+
+impl Region<'_> {
+    /// Writes several keys, all or nothing, if all guards hold. The prepared leaves are used up or given
+    /// back, whatever comes out.
+    pub fn commit_all<E>(
+        &self,
+        local: &mut Local,
+        host: &impl Host,
+        writes: &[(Write<'_>, Prepared)],
+        guards: &[Guard<'_>],
+        now: u64,
+        check: Check<'_, E>,
+    ) -> Result<Done, Refused<E>> {
+        if writes.is_empty() {
+            return self.only_guards(local, guards, now);
+        }
+        let (txn, own) = match self.begin_txn(local, host, writes.len() + guards.len()) {
+            Ok(begun) => begun,
+            Err(NoRoom) => {
+                self.discard_all(local, writes, 0);
+                return Err(Refused::NoRoom(PAIRS + 2 * (writes.len() + guards.len())));
+            }
+        };
+        let mut used = 0;
+        let installed = self.install(local, host, txn, writes, now, check, &mut used);
+        let decided = installed.and_then(|disk| {
+            if used != 0 {
+                self.install_guards(local, host, txn, guards, writes.len(), now, &mut used)?;
+            }
+            fail_point!("state.deciding");
+            let to = if disk { PERSISTING } else { COMMITTED };
+            if self.decide(txn, UNDECIDED, to) { Ok(disk) } else { Err(Refused::Again) }
+        });
+        match decided {
+            Err(refused) => {
+                self.decide(txn, UNDECIDED, ABORTED);
+                let after = self.newest().unwrap_or(u64::MAX);
+                self.undo(local, txn, after.saturating_add(1));
+                self.discard_skipped(local, writes, txn);
+                Err(refused)
+            }
+            Ok(_) if used == 0 => {
+                self.put_back(local, own);
+                self.discard_all(local, writes, 0);
+                // Nothing to change; whether the guards hold is all that is asked.
+                self.only_guards(local, guards, now)
+            }
+            Ok(true) => {
+                self.discard_skipped(local, writes, txn);
+                Ok(Done::Persisting(txn))
+            }
+            Ok(false) => {
+                self.discard_skipped(local, writes, txn);
+                let revision = self.conclude_committed(local, host, txn)?;
+                Ok(Done::At(revision))
+            }
+        }
+    }
+
+    fn only_guards<E>(
+        &self,
+        local: &Local,
+        guards: &[Guard<'_>],
+        now: u64,
+    ) -> Result<Done, Refused<E>> {
+        let Some(seat) = self.sit(local.lane)? else { return Err(Refused::Again) };
+        let checked = self.all_at(&seat, guards, now);
+        let held = self.held(&seat);
+        self.stand_up(seat);
+        match checked {
+            Ok(None) if held => Ok(Done::Nothing),
+            Ok(Some((index, expected, found))) if held => {
+                Err(Refused::Conflict { index, expected, found })
+            }
+            _ => Err(Refused::Again),
+        }
+    }
+
+    fn all_at(
+        &self,
+        seat: &Seat,
+        guards: &[Guard<'_>],
+        now: u64,
+    ) -> Result<Option<(usize, u64, u64)>, Stuck> {
+        for (index, guard) in guards.iter().enumerate() {
+            if let Some(found) = self.is_at(seat, guard.key, guard.revision, now)? {
+                return Ok(Some((index, guard.revision, found)));
+            }
+        }
+        Ok(None)
+    }
+
+    fn begin_txn(
+        &self,
+        local: &mut Local,
+        host: &impl Host,
+        writes: usize,
+    ) -> Result<(Word, Own), NoRoom> {
+        let own = self.take(local, host, PAIRS + 2 * writes)?;
+        let block = self.block(own.unit).expect("our own blocks lie inside the region");
+        block[REVISION].store(pending(own.tag), Ordering::Relaxed);
+        block[STATUS].store(Status::new(UNDECIDED, own.tag).0, Ordering::Relaxed);
+        block[COUNT].store(0, Ordering::Relaxed);
+        block[REASON].store(0, Ordering::Relaxed);
+        fail_point!("state.txn");
+        self.become_(local.lane, own, IS_TXN);
+        Ok((Word::new(TXN, own.unit, own.tag), own))
+    }
+
+    /// Puts the leaves of a transaction into their slots; whether any of it goes to disk.
+    #[allow(clippy::too_many_arguments)]
+    fn install<E>(
+        &self,
+        local: &mut Local,
+        host: &impl Host,
+        txn: Word,
+        writes: &[(Write<'_>, Prepared)],
+        now: u64,
+        check: Check<'_, E>,
+        used: &mut usize,
+    ) -> Result<bool, Refused<E>> {
+        let block = self.block(txn.unit()).ok_or(Refused::Stuck)?;
+        let mut disk = false;
+        for (index, (write, prepared)) in writes.iter().enumerate() {
+            let mut tries = 0;
+            loop {
+                tries += 1;
+                if tries > MAX_TRIES {
+                    return Err(Refused::Stuck);
+                }
+                if self.status(txn).is_none_or(|status| status.state() != UNDECIDED) {
+                    return Err(Refused::Again);
+                }
+                let present = self.present(local, host, write.key)?;
+                self.conditions(index, write, &present, now, check)?;
+                if write.deletes() && present.with_expired().is_none() {
+                    break;
+                }
+                let word = self.link(local, prepared.0, write, &present, txn, now);
+                if self.put_in(block, &present, word, used) {
+                    disk |= write.durable == Some(true) || present.is_durable();
+                    break;
+                }
+            }
+        }
+        Ok(disk)
+    }
+
+    /// Puts a mark into the slots of the keys that were read: whoever changes one from now on ends this
+    /// transaction, or comes after it.
+    #[allow(clippy::too_many_arguments)]
+    fn install_guards<E>(
+        &self,
+        local: &mut Local,
+        host: &impl Host,
+        txn: Word,
+        guards: &[Guard<'_>],
+        first: usize,
+        now: u64,
+        used: &mut usize,
+    ) -> Result<(), Refused<E>> {
+        for (index, guard) in guards.iter().enumerate() {
+            let facts = Facts { flags: GUARD, ..Facts::default() };
+            let content = Content { writer: &[], value: &[], will: None, facts };
+            let write = Write { key: guard.key, content, expect: None, durable: Some(false) };
+            let words = content.words(guard.key);
+            let own = self.take(local, host, words).map_err(|NoRoom| Refused::NoRoom(words))?;
+            let prepared = Prepared(own);
+            self.fill(&prepared, &write);
+            let installed = self.install_guard(local, host, txn, &write, guard, own, now, used);
+            match installed {
+                Ok(None) => {}
+                Ok(Some(found)) => {
+                    self.put_back(local, own);
+                    let index = first + index;
+                    return Err(Refused::Conflict { index, expected: guard.revision, found });
+                }
+                Err(refused) => {
+                    self.put_back(local, own);
+                    return Err(refused);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// One mark; the revision that was found instead of the guard's, if it was another.
+    #[allow(clippy::too_many_arguments)]
+    fn install_guard<E>(
+        &self,
+        local: &mut Local,
+        host: &impl Host,
+        txn: Word,
+        write: &Write<'_>,
+        guard: &Guard<'_>,
+        own: Own,
+        now: u64,
+        used: &mut usize,
+    ) -> Result<Option<u64>, Refused<E>> {
+        let block = self.block(txn.unit()).ok_or(Refused::Stuck)?;
+        for _ in 0..MAX_TRIES {
+            if self.status(txn).is_none_or(|status| status.state() != UNDECIDED) {
+                return Err(Refused::Again);
+            }
+            let present = self.present(local, host, guard.key)?;
+            let found = present.there(now).map_or(0, |facts| facts.revision);
+            if found != guard.revision {
+                return Ok(Some(found));
+            }
+            let word = self.link(local, own, write, &present, txn, now);
+            if self.put_in(block, &present, word, used) {
+                return Ok(None);
+            }
+        }
+        Err(Refused::Stuck)
+    }
+
+    /// Lists a leaf of a transaction and puts it into its slot; `false` if the slot has changed.
+    fn put_in(&self, txn: Block<'_>, present: &Present<'_>, word: Word, used: &mut usize) -> bool {
+        // Named before it is seen, so that whoever ends this transaction finds it.
+        txn[PAIRS + 2 * *used].store(word.0, Ordering::Relaxed);
+        txn[PAIRS + 2 * *used + 1].store(present.old.0, Ordering::Relaxed);
+        txn[COUNT].store(*used as u64 + 1, Ordering::Release);
+        fail_point!("state.listed");
+        let (ok, miss) = (Ordering::AcqRel, Ordering::Relaxed);
+        let at = present.slot.at;
+        if at.compare_exchange(present.slot.word.0, word.0, ok, miss).is_ok() {
+            fail_point!("state.installed");
+            *used += 1;
+            return true;
+        }
+        txn[COUNT].store(*used as u64, Ordering::Release);
+        false
+    }
+
+    /// Gives back all prepared leaves from one on.
+    fn discard_all(&self, local: &mut Local, writes: &[(Write<'_>, Prepared)], from: usize) {
+        for (_, prepared) in &writes[from..] {
+            self.put_back(local, prepared.0);
+        }
+    }
+
+    /// Gives back the prepared leaves that a transaction did not use.
+    fn discard_skipped(&self, local: &mut Local, writes: &[(Write<'_>, Prepared)], txn: Word) {
+        let Some(pairs) = self.pairs(txn) else { return };
+        for (_, prepared) in writes {
+            let own = prepared.0;
+            if !pairs.iter().any(|(leaf, _)| leaf.unit() == own.unit && leaf.tag() == own.tag) {
+                self.put_back(local, own);
+            }
+        }
+    }
+
+    /// Ends a transaction of ours that was decided by the keeper: its revision, or `None` if it was
+    /// refused, with the keeper's reason.
+    pub fn conclude(
+        &self,
+        local: &mut Local,
+        host: &impl Host,
+        txn: Word,
+    ) -> Result<Result<u64, u64>, Stuck> {
+        match self.status(txn).map(Status::state) {
+            Some(COMMITTED) => self.conclude_committed(local, host, txn).map(Ok),
+            Some(ABORTED) => {
+                let reason =
+                    self.block(txn.unit()).map_or(0, |b| b[REASON].load(Ordering::Acquire));
+                let after = self.newest()?.saturating_add(1);
+                self.undo(local, txn, after);
+                Ok(Err(reason))
+            }
+            _ => Err(Stuck),
+        }
+    }
+
+    /// Ends a transaction that holds: numbers its leaves, and retires what was before them.
+    pub(crate) fn conclude_committed(
+        &self,
+        local: &mut Local,
+        host: &impl Host,
+        txn: Word,
+    ) -> Result<u64, Stuck> {
+        let revision = self.number(txn, 0)?.ok_or(Stuck)?;
+        let pairs = self.pairs(txn).ok_or(Stuck)?;
+        let guard = |leaf: Word| self.is_guard(leaf) == Some(true);
+        for (leaf, _) in pairs.iter().filter(|(leaf, _)| !guard(*leaf)) {
+            self.number_of_txn(*leaf, revision);
+        }
+        for (leaf, before) in &pairs {
+            if guard(*leaf) {
+                self.put_back_before(local, *leaf, *before, revision);
+                self.retire(local, *leaf, revision);
+                continue;
+            }
+            if !before.is_none() {
+                self.retire(local, *before, revision);
+            }
+            let key = self.key_of(*leaf);
+            let facts = self.named(*leaf).and_then(|block| leaf::facts(block, *leaf));
+            if let (Some(key), Some(facts)) = (key, facts)
+                && facts.has(DELETED)
+            {
+                self.bury(local, &key.key(), *leaf, revision);
+            }
+        }
+        fail_point!("state.concluding");
+        self.retire(local, txn, revision);
+        self.wake_followers(host, None);
+        self.recycle(local);
+        Ok(revision)
+    }
+}

@@ -1,0 +1,253 @@
+//! A region on the heap, what lanes do with it, and what is seen of it.
+
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rnet_ring::state::layout::{GEOMETRY_AT, Geometry, LANE_OWNER, MAGIC_AT, TAIL_AT};
+use rnet_ring::state::{
+    Content, Done, Facts, Guard, Host, Key, Local, Prefix, Prepared, Record, Refused, Region, Swept,
+    Write, journal, leaf,
+};
+
+/// Lane of whoever dies or stands still.
+pub const VICTIM: u16 = 1;
+/// Lane of whoever comes in between.
+pub const OTHER: u16 = 2;
+/// Lane of whoever cleans up.
+pub const SWEEPER: u16 = 3;
+
+/// Tries of what another was in the way of.
+const TRIES: usize = 100;
+const SEED: u64 = 42;
+
+struct Heap;
+impl Host for Heap {
+    fn back(&self, _: usize, _: usize) -> bool {
+        true
+    }
+    fn wake(&self, _: usize) {}
+}
+
+/// What a lane does.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Act {
+    /// Sets (key, first byte and length of the value) and deletes (`None`), all or nothing.
+    Commit(Vec<(&'static str, Option<(u8, usize)>)>, Vec<(&'static str, u64)>),
+    /// Sets or deletes a key that is at this revision.
+    If(&'static str, Option<(u8, usize)>, u64),
+    /// Sets a key so many times.
+    Burst(&'static str, usize),
+    /// Reads a key.
+    Get(&'static str),
+    /// Reads all keys as of one revision.
+    Snapshot,
+}
+
+/// Revision, version, first byte and length of a value.
+pub type Seen = (u64, u64, u8, usize);
+/// All keys.
+pub type Picture = BTreeMap<String, Seen>;
+
+/// What came of an act.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Told {
+    /// Its revision; 0 if there was nothing to change.
+    At(u64),
+    /// What was expected, and what was found.
+    Conflict(u64, u64),
+    /// What a read found.
+    Got(Option<Seen>),
+    /// What a snapshot found.
+    Picture(u64, Picture),
+}
+
+/// The words of a region.
+pub struct Words(Vec<AtomicU64>);
+
+impl Words {
+    pub fn new() -> Words {
+        let geometry = Geometry { slabs: 24, ..Geometry::SMALL };
+        let words: Vec<AtomicU64> = (0..geometry.words()).map(|_| AtomicU64::new(0)).collect();
+        words[TAIL_AT].store(journal::FIRST_REVISION, Ordering::Relaxed);
+        words[MAGIC_AT].store(1, Ordering::Relaxed);
+        words[GEOMETRY_AT].store(geometry.packed(), Ordering::Relaxed);
+        Words(words)
+    }
+
+    /// The region.
+    pub fn region(&self) -> Region<'_> {
+        let geometry = Geometry { slabs: 24, ..Geometry::SMALL };
+        Region::new(&self.0, geometry, SEED).expect("it is long enough")
+    }
+
+    /// The region, and what the victim knows of its blocks after a life in which it has set some keys.
+    pub fn begin(&self) -> (Region<'_>, Local) {
+        let region = self.region();
+        let mut victim = Local::new(VICTIM);
+        for lane in [VICTIM, OTHER, SWEEPER] {
+            region.lane(usize::from(lane), LANE_OWNER).store(u64::from(lane), Ordering::Relaxed);
+        }
+        let first = Act::Commit(vec![("/a/1", Some((1, 40)))], vec![]);
+        let second = Act::Commit(vec![("/a/2", Some((2, 40)))], vec![]);
+        let third = Act::Commit(vec![("/b", Some((3, 40)))], vec![]);
+        // More than what is kept for late readers, so that blocks are used again.
+        for act in [&Act::Burst("/a/1", 140), &first, &second, &third] {
+            perform(&region, &mut victim, act);
+        }
+        (region, victim)
+    }
+}
+
+fn key<'k>(region: &Region<'_>, text: &'k str) -> Key<'k> {
+    Key::new(text.as_bytes(), region.seed(), region.geometry()).expect("a short key")
+}
+
+fn content(value: &Option<Vec<u8>>) -> Content<'_> {
+    let flags = if value.is_none() { leaf::DELETED } else { 0 };
+    let facts = Facts { kind: 7, flags, ..Facts::default() };
+    Content { writer: b"/w", value: value.as_deref().unwrap_or_default(), will: None, facts }
+}
+
+fn seen(record: &Record) -> Seen {
+    let value = record.value();
+    let first = value.first().copied().unwrap_or_default();
+    assert!(value.iter().all(|byte| *byte == first), "a value of several writes");
+    (record.facts.revision, record.facts.version, first, value.len())
+}
+
+/// All keys as of one revision.
+pub fn picture(region: &Region<'_>, lane: u16) -> (u64, Picture) {
+    let prefix = Prefix::new(b"/", region.seed(), region.geometry());
+    let mut found = Picture::new();
+    let revision = region
+        .snapshot(lane, &prefix, 0, &mut |record| {
+            let key = String::from_utf8(record.key().to_vec()).expect("a key of ours");
+            assert!(found.insert(key, seen(record)).is_none(), "shown twice");
+        })
+        .expect("a snapshot comes to an end");
+    (revision, found)
+}
+
+/// Does an act, again if another was in the way.
+pub fn perform(region: &Region<'_>, local: &mut Local, act: &Act) -> Told {
+    match act {
+        Act::Get(at) => {
+            let mut record = Record::default();
+            let found = region.get(local.lane, &key(region, at), &|| 0, &mut record);
+            Told::Got(found.expect("a read comes to an end").then(|| seen(&record)))
+        }
+        Act::Snapshot => {
+            let (revision, found) = picture(region, local.lane);
+            Told::Picture(revision, found)
+        }
+        Act::Burst(at, count) => {
+            let set = Act::Commit(vec![(*at, Some((200, 40)))], vec![]);
+            let all: Vec<Told> = (0..*count).map(|_| perform(region, local, &set)).collect();
+            all.into_iter().next_back().expect("at least one")
+        }
+        Act::If(at, value, expect) => commit(region, local, &[(*at, *value)], &[], Some(*expect)),
+        Act::Commit(writes, guards) => commit(region, local, writes, guards, None),
+    }
+}
+
+fn commit(
+    region: &Region<'_>,
+    local: &mut Local,
+    writes: &[(&'static str, Option<(u8, usize)>)],
+    guards: &[(&'static str, u64)],
+    expect: Option<u64>,
+) -> Told {
+    let keys: Vec<Key<'_>> = writes.iter().map(|(at, _)| key(region, at)).collect();
+    let values: Vec<Option<Vec<u8>>> =
+        writes.iter().map(|(_, value)| value.map(|(byte, len)| vec![byte; len])).collect();
+    let guarded: Vec<Key<'_>> = guards.iter().map(|(at, _)| key(region, at)).collect();
+    let guards: Vec<Guard<'_>> = guarded
+        .iter()
+        .zip(guards)
+        .map(|(key, (_, revision))| Guard { key, revision: *revision })
+        .collect();
+    for _ in 0..TRIES {
+        let prepare = |(key, value)| {
+            let write = Write { key, content: content(value), expect, durable: None };
+            (write, ())
+        };
+        let orders: Vec<(Write<'_>, ())> = keys.iter().zip(&values).map(prepare).collect();
+        let mut prepared: Vec<(Write<'_>, Prepared)> = Vec::new();
+        for (write, ()) in orders {
+            let own = region.prepare(local, &Heap, &write).expect("there is room");
+            region.fill(&own, &write);
+            prepared.push((write, own));
+        }
+        let done = if let ([(write, own)], true) = (prepared.as_slice(), guards.is_empty()) {
+            one(region, local, write, *own)
+        } else {
+            region.commit_all::<Infallible>(local, &Heap, &prepared, &guards, 0, &mut |_, _| Ok(()))
+        };
+        match done {
+            Ok(Done::At(revision)) => return Told::At(revision),
+            Ok(Done::Nothing) => return Told::At(0),
+            Err(Refused::Conflict { expected, found, .. }) => {
+                return Told::Conflict(expected, found);
+            }
+            Err(Refused::Again) => {}
+            other => panic!("{other:?}"),
+        }
+    }
+    panic!("others were in the way {TRIES} times")
+}
+
+fn one(
+    region: &Region<'_>,
+    local: &mut Local,
+    write: &Write<'_>,
+    own: Prepared,
+) -> Result<Done, Refused<Infallible>> {
+    let done = region.commit_one(local, &Heap, write, &own, 0, &mut |_, _| Ok(()));
+    if !matches!(done, Ok(Some(Done::At(_)))) {
+        region.discard(local, own);
+    }
+    done.map(|done| done.expect("nothing here goes to disk"))
+}
+
+/// Fills the region with values of one size until there is no room left, and deletes them: what is free
+/// then is of that size.
+pub fn fill_and_empty(region: &Region<'_>, local: &mut Local) {
+    let mut made = 0;
+    loop {
+        let (at, value) = (format!("/full/{made}"), Some(vec![9; 6000]));
+        let key = key(region, &at);
+        let write = Write { key: &key, content: content(&value), expect: None, durable: None };
+        let Ok(own) = region.prepare(local, &Heap, &write) else { break };
+        region.fill(&own, &write);
+        one(region, local, &write, own).expect("nobody else is there");
+        made += 1;
+    }
+    assert!(made > 100, "only {made} values found room");
+    for number in 0..made {
+        let at = format!("/full/{number}");
+        let key = key(region, &at);
+        let write = Write { key: &key, content: content(&None), expect: None, durable: None };
+        let own = region.prepare(local, &Heap, &write).expect("there is always room for this");
+        region.fill(&own, &write);
+        one(region, local, &write, own).expect("nobody else is there");
+    }
+    assert!(region.leave(local));
+}
+
+/// Cleans up after a dead lane.
+pub fn sweep(region: &Region<'_>, local: &mut Local, dead: u16) {
+    assert_eq!(region.sweep(local, &Heap, dead), Ok(Swept::Clean));
+    region.lane(usize::from(dead), LANE_OWNER).store(0, Ordering::Relaxed);
+}
+
+/// Once all lanes have left, there is nothing but the keys.
+pub fn nothing_is_left_over(region: &Region<'_>, locals: &mut [Local]) {
+    for local in locals.iter_mut() {
+        assert!(region.leave(local), "lane {} cannot leave", local.lane);
+    }
+    let (_, keys) = picture(region, SWEEPER);
+    let usage = region.usage();
+    let counts = (usage.leaves, usage.kept, usage.transactions);
+    assert_eq!(counts, (keys.len() as u64, 0, 0), "{usage:?}");
+}

@@ -1,0 +1,404 @@
+//! A map that does what the region does, and the operations on both.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rnet_core::Error;
+use rnet_shm::state::{Follower, Guard, Head, Next, Record, Region, Stored, Write};
+
+/// Keys; some of them long, many with a beginning in common.
+const KEYS: u64 = 3000;
+/// Operations between two looks of a follower.
+const LOOK_EVERY: u64 = 500;
+/// What a follower is interested in.
+const FOLLOWED: &str = "/follow/";
+
+/// One key as the map has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Kept {
+    revision: u64,
+    version: u64,
+    kind: u16,
+    type_id: u64,
+    /// The value follows from these two.
+    seed: u64,
+    len: usize,
+    written: u64,
+    expires: u64,
+    writer: usize,
+}
+
+/// What is written to one key.
+struct Order {
+    key: String,
+    /// Seed and length; `None` deletes.
+    value: Option<(u64, usize)>,
+    expires: u64,
+    expect: Option<u64>,
+}
+
+impl Order {
+    fn write<'a>(&'a self, bytes: &'a Option<Vec<u8>>) -> Write<'a> {
+        let (seed, _) = self.value.unwrap_or_default();
+        let value = bytes.as_deref().map(|bytes| Stored {
+            kind: seed as u16,
+            type_id: seed >> 16,
+            bytes,
+            will: None,
+            expires_unix_ns: self.expires,
+        });
+        Write { key: &self.key, value, expect: self.expect, durable: None }
+    }
+}
+
+pub struct Model<'a> {
+    regions: &'a [Region; 2],
+    clock: Arc<AtomicU64>,
+    dice: u64,
+    steps: u64,
+    map: BTreeMap<String, Kept>,
+    revision: u64,
+    record: Record,
+    followers: Vec<(Follower, BTreeMap<String, Kept>)>,
+    counts: BTreeMap<&'static str, u64>,
+}
+
+fn mix(word: u64) -> u64 {
+    let mut z = word.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+fn bytes(seed: u64, len: usize) -> Vec<u8> {
+    let words = (0..len.div_ceil(8) as u64).flat_map(|at| mix(seed ^ at << 24).to_le_bytes());
+    let mut bytes: Vec<u8> = words.collect();
+    bytes.truncate(len);
+    bytes
+}
+
+/// Names of the two nodes.
+const WRITERS: [&str; 2] = ["/one", "/two"];
+
+impl<'a> Model<'a> {
+    pub fn new(regions: &'a [Region; 2], clock: Arc<AtomicU64>, seed: u64) -> Model<'a> {
+        let revision = regions[0].revision();
+        let follow = |_| (regions[1].follow(revision).unwrap(), BTreeMap::new());
+        Model {
+            regions,
+            clock,
+            dice: seed,
+            steps: 0,
+            map: BTreeMap::new(),
+            revision,
+            record: Record::default(),
+            followers: (0..2).map(follow).collect(),
+            counts: BTreeMap::new(),
+        }
+    }
+
+    fn below(&mut self, limit: u64) -> u64 {
+        self.dice = self.dice.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        mix(self.dice) % limit.max(1)
+    }
+
+    fn now(&self) -> u64 {
+        self.clock.load(Ordering::Relaxed)
+    }
+
+    fn count(&mut self, what: &'static str) {
+        *self.counts.entry(what).or_default() += 1;
+    }
+
+    pub fn summary(&self) -> String {
+        format!("{:?}", self.counts)
+    }
+
+    fn key(&mut self) -> String {
+        // Few are written often, many now and then.
+        let number = if self.below(4) == 0 { self.below(16) } else { self.below(KEYS) };
+        match number % 8 {
+            0..4 => format!("/follow/{number}"),
+            4 => format!("/{}{number}", "long/".repeat(49)),
+            5 => format!("/a/b/c/{number}"),
+            6 => format!("/{number}"),
+            _ => format!("/ключ/{number}"),
+        }
+    }
+
+    fn len(&mut self) -> usize {
+        let len = match self.below(100_000) {
+            0..3 => 1 << 20 | self.below(3 << 20),
+            3..200 => self.below(64 << 10),
+            200..5_000 => self.below(4 << 10),
+            _ => self.below(120),
+        };
+        len as usize
+    }
+
+    /// What stands at a key, expired or not.
+    fn stands(&self, key: &str) -> Option<&Kept> {
+        self.map.get(key)
+    }
+
+    /// What stands at a key and whose time is not over.
+    fn living(&self, key: &str) -> Option<&Kept> {
+        let now = self.now();
+        self.map.get(key).filter(|kept| kept.expires == 0 || kept.expires > now)
+    }
+
+    pub fn step(&mut self) {
+        self.steps += 1;
+        match self.below(20) {
+            0..7 => self.get(),
+            7..13 => self.write_one(true),
+            13..16 => self.write_one(false),
+            16..18 => self.write_many(),
+            18 => {
+                let on = self.below(1000);
+                self.clock.fetch_add(on, Ordering::Relaxed);
+            }
+            _ if self.below(200) == 0 => self.snapshot(),
+            _ => self.get(),
+        }
+        if self.steps.is_multiple_of(LOOK_EVERY) {
+            self.look(0);
+        }
+        // Behind whatever is kept for followers.
+        if self.steps.is_multiple_of(LOOK_EVERY * 97) {
+            self.look(1);
+        }
+    }
+
+    fn get(&mut self) {
+        let key = self.key();
+        let from = self.below(2) as usize;
+        let mut record = std::mem::take(&mut self.record);
+        let found = self.regions[from].get(&key, &mut record).unwrap();
+        let expected = self.living(&key);
+        assert_eq!(found, expected.is_some(), "{key}: {expected:?}");
+        if let Some(expected) = expected {
+            same(&key, expected, &record);
+        }
+        self.record = record;
+        self.count(if found { "found" } else { "absent" });
+    }
+
+    fn order(&mut self, key: String, sets: bool) -> Order {
+        let value = sets.then(|| (self.below(u64::MAX), self.len()));
+        let expires = if self.below(20) == 0 { self.now() + 1 + self.below(20_000) } else { 0 };
+        let present = self.living(&key).map_or(0, |kept| kept.revision);
+        let expect = match self.below(10) {
+            0..2 => Some(present),
+            2 => Some(present + 1 + self.below(3)),
+            3 => Some(0),
+            _ => None,
+        };
+        // To delete at its revision what is over is how its end is told.
+        let expect = match self.stands(&key) {
+            Some(kept) if value.is_none() && expect == Some(0) && present == 0 => {
+                Some(kept.revision)
+            }
+            _ => expect,
+        };
+        Order { key, value, expires, expect }
+    }
+
+    fn write_one(&mut self, sets: bool) {
+        let key = self.key();
+        let order = self.order(key, sets);
+        self.commit(&[order], &[]);
+    }
+
+    fn write_many(&mut self) {
+        let mut orders: Vec<Order> = Vec::new();
+        for _ in 0..2 + self.below(if self.steps.is_multiple_of(512) { 60 } else { 4 }) {
+            let key = self.key();
+            if orders.iter().all(|order| order.key != key) {
+                let sets = self.below(4) > 0;
+                let mut order = self.order(key, sets);
+                order.expect = order.expect.filter(|_| self.below(4) == 0);
+                orders.push(order);
+            }
+        }
+        let mut guards: Vec<(String, u64)> = Vec::new();
+        for _ in 0..self.below(3) {
+            let key = self.key();
+            if orders.iter().all(|order| order.key != key) {
+                let present = self.living(&key).map_or(0, |kept| kept.revision);
+                let wrong = u64::from(self.below(8) == 0);
+                guards.push((key, present + wrong));
+            }
+        }
+        self.commit(&orders, &guards);
+    }
+
+    /// What the commit must find at a key: for the deletion at its revision also what is over.
+    fn found(&self, order: &Order) -> u64 {
+        let over = order.value.is_none() && order.expect.is_some_and(|r| r != 0);
+        let kept = if over { self.stands(&order.key) } else { self.living(&order.key) };
+        kept.map_or(0, |kept| kept.revision)
+    }
+
+    fn commit(&mut self, orders: &[Order], guards: &[(String, u64)]) {
+        let at = self.below(2) as usize;
+        let values: Vec<Option<Vec<u8>>> =
+            orders.iter().map(|o| o.value.map(|(seed, len)| bytes(seed, len))).collect();
+        let pairs = orders.iter().zip(&values);
+        let writes: Vec<Write<'_>> = pairs.map(|(order, bytes)| order.write(bytes)).collect();
+        let guards: Vec<Guard<'_>> =
+            guards.iter().map(|(key, revision)| Guard { key, revision: *revision }).collect();
+        let mut heads: Vec<Option<Head>> = vec![None; orders.len()];
+        let done = self.regions[at].commit(&writes, &guards, &mut |at, head| {
+            heads[at] = head.copied();
+            Ok(())
+        });
+        let wrong_guard =
+            guards.iter().any(|g| self.living(g.key).map_or(0, |kept| kept.revision) != g.revision);
+        let wrong_order = orders.iter().any(|o| o.expect.is_some_and(|r| r != self.found(o)));
+        if wrong_guard || wrong_order {
+            let what = (orders.len(), wrong_guard, wrong_order);
+            assert!(matches!(done, Err(Error::Conflict { .. })), "{what:?}: {done:?}");
+            return self.count("refused");
+        }
+        let revision = done.unwrap();
+        for (order, head) in orders.iter().zip(&heads) {
+            let expected = self.living(&order.key).map(|kept| (kept.revision, kept.version));
+            let head = head.filter(|head| {
+                let now = self.now();
+                head.expires_unix_ns == 0 || head.expires_unix_ns > now
+            });
+            assert_eq!(head.map(|h| (h.revision, h.version)), expected, "{}", order.key);
+        }
+        let changes = |o: &Order| o.value.is_some() || self.living(&o.key).is_some();
+        if revision == 0 {
+            assert!(!orders.iter().any(changes), "a commit without effect");
+            return self.count("nothing to delete");
+        }
+        assert_eq!(revision, self.revision + 1, "revisions follow each other");
+        self.revision = revision;
+        for order in orders {
+            self.apply(order, at);
+        }
+        self.count(if orders.len() > 1 { "transactions" } else { "writes" });
+    }
+
+    fn apply(&mut self, order: &Order, writer: usize) {
+        // What is over goes on, what is deleted begins anew.
+        let version = self.stands(&order.key).map_or(1, |kept| kept.version + 1);
+        let Some((seed, len)) = order.value else {
+            self.map.remove(&order.key);
+            return;
+        };
+        let kept = Kept {
+            revision: self.revision,
+            version,
+            kind: seed as u16,
+            type_id: seed >> 16,
+            seed,
+            len,
+            written: self.now(),
+            expires: order.expires,
+            writer,
+        };
+        self.map.insert(order.key.clone(), kept);
+    }
+
+    fn snapshot(&mut self) {
+        let prefix = ["", "/", "/follow/", "/follow", "/a/b", "/nothing"][self.below(6) as usize];
+        let (revision, records) = self.regions[0].snapshot(prefix).unwrap();
+        assert_eq!(revision, self.revision);
+        let expected =
+            self.map.keys().filter(|key| key.starts_with(prefix) && self.living(key).is_some());
+        // No key here is the beginning of another name, so that the bytes decide.
+        assert_eq!(records.len(), expected.count(), "{prefix}");
+        for record in &records {
+            let key = record.key();
+            assert!(key.starts_with(prefix));
+            same(key, self.living(key).expect("it is there"), record);
+        }
+        self.count("snapshots");
+    }
+
+    /// A follower takes what is new, and then knows how things stand.
+    fn look(&mut self, which: usize) {
+        let mut record = std::mem::take(&mut self.record);
+        let (mut follower, mut copy) = self.followers.swap_remove(which);
+        loop {
+            match follower.next(FOLLOWED, &mut record) {
+                Next::Nothing => break,
+                Next::Change if record.deleted => {
+                    copy.remove(record.key());
+                }
+                Next::Change => {
+                    copy.insert(record.key().to_owned(), kept_of(&record));
+                }
+                Next::Behind => {
+                    let (revision, records) = self.regions[1].snapshot(FOLLOWED).unwrap();
+                    let kept = records.iter().map(|r| (r.key().to_owned(), kept_of(r)));
+                    copy = kept.collect();
+                    follower = self.regions[1].follow(revision).unwrap();
+                    self.count("followers behind");
+                }
+            }
+        }
+        let now = self.now();
+        copy.retain(|_, kept| kept.expires == 0 || kept.expires > now);
+        let followed = |key: &&String| key.starts_with(FOLLOWED);
+        let expected: Vec<_> = self.map.keys().filter(followed).collect();
+        for key in expected {
+            let kept = self.living(key).map(|kept| (kept.revision, kept.version, kept.len));
+            let seen = copy.get(key).map(|kept| (kept.revision, kept.version, kept.len));
+            assert_eq!(seen, kept, "{key}: what a follower knows, and what is");
+        }
+        let gone = copy.keys().find(|key| !self.map.contains_key(*key));
+        assert_eq!(gone, None, "a follower was not told of its end");
+        self.followers.push((follower, copy));
+        let last = self.followers.len() - 1;
+        self.followers.swap(which, last);
+        self.record = record;
+        self.count("looks");
+    }
+
+    /// What is used now is what is used by nothing.
+    pub fn measure(&mut self) {}
+
+    /// Deletes everything; nothing is left.
+    pub fn empty(&mut self) {
+        let keys: Vec<(String, u64)> =
+            self.map.iter().map(|(key, kept)| (key.clone(), kept.revision)).collect();
+        for (key, revision) in keys {
+            let order = Order { key, value: None, expires: 0, expect: Some(revision) };
+            self.commit(&[order], &[]);
+        }
+        assert_eq!(self.map.len(), 0);
+        let (_, records) = self.regions[0].snapshot("").unwrap();
+        assert_eq!(records.len(), 0);
+    }
+}
+
+fn kept_of(record: &Record) -> Kept {
+    Kept {
+        revision: record.revision,
+        version: record.version,
+        kind: record.kind,
+        type_id: record.type_id,
+        seed: 0,
+        len: record.value().len(),
+        written: record.written_unix_ns,
+        expires: record.expires_unix_ns,
+        writer: 0,
+    }
+}
+
+fn same(key: &str, kept: &Kept, record: &Record) {
+    assert_eq!(record.key(), key);
+    let seen = (record.revision, record.version, record.kind, record.type_id);
+    assert_eq!(seen, (kept.revision, kept.version, kept.kind, kept.type_id), "{key}");
+    let times = (record.written_unix_ns, record.expires_unix_ns);
+    assert_eq!(times, (kept.written, kept.expires), "{key}");
+    assert_eq!(record.writer(), WRITERS[kept.writer], "{key}");
+    assert!(!record.deleted && record.will().is_none(), "{key}");
+    assert!(record.value() == bytes(kept.seed, kept.len), "{key}: another value");
+}

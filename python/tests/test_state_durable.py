@@ -1,0 +1,71 @@
+"""Values that are kept on disk."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+
+import pytest
+import rnet
+from conftest import LIMIT_S
+
+
+def test_durable_values_outlive_the_domain(domain):
+    with rnet.Node("before") as node:
+        state = node.state
+        state.set("/count", 1, durable=True)
+        # It stays durable, whoever writes it and however.
+        state["/count"] = 2
+        assert state.add("/count") == 3 and state.update("/count", lambda n: n + 1) == 4
+        state.set("/plan", {"speed": 0.5}, durable=True)
+        state.set("/joint", rnet.msgs.Pose(position={"x": 1.0}), durable=True)
+        state["/fleeting"] = 1
+        assert state.entry("/count").durable and not state.entry("/fleeting").durable
+        with state.transaction() as t:
+            t.set("/a", 1, durable=True)
+            t["/count"] = 5
+    # As after a reboot: shared memory is empty.
+    shutil.rmtree(domain)
+    with rnet.Node("after") as node:
+        state = node.state
+        assert dict(state.snapshot("/count")) == {"/count": 5} and state["/plan"] == {"speed": 0.5}
+        assert state["/joint"].position.x == 1.0 and state["/a"] == 1 and "/fleeting" not in state
+        entry = state.entry("/count")
+        assert entry.durable and entry.owner == "/before"
+        state.set("/count", 6, durable=False)
+        del state["/plan"]
+    shutil.rmtree(domain)
+    with rnet.Node("at_last") as node:
+        assert list(node.state) == ["/a", "/joint"]
+
+
+def test_what_was_acknowledged_outlives_a_kill(domain, program):
+    process = program(
+        """
+import rnet
+state = rnet.Node("victim").state
+for n in range(1_000_000):
+    state.set("/n", n, durable=True)
+    print(n, flush=True)
+"""
+    )
+    told = [process.stdout.readline() for _ in range(20)]
+    process.send_signal(signal.SIGKILL)
+    rest, _ = process.communicate(timeout=LIMIT_S)
+    acknowledged = [int(line) for line in told + rest.splitlines() if line.strip()]
+    shutil.rmtree(domain)
+    with rnet.Node("after") as node:
+        assert node.state["/n"] in (acknowledged[-1], acknowledged[-1] + 1)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_disk_that_cannot_be_written_is_an_error(domain, monkeypatch, tmp_path):
+    tmp_path.chmod(0o500)
+    monkeypatch.setenv("RNET_STATE_DIR", str(tmp_path / "keep"))
+    with rnet.Node("node") as node:
+        node.state["/k"] = 1
+        with pytest.raises(rnet.Storage) as caught:
+            node.state.set("/k", 2, durable=True)
+        assert isinstance(caught.value, OSError) and str(tmp_path) in caught.value.path
+        assert node.state["/k"] == 1

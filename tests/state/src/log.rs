@@ -1,0 +1,137 @@
+//! What a process is about to do and what it was told, in a file that the kernel keeps when the process
+//! is killed between two instructions.
+//!
+//! A call is written down before it is made and its reply afterwards, each with one write of one line.
+//! The times are of `CLOCK_MONOTONIC`, which all processes of a host share; those of an answered call
+//! are taken right before it and right after it, so that what is written in between does not blur them.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::Path;
+
+use rustix::time::{ClockId, clock_gettime};
+use serde::{Deserialize, Serialize};
+
+use crate::history::{Call, Key, Operation, Reply};
+
+/// Now, in ns, for all processes of this host.
+pub fn now_ns() -> u64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+enum Line {
+    /// A call comes, not before this time.
+    Call(u64, Call),
+    /// It was made at the first time, and at the second it was answered.
+    Reply(u64, u64, Reply),
+    /// It was given up, without effect.
+    Nothing,
+    /// What is written next leaves a will: this key, the value, and what becomes of it.
+    Will(Key, i64, Option<i64>),
+    /// Something that must not be.
+    Wrong(String),
+}
+
+/// The log of one process.
+#[derive(Debug)]
+pub struct Log(File);
+
+impl Log {
+    /// An empty log.
+    pub fn create(path: &Path) -> io::Result<Log> {
+        Ok(Log(File::options().append(true).create_new(true).open(path)?))
+    }
+
+    fn line(&mut self, line: &Line) -> io::Result<()> {
+        let mut text = serde_json::to_vec(line)?;
+        text.push(b'\n');
+        // One write, so that a line is there or is not.
+        self.0.write_all(&text)
+    }
+
+    /// Makes a call. `Ok(None)`: it was given up without effect.
+    ///
+    /// # Errors
+    /// Those of writing, and that of the call.
+    pub fn record<T>(
+        &mut self,
+        call: Call,
+        make: impl FnOnce() -> Result<Option<(Reply, T)>, Box<dyn std::error::Error>>,
+    ) -> Result<Option<T>, Box<dyn std::error::Error>> {
+        self.line(&Line::Call(now_ns(), call))?;
+        let called = now_ns();
+        let made = make();
+        let returned = now_ns();
+        match made {
+            Ok(Some((reply, out))) => {
+                self.line(&Line::Reply(called, returned, reply))?;
+                Ok(Some(out))
+            }
+            Ok(None) => {
+                self.line(&Line::Nothing)?;
+                Ok(None)
+            }
+            Err(error) => {
+                self.line(&Line::Wrong(error.to_string()))?;
+                Err(error)
+            }
+        }
+    }
+
+    /// The next write leaves a will.
+    pub fn will(&mut self, key: Key, of: i64, becomes: Option<i64>) -> io::Result<()> {
+        self.line(&Line::Will(key, of, becomes))
+    }
+}
+
+/// What a log tells.
+#[derive(Debug, Default)]
+pub struct Told {
+    /// The operations; wills are operations of whoever carries them out.
+    pub operations: Vec<Operation>,
+    /// What must not be.
+    pub wrong: Vec<String>,
+}
+
+/// Reads the log of a process that has ended.
+///
+/// # Errors
+/// Those of reading, and of a line that is none.
+pub fn read(path: &Path, process: u32) -> io::Result<Told> {
+    let bytes = std::fs::read(path)?;
+    let mut told = Told::default();
+    let mut open: Option<(u64, Call)> = None;
+    let mut wills = Vec::new();
+    let mut last = 0;
+    let operation =
+        |call, called_ns, reply| Operation { process, call, called_ns, reply, part: false };
+    // A line without its end was being written when the process died: the call was not made yet, or it
+    // is not known that it was answered.
+    for text in bytes.split_inclusive(|b| *b == b'\n').filter(|text| text.ends_with(b"\n")) {
+        match serde_json::from_slice(text)? {
+            Line::Call(at, call) => {
+                last = at;
+                open = Some((at, call));
+            }
+            Line::Reply(called, returned, reply) => {
+                let (_, call) = open.take().ok_or(io::ErrorKind::InvalidData)?;
+                told.operations.push(operation(call, called, Some((reply, returned))));
+                last = returned;
+            }
+            Line::Nothing => open = None,
+            Line::Will(key, of, becomes) => wills.push(Call::Will { key, of, becomes }),
+            Line::Wrong(what) => {
+                let call = open.take();
+                told.wrong.push(format!("process {process}: {what} (at {call:?})"));
+            }
+        }
+    }
+    if let Some((at, call)) = open {
+        told.operations.push(operation(call, at, None));
+    }
+    // They are carried out after the last word of the process.
+    told.operations.extend(wills.into_iter().map(|will| operation(will, last, None)));
+    Ok(told)
+}

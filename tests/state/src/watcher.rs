@@ -1,0 +1,182 @@
+//! Watches of the whole state while others write it and are killed, and what must be true of what they
+//! were told.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use rnet::Error;
+use rnet::state::{Change, State, Watch, WatchInterrupter};
+
+use crate::facts::Facts;
+use crate::history::Key;
+use crate::mix::{KEYS, key_of, number_of};
+
+/// After so many changes a slow watch pauses.
+const CHANGES_PER_PAUSE: usize = 16;
+
+/// One change as a watch told it.
+#[derive(Clone, Debug)]
+pub struct Told {
+    /// The key.
+    pub key: Key,
+    /// Its revision.
+    pub revision: u64,
+    /// Its value and its version; `None`: deleted.
+    pub now: Option<(i64, u64)>,
+    /// Changes of the key that were left out before it.
+    pub skipped: u64,
+    /// Whether it stood there when the watch began.
+    pub initial: bool,
+}
+
+#[derive(Debug, Default)]
+struct Book {
+    told: Vec<Told>,
+    wrong: Vec<String>,
+}
+
+/// A watch in a thread of its own.
+pub struct Watcher {
+    what: String,
+    book: Arc<Mutex<Book>>,
+    stop: Arc<AtomicBool>,
+    interrupter: WatchInterrupter,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Watcher {
+    /// Watches everything. A slow one pauses now and then.
+    ///
+    /// # Errors
+    /// Those of watching.
+    pub fn start(state: &State, pause: Option<Duration>) -> Result<Watcher, Error> {
+        let watch = state.watch("/t")?;
+        let interrupter = watch.interrupter();
+        let (book, stop) = <(Arc<Mutex<Book>>, Arc<AtomicBool>)>::default();
+        let (theirs, told) = (book.clone(), stop.clone());
+        let thread = std::thread::spawn(move || run(watch, pause, &theirs, &told));
+        let what = if pause.is_some() { "the slow watch" } else { "the watch" };
+        Ok(Watcher { what: what.to_owned(), book, stop, interrupter, thread: Some(thread) })
+    }
+
+    /// Whether the last that it was told of each key is how things stand; `stands` has revisions.
+    pub fn is_up_to_date(&self, stands: &BTreeMap<Key, u64>) -> bool {
+        let book = self.book.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last: BTreeMap<Key, u64> = BTreeMap::new();
+        for told in &book.told {
+            match told.now {
+                Some(_) => last.insert(told.key, told.revision),
+                None => last.remove(&told.key),
+            };
+        }
+        last == *stands
+    }
+
+    /// Ends it; what it was told that must not be.
+    pub fn end(mut self, facts: &Facts) -> (usize, Vec<String>) {
+        self.stop.store(true, Ordering::Release);
+        self.interrupter.interrupt();
+        let joined = self.thread.take().map(JoinHandle::join);
+        let mut book = self.book.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut wrong = std::mem::take(&mut book.wrong);
+        if let Some(Err(_)) = joined {
+            wrong.push("it panicked".to_owned());
+        }
+        wrong.extend(judge(&book.told, facts));
+        let wrong = wrong.into_iter().map(|what| format!("{}: {what}", self.what)).collect();
+        (book.told.len(), wrong)
+    }
+}
+
+fn run(mut watch: Watch, pause: Option<Duration>, book: &Mutex<Book>, stop: &AtomicBool) {
+    loop {
+        let change = match watch.recv(None) {
+            Ok(change) => change,
+            Err(Error::Interrupted) if stop.load(Ordering::Acquire) => return,
+            Err(Error::Interrupted) => continue,
+            Err(error) => {
+                let mut book = book.lock().unwrap_or_else(PoisonError::into_inner);
+                return book.wrong.push(error.to_string());
+            }
+        };
+        let mut book = book.lock().unwrap_or_else(PoisonError::into_inner);
+        match told(&change) {
+            Ok(told) => book.told.push(told),
+            Err(what) => book.wrong.push(what),
+        }
+        let count = book.told.len();
+        drop(book);
+        if let Some(pause) = pause.filter(|_| count.is_multiple_of(CHANGES_PER_PAUSE)) {
+            std::thread::sleep(pause); // sleep: a slow watcher
+        }
+    }
+}
+
+fn told(change: &Change) -> Result<Told, String> {
+    let key = key_of(&change.key).ok_or_else(|| format!("a key that nobody wrote: {change:?}"))?;
+    let now = match &change.entry {
+        None => None,
+        Some(entry) if entry.revision != change.revision => {
+            return Err(format!("an entry of another revision: {change:?}"));
+        }
+        Some(entry) => Some((number_of(&entry.value)?, entry.version)),
+    };
+    let (revision, skipped, initial) = (change.revision, change.skipped, change.initial);
+    Ok(Told { key, revision, now, skipped, initial })
+}
+
+/// What is wrong with what a watch told, given what is known of the history.
+pub fn judge(all: &[Told], facts: &Facts) -> Vec<String> {
+    let mut wrong = Vec::new();
+    let mut last: HashMap<Key, &Told> = HashMap::new();
+    let mut accounted: BTreeMap<Key, u64> = BTreeMap::new();
+    let mut high = 0;
+    for told in all {
+        let complain = |what: &str| format!("{what}: {told:?} after {:?}", last.get(&told.key));
+        if let Some((value, _)) = told.now
+            && let Err(what) = facts.holds(told.key, value, told.revision)
+        {
+            wrong.push(complain(&what));
+        }
+        if told.initial {
+            if last.insert(told.key, told).is_some() || told.skipped != 0 {
+                wrong.push(format!("a first value that is not the first: {told:?}"));
+            }
+            continue;
+        }
+        if told.revision < high {
+            wrong.push(complain("out of order"));
+        }
+        high = high.max(told.revision);
+        *accounted.entry(told.key).or_default() += 1 + told.skipped;
+        if let Some(before) = last.get(&told.key) {
+            if told.revision <= before.revision {
+                wrong.push(complain("not newer"));
+            }
+            if told.now.is_none() && before.now.is_none() {
+                wrong.push(complain("deleted twice"));
+            }
+        }
+        // Where a key is never deleted, its versions count.
+        let count = match (last.get(&told.key).map(|before| before.now), told.now) {
+            (Some(Some((_, old))), Some((_, new))) => Some(new.wrapping_sub(old + 1)),
+            (None, Some((_, new))) => Some(new - 1),
+            _ => None,
+        };
+        if facts.is_kept(told.key) && count != Some(told.skipped) {
+            wrong.push(complain("the count of what was skipped is wrong"));
+        }
+        last.insert(told.key, told);
+    }
+    for (key, count) in accounted {
+        let most = facts.most_writes(key);
+        if count > most {
+            let name = KEYS[usize::from(key)];
+            wrong.push(format!("{name}: {count} changes told or skipped of at most {most}"));
+        }
+    }
+    wrong
+}
