@@ -7,7 +7,7 @@ use super::layout::{
     CLASS_UNITS, FOLLOWER_OWNER, LANE_BUSY, LANE_NEW, LANE_SLAB, LANE_WILLS, SEAT_OWNER, SEATS,
     SLAB_UNITS,
 };
-use super::leaf::{self, DELETED, Record, WILL};
+use super::leaf::{self, DELETED, DURABLE, Facts, Record, WILL};
 use super::region::{Host, Region};
 use super::settle::Settled;
 use super::slabs::{Slab, blocks_per_slab};
@@ -36,29 +36,37 @@ impl Region<'_> {
         if self.lane(usize::from(dead), LANE_WILLS).load(Ordering::Acquire) == 0 {
             return Ok(());
         }
-        for prefix in [&b"/"[..], b"!"] {
-            let prefix = Prefix::new(prefix, self.seed, &self.geometry);
-            let mut record = Record::default();
-            self.walk(&prefix, &mut |word, root| {
-                let word = match self.settle(word, root)? {
-                    Settled::Holds => word,
-                    Settled::Before { word, .. } => word,
-                    Settled::Gone => return Ok(()),
-                };
-                let Some(block) = self.named(word) else { return Ok(()) };
-                let of_dead = Head(block[0].load(Ordering::Acquire)).lane() == dead;
-                let willed = leaf::facts(block, word).is_some_and(|f| f.has(WILL));
-                if of_dead && willed && leaf::copy(block, word, &mut record).is_some() {
-                    see(&record);
-                }
-                Ok(())
-            })?;
-            // The first look saw all root slots.
-            if prefix.root().is_none() {
-                break;
+        self.each_leaf(&|head, facts| head.lane() == dead && facts.has(WILL), see)
+    }
+
+    /// Shows what is to be on disk, whatever its key and its time.
+    pub fn each_durable(&self, see: &mut dyn FnMut(&Record)) -> Result<(), Stuck> {
+        self.each_leaf(&|_, facts| facts.has(DURABLE) && !facts.has(DELETED), see)
+    }
+
+    /// Shows the leaves that hold and that are wanted.
+    fn each_leaf(
+        &self,
+        wanted: &dyn Fn(Head, &Facts) -> bool,
+        see: &mut dyn FnMut(&Record),
+    ) -> Result<(), Stuck> {
+        // All root slots, so those of internal keys too.
+        let all = Prefix::new(b"/", self.seed, &self.geometry);
+        let mut record = Record::default();
+        self.walk(&all, &mut |word, root| {
+            let word = match self.settle(word, root)? {
+                Settled::Holds => word,
+                Settled::Before { word, .. } => word,
+                Settled::Gone => return Ok(()),
+            };
+            let Some(block) = self.named(word) else { return Ok(()) };
+            let head = Head(block[0].load(Ordering::Acquire));
+            let wanted = leaf::facts(block, word).is_some_and(|facts| wanted(head, &facts));
+            if wanted && leaf::copy(block, word, &mut record).is_some() {
+                see(&record);
             }
-        }
-        Ok(())
+            Ok(())
+        })
     }
 
     /// Cleans up after a dead lane. One process at a time for a lane; who is killed here is swept, and

@@ -242,12 +242,12 @@ pub fn sweep(region: &Region<'_>, local: &mut Local, dead: u16) {
 }
 
 /// Once all lanes have left, there is nothing but the keys.
-pub fn nothing_is_left_over(region: &Region<'_>, locals: &mut [Local]) {
+pub fn nothing_is_left_over(region: &Region<'_>, locals: &mut [Local], what: &str) {
     for local in locals.iter_mut() {
-        assert!(region.leave(local), "lane {} cannot leave", local.lane);
+        assert!(region.leave(local), "{what}: lane {} cannot leave", local.lane);
     }
     let (_, keys) = picture(region, SWEEPER);
     let usage = region.usage();
     let counts = (usage.leaves, usage.kept, usage.transactions);
-    assert_eq!(counts, (keys.len() as u64, 0, 0), "{usage:?}");
+    assert_eq!(counts, (keys.len() as u64, 0, 0), "{what}: {usage:?}");
 }

@@ -153,6 +153,7 @@ impl Drop for Region {
     fn drop(&mut self) {
         if !self.inner.own.birth().is_parents() {
             let _ = self.execute_wills(self.inner.lane);
+            self.inner.let_go();
         }
     }
 }
