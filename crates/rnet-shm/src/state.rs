@@ -17,7 +17,7 @@ mod follow;
 mod lanes;
 mod record;
 
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rnet_core::{Error, MAX_KEY_LEN_BYTES, MAX_TRANSACTION_KEYS, MAX_VALUE_LEN_BYTES};
@@ -29,7 +29,7 @@ use rustix::thread::futex;
 use crate::files;
 use crate::node::OwnNode;
 
-pub use disk::{Ask, Keep, Kept};
+pub use disk::{Ask, Disk, Keep, Kept, Restored};
 pub use follow::{Follower, Interrupter, Next};
 pub use record::{Guard, Head, Record, Stored, Will, Write};
 
@@ -60,7 +60,9 @@ struct Inner {
     seed: u64,
     local: Mutex<Local>,
     clock: Clock,
-    keep: Mutex<Option<Keep>>,
+    /// Whether a last will of this node could not be executed when it ended.
+    wills_left: AtomicBool,
+    keep: Mutex<Option<Arc<dyn Keep>>>,
 }
 
 impl Host for Inner {
@@ -130,6 +132,17 @@ impl Region {
     /// `OutOfMemory`, `NoPermission`, `Io`; `LayoutVersion`, `Corrupt` for a file that is not ours;
     /// `LimitReached` if too many nodes use state.
     pub fn open(own: &Arc<OwnNode>, clock: Clock) -> Result<Region, Error> {
+        let region = Region::open_unswept(own, clock)?;
+        region.sweep_dead();
+        Ok(region)
+    }
+
+    /// As [`Region::open`], without the cleaning up: for who is to be the keeper of state on disk, through
+    /// which the last wills of durable keys are written. He sweeps behind that.
+    ///
+    /// # Errors
+    /// Those of [`Region::open`].
+    pub fn open_unswept(own: &Arc<OwnNode>, clock: Clock) -> Result<Region, Error> {
         let (file, seed) = file::StateFile::open(own.domain())?;
         let words = file.words();
         let ring = ring::Region::new(words, Geometry::DOMAIN, seed)
@@ -152,11 +165,10 @@ impl Region {
             seed,
             local: Mutex::new(Local::new(lane)),
             clock,
+            wills_left: AtomicBool::new(false),
             keep: Mutex::new(None),
         });
-        let region = Region { inner };
-        region.sweep_dead();
-        Ok(region)
+        Ok(Region { inner })
     }
 
     /// Copies what stands at a key; `false` if it is absent, or its time is over.

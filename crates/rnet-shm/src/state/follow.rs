@@ -1,7 +1,7 @@
 //! Following the changes of a domain: reading the journal, and sleeping at its end.
 
-use std::sync::{Arc, Weak};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use rnet_core::Error;

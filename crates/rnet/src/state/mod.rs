@@ -28,12 +28,14 @@
 //! | `cell` | one key for loops |
 //! | `transaction` | several keys, all or nothing |
 //! | `sweep` | cleaning up behind nodes that died |
+//! | `durable` | the keys that are on disk too |
 //! | `watch`, `callbacks`, `stream` | being told of changes: blocking, by callback, async |
 //! | `pace` | how a watch passes the time between two changes |
 
 mod callbacks;
 mod cell;
 mod change;
+pub(crate) mod durable;
 pub(crate) mod encode;
 mod entry;
 mod hash;
@@ -123,6 +125,16 @@ impl State {
     /// Whether a key is kept on disk, so that writing it takes the disk's time; `false` if it is absent.
     pub fn is_durable(&self, key: &str) -> Result<bool> {
         Ok(self.shared.read(key, |_, record| Ok(record.durable))?.unwrap_or(false))
+    }
+
+    /// What went wrong with the state on disk since the domain began, in words, the oldest first: that it was damaged and
+    /// where it is now, that it could not be read at the start. No start fails for it. An error of a single write is that
+    /// write's ([`Error::Storage`](rnet_core::Error::Storage)) and not told here.
+    ///
+    /// # Errors
+    /// `Corrupt`, `LimitReached`.
+    pub fn disk_reports(&self) -> Result<Vec<String>> {
+        self.shared.disk_reports()
     }
 
     /// Revision of the newest change of any key in the domain.

@@ -1,5 +1,6 @@
 //! What all handles of a node's state share, and the ways into the region.
 
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, TryLockError};
 
 use rnet_core::{Error, Result, key_name};
@@ -11,6 +12,7 @@ use rnet_shm::state::{
 
 use super::callbacks::Callbacks;
 use super::cell::sealed::Codec;
+use super::durable::{Durable, Folder, Places};
 use super::encode::{self, Packed, kind};
 use super::entry::{Entry, LastWill, Owner};
 use super::message::{StateMessage, check_bytes, fits};
@@ -25,6 +27,9 @@ use crate::param::rules;
 /// A buffer of a longer value is not kept for the next read.
 const KEPT_LEN_BYTES: usize = 2 << 20;
 
+/// Where the keys stand that say what went wrong with the disk.
+const DISK_REPORTS: &str = "!disk";
+
 /// How many types of a key, each set by another writer in between, one write is compared with.
 const MAX_TYPE_ROUNDS: usize = 64;
 
@@ -32,6 +37,8 @@ const MAX_TYPE_ROUNDS: usize = 64;
 pub struct StateShared {
     own: Arc<OwnNode>,
     pub(crate) region: Own<Region>,
+    /// Behind the region, whose last wills are written through it.
+    durable: Durable,
     clock: Clock,
     types: Types,
     spare: Mutex<Option<Box<Record>>>,
@@ -105,17 +112,28 @@ impl Item<'_> {
 }
 
 impl StateShared {
-    pub(crate) fn open(own: &Arc<OwnNode>, clock: Clock) -> Result<Arc<StateShared>> {
-        let region = Own::new(Region::open(own, clock.clone())?);
-        Ok(Arc::new(StateShared {
+    pub(crate) fn open(
+        own: &Arc<OwnNode>,
+        clock: Clock,
+        state_dir: Option<PathBuf>,
+    ) -> Result<Arc<StateShared>> {
+        let region = Own::new(Region::open_unswept(own, clock.clone())?);
+        let folder = Folder::of(own.domain(), &Places::from_env(state_dir));
+        let durable = Durable::open(&region, folder);
+        // The last wills of the dead may be durable.
+        region.sweep_dead();
+        let shared = Arc::new(StateShared {
             own: own.clone(),
             region,
+            durable,
             clock,
             types: Types::default(),
             spare: Mutex::default(),
             callbacks: Callbacks::default(),
             sweeping: Sweeping::default(),
-        }))
+        });
+        shared.note_reports();
+        Ok(shared)
     }
 
     pub(crate) fn callbacks(&self) -> &Callbacks {
@@ -365,6 +383,30 @@ impl StateShared {
         Ok((encode::kind_of(value), type_id, bytes))
     }
 
+    /// Writes down what is to be told of the disk, where every process of the domain can read it.
+    fn note_reports(&self) {
+        if !self.durable.has_reports() {
+            return;
+        }
+        for (report, at) in self.durable.take_reports().iter().zip(self.now()..) {
+            let key = format!("{DISK_REPORTS}/{at:020}");
+            let bytes = report.as_bytes();
+            let value =
+                Stored { kind: kind::STR, type_id: 0, bytes, will: None, expires_unix_ns: 0 };
+            let write = Write { key: &key, value: Some(value), expect: None, durable: Some(false) };
+            // Without room for it, there is none to tell.
+            let _ = self.region.commit(&[write], &[], &mut |_, _| Ok(()));
+        }
+    }
+
+    /// What was reported of the disk, the oldest first.
+    pub(super) fn disk_reports(&self) -> Result<Vec<String>> {
+        self.check_birth()?;
+        let (_, mut records) = self.region.snapshot(DISK_REPORTS)?;
+        records.sort_by(|a, b| a.key().cmp(b.key()));
+        Ok(records.iter().map(|r| String::from_utf8_lossy(r.value()).into_owned()).collect())
+    }
+
     /// The way of every write of a user's key into the region: parameters are what their nodes declared.
     fn commit_to_region(
         &self,
@@ -372,7 +414,9 @@ impl StateShared {
         guards: &[Guard<'_>],
         check: &mut Check<'_>,
     ) -> Result<u64> {
-        rules::commit(&self.region, &self.own, writes, guards, check)
+        let done = rules::commit(&self.region, &self.own, writes, guards, check);
+        self.note_reports();
+        done
     }
 
     /// Writes one key without looking at its type: the caller has read it at the revision that it expects.
