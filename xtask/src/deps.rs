@@ -90,6 +90,11 @@ const FOREIGN: &[ForeignRule] = &[
         why: "code is made in one place, without protoc (decision 0014)",
     },
     ForeignRule {
+        prefix: "redb",
+        allowed_in: &["rnet"],
+        why: "durable state is written in one place, and none of redb's types leave it",
+    },
+    ForeignRule {
         prefix: "memmap",
         allowed_in: &["rnet-shm"],
         why: "rnet-shm is the only crate that maps memory",

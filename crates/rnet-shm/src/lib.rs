@@ -17,6 +17,7 @@
 //! | [`bell`], [`barrier`] | sleeping and waking across processes |
 //! | [`publisher`], [`pool`], [`roster`] | the writer's side of a channel |
 //! | [`subscription`], [`channel`], [`taken`] | the reader's side |
+//! | [`lease`] | a file that one process at a time may write |
 //! | [`shortage`] | what the system has run out of, by name |
 //! | [`observe`] | reading along without taking part |
 //! | [`state`] | the state of the domain: keys, values, revisions |
@@ -34,6 +35,7 @@ mod dying;
 mod failpoint;
 mod files;
 pub mod fork;
+pub mod lease;
 mod mapping;
 pub mod node;
 pub mod observe;

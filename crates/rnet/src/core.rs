@@ -1,5 +1,6 @@
 //! What the parts of a node share, and how it ends.
 
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::JoinHandle;
@@ -28,11 +29,13 @@ pub(crate) struct NodeState {
     /// The state, from its first use on.
     state: OnceLock<Arc<StateShared>>,
     opening: Mutex<()>,
+    /// Where durable state is kept, if the program chose a place.
+    state_dir: Option<PathBuf>,
     pub(crate) watchers: Callbacks<NodeEvent>,
 }
 
 impl NodeState {
-    pub(crate) fn new(own: OwnNode) -> Result<Arc<NodeState>> {
+    pub(crate) fn new(own: OwnNode, state_dir: Option<PathBuf>) -> Result<Arc<NodeState>> {
         let own = Arc::new(own);
         let domain = own.domain().clone();
         Ok(Arc::new(NodeState {
@@ -44,6 +47,7 @@ impl NodeState {
             bulk: OnceLock::new(),
             state: OnceLock::new(),
             opening: Mutex::default(),
+            state_dir,
             watchers: Callbacks::default(),
         }))
     }
@@ -109,7 +113,7 @@ impl NodeState {
             return Ok(state.clone());
         }
         let clock = clock.unwrap_or_else(|| Arc::new(rnet_shm::clock::unix_ns));
-        let state = StateShared::open(&self.own, clock)?;
+        let state = StateShared::open(&self.own, clock, self.state_dir.clone())?;
         Ok(self.state.get_or_init(|| state).clone())
     }
 
@@ -184,8 +188,8 @@ pub(crate) struct NodeCore {
 }
 
 impl NodeCore {
-    pub(crate) fn start(own: OwnNode) -> Result<Arc<NodeCore>> {
-        let state = NodeState::new(own)?;
+    pub(crate) fn start(own: OwnNode, state_dir: Option<PathBuf>) -> Result<Arc<NodeCore>> {
+        let state = NodeState::new(own, state_dir)?;
         // Before the first thread: the kernel does it at once for a process of one thread.
         // Otherwise the control thread sees to it once a publisher asks.
         if !rnet_shm::barrier::register_takes_time() {

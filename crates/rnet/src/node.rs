@@ -57,6 +57,7 @@ impl Node {
             domain: None,
             dir: None,
             group: None,
+            state_dir: None,
             language: "rust".to_owned(),
         }
     }
@@ -162,6 +163,7 @@ pub struct NodeBuilder {
     domain: Option<String>,
     dir: Option<PathBuf>,
     group: Option<String>,
+    state_dir: Option<PathBuf>,
     language: String,
 }
 
@@ -184,6 +186,13 @@ impl NodeBuilder {
         self
     }
 
+    /// The directory in which durable state is kept, instead of `RNET_STATE_DIR` (default:
+    /// `$XDG_STATE_HOME/rnet`, or `~/.local/state/rnet`). Each domain has a folder of its own in it.
+    pub fn state_dir(mut self, path: impl Into<PathBuf>) -> Self {
+        self.state_dir = Some(path.into());
+        self
+    }
+
     /// The language of the node's program, for the tools; bindings set it.
     pub fn language(mut self, language: &str) -> Self {
         self.language = language.to_owned();
@@ -196,7 +205,7 @@ impl NodeBuilder {
         let config = domain_config(self.domain.as_deref(), self.dir, self.group)?;
         let dir = DomainDir::open_or_create(&config)?;
         let own = OwnNode::create(&dir, &name, &self.language, crate::VERSION)?;
-        Ok(Node { core: NodeCore::start(own)? })
+        Ok(Node { core: NodeCore::start(own, self.state_dir)? })
     }
 }
 

@@ -3,7 +3,7 @@
 use super::blocks::{Local, NoRoom, Own};
 use super::key::Key;
 use super::layout::{LANE_NEW, LANE_WILLS};
-use super::leaf::{self, Content, DELETED, DURABLE, EXPIRED, Facts, TXN_WORD};
+use super::leaf::{self, Content, DELETED, DURABLE, EXPIRED, Facts, LOADED, TXN_WORD};
 use super::region::{Host, Region};
 use super::settle::Settled;
 use super::trie::Slot;
@@ -200,7 +200,9 @@ impl<'a> Region<'a> {
     ) -> Result<(), Refused<E>> {
         let there = present.there(now);
         if let Some(expected) = write.expect {
-            let seen = if write.deletes() { present.with_expired() } else { there };
+            // At its revision, a key whose time is over can be deleted; it is absent all the same.
+            let over = write.deletes() && expected != 0;
+            let seen = if over { present.with_expired() } else { there };
             let found = seen.map_or(0, |facts| facts.revision);
             if found != expected {
                 return Err(Refused::Conflict { index, expected, found });
@@ -221,7 +223,7 @@ impl<'a> Region<'a> {
     ) -> Word {
         let block = self.block(own.unit).expect("our own blocks lie inside the region");
         let was_durable = present.is_durable();
-        let mut flags = write.content.facts.flags & !(DURABLE | EXPIRED);
+        let mut flags = write.content.facts.flags & !(DURABLE | EXPIRED | LOADED);
         if write.durable.unwrap_or(was_durable) {
             flags |= DURABLE;
         }
@@ -229,7 +231,10 @@ impl<'a> Region<'a> {
             flags |= EXPIRED;
         }
         // Of a deleted key nobody counts on, of one whose time is over its followers do.
-        let version = present.with_expired().map_or(0, |facts| facts.version).wrapping_add(1);
+        let version = match write.content.facts.has(LOADED) {
+            true => write.content.facts.version,
+            false => present.with_expired().map_or(0, |facts| facts.version).wrapping_add(1),
+        };
         leaf::set_before(block, present.old, version, flags);
         block[TXN_WORD].store(txn.0, Ordering::Relaxed);
         self.become_(local.lane, own, IS_LEAF);
@@ -254,7 +259,8 @@ impl<'a> Region<'a> {
             if write.deletes() && present.with_expired().is_none() {
                 return Ok(Some(Done::Nothing));
             }
-            if write.durable == Some(true) || present.is_durable() {
+            let loaded = write.content.facts.has(LOADED);
+            if !loaded && (write.durable == Some(true) || present.is_durable()) {
                 return Ok(None);
             }
             let word = self.link(local, prepared.0, write, &present, Word::NONE, now);

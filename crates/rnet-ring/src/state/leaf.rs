@@ -24,6 +24,8 @@ pub const LEAF_HEADER_WORDS: usize = 10;
 
 /// [`Facts::flags`]: the key is deleted by this.
 pub const DELETED: u16 = 1;
+/// [`Facts::flags`] of a write: the value comes from disk. It keeps its version, and does not go there again.
+pub const LOADED: u16 = 16;
 /// [`Facts::flags`]: the value is on disk too.
 pub const DURABLE: u16 = 2;
 /// [`Facts::flags`]: the key has a last will.

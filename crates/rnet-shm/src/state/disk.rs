@@ -4,15 +4,16 @@
 //! Its writer puts it where the keeper looks, and sleeps. The keeper takes all that wait, writes them
 //! to disk at once, and decides each. docs/design/durable-state.md has the whole of it.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use rnet_core::Error;
 use rnet_ring::fail_point;
 use rnet_ring::state::layout::{KEEPER_AT, LOADED_AT};
-use rnet_ring::state::leaf::{DELETED, DURABLE};
+use rnet_ring::state::leaf::{DELETED, DURABLE, GUARD, LOADED};
 use rnet_ring::state::word::{ABORTED, COMMITTED, PERSISTING, WRITING, Word};
+use rnet_ring::state::{self as ring, Content, Facts, Refused};
 use rustix::thread::futex;
 
 use super::{Inner, Record, Region};
@@ -21,18 +22,53 @@ use super::{Inner, Record, Region};
 const KEEPER_BELL: usize = KEEPER_AT;
 /// Word of the keeper's line: the writers' bell, rung when something is decided.
 const DECIDED_BELL: usize = KEEPER_AT + 1;
-/// Word of the keeper's line: incarnation of the keeper's node; 0 if there is none.
-const KEEPER: usize = KEEPER_AT + 2;
-/// Word of the keeper's line: changes while the keeper is not stopped.
-const HEARTBEAT: usize = KEEPER_AT + 3;
+/// Word of the keeper's line: who keeps, and that it is not stopped.
+const SEAT: usize = KEEPER_AT + 2;
 
 /// How long a writer waits before it looks whether there still is a keeper.
 const SLICE: Duration = Duration::from_millis(20);
 /// How long a writer waits for a keeper that does not take what it asks.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Sees to it that there is a keeper: called by those who wait for one, again and again.
-pub type Keep = Arc<dyn Fn() -> Result<(), Error> + Send + Sync>;
+/// What those who wait for the keeper need of it.
+pub trait Keep: Send + Sync {
+    /// Sees to it that there is a keeper; called again and again.
+    ///
+    /// # Errors
+    /// There is none and can be none: that of the disk.
+    fn keep(&self) -> Result<(), Error>;
+
+    /// What a reason that was given to [`Disk::decide`] means.
+    fn refused(&self, reason: u64) -> Error;
+}
+
+/// The keeper's side of a region. It may outlive the [`Region`], whose last wills are written through
+/// it too.
+#[derive(Clone)]
+pub struct Disk {
+    inner: Arc<Inner>,
+}
+
+/// A value that was on disk.
+#[derive(Clone, Copy, Debug)]
+pub struct Restored<'a> {
+    /// The key.
+    pub key: &'a str,
+    /// See [`Record::kind`].
+    pub kind: u16,
+    /// See [`Record::type_id`].
+    pub type_id: u64,
+    /// See [`Record::version`].
+    pub version: u64,
+    /// When it was written, ns since 1970.
+    pub written_unix_ns: u64,
+    /// When its time is over, ns since 1970; 0: never.
+    pub expires_unix_ns: u64,
+    /// Name of the node that wrote it.
+    pub writer: &'a str,
+    /// The value.
+    pub bytes: &'a [u8],
+}
 
 /// A transaction that waits for the keeper.
 #[derive(Clone, Debug)]
@@ -52,30 +88,106 @@ pub struct Kept {
 }
 
 impl Region {
-    /// Says what is to be done so that there is a keeper.
-    pub fn set_keep(&self, keep: Keep) {
-        *self.inner.keep.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(keep);
+    /// Says what is to be done so that there is a keeper; without it, who waits for one waits in vain. What
+    /// is given may hold a [`Disk`]: it is let go of with the region, behind the last wills.
+    pub fn set_keep(&self, keep: Arc<dyn Keep>) {
+        *self.inner.keep.lock().unwrap_or_else(PoisonError::into_inner) = Some(keep);
     }
 
-    /// A word of the region that is 1 once what was on disk has been loaded.
+    /// The keeper's side.
+    pub fn disk(&self) -> Disk {
+        Disk { inner: self.inner.clone() }
+    }
+}
+
+impl Disk {
+    /// A number below 2^62 that tells the regions apart that are in use on this machine.
+    pub fn region(&self) -> u64 {
+        // Of two files that are open, not both are the same.
+        let id = rustix::fs::fstat(&self.inner.file.fd).map_or(0, |stat| {
+            rnet_core::fnv1a_64(format!("{} {}", stat.st_dev, stat.st_ino).as_bytes())
+        });
+        id >> 2
+    }
+
+    /// A word that says whether what was on disk is here: 0 nobody has looked yet, 1 it is, 2 the disk
+    /// could not be used when it was looked at.
     pub fn loaded(&self) -> &AtomicU64 {
         self.inner.ring().header(LOADED_AT)
     }
 
-    /// Incarnation of the keeper's node; 0 if there is none.
-    pub fn keeper(&self) -> &AtomicU64 {
-        self.inner.ring().header(KEEPER)
+    /// A word for who keeps, 0 in a new region. It means what its users agree on.
+    pub fn seat(&self) -> &AtomicU64 {
+        self.inner.ring().header(SEAT)
     }
 
-    /// Changes while the keeper is not stopped.
-    pub fn heartbeat(&self) -> &AtomicU64 {
-        self.inner.ring().header(HEARTBEAT)
+    /// Revision of the newest change in the domain.
+    pub fn revision(&self) -> u64 {
+        self.inner.sound().ok().and_then(|ring| ring.newest().ok()).unwrap_or_default()
+    }
+
+    /// Now, in ns since 1970, by the region's clock.
+    pub fn now_unix_ns(&self) -> u64 {
+        (self.inner.clock)()
+    }
+
+    /// Shows each value that is to be on disk and that holds, those of internal keys too, also those
+    /// whose time is over.
+    ///
+    /// # Errors
+    /// `Corrupt`.
+    pub fn durable(&self, see: &mut dyn FnMut(&Record)) -> Result<(), Error> {
+        let ring = self.inner.sound()?;
+        let mut shown = Record::default();
+        let walked = ring.each_durable(self.inner.lane, &mut |record| {
+            shown.raw.clone_from(record);
+            shown.shown();
+            see(&shown);
+        });
+        walked.map_err(|_| self.inner.corrupt("a walk does not come to an end"))
+    }
+
+    /// Puts back what was on disk, where nothing stands; `false` where something does. It does not go to
+    /// disk again.
+    ///
+    /// # Errors
+    /// Those of [`Region::commit`] for one key.
+    pub fn restore(&self, value: &Restored<'_>) -> Result<bool, Error> {
+        let inner = &*self.inner;
+        let key = inner.key(value.key)?;
+        let facts = Facts {
+            kind: value.kind,
+            type_id: value.type_id,
+            version: value.version,
+            written_unix_ns: value.written_unix_ns,
+            expires_unix_ns: value.expires_unix_ns,
+            flags: LOADED,
+            ..Facts::default()
+        };
+        let content =
+            Content { writer: value.writer.as_bytes(), value: value.bytes, will: None, facts };
+        let write = ring::Write { key: &key, content, expect: Some(0), durable: Some(true) };
+        let now = (inner.clock)();
+        loop {
+            match inner.attempt_one(&write, now, &mut |_, _| Ok(())) {
+                Ok(_) => return Ok(true),
+                Err(Refused::Conflict { .. }) => return Ok(false),
+                Err(Refused::Again) => std::thread::yield_now(),
+                // Somebody writes the key already.
+                Err(Refused::Wait(_)) => return Ok(false),
+                Err(Refused::Check(error)) => return Err(error),
+                Err(Refused::NoRoom(_)) => return Err(inner.no_room(value.bytes.len())),
+                Err(Refused::Stuck) => {
+                    return Err(inner.corrupt("writing does not come to an end"));
+                }
+            }
+        }
     }
 
     /// For the keeper: all transactions that wait. From here on their writers do not withdraw them;
-    /// the same again until [`Region::decide`].
+    /// the same again until [`Disk::decide`].
     pub fn asks(&self) -> Vec<Ask> {
-        let ring = self.inner.ring();
+        let Ok(ring) = self.inner.sound() else { return Vec::new() };
         let mut asks = Vec::new();
         for place in 0..ring.geometry().asks {
             let word = Word(ring.ask(place).load(Ordering::SeqCst));
@@ -102,9 +214,15 @@ impl Region {
         let ring = self.inner.ring();
         let mut changes = Vec::new();
         for (leaf, before) in ring.pairs(txn)? {
+            // A key that was only read stays as it is.
+            if ring.facts_of(leaf)?.has(GUARD) {
+                continue;
+            }
             let mut record = Record::default();
             ring.copy_leaf(leaf, &mut record.raw)?;
             record.shown();
+            // Not known before it is decided.
+            record.revision = 0;
             let keep = record.raw.facts.has(DURABLE) && !record.raw.facts.has(DELETED);
             let was = ring.facts_of(before).is_some_and(|facts| facts.has(DURABLE));
             if keep || was {
@@ -115,34 +233,37 @@ impl Region {
     }
 
     /// For the keeper: what it asked for is on disk, or is not and never will be, for this reason
-    /// (a number that [`Region::set_reason`] explains to nobody but our own writers).
-    pub fn decide(&self, ask: &Ask, done: Result<(), u64>) {
+    /// ([`Keep::refused`] says what it means). Whether it has ended so; another keeper may have been faster.
+    pub fn decide(&self, ask: &Ask, done: Result<(), u64>) -> bool {
         let ring = self.inner.ring();
         if let Err(reason) = done {
             ring.set_reason(ask.word, reason);
         }
         let to = if done.is_ok() { COMMITTED } else { ABORTED };
-        ring.decide(ask.word, WRITING, to);
+        // Its writer may have seen the end, and have put the place to other use, if it was another's.
+        let mine = ring.decide(ask.word, WRITING, to);
+        let so = mine || ring.status(ask.word).is_some_and(|status| status.state() == to);
         for place in 0..ring.geometry().asks {
             let (ok, miss) = (Ordering::SeqCst, Ordering::Relaxed);
             let _ = ring.ask(place).compare_exchange(ask.word.0, 0, ok, miss);
         }
         fail_point!("state.answered");
         self.inner.ring_bell(DECIDED_BELL);
+        so
     }
 
-    /// For the keeper: sleeps until somebody asks, no longer than `limit`.
-    pub fn wait_for_asks(&self, limit: Duration) {
-        let ring = self.inner.ring();
-        let bell = self.inner.file.futex(KEEPER_BELL);
-        let before = bell.load(Ordering::Acquire);
-        let any = (0..ring.geometry().asks).any(|a| ring.ask(a).load(Ordering::SeqCst) != 0);
-        if !any {
-            wait(bell, before, limit);
-        }
+    /// What the keeper's bell reads now: for [`Disk::wait_for_asks`], before the look at what there is.
+    pub fn bell(&self) -> u32 {
+        self.inner.file.futex(KEEPER_BELL).load(Ordering::Acquire)
     }
 
-    /// Ends [`Region::wait_for_asks`].
+    /// For the keeper: sleeps until somebody asks, if nobody has since the bell read `before`; no longer
+    /// than `limit`.
+    pub fn wait_for_asks(&self, before: u32, limit: Duration) {
+        wait(self.inner.file.futex(KEEPER_BELL), before, limit);
+    }
+
+    /// Ends [`Disk::wait_for_asks`].
     pub fn wake_keeper(&self) {
         self.inner.ring_bell(KEEPER_BELL);
     }
@@ -163,9 +284,19 @@ impl Inner {
         let _ = futex::wake(bell, futex::Flags::empty(), i32::MAX as u32);
     }
 
+    fn keeping(&self) -> Option<Arc<dyn Keep>> {
+        self.keep.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Lets go of who keeps, and with that of the cycle from here over its [`Disk`] to here.
+    pub(super) fn let_go(&self) {
+        let kept = self.keep.lock().unwrap_or_else(PoisonError::into_inner).take();
+        drop(kept);
+    }
+
     fn keep(&self) -> Result<(), Error> {
-        let keep = self.keep.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
-        keep.map_or(Ok(()), |keep| keep())
+        let keep = self.keeping();
+        keep.map_or(Ok(()), |keep| keep.keep())
     }
 
     /// Has the keeper write a transaction of ours to disk: its revision once it is there.
@@ -188,14 +319,12 @@ impl Inner {
         }
     }
 
-    /// Why the keeper refused: the system's error number.
+    /// Why the keeper refused.
     fn refused(&self, reason: u64) -> Error {
-        let errno = i32::try_from(reason).unwrap_or_default();
-        let why = match errno {
-            0 => "the keeper could not write it".to_owned(),
-            errno => std::io::Error::from_raw_os_error(errno).to_string(),
-        };
-        Error::Storage { path: "state on disk".into(), why }
+        self.keeping().map_or_else(
+            || Error::Storage { path: "state".into(), why: "the keeper refused it".to_owned() },
+            |keep| keep.refused(reason),
+        )
     }
 
     fn ask(&self, txn: Word) -> Result<(), Error> {

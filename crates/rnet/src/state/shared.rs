@@ -1,5 +1,6 @@
 //! What all handles of a node's state share, and the ways into the region.
 
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, TryLockError};
 
 use rnet_core::{Error, Result, key_name};
@@ -11,6 +12,7 @@ use rnet_shm::state::{
 
 use super::callbacks::Callbacks;
 use super::cell::sealed::Codec;
+use super::durable::{Durable, Folder, Places};
 use super::encode::{self, Packed, kind};
 use super::entry::{Entry, LastWill, Owner};
 use super::message::{StateMessage, check_bytes, fits};
@@ -25,6 +27,9 @@ use crate::param::rules;
 /// A buffer of a longer value is not kept for the next read.
 const KEPT_LEN_BYTES: usize = 2 << 20;
 
+/// Where the keys stand that say what went wrong with the disk.
+const DISK_REPORTS: &str = "!disk";
+
 /// How many types of a key, each set by another writer in between, one write is compared with.
 const MAX_TYPE_ROUNDS: usize = 64;
 
@@ -32,6 +37,8 @@ const MAX_TYPE_ROUNDS: usize = 64;
 pub struct StateShared {
     own: Arc<OwnNode>,
     pub(crate) region: Own<Region>,
+    /// Behind the region, whose last wills are written through it.
+    durable: Durable,
     clock: Clock,
     types: Types,
     spare: Mutex<Option<Box<Record>>>,
@@ -105,17 +112,28 @@ impl Item<'_> {
 }
 
 impl StateShared {
-    pub(crate) fn open(own: &Arc<OwnNode>, clock: Clock) -> Result<Arc<StateShared>> {
-        let region = Own::new(Region::open(own, clock.clone())?);
-        Ok(Arc::new(StateShared {
+    pub(crate) fn open(
+        own: &Arc<OwnNode>,
+        clock: Clock,
+        state_dir: Option<PathBuf>,
+    ) -> Result<Arc<StateShared>> {
+        let region = Own::new(Region::open_unswept(own, clock.clone())?);
+        let folder = Folder::of(own.domain(), &Places::from_env(state_dir));
+        let durable = Durable::open(&region, folder);
+        // The last wills of the dead may be durable.
+        region.sweep_dead();
+        let shared = Arc::new(StateShared {
             own: own.clone(),
             region,
+            durable,
             clock,
             types: Types::default(),
             spare: Mutex::default(),
             callbacks: Callbacks::default(),
             sweeping: Sweeping::default(),
-        }))
+        });
+        shared.note_reports();
+        Ok(shared)
     }
 
     pub(crate) fn callbacks(&self) -> &Callbacks {
@@ -199,12 +217,30 @@ impl StateShared {
         }
     }
 
+    /// Shows the keys under a prefix as of one revision, which it returns; in no order.
+    pub(super) fn visit(&self, prefix: &Prefix, mut see: impl FnMut(&Record)) -> Result<u64> {
+        self.check_birth()?;
+        self.region.visit(prefix.bytes(), &mut |record| {
+            if prefix.matches(record.key()) {
+                see(record);
+            }
+        })
+    }
+
     /// The keys under a prefix as of one revision; in no order.
     pub(super) fn records(&self, prefix: &Prefix) -> Result<(u64, Vec<Record>)> {
-        self.check_birth()?;
-        let (revision, mut records) = self.region.snapshot(prefix.bytes())?;
-        records.retain(|record| prefix.matches(record.key()));
+        let mut records = Vec::new();
+        let revision = self.visit(prefix, |record| records.push(record.clone()))?;
         Ok((revision, records))
+    }
+
+    /// The keys under a prefix as of one revision, with what is known of them; in order.
+    pub(super) fn entries(&self, prefix: &Prefix) -> Result<(u64, Vec<Entry>)> {
+        let mut entries = Vec::new();
+        let revision =
+            self.visit(prefix, |record| entries.push(self.entry_or_unreadable(record)))?;
+        entries.sort_unstable_by(|a, b| a.key.cmp(&b.key));
+        Ok((revision, entries))
     }
 
     pub(super) fn bad_record(record: &Record, why: String) -> Error {
@@ -347,6 +383,30 @@ impl StateShared {
         Ok((encode::kind_of(value), type_id, bytes))
     }
 
+    /// Writes down what is to be told of the disk, where every process of the domain can read it.
+    fn note_reports(&self) {
+        if !self.durable.has_reports() {
+            return;
+        }
+        for (report, at) in self.durable.take_reports().iter().zip(self.now()..) {
+            let key = format!("{DISK_REPORTS}/{at:020}");
+            let bytes = report.as_bytes();
+            let value =
+                Stored { kind: kind::STR, type_id: 0, bytes, will: None, expires_unix_ns: 0 };
+            let write = Write { key: &key, value: Some(value), expect: None, durable: Some(false) };
+            // Without room for it, there is none to tell.
+            let _ = self.region.commit(&[write], &[], &mut |_, _| Ok(()));
+        }
+    }
+
+    /// What was reported of the disk, the oldest first.
+    pub(super) fn disk_reports(&self) -> Result<Vec<String>> {
+        self.check_birth()?;
+        let (_, mut records) = self.region.snapshot(DISK_REPORTS)?;
+        records.sort_by(|a, b| a.key().cmp(b.key()));
+        Ok(records.iter().map(|r| String::from_utf8_lossy(r.value()).into_owned()).collect())
+    }
+
     /// The way of every write of a user's key into the region: parameters are what their nodes declared.
     fn commit_to_region(
         &self,
@@ -354,7 +414,9 @@ impl StateShared {
         guards: &[Guard<'_>],
         check: &mut Check<'_>,
     ) -> Result<u64> {
-        rules::commit(&self.region, &self.own, writes, guards, check)
+        let done = rules::commit(&self.region, &self.own, writes, guards, check);
+        self.note_reports();
+        done
     }
 
     /// Writes one key without looking at its type: the caller has read it at the revision that it expects.

@@ -95,9 +95,14 @@ impl Net {
         self.dir.join(format!("rnet-{}-t", rustix::process::geteuid().as_raw()))
     }
 
+    /// Where durable state stands.
+    pub fn keep(&self) -> PathBuf {
+        self.dir.join("keep")
+    }
+
     /// Settings for a node of the domain.
     pub fn builder(&self, name: &str) -> NodeBuilder {
-        Node::builder(name).domain("t").dir(&self.dir)
+        Node::builder(name).domain("t").dir(&self.dir).state_dir(self.keep())
     }
 
     /// A node of the domain.
@@ -226,6 +231,11 @@ impl Child {
             Err(mpsc::TryRecvError::Empty) => None,
             Err(mpsc::TryRecvError::Disconnected) => panic!("the child has ended"),
         }
+    }
+
+    /// A line that a child said before it was killed; `None` behind the last.
+    pub fn heard_before_its_end(&mut self) -> Option<String> {
+        self.lines.recv_timeout(Duration::from_secs(50)).ok()
     }
 
     /// Waits for this very line.

@@ -1,0 +1,158 @@
+//! A file that one process at a time may write: the kernel's lock on it, which says who has it.
+//!
+//! It is an open file description lock, as on the names of nodes: it ends with its process, however
+//! that ends, and a forked child has no share in it. All lock from the first byte on, so any two
+//! exclude each other; how *far* each locks is one more than the number that it is known by. So
+//! who is refused learns from the kernel, with the refusal, whom it is refused for. A text in a
+//! file could be older than the lock.
+
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::path::Path;
+
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+
+use crate::files;
+use crate::fork::Unshared;
+
+/// The largest number that a holder can be known by.
+pub const MAX_HOLDER: u64 = (1 << 62) - 1;
+
+/// How often a lock is asked for whose holder has gone by the time that it is asked about.
+const TRIES: u32 = 100;
+
+/// A locked file; the lock ends when it is dropped, or with the process.
+#[derive(Debug)]
+pub struct Held {
+    file: Unshared,
+}
+
+/// What came of asking for a lock.
+#[derive(Debug)]
+pub enum Asked {
+    /// It is ours.
+    Held(Held),
+    /// The holder of this number has it.
+    Taken(u64),
+}
+
+impl Held {
+    /// Whether the locked file is the one at `path`, and not one that was moved away or removed.
+    pub fn is_at(&self, path: &Path) -> bool {
+        match (rustix::fs::fstat(&self.file), rustix::fs::lstat(path)) {
+            (Ok(a), Ok(b)) => a.st_ino == b.st_ino && a.st_dev == b.st_dev,
+            _ => false,
+        }
+    }
+}
+
+impl AsFd for Held {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+}
+
+fn span_of(holder: u64) -> libc::flock {
+    libc::flock {
+        l_type: libc::F_WRLCK as libc::c_short,
+        l_whence: libc::SEEK_SET as libc::c_short,
+        l_start: 0,
+        l_len: 1 + holder.min(MAX_HOLDER) as i64,
+        l_pid: 0,
+    }
+}
+
+fn call(file: impl AsFd, command: libc::c_int, span: &mut libc::flock) -> rustix::io::Result<()> {
+    let fd = file.as_fd().as_raw_fd();
+    // SAFETY: the descriptor is open and `span` outlives the call.
+    if unsafe { libc::fcntl(fd, command, &raw mut *span) } == 0 {
+        return Ok(());
+    }
+    Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO))
+}
+
+fn is_free(span: &libc::flock) -> bool {
+    span.l_type == libc::F_UNLCK as libc::c_short
+}
+
+/// Asks for the lock on the file at `path`, to be known as `holder`, at most [`MAX_HOLDER`].
+///
+/// # Errors
+/// Those of the system; `AGAIN` if it is never free and never held when looked at.
+pub fn hold(path: &Path, holder: u64) -> rustix::io::Result<Asked> {
+    let file = Unshared::open(|| files::open_write(path))?;
+    for _ in 0..TRIES {
+        match call(&file, libc::F_OFD_SETLK, &mut span_of(holder)) {
+            Ok(()) => return Ok(Asked::Held(Held { file })),
+            Err(Errno::AGAIN | Errno::ACCESS) => {}
+            Err(errno) => return Err(errno),
+        }
+        let mut span = span_of(holder);
+        call(&file, libc::F_OFD_GETLK, &mut span)?;
+        if !is_free(&span) {
+            // One of 0 reaches to the end: not one of ours, which are never so long.
+            return Ok(Asked::Taken((span.l_len as u64).wrapping_sub(1).min(MAX_HOLDER)));
+        }
+    }
+    Err(Errno::AGAIN)
+}
+
+/// Makes a new, empty file at `path` and locks it.
+///
+/// # Errors
+/// `EXIST` if there is one; `AGAIN` if another was faster to lock it, to sweep it away.
+pub fn create_held(path: &Path, mode: u32, holder: u64) -> rustix::io::Result<Held> {
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    let mode = Mode::from_raw_mode(mode);
+    let file = Unshared::open(|| rustix::fs::open(path, flags, mode))?;
+    call(&file, libc::F_OFD_SETLK, &mut span_of(holder))?;
+    // The umask has narrowed the mode; a group needs it as asked.
+    rustix::fs::fchmod(&file, mode)?;
+    Ok(Held { file })
+}
+
+/// Removes the file at `path` if nobody holds it.
+///
+/// # Errors
+/// Those of the system.
+pub fn remove_unheld(path: &Path) -> rustix::io::Result<bool> {
+    // Asked without taking part: what was opened to be written cannot be told from its maker's.
+    let file: OwnedFd = files::open_read(path)?;
+    let mut span = span_of(0);
+    span.l_len = 0;
+    call(&file, libc::F_OFD_GETLK, &mut span)?;
+    if !is_free(&span) {
+        return Ok(false);
+    }
+    rustix::fs::unlink(path)?;
+    Ok(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::random_u64;
+
+    #[test]
+    fn who_is_refused_learns_whose_it_is() {
+        let folder = std::env::temp_dir().join(format!("rnet-lease-{:x}", random_u64()));
+        std::fs::create_dir(&folder).unwrap();
+        let path = folder.join("file");
+        let first = create_held(&path, 0o600, 7).unwrap();
+        assert_eq!(create_held(&path, 0o600, 7).unwrap_err(), Errno::EXIST);
+        for (asks, has) in [(7, 7), (8, 7), (0, 7), (MAX_HOLDER, 7)] {
+            assert!(matches!(hold(&path, asks), Ok(Asked::Taken(by)) if by == has), "{asks}");
+        }
+        assert!(!remove_unheld(&path).unwrap());
+        drop(first);
+        // The largest number, and the smallest, are told apart as well.
+        for number in [MAX_HOLDER, 0] {
+            let Ok(Asked::Held(held)) = hold(&path, number) else { panic!("it is free") };
+            assert!(matches!(hold(&path, 3), Ok(Asked::Taken(by)) if by == number), "{number}");
+            assert!(held.is_at(&path) && !held.is_at(&folder));
+        }
+        assert!(remove_unheld(&path).unwrap());
+        assert!(matches!(hold(&path, 1), Err(Errno::NOENT)));
+        std::fs::remove_dir(&folder).unwrap();
+    }
+}

@@ -1,0 +1,212 @@
+//! One store in one file: redb, with its panics contained and its errors sorted.
+//!
+//! The engine knows no paths and no locks: it is given something to read and write (a file behind
+//! its fence, bytes in memory, a disk that fails), which is what lets a test cut the power
+//! anywhere.
+
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use redb::{Database, Durability, ReadableDatabase, ReadableTable, StorageBackend, StorageError};
+use redb::{TableDefinition, TableError};
+
+use super::record::{self, BadRecord, Change, Saved};
+
+/// What redb keeps in memory of its file. The values themselves are in the region.
+const CACHE_LEN_BYTES: usize = 8 << 20;
+
+const STATE: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("state");
+const META: TableDefinition<'_, &str, u64> = TableDefinition::new("meta");
+const FORMAT_KEY: &str = "format";
+const REVISION_KEY: &str = "revision";
+
+/// Why something could not be done with a store.
+#[derive(Debug)]
+pub(super) enum Fault {
+    /// The file could not be read or written; what it holds may be sound.
+    Io(io::Error),
+    /// What it holds is not what was written.
+    Damaged(String),
+    /// It is of a version that this one does not read.
+    Version(String),
+}
+
+impl From<redb::Error> for Fault {
+    fn from(error: redb::Error) -> Fault {
+        match error {
+            redb::Error::Io(e) => match e.kind() {
+                // A read behind the end, and redb's own word for a file that is none of its.
+                io::ErrorKind::UnexpectedEof | io::ErrorKind::InvalidData => {
+                    Fault::Damaged(e.to_string())
+                }
+                _ => Fault::Io(e),
+            },
+            redb::Error::PreviousIo | redb::Error::DatabaseClosed => {
+                Fault::Io(io::Error::other("an earlier write has failed"))
+            }
+            redb::Error::UpgradeRequired(version) => {
+                Fault::Version(format!("its file format is version {version} of redb's"))
+            }
+            other => Fault::Damaged(other.to_string()),
+        }
+    }
+}
+
+impl From<BadRecord> for Fault {
+    fn from(bad: BadRecord) -> Fault {
+        match bad {
+            BadRecord::Newer(version) => Fault::Version(newer(u64::from(version))),
+            BadRecord::Damaged(why) => Fault::Damaged(why.to_owned()),
+        }
+    }
+}
+
+fn newer(format: u64) -> String {
+    format!("a newer robot-net wrote it (format {format}, this one knows {})", record::FORMAT)
+}
+
+/// redb gives each of its functions an error type of its own; all of them fit into one.
+fn sort<E: Into<redb::Error>>(error: E) -> Fault {
+    Fault::from(error.into())
+}
+
+/// Runs what may panic on a damaged file. What it worked on is not used again after a panic.
+fn contain<T>(act: impl FnOnce() -> Result<T, Fault>) -> Result<T, Fault> {
+    catch_unwind(AssertUnwindSafe(act)).unwrap_or_else(|panic| {
+        let text = panic
+            .downcast_ref::<&str>()
+            .map(|text| (*text).to_owned())
+            .or_else(|| panic.downcast_ref::<String>().cloned())
+            .unwrap_or_default();
+        Err(Fault::Damaged(format!("reading it ended in a panic: {text}")))
+    })
+}
+
+/// An open store.
+#[derive(Debug)]
+pub(super) struct Engine {
+    /// Gone only while it is dropped.
+    db: Option<Database>,
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        // Closing writes, and on a damaged file may panic as all else does.
+        let db = self.db.take();
+        let _ = contain(|| {
+            drop(db);
+            Ok(())
+        });
+    }
+}
+
+impl Engine {
+    /// Makes an empty store of an empty file; it is on disk when this returns.
+    pub fn create(backend: impl StorageBackend) -> Result<Engine, Fault> {
+        contain(|| {
+            let engine = Engine::over(backend, false)?;
+            let mut write = engine.db()?.begin_write().map_err(sort)?;
+            write.set_durability(Durability::Immediate).map_err(sort)?;
+            {
+                let mut meta = write.open_table(META).map_err(sort)?;
+                meta.insert(FORMAT_KEY, u64::from(record::FORMAT)).map_err(sort)?;
+                write.open_table(STATE).map_err(sort)?;
+            }
+            write.commit().map_err(sort)?;
+            Ok(engine)
+        })
+    }
+
+    /// Opens a store that was made before, checking all of it: redb each page, we each record.
+    pub fn open(backend: impl StorageBackend) -> Result<Engine, Fault> {
+        contain(|| {
+            // redb would make a new store of an empty file, and ours was never empty.
+            if backend.len().map_err(Fault::Io)? == 0 {
+                return Err(Fault::Damaged("it is empty".to_owned()));
+            }
+            let engine = Engine::over(backend, true)?;
+            engine.check_format()?;
+            engine.each_record(&mut |_| {})?;
+            Ok(engine)
+        })
+    }
+
+    fn over(backend: impl StorageBackend, check: bool) -> Result<Engine, Fault> {
+        let mut builder = Database::builder();
+        builder.set_cache_size(CACHE_LEN_BYTES).set_check_integrity_on_open(check);
+        let db = builder.create_with_backend(backend).map_err(sort)?;
+        Ok(Engine { db: Some(db) })
+    }
+
+    fn db(&self) -> Result<&Database, Fault> {
+        self.db.as_ref().ok_or_else(|| Fault::Io(io::Error::other("the store is closed")))
+    }
+
+    fn check_format(&self) -> Result<(), Fault> {
+        let read = self.db()?.begin_read().map_err(sort)?;
+        let missing = |error| match error {
+            TableError::TableDoesNotExist(table) => {
+                Fault::Damaged(format!("it has no table {table:?}"))
+            }
+            error => sort(error),
+        };
+        let meta = read.open_table(META).map_err(missing)?;
+        let format = meta.get(FORMAT_KEY).map_err(sort::<StorageError>)?;
+        match format.map(|format| format.value()) {
+            Some(format) if format == u64::from(record::FORMAT) => {}
+            Some(format) => return Err(Fault::Version(newer(format))),
+            None => return Err(Fault::Damaged("it does not say its format".to_owned())),
+        }
+        read.open_table(STATE).map_err(missing)?;
+        Ok(())
+    }
+
+    /// Shows every key to `each`, and returns the newest revision that was written. All records were
+    /// checked when the store was opened, so it is loaded whole or not at all.
+    pub fn load(&self, each: &mut dyn FnMut(Saved<'_>)) -> Result<u64, Fault> {
+        contain(|| self.each_record(each))
+    }
+
+    fn each_record(&self, each: &mut dyn FnMut(Saved<'_>)) -> Result<u64, Fault> {
+        let read = self.db()?.begin_read().map_err(sort)?;
+        let state = read.open_table(STATE).map_err(sort)?;
+        for entry in state.iter().map_err(sort)? {
+            let (key, bytes) = entry.map_err(sort)?;
+            each(record::decode(key.value(), bytes.value())?);
+        }
+        let meta = read.open_table(META).map_err(sort)?;
+        let revision = meta.get(REVISION_KEY).map_err(sort)?;
+        Ok(revision.map_or(0, |revision| revision.value()))
+    }
+
+    /// Writes all changes or none; they are on disk when this returns. After an error nothing is
+    /// known but that nothing is half-written, and the engine is of no use any more.
+    /// `revision` is the newest that is known.
+    pub fn commit(&mut self, changes: &[Change<'_>], revision: u64) -> Result<(), Fault> {
+        contain(|| {
+            let mut write = self.db()?.begin_write().map_err(sort)?;
+            write.set_durability(Durability::Immediate).map_err(sort)?;
+            {
+                let mut state = write.open_table(STATE).map_err(sort)?;
+                let mut bytes = Vec::new();
+                for change in changes {
+                    match &change.saved {
+                        Some(saved) => {
+                            saved.encode(&mut bytes);
+                            state.insert(change.key, &*bytes).map_err(sort)?;
+                        }
+                        None => {
+                            state.remove(change.key).map_err(sort)?;
+                        }
+                    }
+                }
+                let mut meta = write.open_table(META).map_err(sort)?;
+                let before = meta.get(REVISION_KEY).map_err(sort)?.map_or(0, |r| r.value());
+                if revision > before {
+                    meta.insert(REVISION_KEY, revision).map_err(sort)?;
+                }
+            }
+            write.commit().map_err(sort)
+        })
+    }
+}

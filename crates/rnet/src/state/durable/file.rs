@@ -1,0 +1,106 @@
+//! The store's file as redb sees it: positioned reads and writes of a file that this process has
+//! the lock on, each write behind the fence.
+//!
+//! redb has a backend for files of its own. This one is here because of the fence, because a
+//! forked child must have no share in the lock ([`rnet_shm::fork`]), and because redb's lock would
+//! keep out who may come in: a taker that copies the store of a keeper that is stopped.
+
+use std::io;
+use std::os::fd::AsFd;
+use std::sync::Arc;
+
+use redb::StorageBackend;
+use rnet_shm::lease::Held;
+use rnet_shm::ring::fail_point;
+use rustix::io::Errno;
+
+/// Whether this process may still write. Asked before each write, so it must be cheap.
+pub(crate) trait Fence: Send + Sync + std::fmt::Debug {
+    /// `false` from the moment on that another has taken over.
+    fn holds(&self) -> bool;
+}
+
+/// A store's file. Its lock ends when the last handle is dropped.
+#[derive(Clone, Debug)]
+pub(super) struct StoreFile {
+    held: Arc<Held>,
+    fence: Arc<dyn Fence>,
+}
+
+impl StoreFile {
+    pub fn new(held: Arc<Held>, fence: Arc<dyn Fence>) -> StoreFile {
+        StoreFile { held, fence }
+    }
+
+    fn may_write(&self) -> io::Result<()> {
+        if self.fence.holds() {
+            return Ok(());
+        }
+        Err(io::Error::other("another process writes the store by now"))
+    }
+}
+
+impl StorageBackend for StoreFile {
+    fn len(&self) -> io::Result<u64> {
+        Ok(rustix::fs::fstat(&*self.held)?.st_size as u64)
+    }
+
+    fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
+        match read_at(&*self.held, offset, out)? {
+            len if len == out.len() => Ok(()),
+            _ => Err(io::ErrorKind::UnexpectedEof.into()),
+        }
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.may_write()?;
+        loop {
+            match rustix::fs::ftruncate(&*self.held, len) {
+                Err(Errno::INTR) => {}
+                done => return Ok(done?),
+            }
+        }
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        self.may_write()?;
+        fail_point!("durable.sync");
+        loop {
+            match rustix::fs::fdatasync(&*self.held) {
+                Err(Errno::INTR) => {}
+                done => return Ok(done?),
+            }
+        }
+    }
+
+    fn write(&self, mut offset: u64, mut data: &[u8]) -> io::Result<()> {
+        while !data.is_empty() {
+            self.may_write()?;
+            fail_point!("durable.write");
+            match rustix::io::pwrite(&*self.held, data, offset) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(len) => {
+                    offset += len as u64;
+                    data = &data[len..];
+                }
+                Err(Errno::INTR) => {}
+                Err(errno) => return Err(errno.into()),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Reads until `out` is full or the file ends; how much was read.
+pub(super) fn read_at(file: impl AsFd, offset: u64, out: &mut [u8]) -> io::Result<usize> {
+    let mut done = 0;
+    while done < out.len() {
+        match rustix::io::pread(&file, &mut out[done..], offset + done as u64) {
+            Ok(0) => break,
+            Ok(len) => done += len,
+            Err(Errno::INTR) => {}
+            Err(errno) => return Err(errno.into()),
+        }
+    }
+    Ok(done)
+}

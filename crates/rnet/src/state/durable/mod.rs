@@ -1,0 +1,32 @@
+//! Durable state: the keys that outlive the domain, on disk.
+//!
+//! One process of the domain, the keeper, writes them; who that is, and what happens when it is
+//! killed or stopped, is drawn in docs/design/durable-state.md.
+//!
+//! | module | what |
+//! |---|---|
+//! | [`service`] | a node's part in it: loading, being or finding the keeper |
+//! | [`keeper`] | the keeper's thread |
+//! | [`folder`] | where it is, whose it must be, what the files in it are |
+//! | [`taker`] | becoming the keeper |
+//! | [`store`] | what the keeper does: loading, committing |
+//! | [`engine`] | one store in one file: redb, its panics contained, its errors sorted |
+//! | [`file`] | that file: locked, each write behind the fence |
+//! | [`seat`] | the fence: the word in the region that says who keeps |
+//! | [`record`] | the bytes of one key |
+
+mod engine;
+mod file;
+mod folder;
+mod keeper;
+mod record;
+mod seat;
+mod service;
+mod store;
+mod taker;
+
+#[cfg(test)]
+mod tests;
+
+pub(crate) use folder::{Folder, Places};
+pub(crate) use service::Durable;

@@ -1,0 +1,298 @@
+//! A node's part in keeping state on disk: loading it once, and being or finding the keeper.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use rnet_core::{Error, Result};
+use rnet_shm::fork::Birth;
+use rnet_shm::state::{Disk, Keep, Region, Restored, Will};
+
+use super::folder::Folder;
+use super::keeper::{self, Shift};
+use super::record::Saved;
+use super::seat::{LOOK, Pulse};
+use super::store::{Failure, Store, read_only};
+use super::taker::{Host, Taken, Taker};
+
+/// [`Disk::loaded`]: nobody has looked yet.
+const UNKNOWN: u64 = 0;
+/// [`Disk::loaded`]: what was on disk is here.
+const LOADED: u64 = 1;
+/// [`Disk::loaded`]: the disk could not be used; whoever takes the store later loads it.
+const UNUSABLE: u64 = 2;
+
+/// How long a start waits for another process that loads.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Reports that are kept for the user, the newest.
+const MAX_REPORTS: usize = 16;
+
+/// What a node has of durable state.
+pub(crate) struct Durable {
+    shared: Arc<Shared>,
+    birth: Birth,
+}
+
+struct Shared {
+    disk: Disk,
+    /// Without one nothing can be kept, and this says why.
+    folder: Result<Folder, Error>,
+    shift: Arc<Shift>,
+    office: Mutex<Office>,
+    told: AtomicBool,
+    reports: Mutex<Vec<String>>,
+}
+
+/// What one thread of the node at a time is at.
+#[derive(Default)]
+struct Office {
+    taker: Option<Taker>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// The seat in the region's header.
+#[derive(Clone)]
+struct SeatWord(Disk);
+
+impl std::fmt::Debug for SeatWord {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "SeatWord({:#x})", self.read())
+    }
+}
+
+impl Pulse for SeatWord {
+    fn read(&self) -> u64 {
+        self.0.seat().load(Ordering::SeqCst)
+    }
+
+    fn swap(&self, seen: u64, next: u64) -> bool {
+        let (ok, miss) = (Ordering::SeqCst, Ordering::SeqCst);
+        self.0.seat().compare_exchange(seen, next, ok, miss).is_ok()
+    }
+}
+
+impl Durable {
+    /// Joins the region, and loads what is on disk if nobody has. It does not fail: a robot starts
+    /// without its disk, and is told ([`Durable::take_reports`]).
+    pub fn open(region: &Region, folder: Result<Folder, Error>) -> Durable {
+        let shared = Arc::new(Shared {
+            disk: region.disk(),
+            folder,
+            shift: Arc::default(),
+            office: Mutex::default(),
+            told: AtomicBool::new(false),
+            reports: Mutex::default(),
+        });
+        region.set_keep(shared.clone());
+        shared.load();
+        Durable { shared, birth: Birth::here() }
+    }
+
+    /// Whether there is something to tell. Cheap.
+    pub fn has_reports(&self) -> bool {
+        self.shared.told.load(Ordering::Relaxed)
+    }
+
+    /// What the user is to be told, in words, each thing once.
+    pub fn take_reports(&self) -> Vec<String> {
+        let mut reports = self.shared.reports.lock().unwrap_or_else(PoisonError::into_inner);
+        self.shared.told.store(false, Ordering::Relaxed);
+        std::mem::take(&mut reports)
+    }
+}
+
+impl Drop for Durable {
+    fn drop(&mut self) {
+        // A forked child has neither the thread nor its locks.
+        if self.birth.is_parents() {
+            std::mem::forget(self.shared.clone());
+            return;
+        }
+        self.shared.shift.stop(&self.shared.disk);
+        let thread = self.shared.office().thread.take();
+        if let Some(thread) = thread {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Keep for Shared {
+    fn keep(&self) -> Result<(), Error> {
+        if self.shift.is_running() || self.shift.is_stopping() {
+            return Ok(());
+        }
+        // Another thread of this node is at it.
+        let Ok(mut office) = self.office.try_lock() else { return Ok(()) };
+        match self.take(&mut office)? {
+            Some(store) => self.start(&mut office, store),
+            None => Ok(()),
+        }
+    }
+
+    fn refused(&self, reason: u64) -> Error {
+        let errno = i32::try_from(reason).unwrap_or(libc::EIO);
+        match &self.folder {
+            Ok(folder) => Failure { errno }.explain(folder),
+            Err(error) => error.clone(),
+        }
+    }
+}
+
+impl Shared {
+    fn office(&self) -> MutexGuard<'_, Office> {
+        self.office.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn report(&self, report: String) {
+        let mut reports = self.reports.lock().unwrap_or_else(PoisonError::into_inner);
+        if reports.len() == MAX_REPORTS {
+            reports.remove(0);
+        }
+        reports.push(report);
+        self.told.store(true, Ordering::Relaxed);
+    }
+
+    /// Becomes the keeper, if nobody is; `None` if somebody is.
+    fn take(&self, office: &mut Office) -> Result<Option<Store>, Error> {
+        if self.shift.is_running() {
+            return Ok(None);
+        }
+        let folder = self.folder.clone()?;
+        let taker = office.taker.get_or_insert_with(|| {
+            let pulse = Arc::new(SeatWord(self.disk.clone()));
+            Taker::new(folder, Host { region: self.disk.region(), pulse })
+        });
+        let taken = taker.take();
+        for report in taker.take_reports() {
+            self.report(format!(
+                "the state on disk was damaged: {} ({}); it is now {}, and a new one was begun",
+                report.path.display(),
+                report.why,
+                report.moved_to.display()
+            ));
+        }
+        match taken? {
+            Taken::Kept(store) => Ok(Some(*store)),
+            Taken::Busy => Ok(None),
+        }
+    }
+
+    fn start(&self, office: &mut Office, store: Store) -> Result<(), Error> {
+        // The one before has ended, or is about to.
+        if let Some(before) = office.thread.take() {
+            let _ = before.join();
+        }
+        if self.disk.loaded().load(Ordering::SeqCst) != LOADED {
+            // What this process cannot hold, it must not have the disk forget.
+            self.restore_all(&store)?;
+            self.disk.loaded().store(LOADED, Ordering::SeqCst);
+        }
+        office.thread = Some(keeper::start(&self.shift, self.disk.clone(), store)?);
+        Ok(())
+    }
+
+    /// Loads what is on disk, or waits for who does.
+    fn load(&self) {
+        let begun = Instant::now();
+        loop {
+            if self.disk.loaded().load(Ordering::SeqCst) != UNKNOWN {
+                return;
+            }
+            match self.load_once() {
+                Ok(true) => return,
+                Ok(false) if begun.elapsed() < PATIENCE => std::thread::sleep(LOOK / 4),
+                Ok(false) => {
+                    self.report("another process loads the state on disk and does not end".into());
+                    return self.give_up();
+                }
+                Err(error) => {
+                    self.report(format!("the state on disk cannot be used: {error}"));
+                    self.read_only();
+                    return self.give_up();
+                }
+            }
+        }
+    }
+
+    fn give_up(&self) {
+        let (ok, miss) = (Ordering::SeqCst, Ordering::SeqCst);
+        let _ = self.disk.loaded().compare_exchange(UNKNOWN, UNUSABLE, ok, miss);
+    }
+
+    /// `false` if another process is at it.
+    fn load_once(&self) -> Result<bool, Error> {
+        let Ok(folder) = &self.folder else {
+            // Who never keeps anything need not have a place for it; who does is told then.
+            self.give_up();
+            return Ok(true);
+        };
+        if !folder.has_store()? {
+            let (ok, miss) = (Ordering::SeqCst, Ordering::SeqCst);
+            let _ = self.disk.loaded().compare_exchange(UNKNOWN, LOADED, ok, miss);
+            return Ok(true);
+        }
+        let mut office = self.office();
+        match self.take(&mut office)? {
+            Some(store) => self.start(&mut office, store).map(|()| true),
+            None => Ok(false),
+        }
+    }
+
+    fn restore_all(&self, store: &Store) -> Result<(), Error> {
+        let mut failed = None;
+        let loaded = store.load(&mut |saved| {
+            // Another has taken over, and loads.
+            if failed.is_none() && store.seat().beat() {
+                failed = self.restore(&saved).err();
+            }
+        });
+        match (loaded, &self.folder) {
+            (Err(failure), Ok(folder)) => Err(failure.explain(folder)),
+            _ => failed.map_or(Ok(()), Err),
+        }
+    }
+
+    /// Puts back one key, as it is to be now: its owner is gone, and its time may be over.
+    fn restore(&self, saved: &Saved<'_>) -> Result<(), Error> {
+        if saved.expires_unix_ns != 0 && saved.expires_unix_ns <= self.disk.now_unix_ns() {
+            return Ok(());
+        }
+        let mut restored = Restored {
+            key: saved.key,
+            kind: saved.kind,
+            type_id: saved.type_id,
+            version: saved.version,
+            written_unix_ns: saved.written_unix_ns,
+            expires_unix_ns: saved.expires_unix_ns,
+            writer: saved.writer,
+            bytes: saved.value,
+        };
+        if let Some(will) = saved.will {
+            let Some((kind, type_id, bytes)) = Will::decode(will) else { return Ok(()) };
+            restored = Restored {
+                kind,
+                type_id,
+                bytes,
+                version: saved.version + 1,
+                expires_unix_ns: 0,
+                ..restored
+            };
+        }
+        self.disk.restore(&restored).map(drop)
+    }
+
+    /// Loads from a disk that cannot be written.
+    fn read_only(&self) {
+        let Ok(folder) = &self.folder else { return };
+        let mut failed = None;
+        let read = read_only(folder, &mut |saved| {
+            if failed.is_none() {
+                failed = self.restore(&saved).err();
+            }
+        });
+        if let Some(error) = read.err().or(failed) {
+            self.report(format!("nor can it be read: {error}"));
+        }
+    }
+}

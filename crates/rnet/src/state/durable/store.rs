@@ -1,0 +1,178 @@
+//! The store of a domain as its keeper has it: loading and committing; and reading it without
+//! being the keeper, where nobody can be.
+
+use std::fs::File;
+use std::os::fd::AsFd;
+use std::path::Path;
+use std::sync::Arc;
+
+use redb::StorageBackend;
+use redb::backends::InMemoryBackend;
+use rnet_core::Error;
+use rnet_shm::ring::fail_point;
+
+use super::engine::{Engine, Fault};
+use super::file::{Fence, read_at};
+use super::folder::{Folder, storage};
+use super::record::{Change, Saved};
+use super::seat::Seat;
+
+/// How often a store that somebody else writes is read until it is read whole.
+const MAX_READS: u32 = 3;
+const COPY_CHUNK_LEN_BYTES: usize = 1 << 20;
+
+/// How a commit ended that did not fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Commit {
+    /// It is on disk.
+    Done,
+    /// Another process is the keeper by now, and knows whether it is. Nobody is to be told.
+    Lost,
+}
+
+/// Why a commit failed, as a number that other processes understand ([`Failure::explain`]).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Failure {
+    /// The system's; `EBADMSG` for a damaged file, `EPROTO` for one of another version.
+    pub errno: i32,
+}
+
+impl Failure {
+    /// The error for a failure of the store in `folder`.
+    pub fn explain(self, folder: &Folder) -> Error {
+        let path = folder.path();
+        match self.errno {
+            libc::EBADMSG => explain(path, Fault::Damaged("found while it was written".to_owned())),
+            libc::EPROTO => explain(path, Fault::Version("it is of another version".to_owned())),
+            errno => storage(path, &std::io::Error::from_raw_os_error(errno)),
+        }
+    }
+}
+
+impl From<Fault> for Failure {
+    fn from(fault: Fault) -> Failure {
+        let errno = match fault {
+            Fault::Io(error) => error.raw_os_error().unwrap_or(libc::EIO),
+            Fault::Damaged(_) => libc::EBADMSG,
+            Fault::Version(_) => libc::EPROTO,
+        };
+        Failure { errno }
+    }
+}
+
+/// The store, open and locked. Only the keeper has one.
+#[derive(Debug)]
+pub(crate) struct Store {
+    engine: Engine,
+    seat: Arc<Seat>,
+    failed: bool,
+}
+
+impl Store {
+    pub(super) fn new(engine: Engine, seat: Arc<Seat>) -> Store {
+        Store { engine, seat, failed: false }
+    }
+
+    /// Shows every key to `each`; returns the newest revision that was ever written.
+    ///
+    /// # Errors
+    /// The disk's.
+    pub fn load(&self, each: &mut dyn FnMut(Saved<'_>)) -> Result<u64, Failure> {
+        Ok(self.engine.load(each)?)
+    }
+
+    /// Writes all changes or none, and returns when they are on disk. `revision` is the newest that is
+    /// known.
+    ///
+    /// # Errors
+    /// The disk's. The store is of no use then; drop it and [take](super::Taker::take) it anew. Nothing
+    /// is half-written, but whether the changes are there is only known after that.
+    pub fn commit(&mut self, changes: &[Change<'_>], revision: u64) -> Result<Commit, Failure> {
+        if self.failed {
+            return Err(Failure { errno: libc::EIO });
+        }
+        let done = self.engine.commit(changes, revision);
+        self.failed = done.is_err();
+        fail_point!("durable.committed");
+        // Behind the sync and before anybody is told. A taker copies after he took the seat; so who
+        // still has it here knows that what he has synced is in the copy.
+        if !self.seat.holds() {
+            self.failed = true;
+            return Ok(Commit::Lost);
+        }
+        fail_point!("durable.acknowledged");
+        done?;
+        Ok(Commit::Done)
+    }
+
+    /// The keeper's seat, to beat for while there is work.
+    pub fn seat(&self) -> &Arc<Seat> {
+        &self.seat
+    }
+}
+
+/// Reads the store of a folder that cannot be written, or is not to be: without a lock, in memory.
+/// `None` if there is none.
+///
+/// # Errors
+/// `Storage`: it cannot be read, or not whole.
+pub(crate) fn read_only(
+    folder: &Folder,
+    each: &mut dyn FnMut(Saved<'_>),
+) -> Result<Option<u64>, Error> {
+    let mut tries = 0;
+    loop {
+        let Some(number) = folder.list()?.highest else { return Ok(None) };
+        let path = folder.store(number);
+        tries += 1;
+        match read_copy(&path).and_then(|memory| Engine::open(memory)?.load(each)) {
+            Ok(revision) => return Ok(Some(revision)),
+            // Its keeper has moved it, or wrote while it was read.
+            Err(Fault::Io(e)) if e.kind() == std::io::ErrorKind::NotFound && tries < MAX_READS => {}
+            Err(Fault::Damaged(_)) if tries < MAX_READS => {}
+            Err(fault) => return Err(explain(&path, fault)),
+        }
+    }
+}
+
+fn read_copy(path: &Path) -> Result<InMemoryBackend, Fault> {
+    let file = File::open(path).map_err(Fault::Io)?;
+    let memory = InMemoryBackend::new();
+    each_chunk(&file, &mut |offset, chunk| {
+        memory.set_len(offset + chunk.len() as u64)?;
+        memory.write(offset, chunk)
+    })
+    .map_err(Fault::Io)?;
+    Ok(memory)
+}
+
+/// Shows a file to `act`, piece by piece.
+pub(super) fn each_chunk(
+    file: impl AsFd,
+    act: &mut dyn FnMut(u64, &[u8]) -> std::io::Result<()>,
+) -> std::io::Result<()> {
+    let mut chunk = vec![0; COPY_CHUNK_LEN_BYTES];
+    let mut offset = 0;
+    loop {
+        let len = read_at(&file, offset, &mut chunk)?;
+        if len == 0 {
+            return Ok(());
+        }
+        act(offset, &chunk[..len])?;
+        offset += len as u64;
+    }
+}
+
+/// The error for a fault of the store at `path`.
+pub(super) fn explain(path: &Path, fault: Fault) -> Error {
+    let why = match fault {
+        Fault::Io(error) => return storage(path, &error),
+        Fault::Damaged(why) => format!(
+            "the file is damaged ({why}); the next durable write sets it aside and begins a new one"
+        ),
+        Fault::Version(why) => {
+            format!("{why}; use that version, or move the file away to begin a new one")
+        }
+    };
+    Error::Storage { path: path.to_owned(), why }
+}

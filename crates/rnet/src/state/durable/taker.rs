@@ -1,0 +1,303 @@
+//! Becoming the keeper.
+//!
+//! That is one of three things, all drawn in docs/design/durable-state.md: to begin a store where
+//! there is none, to take one whose lock is free, or to copy that of a keeper who is stopped. Each
+//! ends with the store under a number that was never given before; whoever finds after that that
+//! his number is not the highest, or that the seat went to another meanwhile, was too slow and
+//! starts over.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use redb::StorageBackend;
+use rnet_core::Error;
+use rnet_shm::clock;
+use rnet_shm::lease::{self, Asked, Held};
+use rnet_shm::ring::fail_point;
+use rustix::io::Errno;
+
+use super::engine::{Engine, Fault};
+use super::file::{Fence, StoreFile};
+use super::folder::{Folder, Listing, storage};
+use super::seat::{Pulse, Seat, Suspicion};
+use super::store::{Store, each_chunk, explain};
+
+/// How often a try begins anew because others were faster.
+const MAX_TRIES: u32 = 16;
+
+/// On whose behalf a store is kept.
+#[derive(Clone, Debug)]
+pub(crate) struct Host {
+    /// Tells regions apart among those that live; at most [`lease::MAX_HOLDER`].
+    pub region: u64,
+    pub pulse: Arc<dyn Pulse>,
+}
+
+/// What came of asking to be the keeper.
+#[derive(Debug)]
+pub(crate) enum Taken {
+    /// This process is.
+    Kept(Box<Store>),
+    /// Another one is, or is becoming it. Ask again later.
+    Busy,
+}
+
+/// What the user is to be told: a store was damaged, and an empty one was begun in its place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Report {
+    /// Where it was.
+    pub path: PathBuf,
+    /// Where it is now.
+    pub moved_to: PathBuf,
+    pub why: String,
+}
+
+/// One who wants to be the keeper, with what he has seen so far.
+#[derive(Debug)]
+pub(crate) struct Taker {
+    folder: Folder,
+    host: Host,
+    suspicion: Suspicion,
+    reports: Vec<Report>,
+    /// The monotonic clock, in ns.
+    now_ns: fn() -> u64,
+}
+
+/// What one try led to.
+enum Step {
+    Kept(Store),
+    Busy,
+    Again,
+}
+
+/// A store that is locked and has no number yet; removed on drop, unless it got one.
+struct Draft {
+    path: PathBuf,
+    held: Arc<Held>,
+}
+
+impl Drop for Draft {
+    fn drop(&mut self) {
+        let _ = rustix::fs::unlink(&self.path);
+    }
+}
+
+/// The fence of a file that nobody else knows of.
+#[derive(Debug)]
+struct Private;
+
+impl Fence for Private {
+    fn holds(&self) -> bool {
+        true
+    }
+}
+
+impl Taker {
+    /// One who wants to keep the state in `folder`.
+    pub fn new(folder: Folder, host: Host) -> Taker {
+        let (suspicion, reports) = (Suspicion::default(), Vec::new());
+        Taker { folder, host, suspicion, reports, now_ns: clock::now_ns }
+    }
+
+    /// For a test that has no time to wait.
+    #[cfg(test)]
+    pub fn with_clock(self, now_ns: fn() -> u64) -> Taker {
+        Taker { now_ns, ..self }
+    }
+
+    /// Becomes the keeper, if nobody is. To be called again while it says [`Taken::Busy`], each
+    /// [`LOOK`](super::seat::LOOK) or so: a keeper counts as stopped when several looks in a row
+    /// found him where he was.
+    ///
+    /// # Errors
+    /// `Storage`: the folder or the file cannot be used, and why.
+    pub fn take(&mut self) -> Result<Taken, Error> {
+        self.folder.make()?;
+        for _ in 0..MAX_TRIES {
+            // Before the look at the files: whoever takes the seat behind our back changes it.
+            let seen = self.host.pulse.read();
+            let listing = self.folder.list()?;
+            let step = match listing.highest {
+                None => self.begin(seen, listing.next)?,
+                Some(number) => self.resume(seen, number, &listing)?,
+            };
+            match step {
+                Step::Kept(store) => {
+                    self.folder.sweep();
+                    return Ok(Taken::Kept(Box::new(store)));
+                }
+                Step::Busy => return Ok(Taken::Busy),
+                Step::Again => {}
+            }
+        }
+        Ok(Taken::Busy)
+    }
+
+    /// What the user is to be told, each thing once.
+    pub fn take_reports(&mut self) -> Vec<Report> {
+        std::mem::take(&mut self.reports)
+    }
+
+    /// Begins a store where there is none.
+    fn begin(&mut self, seen: u64, number: u64) -> Result<Step, Error> {
+        let Some(held) = self.place_empty(number)? else { return Ok(Step::Again) };
+        let Some(seat) = Seat::take(&self.host.pulse, seen) else { return Ok(Step::Again) };
+        self.keep(&seat, &held, number)
+    }
+
+    /// Takes the store that is there, if its keeper is gone or stopped.
+    fn resume(&mut self, seen: u64, number: u64, listing: &Listing) -> Result<Step, Error> {
+        let path = self.folder.store(number);
+        match lease::hold(&path, self.host.region) {
+            Ok(Asked::Held(held)) => {
+                if !held.is_at(&path) {
+                    return Ok(Step::Again);
+                }
+                let Some(seat) = Seat::take(&self.host.pulse, seen) else {
+                    return Ok(Step::Again);
+                };
+                fail_point!("durable.seated");
+                if !self.folder.place(&path, listing.next)? {
+                    return Ok(Step::Again);
+                }
+                self.keep(&seat, &Arc::new(held), listing.next)
+            }
+            Ok(Asked::Taken(by)) if by == self.host.region => {
+                let word = self.suspicion.look(&*self.host.pulse, (self.now_ns)());
+                match word.and_then(|word| Seat::take(&self.host.pulse, word)) {
+                    Some(seat) => self.replace(&seat, number, listing.next),
+                    None => Ok(Step::Busy),
+                }
+            }
+            Ok(Asked::Taken(_)) => Err(Error::Storage {
+                path,
+                why: "a domain in another directory (RNET_DIR), or in another container, writes it; end \
+                      its nodes, or set RNET_STATE_DIR to a directory of its own"
+                    .to_owned(),
+            }),
+            Err(Errno::NOENT) => Ok(Step::Again),
+            Err(errno) => Err(storage(&path, &errno.into())),
+        }
+    }
+
+    /// Goes on with a copy of the store of a keeper that is stopped, who may yet write to his own.
+    fn replace(&mut self, seat: &Arc<Seat>, number: u64, next: u64) -> Result<Step, Error> {
+        let step = self.replace_by_copy(seat, number, next);
+        match step {
+            // Whoever took the seat from us has the answer.
+            Err(_) if !seat.holds() => Ok(Step::Again),
+            step => step,
+        }
+    }
+
+    fn replace_by_copy(&mut self, seat: &Arc<Seat>, number: u64, next: u64) -> Result<Step, Error> {
+        let Some(draft) = self.draft()? else { return Ok(Step::Again) };
+        if !copy(&self.folder.store(number), &draft, seat)? {
+            return Ok(Step::Again);
+        }
+        // Before it counts, so that what cannot be read never does.
+        match Engine::open(StoreFile::new(draft.held.clone(), seat.clone())) {
+            Ok(engine) => drop(engine),
+            Err(_) if !seat.holds() => return Ok(Step::Again),
+            Err(Fault::Damaged(why)) => {
+                self.set_aside(&draft.path, number, why)?;
+                return self.begin_instead(seat);
+            }
+            Err(fault) => return Err(explain(&draft.path, fault)),
+        }
+        fail_point!("durable.copied");
+        if !self.folder.place(&draft.path, next)? {
+            return Ok(Step::Again);
+        }
+        fail_point!("durable.placed");
+        self.keep(seat, &draft.held, next)
+    }
+
+    /// Opens the store that has just got its number, if that is still the one that counts.
+    fn keep(&mut self, seat: &Arc<Seat>, held: &Arc<Held>, number: u64) -> Result<Step, Error> {
+        let path = self.folder.store(number);
+        match self.open(seat, held, number)? {
+            None => Ok(Step::Again),
+            Some(Ok(store)) => Ok(Step::Kept(store)),
+            Some(Err(Fault::Damaged(why))) => {
+                self.set_aside(&path, number, why)?;
+                self.begin_instead(seat)
+            }
+            Some(Err(fault)) => Err(explain(&path, fault)),
+        }
+    }
+
+    /// `None` if another was faster.
+    fn open(
+        &self,
+        seat: &Arc<Seat>,
+        held: &Arc<Held>,
+        number: u64,
+    ) -> Result<Option<Result<Store, Fault>>, Error> {
+        if self.folder.list()?.highest != Some(number) {
+            return Ok(None);
+        }
+        let opened = Engine::open(StoreFile::new(held.clone(), seat.clone()));
+        if !seat.holds() {
+            return Ok(None);
+        }
+        Ok(Some(opened.map(|engine| Store::new(engine, seat.clone()))))
+    }
+
+    /// Begins an empty store in the place of a damaged one, and not with an older one that may lie
+    /// there: nobody would know how old its values are.
+    fn begin_instead(&mut self, seat: &Arc<Seat>) -> Result<Step, Error> {
+        let next = self.folder.list()?.next;
+        let Some(held) = self.place_empty(next)? else { return Ok(Step::Again) };
+        match self.open(seat, &held, next)? {
+            None => Ok(Step::Again),
+            Some(Ok(store)) => Ok(Step::Kept(store)),
+            Some(Err(fault)) => Err(explain(&self.folder.store(next), fault)),
+        }
+    }
+
+    fn set_aside(&mut self, from: &Path, number: u64, why: String) -> Result<(), Error> {
+        let moved_to = self.folder.set_aside(from, number, clock::unix_ns() / 1_000_000_000)?;
+        self.reports.push(Report { path: self.folder.store(number), moved_to, why });
+        Ok(())
+    }
+
+    /// Puts an empty store under a number; `None` if another was faster.
+    fn place_empty(&self, number: u64) -> Result<Option<Arc<Held>>, Error> {
+        let Some(draft) = self.draft()? else { return Ok(None) };
+        let file = StoreFile::new(draft.held.clone(), Arc::new(Private));
+        // Closed and synced before it gets its number: what has one is whole.
+        Engine::create(file.clone()).map_err(|fault| explain(&draft.path, fault)).map(drop)?;
+        file.sync_data().map_err(|e| storage(&draft.path, &e))?;
+        let placed = self.folder.place(&draft.path, number)?;
+        Ok(placed.then(|| draft.held.clone()))
+    }
+
+    /// `None` if a sweeper came between the making and the locking.
+    fn draft(&self) -> Result<Option<Draft>, Error> {
+        let path = self.folder.draft();
+        match lease::create_held(&path, self.folder.file_mode(), self.host.region) {
+            Ok(held) => Ok(Some(Draft { path, held: Arc::new(held) })),
+            Err(Errno::AGAIN) => Ok(None),
+            Err(errno) => Err(storage(&path, &errno.into())),
+        }
+    }
+}
+
+/// `false` if the store has moved on: its keeper had the seat before us, and not yet its number.
+fn copy(from: &Path, to: &Draft, seat: &Arc<Seat>) -> Result<bool, Error> {
+    let file = match File::open(from) {
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(false),
+        opened => opened.map_err(|e| storage(from, &e))?,
+    };
+    let draft = StoreFile::new(to.held.clone(), seat.clone());
+    each_chunk(&file, &mut |offset, chunk| {
+        // A large copy takes its time, and others wait for a sign of life.
+        seat.beat();
+        draft.write(offset, chunk)
+    })
+    .and_then(|()| draft.sync_data())
+    .map_err(|e| storage(&to.path, &e))?;
+    Ok(true)
+}

@@ -1,0 +1,180 @@
+//! What the tests of this module share: folders, records, a model.
+
+mod damage;
+mod disk;
+mod keepers;
+mod kill;
+mod power;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::engine::Engine;
+use super::folder::Folder;
+use super::record::{Change, Saved};
+use super::seat::Pulse;
+use super::store::Store;
+use super::taker::{Host, Taken, Taker};
+
+/// A seat in this process.
+#[derive(Debug, Default)]
+pub(super) struct Word(AtomicU64);
+
+impl Word {
+    pub fn new(word: u64) -> Word {
+        Word(AtomicU64::new(word))
+    }
+}
+
+impl Pulse for Word {
+    fn read(&self) -> u64 {
+        self.0.load(Ordering::SeqCst)
+    }
+
+    fn swap(&self, seen: u64, next: u64) -> bool {
+        self.0.compare_exchange(seen, next, Ordering::SeqCst, Ordering::SeqCst).is_ok()
+    }
+}
+
+/// What a store is to hold: value and revision of each key.
+type Model = BTreeMap<String, (Vec<u8>, u64)>;
+
+/// A folder of a test's own, removed at its end.
+struct Place(PathBuf);
+
+impl Place {
+    fn new() -> Place {
+        let name = format!("rnet-durable-{:x}", rnet_shm::domain::random_u64());
+        let path = std::env::temp_dir().join(name);
+        std::fs::create_dir(&path).unwrap();
+        Place(path)
+    }
+
+    fn folder(&self) -> Folder {
+        Folder::at(self.0.join("state"))
+    }
+
+    /// Where the store is that counts.
+    fn store(&self) -> PathBuf {
+        self.folder().store(self.folder().list().unwrap().highest.unwrap())
+    }
+
+    /// The names in the folder, sorted.
+    fn names(&self) -> Vec<String> {
+        let entries = std::fs::read_dir(self.folder().path()).unwrap();
+        let mut names: Vec<_> =
+            entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort_unstable();
+        names
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn host(region: u64) -> Host {
+    Host { region, pulse: Arc::new(Word::default()) }
+}
+
+fn taker(place: &Place, region: u64) -> Taker {
+    Taker::new(place.folder(), host(region))
+}
+
+fn kept(taker: &mut Taker) -> Store {
+    match taker.take().unwrap() {
+        Taken::Kept(store) => *store,
+        Taken::Busy => panic!("the store is free"),
+    }
+}
+
+fn saved<'a>(key: &'a str, value: &'a [u8], revision: u64) -> Saved<'a> {
+    Saved {
+        key,
+        kind: 5,
+        type_id: 0,
+        version: 1,
+        revision,
+        written_unix_ns: 1,
+        expires_unix_ns: 0,
+        writer: "/test",
+        value,
+        will: None,
+    }
+}
+
+fn set<'a>(key: &'a str, value: &'a [u8], revision: u64) -> Change<'a> {
+    Change { key, saved: Some(saved(key, value, revision)) }
+}
+
+/// One commit of a random run, with what it owns.
+#[derive(Clone, Debug)]
+struct Step(Vec<(String, Option<Vec<u8>>)>, u64);
+
+impl Step {
+    fn changes(&self) -> Vec<Change<'_>> {
+        self.0
+            .iter()
+            .map(|(key, value)| match value {
+                Some(value) => set(key, value, self.1),
+                None => Change { key, saved: None },
+            })
+            .collect()
+    }
+
+    fn apply(&self, model: &mut Model) {
+        for (key, value) in &self.0 {
+            match value {
+                Some(value) => drop(model.insert(key.clone(), (value.clone(), self.1))),
+                None => drop(model.remove(key)),
+            }
+        }
+    }
+}
+
+/// Numbers that look random and are the same in each run of a seed (xorshift64*, Vigna 2016).
+#[derive(Debug)]
+struct Dice(u64);
+
+impl Dice {
+    fn next(&mut self, below: u64) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) % below
+    }
+
+    /// A commit of one to four keys out of twelve: sets, some of several pages, and deletions.
+    fn step(&mut self, revision: u64) -> Step {
+        let changes = (0..=self.next(4)).map(|_| {
+            let key = format!("/key/{}", self.next(12));
+            let value = (self.next(4) != 0).then(|| {
+                let len = if self.next(8) == 0 { 3000 + self.next(9000) } else { self.next(60) };
+                vec![(revision % 251) as u8; len as usize]
+            });
+            (key, value)
+        });
+        let by_key: BTreeMap<_, _> = changes.collect();
+        Step(by_key.into_iter().collect(), revision)
+    }
+}
+
+fn add_to(model: &mut Model, saved: Saved<'_>) {
+    model.insert(saved.key.to_owned(), (saved.value.to_vec(), saved.revision));
+}
+
+fn held_by_engine(engine: &Engine) -> (Model, u64) {
+    let mut model = Model::new();
+    let revision = engine.load(&mut |saved| add_to(&mut model, saved)).unwrap();
+    (model, revision)
+}
+
+fn held_by(store: &Store) -> (Model, u64) {
+    let mut model = Model::new();
+    let revision = store.load(&mut |saved| add_to(&mut model, saved)).unwrap();
+    (model, revision)
+}

@@ -1,0 +1,192 @@
+//! Stores that were damaged, are of another version, or may not be written.
+
+use std::os::unix::fs::{FileExt, PermissionsExt};
+use std::path::PathBuf;
+
+use rnet_core::Error;
+
+use super::super::engine::Engine;
+use super::super::store::read_only;
+use super::*;
+
+/// A case of its own.
+const OTHERS: &str = "another database";
+
+/// A store with this many keys, closed; where it is.
+fn filled(place: &Place, keys: u64) -> PathBuf {
+    let mut store = kept(&mut taker(place, 1));
+    for i in 0..keys {
+        let value = vec![i as u8; 500];
+        store.commit(&[set(&format!("/k{i}"), &value, i + 1)], i + 1).unwrap();
+    }
+    place.store()
+}
+
+/// Opens a damaged store, and sees that it was set aside as it was.
+#[track_caller]
+fn set_aside(what: &str, spoil: impl FnOnce(&PathBuf)) {
+    let place = Place::new();
+    let path = filled(&place, 40);
+    spoil(&path);
+    let damaged = std::fs::read(&path).unwrap();
+    let mut again = taker(&place, 2);
+    let mut store = kept(&mut again);
+    let reports = again.take_reports();
+    let [report] = &reports[..] else { panic!("{what}: {reports:?}") };
+    assert!(report.moved_to.to_str().unwrap().contains(".redb.damaged-"), "{what}: {report:?}");
+    // A sound database of somebody else is opened before it is known to be that, which writes.
+    if what != OTHERS {
+        assert_eq!(std::fs::read(&report.moved_to).unwrap().len(), damaged.len(), "{what}");
+    }
+    assert!(!report.why.is_empty(), "{what}");
+    assert_eq!(held_by(&store), (Model::new(), 0), "{what}");
+    store.commit(&[set("/new", b"v", 1)], 1).unwrap();
+    drop(store);
+    // It is no harm to the next start, and stays.
+    let mut third = taker(&place, 3);
+    assert_eq!(held_by(&kept(&mut third)).0.len(), 1, "{what}");
+    assert_eq!(third.take_reports(), [], "{what}");
+    assert!(report.moved_to.exists(), "{what}");
+}
+
+#[test]
+fn a_damaged_store_is_set_aside_and_a_new_one_begun() {
+    let write = |path: &PathBuf, at: u64, bytes: &[u8]| {
+        std::fs::OpenOptions::new().write(true).open(path).unwrap().write_at(bytes, at).unwrap();
+    };
+    let cut = |path: &PathBuf, len: u64| {
+        std::fs::OpenOptions::new().write(true).open(path).unwrap().set_len(len).unwrap();
+    };
+    set_aside("wrong magic", |path| write(path, 0, b"nothing"));
+    set_aside("empty", |path| cut(path, 0));
+    set_aside("shorter than a header", |path| cut(path, 100));
+    set_aside("cut in the middle", |path| cut(path, 3 * 4096));
+    set_aside("no database", |path| std::fs::write(path, vec![0x5a; 70_000]).unwrap());
+    set_aside("zeros", |path| std::fs::write(path, vec![0; 70_000]).unwrap());
+    set_aside(OTHERS, |path| {
+        std::fs::remove_file(path).unwrap();
+        drop(redb::Database::create(path).unwrap());
+    });
+    // A value that turned: found by its text, wherever redb has put it.
+    set_aside("a turned bit in each copy of a value", |path| {
+        let image = std::fs::read(path).unwrap();
+        let wanted = [33u8; 500];
+        let at = image.windows(500).enumerate().filter(|(_, window)| *window == wanted);
+        let at: Vec<_> = at.map(|(at, _)| at as u64).collect();
+        assert!(!at.is_empty());
+        at.iter().for_each(|at| write(path, *at + 250, &[34]));
+    });
+}
+
+/// Bytes of anybody: nothing panics or hangs, and the store that comes out works.
+#[test]
+fn no_scribble_over_a_store_ends_the_process() {
+    let place = Place::new();
+    let image = std::fs::read(filled(&place, 60)).unwrap();
+    let mut dice = Dice(11);
+    let (mut refused, mut opened) = (0, 0);
+    for _ in 0..400 {
+        let mut image = image.clone();
+        for _ in 0..=dice.next(3) {
+            // The headers and the front of the pages decide most.
+            let near = [640, 16 << 10, image.len() as u64][dice.next(3) as usize];
+            let at = dice.next(near) as usize;
+            let len = (1 + dice.next(64) as usize).min(image.len() - at);
+            let value = dice.next(256) as u8;
+            image[at..at + len].fill(value);
+        }
+        match Engine::open(disk::Disk::of(image)) {
+            Ok(mut engine) => {
+                opened += 1;
+                held_by_engine(&engine);
+                engine.commit(&[set("/a", b"b", 1000)], 1000).unwrap();
+            }
+            Err(_) => refused += 1,
+        }
+    }
+    assert!(refused > 50 && opened > 50, "{refused} refused, {opened} opened");
+}
+
+#[test]
+fn a_second_damage_in_the_same_second_overwrites_nothing() {
+    let place = Place::new();
+    let mut seen = Vec::new();
+    for i in 0..3u8 {
+        let path = filled(&place, 1);
+        std::fs::write(&path, [i; 3]).unwrap();
+        let mut again = taker(&place, 1);
+        drop(kept(&mut again));
+        seen.push(again.take_reports()[0].moved_to.clone());
+    }
+    for (i, path) in seen.iter().enumerate() {
+        assert_eq!(std::fs::read(path).unwrap(), [i as u8; 3]);
+    }
+    // The same number twice: the same name in the same second, but for its end.
+    let folder = place.folder();
+    for attempt in 0..3 {
+        let from = folder.path().join("x");
+        std::fs::write(&from, b"x").unwrap();
+        let to = folder.set_aside(&from, 900, 5).unwrap();
+        let end =
+            if attempt == 0 { "damaged-5".to_owned() } else { format!("damaged-5-{attempt}") };
+        assert!(to.to_str().unwrap().ends_with(&end), "{to:?}");
+    }
+}
+
+#[test]
+fn a_store_of_a_newer_version_is_left_as_it_is() {
+    let place = Place::new();
+    let path = filled(&place, 1);
+    {
+        let table = redb::TableDefinition::<&str, u64>::new("meta");
+        let db = redb::Database::open(&path).unwrap();
+        let write = db.begin_write().unwrap();
+        write.open_table(table).unwrap().insert("format", 99).unwrap();
+        write.commit().unwrap();
+    }
+    let mut again = taker(&place, 1);
+    let error = again.take().unwrap_err();
+    assert!(
+        matches!(&error, Error::Storage { why, .. } if why.contains("newer robot-net")),
+        "{error}"
+    );
+    assert_eq!(again.take_reports(), []);
+    let names = place.names();
+    assert!(names.len() == 1 && names[0].ends_with(".redb"), "{names:?}");
+}
+
+#[test]
+fn a_folder_that_others_may_enter_is_refused() {
+    let place = Place::new();
+    std::fs::create_dir(place.folder().path()).unwrap();
+    let mode = |mode| {
+        let mode = std::fs::Permissions::from_mode(mode);
+        std::fs::set_permissions(place.folder().path(), mode).unwrap();
+    };
+    mode(0o750);
+    let error = taker(&place, 1).take().unwrap_err();
+    assert!(error.to_string().contains("chmod 700"), "{error}");
+    mode(0o700);
+    kept(&mut taker(&place, 1));
+    assert!(std::fs::metadata(place.folder().path()).unwrap().permissions().mode() & 0o077 == 0);
+    let store = place.folder().path().join(&place.names()[0]);
+    assert_eq!(std::fs::metadata(store).unwrap().permissions().mode() & 0o777, 0o600);
+}
+
+#[test]
+fn what_cannot_be_written_is_read_nevertheless() {
+    let place = Place::new();
+    assert_eq!(read_only(&place.folder(), &mut |_| {}).unwrap(), None, "no folder at all");
+    let path = filled(&place, 5);
+    let before = std::fs::read(&path).unwrap();
+    let mut model = Model::new();
+    let revision = read_only(&place.folder(), &mut |saved| add_to(&mut model, saved)).unwrap();
+    assert_eq!((revision, model.len()), (Some(5), 5));
+    assert!(before == std::fs::read(&path).unwrap(), "it was only read");
+    // Also while it is open, when it is not as after a clean end.
+    let mut store = kept(&mut taker(&place, 1));
+    store.commit(&[set("/k9", b"v", 6)], 6).unwrap();
+    model.clear();
+    let revision = read_only(&place.folder(), &mut |saved| add_to(&mut model, saved)).unwrap();
+    assert_eq!((revision, model.len()), (Some(6), 6));
+}

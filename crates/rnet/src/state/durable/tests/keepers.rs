@@ -1,0 +1,236 @@
+//! Who keeps: one at a time, over deaths, stops and other domains at the same folder.
+
+use std::cell::Cell;
+use std::collections::BTreeSet;
+use std::os::unix::fs::FileExt;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Condvar, Mutex};
+use std::time::Duration;
+
+use rnet_core::Error;
+
+use super::super::seat::LOOK;
+use super::super::store::Commit;
+use super::*;
+
+thread_local! {
+    static NOW_NS: Cell<u64> = const { Cell::new(0) };
+}
+
+/// A clock that goes on by one look whenever it is read.
+fn quick_clock() -> u64 {
+    NOW_NS.with(|now| {
+        now.set(now.get() + LOOK.as_nanos() as u64);
+        now.get()
+    })
+}
+
+/// Takes over from a keeper of the same region that does not move.
+fn take_over(taker: &mut Taker) -> Store {
+    for _ in 0..100 {
+        if let Taken::Kept(store) = taker.take().unwrap() {
+            return *store;
+        }
+    }
+    panic!("the keeper stood still and was not replaced");
+}
+
+#[test]
+fn a_store_lasts_from_one_keeper_to_the_next() {
+    let place = Place::new();
+    let mut model = Model::new();
+    let mut dice = Dice(5);
+    for revision in 1..=20 {
+        let mut store = kept(&mut taker(&place, revision));
+        assert_eq!(held_by(&store), (model.clone(), revision - 1));
+        let step = dice.step(revision);
+        assert_eq!(store.commit(&step.changes(), revision), Ok(Commit::Done));
+        step.apply(&mut model);
+        assert_eq!(place.names().len(), 1);
+    }
+}
+
+#[test]
+fn a_living_keeper_is_left_alone_and_a_stopped_one_replaced() {
+    let place = Place::new();
+    let host = host(4);
+    let new = || Taker::new(place.folder(), host.clone()).with_clock(quick_clock);
+    let mut old = kept(&mut new());
+    old.commit(&[set("/a", b"1", 1)], 1).unwrap();
+    let mut waiting = new();
+    for _ in 0..50 {
+        assert!(old.seat().beat());
+        assert!(matches!(waiting.take().unwrap(), Taken::Busy));
+    }
+    // Now it stands still.
+    let path = place.store();
+    let file = std::fs::File::open(&path).unwrap();
+    let mut store = take_over(&mut waiting);
+    assert_ne!(place.store(), path);
+    assert_eq!(held_by(&store).0, Model::from([("/a".to_owned(), (b"1".to_vec(), 1))]));
+    store.commit(&[set("/a", b"2", 2)], 2).unwrap();
+    // It goes on: it finds that it may not write, and tells nobody that it did.
+    let image = |file: &std::fs::File| {
+        let mut image = vec![0; file.metadata().unwrap().len() as usize];
+        file.read_exact_at(&mut image, 0).unwrap();
+        image
+    };
+    let before = image(&file);
+    assert_eq!(old.commit(&[set("/a", b"3", 2), set("/b", b"3", 2)], 2), Ok(Commit::Lost));
+    drop(old);
+    assert!(before == image(&file), "not even on closing");
+    store.commit(&[set("/c", b"4", 3)], 3).unwrap();
+    let held = held_by(&store).0;
+    assert_eq!(held["/a"], (b"2".to_vec(), 2));
+    assert_eq!((held.len(), place.names().len()), (2, 1));
+    drop(store);
+    assert_eq!(held_by(&kept(&mut new())).0, held);
+}
+
+#[test]
+fn a_domain_elsewhere_does_not_take_what_another_one_keeps() {
+    let place = Place::new();
+    let store = kept(&mut taker(&place, 4));
+    let mut other = taker(&place, 5).with_clock(quick_clock);
+    for _ in 0..30 {
+        let error = other.take().unwrap_err();
+        assert!(
+            matches!(&error, Error::Storage { why, .. } if why.contains("RNET_DIR")),
+            "{error}"
+        );
+    }
+    assert!(store.seat().beat());
+    drop(store);
+    kept(&mut other);
+}
+
+#[test]
+fn drafts_of_the_dead_are_swept_and_those_of_the_living_are_not() {
+    let place = Place::new();
+    drop(kept(&mut taker(&place, 1)));
+    let folder = place.folder();
+    let (dead, living) = (folder.draft(), folder.draft());
+    std::fs::write(&dead, b"half").unwrap();
+    let held = rnet_shm::lease::create_held(&living, 0o600, 9).unwrap();
+    std::fs::write(folder.store(1), b"an older store").unwrap();
+    drop(kept(&mut taker(&place, 1)));
+    assert!(!dead.exists() && living.exists() && !folder.store(1).exists());
+    drop(held);
+}
+
+/// What the threads of the race share.
+#[derive(Debug, Default)]
+struct Race {
+    word: Word,
+    /// What was acknowledged. A keeper may be late with what it knows to be on disk, so they need
+    /// not come in order; but each once.
+    told: Mutex<BTreeSet<u64>>,
+    more: Condvar,
+    done: AtomicBool,
+    taken_over: AtomicU64,
+}
+
+/// The seat as one thread sees it, who stops now and then right behind a look at it: between his
+/// look and what he does because of it.
+#[derive(Debug)]
+struct Stumbling {
+    race: Arc<Race>,
+    dice: Mutex<Dice>,
+}
+
+impl Stumbling {
+    /// Stands still until others have acknowledged something, or are done, or cannot: they may wait
+    /// for us.
+    fn stumble(&self) {
+        if self.dice.lock().unwrap().next(150) != 0 {
+            return;
+        }
+        let told = self.race.told.lock().unwrap();
+        let enough = told.len() + 2;
+        let limit = Duration::from_millis(20);
+        let stands = |told: &mut BTreeSet<u64>| {
+            told.len() < enough && !self.race.done.load(Ordering::Relaxed)
+        };
+        drop(self.race.more.wait_timeout_while(told, limit, stands).unwrap());
+    }
+}
+
+impl Pulse for Stumbling {
+    fn read(&self) -> u64 {
+        let word = self.race.word.read();
+        self.stumble();
+        word
+    }
+
+    fn swap(&self, seen: u64, next: u64) -> bool {
+        let swapped = self.race.word.swap(seen, next);
+        self.stumble();
+        swapped
+    }
+}
+
+/// Keeps as long as it may, counting `/n` up, and tells what it knows to be on disk.
+fn keep(race: &Race, mut store: Store) {
+    // What was told before the store was taken must be in it.
+    let (held, _) = held_by(&store);
+    let mut n =
+        held.get("/n").map_or(0, |(value, _)| u64::from_le_bytes(value[..].try_into().unwrap()));
+    for _ in 0..20 {
+        n += 1;
+        // Of several pages, so that half of it would be noticed.
+        let ballast = vec![n as u8; 6000];
+        let bytes = n.to_le_bytes();
+        let changes = [set("/n", &bytes, n), set("/ballast", &ballast, n)];
+        match store.commit(&changes, n) {
+            Ok(Commit::Done) => {
+                let mut told = race.told.lock().unwrap();
+                assert!(told.insert(n), "{n} was told by another keeper");
+                race.more.notify_all();
+            }
+            Ok(Commit::Lost) => return,
+            Err(failure) => panic!("{failure:?}"),
+        }
+    }
+}
+
+/// Four keepers that stop at any look at the seat and go on at any time, each for the others
+/// stopped long before he is: whatever one of them tells, all later ones find.
+#[test]
+fn whatever_a_keeper_tells_the_next_one_finds() {
+    const ENOUGH: usize = 400;
+    let place = Place::new();
+    let race = Arc::new(Race::default());
+    std::thread::scope(|scope| {
+        for seed in 1..=4 {
+            let (race, folder) = (race.clone(), place.folder());
+            scope.spawn(move || {
+                let dice = Mutex::new(Dice(seed));
+                let pulse = Arc::new(Stumbling { race: race.clone(), dice });
+                let host = Host { region: 8, pulse };
+                while race.told.lock().unwrap().len() < ENOUGH {
+                    let mut taker =
+                        Taker::new(folder.clone(), host.clone()).with_clock(quick_clock);
+                    for _ in 0..40 {
+                        // Before the store is taken.
+                        let known = race.told.lock().unwrap().last().copied().unwrap_or(0);
+                        if let Taken::Kept(store) = taker.take().unwrap() {
+                            let found = held_by(&store).1;
+                            assert!(found >= known, "{known} was told, {found} is there");
+                            race.taken_over.fetch_add(1, Ordering::Relaxed);
+                            keep(&race, *store);
+                            break;
+                        }
+                    }
+                }
+                race.done.store(true, Ordering::Relaxed);
+                race.more.notify_all();
+            });
+        }
+    });
+    let mut last = taker(&place, 8);
+    let found = held_by(&kept(&mut last)).1;
+    let told = race.told.lock().unwrap();
+    assert!(found >= *told.last().unwrap());
+    assert_eq!(last.take_reports(), []);
+    assert!(race.taken_over.load(Ordering::Relaxed) > 20);
+}

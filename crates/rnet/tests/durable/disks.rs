@@ -1,0 +1,107 @@
+//! Disks that are full, or no place to write to: an error at the `set`, and nothing changed.
+
+use std::ffi::CString;
+use std::fs::File;
+use std::io::Write;
+use std::path::Path;
+
+use rnet::Error;
+use rnet::state::Value;
+
+use crate::common::{Child, Net, tell};
+use crate::{reboot, set};
+
+fn storage(done: rnet::Result<u64>, word: &str) {
+    match done {
+        Err(Error::Storage { path, why }) => {
+            assert!(why.contains(word), "{}: {why}", path.display());
+        }
+        other => panic!("{other:?} instead of a storage error"),
+    }
+}
+
+#[test]
+fn a_place_that_is_none_is_told_at_the_set_and_changes_nothing() {
+    let net = Net::new("no-place");
+    std::fs::write(net.keep(), b"a file").unwrap();
+    let node = net.node("one");
+    let state = node.state().unwrap();
+    state.set("/a", 1).unwrap();
+    let revision = state.revision();
+    storage(state.put("/a").durable(true).set(2), "directory");
+    storage(state.put("/b").durable(true).set(2), "directory");
+    assert_eq!(state.get("/a").unwrap(), Some(Value::Int(1)));
+    assert_eq!(state.get("/b").unwrap(), None);
+    assert!(!state.is_durable("/a").unwrap());
+    assert_eq!(state.revision(), revision);
+    // What is not durable goes on, and the rest when there is a place.
+    state.set("/a", 3).unwrap();
+    std::fs::remove_file(net.keep()).unwrap();
+    set(&state, "/a", 4);
+    drop((state, node));
+    reboot(&net);
+    let state = net.node("two").state().unwrap();
+    assert_eq!(state.get("/a").unwrap(), Some(Value::Int(4)));
+}
+
+/// Mounts a small file system over the place of durable state that only this process sees.
+fn mount(at: &Path) -> bool {
+    std::fs::create_dir(at).unwrap();
+    let at = CString::new(at.to_str().unwrap()).unwrap();
+    let (root, tmpfs, options) = (c"/".as_ptr(), c"tmpfs".as_ptr(), c"size=16m,mode=700".as_ptr());
+    let none = std::ptr::null();
+    let private = libc::MS_REC | libc::MS_PRIVATE;
+    // SAFETY: a new mount namespace for this thread and those that it starts.
+    let mut done = unsafe { libc::unshare(libc::CLONE_NEWNS) } == 0;
+    // SAFETY: the strings end with 0 and outlive the call.
+    done = done && unsafe { libc::mount(none, root, none, private, none.cast()) } == 0;
+    // SAFETY: as above.
+    done = done && unsafe { libc::mount(tmpfs, at.as_ptr(), tmpfs, 0, options.cast()) } == 0;
+    done
+}
+
+/// Fills the disk, writes, makes room, writes.
+pub fn full(net: &Net) {
+    if !mount(&net.keep()) {
+        tell(&format!("NOT RUN: {}", std::io::Error::last_os_error()));
+        return;
+    }
+    {
+        let node = net.node("one");
+        let state = node.state().unwrap();
+        set(&state, "/small", 1);
+        let filler = net.keep().join("filler");
+        let mut file = File::create(&filler).unwrap();
+        while file.write(&[7; 4096]).is_ok() {}
+        let large = vec![1u8; 1 << 20];
+        for _ in 0..3 {
+            storage(state.put("/small").durable(true).change_type().set(large.clone()), "full");
+            assert_eq!(state.get("/small").unwrap(), Some(Value::Int(1)));
+            storage(state.put("/large").durable(true).set(large.clone()), "full");
+            assert_eq!(state.get("/large").unwrap(), None);
+        }
+        // Its room is free again when it is closed, too.
+        drop(file);
+        std::fs::remove_file(&filler).unwrap();
+        set(&state, "/large", large);
+        set(&state, "/small", 2);
+    }
+    reboot(net);
+    let state = net.node("two").state().unwrap();
+    assert_eq!(state.get("/small").unwrap(), Some(Value::Int(2)));
+    assert!(matches!(state.get("/large").unwrap(), Some(Value::Bytes(b)) if b.len() == 1 << 20));
+    assert_eq!(state.disk_reports().unwrap(), [""; 0]);
+    tell("done");
+}
+
+#[test]
+fn a_full_disk_is_told_at_the_set_and_changes_nothing() {
+    let net = Net::new("full");
+    let mut child = Child::spawn(&net, "full");
+    let said = child.hear();
+    match said.strip_prefix("NOT RUN: ") {
+        Some(why) => crate::common::not_run(why),
+        None => assert_eq!(said, "done"),
+    }
+    child.finish();
+}
