@@ -208,6 +208,10 @@ impl Region<'_> {
         if !all && !host.back(self.slab_start(first), count * SLAB_WORDS) {
             return false;
         }
+        // Before anything is written there: what is given up again is not taken for fresh.
+        for slab in first..first + count {
+            self.slab(slab).fetch_or(BACKED, Ordering::AcqRel);
+        }
         if !fresh {
             // Words of old may name any place in here; a tag that none of them has.
             let tag = (self.tail().load(Ordering::Relaxed) as u32).wrapping_mul(0x9e37_79b1);

@@ -28,9 +28,9 @@ impl Region<'_> {
         check: Check<'_, E>,
     ) -> Result<Done, Refused<E>> {
         if writes.is_empty() {
-            return self.only_guards(local, guards, now);
+            return self.only_guards(local, guards, 0, now);
         }
-        let (txn, own) = match self.begin_txn(local, host, writes.len() + guards.len()) {
+        let txn = match self.begin_txn(local, host, writes.len() + guards.len()) {
             Ok(begun) => begun,
             Err(NoRoom) => {
                 self.discard_all(local, writes, 0);
@@ -39,27 +39,20 @@ impl Region<'_> {
         };
         let mut used = 0;
         let installed = self.install(local, host, txn, writes, now, check, &mut used);
-        let decided = installed.and_then(|disk| {
-            if used != 0 {
-                self.install_guards(local, host, txn, guards, writes.len(), now, &mut used)?;
-            }
+        if let Ok(Installed { changes: 0, .. }) = installed {
+            self.give_up(local, txn, writes);
+            return self.nothing_to_change(local, writes, guards, now);
+        }
+        let decided = installed.and_then(|Installed { disk, .. }| {
+            self.install_guards(local, host, txn, guards, writes.len(), now, &mut used)?;
             fail_point!("state.deciding");
             let to = if disk { PERSISTING } else { COMMITTED };
             if self.decide(txn, UNDECIDED, to) { Ok(disk) } else { Err(Refused::Again) }
         });
         match decided {
             Err(refused) => {
-                self.decide(txn, UNDECIDED, ABORTED);
-                let after = self.newest().unwrap_or(u64::MAX);
-                self.undo(local, txn, after.saturating_add(1));
-                self.discard_skipped(local, writes, txn);
+                self.give_up(local, txn, writes);
                 Err(refused)
-            }
-            Ok(_) if used == 0 => {
-                self.put_back(local, own);
-                self.discard_all(local, writes, 0);
-                // Nothing to change; whether the guards hold is all that is asked.
-                self.only_guards(local, guards, now)
             }
             Ok(true) => {
                 self.discard_skipped(local, writes, txn);
@@ -73,10 +66,37 @@ impl Region<'_> {
         }
     }
 
+    /// Aborts a transaction of ours, and gives back what it did not use.
+    fn give_up(&self, local: &mut Local, txn: Word, writes: &[(Write<'_>, Prepared)]) {
+        self.decide(txn, UNDECIDED, ABORTED);
+        let after = self.newest().unwrap_or(u64::MAX);
+        self.undo(local, txn, after.saturating_add(1));
+        self.discard_skipped(local, writes, txn);
+    }
+
+    /// Of a transaction that only deletes what is not there: whether that, and its guards, hold.
+    fn nothing_to_change<E>(
+        &self,
+        local: &Local,
+        writes: &[(Write<'_>, Prepared)],
+        guards: &[Guard<'_>],
+        now: u64,
+    ) -> Result<Done, Refused<E>> {
+        let absent = writes.iter().map(|(write, _)| Guard { key: write.key, revision: 0 });
+        let all: Vec<Guard<'_>> = absent.chain(guards.iter().copied()).collect();
+        match self.only_guards(local, &all, 0, now) {
+            // It came since: it is to be deleted, then.
+            Err(Refused::Conflict { index, .. }) if index < writes.len() => Err(Refused::Again),
+            other => other,
+        }
+    }
+
+    /// `first` is the number of the first guard, for the caller.
     fn only_guards<E>(
         &self,
         local: &Local,
         guards: &[Guard<'_>],
+        first: usize,
         now: u64,
     ) -> Result<Done, Refused<E>> {
         let Some(seat) = self.sit(local.lane)? else { return Err(Refused::Again) };
@@ -86,7 +106,7 @@ impl Region<'_> {
         match checked {
             Ok(None) if held => Ok(Done::Nothing),
             Ok(Some((index, expected, found))) if held => {
-                Err(Refused::Conflict { index, expected, found })
+                Err(Refused::Conflict { index: first + index, expected, found })
             }
             _ => Err(Refused::Again),
         }
@@ -111,7 +131,7 @@ impl Region<'_> {
         local: &mut Local,
         host: &impl Host,
         writes: usize,
-    ) -> Result<(Word, Own), NoRoom> {
+    ) -> Result<Word, NoRoom> {
         let own = self.take(local, host, PAIRS + 2 * writes)?;
         let block = self.block(own.unit).expect("our own blocks lie inside the region");
         block[REVISION].store(pending(own.tag), Ordering::Relaxed);
@@ -120,10 +140,10 @@ impl Region<'_> {
         block[REASON].store(0, Ordering::Relaxed);
         fail_point!("state.txn");
         self.become_(local.lane, own, IS_TXN);
-        Ok((Word::new(TXN, own.unit, own.tag), own))
+        Ok(Word::new(TXN, own.unit, own.tag))
     }
 
-    /// Puts the leaves of a transaction into their slots; whether any of it goes to disk.
+    /// Puts the leaves of a transaction into their slots.
     #[allow(clippy::too_many_arguments)]
     fn install<E>(
         &self,
@@ -134,9 +154,9 @@ impl Region<'_> {
         now: u64,
         check: Check<'_, E>,
         used: &mut usize,
-    ) -> Result<bool, Refused<E>> {
+    ) -> Result<Installed, Refused<E>> {
         let block = self.block(txn.unit()).ok_or(Refused::Stuck)?;
-        let mut disk = false;
+        let mut done = Installed { changes: 0, disk: false };
         for (index, (write, prepared)) in writes.iter().enumerate() {
             let mut tries = 0;
             loop {
@@ -149,17 +169,22 @@ impl Region<'_> {
                 }
                 let present = self.present(local, host, write.key)?;
                 self.conditions(index, write, &present, now, check)?;
-                if write.deletes() && present.with_expired().is_none() {
-                    break;
+                let mut write = *write;
+                let changes = !write.deletes() || present.with_expired().is_some();
+                if !changes {
+                    // That it is not there is what is to be so when this holds.
+                    write.content.facts.flags = GUARD;
+                    write.durable = Some(false);
                 }
-                let word = self.link(local, prepared.0, write, &present, txn, now);
+                let word = self.link(local, prepared.0, &write, &present, txn, now);
                 if self.put_in(block, &present, word, used) {
-                    disk |= write.durable == Some(true) || present.is_durable();
+                    done.changes += usize::from(changes);
+                    done.disk |= changes && (write.durable == Some(true) || present.is_durable());
                     break;
                 }
             }
         }
-        Ok(disk)
+        Ok(done)
     }
 
     /// Puts a mark into the slots of the keys that were read: whoever changes one from now on ends this
@@ -324,4 +349,12 @@ impl Region<'_> {
         self.recycle(local);
         Ok(revision)
     }
+}
+
+/// What a transaction has put into its slots.
+struct Installed {
+    /// Leaves that change something; the others are marks.
+    changes: usize,
+    /// Whether any of it goes to disk.
+    disk: bool,
 }

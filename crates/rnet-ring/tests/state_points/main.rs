@@ -152,7 +152,7 @@ fn in_between(first: &Act, second: &Act, point: &'static str, at: usize) -> Outc
     let first = hooked(hook, || perform(&region, &mut victim, first)).expect("nobody is killed");
     let (second, other) = told.borrow_mut().take().expect("the point is passed");
     let (_, after) = picture(&region, SWEEPER);
-    nothing_is_left_over(&region, &mut [victim, other]);
+    nothing_is_left_over(&region, &mut [victim, other], "after both");
     (first, second, after)
 }
 
@@ -239,7 +239,7 @@ fn a_death_at_any_step_leaves_the_old_or_the_new_and_nothing_else() {
             for next in acts(20) {
                 perform(&region, &mut other, &next);
             }
-            nothing_is_left_over(&region, &mut [other, sweeper]);
+            nothing_is_left_over(&region, &mut [other, sweeper], &what);
         }
     }
     println!("{count} deaths at {} points: {points_met:?}", points_met.len());
@@ -271,8 +271,7 @@ fn a_death_in_the_sweep_after_a_death_leaves_nothing_either() {
                 let (words, _) = dead();
                 let region = words.region();
                 let mut sweeper = Local::new(SWEEPER);
-                let done =
-                    hooked(kill_at(step, nth), || sweep(&region, &mut sweeper, VICTIM));
+                let done = hooked(kill_at(step, nth), || sweep(&region, &mut sweeper, VICTIM));
                 assert!(done.is_none(), "{what}: not passed");
                 let (_, second) = picture(&region, OTHER);
                 same_or_later(&first, &second, &may, &what);
@@ -280,7 +279,7 @@ fn a_death_in_the_sweep_after_a_death_leaves_nothing_either() {
                 sweep(&region, &mut other, SWEEPER);
                 sweep(&region, &mut other, VICTIM);
                 same_or_later(&second, &picture(&region, OTHER).1, &may, &what);
-                nothing_is_left_over(&region, &mut [other]);
+                nothing_is_left_over(&region, &mut [other], &what);
             }
         }
     }
@@ -311,6 +310,6 @@ fn a_death_while_a_full_region_makes_room_leaves_nothing_over() {
         let large = Act::Commit(vec![("/large", Some((10, 100_000)))], vec![]);
         assert!(matches!(perform(&region, &mut other, &large), Told::At(1..)), "{point}@{at}");
         assert!(matches!(perform(&region, &mut other, &act), Told::At(1..)), "{point}@{at}");
-        nothing_is_left_over(&region, &mut [other, sweeper]);
+        nothing_is_left_over(&region, &mut [other, sweeper], point);
     }
 }

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rnet_ring::state::layout::{GEOMETRY_AT, Geometry, LANE_OWNER, MAGIC_AT, TAIL_AT};
 use rnet_ring::state::{
-    Content, Done, Facts, Guard, Host, Key, Local, Prefix, Prepared, Record, Refused, Region, Swept,
-    Write, journal, leaf,
+    Content, Done, Facts, Guard, Host, Key, Local, Prefix, Prepared, Record, Refused, Region,
+    Swept, Write, journal, leaf,
 };
 
 /// Lane of whoever dies or stands still.
@@ -242,12 +242,12 @@ pub fn sweep(region: &Region<'_>, local: &mut Local, dead: u16) {
 }
 
 /// Once all lanes have left, there is nothing but the keys.
-pub fn nothing_is_left_over(region: &Region<'_>, locals: &mut [Local]) {
+pub fn nothing_is_left_over(region: &Region<'_>, locals: &mut [Local], what: &str) {
     for local in locals.iter_mut() {
-        assert!(region.leave(local), "lane {} cannot leave", local.lane);
+        assert!(region.leave(local), "{what}: lane {} cannot leave", local.lane);
     }
     let (_, keys) = picture(region, SWEEPER);
     let usage = region.usage();
     let counts = (usage.leaves, usage.kept, usage.transactions);
-    assert_eq!(counts, (keys.len() as u64, 0, 0), "{usage:?}");
+    assert_eq!(counts, (keys.len() as u64, 0, 0), "{what}: {usage:?}");
 }

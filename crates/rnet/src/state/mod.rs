@@ -27,8 +27,8 @@
 //! | `hash` | the keys under a prefix as the fields of one thing |
 //! | `cell` | one key for loops |
 //! | `transaction` | several keys, all or nothing |
-//! | `durable` | the keys that are on disk too |
 //! | `sweep` | cleaning up behind nodes that died |
+//! | `durable` | the keys that are on disk too |
 //! | `watch`, `callbacks`, `stream` | being told of changes: blocking, by callback, async |
 
 mod callbacks;
