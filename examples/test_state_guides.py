@@ -21,7 +21,7 @@ FILES = {
 }
 
 
-@pytest.mark.parametrize(("page", "commands"), [(COMMANDS, 31), (REDIS, 20)], ids=["commands", "redis"])
+@pytest.mark.parametrize(("page", "commands"), [(COMMANDS, 31), (REDIS, 21)], ids=["commands", "redis"])
 def test_the_commands_print_what_the_page_says(page: Path, commands: int) -> None:
     shown = blocks(page, "console")
     assert sum(line.startswith("$ ") for _, lines in shown for line in lines) == commands
@@ -36,7 +36,7 @@ def test_the_commands_print_what_the_page_says(page: Path, commands: int) -> Non
 
 def test_the_python_of_the_page_says_what_it_says(monkeypatch: pytest.MonkeyPatch) -> None:
     sessions = ["\n".join([*lines, ""]) for _, lines in blocks(REDIS, "pycon")]
-    assert len(sessions) == 9
+    assert len(sessions) == 10
     # One session: what the page has made before is there later.
     session = doctest.DocTestParser().get_doctest("".join(sessions), {}, REDIS.name, str(REDIS), 0)
     with play_in() as play:

@@ -12,7 +12,11 @@ import rnet
 from conftest import LIMIT_S
 from rnet import msgs
 
-PLAN_1 = 'syntax = "proto3"; package my; message Plan { double speed = 1; repeated string steps = 2; }'
+PLAN_1 = """
+syntax = "proto3";
+package my;
+message Plan { double speed = 1; repeated string steps = 2; }
+"""
 PLAN_2 = PLAN_1.replace("}", "string reason = 3; }")
 PLAN_BAD = PLAN_1.replace("double speed", "string speed")
 

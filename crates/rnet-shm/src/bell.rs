@@ -116,10 +116,10 @@ pub enum Sleep {
 }
 
 /// Takes the slack out of the calling thread's timers while it lives.
-struct Precise(Option<NonZeroU64>);
+pub(crate) struct Precise(Option<NonZeroU64>);
 
 impl Precise {
-    fn timers() -> Precise {
+    pub(crate) fn timers() -> Precise {
         let before = rustix::thread::current_timer_slack().ok().and_then(NonZeroU64::new);
         // Threads of real-time priority have none, and 0 would ask for the default.
         if before.is_some() {

@@ -48,6 +48,14 @@ impl DomainDir {
         Ok(base.join(format!("rnet-{who}-{}", config.id)))
     }
 
+    /// Number of the group that shares the domain of `config`, if one does.
+    ///
+    /// # Errors
+    /// `BadValue`: there is no such group.
+    pub fn group_of(config: &DomainConfig) -> Result<Option<u32>, Error> {
+        config.group.as_deref().map(group_id).transpose()
+    }
+
     /// Opens the domain, creating it where it is not there yet.
     pub fn open_or_create(config: &DomainConfig) -> Result<DomainDir, Error> {
         #[cfg(feature = "failpoints")]

@@ -17,7 +17,7 @@ mod follow;
 mod lanes;
 mod record;
 
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rnet_core::{Error, MAX_KEY_LEN_BYTES, MAX_TRANSACTION_KEYS, MAX_VALUE_LEN_BYTES};
@@ -60,6 +60,8 @@ struct Inner {
     seed: u64,
     local: Mutex<Local>,
     clock: Clock,
+    /// Whether a last will of this node could not be executed when it ended.
+    wills_left: AtomicBool,
     keep: Mutex<Option<Arc<dyn Keep>>>,
 }
 
@@ -163,6 +165,7 @@ impl Region {
             seed,
             local: Mutex::new(Local::new(lane)),
             clock,
+            wills_left: AtomicBool::new(false),
             keep: Mutex::new(None),
         });
         Ok(Region { inner })
@@ -301,19 +304,27 @@ impl Region {
     /// # Errors
     /// `Corrupt`; `LimitReached` if too many read so at the same time.
     pub fn snapshot(&self, prefix: &str) -> Result<(u64, Vec<Record>), Error> {
+        let mut records = Vec::new();
+        let revision = self.visit(prefix, &mut |record| records.push(record.clone()))?;
+        Ok((revision, records))
+    }
+
+    /// As [`Region::snapshot`], showing one record after the other, each once, when all were read.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn visit(&self, prefix: &str, see: &mut dyn FnMut(&Record)) -> Result<u64, Error> {
         let inner = &*self.inner;
         let ring = inner.sound()?;
         let prefix = ring::Prefix::new(prefix.as_bytes(), inner.seed, &Geometry::DOMAIN);
-        let mut records = Vec::new();
         let now = (inner.clock)();
-        let revision = ring
-            .snapshot(inner.lane, &prefix, now, &mut |record| {
-                let mut shown = Record { raw: record.clone(), ..Record::default() };
-                shown.shown();
-                records.push(shown);
-            })
-            .map_err(|_| inner.corrupt("a snapshot does not come to an end"))?;
-        Ok((revision, records))
+        let mut shown = Record::default();
+        ring.snapshot(inner.lane, &prefix, now, &mut |record| {
+            shown.raw.clone_from(record);
+            shown.shown();
+            see(&shown);
+        })
+        .map_err(|_| inner.corrupt("a snapshot does not come to an end"))
     }
 
     /// How much of the region's memory is in use, by looking at all of it.

@@ -26,6 +26,7 @@ pub use rnet_shm::taken::Stamp;
 use serde::Serialize;
 
 use crate::NodeEvent;
+use crate::state::durable::{Folder, Places};
 use crate::types::Schemas;
 pub use follow::{Follow, FollowEvent, Heard};
 pub use lookout::Lookout;
@@ -227,12 +228,19 @@ impl Domain {
     /// Whether there is state in this domain: in memory, or on disk from before. Looks at files only, and makes none.
     ///
     /// # Errors
-    /// `Io` if it cannot be told.
+    /// `Io`, `Storage` if it cannot be told.
     pub fn has_state(&self) -> Result<bool> {
         let exists = |path: &Path| {
             path.try_exists().map_err(|e| Error::io("cannot look at", path.to_owned(), &e))
         };
-        exists(&self.path.join("state"))
+        if exists(&self.path.join("state"))? {
+            return Ok(true);
+        }
+        match Folder::of_config(&self.config, &Places::from_env(None)) {
+            Ok(folder) => folder.has_store(),
+            // Where nothing can be kept, nothing is.
+            Err(_) => Ok(false),
+        }
     }
 
     /// Reads anew which nodes there are; a domain that has come into being since is opened.

@@ -374,3 +374,46 @@ fn a_description_says_what_was_declared() {
     assert!(known.durable && known.read_only);
     drop(param);
 }
+
+/// The machine is off: what is in memory is gone, what is on disk is not.
+fn power_cut(net: &Net) {
+    std::fs::remove_dir_all(net.inspect_path()).expect("it can be removed");
+}
+
+#[test]
+fn what_was_set_outlives_a_power_cut_where_the_node_says_so() {
+    let net = Net::new("param durable");
+    let both = |node: &Node| {
+        let kept = node.param("/kept").default(1.0).max(9.0).durable().declare().unwrap();
+        (kept, node.param("/gone").default(1.0).declare().unwrap())
+    };
+    let durable =
+        |param: &Param<f64>| info(&net.node("asker"), "/arm", param.name()).entry.unwrap().durable;
+    {
+        let arm = net.node("arm");
+        let (kept, gone) = both(&arm);
+        assert!(!durable(&kept), "a default is never on disk");
+        // Whoever sets it: the node decides.
+        net.node("person").state().unwrap().set(kept.key(), 5.0).unwrap();
+        gone.set(5.0).unwrap();
+        assert_eq!((durable(&kept), durable(&gone)), (true, false));
+        assert!(
+            why(arm.state().unwrap().put(kept.key()).durable(false).set(6.0))
+                .contains("kept on disk")
+        );
+    }
+    power_cut(&net);
+    {
+        let arm = net.node("arm");
+        let (kept, gone) = both(&arm);
+        assert_eq!((kept.get(), gone.get()), (Ok(5.0), Ok(1.0)));
+        assert!(!info(&arm, "/arm", "/kept").is_default);
+        // Nobody has set it any more, and so it is off the disk.
+        kept.reset().unwrap();
+        assert!(!durable(&kept));
+    }
+    power_cut(&net);
+    let arm = net.node("arm");
+    let kept = arm.param("/kept").default(2.0).max(9.0).durable().declare().unwrap();
+    assert_eq!(kept.get(), Ok(2.0));
+}

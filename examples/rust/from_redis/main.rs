@@ -60,5 +60,7 @@ fn main() -> rnet::Result<()> {
     publisher.wait_for_subscribers(1, None)?;
     publisher.send(b"battery low")?;
     assert_eq!(&*subscriber.recv(None)?, b"battery low");
+
+    state.put("/arm/zero").durable(true).set(0.013)?;
     Ok(())
 }

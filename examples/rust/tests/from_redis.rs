@@ -12,7 +12,7 @@ fn what_the_page_shows_is_in_the_program() {
     let blocks = PAGE.split("```rust\n").skip(1).map(|rest| rest.split("```").next().unwrap_or(""));
     let blocks: Vec<Vec<&str>> =
         blocks.map(|block| block.lines().map(str::trim).collect()).collect();
-    assert_eq!(blocks.len(), 9);
+    assert_eq!(blocks.len(), 10);
     for block in blocks {
         let found = program.windows(block.len()).any(|lines| lines == block);
         assert!(found, "not in from_redis/main.rs: {block:#?}");

@@ -63,7 +63,8 @@ impl fmt::Display for Stuck {
             writeln!(f, "    {op:?}")?;
         }
         writeln!(f, "in {}, none of these can come next:", self.state)?;
-        let (answered, open): (Vec<_>, Vec<_>) = self.next.iter().partition(|op| op.reply.is_some());
+        let (answered, open): (Vec<_>, Vec<_>) =
+            self.next.iter().partition(|op| op.reply.is_some());
         for op in answered {
             writeln!(f, "    {op:?}")?;
         }

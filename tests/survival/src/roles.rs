@@ -249,13 +249,7 @@ fn typed(node: &Node, flags: &Flags) -> Outcome {
     }
 }
 
-fn live(
-    node: &Node,
-    user: &mut User,
-    ledger: &Ledger,
-    lines: usize,
-    flags: &Flags,
-) -> Outcome {
+fn live(node: &Node, user: &mut User, ledger: &Ledger, lines: usize, flags: &Flags) -> Outcome {
     typed(node, flags)?;
     let mut publishers = Vec::new();
     for stream in 0..STREAMS {

@@ -193,9 +193,10 @@ fn a_writer_that_is_stopped_in_the_middle_of_a_message_holds_up_nobody() -> Outc
 #[test]
 fn the_sources_name_fail_points_on_each_path() {
     let all = points::all();
-    for path in
-        ["push", "take", "bind", "admit", "name", "node", "leave", "pool", "sweep", "domain", "state"]
-    {
+    for path in [
+        "push", "take", "bind", "admit", "name", "node", "leave", "pool", "sweep", "domain",
+        "state",
+    ] {
         assert!(all.iter().any(|p| p.starts_with(path)), "none on the path {path}");
     }
 }

@@ -105,6 +105,12 @@ impl Region<'_> {
         }
         // What is only kept for late followers, and what was put by of other sizes.
         self.let_go(local);
+        if let Ok(own) = self.take_now(local, host, words) {
+            return Ok(own);
+        }
+        // What is kept for readers as of a revision, one of whom may be stopped: they begin anew.
+        while self.revoke(self.oldest_seat()) {}
+        self.let_go(local);
         self.take_now(local, host, words)
     }
 
@@ -164,7 +170,7 @@ impl Region<'_> {
         for step in 0..slabs.min(REFILL_SLABS) {
             let slab = (local.cursor[class] + step) % slabs;
             let known = Slab(self.slab(slab).load(Ordering::Acquire));
-            if known.has_blocks() && known.class() == class && known.count() > 0 {
+            if known.is_open() && known.class() == class && known.count() > 0 {
                 self.claim_blocks(local, slab, class);
                 if local.kept[class].len() >= REFILL / 2 {
                     local.cursor[class] = slab;
@@ -188,7 +194,7 @@ impl Region<'_> {
         // No new slab: every block that is left anywhere, then.
         for slab in 0..self.slabs_in_use() {
             let known = Slab(self.slab(slab).load(Ordering::Acquire));
-            if known.has_blocks() && known.class() == class && known.count() > 0 {
+            if known.is_open() && known.class() == class && known.count() > 0 {
                 self.claim_blocks(local, slab, class);
                 if !local.kept[class].is_empty() {
                     return Ok(());
@@ -206,7 +212,7 @@ impl Region<'_> {
         // SYNC-SLAB: see `empty_slab`.
         here.store(slab as u64 + 1, Ordering::SeqCst);
         let known = Slab(self.slab(slab).load(Ordering::SeqCst));
-        let blocks = match known.has_blocks() && known.class() == class {
+        let blocks = match known.is_open() && known.class() == class {
             true => blocks_per_slab(class) as u32,
             false => 0,
         };
@@ -258,25 +264,23 @@ impl Region<'_> {
         if class < SPAN_CLASS && local.kept[class].len() < KEPT {
             local.kept[class].push_back(unit);
         } else {
-            self.free(unit);
+            self.free(local.lane, unit);
         }
     }
 
     /// Lets anybody have a block. Its tag stays until then, so that a late reader still reads it whole.
-    pub(crate) fn free(&self, unit: u32) {
+    pub(crate) fn free(&self, lane: u16, unit: u32) {
         let Some(block) = self.block(unit) else { return };
         let slab = Self::slab_of(unit);
         let known = Slab(self.slab(slab).load(Ordering::Acquire));
+        if known.is_span() {
+            self.free_span(lane, slab, known.count());
+            return;
+        }
         let tag = Head(block[0].load(Ordering::Relaxed)).tag();
         block[0].store(Head::new(FREE, 0, tag).0, Ordering::Release);
         fail_point!("state.freed");
-        if known.is_span() {
-            let count = known.count().min(self.geometry.slabs - slab);
-            self.unclaim(slab + 1, count.saturating_sub(1));
-            self.unclaim(slab, 1);
-        } else {
-            self.count_free(slab, 1);
-        }
+        self.count_free(slab, 1);
     }
 
     /// A leaf or transaction that is out of its slot, by us: kept until nobody needs it. Another who
@@ -335,7 +339,7 @@ impl Region<'_> {
     /// The same with what was put by for deletions, because the lane's owner ends.
     pub fn leave(&self, local: &mut Local) -> bool {
         if let Some(own) = local.reserve.take() {
-            self.free(own.unit);
+            self.free(local.lane, own.unit);
         }
         self.let_go(local)
     }
@@ -354,7 +358,7 @@ impl Region<'_> {
         }
         for class in 0..SPAN_CLASS {
             while let Some(unit) = local.kept[class].pop_front() {
-                self.free(unit);
+                self.free(local.lane, unit);
             }
         }
         true

@@ -200,7 +200,9 @@ impl<'a> Region<'a> {
     ) -> Result<(), Refused<E>> {
         let there = present.there(now);
         if let Some(expected) = write.expect {
-            let seen = if write.deletes() { present.with_expired() } else { there };
+            // At its revision, a key whose time is over can be deleted; it is absent all the same.
+            let over = write.deletes() && expected != 0;
+            let seen = if over { present.with_expired() } else { there };
             let found = seen.map_or(0, |facts| facts.revision);
             if found != expected {
                 return Err(Refused::Conflict { index, expected, found });

@@ -2,6 +2,7 @@
 
 use super::journal::{Place, Seat};
 use super::key::{Key, Prefix};
+use super::layout::SLAB_WORDS;
 use super::leaf::{self, DELETED, Record};
 use super::region::Region;
 use super::settle::Settled;
@@ -91,20 +92,29 @@ impl Region<'_> {
     ) -> Result<u64, Stuck> {
         // Shown only when whole: what was taken from the reader half-way is read anew.
         let mut records: Vec<Record> = Vec::new();
-        for _ in 0..SNAPSHOTS {
+        let revision = self.as_of_one(lane, &mut |seat| {
             records.clear();
+            self.collect(seat, prefix, now, &mut records)
+        })?;
+        records.iter().for_each(see);
+        Ok(revision)
+    }
+
+    /// Looks at several things as of one revision, which is returned: again, if what was needed was used
+    /// for something else meanwhile.
+    pub(crate) fn as_of_one(
+        &self,
+        lane: u16,
+        look: &mut dyn FnMut(&Seat) -> Result<(), Stuck>,
+    ) -> Result<u64, Stuck> {
+        for _ in 0..SNAPSHOTS {
             let Some(seat) = self.sit(lane)? else { return Err(Stuck) };
-            let collected = self.collect(&seat, prefix, now, &mut records);
+            let looked = look(&seat);
             let held = self.held(&seat);
             let revision = seat.revision;
             self.stand_up(seat);
-            match (collected, held) {
-                (Ok(()), true) => {
-                    records.iter().for_each(see);
-                    return Ok(revision);
-                }
-                (_, false) => {}
-                (Err(stuck), true) => return Err(stuck),
+            if looked.is_ok() && held {
+                return Ok(revision);
             }
         }
         Err(Stuck)
@@ -118,6 +128,8 @@ impl Region<'_> {
         records: &mut Vec<Record>,
     ) -> Result<(), Stuck> {
         let mut record = Record::default();
+        // More than all memory that is in use is what only a peer's tricks can show.
+        let mut budget = self.slabs_in_use().saturating_mul(SLAB_WORDS * 8);
         self.walk(prefix, &mut |word, root| {
             let Some(word) = self.as_of(word, root, seat.revision)? else { return Err(Stuck) };
             if word.is_none() {
@@ -125,6 +137,7 @@ impl Region<'_> {
             }
             let Some(block) = self.named(word) else { return Err(Stuck) };
             leaf::copy(block, word, &mut record).ok_or(Stuck)?;
+            budget = budget.checked_sub(record.value().len() + 64).ok_or(Stuck)?;
             if is_there(&record, &|| now) && prefix.matches(record.key()) {
                 records.push(record.clone());
             }

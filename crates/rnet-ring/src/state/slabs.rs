@@ -13,6 +13,8 @@ const CLAIMED: u64 = 1;
 pub(crate) const BLOCKS: u64 = 2;
 pub(crate) const SPAN: u64 = 3;
 pub(crate) const SPAN_REST: u64 = 4;
+/// Blocks, of which nobody takes any: somebody looks whether all are free.
+const EMPTYING: u64 = 5;
 const BACKED: u64 = 1 << 63;
 
 /// A slab's word: class, state, lane that claims it, free blocks or slabs of the span, backed.
@@ -45,7 +47,18 @@ impl Slab {
         self.state() == SPAN_REST && self.lane() == lane
     }
     pub(crate) fn has_blocks(self) -> bool {
-        self.state() == BLOCKS && self.class() < SPAN_CLASS
+        matches!(self.state(), BLOCKS | EMPTYING) && self.class() < SPAN_CLASS
+    }
+    /// Has blocks that may be taken.
+    pub(crate) fn is_open(self) -> bool {
+        self.has_blocks() && self.state() == BLOCKS
+    }
+    fn is_emptied_by(self, lane: u16) -> bool {
+        self.state() == EMPTYING && self.lane() == lane
+    }
+    /// The same slab in another state.
+    const fn turned(self, state: u64, lane: u16) -> Slab {
+        Slab(self.0 & !0xffff_ff00 | state << 8 | (lane as u64) << 16)
     }
     pub(crate) fn is_span(self) -> bool {
         self.state() == SPAN
@@ -70,7 +83,7 @@ impl Region<'_> {
             }
             let limit = blocks_per_slab(known.class()) as i64;
             let count = (known.count() as i64 + change).clamp(0, limit) as u64;
-            let next = Slab::new(known.class(), BLOCKS, 0, count).0;
+            let next = known.0 & !(0xf_ffff << 32) | count << 32;
             match word.compare_exchange(now, next, Ordering::AcqRel, Ordering::Relaxed) {
                 Ok(_) => return,
                 Err(other) => now = other,
@@ -101,15 +114,14 @@ impl Region<'_> {
         class: usize,
     ) -> Option<usize> {
         let low = self.at(LOW_AT).load(Ordering::Acquire);
-        let mut first = low as usize;
+        // Whatever a peer has written there.
+        let mut first = (low as usize).min(self.geometry.slabs);
         while first + count <= self.geometry.slabs {
             let taken = (0..count).find(|i| !self.claim_slab(first + i, lane, class));
             match taken {
                 None => {
                     if count == 1 {
-                        // All between were in use; if one became unused meanwhile, this fails.
-                        let (ok, miss) = (Ordering::AcqRel, Ordering::Relaxed);
-                        let _ = self.at(LOW_AT).compare_exchange(low, first as u64 + 1, ok, miss);
+                        self.raise_low(low, first);
                     }
                     self.high().fetch_max((first + count) as u64, Ordering::AcqRel);
                     if self.back_slabs(host, first, count, class) {
@@ -125,6 +137,20 @@ impl Region<'_> {
             }
         }
         None
+    }
+
+    /// All slabs below `first` were in use when they were looked at.
+    fn raise_low(&self, low: u64, first: usize) {
+        let (ok, miss) = (Ordering::AcqRel, Ordering::Relaxed);
+        if self.at(LOW_AT).compare_exchange(low, first as u64 + 1, ok, miss).is_ok() {
+            // One may have become unused since, and its mark overwritten here.
+            let unused =
+                |slab: &usize| Slab(self.slab(*slab).load(Ordering::Acquire)).state() == UNUSED;
+            let from = (low as usize).min(first);
+            if let Some(slab) = (from..first).find(unused) {
+                self.at(LOW_AT).fetch_min(slab as u64, Ordering::AcqRel);
+            }
+        }
     }
 
     fn claim_slab(&self, slab: usize, lane: u16, class: usize) -> bool {
@@ -153,7 +179,7 @@ impl Region<'_> {
         let mut any = false;
         for slab in 0..self.slabs_in_use() {
             let known = Slab(self.slab(slab).load(Ordering::Acquire));
-            if known.has_blocks() && known.count() == blocks_per_slab(known.class()) {
+            if known.is_open() && known.count() == blocks_per_slab(known.class()) {
                 any |= self.empty_slab(lane, slab, known);
             }
         }
@@ -162,10 +188,11 @@ impl Region<'_> {
 
     fn empty_slab(&self, lane: u16, slab: usize, known: Slab) -> bool {
         let class = known.class();
-        let claimed = class as u64 | CLAIMED << 8 | u64::from(lane) << 16 | BACKED;
         let word = self.slab(slab);
+        let emptying = known.turned(EMPTYING, lane).0;
         // SYNC-SLAB: pairs with `claim_blocks`: whoever looks for blocks in here is seen, or sees this.
-        if word.compare_exchange(known.0, claimed, Ordering::SeqCst, Ordering::Relaxed).is_err() {
+        let (ok, miss) = (Ordering::SeqCst, Ordering::Relaxed);
+        if !known.is_open() || word.compare_exchange(known.0, emptying, ok, miss).is_err() {
             return false;
         }
         fail_point!("state.emptying");
@@ -195,8 +222,53 @@ impl Region<'_> {
         for index in 0..ours {
             turn(index, PRIVATE, FREE, 0);
         }
-        word.store(Slab::new(class, BLOCKS, 0, ours as u64).0, Ordering::Release);
+        self.reopen(slab);
         false
+    }
+
+    /// Lets others take blocks of a slab again that was looked at; what was freed there meanwhile counts.
+    fn reopen(&self, slab: usize) {
+        let word = self.slab(slab);
+        let mut now = word.load(Ordering::Relaxed);
+        while Slab(now).state() == EMPTYING {
+            let open = Slab(now).turned(BLOCKS, 0).0;
+            match word.compare_exchange(now, open, Ordering::AcqRel, Ordering::Relaxed) {
+                Ok(_) => return,
+                Err(other) => now = other,
+            }
+        }
+    }
+
+    /// Gives up what a dead lane had begun with slabs.
+    pub(crate) fn sweep_slabs(&self, dead: u16) {
+        let mut slab = 0;
+        while slab < self.slabs_in_use() {
+            let known = Slab(self.slab(slab).load(Ordering::Acquire));
+            if known.is_span() {
+                slab += known.count().max(1);
+                continue;
+            }
+            if known.is_claimed_by(dead) || known.is_rest_of(dead) {
+                self.unclaim(slab, 1);
+                fail_point!("state.sweep_slab");
+            }
+            if known.is_emptied_by(dead) {
+                self.reopen(slab);
+            }
+            slab += 1;
+        }
+    }
+
+    /// Gives the slabs of a span back, that is ours.
+    pub(crate) fn free_span(&self, lane: u16, first: usize, count: usize) {
+        let count = count.min(self.geometry.slabs - first);
+        // From the last to the first: a sweep finds the span whole, or parts of ours that belong to none.
+        for slab in (first..first + count).rev() {
+            let word = Slab::new(SPAN_CLASS, SPAN_REST, lane, 0);
+            self.slab(slab).store(word.0, Ordering::Release);
+        }
+        fail_point!("state.span_freed");
+        self.unclaim(first, count);
     }
 
     /// Backs claimed slabs with memory and writes the heads of their blocks, where others were before.

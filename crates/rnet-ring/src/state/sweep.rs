@@ -16,7 +16,7 @@ use super::word::{
     ABORTED, COMMITTED, FREE, Head, IS_LEAF, IS_NODE, IS_TXN, LEAF, NODE, PERSISTING, PRIVATE,
     RETIRED, Status, TXN, UNDECIDED, WRITING, Word,
 };
-use super::{MAX_TRIES, Stuck};
+use super::{Broken, MAX_TRIES, Stuck};
 use crate::fail_point;
 use crate::sync::Ordering;
 
@@ -31,42 +31,48 @@ pub enum Swept {
 
 impl Region<'_> {
     /// Keys whose last will is due, because the owner of their lane is dead. The caller writes what they
-    /// become, each with the revision that is shown here as its condition, before it sweeps.
-    pub fn wills(&self, dead: u16, see: &mut dyn FnMut(&Record)) -> Result<(), Stuck> {
+    /// become, each with the revision that is shown here as its condition, before it sweeps, and looks
+    /// once more afterwards. `lane` is the caller's.
+    pub fn wills(&self, lane: u16, dead: u16, see: &mut dyn FnMut(&Record)) -> Result<(), Stuck> {
         if self.lane(usize::from(dead), LANE_WILLS).load(Ordering::Acquire) == 0 {
             return Ok(());
         }
-        self.each_leaf(&|head, facts| head.lane() == dead && facts.has(WILL), see)
+        self.each_leaf(lane, &|head, facts| head.lane() == dead && facts.has(WILL), see)
     }
 
-    /// Shows what is to be on disk, whatever its key and its time.
-    pub fn each_durable(&self, see: &mut dyn FnMut(&Record)) -> Result<(), Stuck> {
-        self.each_leaf(&|_, facts| facts.has(DURABLE) && !facts.has(DELETED), see)
+    /// Shows what is to be on disk, whatever its key and its time, as of one revision.
+    pub fn each_durable(&self, lane: u16, see: &mut dyn FnMut(&Record)) -> Result<(), Stuck> {
+        self.each_leaf(lane, &|_, facts| facts.has(DURABLE) && !facts.has(DELETED), see)
     }
 
-    /// Shows the leaves that hold and that are wanted.
+    /// Shows the leaves that are wanted, as of one revision; those of internal keys too.
     fn each_leaf(
         &self,
+        lane: u16,
         wanted: &dyn Fn(Head, &Facts) -> bool,
         see: &mut dyn FnMut(&Record),
     ) -> Result<(), Stuck> {
-        // All root slots, so those of internal keys too.
         let all = Prefix::new(b"/", self.seed, &self.geometry);
-        let mut record = Record::default();
-        self.walk(&all, &mut |word, root| {
-            let word = match self.settle(word, root)? {
-                Settled::Holds => word,
-                Settled::Before { word, .. } => word,
-                Settled::Gone => return Ok(()),
-            };
-            let Some(block) = self.named(word) else { return Ok(()) };
-            let head = Head(block[0].load(Ordering::Acquire));
-            let wanted = leaf::facts(block, word).is_some_and(|facts| wanted(head, &facts));
-            if wanted && leaf::copy(block, word, &mut record).is_some() {
-                see(&record);
-            }
-            Ok(())
-        })
+        let mut records = Vec::new();
+        self.as_of_one(lane, &mut |seat| {
+            records.clear();
+            let mut record = Record::default();
+            self.walk(&all, &mut |word, root| {
+                let word = self.as_of(word, root, seat.revision)?.ok_or(Stuck)?;
+                if word.is_none() {
+                    return Ok(());
+                }
+                let block = self.named(word).ok_or(Stuck)?;
+                let head = Head(block[0].load(Ordering::Acquire));
+                if wanted(head, &leaf::facts(block, word).ok_or(Stuck)?) {
+                    leaf::copy(block, word, &mut record).ok_or(Stuck)?;
+                    records.push(record.clone());
+                }
+                Ok(())
+            })
+        })?;
+        records.iter().for_each(see);
+        Ok(())
     }
 
     /// Cleans up after a dead lane. One process at a time for a lane; who is killed here is swept, and
@@ -117,7 +123,8 @@ impl Region<'_> {
             self.take_orphan(local, busy)?;
         }
         self.sweep_slabs(dead);
-        for word in [LANE_BUSY, LANE_NEW, LANE_SLAB, LANE_WILLS] {
+        // The last wills are the caller's: it looks once more, as a transaction of the dead may hold since.
+        for word in [LANE_BUSY, LANE_NEW, LANE_SLAB] {
             self.lane(usize::from(dead), word).store(0, Ordering::Release);
         }
         fail_point!("state.swept");
@@ -257,8 +264,8 @@ impl Region<'_> {
 
     /// Whether a leaf is what a slot says, or what it said before a change that does not hold yet.
     fn is_in_use(&self, key: &Key<'_>, word: Word) -> Result<bool, Stuck> {
-        let Ok(slot) = self.find(key) else { return Err(Stuck) };
-        let mut at = slot.word;
+        let find = || self.find(key).map(|slot| slot.word).map_err(|Broken| Stuck);
+        let mut at = find()?;
         for _ in 0..MAX_TRIES {
             if at == word {
                 return Ok(true);
@@ -266,27 +273,13 @@ impl Region<'_> {
             if at.kind() != LEAF {
                 return Ok(false);
             }
-            match self.settle(at, key.root())? {
-                Settled::Before { word: before, .. } => at = before,
-                Settled::Holds | Settled::Gone => return Ok(false),
-            }
+            at = match self.settle(at, key.root())? {
+                Settled::Before { word: before, .. } => before,
+                Settled::Holds => return Ok(false),
+                // Changed under the look.
+                Settled::Gone => find()?,
+            };
         }
         Err(Stuck)
-    }
-
-    fn sweep_slabs(&self, dead: u16) {
-        let mut slab = 0;
-        while slab < self.slabs_in_use() {
-            let known = Slab(self.slab(slab).load(Ordering::Acquire));
-            if known.is_span() {
-                slab += known.count().max(1);
-                continue;
-            }
-            if known.is_claimed_by(dead) || known.is_rest_of(dead) {
-                self.unclaim(slab, 1);
-                fail_point!("state.sweep_slab");
-            }
-            slab += 1;
-        }
     }
 }

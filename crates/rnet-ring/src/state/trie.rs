@@ -136,26 +136,28 @@ impl<'a> Region<'a> {
 
     /// Whether an inner node is part of the trie. Looks everywhere.
     pub(crate) fn has_node(&self, word: Word) -> bool {
-        let mut found = false;
-        for root in 0..1u32 << self.geometry.root_bits {
+        let mut budget = self.slabs_in_use() * SLAB_UNITS / 2 + 1;
+        (0..1u32 << self.geometry.root_bits).any(|root| {
             let at = Word(self.root_slot(root).load(Ordering::Acquire));
-            found |= self.leads_to(at, word, 0);
-        }
-        found
+            self.leads_to(at, word, 0, &mut budget)
+        })
     }
 
-    fn leads_to(&self, at: Word, word: Word, level: usize) -> bool {
+    fn leads_to(&self, at: Word, word: Word, level: usize, budget: &mut usize) -> bool {
         if at == word {
             return true;
         }
-        if at.kind() != NODE || level >= MAX_LEVEL {
+        if at.kind() != NODE || level >= MAX_LEVEL || *budget == 0 {
             return false;
         }
+        *budget -= 1;
         let Some(block) = self.named(at) else { return false };
         if block[LEVEL].load(Ordering::Relaxed) != level as u64 {
             return false;
         }
         let Some(slots) = block.get(SLOTS..NODE_WORDS) else { return false };
-        slots.iter().any(|slot| self.leads_to(Word(slot.load(Ordering::Acquire)), word, level + 1))
+        slots
+            .iter()
+            .any(|slot| self.leads_to(Word(slot.load(Ordering::Acquire)), word, level + 1, budget))
     }
 }

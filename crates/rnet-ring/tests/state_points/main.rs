@@ -271,8 +271,7 @@ fn a_death_in_the_sweep_after_a_death_leaves_nothing_either() {
                 let (words, _) = dead();
                 let region = words.region();
                 let mut sweeper = Local::new(SWEEPER);
-                let done =
-                    hooked(kill_at(step, nth), || sweep(&region, &mut sweeper, VICTIM));
+                let done = hooked(kill_at(step, nth), || sweep(&region, &mut sweeper, VICTIM));
                 assert!(done.is_none(), "{what}: not passed");
                 let (_, second) = picture(&region, OTHER);
                 same_or_later(&first, &second, &may, &what);

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rnet_ring::state::layout::{GEOMETRY_AT, Geometry, LANE_OWNER, MAGIC_AT, TAIL_AT};
 use rnet_ring::state::{
-    Content, Done, Facts, Guard, Host, Key, Local, Prefix, Prepared, Record, Refused, Region, Swept,
-    Write, journal, leaf,
+    Content, Done, Facts, Guard, Host, Key, Local, Prefix, Prepared, Record, Refused, Region,
+    Swept, Write, journal, leaf,
 };
 
 /// Lane of whoever dies or stands still.

@@ -139,7 +139,7 @@ impl Disk {
     pub fn durable(&self, see: &mut dyn FnMut(&Record)) -> Result<(), Error> {
         let ring = self.inner.sound()?;
         let mut shown = Record::default();
-        let walked = ring.each_durable(&mut |record| {
+        let walked = ring.each_durable(self.inner.lane, &mut |record| {
             shown.raw.clone_from(record);
             shown.shown();
             see(&shown);

@@ -14,7 +14,7 @@ use rustix::io::Errno;
 use rustix::thread::futex;
 
 use super::{Inner, Record, Region};
-use crate::bell::{MAX_SLEEP, Woken};
+use crate::bell::{MAX_SLEEP, Precise, Woken};
 
 /// What [`Follower::next`] has found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -131,6 +131,12 @@ impl Follower {
             Err(Errno::INTR) => Woken::Signal,
             _ => Woken::Look,
         }
+    }
+
+    /// As [`Follower::wait`], with a limit that is kept as closely as the kernel can.
+    pub fn doze(&mut self, prefix: &str, limit: Duration) -> Woken {
+        let _precise = Precise::timers();
+        self.wait(prefix, limit)
     }
 
     /// Ends waits of this follower from other threads.

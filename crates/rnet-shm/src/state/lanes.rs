@@ -34,7 +34,7 @@ pub(super) fn claim(ring: &ring::Region<'_>, incarnation: u64) -> Option<u16> {
 
 /// Frees lanes of the dead that hold nothing, when there is no other left: a sweep needs a lane itself.
 pub(super) fn free_the_clean(ring: &ring::Region<'_>, own: &OwnNode) {
-    let alive = living(own.domain());
+    let Some(alive) = living(own.domain()) else { return };
     for lane in 0..ring.geometry().lanes {
         let owner = ring.lane(lane, LANE_OWNER).load(Ordering::Acquire);
         let idle = [LANE_BUSY, LANE_NEW, LANE_SLAB, LANE_WILLS]
@@ -48,16 +48,20 @@ pub(super) fn free_the_clean(ring: &ring::Region<'_>, own: &OwnNode) {
     }
 }
 
-/// The incarnations that live; all of whom it cannot be told.
-fn living(dir: &DomainDir) -> BTreeSet<u64> {
-    let folders = std::fs::read_dir(dir.nodes()).into_iter().flatten().flatten();
-    folders
-        .filter_map(|entry| {
-            let name = entry.file_name();
-            let (stem, incarnation) = presence::parse_folder_name(name.to_str()?)?;
-            presence::is_alive(dir, stem, incarnation).then_some(incarnation)
-        })
-        .collect()
+/// The incarnations that live; `None` if it cannot be told (no file descriptor left, say): not to know
+/// is not to be dead.
+fn living(dir: &DomainDir) -> Option<BTreeSet<u64>> {
+    let mut living = BTreeSet::new();
+    for entry in std::fs::read_dir(dir.nodes()).ok()? {
+        let name = entry.ok()?.file_name();
+        let parsed = name.to_str().and_then(presence::parse_folder_name);
+        if let Some((stem, incarnation)) = parsed
+            && presence::is_alive(dir, stem, incarnation)
+        {
+            living.insert(incarnation);
+        }
+    }
+    Some(living)
 }
 
 impl Region {
@@ -66,27 +70,67 @@ impl Region {
         !self.inner.dead_lanes().is_empty()
     }
 
-    /// Executes the last wills of nodes that died, and cleans up after them. Any number of nodes may do
-    /// so at the same time. Who has keys on disk among the wills waits for the keeper.
-    pub fn sweep_dead(&self) {
+    /// Executes the last wills of nodes that died, and cleans up after them; `false` if something is left to
+    /// do, later. Any number of nodes may do so at the same time. Wills of keys on disk wait for the keeper.
+    pub fn sweep_dead(&self) -> bool {
+        let mut all = true;
         for (lane, owner) in self.inner.dead_lanes() {
-            let _ = self.execute_wills(lane);
-            self.inner.sweep_lane(lane, owner);
+            // A will that could not be executed keeps its lane from being swept, which would forget it.
+            all &= self.execute_wills(lane, owner).is_ok() && self.sweep_lane(lane, owner);
         }
+        all
     }
 
-    /// Makes the keys of a lane what their last wills say.
-    fn execute_wills(&self, lane: u16) -> Result<(), Error> {
-        let ring = self.inner.sound()?;
+    /// Sweeps a lane, unless another who lives does; `false` if it is to be tried again.
+    fn sweep_lane(&self, lane: u16, owner: u64) -> bool {
+        let inner = &*self.inner;
+        let Ok(ring) = inner.sound() else { return true };
+        let at = usize::from(lane);
+        let sweeper = ring.lane(at, LANE_SWEEPER);
+        let now = sweeper.load(Ordering::Acquire);
+        let me = inner.own.incarnation();
+        let another = now != 0 && now != me;
+        if another && living(inner.own.domain()).is_none_or(|living| living.contains(&now)) {
+            // Should it die in the middle, whoever hears of that goes on.
+            return true;
+        }
+        let (ok, miss) = (Ordering::AcqRel, Ordering::Relaxed);
+        if sweeper.compare_exchange(now, me, ok, miss).is_err() {
+            return true;
+        }
+        fail_point!("state.sweeper");
+        // Asked again: it may have been swept, and claimed by another, since.
+        let mut clean = ring.lane(at, LANE_OWNER).load(Ordering::Acquire) != owner;
+        if !clean && ring.sweep(&mut inner.local(), inner, lane) == Ok(Swept::Clean) {
+            // A transaction of the dead that was being written to disk may hold only now.
+            clean = self.execute_wills(lane, owner).is_ok();
+            if clean {
+                ring.lane(at, LANE_WILLS).store(0, Ordering::Release);
+                let _ = ring.lane(at, LANE_OWNER).compare_exchange(owner, 0, ok, miss);
+            }
+        }
+        fail_point!("state.unowned");
+        let _ = sweeper.compare_exchange(me, 0, ok, miss);
+        clean
+    }
+
+    /// Makes the keys of a lane what their last wills say, as long as the lane is this owner's.
+    fn execute_wills(&self, lane: u16, owner: u64) -> Result<(), Error> {
+        let inner = &*self.inner;
+        let ring = inner.sound()?;
         let mut due = Vec::new();
-        let walked = ring.wills(lane, &mut |record| {
+        let walked = ring.wills(inner.lane, lane, &mut |record| {
             due.push((
                 String::from_utf8_lossy(record.key()).into_owned(),
                 record.will().unwrap_or_default().to_vec(),
                 record.facts.revision,
             ));
         });
-        walked.map_err(|_| self.inner.corrupt("a walk does not come to an end"))?;
+        walked.map_err(|_| inner.corrupt("a walk does not come to an end"))?;
+        // Swept by another, and claimed by one who lives: these may be his.
+        if ring.lane(usize::from(lane), LANE_OWNER).load(Ordering::Acquire) != owner {
+            return Ok(());
+        }
         for (key, will, revision) in due {
             let value = Will::decode(&will).map(|(kind, type_id, bytes)| Stored {
                 kind,
@@ -96,8 +140,11 @@ impl Region {
                 expires_unix_ns: 0,
             });
             let write = Write { key: &key, value, expect: Some(revision), durable: None };
-            // A conflict: somebody wrote it since, or executed the will.
-            let _ = self.commit(&[write], &[], &mut |_, _| Ok(()));
+            match self.commit(&[write], &[], &mut |_, _| Ok(())) {
+                // Somebody wrote it since, or executed the will.
+                Ok(_) | Err(Error::Conflict { .. }) => {}
+                Err(error) => return Err(error),
+            }
             fail_point!("state.will");
         }
         Ok(())
@@ -116,35 +163,8 @@ impl Inner {
             return owners;
         }
         // Looked at after the owners: one that is not among the living now has died.
-        let alive = living(self.own.domain());
+        let Some(alive) = living(self.own.domain()) else { return Vec::new() };
         owners.into_iter().filter(|(_, owner)| !alive.contains(owner)).collect()
-    }
-
-    /// Sweeps a lane, unless another who lives does.
-    fn sweep_lane(&self, lane: u16, owner: u64) {
-        let Ok(ring) = self.sound() else { return };
-        let at = usize::from(lane);
-        let sweeper = ring.lane(at, LANE_SWEEPER);
-        let now = sweeper.load(Ordering::Acquire);
-        let me = self.own.incarnation();
-        if now != 0 && now != me && living(self.own.domain()).contains(&now) {
-            return;
-        }
-        let (ok, miss) = (Ordering::AcqRel, Ordering::Relaxed);
-        if sweeper.compare_exchange(now, me, ok, miss).is_err() {
-            return;
-        }
-        fail_point!("state.sweeper");
-        let mut local = self.local();
-        // Asked again: it may have been swept, and claimed by another, since.
-        if ring.lane(at, LANE_OWNER).load(Ordering::Acquire) == owner
-            && ring.sweep(&mut local, self, lane) == Ok(Swept::Clean)
-        {
-            // Compared: whoever has the lane now keeps it.
-            let _ = ring.lane(at, LANE_OWNER).compare_exchange(owner, 0, ok, miss);
-        }
-        fail_point!("state.unowned");
-        let _ = sweeper.compare_exchange(me, 0, ok, miss);
     }
 }
 
@@ -152,8 +172,11 @@ impl Drop for Region {
     /// The node's own last wills; followers may go on until they are dropped too.
     fn drop(&mut self) {
         if !self.inner.own.birth().is_parents() {
-            let _ = self.execute_wills(self.inner.lane);
-            self.inner.let_go();
+            let inner = &self.inner;
+            let executed = self.execute_wills(inner.lane, inner.own.incarnation());
+            // Others find what is left when they look for the dead.
+            inner.wills_left.store(executed.is_err(), Ordering::Release);
+            inner.let_go();
         }
     }
 }
@@ -166,7 +189,7 @@ impl Drop for Inner {
         let Ok(ring) = self.sound() else { return };
         let mut local = self.local();
         // What somebody still reads is left to whoever sweeps the lane, as one of the dead.
-        if ring.leave(&mut local) {
+        if ring.leave(&mut local) && !self.wills_left.load(Ordering::Acquire) {
             let lane = usize::from(self.lane);
             for word in [LANE_BUSY, LANE_NEW, LANE_SLAB, LANE_WILLS] {
                 ring.lane(lane, word).store(0, Ordering::Release);

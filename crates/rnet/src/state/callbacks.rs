@@ -12,11 +12,12 @@ use std::thread::{JoinHandle, ThreadId};
 use std::time::Duration;
 
 use rnet_core::{Error, Result};
-use rnet_shm::bell::MAX_SLEEP;
+use rnet_shm::bell::{MAX_SLEEP, Woken};
 use rnet_shm::fork::Own;
 use rnet_shm::state::{Follower, Interrupter, Next, Record};
 
 use super::entry::Change;
+use super::pace::{Pace, Place};
 use super::shared::StateShared;
 use super::watch::{Watch, WatchCore};
 use crate::core::{NodeCore, spawn};
@@ -173,13 +174,14 @@ fn run(shared: &StateShared, mut sleeper: Own<Follower>) {
     let callbacks = &shared.callbacks;
     let mut tasks: Tasks = Vec::new();
     let (mut prefix, mut record) = (String::from("/"), Record::default());
+    let mut pace = Pace::default();
     while !callbacks.stop.load(Ordering::Acquire) && !shared.birth().is_parents() {
         if callbacks.pending.swap(false, Ordering::AcqRel) {
             obey(callbacks, &mut tasks);
             prefix = common_prefix(&tasks);
         }
         // First this, so that what comes while the tasks run ends the sleep.
-        if !pass(shared, &mut sleeper, &prefix, &mut record) {
+        if !pass(shared, &mut sleeper, &mut pace, &prefix, &mut record) {
             // There is no place to follow from; others will leave theirs.
             std::thread::sleep(MAX_SLEEP / 10);
         }
@@ -204,7 +206,10 @@ fn run(shared: &StateShared, mut sleeper: Own<Follower>) {
         }
         if !busy && !callbacks.pending.load(Ordering::Acquire) {
             let limits = tasks.iter().map(|(_, task)| task.sleep_limit());
-            sleeper.wait(&prefix, limits.min().unwrap_or(MAX_SLEEP));
+            let limit = limits.min().unwrap_or(MAX_SLEEP);
+            let mut bed =
+                Bed { callbacks, sleeper: &mut sleeper, prefix: &prefix, record: &mut record };
+            pace.wait(&mut bed, limit);
         }
     }
     if shared.birth().is_parents() {
@@ -214,16 +219,49 @@ fn run(shared: &StateShared, mut sleeper: Own<Follower>) {
     tasks.into_iter().for_each(|(_, task)| let_go(task));
 }
 
+/// Where the thread waits.
+struct Bed<'a> {
+    callbacks: &'a Callbacks,
+    sleeper: &'a mut Follower,
+    prefix: &'a str,
+    record: &'a mut Record,
+}
+
+impl Place for Bed<'_> {
+    fn poll(&mut self) -> bool {
+        // A change that is found stays in the record, for `pass`.
+        self.callbacks.pending.load(Ordering::Acquire)
+            || self.callbacks.stop.load(Ordering::Acquire)
+            || self.sleeper.next(self.prefix, self.record) != Next::Nothing
+    }
+    fn sleep(&mut self, limit: Duration, precise: bool) -> Woken {
+        if precise {
+            self.sleeper.doze(self.prefix, limit)
+        } else {
+            self.sleeper.wait(self.prefix, limit)
+        }
+    }
+}
+
 /// Passes what the journal holds by now; `false` if it cannot be followed at the moment.
 fn pass(
     shared: &StateShared,
     sleeper: &mut Own<Follower>,
+    pace: &mut Pace,
     prefix: &str,
     record: &mut Record,
 ) -> bool {
+    // That which ended the sleep.
+    if record.revision != 0 {
+        pace.came(record.written_unix_ns, 0);
+        record.revision = 0;
+    }
     loop {
         match sleeper.next(prefix, record) {
-            Next::Change => {}
+            Next::Change => {
+                pace.came(record.written_unix_ns, 0);
+                record.revision = 0;
+            }
             Next::Nothing => return true,
             Next::Behind => match shared.follow(shared.revision()) {
                 // The thread that wakes us has the interrupter of the one before.

@@ -30,6 +30,7 @@
 //! | `sweep` | cleaning up behind nodes that died |
 //! | `durable` | the keys that are on disk too |
 //! | `watch`, `callbacks`, `stream` | being told of changes: blocking, by callback, async |
+//! | `pace` | how a watch passes the time between two changes |
 
 mod callbacks;
 mod cell;
@@ -39,6 +40,7 @@ pub(crate) mod encode;
 mod entry;
 mod hash;
 mod message;
+mod pace;
 mod prefix;
 mod put;
 mod shared;
@@ -190,27 +192,23 @@ impl State {
     /// A prefix means whole names: `/arm` is `/arm` itself and `/arm/…`, never `/army`; `/arm/` is `/arm/…` only; `/` and the
     /// empty prefix are all.
     pub fn list(&self, prefix: &str) -> Result<Vec<Entry>> {
-        Ok(self.snapshot(prefix)?.entries.into_values().collect())
+        Ok(self.shared.entries(&Prefix::new(prefix)?)?.1)
     }
 
     /// The names of the keys under a prefix, in order.
     pub fn keys(&self, prefix: &str) -> Result<Vec<String>> {
         let prefix = Prefix::new(prefix)?;
-        let (_, records) = self.shared.records(&prefix)?;
-        let mut keys: Vec<_> = records.iter().map(|record| record.key().to_owned()).collect();
+        let mut keys = Vec::new();
+        self.shared.visit(&prefix, |record| keys.push(record.key().to_owned()))?;
         keys.sort_unstable();
         Ok(keys)
     }
 
     /// The keys under a prefix, as of one revision: what one transaction wrote is there, or not, as a whole.
     pub fn snapshot(&self, prefix: &str) -> Result<Snapshot> {
-        let prefix = Prefix::new(prefix)?;
-        let (revision, records) = self.shared.records(&prefix)?;
-        let entry = |record| {
-            let entry = self.shared.entry_or_unreadable(&record);
-            (entry.key.clone(), entry)
-        };
-        Ok(Snapshot { revision, entries: records.into_iter().map(entry).collect() })
+        let (revision, entries) = self.shared.entries(&Prefix::new(prefix)?)?;
+        let entries = entries.into_iter().map(|entry| (entry.key.clone(), entry)).collect();
+        Ok(Snapshot { revision, entries })
     }
 
     /// Tells the present values of the keys under a prefix, and then every change of them, in order.

@@ -217,12 +217,30 @@ impl StateShared {
         }
     }
 
+    /// Shows the keys under a prefix as of one revision, which it returns; in no order.
+    pub(super) fn visit(&self, prefix: &Prefix, mut see: impl FnMut(&Record)) -> Result<u64> {
+        self.check_birth()?;
+        self.region.visit(prefix.bytes(), &mut |record| {
+            if prefix.matches(record.key()) {
+                see(record);
+            }
+        })
+    }
+
     /// The keys under a prefix as of one revision; in no order.
     pub(super) fn records(&self, prefix: &Prefix) -> Result<(u64, Vec<Record>)> {
-        self.check_birth()?;
-        let (revision, mut records) = self.region.snapshot(prefix.bytes())?;
-        records.retain(|record| prefix.matches(record.key()));
+        let mut records = Vec::new();
+        let revision = self.visit(prefix, |record| records.push(record.clone()))?;
         Ok((revision, records))
+    }
+
+    /// The keys under a prefix as of one revision, with what is known of them; in order.
+    pub(super) fn entries(&self, prefix: &Prefix) -> Result<(u64, Vec<Entry>)> {
+        let mut entries = Vec::new();
+        let revision =
+            self.visit(prefix, |record| entries.push(self.entry_or_unreadable(record)))?;
+        entries.sort_unstable_by(|a, b| a.key.cmp(&b.key));
+        Ok((revision, entries))
     }
 
     pub(super) fn bad_record(record: &Record, why: String) -> Error {

@@ -105,7 +105,7 @@ impl ChangeStream {
         if let Some(Ok(change)) = ready {
             watch.put_back(change);
         }
-        Ok(Watch { watch, core: self.core.clone(), interruptible: false })
+        Ok(Watch::of(watch, self.core.clone()))
     }
 
     fn poll_recv(&mut self, context: &mut Context<'_>) -> Poll<Result<Change>> {

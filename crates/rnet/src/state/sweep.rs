@@ -6,9 +6,13 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use super::shared::StateShared;
 use crate::core::spawn;
+
+/// When what could not be done is tried again.
+const AGAIN: Duration = Duration::from_millis(100);
 
 /// Whether there is something to sweep, and who does.
 #[derive(Default)]
@@ -60,10 +64,14 @@ impl StateShared {
 
     fn run_sweep(&self) {
         let sweeping = &self.sweeping;
-        while !sweeping.stop.load(Ordering::Acquire) && sweeping.owed.swap(false, Ordering::AcqRel)
+        let mut left = false;
+        while !sweeping.stop.load(Ordering::Acquire)
+            && (sweeping.owed.swap(false, Ordering::AcqRel) || left)
         {
-            if self.region.has_dead() {
-                self.region.sweep_dead();
+            left = self.region.has_dead() && !self.region.sweep_dead();
+            if left {
+                // For the keeper, or for room: others have to do something first.
+                std::thread::park_timeout(AGAIN);
             }
         }
     }

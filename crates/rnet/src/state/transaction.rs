@@ -40,9 +40,15 @@ use crate::Message;
 #[derive(Debug)]
 pub struct Transaction {
     state: State,
-    /// At which revision each key was first read; 0: absent.
-    reads: BTreeMap<String, u64>,
-    writes: BTreeMap<String, Pending>,
+    keys: BTreeMap<String, Touched>,
+}
+
+/// What was done to a key.
+#[derive(Debug, Default)]
+struct Touched {
+    /// At which revision it was first read; 0: absent.
+    read: Option<u64>,
+    write: Option<Pending>,
 }
 
 #[derive(Debug)]
@@ -54,7 +60,7 @@ struct Pending {
 
 impl Transaction {
     pub(super) fn new(state: &State) -> Transaction {
-        Transaction { state: state.clone(), reads: BTreeMap::new(), writes: BTreeMap::new() }
+        Transaction { state: state.clone(), keys: BTreeMap::new() }
     }
 
     /// The value of a key: that which this transaction gives it, else the present one.
@@ -63,7 +69,7 @@ impl Transaction {
     /// `Conflict` if it was read here before, and another has written it since; `LimitReached` beyond [`MAX_TRANSACTION_KEYS`].
     pub fn get(&mut self, key: &str) -> Result<Option<Value>> {
         let key = key_name(key)?;
-        if let Some(pending) = self.writes.get(&*key) {
+        if let Some(pending) = self.pending(&key) {
             return Ok(pending.value.clone());
         }
         let mut record = Record::default();
@@ -80,7 +86,7 @@ impl Transaction {
     /// `StateType` if it is of another; as [`Transaction::get`].
     pub fn get_as<T: StateType>(&mut self, key: &str) -> Result<Option<T>> {
         let key = key_name(key)?;
-        if let Some(pending) = self.writes.get(&*key) {
+        if let Some(pending) = self.pending(&key) {
             let Some(value) = &pending.value else { return Ok(None) };
             return T::from_value(&key, value).map(Some);
         }
@@ -92,35 +98,32 @@ impl Transaction {
         }
     }
 
+    fn pending(&self, key: &str) -> Option<&Pending> {
+        self.keys.get(key)?.write.as_ref()
+    }
+
     fn read(&mut self, key: &str, record: &mut Record) -> Result<bool> {
         let found = self.state.shared.read_into(key, record)?;
         let revision = if found { record.revision } else { 0 };
-        match self.reads.get(key) {
-            Some(before) if *before != revision => {
-                Err(Error::Conflict { key: key.to_owned(), expected: *before, found: revision })
-            }
-            Some(_) => Ok(found),
-            None => {
-                self.check_room(key)?;
-                self.reads.insert(key.to_owned(), revision);
-                Ok(found)
+        match self.touch(key)?.read.get_or_insert(revision) {
+            before if *before == revision => Ok(found),
+            before => {
+                let expected = *before;
+                Err(Error::Conflict { key: key.to_owned(), expected, found: revision })
             }
         }
     }
 
-    fn check_room(&self, key: &str) -> Result<()> {
-        if self.reads.contains_key(key) || self.writes.contains_key(key) {
-            return Ok(());
+    /// The place of a key, made if there is room for one more.
+    fn touch(&mut self, key: &str) -> Result<&mut Touched> {
+        if self.keys.len() >= MAX_TRANSACTION_KEYS && !self.keys.contains_key(key) {
+            return Err(Error::LimitReached {
+                what: "keys in a transaction".to_owned(),
+                limit: MAX_TRANSACTION_KEYS,
+                hint: "make several of it".to_owned(),
+            });
         }
-        let only_read = self.reads.keys().filter(|key| !self.writes.contains_key(*key)).count();
-        if only_read + self.writes.len() < MAX_TRANSACTION_KEYS {
-            return Ok(());
-        }
-        Err(Error::LimitReached {
-            what: "keys in a transaction".to_owned(),
-            limit: MAX_TRANSACTION_KEYS,
-            hint: "make several of it".to_owned(),
-        })
+        Ok(self.keys.entry(key.to_owned()).or_default())
     }
 
     /// Sets a key, at the commit.
@@ -154,8 +157,7 @@ impl Transaction {
 
     fn pend(&mut self, key: &str, pending: Pending) -> Result<()> {
         let key = key_name(key)?;
-        self.check_room(&key)?;
-        self.writes.insert(key.into_owned(), pending);
+        self.touch(&key)?.write = Some(pending);
         Ok(())
     }
 
@@ -166,19 +168,19 @@ impl Transaction {
     pub fn commit(self) -> Result<u64> {
         let shared = &self.state.shared;
         shared.check_birth()?;
-        let mut items = Vec::with_capacity(self.writes.len());
-        for (key, pending) in &self.writes {
-            let options = &pending.options;
-            let value = match &pending.value {
+        let (mut items, mut guards) = (Vec::with_capacity(self.keys.len()), Vec::new());
+        for (key, touched) in &self.keys {
+            let Some(Pending { value, options }) = &touched.write else {
+                let revision = touched.read.unwrap_or_default();
+                guards.push(Guard { key, revision });
+                continue;
+            };
+            let value = match value {
                 Some(value) => Some(shared.prepare(key, value, options)?),
                 None => None,
             };
-            let expect = self.reads.get(key).copied();
-            items.push(Item { key, value, expect, durable: options.durable });
+            items.push(Item { key, value, expect: touched.read, durable: options.durable });
         }
-        let only_read = self.reads.iter().filter(|(key, _)| !self.writes.contains_key(*key));
-        let guards: Vec<_> =
-            only_read.map(|(key, revision)| Guard { key, revision: *revision }).collect();
         shared.commit(&mut items, &guards)
     }
 }

@@ -16,6 +16,7 @@ use rnet_shm::fork::Own;
 use rnet_shm::state::{Follower, Interrupter, Next, Record, Write};
 
 use super::entry::Change;
+use super::pace::{Pace, Place};
 use super::prefix::Prefix;
 use super::shared::StateShared;
 use super::{State, WatchHandle};
@@ -47,6 +48,7 @@ pub(super) struct WatchCore {
     /// When the time of which key is over.
     expiries: BTreeSet<(u64, Box<str>)>,
     record: Record,
+    written_unix_ns: u64,
     stop: Arc<AtomicBool>,
     /// That of the present follower.
     interrupter: Arc<Mutex<Interrupter>>,
@@ -56,7 +58,7 @@ enum Ahead {
     /// Was taken out before, and is not told yet.
     Told(Box<Change>),
     Is {
-        record: Record,
+        record: Box<Record>,
         initial: bool,
     },
     Gone {
@@ -72,7 +74,10 @@ impl WatchCore {
         records.sort_unstable_by(|a, b| a.key().cmp(b.key()));
         let follower = Own::new(shared.follow(revision)?);
         let interrupter = Arc::new(Mutex::new(follower.interrupter()));
-        let ahead = records.into_iter().map(|record| Ahead::Is { record, initial: true }).collect();
+        let ahead = records
+            .into_iter()
+            .map(|record| Ahead::Is { record: Box::new(record), initial: true })
+            .collect();
         Ok(WatchCore {
             shared: shared.clone(),
             prefix,
@@ -81,6 +86,7 @@ impl WatchCore {
             seen: BTreeMap::new(),
             expiries: BTreeSet::new(),
             record: Record::default(),
+            written_unix_ns: 0,
             stop: Arc::default(),
             interrupter,
         })
@@ -141,6 +147,7 @@ impl WatchCore {
 
     fn tell(&mut self, record: &Record, initial: bool) -> Change {
         let key = record.key();
+        self.written_unix_ns = record.written_unix_ns;
         let before = self.seen.get(key).map_or(0, |seen| seen.version);
         let skipped = match record.version.checked_sub(before) {
             _ if initial => 0,
@@ -185,7 +192,7 @@ impl WatchCore {
         for record in records {
             let seen = gone.remove(record.key());
             if seen.is_none_or(|seen| seen.revision < record.revision) {
-                ahead.push(Ahead::Is { record, initial: false });
+                ahead.push(Ahead::Is { record: Box::new(record), initial: false });
             }
         }
         let gone = gone.into_iter().map(|(key, seen)| {
@@ -228,9 +235,31 @@ impl WatchCore {
         Duration::from_nanos(at.saturating_sub(self.shared.now())).min(MAX_SLEEP)
     }
 
-    pub(super) fn sleep(&mut self, limit: Duration) -> Woken {
+    /// When what was told last was written, ns since 1970.
+    pub(super) fn written_unix_ns(&self) -> u64 {
+        self.written_unix_ns
+    }
+}
+
+impl Place for WatchCore {
+    fn poll(&mut self) -> bool {
+        if self.stop.load(Ordering::Acquire) {
+            return true;
+        }
+        match self.next() {
+            Ok(None) => false,
+            Ok(Some(change)) => {
+                self.put_back(change);
+                true
+            }
+            // It is met again, by who can tell it.
+            Err(_) => true,
+        }
+    }
+    fn sleep(&mut self, limit: Duration, precise: bool) -> Woken {
         let limit = limit.min(self.sleep_limit());
-        self.follower.wait(self.prefix.bytes(), limit)
+        let (follower, prefix) = (&mut self.follower, self.prefix.bytes());
+        if precise { follower.doze(prefix, limit) } else { follower.wait(prefix, limit) }
     }
 }
 
@@ -258,12 +287,17 @@ pub struct Watch {
     pub(super) watch: WatchCore,
     pub(super) core: Arc<NodeCore>,
     pub(super) interruptible: bool,
+    pace: Pace,
 }
 
 impl Watch {
     pub(super) fn open(state: &State, prefix: Prefix) -> Result<Watch> {
         let watch = WatchCore::open(&state.shared, prefix)?;
-        Ok(Watch { watch, core: state.core.clone(), interruptible: false })
+        Ok(Watch::of(watch, state.core.clone()))
+    }
+
+    pub(super) fn of(watch: WatchCore, core: Arc<NodeCore>) -> Watch {
+        Watch { watch, core, interruptible: false, pace: Pace::default() }
     }
 
     /// The next change, if there is one.
@@ -271,7 +305,8 @@ impl Watch {
         self.watch.next()
     }
 
-    /// The next change; waits for it, for ever without a timeout.
+    /// The next change; waits for it, for ever without a timeout. Changes that follow each other closely, or keep time, are waited
+    /// for awake as far as that pays, as messages are.
     ///
     /// # Errors
     /// `Timeout`; `Interrupted` (see [`Watch::interrupter`], [`Watch::set_interruptible`]).
@@ -280,6 +315,7 @@ impl Watch {
         let until = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
         loop {
             if let Some(change) = self.watch.next()? {
+                self.pace.came(self.watch.written_unix_ns(), change.skipped);
                 return Ok(change);
             }
             if self.watch.stop.swap(false, Ordering::AcqRel) {
@@ -295,7 +331,8 @@ impl Watch {
                     });
                 }
             }
-            if self.watch.sleep(left) == Woken::Signal && self.interruptible {
+            let left = left.min(self.watch.sleep_limit());
+            if self.pace.wait(&mut self.watch, left) == Woken::Signal && self.interruptible {
                 return Err(Error::Interrupted);
             }
         }

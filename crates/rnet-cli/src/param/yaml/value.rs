@@ -61,7 +61,7 @@ fn single(scalar: &Scalar, kind: Option<ParamKind>) -> Result<Value, String> {
     match scalar.tag.as_deref() {
         Some("str") => return Ok(Value::Str(text.to_owned())),
         Some("bool") => return bool_of(text).map_or_else(|| not("bool"), Ok),
-        Some("int") => return int_of(text).map_or_else(|| not("int"), |value| value),
+        Some("int") => return int_of(text).unwrap_or_else(|| not("int")),
         Some("float") => return float_of(text).map_or_else(|| not("float"), Ok),
         Some(other) => return Err(format!("the tag !!{other} is not known")),
         None if !scalar.plain => return Ok(Value::Str(text.to_owned())),

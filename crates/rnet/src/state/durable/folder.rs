@@ -5,8 +5,8 @@ use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-use rnet_core::{Error, fnv1a_64};
-use rnet_shm::domain::{DEFAULT_BASE, DomainDir};
+use rnet_core::{DomainId, Error, fnv1a_64};
+use rnet_shm::domain::{DEFAULT_BASE, DomainConfig, DomainDir};
 use rnet_shm::lease;
 use rustix::fs::{Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
@@ -71,8 +71,26 @@ impl Folder {
                     .st_gid,
             ),
         };
-        let mut name = domain.id().as_str().to_owned();
-        let base = domain.path().parent().unwrap_or(Path::new("/"));
+        Folder::locate(domain.path(), domain.id(), gid, places)
+    }
+
+    /// Where the state of a domain is kept that need not be in memory.
+    ///
+    /// # Errors
+    /// As [`Folder::of`]; `BadValue` for a group that is not there.
+    pub fn of_config(config: &DomainConfig, places: &Places) -> Result<Folder, Error> {
+        let (path, gid) = (DomainDir::path_of(config)?, DomainDir::group_of(config)?);
+        Folder::locate(&path, &config.id, gid, places)
+    }
+
+    fn locate(
+        domain: &Path,
+        id: &DomainId,
+        gid: Option<u32>,
+        places: &Places,
+    ) -> Result<Folder, Error> {
+        let mut name = id.as_str().to_owned();
+        let base = domain.parent().unwrap_or(Path::new("/"));
         if base != Path::new(DEFAULT_BASE) {
             name += &format!("@{:016x}", fnv1a_64(base.as_os_str().as_encoded_bytes()));
         }
