@@ -63,6 +63,8 @@ struct Inner {
     /// Whether a last will of this node could not be executed when it ended.
     wills_left: AtomicBool,
     keep: Mutex<Option<Arc<dyn Keep>>>,
+    /// Transactions that the keeper was writing when their writers lost patience.
+    late: Mutex<Vec<ring::word::Word>>,
 }
 
 impl Host for Inner {
@@ -167,6 +169,7 @@ impl Region {
             clock,
             wills_left: AtomicBool::new(false),
             keep: Mutex::new(None),
+            late: Mutex::default(),
         });
         Ok(Region { inner })
     }
