@@ -82,13 +82,13 @@ fn traces(history: &[Operation], revisions: &[Option<u64>]) -> HashMap<Key, Matt
         match (&op.call, op.reply.as_ref().map(|(reply, _)| reply)) {
             // A sum, its own or that of a dead one, shows the value that it was added to.
             (Call::Add { key, .. }, _) => note(*key, Matters::Always),
-            (Call::Commit { .. }, Some(Reply::Conflict { key, found })) => {
-                if found.is_none_or(|found| found != 0 && !explained.contains(&found)) {
-                    let keys = op.call.keys();
-                    keys.into_iter()
-                        .filter(|k| key.is_none_or(|key| key == *k))
-                        .for_each(|k| note(k, Matters::Always));
-                }
+            (Call::Commit { .. }, Some(Reply::Conflict { key, found }))
+                if found.is_none_or(|found| found != 0 && !explained.contains(&found)) =>
+            {
+                let keys = op.call.keys();
+                keys.into_iter()
+                    .filter(|k| key.is_none_or(|key| key == *k))
+                    .for_each(|k| note(k, Matters::Always));
             }
             (Call::Commit { writes, .. }, Some(Reply::Done { .. })) => {
                 let deletes = writes.iter().filter(|w| w.value.is_none());

@@ -166,8 +166,8 @@ impl<'a> Mix<'a> {
     /// # Errors
     /// Whatever the state must not answer.
     pub fn leave(&mut self) -> Outcome {
-        let becomes = (self.dice.below(2) == 0).then(|| self.value());
-        self.set_with(LEFT, Some(becomes))
+        let becomes = self.value();
+        self.set_with(LEFT, Some(Some(becomes)))
     }
 
     /// Sets a key, which then becomes what `will` says.

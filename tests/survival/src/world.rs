@@ -25,6 +25,9 @@ pub const GONE_AFTER: Duration = Duration::from_secs(1);
 /// Memory of the domain may be this much above where it began: the survivors' pools breathe.
 const BREATH_LEN_BYTES: u64 = 8 << 20;
 
+/// The state must do with so much memory, whoever dies: it keeps what it once had, and uses it again.
+const STATE_LEN_BYTES: u64 = 48 << 20;
+
 type Outcome<T = ()> = Result<T, Box<dyn std::error::Error>>;
 
 /// The name of the node that [`World::leave_a_corpse`] leaves.
@@ -449,12 +452,16 @@ impl World {
         })
     }
 
+    /// Memory of the domain, but for that of the state.
     fn bytes(&self) -> u64 {
         let mut sum = 0;
         let mut folders = vec![self.dir.clone()];
         while let Some(folder) = folders.pop() {
             for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
                 let Ok(meta) = entry.metadata() else { continue };
+                if entry.file_name() == "state" {
+                    continue;
+                }
                 sum += meta.blocks() * 512;
                 if meta.is_dir() {
                     folders.push(entry.path());
@@ -485,6 +492,10 @@ impl World {
         let high = self.first_bytes + BREATH_LEN_BYTES;
         if !eventually(LONG, || self.bytes() <= high)? {
             self.violation(format!("{context}: {} bytes, were {}", self.bytes(), self.first_bytes));
+        }
+        let state = self.domain().and_then(|dir| std::fs::metadata(dir.join("state")).ok());
+        if let Some(state) = state.filter(|meta| meta.blocks() * 512 > STATE_LEN_BYTES) {
+            self.violation(format!("{context}: {} bytes of state", state.blocks() * 512));
         }
         let fewer =
             |now: [usize; 2]| now.iter().zip(&self.first_fds).all(|(now, first)| now <= first);
