@@ -65,6 +65,8 @@ struct Inner {
     /// Held by the thread that sweeps.
     sweeping: Mutex<()>,
     keep: Mutex<Option<Arc<dyn Keep>>>,
+    /// Transactions that the keeper was writing when their writers lost patience.
+    late: Mutex<Vec<ring::word::Word>>,
 }
 
 impl Host for Inner {
@@ -182,6 +184,7 @@ impl Region {
             wills_left: AtomicBool::new(false),
             sweeping: Mutex::new(()),
             keep: Mutex::new(None),
+            late: Mutex::default(),
         });
         Ok(Region { inner })
     }
