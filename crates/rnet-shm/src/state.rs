@@ -62,7 +62,11 @@ struct Inner {
     clock: Clock,
     /// Whether a last will of this node could not be executed when it ended.
     wills_left: AtomicBool,
+    /// Held by the thread that sweeps.
+    sweeping: Mutex<()>,
     keep: Mutex<Option<Arc<dyn Keep>>>,
+    /// Transactions that the keeper was writing when their writers lost patience.
+    late: Mutex<Vec<ring::word::Word>>,
 }
 
 impl Host for Inner {
@@ -109,6 +113,18 @@ impl Inner {
             publisher_node: self.file.path.display().to_string(),
             what: format!("{what}; end the nodes of this domain and remove the file"),
         }
+    }
+
+    /// Why a read as of a revision did not come to an end.
+    fn unread(&self, ring: &ring::Region<'_>, what: &str) -> Error {
+        if !ring.has_free_seat() {
+            return Error::LimitReached {
+                what: "readers of the state as of one revision at the same time".to_owned(),
+                limit: ring::layout::SEATS,
+                hint: "take fewer snapshots at once, or try again".to_owned(),
+            };
+        }
+        self.corrupt(what)
     }
 
     fn no_room(&self, bytes: usize) -> Error {
@@ -166,7 +182,9 @@ impl Region {
             local: Mutex::new(Local::new(lane)),
             clock,
             wills_left: AtomicBool::new(false),
+            sweeping: Mutex::new(()),
             keep: Mutex::new(None),
+            late: Mutex::default(),
         });
         Ok(Region { inner })
     }
@@ -203,7 +221,7 @@ impl Region {
         let ring = inner.sound()?;
         let now = || (inner.clock)();
         let found = ring.get(inner.lane, key, &now, &mut into.raw);
-        let found = found.map_err(|_| inner.corrupt("reading does not come to an end"))?;
+        let found = found.map_err(|_| inner.unread(&ring, "reading does not come to an end"))?;
         if found {
             into.shown();
         }
@@ -324,7 +342,7 @@ impl Region {
             shown.shown();
             see(&shown);
         })
-        .map_err(|_| inner.corrupt("a snapshot does not come to an end"))
+        .map_err(|_| inner.unread(&ring, "a snapshot does not come to an end"))
     }
 
     /// How much of the region's memory is in use, by looking at all of it.

@@ -8,8 +8,8 @@ use std::collections::VecDeque;
 
 use super::key::KEY_WORDS;
 use super::layout::{
-    CLASS_UNITS, LANE_NEW, LANE_SLAB, REVOKED, SEAT_REVISION, SLAB_UNITS, SLAB_WORDS, SPAN_CLASS,
-    UNIT_WORDS, class_of,
+    CLASS_UNITS, LANE_NEW, LANE_SLAB, REVOKED, SEAT_REVISION, SEATS, SLAB_UNITS, SLAB_WORDS,
+    SPAN_CLASS, UNIT_WORDS, class_of,
 };
 use super::leaf::{LEAF_HEADER_WORDS, MAX_WRITER_LEN_BYTES};
 use super::region::{Host, Region};
@@ -24,6 +24,8 @@ const REFILL: usize = 64;
 const REFILL_SLABS: usize = 512;
 /// Blocks of one class that a lane keeps for itself.
 const KEPT: usize = 256;
+/// But not more words than these (512 KiB).
+const KEPT_WORDS: usize = (512 << 10) / 8;
 /// Blocks that stay readable after they were replaced: followers that are no further behind see each
 /// change.
 pub const QUARANTINE: usize = 128;
@@ -46,6 +48,11 @@ pub(crate) struct Own {
     pub(crate) class: usize,
     /// Words of the block.
     pub(crate) words: usize,
+}
+
+/// Blocks of a class that a lane keeps for itself.
+fn kept_of(class: usize) -> usize {
+    (KEPT_WORDS / (usize::from(CLASS_UNITS[class]) * UNIT_WORDS)).clamp(2, KEPT)
 }
 
 /// Out of shared memory.
@@ -109,7 +116,11 @@ impl Region<'_> {
             return Ok(own);
         }
         // What is kept for readers as of a revision, one of whom may be stopped: they begin anew.
-        while self.revoke(self.oldest_seat()) {}
+        for _ in 0..SEATS {
+            if !self.revoke(self.oldest_seat()) {
+                break;
+            }
+        }
         self.let_go(local);
         self.take_now(local, host, words)
     }
@@ -144,19 +155,20 @@ impl Region<'_> {
         }
         let unit = local.kept[class].pop_front().ok_or(NoRoom)?;
         let words = usize::from(CLASS_UNITS[class]) * UNIT_WORDS;
-        Ok(self.begin(local.lane, unit, class, words))
+        self.begin(local.lane, unit, class, words)
     }
 
     /// Gives a block that is already ours its next tag; what is written into it comes afterwards, for
     /// all readers.
-    fn begin(&self, lane: u16, unit: u32, class: usize, words: usize) -> Own {
-        let block = self.block(unit).expect("our own blocks lie inside the region");
+    fn begin(&self, lane: u16, unit: u32, class: usize, words: usize) -> Result<Own, NoRoom> {
+        // Where it lies, and how long it is, came from tables that a peer may have spoilt.
+        let block = self.block(unit).filter(|block| block.len() >= words).ok_or(NoRoom)?;
         let tag = Head(block[0].load(Ordering::Relaxed)).tag().wrapping_add(1);
         block[0].store(Head::new(PRIVATE, lane, tag).0, Ordering::Relaxed);
         // SYNC-BLOCK: pairs with `Region::named` and `leaf::is_still`.
         fence(Ordering::Release);
         fail_point!("state.taken");
-        Own { unit, tag, class, words }
+        Ok(Own { unit, tag, class, words })
     }
 
     /// Says what the block is from now on; everything in it was written before.
@@ -191,10 +203,10 @@ impl Region<'_> {
             local.cursor[class] = slab;
             return Ok(());
         }
-        // No new slab: every block that is left anywhere, then.
+        // No new slab: every block that is left anywhere, then, also where none is known of.
         for slab in 0..self.slabs_in_use() {
             let known = Slab(self.slab(slab).load(Ordering::Acquire));
-            if known.is_open() && known.class() == class && known.count() > 0 {
+            if known.is_open() && known.class() == class {
                 self.claim_blocks(local, slab, class);
                 if !local.kept[class].is_empty() {
                     return Ok(());
@@ -243,7 +255,7 @@ impl Region<'_> {
         let count = words.div_ceil(SLAB_WORDS);
         let first = self.claim_slabs(local.lane, host, count, SPAN_CLASS).ok_or(NoRoom)?;
         let unit = (first * SLAB_UNITS) as u32;
-        let own = self.begin(local.lane, unit, SPAN_CLASS, count * SLAB_WORDS);
+        let own = self.begin(local.lane, unit, SPAN_CLASS, count * SLAB_WORDS)?;
         for rest in first + 1..first + count {
             let word = Slab::new(SPAN_CLASS, SPAN_REST, local.lane, 0);
             self.slab(rest).store(word.0, Ordering::Release);
@@ -261,7 +273,7 @@ impl Region<'_> {
 
     /// A block that is ours, and that nobody reads any more.
     fn keep_or_free(&self, local: &mut Local, unit: u32, class: usize) {
-        if class < SPAN_CLASS && local.kept[class].len() < KEPT {
+        if class < SPAN_CLASS && local.kept[class].len() < kept_of(class) {
             local.kept[class].push_back(unit);
         } else {
             self.free(local.lane, unit);
@@ -416,6 +428,9 @@ impl Region<'_> {
 
     /// Takes from those who read as of so old a revision what they read; they notice and begin anew.
     fn revoke(&self, revision: u64) -> bool {
+        if revision == REVOKED {
+            return false;
+        }
         let mut taken = self.taken_seats().load(Ordering::SeqCst);
         let mut done = false;
         while taken != 0 {

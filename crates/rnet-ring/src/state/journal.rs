@@ -43,7 +43,7 @@ impl<'a> Region<'a> {
         }
         // SYNC-TAIL: whoever finds the tail moved also finds the revision that was given.
         let (ok, miss) = (Ordering::SeqCst, Ordering::Relaxed);
-        let _ = self.tail().compare_exchange(tail, tail + 1, ok, miss);
+        let _ = self.tail().compare_exchange(tail, tail.wrapping_add(1), ok, miss);
         true
     }
 
@@ -52,7 +52,7 @@ impl<'a> Region<'a> {
         for _ in 0..MAX_TRIES {
             let tail = self.tail().load(Ordering::SeqCst);
             if !self.help(tail) {
-                return Ok(tail - 1);
+                return Ok(tail.wrapping_sub(1));
             }
         }
         Err(Stuck)
@@ -126,7 +126,7 @@ impl<'a> Region<'a> {
     }
 
     /// Sits down to read as of the newest revision: until [`Region::stand_up`], what it needs is kept.
-    /// `None` if all seats are taken.
+    /// `None` if all seats are taken, or it was revoked at once.
     pub(crate) fn sit(&self, lane: u16) -> Result<Option<Seat>, Stuck> {
         let (ok, miss) = (Ordering::SeqCst, Ordering::Relaxed);
         let free = (0..SEATS).find(|seat| {
@@ -152,9 +152,14 @@ impl<'a> Region<'a> {
         if word.compare_exchange(0, revision, ok, miss).is_err() {
             // Revoked before it began.
             self.stand_up(Seat { seat, revision });
-            return Err(Stuck);
+            return Ok(None);
         }
         Ok(Some(Seat { seat, revision }))
+    }
+
+    /// Whether another can read as of a revision.
+    pub fn has_free_seat(&self) -> bool {
+        self.taken_seats().load(Ordering::Acquire) != u64::MAX
     }
 
     /// Whether what a seat read is as of its revision: nothing was taken from it meanwhile.

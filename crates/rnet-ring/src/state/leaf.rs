@@ -93,6 +93,10 @@ impl Record {
         // The layout is little-endian, as this machine is.
         &zerocopy::IntoBytes::as_bytes(&words[word..word + len.div_ceil(8)])[..len]
     }
+    /// Memory that a copy of it takes.
+    pub(crate) fn len_bytes(&self) -> usize {
+        size_of::<Record>() + if self.is_large { self.large.len() * 8 } else { 0 }
+    }
     /// The key's bytes.
     pub fn key(&self) -> &[u8] {
         self.bytes(0, self.key_len)

@@ -44,7 +44,7 @@ impl Region<'_> {
             }
         }
         for _ in 0..LIGHT_READS {
-            let Some(seat) = self.sit(lane)? else { return Err(Stuck) };
+            let Some(seat) = self.sit(lane)? else { continue };
             let found = self.read(key, into);
             self.stand_up(seat);
             match found? {
@@ -108,7 +108,7 @@ impl Region<'_> {
         look: &mut dyn FnMut(&Seat) -> Result<(), Stuck>,
     ) -> Result<u64, Stuck> {
         for _ in 0..SNAPSHOTS {
-            let Some(seat) = self.sit(lane)? else { return Err(Stuck) };
+            let Some(seat) = self.sit(lane)? else { continue };
             let looked = look(&seat);
             let held = self.held(&seat);
             let revision = seat.revision;
@@ -129,7 +129,8 @@ impl Region<'_> {
     ) -> Result<(), Stuck> {
         let mut record = Record::default();
         // More than all memory that is in use is what only a peer's tricks can show.
-        let mut budget = self.slabs_in_use().saturating_mul(SLAB_WORDS * 8);
+        // (A copy of the smallest leaf is some times as long as the leaf.)
+        let mut budget = self.slabs_in_use().saturating_mul(SLAB_WORDS * 8 * 4);
         self.walk(prefix, &mut |word, root| {
             let Some(word) = self.as_of(word, root, seat.revision)? else { return Err(Stuck) };
             if word.is_none() {
@@ -137,7 +138,7 @@ impl Region<'_> {
             }
             let Some(block) = self.named(word) else { return Err(Stuck) };
             leaf::copy(block, word, &mut record).ok_or(Stuck)?;
-            budget = budget.checked_sub(record.value().len() + 64).ok_or(Stuck)?;
+            budget = budget.checked_sub(record.len_bytes()).ok_or(Stuck)?;
             if is_there(&record, &|| now) && prefix.matches(record.key()) {
                 records.push(record.clone());
             }
@@ -179,7 +180,7 @@ impl Region<'_> {
             if at.revision > newest {
                 return Next::Nothing;
             }
-            if newest - at.revision + 1 >= entries {
+            if newest.wrapping_sub(at.revision) >= entries - 1 {
                 return Next::Behind;
             }
             let Place::Change { entry, word } = self.at_position(at.revision) else {
@@ -192,7 +193,7 @@ impl Region<'_> {
                 }
             }
             let revision = at.revision;
-            at.revision += 1;
+            at.revision = at.revision.wrapping_add(1);
             if prefix.root().is_some_and(|root| root != entry.root()) {
                 continue;
             }
@@ -237,7 +238,7 @@ impl Region<'_> {
                 return Some(Next::Change);
             }
         }
-        at.revision += 1;
+        at.revision = at.revision.wrapping_add(1);
         at.within = 0;
         None
     }

@@ -6,8 +6,8 @@ use super::layout::MAX_TXN_WRITES;
 use super::leaf::{self, DELETED, Facts, PREV, REVISION, Record, TXN_WORD};
 use super::region::{Block, Region};
 use super::word::{
-    ABORTED, COMMITTED, LEAF, PERSISTING, Status, TXN, UNDECIDED, WRITING, Word, is_pending,
-    pending,
+    ABORTED, COMMITTED, Head, IS_LEAF, LEAF, PERSISTING, Status, TXN, UNDECIDED, WRITING, Word,
+    is_pending, pending,
 };
 use super::{MAX_TRIES, Stuck};
 use crate::fail_point;
@@ -207,9 +207,15 @@ impl<'a> Region<'a> {
 
     /// Ends a transaction of ours that does not hold: its leaves leave their slots, and are kept for
     /// those who read them.
-    pub(crate) fn undo(&self, local: &mut Local, txn: Word, after: u64) {
-        for (leaf, before) in self.pairs(txn).unwrap_or_default() {
-            self.put_back_before(local, leaf, before, after);
+    pub(crate) fn undo(&self, local: &mut Local, txn: Word) {
+        let pairs = self.pairs(txn).unwrap_or_default();
+        let newest = || self.newest().unwrap_or(u64::MAX - 1).saturating_add(1);
+        for (leaf, before) in &pairs {
+            self.put_back_before(local, *leaf, *before, newest());
+        }
+        // Asked when they are out of their slots: who reads as of an earlier revision may have met one.
+        let after = newest();
+        for (leaf, _) in pairs {
             self.retire(local, leaf, after);
         }
         self.retire(local, txn, after);
@@ -222,7 +228,19 @@ impl<'a> Region<'a> {
         let deleted = self.facts_of(before).is_some_and(|facts| facts.has(DELETED));
         if swapped && deleted {
             // Who wanted to take the deletion out of its slot meanwhile did not find it there.
+            self.adopt(local.lane, before);
             self.queue_tomb(local, before, after);
+        }
+    }
+
+    /// Makes a lane responsible for a leaf of another.
+    pub(crate) fn adopt(&self, lane: u16, leaf: Word) {
+        let Some(block) = self.named(leaf) else { return };
+        let head = Head(block[0].load(Ordering::Acquire));
+        if head.state() == IS_LEAF && head.tag() == leaf.tag() {
+            let ours = Head::new(IS_LEAF, lane, leaf.tag()).0;
+            let (ok, miss) = (Ordering::AcqRel, Ordering::Relaxed);
+            let _ = block[0].compare_exchange(head.0, ours, ok, miss);
         }
     }
 

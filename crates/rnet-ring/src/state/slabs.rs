@@ -100,9 +100,12 @@ impl Region<'_> {
         class: usize,
     ) -> Option<usize> {
         let first = self.claim_unused(lane, host, count, class);
-        if first.is_some() || !self.empty_slabs(lane) {
+        if first.is_some() {
             return first;
         }
+        // Who was killed between freeing a slab and saying so left one that nobody looks at.
+        self.at(LOW_AT).store(0, Ordering::Release);
+        self.empty_slabs(lane);
         self.claim_unused(lane, host, count, class)
     }
 
@@ -173,27 +176,24 @@ impl Region<'_> {
         }
     }
 
-    /// Makes slabs unused in which every block is free, so that they can be of another class; whether
-    /// there were any.
-    fn empty_slabs(&self, lane: u16) -> bool {
-        let mut any = false;
+    /// Makes slabs unused in which every block is free, so that they can be of another class.
+    fn empty_slabs(&self, lane: u16) {
         for slab in 0..self.slabs_in_use() {
             let known = Slab(self.slab(slab).load(Ordering::Acquire));
             if known.is_open() && known.count() == blocks_per_slab(known.class()) {
-                any |= self.empty_slab(lane, slab, known);
+                self.empty_slab(lane, slab, known);
             }
         }
-        any
     }
 
-    fn empty_slab(&self, lane: u16, slab: usize, known: Slab) -> bool {
+    fn empty_slab(&self, lane: u16, slab: usize, known: Slab) {
         let class = known.class();
         let word = self.slab(slab);
         let emptying = known.turned(EMPTYING, lane).0;
         // SYNC-SLAB: pairs with `claim_blocks`: whoever looks for blocks in here is seen, or sees this.
         let (ok, miss) = (Ordering::SeqCst, Ordering::Relaxed);
         if !known.is_open() || word.compare_exchange(known.0, emptying, ok, miss).is_err() {
-            return false;
+            return;
         }
         fail_point!("state.emptying");
         let searched = (0..self.geometry.lanes)
@@ -216,14 +216,12 @@ impl Region<'_> {
             false => (0..blocks).take_while(|i| turn(*i, FREE, PRIVATE, lane)).count(),
         };
         if ours == blocks {
-            self.unclaim(slab, 1);
-            return true;
+            return self.unclaim(slab, 1);
         }
         for index in 0..ours {
             turn(index, PRIVATE, FREE, 0);
         }
         self.reopen(slab);
-        false
     }
 
     /// Lets others take blocks of a slab again that was looked at; what was freed there meanwhile counts.

@@ -78,21 +78,7 @@ impl Region<'_> {
     /// Cleans up after a dead lane. One process at a time for a lane; who is killed here is swept, and
     /// the next one begins anew.
     pub fn sweep(&self, local: &mut Local, host: &impl Host, dead: u16) -> Result<Swept, Stuck> {
-        for seat in 0..SEATS {
-            if self.seat(seat, SEAT_OWNER).load(Ordering::Acquire) == u64::from(dead) + 1 {
-                self.taken_seats().fetch_and(!(1 << seat), Ordering::SeqCst);
-                self.seat(seat, SEAT_OWNER).store(0, Ordering::Release);
-                fail_point!("state.sweep_seat");
-            }
-        }
-        for follower in 0..self.geometry.followers {
-            let owner = self.follower(follower, FOLLOWER_OWNER);
-            if owner.load(Ordering::Acquire) == u64::from(dead) + 1 {
-                self.wakeless(follower);
-                owner.store(0, Ordering::Release);
-                fail_point!("state.sweep_follower");
-            }
-        }
+        self.free_places(dead);
         // Transactions first: what they say decides which leaves are in use.
         let mut later = false;
         let mut txns = Vec::new();
@@ -130,6 +116,25 @@ impl Region<'_> {
         fail_point!("state.swept");
         self.recycle(local);
         Ok(Swept::Clean)
+    }
+
+    /// Frees the seats and followers of a dead lane.
+    pub fn free_places(&self, dead: u16) {
+        for seat in 0..SEATS {
+            if self.seat(seat, SEAT_OWNER).load(Ordering::Acquire) == u64::from(dead) + 1 {
+                self.taken_seats().fetch_and(!(1 << seat), Ordering::SeqCst);
+                self.seat(seat, SEAT_OWNER).store(0, Ordering::Release);
+                fail_point!("state.sweep_seat");
+            }
+        }
+        for follower in 0..self.geometry.followers {
+            let owner = self.follower(follower, FOLLOWER_OWNER);
+            if owner.load(Ordering::Acquire) == u64::from(dead) + 1 {
+                self.wakeless(follower);
+                owner.store(0, Ordering::Release);
+                fail_point!("state.sweep_follower");
+            }
+        }
     }
 
     /// A follower that does not sleep any more.
@@ -204,6 +209,7 @@ impl Region<'_> {
             }
             let facts = self.named(leaf).and_then(|block| leaf::facts(block, leaf));
             if facts.is_some_and(|facts| facts.has(DELETED)) {
+                self.adopt(local.lane, leaf);
                 self.queue_tomb(local, leaf, revision);
             }
         }
@@ -227,6 +233,7 @@ impl Region<'_> {
                 if !self.take_orphan(local, word)? && tomb {
                     // In its slot: its owner would have taken it out.
                     let after = self.newest()?.saturating_add(1);
+                    self.adopt(local.lane, word);
                     self.queue_tomb(local, word, after);
                 }
             }

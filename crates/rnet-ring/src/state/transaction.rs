@@ -69,8 +69,7 @@ impl Region<'_> {
     /// Aborts a transaction of ours, and gives back what it did not use.
     fn give_up(&self, local: &mut Local, txn: Word, writes: &[(Write<'_>, Prepared)]) {
         self.decide(txn, UNDECIDED, ABORTED);
-        let after = self.newest().unwrap_or(u64::MAX);
-        self.undo(local, txn, after.saturating_add(1));
+        self.undo(local, txn);
         self.discard_skipped(local, writes, txn);
     }
 
@@ -305,8 +304,7 @@ impl Region<'_> {
             Some(ABORTED) => {
                 let reason =
                     self.block(txn.unit()).map_or(0, |b| b[REASON].load(Ordering::Acquire));
-                let after = self.newest()?.saturating_add(1);
-                self.undo(local, txn, after);
+                self.undo(local, txn);
                 Ok(Err(reason))
             }
             _ => Err(Stuck),

@@ -137,10 +137,12 @@ impl<'a> Region<'a> {
     /// Whether an inner node is part of the trie. Looks everywhere.
     pub(crate) fn has_node(&self, word: Word) -> bool {
         let mut budget = self.slabs_in_use() * SLAB_UNITS / 2 + 1;
-        (0..1u32 << self.geometry.root_bits).any(|root| {
+        let found = (0..1u32 << self.geometry.root_bits).any(|root| {
             let at = Word(self.root_slot(root).load(Ordering::Acquire));
             self.leads_to(at, word, 0, &mut budget)
-        })
+        });
+        // Where it could not be told, it is left alone.
+        found || budget == 0
     }
 
     fn leads_to(&self, at: Word, word: Word, level: usize, budget: &mut usize) -> bool {

@@ -5,7 +5,7 @@
 //! to disk at once, and decides each. docs/design/durable-state.md has the whole of it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use rnet_core::Error;
@@ -147,8 +147,8 @@ impl Disk {
         walked.map_err(|_| self.inner.corrupt("a walk does not come to an end"))
     }
 
-    /// Puts back what was on disk, where nothing stands; `false` where something does. It does not go to
-    /// disk again.
+    /// Puts back what was on disk, where nothing stands; it does not go to disk again. `false` where a
+    /// transaction is in the way, whose end is not known yet: try again when it is decided.
     ///
     /// # Errors
     /// Those of [`Region::commit`] for one key.
@@ -171,9 +171,9 @@ impl Disk {
         loop {
             match inner.attempt_one(&write, now, &mut |_, _| Ok(())) {
                 Ok(_) => return Ok(true),
-                Err(Refused::Conflict { .. }) => return Ok(false),
+                // It was written since, and what is on disk is older.
+                Err(Refused::Conflict { .. }) => return Ok(true),
                 Err(Refused::Again) => std::thread::yield_now(),
-                // Somebody writes the key already.
                 Err(Refused::Wait(_)) => return Ok(false),
                 Err(Refused::Check(error)) => return Err(error),
                 Err(Refused::NoRoom(_)) => return Err(inner.no_room(value.bytes.len())),
@@ -249,7 +249,20 @@ impl Disk {
         }
         fail_point!("state.answered");
         self.inner.ring_bell(DECIDED_BELL);
+        if mine && done.is_ok() {
+            self.look_at(ask);
+        }
         so
+    }
+
+    /// Reads a key of a transaction that holds, which numbers it: followers then see the change also if
+    /// its writer does not come to that, because he is stopped, or has lost patience.
+    fn look_at(&self, ask: &Ask) {
+        let Some(change) = ask.changes.first() else { return };
+        let Ok(key) = self.inner.key(change.record.key()) else { return };
+        let now = || (self.inner.clock)();
+        let mut seen = ring::Record::default();
+        let _ = self.inner.ring().get(self.inner.lane, &key, &now, &mut seen);
     }
 
     /// What the keeper's bell reads now: for [`Disk::wait_for_asks`], before the look at what there is.
@@ -290,6 +303,7 @@ impl Inner {
 
     /// Lets go of who keeps, and with that of the cycle from here over its [`Disk`] to here.
     pub(super) fn let_go(&self) {
+        self.conclude_late();
         let kept = self.keep.lock().unwrap_or_else(PoisonError::into_inner).take();
         drop(kept);
     }
@@ -302,6 +316,7 @@ impl Inner {
     /// Has the keeper write a transaction of ours to disk: its revision once it is there.
     pub(super) fn persist(&self, txn: Word) -> Result<u64, Error> {
         let ring = self.ring();
+        self.conclude_late();
         fail_point!("state.asking");
         let asked = self.ask(txn);
         let waited = asked.and_then(|()| self.wait_until_decided(txn));
@@ -309,7 +324,7 @@ impl Inner {
             self.unask(txn);
         } else {
             // It was decided, or is being written and will be.
-            self.wait_until_decided(txn)?;
+            self.wait_until_decided(txn).inspect_err(|_| self.late().push(txn))?;
         }
         let concluded = ring.conclude(&mut self.local(), self, txn);
         match concluded {
@@ -317,6 +332,27 @@ impl Inner {
             Ok(Err(reason)) => Err(waited.err().unwrap_or_else(|| self.refused(reason))),
             Err(_) => Err(self.corrupt("a transaction does not come to an end")),
         }
+    }
+
+    fn late(&self) -> MutexGuard<'_, Vec<Word>> {
+        self.late.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Ends the transactions of ours that were decided behind our patience.
+    fn conclude_late(&self) {
+        let mut late = self.late();
+        if late.is_empty() {
+            return;
+        }
+        let ring = self.ring();
+        late.retain(|txn| {
+            let state = ring.status(*txn).map(|status| status.state());
+            let decided = matches!(state, Some(COMMITTED | ABORTED));
+            if decided {
+                let _ = ring.conclude(&mut self.local(), self, *txn);
+            }
+            !decided && state.is_some()
+        });
     }
 
     /// Why the keeper refused.
@@ -376,13 +412,31 @@ impl Inner {
 
     /// Waits for a transaction in the way of a write.
     pub(super) fn wait_for(&self, txn: Word) -> Result<(), Error> {
+        self.ask_for_another(txn);
         self.wait_until_decided(txn)
+    }
+
+    /// Asks for a transaction whose writer has not: he may have been stopped right before. That he, or
+    /// others, ask as well does no harm.
+    fn ask_for_another(&self, txn: Word) {
+        let ring = self.ring();
+        let asks = || (0..ring.geometry().asks).map(|ask| ring.ask(ask));
+        let waits = ring.status(txn).is_some_and(|status| status.state() == PERSISTING);
+        if !waits || asks().any(|ask| ask.load(Ordering::SeqCst) == txn.0) {
+            return;
+        }
+        let (ok, miss) = (Ordering::SeqCst, Ordering::Relaxed);
+        if asks().any(|ask| ask.compare_exchange(0, txn.0, ok, miss).is_ok()) {
+            self.ring_bell(KEEPER_BELL);
+        }
     }
 }
 
 fn late() -> Error {
     Error::Timeout {
-        what: "the keeper of durable state to write to disk".to_owned(),
+        what:
+            "the keeper of durable state to write to disk; what it has begun to write may come yet"
+                .to_owned(),
         after_ms: PATIENCE.as_millis() as u64,
     }
 }

@@ -69,7 +69,7 @@ impl Region {
         Ok(Follower {
             inner: inner.clone(),
             place: Arc::new(place),
-            at: Position { revision: after_revision + 1, within: 0 },
+            at: Position { revision: after_revision.wrapping_add(1), within: 0 },
             prefix: (String::new(), prefix(inner, "")),
         })
     }

@@ -1,6 +1,7 @@
 //! Lanes: a place in the region for each node that uses state, and cleaning up after the dead.
 
 use std::collections::BTreeSet;
+use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
 use rnet_core::Error;
@@ -41,6 +42,7 @@ pub(super) fn free_the_clean(ring: &ring::Region<'_>, own: &OwnNode) {
             .iter()
             .all(|word| ring.lane(lane, *word).load(Ordering::Acquire) == 0);
         if owner != 0 && idle && !alive.contains(&owner) {
+            ring.free_places(lane as u16);
             // Its blocks, if it has any, are found by the sweep of whoever has the lane next and dies.
             let (ok, miss) = (Ordering::AcqRel, Ordering::Relaxed);
             let _ = ring.lane(lane, LANE_OWNER).compare_exchange(owner, 0, ok, miss);
@@ -74,6 +76,8 @@ impl Region {
     /// do, later. Any number of nodes may do so at the same time. Wills of keys on disk wait for the keeper.
     pub fn sweep_dead(&self) -> bool {
         let mut all = true;
+        // One thread of a node: the lane's mark names the node.
+        let _alone = self.inner.sweeping.lock().unwrap_or_else(PoisonError::into_inner);
         for (lane, owner) in self.inner.dead_lanes() {
             // A will that could not be executed keeps its lane from being swept, which would forget it.
             all &= self.execute_wills(lane, owner).is_ok() && self.sweep_lane(lane, owner);
@@ -131,6 +135,7 @@ impl Region {
         if ring.lane(usize::from(lane), LANE_OWNER).load(Ordering::Acquire) != owner {
             return Ok(());
         }
+        let mut left = Ok(());
         for (key, will, revision) in due {
             let value = Will::decode(&will).map(|(kind, type_id, bytes)| Stored {
                 kind,
@@ -141,13 +146,18 @@ impl Region {
             });
             let write = Write { key: &key, value, expect: Some(revision), durable: None };
             match self.commit(&[write], &[], &mut |_, _| Ok(())) {
-                // Somebody wrote it since, or executed the will.
-                Ok(_) | Err(Error::Conflict { .. }) => {}
-                Err(error) => return Err(error),
+                Err(
+                    error @ (Error::Timeout { .. }
+                    | Error::Storage { .. }
+                    | Error::OutOfMemory { .. }
+                    | Error::Corrupt { .. }),
+                ) => left = Err(error),
+                // Somebody wrote it since, or executed the will; or it cannot ever be executed.
+                Ok(_) | Err(_) => {}
             }
             fail_point!("state.will");
         }
-        Ok(())
+        left
     }
 }
 

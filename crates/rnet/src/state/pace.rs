@@ -125,8 +125,9 @@ mod tests {
         }
         fn sleep(&mut self, limit: Duration, precise: bool) -> Woken {
             self.slept.push(precise);
-            if precise {
-                while clock::now_ns() < self.at_ns.min(clock::now_ns() + limit.as_nanos() as u64) {}
+            let end_ns = clock::now_ns() + limit.as_nanos() as u64;
+            while precise && clock::now_ns() < end_ns {
+                std::hint::spin_loop();
             }
             if self.poll() { Woken::Look } else { Woken::TimedOut }
         }
@@ -135,12 +136,13 @@ mod tests {
     /// What a pace does that has learnt changes of this period.
     fn waits(period_ns: u64) -> From {
         let mut pace = Pace::default();
-        let start_ns = clock::now_ns() - 100 * period_ns;
+        // The last one was half a period ago.
+        let start_ns = clock::now_ns() - 100 * period_ns + period_ns / 2;
         for n in 0..100 {
             pace.rhythm.learn(start_ns + n * period_ns, n + 1);
         }
-        let mut place = From { at_ns: clock::now_ns(), slept: Vec::new(), polled: 0 };
-        pace.wait(&mut place, Duration::from_millis(5));
+        let mut place = From { at_ns: start_ns + 100 * period_ns, slept: Vec::new(), polled: 0 };
+        pace.wait(&mut place, Duration::from_secs(1));
         place
     }
 
@@ -152,5 +154,12 @@ mod tests {
         let mut none = From { at_ns: u64::MAX, slept: Vec::new(), polled: 0 };
         assert_eq!(Pace::default().wait(&mut none, Duration::ZERO), Woken::TimedOut);
         assert_eq!((none.polled, none.slept.len()), (0, 0), "there is no time to look");
+    }
+
+    #[test]
+    fn what_keeps_time_is_dozed_for_and_then_awaited_awake() {
+        // Again where the machine has held this thread up for half a period.
+        let mut tries = (0..1000).map(|_| waits(2_000_000));
+        assert!(tries.any(|place| place.slept == [true] && place.polled > 1));
     }
 }

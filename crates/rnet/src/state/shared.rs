@@ -317,7 +317,15 @@ impl StateShared {
         value: &'a Value,
         options: &Options,
     ) -> Result<Prepared<'a>> {
-        let durable = options.durable == Some(true);
+        // What describes the type of a message goes where the message goes, also if nothing is said about
+        // that and the key is durable already.
+        let durable = match options.durable {
+            Some(durable) => durable,
+            None if matches!(value, Value::Message(_)) => {
+                self.read(key, |_, record| Ok(record.durable))?.unwrap_or(false)
+            }
+            None => false,
+        };
         let (of, type_id, bytes) = self.pack(key, value, durable)?;
         let will = match &options.will {
             None => None,

@@ -109,6 +109,50 @@ fn times_and_wills_are_kept_too() {
     assert!(end.iter().find(|e| e.key == "/long").unwrap().expires_unix_ns.is_some());
 }
 
+#[derive(Clone, Copy, Debug, PartialEq, rnet::Plain)]
+#[plain(name = "demo.Gain")]
+#[repr(C)]
+struct Gain {
+    kp: f64,
+}
+
+/// What describes the type of a message is on disk as well, also where the key only happens to be
+/// durable.
+#[test]
+fn messages_are_read_again_after_a_boot() {
+    let net = Net::new("messages");
+    let (gain, pose) = (Gain { kp: 1.5 }, rnet::msgs::Pose::default());
+    {
+        let node = net.node("one");
+        let state = node.state().unwrap();
+        state.put("/gain").durable(true).set_message(&gain).unwrap();
+        set(&state, "/pose", 1);
+        state.put("/pose").change_type().set_message(&pose).unwrap();
+    }
+    reboot(&net);
+    let node = net.node("two");
+    let state = node.state().unwrap();
+    assert_eq!(state.get_message::<Gain>("/gain").unwrap(), Some(gain));
+    assert_eq!(state.get_message::<rnet::msgs::Pose>("/pose").unwrap(), Some(pose));
+}
+
+#[test]
+fn a_durable_parameter_outlives_its_node_and_its_domain() {
+    let net = Net::new("parameter");
+    let declare = |node: &rnet::Node| {
+        node.param::<f64>("gain").default(1.0).min(0.0).max(10.0).durable().declare().unwrap()
+    };
+    {
+        let node = net.node("arm");
+        declare(&node).set(4.5).unwrap();
+    }
+    reboot(&net);
+    let node = net.node("arm");
+    let gain = declare(&node);
+    assert_eq!(gain.get().unwrap(), 4.5);
+    assert!(gain.set(11.0).is_err());
+}
+
 #[test]
 fn a_transaction_is_on_disk_whole() {
     let net = Net::new("transaction");

@@ -16,6 +16,7 @@ use rnet_shm::bell::MAX_SLEEP;
 use rnet_shm::state::{Ask, Disk, Record};
 
 use super::record::{Change, Saved};
+use super::restore::restore;
 use super::seat::{BEAT, Seat};
 use super::store::{Commit, Failure, Store};
 
@@ -47,8 +48,14 @@ impl Shift {
     }
 }
 
-/// Starts the thread. The store is its own from here on.
-pub(super) fn start(shift: &Arc<Shift>, disk: Disk, store: Store) -> Result<JoinHandle<()>> {
+/// Starts the thread. The store is its own from here on; of the keys in `left` the region has not got
+/// what is on disk, because a transaction stood in the way.
+pub(super) fn start(
+    shift: &Arc<Shift>,
+    disk: Disk,
+    store: Store,
+    left: Vec<String>,
+) -> Result<JoinHandle<()>> {
     shift.running.store(true, Ordering::Release);
     let (ours, theirs) = (shift.clone(), shift.clone());
     let body = move || {
@@ -61,7 +68,7 @@ pub(super) fn start(shift: &Arc<Shift>, disk: Disk, store: Store) -> Result<Join
         }
         let _off = Off(theirs.clone());
         if let Ok(beats) = Beats::start(store.seat().clone()) {
-            keep(&theirs, &disk, store, &beats);
+            keep(&theirs, &disk, store, left, &beats);
             beats.stop();
         }
     };
@@ -71,13 +78,14 @@ pub(super) fn start(shift: &Arc<Shift>, disk: Disk, store: Store) -> Result<Join
 
 /// Keeps until there is a reason not to. On return the store is closed, and whoever asks next takes
 /// it.
-fn keep(shift: &Shift, disk: &Disk, mut store: Store, beats: &Beats) {
+fn keep(shift: &Shift, disk: &Disk, mut store: Store, mut left: Vec<String>, beats: &Beats) {
     beats.work(true);
     // What waits is looked at before what holds: so each change is seen in one of both, also one
     // that a keeper before us decides while we look.
     let asks = disk.asks();
-    let done = settle(disk, &mut store, &asks);
+    let done = settle(disk, &mut store, &asks, &left);
     let mut go_on = tell(disk, &store, &asks, done);
+    restore_left(disk, &store, &mut left);
     beats.work(false);
     while go_on && !shift.is_stopping() {
         // Read before the look, so that what comes behind it ends the sleep.
@@ -88,6 +96,7 @@ fn keep(shift: &Shift, disk: &Disk, mut store: Store, beats: &Beats) {
             let changes = changes(&asks);
             let done = store.commit(&changes, disk.revision());
             go_on = tell(disk, &store, &asks, done);
+            restore_left(disk, &store, &mut left);
             beats.work(false);
         } else if !shift.is_stopping() {
             disk.wait_for_asks(bell, MAX_SLEEP);
@@ -120,6 +129,24 @@ fn tell(
             }
             false
         }
+    }
+}
+
+/// Tries again to restore what a transaction stood in the way of: it was decided, or will be.
+fn restore_left(disk: &Disk, store: &Store, left: &mut Vec<String>) {
+    if left.is_empty() {
+        return;
+    }
+    let mut still = Vec::new();
+    let loaded = store.load(&mut |saved| {
+        let wanted = left.iter().any(|key| key == saved.key);
+        if wanted && !matches!(restore(disk, &saved), Ok(true)) {
+            still.push(saved.key.to_owned());
+        }
+    });
+    // What is not on disk any more was deleted since.
+    if loaded.is_ok() {
+        *left = still;
     }
 }
 
@@ -156,7 +183,12 @@ fn print(saved: &Saved<'_>) -> u64 {
 
 /// Makes the disk hold what the region holds, and what waits there: a store was set aside, a commit
 /// of a keeper before us is in doubt, wills and times were over when it was loaded.
-fn settle(disk: &Disk, store: &mut Store, asks: &[Ask]) -> std::result::Result<Commit, Failure> {
+fn settle(
+    disk: &Disk,
+    store: &mut Store,
+    asks: &[Ask],
+    left: &[String],
+) -> std::result::Result<Commit, Failure> {
     let mut on_disk = HashMap::new();
     store.load(&mut |saved| {
         on_disk.insert(saved.key.to_owned(), print(&saved));
@@ -167,6 +199,8 @@ fn settle(disk: &Disk, store: &mut Store, asks: &[Ask]) -> std::result::Result<C
             differ.push(record.clone());
         }
     });
+    // What could not be restored yet is not gone for that.
+    on_disk.retain(|key, _| !left.contains(key));
     // A region that cannot be read is no reason to forget what is on disk.
     if walked.is_err() {
         on_disk.clear();

@@ -6,6 +6,7 @@
 //! | module | what |
 //! |---|---|
 //! | [`service`] | a node's part in it: loading, being or finding the keeper |
+//! | [`restore`] | putting back into the region what was on disk |
 //! | [`keeper`] | the keeper's thread |
 //! | [`folder`] | where it is, whose it must be, what the files in it are |
 //! | [`taker`] | becoming the keeper |
@@ -20,6 +21,7 @@ mod file;
 mod folder;
 mod keeper;
 mod record;
+mod restore;
 mod seat;
 mod service;
 mod store;

@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 
 use rnet_core::{Error, Result};
 use rnet_shm::fork::Birth;
-use rnet_shm::state::{Disk, Keep, Region, Restored, Will};
+use rnet_shm::state::{Disk, Keep, Region};
 
 use super::folder::Folder;
 use super::keeper::{self, Shift};
-use super::record::Saved;
+use super::restore::restore;
 use super::seat::{LOOK, Pulse};
 use super::store::{Failure, Store, read_only};
 use super::taker::{Host, Taken, Taker};
@@ -125,7 +125,7 @@ impl Keep for Shared {
         // Another thread of this node is at it.
         let Ok(mut office) = self.office.try_lock() else { return Ok(()) };
         match self.take(&mut office)? {
-            Some(store) => self.start(&mut office, store),
+            Some(store) => self.start(&mut office, store).map(drop),
             None => Ok(()),
         }
     }
@@ -178,18 +178,24 @@ impl Shared {
         }
     }
 
-    fn start(&self, office: &mut Office, store: Store) -> Result<(), Error> {
+    /// Loads what is on disk, if nobody has, and starts the keeper's thread; `false` if another has
+    /// taken over meanwhile.
+    fn start(&self, office: &mut Office, store: Store) -> Result<bool, Error> {
         // The one before has ended, or is about to.
         if let Some(before) = office.thread.take() {
             let _ = before.join();
         }
+        let mut left = Vec::new();
         if self.disk.loaded().load(Ordering::SeqCst) != LOADED {
             // What this process cannot hold, it must not have the disk forget.
-            self.restore_all(&store)?;
+            left = self.restore_all(&store)?;
+            if !store.seat().beat() {
+                return Ok(false);
+            }
             self.disk.loaded().store(LOADED, Ordering::SeqCst);
         }
-        office.thread = Some(keeper::start(&self.shift, self.disk.clone(), store)?);
-        Ok(())
+        office.thread = Some(keeper::start(&self.shift, self.disk.clone(), store, left)?);
+        Ok(true)
     }
 
     /// Loads what is on disk, or waits for who does.
@@ -234,52 +240,30 @@ impl Shared {
         }
         let mut office = self.office();
         match self.take(&mut office)? {
-            Some(store) => self.start(&mut office, store).map(|()| true),
+            Some(store) => self.start(&mut office, store),
             None => Ok(false),
         }
     }
 
-    fn restore_all(&self, store: &Store) -> Result<(), Error> {
-        let mut failed = None;
+    /// Puts back all that is on disk; the keys at which a transaction is in the way.
+    fn restore_all(&self, store: &Store) -> Result<Vec<String>, Error> {
+        let (mut failed, mut left) = (None, Vec::new());
         let loaded = store.load(&mut |saved| {
             // Another has taken over, and loads.
-            if failed.is_none() && store.seat().beat() {
-                failed = self.restore(&saved).err();
+            if failed.is_some() || !store.seat().beat() {
+                return;
+            }
+            match restore(&self.disk, &saved) {
+                Ok(true) => {}
+                Ok(false) => left.push(saved.key.to_owned()),
+                Err(error) => failed = Some(error),
             }
         });
-        match (loaded, &self.folder) {
-            (Err(failure), Ok(folder)) => Err(failure.explain(folder)),
-            _ => failed.map_or(Ok(()), Err),
+        match (loaded, failed, &self.folder) {
+            (Err(failure), _, Ok(folder)) => Err(failure.explain(folder)),
+            (_, Some(error), _) => Err(error),
+            _ => Ok(left),
         }
-    }
-
-    /// Puts back one key, as it is to be now: its owner is gone, and its time may be over.
-    fn restore(&self, saved: &Saved<'_>) -> Result<(), Error> {
-        if saved.expires_unix_ns != 0 && saved.expires_unix_ns <= self.disk.now_unix_ns() {
-            return Ok(());
-        }
-        let mut restored = Restored {
-            key: saved.key,
-            kind: saved.kind,
-            type_id: saved.type_id,
-            version: saved.version,
-            written_unix_ns: saved.written_unix_ns,
-            expires_unix_ns: saved.expires_unix_ns,
-            writer: saved.writer,
-            bytes: saved.value,
-        };
-        if let Some(will) = saved.will {
-            let Some((kind, type_id, bytes)) = Will::decode(will) else { return Ok(()) };
-            restored = Restored {
-                kind,
-                type_id,
-                bytes,
-                version: saved.version + 1,
-                expires_unix_ns: 0,
-                ..restored
-            };
-        }
-        self.disk.restore(&restored).map(drop)
     }
 
     /// Loads from a disk that cannot be written.
@@ -288,7 +272,7 @@ impl Shared {
         let mut failed = None;
         let read = read_only(folder, &mut |saved| {
             if failed.is_none() {
-                failed = self.restore(&saved).err();
+                failed = restore(&self.disk, &saved).err();
             }
         });
         if let Some(error) = read.err().or(failed) {

@@ -1,0 +1,199 @@
+//! The region's side of durable writes, with a keeper that does what the test wants.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rnet_core::{Error, NodeName};
+use rnet_shm::domain::{DomainConfig, DomainDir, random_u64};
+use rnet_shm::node::OwnNode;
+use rnet_shm::state::{Ask, Disk, Keep, Next, Record, Region, Restored, Stored, Write};
+
+/// A domain of a test's own.
+struct Net(PathBuf);
+
+impl Net {
+    fn new() -> Net {
+        let path = PathBuf::from(format!("/dev/shm/rnet-disk-{:x}", random_u64()));
+        std::fs::create_dir(&path).unwrap();
+        Net(path)
+    }
+
+    fn region(&self, name: &str) -> Region {
+        let config = DomainConfig { base: Some(self.0.clone()), ..DomainConfig::default() };
+        let dir = DomainDir::open_or_create(&config).unwrap();
+        let name = NodeName::new(name).unwrap();
+        let own = OwnNode::create(&dir, &name, "rust", "0").unwrap();
+        Region::open(&Arc::new(own), Arc::new(|| 5)).unwrap()
+    }
+}
+
+impl Drop for Net {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Says that there is a keeper, until it is to say that there can be none.
+#[derive(Default)]
+struct Promise {
+    broken: AtomicBool,
+}
+
+impl Keep for Promise {
+    fn keep(&self) -> Result<(), Error> {
+        match self.broken.load(Ordering::SeqCst) {
+            false => Ok(()),
+            true => Err(Error::Closed { what: "the disk".to_owned() }),
+        }
+    }
+
+    fn refused(&self, reason: u64) -> Error {
+        Error::Closed { what: format!("reason {reason}") }
+    }
+}
+
+fn stored(bytes: &[u8]) -> Stored<'_> {
+    Stored { kind: 4, type_id: 0, bytes, will: None, expires_unix_ns: 0 }
+}
+
+fn write(region: &Region, key: &str, bytes: &[u8], durable: bool) -> Result<u64, Error> {
+    let value = Some(stored(bytes));
+    let write = Write { key, value, expect: None, durable: Some(durable) };
+    region.commit(&[write], &[], &mut |_, _| Ok(()))
+}
+
+fn read(region: &Region, key: &str) -> Option<Vec<u8>> {
+    let mut record = Record::default();
+    region.get(key, &mut record).unwrap().then(|| record.value().to_vec())
+}
+
+/// Waits for somebody who asks.
+fn asked(disk: &Disk) -> Vec<Ask> {
+    loop {
+        let bell = disk.bell();
+        let asks = disk.asks();
+        if !asks.is_empty() {
+            return asks;
+        }
+        disk.wait_for_asks(bell, std::time::Duration::from_secs(1));
+    }
+}
+
+fn restored<'a>(key: &'a str, bytes: &'a [u8]) -> Restored<'a> {
+    Restored {
+        key,
+        kind: 4,
+        type_id: 7,
+        version: 41,
+        written_unix_ns: 3,
+        expires_unix_ns: 0,
+        writer: "/before",
+        bytes,
+    }
+}
+
+#[test]
+fn what_the_keeper_decides_holds_and_nothing_before() {
+    let net = Net::new();
+    let region = net.region("a");
+    region.set_keep(Arc::new(Promise::default()));
+    let disk = region.disk();
+    write(&region, "/k", b"0", false).unwrap();
+    for (decision, expected) in [(Ok(()), &b"1"[..]), (Err(28), b"1")] {
+        std::thread::scope(|scope| {
+            let writer = scope.spawn(|| write(&region, "/k", expected, true));
+            let asks = asked(&disk);
+            assert_eq!(asks.len(), 1);
+            let [change] = &asks[0].changes[..] else { panic!("one key") };
+            assert_eq!((change.record.key(), change.keep), ("/k", true));
+            let before = if decision.is_ok() { &b"0"[..] } else { b"1" };
+            assert_eq!(read(&region, "/k").as_deref(), Some(before), "not decided yet");
+            assert!(disk.decide(&asks[0], decision));
+            let done = writer.join().unwrap();
+            match decision {
+                Ok(()) => assert!(done.unwrap() > 0),
+                Err(_) => assert!(done.unwrap_err().to_string().contains("reason 28")),
+            }
+        });
+        assert_eq!(read(&region, "/k").as_deref(), Some(expected));
+        assert!(disk.asks().is_empty());
+    }
+    let mut durable = Vec::new();
+    disk.durable(&mut |record| durable.push(record.key().to_owned())).unwrap();
+    assert_eq!(durable, ["/k"]);
+}
+
+#[test]
+fn restoring_keeps_what_was_and_yields_to_what_is() {
+    let net = Net::new();
+    let region = net.region("a");
+    region.set_keep(Arc::new(Promise::default()));
+    let disk = region.disk();
+    assert!(disk.restore(&restored("/k", b"old")).unwrap());
+    let mut record = Record::default();
+    assert!(region.get("/k", &mut record).unwrap());
+    assert_eq!((record.version, record.writer(), record.durable), (41, "/before", true));
+    assert_eq!((record.type_id, record.written_unix_ns, record.value()), (7, 3, &b"old"[..]));
+    assert!(disk.asks().is_empty(), "it does not go to disk again");
+    // What was written since is newer.
+    write(&region, "/new", b"new", false).unwrap();
+    assert!(disk.restore(&restored("/new", b"old")).unwrap());
+    assert_eq!(read(&region, "/new").as_deref(), Some(&b"new"[..]));
+    // A transaction that is not decided yet is in the way; refused, it leaves the way free.
+    std::thread::scope(|scope| {
+        let writer = scope.spawn(|| write(&region, "/late", b"1", true));
+        let asks = asked(&disk);
+        assert!(!disk.restore(&restored("/late", b"old")).unwrap());
+        assert!(disk.decide(&asks[0], Err(5)));
+        assert!(writer.join().unwrap().is_err());
+    });
+    assert!(disk.restore(&restored("/late", b"old")).unwrap());
+    assert_eq!(read(&region, "/late").as_deref(), Some(&b"old"[..]));
+}
+
+/// A writer loses patience with a keeper that has begun to write: he has an error, and the change comes
+/// nevertheless, to followers too.
+#[test]
+fn a_change_that_comes_late_is_seen_and_cleaned_up_behind() {
+    let net = Net::new();
+    let region = net.region("a");
+    let promise = Arc::new(Promise::default());
+    region.set_keep(promise.clone());
+    let disk = region.disk();
+    let peer = net.region("b");
+    let mut follower = peer.follow(peer.revision()).unwrap();
+    std::thread::scope(|scope| {
+        let writer = scope.spawn(|| write(&region, "/k", b"late", true));
+        let asks = asked(&disk);
+        promise.broken.store(true, Ordering::SeqCst);
+        let error = writer.join().unwrap().unwrap_err();
+        assert!(error.to_string().contains("the disk"), "{error}");
+        assert_eq!(read(&region, "/k"), None);
+        assert!(disk.decide(&asks[0], Ok(())));
+    });
+    // Nobody has read it, and its writer has gone on.
+    let mut record = Record::default();
+    assert_eq!(follower.next("/", &mut record), Next::Change);
+    assert_eq!((record.key(), record.value()), ("/k", &b"late"[..]));
+    assert_eq!(read(&peer, "/k").as_deref(), Some(&b"late"[..]));
+    // The next durable write ends what is left of it.
+    promise.broken.store(false, Ordering::SeqCst);
+    std::thread::scope(|scope| {
+        let writer = scope.spawn(|| write(&region, "/k", b"next", true));
+        let asks = asked(&disk);
+        assert_eq!(asks.len(), 1, "the late one is over");
+        assert!(disk.decide(&asks[0], Ok(())));
+        assert!(writer.join().unwrap().is_ok());
+    });
+    assert_eq!(read(&peer, "/k").as_deref(), Some(&b"next"[..]));
+}
+
+#[test]
+fn regions_are_told_apart() {
+    let (one, two) = (Net::new(), Net::new());
+    let (a, b, c) = (one.region("a"), one.region("b"), two.region("a"));
+    assert_eq!(a.disk().region(), b.disk().region());
+    assert_ne!(a.disk().region(), c.disk().region());
+    assert!(a.disk().region() <= rnet_shm::lease::MAX_HOLDER);
+}

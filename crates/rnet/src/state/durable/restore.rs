@@ -1,0 +1,33 @@
+//! Putting what was on disk back into the region.
+
+use rnet_core::Result;
+use rnet_shm::state::{Disk, Restored, Will};
+
+use super::record::Saved;
+
+/// Puts back one key, as it is to be now: its owner is gone, and its time may be over. `false` if a
+/// transaction stands in the way whose end is not known yet.
+///
+/// # Errors
+/// `OutOfMemory`, `BadName`, `Corrupt`.
+pub(super) fn restore(disk: &Disk, saved: &Saved<'_>) -> Result<bool> {
+    if saved.expires_unix_ns != 0 && saved.expires_unix_ns <= disk.now_unix_ns() {
+        return Ok(true);
+    }
+    let mut restored = Restored {
+        key: saved.key,
+        kind: saved.kind,
+        type_id: saved.type_id,
+        version: saved.version,
+        written_unix_ns: saved.written_unix_ns,
+        expires_unix_ns: saved.expires_unix_ns,
+        writer: saved.writer,
+        bytes: saved.value,
+    };
+    if let Some(will) = saved.will {
+        let Some((kind, type_id, bytes)) = Will::decode(will) else { return Ok(true) };
+        let version = saved.version + 1;
+        restored = Restored { kind, type_id, bytes, version, expires_unix_ns: 0, ..restored };
+    }
+    disk.restore(&restored)
+}
