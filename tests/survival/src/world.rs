@@ -267,7 +267,8 @@ impl World {
 
     fn domain(&self) -> Option<PathBuf> {
         let mut entries = std::fs::read_dir(&self.dir).ok()?.flatten();
-        let is_domain = |e: &std::fs::DirEntry| e.file_name().as_encoded_bytes().starts_with(b"rnet-");
+        let is_domain =
+            |e: &std::fs::DirEntry| e.file_name().as_encoded_bytes().starts_with(b"rnet-");
         entries.find(is_domain).map(|entry| entry.path())
     }
 
