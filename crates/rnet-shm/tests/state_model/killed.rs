@@ -88,8 +88,10 @@ fn writers_that_are_killed_leave_no_garbage() {
         slabs.push(usage.slabs);
     }
     println!("{slabs:?}");
+    // More of the dead is no more of memory. How much the living have at the moment goes up and down.
     let (first, last) = slabs.split_at(slabs.len() / 2);
-    assert!(last.iter().max() <= first.iter().max().map(|most| 2 * most).as_ref(), "{slabs:?}");
+    let most = |slabs: &[u64]| slabs.iter().max().copied().unwrap_or_default();
+    assert!(2 * most(last) <= 3 * most(first), "{slabs:?}");
     let (_, keys) = region.snapshot("/").expect("a snapshot");
     for record in keys {
         commit(&region, &[write(record.key(), None)]);

@@ -241,7 +241,8 @@ impl<'a> Model<'a> {
         let mut guards: Vec<(String, u64)> = Vec::new();
         for _ in 0..self.below(3) {
             let key = self.key();
-            if orders.iter().all(|order| order.key != key) {
+            let new = guards.iter().all(|(guarded, _)| *guarded != key);
+            if new && orders.iter().all(|order| order.key != key) {
                 let present = self.living(&key).map_or(0, |kept| kept.revision);
                 let wrong = u64::from(self.below(8) == 0);
                 guards.push((key, present + wrong));
