@@ -53,8 +53,11 @@ bench-own: ## robot-net alone, by cargo bench
 bench-typed: python-package ## how fast Python receives typed messages, against the protobuf runtime alone
 	@$(PY) python/benches/typed.py
 
-soak: ## 1,000 lives of a node, then kills at random for SOAK_SECONDS (default 600); ends with kills=N violations=N
+soak: ## 1,000 lives of a node, 10^7 changes of state, two minutes of histories, then kills at random for SOAK_SECONDS (default 600); ends with kills=N violations=N
 	@$(STEP) --tests soak-lives cargo test --release --package rnet --test restart -- --ignored soak
+	@STATE_MODEL_OPERATIONS=10000000 $(STEP) --tests soak-model cargo test --release --package rnet-shm --test state_model
+	@cargo build --release --package rnet-state-tests --features failpoints --bin rnet-state-tests
+	@target/release/rnet-state-tests soak
 	@cargo build --release --package rnet-survival --features failpoints --bin survival
 	@target/release/survival soak
 
@@ -107,6 +110,8 @@ test-doc:
 test-kill: export CARGO_TARGET_DIR := target/kill
 test-kill:
 	@$(STEP) --tests test-kill cargo test --release --package rnet-survival --features failpoints
+	@$(STEP) --tests test-kill-state cargo test --release --package rnet-state-tests --features failpoints --test histories
+	@$(STEP) --tests test-kill-points cargo test --release --package rnet-ring --features failpoints --test state_points
 
 # The tests of scribbled and truncated memory once more, where any access out of bounds ends the process.
 test-hostile: export CARGO_TARGET_DIR := target/asan

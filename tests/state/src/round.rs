@@ -88,7 +88,7 @@ impl Drop for Scratch {
 /// # Errors
 /// Those of opening one.
 pub fn node(dir: &Path, name: &str) -> rnet::Result<Node> {
-    Node::builder(name).domain("s").dir(dir).open()
+    Node::builder(name).domain("s").dir(dir).state_dir(dir.join("disk")).open()
 }
 
 /// Runs a round with `binary` for its processes.

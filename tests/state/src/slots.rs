@@ -74,7 +74,9 @@ impl<'a> Slot<'a> {
     fn end(&mut self) -> End {
         let points = &self.plan.points;
         let point = points.get(self.dice.below(points.len() as u64) as usize);
-        let pass = 1 + self.dice.below(40);
+        // Few are passed often in a short life.
+        let most = 1 << self.dice.below(7);
+        let pass = 1 + self.dice.below(most);
         match (self.dice.below(10), point) {
             (0..4, Some(point)) => End::Point(format!("{point}@{pass}")),
             (4..6, Some(point)) => End::StillAt(format!("{point}@{pass}=stop")),

@@ -22,9 +22,12 @@ type Outcome = Result<(), Box<dyn std::error::Error>>;
 pub const VICTIM_TOPICS: [(&str, usize); STREAMS] =
     [("/v/small", 4), ("/v/large", 2), ("/v/latched", 1)];
 
+/// Where durable state stands, in the directory of the domain.
+const DISK: &str = "disk";
+
 /// A node of the domain in `dir`.
 pub fn node(dir: &Path, name: &str) -> Result<Node, Error> {
-    Node::builder(name).domain("s").dir(dir).open()
+    Node::builder(name).domain("s").dir(dir).state_dir(dir.join(DISK)).open()
 }
 
 /// Runs the role that the arguments name; its process ends with the judge's.
@@ -163,6 +166,9 @@ fn victim(dir: &Path, name: &str, flags: &Flags) -> Outcome {
         if flags.stays {
             let _watch = node.state()?.watch("/")?;
             user.turn(0)?;
+            if flags.durable {
+                user.durable()?;
+            }
             say("ready")?;
             return until_told();
         }

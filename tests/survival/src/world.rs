@@ -266,8 +266,10 @@ impl World {
     }
 
     fn domain(&self) -> Option<PathBuf> {
-        let mut entries = std::fs::read_dir(&self.dir).ok()?.flatten().map(|e| e.path());
-        entries.find(|path| path.is_dir())
+        let mut entries = std::fs::read_dir(&self.dir).ok()?.flatten();
+        let is_domain =
+            |e: &std::fs::DirEntry| e.file_name().as_encoded_bytes().starts_with(b"rnet-");
+        entries.find(is_domain).map(|entry| entry.path())
     }
 
     fn survivors(&self) -> BTreeSet<String> {
@@ -510,18 +512,38 @@ impl World {
         Ok(())
     }
 
-    /// The domain's state for who never saw a survivor: another node can join and leaves nothing.
+    /// The domain's state for who never saw a survivor: another node can join and leaves nothing; what is
+    /// so young that its maker might live, one that comes later sweeps.
     pub fn check_usable(&self, context: &str) -> Outcome {
-        let mut next = self.spawn("victim", "next", &["lonely", "once"], None)?;
-        match next.ended(LONG)? {
-            Some(status) if status.success() => {}
-            status => self.violation(format!("{context}: the next node: {status:?}")),
+        let until = Instant::now() + LONG;
+        loop {
+            let mut next = self.spawn("victim", "next", &["lonely", "once", "durable"], None)?;
+            match next.ended(LONG)? {
+                Some(status) if status.success() => {}
+                status => self.violation(format!("{context}: the next node: {status:?}")),
+            }
+            let _ = std::fs::remove_file(self.dir.join("ledger.next"));
+            if self.left_overs().is_empty() {
+                return Ok(());
+            }
+            if Instant::now() > until {
+                self.violation(format!("{context}: left behind: {:?}", self.left_overs()));
+                return Ok(());
+            }
+            pause();
         }
-        let _ = std::fs::remove_file(self.dir.join("ledger.next"));
-        if !self.left_overs().is_empty() {
-            self.violation(format!("{context}: left behind: {:?}", self.left_overs()));
+    }
+
+    /// Starts a process that keeps the state on disk, and stops it there while nobody else is there.
+    pub fn stop_a_keeper(&self) -> Outcome<Process> {
+        let mut keeper = self.spawn("victim", CORPSE, &["lonely", "stays", "durable"], None)?;
+        keeper.ready()?;
+        let pid = rustix::process::Pid::from_child(&keeper.child);
+        rustix::process::kill_process(pid, rustix::process::Signal::STOP)?;
+        if !keeper.stopped(LONG)? {
+            return Err("the keeper cannot be stopped".into());
         }
-        Ok(())
+        Ok(keeper)
     }
 
     /// Starts a process that joins the domain, and kills it while nobody else is there: at a fail point, or

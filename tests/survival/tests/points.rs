@@ -27,6 +27,8 @@ enum Scene {
     Corpse,
     /// The same, and the victim takes its name.
     Namesake,
+    /// Only somebody is there who stands still, and should write to disk.
+    Stopped,
     /// A peer dies that holds a sample beyond its subscription.
     Partner,
     /// The survivors are there.
@@ -37,8 +39,13 @@ fn scene(point: &str) -> Scene {
     if point == "draft.renamed" {
         return Scene::Nothing;
     }
-    if ["state.sized", "state.backed", "state.made"].contains(&point) {
+    // Where others are, there is a region already, with room in it, and somebody who writes to disk.
+    let first = ["state.sized", "state.backed", "state.made", "state.slab", "state.writing"];
+    if first.contains(&point) {
         return Scene::Nothing;
+    }
+    if ["durable.copied", "durable.placed"].contains(&point) {
+        return Scene::Stopped;
     }
     let sweeps = ["state.sweep", "state.swept", "state.will", "state.unowned"];
     if sweeps.iter().any(|start| point.starts_with(start)) {
@@ -92,11 +99,17 @@ fn die(world: &mut World, point: &str, name: &str, flags: &[&str]) -> Outcome<bo
 
 fn kill_alone(point: &str) -> Outcome<(bool, usize)> {
     let mut world = World::empty(binary())?;
-    if scene(point) != Scene::Nothing {
-        world.leave_a_corpse(death(point))?;
-    }
+    let stopped = match scene(point) {
+        Scene::Nothing => None,
+        Scene::Stopped => Some(world.stop_a_keeper()?),
+        _ => {
+            world.leave_a_corpse(death(point))?;
+            None
+        }
+    };
     let name = if scene(point) == Scene::Namesake { CORPSE } else { "v" };
-    let fired = die(&mut world, point, name, &["lonely", "once"])?;
+    let fired = die(&mut world, point, name, &["lonely", "once", "durable"])?;
+    drop(stopped);
     world.check_usable(point)?;
     Ok((fired, world.violations()))
 }
@@ -135,7 +148,7 @@ fn every_fail_point_kills_one_node_and_harms_no_other() -> Outcome {
     for (at, point) in runs.iter().enumerate() {
         let began = Instant::now();
         let hit = match scene(point) {
-            Scene::Nothing | Scene::Corpse | Scene::Namesake => {
+            Scene::Nothing | Scene::Corpse | Scene::Namesake | Scene::Stopped => {
                 let (hit, wrong) = kill_alone(point)?;
                 violations += wrong;
                 hit

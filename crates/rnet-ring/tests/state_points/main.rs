@@ -102,6 +102,9 @@ fn acts(byte: u8) -> Vec<Act> {
         all(&[set("/a/1", byte), set("/a/2", byte), set("/b", byte)]),
         all(&[set("/b", byte), ("/a/1", None), set("/a/new", byte)]),
         all(&[("/a/1", None), ("/a/2", None)]),
+        // So many that some of them meet in a slot.
+        all(&["/a/k0", "/a/k1", "/a/k2", "/a/k3", "/a/k4", "/a/k5", "/a/k6", "/a/k7"]
+            .map(|key| set(key, byte))),
         Act::Commit(vec![set("/b", byte)], vec![("/a/1", 141)]),
         Act::Commit(vec![set("/a/1", byte), set("/b", byte)], vec![("/none", 0)]),
         Act::Commit(vec![set("/a/1", byte)], vec![("/b", 7)]),
@@ -244,6 +247,9 @@ fn a_death_at_any_step_leaves_the_old_or_the_new_and_nothing_else() {
     }
     println!("{count} deaths at {} points: {points_met:?}", points_met.len());
     assert!(count > 100, "only {count} deaths");
+    for point in ["state.expanded", "state.installed", "state.retired", "state.visible"] {
+        assert!(points_met.contains(point), "{point} was not passed");
+    }
 }
 
 #[test]

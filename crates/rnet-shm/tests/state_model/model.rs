@@ -11,6 +11,8 @@ use rnet_shm::state::{Follower, Guard, Head, Next, Record, Region, Stored, Write
 const KEYS: u64 = 3000;
 /// Operations between two looks of a follower.
 const LOOK_EVERY: u64 = 500;
+/// Memory beside that of the values: headers, what is kept for late readers, sizes rounded up.
+const SLACK_LEN_BYTES: u64 = 64 << 20;
 /// What a follower is interested in.
 const FOLLOWED: &str = "/follow/";
 
@@ -59,6 +61,9 @@ pub struct Model<'a> {
     steps: u64,
     map: BTreeMap<String, Kept>,
     revision: u64,
+    /// Bytes of the values that are there, now and at most.
+    live: u64,
+    most: u64,
     record: Record,
     followers: Vec<(Follower, BTreeMap<String, Kept>)>,
     counts: BTreeMap<&'static str, u64>,
@@ -92,6 +97,8 @@ impl<'a> Model<'a> {
             steps: 0,
             map: BTreeMap::new(),
             revision,
+            live: 0,
+            most: 0,
             record: Record::default(),
             followers: (0..2).map(follow).collect(),
             counts: BTreeMap::new(),
@@ -164,11 +171,20 @@ impl<'a> Model<'a> {
         }
         if self.steps.is_multiple_of(LOOK_EVERY) {
             self.look(0);
+            self.bound();
         }
         // Behind whatever is kept for followers.
         if self.steps.is_multiple_of(LOOK_EVERY * 97) {
             self.look(1);
         }
+    }
+
+    /// Memory follows what there is: what is replaced is used again.
+    fn bound(&mut self) {
+        self.most = self.most.max(self.live);
+        let slabs = self.regions[0].usage().slabs * (64 << 10);
+        let most = 4 * self.most + SLACK_LEN_BYTES;
+        assert!(slabs <= most, "{slabs} bytes for at most {} of values", self.most);
     }
 
     fn get(&mut self) {
@@ -225,7 +241,8 @@ impl<'a> Model<'a> {
         let mut guards: Vec<(String, u64)> = Vec::new();
         for _ in 0..self.below(3) {
             let key = self.key();
-            if orders.iter().all(|order| order.key != key) {
+            let new = guards.iter().all(|(guarded, _)| *guarded != key);
+            if new && orders.iter().all(|order| order.key != key) {
                 let present = self.living(&key).map_or(0, |kept| kept.revision);
                 let wrong = u64::from(self.below(8) == 0);
                 guards.push((key, present + wrong));
@@ -287,10 +304,12 @@ impl<'a> Model<'a> {
     fn apply(&mut self, order: &Order, writer: usize) {
         // What is over goes on, what is deleted begins anew.
         let version = self.stands(&order.key).map_or(1, |kept| kept.version + 1);
+        self.live -= self.stands(&order.key).map_or(0, |kept| kept.len as u64);
         let Some((seed, len)) = order.value else {
             self.map.remove(&order.key);
             return;
         };
+        self.live += len as u64;
         let kept = Kept {
             revision: self.revision,
             version,
@@ -360,9 +379,6 @@ impl<'a> Model<'a> {
         self.record = record;
         self.count("looks");
     }
-
-    /// What is used now is what is used by nothing.
-    pub fn measure(&mut self) {}
 
     /// Deletes everything; nothing is left.
     pub fn empty(&mut self) {
