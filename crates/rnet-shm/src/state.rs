@@ -8,6 +8,7 @@
 //! | `file` | making and mapping the file |
 //! | `lanes` | a place for each node, and cleaning up after the dead |
 //! | `record` | what goes in and out |
+//! | `reap` | the memory of keys whose time is over |
 //! | `follow` | sleeping until something changes |
 //! | `disk` | what is written to disk before it holds |
 
@@ -15,6 +16,7 @@ mod disk;
 mod file;
 mod follow;
 mod lanes;
+mod reap;
 mod record;
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -64,6 +66,8 @@ struct Inner {
     wills_left: AtomicBool,
     /// Held by the thread that sweeps.
     sweeping: Mutex<()>,
+    /// Keys of this node that end.
+    ends: Mutex<reap::Ends>,
     keep: Mutex<Option<Arc<dyn Keep>>>,
     /// Transactions that the keeper was writing when their writers lost patience.
     late: Mutex<Vec<ring::word::Word>>,
@@ -183,6 +187,7 @@ impl Region {
             clock,
             wills_left: AtomicBool::new(false),
             sweeping: Mutex::new(()),
+            ends: Mutex::default(),
             keep: Mutex::new(None),
             late: Mutex::default(),
         });
@@ -235,6 +240,26 @@ impl Region {
     /// `Conflict`; that of `check`; `OutOfMemory`, `LimitReached`, `BadName`, `BadValue` for a key that
     /// is named twice; `Storage` and `Timeout` for what goes to disk; `Corrupt`.
     pub fn commit(
+        &self,
+        writes: &[Write<'_>],
+        guards: &[Guard<'_>],
+        check: &mut Check<'_>,
+    ) -> Result<u64, Error> {
+        let mut done = self.commit_now(writes, guards, check);
+        // Once what nobody sees any more is out of the way.
+        if matches!(done, Err(Error::OutOfMemory { .. })) && self.reap() {
+            done = self.commit_now(writes, guards, check);
+        }
+        let revision = done?;
+        for write in writes {
+            if let Some(ends) = write.value.map(|v| v.expires_unix_ns).filter(|ends| *ends != 0) {
+                self.remember(ends, revision, write.key);
+            }
+        }
+        Ok(revision)
+    }
+
+    fn commit_now(
         &self,
         writes: &[Write<'_>],
         guards: &[Guard<'_>],

@@ -120,7 +120,9 @@ impl StateCore {
         waits: bool,
         act: impl FnOnce(&State) -> rnet::Result<R> + Send,
     ) -> PyResult<R> {
-        let waits = waits || self.with(|state| state.is_durable(key)).or_raise(py)?;
+        // A parameter may be durable by what was declared, whatever stands there.
+        let param = key.trim_start_matches('/').starts_with("params/");
+        let waits = waits || param || self.with(|state| state.is_durable(key)).or_raise(py)?;
         if waits { self.detached(py, act) } else { self.with(act).or_raise(py) }
     }
 

@@ -45,6 +45,17 @@ impl Region<'_> {
         self.each_leaf(lane, &|_, facts| facts.has(DURABLE) && !facts.has(DELETED), see)
     }
 
+    /// Shows the keys whose time is over, as of one revision.
+    pub fn each_expired(
+        &self,
+        lane: u16,
+        now: u64,
+        see: &mut dyn FnMut(&Record),
+    ) -> Result<(), Stuck> {
+        let over = |facts: &Facts| facts.expires_unix_ns != 0 && facts.expires_unix_ns <= now;
+        self.each_leaf(lane, &|_, facts| over(facts) && !facts.has(DELETED), see)
+    }
+
     /// Shows the leaves that are wanted, as of one revision; those of internal keys too.
     fn each_leaf(
         &self,

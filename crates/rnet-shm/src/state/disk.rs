@@ -27,6 +27,8 @@ const SEAT: usize = KEEPER_AT + 2;
 
 /// How long a writer waits before it looks whether there still is a keeper.
 const SLICE: Duration = Duration::from_millis(20);
+/// How long a keeper's seat may stay as it is before nobody counts on him.
+const STALL: Duration = Duration::from_millis(700);
 /// How long a writer waits for a keeper that does not take what it asks.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -338,12 +340,12 @@ impl Inner {
         self.late.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Ends the transactions of ours that were decided behind our patience.
     /// Whether a transaction of this node is still being written to disk.
     pub(super) fn has_late(&self) -> bool {
         !self.late().is_empty()
     }
 
+    /// Ends the transactions of ours that were decided behind our patience.
     fn conclude_late(&self) {
         let mut late = self.late();
         if late.is_empty() {
@@ -400,6 +402,7 @@ impl Inner {
         let ring = self.ring();
         let bell = self.file.futex(DECIDED_BELL);
         let begun = Instant::now();
+        let mut alone: Option<(u64, Instant)> = None;
         loop {
             let before = bell.load(Ordering::Acquire);
             let state = ring.status(txn).map(|status| status.state());
@@ -410,7 +413,22 @@ impl Inner {
                 return Err(late());
             }
             // Before the first sleep too: there may be no keeper.
-            self.keep()?;
+            match self.keep() {
+                Ok(()) => alone = None,
+                // This process cannot be the keeper. Another may be, and then its seat changes.
+                Err(error) => {
+                    let seat = ring.header(SEAT).load(Ordering::SeqCst);
+                    let since = match alone {
+                        Some((seen, since)) if seen == seat => since,
+                        _ => Instant::now(),
+                    };
+                    alone = Some((seat, since));
+                    let nobody = seat == 0 || since.elapsed() >= STALL;
+                    if nobody && state == Some(PERSISTING) {
+                        return Err(error);
+                    }
+                }
+            }
             wait(bell, before, SLICE);
         }
     }

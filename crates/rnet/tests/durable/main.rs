@@ -79,6 +79,29 @@ fn durable_keys_outlive_the_domain_and_others_do_not() {
     assert_eq!(net.node("three").state().unwrap().get("/int").unwrap(), Some(Value::Int(10)));
 }
 
+/// A disk that is mounted late, or a first node that looked elsewhere, does not make the store forget.
+#[test]
+fn a_store_that_is_found_late_keeps_what_it_has() {
+    let net = Net::new("late-store");
+    let node = net.node("one");
+    set(&node.state().unwrap(), "/calibration", 7);
+    drop(node);
+    reboot(&net);
+    let aside = net.keep().with_extension("aside");
+    std::fs::rename(net.keep(), &aside).unwrap();
+    let node = net.node("early");
+    let state = node.state().unwrap();
+    assert_eq!(state.get("/calibration").unwrap(), None);
+    std::fs::rename(&aside, net.keep()).unwrap();
+    set(&state, "/other", 1);
+    assert_eq!(state.get("/calibration").unwrap(), Some(Value::Int(7)));
+    drop((state, node));
+    reboot(&net);
+    let state = net.node("after").state().unwrap();
+    assert_eq!(state.get("/calibration").unwrap(), Some(Value::Int(7)));
+    assert_eq!(state.get("/other").unwrap(), Some(Value::Int(1)));
+}
+
 #[test]
 fn times_and_wills_are_kept_too() {
     let net = Net::new("wills");

@@ -152,6 +152,8 @@ impl Folder {
     /// Makes the folder where it is missing, and checks that it is nobody else's.
     pub fn make(&self) -> Result<(), Error> {
         let failed = |e: io::Error| storage(&self.path, &e);
+        // What is made here must be there after a power cut, up to the first folder that was there before.
+        let made: Vec<&Path> = self.path.ancestors().take_while(|at| !at.exists()).collect();
         if let Some(parent) = self.path.parent() {
             let mut builder = std::fs::DirBuilder::new();
             builder.recursive(true).mode(0o700).create(parent).map_err(failed)?;
@@ -159,6 +161,9 @@ impl Folder {
         match rustix::fs::mkdir(&self.path, Mode::from_raw_mode(self.mode())) {
             Ok(()) | Err(Errno::EXIST) => {}
             Err(errno) => return Err(failed(errno.into())),
+        }
+        for parent in made.iter().filter_map(|at| at.parent()) {
+            std::fs::File::open(parent).and_then(|folder| folder.sync_all()).map_err(failed)?;
         }
         let stat = rustix::fs::stat(&self.path).map_err(|e| failed(e.into()))?;
         let mine = stat.st_uid == rustix::process::geteuid().as_raw();

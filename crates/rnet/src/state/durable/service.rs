@@ -1,5 +1,6 @@
 //! A node's part in keeping state on disk: loading it once, and being or finding the keeper.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -18,9 +19,10 @@ use super::taker::{Host, Taken, Taker};
 
 /// [`Disk::loaded`]: nobody has looked yet.
 const UNKNOWN: u64 = 0;
-/// [`Disk::loaded`]: what was on disk is here.
+/// [`Disk::loaded`], lowest byte: what was on disk is here; of which folder, the others say.
 const LOADED: u64 = 1;
-/// [`Disk::loaded`]: the disk could not be used; whoever takes the store later loads it.
+/// [`Disk::loaded`]: there was no store, or the disk could not be used; whoever takes one later loads it
+/// first. Else what it does not find in the region would be forgotten on disk, too.
 const UNUSABLE: u64 = 2;
 
 /// How long a start waits for another process that loads.
@@ -139,6 +141,13 @@ impl Keep for Shared {
     }
 }
 
+/// What [`Disk::loaded`] says when this folder's store has been loaded.
+fn loaded_of(folder: &Folder) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    folder.path().hash(&mut hasher);
+    LOADED | hasher.finish() << 8
+}
+
 impl Shared {
     fn office(&self) -> MutexGuard<'_, Office> {
         self.office.lock().unwrap_or_else(PoisonError::into_inner)
@@ -186,13 +195,15 @@ impl Shared {
             let _ = before.join();
         }
         let mut left = Vec::new();
-        if self.disk.loaded().load(Ordering::SeqCst) != LOADED {
+        // Another folder than the one that was loaded, by who was told of another place, is loaded as well.
+        let mark = self.folder.as_ref().map_or(LOADED, loaded_of);
+        if self.disk.loaded().load(Ordering::SeqCst) != mark {
             // What this process cannot hold, it must not have the disk forget.
             left = self.restore_all(&store)?;
             if !store.seat().beat() {
                 return Ok(false);
             }
-            self.disk.loaded().store(LOADED, Ordering::SeqCst);
+            self.disk.loaded().store(mark, Ordering::SeqCst);
         }
         office.thread = Some(keeper::start(&self.shift, self.disk.clone(), store, left)?);
         Ok(true)
@@ -234,8 +245,7 @@ impl Shared {
             return Ok(true);
         };
         if !folder.has_store()? {
-            let (ok, miss) = (Ordering::SeqCst, Ordering::SeqCst);
-            let _ = self.disk.loaded().compare_exchange(UNKNOWN, LOADED, ok, miss);
+            self.give_up();
             return Ok(true);
         }
         let mut office = self.office();
