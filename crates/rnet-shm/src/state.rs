@@ -252,7 +252,9 @@ impl Region {
         }
         let revision = done?;
         for write in writes {
-            if let Some(ends) = write.value.map(|v| v.expires_unix_ns).filter(|ends| *ends != 0) {
+            let ends = write.value.map_or(0, |value| value.expires_unix_ns);
+            // What is on disk is not deleted in passing: that takes its time.
+            if ends != 0 && write.durable != Some(true) {
                 self.remember(ends, revision, write.key);
             }
         }

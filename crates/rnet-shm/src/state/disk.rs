@@ -156,7 +156,8 @@ impl Disk {
     /// Those of [`Region::commit`] for one key.
     pub fn restore(&self, value: &Restored<'_>) -> Result<bool, Error> {
         let inner = &*self.inner;
-        let key = inner.key(value.key)?;
+        // No key of ours: a store that was tampered with. It is passed over, and the others are loaded.
+        let Ok(key) = inner.key(value.key) else { return Ok(true) };
         let facts = Facts {
             kind: value.kind,
             type_id: value.type_id,
@@ -173,8 +174,8 @@ impl Disk {
         loop {
             match inner.attempt_one(&write, now, &mut |_, _| Ok(())) {
                 Ok(_) => return Ok(true),
-                // It was written since, and what is on disk is older.
-                Err(Refused::Conflict { .. }) => return Ok(true),
+                // Something stands there: if it is not to be on disk itself, the disk keeps what it has.
+                Err(Refused::Conflict { .. }) => return Ok(false),
                 Err(Refused::Again) => std::thread::yield_now(),
                 Err(Refused::Wait(_)) => return Ok(false),
                 Err(Refused::Check(error)) => return Err(error),
@@ -382,7 +383,8 @@ impl Inner {
                 self.ring_bell(KEEPER_BELL);
                 return Ok(());
             }
-            self.keep()?;
+            // Whether somebody is the keeper is found out once there is room to ask.
+            let _ = self.keep();
             let bell = self.file.futex(DECIDED_BELL);
             wait(bell, bell.load(Ordering::Acquire), SLICE);
         }

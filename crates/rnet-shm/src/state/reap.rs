@@ -5,7 +5,7 @@
 //! key. What a node leaves that ends, or writes no more, is looked for when memory is short.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, HashMap};
 use std::sync::PoisonError;
 
 use super::{Inner, Region, Write};
@@ -15,25 +15,52 @@ const REMEMBERED: usize = 1 << 16;
 /// Keys that one write deletes.
 const AT_A_TIME: usize = 2;
 
-/// What a node remembers: when, at which revision, which key.
-pub(super) type Ends = BinaryHeap<Reverse<(u64, u64, Box<str>)>>;
+/// What a node remembers of the keys that it gave a time to.
+#[derive(Default)]
+pub(super) struct Ends {
+    /// When to look at which key; each stands there once.
+    due: BinaryHeap<Reverse<(u64, Box<str>)>>,
+    /// When it really ends by now, and at which revision.
+    latest: HashMap<Box<str>, (u64, u64)>,
+}
+
+impl Ends {
+    fn note(&mut self, ends_unix_ns: u64, revision: u64, key: &str) {
+        if let Some(latest) = self.latest.get_mut(key) {
+            *latest = (ends_unix_ns, revision);
+        } else if self.latest.len() < REMEMBERED {
+            self.due.push(Reverse((ends_unix_ns, key.into())));
+            self.latest.insert(key.into(), (ends_unix_ns, revision));
+        }
+    }
+
+    /// A key that is over, and at which revision it was to be.
+    fn over(&mut self, now: u64) -> Option<(u64, Box<str>)> {
+        while self.due.peek().is_some_and(|Reverse((at, _))| *at <= now) {
+            let Reverse((_, key)) = self.due.pop()?;
+            match self.latest.get(&key).copied() {
+                // Renewed meanwhile.
+                Some((ends, _)) if ends > now => self.due.push(Reverse((ends, key))),
+                Some((_, revision)) => {
+                    self.latest.remove(&key);
+                    return Some((revision, key));
+                }
+                None => {}
+            }
+        }
+        None
+    }
+}
 
 impl Region {
     /// A key was written that ends at a time.
     pub(super) fn remember(&self, ends_unix_ns: u64, revision: u64, key: &str) {
         let now = (self.inner.clock)();
-        let mut over = Vec::new();
+        let mut over: Vec<(u64, Box<str>)> = Vec::with_capacity(AT_A_TIME);
         {
             let mut ends = self.inner.ends.lock().unwrap_or_else(PoisonError::into_inner);
-            if ends.len() < REMEMBERED {
-                ends.push(Reverse((ends_unix_ns, revision, key.into())));
-            }
-            while over.len() < AT_A_TIME
-                && ends.peek().is_some_and(|Reverse((at, ..))| *at <= now)
-                && let Some(Reverse((_, revision, key))) = ends.pop()
-            {
-                over.push((revision, key));
-            }
+            ends.note(ends_unix_ns, revision, key);
+            over.extend(std::iter::from_fn(|| ends.over(now)).take(AT_A_TIME));
         }
         for (revision, key) in over {
             self.end(&key, revision);

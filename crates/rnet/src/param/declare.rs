@@ -31,7 +31,18 @@ pub(crate) fn declare(
         let value = region.get(&place.key, &mut value)?.then_some(&value);
         let about = region.get(&place.about, &mut about)?.then_some(&about);
         let plan = plan(own, wanted, value, about).map_err(bad)?;
-        match carry_out(region, place, &plan, value, about) {
+        let mut done = carry_out(region, place, &plan, value, about);
+        if let Err(error @ (Error::Storage { .. } | Error::Timeout { .. })) = &done
+            && plan.refused.is_none()
+            && value.is_some()
+        {
+            // Its value fits, and only cannot be moved to or from the disk: no reason for a robot not to
+            // start.
+            eprintln!("rnet: {} stays where its value is kept: {error}", place.words());
+            let rest = Plan { about: plan.about.clone(), value: None, refused: None };
+            done = carry_out(region, place, &rest, value, about);
+        }
+        match done {
             Err(error @ Error::Conflict { .. }) => conflict = Some(error),
             Err(error) => return Err(error),
             Ok(revision) => return Ok(Declared { refused: plan.refused, revision }),

@@ -3,7 +3,7 @@
 //! docs/design/durable-state.md has the table. Reading trusts nothing: a file may come from a
 //! failing disk or from anybody who can write it.
 
-use rnet_core::fnv1a_64;
+use rnet_core::{MAX_VALUE_LEN_BYTES, fnv1a_64};
 
 /// Version of the encoding, in each record and in the table `meta`.
 pub(super) const FORMAT: u8 = 1;
@@ -86,6 +86,11 @@ pub(super) fn decode<'a>(key: &'a str, bytes: &'a [u8]) -> Result<Saved<'a>, Bad
     let (value_len, will_len) = (half(head, 56) as usize, half(head, 60) as usize);
     if rest.len() as u64 != writer_len as u64 + value_len as u64 + will_len as u64 {
         return Err(damaged("its lengths do not add up"));
+    }
+    // What no leaf of the region has room for.
+    let will_limit = MAX_VALUE_LEN_BYTES + 16;
+    if writer_len > 255 || value_len > MAX_VALUE_LEN_BYTES || will_len > will_limit {
+        return Err(damaged("it is longer than a record can be"));
     }
     let (writer, rest) = rest.split_at(writer_len);
     let (value, will) = rest.split_at(value_len);

@@ -5,8 +5,8 @@ use rnet_shm::state::{Disk, Restored, Will};
 
 use super::record::Saved;
 
-/// Puts back one key, as it is to be now: its owner is gone, and its time may be over. `false` if a
-/// transaction stands in the way whose end is not known yet.
+/// Puts back one key, as it is to be now: its owner is gone, and its time may be over. `false` if
+/// something stands in the way.
 ///
 /// # Errors
 /// `OutOfMemory`, `BadName`, `Corrupt`.
@@ -26,7 +26,7 @@ pub(super) fn restore(disk: &Disk, saved: &Saved<'_>) -> Result<bool> {
     };
     if let Some(will) = saved.will {
         let Some((kind, type_id, bytes)) = Will::decode(will) else { return Ok(true) };
-        let version = saved.version + 1;
+        let version = saved.version.saturating_add(1);
         restored = Restored { kind, type_id, bytes, version, expires_unix_ns: 0, ..restored };
     }
     disk.restore(&restored)

@@ -1,12 +1,11 @@
 //! A node's part in keeping state on disk: loading it once, and being or finding the keeper.
 
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use rnet_core::{Error, Result};
+use rnet_core::{Error, Result, fnv1a_64};
 use rnet_shm::fork::Birth;
 use rnet_shm::state::{Disk, Keep, Region};
 
@@ -43,6 +42,8 @@ struct Shared {
     shift: Arc<Shift>,
     office: Mutex<Office>,
     told: AtomicBool,
+    /// Whether it was tried to load what others started without.
+    behind: AtomicBool,
     reports: Mutex<Vec<String>>,
 }
 
@@ -84,6 +85,7 @@ impl Durable {
             shift: Arc::default(),
             office: Mutex::default(),
             told: AtomicBool::new(false),
+            behind: AtomicBool::new(false),
             reports: Mutex::default(),
         });
         region.set_keep(shared.clone());
@@ -143,9 +145,11 @@ impl Keep for Shared {
 
 /// What [`Disk::loaded`] says when this folder's store has been loaded.
 fn loaded_of(folder: &Folder) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    folder.path().hash(&mut hasher);
-    LOADED | hasher.finish() << 8
+    // Which folder it is, not only what it is called: a disk may be mounted over it later.
+    let stat = rustix::fs::stat(folder.path());
+    let (device, number) = stat.map_or((0, 0), |stat| (stat.st_dev, stat.st_ino));
+    let text = format!("{} {device} {number}", folder.path().display());
+    LOADED | fnv1a_64(text.as_bytes()) << 8
 }
 
 impl Shared {
@@ -154,6 +158,8 @@ impl Shared {
     }
 
     fn report(&self, report: String) {
+        // Also where nobody asks for reports: what was set aside, or cannot be used, is to be known.
+        eprintln!("rnet: {report}");
         let mut reports = self.reports.lock().unwrap_or_else(PoisonError::into_inner);
         if reports.len() == MAX_REPORTS {
             reports.remove(0);
@@ -213,7 +219,8 @@ impl Shared {
     fn load(&self) {
         let begun = Instant::now();
         loop {
-            if self.disk.loaded().load(Ordering::SeqCst) != UNKNOWN {
+            let loaded = self.disk.loaded().load(Ordering::SeqCst);
+            if loaded != UNKNOWN && !self.is_behind(loaded) {
                 return;
             }
             match self.load_once() {
@@ -230,6 +237,14 @@ impl Shared {
                 }
             }
         }
+    }
+
+    /// Whether others started without our store: from elsewhere, or before its disk was there.
+    fn is_behind(&self, loaded: u64) -> bool {
+        let Ok(folder) = &self.folder else { return false };
+        loaded != loaded_of(folder)
+            && matches!(folder.has_store(), Ok(true))
+            && !self.behind.swap(true, Ordering::Relaxed)
     }
 
     fn give_up(&self) {
