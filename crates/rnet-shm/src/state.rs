@@ -31,7 +31,7 @@ use rustix::thread::futex;
 use crate::files;
 use crate::node::OwnNode;
 
-pub use disk::{Ask, Disk, Keep, Kept, Restored};
+pub use disk::{Ask, Disk, Keep, Kept, Restored, Restoring};
 pub use follow::{Follower, Interrupter, Next};
 pub use record::{Guard, Head, Record, Stored, Will, Write};
 
@@ -46,6 +46,8 @@ pub type Check<'a> = dyn FnMut(usize, Option<&Head>) -> Result<(), Error> + 'a;
 
 /// Values up to here are written while the node's lock is held; a longer one holds nobody up.
 const SHORT_LEN_BYTES: usize = 4096;
+/// Turns that a refused compare-and-set waits: about a microsecond.
+const CONFLICT_SPINS: u32 = 32;
 /// Attempts of a commit that meets others, before it gives up.
 const MAX_ATTEMPTS: usize = 1000;
 
@@ -462,6 +464,8 @@ impl Inner {
         match refused {
             Refused::Check(error) => Err(error),
             Refused::Conflict { index, expected, found } => {
+                // Who has lost a race looks again at once; see `commit_one` of the ring for why not that soon.
+                (0..CONFLICT_SPINS).for_each(|_| std::hint::spin_loop());
                 Err(Error::Conflict { key: named(index).to_owned(), expected, found })
             }
             Refused::Again => {

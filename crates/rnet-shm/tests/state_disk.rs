@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rnet_core::{Error, NodeName};
 use rnet_shm::domain::{DomainConfig, DomainDir, random_u64};
 use rnet_shm::node::OwnNode;
-use rnet_shm::state::{Ask, Disk, Keep, Next, Record, Region, Restored, Stored, Write};
+use rnet_shm::state::{Ask, Disk, Keep, Next, Record, Region, Restored, Restoring, Stored, Write};
 
 /// A domain of a test's own.
 struct Net(PathBuf);
@@ -130,7 +130,7 @@ fn restoring_keeps_what_was_and_yields_to_what_is() {
     let region = net.region("a");
     region.set_keep(Arc::new(Promise::default()));
     let disk = region.disk();
-    assert!(disk.restore(&restored("/k", b"old")).unwrap());
+    assert_eq!(disk.restore(&restored("/k", b"old")).unwrap(), Restoring::Done);
     let mut record = Record::default();
     assert!(region.get("/k", &mut record).unwrap());
     assert_eq!((record.version, record.writer(), record.durable), (41, "/before", true));
@@ -138,17 +138,17 @@ fn restoring_keeps_what_was_and_yields_to_what_is() {
     assert!(disk.asks().is_empty(), "it does not go to disk again");
     // What was written since is newer; it is not on disk, so the disk keeps what it has.
     write(&region, "/new", b"new", false).unwrap();
-    assert!(!disk.restore(&restored("/new", b"old")).unwrap());
+    assert_eq!(disk.restore(&restored("/new", b"old")).unwrap(), Restoring::Stands);
     assert_eq!(read(&region, "/new").as_deref(), Some(&b"new"[..]));
     // A transaction that is not decided yet is in the way; refused, it leaves the way free.
     std::thread::scope(|scope| {
         let writer = scope.spawn(|| write(&region, "/late", b"1", true));
         let asks = asked(&disk);
-        assert!(!disk.restore(&restored("/late", b"old")).unwrap());
+        assert_eq!(disk.restore(&restored("/late", b"old")).unwrap(), Restoring::Waits);
         assert!(disk.decide(&asks[0], Err(5)));
         assert!(writer.join().unwrap().is_err());
     });
-    assert!(disk.restore(&restored("/late", b"old")).unwrap());
+    assert_eq!(disk.restore(&restored("/late", b"old")).unwrap(), Restoring::Done);
     assert_eq!(read(&region, "/late").as_deref(), Some(&b"old"[..]));
 }
 

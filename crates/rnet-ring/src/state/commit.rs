@@ -253,6 +253,7 @@ impl<'a> Region<'a> {
         now: u64,
         check: Check<'_, E>,
     ) -> Result<Option<Done>, Refused<E>> {
+        let mut lost = 0;
         for _ in 0..MAX_TRIES {
             let present = self.present(local, host, write.key)?;
             self.conditions(0, write, &present, now, check)?;
@@ -280,6 +281,10 @@ impl<'a> Region<'a> {
             if swapped.is_err() {
                 busy.store(0, Ordering::Release);
                 new.store(0, Ordering::Release);
+                // The winner has the key's lines in its cache: left alone for a moment, it does several
+                // changes there in the time of one that has to fetch them.
+                lost = (2 * lost).clamp(8, 128);
+                (0..lost).for_each(|_| crate::sync::spin());
                 continue;
             }
             fail_point!("state.visible");

@@ -27,6 +27,10 @@ const SEAT: usize = KEEPER_AT + 2;
 
 /// How long a writer waits before it looks whether there still is a keeper.
 const SLICE: Duration = Duration::from_millis(20);
+/// How long a writer stays awake for the keeper, and the keeper for the next writer.
+const AWAKE: Duration = Duration::from_micros(300);
+/// How long the keeper waits for those it has just answered, so that they are written together again.
+const LINGER: Duration = Duration::from_micros(60);
 /// How long a keeper's seat may stay as it is before nobody counts on him.
 const STALL: Duration = Duration::from_millis(700);
 /// How long a writer waits for a keeper that does not take what it asks.
@@ -78,6 +82,17 @@ pub struct Ask {
     word: Word,
     /// Its changes.
     pub changes: Vec<Kept>,
+}
+
+/// What came of [`Disk::restore`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Restoring {
+    /// It stands in the region, or is no key at all.
+    Done,
+    /// Something else stands there. If that is not to be on disk itself, the disk keeps what it has.
+    Stands,
+    /// A transaction is in the way, whose end is not known yet.
+    Waits,
 }
 
 /// A change of a durable key.
@@ -149,15 +164,14 @@ impl Disk {
         walked.map_err(|_| self.inner.corrupt("a walk does not come to an end"))
     }
 
-    /// Puts back what was on disk, where nothing stands; it does not go to disk again. `false` where a
-    /// transaction is in the way, whose end is not known yet: try again when it is decided.
+    /// Puts back what was on disk, where nothing stands. It does not go to disk again.
     ///
     /// # Errors
     /// Those of [`Region::commit`] for one key.
-    pub fn restore(&self, value: &Restored<'_>) -> Result<bool, Error> {
+    pub fn restore(&self, value: &Restored<'_>) -> Result<Restoring, Error> {
         let inner = &*self.inner;
         // No key of ours: a store that was tampered with. It is passed over, and the others are loaded.
-        let Ok(key) = inner.key(value.key) else { return Ok(true) };
+        let Ok(key) = inner.key(value.key) else { return Ok(Restoring::Done) };
         let facts = Facts {
             kind: value.kind,
             type_id: value.type_id,
@@ -173,11 +187,10 @@ impl Disk {
         let now = (inner.clock)();
         loop {
             match inner.attempt_one(&write, now, &mut |_, _| Ok(())) {
-                Ok(_) => return Ok(true),
-                // Something stands there: if it is not to be on disk itself, the disk keeps what it has.
-                Err(Refused::Conflict { .. }) => return Ok(false),
+                Ok(_) => return Ok(Restoring::Done),
+                Err(Refused::Conflict { .. }) => return Ok(Restoring::Stands),
                 Err(Refused::Again) => std::thread::yield_now(),
-                Err(Refused::Wait(_)) => return Ok(false),
+                Err(Refused::Wait(_)) => return Ok(Restoring::Waits),
                 Err(Refused::Check(error)) => return Err(error),
                 Err(Refused::NoRoom(_)) => return Err(inner.no_room(value.bytes.len())),
                 Err(Refused::Stuck) => {
@@ -276,13 +289,42 @@ impl Disk {
     /// For the keeper: sleeps until somebody asks, if nobody has since the bell read `before`; no longer
     /// than `limit`.
     pub fn wait_for_asks(&self, before: u32, limit: Duration) {
-        wait(self.inner.file.futex(KEEPER_BELL), before, limit);
+        let bell = self.inner.file.futex(KEEPER_BELL);
+        if !spin_until(&|| bell.load(Ordering::Acquire) != before, AWAKE) {
+            wait(bell, before, limit);
+        }
+    }
+
+    /// For the keeper, behind a commit: waits a moment until as many ask as it has just answered.
+    pub fn linger(&self, answered: usize) {
+        let ring = self.inner.ring();
+        let asks = ring.geometry().asks;
+        let waiting = || (0..asks).filter(|a| ring.ask(*a).load(Ordering::Relaxed) != 0).count();
+        let already = waiting();
+        if answered > 1 || already > 0 {
+            spin_until(&|| waiting() >= answered + already, LINGER);
+        }
     }
 
     /// Ends [`Disk::wait_for_asks`].
     pub fn wake_keeper(&self) {
         self.inner.ring_bell(KEEPER_BELL);
     }
+}
+
+/// Stays awake until something is so, for a time.
+fn spin_until(so: &dyn Fn() -> bool, limit: Duration) -> bool {
+    let begun = Instant::now();
+    while begun.elapsed() < limit {
+        for _ in 0..32 {
+            if so() {
+                return true;
+            }
+            std::hint::spin_loop();
+        }
+        std::thread::yield_now();
+    }
+    false
 }
 
 fn wait(bell: &std::sync::atomic::AtomicU32, before: u32, limit: Duration) {
@@ -431,8 +473,20 @@ impl Inner {
                     }
                 }
             }
+            if spin_until(&|| bell.load(Ordering::Acquire) != before, self.spins()) {
+                continue;
+            }
             wait(bell, before, SLICE);
         }
+    }
+
+    /// How long a writer stays awake: a disk takes little longer than waking an idle core twice. Not where
+    /// several wait, who would be in the keeper's way.
+    fn spins(&self) -> Duration {
+        let ring = self.ring();
+        let asks = ring.geometry().asks;
+        let waiting = (0..asks).filter(|a| ring.ask(*a).load(Ordering::Relaxed) != 0).take(2);
+        if waiting.count() < 2 { AWAKE } else { Duration::ZERO }
     }
 
     /// Waits for a transaction in the way of a write.

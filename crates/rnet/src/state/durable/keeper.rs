@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use rnet_core::{Error, Result, fnv1a_64};
 use rnet_shm::bell::MAX_SLEEP;
-use rnet_shm::state::{Ask, Disk, Record};
+use rnet_shm::state::{Ask, Disk, Record, Restoring};
 
 use super::record::{Change, Saved};
 use super::restore::restore;
@@ -48,13 +48,21 @@ impl Shift {
     }
 }
 
-/// Starts the thread. The store is its own from here on; of the keys in `left` the region has not got
-/// what is on disk, because a transaction stood in the way.
+/// Keys of which the region has not got what is on disk. The disk does not forget them for that.
+#[derive(Debug, Default)]
+pub(super) struct Left {
+    /// A transaction stood in the way: tried again.
+    pub waiting: Vec<String>,
+    /// Something else stood there already.
+    pub standing: Vec<String>,
+}
+
+/// Starts the thread. The store is its own from here on.
 pub(super) fn start(
     shift: &Arc<Shift>,
     disk: Disk,
     store: Store,
-    left: Vec<String>,
+    left: Left,
 ) -> Result<JoinHandle<()>> {
     shift.running.store(true, Ordering::Release);
     let (ours, theirs) = (shift.clone(), shift.clone());
@@ -78,14 +86,14 @@ pub(super) fn start(
 
 /// Keeps until there is a reason not to. On return the store is closed, and whoever asks next takes
 /// it.
-fn keep(shift: &Shift, disk: &Disk, mut store: Store, mut left: Vec<String>, beats: &Beats) {
+fn keep(shift: &Shift, disk: &Disk, mut store: Store, mut left: Left, beats: &Beats) {
     beats.work(true);
     // What waits is looked at before what holds: so each change is seen in one of both, also one
     // that a keeper before us decides while we look.
     let asks = disk.asks();
     let done = settle(disk, &mut store, &asks, &left);
     let mut go_on = tell(disk, &store, &asks, done);
-    restore_left(disk, &store, &mut left);
+    restore_left(disk, &store, &mut left.waiting);
     beats.work(false);
     while go_on && !shift.is_stopping() {
         // Read before the look, so that what comes behind it ends the sleep.
@@ -96,8 +104,9 @@ fn keep(shift: &Shift, disk: &Disk, mut store: Store, mut left: Vec<String>, bea
             let changes = changes(&asks);
             let done = store.commit(&changes, disk.revision());
             go_on = tell(disk, &store, &asks, done);
-            restore_left(disk, &store, &mut left);
+            restore_left(disk, &store, &mut left.waiting);
             beats.work(false);
+            disk.linger(asks.len());
         } else if !shift.is_stopping() {
             disk.wait_for_asks(bell, MAX_SLEEP);
         }
@@ -140,7 +149,7 @@ fn restore_left(disk: &Disk, store: &Store, left: &mut Vec<String>) {
     let mut still = Vec::new();
     let loaded = store.load(&mut |saved| {
         let wanted = left.iter().any(|key| key == saved.key);
-        if wanted && !matches!(restore(disk, &saved), Ok(true)) {
+        if wanted && !matches!(restore(disk, &saved), Ok(Restoring::Done | Restoring::Stands)) {
             still.push(saved.key.to_owned());
         }
     });
@@ -187,7 +196,7 @@ fn settle(
     disk: &Disk,
     store: &mut Store,
     asks: &[Ask],
-    left: &[String],
+    left: &Left,
 ) -> std::result::Result<Commit, Failure> {
     let mut on_disk = HashMap::new();
     store.load(&mut |saved| {
@@ -200,7 +209,7 @@ fn settle(
         }
     });
     // What could not be restored yet is not gone for that.
-    on_disk.retain(|key, _| !left.contains(key));
+    on_disk.retain(|key, _| !left.waiting.contains(key) && !left.standing.contains(key));
     // A region that cannot be read is no reason to forget what is on disk.
     if walked.is_err() {
         on_disk.clear();

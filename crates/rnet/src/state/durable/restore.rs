@@ -1,18 +1,17 @@
 //! Putting what was on disk back into the region.
 
 use rnet_core::Result;
-use rnet_shm::state::{Disk, Restored, Will};
+use rnet_shm::state::{Disk, Restored, Restoring, Will};
 
 use super::record::Saved;
 
-/// Puts back one key, as it is to be now: its owner is gone, and its time may be over. `false` if
-/// something stands in the way.
+/// Puts back one key, as it is to be now: its owner is gone, and its time may be over.
 ///
 /// # Errors
 /// `OutOfMemory`, `BadName`, `Corrupt`.
-pub(super) fn restore(disk: &Disk, saved: &Saved<'_>) -> Result<bool> {
+pub(super) fn restore(disk: &Disk, saved: &Saved<'_>) -> Result<Restoring> {
     if saved.expires_unix_ns != 0 && saved.expires_unix_ns <= disk.now_unix_ns() {
-        return Ok(true);
+        return Ok(Restoring::Done);
     }
     let mut restored = Restored {
         key: saved.key,
@@ -25,7 +24,7 @@ pub(super) fn restore(disk: &Disk, saved: &Saved<'_>) -> Result<bool> {
         bytes: saved.value,
     };
     if let Some(will) = saved.will {
-        let Some((kind, type_id, bytes)) = Will::decode(will) else { return Ok(true) };
+        let Some((kind, type_id, bytes)) = Will::decode(will) else { return Ok(Restoring::Done) };
         let version = saved.version.saturating_add(1);
         restored = Restored { kind, type_id, bytes, version, expires_unix_ns: 0, ..restored };
     }

@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 
 use rnet_core::{Error, Result, fnv1a_64};
 use rnet_shm::fork::Birth;
-use rnet_shm::state::{Disk, Keep, Region};
+use rnet_shm::state::{Disk, Keep, Region, Restoring};
 
 use super::folder::Folder;
-use super::keeper::{self, Shift};
+use super::keeper::{self, Left, Shift};
 use super::restore::restore;
 use super::seat::{LOOK, Pulse};
 use super::store::{Failure, Store, read_only};
@@ -200,7 +200,7 @@ impl Shared {
         if let Some(before) = office.thread.take() {
             let _ = before.join();
         }
-        let mut left = Vec::new();
+        let mut left = Left::default();
         // Another folder than the one that was loaded, by who was told of another place, is loaded as well.
         let mark = self.folder.as_ref().map_or(LOADED, loaded_of);
         if self.disk.loaded().load(Ordering::SeqCst) != mark {
@@ -271,16 +271,17 @@ impl Shared {
     }
 
     /// Puts back all that is on disk; the keys at which a transaction is in the way.
-    fn restore_all(&self, store: &Store) -> Result<Vec<String>, Error> {
-        let (mut failed, mut left) = (None, Vec::new());
+    fn restore_all(&self, store: &Store) -> Result<Left, Error> {
+        let (mut failed, mut left) = (None, Left::default());
         let loaded = store.load(&mut |saved| {
             // Another has taken over, and loads.
             if failed.is_some() || !store.seat().beat() {
                 return;
             }
             match restore(&self.disk, &saved) {
-                Ok(true) => {}
-                Ok(false) => left.push(saved.key.to_owned()),
+                Ok(Restoring::Done) => {}
+                Ok(Restoring::Stands) => left.standing.push(saved.key.to_owned()),
+                Ok(Restoring::Waits) => left.waiting.push(saved.key.to_owned()),
                 Err(error) => failed = Some(error),
             }
         });
