@@ -55,8 +55,7 @@ def targets_differences(raw, table, _header, rows, _found, figures):
             wrong.append(f"{table}, {title}: {cells[2]} {cells[4]}, the raw data gives {want}")
         if (sign, float(least)) != ("≤" if at_most else "≥", asked):
             wrong.append(f"{table}, {title}: {cells[3]} is not what was asked")
-    wanted = [
-        t for t, (a, b, m, _) in ASKED.items() if figures(a[0], m, a[1])[0] or figures(b[0], m, b[1])[0]
-    ]
+    measured = lambda side, measure: figures(side[0], measure, side[1])[0]
+    wanted = [t for t, (a, b, m, _) in ASKED.items() if measured(a, m) or measured(b, m)]
     missing = [f"{table}: {t} is missing" for t in wanted if t not in titles]
     return wrong + missing, 3 * len(rows)
