@@ -37,31 +37,10 @@ _T = TypeVar("_T")
 _Number = TypeVar("_Number", int, float)
 
 __all__ = [
-    "BUILTIN_FILES",
-    "ERROR_CODES",
-    "LAYOUT_VERSION",
-    "MAX_SCHEMA_LEN_BYTES",
-    "VERSION",
-    "Change",
-    "Entry",
-    "Loan",
-    "Merge",
-    "Node",
-    "Param",
-    "Publisher",
-    "Sample",
-    "Samples",
-    "Snapshot",
-    "State",
-    "StateHash",
-    "Subscriber",
-    "Transaction",
-    "Watch",
-    "compare_types",
-    "compile_file",
-    "compile_text",
-    "now_ns",
-    "read_descriptor_set",
+    "BUILTIN_FILES", "ERROR_CODES", "LAYOUT_VERSION", "MAX_SCHEMA_LEN_BYTES", "VERSION", "Change",
+    "Entry", "Loan", "Merge", "Node", "Param", "Publisher", "Sample", "Samples", "Snapshot",
+    "State", "StateHash", "Subscriber", "Transaction", "Watch", "compare_types", "compile_file",
+    "compile_text", "now_ns", "read_descriptor_set",
 ]
 
 BUILTIN_FILES: list[str]

@@ -333,17 +333,27 @@ impl Region<'_> {
         local.retired.push_back(Retired { word, from, class, words, after, tomb });
     }
 
-    /// Uses again what nobody needs any more.
+    /// Uses again what nobody needs any more, some of it each time.
     pub(crate) fn recycle(&self, local: &mut Local) {
+        self.recycle_some(local, RECYCLED);
+    }
+
+    /// Uses again all that nobody needs any more.
+    pub(crate) fn recycle_all(&self, local: &mut Local) {
+        self.recycle_some(local, 2 * local.retired.len());
+    }
+
+    fn recycle_some(&self, local: &mut Local, turns: usize) {
         let mut oldest = None;
-        let mut turns = 0;
-        while local.retired.len() > QUARANTINE
-            || (local.retired_words > QUARANTINE_WORDS && local.retired.len() > 1)
-        {
+        for _ in 0..turns {
+            let many = local.retired.len() > QUARANTINE;
+            let large = local.retired_words > QUARANTINE_WORDS && local.retired.len() > 1;
+            if !many && !large {
+                return;
+            }
             let needed = *oldest.get_or_insert_with(|| self.oldest_seat());
-            turns += 1;
-            if turns > RECYCLED || !self.recycle_one(local, needed) {
-                break;
+            if !self.recycle_one(local, needed) {
+                return;
             }
         }
     }

@@ -114,7 +114,8 @@ impl Region<'_> {
             self.lane(usize::from(dead), word).store(0, Ordering::Release);
         }
         fail_point!("state.swept");
-        self.recycle(local);
+        // All of it, here where nobody waits: a node that never writes would keep it for ever.
+        self.recycle_all(local);
         Ok(Swept::Clean)
     }
 

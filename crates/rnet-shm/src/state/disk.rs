@@ -339,6 +339,11 @@ impl Inner {
     }
 
     /// Ends the transactions of ours that were decided behind our patience.
+    /// Whether a transaction of this node is still being written to disk.
+    pub(super) fn has_late(&self) -> bool {
+        !self.late().is_empty()
+    }
+
     fn conclude_late(&self) {
         let mut late = self.late();
         if late.is_empty() {

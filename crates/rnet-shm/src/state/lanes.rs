@@ -145,15 +145,15 @@ impl Region {
                 expires_unix_ns: 0,
             });
             let write = Write { key: &key, value, expect: Some(revision), durable: None };
-            match self.commit(&[write], &[], &mut |_, _| Ok(())) {
-                Err(
-                    error @ (Error::Timeout { .. }
-                    | Error::Storage { .. }
-                    | Error::OutOfMemory { .. }
-                    | Error::Corrupt { .. }),
-                ) => left = Err(error),
-                // Somebody wrote it since, or executed the will; or it cannot ever be executed.
-                Ok(_) | Err(_) => {}
+            // Any other error: somebody wrote it since, or executed the will, or nobody ever can.
+            if let Err(
+                error @ (Error::Timeout { .. }
+                | Error::Storage { .. }
+                | Error::OutOfMemory { .. }
+                | Error::Corrupt { .. }),
+            ) = self.commit(&[write], &[], &mut |_, _| Ok(()))
+            {
+                left = Err(error);
             }
             fail_point!("state.will");
         }
@@ -198,8 +198,9 @@ impl Drop for Inner {
         }
         let Ok(ring) = self.sound() else { return };
         let mut local = self.local();
-        // What somebody still reads is left to whoever sweeps the lane, as one of the dead.
-        if ring.leave(&mut local) && !self.wills_left.load(Ordering::Acquire) {
+        // What somebody still reads, and what is not ended yet, is left to whoever sweeps the lane, as one of the dead.
+        let open = self.wills_left.load(Ordering::Acquire) || self.has_late();
+        if ring.leave(&mut local) && !open {
             let lane = usize::from(self.lane);
             for word in [LANE_BUSY, LANE_NEW, LANE_SLAB, LANE_WILLS] {
                 ring.lane(lane, word).store(0, Ordering::Release);
