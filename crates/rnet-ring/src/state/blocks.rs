@@ -28,7 +28,7 @@ const KEPT: usize = 256;
 const KEPT_WORDS: usize = (512 << 10) / 8;
 /// Blocks that stay readable after they were replaced: followers that are no further behind see each
 /// change.
-pub const QUARANTINE: usize = 128;
+pub const QUARANTINE: usize = if cfg!(loom) { 0 } else { 128 };
 /// But not more bytes than this, of which two versions of one large value are always kept.
 const QUARANTINE_WORDS: usize = (1 << 20) / 8;
 /// Words of the longest deletion.

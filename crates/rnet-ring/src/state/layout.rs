@@ -6,13 +6,13 @@ pub const LINE_WORDS: usize = 16;
 /// Words of one unit, in which blocks are measured.
 pub const UNIT_WORDS: usize = 8;
 /// Units of one slab.
-pub const SLAB_UNITS: usize = 1024;
+pub const SLAB_UNITS: usize = if cfg!(loom) { 16 } else { 1024 };
 /// Words of one slab (64 KiB).
 pub const SLAB_WORDS: usize = SLAB_UNITS * UNIT_WORDS;
 /// Most units a region can have: what a [`super::word::Word`] can name.
 pub const MAX_UNITS: usize = 1 << 28;
 /// Seats for those who read as of one revision.
-pub const SEATS: usize = 64;
+pub const SEATS: usize = if cfg!(loom) { 2 } else { 64 };
 /// Fan-out of an inner node of the trie.
 pub const FAN: usize = 16;
 /// Deepest path: two levels of the second component, four hashes of sixteen levels.
@@ -41,7 +41,7 @@ pub const LOW_AT: usize = 4 * LINE_WORDS + 1;
 /// The keeper's line: see docs/design/durable-state.md.
 pub const KEEPER_AT: usize = 5 * LINE_WORDS;
 /// Words of the header page.
-pub const HEADER_WORDS: usize = 512;
+pub const HEADER_WORDS: usize = if cfg!(loom) { 128 } else { 512 };
 
 /// Lane word: incarnation of the node that owns the lane; 0 while it is free.
 pub const LANE_OWNER: usize = 0;
