@@ -81,6 +81,8 @@ impl StateHash {
         match self.core.with(|state| state.hash(&self.prefix).get(field)) {
             Ok(found) => Ok(found.is_some()),
             Err(rnet::Error::BadName { .. }) => Ok(false),
+            // There is something, whatever it is.
+            Err(rnet::Error::BadValue { .. }) => Ok(true),
             Err(error) => Err(error).or_raise(py),
         }
     }

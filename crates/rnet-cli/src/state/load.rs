@@ -121,7 +121,11 @@ fn set(state: &State, keys: &[Loaded], replace: bool) -> Outcome {
                 one.key
             )));
         }
-        let mut put = transaction.put(&one.key).change_type().durable(one.durable);
+        let mut put = transaction.put(&one.key).change_type();
+        // Whether a parameter is on disk is for its node to say; a default never is.
+        if !one.key.starts_with("/params/") {
+            put = put.durable(one.durable);
+        }
         if let Some(at) = one.expires_unix_ns {
             put = put.expires_at(at);
         }

@@ -94,6 +94,11 @@ impl Follower {
         }
     }
 
+    /// Goes on with the changes after a revision, as one that was [`Next::Behind`] has to.
+    pub fn go_on_from(&mut self, after_revision: u64) {
+        self.at = Position { revision: after_revision.wrapping_add(1), within: 0 };
+    }
+
     fn mean(&mut self, text: &str) {
         if self.prefix.0 != text {
             self.prefix = (text.to_owned(), prefix(&self.inner, text));

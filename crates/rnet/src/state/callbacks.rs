@@ -263,15 +263,10 @@ fn pass(
                 record.revision = 0;
             }
             Next::Nothing => return true,
-            Next::Behind => match shared.follow(shared.revision()) {
-                // The thread that wakes us has the interrupter of the one before.
-                Ok(follower) => {
-                    shared.callbacks.lock().interrupter = Some(follower.interrupter());
-                    *sleeper = Own::new(follower);
-                    return true;
-                }
-                Err(_) => return false,
-            },
+            Next::Behind => {
+                sleeper.go_on_from(shared.revision());
+                return true;
+            }
         }
     }
 }

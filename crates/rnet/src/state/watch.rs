@@ -183,8 +183,7 @@ impl WatchCore {
     /// Compares what stands there with what was told: the journal went on without us.
     fn catch_up(&mut self) -> Result<()> {
         let (revision, mut records) = self.shared.records(&self.prefix)?;
-        self.follower = Own::new(self.shared.follow(revision)?);
-        *lock(&self.interrupter) = self.follower.interrupter();
+        self.follower.go_on_from(revision);
         records.sort_unstable_by_key(|record| record.revision);
         let mut gone: BTreeMap<&str, Seen> = self.seen.iter().map(|(k, s)| (&**k, *s)).collect();
         let now = self.shared.now();
