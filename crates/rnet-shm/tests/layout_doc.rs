@@ -215,6 +215,10 @@ fn sync_points_are_named_at_both_ends() {
         while let Some(folder) = folders.pop() {
             for file in std::fs::read_dir(folder).unwrap() {
                 let path = file.unwrap().path();
+                // The state's have a page and a test of their own.
+                if path.is_dir() && path.ends_with("rnet-ring/src/state") {
+                    continue;
+                }
                 if path.is_dir() {
                     folders.push(path);
                 } else if path.extension().is_some_and(|ext| ext == "rs") {
