@@ -143,8 +143,10 @@ test-examples: python-package build-rust
 	@$(STEP) --tests test-examples $(PY) -m pytest examples
 
 test-bench: export STEP_LIMIT_S := 2400
-# Tests need no debug information, and Zenoh and the others are most of the time that CI takes.
+# Tests need neither debug information nor speed, and building Zenoh and the others is most of the time
+# that CI takes.
 test-bench: export CARGO_PROFILE_RELEASE_DEBUG := 0
+test-bench: export CARGO_PROFILE_RELEASE_OPT_LEVEL := 1
 test-bench: bench-setup
 	@$(STEP) --tests test-bench cargo test --release --manifest-path bench/Cargo.toml --workspace
 

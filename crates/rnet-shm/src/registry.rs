@@ -161,8 +161,10 @@ impl Registry {
         let mut changes = Changes::default();
         let listed = self.list()?;
         let here: HashSet<u64> = listed.iter().map(|(_, id)| *id).collect();
+        // One that the list leaves out is asked for by name: a directory changes while it is read.
+        let left_out = |id: &u64, peer: &Peer| !here.contains(id) && !peer.node.is_here();
         let gone =
-            self.peers.iter().filter(|(id, peer)| !here.contains(id) || self.has_died(**id, peer));
+            self.peers.iter().filter(|(id, peer)| left_out(id, peer) || self.has_died(**id, peer));
         for id in gone.map(|(id, _)| *id).collect::<Vec<_>>() {
             self.depart(id, &mut changes);
         }
