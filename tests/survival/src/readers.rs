@@ -49,6 +49,8 @@ struct Book {
     lost: u64,
     /// Who was matched and who left, by publisher, for whoever has to find out what went wrong.
     told: HashMap<u64, Vec<String>>,
+    /// The subscriber's own account of each, for the same.
+    rows: HashMap<u64, String>,
 }
 
 /// A surviving reader.
@@ -129,7 +131,9 @@ impl Reader {
     /// What it was told of one publisher.
     pub fn told(&self, publisher: u64) -> Vec<String> {
         let book = self.book.lock().unwrap_or_else(PoisonError::into_inner);
-        book.told.get(&publisher).cloned().unwrap_or_default()
+        let mut told = book.told.get(&publisher).cloned().unwrap_or_default();
+        told.push(book.rows.get(&publisher).map_or("no account".to_owned(), String::clone));
+        told
     }
 
     /// Messages received and lost of all publishers together.
@@ -146,6 +150,7 @@ impl Reader {
         let mut book = self.book.lock().unwrap_or_else(PoisonError::into_inner);
         book.heard.clear();
         book.told.clear();
+        book.rows.clear();
     }
 
     /// Grows with each message and each pause.
@@ -287,6 +292,7 @@ impl Run {
         let mut book = self.book.lock().unwrap_or_else(PoisonError::into_inner);
         if self.of_victims {
             for row in &stats {
+                book.rows.insert(row.publisher, format!("{row:?}"));
                 if let Some(heard) = book.heard.get_mut(&row.publisher) {
                     heard.lost = Some(row.lost.total());
                 }
