@@ -39,7 +39,8 @@ fn lonely_node_without_files(net: &Net) {
 }
 
 /// One more file than the last time, until everything works: each step works or names the limit, and goes
-/// on by itself once there are files.
+/// on by itself once there are files. From the beginning until each of it was met: a node's threads open
+/// and close files of their own meanwhile, so that there may be more than the limit leaves.
 pub(crate) fn few_files(net: &Net) {
     let _orders = orders();
     let check = |error: &Error| is_limit(error, &["open files in this process", "ulimit -n"]);
@@ -54,7 +55,7 @@ pub(crate) fn few_files(net: &Net) {
     drop(net.node("child"));
     let before = open_files();
     let (mut failed, mut short, mut worked) = (0, 0, 0);
-    for more in 0..40 {
+    for more in (0..12).cycle() {
         let node = net.node("child");
         let top = open_files().pop().unwrap();
         // Those that were closed meanwhile have left numbers free.
@@ -108,11 +109,10 @@ pub(crate) fn few_files(net: &Net) {
         drop((publisher, subscriber, node, limited, plugs));
         assert_eq!(files_of_child(net), Vec::<String>::new(), "with {more} files");
         assert_eq!(left_open(&before), [], "with {more} files");
-        if worked == 3 {
+        if failed > 0 && short > 0 && worked >= 3 {
             break;
         }
     }
-    assert!(failed > 0 && short > 0 && worked == 3, "{failed} {short} {worked}");
     tell("done");
 }
 
