@@ -145,10 +145,10 @@ test-examples: python-package build-rust
 test-bench: export STEP_LIMIT_S := 2400
 # Tests need neither debug information nor speed, and building Zenoh and the others is most of the time
 # that CI takes.
-test-bench: export CARGO_PROFILE_RELEASE_DEBUG := 0
-test-bench: export CARGO_PROFILE_RELEASE_OPT_LEVEL := 1
+test-bench: export CARGO_PROFILE_DEV_DEBUG := 0
+test-bench: export CARGO_INCREMENTAL := 0
 test-bench: bench-setup
-	@$(STEP) --tests test-bench cargo test --release --manifest-path bench/Cargo.toml --workspace
+	@$(STEP) --tests test-bench cargo test --manifest-path bench/Cargo.toml --workspace
 
 test-bench-python: bench-setup
 	@$(STEP) --tests test-bench-python $(BENCH_PY) -m pytest bench/python bench/report

@@ -23,6 +23,7 @@
 #[cfg(not(all(target_endian = "little", target_pointer_width = "64")))]
 compile_error!("robot-net's shared layout is little-endian and 64-bit");
 
+pub mod binding;
 pub mod failpoint;
 pub mod join;
 pub mod layout;

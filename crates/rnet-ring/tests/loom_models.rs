@@ -7,12 +7,13 @@ use loom::sync::Arc;
 use loom::sync::Mutex;
 use loom::sync::Notify;
 use loom::thread;
+use rnet_ring::binding::Request;
 use rnet_ring::join::Epoch;
-use rnet_ring::layout::{ChunkHeader, LogControl};
+use rnet_ring::layout::{BindLine, ChunkHeader, LogControl};
 use rnet_ring::record::ChunkRef;
 use rnet_ring::sync::{AtomicU32, AtomicU64, Barrier, FullFences, Ordering};
 use rnet_ring::wake::Tickets;
-use rnet_ring::{Gate, Kind, Log, LogReader, LogWriter, Pull, Unbounded, pins, wake};
+use rnet_ring::{Gate, Kind, Log, LogReader, LogWriter, Pull, Unbounded, binding, pins, wake};
 
 struct Memory {
     control: LogControl,
@@ -338,6 +339,35 @@ fn a_pinned_chunk_is_not_reused() {
         pins::end_use(&header, 1);
         if !pins::is_pinned(0, [&*pin]) {
             content.store(2, Ordering::Relaxed);
+        }
+        reader.join().unwrap();
+    });
+}
+
+/// A page goes from one publisher to another and back: each finds the whole of a binding of its own, or none.
+#[test]
+fn a_binding_is_read_whole() {
+    let request = |publisher, turn| Request {
+        publisher,
+        subscription: 7,
+        reliable: publisher == 1,
+        history: turn,
+    };
+    model(3, move || {
+        let line = Arc::new(BindLine::default());
+        let bound = line.clone();
+        let reader = thread::spawn(move || {
+            for (turn, publisher) in [(1, 1), (2, 2), (3, 1)] {
+                binding::bind(&bound, request(publisher, turn));
+                binding::free(&bound);
+            }
+        });
+        for publisher in [2, 1] {
+            if let Some((found, generation)) = binding::read(&line, publisher) {
+                assert_eq!(found.reliable, publisher == 1);
+                assert_eq!((found.publisher, found.subscription), (publisher, 7));
+                assert_eq!(found.history, generation);
+            }
         }
         reader.join().unwrap();
     });

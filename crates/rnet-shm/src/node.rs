@@ -9,6 +9,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::Mutex;
+use std::sync::atomic::{Ordering, fence};
 
 use rnet_core::{Error, MAX_ENDPOINTS_PER_NODE, NodeName};
 use rnet_ring::fail_point;
@@ -37,6 +38,7 @@ const META_MAX: u64 = 4096;
 const ENTRIES_AT: u64 = META_AT + META_MAX;
 const ENTRY_LEN_BYTES: u64 = 32;
 const GENERATION_AT: u64 = 4 * 8;
+const COUNT_AT: u64 = 5 * 8;
 const GOODBYE_AT: u64 = 6 * 8;
 
 /// Entry state: free for another endpoint.
@@ -337,15 +339,19 @@ impl OwnNode {
         files::write_all_at(&self.file, &bytes, ENTRIES_AT + place as u64 * ENTRY_LEN_BYTES)
     }
 
-    /// Last step of every change: peers read the entries anew when these two words differ.
+    /// Last step of every change: peers read the entries anew when the generation differs.
     fn write_generation(&self, table: &mut EntryTable) -> rustix::io::Result<()> {
         table.generation += 1;
-        let words = [table.generation, table.slots.len() as u64];
-        let bytes: Vec<u8> = words.iter().flat_map(|w| w.to_le_bytes()).collect();
-        let done = files::write_all_at(&self.file, &bytes, GENERATION_AT);
+        let count = table.slots.len() as u64;
+        // SYNC-LIST: a call each, because what one call writes is seen in any order; who sees the
+        // generation sees the entries and how many there are.
+        files::write_all_at(&self.file, &count.to_le_bytes(), COUNT_AT)?;
+        fail_point!("announce.count");
+        fence(Ordering::Release);
+        let done = files::write_all_at(&self.file, &table.generation.to_le_bytes(), GENERATION_AT);
         // Whoever announces looks at the peers next: one of two that announce at the same time
         // must see the other.
-        std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
+        fence(Ordering::SeqCst);
         done
     }
 }
@@ -549,15 +555,20 @@ impl PeerNode {
             },
         };
         self.missed = false;
-        let mut words = [0u8; 16];
-        if files::read_exact_at(file, &mut words, GENERATION_AT).is_err() {
+        let mut word = [0u8; 8];
+        if files::read_exact_at(file, &mut word, GENERATION_AT).is_err() {
             return false;
         }
-        let generation = word_at(&words, 0);
+        let generation = u64::from_le_bytes(word);
         if generation == self.generation {
             return false;
         }
-        let count = word_at(&words, 1).min(MAX_ENDPOINTS_PER_NODE as u64) as usize;
+        // SYNC-LIST: the generation first, by a call of its own.
+        fence(Ordering::Acquire);
+        if files::read_exact_at(file, &mut word, COUNT_AT).is_err() {
+            return false;
+        }
+        let count = u64::from_le_bytes(word).min(MAX_ENDPOINTS_PER_NODE as u64) as usize;
         let mut bytes = vec![0u8; count * ENTRY_LEN_BYTES as usize];
         if files::read_exact_at(file, &mut bytes, ENTRIES_AT).is_err() {
             return false;

@@ -19,7 +19,7 @@ use crate::bell::Bells;
 use crate::mapping::Mapping;
 use crate::node::incarnation_of;
 use crate::publisher::PublisherMap;
-use crate::subscription::{PeerBinding, PeerSubscription};
+use crate::subscription::BoundPage;
 
 /// [`rnet_ring::layout::Refusal::reason`]: the table of readers is full.
 pub const REFUSED_FULL: u64 = 1;
@@ -38,6 +38,8 @@ pub struct ReaderRef {
     pub node: String,
     /// Whether it holds the writer back.
     pub reliable: bool,
+    /// Its page, and which binding of it.
+    index: u64,
     generation: u64,
     publisher: u64,
     page: Mapping,
@@ -185,20 +187,21 @@ impl Roster {
     /// Admits a reader that has bound a page to this publisher.
     ///
     /// # Errors
-    /// `LimitReached` if the table is full (the reader is told as well), `Io` if its page cannot
-    /// be mapped.
+    /// `LimitReached` if the table is full; the reader is told as well.
     pub fn admit(
         &self,
         subscription: u64,
         node: &str,
-        peer: &PeerSubscription,
-        binding: PeerBinding,
+        topic: &str,
+        bound: BoundPage,
         bells: Arc<Bells>,
     ) -> Result<Admitted, Error> {
+        let BoundPage { binding, page } = bound;
         let mut list = self.list();
         list.retain(|r| !r.has_left() || r.holds_pins());
         if let Some(known) = list.iter().position(|r| r.subscription == subscription) {
-            if list[known].generation == binding.generation {
+            // Each page counts its own bindings.
+            if (list[known].index, list[known].generation) == (binding.index, binding.generation) {
                 return Ok(Admitted::Known);
             }
             // It was detached or bound itself anew: this is another reader now.
@@ -214,24 +217,20 @@ impl Roster {
         let free = free.filter(|_| list.len() < 2 * READERS_PER_LOG);
         let Some(place) = free.or_else(|| self.detached_place(&list)) else {
             self.refuse(subscription);
-            if let Ok(page) = peer.map_slot(binding.index) {
-                let slot: &ReaderSlot = page.get(0);
-                bells.ring(slot.bind.bell.load(Ordering::Relaxed));
-            }
+            let slot: &ReaderSlot = page.get(0);
+            bells.ring(slot.bind.bell.load(Ordering::Relaxed));
             return Err(Error::LimitReached {
-                what: format!("readers of {}", peer.meta.topic),
+                what: format!("readers of {topic}"),
                 limit: READERS_PER_LOG,
                 hint: "let one subscriber per process feed the others".to_owned(),
             });
         };
-        let page = peer.map_slot(binding.index).map_err(|e| {
-            crate::files::io_error("cannot map a reader of", std::path::Path::new(node), e)
-        })?;
         let log = self.map.log();
         let reader = Arc::new(ReaderRef {
             subscription,
             node: node.to_owned(),
             reliable: binding.reliable,
+            index: binding.index,
             generation: binding.generation,
             publisher: self.map.id(),
             page,

@@ -10,8 +10,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use rnet_core::{Error, MAX_PINS_PER_READER, MAX_PUBLISHERS_PER_SUBSCRIPTION};
 use rnet_core::{SubscriberQos, TypeDesc};
+use rnet_ring::binding::{self, Request};
 use rnet_ring::fail_point;
-use rnet_ring::layout::{PAGE_LEN_BYTES, ReaderSlot, SLOT_BOUND, SLOT_FREE, SLOT_PAST};
+use rnet_ring::layout::{BindLine, PAGE_LEN_BYTES, ReaderSlot, SLOT_BOUND, SLOT_FREE, SLOT_PAST};
 use serde::{Deserialize, Serialize};
 
 use crate::LAYOUT_VERSION;
@@ -214,7 +215,7 @@ impl SubscriptionFile {
             }
         }
         fail_point!("release.summed");
-        page.bind.state.store(SLOT_FREE, Ordering::Release);
+        binding::free(&page.bind);
         fail_point!("release.free");
     }
 
@@ -276,25 +277,15 @@ impl SubscriptionFile {
         };
         slot.forget_pin();
         let page = slot.page();
-        let bind = &page.bind;
         page.cursor.cursor.store(0, Ordering::Relaxed);
         fail_point!("bind.cursor");
         page.bind.asleep.store(0, Ordering::Relaxed);
         fail_point!("bind.asleep");
         page.bind.bell.store(binding.bell, Ordering::Relaxed);
         fail_point!("bind.bell");
-        bind.publisher.store(binding.publisher, Ordering::Relaxed);
-        fail_point!("bind.publisher");
-        bind.subscription.store(self.id, Ordering::Relaxed);
-        fail_point!("bind.subscription");
-        bind.reliable.store(u64::from(binding.reliable), Ordering::Relaxed);
-        fail_point!("bind.reliable");
-        bind.history.store(binding.history, Ordering::Relaxed);
-        fail_point!("bind.history");
-        bind.generation.fetch_add(1, Ordering::Relaxed);
-        fail_point!("bind.generation");
-        bind.state.store(SLOT_BOUND, Ordering::Release);
-        fail_point!("bind.bound");
+        let Binding { publisher, reliable, history, .. } = binding;
+        let request = Request { publisher, subscription: self.id, reliable, history };
+        binding::bind(&page.bind, request);
         Ok(slot)
     }
 
@@ -375,6 +366,12 @@ pub(crate) fn no_room(topic: &str, path: &Path, need: u64, errno: rustix::io::Er
         .unwrap_or_else(|| io_error("cannot create", path, errno))
 }
 
+fn cannot_map(topic: &str, errno: rustix::io::Errno) -> Error {
+    let (doing, path) = ("cannot map the page of a reader of", Path::new(topic));
+    crate::shortage::named(doing, path, Some(topic), PAGE, errno)
+        .unwrap_or_else(|| io_error(doing, path, errno))
+}
+
 /// A peer's subscription as its file describes it.
 #[derive(Debug)]
 pub struct PeerSubscription {
@@ -382,6 +379,14 @@ pub struct PeerSubscription {
     /// What it says of itself.
     pub meta: SubscriptionMeta,
     slots_at: u64,
+}
+
+/// A page of a peer's file that is bound to a publisher of ours, mapped.
+#[derive(Debug)]
+pub struct BoundPage {
+    /// What it asks for.
+    pub binding: PeerBinding,
+    pub(crate) page: Mapping,
 }
 
 /// A slot's binding as read from a peer's file.
@@ -424,24 +429,27 @@ impl PeerSubscription {
         })
     }
 
-    /// The page that is bound to `publisher`, if there is one.
-    pub fn binding_to(&self, publisher: u64) -> Option<PeerBinding> {
-        self.slots().find_map(|(index, page)| {
-            let word = |at: usize| word_at(&page, at / 8);
-            let bound = word(128) == SLOT_BOUND && word(136) == publisher;
-            bound.then(|| PeerBinding {
-                index,
-                generation: word(152),
-                reliable: word(160) == 1,
-                history: word(168),
-            })
-        })
-    }
-
-    /// Maps a page of the file, read-only.
-    pub(crate) fn map_slot(&self, index: u64) -> rustix::io::Result<Mapping> {
+    /// The page that is bound to `publisher`, mapped read-only, if there is one.
+    ///
+    /// # Errors
+    /// `OutOfMemory` or `Io` if the page cannot be mapped.
+    pub fn binding_to(&self, publisher: u64) -> Result<Option<BoundPage>, Error> {
+        let is_its = |page: &[u8]| {
+            let word = |at: usize| word_at(page, at / 8);
+            word(128) == SLOT_BOUND && word(136) == publisher
+        };
+        let Some((index, _)) = self.slots().find(|(_, page)| is_its(page)) else { return Ok(None) };
         let at = self.slots_at + index * PAGE;
-        Mapping::new(self.file.as_fd(), at, PAGE_LEN_BYTES, Access::Read, true)
+        let page = Mapping::new(self.file.as_fd(), at, PAGE_LEN_BYTES, Access::Read, true)
+            .map_err(|e| cannot_map(&self.meta.topic, e))?;
+        // What a `pread` copies of a page that changes may be of any mixture of times: it says where to look,
+        // and no more.
+        let slot: &ReaderSlot = page.get(0);
+        let Some((request, generation)) = binding::read(&slot.bind, publisher) else {
+            return Ok(None);
+        };
+        let Request { reliable, history, .. } = request;
+        Ok(Some(BoundPage { binding: PeerBinding { index, generation, reliable, history }, page }))
     }
 }
 
@@ -464,8 +472,54 @@ pub(crate) fn corrupt(path: &Path, what: &str) -> Error {
 const _: () = {
     use std::mem::offset_of;
     assert!(offset_of!(ReaderSlot, bind) == 128);
-    assert!(offset_of!(rnet_ring::layout::BindLine, publisher) == 8);
-    assert!(offset_of!(rnet_ring::layout::BindLine, generation) == 24);
-    assert!(offset_of!(rnet_ring::layout::BindLine, reliable) == 32);
-    assert!(offset_of!(rnet_ring::layout::BindLine, history) == 40);
+    assert!(offset_of!(BindLine, publisher) == 8);
 };
+
+#[cfg(test)]
+mod tests {
+    use rnet_core::NodeName;
+
+    use super::*;
+    use crate::domain::{DomainConfig, DomainDir, random_u64};
+
+    /// A page goes from publisher to publisher while another process looks for its own: it finds the whole
+    /// of a binding that is its own, or none.
+    #[test]
+    fn a_binding_is_read_whole() {
+        let base = std::env::temp_dir().join(format!("rnet-binding-{:x}", random_u64()));
+        std::fs::create_dir(&base).unwrap();
+        let config = DomainConfig { base: Some(base.clone()), ..DomainConfig::default() };
+        let dir = DomainDir::open_or_create(&config).unwrap();
+        let name = NodeName::new("reader").unwrap();
+        let node = Arc::new(OwnNode::create(&dir, &name, "rust", "0").unwrap());
+        let (id, path) = (node.next_endpoint().unwrap(), node.folder().join("s0"));
+        let (topic, type_desc) = ("/t".to_owned(), TypeDesc::Raw);
+        let meta = SubscriptionMeta { topic, type_desc, qos: SubscriberQos::default() };
+        let file = SubscriptionFile::create(node, path.clone(), id, &meta).unwrap();
+        let done = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for turn in 0..100_000_u64 {
+                    let publisher = 1 + turn % 2;
+                    let reliable = publisher == 1;
+                    // What it asks for says whose it is, and which of them.
+                    let binding = Binding { publisher, reliable, history: turn + 1, bell: 0 };
+                    let slot = file.bind("/t", binding).unwrap();
+                    file.release(&slot);
+                }
+                done.store(true, Ordering::Release);
+            });
+            let peer = PeerSubscription::open(&path, id).unwrap();
+            while !done.load(Ordering::Acquire) {
+                for publisher in [1, 2] {
+                    let Some(bound) = peer.binding_to(publisher).unwrap() else { continue };
+                    let found = bound.binding;
+                    assert_eq!(found.reliable, publisher == 1, "{found:?}");
+                    assert_eq!(found.history, found.generation, "{found:?}");
+                }
+            }
+        });
+        drop(file);
+        std::fs::remove_dir_all(&base).unwrap();
+    }
+}

@@ -18,7 +18,7 @@ use rnet_shm::publisher::{PeerPublisher, PublisherMeta};
 use rnet_shm::registry::{Departure, Registry};
 use rnet_shm::roster::Roster;
 use rnet_shm::shortage::is_passing;
-use rnet_shm::subscription::{PeerSubscription, SubscriptionFile, SubscriptionMeta};
+use rnet_shm::subscription::{BoundPage, PeerSubscription, SubscriptionFile, SubscriptionMeta};
 
 use crate::fit::{allowed, fit, same_lane};
 use crate::match_event::{MatchEvent, Notice, PeerInfo, PublisherState, push_notice};
@@ -500,10 +500,16 @@ impl Matching {
             }
             None => return,
         };
-        let ready = peer
-            .binding_to(publisher)
-            .filter(|binding| !own.roster.was_detached(entry.id, binding.generation));
-        let Some(binding) = ready else {
+        let bound = match peer.binding_to(publisher) {
+            Ok(bound) => bound,
+            Err(error) => {
+                self.wait_for(publisher, entry, peer);
+                self.cannot_serve(publisher, entry.id, error, notices);
+                return;
+            }
+        };
+        let waits = |bound: &BoundPage| own.roster.was_detached(entry.id, bound.binding.generation);
+        let Some(mut bound) = bound.filter(|bound| !waits(bound)) else {
             own.known.insert(entry.id, Known::Pending(peer));
             self.pending.insert(entry.topic_hash);
             if first_sight && self.own.folder() != place.folder {
@@ -512,7 +518,7 @@ impl Matching {
             }
             return;
         };
-        let binding = allowed(&own.meta, &peer.meta, binding);
+        bound.binding = allowed(&own.meta, &peer.meta, bound.binding);
         let bells = match self.bells_of(entry.id) {
             Ok(bells) => bells,
             Err(error) => {
@@ -523,7 +529,7 @@ impl Matching {
         };
         let Some(own) = self.publishers.get_mut(&publisher) else { return };
         let info = PeerInfo { id: entry.id, node: place.node.clone() };
-        match own.roster.admit(entry.id, &place.node, &peer, binding, bells) {
+        match own.roster.admit(entry.id, &place.node, &peer.meta.topic, bound, bells) {
             Ok(_) => {
                 own.short.remove(&entry.id);
                 own.known.insert(entry.id, Known::Admitted);

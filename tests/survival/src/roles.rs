@@ -140,6 +140,8 @@ struct Flags {
     tells: bool,
     /// Writes to disk, too.
     durable: bool,
+    /// Its first life goes on until it is killed.
+    endless: bool,
 }
 
 impl Flags {
@@ -153,6 +155,7 @@ impl Flags {
             stays: has("stays"),
             tells: has("tells"),
             durable: has("durable"),
+            endless: has("endless"),
         }
     }
 }
@@ -279,7 +282,7 @@ fn live(node: &Node, user: &mut User, ledger: &Ledger, lines: usize, flags: &Fla
         say("ready")?;
     }
     let (mut buf, mut held) = (Vec::new(), Vec::<OwnedSample<[u8]>>::new());
-    for turn in 0..60_u64 {
+    for turn in 0..if flags.endless { u64::MAX } else { 60 } {
         user.turn(turn)?;
         for (stream, publisher) in publishers.iter_mut().enumerate() {
             let line = lines + stream;

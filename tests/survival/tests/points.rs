@@ -133,7 +133,8 @@ fn kill_alone(point: &str) -> Outcome<(bool, usize)> {
 fn kill_among_survivors(world: &mut World, point: &str, name: &str) -> Outcome<bool> {
     // Most lie on the way of every node, some only on that of one that meets a reader standing still.
     let ways: &[&[&str]] = match scene(point) {
-        Scene::Partner => &[&[]],
+        // The publisher has to be there still when its reader dies, however slow the machine is.
+        Scene::Partner => &[&["endless"]],
         _ => &[&["once"], &["once", "stubborn"], &["once", "durable"]],
     };
     for (way, flags) in ways.iter().enumerate() {

@@ -1,0 +1,67 @@
+//! A reader's page is bound to one publisher after the other, while any of them looks for its own.
+
+use crate::fail_point;
+use crate::layout::{BindLine, SLOT_BOUND, SLOT_FREE};
+use crate::sync::{Ordering, fence};
+
+/// What a reader asks of a publisher.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// The publisher.
+    pub publisher: u64,
+    /// The subscription that asks.
+    pub subscription: u64,
+    /// Whether the reader holds the writer back.
+    pub reliable: bool,
+    /// How many past messages it asks for.
+    pub history: u64,
+}
+
+/// The reader's side: binds a page that is free. What a writer looks at besides has to be set before.
+pub fn bind(line: &BindLine, request: Request) {
+    // SYNC-BIND: release, so that who sees it sees that the page was free before; and the fence, so that who
+    // sees anything of what follows sees it.
+    line.publisher.store(request.publisher, Ordering::Release);
+    fence(Ordering::Release);
+    fail_point!("bind.publisher");
+    line.subscription.store(request.subscription, Ordering::Relaxed);
+    fail_point!("bind.subscription");
+    line.reliable.store(u64::from(request.reliable), Ordering::Relaxed);
+    fail_point!("bind.reliable");
+    line.history.store(request.history, Ordering::Relaxed);
+    fail_point!("bind.history");
+    line.generation.fetch_add(1, Ordering::Release);
+    fail_point!("bind.generation");
+    line.state.store(SLOT_BOUND, Ordering::Release);
+    fail_point!("bind.bound");
+}
+
+/// The reader's side: the page can be bound to another.
+pub fn free(line: &BindLine) {
+    line.state.store(SLOT_FREE, Ordering::Release);
+}
+
+/// The writer's side: what the page asks of `publisher`, and which of its bindings that is; `None` if it is
+/// bound to another, or to nobody, or just being bound.
+pub fn read(line: &BindLine, publisher: u64) -> Option<(Request, u64)> {
+    // SYNC-BIND: the publisher before the state. The state that is then seen is no older than this binding's,
+    // and with it all that was stored before.
+    let is_its = || {
+        line.publisher.load(Ordering::Acquire) == publisher
+            && line.state.load(Ordering::Acquire) == SLOT_BOUND
+    };
+    if !is_its() {
+        return None;
+    }
+    let generation = line.generation.load(Ordering::Acquire);
+    let request = Request {
+        publisher,
+        subscription: line.subscription.load(Ordering::Relaxed),
+        reliable: line.reliable.load(Ordering::Relaxed) == 1,
+        history: line.history.load(Ordering::Relaxed),
+    };
+    // Its reader may have given the page to another meanwhile, and to this one again.
+    fence(Ordering::Acquire);
+    (is_its() && line.generation.load(Ordering::Relaxed) == generation)
+        .then_some((request, generation))
+}
