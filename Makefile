@@ -143,9 +143,6 @@ test-examples: python-package build-rust
 	@$(STEP) --tests test-examples $(PY) -m pytest examples
 
 test-bench: export STEP_LIMIT_S := 2400
-# Tests need neither debug information nor speed, and building Zenoh and the others is most of the time
-# that CI takes.
-test-bench: export CARGO_PROFILE_DEV_DEBUG := 0
 test-bench: export CARGO_INCREMENTAL := 0
 test-bench: bench-setup
 	@$(STEP) --tests test-bench cargo test --manifest-path bench/Cargo.toml --workspace

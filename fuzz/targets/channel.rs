@@ -84,8 +84,8 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     let keep_last = (input.byte() % 4 == 0).then_some(2);
     let mut reader = Reader::bind(&own_file, &peer, origin, binding, keep_last).unwrap();
     let seen = PeerSubscription::open(&own, own_id).unwrap();
-    let found = seen.binding_to(id).unwrap();
-    writer.roster().admit(own_id, "/s", &seen, found, stage.reader.bells().clone()).unwrap();
+    let found = seen.binding_to(id).unwrap().unwrap();
+    writer.roster().admit(own_id, "/s", "/t", found, stage.reader.bells().clone()).unwrap();
     let mut observer = Observer::open(path.clone(), id, true).unwrap();
     let file = open(&path);
     let mut held = Vec::new();

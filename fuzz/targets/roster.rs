@@ -86,17 +86,19 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
             4 | 5 => spoil(file, (len.max(4096) - 4096) + input.short() % 112 * 8, &mut input),
             6 => spoil(file, input.short() % (len.max(8) / 8) * 8, &mut input),
             7 => {
-                let binding = match (peer.binding_to(id), step & 0x10) {
-                    (Some(binding), 0) => binding,
-                    _ => PeerBinding {
-                        index: u64::from(input.byte() % 4),
-                        generation: input.word(1),
-                        reliable: step & 0x20 == 0,
-                        history: input.word(3),
-                    },
-                };
-                let bells = stage.reader.bells().clone();
-                let _ = writer.roster().admit(*sub, "/s", peer, binding, bells);
+                // What of it nobody has looked at again since, may be anything.
+                if let Ok(Some(mut bound)) = peer.binding_to(id) {
+                    if step & 0x10 != 0 {
+                        bound.binding = PeerBinding {
+                            index: u64::from(input.byte() % 4),
+                            generation: input.word(1),
+                            reliable: step & 0x20 == 0,
+                            history: input.word(3),
+                        };
+                    }
+                    let bells = stage.reader.bells().clone();
+                    let _ = writer.roster().admit(*sub, "/s", "/t", bound, bells);
+                }
             }
             8 => drop(writer.roster().dismiss(*sub)),
             9 => drop(writer.roster().bury(*sub)),

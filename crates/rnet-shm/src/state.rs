@@ -19,7 +19,7 @@ mod lanes;
 mod reap;
 mod record;
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rnet_core::{Error, MAX_KEY_LEN_BYTES, MAX_TRANSACTION_KEYS, MAX_VALUE_LEN_BYTES};
@@ -46,8 +46,10 @@ pub type Check<'a> = dyn FnMut(usize, Option<&Head>) -> Result<(), Error> + 'a;
 
 /// Values up to here are written while the node's lock is held; a longer one holds nobody up.
 const SHORT_LEN_BYTES: usize = 4096;
-/// Turns that a refused compare-and-set waits: about a microsecond.
+/// Turns that a refused compare-and-set waits: about a microsecond; twice as many each time, up to
+/// [`MOST_LOST`] times, as long as none succeeds between.
 const CONFLICT_SPINS: u32 = 32;
+const MOST_LOST: u32 = 4;
 /// Attempts of a commit that meets others, before it gives up.
 const MAX_ATTEMPTS: usize = 1000;
 
@@ -64,6 +66,8 @@ struct Inner {
     seed: u64,
     local: Mutex<Local>,
     clock: Clock,
+    /// Compare-and-sets in a row that have lost their race.
+    lost: AtomicU32,
     /// Whether a last will of this node could not be executed when it ended.
     wills_left: AtomicBool,
     /// Held by the thread that sweeps.
@@ -187,6 +191,7 @@ impl Region {
             seed,
             local: Mutex::new(Local::new(lane)),
             clock,
+            lost: AtomicU32::new(0),
             wills_left: AtomicBool::new(false),
             sweeping: Mutex::new(()),
             ends: Mutex::default(),
@@ -439,6 +444,9 @@ impl Inner {
         }
         match ring.commit_one(&mut local, self, write, &leaf, now, check) {
             Ok(Some(done)) => {
+                if self.lost.load(Ordering::Relaxed) != 0 {
+                    self.lost.store(0, Ordering::Relaxed);
+                }
                 if done == Done::Nothing {
                     ring.discard(&mut local, leaf);
                 }
@@ -465,7 +473,8 @@ impl Inner {
             Refused::Check(error) => Err(error),
             Refused::Conflict { index, expected, found } => {
                 // Who has lost a race looks again at once; see `commit_one` of the ring for why not that soon.
-                (0..CONFLICT_SPINS).for_each(|_| std::hint::spin_loop());
+                let lost = self.lost.fetch_add(1, Ordering::Relaxed).min(MOST_LOST);
+                (0..CONFLICT_SPINS << lost).for_each(|_| std::hint::spin_loop());
                 Err(Error::Conflict { key: named(index).to_owned(), expected, found })
             }
             Refused::Again => {

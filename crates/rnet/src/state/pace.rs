@@ -52,6 +52,8 @@ impl Pace {
 
     /// Waits until there may be something at the place, for `limit` at the most.
     pub(super) fn wait(&mut self, place: &mut impl Place, limit: Duration) -> Woken {
+        // As who waits for urgent messages: somebody who computes is not to hold a change up.
+        cpu::ask_for_short_slices();
         if std::mem::take(&mut self.leaves) {
             cpu::leave();
         }
