@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Fuzzes each target for FUZZ_SECONDS (default 15), with AddressSanitizer and guided by coverage.
+# Fuzzes each target for FUZZ_SECONDS (default 10), with AddressSanitizer and guided by coverage.
 #
 #   fuzz.sh [TARGET...]      all targets, or those named
 #
@@ -8,7 +8,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/../fuzz"
 readonly host=x86_64-unknown-linux-gnu
-seconds=${FUZZ_SECONDS:-15}
+seconds=${FUZZ_SECONDS:-10}
 targets=("$@")
 [ ${#targets[@]} -gt 0 ] || targets=(log channel roster files domain schema)
 

@@ -107,7 +107,9 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
             }
             _ => {
                 let _ = (writer.roster().readers(), writer.roster().take_detached());
-                let _ = writer.roster().was_detached(*sub, input.word(1));
+                if let Ok(Some(bound)) = peer.binding_to(id) {
+                    let _ = writer.roster().was_detached(*sub, &bound.binding);
+                }
             }
         }
     }

@@ -36,6 +36,15 @@ pub fn bind(line: &BindLine, request: Request) {
     fail_point!("bind.bound");
 }
 
+/// The reader's side: asks the same publisher again, for nothing of the past. Who reads the binding before
+/// may be told that it asks for nothing of the past, too; that was let go, and is not served any more.
+pub fn ask_again(line: &BindLine) {
+    line.history.store(0, Ordering::Relaxed);
+    fail_point!("again.history");
+    line.generation.fetch_add(1, Ordering::Release);
+    fail_point!("again.generation");
+}
+
 /// The reader's side: the page can be bound to another.
 pub fn free(line: &BindLine) {
     line.state.store(SLOT_FREE, Ordering::Release);

@@ -358,8 +358,10 @@ fn a_binding_is_read_whole() {
         let bound = line.clone();
         let reader = thread::spawn(move || {
             for (turn, publisher) in [(1, 1), (2, 2), (3, 1)] {
+                if turn > 1 {
+                    binding::free(&bound);
+                }
                 binding::bind(&bound, request(publisher, turn));
-                binding::free(&bound);
             }
         });
         for publisher in [2, 1] {
@@ -370,5 +372,7 @@ fn a_binding_is_read_whole() {
             }
         }
         reader.join().unwrap();
+        // Who looks when it is over finds it.
+        assert_eq!(binding::read(&line, 1), Some((request(1, 3), 3)));
     });
 }

@@ -445,11 +445,7 @@ impl Reader {
 
     /// Asks to be admitted again after having been let go.
     fn ask_again(&mut self) {
-        let bind = &self.slot.page().bind;
-        bind.history.store(0, Ordering::Relaxed);
-        fail_point!("again.history");
-        bind.generation.fetch_add(1, Ordering::Release);
-        fail_point!("again.generation");
+        rnet_ring::binding::ask_again(&self.slot.page().bind);
         self.state = State::Asking;
         self.let_go = true;
         self.withheld = None;

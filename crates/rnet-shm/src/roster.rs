@@ -1,6 +1,7 @@
 //! A publisher's readers: admitted and dismissed by the node's control thread, known to the
 //! writer's hot path by a private copy.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -19,7 +20,7 @@ use crate::bell::Bells;
 use crate::mapping::Mapping;
 use crate::node::incarnation_of;
 use crate::publisher::PublisherMap;
-use crate::subscription::BoundPage;
+use crate::subscription::{BoundPage, PeerBinding};
 
 /// [`rnet_ring::layout::Refusal::reason`]: the table of readers is full.
 pub const REFUSED_FULL: u64 = 1;
@@ -101,6 +102,9 @@ pub struct Roster {
     next_refusal: AtomicU64,
     /// Set when a reader was let go for standing still: it may come back.
     some_detached: AtomicBool,
+    /// The binding under which each of those was let go, page and generation, until it has bound itself anew.
+    /// Changed with the list locked.
+    let_go: Mutex<BTreeMap<u64, (u64, u64)>>,
 }
 
 /// What [`Roster::admit`] did.
@@ -121,6 +125,7 @@ impl Roster {
             list: Mutex::new(Vec::new()),
             next_refusal: AtomicU64::new(0),
             some_detached: AtomicBool::new(false),
+            let_go: Mutex::default(),
         }
     }
 
@@ -156,12 +161,12 @@ impl Roster {
 
     /// Whether this very binding of the subscription was let go because it stood still; it has
     /// to bind itself anew.
-    pub fn was_detached(&self, subscription: u64, generation: u64) -> bool {
-        self.admissions().iter().any(|a| {
-            a.state.load(Ordering::Relaxed) == ADMISSION_DETACHED
-                && a.subscription.load(Ordering::Relaxed) == subscription
-                && a.generation.load(Ordering::Relaxed) == generation
-        })
+    pub fn was_detached(&self, subscription: u64, binding: &PeerBinding) -> bool {
+        self.let_go().get(&subscription) == Some(&(binding.index, binding.generation))
+    }
+
+    fn let_go(&self) -> std::sync::MutexGuard<'_, BTreeMap<u64, (u64, u64)>> {
+        self.let_go.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether some reader holds the chunk. Asks the list itself and not the writer's copy: a
@@ -241,6 +246,7 @@ impl Roster {
             admitted: AtomicBool::new(false),
         });
         list.push(reader.clone());
+        self.let_go().remove(&subscription);
         drop(list);
         fail_point!("admit.listed");
         self.epoch.admit(log, &SleeperBarrier);
@@ -377,6 +383,7 @@ impl Roster {
             stays
         });
         let changed = list.len() != before;
+        self.let_go().retain(|subscription, _| incarnation_of(*subscription) != incarnation);
         drop(list);
         if !changed {
             return;
@@ -393,7 +400,6 @@ impl Roster {
             fail_point!("detach.removed");
             self.map.control().flow.detached.fetch_add(1, Ordering::Relaxed);
             fail_point!("detach.counted");
-            self.some_detached.store(true, Ordering::Release);
         }
         done
     }
@@ -411,7 +417,11 @@ impl Roster {
     }
 
     fn remove(&self, subscription: u64, state: u64, keep_pins: bool) -> bool {
+        let detaches = state == ADMISSION_DETACHED;
         let mut list = self.list();
+        if !detaches {
+            self.let_go().remove(&subscription);
+        }
         let Some(at) = list.iter().position(|r| r.subscription == subscription) else {
             return false;
         };
@@ -420,12 +430,18 @@ impl Roster {
         if !(keep_pins && reader.holds_pins()) {
             list.remove(at);
         }
-        drop(list);
         if was_left {
             return false;
         }
         fail_point!("remove.unlisted");
+        // Before the reader can see it and ask again, and before anybody else sees that it is not served:
+        // who looks in between would admit it as it was, or find nothing to do when it asks.
+        if detaches {
+            self.let_go().insert(subscription, (reader.index, reader.generation));
+            self.some_detached.store(true, Ordering::Release);
+        }
         self.free_place(reader.place, state);
+        drop(list);
         fail_point!("remove.freed");
         self.epoch.raise();
         reader.ring();

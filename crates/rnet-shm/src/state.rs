@@ -46,9 +46,9 @@ pub type Check<'a> = dyn FnMut(usize, Option<&Head>) -> Result<(), Error> + 'a;
 
 /// Values up to here are written while the node's lock is held; a longer one holds nobody up.
 const SHORT_LEN_BYTES: usize = 4096;
-/// Turns that a refused compare-and-set waits: about a microsecond; twice as many each time, up to
-/// [`MOST_LOST`] times, as long as none succeeds between.
+/// Turns that a refused compare-and-set waits: about a microsecond.
 const CONFLICT_SPINS: u32 = 32;
+/// So often in a row that is doubled, at the most.
 const MOST_LOST: u32 = 4;
 /// Attempts of a commit that meets others, before it gives up.
 const MAX_ATTEMPTS: usize = 1000;
@@ -66,7 +66,7 @@ struct Inner {
     seed: u64,
     local: Mutex<Local>,
     clock: Clock,
-    /// Compare-and-sets in a row that have lost their race.
+    /// Conditions that were not met since something was written last: races lost in a row.
     lost: AtomicU32,
     /// Whether a last will of this node could not be executed when it ended.
     wills_left: AtomicBool,
@@ -338,6 +338,9 @@ impl Region {
     }
 
     fn concluded(&self, done: Done) -> Result<u64, Error> {
+        if self.inner.lost.load(Ordering::Relaxed) != 0 {
+            self.inner.lost.store(0, Ordering::Relaxed);
+        }
         match done {
             Done::At(revision) => Ok(revision),
             Done::Nothing => Ok(0),
@@ -444,9 +447,6 @@ impl Inner {
         }
         match ring.commit_one(&mut local, self, write, &leaf, now, check) {
             Ok(Some(done)) => {
-                if self.lost.load(Ordering::Relaxed) != 0 {
-                    self.lost.store(0, Ordering::Relaxed);
-                }
                 if done == Done::Nothing {
                     ring.discard(&mut local, leaf);
                 }

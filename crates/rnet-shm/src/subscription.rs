@@ -496,9 +496,9 @@ mod tests {
         let (topic, type_desc) = ("/t".to_owned(), TypeDesc::Raw);
         let meta = SubscriptionMeta { topic, type_desc, qos: SubscriberQos::default() };
         let file = SubscriptionFile::create(node, path.clone(), id, &meta).unwrap();
-        let done = AtomicBool::new(false);
+        let mut seen = 0;
         std::thread::scope(|scope| {
-            scope.spawn(|| {
+            let writer = scope.spawn(|| {
                 for turn in 0..100_000_u64 {
                     let publisher = 1 + turn % 2;
                     let reliable = publisher == 1;
@@ -507,18 +507,19 @@ mod tests {
                     let slot = file.bind("/t", binding).unwrap();
                     file.release(&slot);
                 }
-                done.store(true, Ordering::Release);
             });
             let peer = PeerSubscription::open(&path, id).unwrap();
-            while !done.load(Ordering::Acquire) {
+            while !writer.is_finished() {
                 for publisher in [1, 2] {
                     let Some(bound) = peer.binding_to(publisher).unwrap() else { continue };
                     let found = bound.binding;
+                    seen += 1;
                     assert_eq!(found.reliable, publisher == 1, "{found:?}");
                     assert_eq!(found.history, found.generation, "{found:?}");
                 }
             }
         });
+        assert!(seen > 0);
         drop(file);
         std::fs::remove_dir_all(&base).unwrap();
     }

@@ -2,7 +2,6 @@
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use rnet_core::NodeName;
 use rnet_shm::domain::{DomainConfig, DomainDir};
@@ -20,17 +19,15 @@ fn no_announcement_is_missed() {
         let header = File::open(node.folder().join("node")).unwrap();
         let mut peer =
             PeerNode::open(&dir, &name.file_stem(), node.incarnation()).unwrap().unwrap();
-        let done = AtomicBool::new(false);
         std::thread::scope(|scope| {
-            scope.spawn(|| {
+            let announcer = scope.spawn(|| {
                 for topic_hash in 0..1000 {
                     let id = node.next_endpoint().unwrap();
                     let kind = EndpointKind::Publisher;
                     node.announce(Entry { id, topic_hash, kind }).unwrap();
                 }
-                done.store(true, Ordering::Release);
             });
-            while !done.load(Ordering::Acquire) {
+            while !announcer.is_finished() {
                 // Where docs/design/shm-layout.md has it; one more announcement each.
                 let mut generation = [0; 8];
                 header.read_exact_at(&mut generation, 32).unwrap();

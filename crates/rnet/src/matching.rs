@@ -508,7 +508,7 @@ impl Matching {
                 return;
             }
         };
-        let waits = |bound: &BoundPage| own.roster.was_detached(entry.id, bound.binding.generation);
+        let waits = |bound: &BoundPage| own.roster.was_detached(entry.id, &bound.binding);
         let Some(mut bound) = bound.filter(|bound| !waits(bound)) else {
             own.known.insert(entry.id, Known::Pending(peer));
             self.pending.insert(entry.topic_hash);

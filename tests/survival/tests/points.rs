@@ -87,7 +87,7 @@ fn die(world: &mut World, point: &str, name: &str, flags: &[&str]) -> Outcome<bo
         }
         let mut partner = world.spawn("partner", &format!("p{partner}.{name}"), &[], None)?;
         let ready = partner.ready();
-        if ready.is_err() && victim.ended(Duration::ZERO)?.is_some() {
+        if ready.is_err() && victim.ended(ONE_DEATH)?.is_some() {
             break;
         }
         ready?;

@@ -55,7 +55,7 @@ pub(crate) fn few_files(net: &Net) {
     drop(net.node("child"));
     let before = open_files();
     let (mut failed, mut short, mut worked) = (0, 0, 0);
-    for more in (0..12).cycle() {
+    for more in (0..20).cycle().take(400) {
         let node = net.node("child");
         let top = open_files().pop().unwrap();
         // Those that were closed meanwhile have left numbers free.
@@ -113,6 +113,7 @@ pub(crate) fn few_files(net: &Net) {
             break;
         }
     }
+    assert!(failed > 0 && short > 0 && worked >= 3, "{failed} {short} {worked}");
     tell("done");
 }
 
