@@ -460,3 +460,65 @@ impl Gate for ReaderGate<'_> {
         self.0.iter().filter(|r| r.reliable).map(|r| r.needed()).min().unwrap_or(u64::MAX)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use rnet_core::{NodeName, PublisherQos, SubscriberQos, TypeDesc};
+
+    use super::*;
+    use crate::domain::{DomainConfig, DomainDir, random_u64};
+    use crate::node::OwnNode;
+    use crate::publisher::{PublisherMeta, Writer};
+    use crate::subscription::{Binding, PeerSubscription, SubscriptionFile, SubscriptionMeta};
+
+    /// Who was let go is not admitted as it was, whoever has its place by now, until it has asked again.
+    #[test]
+    fn one_that_was_let_go_has_to_ask_again() {
+        let base = std::env::temp_dir().join(format!("rnet-roster-{:x}", random_u64()));
+        std::fs::create_dir(&base).unwrap();
+        let config = DomainConfig { base: Some(base.clone()), ..DomainConfig::default() };
+        let dir = DomainDir::open_or_create(&config).unwrap();
+        let name = NodeName::new("both").unwrap();
+        let node = Arc::new(OwnNode::create(&dir, &name, "rust", "0").unwrap());
+        let topic = || "/t".to_owned();
+        let id = node.next_endpoint().unwrap();
+        let meta = PublisherMeta {
+            topic: topic(),
+            type_desc: TypeDesc::Raw,
+            qos: PublisherQos::default(),
+        };
+        let writer = Writer::create(&node, node.folder().join("p"), id, &meta).unwrap();
+        let roster = writer.roster();
+        let readers: Vec<_> = (0..=READERS_PER_LOG)
+            .map(|number| {
+                let (type_desc, qos) = (TypeDesc::Raw, SubscriberQos::default());
+                let meta = SubscriptionMeta { topic: topic(), type_desc, qos };
+                let (own, path) =
+                    (node.next_endpoint().unwrap(), node.folder().join(format!("s{number}")));
+                let file =
+                    SubscriptionFile::create(node.clone(), path.clone(), own, &meta).unwrap();
+                let binding = Binding { publisher: id, reliable: false, history: 0, bell: 0 };
+                let slot = file.bind("/t", binding).unwrap();
+                (own, PeerSubscription::open(&path, own).unwrap(), file, slot)
+            })
+            .collect();
+        let found = |number: usize| readers[number].1.binding_to(id).unwrap().unwrap();
+        let admit = |number: usize| {
+            roster.admit(readers[number].0, "/both", "/t", found(number), node.bells().clone())
+        };
+        (0..READERS_PER_LOG).for_each(|number| assert_eq!(admit(number).unwrap(), Admitted::New));
+        let (let_go, _, _, slot) = &readers[0];
+        assert!(roster.detach(*let_go) && !roster.serves(*let_go) && roster.take_detached());
+        assert!(roster.was_detached(*let_go, &found(0).binding));
+        // Another has its place, and a third leaves.
+        assert_eq!(admit(READERS_PER_LOG).unwrap(), Admitted::New);
+        assert!(roster.dismiss(readers[1].0));
+        assert!(roster.was_detached(*let_go, &found(0).binding));
+        rnet_ring::binding::ask_again(&slot.page().bind);
+        assert!(!roster.was_detached(*let_go, &found(0).binding));
+        assert_eq!(admit(0).unwrap(), Admitted::New);
+        assert!(roster.serves(*let_go));
+        drop((readers, writer, node));
+        std::fs::remove_dir_all(&base).unwrap();
+    }
+}
