@@ -72,8 +72,10 @@ clean: ## remove what was built and installed: target/ and .venv/, those of benc
 setup: ## tools and Python packages in .venv; part of test, build and demo
 	@$(STEP) setup scripts/setup.sh
 
+# Not what only tests need, nor the extension module, which python-package builds.
+NOT_BUILT := rnet-python rnet-survival rnet-state-tests rnet-message-tests xtask
 build-rust:
-	@$(STEP) build-rust cargo build --release --workspace
+	@$(STEP) build-rust cargo build --release --workspace $(NOT_BUILT:%=--exclude %)
 
 python-package: setup
 	@$(STEP) python-package env --chdir=python --unset=CONDA_PREFIX \
@@ -108,6 +110,7 @@ test-doc:
 
 # A node is killed at every fail point, then nodes at random. A build of its own, which nothing else is.
 test-kill: export CARGO_TARGET_DIR := target/kill
+test-kill: export CARGO_PROFILE_RELEASE_OPT_LEVEL := 1
 test-kill:
 	@$(STEP) --tests test-kill cargo test --release --package rnet-survival --features failpoints
 	@$(STEP) --tests test-kill-state cargo test --release --package rnet-state-tests --features failpoints --test histories

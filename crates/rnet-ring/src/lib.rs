@@ -10,6 +10,7 @@
 //! | [`record`] | how one message stands in the log |
 //! | [`writer`] | the single writer: reserve, fill, commit with one release store |
 //! | [`reader`] | any number of readers: copy out in bulk, validate, walk |
+//! | [`binding`] | a reader asks a publisher to be admitted, by a page that goes from one to the other |
 //! | [`join`] | a reader joins while the writer publishes |
 //! | [`pins`] | chunks that are read in place are not reused under the reader |
 //! | [`state`] | state: a key-value tree that all processes write |
