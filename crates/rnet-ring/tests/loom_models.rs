@@ -344,6 +344,51 @@ fn a_pinned_chunk_is_not_reused() {
     });
 }
 
+/// A reader is admitted and pins a message of the past, while the writer, whose list does not have it
+/// yet, is about to use the chunk again.
+#[test]
+fn a_pin_of_a_reader_just_admitted_is_seen() {
+    #[derive(Default)]
+    struct World {
+        header: ChunkHeader,
+        content: AtomicU64,
+        admitted: AtomicU64,
+        epoch: Epoch,
+        /// Stands for the hand-over of the list to the writer.
+        list: Mutex<Vec<Arc<AtomicU64>>>,
+    }
+    model(3, || {
+        let world = Arc::new(World::default());
+        let (control, read) = (world.clone(), world.clone());
+        let pin = Arc::new(AtomicU64::new(0));
+        let listed = pin.clone();
+        let control = thread::spawn(move || {
+            control.list.lock().unwrap().push(listed);
+            control.epoch.raise();
+            control.admitted.store(1, Ordering::Release);
+        });
+        let reader = thread::spawn(move || {
+            let message = ChunkRef { chunk: 0, generation: 0, len: 8 };
+            if read.admitted.load(Ordering::Acquire) == 1
+                && pins::try_pin(&pin, &read.header, message)
+            {
+                assert_eq!(read.content.load(Ordering::Relaxed), 0, "changed under its reader");
+                assert_eq!(read.content.load(Ordering::Relaxed), 0, "changed under its reader");
+            }
+        });
+        let (mut seen, mut copy) = (0, Vec::new());
+        pins::end_use(&world.header, 1);
+        if world.epoch.changed(&mut seen) {
+            copy.clone_from(&world.list.lock().unwrap());
+        }
+        if !pins::is_pinned(0, copy.iter().map(|pin| &**pin)) {
+            world.content.store(1, Ordering::Relaxed);
+        }
+        control.join().unwrap();
+        reader.join().unwrap();
+    });
+}
+
 /// A page goes from one publisher to another and back: each finds the whole of a binding of its own, or none.
 #[test]
 fn a_binding_is_read_whole() {

@@ -35,6 +35,7 @@ mod dying;
 mod failpoint;
 mod files;
 pub mod fork;
+mod handoff;
 pub mod lease;
 mod mapping;
 pub mod node;

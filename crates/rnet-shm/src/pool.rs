@@ -82,13 +82,21 @@ pub enum NoChunk {
 pub(crate) struct LogView<'a> {
     pub head: u64,
     pub next_seq: u64,
-    pub readers: &'a [Arc<ReaderRef>],
+    pub seen_epoch: &'a mut u64,
+    pub readers: &'a mut Vec<Arc<ReaderRef>>,
     pub roster: &'a Roster,
 }
 
 impl LogView<'_> {
-    fn pinned(&self, chunk: u32) -> bool {
-        self.roster.is_pinned(chunk)
+    /// Whether some reader holds the chunk, whose use is over.
+    ///
+    /// The writer's copy of the readers is brought up to date first. One that was admitted a moment
+    /// ago may already have pinned a message of the past: then it saw its admission before the fence
+    /// of its pin, which is before that of [`pins::end_use`], so the epoch that admitted it is seen
+    /// here (SYNC-PIN).
+    fn pinned(&mut self, chunk: u32) -> bool {
+        self.roster.update(self.seen_epoch, self.readers);
+        self.readers.iter().any(|reader| pins::is_pinned(chunk, &reader.page().pins))
     }
 
     fn lowest_needed(&self, reliable_only: bool) -> u64 {
@@ -172,7 +180,7 @@ impl Pool {
     }
 
     /// Loans a chunk of at least `len` bytes; returns its number.
-    pub(crate) fn acquire(&mut self, len: usize, view: &LogView<'_>) -> Result<u32, NoChunk> {
+    pub(crate) fn acquire(&mut self, len: usize, view: &mut LogView<'_>) -> Result<u32, NoChunk> {
         // What can never fit must not cost what is there.
         let size = (capacity_for(len) + CHUNK_HEADER_LEN_BYTES) as u64;
         if size > self.limit_bytes {
@@ -190,7 +198,8 @@ impl Pool {
             };
             // No room: give back what does not fit, then forget the oldest messages; but none
             // for a message that could not be sent all the same.
-            if !self.forgetting_helps(len, &failure, view, view.lowest_needed(true)) {
+            let needed = view.lowest_needed(true);
+            if !self.forgetting_helps(len, &failure, view, needed) {
                 let held = self.forgetting_helps(len, &failure, view, u64::MAX);
                 return Err(if held { NoChunk::HeldByReader } else { failure });
             }
@@ -211,7 +220,7 @@ impl Pool {
         &self,
         len: usize,
         failure: &NoChunk,
-        view: &LogView<'_>,
+        view: &mut LogView<'_>,
         needed: u64,
     ) -> bool {
         let size = (capacity_for(len) + CHUNK_HEADER_LEN_BYTES) as u64;
@@ -338,7 +347,7 @@ impl Pool {
 
     /// The smallest idle chunk that fits; of equal ones the one used last, which is the one that
     /// the cache still holds.
-    fn find_idle(&self, len: usize, view: &LogView<'_>) -> Option<usize> {
+    fn find_idle(&self, len: usize, view: &mut LogView<'_>) -> Option<usize> {
         let fits = |c: &Chunk| c.used == Use::Idle && c.suits(len);
         let mut best: Option<usize> = None;
         for (at, chunk) in self.chunks.iter().enumerate().filter(|(_, c)| fits(c)) {
@@ -400,7 +409,7 @@ impl Pool {
         }
     }
 
-    fn drop_one_idle(&mut self, view: &LogView<'_>) -> bool {
+    fn drop_one_idle(&mut self, view: &mut LogView<'_>) -> bool {
         let idle = |c: &Chunk| c.used == Use::Idle && !view.pinned(c.number);
         let Some(at) = self.chunks.iter().position(idle) else { return false };
         let chunk = self.chunks.swap_remove(at);

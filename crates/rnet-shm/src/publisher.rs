@@ -29,6 +29,8 @@ use crate::subscription::{corrupt, meta_json, no_room, parse_meta};
 
 mod room;
 mod spoilt;
+#[cfg(test)]
+mod tests;
 
 use room::{PLENTY, Patience};
 use spoilt::truncated;
@@ -302,13 +304,18 @@ impl Writer {
             self.check_spoilt()?;
             self.refresh_readers();
             let slowest = self.slowest();
-            let view = LogView {
+            let seen_epoch = self.seen_epoch;
+            let mut view = LogView {
                 head: self.log.head(),
                 next_seq: self.log.seq(),
-                readers: &self.readers,
+                seen_epoch: &mut self.seen_epoch,
+                readers: &mut self.readers,
                 roster: &self.roster,
             };
-            let got = self.pool.acquire(len, &view);
+            let got = self.pool.acquire(len, &mut view);
+            if self.seen_epoch != seen_epoch {
+                self.note_readers();
+            }
             let flow = &self.map.control().flow;
             fail_point!("loan.acquired");
             flow.pool_bytes.store(self.pool.bytes(), Ordering::Relaxed);
@@ -411,10 +418,16 @@ impl Writer {
     #[inline]
     fn refresh_readers(&mut self) {
         if self.roster.update(&mut self.seen_epoch, &mut self.readers) {
-            self.rung.clear();
-            self.rung.resize(self.readers.len(), 0);
-            self.log.readers_changed();
+            self.note_readers();
         }
+    }
+
+    /// The copy of the readers is another than before.
+    #[cold]
+    fn note_readers(&mut self) {
+        self.rung.clear();
+        self.rung.resize(self.readers.len(), 0);
+        self.log.readers_changed();
     }
 
     /// Appends a record and wakes who sleeps; waits for room as the publisher chose.

@@ -17,6 +17,7 @@ use rnet_ring::{Gate, LogReader, Pull};
 
 use crate::barrier::SleeperBarrier;
 use crate::bell::Bells;
+use crate::handoff::Handoff;
 use crate::mapping::Mapping;
 use crate::node::incarnation_of;
 use crate::publisher::PublisherMap;
@@ -99,6 +100,9 @@ pub struct Roster {
     bells: Arc<Bells>,
     epoch: Epoch,
     list: Mutex<Vec<Arc<ReaderRef>>>,
+    /// The list for the writer, which takes no lock: put with the list locked and before the epoch is
+    /// raised, whenever the list changes.
+    fresh: Handoff<Vec<Arc<ReaderRef>>>,
     next_refusal: AtomicU64,
     /// Set when a reader was let go for standing still: it may come back.
     some_detached: AtomicBool,
@@ -123,13 +127,14 @@ impl Roster {
             bells,
             epoch: Epoch::default(),
             list: Mutex::new(Vec::new()),
+            fresh: Handoff::default(),
             next_refusal: AtomicU64::new(0),
             some_detached: AtomicBool::new(false),
             let_go: Mutex::default(),
         }
     }
 
-    fn list(&self) -> std::sync::MutexGuard<'_, Vec<Arc<ReaderRef>>> {
+    pub(crate) fn list(&self) -> std::sync::MutexGuard<'_, Vec<Arc<ReaderRef>>> {
         self.list.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -169,20 +174,22 @@ impl Roster {
         self.let_go.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether some reader holds the chunk. Asks the list itself and not the writer's copy: a
-    /// reader that was admitted a moment ago may already have pinned a message of the past.
-    pub(crate) fn is_pinned(&self, chunk: u32) -> bool {
-        self.list().iter().any(|reader| rnet_ring::pins::is_pinned(chunk, &reader.page().pins))
-    }
-
-    /// The writer's side: brings its private copy up to date, returns whether it changed.
+    /// The writer's side: brings its private copy up to date, returns whether it changed. Takes no
+    /// lock: a control thread that was stopped with the list in its hands must not stop a send.
     #[inline]
     pub(crate) fn update(&self, seen: &mut u64, copy: &mut Vec<Arc<ReaderRef>>) -> bool {
-        if !self.epoch.changed(seen) {
-            return false;
-        }
-        copy.clone_from(&self.list());
-        true
+        self.epoch.changed(seen) && self.take_fresh(copy)
+    }
+
+    /// Whether the readers have changed since the copy was brought up to date.
+    pub(crate) fn is_newer(&self, mut seen: u64) -> bool {
+        self.epoch.changed(&mut seen)
+    }
+
+    #[cold]
+    fn take_fresh(&self, copy: &mut Vec<Arc<ReaderRef>>) -> bool {
+        // Nothing, if what this epoch stands for was taken with the one before.
+        self.fresh.take().map(|list| *copy = list).is_some()
     }
 
     fn admissions(&self) -> &[Admission; READERS_PER_LOG] {
@@ -246,6 +253,7 @@ impl Roster {
             admitted: AtomicBool::new(false),
         });
         list.push(reader.clone());
+        self.fresh.put(list.clone());
         self.let_go().remove(&subscription);
         drop(list);
         fail_point!("admit.listed");
@@ -383,6 +391,9 @@ impl Roster {
             stays
         });
         let changed = list.len() != before;
+        if changed {
+            self.fresh.put(list.clone());
+        }
         self.let_go().retain(|subscription, _| incarnation_of(*subscription) != incarnation);
         drop(list);
         if !changed {
@@ -430,6 +441,7 @@ impl Roster {
         if !(keep_pins && reader.holds_pins()) {
             list.remove(at);
         }
+        self.fresh.put(list.clone());
         if was_left {
             return false;
         }

@@ -60,14 +60,13 @@ impl Writer {
         fail_point!("room.wanted");
         // SYNC-ROOM: the reader shows its cursor and then looks for a sleeping writer, both
         // with full fences, so the writer's own fence is all that is needed here.
-        let roster = self.roster.clone();
-        let seen = self.readers.iter().filter(|r| !r.has_left()).count();
+        let (roster, seen) = (&self.roster, self.seen_epoch);
         let woken = self.waiter.sleep(
             Sleep::Woken,
             std::iter::once(&flow.asleep),
             &rnet_ring::sync::FullFences,
             limit,
-            || slowest.needed() >= wanted || roster.len() != seen,
+            || slowest.needed() >= wanted || roster.is_newer(seen),
         );
         if woken == Woken::Signal && self.interruptible {
             return Err(Error::Interrupted);

@@ -1,0 +1,149 @@
+//! What a send does while another thread of its node stands still.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use rnet_core::{NodeName, OnFull, PublisherQos, Reliability, SubscriberQos, TypeDesc};
+
+use super::*;
+use crate::domain::{DomainConfig, DomainDir, random_u64};
+use crate::subscription::{Binding, PeerSubscription, Slot, SubscriptionFile, SubscriptionMeta};
+
+/// How long a send may take that nothing holds up, on a machine that does much else.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+struct World {
+    base: PathBuf,
+    node: Arc<OwnNode>,
+    id: u64,
+}
+
+impl World {
+    fn new() -> World {
+        let base = std::env::temp_dir().join(format!("rnet-writer-{:x}", random_u64()));
+        std::fs::create_dir(&base).unwrap();
+        let config = DomainConfig { base: Some(base.clone()), ..DomainConfig::default() };
+        let dir = DomainDir::open_or_create(&config).unwrap();
+        let name = NodeName::new("both").unwrap();
+        let node = Arc::new(OwnNode::create(&dir, &name, "rust", "0").unwrap());
+        let id = node.next_endpoint().unwrap();
+        World { base, node, id }
+    }
+
+    fn writer(&self, qos: PublisherQos) -> Writer {
+        let meta = PublisherMeta { topic: "/t".to_owned(), type_desc: TypeDesc::Raw, qos };
+        Writer::create(&self.node, self.node.folder().join("p"), self.id, &meta).unwrap()
+    }
+
+    /// A reader that is bound and admitted, and reads nothing.
+    fn admit(&self, roster: &Roster, reliable: bool) -> (SubscriptionFile, Arc<Slot>) {
+        let meta = SubscriptionMeta {
+            topic: "/t".to_owned(),
+            type_desc: TypeDesc::Raw,
+            qos: SubscriberQos::default(),
+        };
+        let own = self.node.next_endpoint().unwrap();
+        let path = self.node.folder().join(format!("s{own:x}"));
+        let file = SubscriptionFile::create(self.node.clone(), path.clone(), own, &meta).unwrap();
+        let binding = Binding { publisher: self.id, reliable, history: 0, bell: 0 };
+        let slot = file.bind("/t", binding).unwrap();
+        let found = PeerSubscription::open(&path, own).unwrap().binding_to(self.id).unwrap();
+        roster.admit(own, "/both", "/t", found.unwrap(), self.node.bells().clone()).unwrap();
+        (file, slot)
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.base);
+    }
+}
+
+/// A thread that sends what it is told to, each with its outcome.
+fn sender(mut writer: Writer) -> (Sender<usize>, Receiver<Result<(), Error>>, JoinHandle<Writer>) {
+    let (ask, asked) = channel::<usize>();
+    let (done, outcome) = channel();
+    let thread = std::thread::spawn(move || {
+        for len in asked {
+            done.send(writer.send(&vec![7; len])).unwrap();
+        }
+        writer
+    });
+    (ask, outcome, thread)
+}
+
+/// The control thread is stopped with the list of readers in its hands, at the worst moment: it has
+/// just changed the list. Small and large messages are sent all the same, in chunks that were used
+/// before, and a reliable reader that stands still holds them no longer than it may.
+#[test]
+fn a_control_thread_that_stands_still_stops_no_send() {
+    let world = World::new();
+    let wait = Duration::from_millis(20);
+    let writer = world.writer(PublisherQos {
+        reliability: Reliability::Reliable,
+        on_full: OnFull::Wait(wait),
+        log_len_bytes: rnet_core::MIN_LOG_LEN_BYTES,
+        large_depth: 2,
+        ..PublisherQos::default()
+    });
+    let roster = writer.roster().clone();
+    let (_best_effort, _) = world.admit(&roster, false);
+    let (reliable, _) = world.admit(&roster, true);
+    let (ask, outcome, thread) = sender(writer);
+    let send = |len: usize| {
+        ask.send(len).unwrap();
+        outcome.recv_timeout(PATIENCE).expect("the send waits for a thread that stands still")
+    };
+    assert!(roster.dismiss(reliable.id()));
+    let stopped = roster.list();
+    for _ in 0..64 {
+        send(100).unwrap();
+        send(100_000).unwrap();
+    }
+    drop(stopped);
+    let (_stands_still, _) = world.admit(&roster, true);
+    let stopped = roster.list();
+    let full = (0..1000).find_map(|_| send(1000).err());
+    assert!(matches!(full, Some(Error::Full { .. })), "{full:?}");
+    drop(stopped);
+    drop(ask);
+    // Its readers first: it would wait for the reliable one.
+    roster.bury_node(world.node.incarnation());
+    let writer = thread.join().unwrap();
+    assert!(writer.pool.len() <= 4, "{} chunks: none was used again", writer.pool.len());
+}
+
+/// A reader that the writer's copy of the list does not have yet pins a message of the past: its
+/// chunk is not used again.
+#[test]
+fn a_pin_of_a_reader_just_admitted_is_seen() {
+    let world = World::new();
+    let mut writer = world.writer(PublisherQos { large_depth: 1, ..PublisherQos::default() });
+    let roster = writer.roster().clone();
+    writer.send(&[1; 100_000]).unwrap();
+    let acquire = |writer: &mut Writer| {
+        // The writer has looked at its readers; what changes from here on it has not seen.
+        let mut view = LogView {
+            head: writer.log.head(),
+            next_seq: writer.log.seq(),
+            seen_epoch: &mut writer.seen_epoch,
+            readers: &mut writer.readers,
+            roster: &writer.roster,
+        };
+        let got = writer.pool.acquire(100_000, &mut view).unwrap();
+        writer.pool.give_back(got);
+        got
+    };
+    let (_file, slot) = world.admit(&roster, false);
+    assert!(writer.readers.is_empty());
+    let pin = &slot.page().pins[0];
+    pin.store(rnet_ring::pins::pin_word(0), Ordering::SeqCst);
+    assert_eq!(acquire(&mut writer), 1, "the chunk is held");
+    assert_eq!(writer.readers.len(), 1);
+    pin.store(0, Ordering::SeqCst);
+    writer.send(&[1; 100_000]).unwrap();
+    assert_eq!(acquire(&mut writer), 0, "nobody holds it any more");
+}
