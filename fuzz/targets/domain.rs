@@ -103,7 +103,7 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
             }
             5 => {
                 let nodes = [input.word(liar.incarnation()), liar.incarnation()];
-                let _ = registry.refresh_only(&nodes);
+                let _ = registry.refresh_only(&nodes, None);
             }
             6 if step & 0x80 != 0 => {
                 let version = dir.path().join("VERSION");

@@ -87,6 +87,14 @@ pub fn len_of(fd: &OwnedFd) -> rustix::io::Result<u64> {
     Ok(rustix::fs::fstat(fd)?.st_size as u64)
 }
 
+/// Whether two descriptors are of one file.
+pub fn are_same(a: impl AsFd, b: impl AsFd) -> bool {
+    match (rustix::fs::fstat(a), rustix::fs::fstat(b)) {
+        (Ok(a), Ok(b)) => a.st_ino == b.st_ino && a.st_dev == b.st_dev,
+        _ => false,
+    }
+}
+
 /// Reads exactly `buf.len()` bytes at `offset`, or fails.
 pub fn read_exact_at(fd: &OwnedFd, mut buf: &mut [u8], mut offset: u64) -> rustix::io::Result<()> {
     while !buf.is_empty() {

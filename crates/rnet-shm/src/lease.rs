@@ -6,7 +6,7 @@
 //! who is refused learns from the kernel, with the refusal, whom it is refused for. A text in a
 //! file could be older than the lock.
 
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
 use rustix::fs::{Mode, OFlags};
@@ -14,6 +14,7 @@ use rustix::io::Errno;
 
 use crate::files;
 use crate::fork::Unshared;
+use crate::ofd::{self, Span, WHOLE};
 
 /// The largest number that a holder can be known by.
 pub const MAX_HOLDER: u64 = (1 << 62) - 1;
@@ -52,27 +53,8 @@ impl AsFd for Held {
     }
 }
 
-fn span_of(holder: u64) -> libc::flock {
-    libc::flock {
-        l_type: libc::F_WRLCK as libc::c_short,
-        l_whence: libc::SEEK_SET as libc::c_short,
-        l_start: 0,
-        l_len: 1 + holder.min(MAX_HOLDER) as i64,
-        l_pid: 0,
-    }
-}
-
-fn call(file: impl AsFd, command: libc::c_int, span: &mut libc::flock) -> rustix::io::Result<()> {
-    let fd = file.as_fd().as_raw_fd();
-    // SAFETY: the descriptor is open and `span` outlives the call.
-    if unsafe { libc::fcntl(fd, command, &raw mut *span) } == 0 {
-        return Ok(());
-    }
-    Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO))
-}
-
-fn is_free(span: &libc::flock) -> bool {
-    span.l_type == libc::F_UNLCK as libc::c_short
+fn span_of(holder: u64) -> Span {
+    (0, 1 + holder.min(MAX_HOLDER) as i64)
 }
 
 /// Asks for the lock on the file at `path`, to be known as `holder`, at most [`MAX_HOLDER`].
@@ -82,16 +64,12 @@ fn is_free(span: &libc::flock) -> bool {
 pub fn hold(path: &Path, holder: u64) -> rustix::io::Result<Asked> {
     let file = Unshared::open(|| files::open_write(path))?;
     for _ in 0..TRIES {
-        match call(&file, libc::F_OFD_SETLK, &mut span_of(holder)) {
-            Ok(()) => return Ok(Asked::Held(Held { file })),
-            Err(Errno::AGAIN | Errno::ACCESS) => {}
-            Err(errno) => return Err(errno),
+        if ofd::take(&file, span_of(holder))? {
+            return Ok(Asked::Held(Held { file }));
         }
-        let mut span = span_of(holder);
-        call(&file, libc::F_OFD_GETLK, &mut span)?;
-        if !is_free(&span) {
+        if let Some((_, len)) = ofd::holder(&file, span_of(holder))? {
             // One of 0 reaches to the end: not one of ours, which are never so long.
-            return Ok(Asked::Taken((span.l_len as u64).wrapping_sub(1).min(MAX_HOLDER)));
+            return Ok(Asked::Taken((len as u64).wrapping_sub(1).min(MAX_HOLDER)));
         }
     }
     Err(Errno::AGAIN)
@@ -105,7 +83,9 @@ pub fn create_held(path: &Path, mode: u32, holder: u64) -> rustix::io::Result<He
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NOFOLLOW;
     let mode = Mode::from_raw_mode(mode);
     let file = Unshared::open(|| rustix::fs::open(path, flags, mode))?;
-    call(&file, libc::F_OFD_SETLK, &mut span_of(holder))?;
+    if !ofd::take(&file, span_of(holder))? {
+        return Err(Errno::AGAIN);
+    }
     // The umask has narrowed the mode; a group needs it as asked.
     rustix::fs::fchmod(&file, mode)?;
     Ok(Held { file })
@@ -118,10 +98,7 @@ pub fn create_held(path: &Path, mode: u32, holder: u64) -> rustix::io::Result<He
 pub fn remove_unheld(path: &Path) -> rustix::io::Result<bool> {
     // Asked without taking part: what was opened to be written cannot be told from its maker's.
     let file: OwnedFd = files::open_read(path)?;
-    let mut span = span_of(0);
-    span.l_len = 0;
-    call(&file, libc::F_OFD_GETLK, &mut span)?;
-    if !is_free(&span) {
+    if ofd::holder(&file, WHOLE)?.is_some() {
         return Ok(false);
     }
     rustix::fs::unlink(path)?;

@@ -40,6 +40,7 @@ pub mod lease;
 mod mapping;
 pub mod node;
 pub mod observe;
+mod ofd;
 pub mod pool;
 pub mod presence;
 pub mod publisher;
@@ -59,4 +60,4 @@ pub mod watch;
 pub use rnet_ring as ring;
 
 /// Version of everything that stands in shared memory; processes of one domain must agree.
-pub const LAYOUT_VERSION: u32 = 3;
+pub const LAYOUT_VERSION: u32 = 4;

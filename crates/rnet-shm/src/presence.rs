@@ -6,7 +6,7 @@
 //! incarnation, and anyone may sweep away the others. The lock can be *asked for* without taking
 //! it (`F_OFD_GETLK`), so asking never gets into the way of a node that starts.
 
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -21,6 +21,7 @@ use crate::dying::is_dying;
 use crate::files;
 use crate::fork::Unshared;
 use crate::node::pid_namespace;
+use crate::ofd::{self, WHOLE};
 
 /// How often a start asks again for a name that seems taken: a sweeper holds it for microseconds.
 const NAME_TRIES: u32 = 20;
@@ -33,24 +34,6 @@ const DYING_TRIES: u32 = 10_000;
 pub struct Presence {
     file: Unshared,
     path: PathBuf,
-}
-
-/// Takes a write lock (`F_OFD_SETLK`) or asks whether one is held (`F_OFD_GETLK`).
-fn ofd_lock(file: impl AsFd, command: libc::c_int) -> rustix::io::Result<libc::flock> {
-    let mut lock = libc::flock {
-        l_type: libc::F_WRLCK as libc::c_short,
-        l_whence: libc::SEEK_SET as libc::c_short,
-        l_start: 0,
-        l_len: 0,
-        l_pid: 0,
-    };
-    // SAFETY: the descriptor is open and `lock` outlives the call.
-    let done = unsafe { libc::fcntl(file.as_fd().as_raw_fd(), command, &raw mut lock) };
-    if done == 0 { Ok(lock) } else { Err(last_errno()) }
-}
-
-fn last_errno() -> Errno {
-    Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO)
 }
 
 fn same_file(file: impl AsFd, path: &Path) -> bool {
@@ -134,10 +117,10 @@ impl Presence {
                 Err(e) => return Err(cannot_open(&path, e)),
             };
             fail_point!("reborn.opened");
-            match ofd_lock(&file, libc::F_OFD_SETLK) {
+            match ofd::take(&file, WHOLE) {
                 // A sweeper may have unlinked the file between our two steps.
-                Ok(_) if !same_file(&file, &path) => continue,
-                Ok(_) => {
+                Ok(true) if !same_file(&file, &path) => continue,
+                Ok(true) => {
                     fail_point!("reborn.locked");
                     write_holder(&file, incarnation)
                         .inspect_err(|_| rustix::fs::unlink(&path).unwrap_or(()))
@@ -145,11 +128,11 @@ impl Presence {
                     fail_point!("reborn.written");
                     return Ok(Presence { file, path });
                 }
-                Err(Errno::AGAIN | Errno::ACCESS) if attempt < NAME_TRIES => {
+                Ok(false) if attempt < NAME_TRIES => {
                     open = Some(file);
                     std::thread::sleep(NAME_RETRY);
                 }
-                Err(Errno::AGAIN | Errno::ACCESS) => {
+                Ok(false) => {
                     let pid = Holder::read(&file).pid;
                     let dying = pid.is_some_and(is_dying);
                     // Once more after its end: it may have come between our two questions.
@@ -175,11 +158,9 @@ impl Presence {
         incarnation: u64,
     ) -> rustix::io::Result<Option<Presence>> {
         let (file, draft) = Draft::create(&dir.names(), dir.file_mode())?;
-        match ofd_lock(&file, libc::F_OFD_SETLK) {
-            Ok(_) => {}
+        if !ofd::take(&file, WHOLE)? {
             // A sweeper, which is about to remove it.
-            Err(Errno::AGAIN | Errno::ACCESS) => return Ok(None),
-            Err(errno) => return Err(errno),
+            return Ok(None);
         }
         fail_point!("name.locked");
         write_holder(&file, incarnation)?;
@@ -208,9 +189,9 @@ pub fn is_alive(dir: &DomainDir, stem: &str, incarnation: u64) -> bool {
         // No file descriptor left, say: not to know is not to be dead.
         Err(_) => return true,
     };
-    match ofd_lock(&file, libc::F_OFD_GETLK) {
-        Ok(lock) if lock.l_type == libc::F_UNLCK as libc::c_short => false,
-        Ok(_) => Holder::read(&file).incarnation == Some(incarnation),
+    match ofd::holder(&file, WHOLE) {
+        Ok(None) => false,
+        Ok(Some(_)) => Holder::read(&file).incarnation == Some(incarnation),
         // Not to know is not to be dead: sweeping a living node would be worse.
         Err(_) => true,
     }
@@ -219,9 +200,7 @@ pub fn is_alive(dir: &DomainDir, stem: &str, incarnation: u64) -> bool {
 /// Whether a node holds the name of this file, or it cannot be told. The same in every layout.
 pub fn is_held(path: &Path) -> bool {
     match files::open_read(path) {
-        Ok(file) => {
-            !matches!(ofd_lock(&file, libc::F_OFD_GETLK), Ok(lock) if lock.l_type == libc::F_UNLCK as libc::c_short)
-        }
+        Ok(file) => !matches!(ofd::holder(&file, WHOLE), Ok(None)),
         // Gone, or a link: nobody holds that.
         Err(Errno::NOENT | Errno::LOOP | Errno::NXIO) => false,
         Err(_) => true,
@@ -253,15 +232,13 @@ pub fn sweep(dir: &DomainDir, stem: &str, incarnation: u64) {
 pub(crate) fn sweep_name(dir: &DomainDir, stem: &str) {
     let path = dir.names().join(stem);
     // Asked first, and without writing: the closing of a file that could be written is heard by all.
-    let borne = |file: OwnedFd| {
-        ofd_lock(&file, libc::F_OFD_GETLK).is_ok_and(|l| l.l_type != libc::F_UNLCK as libc::c_short)
-    };
+    let borne = |file: OwnedFd| matches!(ofd::holder(&file, WHOLE), Ok(Some(_)));
     if files::open_read(&path).is_ok_and(borne) {
         return;
     }
     let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
     if let Ok(file) = rustix::fs::open(&path, flags, Mode::empty())
-        && ofd_lock(&file, libc::F_OFD_SETLK).is_ok()
+        && ofd::take(&file, WHOLE) == Ok(true)
         && same_file(&file, &path)
     {
         fail_point!("sweep.locked");

@@ -28,6 +28,10 @@ pub struct Changes {
     pub departed: Vec<(u64, NodeMeta, Departure)>,
     /// Peers whose endpoints have changed, new ones included.
     pub changed: Vec<u64>,
+    /// Nodes that came and went between two looks: they never were peers.
+    pub unseen: Vec<(NodeMeta, Departure)>,
+    /// Whether a node has ended, known or not, or may have: what follows from an end is to be looked for.
+    pub ended: bool,
 }
 
 /// A peer and the kernel's handle on its end.
@@ -68,6 +72,10 @@ pub struct Registry {
     outlived: Vec<u64>,
     /// Folders of the dead that nobody has swept yet.
     left: Vec<(String, u64)>,
+    /// Whether everything was looked at once: who was dead by then has not departed since.
+    looked: bool,
+    /// The dead of [`Changes::unseen`], until their folders are gone: each is told of once.
+    told: HashSet<u64>,
     /// Whether the last look met a node that was still being made.
     incomplete: bool,
     /// Whether a node could not be looked at for want of a file descriptor.
@@ -84,6 +92,8 @@ impl Registry {
             doubted: BTreeSet::new(),
             outlived: Vec::new(),
             left: Vec::new(),
+            looked: false,
+            told: HashSet::new(),
             incomplete: false,
             missed: false,
         }
@@ -170,7 +180,9 @@ impl Registry {
         }
         self.doubted.clear();
         self.missed = false;
+        self.told.retain(|id| here.contains(id));
         self.take_in(listed, &mut changes);
+        self.looked = true;
         for (id, peer) in &mut self.peers {
             // There may be a file descriptor for it by now.
             if matches!(peer.handle, Handle::Nothing) {
@@ -183,12 +195,18 @@ impl Registry {
         Ok(changes)
     }
 
-    /// As [`Registry::refresh`], but looks only at the nodes that have rung or ended: in a large
-    /// domain a change at one node must not make all nodes look at all others.
-    pub fn refresh_only(&mut self, nodes: &[u64]) -> Result<Changes, Error> {
+    /// As [`Registry::refresh`], but looks only at the nodes that have rung or ended, and at those of
+    /// which only the name is known, if `named` says so: in a large domain a change at one node must not
+    /// make all nodes look at all others.
+    pub fn refresh_only(
+        &mut self,
+        nodes: &[u64],
+        named: Option<&dyn Fn(&str) -> bool>,
+    ) -> Result<Changes, Error> {
         let mut changes = Changes::default();
-        let strangers =
-            nodes.iter().any(|id| Some(*id) != self.own && !self.peers.contains_key(id));
+        let unknown = |id: &&u64| Some(**id) != self.own && !self.peers.contains_key(id);
+        let unknown: Vec<u64> = nodes.iter().filter(unknown).copied().collect();
+        let strangers = named.is_some() || !unknown.is_empty();
         // First, because it may fail, and nothing must be taken note of by halves.
         let listed = if strangers { self.list()? } else { Vec::new() };
         for id in nodes {
@@ -203,8 +221,12 @@ impl Registry {
             self.doubted.remove(id);
         }
         if strangers {
+            // One that rang and is not there came and went, and somebody else has swept its folder.
+            let swept = |id: &u64| !listed.iter().any(|(_, listed)| listed == id);
+            changes.ended |= unknown.iter().any(swept);
             let mut listed = listed;
-            listed.retain(|(_, id)| nodes.contains(id));
+            let is_named = |stem: &str| named.is_some_and(|named| named(stem));
+            listed.retain(|(stem, id)| nodes.contains(id) || is_named(stem));
             let known = changes.joined.len();
             self.take_in(listed, &mut changes);
             let new: Vec<u64> = changes.joined[known..].to_vec();
@@ -233,6 +255,7 @@ impl Registry {
                 continue;
             }
             if !presence::is_alive(&self.dir, &stem, id) {
+                self.bury_unseen(&stem, id, changes);
                 self.left.push((stem, id));
                 continue;
             }
@@ -257,8 +280,27 @@ impl Registry {
             .filter(|(id, peer)| new.get(peer.node.stem()).is_some_and(|bearer| bearer != *id));
         for id in before.map(|(id, _)| *id).collect::<Vec<_>>() {
             self.depart(id, changes);
+            let joined = changes.joined.len();
             // Not told of as one that is there.
             changes.joined.retain(|joined| *joined != id);
+            if changes.joined.len() < joined
+                && let Some((_, meta, departure)) = changes.departed.pop()
+            {
+                changes.unseen.push((meta, departure));
+            }
+        }
+    }
+
+    /// A folder of the dead, of a node that never was a peer: its end is told of nevertheless, once.
+    fn bury_unseen(&mut self, stem: &str, id: u64, changes: &mut Changes) {
+        changes.ended = true;
+        if !self.looked || !self.told.insert(id) {
+            return;
+        }
+        // One that was killed before it had written who it is was nobody yet.
+        if let Ok(Some(node)) = PeerNode::open(&self.dir, stem, id) {
+            let departure = if node.said_goodbye() { Departure::Left } else { Departure::Died };
+            changes.unseen.push((node.meta().clone(), departure));
         }
     }
 
@@ -269,6 +311,7 @@ impl Registry {
         if departure == Departure::Died && goes_on {
             self.outlived.push(id);
         }
+        changes.ended = true;
         self.left.push((peer.node.stem().to_owned(), id));
         changes.departed.push((id, peer.node.meta().clone(), departure));
     }

@@ -79,7 +79,7 @@ fn the_end_of_a_stranger_wakes() {
     watch.follow(&registry);
     drop(node);
     assert_eq!(watch.wait(LONG).unwrap().peers, [id]);
-    let changes = registry.refresh_only(&[id]).unwrap();
+    let changes = registry.refresh_only(&[id], None).unwrap();
     assert_eq!(changes.departed.len(), 1);
     assert_eq!(changes.departed[0].2, Departure::Left);
 }
@@ -102,7 +102,7 @@ fn a_suspect_is_asked_again() {
         // On a machine that stands still for a second, the poll is in between.
         asked += usize::from(watch.wait(LONG).unwrap().peers == [id]);
         // The lock is the truth: it lives.
-        assert!(registry.refresh_only(&[id]).unwrap().departed.is_empty());
+        assert!(registry.refresh_only(&[id], None).unwrap().departed.is_empty());
         watch.follow(&registry);
         if asked == 5 {
             break;
@@ -219,7 +219,7 @@ fn whoever_bears_a_name_is_the_end_of_who_bore_it() {
     assert!(matches!(registry.peer(old).unwrap().handle, Handle::Process(_)));
     drop(first);
     let second = OwnNode::create(&domain.dir, &name, "rust", "0").unwrap();
-    let changes = registry.refresh_only(&[second.incarnation()]).unwrap();
+    let changes = registry.refresh_only(&[second.incarnation()], None).unwrap();
     assert_eq!(changes.joined, [second.incarnation()]);
     assert_eq!(changes.departed.iter().map(|(id, ..)| *id).collect::<Vec<_>>(), [old]);
     assert_eq!(registry.peers().len(), 1);

@@ -40,6 +40,7 @@ fn run(state: &Arc<NodeState>, mut watch: Watch) {
     let mut registration: Option<JoinHandle<()>> = None;
     // When everything is looked at next, because something was left undone.
     let mut next_look: Option<Instant> = None;
+    let mut next_audit = Instant::now() + POLL;
     loop {
         let leads = {
             let matching = state.matching();
@@ -52,13 +53,17 @@ fn run(state: &Arc<NodeState>, mut watch: Watch) {
             !state.own.ring_owed() | !state.start_dispatchers() | state.matching().is_short();
         let now = Instant::now();
         next_look = (behind || short).then(|| next_look.unwrap_or(now + POLL));
-        let limit = next_look.into_iter().chain(strays.due()).min();
+        let limit = next_look.into_iter().chain(strays.due()).chain([next_audit]).min();
         let limit = limit.map(|due| due.saturating_duration_since(now));
         let Ok(woken) = watch.wait(limit) else { break };
         if woken.listened.contains(&NAMES) {
             strays.heard();
         }
         let given_up = strays.take_due();
+        if next_audit <= Instant::now() {
+            next_audit = Instant::now() + POLL;
+            state.audit_state();
+        }
         // Their locks say whether they live: a process that calls `execve` goes on without its nodes.
         let doubted = match given_up.is_empty() {
             true => Vec::new(),
@@ -86,9 +91,10 @@ fn run(state: &Arc<NodeState>, mut watch: Watch) {
             // publishers go on as they are.
             registration = spawn("rnet-register", barrier::register).ok();
         }
-        if behind || nodes.as_ref().is_none_or(|nodes| !nodes.is_empty()) {
+        let names = (!given_up.is_empty()).then_some(&given_up);
+        if behind || names.is_some() || nodes.as_ref().is_none_or(|nodes| !nodes.is_empty()) {
             let only = if behind { None } else { nodes.as_deref() };
-            behind = state.refresh_only(only).is_err();
+            behind = state.refresh_only(only, names).is_err();
         }
         // Last: it takes its time, and who waits for word of an end is not to wait for it.
         strays.sweep(&given_up);

@@ -10,6 +10,7 @@ use rnet_shm::domain::DomainDir;
 use rnet_shm::fork::Birth;
 use rnet_shm::node::OwnNode;
 use rnet_shm::state::Clock;
+use rnet_shm::strays::GivenUp;
 
 use crate::dispatch::Dispatcher;
 use crate::match_event::{Callbacks, Notice};
@@ -127,7 +128,7 @@ impl NodeState {
     /// Looks at the peers and matches what has changed. Run by the control thread when it is
     /// rung, and by whoever creates or closes an endpoint, so that the change is quick.
     pub(crate) fn refresh(self: &Arc<Self>) -> Result<()> {
-        self.refresh_only(None)?;
+        self.refresh_only(None, None)?;
         let mut matching = self.matching();
         let look = matching.take_joined() | matching.is_short();
         drop(matching);
@@ -139,23 +140,50 @@ impl NodeState {
         Ok(())
     }
 
-    /// As [`NodeState::refresh`], but looks only at the given nodes if there are any.
-    pub(crate) fn refresh_only(self: &Arc<Self>, only: Option<&[u64]>) -> Result<()> {
+    /// As [`NodeState::refresh`], but looks only at the given nodes and names if there are any.
+    pub(crate) fn refresh_only(
+        self: &Arc<Self>,
+        only: Option<&[u64]>,
+        given_up: Option<&GivenUp>,
+    ) -> Result<()> {
         let mut matching = self.matching();
-        let events = matching.refresh(only);
+        let events = matching.refresh(only, given_up);
         let left = matching.registry_mut().take_left();
+        let ended = matching.take_ended() | given_up.is_some();
         drop(matching);
-        if let (Some(state), Ok(events)) = (self.state.get(), &events)
-            && events.iter().any(Notice::is_departure)
-            && !state.sweep()
-        {
-            // The control thread then tries again once a second.
-            self.own.ring_self();
+        if ended {
+            self.sweep_state();
         }
         // Word of an end waits neither for the sweep nor for those who wait for the lock.
         let done = events.map(|events| self.tell(events));
         left.sweep();
         done
+    }
+
+    /// Executes the last wills of the dead in the state, and cleans up behind them. Who is dead is for the
+    /// region to say: what this node has seen of them is no matter.
+    fn sweep_state(self: &Arc<Self>) {
+        if let Some(state) = self.state.get()
+            && state.region().has_dead()
+            && !state.sweep()
+        {
+            // The control thread then tries again once a second.
+            self.own.ring_self();
+        }
+    }
+
+    /// Looks for nodes that have died in the state without our being told: before we knew them, or
+    /// where the kernel tells of nothing. Cheap where all who use the state are known.
+    pub(crate) fn audit_state(self: &Arc<Self>) {
+        let Some(state) = self.state.get() else { return };
+        let strangers = {
+            let matching = self.matching();
+            let peers = matching.registry().peers();
+            state.region().has_strangers(|id| peers.contains_key(&id))
+        };
+        if strangers {
+            self.sweep_state();
+        }
     }
 
     /// Tells the user's callbacks, on the bulk dispatch thread: they may take their time, and the

@@ -18,8 +18,7 @@ pub use rnet_shm::node::NodeMeta;
 use rnet_shm::node::{EndpointKind, Entry};
 pub use rnet_shm::observe::{Observer, Seen};
 use rnet_shm::publisher::{CONTROL_AT, PeerPublisher};
-use rnet_shm::registry::Registry;
-use rnet_shm::registry::{Changes, Departure};
+use rnet_shm::registry::{Changes, Registry};
 use rnet_shm::ring::layout::{LATENCY_BUCKETS, PINS_PER_READER, SLOT_BOUND, SLOT_PAST};
 use rnet_shm::subscription::PeerSubscription;
 pub use rnet_shm::taken::Stamp;
@@ -268,15 +267,16 @@ impl Domain {
     /// `NoPermission`, `LayoutVersion`, `Io` for the domain's directory.
     pub fn node_events(&mut self) -> Result<Vec<NodeEvent>> {
         let changes = self.refresh()?;
-        let gone = changes.departed.into_iter().map(|(_, meta, departure)| match departure {
-            Departure::Left => NodeEvent::Left(meta.name),
-            Departure::Died => NodeEvent::Died(meta.name),
+        let departed = changes.departed.into_iter();
+        let gone = departed.map(|(_, meta, departure)| NodeEvent::gone(meta.name, departure));
+        let unseen = changes.unseen.into_iter().flat_map(|(meta, departure)| {
+            [NodeEvent::Joined(meta.name.clone()), NodeEvent::gone(meta.name, departure)]
         });
         let peers = self.registry.as_ref().map(Registry::peers);
         let joined = changes.joined.iter().filter_map(|id| peers?.get(id));
         let joined = joined.map(|peer| NodeEvent::Joined(peer.node.meta().name.clone()));
         // A node that was started anew first dies and then joins.
-        Ok(gone.chain(joined).collect())
+        Ok(gone.chain(unseen).chain(joined).collect())
     }
 
     /// Looks at everything.

@@ -90,13 +90,6 @@ pub(crate) enum Notice {
     Endpoint(Arc<Hooks>, MatchEvent),
 }
 
-impl Notice {
-    /// Whether a node has gone, of its own will or not.
-    pub(crate) fn is_departure(&self) -> bool {
-        matches!(self, Notice::Node(NodeEvent::Left(_) | NodeEvent::Died(_)))
-    }
-}
-
 /// Errors kept of subscribers that a publisher cannot serve.
 const MAX_INCOMPATIBLE: usize = 64;
 

@@ -18,6 +18,7 @@ use rnet_shm::publisher::{PeerPublisher, PublisherMeta};
 use rnet_shm::registry::{Departure, Registry};
 use rnet_shm::roster::Roster;
 use rnet_shm::shortage::is_passing;
+use rnet_shm::strays::GivenUp;
 use rnet_shm::subscription::{BoundPage, PeerSubscription, SubscriptionFile, SubscriptionMeta};
 
 use crate::fit::{allowed, fit, same_lane};
@@ -60,6 +61,8 @@ pub(crate) struct Matching {
     joined: bool,
     /// Whether some match failed for want of something that may be there later.
     short: bool,
+    /// Whether a node has ended, or may have, since this was asked last.
+    ended: bool,
 }
 
 impl Matching {
@@ -77,6 +80,7 @@ impl Matching {
             pending: BTreeSet::new(),
             joined: false,
             short: false,
+            ended: false,
         }
     }
 
@@ -91,6 +95,12 @@ impl Matching {
     /// Whether peers have come since this was asked last.
     pub(crate) fn take_joined(&mut self) -> bool {
         std::mem::take(&mut self.joined)
+    }
+
+    /// Whether a node has ended, or may have, since this was asked last: what it left in the state is
+    /// to be looked for.
+    pub(crate) fn take_ended(&mut self) -> bool {
+        std::mem::take(&mut self.ended)
     }
 
     /// Checks the limit of nodes; call once the registry was refreshed for the first time.
@@ -215,12 +225,21 @@ impl Matching {
 
     /// Reads the peers anew and matches the topics that have changed.
     ///
-    /// `only` are the nodes to look at; `None` looks at all.
-    pub(crate) fn refresh(&mut self, only: Option<&[u64]>) -> Result<Vec<Notice>> {
+    /// `only` are the nodes to look at, and those of the names that were given up; `None` looks at all.
+    pub(crate) fn refresh(
+        &mut self,
+        only: Option<&[u64]>,
+        given_up: Option<&GivenUp>,
+    ) -> Result<Vec<Notice>> {
+        let named = |stem: &str| given_up.is_some_and(|names| names.has(stem));
         let changes = match only {
-            Some(nodes) => self.registry.refresh_only(nodes)?,
+            Some(nodes) => {
+                let named: &dyn Fn(&str) -> bool = &named;
+                self.registry.refresh_only(nodes, given_up.map(|_| named))?
+            }
             None => self.registry.refresh()?,
         };
+        self.ended |= changes.ended;
         let mut notices = Vec::new();
         let mut topics = std::mem::take(&mut self.pending);
         self.short = false;
@@ -228,10 +247,11 @@ impl Matching {
             self.reindex(id, Vec::new(), &mut topics);
             let died = departure == Departure::Died;
             self.node_departed(id, died, &mut notices);
-            notices.push(Notice::Node(match departure {
-                Departure::Left => NodeEvent::Left(meta.name),
-                Departure::Died => NodeEvent::Died(meta.name),
-            }));
+            notices.push(Notice::Node(NodeEvent::gone(meta.name, departure)));
+        }
+        for (meta, departure) in changes.unseen {
+            notices.push(Notice::Node(NodeEvent::Joined(meta.name.clone())));
+            notices.push(Notice::Node(NodeEvent::gone(meta.name, departure)));
         }
         self.joined |= !changes.joined.is_empty();
         for id in changes.joined {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use rnet_core::{DomainId, NodeName, Result};
 use rnet_shm::domain::{DomainConfig, DomainDir};
 use rnet_shm::node::OwnNode;
+use rnet_shm::registry::Departure;
 
 use crate::core::NodeCore;
 use crate::options::{PublisherOptions, SubscriberOptions};
@@ -22,6 +23,15 @@ pub enum NodeEvent {
     Left(String),
     /// A node's process has died.
     Died(String),
+}
+
+impl NodeEvent {
+    pub(crate) fn gone(name: String, departure: Departure) -> NodeEvent {
+        match departure {
+            Departure::Left => NodeEvent::Left(name),
+            Departure::Died => NodeEvent::Died(name),
+        }
+    }
 }
 
 /// A named participant of a domain.
@@ -136,7 +146,8 @@ impl Node {
     }
 
     /// Calls `callback` when nodes join, leave or die, on the bulk dispatch thread. One that panics
-    /// is not called again.
+    /// is not called again. A node that came and went before this one looked is told of as joined and then
+    /// gone, if its folder is still there by then; if another node has swept it, not at all.
     pub fn on_node(&self, callback: impl FnMut(&NodeEvent) + Send + 'static) {
         // In a forked child there is no thread to call it.
         if self.core.state.birth().is_parents() {

@@ -17,7 +17,9 @@ use super::STATE_VERSION;
 use crate::domain::{DomainDir, random_u64};
 use crate::draft::Draft;
 use crate::files::{self, io_error, no_room};
+use crate::fork::Unshared;
 use crate::mapping::{Access, Mapping};
+use crate::ofd;
 
 /// The first word: what the file is, and in the last byte its version.
 const MAGIC: u64 = u64::from_le_bytes(*b"RNETSTA\0") | STATE_VERSION << 56;
@@ -29,6 +31,9 @@ pub(super) struct StateFile {
     pub(super) path: PathBuf,
     pub(super) fd: OwnedFd,
     map: Mapping,
+    /// The file once more, for the lock on our lane's byte: a mapping keeps the description that it was
+    /// made of, and a forked child keeps the mapping.
+    locks: Unshared,
 }
 
 /// Where a domain's state stands.
@@ -41,8 +46,14 @@ impl StateFile {
     pub(super) fn open(dir: &DomainDir) -> Result<(StateFile, u64), Error> {
         let path = path_of(dir);
         for _ in 0..TRIES {
-            match files::open_write(&path) {
-                Ok(fd) => return StateFile::map(path, fd),
+            let opened = files::open_write(&path).and_then(|fd| {
+                let locks = Unshared::open(|| files::open_write(&path))?;
+                Ok((fd, locks))
+            });
+            match opened {
+                // Another file by now: look again.
+                Ok((fd, locks)) if !files::are_same(&fd, &locks) => {}
+                Ok((fd, locks)) => return StateFile::map(path, fd, locks),
                 Err(Errno::NOENT) => StateFile::make(dir)?,
                 Err(errno) => return Err(io_error("cannot open", &path, errno)),
             }
@@ -75,7 +86,7 @@ impl StateFile {
         Ok(())
     }
 
-    fn map(path: PathBuf, fd: OwnedFd) -> Result<(StateFile, u64), Error> {
+    fn map(path: PathBuf, fd: OwnedFd, locks: Unshared) -> Result<(StateFile, u64), Error> {
         let len = Geometry::DOMAIN.words() * 8;
         let found = files::len_of(&fd).map_err(|errno| io_error("cannot look at", &path, errno))?;
         if found != len as u64 {
@@ -83,7 +94,7 @@ impl StateFile {
         }
         let map = Mapping::new(fd.as_fd(), 0, len, Access::Write, false)
             .map_err(|errno| io_error("cannot map", &path, errno))?;
-        let file = StateFile { path, fd, map };
+        let file = StateFile { path, fd, map, locks };
         let word = |at: usize| file.words()[at].load(Ordering::Acquire);
         let magic = word(MAGIC_AT);
         if magic != MAGIC && magic << 8 == MAGIC << 8 {
@@ -98,6 +109,21 @@ impl StateFile {
         }
         let seed = word(SEED_AT);
         Ok((file, seed))
+    }
+
+    /// Locks the byte that stands for a lane; `false` if another has it.
+    pub(super) fn lock_lane(&self, lane: usize) -> bool {
+        ofd::take(&self.locks, span_of(lane)) == Ok(true)
+    }
+
+    pub(super) fn unlock_lane(&self, lane: usize) {
+        ofd::release(&self.locks, span_of(lane));
+    }
+
+    /// Whether another has locked the byte of a lane: then the lane's owner lives. Not to know is not to
+    /// be dead.
+    pub(super) fn lane_is_locked(&self, lane: usize) -> bool {
+        !matches!(ofd::holder(&self.locks, span_of(lane)), Ok(None))
     }
 
     /// An error for a file that is not what it should be.
@@ -120,6 +146,10 @@ impl StateFile {
     pub(super) fn is_spoilt(&self) -> bool {
         self.map.is_spoilt()
     }
+}
+
+fn span_of(lane: usize) -> ofd::Span {
+    (lane as i64, 1)
 }
 
 fn wrong(path: &std::path::Path, what: &str) -> Error {

@@ -1,6 +1,10 @@
 //! Lanes: a place in the region for each node that uses state, and cleaning up after the dead.
+//!
+//! Whether a lane's owner lives is a fact of the region's file: the owner has locked the byte of the file
+//! whose number is the lane's, before it wrote itself into the lane, and the kernel releases the lock with
+//! the process. So a lane that has an owner and no lock is that of a dead node, whoever knew the node, and
+//! whatever has become of the domain's directory meanwhile.
 
-use std::collections::BTreeSet;
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
@@ -11,37 +15,36 @@ use rnet_ring::state::layout::{
 };
 use rnet_ring::state::{self as ring, Swept};
 
+use super::file::StateFile;
 use super::{Inner, Region, Stored, Will, Write};
-use crate::domain::DomainDir;
-use crate::node::OwnNode;
-use crate::presence;
 
 /// Takes a free lane.
-pub(super) fn claim(ring: &ring::Region<'_>, incarnation: u64) -> Option<u16> {
+pub(super) fn claim(file: &StateFile, ring: &ring::Region<'_>, incarnation: u64) -> Option<u16> {
     for lane in 0..ring.geometry().lanes {
         let owner = ring.lane(lane, LANE_OWNER);
-        if owner.load(Ordering::Relaxed) != 0 {
+        if owner.load(Ordering::Relaxed) != 0 || !file.lock_lane(lane) {
             continue;
         }
+        fail_point!("state.locked");
         let (ok, miss) = (Ordering::AcqRel, Ordering::Relaxed);
         if owner.compare_exchange(0, incarnation, ok, miss).is_ok() {
             fail_point!("state.lane");
             ring.lane(lane, LANE_CLAIMS).fetch_add(1, Ordering::Relaxed);
             return u16::try_from(lane).ok();
         }
+        file.unlock_lane(lane);
     }
     None
 }
 
 /// Frees lanes of the dead that hold nothing, when there is no other left: a sweep needs a lane itself.
-pub(super) fn free_the_clean(ring: &ring::Region<'_>, own: &OwnNode) {
-    let Some(alive) = living(own.domain()) else { return };
+pub(super) fn free_the_clean(file: &StateFile, ring: &ring::Region<'_>) {
     for lane in 0..ring.geometry().lanes {
         let owner = ring.lane(lane, LANE_OWNER).load(Ordering::Acquire);
         let idle = [LANE_BUSY, LANE_NEW, LANE_SLAB, LANE_WILLS]
             .iter()
             .all(|word| ring.lane(lane, *word).load(Ordering::Acquire) == 0);
-        if owner != 0 && idle && !alive.contains(&owner) {
+        if owner != 0 && idle && !file.lane_is_locked(lane) {
             ring.free_places(lane as u16);
             // Its blocks, if it has any, are found by the sweep of whoever has the lane next and dies.
             let (ok, miss) = (Ordering::AcqRel, Ordering::Relaxed);
@@ -50,26 +53,17 @@ pub(super) fn free_the_clean(ring: &ring::Region<'_>, own: &OwnNode) {
     }
 }
 
-/// The incarnations that live; `None` if it cannot be told (no file descriptor left, say): not to know
-/// is not to be dead.
-fn living(dir: &DomainDir) -> Option<BTreeSet<u64>> {
-    let mut living = BTreeSet::new();
-    for entry in std::fs::read_dir(dir.nodes()).ok()? {
-        let name = entry.ok()?.file_name();
-        let parsed = name.to_str().and_then(presence::parse_folder_name);
-        if let Some((stem, incarnation)) = parsed
-            && presence::is_alive(dir, stem, incarnation)
-        {
-            living.insert(incarnation);
-        }
-    }
-    Some(living)
-}
-
 impl Region {
-    /// Whether a lane is owned by a node that does not live any more; cheap if there is none.
+    /// Whether a lane is owned by a node that does not live any more.
     pub fn has_dead(&self) -> bool {
         !self.inner.dead_lanes().is_empty()
+    }
+
+    /// Whether a lane is owned by a node that is neither this one nor known to the caller. Cheap.
+    pub fn has_strangers(&self, known: impl Fn(u64) -> bool) -> bool {
+        let inner = &*self.inner;
+        let stranger = |(lane, owner): (u16, u64)| lane != inner.lane && !known(owner);
+        inner.owners().into_iter().any(stranger)
     }
 
     /// Executes the last wills of nodes that died, and cleans up after them; `false` if something is left to
@@ -94,7 +88,7 @@ impl Region {
         let now = sweeper.load(Ordering::Acquire);
         let me = inner.own.incarnation();
         let another = now != 0 && now != me;
-        if another && living(inner.own.domain()).is_none_or(|living| living.contains(&now)) {
+        if another && inner.lives(now) {
             // Should it die in the middle, whoever hears of that goes on.
             return true;
         }
@@ -162,19 +156,29 @@ impl Region {
 }
 
 impl Inner {
+    /// The lanes that have owners, with these.
+    fn owners(&self) -> Vec<(u16, u64)> {
+        let Ok(ring) = self.sound() else { return Vec::new() };
+        (0..ring.geometry().lanes as u16)
+            .map(|lane| (lane, ring.lane(usize::from(lane), LANE_OWNER).load(Ordering::Acquire)))
+            .filter(|(_, owner)| *owner != 0)
+            .collect()
+    }
+
     /// Lanes whose owners do not live, with their owners.
     fn dead_lanes(&self) -> Vec<(u16, u64)> {
-        let Ok(ring) = self.sound() else { return Vec::new() };
-        let owners = (0..ring.geometry().lanes as u16)
-            .map(|lane| (lane, ring.lane(usize::from(lane), LANE_OWNER).load(Ordering::Acquire)))
-            .filter(|(lane, owner)| *owner != 0 && *lane != self.lane);
-        let owners: Vec<(u16, u64)> = owners.collect();
-        if owners.is_empty() {
-            return owners;
-        }
-        // Looked at after the owners: one that is not among the living now has died.
-        let Some(alive) = living(self.own.domain()) else { return Vec::new() };
-        owners.into_iter().filter(|(_, owner)| !alive.contains(owner)).collect()
+        // The lock is asked for after the owner was read: it was locked when its owner came.
+        let dead = |(lane, _): &(u16, u64)| {
+            *lane != self.lane && !self.file.lane_is_locked(usize::from(*lane))
+        };
+        self.owners().into_iter().filter(dead).collect()
+    }
+
+    /// Whether another node, which has a lane, lives.
+    fn lives(&self, incarnation: u64) -> bool {
+        let owners = self.owners();
+        let mut lanes = owners.iter().filter(|(_, owner)| *owner == incarnation);
+        lanes.any(|(lane, _)| self.file.lane_is_locked(usize::from(*lane)))
     }
 }
 

@@ -13,6 +13,7 @@ mod messages;
 mod model;
 mod times;
 mod together;
+mod unseen;
 mod watching;
 mod wills;
 
@@ -24,6 +25,8 @@ use rnet::state::{State, Value};
 fn child_entry() {
     match common::role().as_deref() {
         Some("owner") => wills::owner(),
+        Some("unseen_watcher") => unseen::watcher(),
+        Some("unseen_victim") => unseen::victim(),
         Some("counter") => computed::counter(),
         other => panic!("no such role: {other:?}"),
     }
