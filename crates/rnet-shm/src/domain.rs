@@ -38,9 +38,10 @@ pub struct DomainDir {
 }
 
 impl DomainDir {
-    /// Where the domain of `config` stands, whether or not it exists.
+    /// Where the domain of `config` stands, whether or not it exists. However the base is spelled, the
+    /// path is the same: links, `..` and doubled slashes are resolved.
     pub fn path_of(config: &DomainConfig) -> Result<PathBuf, Error> {
-        let base = config.base.clone().unwrap_or_else(|| PathBuf::from(DEFAULT_BASE));
+        let base = config.base.as_deref().map_or_else(default_base, canonical);
         let who = match &config.group {
             None => rustix::process::geteuid().as_raw().to_string(),
             Some(group) => format!("g{}", group_id(group)?),
@@ -228,6 +229,24 @@ impl DomainDir {
     pub fn folder_mode(&self) -> u32 {
         if self.shared { 0o2770 } else { 0o700 }
     }
+}
+
+/// [`DEFAULT_BASE`] as it is spelled here: on some systems it is a link.
+pub fn default_base() -> PathBuf {
+    canonical(Path::new(DEFAULT_BASE))
+}
+
+/// The one spelling of a path: absolute, without links, `..` and doubled slashes. What of it is not there
+/// yet, or may not be looked at, is taken as it is written.
+pub fn canonical(path: &Path) -> PathBuf {
+    let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let known = |at: &Path| std::fs::canonicalize(at).ok();
+    let spelled = path.ancestors().find_map(|at| {
+        // Joined part by part: with an empty rest, `join` would add a slash.
+        let rest = path.strip_prefix(at).ok()?;
+        Some(rest.components().fold(known(at)?, |whole, part| whole.join(part)))
+    });
+    spelled.unwrap_or(path)
 }
 
 /// Makes a folder of a domain with its group and its mode, or finishes one that this user has begun

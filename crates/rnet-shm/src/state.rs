@@ -11,7 +11,9 @@
 //! | `reap` | the memory of keys whose time is over |
 //! | `follow` | sleeping until something changes |
 //! | `disk` | what is written to disk before it holds |
+//! | `bound` | which folder on disk |
 
+mod bound;
 mod disk;
 mod file;
 mod follow;

@@ -105,10 +105,10 @@ pub struct Strays {
 }
 
 impl Strays {
-    /// Sweeps what is there; nothing is heard yet.
+    /// What is there is to be looked at; nothing is heard yet.
     pub fn new(dir: &DomainDir) -> Strays {
-        sweep(dir, |_| true, true);
-        Strays { dir: dir.clone(), watch: None, names: BTreeMap::new(), all: None, looked: None }
+        let all = Some(Look::first());
+        Strays { dir: dir.clone(), watch: None, names: BTreeMap::new(), all, looked: None }
     }
 
     /// Begins to hear, by events with this mark, or leaves it to another.
@@ -169,7 +169,7 @@ impl Strays {
         due
     }
 
-    /// Removes what those left who have given these names up.
+    /// Removes those of these names that nobody bears.
     pub fn sweep(&self, due: &GivenUp) {
         if !due.is_empty() {
             sweep(&self.dir, |stem| due.has(stem), due.all);
@@ -177,22 +177,14 @@ impl Strays {
     }
 }
 
-/// Removes the folders and the names that belong to nobody alive.
+/// Removes the names that belong to nobody alive. The folders are for the registry to find, so that an end
+/// is told of before its traces are gone.
 fn sweep(dir: &DomainDir, wanted: impl Fn(&str) -> bool, all: bool) {
-    let list = |path| {
-        let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
-        entries.filter_map(|entry| entry.file_name().into_string().ok())
-    };
-    for folder in list(dir.nodes()) {
-        if let Some((stem, incarnation)) = presence::parse_folder_name(&folder)
-            && wanted(stem)
-        {
-            presence::sweep(dir, stem, incarnation);
-        }
-    }
+    let entries = std::fs::read_dir(dir.names()).into_iter().flatten().flatten();
+    let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
     // A draft whose close was heard has no maker any more; of the others only the old ones go.
     let is_left = |stem: &str| wanted(stem) && !(all && draft::is_draft(stem.as_bytes()));
-    for stem in list(dir.names()).filter(|stem| is_left(stem)) {
+    for stem in names.filter(|stem| is_left(stem)) {
         presence::sweep_name(dir, &stem);
     }
     if all {

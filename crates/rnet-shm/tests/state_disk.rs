@@ -41,6 +41,10 @@ struct Promise {
 }
 
 impl Keep for Promise {
+    fn allowed(&self) -> Result<(), Error> {
+        Ok(())
+    }
+
     fn keep(&self) -> Result<(), Error> {
         match self.broken.load(Ordering::SeqCst) {
             false => Ok(()),

@@ -44,6 +44,12 @@ pub trait Keep: Send + Sync {
     /// There is none and can be none: that of the disk.
     fn keep(&self) -> Result<(), Error>;
 
+    /// Whether what this node writes may be kept at all.
+    ///
+    /// # Errors
+    /// The node was told another place than the domain's.
+    fn allowed(&self) -> Result<(), Error>;
+
     /// What a reason that was given to [`Disk::decide`] means.
     fn refused(&self, reason: u64) -> Error;
 }
@@ -52,7 +58,7 @@ pub trait Keep: Send + Sync {
 /// it too.
 #[derive(Clone)]
 pub struct Disk {
-    inner: Arc<Inner>,
+    pub(super) inner: Arc<Inner>,
 }
 
 /// A value that was on disk.
@@ -363,7 +369,8 @@ impl Inner {
         let ring = self.ring();
         self.conclude_late();
         fail_point!("state.asking");
-        let asked = self.ask(txn);
+        let allowed = self.keeping().map_or(Ok(()), |keep| keep.allowed());
+        let asked = allowed.and_then(|()| self.ask(txn));
         let waited = asked.and_then(|()| self.wait_until_decided(txn));
         if waited.is_err() && ring.decide(txn, PERSISTING, ABORTED) {
             self.unask(txn);

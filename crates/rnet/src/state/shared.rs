@@ -119,7 +119,7 @@ impl StateShared {
     ) -> Result<Arc<StateShared>> {
         let region = Own::new(Region::open_unswept(own, clock.clone())?);
         let folder = Folder::of(own.domain(), &Places::from_env(state_dir));
-        let durable = Durable::open(&region, folder);
+        let durable = Durable::open(&region, own.domain(), folder)?;
         // The last wills of the dead may be durable.
         region.sweep_dead();
         let shared = Arc::new(StateShared {

@@ -4,6 +4,7 @@
 mod common;
 mod disks;
 mod keepers;
+mod places;
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -6,7 +6,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use rnet_core::{DomainId, Error, fnv1a_64};
-use rnet_shm::domain::{DEFAULT_BASE, DomainConfig, DomainDir};
+use rnet_shm::domain::{DomainConfig, DomainDir, canonical, default_base};
 use rnet_shm::lease;
 use rustix::fs::{Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
@@ -43,6 +43,8 @@ pub(crate) struct Folder {
     path: PathBuf,
     /// The group that shares it.
     gid: Option<u32>,
+    /// Whether the program or `RNET_STATE_DIR` named it; else it is where this user's state is by default.
+    chosen: bool,
 }
 
 /// What stands in the folder.
@@ -63,15 +65,7 @@ impl Folder {
     /// # Errors
     /// `Storage` if there is no such place: no home, or a group's domain without `RNET_STATE_DIR`.
     pub fn of(domain: &DomainDir, places: &Places) -> Result<Folder, Error> {
-        let gid = match domain.folder_mode() & 0o070 {
-            0 => None,
-            _ => Some(
-                rustix::fs::stat(domain.path())
-                    .map_err(|e| storage(domain.path(), &e.into()))?
-                    .st_gid,
-            ),
-        };
-        Folder::locate(domain.path(), domain.id(), gid, places)
+        Folder::locate(domain.path(), domain.id(), group_of(domain)?, places)
     }
 
     /// Where the state of a domain is kept that need not be in memory.
@@ -91,7 +85,7 @@ impl Folder {
     ) -> Result<Folder, Error> {
         let mut name = id.as_str().to_owned();
         let base = domain.parent().unwrap_or(Path::new("/"));
-        if base != Path::new(DEFAULT_BASE) {
+        if base != default_base() {
             name += &format!("@{:016x}", fnv1a_64(base.as_os_str().as_encoded_bytes()));
         }
         if let Some(gid) = gid {
@@ -99,7 +93,8 @@ impl Folder {
         }
         let nowhere = |why: &str| Error::Storage { path: name.clone().into(), why: why.to_owned() };
         let absolute = |place: &Option<OsString>| {
-            place.as_ref().map(PathBuf::from).filter(|path| path.is_absolute())
+            let path = place.as_ref().map(Path::new).filter(|path| path.is_absolute());
+            path.map(canonical)
         };
         let root = match (absolute(&places.chosen), gid) {
             (Some(chosen), _) => chosen,
@@ -117,17 +112,64 @@ impl Folder {
                 .map(|state| state.join("rnet"))
                 .ok_or_else(|| nowhere("HOME is not set; set it or RNET_STATE_DIR"))?,
         };
-        Ok(Folder { path: root.join(name), gid })
+        Ok(Folder { path: root.join(name), gid, chosen: places.chosen.is_some() })
     }
 
     /// A folder of a test.
     #[cfg(test)]
     pub fn at(path: PathBuf) -> Folder {
-        Folder { path, gid: None }
+        Folder { path, gid: None, chosen: true }
     }
 
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// What the domain is bound to when this folder is the one that its state is kept in: where it is, and
+    /// which folder it is, because the same one may be mounted elsewhere in another container.
+    pub fn binding(&self) -> String {
+        let stat = rustix::fs::stat(&self.path);
+        let (device, number) = stat.map_or((0, 0), |stat| (stat.st_dev, stat.st_ino));
+        format!("{device} {number} {}", self.path.display())
+    }
+
+    /// The folder that a domain is bound to ([`Folder::binding`]), as this node has to use it. A node that
+    /// was told no place of its own follows the domain.
+    ///
+    /// # Errors
+    /// `Storage`: this node was told another one.
+    pub fn follow(
+        own: &Result<Folder, Error>,
+        domain: &DomainDir,
+        bound: &str,
+    ) -> Result<Folder, Error> {
+        let mut words = bound.splitn(3, ' ');
+        let mut number = || words.next().and_then(|word| word.parse::<u64>().ok());
+        let (device, inode) = (number(), number());
+        let path = Path::new(words.next().unwrap_or_default());
+        match own {
+            Ok(own) if own.path == path => return Ok(own.clone()),
+            Ok(own)
+                if rustix::fs::stat(&own.path)
+                    .is_ok_and(|s| (Some(s.st_dev), Some(s.st_ino)) == (device, inode)) =>
+            {
+                return Ok(own.clone());
+            }
+            Ok(own) if own.chosen => {
+                return Err(Error::Storage {
+                    path: own.path.clone(),
+                    why: format!(
+                        "the state of domain {} is kept in {}, and this node is told to keep it in {};                          choose the same RNET_STATE_DIR for all nodes of the domain. If it was moved, end them all                          and remove {}",
+                        domain.id(),
+                        path.display(),
+                        own.path.display(),
+                        domain.path().join("state").display()
+                    ),
+                });
+            }
+            _ => {}
+        }
+        Ok(Folder { path: path.to_owned(), gid: group_of(domain)?, chosen: false })
     }
 
     /// Mode of the files in it.
@@ -288,6 +330,15 @@ impl Folder {
             .and_then(rustix::fs::fsync)
             .map_err(|errno| storage(&self.path, &errno.into()))
     }
+}
+
+/// The group that shares a domain, if one does.
+fn group_of(domain: &DomainDir) -> Result<Option<u32>, Error> {
+    if domain.folder_mode() & 0o070 == 0 {
+        return Ok(None);
+    }
+    let stat = rustix::fs::stat(domain.path()).map_err(|e| storage(domain.path(), &e.into()))?;
+    Ok(Some(stat.st_gid))
 }
 
 fn rename_new(from: &Path, to: &Path) -> rustix::io::Result<()> {

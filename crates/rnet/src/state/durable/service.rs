@@ -6,6 +6,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use rnet_core::{Error, Result, fnv1a_64};
+use rnet_shm::domain::DomainDir;
 use rnet_shm::fork::Birth;
 use rnet_shm::state::{Disk, Keep, Region, Restoring};
 
@@ -37,8 +38,10 @@ pub(crate) struct Durable {
 
 struct Shared {
     disk: Disk,
-    /// Without one nothing can be kept, and this says why.
-    folder: Result<Folder, Error>,
+    domain: DomainDir,
+    /// The place that this node was told, or has by default. Without one nothing can be kept, and this says
+    /// why. What counts is [`Shared::folder`].
+    told_folder: Result<Folder, Error>,
     shift: Arc<Shift>,
     office: Mutex<Office>,
     told: AtomicBool,
@@ -76,12 +79,20 @@ impl Pulse for SeatWord {
 }
 
 impl Durable {
-    /// Joins the region, and loads what is on disk if nobody has. It does not fail: a robot starts
-    /// without its disk, and is told ([`Durable::take_reports`]).
-    pub fn open(region: &Region, folder: Result<Folder, Error>) -> Durable {
+    /// Joins the region, and loads what is on disk if nobody has. A disk that cannot be used is no error: a
+    /// robot starts without it, and is told ([`Durable::take_reports`]).
+    ///
+    /// # Errors
+    /// `Storage`: this node was told to keep the state elsewhere than the domain keeps it.
+    pub fn open(
+        region: &Region,
+        domain: &DomainDir,
+        folder: Result<Folder, Error>,
+    ) -> Result<Durable, Error> {
         let shared = Arc::new(Shared {
             disk: region.disk(),
-            folder,
+            domain: domain.clone(),
+            told_folder: folder,
             shift: Arc::default(),
             office: Mutex::default(),
             told: AtomicBool::new(false),
@@ -89,8 +100,10 @@ impl Durable {
             reports: Mutex::default(),
         });
         region.set_keep(shared.clone());
+        shared.check_place()?;
         shared.load();
-        Durable { shared, birth: Birth::here() }
+        shared.check_place()?;
+        Ok(Durable { shared, birth: Birth::here() })
     }
 
     /// Whether there is something to tell. Cheap.
@@ -134,9 +147,13 @@ impl Keep for Shared {
         }
     }
 
+    fn allowed(&self) -> Result<(), Error> {
+        self.check_place()
+    }
+
     fn refused(&self, reason: u64) -> Error {
         let errno = i32::try_from(reason).unwrap_or(libc::EIO);
-        match &self.folder {
+        match &self.folder() {
             Ok(folder) => Failure { errno }.explain(folder),
             Err(error) => error.clone(),
         }
@@ -157,6 +174,31 @@ impl Shared {
         self.office.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Where the state of the domain is kept: where it was loaded from or first written to; before that,
+    /// where this node was told to.
+    fn folder(&self) -> Result<Folder, Error> {
+        match self.disk.bound()? {
+            Some(bound) => Folder::follow(&self.told_folder, &self.domain, &bound),
+            None => self.told_folder.clone(),
+        }
+    }
+
+    /// Refuses a node that was told another place than the domain's.
+    fn check_place(&self) -> Result<(), Error> {
+        match self.disk.bound()? {
+            Some(bound) => Folder::follow(&self.told_folder, &self.domain, &bound).map(drop),
+            None => Ok(()),
+        }
+    }
+
+    /// The folder that is to be used from now on, by all: it is made, and the domain bound to it.
+    fn settle_folder(&self) -> Result<Folder, Error> {
+        let folder = self.folder()?;
+        folder.make()?;
+        let bound = self.disk.bind(&folder.binding())?;
+        Folder::follow(&Ok(folder), &self.domain, &bound)
+    }
+
     fn report(&self, report: String) {
         // Also where nobody asks for reports: what was set aside, or cannot be used, is to be known.
         eprintln!("rnet: {report}");
@@ -173,7 +215,7 @@ impl Shared {
         if self.shift.is_running() {
             return Ok(None);
         }
-        let folder = self.folder.clone()?;
+        let folder = self.settle_folder()?;
         let taker = office.taker.get_or_insert_with(|| {
             let pulse = Arc::new(SeatWord(self.disk.clone()));
             Taker::new(folder, Host { region: self.disk.region(), pulse })
@@ -202,7 +244,7 @@ impl Shared {
         }
         let mut left = Left::default();
         // Another folder than the one that was loaded, by who was told of another place, is loaded as well.
-        let mark = self.folder.as_ref().map_or(LOADED, loaded_of);
+        let mark = self.folder().map_or(LOADED, |folder| loaded_of(&folder));
         if self.disk.loaded().load(Ordering::SeqCst) != mark {
             // What this process cannot hold, it must not have the disk forget.
             left = self.restore_all(&store)?;
@@ -241,8 +283,8 @@ impl Shared {
 
     /// Whether others started without our store: from elsewhere, or before its disk was there.
     fn is_behind(&self, loaded: u64) -> bool {
-        let Ok(folder) = &self.folder else { return false };
-        loaded != loaded_of(folder)
+        let Ok(folder) = self.folder() else { return false };
+        loaded != loaded_of(&folder)
             && matches!(folder.has_store(), Ok(true))
             && !self.behind.swap(true, Ordering::Relaxed)
     }
@@ -254,7 +296,7 @@ impl Shared {
 
     /// `false` if another process is at it.
     fn load_once(&self) -> Result<bool, Error> {
-        let Ok(folder) = &self.folder else {
+        let Ok(folder) = self.folder() else {
             // Who never keeps anything need not have a place for it; who does is told then.
             self.give_up();
             return Ok(true);
@@ -285,8 +327,8 @@ impl Shared {
                 Err(error) => failed = Some(error),
             }
         });
-        match (loaded, failed, &self.folder) {
-            (Err(failure), _, Ok(folder)) => Err(failure.explain(folder)),
+        match (loaded, failed, self.folder()) {
+            (Err(failure), _, Ok(folder)) => Err(failure.explain(&folder)),
             (_, Some(error), _) => Err(error),
             _ => Ok(left),
         }
@@ -294,9 +336,9 @@ impl Shared {
 
     /// Loads from a disk that cannot be written.
     fn read_only(&self) {
-        let Ok(folder) = &self.folder else { return };
+        let Ok(folder) = self.folder() else { return };
         let mut failed = None;
-        let read = read_only(folder, &mut |saved| {
+        let read = read_only(&folder, &mut |saved| {
             if failed.is_none() {
                 failed = restore(&self.disk, &saved).err();
             }

@@ -1,0 +1,53 @@
+//! The folder that a region is bound to: the one that its durable state was loaded from, or was first
+//! written to. It stands in the region as a key of our own, which the first to write it decides.
+
+use rnet_core::Error;
+use rnet_ring::state::{self as ring, Content, Facts, Refused};
+
+use super::{Disk, Record};
+
+/// The key. No user's key begins like this.
+const KEY: &str = "!disk-folder";
+
+impl Disk {
+    /// What the region is bound to; `None`: nothing yet.
+    ///
+    /// # Errors
+    /// `Corrupt`.
+    pub fn bound(&self) -> Result<Option<String>, Error> {
+        let inner = &*self.inner;
+        let (ring, key) = (inner.sound()?, inner.key(KEY)?);
+        let mut record = Record::default();
+        let now = || (inner.clock)();
+        let found = ring.get(inner.lane, &key, &now, &mut record.raw);
+        let found = found.map_err(|_| inner.unread(&ring, "reading does not come to an end"));
+        Ok(found?.then(|| String::from_utf8_lossy(record.value()).into_owned()))
+    }
+
+    /// Binds the region to `place`, unless it is bound; to what it then is.
+    ///
+    /// # Errors
+    /// `OutOfMemory`, `Corrupt`.
+    pub fn bind(&self, place: &str) -> Result<String, Error> {
+        let inner = &*self.inner;
+        let key = inner.key(KEY)?;
+        let now = (inner.clock)();
+        let facts = Facts { version: 1, written_unix_ns: now, ..Facts::default() };
+        let writer = inner.own.name().as_str().as_bytes();
+        let content = Content { writer, value: place.as_bytes(), will: None, facts };
+        let write = ring::Write { key: &key, content, expect: Some(0), durable: Some(false) };
+        loop {
+            match inner.attempt_one(&write, now, &mut |_, _| Ok(())) {
+                Ok(_) | Err(Refused::Conflict { .. }) => {
+                    return Ok(self.bound()?.unwrap_or_else(|| place.to_owned()));
+                }
+                Err(Refused::Again | Refused::Wait(_)) => std::thread::yield_now(),
+                Err(Refused::Check(error)) => return Err(error),
+                Err(Refused::NoRoom(_)) => return Err(inner.no_room(place.len())),
+                Err(Refused::Stuck) => {
+                    return Err(inner.corrupt("writing does not come to an end"));
+                }
+            }
+        }
+    }
+}
