@@ -10,17 +10,19 @@ PY := $(CURDIR)/.venv/bin/python
 export DEMO_SECONDS ?= 20
 export SOAK_SECONDS ?= 600
 
-# In the order of the run. `make test` goes on after a failure and shows all of them at the end.
+# In the order of the run. `make test` goes on after a failure and shows all of them at the end. What takes
+# minutes, kills at random, fuzzes or needs a rival is in SLOW; what takes ten minutes or more is in `make soak`.
 CHECKS := check-fmt check-clippy check-deps check-tidy
-TESTS := test-rust test-doc test-kill test-hostile test-fuzz test-instructions test-loom test-python test-demo test-examples test-bench test-bench-python
+TESTS := test-rust test-doc test-kill test-hostile test-instructions test-loom test-python test-demo test-examples
+SLOW := test-random test-fuzz test-bench test-bench-python
 
 # The comparison: what `make bench` writes, unless told otherwise.
 BENCH_OUT ?= bench/target/report
 COMPARE := bench/target/release/compare
 BENCH_PY := bench/.venv/bin/python
 
-.PHONY: help demo test check build bench bench-quick bench-own soak fuzz clean setup build-rust python-package \
-	bench-setup bench-typed build-bench $(CHECKS) $(TESTS)
+.PHONY: help demo test test-all test-slow quick check build bench bench-quick bench-own soak fuzz clean setup build-rust python-package \
+	bench-setup bench-typed build-bench $(CHECKS) $(TESTS) $(SLOW)
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -28,10 +30,23 @@ help: ## list the targets
 demo: build ## run a robot of ten processes for DEMO_SECONDS (default 20); no set-up needed
 	@$(PY) demo/run.py
 
-test: ## check, then every test: Rust, docs, kills, hostile memory, fuzzing, loom, Python, demo, comparison
+test: ## check, then the tests of the product: Rust, docs, kills, hostile memory, loom, Python, demo, examples
 	@$(STEP) --start
 	@$(MAKE) --keep-going check setup python-package $(TESTS); code=$$?; \
 	$(STEP) --summary; exit $$code
+
+test-all: ## `make test` and `make test-slow`
+	@$(STEP) --start
+	@$(MAKE) --keep-going check setup python-package $(TESTS) $(SLOW); code=$$?; \
+	$(STEP) --summary; exit $$code
+
+test-slow: ## what `make test` leaves out: kills at random, fuzzing, and the comparison, which installs the rivals
+	@$(STEP) --start
+	@$(MAKE) --keep-going $(SLOW); code=$$?; \
+	$(STEP) --summary; exit $$code
+
+quick: ## formatting, lints and unit tests of what changed since the branch left main; no set-up needed
+	@scripts/quick.sh
 
 check: $(CHECKS) ## formatting, clippy without warnings, the map of crates, tidiness
 
@@ -72,8 +87,9 @@ clean: ## remove what was built and installed: target/ and .venv/, those of benc
 setup: ## tools and Python packages in .venv; part of test, build and demo
 	@$(STEP) setup scripts/setup.sh
 
-# Not what only tests need, nor the extension module, which python-package builds.
-NOT_BUILT := rnet-python rnet-survival rnet-state-tests rnet-message-tests xtask
+# Not what only tests need, nor the extension module, which python-package builds. What rnet-build is needed for
+# is built for the host; named here, it would be built once more as if robots ran it.
+NOT_BUILT := rnet-build rnet-python rnet-survival rnet-state-tests rnet-message-tests xtask
 build-rust:
 	@$(STEP) build-rust cargo build --release --workspace $(NOT_BUILT:%=--exclude %)
 
@@ -108,13 +124,16 @@ test-rust:
 test-doc:
 	@$(STEP) --tests test-doc cargo test --workspace --doc
 
-# A node is killed at every fail point, then nodes at random. A build of its own, which nothing else is.
-test-kill: export CARGO_TARGET_DIR := target/kill
-test-kill: export CARGO_PROFILE_RELEASE_OPT_LEVEL := 1
+# A node is killed at every fail point. The build is that of test-rust, but for what the fail points change.
+FAILPOINTS := --package rnet-survival --package rnet-state-tests --package rnet-ring \
+	--features rnet-survival/failpoints,rnet-state-tests/failpoints,rnet-ring/failpoints
 test-kill:
-	@$(STEP) --tests test-kill cargo test --release --package rnet-survival --features failpoints
-	@$(STEP) --tests test-kill-state cargo test --release --package rnet-state-tests --features failpoints --test histories
-	@$(STEP) --tests test-kill-points cargo test --release --package rnet-ring --features failpoints --test state_points
+	@$(STEP) --tests test-kill cargo test $(FAILPOINTS) --test points --test state_points
+
+# Nodes are killed at random, and at fail points in the middle of histories.
+test-random: export SURVIVAL_SECONDS ?= 60
+test-random:
+	@$(STEP) --tests test-random cargo test $(FAILPOINTS) --test random --test histories -- --include-ignored
 
 # The tests of scribbled and truncated memory once more, where any access out of bounds ends the process.
 test-hostile: export CARGO_TARGET_DIR := target/asan

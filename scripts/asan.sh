@@ -10,6 +10,6 @@ if compgen -G "$(rustc --print sysroot)/lib/rustlib/$host/lib/librustc-*_rt.asan
     export RUSTC_BOOTSTRAP=1 ASAN_OPTIONS=detect_leaks=0
     export RUSTFLAGS="-Zsanitizer=address ${RUSTFLAGS-}"
 else
-    echo "step-note: WITHOUT AddressSanitizer, which this Rust does not have"
+    echo "NOT RUN: AddressSanitizer: this Rust does not have its runtime"
 fi
 exec cargo "$@" --target $host

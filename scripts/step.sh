@@ -6,16 +6,21 @@
 #   step.sh --summary                   all steps since --start, with the end of what failed
 #
 # The whole output stands in target/steps/NAME.log. A step that hangs is ended after
-# STEP_LIMIT_S seconds (default 900). A line "step-note: ..." of its output is shown in the summary:
-# a check that could not check anything must not look like one that did.
+# STEP_LIMIT_S seconds (default 900). A line "step-note: ..." of its output is shown in the summary.
+#
+# A check that could not check anything must not look like one that did. A test that cannot run prints
+# "NOT RUN: TEST: why", and pytest names what it skips. The summary shows them, and with NOT_RUN_FAILS=1,
+# as CI sets it, the step fails unless .ci/not-run.txt waives the test. A waiver whose test runs is shown too.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 readonly logs=target/steps
 readonly results=$logs/results.txt
+readonly waivers=.ci/not-run.txt
 
 summary() {
     echo
     cat "$results"
+    awk '/^[^ ]/ { wall += $3; cpu += $5 } END { printf "total: %d s, %d s CPU\n", wall, cpu }' "$results"
     # What failed is shown again, because it may stand far above.
     grep '^FAILED' "$results" | while read -r _ name _; do
         printf '\n== the end of %s.log\n' "$logs/$name"
@@ -26,6 +31,23 @@ summary() {
 # Sums up "12 passed" as cargo's test harness and pytest print it.
 count_tests() {
     { grep -oE '[0-9]+ passed' "$1" || true; } | awk '{ n += $1 } END { print n + 0 }'
+}
+
+# The tests of a log that could not run, as "TEST: why": as ours say it, and as pytest does.
+not_run() {
+    sed -nE -e 's/.*NOT RUN: (.*)/\1/p' -e 's/^SKIPPED (.*) - Skipped: (.*)/\1: \2/p' "$1" | sort -u
+}
+
+# The tests that the list waives for this step, without the reasons.
+waived() {
+    if [ -f "$waivers" ]; then sed -nE "s/^$name +([^ ].*[^:]): .+/\1/p" "$waivers"; fi
+}
+
+# Those of the lines that are of test $1; with -v, the others.
+of_test() {
+    local invert=0
+    if [ "$1" = -v ]; then invert=1 && shift; fi
+    TEST="$1: " INVERT=$invert awk '(index($0, ENVIRON["TEST"]) == 1) != ENVIRON["INVERT"]'
 }
 
 mkdir -p "$logs"
@@ -44,6 +66,7 @@ start=$SECONDS code=0
 # otherwise switch off behind `&`. The output goes by way of a file and not of a pipe, so that a
 # process left behind by the command cannot hold this one up.
 : >"$log"
+export PYTEST_ADDOPTS="-rs --no-fold-skipped ${PYTEST_ADDOPTS-}"
 set -m
 timeout --kill-after=10 "${STEP_LIMIT_S:-900}" "$@" </dev/null >"$log" 2>&1 &
 set +m
@@ -52,20 +75,46 @@ trap 'kill "$child" 2>/dev/null; exit 130' INT TERM
 tail --lines=+1 --follow --sleep-interval=0.1 --pid="$child" "$log" &
 wait $! || true # unlike a command in the foreground, this lets the trap run at once
 wait "$child" || code=$?
+# User and system time of the command and of all that it waited for, from bash's own account of its children.
+times >"$logs/times.txt"
+cpu=$(awk 'NR == 2 { for (i = 1; i <= 2; i++) { split($i, t, /[ms]/); s += 60 * t[1] + t[2] }; printf "%.0f", s }' \
+    "$logs/times.txt")
 took="$((SECONDS - start)) s"
 
-result=ok note=$(sed -n 's/^step-note: //p' "$log" | tail -n 1)
-case $code in 124 | 137) note="ended after $took: it hung, or STEP_LIMIT_S is too short" ;; esac
+result=ok notes=()
+note=$(sed -n 's/^step-note: //p' "$log" | tail -n 1)
+if [ -n "$note" ]; then notes+=("$note"); fi
+case $code in 124 | 137) notes+=("ended after $took: it hung, or STEP_LIMIT_S is too short") ;; esac
 if [ "$counted" = yes ]; then
     tests=$(count_tests "$log")
-    note="${note:+$note, }$tests tests passed"
-    # A test that could not run here must not look like one that did.
-    skipped=$(grep -c 'NOT RUN: ' "$log" || true)
-    if [ "$skipped" -gt 0 ]; then note="$note, $skipped of them NOT RUN here (see $log)"; fi
-    if [ "$tests" -eq 0 ] && [ "$code" -eq 0 ]; then code=1 note="it ran no test"; fi
+    notes+=("$tests tests passed")
+    if [ "$tests" -eq 0 ] && [ "$code" -eq 0 ]; then code=1 && notes+=("it ran no test"); fi
 fi
+
+skipped=$(not_run "$log")
+while read -r test; do
+    if [ -z "$test" ]; then continue; fi
+    if [ -n "$(of_test "$test" <<<"$skipped")" ]; then
+        notes+=("NOT RUN, waived: $test")
+    elif [ "$code" -eq 0 ]; then
+        notes+=("waived in $waivers and yet it ran: $test")
+    fi
+    skipped=$(of_test -v "$test" <<<"$skipped")
+done < <(waived)
+while read -r test; do
+    if [ -z "$test" ]; then continue; fi
+    notes+=("NOT RUN: $test")
+    if [ -n "${NOT_RUN_FAILS-}" ] && [ "$code" -eq 0 ]; then
+        code=1
+        notes+=("a test has to run here, or $waivers waives it: $name TEST: reason")
+    fi
+done <<<"$skipped"
+
 if [ "$code" -ne 0 ]; then result=FAILED; fi
-line=$(printf '%-6s  %-16s %6s  %s' "$result" "$name" "$took" "$note")
+line=$(printf '%-6s  %-16s %6s, %5s s CPU' "$result" "$name" "$took" "$cpu")
+# The first note stands beside the step, further ones below it.
+if [ ${#notes[@]} -gt 0 ]; then line="$line  ${notes[0]}"; fi
+for note in "${notes[@]:1}"; do line="$line"$'\n'"        $note"; done
 echo "$line" >>"$results"
 echo "== $line"
 exit "$code"

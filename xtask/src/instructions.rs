@@ -7,8 +7,7 @@
 //! it, and a case that grew by more than 3 % is a finding.
 //!
 //! Another compiler gives other counts for the same source, and so does a machine with another
-//! clock source. They are then shown and not judged, and a note in the summary of `make test` says
-//! so.
+//! clock source. They are then shown and not judged, and the summary of `make test` says `NOT RUN`.
 
 mod baseline;
 mod callgrind;
@@ -129,7 +128,7 @@ fn report(was: &Baseline, is: &Baseline, verdicts: Vec<(String, Verdict)>) -> Ve
     }
     if !judged {
         let (was, is) = (&was.conditions, &is.conditions);
-        println!("{NOTE}NOT COMPARED: the counts are of {was}, and this is {is}: {accept}");
+        println!("NOT RUN: instructions: the counts are of {was}, and this is {is}: {accept}");
     } else if !cheaper.is_empty() {
         println!("{NOTE}cheaper: {}; keep the gain with {accept}", cheaper.join(", "));
     }

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{missing, received, run};
+use common::{missing, not_run, received, run};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
@@ -98,7 +98,7 @@ fn durable_sets_are_made_on_a_disk_only() {
 
     let raw = run("state-durable", &["--scale", "0.1"]);
     if raw["skipped"].as_array().is_some_and(|s| s.iter().any(|s| memory(&s))) {
-        return eprintln!("not tested: the build's folder is memory");
+        return not_run("durable_sets_are_made_on_a_disk_only: the build's folder is memory");
     }
     for run in whole(&raw, "rnet-state") {
         for (_, clients) in calls(run) {

@@ -18,7 +18,7 @@ pub(crate) fn refuse_known_bad(ty: &Type) -> Result<()> {
         Type::Array(array) => return refuse_known_bad(&array.elem),
         Type::Group(group) => return refuse_known_bad(&group.elem),
         Type::Paren(paren) => return refuse_known_bad(&paren.elem),
-        Type::Reference(_) | Type::Ptr(_) | Type::BareFn(_) => {
+        Type::Reference(_) | Type::Ptr(_) | Type::FnPtr(_) => {
             "an address means nothing in another process: put the value itself here"
         }
         Type::Slice(_) => "a plain type has one fixed size: use an array `[T; N]` and a count",

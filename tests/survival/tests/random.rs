@@ -1,4 +1,5 @@
-//! Kills at random moments, for a few seconds: `make soak` does so for as long as one likes.
+//! Kills at random moments for SURVIVAL_SECONDS, or 8: part of `make test-slow`. `make soak` does so for as long
+//! as one likes.
 
 use std::path::Path;
 use std::time::{Duration, SystemTime};
@@ -7,13 +8,15 @@ use rnet_survival::random;
 use rnet_survival::world::World;
 
 #[test]
+#[ignore = "kills at random; run by `make test-slow`"]
 fn nodes_killed_at_random_harm_no_other() -> Result<(), Box<dyn std::error::Error>> {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?;
     let seed = now.as_nanos() as u64;
+    let seconds = std::env::var("SURVIVAL_SECONDS").map_or(Ok(8), |given| given.parse())?;
     let mut world = World::start(Path::new(env!("CARGO_BIN_EXE_survival")))?;
     random::run(&mut world, seed, Duration::ZERO, &mut |_, _| {})?;
     world.measure()?;
-    random::run(&mut world, seed, Duration::from_secs(8), &mut |_, _| {})?;
+    random::run(&mut world, seed, Duration::from_secs(seconds), &mut |_, _| {})?;
     println!("{}", world.gone());
     assert!(world.kills > 0, "nothing was killed");
     let (kills, joined, lines, rows) = (world.kills, world.joined, world.lines, world.rows);

@@ -1,6 +1,7 @@
 //! Running the real program, and reading what it wrote.
 
 use serde_json::Value;
+use std::io::Write;
 use std::process::Command;
 
 /// Runs a workload once and reads the raw data.
@@ -19,7 +20,7 @@ pub fn run(workload: &str, extra: &[&str]) -> Value {
     serde_json::from_slice(&text).expect("and is JSON")
 }
 
-/// What cannot run here and why; in CI nothing may be missing.
+/// What cannot run here and why. `scripts/step.sh` reads it; in CI nothing may be missing.
 pub fn missing(raw: &Value) -> Vec<String> {
     let systems = raw["systems"].as_object().expect("systems");
     let missing: Vec<String> = systems
@@ -27,9 +28,13 @@ pub fn missing(raw: &Value) -> Vec<String> {
         .filter(|(_, entry)| !entry["unavailable"].is_null())
         .map(|(id, entry)| format!("{id}: {}", entry["unavailable"]))
         .collect();
-    missing.iter().for_each(|m| eprintln!("not tested: {m}"));
-    assert!(missing.is_empty() || std::env::var_os("CI").is_none(), "CI has all of them");
+    missing.iter().for_each(|what| not_run(what));
     missing
+}
+
+/// Tells that something cannot be tested here, even where the test harness keeps to itself what a test prints.
+pub fn not_run(what: &str) {
+    let _ = std::io::stderr().write_all(format!("NOT RUN: {what}\n").as_bytes());
 }
 
 /// The subscriptions of a run, each with the label of its phase.

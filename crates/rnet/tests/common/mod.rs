@@ -132,12 +132,15 @@ impl Drop for Net {
 
 /// Says something even where the test harness keeps what a test prints to itself.
 fn say_aloud(line: &str) {
-    let _ = writeln!(std::io::stderr(), "{line}");
+    // In one write, so that no other thread's line comes between.
+    let _ = std::io::stderr().write_all(format!("{line}\n").as_bytes());
 }
 
-/// Tells that a test, or a part of it, cannot run here. Nobody must have to look for that.
+/// Tells that the test of this thread, or a part of it, cannot run here. `scripts/step.sh` shows it, and in CI
+/// it is a failure unless `.ci/not-run.txt` waives the test.
 pub fn not_run(why: &str) {
-    say_aloud(&format!("NOT RUN: {why}"));
+    let thread = std::thread::current();
+    say_aloud(&format!("NOT RUN: {}: {why}", thread.name().unwrap_or("a thread without a name")));
 }
 
 /// Waits until `done` says so. The pause between two looks is no synchronisation: how long it is
