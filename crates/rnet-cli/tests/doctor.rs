@@ -259,17 +259,36 @@ fn a_subscriber_that_does_not_read_and_one_that_lost() {
     let (ear, mouth) = pair(&place);
     let options = PublisherOptions::new().log_len_bytes(16 << 10);
     let mut publisher = mouth.publisher_with::<[u8]>("/t", options).unwrap();
-    let mut subscriber = ear.subscriber::<[u8]>("/t").unwrap();
+    let keeps_all = SubscriberOptions::new().keep_all();
+    let mut subscriber = ear.subscriber_with::<[u8]>("/t", keeps_all).unwrap();
     publisher.wait_for_subscribers(1, SOON).unwrap();
     for _ in 0..10_000 {
         publisher.send(b"message").unwrap();
     }
     let ran = rnet!(place, "--json", "doctor", "ear", "mouth");
-    contains(&problem(&ran, "match"), &["reads nothing", "10000 messages wait"]);
+    contains(&problem(&ran, "match"), &["reads nothing", "10000 messages behind"]);
     subscriber.recv(SOON).unwrap();
     let ran = rnet!(place, "--json", "doctor", "ear", "mouth");
     assert_eq!(ran.code, Some(0), "{ran:#?}");
     contains(&note(&ran, "loss"), &["/ear", "overrun"]);
+}
+
+#[test]
+fn who_lags_is_named() {
+    let place = Place::new();
+    let (ear, mouth) = pair(&place);
+    let mut publisher = mouth.publisher::<[u8]>("/t").unwrap();
+    let subscriber = ear.subscriber::<[u8]>("/t").unwrap();
+    publisher.wait_for_subscribers(1, SOON).unwrap();
+    publisher.send(b"news").unwrap();
+    let mut ran = rnet!(place, "--json", "doctor");
+    // Until the news is a second old.
+    while !ran.stdout.contains("lag") {
+        ran = rnet!(place, "--json", "doctor");
+    }
+    assert!(subscriber.behind().age_ns >= 1_000_000_000);
+    assert_eq!(ran.code, Some(0), "a slow best_effort subscriber is no problem: {ran:#?}");
+    contains(&note(&ran, "lag"), &["/ear lags on /t from /mouth", "1 message behind"]);
 }
 
 #[test]

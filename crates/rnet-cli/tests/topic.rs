@@ -56,7 +56,7 @@ fn info_counts_and_describes() {
         "Node name: /b",
         "Endpoint type: SUBSCRIPTION",
         "KEEP_LAST (5)",
-        "From /a: 1 messages, 0 lost, 0 waiting",
+        "From /a: 1 messages, 0 skipped, 0 lost, 0 messages behind",
     ] {
         assert!(full.contains(part), "{part} is not in:\n{full}");
     }
@@ -64,7 +64,39 @@ fn info_counts_and_describes() {
     assert_eq!(json["publishers"][0]["sent"], 1);
     assert_eq!(json["publishers"][0]["type"]["name"], "Pose");
     assert_eq!(json["subscribers"][0]["channels"][0]["received"], 1);
-    assert_eq!(json["subscribers"][0]["qos"]["keep_last"], 5);
+    assert_eq!(json["subscribers"][0]["qos"]["history"]["keep_last"], 5);
+}
+
+#[test]
+fn info_says_what_was_skipped_and_who_is_behind() {
+    let place = Place::new();
+    let (a, b) = (place.node("a"), place.node("b"));
+    let mut publisher = a.publisher::<[u8]>("/t").unwrap();
+    let mut subscriber = b.subscriber::<[u8]>("/t").unwrap();
+    publisher.wait_for_subscribers(1, SOON).unwrap();
+    for _ in 0..30 {
+        publisher.send(b"tick").unwrap();
+    }
+    let look = || {
+        let text = rnet!(place, "topic", "info", "/t", "-v").ok();
+        let json = rnet!(place, "--json", "topic", "info", "/t").json();
+        (text, json["subscribers"][0].clone())
+    };
+    let (text, json) = look();
+    assert!(text.contains("KEEP_LAST (10)"), "{text}");
+    assert!(
+        text.contains("0 messages, 0 skipped, 0 lost, 30 messages behind, the oldest"),
+        "{text}"
+    );
+    assert_eq!(json["qos"]["history"]["keep_last"], 10);
+    assert_eq!(json["channels"][0]["behind"]["messages"], 30);
+    assert!(json["channels"][0]["behind"]["age_ns"].as_u64().unwrap() > 0);
+    subscriber.recv(SOON).unwrap();
+    let (text, json) = look();
+    assert!(text.contains("1 messages, 20 skipped, 0 lost, 9 messages behind"), "{text}");
+    let channel = &json["channels"][0];
+    assert_eq!((&channel["skipped"], &channel["lost"]["overrun"]), (&20.into(), &0.into()));
+    assert_eq!(channel["behind"]["messages"], 9);
 }
 
 #[test]

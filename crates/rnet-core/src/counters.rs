@@ -59,6 +59,39 @@ impl std::fmt::Display for LossCounts {
     }
 }
 
+/// How far a reader is behind: messages that were sent and that it has not taken yet.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Behind {
+    /// How many they are. Those that the log no longer holds are among them until the reader looks
+    /// and counts them.
+    pub messages: u64,
+    /// How long ago the oldest of them that is still there was sent, in ns.
+    pub age_ns: u64,
+}
+
+impl Behind {
+    /// Joins what is behind of several publishers: the sum, and the age of the oldest.
+    pub fn add(&mut self, other: &Behind) {
+        self.messages = self.messages.saturating_add(other.messages);
+        self.age_ns = self.age_ns.max(other.age_ns);
+    }
+}
+
+impl std::fmt::Display for Behind {
+    /// `3 messages behind, the oldest 120 ms old`, or `0 messages behind`.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.messages {
+            0 => write!(f, "0 messages behind"),
+            n => {
+                let (noun, ms) =
+                    (if n == 1 { "message" } else { "messages" }, self.age_ns / 1_000_000);
+                write!(f, "{n} {noun} behind, the oldest {ms} ms old")
+            }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -70,5 +103,14 @@ mod tests {
         a.add(&LossCounts { overrun: u64::MAX, link: 2, restart: 3, detached: 4 });
         assert_eq!(a.total(), u64::MAX);
         assert_eq!(a.parts()[2], ("restart", 3));
+    }
+
+    #[test]
+    fn behind_of_several_is_the_sum_and_the_oldest() {
+        let mut a = Behind { messages: 2, age_ns: 3_500_000 };
+        a.add(&Behind { messages: 5, age_ns: 1_000_000 });
+        assert_eq!(a, Behind { messages: 7, age_ns: 3_500_000 });
+        assert_eq!(a.to_string(), "7 messages behind, the oldest 3 ms old");
+        assert_eq!(Behind::default().to_string(), "0 messages behind");
     }
 }

@@ -20,14 +20,14 @@ pub mod qos;
 pub mod time;
 pub mod types;
 
-pub use counters::LossCounts;
+pub use counters::{Behind, LossCounts};
 pub use error::{Error, Result};
 pub use hist::{HIST_BUCKETS, bucket_high, bucket_low, bucket_of, quantile};
 pub use limits::*;
 pub use name::{DomainId, NodeName, TopicName, fnv1a_64, key_name};
 pub use plain::{Plain, PlainField, PlainHeader};
 pub use qos::compatible as qos_compatible;
-pub use qos::{Durability, Lane, OnFull, PublisherQos, Reliability, SubscriberQos, Wait};
+pub use qos::{Durability, History, Lane, OnFull, PublisherQos, Reliability, SubscriberQos, Wait};
 pub use time::{ms_ceil, ns_saturating};
 pub use types::{
     Field, FieldType, PlainType, Prim, ProtobufType, TypeDesc, TypeMismatch, TypeNote,

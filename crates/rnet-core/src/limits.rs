@@ -58,8 +58,12 @@ pub const MAX_LOG_LEN_BYTES: u64 = 1 << 30;
 /// How far a channel's chunk pool may grow when the publisher names no limit, in bytes (2 GiB).
 pub const DEFAULT_POOL_LIMIT_BYTES: u64 = 2 << 30;
 
-/// Large messages that a channel keeps readable when the publisher names no depth.
-pub const DEFAULT_LARGE_DEPTH: u32 = 8;
+/// Unread messages of each publisher that a best_effort subscriber keeps when it names no depth.
+pub const DEFAULT_KEEP_LAST: u32 = 10;
+
+/// Large messages that a channel keeps readable when the publisher names no depth: as many as a
+/// subscriber keeps, and the one that is being built.
+pub const DEFAULT_LARGE_DEPTH: u32 = DEFAULT_KEEP_LAST + 1;
 
 /// Chunks in one channel's pool.
 pub const MAX_CHUNKS_PER_CHANNEL: usize = 1024;

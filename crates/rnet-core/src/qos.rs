@@ -1,13 +1,13 @@
 //! Quality of service, in the words of ROS 2, and which publishers and subscribers fit together.
 //!
-//! The publisher offers, the subscriber asks. The default asks for nothing and promises little: best_effort, keep the
-//! newest, because a slow reader must not stop a robot. The settings travel as JSON next to the type of a channel, and every
+//! The publisher offers, the subscriber asks. The default is best_effort with the newest few messages: a slow reader must
+//! not stop a robot, and must not act on old news. The settings travel as JSON next to the type of a channel, and every
 //! field has a default there, so that older and newer nodes read each other's.
 
 use crate::error::{Error, Result};
 use crate::limits::{
-    DEFAULT_LARGE_DEPTH, DEFAULT_LOG_LEN_BYTES, DEFAULT_POOL_LIMIT_BYTES, MAX_CHUNKS_PER_CHANNEL,
-    MAX_LOG_LEN_BYTES, MIN_LOG_LEN_BYTES,
+    DEFAULT_KEEP_LAST, DEFAULT_LARGE_DEPTH, DEFAULT_LOG_LEN_BYTES, DEFAULT_POOL_LIMIT_BYTES,
+    MAX_CHUNKS_PER_CHANNEL, MAX_LOG_LEN_BYTES, MIN_LOG_LEN_BYTES,
 };
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -68,6 +68,19 @@ pub enum Durability {
         /// How many messages.
         depth: u32,
     },
+}
+
+/// Which of its unread messages a subscriber still wants.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum History {
+    /// The last [`DEFAULT_KEEP_LAST`] for best_effort subscribers, all for reliable ones.
+    #[default]
+    ByReliability,
+    /// This many of each publisher, 1 or more. Older ones are passed over and counted as skipped.
+    KeepLast(u32),
+    /// All that the publisher's log still holds.
+    KeepAll,
 }
 
 /// How a subscriber waits for the next message.
@@ -172,8 +185,8 @@ pub struct SubscriberQos {
     pub reliability: Reliability,
     /// Whether to get the messages that the publisher kept for late joiners.
     pub transient_local: bool,
-    /// Keep at most this many unread messages per publisher and skip older ones; `None` keeps what the log holds.
-    pub keep_last: Option<u32>,
+    /// Which unread messages it still wants.
+    pub history: History,
     /// How to wait for the next message.
     pub wait: Wait,
 }
@@ -184,17 +197,36 @@ impl SubscriberQos {
     /// # Errors
     /// [`Error::BadQos`] with an empty topic (see [`Error::with_topic`]), naming the setting and what is allowed.
     pub fn validate(&self) -> Result<()> {
-        if self.keep_last == Some(0) {
+        if self.history == History::KeepLast(0) {
             return Err(bad(
                 "keep_last is 0, and must be 1 or more: nothing would ever be received".into(),
             ));
         }
-        if self.keep_last.is_some() && self.reliability == Reliability::Reliable {
-            return Err(bad(
-                "keep_last skips messages, and reliable must not: choose one of them".into()
-            ));
-        }
         Ok(())
+    }
+
+    /// How many unread messages of each publisher it wants; `None` for all.
+    ///
+    /// ```
+    /// use rnet_core::{History, Reliability, SubscriberQos};
+    /// let best_effort = SubscriberQos::default();
+    /// assert_eq!(best_effort.depth(), Some(10));
+    /// let reliable = SubscriberQos { reliability: Reliability::Reliable, ..Default::default() };
+    /// assert_eq!(reliable.depth(), None);
+    /// ```
+    pub fn depth(&self) -> Option<u32> {
+        match (self.history, self.reliability) {
+            (History::KeepLast(depth), _) => Some(depth),
+            (History::ByReliability, Reliability::BestEffort) => Some(DEFAULT_KEEP_LAST),
+            (History::ByReliability, Reliability::Reliable) | (History::KeepAll, _) => None,
+        }
+    }
+
+    /// The same settings with the default of the history spelled out, as they are announced.
+    #[must_use]
+    pub fn resolved(self) -> Self {
+        let history = self.depth().map_or(History::KeepAll, History::KeepLast);
+        Self { history, ..self }
     }
 }
 
@@ -315,13 +347,25 @@ mod tests {
             let text = qos.validate().unwrap_err().to_string();
             assert!(text.contains(word), "{text}");
         }
-        assert!(SubscriberQos { keep_last: Some(0), ..Default::default() }.validate().is_err());
-        let both = SubscriberQos {
-            keep_last: Some(1),
-            reliability: Reliability::Reliable,
-            ..Default::default()
-        };
-        assert!(both.validate().is_err());
+        let nothing = SubscriberQos { history: History::KeepLast(0), ..Default::default() };
+        assert!(nothing.validate().is_err());
+    }
+
+    #[test]
+    fn reliable_subscribers_keep_all_unless_a_depth_is_given() {
+        let qos =
+            |reliability, history| SubscriberQos { reliability, history, ..Default::default() };
+        for (reliability, history, depth) in [
+            (Reliability::BestEffort, History::ByReliability, Some(DEFAULT_KEEP_LAST)),
+            (Reliability::Reliable, History::ByReliability, None),
+            (Reliability::BestEffort, History::KeepAll, None),
+            (Reliability::Reliable, History::KeepLast(3), Some(3)),
+        ] {
+            let qos = qos(reliability, history);
+            qos.validate().unwrap();
+            assert_eq!((qos.depth(), qos.clone().resolved().depth()), (depth, depth));
+            assert_ne!(qos.resolved().history, History::ByReliability);
+        }
     }
 
     #[test]

@@ -200,7 +200,7 @@ pub struct CountLine {
     pub lost_restart: AtomicU64,
     /// Messages lost because this reader was let go.
     pub lost_detached: AtomicU64,
-    /// Messages passed over at the user's wish (`latest`).
+    /// Messages passed over by the reader's choice (`keep_last`, `latest`).
     pub skipped: AtomicU64,
     /// Sequence number of the next message expected.
     pub next_seq: AtomicU64,

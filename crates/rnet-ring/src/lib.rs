@@ -41,7 +41,8 @@ pub use record::{Kind, Record};
 pub use writer::{Gate, LogWriter, Unbounded};
 
 use layout::LogControl;
-use sync::AtomicU64;
+use record::Head;
+use sync::{AtomicU64, Ordering, fence};
 
 /// A borrowed log: its control lines and its ring of words.
 ///
@@ -68,6 +69,56 @@ impl<'a> Log<'a> {
     /// Size of the ring in bytes.
     pub fn capacity_bytes(&self) -> u64 {
         self.words.len() as u64 * 8
+    }
+
+    /// End of the committed records and number of the next message, of one moment. `None` while the
+    /// writer is between two of the stores that make a commit, which it may have died in.
+    pub fn end(&self) -> Option<(u64, u64)> {
+        let line = &self.control.tail;
+        let last = line.last.load(Ordering::Acquire);
+        // SYNC-COMMIT: the record at `last` may be ahead of the tail for a moment.
+        let tail = line.tail.load(Ordering::Acquire);
+        if tail == 0 {
+            return Some((0, 0));
+        }
+        // The record that ends at the tail says which number comes next.
+        let head = Head::from_word(self.word(last).load(Ordering::Relaxed))?;
+        (last < tail && last.checked_add(head.span()) == Some(tail)).then(|| {
+            let seq = line.seq.load(Ordering::Relaxed);
+            let ahead = (seq as u32).wrapping_sub(head.seq_lo.wrapping_add(1));
+            (tail, seq.wrapping_sub(u64::from(ahead)))
+        })
+    }
+
+    /// When the first message was sent that stands at `from` or behind it and whose number is at least
+    /// `seq`, of those that the log still holds. `None` if there is none, and if the log contradicts
+    /// itself or the writer passes this look.
+    pub fn sent_at(&self, from: u64, seq: u64) -> Option<u64> {
+        let mut at = from.max(self.control.head.head.load(Ordering::Acquire));
+        // SYNC-COMMIT: see `LogWriter::push`.
+        let tail = self.control.tail.tail.load(Ordering::Acquire);
+        if tail.checked_sub(at)? > self.capacity_bytes() || (at | tail) & 7 != 0 {
+            return None;
+        }
+        while at < tail {
+            let head = Head::from_word(self.word(at).load(Ordering::Relaxed))?;
+            let time_ns = self.word(at + 8).load(Ordering::Relaxed);
+            // SYNC-LAP: as in `LogReader::pull`.
+            fence(Ordering::Acquire);
+            if self.control.head.head.load(Ordering::Relaxed) > at {
+                return None;
+            }
+            if !(8..=tail - at).contains(&head.span()) || head.span() % 8 != 0 {
+                return None;
+            }
+            // Half numbers: a log holds less than 2^31 messages.
+            let is_before = head.seq_lo.wrapping_sub(seq as u32) > u32::MAX / 2;
+            if head.kind != Kind::Pad && !is_before {
+                return Some(time_ns);
+            }
+            at += head.span();
+        }
+        None
     }
 
     #[inline]

@@ -22,6 +22,7 @@ use crate::taken::{Batch, PeerChunks, Pinned};
 use crate::tally::{Tally, bump};
 
 mod cursor;
+mod history;
 mod message;
 mod pull;
 
@@ -70,6 +71,7 @@ pub struct Reader {
     slot: Arc<Slot>,
     bells: Arc<Bells>,
     reliable: bool,
+    /// How many unread messages the user still wants; [`u64::MAX`] for all.
     keep_last: u64,
     state: State,
     /// Whether the user was told that there is no room for us at the publisher.
@@ -83,7 +85,7 @@ pub struct Reader {
     /// The message just taken.
     current: Record,
     pinned: Option<Pinned>,
-    /// A record that was read but not handed out yet: no pin was free, or the reader skipped.
+    /// A record that was read but not handed out yet: no pin was free, or it is the newest.
     withheld: Option<Record>,
     batch: Arc<Batch>,
     spare: Vec<Arc<Batch>>,
@@ -255,6 +257,11 @@ impl Reader {
             restart: count.lost_restart.load(Ordering::Relaxed),
             detached: count.lost_detached.load(Ordering::Relaxed),
         }
+    }
+
+    /// Messages passed over so far at the user's wish.
+    pub fn skipped(&self) -> u64 {
+        self.slot.page().count.skipped.load(Ordering::Relaxed)
     }
 
     /// Messages handed out so far.
@@ -453,33 +460,6 @@ impl Reader {
         self.own.ring(&self.folder);
     }
 
-    /// Passes over everything but the newest message.
-    pub fn skip_to_newest(&mut self) -> Result<(), Trouble> {
-        if self.state == State::Asking && !self.try_begin()? {
-            return Ok(());
-        }
-        let newest = self.map.control().tail.last.load(Ordering::Acquire);
-        if newest > self.log.position() {
-            self.count_gap();
-            let withheld = u64::from(self.withheld.take().is_some());
-            self.slot.forget_pin();
-            bump(&self.slot.page().count.skipped, withheld);
-            self.log.seek_newest(self.map.log());
-            self.skipping()?;
-        }
-        Ok(())
-    }
-
-    /// Reads up to the next record only to learn how many were passed over, which are not lost.
-    fn skipping(&mut self) -> Result<(), Trouble> {
-        if let Some(record) = self.next_record()? {
-            let passed = self.log.take_lost();
-            bump(&self.slot.page().count.skipped, passed);
-            self.withheld = Some(record);
-        }
-        Ok(())
-    }
-
     /// [`Reader::take`] in its common case: a small message that was copied with those before it.
     /// `false` says nothing; then ask `take`.
     #[inline]
@@ -488,8 +468,8 @@ impl Reader {
             return false;
         }
         let Some(record) = self.log.next_plain(&self.batch.0) else { return false };
-        if self.log.end_seq().saturating_sub(record.seq) > self.keep_last {
-            bump(&self.slot.page().count.lost_overrun, 1);
+        if self.passes_over(record.seq) {
+            self.skip(&record);
             return false;
         }
         self.hand_out(record, record.len as u64);
@@ -511,33 +491,16 @@ impl Reader {
     /// Goes on to the next message, which [`Reader::current`] then hands out. `Ok(false)`:
     /// nothing now. After `Corrupt` or `Refused` the channel is of no more use.
     pub fn take(&mut self) -> Result<bool, Trouble> {
-        // While the message of the last take is still known: it may have read as zeros.
-        self.check_all_spoilt()?;
-        // Here and not when the next message is there: until then the publisher would miss it.
-        self.pinned = None;
-        if self.state == State::Asking && !self.try_begin()? {
+        if !self.prepare()? {
             return Ok(false);
-        }
-        if self.retry_at_ns != 0 {
-            if self.must_pause() {
-                return Ok(false);
-            }
-            self.retry_at_ns = 0;
         }
         for _ in 0..MAX_FRUITLESS {
             let Some(record) = self.next_record()? else {
-                let detached = self.was_detached();
-                // A truncated page says that we were let go, or that there is nothing.
-                self.check_spoilt()?;
-                if detached {
-                    self.ask_again();
-                    return Err(Trouble::Detached);
-                }
-                return Ok(false);
+                return self.found_nothing().map(|()| false);
             };
-            self.count_gap();
-            if self.log.end_seq().saturating_sub(record.seq) > self.keep_last {
-                bump(&self.slot.page().count.lost_overrun, 1);
+            self.count_gap(record.seq);
+            if self.passes_over(record.seq) {
+                self.skip(&record);
                 continue;
             }
             let len = match record.kind {
@@ -560,12 +523,34 @@ impl Reader {
         Ok(false)
     }
 
-    #[inline]
-    fn count_gap(&mut self) {
-        let lost = self.log.take_lost();
-        if lost != 0 {
-            bump(&self.slot.page().count.lost_overrun, lost);
+    /// What every look begins with; `false` if nothing can be had for now.
+    fn prepare(&mut self) -> Result<bool, Trouble> {
+        // While the message of the last take is still known: it may have read as zeros.
+        self.check_all_spoilt()?;
+        // Here and not when the next message is there: until then the publisher would miss it.
+        self.pinned = None;
+        if self.state == State::Asking && !self.try_begin()? {
+            return Ok(false);
         }
+        if self.retry_at_ns != 0 {
+            if self.must_pause() {
+                return Ok(false);
+            }
+            self.retry_at_ns = 0;
+        }
+        Ok(true)
+    }
+
+    /// What a look ends with that found nothing: were we let go?
+    fn found_nothing(&mut self) -> Result<(), Trouble> {
+        let detached = self.was_detached();
+        // A truncated page says that we were let go, or that there is nothing.
+        self.check_spoilt()?;
+        if detached {
+            self.ask_again();
+            return Err(Trouble::Detached);
+        }
+        Ok(())
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use rnet_core::{Error, MAX_INLINE_LEN_BYTES, MAX_MESSAGE_LEN_BYTES};
+use rnet_core::{Behind, Error, MAX_INLINE_LEN_BYTES, MAX_MESSAGE_LEN_BYTES};
 use rnet_core::{PublisherQos, TypeDesc};
 use rnet_ring::fail_point;
 use rnet_ring::layout::{LogControl, PAGE_LEN_BYTES};
@@ -18,7 +18,7 @@ use std::sync::atomic::AtomicU64;
 use crate::LAYOUT_VERSION;
 use crate::barrier::{PACE, PublisherBarrier};
 use crate::bell::Waiter;
-use crate::clock::Stamper;
+use crate::clock::{self, Stamper};
 use crate::files::{self, io_error, read_endpoint_header, word_at};
 use crate::fork::Birth;
 use crate::mapping::{Access, Mapping};
@@ -100,6 +100,17 @@ impl PublisherMap {
     #[inline]
     pub fn log(&self) -> Log<'_> {
         Log { control: self.control(), words: self.words() }
+    }
+
+    /// How far a reader is behind that has done with everything below the position `from`, and with
+    /// every message whose number is below `next_seq`.
+    pub fn behind(&self, from: u64, next_seq: u64) -> Behind {
+        let log = self.log();
+        let messages = log.control.tail.seq.load(Ordering::Acquire).saturating_sub(next_seq);
+        let sent_ns = if messages == 0 { None } else { log.sent_at(from, next_seq) };
+        // A stamp from the future is a hostile one.
+        let age = |sent_ns: u64| clock::now_ns().saturating_sub(sent_ns);
+        Behind { messages, age_ns: sent_ns.map_or(0, age) }
     }
 
     #[inline]

@@ -12,7 +12,6 @@ use rnet_ring::layout::{
     ADMISSION_ACTIVE, ADMISSION_DETACHED, ADMISSION_FREE, Admission, READERS_PER_LOG,
     REFUSALS_PER_LOG, ReaderSlot, SLOT_BOUND,
 };
-use rnet_ring::record::Head;
 use rnet_ring::{Gate, LogReader, Pull};
 
 use crate::barrier::SleeperBarrier;
@@ -295,26 +294,13 @@ impl Roster {
         let line = &log.control.tail;
         let mut tries = 0;
         let (end, end_seq) = loop {
-            let last = line.last.load(Ordering::Acquire);
-            let tail = line.tail.load(Ordering::Acquire);
-            if tail == 0 {
-                break (0, 0);
-            }
-            // The record that ends at the tail says which number comes next.
-            let index = (last >> 3) as usize & (log.words.len() - 1);
-            let head = Head::from_word(log.words[index].load(Ordering::Relaxed));
-            if let Some(head) = head
-                && last < tail
-                && last + head.span() == tail
-            {
-                let seq = line.seq.load(Ordering::Relaxed);
-                let behind = (seq as u32).wrapping_sub(head.seq_lo.wrapping_add(1));
-                break (tail, seq.wrapping_sub(u64::from(behind)));
+            if let Some(end) = log.end() {
+                break end;
             }
             tries += 1;
             if tries > START_TRIES {
                 // A stray pointer of this process spoilt the log; any number will do.
-                break (tail, line.seq.load(Ordering::Relaxed));
+                break (line.tail.load(Ordering::Acquire), line.seq.load(Ordering::Relaxed));
             }
             if tries % SPINS_PER_YIELD == 0 {
                 // The writer's thread may wait for this very processor.

@@ -278,6 +278,7 @@ impl SubscriptionFile {
         slot.forget_pin();
         let page = slot.page();
         page.cursor.cursor.store(0, Ordering::Relaxed);
+        page.count.next_seq.store(0, Ordering::Relaxed);
         fail_point!("bind.cursor");
         page.bind.asleep.store(0, Ordering::Relaxed);
         fail_point!("bind.asleep");

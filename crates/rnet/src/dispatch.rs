@@ -10,12 +10,13 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::{JoinHandle, ThreadId};
 use std::time::Duration;
 
-use rnet_core::{Error, Lane, LossCounts, Result};
+use rnet_core::{Behind, Error, Lane, LossCounts, Result};
 use rnet_shm::barrier::AskingBarrier;
 use rnet_shm::bell::{Bells, Sleep, Waiter, Woken};
 use rnet_shm::cpu;
 use rnet_shm::fork::Birth;
-use rnet_shm::ring::layout::{SLOT_BOUND, SLOT_PAST};
+use rnet_shm::publisher::PeerPublisher;
+use rnet_shm::ring::layout::{ReaderSlot, SLOT_BOUND, SLOT_PAST};
 use rnet_shm::subscription::{Slot, SubscriptionFile};
 
 use crate::core::{NodeCore, spawn};
@@ -380,6 +381,7 @@ impl<T: Message + ?Sized> Subscriber<T> {
         let (receiver, core, held) = self.into_parts();
         let forked = receiver.is_parents();
         let (id, topic) = (receiver.id(), receiver.topic().to_string());
+        let topic_hash = receiver.topic().hash();
         let file = receiver.file().clone();
         // While no publisher is known the lane is not either: the urgent thread waits for the
         // first one, because it is the one that is never held up.
@@ -393,7 +395,7 @@ impl<T: Message + ?Sized> Subscriber<T> {
         } else {
             core.state.dispatcher(lane).add(Box::new(task));
         }
-        Subscription { id, topic, file, cancelled, core: Some(core) }
+        Subscription { id, topic, topic_hash, file, cancelled, core: Some(core) }
     }
 }
 
@@ -406,6 +408,7 @@ impl<T: Message + ?Sized> Subscriber<T> {
 pub struct Subscription {
     id: u64,
     topic: String,
+    topic_hash: u64,
     file: Arc<SubscriptionFile>,
     cancelled: Arc<AtomicBool>,
     core: Option<Arc<NodeCore>>,
@@ -434,8 +437,9 @@ impl Subscription {
                 detached: count(&page.count.lost_detached),
             };
             let received = count(&page.count.received);
-            let told =
-                state == SLOT_BOUND || state == SLOT_PAST && (received > 0 || lost.total() > 0);
+            let skipped = count(&page.count.skipped);
+            let any = received > 0 || skipped > 0 || lost.total() > 0;
+            let told = state == SLOT_BOUND || state == SLOT_PAST && any;
             let node = self.core.as_ref().filter(|_| state == SLOT_BOUND);
             let node = node.and_then(|core| core.state.matching().node_of(publisher));
             told.then(|| PublisherStats {
@@ -444,6 +448,8 @@ impl Subscription {
                 node: node.unwrap_or_default(),
                 received,
                 lost,
+                skipped,
+                behind: self.behind_of(page),
                 malformed: count(&page.count.malformed),
             })
         };
@@ -451,6 +457,26 @@ impl Subscription {
             return Vec::new();
         }
         self.file.slots().iter().filter_map(stats).collect()
+    }
+
+    /// How far the callback is behind its publishers, all of them together.
+    pub fn behind(&self) -> Behind {
+        let mut sum = Behind::default();
+        self.stats().iter().for_each(|stats| sum.add(&stats.behind));
+        sum
+    }
+
+    /// Read from outside: the reader itself is with the dispatch thread, which the callback may
+    /// keep busy.
+    fn behind_of(&self, page: &ReaderSlot) -> Behind {
+        let is_bound = page.bind.state.load(Ordering::Acquire) == SLOT_BOUND;
+        let Some(core) = self.core.as_ref().filter(|_| is_bound) else { return Behind::default() };
+        let publisher = page.bind.publisher.load(Ordering::Relaxed);
+        let path = core.state.matching().publisher_path(publisher, self.topic_hash);
+        let peer = path.and_then(|path| PeerPublisher::open(&path, publisher).ok());
+        let Some(map) = peer.and_then(|peer| peer.map().ok()) else { return Behind::default() };
+        let cursor = page.cursor.cursor.load(Ordering::Relaxed);
+        map.behind(cursor, page.count.next_seq.load(Ordering::Relaxed))
     }
 
     /// What keeps the callback from being called: the thread that is to call it cannot be started

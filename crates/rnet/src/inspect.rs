@@ -12,7 +12,9 @@ mod types;
 use std::path::{Path, PathBuf};
 
 use rnet_core::limits::MAX_CHUNKS_PER_CHANNEL;
-use rnet_core::{Error, LossCounts, PublisherQos, Result, SubscriberQos, TopicName, TypeDesc};
+use rnet_core::{
+    Behind, Error, LossCounts, PublisherQos, Result, SubscriberQos, TopicName, TypeDesc,
+};
 use rnet_shm::domain::{DomainConfig, DomainDir};
 pub use rnet_shm::node::NodeMeta;
 use rnet_shm::node::{EndpointKind, Entry};
@@ -103,7 +105,7 @@ pub struct Admitted {
     /// The subscription.
     pub subscription: u64,
     /// Number of the first message that it gets. What was sent since is received, lost, skipped or
-    /// queued: nothing else can become of it, and whoever adds up can check that.
+    /// not taken yet: nothing else can become of it, and whoever adds up can check that.
     pub start_seq: u64,
 }
 
@@ -146,10 +148,10 @@ pub struct ChannelInfo {
     pub lost: LossCounts,
     /// Messages that could not be decoded; they are among those received.
     pub malformed: u64,
-    /// Messages passed over at the user's wish.
+    /// Messages passed over by the subscriber's choice: `keep_last` or `latest`.
     pub skipped: u64,
-    /// Messages sent and not yet taken.
-    pub queued: u64,
+    /// Messages sent and not yet taken, and how old the oldest of them is.
+    pub behind: Behind,
     /// Samples held in place.
     pub pinned: u64,
     /// Whether the reader sleeps now.
@@ -164,6 +166,12 @@ pub struct ChannelInfo {
     /// [`crate::bucket_high`] say.
     #[serde(skip)]
     pub latency: Vec<u64>,
+    /// How far the reader has shown its publisher that it is, a position in the log.
+    #[serde(skip)]
+    pub(crate) cursor: u64,
+    /// Number of the message expected next; 0 before the first look.
+    #[serde(skip)]
+    pub(crate) next_seq: u64,
 }
 
 impl ChannelInfo {
@@ -350,7 +358,7 @@ impl Domain {
             snapshot.nodes.push(node);
         }
         snapshot.sort();
-        snapshot.fill_queues();
+        snapshot.fill_behind();
         Ok(snapshot)
     }
 }
@@ -386,13 +394,14 @@ impl Snapshot {
             .find_map(TypeDesc::as_plain)
     }
 
-    /// How many messages each subscription has still to take: needs both ends.
-    fn fill_queues(&mut self) {
-        for channel in self.subscriptions.iter_mut().flat_map(|s| &mut s.channels) {
-            if let Some(publisher) = self.publishers.iter().find(|p| p.id == channel.publisher) {
-                channel.queued = publisher.sent.saturating_sub(channel.queued);
-            } else {
-                channel.queued = 0;
+    /// How far each subscription is behind: needs both ends.
+    fn fill_behind(&mut self) {
+        for subscription in &mut self.subscriptions {
+            for channel in &mut subscription.channels {
+                let from = self.publishers.iter().find(|p| p.id == channel.publisher);
+                channel.behind = from.map_or_else(Behind::default, |p| {
+                    behind_of(p, subscription.id, channel.cursor, channel.next_seq)
+                });
             }
         }
     }
@@ -406,6 +415,25 @@ impl Snapshot {
         topics.dedup();
         topics
     }
+}
+
+/// How far a subscription is behind a publisher: one that has not looked yet gets what was sent since
+/// it was admitted.
+fn behind_of(p: &PublisherInfo, subscription: u64, cursor: u64, next_seq: u64) -> Behind {
+    let start = p.admitted.iter().find(|a| a.subscription == subscription).map(|a| a.start_seq);
+    let Some(next) = start.max((next_seq > 0).then_some(next_seq)) else {
+        return Behind::default();
+    };
+    let messages = p.sent.saturating_sub(next);
+    let age_ns = if messages == 0 { 0 } else { age_of(p, cursor, next).unwrap_or(0) };
+    Behind { messages, age_ns }
+}
+
+/// How long ago the first message was sent that is still in the log, of those numbered `next` or
+/// higher. `None` if that cannot be read.
+fn age_of(p: &PublisherInfo, cursor: u64, next: u64) -> Option<u64> {
+    let map = PeerPublisher::open(&p.path, p.id).and_then(|peer| peer.map()).ok()?;
+    Some(map.behind(cursor, next).age_ns)
 }
 
 /// A word of a page, by byte offset.
@@ -473,7 +501,7 @@ fn subscription_info(entry: &Entry, path: &Path, node: &str) -> Result<Subscript
 
 /// The counters of a page whose slot is in `state`.
 fn channel_info(page: &[u8], state: u64) -> Option<ChannelInfo> {
-    use rnet_shm::ring::layout::{BindLine, CountLine, ReaderSlot};
+    use rnet_shm::ring::layout::{BindLine, CountLine, CursorLine, ReaderSlot};
     use std::mem::offset_of;
     let bind = |at| word(page, offset_of!(ReaderSlot, bind) + at);
     let count = |at| word(page, offset_of!(ReaderSlot, count) + at);
@@ -493,8 +521,9 @@ fn channel_info(page: &[u8], state: u64) -> Option<ChannelInfo> {
         },
         malformed: count(offset_of!(CountLine, malformed)),
         skipped: count(offset_of!(CountLine, skipped)),
-        // The number expected next, until `fill_queues` puts the publisher's beside it.
-        queued: count(offset_of!(CountLine, next_seq)),
+        behind: Behind::default(),
+        cursor: word(page, offset_of!(ReaderSlot, cursor) + offset_of!(CursorLine, cursor)),
+        next_seq: count(offset_of!(CountLine, next_seq)),
         pinned: pins.filter(|pin| *pin != 0).count() as u64,
         asleep: word(page, offset_of!(ReaderSlot, bind) + offset_of!(BindLine, asleep)) != 0,
         max_latency_ns: count(offset_of!(CountLine, max_latency_ns)),

@@ -70,10 +70,10 @@ pub use param::Param;
 pub use past::PublisherStats;
 pub use publisher::{Loan, OwnedLoan, Publisher};
 pub use rnet_core::{
-    DomainId, Durability, Error, Field, FieldType, Lane, LossCounts, NodeName, OnFull, Plain,
-    PlainField, PlainHeader, PlainType, Prim, ProtobufType, PublisherQos, Reliability, Result,
-    SubscriberQos, TopicName, TypeDesc, TypeMismatch, Wait, bucket_high, bucket_low, key_name,
-    quantile,
+    Behind, DomainId, Durability, Error, Field, FieldType, History, Lane, LossCounts, NodeName,
+    OnFull, Plain, PlainField, PlainHeader, PlainType, Prim, ProtobufType, PublisherQos,
+    Reliability, Result, SubscriberQos, TopicName, TypeDesc, TypeMismatch, Wait, bucket_high,
+    bucket_low, key_name, quantile,
 };
 pub use rnet_derive::Plain;
 pub use rnet_schema as schema;

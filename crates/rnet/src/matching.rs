@@ -295,6 +295,12 @@ impl Matching {
         self.place_of(endpoint).map(|place| place.node)
     }
 
+    /// The file of a publisher, while its node is there.
+    pub(crate) fn publisher_path(&self, id: u64, topic_hash: u64) -> Option<PathBuf> {
+        let entry = Entry { id, topic_hash, kind: EndpointKind::Publisher };
+        self.place_of(id).map(|place| entry.path(&place.folder))
+    }
+
     fn place_of(&self, endpoint: u64) -> Option<Place> {
         let incarnation = incarnation_of(endpoint);
         if incarnation == self.own.incarnation() {

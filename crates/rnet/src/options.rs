@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use rnet_core::{Durability, Lane, OnFull, PublisherQos, Reliability, SubscriberQos, Wait};
+use rnet_core::{
+    Durability, History, Lane, OnFull, PublisherQos, Reliability, SubscriberQos, Wait,
+};
 use rnet_schema::Schema;
 
 use crate::MessageType;
@@ -73,7 +75,14 @@ impl PublisherOptions {
     }
 }
 
-/// Options of a subscriber; the default is best_effort, adaptive waiting, any lane.
+/// Options of a subscriber; the default is best_effort with the last 10 unread messages, adaptive
+/// waiting, any lane.
+///
+/// ```
+/// use rnet::SubscriberOptions;
+/// let newest = SubscriberOptions::new().keep_last(1);
+/// let every_one = SubscriberOptions::new().reliable();
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct SubscriberOptions {
     pub(crate) qos: SubscriberQos,
@@ -85,12 +94,13 @@ impl SubscriberOptions {
     pub fn new() -> Self {
         Self::default()
     }
-    /// Holds the publisher back rather than lose a message; the publisher must be reliable.
+    /// Holds the publisher back rather than lose a message; the publisher must be reliable. Keeps
+    /// all unread messages unless [`SubscriberOptions::keep_last`] is given, too.
     pub fn reliable(mut self) -> Self {
         self.qos.reliability = Reliability::Reliable;
         self
     }
-    /// First gets what the publisher has kept for late joiners.
+    /// First gets what the publisher has kept for late joiners, as much of it as this subscriber keeps.
     pub fn transient_local(mut self) -> Self {
         self.qos.transient_local = true;
         self
@@ -100,9 +110,15 @@ impl SubscriberOptions {
         self.qos.lane = Some(lane);
         self
     }
-    /// Passes over (and counts as overrun) all but the last `depth` unread messages.
+    /// Passes over all but the last `depth` unread messages of each publisher, and counts them as
+    /// skipped. A subscriber that does not look holds a reliable publisher back all the same.
     pub fn keep_last(mut self, depth: u32) -> Self {
-        self.qos.keep_last = Some(depth);
+        self.qos.history = History::KeepLast(depth);
+        self
+    }
+    /// Passes over no message that the publisher's log still holds, however old.
+    pub fn keep_all(mut self) -> Self {
+        self.qos.history = History::KeepAll;
         self
     }
     /// How to wait for the next message.

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
 
-use rnet_core::LossCounts;
+use rnet_core::{Behind, LossCounts};
 use rnet_shm::channel::Reader;
 
 /// Publishers that are gone and still told apart. A subscriber that outlives very many keeps only
@@ -22,6 +22,11 @@ pub struct PublisherStats {
     pub received: u64,
     /// Messages lost, by cause.
     pub lost: LossCounts,
+    /// Messages that this subscriber passed over: older than the last that it keeps, or than the
+    /// newest that `latest` gave.
+    pub skipped: u64,
+    /// Messages not taken yet.
+    pub behind: Behind,
     /// Messages that it sent and that could not be decoded; they are among those received.
     pub malformed: u64,
     /// Whether it is still there.
@@ -34,6 +39,8 @@ pub(crate) fn stats_of(channel: &Reader) -> PublisherStats {
         node: channel.node().to_owned(),
         received: channel.received(),
         lost: channel.losses(),
+        skipped: channel.skipped(),
+        behind: channel.behind(),
         malformed: channel.slot().page().count.malformed.load(Ordering::Relaxed),
         connected: !channel.has_left(),
     }
@@ -57,14 +64,21 @@ impl Past {
                 node: String::new(),
                 received: 0,
                 lost: LossCounts::default(),
+                skipped: 0,
+                behind: Behind::default(),
                 malformed: 0,
                 connected: false,
             });
             sum.received += oldest.received;
             sum.lost.add(&oldest.lost);
+            sum.skipped += oldest.skipped;
             sum.malformed += oldest.malformed;
         }
-        self.apart.push_back(PublisherStats { connected: false, ..stats });
+        self.apart.push_back(PublisherStats {
+            connected: false,
+            behind: Behind::default(),
+            ..stats
+        });
     }
 
     /// Oldest first, the sum before all.

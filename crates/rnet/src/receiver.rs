@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use rnet_core::{Error, Lane, Result, SubscriberQos, TopicName, Wait};
+use rnet_core::{Behind, Error, Lane, Result, SubscriberQos, TopicName, Wait};
 use rnet_shm::barrier::SleeperBarrier;
 use rnet_shm::bell::{Bells, Sleep, Waiter, Woken};
 use rnet_shm::channel::{PIN_LIMIT, Reader, Trouble};
@@ -103,6 +103,8 @@ pub(crate) struct Receiver {
     pub(crate) interruptible: bool,
     /// Length of the message that was decoded last.
     decoded_len: usize,
+    /// What a look for the newest message finds; kept for its memory.
+    pub(crate) found: Vec<(u64, u64)>,
 }
 
 impl Receiver {
@@ -119,7 +121,7 @@ impl Receiver {
         let meta = SubscriptionMeta {
             topic: topic.to_string(),
             type_desc: ty.desc(),
-            qos: options.qos.clone(),
+            qos: options.qos.clone().resolved(),
         };
         let node = &core.state;
         node.refresh()?;
@@ -163,6 +165,7 @@ impl Receiver {
             leaves: false,
             interruptible: false,
             decoded_len: 0,
+            found: Vec::new(),
         };
         node.refresh()?;
         Ok((receiver, ty))
@@ -334,6 +337,44 @@ impl Receiver {
         }
     }
 
+    /// Has every channel go to its newest message; adds when it was sent, and by which publisher.
+    pub(crate) fn find_newest(&mut self, found: &mut Vec<(u64, u64)>) {
+        let mut at = 0;
+        while let Some(channel) = self.channels.get_mut(at) {
+            let publisher = channel.publisher();
+            match channel.find_newest() {
+                Ok(Some(sent_ns)) => found.push((sent_ns, publisher)),
+                Ok(None) => {}
+                Err(trouble) => {
+                    let count = self.channels.len();
+                    let error = self.fail(at, trouble);
+                    self.note(error);
+                    if self.channels.len() < count {
+                        // Closed, and another channel stands in its place.
+                        continue;
+                    }
+                }
+            }
+            at += 1;
+        }
+    }
+
+    pub(crate) fn place_of(&self, publisher: u64) -> Option<usize> {
+        self.channels.iter().position(|channel| channel.publisher() == publisher)
+    }
+
+    /// Goes on to the next message of one channel.
+    pub(crate) fn take_at(&mut self, at: usize) -> Result<bool> {
+        match self.channels[at].take() {
+            Ok(true) => match self.fixed_len {
+                Some(fixed) => self.check_len(at, fixed).map(|()| true),
+                None => Ok(true),
+            },
+            Ok(false) => Ok(false),
+            Err(trouble) => Err(self.fail(at, trouble)),
+        }
+    }
+
     /// A message is as long as our type, or as that of its publisher, which fits ours.
     #[inline]
     pub(crate) fn check_len(&mut self, at: usize, fixed: usize) -> Result<()> {
@@ -444,8 +485,23 @@ impl Receiver {
         self.channels.iter().filter(|c| c.is_admitted()).count()
     }
 
+    pub(crate) fn behind(&self) -> Behind {
+        let mut sum = Behind::default();
+        self.stats().iter().for_each(|stats| sum.add(&stats.behind));
+        sum
+    }
+
     pub(crate) fn stats(&self) -> Vec<PublisherStats> {
-        self.channels.iter().map(stats_of).chain(self.past.iter().cloned()).collect()
+        // Those that no receive has taken in yet are publishers like the others. In a forked child the
+        // lock may be held by a thread that is not there.
+        let lock = || self.state.inbox.lock().unwrap_or_else(PoisonError::into_inner);
+        let inbox = (!self.is_parents()).then(lock);
+        let new = inbox.iter().flat_map(|inbox| inbox.iter()).filter_map(|item| match item {
+            Inbox::Channel(channel) => Some(&**channel),
+            Inbox::Left { .. } | Inbox::Incompatible(_) => None,
+        });
+        let channels = self.channels.iter().chain(new).map(stats_of);
+        channels.chain(self.past.iter().cloned()).collect()
     }
 }
 

@@ -10,7 +10,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use futures_core::Stream;
-use rnet_core::{Error, Lane, Result};
+use rnet_core::{Behind, Error, Lane, Result};
 use rnet_shm::bell::Woken;
 use rnet_shm::subscription::Slot;
 
@@ -147,6 +147,14 @@ impl<T: Message + ?Sized> SampleStream<T> {
             return Vec::new();
         }
         lock(&self.shared).receiver.as_ref().map(Receiver::stats).unwrap_or_default()
+    }
+
+    /// How far it is behind its publishers, all of them together.
+    pub fn behind(&self) -> Behind {
+        if self.is_parents() {
+            return Behind::default();
+        }
+        lock(&self.shared).receiver.as_ref().map(Receiver::behind).unwrap_or_default()
     }
 
     /// The next message.

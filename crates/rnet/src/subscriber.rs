@@ -3,7 +3,7 @@
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use rnet_core::{Error, LossCounts, Result};
+use rnet_core::{Behind, Error, LossCounts, Result};
 
 use crate::core::NodeCore;
 use crate::match_event::{MatchCallback, MatchEvent, PeerInfo};
@@ -83,8 +83,8 @@ impl<T: Message + ?Sized> Subscriber<T> {
     /// The newest message that has not been received yet, older ones passed over; with a
     /// time-out, waits for one if there is none.
     ///
-    /// With several publishers it is the newest of them all. What is passed over is counted as
-    /// skipped, not as lost.
+    /// With several publishers it is the newest of them all, by the time at which it was sent. What is
+    /// passed over, of each of them, is counted as skipped, and neither as received nor as lost.
     pub fn latest(&mut self, timeout: Option<Duration>) -> Result<OwnedSample<T>> {
         let until = deadline(timeout);
         loop {
@@ -101,41 +101,32 @@ impl<T: Message + ?Sized> Subscriber<T> {
     fn newest(&mut self) -> Result<Option<OwnedSample<T>>> {
         self.receiver.check_birth()?;
         self.receiver.take_in();
-        let mut newest: Option<OwnedSample<T>> = None;
-        let mut at = 0;
-        while at < self.receiver.channels.len() {
-            let channel = &mut self.receiver.channels[at];
-            match channel.skip_to_newest().and_then(|()| channel.take()) {
-                Ok(true) => {
-                    if let Some(fixed) = self.receiver.fixed_len
-                        && let Err(error) = self.receiver.check_len(at, fixed)
-                    {
-                        // Closed, and another channel stands in its place.
-                        self.receiver.note(error);
-                        continue;
+        let mut found = std::mem::take(&mut self.receiver.found);
+        self.receiver.find_newest(&mut found);
+        // The newest first. One that turns out to be lost, or cannot be had, makes way for the next.
+        found.sort_unstable_by_key(|(sent_ns, _)| *sent_ns);
+        let mut newest = None;
+        while let Some((_, publisher)) = found.pop() {
+            let Some(at) = self.receiver.place_of(publisher) else { continue };
+            match self.receiver.take_at(at) {
+                Ok(true) => match self.receiver.sample::<T>(at, &mut self.held) {
+                    Ok(sample) => {
+                        newest = Some(sample.to_owned_sample());
+                        break;
                     }
-                    match self.receiver.sample::<T>(at, &mut self.held) {
-                        Ok(sample) => {
-                            if newest.as_ref().is_none_or(|n| n.sent_ns() <= sample.sent_ns()) {
-                                newest = Some(sample.to_owned_sample());
-                            }
-                        }
-                        Err(error) => self.receiver.note(error),
-                    }
-                }
+                    Err(error) => self.receiver.note(error),
+                },
                 Ok(false) => {}
-                Err(trouble) => {
-                    // Told below; what another channel has already given must not be lost for it.
-                    let count = self.receiver.channels.len();
-                    let error = self.receiver.fail(at, trouble);
-                    self.receiver.note(error);
-                    if self.receiver.channels.len() < count {
-                        continue;
-                    }
-                }
+                // Told below; what another channel gives must not be lost for it.
+                Err(error) => self.receiver.note(error),
             }
-            at += 1;
         }
+        for (_, publisher) in found.drain(..) {
+            if let Some(at) = self.receiver.place_of(publisher) {
+                self.receiver.channels[at].pass_over();
+            }
+        }
+        self.receiver.found = found;
         self.receiver.drop_finished();
         match (newest, self.receiver.errors.pop_front()) {
             (None, Some(error)) => Err(error),
@@ -228,6 +219,12 @@ impl<T: Message + ?Sized> Subscriber<T> {
     /// What was received and lost, by publisher; those that are gone included.
     pub fn stats(&self) -> Vec<PublisherStats> {
         self.receiver.stats()
+    }
+
+    /// How far it is behind its publishers, all of them together: messages not taken yet, and the
+    /// age of the oldest.
+    pub fn behind(&self) -> Behind {
+        self.receiver.behind()
     }
 
     /// All losses so far, by cause.

@@ -442,7 +442,7 @@ fn unread_large_messages_of_a_killed_publisher_are_counted() {
 fn the_news_of_a_death_comes_after_what_was_sent() {
     let net = Net::new("news");
     let node = net.node("survivor");
-    let options = SubscriberOptions::new().transient_local();
+    let options = SubscriberOptions::new().transient_local().keep_all();
     let mut times = Vec::new();
     for _ in 0..10 {
         let mut subscriber = node.subscriber_with::<[u8]>("/kept", options.clone()).unwrap();

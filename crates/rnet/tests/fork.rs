@@ -296,6 +296,10 @@ fn child_entry() {
             static CHILD: AtomicU32 = AtomicU32::new(0);
             static CALLS: AtomicU32 = AtomicU32::new(0);
             let parent = std::process::id();
+            let keeps_all = || {
+                let options = SubscriberOptions::new().keep_all();
+                node.subscriber_with::<[u8]>("/t", options).unwrap()
+            };
             let beside = || {
                 // SAFETY: ends the process.
                 let end = || unsafe { libc::_exit(9) };
@@ -304,10 +308,10 @@ fn child_entry() {
                         end();
                     }
                 };
-                node.subscriber::<[u8]>("/t").unwrap().on(call)
+                keeps_all().on(call)
             };
             let _before = beside();
-            let subscription = node.subscriber::<[u8]>("/t").unwrap().on(|_| {
+            let subscription = keeps_all().on(|_| {
                 if CALLS.fetch_add(1, Ordering::SeqCst) == 0 {
                     // SAFETY: the child asks for its end and returns.
                     let pid = unsafe { libc::fork() };

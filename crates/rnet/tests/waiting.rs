@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use common::{LONG, Net};
 use futures_core::Stream;
-use rnet::{OwnedSample, SampleStream, Subscriber, Wait, WaitSet, Waitable};
+use rnet::{OwnedSample, SampleStream, Subscriber, SubscriberOptions, Wait, WaitSet, Waitable};
 
 const TOPICS: usize = 40;
 
@@ -61,7 +61,8 @@ impl Future for Any<'_> {
 fn a_stream_yields_every_message() {
     let net = Net::new("stream");
     let node = net.node("reader");
-    let mut stream = node.subscriber::<[u8]>("/t").unwrap().into_stream();
+    let keeps_all = SubscriberOptions::new().keep_all();
+    let mut stream = node.subscriber_with::<[u8]>("/t", keeps_all).unwrap().into_stream();
     let sender = std::thread::spawn({
         let writer = net.node("writer");
         move || {
@@ -111,9 +112,7 @@ fn a_sleeping_task_is_woken_for_each_message() {
 fn many_streams_are_polled_as_one() {
     let net = Net::new("many streams");
     let node = net.node("reader");
-    let mut streams: Vec<_> = (0..TOPICS)
-        .map(|i| node.subscriber::<[u8]>(&format!("/t{i}")).unwrap().into_stream())
-        .collect();
+    let mut streams: Vec<_> = (0..TOPICS).map(|i| keeps_all(&node, i).into_stream()).collect();
     let sender = std::thread::spawn({
         let writer = net.node("writer");
         move || send_on_all(&writer)
@@ -130,6 +129,10 @@ fn many_streams_are_polled_as_one() {
     });
     assert_eq!(counts, [20; TOPICS]);
     drop(sender.join().unwrap());
+}
+
+fn keeps_all(node: &rnet::Node, i: usize) -> Subscriber<[u8]> {
+    node.subscriber_with(&format!("/t{i}"), SubscriberOptions::new().keep_all()).unwrap()
 }
 
 fn send_on_all(writer: &rnet::Node) -> Vec<rnet::Publisher<[u8]>> {
@@ -164,8 +167,7 @@ fn a_stream_that_is_dropped_leaves() {
 fn one_wait_for_many_topics() {
     let net = Net::new("wait set");
     let node = net.node("reader");
-    let mut subscribers: Vec<Subscriber<[u8]>> =
-        (0..TOPICS).map(|i| node.subscriber(&format!("/t{i}")).unwrap()).collect();
+    let mut subscribers: Vec<Subscriber<[u8]>> = (0..TOPICS).map(|i| keeps_all(&node, i)).collect();
     let sender = std::thread::spawn({
         let writer = net.node("writer");
         move || send_on_all(&writer)
@@ -201,7 +203,7 @@ fn every_way_of_waiting_hears_every_message() {
     for wait in [Wait::Spin, Wait::Adaptive, Wait::Block] {
         let net = Net::new("ways");
         let (a, b) = (net.node("a"), net.node("b"));
-        let options = || rnet::SubscriberOptions::new().wait(wait);
+        let options = || SubscriberOptions::new().wait(wait);
         let mut ask = a.publisher::<[u8]>("/ask").unwrap();
         let mut say = b.publisher::<[u8]>("/say").unwrap();
         let mut asked = b.subscriber_with::<[u8]>("/ask", options()).unwrap();

@@ -140,7 +140,7 @@ impl Receiver {
             skipped += channel.skipped;
         }
         for channel in &self.info.channels {
-            queued += channel.queued;
+            queued += channel.behind.messages;
         }
         let sent = |id: &u64| senders.get(id).map_or(0, |sender| sender.info.sent);
         let owed: u64 = self.served.iter().map(|(id, start)| sent(id).saturating_sub(*start)).sum();

@@ -2,9 +2,10 @@
 //!
 //! Each topic carries the readings of one sensor: a 64-bit float, little-endian. A node that waits
 //! for eight topics still sleeps in one place, because a process has one doorbell per waiting
-//! thread and not one per topic.
+//! thread and not one per topic. It wants every reading, so it keeps all: the default is the last
+//! ten unread ones.
 
-use rnet::{Node, Publisher, Subscriber, WaitSet, Waitable};
+use rnet::{Node, Publisher, Subscriber, SubscriberOptions, WaitSet, Waitable};
 
 const SENSORS: usize = 8;
 const READINGS: u32 = 100;
@@ -14,7 +15,7 @@ fn main() -> rnet::Result<()> {
     let topics: Vec<String> = (0..SENSORS).map(|n| format!("/sensor_{n}")).collect();
     let mut readers = topics
         .iter()
-        .map(|topic| node.subscriber(topic))
+        .map(|topic| node.subscriber_with(topic, SubscriberOptions::new().keep_all()))
         .collect::<rnet::Result<Vec<Subscriber<[u8]>>>>()?;
     let sensors = topics
         .iter()

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc;
 use std::time::Duration;
 
-use rnet::{Node, PublisherOptions};
+use rnet::{Node, PublisherOptions, SubscriberOptions};
 
 const LOADS: u32 = 1000;
 
@@ -17,7 +17,8 @@ fn main() -> rnet::Result<()> {
     let robot = Node::new("robot")?;
     let handled = Arc::new(AtomicU32::new(0));
     let counter = handled.clone();
-    let load = robot.subscriber::<[u8]>("/load")?.on(move |_load| {
+    let keeps_all = SubscriberOptions::new().keep_all();
+    let load = robot.subscriber_with::<[u8]>("/load", keeps_all)?.on(move |_load| {
         // The work that such a callback would do.
         std::thread::sleep(Duration::from_millis(20));
         counter.fetch_add(1, Ordering::Relaxed);

@@ -83,7 +83,7 @@ impl Reader {
         let options = match kind {
             Kind::Reliable | Kind::Holding => options.reliable(),
             Kind::Latched => options.reliable().transient_local(),
-            Kind::BestEffort | Kind::Latest => options,
+            Kind::BestEffort | Kind::Latest => options.keep_all(),
         };
         let subscriber = node.subscriber_with::<[u8]>(topic, options)?;
         let (book, progress, stop) =

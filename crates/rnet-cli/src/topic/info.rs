@@ -126,9 +126,9 @@ fn print_subscription(context: &mut Context, s: &SubscriptionInfo, all: &Snapsho
         Reliability::Reliable => "RELIABLE",
     };
     let durability = if s.qos.transient_local { "TRANSIENT_LOCAL" } else { "VOLATILE" };
-    let history = match s.qos.keep_last {
+    let history = match s.qos.depth() {
         Some(depth) => format!("KEEP_LAST ({depth})"),
-        None => "KEEP_LAST (what the log holds)".to_owned(),
+        None => "KEEP_ALL (what the log holds)".to_owned(),
     };
     let wait = match s.qos.wait {
         Wait::Spin => "spin",
@@ -143,18 +143,20 @@ fn print_subscription(context: &mut Context, s: &SubscriptionInfo, all: &Snapsho
     for c in &s.channels {
         let from = all.publishers.iter().find(|p| p.id == c.publisher);
         context.line(format_args!(
-            "From {}: {} messages, {}{}, {} waiting",
+            "From {}: {} messages, {} skipped, {}{}, {}",
             from.map_or("a publisher that is gone", |p| &p.node),
             c.received,
+            c.skipped,
             c.lost,
             malformed(c),
-            c.queued
+            c.behind
         ))?;
     }
     if let Some(past) = &s.past {
         context.line(format_args!(
-            "From publishers that are gone: {} messages, {}{}",
+            "From publishers that are gone: {} messages, {} skipped, {}{}",
             past.received,
+            past.skipped,
             past.lost,
             malformed(past)
         ))?;

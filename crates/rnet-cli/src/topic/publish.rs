@@ -185,15 +185,15 @@ fn drain(context: &Context, domain: &mut Domain, publisher: &Publisher<[u8]>) {
             .subscriptions
             .iter()
             .flat_map(|s| s.channels.iter().map(|c| (s.node.as_str(), c)))
-            .filter(|(_, c)| c.publisher == publisher.id() && c.queued > 0)
-            .map(|(node, c)| (node, c.queued))
+            .filter(|(_, c)| c.publisher == publisher.id() && c.behind.messages > 0)
+            .map(|(node, c)| (node, c.behind.messages))
             .collect();
         if waiting.is_empty() || signal::stopped() {
             return;
         }
         if Instant::now() >= deadline {
-            for (node, queued) in waiting {
-                context.say(format_args!("{node} has not read the last {queued} messages"));
+            for (node, messages) in waiting {
+                context.say(format_args!("{node} has not read the last {messages} messages"));
             }
             return;
         }

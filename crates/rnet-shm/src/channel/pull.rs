@@ -1,6 +1,7 @@
 //! Records out of the log, batch by batch, and large messages out of their chunks.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use rnet_core::MAX_MESSAGE_LEN_BYTES;
 use rnet_ring::record::{ChunkRef, Record};
@@ -107,14 +108,21 @@ impl Reader {
     /// Counts a message that was lost because its chunk went on without it: `missing` if there is no
     /// such chunk any more.
     #[cold]
-    fn lose_chunk(&self, missing: bool) {
+    fn lose_chunk(&mut self, record: &Record, missing: bool) {
+        if self.passes_over(record.seq) {
+            // The publisher was faster than this look, but the message is not wanted any more.
+            self.skip(record);
+            return;
+        }
         // One that carries a newer message says that its publisher outlived this one. That has to
         // be enough: a reader that asked the kernel for each message that it is behind would never
         // catch up. The files may be swept before we are told that the publisher is gone, in any
         // order; that it is dead comes before all that.
         let swept = || !self.path.exists() || !self.own.sees_alive(&self.folder);
         let gone = self.has_left() || self.reliable || (missing && swept());
-        tally::lost_chunk(self.slot.page(), self.was_detached(), gone);
+        let page = self.slot.page();
+        tally::lost_chunk(page, self.was_detached(), gone);
+        page.count.next_seq.store(record.seq.wrapping_add(1), Ordering::Relaxed);
     }
 
     /// Takes hold of a large message; `Ok(None)` if it is lost, which is counted.
@@ -129,7 +137,7 @@ impl Reader {
         let chunk = match self.chunks.get(&self.path, self.publisher, reference.chunk) {
             Ok(Some(chunk)) => chunk,
             Ok(None) => {
-                self.lose_chunk(true);
+                self.lose_chunk(record, true);
                 return Ok(None);
             }
             Err(errno) => return Err(self.run_short(record, reference, errno)),
@@ -143,7 +151,7 @@ impl Reader {
         };
         if !pins::try_pin(&self.slot.page().pins[pin], chunk.header(), reference) {
             self.slot.give_pin(pin);
-            self.lose_chunk(false);
+            self.lose_chunk(record, false);
             return Ok(None);
         }
         Ok(Some(Pinned { chunk, slot: self.slot.clone(), pin, len: reference.len as usize }))

@@ -92,7 +92,7 @@ impl OwnSubscription {
             history,
             bell: self.state.bell(),
         };
-        Reader::bind(&self.file, peer, origin, binding, self.meta.qos.keep_last)
+        Reader::bind(&self.file, peer, origin, binding, self.meta.qos.depth())
     }
 }
 

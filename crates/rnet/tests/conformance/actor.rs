@@ -4,15 +4,16 @@
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
-use rnet::inspect::{ChannelInfo, Snapshot};
 use rnet::{
-    Error, LossCounts, MatchEvent, Node, OwnedSample, Publisher, PublisherOptions, PublisherQos,
-    Result, Subscriber, SubscriberOptions, SubscriberQos,
+    Behind, Error, LossCounts, MatchEvent, Node, OwnedSample, Publisher, PublisherOptions,
+    PublisherQos, Result, Subscriber, SubscriberOptions, SubscriberQos,
 };
 use serde::{Deserialize, Serialize};
 
 use crate::common::{LONG, Net};
 use crate::content::{content, digest};
+pub use crate::forms::Form;
+use crate::forms::{self, Received};
 
 /// What an actor is told to do.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -65,12 +66,18 @@ pub enum Step {
         timeout_ms: u64,
         hold: bool,
     },
-    /// Receives until so many messages are received or lost, earlier ones included.
+    /// Receives until so many messages are received, skipped or lost, earlier ones included.
     Tally {
         accounted: u64,
         pause_us: u64,
     },
     TryReceive,
+    /// Receives so many messages by one form, which must then have no more.
+    ReceiveBy {
+        form: Form,
+        count: usize,
+    },
+    Behind,
     Latest {
         timeout_ms: u64,
     },
@@ -86,13 +93,32 @@ pub enum Step {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Outcome {
     Done,
-    Failed { code: String, text: String, after: u64 },
+    Failed {
+        code: String,
+        text: String,
+        after: u64,
+    },
     Got(Vec<Got>),
     Count(usize),
     Events(Vec<String>),
     Tally(Tally),
+    /// What a form gave, and what the subscriber then says of itself.
+    Taken {
+        got: Vec<Got>,
+        skipped: u64,
+        lost: LossCounts,
+        behind: Behind,
+    },
+    /// As the subscriber says itself, and as tools see it a moment later.
+    Behind {
+        own: Behind,
+        seen: Behind,
+    },
     Digests(Vec<u64>),
-    Refused { sent: u64, intact: bool },
+    Refused {
+        sent: u64,
+        intact: bool,
+    },
 }
 
 /// One received message.
@@ -167,6 +193,8 @@ impl Actor {
             Step::LoanUntilRefused { tag, from, len } => self.loan_until_refused(tag, from, len),
             Step::Tally { accounted, pause_us } => self.tally(accounted, pause_us),
             Step::Events { at_least } => self.wait_for_events(at_least),
+            Step::ReceiveBy { form, count } => self.receive_by(form, count),
+            Step::Behind => self.behind(),
             other => outcome(self.simple(other)),
         }
     }
@@ -299,23 +327,39 @@ impl Actor {
                     continue;
                 }
             }
-            tally.received = self.subscriber().stats().iter().map(|s| s.received).sum();
+            let stats = self.subscriber().stats();
+            tally.received = stats.iter().map(|s| s.received).sum();
+            tally.skipped = stats.iter().map(|s| s.skipped).sum();
             tally.lost = self.subscriber().lost();
-            if tally.received + tally.lost.total() >= accounted {
-                tally.skipped = self.skipped();
+            if tally.received + tally.skipped + tally.lost.total() >= accounted {
                 return Outcome::Tally(tally);
             }
             std::thread::sleep(Duration::from_micros(pause_us)); // sleep: a slow reader is slow
         }
     }
 
-    /// What `latest` passed over stands in shared memory only.
-    fn skipped(&mut self) -> u64 {
-        let node = self.node.as_ref().expect("the node is open").name().to_owned();
-        let snapshot: Snapshot = self.net.inspect();
-        let ours = snapshot.subscriptions.iter().filter(|s| s.node == node);
-        let skips = |c: &ChannelInfo| c.skipped;
-        ours.flat_map(|s| s.channels.iter().chain(&s.past)).map(skips).sum()
+    fn receive_by(&mut self, form: Form, count: usize) -> Outcome {
+        let node = self.node.as_ref().expect("the node is open");
+        let subscriber = self.subscriber.take().expect("a subscriber was opened");
+        let Received { samples, stats } = forms::receive(node, subscriber, form, count);
+        let (mut lost, mut behind) = (LossCounts::default(), Behind::default());
+        stats.iter().for_each(|s| {
+            lost.add(&s.lost);
+            behind.add(&s.behind);
+        });
+        let skipped = stats.iter().map(|s| s.skipped).sum();
+        Outcome::Taken { got: samples.iter().map(got).collect(), skipped, lost, behind }
+    }
+
+    fn behind(&mut self) -> Outcome {
+        let own = self.subscriber().behind();
+        let of_stats: u64 = self.subscriber().stats().iter().map(|s| s.behind.messages).sum();
+        assert_eq!(own.messages, of_stats);
+        let topic = self.subscriber().topic().to_owned();
+        let mut seen = Behind::default();
+        let ours = self.net.inspect().subscriptions.into_iter().filter(|s| s.topic == topic);
+        ours.flat_map(|s| s.channels).for_each(|c| seen.add(&c.behind));
+        Outcome::Behind { own, seen }
     }
 
     fn watch(&mut self) {

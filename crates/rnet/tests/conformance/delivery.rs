@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use rnet::{OnFull, PublisherQos, Reliability, SubscriberQos};
+use rnet::{History, OnFull, PublisherQos, Reliability, SubscriberQos};
 
 use crate::actor::{Got, Outcome, Step};
 use crate::content::{content, digest};
@@ -20,6 +20,11 @@ pub fn reliable(on_full: OnFull) -> PublisherQos {
     PublisherQos { reliability: Reliability::Reliable, on_full, ..short_log() }
 }
 
+/// Best effort, and every message that the log still has.
+pub fn keeps_all() -> SubscriberQos {
+    SubscriberQos { history: History::KeepAll, ..Default::default() }
+}
+
 pub fn asks_reliable() -> SubscriberQos {
     SubscriberQos { reliability: Reliability::Reliable, ..Default::default() }
 }
@@ -34,7 +39,7 @@ pub fn all_sizes_arrive_whole_and_in_order(net: &mut impl Transport) {
     let mut writer = net.actor("writer");
     let mut reader = net.actor("reader");
     writer.publish(TOPIC, PublisherQos::default());
-    reader.subscribe(TOPIC, SubscriberQos::default());
+    reader.subscribe(TOPIC, keeps_all());
     writer.wait_for_subscribers(1);
     let sizes = [0, 1, 7, 8, 22, 4095, 4096, 4097, 64 << 10, 1 << 20, 16 << 20];
     for (index, len) in (0..).zip(sizes.into_iter().chain(sizes.into_iter().rev())) {
@@ -94,7 +99,7 @@ fn overrun(net: &mut impl Transport, qos: PublisherQos, count: u64, len: usize) 
     let mut writer = net.actor("writer");
     let mut reader = net.actor("reader");
     writer.publish(TOPIC, qos);
-    reader.subscribe(TOPIC, SubscriberQos::default());
+    reader.subscribe(TOPIC, keeps_all());
     writer.wait_for_subscribers(1);
     reader.wait_for_publishers(1);
     // Once with the reader asleep, so that an overrun is certain; once side by side.

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use rnet::{Durability, PublisherQos, SubscriberQos};
 
 use crate::actor::{Outcome, Step};
-use crate::delivery::is_message;
+use crate::delivery::{is_message, keeps_all};
 use crate::transport::Transport;
 
 const TOPIC: &str = "/meeting/point";
@@ -100,7 +100,7 @@ fn late(net: &mut impl Transport, len: usize, depth: u32) {
         &topic,
         PublisherQos { durability: Durability::TransientLocal { depth }, ..Default::default() },
     );
-    let asks = SubscriberQos { transient_local: true, ..Default::default() };
+    let asks = SubscriberQos { transient_local: true, ..keeps_all() };
     // Fewer than the depth: all there are.
     writer.send(TAG, 0, 1, len);
     let mut early = net.actor(&name("early"));

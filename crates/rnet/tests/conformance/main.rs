@@ -7,6 +7,8 @@ mod common;
 mod actor;
 mod content;
 mod delivery;
+mod forms;
+mod history;
 mod joining;
 mod taking;
 mod transport;
@@ -55,6 +57,13 @@ conformance! {
         joining::waits_end_in_time,
         joining::late_joiners_get_the_last_small_messages,
         joining::late_joiners_get_the_last_large_messages,
+        history::the_default_keeps_the_last_ten,
+        history::keep_all_passes_over_nothing,
+        history::reliable_subscribers_keep_all,
+        history::reliable_subscribers_may_keep_the_last,
+        history::what_is_lapped_and_not_wanted_is_no_loss,
+        history::latest_of_several_publishers_passes_over_the_others,
+        history::a_subscriber_knows_how_far_it_is_behind,
         taking::keep_last_passes_over_the_older,
         taking::latest_passes_over_all_but_the_newest,
         taking::a_loan_that_is_dropped_sends_nothing,

@@ -76,7 +76,7 @@ pub(crate) fn joins_and_leaves(net: &Net) {
     let (files, mut joins, mut most) = (open_files(net), 0_u64, 0);
     let started = Instant::now();
     while orders.try_recv().is_err() {
-        let options = SubscriberOptions::new().transient_local();
+        let options = SubscriberOptions::new().transient_local().keep_all();
         let options = if joins.is_multiple_of(2) { options.reliable() } else { options };
         let asked_ns = now_ns();
         let mut subscriber = node.subscriber_with::<[u8]>("/t", options).unwrap();
@@ -120,7 +120,8 @@ fn readers_that_come_and_go() {
         .transient_local(HISTORY);
     let mut publisher = node.publisher_with::<[u8]>("/t", options).unwrap();
     let careful = reader_of(&net.node("careful"), "/t");
-    let careless = net.node("careless").subscriber::<[u8]>("/t").unwrap();
+    let keeps_all = SubscriberOptions::new().keep_all();
+    let careless = net.node("careless").subscriber_with::<[u8]>("/t", keeps_all).unwrap();
     publisher.wait_for_subscribers(2, LONG).unwrap();
     let files = open_files(&net);
     let readers = [careful, careless].map(|s| std::thread::spawn(move || reads_all(s)));

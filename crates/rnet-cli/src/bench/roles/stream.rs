@@ -108,7 +108,8 @@ pub struct ReaderReport {
 
 pub fn read(job: &Job, role: &ReaderJob, link: &Link) -> Outcome {
     let node = job.open_node()?;
-    let mut options = SubscriberOptions::new().wait(role.wait);
+    // Best effort, too, with all that the log holds: what is missing is to be a loss, not a choice.
+    let mut options = SubscriberOptions::new().wait(role.wait).keep_all();
     if role.reliable {
         options = options.reliable();
     }

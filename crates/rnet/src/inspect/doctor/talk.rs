@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use rnet_core::{Lane, qos_compatible};
+use rnet_core::{Behind, Lane, Reliability, qos_compatible};
 
 use super::Findings;
 use super::near::{nearest, why_near};
@@ -241,7 +241,33 @@ fn judge(findings: &mut Findings, snapshot: &Snapshot, pair: Pair<'_>) -> bool {
     if channel.lost.total() > 0 {
         findings.note("loss", format!("{to} on {topic} from {from}: {}", channel.lost));
     }
+    lag(findings, pair, channel);
     true
+}
+
+/// A subscriber whose oldest unread message is older than this lags.
+const LAG_NS: u64 = 1_000_000_000;
+
+/// Names a subscriber that has not taken for long what was sent to it.
+fn lag(findings: &mut Findings, (p, s): Pair<'_>, channel: &ChannelInfo) {
+    let behind = channel.behind;
+    if behind.messages == 0 || behind.age_ns < LAG_NS {
+        return;
+    }
+    let (to, from, topic) = (&s.node, &p.node, &p.topic);
+    let what = format!("{to} lags on {topic} from {from}: it is {behind}");
+    if s.qos.reliability == Reliability::Reliable && p.full > 0 {
+        findings.problem(
+            "lag",
+            format!("{what}, and it has held {from} back"),
+            format!(
+                "let {to} receive more often or in a thread of its own, or be best_effort; on_full says what \
+                 {from} does meanwhile"
+            ),
+        );
+    } else {
+        findings.note("lag", what);
+    }
 }
 
 /// Why does `a` not hear `b`?
@@ -271,25 +297,22 @@ pub fn two_nodes(
         }
         let Some(channel) = channel_of(pair) else { continue };
         let heard = format!("{a} hears {b} on {}", p.topic);
-        match (p.sent, channel.received, channel.queued) {
+        match (p.sent, channel.received, channel.behind) {
             (0, ..) => findings.note("match", format!("{heard}, and {b} has sent nothing so far")),
-            (_, 0, 0) => findings.note(
+            (_, 0, Behind { messages: 0, .. }) => findings.note(
                 "match",
                 format!("{heard}; the {} messages of {b} were sent before {a} came", p.sent),
             ),
-            (_, 0, queued) => findings.problem(
+            (_, 0, behind) => findings.problem(
                 "match",
-                format!(
-                    "{a} is matched with {b} on {} and reads nothing: {queued} messages wait",
-                    p.topic
-                ),
+                format!("{a} is matched with {b} on {} and reads nothing: it is {behind}", p.topic),
                 format!("{a} has a subscriber and does not receive from it: look at its program"),
             ),
-            (_, received, queued) => findings.ok(
+            (_, received, behind) => findings.ok(
                 "match",
                 format!(
-                    "{heard}: {received} messages received, {queued} waiting, {}",
-                    channel.lost
+                    "{heard}: {received} messages received, {} skipped, {}, {behind}",
+                    channel.skipped, channel.lost
                 ),
             ),
         }
@@ -409,13 +432,15 @@ mod tests {
             lost: LossCounts::default(),
             malformed: 0,
             skipped: 0,
-            queued: 0,
+            behind: Behind::default(),
             pinned: 0,
             asleep: false,
             max_latency_ns: 0,
             mean_latency_ns: 0,
             late_wakes: 0,
             latency: Vec::new(),
+            cursor: 0,
+            next_seq: 9,
         };
         let subscription = SubscriptionInfo {
             id: 2,
@@ -457,6 +482,26 @@ mod tests {
         snapshot.subscriptions[0].qos.transient_local = true;
         assert!(apart(&snapshot).is_empty());
         assert_eq!(problems(&snapshot), ["qos"]);
+    }
+
+    #[test]
+    fn who_lags_is_named_and_a_problem_once_it_holds_a_publisher_back() {
+        let mut snapshot = matched();
+        let lags = |snapshot: &Snapshot| {
+            let mut findings = Findings::default();
+            everything(&mut findings, snapshot, None);
+            findings.0.into_iter().find(|f| f.check == "lag").map(|f| (f.level, f.what))
+        };
+        snapshot.subscriptions[0].channels[0].behind = Behind { messages: 9, age_ns: LAG_NS - 1 };
+        assert_eq!(lags(&snapshot), None);
+        snapshot.subscriptions[0].channels[0].behind.age_ns = 2 * LAG_NS;
+        let what = "/ear lags on /t from /mouth: it is 9 messages behind, the oldest 2000 ms old";
+        assert_eq!(lags(&snapshot), Some((Level::Note, what.to_owned())));
+        snapshot.subscriptions[0].qos.reliability = Reliability::Reliable;
+        snapshot.publishers[0].qos.reliability = Reliability::Reliable;
+        assert_eq!(lags(&snapshot).map(|(level, _)| level), Some(Level::Note));
+        snapshot.publishers[0].full = 1;
+        assert_eq!(problems(&snapshot), ["lag"]);
     }
 
     #[test]

@@ -1,0 +1,123 @@
+//! The forms of receiving, under one function: the same messages must come of each.
+
+use std::future::Future;
+use std::ops::ControlFlow;
+use std::pin::pin;
+use std::sync::{Arc, mpsc};
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::Thread;
+use std::time::Duration;
+
+use rnet::{Node, OwnedSample, PublisherStats, Sample, Subscriber, WaitSet};
+use serde::{Deserialize, Serialize};
+
+use crate::common::{LONG, eventually};
+
+/// A form of receiving.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Form {
+    Recv,
+    TryRecv,
+    Iterator,
+    Batch,
+    WaitSet,
+    Stream,
+    Callback,
+}
+
+impl Form {
+    pub const ALL: [Form; 7] = [
+        Form::Recv,
+        Form::TryRecv,
+        Form::Iterator,
+        Form::Batch,
+        Form::WaitSet,
+        Form::Stream,
+        Form::Callback,
+    ];
+}
+
+/// What came of it.
+pub struct Received {
+    pub samples: Vec<OwnedSample<[u8]>>,
+    pub stats: Vec<PublisherStats>,
+}
+
+struct Unpark(Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
+fn block_on<F: Future>(future: F) -> F::Output {
+    let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
+    let mut context = Context::from_waker(&waker);
+    let mut future = pin!(future);
+    loop {
+        match future.as_mut().poll(&mut context) {
+            Poll::Ready(output) => return output,
+            Poll::Pending => std::thread::park(),
+        }
+    }
+}
+
+/// Receives `count` messages by one form. Asserts that then there are no more.
+pub fn receive(
+    node: &Node,
+    mut subscriber: Subscriber<[u8]>,
+    form: Form,
+    count: usize,
+) -> Received {
+    let mut samples = Vec::new();
+    match form {
+        Form::Recv => {
+            let next = |_| subscriber.recv(LONG).unwrap().to_owned_sample();
+            samples.extend((0..count).map(next));
+        }
+        Form::TryRecv => {
+            let next = |_| subscriber.try_recv().unwrap().expect("it is there").to_owned_sample();
+            samples.extend((0..count).map(next));
+        }
+        Form::Iterator => samples.extend(subscriber.iter().take(count)),
+        Form::Batch => {
+            let keep = |sample: Sample<'_, [u8]>| {
+                samples.push(sample.to_owned_sample());
+                ControlFlow::Continue(())
+            };
+            assert_eq!(subscriber.recv_batch(2 * count, LONG, keep).unwrap(), count);
+        }
+        Form::WaitSet => {
+            let mut set = WaitSet::new(node);
+            for _ in 0..count {
+                assert!(set.wait(&mut [&mut subscriber], LONG).unwrap());
+                samples
+                    .push(subscriber.try_recv().unwrap().expect("it is there").to_owned_sample());
+            }
+            assert!(!set.wait(&mut [&mut subscriber], Some(Duration::ZERO)).unwrap());
+        }
+        Form::Stream => {
+            let mut stream = subscriber.into_stream();
+            let next = |_| block_on(stream.recv()).unwrap();
+            samples.extend((0..count).map(next));
+            assert_eq!(stream.behind().messages, 0);
+            subscriber = stream.into_subscriber();
+        }
+        Form::Callback => return call(subscriber, count),
+    }
+    assert!(subscriber.try_recv().unwrap().is_none(), "{form:?}: more than {count}");
+    Received { samples, stats: subscriber.stats() }
+}
+
+fn call(subscriber: Subscriber<[u8]>, count: usize) -> Received {
+    let (tell, told) = mpsc::channel();
+    let subscription = subscriber.on(move |sample| tell.send(sample.to_owned_sample()).unwrap());
+    let next = |_| told.recv_timeout(LONG.unwrap()).expect("the callback is called");
+    let samples: Vec<_> = (0..count).map(next).collect();
+    eventually("all is taken", || subscription.behind().messages == 0);
+    let stats = subscription.stats();
+    drop(subscription);
+    assert!(told.recv().is_err(), "more than {count}");
+    Received { samples, stats }
+}
