@@ -280,10 +280,14 @@ impl Node {
     /// `on` each message goes to that function, on the node's thread for the topic's lane, until
     /// the node or the subscriber is closed; see `Subscriber.on`. `reliable=True` holds the
     /// publisher back rather than lose a message. `transient_local=True` first gets what the
-    /// publisher has kept. `lane` insists on "urgent" or "bulk". `keep_last=n` passes over all but
-    /// the last n unread messages. `wait` is "adaptive", "spin" or "block".
+    /// publisher has kept. `lane` insists on "urgent" or "bulk". `wait` is "adaptive", "spin" or
+    /// "block".
+    ///
+    /// `keep_last=n` passes over all but the last n unread messages of each publisher, and counts them
+    /// as skipped. Without it best_effort subscribers keep the last 10, and reliable ones all;
+    /// `keep_all=True` keeps all that the publisher's log still holds, however old.
     #[pyo3(signature = (topic, r#type = None, *, on = None, on_error = None, reliable = false,
-        transient_local = false, lane = None, keep_last = None, wait = "adaptive"))]
+        transient_local = false, lane = None, keep_last = None, keep_all = false, wait = "adaptive"))]
     #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
     fn subscribe(
         &self,
@@ -296,6 +300,7 @@ impl Node {
         transient_local: bool,
         lane: Option<&str>,
         keep_last: Option<u32>,
+        keep_all: bool,
         wait: &str,
     ) -> PyResult<Subscriber> {
         let codec = Codec::new(py, r#type)?;
@@ -311,8 +316,17 @@ impl Node {
         if let Some(lane) = lane {
             options = options.lane(qos::lane(py, lane)?);
         }
-        if let Some(depth) = keep_last {
-            options = options.keep_last(depth);
+        match keep_last {
+            Some(_) if keep_all => {
+                return Err(bad_value(
+                    py,
+                    "keep_all",
+                    "it contradicts keep_last: give one of them",
+                ));
+            }
+            Some(depth) => options = options.keep_last(depth),
+            None if keep_all => options = options.keep_all(),
+            None => {}
         }
         let open = || self.shared.node()?.subscriber_with::<[u8]>(topic, options);
         let inner = py.detach(open).or_raise(py)?;

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use pyo3::prelude::*;
 use rnet::{
-    Error, Interrupter, LossCounts, OwnedSample, PublisherStats, SampleStream, Subscription,
+    Behind, Error, Interrupter, LossCounts, OwnedSample, PublisherStats, SampleStream, Subscription,
 };
 
 use crate::fair::{Fair, Guard, NotHad};
@@ -353,6 +353,12 @@ impl SubscriberCore {
             },
             _ => Passing::Ends,
         }
+    }
+
+    pub(crate) fn behind(&self) -> rnet::Result<Behind> {
+        let mut sum = Behind::default();
+        self.stats()?.iter().for_each(|stats| sum.add(&stats.behind));
+        Ok(sum)
     }
 
     pub(crate) fn lost(&self) -> rnet::Result<LossCounts> {

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple, PyType};
-use rnet::{Error, LossCounts};
+use rnet::{Behind, Error, LossCounts};
 
 use crate::codec::{Copied, Decoder};
 use crate::errors::{OrRaise, is_malformed, pass_over};
@@ -39,6 +39,11 @@ fn loss_dict<'py>(py: Python<'py>, lost: &LossCounts) -> PyResult<Bound<'py, PyD
         dict.set_item(cause, count)?;
     }
     Ok(dict)
+}
+
+fn behind_tuple<'py>(py: Python<'py>, behind: &Behind) -> PyResult<Bound<'py, PyAny>> {
+    let class = py.import("rnet.events")?.getattr("Behind")?;
+    class.call1((behind.messages, behind.age_ns as f64 * 1e-9))
 }
 
 impl Subscriber {
@@ -333,14 +338,23 @@ impl Subscriber {
         loss_dict(py, &py.detach(|| self.core.lost()).or_raise(py)?)
     }
 
-    /// What was received and lost, by publisher; those that are gone included. A list of
-    /// PublisherStats.
+    /// How far it is behind its publishers, all of them together: a Behind.
+    #[getter]
+    fn behind<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        behind_tuple(py, &py.detach(|| self.core.behind()).or_raise(py)?)
+    }
+
+    /// What was received, skipped and lost, and what was not taken yet, by publisher; those that are
+    /// gone included. A list of PublisherStats.
     fn stats(&self, py: Python<'_>) -> PyResult<Vec<Py<PyAny>>> {
         let class = py.import("rnet.events")?.getattr("PublisherStats")?;
         let found = py.detach(|| self.core.stats()).or_raise(py)?;
         let convert = |s: rnet::PublisherStats| {
             let lost = loss_dict(py, &s.lost)?;
-            let fields = (s.publisher, s.node, s.received, lost, s.connected, s.malformed);
+            let behind = behind_tuple(py, &s.behind)?;
+            let (publisher, node, malformed) = (s.publisher, s.node, s.malformed);
+            let fields =
+                (publisher, node, s.received, lost, s.connected, malformed, s.skipped, behind);
             Ok(class.call1(fields)?.unbind())
         };
         found.into_iter().map(convert).collect()

@@ -28,7 +28,7 @@ def test_messages_that_are_there_and_that_come_later(pair):
 
 
 def test_async_for_ends_with_the_subscriber(pair):
-    publisher, subscriber = pair()
+    publisher, subscriber = pair(sub={"keep_all": True})
 
     async def read():
         return [bytes(message) async for message in subscriber]

@@ -24,9 +24,8 @@ def unraisable(monkeypatch):
 
 def test_a_callback_gets_each_message_on_another_thread(pair):
     got: queue.Queue = queue.Queue()
-    publisher, subscriber = pair(
-        sub={"on": lambda sample: got.put((bytes(sample), threading.get_native_id()))}
-    )
+    callback = lambda sample: got.put((bytes(sample), threading.get_native_id()))  # noqa: E731
+    publisher, subscriber = pair(sub={"on": callback, "keep_all": True})
     for n in range(100):
         publisher.send(bytes([n]))
     received = [got.get(timeout=LIMIT_S) for _ in range(100)]

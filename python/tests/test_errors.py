@@ -113,6 +113,8 @@ def test_settings_that_make_no_sense(node):
         home.publisher("/t", large_depth=0)
     with pytest.raises(rnet.BadQos, match="keep_last"):
         home.subscribe("/t", keep_last=0)
+    with pytest.raises(rnet.BadValue, match="keep_all.* contradicts keep_last"):
+        home.subscribe("/t", keep_last=1, keep_all=True)
     with pytest.raises(rnet.BadQos, match="stall of 0"):
         home.publisher("/t", reliable=True, on_full=rnet.Detach(0))
     with pytest.raises(rnet.BadValue, match="on_full: it is for reliable"):

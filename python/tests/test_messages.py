@@ -195,7 +195,7 @@ def test_latest_passes_over_the_others(pair):
 
 
 def test_losses_are_counted_by_cause(pair):
-    publisher, subscriber = pair(pub={"log_len_bytes": 16384})
+    publisher, subscriber = pair(pub={"log_len_bytes": 16384}, sub={"keep_all": True})
     for n in range(2000):
         publisher.send(n.to_bytes(8, "little") * 8)
     received = 0

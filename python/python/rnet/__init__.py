@@ -74,7 +74,7 @@ from .errors import (
     Timeout,
     TooManyPins,
 )
-from .events import MatchEvent, NodeEvent, PublisherStats
+from .events import Behind, MatchEvent, NodeEvent, PublisherStats
 from .protos import Protos, load, load_set, load_text
 from .qos import Detach, Wait
 from .state import DELETE
@@ -89,6 +89,7 @@ __all__ = [
     "BadName",
     "BadQos",
     "BadValue",
+    "Behind",
     "Change",
     "Closed",
     "Conflict",

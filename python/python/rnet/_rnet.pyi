@@ -14,7 +14,7 @@ from typing_extensions import Buffer, Self
 
 from .compare import PublishedType
 from .errors import Error
-from .events import MatchEvent, NodeEvent, PublisherStats
+from .events import Behind, MatchEvent, NodeEvent, PublisherStats
 from .msgs._plain import PlainMessage
 from .qos import Detach, Wait
 from .state import Delete
@@ -130,11 +130,8 @@ class Node:
         *,
         on: Callable[[Sample], object] | None = None,
         on_error: Callable[[Error], object] | None = None,
-        reliable: bool = False,
-        transient_local: bool = False,
-        lane: _Lane | None = None,
-        keep_last: int | None = None,
-        wait: _Wait = "adaptive",
+        reliable: bool = False, transient_local: bool = False, lane: _Lane | None = None,
+        keep_last: int | None = None, keep_all: bool = False, wait: _Wait = "adaptive",
     ) -> Subscriber[Sample]: ...
     @overload
     def subscribe(
@@ -144,11 +141,8 @@ class Node:
         *,
         on: Callable[[bytes], object] | None = None,
         on_error: Callable[[Error], object] | None = None,
-        reliable: bool = False,
-        transient_local: bool = False,
-        lane: _Lane | None = None,
-        keep_last: int | None = None,
-        wait: _Wait = "adaptive",
+        reliable: bool = False, transient_local: bool = False, lane: _Lane | None = None,
+        keep_last: int | None = None, keep_all: bool = False, wait: _Wait = "adaptive",
     ) -> Subscriber[bytes]: ...
     @overload
     def subscribe(
@@ -158,11 +152,8 @@ class Node:
         *,
         on: Callable[[_Structure], object] | None = None,
         on_error: Callable[[Error], object] | None = None,
-        reliable: bool = False,
-        transient_local: bool = False,
-        lane: _Lane | None = None,
-        keep_last: int | None = None,
-        wait: _Wait = "adaptive",
+        reliable: bool = False, transient_local: bool = False, lane: _Lane | None = None,
+        keep_last: int | None = None, keep_all: bool = False, wait: _Wait = "adaptive",
     ) -> Subscriber[_Structure]: ...
     @overload
     def subscribe(
@@ -172,11 +163,8 @@ class Node:
         *,
         on: Callable[[Any], object] | None = None,
         on_error: Callable[[Error], object] | None = None,
-        reliable: bool = False,
-        transient_local: bool = False,
-        lane: _Lane | None = None,
-        keep_last: int | None = None,
-        wait: _Wait = "adaptive",
+        reliable: bool = False, transient_local: bool = False, lane: _Lane | None = None,
+        keep_last: int | None = None, keep_all: bool = False, wait: _Wait = "adaptive",
     ) -> Subscriber[Any]: ...
     @overload
     def subscribe(
@@ -186,11 +174,8 @@ class Node:
         *,
         on: Callable[[_Message], object] | None = None,
         on_error: Callable[[Error], object] | None = None,
-        reliable: bool = False,
-        transient_local: bool = False,
-        lane: _Lane | None = None,
-        keep_last: int | None = None,
-        wait: _Wait = "adaptive",
+        reliable: bool = False, transient_local: bool = False, lane: _Lane | None = None,
+        keep_last: int | None = None, keep_all: bool = False, wait: _Wait = "adaptive",
     ) -> Subscriber[_Message]: ...
     @property
     def state(self) -> State: ...
@@ -374,6 +359,8 @@ class Subscriber(Generic[_T_co]):
     def publisher_count(self) -> int: ...
     @property
     def lost(self) -> dict[str, int]: ...
+    @property
+    def behind(self) -> Behind: ...
     def stats(self) -> list[PublisherStats]: ...
     @property
     def topic(self) -> str: ...

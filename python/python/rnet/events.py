@@ -29,6 +29,16 @@ class NodeEvent(NamedTuple):
     node: str
 
 
+class Behind(NamedTuple):
+    """Messages that were sent and that a subscriber has not taken yet."""
+
+    #: How many they are. Those that the log no longer holds are among them until the subscriber
+    #: looks and counts them.
+    messages: int
+    #: How long ago the oldest of them that is still there was sent, in seconds.
+    age_s: float
+
+
 class PublisherStats(NamedTuple):
     """What a subscriber knows of one publisher."""
 
@@ -45,3 +55,8 @@ class PublisherStats(NamedTuple):
     connected: bool
     #: Messages received from it that were no messages of the topic's type.
     malformed: int
+    #: Messages that this subscriber passed over: older than the last that it keeps, or than the newest
+    #: that ``latest`` gave.
+    skipped: int
+    #: Messages not taken yet.
+    behind: Behind
