@@ -2,7 +2,7 @@
 
 Each topic carries the readings of one sensor: a 64-bit float, little-endian. A node that waits for
 eight topics still sleeps in one place, because a process has one doorbell per waiting thread and
-not one per topic.
+not one per topic. It wants every reading, so it keeps all: the default is the last ten unread ones.
 """
 
 import struct
@@ -26,7 +26,7 @@ def measure(sensors: list[rnet.Publisher]) -> None:
 
 def main() -> None:
     node = rnet.Node("many_topics")
-    readers = [node.subscribe(f"/sensor_{n}") for n in range(SENSORS)]
+    readers = [node.subscribe(f"/sensor_{n}", keep_all=True) for n in range(SENSORS)]
     sensors = [node.publisher(f"/sensor_{n}") for n in range(SENSORS)]
     measuring = threading.Thread(target=measure, args=[sensors])
     measuring.start()

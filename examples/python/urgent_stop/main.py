@@ -22,7 +22,7 @@ def main() -> None:
         handled.append(int.from_bytes(load, "little"))
 
     stopped: queue.Queue[rnet.Sample] = queue.Queue()
-    loads_read = robot.subscribe("/load", on=work)
+    loads_read = robot.subscribe("/load", on=work, keep_all=True)
     robot.subscribe("/stop", on=stopped.put)
 
     operator = rnet.Node("operator")
