@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use rnet_core::{Behind, Error, MAX_INLINE_LEN_BYTES, MAX_MESSAGE_LEN_BYTES};
 use rnet_core::{PublisherQos, TypeDesc};
 use rnet_ring::fail_point;
-use rnet_ring::layout::{LogControl, PAGE_LEN_BYTES};
+use rnet_ring::layout::{ADMISSION_ACTIVE, Admission, LogControl, PAGE_LEN_BYTES, ReaderSlot};
 use rnet_ring::sync::Barrier;
 use rnet_ring::{Kind, Log, LogWriter, wake};
 use serde::{Deserialize, Serialize};
@@ -111,6 +111,21 @@ impl PublisherMap {
         // A stamp from the future is a hostile one.
         let age = |sent_ns: u64| clock::now_ns().saturating_sub(sent_ns);
         Behind { messages, age_ns: sent_ns.map_or(0, age) }
+    }
+
+    /// As [`PublisherMap::behind`], of another thread's reader, by what its page says. One that has not
+    /// looked yet gets what was sent since it was admitted.
+    pub fn behind_of(&self, page: &ReaderSlot) -> Behind {
+        let word = |word: &AtomicU64| word.load(Ordering::Acquire);
+        let us = word(&page.bind.subscription);
+        let is_ours =
+            |a: &&Admission| word(&a.state) == ADMISSION_ACTIVE && word(&a.subscription) == us;
+        let admission = self.control().admissions.iter().find(is_ours);
+        let next = word(&page.count.next_seq);
+        match admission.map(|a| word(&a.start_seq)).max((next > 0).then_some(next)) {
+            Some(next) => self.behind(word(&page.cursor.cursor), next),
+            None => Behind::default(),
+        }
     }
 
     #[inline]

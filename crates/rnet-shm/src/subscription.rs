@@ -26,6 +26,9 @@ const MAGIC: u64 = u64::from_le_bytes(*b"RNETSUB\x01");
 const HEADER_WORDS: usize = 7;
 const SLOT_COUNT_AT: u64 = 6 * 8;
 const PAGE: u64 = PAGE_LEN_BYTES as u64;
+/// Pages of readers in one file: one for the sums of those that are gone; and for each publisher that
+/// may be there one, and one for what others have left unread.
+const MAX_SLOTS: usize = 1 + 2 * MAX_PUBLISHERS_PER_SUBSCRIPTION;
 
 /// What a subscription says of itself.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -291,12 +294,8 @@ impl SubscriptionFile {
     }
 
     fn grow(&self, topic: &str, slots: &mut Vec<Arc<Slot>>) -> Result<Arc<Slot>, Error> {
-        if slots.len() > MAX_PUBLISHERS_PER_SUBSCRIPTION {
-            return Err(Error::LimitReached {
-                what: format!("publishers of {topic} at one subscriber"),
-                limit: MAX_PUBLISHERS_PER_SUBSCRIPTION,
-                hint: "spread them over several topics".to_owned(),
-            });
+        if slots.len() >= MAX_SLOTS {
+            return Err(too_many_publishers(topic));
         }
         let at = self.slots_at + slots.len() as u64 * PAGE;
         let failed = |e| no_room(topic, &self.path, PAGE, e);
@@ -361,6 +360,15 @@ pub(crate) fn meta_json<T: Serialize>(meta: &T) -> Result<Vec<u8>, Error> {
     Ok(json)
 }
 
+/// The error for one publisher more than a subscriber may follow.
+pub fn too_many_publishers(topic: &str) -> Error {
+    Error::LimitReached {
+        what: format!("publishers of {topic} at one subscriber"),
+        limit: MAX_PUBLISHERS_PER_SUBSCRIPTION,
+        hint: "spread them over several topics".to_owned(),
+    }
+}
+
 /// The error for a file that could not be made: what the system ran out of is named.
 pub(crate) fn no_room(topic: &str, path: &Path, need: u64, errno: rustix::io::Errno) -> Error {
     crate::shortage::named("cannot create", path, Some(topic), need, errno)
@@ -422,7 +430,7 @@ impl PeerSubscription {
     pub fn slots(&self) -> impl Iterator<Item = (u64, Vec<u8>)> + '_ {
         let mut count = [0u8; 8];
         let _ = files::read_exact_at(&self.file, &mut count, SLOT_COUNT_AT);
-        let count = u64::from_le_bytes(count).min(MAX_PUBLISHERS_PER_SUBSCRIPTION as u64 + 1);
+        let count = u64::from_le_bytes(count).min(MAX_SLOTS as u64);
         (0..count).filter_map(|index| {
             let mut page = vec![0u8; PAGE_LEN_BYTES];
             files::read_exact_at(&self.file, &mut page, self.slots_at + index * PAGE).ok()?;

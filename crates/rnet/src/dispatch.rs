@@ -474,9 +474,8 @@ impl Subscription {
         let publisher = page.bind.publisher.load(Ordering::Relaxed);
         let path = core.state.matching().publisher_path(publisher, self.topic_hash);
         let peer = path.and_then(|path| PeerPublisher::open(&path, publisher).ok());
-        let Some(map) = peer.and_then(|peer| peer.map().ok()) else { return Behind::default() };
-        let cursor = page.cursor.cursor.load(Ordering::Relaxed);
-        map.behind(cursor, page.count.next_seq.load(Ordering::Relaxed))
+        let map = peer.and_then(|peer| peer.map().ok());
+        map.map_or_else(Behind::default, |map| map.behind_of(page))
     }
 
     /// What keeps the callback from being called: the thread that is to call it cannot be started

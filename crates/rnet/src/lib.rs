@@ -37,6 +37,7 @@ mod core;
 mod dispatch;
 mod dynamic;
 mod fit;
+mod inbox;
 pub mod inspect;
 mod interrupt;
 mod match_event;

@@ -24,7 +24,7 @@ use rnet_shm::subscription::{BoundPage, PeerSubscription, SubscriptionFile, Subs
 use crate::fit::{allowed, fit, same_lane};
 use crate::match_event::{MatchEvent, Notice, PeerInfo, PublisherState, push_notice};
 use crate::node::NodeEvent;
-use crate::receiver::{Inbox, SubscriberState};
+use crate::receiver::SubscriberState;
 use crate::types::Schemas;
 
 mod own;
@@ -445,11 +445,11 @@ impl Matching {
             Ok(reader) => {
                 subscription.lane = Some(peer.meta.qos.lane);
                 subscription.state.set_lane(peer.meta.qos.lane);
-                subscription.state.push(Inbox::Channel(Box::new(reader)));
+                subscription.state.bring(|inbox| inbox.add(reader));
                 push_notice(notices, hooks, MatchEvent::Matched(info));
             }
             Err(error) => {
-                subscription.state.push(Inbox::Incompatible(error.clone()));
+                subscription.state.bring(|inbox| inbox.note(error.clone()));
                 push_notice(notices, hooks, MatchEvent::Incompatible(error));
             }
         }

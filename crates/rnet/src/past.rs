@@ -47,7 +47,7 @@ pub(crate) fn stats_of(channel: &Reader) -> PublisherStats {
 }
 
 /// Publishers that are gone: what they sent and what of it was lost.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Past {
     apart: VecDeque<PublisherStats>,
     older: Option<PublisherStats>,
@@ -59,26 +59,38 @@ impl Past {
         if self.apart.len() == MAX_APART
             && let Some(oldest) = self.apart.pop_front()
         {
-            let sum = self.older.get_or_insert(PublisherStats {
-                publisher: 0,
-                node: String::new(),
-                received: 0,
-                lost: LossCounts::default(),
-                skipped: 0,
-                behind: Behind::default(),
-                malformed: 0,
-                connected: false,
-            });
-            sum.received += oldest.received;
-            sum.lost.add(&oldest.lost);
-            sum.skipped += oldest.skipped;
-            sum.malformed += oldest.malformed;
+            self.sum_up(&oldest);
         }
         self.apart.push_back(PublisherStats {
             connected: false,
             behind: Behind::default(),
             ..stats
         });
+    }
+
+    fn sum_up(&mut self, stats: &PublisherStats) {
+        let sum = self.older.get_or_insert(PublisherStats {
+            publisher: 0,
+            node: String::new(),
+            received: 0,
+            lost: LossCounts::default(),
+            skipped: 0,
+            behind: Behind::default(),
+            malformed: 0,
+            connected: false,
+        });
+        sum.received += stats.received;
+        sum.lost.add(&stats.lost);
+        sum.skipped += stats.skipped;
+        sum.malformed += stats.malformed;
+    }
+
+    /// Adds those of another, which are gone for less long.
+    pub(crate) fn absorb(&mut self, newer: Past) {
+        if let Some(older) = &newer.older {
+            self.sum_up(older);
+        }
+        newer.apart.into_iter().for_each(|stats| self.push(stats));
     }
 
     /// Oldest first, the sum before all.

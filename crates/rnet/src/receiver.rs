@@ -3,10 +3,12 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use rnet_core::{Behind, Error, Lane, Result, SubscriberQos, TopicName, Wait};
+use rnet_core::{
+    Behind, Error, Lane, MAX_PUBLISHERS_PER_SUBSCRIPTION, Result, SubscriberQos, TopicName, Wait,
+};
 use rnet_shm::barrier::SleeperBarrier;
 use rnet_shm::bell::{Bells, Sleep, Waiter, Woken};
 use rnet_shm::channel::{PIN_LIMIT, Reader, Trouble};
@@ -16,6 +18,7 @@ use rnet_shm::node::{EndpointKind, Entry};
 use rnet_shm::subscription::{Slot, SubscriptionFile, SubscriptionMeta};
 
 use crate::core::{NodeCore, NodeState};
+use crate::inbox::{Inbox, MAX_PENDING_ERRORS};
 use crate::match_event::{BellCell, Hooks};
 use crate::options::SubscriberOptions;
 use crate::past::{Past, PublisherStats, stats_of};
@@ -24,24 +27,15 @@ use crate::{Message, MessageType, Sample};
 
 mod waits;
 
-/// Errors kept for a user who never receives.
-const MAX_PENDING_ERRORS: usize = 64;
 /// Tells of an error at the latest after this many messages, however busy the topic is.
 const ERROR_TURN: u32 = 64;
 
 /// What was decoded of a longer message is not used again: it may have become hundreds of times as much memory.
 const MAX_KEPT_LEN_BYTES: usize = 64 << 10;
 
-/// What the control thread hands to a subscriber.
-pub(crate) enum Inbox {
-    Channel(Box<Reader>),
-    Left { publisher: u64, died: bool },
-    Incompatible(Error),
-}
-
 /// The part of a subscriber that other threads see.
 pub(crate) struct SubscriberState {
-    inbox: Mutex<Vec<Inbox>>,
+    inbox: Mutex<Inbox>,
     full: AtomicBool,
     /// Asked by an [`crate::Interrupter`]: the wait that goes on, or the next one, is to end.
     pub(crate) stop: AtomicBool,
@@ -55,8 +49,13 @@ pub(crate) struct SubscriberState {
 }
 
 impl SubscriberState {
-    pub(crate) fn push(&self, item: Inbox) {
-        self.inbox.lock().unwrap_or_else(PoisonError::into_inner).push(item);
+    fn inbox(&self) -> MutexGuard<'_, Inbox> {
+        self.inbox.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Brings something to the subscriber.
+    pub(crate) fn bring(&self, put: impl FnOnce(&mut Inbox)) {
+        put(&mut self.inbox());
         self.full.store(true, Ordering::Release);
         self.bells.ring(self.bell());
     }
@@ -133,7 +132,7 @@ impl Receiver {
         let file = Arc::new(SubscriptionFile::create(node.own.clone(), path, id, &meta)?);
         let waiter = Waiter::new(node.own.bells().clone());
         let state = Arc::new(SubscriberState {
-            inbox: Mutex::new(Vec::new()),
+            inbox: Mutex::default(),
             full: AtomicBool::new(false),
             stop: AtomicBool::new(false),
             bell: BellCell::new(waiter.bell()),
@@ -233,23 +232,25 @@ impl Receiver {
     #[cold]
     pub(crate) fn take_inbox(&mut self) {
         self.state.full.store(false, Ordering::Relaxed);
-        let items = {
-            let mut inbox = self.state.inbox.lock().unwrap_or_else(PoisonError::into_inner);
-            std::mem::take(&mut *inbox)
-        };
-        for item in items {
-            match item {
-                Inbox::Channel(reader) => {
-                    reader.set_bell(self.state.bell());
-                    self.channels.push(*reader);
-                }
-                Inbox::Incompatible(error) => self.note(error),
-                Inbox::Left { publisher, died } => {
-                    let channel = self.channels.iter_mut().find(|c| c.publisher() == publisher);
-                    if let Some(channel) = channel {
-                        channel.publisher_left(died);
-                    }
-                }
+        let Inbox { channels, left, errors, past } = std::mem::take(&mut *self.state.inbox());
+        self.past.absorb(past);
+        errors.into_iter().for_each(|error| self.note(error));
+        for (publisher, died) in left {
+            if let Some(at) = self.place_of(publisher) {
+                self.channels[at].publisher_left(died);
+            }
+        }
+        for channel in channels {
+            channel.set_bell(self.state.bell());
+            self.channels.push(channel);
+        }
+        // A user who looks seldom has left some unread. Those that are there may be as many as all places.
+        while self.channels.len() > MAX_PUBLISHERS_PER_SUBSCRIPTION
+            && let Some(at) = self.channels.iter().position(Reader::has_left)
+        {
+            self.channels[at].give_up();
+            if let Some(error) = self.end_channel(at) {
+                self.note(error);
             }
         }
     }
@@ -494,14 +495,12 @@ impl Receiver {
     pub(crate) fn stats(&self) -> Vec<PublisherStats> {
         // Those that no receive has taken in yet are publishers like the others. In a forked child the
         // lock may be held by a thread that is not there.
-        let lock = || self.state.inbox.lock().unwrap_or_else(PoisonError::into_inner);
-        let inbox = (!self.is_parents()).then(lock);
-        let new = inbox.iter().flat_map(|inbox| inbox.iter()).filter_map(|item| match item {
-            Inbox::Channel(channel) => Some(&**channel),
-            Inbox::Left { .. } | Inbox::Incompatible(_) => None,
-        });
+        let inbox = (!self.is_parents()).then(|| self.state.inbox());
+        let new = inbox.iter().flat_map(|inbox| &inbox.channels);
         let channels = self.channels.iter().chain(new).map(stats_of);
-        channels.chain(self.past.iter().cloned()).collect()
+        let mut past = self.past.clone();
+        past.absorb(inbox.as_ref().map(|inbox| inbox.past.clone()).unwrap_or_default());
+        channels.chain(past.iter().cloned()).collect()
     }
 }
 

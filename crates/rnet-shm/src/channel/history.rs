@@ -98,6 +98,23 @@ impl Reader {
         }
     }
 
+    /// Lets go of what was committed and not read yet, of a publisher that is gone: what was still wanted
+    /// is counted as lost with it.
+    pub fn give_up(&mut self) {
+        let end = self.map.control().tail.tail.load(Ordering::Acquire);
+        while self.withheld.is_some() || self.log.position() < end {
+            let Ok(Some(record)) = self.next_record() else { break };
+            self.count_gap(record.seq);
+            if self.passes_over(record.seq) {
+                self.skip(&record);
+            } else {
+                let count = &self.slot.page().count;
+                bump(&count.lost_restart, 1);
+                count.next_seq.store(record.seq.wrapping_add(1), Ordering::Relaxed);
+            }
+        }
+    }
+
     /// How far it is behind its publisher.
     pub fn behind(&self) -> Behind {
         if self.state == State::Asking {

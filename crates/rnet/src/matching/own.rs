@@ -3,15 +3,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use rnet_core::{Lane, Result};
+use rnet_core::{Lane, MAX_PUBLISHERS_PER_SUBSCRIPTION, Result};
 use rnet_shm::channel::{Origin, Reader};
 use rnet_shm::node::incarnation_of;
 use rnet_shm::publisher::{PeerPublisher, PublisherMeta};
 use rnet_shm::roster::Roster;
-use rnet_shm::subscription::{Binding, PeerSubscription, SubscriptionFile, SubscriptionMeta};
+use rnet_shm::subscription::{
+    Binding, PeerSubscription, SubscriptionFile, SubscriptionMeta, too_many_publishers,
+};
 
 use crate::match_event::{MatchEvent, Notice, PeerInfo, PublisherState, push_notice};
-use crate::receiver::{Inbox, SubscriberState};
+use crate::receiver::SubscriberState;
 
 pub(super) struct OwnPublisher {
     pub(super) topic_hash: u64,
@@ -68,7 +70,7 @@ impl OwnSubscription {
     pub(super) fn drop_publisher(&mut self, id: u64, died: bool, notices: &mut Vec<Notice>) {
         self.short.remove(&id);
         let Some(Some(node)) = self.known.remove(&id) else { return };
-        self.state.push(Inbox::Left { publisher: id, died });
+        self.state.bring(|inbox| inbox.leave(id, died));
         let info = PeerInfo { id, node };
         let event = if died { MatchEvent::Lost(info) } else { MatchEvent::Unmatched(info) };
         push_notice(notices, self.state.hooks.clone(), event);
@@ -80,6 +82,10 @@ impl OwnSubscription {
         origin: Origin,
         publisher: u64,
     ) -> Result<Reader> {
+        // Those that are there. What those that have left leave unread has room besides.
+        if self.known.values().flatten().count() >= MAX_PUBLISHERS_PER_SUBSCRIPTION {
+            return Err(too_many_publishers(&self.meta.topic));
+        }
         let history = match peer.meta.qos.durability {
             rnet_core::Durability::TransientLocal { depth } if self.meta.qos.transient_local => {
                 u64::from(depth)

@@ -8,7 +8,6 @@ use rnet_shm::subscription::PeerSubscription;
 
 use super::{Known, Matching};
 use crate::match_event::{MatchEvent, Notice, push_notice};
-use crate::receiver::Inbox;
 
 impl Matching {
     /// Whether something is left undone for want of what may be there later: a file descriptor, a
@@ -30,7 +29,7 @@ impl Matching {
         self.short = true;
         let Some(subscription) = self.subscriptions.get_mut(&sub) else { return };
         if subscription.short.insert(entry.id) {
-            subscription.state.push(Inbox::Incompatible(error.clone()));
+            subscription.state.bring(|inbox| inbox.note(error.clone()));
             let hooks = subscription.state.hooks.clone();
             push_notice(notices, hooks, MatchEvent::Incompatible(error));
         }
