@@ -236,7 +236,7 @@ def test_entries_say_who_when_and_how_often(state, node):
     assert 0 < first < second == entry.revision == state.revision
     assert (entry.key, entry.value, entry.version, entry.owner) == ("/k", 2, 2, "/other")
     assert before <= entry.written_unix_ns <= time.time_ns()
-    assert (entry.durable, entry.expires_unix_ns, entry.last_will) == (False, None, None)
+    assert (entry.durable, entry.expires_boot_ns, entry.ttl_left, entry.last_will) == (False, None, None, None)
     assert entry.type_text and "/k = 2" in repr(entry)
     assert state.entry("/absent") is None
     with pytest.raises(AttributeError):

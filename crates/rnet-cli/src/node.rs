@@ -29,7 +29,7 @@ fn unix_now() -> Duration {
 }
 
 fn uptime(meta: &NodeMeta) -> Duration {
-    unix_now().saturating_sub(Duration::from_nanos(meta.started_unix_ns))
+    Duration::from_nanos(rnet::boot_ns().saturating_sub(meta.started_boot_ns))
 }
 
 /// A node as JSON, with the uptime that everybody would otherwise have to reckon.

@@ -47,7 +47,7 @@ fn what_is_set_stays_and_the_node_that_set_it_goes() {
     assert_eq!((&document["value"], &document["type"]), (&"moving".into(), &"str".into()));
     assert_eq!((&document["revision"], &document["version"]), (&revision.into(), &2.into()));
     assert_eq!((&document["node"], &document["durable"]), (&"/arm".into(), &false.into()));
-    assert!(document["expires_unix_ns"].is_null() && document["ttl_s"].is_null());
+    assert!(document["ttl_s"].is_null());
     rnet!(place, "state", "set", "/arm/mode", "off", "--node-name", "clerk").ok();
     assert_eq!(state.entry("/arm/mode").unwrap().unwrap().owner.node, "/clerk");
 }

@@ -131,14 +131,30 @@ fn a_time_to_live_is_kept_or_over() {
     let place = Place::new();
     rnet!(place, "state", "set", "/long", "1", "--ttl", "3600").ok();
     let file = dump(&place, "", "ttl.jsonl");
-    let ends = rnet!(place, "state", "get", "/long", "--json").json()["expires_unix_ns"].clone();
     let text = std::fs::read_to_string(&file).unwrap();
     rnet!(place, "state", "del", "/long").ok();
     rnet!(place, "state", "load", &file).ok();
-    let loaded = rnet!(place, "state", "get", "/long", "--json").json();
-    assert_eq!(loaded["expires_unix_ns"], ends);
+    let left = || rnet!(place, "state", "get", "/long", "--json").json()["ttl_s"].as_f64().unwrap();
+    assert!(left() > 3000.0 && left() <= 3600.0, "{}", left());
+    // What was left when it was dumped counts, whatever the wall clock says now.
+    let lines: Vec<&str> = text.lines().collect();
+    let key: serde_json::Value = serde_json::from_str(lines[1]).unwrap();
+    let ttl = key["ttl_ns"].to_string();
+    std::fs::write(&file, text.replace(&ttl, "900000000000")).unwrap();
+    rnet!(place, "state", "load", &file, "--replace").ok();
     rnet!(place, "state", "del", "/long").ok();
-    std::fs::write(&file, text.replace(&ends.to_string(), "1000")).unwrap();
+    rnet!(place, "state", "load", &file).ok();
+    assert!(left() <= 900.0 && left() > 300.0, "{}", left());
+    // As earlier versions wrote it: by the wall clock of the dump.
+    let head: serde_json::Value = serde_json::from_str(lines[0]).unwrap();
+    let end = head["unix_ns"].as_u64().unwrap() + 700_000_000_000;
+    let before = format!("\"ttl_ns\":{ttl}");
+    std::fs::write(&file, text.replace(&before, &format!("\"expires_unix_ns\":{end}"))).unwrap();
+    rnet!(place, "state", "del", "/long").ok();
+    rnet!(place, "state", "load", &file).ok();
+    assert!(left() <= 700.0 && left() > 100.0, "{}", left());
+    rnet!(place, "state", "del", "/long").ok();
+    std::fs::write(&file, text.replace(&ttl, "0")).unwrap();
     let ran = rnet!(place, "state", "load", &file);
     assert_eq!(ran.stderr, "loaded 0 keys, 1 left out because their time is over\n");
     ran.ok();

@@ -1,4 +1,6 @@
-//! The clock that stamps messages: CLOCK_MONOTONIC, which all processes of a host share.
+//! The clocks: CLOCK_MONOTONIC stamps messages, CLOCK_BOOTTIME ends the time of keys, and the wall clock
+//! tells people when something was. All processes of a host share them; only the last one can be set, so
+//! nothing is decided by it.
 
 use rustix::time::{ClockId, clock_gettime};
 
@@ -9,7 +11,19 @@ pub fn now_ns() -> u64 {
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
-/// Wall-clock time, in ns since 1970.
+/// Now, in ns of CLOCK_BOOTTIME: as [`now_ns`], but it goes on while the machine is suspended.
+pub fn boot_ns() -> u64 {
+    let now = clock_gettime(ClockId::Boottime);
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}
+
+/// A number for the boot that this is, whose CLOCK_BOOTTIME no other boot continues; 0 if it cannot be told.
+pub fn boot_id() -> u64 {
+    let id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    if id.is_empty() { 0 } else { rnet_core::fnv1a_64(id.trim().as_bytes()) }
+}
+
+/// Wall-clock time, in ns since 1970; for people, as it may be set at any time.
 pub fn unix_ns() -> u64 {
     let now = clock_gettime(ClockId::Realtime);
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64

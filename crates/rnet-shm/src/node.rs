@@ -93,11 +93,14 @@ pub struct NodeMeta {
     pub pid_namespace: u64,
     /// User id.
     pub uid: u32,
-    /// When it started, ns since 1970.
+    /// When it started, ns since 1970; for people.
     pub started_unix_ns: u64,
+    /// The same in ns of CLOCK_BOOTTIME, which nobody sets: how long it has run.
+    #[serde(default)]
+    pub started_boot_ns: u64,
     /// Path of the program.
     pub program: String,
-    /// `rust`, `python`, …: which language the node's user speaks.
+    /// `rust`, `python`, …
     pub language: String,
     /// robot-net version.
     pub version: String,
@@ -113,14 +116,13 @@ impl NodeMeta {
             pid_namespace: pid_namespace(),
             uid: rustix::process::geteuid().as_raw(),
             started_unix_ns: clock::unix_ns(),
+            started_boot_ns: clock::boot_ns(),
             program: program.chars().take(1024).collect(),
             language: language.to_owned(),
             version: version.to_owned(),
         }
     }
-}
 
-impl NodeMeta {
     /// Whether the node lives in this process.
     pub fn is_this_process(&self) -> bool {
         self.pid == std::process::id() && self.is_in_our_pid_namespace()
@@ -457,6 +459,7 @@ impl PeerNode {
                 pid_namespace: 0,
                 uid: 0,
                 started_unix_ns: 0,
+                started_boot_ns: 0,
                 program: String::new(),
                 language: String::new(),
                 version: String::new(),

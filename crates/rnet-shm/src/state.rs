@@ -7,9 +7,11 @@
 //! |---|---|
 //! | `file` | making and mapping the file |
 //! | `lanes` | a place for each node, and cleaning up after the dead |
+//! | `read` | reading one key, and many as of one revision |
 //! | `record` | what goes in and out |
 //! | `reap` | the memory of keys whose time is over |
 //! | `follow` | sleeping until something changes |
+//! | `time` | the clocks |
 //! | `disk` | what is written to disk before it holds |
 //! | `bound` | which folder on disk |
 
@@ -18,8 +20,10 @@ mod disk;
 mod file;
 mod follow;
 mod lanes;
+mod read;
 mod reap;
 mod record;
+mod time;
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -35,13 +39,12 @@ use crate::node::OwnNode;
 
 pub use disk::{Ask, Disk, Keep, Kept, Restored, Restoring};
 pub use follow::{Follower, Interrupter, Next};
+pub use read::Path;
 pub use record::{Guard, Head, Record, Stored, Will, Write};
+pub use time::Clock;
 
 /// Version of the layout of the file `state`.
-pub const STATE_VERSION: u64 = 1;
-
-/// Now, in ns since 1970: stamps writes and ends the time of keys.
-pub type Clock = Arc<dyn Fn() -> u64 + Send + Sync>;
+pub const STATE_VERSION: u64 = 2;
 
 /// Decides whether a key may be written, from what stands there (`None`: nothing).
 pub type Check<'a> = dyn FnMut(usize, Option<&Head>) -> Result<(), Error> + 'a;
@@ -159,8 +162,8 @@ impl Region {
     /// # Errors
     /// `OutOfMemory`, `NoPermission`, `Io`; `LayoutVersion`, `Corrupt` for a file that is not ours;
     /// `LimitReached` if too many nodes use state.
-    pub fn open(own: &Arc<OwnNode>, clock: Clock) -> Result<Region, Error> {
-        let region = Region::open_unswept(own, clock)?;
+    pub fn open(own: &Arc<OwnNode>, clock: impl Into<Clock>) -> Result<Region, Error> {
+        let region = Region::open_unswept(own, clock.into())?;
         region.sweep_dead();
         Ok(region)
     }
@@ -205,45 +208,6 @@ impl Region {
         Ok(Region { inner })
     }
 
-    /// Copies what stands at a key; `false` if it is absent, or its time is over.
-    ///
-    /// # Errors
-    /// `BadName`, `Corrupt`.
-    #[inline]
-    pub fn get(&self, key: &str, into: &mut Record) -> Result<bool, Error> {
-        self.read(&self.inner.key(key)?, into)
-    }
-
-    /// A key whose path is found once, for many reads.
-    ///
-    /// # Errors
-    /// `BadName`.
-    pub fn path(&self, key: &str) -> Result<Path, Error> {
-        Ok(Path { trail: self.inner.key(key)?.trail(), key: key.into() })
-    }
-
-    /// As [`Region::get`].
-    ///
-    /// # Errors
-    /// `Corrupt`.
-    #[inline]
-    pub fn get_at(&self, path: &Path, into: &mut Record) -> Result<bool, Error> {
-        self.read(&Key::with(path.key.as_bytes(), path.trail), into)
-    }
-
-    #[inline]
-    fn read(&self, key: &Key<'_>, into: &mut Record) -> Result<bool, Error> {
-        let inner = &*self.inner;
-        let ring = inner.sound()?;
-        let now = || (inner.clock)();
-        let found = ring.get(inner.lane, key, &now, &mut into.raw);
-        let found = found.map_err(|_| inner.unread(&ring, "reading does not come to an end"))?;
-        if found {
-            into.shown();
-        }
-        Ok(found)
-    }
-
     /// Writes keys, all or nothing. `check` sees each key's present head (`None`: absent) at each attempt; its
     /// error ends the commit. Returns the revision, the same for all keys; 0 if nothing was changed.
     ///
@@ -263,9 +227,8 @@ impl Region {
         }
         let revision = done?;
         for write in writes {
-            let ends = write.value.map_or(0, |value| value.expires_unix_ns);
-            // What is on disk is not deleted in passing: that takes its time.
-            if ends != 0 && write.durable != Some(true) {
+            let ends = write.value.map_or(0, |value| value.expires_boot_ns);
+            if ends != 0 {
                 self.remember(ends, revision, write.key);
             }
         }
@@ -286,14 +249,14 @@ impl Region {
         let keys = writes.iter().map(|w| inner.key(w.key)).collect::<Result<Vec<_>, _>>()?;
         let (writes, guards) = &conditions(writes, guards);
         let guard_keys = guards.iter().map(|g| inner.key(g.key)).collect::<Result<Vec<_>, _>>()?;
-        let now = (inner.clock)();
+        let (now, unix_now) = (inner.clock.boot_ns(), inner.clock.unix_ns());
         let writer = inner.own.name().as_str().as_bytes();
         let ring_writes: Vec<_> = writes
             .iter()
             .zip(&keys)
             .map(|(write, key)| ring::Write {
                 key,
-                content: content(write, writer, now),
+                content: content(write, writer, unix_now),
                 expect: write.expect,
                 durable: write.durable,
             })
@@ -322,11 +285,11 @@ impl Region {
     fn commit_one(&self, write: &Write<'_>, check: &mut Check<'_>) -> Result<u64, Error> {
         let inner = &*self.inner;
         let key = inner.key(write.key)?;
-        let now = (inner.clock)();
+        let (now, unix_now) = (inner.clock.boot_ns(), inner.clock.unix_ns());
         let writer = inner.own.name().as_str().as_bytes();
         let ring_write = ring::Write {
             key: &key,
-            content: content(write, writer, now),
+            content: content(write, writer, unix_now),
             expect: write.expect,
             durable: write.durable,
         };
@@ -357,52 +320,9 @@ impl Region {
         self.inner.sound().ok().and_then(|ring| ring.newest().ok()).unwrap_or_default()
     }
 
-    /// All keys that a prefix means, as of one revision; in no order. `/arm` means that key and all below
-    /// it, `/arm/` what is below, `/` or nothing all keys of users.
-    ///
-    /// # Errors
-    /// `Corrupt`; `LimitReached` if too many read so at the same time.
-    pub fn snapshot(&self, prefix: &str) -> Result<(u64, Vec<Record>), Error> {
-        let mut records = Vec::new();
-        let revision = self.visit(prefix, &mut |record| records.push(record.clone()))?;
-        Ok((revision, records))
-    }
-
-    /// As [`Region::snapshot`], showing one record after the other, each once, when all were read.
-    ///
-    /// # Errors
-    /// As there.
-    pub fn visit(&self, prefix: &str, see: &mut dyn FnMut(&Record)) -> Result<u64, Error> {
-        let inner = &*self.inner;
-        let ring = inner.sound()?;
-        let prefix = ring::Prefix::new(prefix.as_bytes(), inner.seed, &Geometry::DOMAIN);
-        let now = (inner.clock)();
-        let mut shown = Record::default();
-        ring.snapshot(inner.lane, &prefix, now, &mut |record| {
-            shown.raw.clone_from(record);
-            shown.shown();
-            see(&shown);
-        })
-        .map_err(|_| inner.unread(&ring, "a snapshot does not come to an end"))
-    }
-
     /// How much of the region's memory is in use, by looking at all of it.
     pub fn usage(&self) -> Usage {
         self.inner.ring().usage()
-    }
-}
-
-/// A key, and where it leads.
-#[derive(Clone, Debug)]
-pub struct Path {
-    key: Box<str>,
-    trail: ring::key::Trail,
-}
-
-impl Path {
-    /// The key.
-    pub fn key(&self) -> &str {
-        &self.key
     }
 }
 
@@ -502,8 +422,8 @@ fn too_often(key: &str) -> Error {
     }
 }
 
-fn content<'a>(write: &Write<'a>, writer: &'a [u8], now: u64) -> Content<'a> {
-    let facts = Facts { written_unix_ns: now, ..Facts::default() };
+fn content<'a>(write: &Write<'a>, writer: &'a [u8], unix_now: u64) -> Content<'a> {
+    let facts = Facts { written_unix_ns: unix_now, ..Facts::default() };
     match write.value {
         None => {
             Content { writer, value: &[], will: None, facts: Facts { flags: DELETED, ..facts } }
@@ -515,7 +435,7 @@ fn content<'a>(write: &Write<'a>, writer: &'a [u8], now: u64) -> Content<'a> {
             facts: Facts {
                 kind: stored.kind,
                 type_id: stored.type_id,
-                expires_unix_ns: stored.expires_unix_ns,
+                expires_boot_ns: stored.expires_boot_ns,
                 ..facts
             },
         },

@@ -58,7 +58,7 @@ impl Keep for Promise {
 }
 
 fn stored(bytes: &[u8]) -> Stored<'_> {
-    Stored { kind: 4, type_id: 0, bytes, will: None, expires_unix_ns: 0 }
+    Stored { kind: 4, type_id: 0, bytes, will: None, expires_boot_ns: 0 }
 }
 
 fn write(region: &Region, key: &str, bytes: &[u8], durable: bool) -> Result<u64, Error> {
@@ -91,7 +91,7 @@ fn restored<'a>(key: &'a str, bytes: &'a [u8]) -> Restored<'a> {
         type_id: 7,
         version: 41,
         written_unix_ns: 3,
-        expires_unix_ns: 0,
+        expires_boot_ns: 0,
         writer: "/before",
         bytes,
     }

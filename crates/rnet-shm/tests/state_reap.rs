@@ -18,7 +18,7 @@ impl Drop for Net {
 }
 
 fn set(region: &Region, key: &str, ends: u64) {
-    let stored = Stored { kind: 1, type_id: 0, bytes: b"here", will: None, expires_unix_ns: ends };
+    let stored = Stored { kind: 1, type_id: 0, bytes: b"here", will: None, expires_boot_ns: ends };
     let write = Write { key, value: Some(stored), expect: None, durable: None };
     region.commit(&[write], &[], &mut |_, _| Ok(())).unwrap();
 }

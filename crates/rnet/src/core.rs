@@ -113,7 +113,7 @@ impl NodeState {
         if let Some(state) = self.state.get() {
             return Ok(state.clone());
         }
-        let clock = clock.unwrap_or_else(|| Arc::new(rnet_shm::clock::unix_ns));
+        let clock = clock.unwrap_or_else(Clock::system);
         let state = StateShared::open(&self.own, clock, self.state_dir.clone())?;
         Ok(self.state.get_or_init(|| state).clone())
     }

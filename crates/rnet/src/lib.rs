@@ -100,6 +100,11 @@ pub fn now_ns() -> u64 {
     rnet_shm::clock::now_ns()
 }
 
+/// Now, in ns of CLOCK_BOOTTIME, by which the time of keys ends: it goes on while the machine is suspended, and cannot be set.
+pub fn boot_ns() -> u64 {
+    rnet_shm::clock::boot_ns()
+}
+
 /// Version of this crate.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 

@@ -131,17 +131,20 @@ impl Node {
         self.core.state.state(None).map(|shared| State::new(&self.core, shared))
     }
 
-    /// As [`Node::state`], with a clock of the caller's (ns since 1970), by which the time of keys ends: for tests. The clock is that
-    /// of the first call.
+    /// As [`Node::state`], with clocks of the caller's, for tests: the wall clock, which stamps writes, and the one by which the
+    /// time of keys ends, in this boot of the machine. They are those of the first call.
     ///
     /// # Errors
     /// As there.
     #[doc(hidden)]
-    pub fn state_with_clock(
+    pub fn state_with_clocks(
         &self,
-        clock: impl Fn() -> u64 + Send + Sync + 'static,
+        wall: impl Fn() -> u64 + Send + Sync + 'static,
+        boot: impl Fn() -> u64 + Send + Sync + 'static,
+        boot_id: u64,
     ) -> Result<State> {
-        let shared = self.core.state.state(Some(Arc::new(clock)))?;
+        let clock = rnet_shm::state::Clock::new(wall, boot).in_boot(boot_id);
+        let shared = self.core.state.state(Some(clock))?;
         Ok(State::new(&self.core, shared))
     }
 

@@ -30,7 +30,7 @@ fn stranger(net: &Net) -> Region {
 }
 
 fn write(region: &Region, key: &str, kind: u16, bytes: &[u8]) {
-    let value = Stored { kind, type_id: 0, bytes, will: None, expires_unix_ns: 0 };
+    let value = Stored { kind, type_id: 0, bytes, will: None, expires_boot_ns: 0 };
     let write = Write { key, value: Some(value), expect: None, durable: None };
     region.commit(&[write], &[], &mut |_, _| Ok(())).unwrap();
 }

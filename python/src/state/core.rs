@@ -41,7 +41,7 @@ pub(crate) struct Terms {
     pub(crate) if_revision: Option<u64>,
     pub(crate) ttl: Option<Duration>,
     /// The same as a moment.
-    pub(crate) expires_unix_ns: Option<u64>,
+    pub(crate) expires_boot_ns: Option<u64>,
     pub(crate) durable: Option<bool>,
     pub(crate) last_will: Option<LastWill>,
     pub(crate) change_type: bool,
@@ -134,7 +134,7 @@ impl StateCore {
         };
         Terms {
             if_revision: Some(entry.revision),
-            expires_unix_ns: entry.expires_unix_ns,
+            expires_boot_ns: entry.expires_boot_ns,
             last_will: entry.last_will.filter(|_| entry.owner.node == self.node),
             ..Terms::default()
         }
@@ -200,8 +200,8 @@ pub(crate) fn put<'a>(state: &'a State, key: &'a str, terms: Terms) -> rnet::sta
     if let Some(ttl) = terms.ttl {
         put = put.ttl(ttl);
     }
-    if let Some(end) = terms.expires_unix_ns {
-        put = put.expires_at(end);
+    if let Some(end) = terms.expires_boot_ns {
+        put = put.expires_at_boot_ns(end);
     }
     if let Some(durable) = terms.durable {
         put = put.durable(durable);

@@ -92,10 +92,17 @@ impl Entry {
         self.inner.durable
     }
 
-    /// When its time is over, in ns since 1970 (UTC); None if it stays.
+    /// When its time (`ttl`) is over, in ns of CLOCK_BOOTTIME (`time.clock_gettime_ns(time.CLOCK_BOOTTIME)`), which nobody can
+    /// set; None if it stays.
     #[getter]
-    fn expires_unix_ns(&self) -> Option<u64> {
-        self.inner.expires_unix_ns
+    fn expires_boot_ns(&self) -> Option<u64> {
+        self.inner.expires_boot_ns
+    }
+
+    /// How long it is there yet, in seconds from now; None if it stays.
+    #[getter]
+    fn ttl_left(&self) -> Option<f64> {
+        self.inner.ttl_left().map(|left| left.as_secs_f64())
     }
 
     /// What it becomes when the node that wrote it ends: a value, or `rnet.DELETE`; None if it stays
@@ -127,9 +134,9 @@ impl Entry {
 pub(crate) struct Change {
     key: String,
     entry: Option<Py<Entry>>,
-    expired: bool,
+    expired: Option<bool>,
     revision: u64,
-    skipped: u64,
+    skipped: Option<u64>,
     initial: bool,
 }
 
@@ -167,9 +174,10 @@ impl Change {
         self.entry.is_none()
     }
 
-    /// Whether it was deleted because its time (`ttl`) was over.
+    /// Whether it was deleted because its time (`ttl`) was over; None if it is gone and nobody can tell why, because
+    /// the watch was very late.
     #[getter]
-    fn expired(&self) -> bool {
+    fn expired(&self) -> Option<bool> {
         self.expired
     }
 
@@ -179,9 +187,10 @@ impl Change {
         self.revision
     }
 
-    /// How many values of this key came and went before this watch looked; the newest always comes.
+    /// How many values of this key came and went before this watch looked; the newest always comes. None if that is not
+    /// known, because the watch was very late and the key may have been deleted and made anew meanwhile.
     #[getter]
-    fn skipped(&self) -> u64 {
+    fn skipped(&self) -> Option<u64> {
         self.skipped
     }
 
@@ -193,8 +202,11 @@ impl Change {
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
         let what = match &self.entry {
-            None if self.expired => "expired".to_owned(),
-            None => "deleted".to_owned(),
+            None => match self.expired {
+                Some(true) => "expired".to_owned(),
+                Some(false) => "deleted".to_owned(),
+                None => "gone".to_owned(),
+            },
             Some(entry) => match entry.get().value_of(py) {
                 Ok(value) => format!("= {}", value.repr()?),
                 Err(_) => format!("= {}", entry.get().type_text()),

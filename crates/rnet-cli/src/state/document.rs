@@ -22,24 +22,18 @@ pub fn of(entry: &Entry) -> Json {
         "node": entry.owner.node,
         "written_unix_ns": entry.owner.written_unix_ns,
         "durable": entry.durable,
-        "expires_unix_ns": entry.expires_unix_ns,
-        "ttl_s": entry.expires_unix_ns.map(|at| left(at).as_secs_f64()),
+        "ttl_s": entry.ttl_left().map(|left| left.as_secs_f64()),
         "last_will": will,
     })
 }
 
-/// Now, in ns since 1970: the clock of what is written, and of when it ends.
+/// Now, in ns since 1970: the clock of what is written, for people.
 pub fn unix_now_ns() -> u64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(now.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// How long a key has that ends at this time.
-pub fn left(expires_unix_ns: u64) -> Duration {
-    Duration::from_nanos(expires_unix_ns.saturating_sub(unix_now_ns()))
-}
-
-/// How long ago this was.
+/// How long ago this was, by the wall clock as it is set now.
 pub fn ago(unix_ns: u64) -> Duration {
     Duration::from_nanos(unix_now_ns().saturating_sub(unix_ns))
 }

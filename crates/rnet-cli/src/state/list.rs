@@ -38,7 +38,7 @@ pub fn run(context: &mut Context, args: ListArgs) -> Outcome {
 }
 
 fn row(entry: &Entry) -> Vec<String> {
-    let ttl = entry.expires_unix_ns.map(|at| table::uptime(document::left(at)));
+    let ttl = entry.ttl_left().map(table::uptime);
     vec![
         entry.key.clone(),
         entry.value.type_name().to_owned(),

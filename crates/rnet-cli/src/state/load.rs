@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::args::LoadArgs;
 use super::record::{self, Loaded};
-use super::{document, given, join};
+use super::{given, join};
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
 use crate::signal;
@@ -22,7 +22,7 @@ struct Plan {
     set: Vec<Loaded>,
     /// They hold it already.
     unchanged: usize,
-    /// Their time is over.
+    /// Their time was over when they were dumped.
     expired: usize,
 }
 
@@ -77,9 +77,8 @@ pub fn run(context: &mut Context, args: LoadArgs) -> Outcome {
 fn plan(state: &State, loaded: Vec<Loaded>, replace: bool) -> Outcome<Plan> {
     let mut plan = Plan::default();
     let mut in_the_way = Vec::new();
-    let now = document::unix_now_ns();
     for one in loaded {
-        if one.expires_unix_ns.is_some_and(|at| at <= now) {
+        if one.ttl.is_some_and(|ttl| ttl.is_zero()) {
             plan.expired += 1;
             continue;
         }
@@ -88,7 +87,7 @@ fn plan(state: &State, loaded: Vec<Loaded>, replace: bool) -> Outcome<Plan> {
             Some(entry)
                 if record::same(&entry.value, &one.value)
                     && entry.durable == one.durable
-                    && entry.expires_unix_ns == one.expires_unix_ns =>
+                    && entry.expires_boot_ns.is_some() == one.ttl.is_some() =>
             {
                 plan.unchanged += 1;
             }
@@ -126,8 +125,8 @@ fn set(state: &State, keys: &[Loaded], replace: bool) -> Outcome {
         if !one.key.starts_with("/params/") {
             put = put.durable(one.durable);
         }
-        if let Some(at) = one.expires_unix_ns {
-            put = put.expires_at(at);
+        if let Some(ttl) = one.ttl {
+            put = put.ttl(ttl);
         }
         put.set(&one.value)?;
     }

@@ -11,6 +11,7 @@
 //! A value is exact: floats that are no numbers are words, bytes are base64, JSON is its text.
 
 use std::collections::HashSet;
+use std::time::Duration;
 
 use rnet::schema::Schema;
 use rnet::state::{Entry, StateMessage, Value};
@@ -53,7 +54,11 @@ struct KeyLine {
     value: Typed,
     #[serde(default)]
     durable: bool,
+    /// What was left of its time when it was dumped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    ttl_ns: Option<u64>,
+    /// What earlier versions wrote instead: when its time is over, by the wall clock.
+    #[serde(default, skip_serializing)]
     expires_unix_ns: Option<u64>,
     #[serde(default)]
     revision: u64,
@@ -92,7 +97,8 @@ pub struct Loaded {
     pub key: String,
     pub value: Value,
     pub durable: bool,
-    pub expires_unix_ns: Option<u64>,
+    /// How long it is to be there; `None`: for ever.
+    pub ttl: Option<Duration>,
 }
 
 impl Head {
@@ -121,7 +127,8 @@ impl Writer {
             key: entry.key.clone(),
             value,
             durable: entry.durable,
-            expires_unix_ns: entry.expires_unix_ns,
+            ttl_ns: entry.ttl_left().map(|left| u64::try_from(left.as_nanos()).unwrap_or(u64::MAX)),
+            expires_unix_ns: None,
             revision: entry.revision,
             node: entry.owner.node.clone(),
             written_unix_ns: entry.owner.written_unix_ns,
@@ -204,8 +211,8 @@ pub fn same(a: &Value, b: &Value) -> bool {
 pub fn read(text: &str) -> Result<Vec<Loaded>, String> {
     let mut lines = (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty());
     let Some((_, first)) = lines.next() else { return Err("it is empty".to_owned()) };
-    match serde_json::from_str::<Head>(first) {
-        Ok(head) if head.rnet_state == VERSION => {}
+    let dumped_unix_ns = match serde_json::from_str::<Head>(first) {
+        Ok(head) if head.rnet_state == VERSION => head.unix_ns,
         Ok(head) => {
             return Err(format!(
                 "it is of version {} of the form, and this program reads version {VERSION}",
@@ -213,8 +220,8 @@ pub fn read(text: &str) -> Result<Vec<Loaded>, String> {
             ));
         }
         Err(e) => return Err(format!("line 1 is not the head of a dump: {e}")),
-    }
-    let mut reader = Reader::default();
+    };
+    let mut reader = Reader { dumped_unix_ns, ..Reader::default() };
     let mut end = None;
     for (number, line) in lines {
         let at = |why: String| format!("line {number}: {why}");
@@ -232,6 +239,7 @@ pub fn read(text: &str) -> Result<Vec<Loaded>, String> {
 
 #[derive(Default)]
 struct Reader {
+    dumped_unix_ns: u64,
     types: Vec<MessageType>,
     keys: Vec<Loaded>,
     /// Which keys there are already.
@@ -257,8 +265,10 @@ impl Reader {
             return Err(format!("{} is there twice", line.key));
         }
         let value = self.value(line.value).map_err(|why| format!("{}: {why}", line.key))?;
-        let KeyLine { key, durable, expires_unix_ns, .. } = line;
-        self.keys.push(Loaded { key, value, durable, expires_unix_ns });
+        let KeyLine { key, durable, ttl_ns, expires_unix_ns, .. } = line;
+        let before = expires_unix_ns.map(|at| at.saturating_sub(self.dumped_unix_ns));
+        let ttl = ttl_ns.or(before).map(Duration::from_nanos);
+        self.keys.push(Loaded { key, value, durable, ttl });
         Ok(None)
     }
 

@@ -99,8 +99,10 @@ fn print(context: &mut Context, change: &Change) -> Outcome {
     let event = match (&change.entry, change.expired, change.initial) {
         (Some(_), _, true) => "present",
         (Some(_), _, false) => "set",
-        (None, true, _) => "expired",
-        (None, false, _) => "deleted",
+        (None, Some(true), _) => "expired",
+        (None, Some(false), _) => "deleted",
+        // Nobody can tell why.
+        (None, None, _) => "gone",
     };
     if context.json() {
         let mut line = match &change.entry {
@@ -112,9 +114,11 @@ fn print(context: &mut Context, change: &Change) -> Outcome {
         return context.json_line(&line);
     }
     let key = &change.key;
-    if change.skipped > 0 {
-        let s = if change.skipped == 1 { "" } else { "s" };
-        context.line(format_args!("# {key}: {} value{s} left out", change.skipped))?;
+    match change.skipped {
+        Some(0) => {}
+        Some(1) => context.line(format_args!("# {key}: 1 value left out"))?,
+        Some(skipped) => context.line(format_args!("# {key}: {skipped} values left out"))?,
+        None => context.line(format_args!("# {key}: values may have been left out"))?,
     }
     match &change.entry {
         Some(entry) => {

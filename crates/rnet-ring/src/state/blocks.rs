@@ -164,7 +164,8 @@ impl Region<'_> {
         // Where it lies, and how long it is, came from tables that a peer may have spoilt.
         let block = self.block(unit).filter(|block| block.len() >= words).ok_or(NoRoom)?;
         let tag = Head(block[0].load(Ordering::Relaxed)).tag().wrapping_add(1);
-        block[0].store(Head::new(PRIVATE, lane, tag).0, Ordering::Relaxed);
+        // Released, so that who finds the new tag also finds the tail past the block's last entry (`help`).
+        block[0].store(Head::new(PRIVATE, lane, tag).0, Ordering::Release);
         // SYNC-BLOCK: pairs with `Region::named` and `leaf::is_still`.
         fence(Ordering::Release);
         fail_point!("state.taken");

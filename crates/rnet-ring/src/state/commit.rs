@@ -101,15 +101,17 @@ impl Present<'_> {
     /// The numbers of what is there, for a reader.
     pub(crate) fn there(&self, now: u64) -> Option<&Facts> {
         self.facts.as_ref().filter(|facts| {
-            !facts.has(DELETED) && (facts.expires_unix_ns == 0 || facts.expires_unix_ns > now)
+            !facts.has(DELETED) && (facts.expires_boot_ns == 0 || facts.expires_boot_ns > now)
         })
     }
     /// The same with what is over, for who deletes it because it is over.
     pub(crate) fn with_expired(&self) -> Option<&Facts> {
         self.facts.as_ref().filter(|facts| !facts.has(DELETED))
     }
-    pub(crate) fn is_durable(&self) -> bool {
-        self.facts.is_some_and(|facts| facts.has(DURABLE) && !facts.has(DELETED))
+    /// Whether what is there is on disk too. What is over is not there, and the keeper of the disk, which
+    /// has the same clock, sees to its own copy: so neither deleting nor replacing it waits for the disk.
+    pub(crate) fn is_durable(&self, now: u64) -> bool {
+        self.there(now).is_some_and(|facts| facts.has(DURABLE))
     }
 }
 
@@ -222,7 +224,7 @@ impl<'a> Region<'a> {
         now: u64,
     ) -> Word {
         let block = self.block(own.unit).expect("our own blocks lie inside the region");
-        let was_durable = present.is_durable();
+        let was_durable = present.is_durable(now);
         let mut flags = write.content.facts.flags & !(DURABLE | EXPIRED | LOADED);
         if write.durable.unwrap_or(was_durable) {
             flags |= DURABLE;
@@ -261,7 +263,7 @@ impl<'a> Region<'a> {
                 return Ok(Some(Done::Nothing));
             }
             let loaded = write.content.facts.has(LOADED);
-            if !loaded && (write.durable == Some(true) || present.is_durable()) {
+            if !loaded && (write.durable == Some(true) || present.is_durable(now)) {
                 return Ok(None);
             }
             let word = self.link(local, prepared.0, write, &present, Word::NONE, now);

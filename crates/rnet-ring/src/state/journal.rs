@@ -7,7 +7,7 @@
 
 use super::layout::{FOLLOWER_FILTER, REVOKED, SEAT_OWNER, SEAT_REVISION, SEATS};
 use super::leaf::{self, DELETED, REVISION};
-use super::region::{Host, Region};
+use super::region::{Block, Host, Region};
 use super::word::{Entry, Head, LEAF, TXN, Word, is_pending, pending};
 use super::{MAX_TRIES, Stuck};
 use crate::fail_point;
@@ -23,19 +23,21 @@ impl<'a> Region<'a> {
     }
 
     fn lap(&self, position: u64) -> u64 {
-        // Not 0 for the first lap: an empty journal is no lap's.
         Entry::lap_of(&self.geometry, position)
     }
 
     /// Finishes what stands at the tail, if anything does: `true` if the tail has moved.
-    fn help(&self, tail: u64) -> bool {
+    pub(crate) fn help(&self, tail: u64) -> bool {
         let entry = Entry(self.entry(tail).load(Ordering::SeqCst));
         if !entry.is_of(self.lap(tail)) {
             return false;
         }
         if let Some(block) = self.block(entry.unit()) {
             let tag = Head(block[0].load(Ordering::Acquire)).tag();
-            if entry.fits_tag(tag) {
+            fail_point!("state.helping");
+            // A block is used again only once the tail is past its entry. So if the tail still is here, the
+            // tag is that of the use which the entry means; if it is not, somebody else has helped.
+            if self.tail().load(Ordering::SeqCst) == tail {
                 let (ok, miss) = (Ordering::AcqRel, Ordering::Relaxed);
                 let _ = block[REVISION].compare_exchange(pending(tag), tail, ok, miss);
                 fail_point!("state.numbered");
@@ -72,24 +74,30 @@ impl<'a> Region<'a> {
             if revision != pending(word.tag()) {
                 return Ok(None);
             }
-            let place = self.entry(tail);
-            let old = Entry(place.load(Ordering::SeqCst));
-            if old.is_of(self.lap(tail)) {
-                self.help(tail);
-                continue;
-            }
-            let deleted = word.kind() == LEAF
-                && leaf::facts(block, word).is_some_and(|facts| facts.has(DELETED));
-            let new = Entry::new(word, self.lap(tail), deleted, root);
             fail_point!("state.unnumbered");
-            // SYNC-FOLLOW: sequentially consistent, as are a follower's bit and its last look.
-            let (ok, miss) = (Ordering::SeqCst, Ordering::Relaxed);
-            if place.compare_exchange(old.0, new.0, ok, miss).is_ok() {
-                fail_point!("state.journalled");
-                self.help(tail);
-            }
+            self.enter(tail, block, word, root);
+            self.help(tail);
         }
         Err(Stuck)
+    }
+
+    /// Writes a block without a revision into the journal at the tail, unless there is something.
+    pub(crate) fn enter(&self, tail: u64, block: Block<'_>, word: Word, root: u32) {
+        let place = self.entry(tail);
+        let old = Entry(place.load(Ordering::SeqCst));
+        // What was loaded stood there when the tail was here, and not a lap later.
+        if old.is_of(self.lap(tail)) || self.tail().load(Ordering::SeqCst) != tail {
+            return;
+        }
+        let deleted =
+            word.kind() == LEAF && leaf::facts(block, word).is_some_and(|facts| facts.has(DELETED));
+        let new = Entry::new(word, self.lap(tail), deleted, root);
+        fail_point!("state.entering");
+        // SYNC-FOLLOW: sequentially consistent, as are a follower's bit and its last look.
+        let (ok, miss) = (Ordering::SeqCst, Ordering::Relaxed);
+        if place.compare_exchange(old.0, new.0, ok, miss).is_ok() {
+            fail_point!("state.journalled");
+        }
     }
 
     /// Wakes the followers that wait for a change in this root slot (`None`: in any).
@@ -182,7 +190,10 @@ impl<'a> Region<'a> {
         let word = self.block(entry.unit()).and_then(|block| {
             let tag = Head(block[0].load(Ordering::Acquire)).tag();
             let kind = if entry.is_txn() { TXN } else { LEAF };
-            entry.fits_tag(tag).then(|| Word::new(kind, entry.unit(), tag))
+            let word = Word::new(kind, entry.unit(), tag);
+            // Its revision tells whether the block still is what stood here: no other has this one.
+            let revision = block[REVISION].load(Ordering::Acquire);
+            (revision == position && leaf::is_still(block, word)).then_some(word)
         });
         Place::Change { entry, word }
     }

@@ -58,8 +58,8 @@ pub struct Facts {
     pub flags: u16,
     /// When it was written, ns since 1970.
     pub written_unix_ns: u64,
-    /// When it is over, ns since 1970; 0 for never.
-    pub expires_unix_ns: u64,
+    /// When it is over, in ns of CLOCK_BOOTTIME; 0 for never.
+    pub expires_boot_ns: u64,
 }
 
 impl Facts {
@@ -173,7 +173,7 @@ pub(crate) fn fill(block: &[AtomicU64], tag: u32, key: &Key<'_>, content: &Conte
     );
     store(VALUE_LENS, content.value.len() as u64 | (will_len as u64) << 32);
     store(WRITTEN, facts.written_unix_ns);
-    store(EXPIRES, facts.expires_unix_ns);
+    store(EXPIRES, facts.expires_boot_ns);
     store(VERSION, 1);
     store(TYPE, facts.type_id);
     fail_point!("state.filling");
@@ -246,7 +246,7 @@ fn facts_of(block: Block<'_>) -> Facts {
         type_id: load(TYPE),
         flags: (lens >> 48) as u16,
         written_unix_ns: load(WRITTEN),
-        expires_unix_ns: load(EXPIRES),
+        expires_boot_ns: load(EXPIRES),
     }
 }
 

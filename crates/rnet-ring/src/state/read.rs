@@ -164,7 +164,7 @@ impl Region<'_> {
                 if !word.is_none() {
                     let block = self.named(word).ok_or(Stuck)?;
                     let facts = leaf::facts(block, word).ok_or(Stuck)?;
-                    let over = facts.expires_unix_ns != 0 && facts.expires_unix_ns <= now;
+                    let over = facts.expires_boot_ns != 0 && facts.expires_boot_ns <= now;
                     found = if facts.has(DELETED) || over { 0 } else { facts.revision };
                 }
             }
@@ -172,7 +172,8 @@ impl Region<'_> {
         Ok((found != revision).then_some(found))
     }
 
-    /// The next change of a prefix's keys from a position of the journal on, which moves behind it.
+    /// The next change of a prefix's keys from a position of the journal on, which moves behind it. What is
+    /// missed is at the position or after it, and no deletion before.
     pub fn next_change(&self, at: &mut Position, prefix: &Prefix, into: &mut Record) -> Next {
         let entries = 1u64 << self.geometry.journal_bits;
         let Ok(newest) = self.newest() else { return Next::Behind };
@@ -194,7 +195,7 @@ impl Region<'_> {
             }
             let revision = at.revision;
             at.revision = at.revision.wrapping_add(1);
-            if prefix.root().is_some_and(|root| root != entry.root()) {
+            if prefix.root().is_some_and(|root| !entry.fits_root(root)) {
                 continue;
             }
             let copied = word
@@ -204,7 +205,10 @@ impl Region<'_> {
                 Some(()) if prefix.matches(into.key()) => return Next::Change,
                 Some(()) => {}
                 // A newer value of the key stands further on; of a deletion nothing else may tell.
-                None if entry.is_deleted() => return Next::Behind,
+                None if entry.is_deleted() => {
+                    at.revision = revision;
+                    return Next::Behind;
+                }
                 None => {}
             }
         }
@@ -252,7 +256,7 @@ impl Region<'_> {
 /// Whether a copied leaf is a value that is there.
 fn is_there(record: &Record, now: &dyn Fn() -> u64) -> bool {
     let facts = &record.facts;
-    !facts.has(DELETED) && (facts.expires_unix_ns == 0 || facts.expires_unix_ns > now())
+    !facts.has(DELETED) && (facts.expires_boot_ns == 0 || facts.expires_boot_ns > now())
 }
 
 /// Where a follower is in the journal.

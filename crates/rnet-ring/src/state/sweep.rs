@@ -52,7 +52,7 @@ impl Region<'_> {
         now: u64,
         see: &mut dyn FnMut(&Record),
     ) -> Result<(), Stuck> {
-        let over = |facts: &Facts| facts.expires_unix_ns != 0 && facts.expires_unix_ns <= now;
+        let over = |facts: &Facts| facts.expires_boot_ns != 0 && facts.expires_boot_ns <= now;
         self.each_leaf(lane, &|_, facts| over(facts) && !facts.has(DELETED), see)
     }
 

@@ -3,7 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use super::journal::Place;
 use super::layout::{GEOMETRY_AT, Geometry, LANE_OWNER, MAGIC_AT, TAIL_AT};
+use super::region::Block;
+use super::word::{Entry, Head, IS_LEAF, LAP_BITS, LEAF, Word, pending};
 use super::*;
 
 struct Heap;
@@ -405,5 +408,74 @@ fn take_if_absent(region: &Region<'_>, local: &mut Local, mine: &str, others: &s
         Ok(Done::At(_)) => true,
         Err(Refused::Again | Refused::Conflict { .. }) => false,
         other => panic!("{other:?}"),
+    }
+}
+
+/// A leaf that is filled, and neither in a slot nor in the journal.
+fn pending_leaf<'a>(region: &Region<'a>, local: &mut Local, at: &str) -> (Block<'a>, Word, u32) {
+    let key = key(region, at);
+    let write = Write { key: &key, content: content(Some(b"v")), expect: None, durable: None };
+    let prepared = region.prepare(local, &Heap, &write).unwrap();
+    region.fill(&prepared, &write);
+    let own = prepared.0;
+    (region.block(own.unit).unwrap(), Word::new(LEAF, own.unit, own.tag), key.root())
+}
+
+#[test]
+fn a_helper_that_was_stopped_gives_no_revision_to_a_later_use_of_a_block() {
+    let words = words(Geometry::SMALL);
+    let region = region(&words);
+    let mut local = Local::new(0);
+    let (block, word, root) = pending_leaf(&region, &mut local, "/a");
+    region.enter(1, block, word, root);
+    assert!(region.help(1));
+    assert_eq!(block[leaf::REVISION].load(Ordering::Relaxed), 1);
+    // Used again as often as 16 bits count, and pending once more, when a helper of then goes on.
+    let tag = word.tag() + (1 << 16);
+    block[0].store(Head::new(IS_LEAF, 0, tag).0, Ordering::Relaxed);
+    block[leaf::REVISION].store(pending(tag), Ordering::Relaxed);
+    region.help(1);
+    assert_eq!(block[leaf::REVISION].load(Ordering::Relaxed), pending(tag));
+    // Nor does a follower that is as late take it for what stood there.
+    block[leaf::REVISION].store(9, Ordering::Relaxed);
+    assert!(matches!(region.at_position(1), Place::Change { word: None, .. }));
+}
+
+#[test]
+fn a_writer_that_was_stopped_for_a_lap_does_not_write_over_an_entry() {
+    let words = words(Geometry::SMALL);
+    let region = region(&words);
+    let mut local = Local::new(0);
+    let lap = 1 << Geometry::SMALL.journal_bits;
+    for _ in 0..lap {
+        put(&region, &mut local, "/a", Some(b"x"), None).unwrap();
+    }
+    // Somebody has entered a leaf and is stopped before the tail is moved.
+    let (block, word, root) = pending_leaf(&region, &mut local, "/b");
+    region.enter(1 + lap, block, word, root);
+    let entered = region.entry(1 + lap).load(Ordering::Relaxed);
+    // Somebody else looked at the tail a lap ago.
+    let (late, other, root) = pending_leaf(&region, &mut local, "/c");
+    region.enter(1, late, other, root);
+    assert_eq!(region.entry(1 + lap).load(Ordering::Relaxed), entered);
+    assert_eq!(region.newest(), Ok(1 + lap));
+    assert_eq!(block[leaf::REVISION].load(Ordering::Relaxed), 1 + lap);
+}
+
+#[test]
+fn an_entry_is_of_one_lap_only() {
+    let geometry = Geometry::DOMAIN;
+    let journal = 1u64 << geometry.journal_bits;
+    let word = Word::new(LEAF, 77, 5);
+    for position in [0, 1, journal - 1, 5 * journal + 3] {
+        let entry = Entry::new(word, Entry::lap_of(&geometry, position), false, 3);
+        assert!(entry.is_of(Entry::lap_of(&geometry, position)));
+        assert!(!Entry(0).is_of(Entry::lap_of(&geometry, position)), "never written");
+        for shift in 0..LAP_BITS {
+            let later = position + (journal << shift);
+            assert!(!entry.is_of(Entry::lap_of(&geometry, later)), "{position} {later}");
+        }
+        assert_eq!((entry.unit(), entry.is_txn(), entry.is_deleted()), (77, false, false));
+        assert!(entry.fits_root(3) && !entry.fits_root(4));
     }
 }

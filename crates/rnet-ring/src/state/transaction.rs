@@ -178,7 +178,8 @@ impl Region<'_> {
                 let word = self.link(local, prepared.0, &write, &present, txn, now);
                 if self.put_in(block, &present, word, used) {
                     done.changes += usize::from(changes);
-                    done.disk |= changes && (write.durable == Some(true) || present.is_durable());
+                    done.disk |=
+                        changes && (write.durable == Some(true) || present.is_durable(now));
                     break;
                 }
             }

@@ -132,54 +132,63 @@ impl Status {
 
 /// An entry of the journal: which block has the revision of its position.
 ///
-/// Lap and low bits of the tag tell an entry from what stood there laps ago.
+/// The lap tells an entry from every other that ever stood at its place: it comes again after
+/// 2^[`LAP_BITS`] laps of the journal, which no thread is stopped for between a load and its
+/// compare-and-swap (docs/design/state-layout.md has the figures).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry(pub u64);
+
+/// Bits of an entry that say in which lap of the journal it was written.
+pub const LAP_BITS: u32 = 30;
+/// Bits of an entry that say which root slot its leaf hangs from: the lowest of its number, enough to
+/// pass over most of the changes that a follower does not want without a look at them.
+const ROOT_BITS: u32 = 4;
+const ROOT_AT: u32 = 2;
+const UNIT_AT: u32 = ROOT_AT + ROOT_BITS;
+const LAP_AT: u32 = UNIT_AT + MAX_UNITS.trailing_zeros();
+const ROOT_MASK: u32 = (1 << ROOT_BITS) - 1;
+
+const _: () = assert!(LAP_AT + LAP_BITS == u64::BITS);
 
 impl Entry {
     /// The entry for a block at a position.
     pub const fn new(word: Word, lap: u64, deleted: bool, root: u32) -> Entry {
         Entry(
-            1 | (lap & 3) << 1
-                | ((word.kind() == TXN) as u64) << 3
-                | (deleted as u64) << 4
-                | ((root as u64) & 0xfff) << 5
-                | (word.unit() as u64) << 17
-                | (word.tag() as u64 & 0xffff) << 45,
+            (word.kind() == TXN) as u64
+                | (deleted as u64) << 1
+                | ((root & ROOT_MASK) as u64) << ROOT_AT
+                | (word.unit() as u64) << UNIT_AT
+                | lap << LAP_AT,
         )
     }
-    /// The lap of a position, as an entry there says it.
+    /// The lap of a position, as an entry there says it. The first is 1, so that a place that was never
+    /// written is of no lap.
     pub const fn lap_of(geometry: &Geometry, position: u64) -> u64 {
-        (position >> geometry.journal_bits) & 3
+        ((position >> geometry.journal_bits) + 1) & ((1 << LAP_BITS) - 1)
     }
     /// Whether it was written in that lap.
     #[inline]
     pub const fn is_of(self, lap: u64) -> bool {
-        self.0 & 1 == 1 && (self.0 >> 1) & 3 == lap & 3
+        self.0 >> LAP_AT == lap
     }
     /// Whether it names a transaction, not a leaf.
     #[inline]
     pub const fn is_txn(self) -> bool {
-        self.0 & 8 != 0
+        self.0 & 1 != 0
     }
     /// Whether the leaf says that its key is deleted.
     #[inline]
     pub const fn is_deleted(self) -> bool {
-        self.0 & 16 != 0
+        self.0 & 2 != 0
     }
-    /// The root slot of the leaf's key.
+    /// Whether its leaf's key can hang from this root slot.
     #[inline]
-    pub const fn root(self) -> u32 {
-        (self.0 >> 5) as u32 & 0xfff
+    pub const fn fits_root(self, root: u32) -> bool {
+        (self.0 >> ROOT_AT) as u32 & ROOT_MASK == root & ROOT_MASK
     }
     /// Where the block begins.
     #[inline]
     pub const fn unit(self) -> u32 {
-        (self.0 >> 17) as u32 & (MAX_UNITS as u32 - 1)
-    }
-    /// Whether a block with this tag can be meant.
-    #[inline]
-    pub const fn fits_tag(self, tag: u32) -> bool {
-        (self.0 >> 45) as u32 & 0xffff == tag & 0xffff
+        (self.0 >> UNIT_AT) as u32 & (MAX_UNITS as u32 - 1)
     }
 }

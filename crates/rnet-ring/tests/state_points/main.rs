@@ -13,6 +13,7 @@ use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use rnet_ring::failpoint;
+use rnet_ring::state::layout::Geometry;
 use rnet_ring::state::{Local, Region};
 
 use world::{Act, OTHER, Picture, SWEEPER, Told, VICTIM, Words};
@@ -188,6 +189,26 @@ fn another_operation_between_any_two_steps_of_one() {
     wrong.iter().take(20).for_each(|what| println!("WRONG {what}"));
     assert!(count > 1000, "only {count} interleavings");
     assert_eq!(wrong.len(), 0, "of {count} interleavings");
+}
+
+/// Who is stopped while the journal is written over several times, and then goes on with what it has
+/// loaded, neither spoils what stands there by then nor changes the order.
+#[test]
+fn several_laps_of_the_journal_between_any_two_steps_of_one() {
+    let laps = Act::Burst("/b", 5 << Geometry::SMALL.journal_bits);
+    let mut count = 0;
+    for first in acts(10) {
+        let words = Words::new();
+        let (region, mut victim) = words.begin();
+        let right = [in_order(&first, &laps), in_reverse(&first, &laps)];
+        for (point, at) in passes(|| drop(perform(&region, &mut victim, &first))) {
+            count += 1;
+            let outcome = in_between(&first, &laps, point, at);
+            let fits = right.contains(&outcome) || is_burst(&first);
+            assert!(fits, "{first:?}, stopped at {point}@{at}: {outcome:?} not {right:#?}");
+        }
+    }
+    assert!(count > 100, "only {count} interleavings");
 }
 
 /// What may be there after a death in the middle of an act: what was before it, or what comes after it.

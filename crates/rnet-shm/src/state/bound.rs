@@ -18,7 +18,7 @@ impl Disk {
         let inner = &*self.inner;
         let (ring, key) = (inner.sound()?, inner.key(KEY)?);
         let mut record = Record::default();
-        let now = || (inner.clock)();
+        let now = || inner.clock.boot_ns();
         let found = ring.get(inner.lane, &key, &now, &mut record.raw);
         let found = found.map_err(|_| inner.unread(&ring, "reading does not come to an end"));
         Ok(found?.then(|| String::from_utf8_lossy(record.value()).into_owned()))
@@ -31,8 +31,9 @@ impl Disk {
     pub fn bind(&self, place: &str) -> Result<String, Error> {
         let inner = &*self.inner;
         let key = inner.key(KEY)?;
-        let now = (inner.clock)();
-        let facts = Facts { version: 1, written_unix_ns: now, ..Facts::default() };
+        let now = inner.clock.boot_ns();
+        let facts =
+            Facts { version: 1, written_unix_ns: inner.clock.unix_ns(), ..Facts::default() };
         let writer = inner.own.name().as_str().as_bytes();
         let content = Content { writer, value: place.as_bytes(), will: None, facts };
         let write = ring::Write { key: &key, content, expect: Some(0), durable: Some(false) };

@@ -16,7 +16,7 @@ use rnet_ring::state::word::{ABORTED, COMMITTED, PERSISTING, WRITING, Word};
 use rnet_ring::state::{self as ring, Content, Facts, Refused};
 use rustix::thread::futex;
 
-use super::{Inner, Record, Region};
+use super::{Clock, Inner, Record, Region};
 
 /// Word of the keeper's line: its bell, rung when somebody asks.
 const KEEPER_BELL: usize = KEEPER_AT;
@@ -74,8 +74,8 @@ pub struct Restored<'a> {
     pub version: u64,
     /// When it was written, ns since 1970.
     pub written_unix_ns: u64,
-    /// When its time is over, ns since 1970; 0: never.
-    pub expires_unix_ns: u64,
+    /// When its time is over, in ns of CLOCK_BOOTTIME; 0: never.
+    pub expires_boot_ns: u64,
     /// Name of the node that wrote it.
     pub writer: &'a str,
     /// The value.
@@ -149,23 +149,26 @@ impl Disk {
         self.inner.sound().ok().and_then(|ring| ring.newest().ok()).unwrap_or_default()
     }
 
-    /// Now, in ns since 1970, by the region's clock.
-    pub fn now_unix_ns(&self) -> u64 {
-        (self.inner.clock)()
+    /// The region's clocks.
+    pub fn clock(&self) -> &Clock {
+        &self.inner.clock
     }
 
-    /// Shows each value that is to be on disk and that holds, those of internal keys too, also those
-    /// whose time is over.
+    /// Shows each value that is to be on disk and that holds, those of internal keys too.
     ///
     /// # Errors
     /// `Corrupt`.
     pub fn durable(&self, see: &mut dyn FnMut(&Record)) -> Result<(), Error> {
         let ring = self.inner.sound()?;
+        let now = self.inner.clock.boot_ns();
         let mut shown = Record::default();
         let walked = ring.each_durable(self.inner.lane, &mut |record| {
-            shown.raw.clone_from(record);
-            shown.shown();
-            see(&shown);
+            let ends = record.facts.expires_boot_ns;
+            if ends == 0 || ends > now {
+                shown.raw.clone_from(record);
+                shown.shown();
+                see(&shown);
+            }
         });
         walked.map_err(|_| self.inner.corrupt("a walk does not come to an end"))
     }
@@ -183,14 +186,14 @@ impl Disk {
             type_id: value.type_id,
             version: value.version,
             written_unix_ns: value.written_unix_ns,
-            expires_unix_ns: value.expires_unix_ns,
+            expires_boot_ns: value.expires_boot_ns,
             flags: LOADED,
             ..Facts::default()
         };
         let content =
             Content { writer: value.writer.as_bytes(), value: value.bytes, will: None, facts };
         let write = ring::Write { key: &key, content, expect: Some(0), durable: Some(true) };
-        let now = (inner.clock)();
+        let now = inner.clock.boot_ns();
         loop {
             match inner.attempt_one(&write, now, &mut |_, _| Ok(())) {
                 Ok(_) => return Ok(Restoring::Done),
@@ -282,7 +285,7 @@ impl Disk {
     fn look_at(&self, ask: &Ask) {
         let Some(change) = ask.changes.first() else { return };
         let Ok(key) = self.inner.key(change.record.key()) else { return };
-        let now = || (self.inner.clock)();
+        let now = || self.inner.clock.boot_ns();
         let mut seen = ring::Record::default();
         let _ = self.inner.ring().get(self.inner.lane, &key, &now, &mut seen);
     }

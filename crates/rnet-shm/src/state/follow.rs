@@ -99,6 +99,11 @@ impl Follower {
         self.at = Position { revision: after_revision.wrapping_add(1), within: 0 };
     }
 
+    /// The revision up to which no deletion was missed, also when it is [`Next::Behind`].
+    pub fn known(&self) -> u64 {
+        self.at.revision.saturating_sub(1)
+    }
+
     fn mean(&mut self, text: &str) {
         if self.prefix.0 != text {
             self.prefix = (text.to_owned(), prefix(&self.inner, text));

@@ -136,7 +136,7 @@ impl Region {
                 type_id,
                 bytes,
                 will: None,
-                expires_unix_ns: 0,
+                expires_boot_ns: 0,
             });
             let write = Write { key: &key, value, expect: Some(revision), durable: None };
             // Any other error: somebody wrote it since, or executed the will, or nobody ever can.

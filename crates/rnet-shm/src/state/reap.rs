@@ -8,7 +8,10 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 use std::sync::PoisonError;
 
-use super::{Inner, Region, Write};
+use rnet_core::Error;
+use rnet_ring::state::{self as ring, Facts, Refused};
+
+use super::{Inner, MAX_ATTEMPTS, Region, Write, back_off, content};
 
 /// Keys that a node remembers; those beyond are found when memory is short.
 const REMEMBERED: usize = 1 << 16;
@@ -25,12 +28,12 @@ pub(super) struct Ends {
 }
 
 impl Ends {
-    fn note(&mut self, ends_unix_ns: u64, revision: u64, key: &str) {
+    fn note(&mut self, ends_boot_ns: u64, revision: u64, key: &str) {
         if let Some(latest) = self.latest.get_mut(key) {
-            *latest = (ends_unix_ns, revision);
+            *latest = (ends_boot_ns, revision);
         } else if self.latest.len() < REMEMBERED {
-            self.due.push(Reverse((ends_unix_ns, key.into())));
-            self.latest.insert(key.into(), (ends_unix_ns, revision));
+            self.due.push(Reverse((ends_boot_ns, key.into())));
+            self.latest.insert(key.into(), (ends_boot_ns, revision));
         }
     }
 
@@ -54,12 +57,12 @@ impl Ends {
 
 impl Region {
     /// A key was written that ends at a time.
-    pub(super) fn remember(&self, ends_unix_ns: u64, revision: u64, key: &str) {
-        let now = (self.inner.clock)();
+    pub(super) fn remember(&self, ends_boot_ns: u64, revision: u64, key: &str) {
+        let now = self.inner.clock.boot_ns();
         let mut over: Vec<(u64, Box<str>)> = Vec::with_capacity(AT_A_TIME);
         {
             let mut ends = self.inner.ends.lock().unwrap_or_else(PoisonError::into_inner);
-            ends.note(ends_unix_ns, revision, key);
+            ends.note(ends_boot_ns, revision, key);
             over.extend(std::iter::from_fn(|| ends.over(now)).take(AT_A_TIME));
         }
         for (revision, key) in over {
@@ -67,17 +70,41 @@ impl Region {
         }
     }
 
-    /// Deletes a key that is over, unless it was written since. Not at all if it is on disk and that
-    /// cannot be told: it is not there for anybody, and a start does not load it.
-    fn end(&self, key: &str, revision: u64) {
+    /// Deletes a key that is over, unless it was written since. Of one that is on disk too the keeper
+    /// does the same there.
+    ///
+    /// Waits for nobody. `false` if it could not be done: there is no memory left to write that down, or a
+    /// transaction on the key that is being written to disk is in the way.
+    pub fn end(&self, key: &str, revision: u64) -> bool {
+        let inner = &*self.inner;
+        let Ok(ring_key) = inner.key(key) else { return false };
         let write = Write { key, value: None, expect: Some(revision), durable: None };
-        let _ = self.commit_now(&[write], &[], &mut |_, _| Ok(()));
+        let writer = inner.own.name().as_str().as_bytes();
+        let write = ring::Write {
+            key: &ring_key,
+            content: content(&write, writer, inner.clock.unix_ns()),
+            expect: write.expect,
+            durable: None,
+        };
+        // Only what is not there any more.
+        let mut over = |_, head: Option<&Facts>| match head {
+            None => Ok(()),
+            Some(_) => Err(Error::Interrupted),
+        };
+        for attempt in 0..MAX_ATTEMPTS {
+            match inner.attempt_one(&write, inner.clock.boot_ns(), &mut over) {
+                Ok(_) | Err(Refused::Conflict { .. }) => return true,
+                Err(Refused::Again) => back_off(attempt),
+                Err(_) => return false,
+            }
+        }
+        false
     }
 
     /// Deletes all that is over; whether there was any.
     pub(super) fn reap(&self) -> bool {
         let inner: &Inner = &self.inner;
-        let now = (inner.clock)();
+        let now = inner.clock.boot_ns();
         let mut over = Vec::new();
         let Ok(ring) = inner.sound() else { return false };
         let walked = ring.each_expired(inner.lane, now, &mut |record| {

@@ -22,8 +22,8 @@ pub struct Record {
     pub durable: bool,
     /// When it was written, ns since 1970.
     pub written_unix_ns: u64,
-    /// When its time is over, ns since 1970; 0: never.
-    pub expires_unix_ns: u64,
+    /// When its time is over, in ns of CLOCK_BOOTTIME; 0: never.
+    pub expires_boot_ns: u64,
     pub(super) raw: ring::Record,
 }
 
@@ -40,7 +40,7 @@ impl Record {
         self.expired = facts.has(EXPIRED);
         self.durable = facts.has(DURABLE);
         self.written_unix_ns = facts.written_unix_ns;
-        self.expires_unix_ns = facts.expires_unix_ns;
+        self.expires_boot_ns = facts.expires_boot_ns;
     }
 
     /// The key; empty if what stands there is no text.
@@ -77,8 +77,8 @@ pub struct Head {
     pub type_id: u64,
     /// Whether it is kept on disk.
     pub durable: bool,
-    /// When its time is over, ns since 1970; 0: never.
-    pub expires_unix_ns: u64,
+    /// When its time is over, in ns of CLOCK_BOOTTIME; 0: never.
+    pub expires_boot_ns: u64,
 }
 
 impl Head {
@@ -89,7 +89,7 @@ impl Head {
             kind: facts.kind,
             type_id: facts.type_id,
             durable: facts.has(DURABLE),
-            expires_unix_ns: facts.expires_unix_ns,
+            expires_boot_ns: facts.expires_boot_ns,
         }
     }
 }
@@ -118,8 +118,8 @@ pub struct Stored<'a> {
     pub bytes: &'a [u8],
     /// What the key becomes when the writing node ends; see [`Will`].
     pub will: Option<&'a [u8]>,
-    /// When its time is over, ns since 1970; 0: never.
-    pub expires_unix_ns: u64,
+    /// When its time is over, in ns of CLOCK_BOOTTIME; 0: never.
+    pub expires_boot_ns: u64,
 }
 
 /// A key that was read, and must be unchanged when the commit holds.

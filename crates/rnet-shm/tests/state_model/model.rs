@@ -48,7 +48,7 @@ impl Order {
             type_id: seed >> 16,
             bytes,
             will: None,
-            expires_unix_ns: self.expires,
+            expires_boot_ns: self.expires,
         });
         Write { key: &self.key, value, expect: self.expect, durable: None }
     }
@@ -293,7 +293,7 @@ impl<'a> Model<'a> {
             let expected = self.living(&order.key).map(|kept| (kept.revision, kept.version));
             let head = head.filter(|head| {
                 let now = self.now();
-                head.expires_unix_ns == 0 || head.expires_unix_ns > now
+                head.expires_boot_ns == 0 || head.expires_boot_ns > now
             });
             assert_eq!(head.map(|h| (h.revision, h.version)), expected, "{}", order.key);
         }
@@ -420,7 +420,7 @@ fn kept_of(record: &Record) -> Kept {
         seed: 0,
         len: record.value().len(),
         written: record.written_unix_ns,
-        expires: record.expires_unix_ns,
+        expires: record.expires_boot_ns,
         writer: 0,
     }
 }
@@ -429,7 +429,7 @@ fn same(key: &str, kept: &Kept, record: &Record) {
     assert_eq!(record.key(), key);
     let seen = (record.revision, record.version, record.kind, record.type_id);
     assert_eq!(seen, (kept.revision, kept.version, kept.kind, kept.type_id), "{key}");
-    let times = (record.written_unix_ns, record.expires_unix_ns);
+    let times = (record.written_unix_ns, record.expires_boot_ns);
     assert_eq!(times, (kept.written, kept.expires), "{key}");
     assert_eq!(record.writer(), WRITERS[kept.writer], "{key}");
     assert!(!record.deleted && record.will().is_none(), "{key}");

@@ -32,7 +32,7 @@ pub(crate) fn json(text: &str) -> Stored<'_> {
 }
 
 fn stored(kind: u16, bytes: &[u8]) -> Stored<'_> {
-    Stored { kind, type_id: 0, bytes, will: None, expires_unix_ns: 0 }
+    Stored { kind, type_id: 0, bytes, will: None, expires_boot_ns: 0 }
 }
 
 /// The bytes of a parameter's value.

@@ -103,7 +103,7 @@ fn allow(own: &OwnNode, description: &ParamDescription, write: &Write<'_>) -> Re
     if stored.will.is_some() {
         return Err("a parameter takes no last will".to_owned());
     }
-    if stored.expires_unix_ns != 0 && description.default.is_none() {
+    if stored.expires_boot_ns != 0 && description.default.is_none() {
         return Err("it has no default, and so its value cannot expire".to_owned());
     }
     check(description, stored)

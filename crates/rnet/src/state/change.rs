@@ -69,7 +69,7 @@ impl StateShared {
                 type_id: 0,
                 bytes: &bytes,
                 will: if found { self.kept_will(&record) } else { None },
-                expires_unix_ns: if found { record.expires_unix_ns } else { 0 },
+                expires_boot_ns: if found { record.expires_boot_ns } else { 0 },
             };
             let expect = Some(if found { record.revision } else { 0 });
             let write = Write { key: &key, value: Some(stored), expect, durable: None };
@@ -104,7 +104,7 @@ impl State {
             let value = change(present);
             let mut prepared = shared.prepare(&key, &value, &Options::default())?;
             if found {
-                prepared.keep(record.expires_unix_ns, shared.kept_will(&record));
+                prepared.keep(record.expires_boot_ns, shared.kept_will(&record));
             }
             let expect = Some(if found { record.revision } else { 0 });
             let mut items = [Item { key: &key, value: Some(prepared), expect, durable: None }];

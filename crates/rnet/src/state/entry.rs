@@ -1,6 +1,7 @@
 //! What is told of a key, besides its value.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use super::Value;
 
@@ -40,10 +41,18 @@ pub struct Entry {
     pub owner: Owner,
     /// Whether it is kept on disk.
     pub durable: bool,
-    /// When its time is over, ns since 1970; `None`: never.
-    pub expires_unix_ns: Option<u64>,
+    /// When its time is over, in ns of CLOCK_BOOTTIME ([`crate::boot_ns`]), which nobody can set; `None`: never.
+    pub expires_boot_ns: Option<u64>,
     /// What it becomes when its owner ends; `None`: it stays.
     pub last_will: Option<LastWill>,
+}
+
+impl Entry {
+    /// How long it is there yet; `None`: for ever.
+    pub fn ttl_left(&self) -> Option<Duration> {
+        let left = |ends: u64| Duration::from_nanos(ends.saturating_sub(crate::boot_ns()));
+        self.expires_boot_ns.map(left)
+    }
 }
 
 /// Many keys as of one revision.
@@ -64,13 +73,16 @@ pub struct Change {
     pub key: String,
     /// What stands there now; `None`: it was deleted.
     pub entry: Option<Entry>,
-    /// Whether it was deleted because its time was over.
-    pub expired: bool,
-    /// Revision of the change.
+    /// Whether it was deleted because its time was over. `None`: the key is gone and nobody can tell why, because the watch was
+    /// so far behind that the journal went on without it.
+    pub expired: Option<bool>,
+    /// Revision of the change; of a key that went while the watch was that far behind, a revision as of which it is gone.
     pub revision: u64,
-    /// How many values of this key this watch did not see since it told the last one: they were overwritten before it came to
-    /// them. The newest is always told. A lower bound if the key was deleted and made anew meanwhile.
-    pub skipped: u64,
+    /// How many values of this key this watch did not see since it told the last one: they were overwritten or deleted before it
+    /// came to them. The newest is always told. `None`: not known, because the key may have been deleted and made anew while the
+    /// watch was so far behind that the journal went on without it. Of a key that was absent before such a stretch and after it
+    /// nothing is told or counted.
+    pub skipped: Option<u64>,
     /// Whether this is no change but what stood there when the watch began.
     pub initial: bool,
 }

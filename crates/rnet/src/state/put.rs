@@ -24,22 +24,24 @@ pub(super) struct Options {
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Ends {
     After(Duration),
-    /// ns since 1970.
+    /// ns of CLOCK_BOOTTIME.
     At(u64),
 }
 
 /// The options of a write, for whatever has them in a field `options`.
 macro_rules! option_methods {
     () => {
-        /// The key is deleted when it was not written again for so long.
+        /// The key is deleted when it was not written again for so long, by a clock that nobody can set. While the machine is
+        /// suspended the time goes on. While it is off it does not: a durable key then has what was left of its time when the
+        /// disk was written last.
         pub fn ttl(mut self, ttl: std::time::Duration) -> Self {
             self.options.ends = Some($crate::state::put::Ends::After(ttl));
             self
         }
 
-        /// The key is deleted at this time, in ns since 1970; at once if it is past.
-        pub fn expires_at(mut self, unix_ns: u64) -> Self {
-            self.options.ends = Some($crate::state::put::Ends::At(unix_ns));
+        /// The key is deleted at this time, in ns of CLOCK_BOOTTIME ([`boot_ns`](crate::boot_ns)); at once if it is past.
+        pub fn expires_at_boot_ns(mut self, boot_ns: u64) -> Self {
+            self.options.ends = Some($crate::state::put::Ends::At(boot_ns));
             self
         }
 

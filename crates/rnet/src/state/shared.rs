@@ -52,7 +52,7 @@ pub(super) struct Prepared<'a> {
     type_id: u64,
     bytes: Packed<'a>,
     will: Option<Vec<u8>>,
-    expires_unix_ns: u64,
+    expires_boot_ns: u64,
     wants: Wants,
 }
 
@@ -75,8 +75,8 @@ impl Wants {
 
 impl Prepared<'_> {
     /// Keeps what the key has beside its value.
-    pub(super) fn keep(&mut self, expires_unix_ns: u64, will: Option<&[u8]>) {
-        self.expires_unix_ns = expires_unix_ns;
+    pub(super) fn keep(&mut self, expires_boot_ns: u64, will: Option<&[u8]>) {
+        self.expires_boot_ns = expires_boot_ns;
         self.will = will.map(<[u8]>::to_vec);
     }
 
@@ -86,7 +86,7 @@ impl Prepared<'_> {
             type_id: self.type_id,
             bytes: &self.bytes,
             will: self.will.as_deref(),
-            expires_unix_ns: self.expires_unix_ns,
+            expires_boot_ns: self.expires_boot_ns,
         }
     }
 }
@@ -156,8 +156,9 @@ impl StateShared {
         self.own.name().as_str()
     }
 
+    /// Now, by the clock that ends the time of keys.
     pub(super) fn now(&self) -> u64 {
-        (self.clock)()
+        self.clock.boot_ns()
     }
 
     pub(super) fn revision(&self) -> u64 {
@@ -227,10 +228,15 @@ impl StateShared {
         })
     }
 
-    /// The keys under a prefix as of one revision; in no order.
-    pub(super) fn records(&self, prefix: &Prefix) -> Result<(u64, Vec<Record>)> {
+    /// The keys under a prefix as of one revision, those whose time is over and that nobody has deleted among them; in no order.
+    pub(super) fn records_with_over(&self, prefix: &Prefix) -> Result<(u64, Vec<Record>)> {
+        self.check_birth()?;
         let mut records = Vec::new();
-        let revision = self.visit(prefix, |record| records.push(record.clone()))?;
+        let revision = self.region.visit_with_over(prefix.bytes(), &mut |record| {
+            if prefix.matches(record.key()) {
+                records.push(record.clone());
+            }
+        })?;
         Ok((revision, records))
     }
 
@@ -294,7 +300,7 @@ impl StateShared {
                 written_unix_ns: record.written_unix_ns,
             },
             durable: record.durable,
-            expires_unix_ns: (record.expires_unix_ns != 0).then_some(record.expires_unix_ns),
+            expires_boot_ns: (record.expires_boot_ns != 0).then_some(record.expires_boot_ns),
             last_will: will,
         }
     }
@@ -347,7 +353,7 @@ impl StateShared {
             type_id,
             bytes,
             will,
-            expires_unix_ns: self.expiry(key, options.ends)?,
+            expires_boot_ns: self.expiry(key, options.ends)?,
             wants: Wants {
                 kind: of,
                 types: vec![type_id; usize::from(of == kind::MESSAGE)],
@@ -371,8 +377,8 @@ impl StateShared {
                 let ttl = u64::try_from(ttl.as_nanos()).unwrap_or(u64::MAX);
                 Ok(self.now().saturating_add(ttl))
             }
-            Some(Ends::At(0)) => Err(bad("end", "it must be later than 1970")),
-            Some(Ends::At(unix_ns)) => Ok(unix_ns),
+            Some(Ends::At(0)) => Err(bad("end", "it must be later than 0")),
+            Some(Ends::At(boot_ns)) => Ok(boot_ns),
         }
     }
 
@@ -400,7 +406,7 @@ impl StateShared {
             let key = format!("{DISK_REPORTS}/{at:020}");
             let bytes = report.as_bytes();
             let value =
-                Stored { kind: kind::STR, type_id: 0, bytes, will: None, expires_unix_ns: 0 };
+                Stored { kind: kind::STR, type_id: 0, bytes, will: None, expires_boot_ns: 0 };
             let write = Write { key: &key, value: Some(value), expect: None, durable: Some(false) };
             // Without room for it, there is none to tell.
             let _ = self.region.commit(&[write], &[], &mut |_, _| Ok(()));
@@ -427,6 +433,16 @@ impl StateShared {
         done
     }
 
+    /// Whether a key of which a watch knows that its time is over has still that revision. If it has not, or is deleted now
+    /// because its time is over, the journal tells.
+    pub(super) fn is_over_untold(&self, key: &str, revision: u64) -> Result<bool> {
+        if self.region.end(key, revision) {
+            return Ok(false);
+        }
+        let mut record = Record::default();
+        Ok(self.region.get_with_over(key, &mut record)? && record.revision == revision)
+    }
+
     /// Writes one key without looking at its type: the caller has read it at the revision that it expects.
     pub(super) fn write_at(&self, write: Write<'_>) -> Result<u64> {
         self.commit_to_region(&[write], &[], &mut |_, _| Ok(()))
@@ -441,7 +457,7 @@ impl StateShared {
         expect: Option<u64>,
     ) -> Result<u64> {
         self.check_birth()?;
-        let value = Stored { kind: of, type_id: 0, bytes, will: None, expires_unix_ns: 0 };
+        let value = Stored { kind: of, type_id: 0, bytes, will: None, expires_boot_ns: 0 };
         let write = Write { key, value: Some(value), expect, durable: None };
         let mut clash = None;
         let done = self.commit_to_region(&[write], &[], &mut |_, head| match head {

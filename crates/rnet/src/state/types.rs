@@ -141,7 +141,7 @@ fn keep(
 ) -> Result<bool> {
     let key = key_of(number);
     let bytes = description.told.as_slice();
-    let stored = Stored { kind: kind::TYPE, type_id: 0, bytes, will: None, expires_unix_ns: 0 };
+    let stored = Stored { kind: kind::TYPE, type_id: 0, bytes, will: None, expires_boot_ns: 0 };
     // Twice, because another node may put it there in between.
     for _ in 0..2 {
         let mut expect = 0;

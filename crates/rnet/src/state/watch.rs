@@ -4,6 +4,14 @@
 //! snapshot on. What it tells of a key is bounded by what it remembers of it: the version that it told last, from which it counts
 //! what it did not see. If the journal went on without it, it takes another snapshot and tells the differences, so that the
 //! newest value of each key is always told, and a slow watcher costs nobody memory.
+//!
+//! As long as the journal is there, no deletion goes by unseen, so the count is exact. Of what happened in a stretch of the journal
+//! that is gone only this is known: no more changes than it had positions. So a key with more writes since it was made than that
+//! was not made in it, and its count is exact, too; of others it is not known, and said to be so.
+//!
+//! **Time.** Readers lose a key at its end, by the clock, whether or not somebody deletes it. The watch deletes it then, so that
+//! all watches are told by the journal, at one revision. Where that cannot be done at once (no memory, a transaction that waits
+//! for the disk) it tells its own user, and what remains of the key is remembered as gone.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,7 +21,7 @@ use std::time::{Duration, Instant};
 use rnet_core::{Error, Result};
 use rnet_shm::bell::{MAX_SLEEP, Woken};
 use rnet_shm::fork::Own;
-use rnet_shm::state::{Follower, Interrupter, Next, Record, Write};
+use rnet_shm::state::{Follower, Interrupter, Next, Record};
 
 use super::entry::Change;
 use super::pace::{Pace, Place};
@@ -22,8 +30,8 @@ use super::shared::StateShared;
 use super::{State, WatchHandle};
 use crate::core::NodeCore;
 
-/// After how long the end of a key's time is told again, if that failed, in ns.
-const RETRY_NS: u64 = 100_000_000;
+/// The ends of times are looked at when there is nothing else to tell, and once in so many changes.
+const TURNS_PER_END: u64 = 32;
 
 fn lock(interrupter: &Mutex<Interrupter>) -> MutexGuard<'_, Interrupter> {
     interrupter.lock().unwrap_or_else(PoisonError::into_inner)
@@ -34,7 +42,20 @@ fn lock(interrupter: &Mutex<Interrupter>) -> MutexGuard<'_, Interrupter> {
 struct Seen {
     revision: u64,
     version: u64,
-    expires_unix_ns: u64,
+    expires_boot_ns: u64,
+    /// It was told to be gone, or never told to be there: its time is over, and nobody has deleted it yet.
+    is_gone: bool,
+}
+
+impl Seen {
+    fn of(record: &Record, is_gone: bool) -> Seen {
+        let Record { revision, version, expires_boot_ns, .. } = *record;
+        Seen { revision, version, expires_boot_ns, is_gone }
+    }
+}
+
+fn is_over(expires_boot_ns: u64, now: u64) -> bool {
+    expires_boot_ns != 0 && expires_boot_ns <= now
 }
 
 /// A watch without its node: what the state's thread holds.
@@ -47,8 +68,13 @@ pub(super) struct WatchCore {
     seen: BTreeMap<Box<str>, Seen>,
     /// When the time of which key is over.
     expiries: BTreeSet<(u64, Box<str>)>,
+    /// Revision of the last snapshot.
+    since: u64,
+    /// The highest revision that was told.
+    told: u64,
     record: Record,
     written_unix_ns: u64,
+    turn: u64,
     stop: Arc<AtomicBool>,
     /// That of the present follower.
     interrupter: Arc<Mutex<Interrupter>>,
@@ -60,33 +86,47 @@ enum Ahead {
     Is {
         record: Box<Record>,
         initial: bool,
+        skipped: Option<u64>,
     },
     Gone {
         key: Box<str>,
         revision: u64,
-        expired: bool,
+        expired: Option<bool>,
+        skipped: Option<u64>,
+        /// What stands there still, though its time is over.
+        rest: Option<Seen>,
     },
 }
 
 impl WatchCore {
     fn open(shared: &Arc<StateShared>, prefix: Prefix) -> Result<WatchCore> {
-        let (revision, mut records) = shared.records(&prefix)?;
+        let (revision, mut records) = shared.records_with_over(&prefix)?;
+        let now = shared.now();
         records.sort_unstable_by(|a, b| a.key().cmp(b.key()));
         let follower = Own::new(shared.follow(revision)?);
         let interrupter = Arc::new(Mutex::new(follower.interrupter()));
-        let ahead = records
-            .into_iter()
-            .map(|record| Ahead::Is { record: Box::new(record), initial: true })
-            .collect();
+        let mut seen = BTreeMap::new();
+        let mut ahead = VecDeque::new();
+        for record in records {
+            if is_over(record.expires_boot_ns, now) {
+                seen.insert(record.key().into(), Seen::of(&record, true));
+            } else {
+                let (record, initial, skipped) = (Box::new(record), true, Some(0));
+                ahead.push_back(Ahead::Is { record, initial, skipped });
+            }
+        }
         Ok(WatchCore {
             shared: shared.clone(),
             prefix,
             follower,
             ahead,
-            seen: BTreeMap::new(),
+            seen,
             expiries: BTreeSet::new(),
+            since: revision,
+            told: revision,
             record: Record::default(),
             written_unix_ns: 0,
+            turn: 0,
             stop: Arc::default(),
             interrupter,
         })
@@ -99,29 +139,40 @@ impl WatchCore {
     /// The next change, if there is one.
     pub(super) fn next(&mut self) -> Result<Option<Change>> {
         self.shared.check_birth()?;
-        self.end_times();
+        self.turn = self.turn.wrapping_add(1);
+        if self.turn.is_multiple_of(TURNS_PER_END) {
+            self.end_times();
+        }
         loop {
             match self.ahead.pop_front() {
                 Some(Ahead::Told(change)) => return Ok(Some(*change)),
-                Some(Ahead::Is { record, initial }) => {
-                    return Ok(Some(self.tell(&record, initial)));
+                Some(Ahead::Is { record, initial, skipped }) => {
+                    return Ok(Some(self.tell(&record, initial, skipped)));
                 }
-                Some(Ahead::Gone { key, revision, expired }) => {
+                Some(Ahead::Gone { key, revision, expired, skipped, rest }) => {
                     self.forget(&key);
-                    let key = key.into();
-                    let (entry, skipped, initial) = (None, 0, false);
+                    let name = key.clone().into();
+                    if let Some(rest) = rest {
+                        self.seen.insert(key, rest);
+                    }
+                    self.told = self.told.max(revision);
+                    let (key, entry, revision, initial) = (name, None, self.told, false);
                     return Ok(Some(Change { key, entry, expired, revision, skipped, initial }));
                 }
                 None => {}
             }
             let mut record = std::mem::take(&mut self.record);
             let next = self.follower.next(self.prefix.bytes(), &mut record);
-            let told =
-                (next == Next::Change && self.is_new(&record)).then(|| self.tell(&record, false));
+            let is_new = next == Next::Change && self.is_new(&record);
+            let told = is_new.then(|| {
+                let skipped = self.skipped(&record);
+                self.tell(&record, false, skipped)
+            });
             self.record = record;
             match (next, told) {
                 (_, Some(change)) => return Ok(Some(change)),
                 (Next::Change, None) => {}
+                (Next::Nothing, None) if self.end_times() => {}
                 (Next::Nothing, None) => return Ok(None),
                 (Next::Behind, None) => self.catch_up()?,
             }
@@ -133,41 +184,58 @@ impl WatchCore {
         self.ahead.push_front(Ahead::Told(Box::new(change)));
     }
 
-    fn is_new(&self, record: &Record) -> bool {
+    /// Whether what the journal says is to be told. What is not is remembered.
+    fn is_new(&mut self, record: &Record) -> bool {
         let key = record.key();
         if !self.prefix.matches(key) {
             return false;
         }
-        match self.seen.get(key) {
-            Some(seen) => record.revision > seen.revision,
-            // A key that came and went unseen is nothing to anybody.
-            None => !record.deleted,
+        let Some(seen) = self.seen.get(key) else { return true };
+        if record.revision <= seen.revision {
+            return false;
         }
+        // It was told to be gone at its time, and now somebody has deleted it.
+        let known = seen.is_gone && record.deleted && record.version == seen.version + 1;
+        if known {
+            self.forget(key);
+        }
+        !known
     }
 
-    fn tell(&mut self, record: &Record, initial: bool) -> Change {
+    /// How many values of a key were not seen before this one, given that the journal showed every deletion.
+    fn skipped(&self, record: &Record) -> Option<u64> {
+        let before = match self.seen.get(record.key()) {
+            Some(seen) => seen.version,
+            // More writes than there were changes: it was loaded from disk, with a version from there.
+            None if record.version > record.revision.saturating_sub(self.since) => return None,
+            None => 0,
+        };
+        record.version.checked_sub(before)?.checked_sub(1)
+    }
+
+    /// The same of a key in a snapshot, given that no change up to the revision `known` was missed. It may have been
+    /// deleted and made anew, unless there were too few changes for that.
+    fn skipped_behind(&self, record: &Record, known: u64) -> Option<u64> {
+        // A deletion, and all writes since.
+        let may_be_new = record.version < record.revision.saturating_sub(known);
+        if may_be_new { None } else { self.skipped(record) }
+    }
+
+    fn tell(&mut self, record: &Record, initial: bool, skipped: Option<u64>) -> Change {
         let key = record.key();
         self.written_unix_ns = record.written_unix_ns;
-        let before = self.seen.get(key).map_or(0, |seen| seen.version);
-        let skipped = match record.version.checked_sub(before) {
-            _ if initial => 0,
-            Some(writes) if writes > 0 => writes - 1,
-            // It was deleted and made anew: what was before is not known, what was since is.
-            _ => record.version.saturating_sub(1),
-        };
+        self.told = self.told.max(record.revision);
         self.forget(key);
         if !record.deleted {
-            let (revision, version) = (record.revision, record.version);
-            let expires_unix_ns = record.expires_unix_ns;
-            self.seen.insert(key.into(), Seen { revision, version, expires_unix_ns });
-            if expires_unix_ns != 0 {
-                self.expiries.insert((expires_unix_ns, key.into()));
+            self.seen.insert(key.into(), Seen::of(record, false));
+            if record.expires_boot_ns != 0 {
+                self.expiries.insert((record.expires_boot_ns, key.into()));
             }
         }
         Change {
             key: key.to_owned(),
             entry: (!record.deleted).then(|| self.shared.entry_or_unreadable(record)),
-            expired: record.deleted && record.expired,
+            expired: Some(record.deleted && record.expired),
             revision: record.revision,
             skipped,
             initial,
@@ -176,56 +244,72 @@ impl WatchCore {
 
     fn forget(&mut self, key: &str) {
         if let Some((key, seen)) = self.seen.remove_entry(key) {
-            self.expiries.remove(&(seen.expires_unix_ns, key));
+            self.expiries.remove(&(seen.expires_boot_ns, key));
         }
     }
 
     /// Compares what stands there with what was told: the journal went on without us.
     fn catch_up(&mut self) -> Result<()> {
-        let (revision, mut records) = self.shared.records(&self.prefix)?;
+        let known = self.follower.known();
+        let (revision, mut records) = self.shared.records_with_over(&self.prefix)?;
+        let now = self.shared.now();
         self.follower.go_on_from(revision);
         records.sort_unstable_by_key(|record| record.revision);
-        let mut gone: BTreeMap<&str, Seen> = self.seen.iter().map(|(k, s)| (&**k, *s)).collect();
-        let now = self.shared.now();
-        let mut ahead = Vec::new();
+        let mut gone: BTreeMap<Box<str>, Seen> = self.seen.clone();
+        let (mut ahead, mut over) = (VecDeque::new(), Vec::new());
         for record in records {
             let seen = gone.remove(record.key());
-            if seen.is_none_or(|seen| seen.revision < record.revision) {
-                ahead.push(Ahead::Is { record: Box::new(record), initial: false });
+            // Told already; the end of its time is for `end_times` to tell.
+            if seen.is_some_and(|seen| seen.revision >= record.revision) {
+                continue;
+            }
+            let skipped = self.skipped_behind(&record, known);
+            if is_over(record.expires_boot_ns, now) {
+                let (key, rest) = (record.key().into(), Some(Seen::of(&record, true)));
+                // This value was not seen either.
+                let skipped = skipped.map(|skipped| skipped + 1);
+                over.push(Ahead::Gone { key, revision, expired: Some(true), skipped, rest });
+            } else {
+                ahead.push_back(Ahead::Is { record: Box::new(record), initial: false, skipped });
             }
         }
-        let gone = gone.into_iter().map(|(key, seen)| {
-            let expired = seen.expires_unix_ns != 0 && seen.expires_unix_ns <= now;
-            Ahead::Gone { key: key.into(), revision, expired }
-        });
+        self.since = revision;
         // Nobody can tell any more when they went; they are gone as of the snapshot, and so come last.
-        let ahead: VecDeque<Ahead> = ahead.into_iter().chain(gone).collect();
+        ahead.extend(over);
+        for (key, seen) in gone {
+            if seen.is_gone {
+                self.forget(&key);
+            } else {
+                let (expired, skipped, rest) = (None, None, None);
+                ahead.push_back(Ahead::Gone { key, revision, expired, skipped, rest });
+            }
+        }
         self.ahead = ahead;
         Ok(())
     }
 
-    /// Deletes the keys whose time is over, so that everybody is told once, by the journal.
-    fn end_times(&mut self) {
+    /// Deletes the keys whose time is over, so that everybody is told once, by the journal; what cannot be deleted now is told here.
+    /// Whether there was one.
+    fn end_times(&mut self) -> bool {
+        let mut any = false;
         if self.expiries.is_empty() {
-            return;
+            return false;
         }
         let now = self.shared.now();
-        while let Some((at, key)) = self.expiries.first().filter(|(at, _)| *at <= now).cloned() {
-            self.expiries.remove(&(at, key.clone()));
-            // It may have been written anew since it was to be tried again.
-            let over = |seen: &&Seen| seen.expires_unix_ns != 0 && seen.expires_unix_ns <= now;
-            let Some(seen) = self.seen.get(&key).filter(over) else { continue };
-            let expect = Some(seen.revision);
-            let write = Write { key: &key, value: None, expect, durable: None };
-            match self.shared.write_at(write) {
-                // Somebody was faster: that comes by the journal.
-                Ok(_) | Err(Error::Conflict { .. }) => {}
-                Err(_) => {
-                    // For want of memory, say; it is absent for readers all the same.
-                    self.expiries.insert((now.saturating_add(RETRY_NS), key));
-                }
+        while self.expiries.first().is_some_and(|(at, _)| *at <= now) {
+            any = true;
+            let Some((_, key)) = self.expiries.pop_first() else { break };
+            let Some(seen) = self.seen.get(&key).copied().filter(|seen| !seen.is_gone) else {
+                continue;
+            };
+            // Where that cannot be found out, the switch of a dead man had better be heard.
+            if self.shared.is_over_untold(&key, seen.revision).unwrap_or(true) {
+                let rest = Some(Seen { is_gone: true, ..seen });
+                let (revision, expired, skipped) = (seen.revision, Some(true), Some(0));
+                self.ahead.push_back(Ahead::Gone { key, revision, expired, skipped, rest });
             }
         }
+        any
     }
 
     /// How long a sleep may be, at the most.
@@ -266,7 +350,9 @@ impl Place for WatchCore {
 ///
 /// First come the present values ([`Change::initial`]), in the order of the keys, then every change in the order of its
 /// revision. A watch that comes late gets the newest value and the number of those that it did not see
-/// ([`Change::skipped`]); nothing queues up for it. A key whose time is over is told as deleted ([`Change::expired`]).
+/// ([`Change::skipped`]); nothing queues up for it. A key that came and went unseen is told as deleted, with the number of its
+/// values. A key whose time is over is told as deleted at that time ([`Change::expired`]), also while the disk that it
+/// is kept on is full. What a watch that was very late cannot know is `None`.
 ///
 /// ```
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -314,7 +400,7 @@ impl Watch {
         let until = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
         loop {
             if let Some(change) = self.watch.next()? {
-                self.pace.came(self.watch.written_unix_ns(), change.skipped);
+                self.pace.came(self.watch.written_unix_ns(), change.skipped.unwrap_or(0));
                 return Ok(change);
             }
             if self.watch.stop.swap(false, Ordering::AcqRel) {

@@ -4,11 +4,12 @@ use std::ffi::CString;
 use std::fs::File;
 use std::io::Write;
 use std::path::Path;
+use std::time::Duration;
 
 use rnet::Error;
 use rnet::state::Value;
 
-use crate::common::{Child, Net, tell};
+use crate::common::{Child, LONG, Net, tell};
 use crate::{reboot, set};
 
 fn storage(done: rnet::Result<u64>, word: &str) {
@@ -70,6 +71,9 @@ pub fn full(net: &Net) {
         let node = net.node("one");
         let state = node.state().unwrap();
         set(&state, "/small", 1);
+        let mut watch = state.watch("/alive").unwrap();
+        state.put("/alive").durable(true).ttl(Duration::from_secs(2)).set(true).unwrap();
+        assert!(watch.recv(LONG).unwrap().entry.is_some());
         let filler = net.keep().join("filler");
         let mut file = File::create(&filler).unwrap();
         while file.write(&[7; 4096]).is_ok() {}
@@ -80,6 +84,12 @@ pub fn full(net: &Net) {
             storage(state.put("/large").durable(true).set(large.clone()), "full");
             assert_eq!(state.get("/large").unwrap(), None);
         }
+        // The switch of a dead man is heard when readers lose the key, whatever the disk does.
+        let gone = watch.recv(LONG).unwrap();
+        assert_eq!((gone.entry.is_none(), gone.expired, gone.skipped), (true, Some(true), Some(0)));
+        assert_eq!(state.get("/alive").unwrap(), None);
+        storage(state.put("/alive").durable(true).set(true), "full");
+        assert_eq!(watch.try_recv().unwrap(), None, "it is not told twice");
         // Its room is free again when it is closed, too.
         drop(file);
         std::fs::remove_file(&filler).unwrap();

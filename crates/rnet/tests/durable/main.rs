@@ -7,11 +7,13 @@ mod keepers;
 mod places;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use common::{Child, Net, orders, role, tell};
-use rnet::Error;
 use rnet::state::{State, Value};
+use rnet::{Error, Node};
 
 /// What the children do.
 #[test]
@@ -130,7 +132,109 @@ fn times_and_wills_are_kept_too() {
     let expected = BTreeMap::from([("/long", Value::from(1)), ("/willed", Value::from("dead"))]);
     assert_eq!(now, expected);
     assert!(end.iter().all(|e| e.last_will.is_none()));
-    assert!(end.iter().find(|e| e.key == "/long").unwrap().expires_unix_ns.is_some());
+    assert!(end.iter().find(|e| e.key == "/long").unwrap().expires_boot_ns.is_some());
+}
+
+const SECOND: u64 = 1_000_000_000;
+
+/// What the clocks of a test say: the one that ends times, by which boot of the machine, and the wall clock.
+#[derive(Clone, Default)]
+struct Clocks {
+    boot_ns: Arc<AtomicU64>,
+    wall: Arc<AtomicU64>,
+}
+
+impl Clocks {
+    fn at(boot_s: u64, wall_s: u64) -> Clocks {
+        let clocks = Clocks::default();
+        clocks.boot_ns.store(boot_s * SECOND, Ordering::SeqCst);
+        clocks.wall.store(wall_s * SECOND, Ordering::SeqCst);
+        clocks
+    }
+
+    fn pass(&self, seconds: u64) {
+        self.boot_ns.fetch_add(seconds * SECOND, Ordering::SeqCst);
+    }
+
+    fn state(&self, node: &Node, boot: u64) -> State {
+        let (boot_ns, wall) = (self.boot_ns.clone(), self.wall.clone());
+        let read = |clock: Arc<AtomicU64>| move || clock.load(Ordering::SeqCst);
+        node.state_with_clocks(read(wall), read(boot_ns), boot).unwrap()
+    }
+}
+
+/// Seconds that a key has left.
+fn left(state: &State, clocks: &Clocks, key: &str) -> Option<u64> {
+    let ends = state.entry(key).unwrap()?.expires_boot_ns.unwrap();
+    Some((ends - clocks.boot_ns.load(Ordering::SeqCst)) / SECOND)
+}
+
+/// A robot without a clock that runs while it is off: it starts in 1970 and learns the time later, or a wrong one.
+#[test]
+fn what_is_left_of_a_time_goes_on_after_a_boot_whatever_the_wall_clock_says() {
+    let net = Net::new("time-left");
+    let clocks = Clocks::at(1000, 1_790_000_000);
+    {
+        let node = net.node("one");
+        let state = clocks.state(&node, 1);
+        for (key, ttl) in [("/long", 3600), ("/short", 60), ("/longer", 7200)] {
+            state.put(key).durable(true).ttl(Duration::from_secs(ttl)).set(1).unwrap();
+        }
+        // The time is learnt: years go by on the wall clock, and none on the other.
+        for wall in [5, 1_990_000_000, 0, 1_790_000_000] {
+            clocks.wall.store(wall * SECOND, Ordering::SeqCst);
+            assert_eq!(left(&state, &clocks, "/short"), Some(60), "wall clock at {wall} s");
+        }
+        clocks.pass(50);
+        assert_eq!(left(&state, &clocks, "/short"), Some(10));
+    }
+    reboot(&net);
+    // The same boot: the time went on while nobody was there.
+    clocks.pass(15);
+    clocks.wall.store(0, Ordering::SeqCst);
+    {
+        let node = net.node("two");
+        let state = clocks.state(&node, 1);
+        assert_eq!(left(&state, &clocks, "/short"), None);
+        assert_eq!(left(&state, &clocks, "/long"), Some(3535));
+        clocks.pass(35);
+        state.put("/other").durable(true).set(1).unwrap();
+    }
+    reboot(&net);
+    // Others: what was left when the disk was written last.
+    for (boot, wall) in [(2, 3), (3, 2_000_000_000), (4, 1)] {
+        let clocks = Clocks::at(boot, wall);
+        let node = net.node(&format!("boot{boot}"));
+        let state = clocks.state(&node, boot);
+        assert_eq!(left(&state, &clocks, "/short"), None);
+        assert_eq!(left(&state, &clocks, "/long"), Some(3500 - 100 * (boot - 2)), "boot {boot}");
+        assert_eq!(left(&state, &clocks, "/longer"), Some(7100 - 100 * (boot - 2)));
+        // Renewed, and counted down from there.
+        clocks.pass(100);
+        drop((state, node));
+        reboot(&net);
+    }
+}
+
+/// The keeper forgets what is over, so that no boot brings it back.
+#[test]
+fn what_is_over_is_over_after_a_boot_too() {
+    let net = Net::new("over-boot");
+    let clocks = Clocks::at(1000, 1_790_000_000);
+    {
+        let node = net.node("one");
+        let state = clocks.state(&node, 1);
+        state.put("/k").durable(true).ttl(Duration::from_secs(60)).set(1).unwrap();
+        clocks.pass(61);
+        assert_eq!(state.get("/k").unwrap(), None);
+        // Absent, and so not durable: a new key.
+        state.set("/k", 2).unwrap();
+        assert!(!state.is_durable("/k").unwrap());
+    }
+    reboot(&net);
+    let clocks = Clocks::at(1, 0);
+    let node = net.node("two");
+    assert_eq!(clocks.state(&node, 2).get("/k").unwrap(), None);
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, rnet::Plain)]

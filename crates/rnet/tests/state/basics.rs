@@ -24,7 +24,7 @@ fn what_is_set_is_read_in_every_node() {
         assert_eq!((entry.key, entry.value, entry.revision), (key, value, revision));
         assert_eq!((entry.version, entry.owner.node.as_str()), (1, "/a"));
         assert!(entry.owner.written_unix_ns > 1_700_000_000_000_000_000);
-        assert_eq!((entry.durable, entry.expires_unix_ns, entry.last_will), (false, None, None));
+        assert_eq!((entry.durable, entry.expires_boot_ns, entry.last_will), (false, None, None));
     }
     b.set("/k1", 4).unwrap();
     let entry = a.entry("k1").unwrap().unwrap();
@@ -151,11 +151,12 @@ fn a_prefix_lists_whole_names_in_order() {
 fn options_are_told_and_end_with_the_next_write() {
     let net = Net::new("options_are_told_and_end_with_the_next_write");
     let now = 1_800_000_000_000_000_000;
-    let state = net.node("n").state_with_clock(move || now).unwrap();
+    let state =
+        net.node("n").state_with_clocks(|| 1_800_000_000_000_000_000, move || now, 1).unwrap();
     let put = state.put("/k").ttl(Duration::from_secs(2)).last_will(7);
     put.set(1).unwrap();
     let entry = state.entry("/k").unwrap().unwrap();
-    assert_eq!(entry.expires_unix_ns, Some(now + 2_000_000_000));
+    assert_eq!(entry.expires_boot_ns, Some(now + 2_000_000_000));
     assert_eq!(entry.last_will, Some(LastWill::Becomes(7.into())));
     // What is durable has tests of its own (tests/durable).
     assert!(!entry.durable && !state.is_durable("/k").unwrap());
@@ -165,15 +166,15 @@ fn options_are_told_and_end_with_the_next_write() {
     state.update("/k", |value| Value::Int(value.unwrap().as_int().unwrap() * 10)).unwrap();
     let after = state.entry("/k").unwrap().unwrap();
     assert_eq!(after.value, 20.into());
-    assert_eq!(after.expires_unix_ns, entry.expires_unix_ns);
+    assert_eq!(after.expires_boot_ns, entry.expires_boot_ns);
     assert_eq!(after.last_will, entry.last_will);
     // A plain set says all there is to say.
     state.set("/k", 3).unwrap();
     let after = state.entry("/k").unwrap().unwrap();
-    assert_eq!((after.expires_unix_ns, after.last_will), (None, None));
-    state.put("/k").durable(false).expires_at(now + 5).last_will_delete().set(3).unwrap();
+    assert_eq!((after.expires_boot_ns, after.last_will), (None, None));
+    state.put("/k").durable(false).expires_at_boot_ns(now + 5).last_will_delete().set(3).unwrap();
     let after = state.entry("/k").unwrap().unwrap();
-    assert_eq!((after.expires_unix_ns, after.durable), (Some(now + 5), false));
+    assert_eq!((after.expires_boot_ns, after.durable), (Some(now + 5), false));
     assert_eq!(after.last_will, Some(LastWill::Delete));
     let error = refusal(state.put("/k").ttl(Duration::ZERO).set(1));
     assert!(error.contains("time to live of /k: it must be longer than 0"), "{error}");

@@ -34,7 +34,7 @@ impl Scribbler {
     }
 
     fn write_with(&self, key: &str, kind: u16, type_id: u64, bytes: &[u8], will: Option<&[u8]>) {
-        let stored = Stored { kind, type_id, bytes, will, expires_unix_ns: 0 };
+        let stored = Stored { kind, type_id, bytes, will, expires_boot_ns: 0 };
         let write = Write { key, value: Some(stored), expect: None, durable: None };
         self.0.commit(&[write], &[], &mut |_, _| Ok(())).unwrap();
     }

@@ -3,6 +3,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod agree;
 mod bad;
 mod basics;
 mod cells;

@@ -31,7 +31,7 @@ fn a_transaction_writes_all_or_nothing() {
         assert_eq!(state.entry(key).unwrap().unwrap().revision, revision);
     }
     let b = state.entry("/b").unwrap().unwrap();
-    assert!(b.expires_unix_ns.is_some() && b.last_will.is_some());
+    assert!(b.expires_boot_ns.is_some() && b.last_will.is_some());
     assert_eq!(state.get("/gone").unwrap(), None);
     let before = state.revision();
     let mut t = state.transaction();

@@ -10,7 +10,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use redb::{Database, Durability, ReadableDatabase, ReadableTable, StorageBackend, StorageError};
 use redb::{TableDefinition, TableError};
 
+use rnet_shm::state::Clock;
+
 use super::record::{self, BadRecord, Change, Saved};
+use super::time::{Note, StoreTime};
 
 /// What redb keeps in memory of its file. The values themselves are in the region.
 const CACHE_LEN_BYTES: usize = 8 << 20;
@@ -19,6 +22,8 @@ const STATE: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("state");
 const META: TableDefinition<'_, &str, u64> = TableDefinition::new("meta");
 const FORMAT_KEY: &str = "format";
 const REVISION_KEY: &str = "revision";
+/// The moment of the newest commit; see [`Note`].
+const TIME_KEYS: [&str; 3] = ["time_ns", "time_boot_ns", "time_boot"];
 
 /// Why something could not be done with a store.
 #[derive(Debug)]
@@ -87,6 +92,7 @@ fn contain<T>(act: impl FnOnce() -> Result<T, Fault>) -> Result<T, Fault> {
 pub(super) struct Engine {
     /// Gone only while it is dropped.
     db: Option<Database>,
+    time: Option<StoreTime>,
 }
 
 impl Drop for Engine {
@@ -135,7 +141,7 @@ impl Engine {
         let mut builder = Database::builder();
         builder.set_cache_size(CACHE_LEN_BYTES).set_check_integrity_on_open(check);
         let db = builder.create_with_backend(backend).map_err(sort)?;
-        Ok(Engine { db: Some(db) })
+        Ok(Engine { db: Some(db), time: None })
     }
 
     fn db(&self) -> Result<&Database, Fault> {
@@ -161,6 +167,23 @@ impl Engine {
         Ok(())
     }
 
+    /// Has keys end by these clocks: what is on disk is by the store's own. Without this, both are one.
+    pub fn keep_time(&mut self, clock: &Clock) -> Result<(), Fault> {
+        let noted = contain(|| {
+            let read = self.db()?.begin_read().map_err(sort)?;
+            let meta = read.open_table(META).map_err(sort)?;
+            let word = |key| -> Result<Option<u64>, Fault> {
+                Ok(meta.get(key).map_err(sort::<StorageError>)?.map(|w| w.value()))
+            };
+            let [store_ns, boot_ns, boot] = TIME_KEYS.map(word);
+            let noted = (store_ns?, boot_ns?, boot?);
+            let (Some(store_ns), Some(boot_ns), Some(boot)) = noted else { return Ok(None) };
+            Ok(Some(Note { store_ns, boot_ns, boot }))
+        })?;
+        self.time = Some(StoreTime::new(noted, clock));
+        Ok(())
+    }
+
     /// Shows every key to `each`, and returns the newest revision that was written. All records were
     /// checked when the store was opened, so it is loaded whole or not at all.
     pub fn load(&self, each: &mut dyn FnMut(Saved<'_>)) -> Result<u64, Fault> {
@@ -172,7 +195,11 @@ impl Engine {
         let state = read.open_table(STATE).map_err(sort)?;
         for entry in state.iter().map_err(sort)? {
             let (key, bytes) = entry.map_err(sort)?;
-            each(record::decode(key.value(), bytes.value())?);
+            let mut saved = record::decode(key.value(), bytes.value())?;
+            if let Some(time) = &self.time {
+                saved.expires_boot_ns = time.to_boot(saved.expires_boot_ns);
+            }
+            each(saved);
         }
         let meta = read.open_table(META).map_err(sort)?;
         let revision = meta.get(REVISION_KEY).map_err(sort)?;
@@ -192,6 +219,10 @@ impl Engine {
                 for change in changes {
                     match &change.saved {
                         Some(saved) => {
+                            let mut saved = *saved;
+                            if let Some(time) = &self.time {
+                                saved.expires_boot_ns = time.to_store(saved.expires_boot_ns);
+                            }
                             saved.encode(&mut bytes);
                             state.insert(change.key, &*bytes).map_err(sort)?;
                         }
@@ -204,6 +235,12 @@ impl Engine {
                 let before = meta.get(REVISION_KEY).map_err(sort)?.map_or(0, |r| r.value());
                 if revision > before {
                     meta.insert(REVISION_KEY, revision).map_err(sort)?;
+                }
+                if let Some(note) = self.time.as_ref().map(StoreTime::note) {
+                    let words = [note.store_ns, note.boot_ns, note.boot];
+                    for (key, word) in TIME_KEYS.into_iter().zip(words) {
+                        meta.insert(key, word).map_err(sort)?;
+                    }
                 }
             }
             write.commit().map_err(sort)

@@ -15,6 +15,7 @@ use rnet_core::{Error, Result, fnv1a_64};
 use rnet_shm::bell::MAX_SLEEP;
 use rnet_shm::state::{Ask, Disk, Record, Restoring};
 
+use super::ends::Ends;
 use super::record::{Change, Saved};
 use super::restore::restore;
 use super::seat::{BEAT, Seat};
@@ -91,7 +92,9 @@ fn keep(shift: &Shift, disk: &Disk, mut store: Store, mut left: Left, beats: &Be
     // What waits is looked at before what holds: so each change is seen in one of both, also one
     // that a keeper before us decides while we look.
     let asks = disk.asks();
-    let done = settle(disk, &mut store, &asks, &left);
+    let now = || disk.clock().boot_ns();
+    let mut ends = Ends::default();
+    let done = settle(disk, &mut store, &asks, &left, &mut ends);
     let mut go_on = tell(disk, &store, &asks, done);
     restore_left(disk, &store, &mut left.waiting);
     beats.work(false);
@@ -99,18 +102,29 @@ fn keep(shift: &Shift, disk: &Disk, mut store: Store, mut left: Left, beats: &Be
         // Read before the look, so that what comes behind it ends the sleep.
         let bell = disk.bell();
         let asks = disk.asks();
-        if !asks.is_empty() {
+        if !asks.is_empty() || ends.is_due(now()) {
             beats.work(true);
-            let changes = changes(&asks);
-            let done = store.commit(&changes, disk.revision());
+            let over = ends.over(now());
+            let mut all: Vec<_> = over.iter().map(|key| Change { key, saved: None }).collect();
+            // Behind them: a key may be set anew.
+            all.extend(changes(&asks));
+            let noted = now();
+            let done = store.commit(&all, disk.revision());
+            ends.written(&all, noted);
             go_on = tell(disk, &store, &asks, done);
             restore_left(disk, &store, &mut left.waiting);
             beats.work(false);
             disk.linger(asks.len());
         } else if !shift.is_stopping() {
-            disk.wait_for_asks(bell, MAX_SLEEP);
+            disk.wait_for_asks(bell, MAX_SLEEP.min(ends.sleep_limit(now())));
         }
         go_on &= store.seat().beat();
+    }
+    if go_on && !ends.is_empty() {
+        // What time it is: the keys have no more left of theirs than now.
+        beats.work(true);
+        let _ = store.commit(&[], disk.revision());
+        beats.work(false);
     }
 }
 
@@ -176,7 +190,7 @@ fn saved(record: &Record) -> Saved<'_> {
         // Of one that waits it is not known yet.
         revision: record.revision,
         written_unix_ns: record.written_unix_ns,
-        expires_unix_ns: record.expires_unix_ns,
+        expires_boot_ns: record.expires_boot_ns,
         writer: record.writer(),
         value: record.value(),
         will: record.will(),
@@ -197,9 +211,11 @@ fn settle(
     store: &mut Store,
     asks: &[Ask],
     left: &Left,
+    ends: &mut Ends,
 ) -> std::result::Result<Commit, Failure> {
     let mut on_disk = HashMap::new();
     store.load(&mut |saved| {
+        ends.set(saved.key, saved.expires_boot_ns);
         on_disk.insert(saved.key.to_owned(), print(&saved));
     })?;
     let mut differ = Vec::new();
@@ -218,7 +234,13 @@ fn settle(
     all.extend(on_disk.keys().map(|key| Change { key, saved: None }));
     // Behind them, because it is newer.
     all.extend(changes(asks));
-    if all.is_empty() { Ok(Commit::Done) } else { store.commit(&all, disk.revision()) }
+    if all.is_empty() && ends.is_empty() {
+        return Ok(Commit::Done);
+    }
+    let noted = disk.clock().boot_ns();
+    let done = store.commit(&all, disk.revision());
+    ends.written(&all, noted);
+    done
 }
 
 /// Shows that the process moves, as long as there is work.

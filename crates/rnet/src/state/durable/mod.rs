@@ -15,7 +15,10 @@
 //! | [`file`] | that file: locked, each write behind the fence |
 //! | [`seat`] | the fence: the word in the region that says who keeps |
 //! | [`record`] | the bytes of one key |
+//! | [`ends`] | when which key ends on disk |
+//! | [`time`] | the clock by which keys end, over boots |
 
+mod ends;
 mod engine;
 mod file;
 mod folder;
@@ -26,6 +29,7 @@ mod seat;
 mod service;
 mod store;
 mod taker;
+mod time;
 
 #[cfg(test)]
 mod tests;

@@ -21,8 +21,8 @@ pub(crate) struct Saved<'a> {
     /// 0 where it was not known yet.
     pub revision: u64,
     pub written_unix_ns: u64,
-    /// 0: never.
-    pub expires_unix_ns: u64,
+    /// 0: never. In the record itself by the store's clock.
+    pub expires_boot_ns: u64,
     /// Name of the node that wrote it.
     pub writer: &'a str,
     pub value: &'a [u8],
@@ -49,7 +49,7 @@ impl Saved<'_> {
         into.extend((self.writer.len() as u32).to_le_bytes());
         into.extend([0; 8]);
         for word in
-            [self.type_id, self.version, self.revision, self.written_unix_ns, self.expires_unix_ns]
+            [self.type_id, self.version, self.revision, self.written_unix_ns, self.expires_boot_ns]
         {
             into.extend(word.to_le_bytes());
         }
@@ -101,7 +101,7 @@ pub(super) fn decode<'a>(key: &'a str, bytes: &'a [u8]) -> Result<Saved<'a>, Bad
         version: word(head, 24),
         revision: word(head, 32),
         written_unix_ns: word(head, 40),
-        expires_unix_ns: word(head, 48),
+        expires_boot_ns: word(head, 48),
         writer: std::str::from_utf8(writer).map_err(|_| damaged("its writer is no text"))?,
         value,
         will: (head[3] & HAS_WILL != 0).then_some(will),
@@ -144,9 +144,9 @@ mod tests {
             will in proptest::option::of(proptest::collection::vec(any::<u8>(), 0..40)),
             flip: prop::sample::Index, bit in 0..8u32, cut: prop::sample::Index,
         ) {
-            let [type_id, version, revision, written_unix_ns, expires_unix_ns] = words;
+            let [type_id, version, revision, written_unix_ns, expires_boot_ns] = words;
             let saved = Saved {
-                key: &key, kind, type_id, version, revision, written_unix_ns, expires_unix_ns,
+                key: &key, kind, type_id, version, revision, written_unix_ns, expires_boot_ns,
                 writer: &writer, value: &value, will: will.as_deref(),
             };
             let mut bytes = vec![9; 9];
@@ -180,7 +180,7 @@ mod tests {
             version: 4,
             revision: 5,
             written_unix_ns: 6,
-            expires_unix_ns: 7,
+            expires_boot_ns: 7,
             writer: "/n",
             value: b"val",
             will: Some(b"w"),

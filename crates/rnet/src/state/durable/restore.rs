@@ -10,7 +10,7 @@ use super::record::Saved;
 /// # Errors
 /// `OutOfMemory`, `BadName`, `Corrupt`.
 pub(super) fn restore(disk: &Disk, saved: &Saved<'_>) -> Result<Restoring> {
-    if saved.expires_unix_ns != 0 && saved.expires_unix_ns <= disk.now_unix_ns() {
+    if saved.expires_boot_ns != 0 && saved.expires_boot_ns <= disk.clock().boot_ns() {
         return Ok(Restoring::Done);
     }
     let mut restored = Restored {
@@ -19,14 +19,14 @@ pub(super) fn restore(disk: &Disk, saved: &Saved<'_>) -> Result<Restoring> {
         type_id: saved.type_id,
         version: saved.version,
         written_unix_ns: saved.written_unix_ns,
-        expires_unix_ns: saved.expires_unix_ns,
+        expires_boot_ns: saved.expires_boot_ns,
         writer: saved.writer,
         bytes: saved.value,
     };
     if let Some(will) = saved.will {
         let Some((kind, type_id, bytes)) = Will::decode(will) else { return Ok(Restoring::Done) };
         let version = saved.version.saturating_add(1);
-        restored = Restored { kind, type_id, bytes, version, expires_unix_ns: 0, ..restored };
+        restored = Restored { kind, type_id, bytes, version, expires_boot_ns: 0, ..restored };
     }
     disk.restore(&restored)
 }

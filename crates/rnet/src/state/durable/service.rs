@@ -218,7 +218,10 @@ impl Shared {
         let folder = self.settle_folder()?;
         let taker = office.taker.get_or_insert_with(|| {
             let pulse = Arc::new(SeatWord(self.disk.clone()));
-            Taker::new(folder, Host { region: self.disk.region(), pulse })
+            Taker::new(
+                folder,
+                Host { region: self.disk.region(), pulse, clock: self.disk.clock().clone() },
+            )
         });
         let taken = taker.take();
         for report in taker.take_reports() {
@@ -338,7 +341,7 @@ impl Shared {
     fn read_only(&self) {
         let Ok(folder) = self.folder() else { return };
         let mut failed = None;
-        let read = read_only(&folder, &mut |saved| {
+        let read = read_only(&folder, self.disk.clock(), &mut |saved| {
             if failed.is_none() {
                 failed = restore(&self.disk, &saved).err();
             }

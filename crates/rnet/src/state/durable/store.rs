@@ -10,6 +10,7 @@ use redb::StorageBackend;
 use redb::backends::InMemoryBackend;
 use rnet_core::Error;
 use rnet_shm::ring::fail_point;
+use rnet_shm::state::Clock;
 
 use super::engine::{Engine, Fault};
 use super::file::{Fence, read_at};
@@ -69,8 +70,9 @@ pub(crate) struct Store {
 }
 
 impl Store {
-    pub(super) fn new(engine: Engine, seat: Arc<Seat>) -> Store {
-        Store { engine, seat, failed: false }
+    pub(super) fn new(mut engine: Engine, seat: Arc<Seat>, clock: &Clock) -> Result<Store, Fault> {
+        engine.keep_time(clock)?;
+        Ok(Store { engine, seat, failed: false })
     }
 
     /// Shows every key to `each`; returns the newest revision that was ever written.
@@ -118,14 +120,20 @@ impl Store {
 /// `Storage`: it cannot be read, or not whole.
 pub(crate) fn read_only(
     folder: &Folder,
+    clock: &Clock,
     each: &mut dyn FnMut(Saved<'_>),
 ) -> Result<Option<u64>, Error> {
     let mut tries = 0;
+    let load = |memory| {
+        let mut engine = Engine::open(memory)?;
+        engine.keep_time(clock)?;
+        Ok(engine)
+    };
     loop {
         let Some(number) = folder.list()?.highest else { return Ok(None) };
         let path = folder.store(number);
         tries += 1;
-        match read_copy(&path).and_then(|memory| Engine::open(memory)?.load(each)) {
+        match read_copy(&path).and_then(load).and_then(|engine| engine.load(each)) {
             Ok(revision) => return Ok(Some(revision)),
             // Its keeper has moved it, or wrote while it was read.
             Err(Fault::Io(e)) if e.kind() == std::io::ErrorKind::NotFound && tries < MAX_READS => {}

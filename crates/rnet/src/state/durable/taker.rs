@@ -15,6 +15,7 @@ use rnet_core::Error;
 use rnet_shm::clock;
 use rnet_shm::lease::{self, Asked, Held};
 use rnet_shm::ring::fail_point;
+use rnet_shm::state::Clock;
 use rustix::io::Errno;
 
 use super::engine::{Engine, Fault};
@@ -32,6 +33,7 @@ pub(crate) struct Host {
     /// Tells regions apart among those that live; at most [`lease::MAX_HOLDER`].
     pub region: u64,
     pub pulse: Arc<dyn Pulse>,
+    pub clock: Clock,
 }
 
 /// What came of asking to be the keeper.
@@ -242,7 +244,7 @@ impl Taker {
         if !seat.holds() {
             return Ok(None);
         }
-        Ok(Some(opened.map(|engine| Store::new(engine, seat.clone()))))
+        Ok(Some(opened.and_then(|engine| Store::new(engine, seat.clone(), &self.host.clock))))
     }
 
     /// Begins an empty store in the place of a damaged one, and not with an older one that may lie

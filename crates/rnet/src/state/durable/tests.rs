@@ -11,6 +11,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use rnet_shm::state::Clock;
+
 use super::engine::Engine;
 use super::folder::Folder;
 use super::record::{Change, Saved};
@@ -78,7 +80,7 @@ impl Drop for Place {
 }
 
 fn host(region: u64) -> Host {
-    Host { region, pulse: Arc::new(Word::default()) }
+    Host { region, pulse: Arc::new(Word::default()), clock: Clock::system() }
 }
 
 fn taker(place: &Place, region: u64) -> Taker {
@@ -100,7 +102,7 @@ fn saved<'a>(key: &'a str, value: &'a [u8], revision: u64) -> Saved<'a> {
         version: 1,
         revision,
         written_unix_ns: 1,
-        expires_unix_ns: 0,
+        expires_boot_ns: 0,
         writer: "/test",
         value,
         will: None,

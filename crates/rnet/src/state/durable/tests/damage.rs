@@ -176,17 +176,25 @@ fn a_folder_that_others_may_enter_is_refused() {
 #[test]
 fn what_cannot_be_written_is_read_nevertheless() {
     let place = Place::new();
-    assert_eq!(read_only(&place.folder(), &mut |_| {}).unwrap(), None, "no folder at all");
+    assert_eq!(
+        read_only(&place.folder(), &Clock::system(), &mut |_| {}).unwrap(),
+        None,
+        "no folder at all"
+    );
     let path = filled(&place, 5);
     let before = std::fs::read(&path).unwrap();
     let mut model = Model::new();
-    let revision = read_only(&place.folder(), &mut |saved| add_to(&mut model, saved)).unwrap();
+    let revision =
+        read_only(&place.folder(), &Clock::system(), &mut |saved| add_to(&mut model, saved))
+            .unwrap();
     assert_eq!((revision, model.len()), (Some(5), 5));
     assert!(before == std::fs::read(&path).unwrap(), "it was only read");
     // Also while it is open, when it is not as after a clean end.
     let mut store = kept(&mut taker(&place, 1));
     store.commit(&[set("/k9", b"v", 6)], 6).unwrap();
     model.clear();
-    let revision = read_only(&place.folder(), &mut |saved| add_to(&mut model, saved)).unwrap();
+    let revision =
+        read_only(&place.folder(), &Clock::system(), &mut |saved| add_to(&mut model, saved))
+            .unwrap();
     assert_eq!((revision, model.len()), (Some(6), 6));
 }

@@ -206,7 +206,7 @@ fn whatever_a_keeper_tells_the_next_one_finds() {
             scope.spawn(move || {
                 let dice = Mutex::new(Dice(seed));
                 let pulse = Arc::new(Stumbling { race: race.clone(), dice });
-                let host = Host { region: 8, pulse };
+                let host = Host { region: 8, pulse, clock: Clock::system() };
                 while race.told.lock().unwrap().len() < ENOUGH {
                     let mut taker =
                         Taker::new(folder.clone(), host.clone()).with_clock(quick_clock);

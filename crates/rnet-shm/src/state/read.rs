@@ -1,0 +1,126 @@
+//! Reading one key, and many as of one revision.
+
+use rnet_core::Error;
+use rnet_ring::state::layout::Geometry;
+use rnet_ring::state::{self as ring, Key};
+
+use super::{Record, Region};
+
+/// A moment at which no time is over.
+const BEFORE_ALL_ENDS: u64 = 0;
+
+impl Region {
+    /// Copies what stands at a key; `false` if it is absent, or its time is over.
+    ///
+    /// # Errors
+    /// `BadName`, `Corrupt`.
+    #[inline]
+    pub fn get(&self, key: &str, into: &mut Record) -> Result<bool, Error> {
+        self.read(&self.inner.key(key)?, into)
+    }
+
+    /// A key whose path is found once, for many reads.
+    ///
+    /// # Errors
+    /// `BadName`.
+    pub fn path(&self, key: &str) -> Result<Path, Error> {
+        Ok(Path { trail: self.inner.key(key)?.trail(), key: key.into() })
+    }
+
+    /// As [`Region::get`].
+    ///
+    /// # Errors
+    /// `Corrupt`.
+    #[inline]
+    pub fn get_at(&self, path: &Path, into: &mut Record) -> Result<bool, Error> {
+        self.read(&Key::with(path.key.as_bytes(), path.trail), into)
+    }
+
+    /// As [`Region::get`], and what is over as well, as long as nobody has deleted it.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn get_with_over(&self, key: &str, into: &mut Record) -> Result<bool, Error> {
+        self.read_at(&self.inner.key(key)?, &|| BEFORE_ALL_ENDS, into)
+    }
+
+    #[inline]
+    fn read(&self, key: &Key<'_>, into: &mut Record) -> Result<bool, Error> {
+        self.read_at(key, &|| self.inner.clock.boot_ns(), into)
+    }
+
+    #[inline]
+    fn read_at(
+        &self,
+        key: &Key<'_>,
+        now: &dyn Fn() -> u64,
+        into: &mut Record,
+    ) -> Result<bool, Error> {
+        let inner = &*self.inner;
+        let ring = inner.sound()?;
+        let found = ring.get(inner.lane, key, now, &mut into.raw);
+        let found = found.map_err(|_| inner.unread(&ring, "reading does not come to an end"))?;
+        if found {
+            into.shown();
+        }
+        Ok(found)
+    }
+
+    /// All keys that a prefix means, as of one revision; in no order. `/arm` means that key and all below
+    /// it, `/arm/` what is below, `/` or nothing all keys of users.
+    ///
+    /// # Errors
+    /// `Corrupt`; `LimitReached` if too many read so at the same time.
+    pub fn snapshot(&self, prefix: &str) -> Result<(u64, Vec<Record>), Error> {
+        let mut records = Vec::new();
+        let revision = self.visit(prefix, &mut |record| records.push(record.clone()))?;
+        Ok((revision, records))
+    }
+
+    /// As [`Region::snapshot`], showing one record after the other, each once, when all were read.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn visit(&self, prefix: &str, see: &mut dyn FnMut(&Record)) -> Result<u64, Error> {
+        self.visit_at(prefix, self.inner.clock.boot_ns(), see)
+    }
+
+    /// As [`Region::visit`], and what is over as well, as long as nobody has deleted it.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn visit_with_over(
+        &self,
+        prefix: &str,
+        see: &mut dyn FnMut(&Record),
+    ) -> Result<u64, Error> {
+        self.visit_at(prefix, BEFORE_ALL_ENDS, see)
+    }
+
+    fn visit_at(&self, prefix: &str, now: u64, see: &mut dyn FnMut(&Record)) -> Result<u64, Error> {
+        let inner = &*self.inner;
+        let ring = inner.sound()?;
+        let prefix = ring::Prefix::new(prefix.as_bytes(), inner.seed, &Geometry::DOMAIN);
+        let mut shown = Record::default();
+        ring.snapshot(inner.lane, &prefix, now, &mut |record| {
+            shown.raw.clone_from(record);
+            shown.shown();
+            see(&shown);
+        })
+        .map_err(|_| inner.unread(&ring, "a snapshot does not come to an end"))
+    }
+}
+
+/// A key, and where it leads.
+#[derive(Clone, Debug)]
+pub struct Path {
+    key: Box<str>,
+    trail: ring::key::Trail,
+}
+
+impl Path {
+    /// The key.
+    pub fn key(&self) -> &str {
+        &self.key
+    }
+}

@@ -1,0 +1,89 @@
+//! The keys on disk whose time ends, and when: the keeper forgets them there, as others do in memory.
+
+use std::collections::{BTreeSet, HashMap};
+use std::time::Duration;
+
+use super::record::Change;
+
+/// How often the time is noted on disk, at the least, while there is a key whose time ends. A key may live so much longer for
+/// each power cut.
+const NOTE_NS: u64 = 60_000_000_000;
+
+/// What the keeper knows of the ends of keys; all by CLOCK_BOOTTIME, in ns.
+#[derive(Debug, Default)]
+pub(super) struct Ends {
+    due: BTreeSet<(u64, String)>,
+    of: HashMap<String, u64>,
+    noted_ns: u64,
+}
+
+impl Ends {
+    /// A key ends at this time by what is on disk; 0: never, or it is not there.
+    pub fn set(&mut self, key: &str, ends_ns: u64) {
+        if let Some((key, before)) = self.of.remove_entry(key) {
+            self.due.remove(&(before, key));
+        }
+        if ends_ns != 0 {
+            self.due.insert((ends_ns, key.to_owned()));
+            self.of.insert(key.to_owned(), ends_ns);
+        }
+    }
+
+    /// These changes are on disk, and with them what time it is.
+    pub fn written(&mut self, changes: &[Change<'_>], now_ns: u64) {
+        for change in changes {
+            self.set(change.key, change.saved.map_or(0, |saved| saved.expires_boot_ns));
+        }
+        self.noted_ns = now_ns;
+    }
+
+    /// The keys whose time is over.
+    pub fn over(&self, now_ns: u64) -> Vec<String> {
+        let over = self.due.iter().take_while(|(ends, _)| *ends <= now_ns);
+        over.map(|(_, key)| key.clone()).collect()
+    }
+
+    /// Whether there is something to be written though nobody asks.
+    pub fn is_due(&self, now_ns: u64) -> bool {
+        self.due_at().is_some_and(|at| at <= now_ns)
+    }
+
+    fn due_at(&self) -> Option<u64> {
+        let (ends, _) = self.due.first()?;
+        Some((*ends).min(self.noted_ns.saturating_add(NOTE_NS)))
+    }
+
+    /// How long the keeper may sleep.
+    pub fn sleep_limit(&self, now_ns: u64) -> Duration {
+        self.due_at().map_or(Duration::MAX, |at| Duration::from_nanos(at.saturating_sub(now_ns)))
+    }
+
+    /// Whether no key ends.
+    pub fn is_empty(&self) -> bool {
+        self.due.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_keeper_is_due_at_the_next_end_and_once_a_minute() {
+        let mut ends = Ends::default();
+        assert!(!ends.is_due(u64::MAX) && ends.sleep_limit(5) == Duration::MAX);
+        ends.written(&[], 1000);
+        ends.set("/far", 10 * NOTE_NS);
+        ends.set("/near", 5000);
+        assert!(!ends.is_due(4999) && ends.sleep_limit(2000) == Duration::from_nanos(3000));
+        assert_eq!(ends.over(5000), ["/near"]);
+        // Renewed before it was over.
+        ends.set("/near", 7000);
+        assert!(!ends.is_due(6999));
+        ends.written(&[Change { key: "/near", saved: None }], 8000);
+        assert_eq!(ends.over(9 * NOTE_NS), [""; 0]);
+        assert!(!ends.is_due(NOTE_NS) && ends.is_due(8000 + NOTE_NS));
+        ends.set("/far", 0);
+        assert!(ends.is_empty());
+    }
+}
