@@ -4,6 +4,7 @@
 //! here their memory is filled and read, without the GIL.
 
 use std::ops::ControlFlow;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
@@ -26,7 +27,7 @@ type Room<'py> = (Bound<'py, PyAny>, usize, usize, bool, Option<Bound<'py, PyAny
 
 /// `Subscriber.recv_many`.
 pub(crate) fn receive<'py>(
-    core: &SubscriberCore,
+    core: &Arc<SubscriberCore>,
     rows: &Bound<'py, PyAny>,
     patience: &Patience,
     wanted: Wanted<'_, 'py>,
@@ -110,7 +111,7 @@ impl Filling<'_> {
 impl SubscriberCore {
     /// Fills rows: waits for the first message, and takes of the others what is there.
     fn fill(
-        &self,
+        self: &Arc<Self>,
         py: Python<'_>,
         patience: &Patience,
         filling: &mut Filling<'_>,

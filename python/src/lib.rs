@@ -7,6 +7,7 @@
 
 mod batch;
 mod buffer;
+mod callback;
 mod codec;
 mod compare;
 mod errors;
@@ -30,6 +31,7 @@ mod state;
 mod subscriber;
 mod tasks;
 mod wait;
+mod waiters;
 
 use pyo3::prelude::*;
 
@@ -49,6 +51,7 @@ fn _rnet(py: Python<'_>, module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<subscriber::Subscriber>()?;
     module.add_class::<subscriber::Samples>()?;
     module.add_class::<merge::Merge>()?;
+    module.add_class::<tasks::Next>()?;
     module.add_class::<param::Param>()?;
     state::add_classes(module)?;
     module.add("Sample", sample::class(py)?)?;

@@ -10,9 +10,10 @@ use rnet::{Error, WaitSet, Waitable};
 use crate::errors::{OrRaise, bad_value, is_malformed, pass_over};
 use crate::fair::Guard;
 use crate::fork::Own;
-use crate::receive::{Passing, RawSample, State, SubscriberCore};
+use crate::receive::{BESIDE, Passing, RawSample, State, SubscriberCore};
 use crate::subscriber::Subscriber;
 use crate::wait::{Patience, Stop};
+use crate::waiters;
 
 /// How long who was asked to let go of the subscribers waits for its turn, before it asks: two
 /// merges of the same subscribers would do nothing but ask each other.
@@ -83,6 +84,12 @@ impl Merge {
     /// The others are heard by nobody while one of the locks is waited for, so a thread that waits
     /// with one of them is asked for it.
     fn next(&self, slice: Duration, gave_way: bool) -> rnet::Result<(usize, RawSample)> {
+        let result = self.wait(slice, gave_way);
+        self.by_address.iter().for_each(waiters::pass_on);
+        result
+    }
+
+    fn wait(&self, slice: Duration, gave_way: bool) -> rnet::Result<(usize, RawSample)> {
         let closed = || Error::Closed { what: "every subscriber of the merge".to_owned() };
         if self.all_closed() {
             return Err(closed());
@@ -111,8 +118,12 @@ impl Merge {
             // Closed since we looked, and nobody is left to end the wait.
             return Err(closed());
         }
+        let mut left = slice.saturating_sub(began.elapsed());
+        if self.by_address.iter().any(|core| core.waiters.any()) {
+            left = left.min(BESIDE);
+        }
         let mut set = self.set.lock().unwrap_or_else(PoisonError::into_inner);
-        set.wait(&mut all, Some(slice.saturating_sub(began.elapsed())))?;
+        set.wait(&mut all, Some(left))?;
         drop(set);
         drop(all);
         // Before the time is said to be over, too.

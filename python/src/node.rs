@@ -7,6 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyCFunction, PyDict, PyTuple};
 use rnet::{Error, PublisherOptions, SubscriberOptions};
 
+use crate::callback::Callback;
 use crate::codec::Codec;
 use crate::compare;
 use crate::errors::{OrRaise, bad_value};
@@ -294,8 +295,8 @@ impl Node {
         py: Python<'_>,
         topic: &str,
         r#type: Option<&Bound<'_, PyAny>>,
-        on: Option<Py<PyAny>>,
-        on_error: Option<Py<PyAny>>,
+        on: Option<Callback>,
+        on_error: Option<Callback>,
         reliable: bool,
         transient_local: bool,
         lane: Option<&str>,
@@ -303,6 +304,9 @@ impl Node {
         keep_all: bool,
         wait: &str,
     ) -> PyResult<Subscriber> {
+        if on.is_none() && on_error.is_some() {
+            return Err(bad_value(py, "on_error", "it goes with on: give a callback too"));
+        }
         let codec = Codec::new(py, r#type)?;
         let mut options = SubscriberOptions::new()
             .message_type(codec.message_type.clone())
@@ -337,12 +341,8 @@ impl Node {
         members.subscribers.push(Arc::downgrade(&core));
         drop(members);
         let subscriber = Subscriber::new(core, decoder, self.shared.clone());
-        match on {
-            Some(callback) => subscriber.start_callback(py, callback, on_error)?,
-            None if on_error.is_some() => {
-                return Err(bad_value(py, "on_error", "it goes with on: give a callback too"));
-            }
-            None => {}
+        if let Some(callback) = on {
+            subscriber.start_callback(py, callback, on_error)?;
         }
         Ok(subscriber)
     }
@@ -388,7 +388,7 @@ impl Node {
         description: &str,
         read_only: bool,
         durable: bool,
-        on_change: Option<Py<PyAny>>,
+        on_change: Option<Callback>,
     ) -> PyResult<Param> {
         let said = Declaration {
             default,
@@ -400,15 +400,15 @@ impl Node {
             description,
             read_only,
             durable,
-            on_change,
+            on_change: on_change.map(Callback::into_inner),
         };
         Param::declare(py, &self.shared, name, said)
     }
 
     /// Calls `callback` with a NodeEvent when a node joins, leaves or dies.
     #[pyo3(signature = (callback, /))]
-    fn on_node(&self, py: Python<'_>, callback: Py<PyAny>) -> PyResult<()> {
-        let hook = events::on_node(callback);
+    fn on_node(&self, py: Python<'_>, callback: Callback) -> PyResult<()> {
+        let hook = events::on_node(callback.into_inner());
         py.detach(|| self.shared.node().map(|node| node.on_node(hook))).or_raise(py)
     }
 

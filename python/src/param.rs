@@ -9,6 +9,7 @@ use rnet::Error;
 use rnet::param::{ParamKind, Refused};
 use rnet::state::{Value, WatchHandle};
 
+use crate::callback::Callback;
 use crate::errors::{OrRaise, bad_value, raise};
 use crate::fork::{Birth, Own};
 use crate::gate;
@@ -209,7 +210,8 @@ impl Param {
     /// node's, until the node is closed. What it raises goes to `sys.unraisablehook`. Returns the callback,
     /// so that it may be used as a decorator.
     #[pyo3(signature = (callback, /))]
-    fn on_change(&self, py: Python<'_>, callback: Py<PyAny>) -> PyResult<Py<PyAny>> {
+    fn on_change(&self, py: Python<'_>, callback: Callback) -> PyResult<Py<PyAny>> {
+        let callback = callback.into_inner();
         let hook = hook(callback.clone_ref(py));
         let handle = self.core.detached(py, |param| param.on_change(hook))?;
         self.core.keep(handle);

@@ -10,6 +10,7 @@ use rnet::{Error, MessageType, OwnedLoan};
 
 use crate::batch;
 use crate::buffer::Bytes;
+use crate::callback::Callback;
 use crate::codec::Codec;
 use crate::errors::{self, OrRaise};
 use crate::events;
@@ -297,8 +298,8 @@ impl Publisher {
 
     /// Calls `callback` with a MatchEvent when a subscriber joins, leaves, dies or does not fit.
     #[pyo3(signature = (callback, /))]
-    fn on_match(&self, py: Python<'_>, callback: Py<PyAny>) -> PyResult<()> {
-        let hook = events::on_match(callback);
+    fn on_match(&self, py: Python<'_>, callback: Callback) -> PyResult<()> {
+        let hook = events::on_match(callback.into_inner());
         let add = || {
             self.core.with_soon(move |inner| {
                 inner.on_match(hook);

@@ -1,10 +1,9 @@
 //! The receiving half behind `rnet.Subscriber`: read directly, by tasks of asyncio, or by a
 //! callback.
 
-use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Waker};
 use std::time::{Duration, Instant};
 
 use pyo3::prelude::*;
@@ -15,13 +14,16 @@ use rnet::{
 use crate::fair::{Fair, Guard, NotHad};
 use crate::fork::{Birth, Own};
 use crate::release::release;
-use crate::tasks::Tasks;
 use crate::wait::{Patience, SLICE, SPIN_SLICE, Stop};
+use crate::waiters::{self, Awaited, Waiters};
 
 type Direct = rnet::Subscriber<[u8]>;
 pub(crate) type RawSample = OwnedSample<[u8]>;
 
-/// Who reads. Reading and awaiting may alternate; a callback stays.
+/// How long a wait with the lock may be while tasks wait for messages of the same subscriber.
+pub(crate) const BESIDE: Duration = Duration::from_millis(10);
+
+/// Who reads. Reading and awaiting may alternate, at any moment; a callback stays.
 #[allow(clippy::large_enum_variant, reason = "one a subscriber, and the largest is the hot one")]
 pub(crate) enum Mode {
     Direct(Direct),
@@ -83,7 +85,8 @@ pub(crate) struct SubscriberCore {
     interrupter: Interrupter,
     /// How long a wait goes on without a look for signals.
     slice: Duration,
-    pub(crate) tasks: Tasks,
+    /// Tasks of asyncio, and threads beside them.
+    pub(crate) waiters: Waiters,
 }
 
 impl SubscriberCore {
@@ -97,7 +100,7 @@ impl SubscriberCore {
             birth: Birth::here(),
             slice: if spins { SPIN_SLICE } else { SLICE },
             closed: AtomicBool::new(false),
-            tasks: Tasks::default(),
+            waiters: Waiters::default(),
         })
     }
 
@@ -113,15 +116,15 @@ impl SubscriberCore {
         Error::Closed { what: self.birth.name(format!("the subscriber of {}", self.topic)) }
     }
 
-    fn misuse(&self, why: &str) -> Error {
+    fn has_callback(&self) -> Error {
         Error::BadValue {
             what: format!("use of the subscriber of {}", self.topic),
-            why: why.into(),
+            why: "its messages go to the callback given with on".into(),
         }
     }
 
-    /// The subscriber itself, taken back from the event loop if it is there, and the message
-    /// that is held for it.
+    /// The subscriber itself, and the message that is held for it. Tasks that await a message are
+    /// not woken any more until [`waiters::pass_on`], which the caller runs without the lock.
     pub(crate) fn direct<'a>(
         &self,
         state: &'a mut State,
@@ -130,19 +133,16 @@ impl SubscriberCore {
             return Err(self.closed_error());
         }
         let State { mode, held } = state;
-        if matches!(mode, Mode::Stream(_)) {
-            if self.tasks.any() {
-                return Err(self.misuse("a task awaits its next message; await it too"));
-            }
-            if let Mode::Stream(stream) = std::mem::replace(mode, Mode::Closed) {
-                let mut inner = stream.into_subscriber();
-                inner.set_interruptible(true);
-                *mode = Mode::Direct(inner);
-            }
+        if matches!(mode, Mode::Stream(_))
+            && let Mode::Stream(stream) = std::mem::replace(mode, Mode::Closed)
+        {
+            let mut inner = stream.into_subscriber();
+            inner.set_interruptible(true);
+            *mode = Mode::Direct(inner);
         }
         match mode {
             Mode::Direct(inner) => Ok((inner, held)),
-            Mode::Callback(_) => Err(self.misuse("its messages go to the callback given with on")),
+            Mode::Callback(_) => Err(self.has_callback()),
             Mode::Stream(_) | Mode::Closed => Err(self.closed_error()),
         }
     }
@@ -191,42 +191,63 @@ impl SubscriberCore {
 
     /// Runs `act` on the subscriber, for something short. Call it without the GIL.
     pub(crate) fn with<R>(
-        &self,
+        self: &Arc<Self>,
         act: impl FnOnce(&mut Direct) -> rnet::Result<R>,
     ) -> rnet::Result<R> {
-        let mut guard = self.lock()?;
-        act(self.direct(&mut guard)?.0)
+        let result = self.lock().and_then(|mut guard| act(self.direct(&mut guard)?.0));
+        waiters::pass_on(self);
+        result
     }
 
-    /// As [`SubscriberCore::with`], for a wait: all of it may take `limit`, and `act` is told what
-    /// is left of that.
+    /// As [`SubscriberCore::with`], for a wait for messages: all of it may take `limit`. `act` is
+    /// told what is left of that, which is nothing while tasks wait, too; then it is run again when
+    /// it is this thread's turn.
     pub(crate) fn wait_with<R>(
-        &self,
+        self: &Arc<Self>,
         limit: Duration,
-        act: impl FnOnce(&mut Direct, &mut Option<RawSample>, Duration) -> rnet::Result<R>,
+        mut act: impl FnMut(&mut Direct, &mut Option<RawSample>, Duration) -> rnet::Result<R>,
     ) -> rnet::Result<R> {
-        let (mut guard, left) = self.lock_to_wait(limit)?;
-        let (inner, held) = self.direct(&mut guard)?;
-        act(inner, held, left)
+        waiters::wait_in_line(self, limit, |left| {
+            let (mut guard, left) = self.lock_to_wait(left)?;
+            let (inner, held) = self.direct(&mut guard)?;
+            act(inner, held, self.waiters.alone_for(left))
+        })
     }
 
-    /// The next message, as `make` makes it, if it can be had at once and with the GIL held: to
-    /// let go of the GIL and to get it back costs more than the look.
+    /// As [`SubscriberCore::with`], for a wait for something else than messages, which tasks that
+    /// await messages are not to notice.
+    pub(crate) fn wait_aside<R>(
+        self: &Arc<Self>,
+        limit: Duration,
+        act: impl FnOnce(&mut Direct, Duration) -> rnet::Result<R>,
+    ) -> rnet::Result<R> {
+        let result = self.lock_to_wait(limit).and_then(|(mut guard, left)| {
+            let (inner, _) = self.direct(&mut guard)?;
+            act(inner, if self.waiters.any() { left.min(BESIDE) } else { left })
+        });
+        waiters::pass_on(self);
+        result
+    }
+
+    /// The next message, as `make` makes it, or `make_owned` where it cannot be borrowed, if it can
+    /// be had at once and with the GIL held: to let go of the GIL and to get it back costs more than
+    /// the look.
     #[inline]
     pub(crate) fn glance<R>(
         &self,
         make: impl FnOnce(rnet::Sample<'_, [u8]>) -> R,
+        make_owned: impl FnOnce(RawSample) -> R,
     ) -> rnet::Result<Glance<R>> {
         if self.is_closed() {
             return Ok(Glance::Unclear);
         }
         let Some(mut guard) = self.state.try_lock() else { return Ok(Glance::Unclear) };
-        match &mut **guard {
-            State { mode: Mode::Direct(inner), held: None } => {
-                Ok(inner.try_recv()?.map_or(Glance::Nothing, |sample| Glance::Found(make(sample))))
-            }
-            _ => Ok(Glance::Unclear),
-        }
+        let found = match &mut **guard {
+            State { mode: Mode::Direct(inner), held: None } => inner.try_recv()?.map(make),
+            State { mode: Mode::Stream(stream), held: None } => stream.try_recv()?.map(make_owned),
+            _ => return Ok(Glance::Unclear),
+        };
+        Ok(found.map_or(Glance::Nothing, Glance::Found))
     }
 
     /// The next message, if it is there. Call it without the GIL.
@@ -236,10 +257,18 @@ impl SubscriberCore {
 
     /// As [`SubscriberCore::look`], by who has the lock.
     pub(crate) fn look_with(&self, state: &mut State) -> rnet::Result<Option<RawSample>> {
-        let (inner, held) = self.direct(state)?;
-        match held.take() {
-            Some(sample) => Ok(Some(sample)),
-            None => Ok(inner.try_recv()?.map(|sample| sample.to_owned_sample())),
+        if self.is_closed() {
+            return Err(self.closed_error());
+        }
+        let State { mode, held } = state;
+        if held.is_some() {
+            return Ok(held.take());
+        }
+        match mode {
+            Mode::Direct(inner) => Ok(inner.try_recv()?.map(|sample| sample.to_owned_sample())),
+            Mode::Stream(stream) => stream.try_recv(),
+            Mode::Callback(_) => Err(self.has_callback()),
+            Mode::Closed => Err(self.closed_error()),
         }
     }
 
@@ -250,7 +279,7 @@ impl SubscriberCore {
 
     /// Waits for a message.
     pub(crate) fn take(
-        &self,
+        self: &Arc<Self>,
         py: Python<'_>,
         which: Which,
         patience: &Patience,
@@ -274,36 +303,10 @@ impl SubscriberCore {
         })
     }
 
-    /// Asks for the next message on behalf of a task. Call it without the GIL.
-    pub(crate) fn poll(&self, waker: &Waker) -> Poll<rnet::Result<RawSample>> {
-        let mut guard = match self.lock() {
-            Ok(guard) if !self.is_closed() => guard,
-            _ => return Poll::Ready(Err(self.closed_error())),
-        };
-        let State { mode, held } = &mut **guard;
-        if let Some(sample) = held.take() {
-            return Poll::Ready(Ok(sample));
-        }
-        if matches!(mode, Mode::Direct(_))
-            && let Mode::Direct(inner) = std::mem::replace(mode, Mode::Closed)
-        {
-            *mode = Mode::Stream(inner.into_stream());
-        }
-        match mode {
-            Mode::Stream(stream) => {
-                std::pin::pin!(stream.recv()).poll(&mut Context::from_waker(waker))
-            }
-            Mode::Callback(_) => {
-                Poll::Ready(Err(self.misuse("its messages go to the callback given with on")))
-            }
-            _ => Poll::Ready(Err(self.closed_error())),
-        }
-    }
-
     /// Hands all messages to `callback` from now on, and at once the error that keeps it from being
     /// called, if there is one. Call it without the GIL.
     pub(crate) fn call(
-        &self,
+        self: &Arc<Self>,
         callback: impl Fn(rnet::Result<RawSample>) + Clone + Send + 'static,
     ) -> rnet::Result<()> {
         let held = self.direct(&mut *self.lock()?)?.1.take();
@@ -324,8 +327,10 @@ impl SubscriberCore {
             late = subscription.error();
             *mode = Mode::Callback(subscription);
         }
-        // It may close this subscriber.
         drop(guard);
+        // Whoever waits is told that there is a callback now.
+        self.waiters.wake_all();
+        // The callback may close this subscriber.
         if let Some(error) = late {
             tell(Err(error));
         }
@@ -382,7 +387,35 @@ impl SubscriberCore {
             std::mem::replace(&mut **guard, closed)
         };
         drop(before);
-        self.tasks.wake_all(self);
+        self.waiters.wake_all();
+    }
+}
+
+impl Awaited for SubscriberCore {
+    fn waiters(&self) -> &Waiters {
+        &self.waiters
+    }
+
+    fn poll_ready(&self, waker: &Waker) -> bool {
+        let Ok(mut guard) = self.lock() else { return true };
+        let State { mode, held } = &mut **guard;
+        if held.is_some() || self.is_closed() {
+            return true;
+        }
+        if matches!(mode, Mode::Direct(_))
+            && let Mode::Direct(inner) = std::mem::replace(mode, Mode::Closed)
+        {
+            *mode = Mode::Stream(inner.into_stream());
+        }
+        match mode {
+            Mode::Stream(stream) => stream.poll_ready(&mut Context::from_waker(waker)).is_ready(),
+            // What there is is an error.
+            _ => true,
+        }
+    }
+
+    fn is_parents(&self) -> bool {
+        self.birth.is_parents()
     }
 }
 

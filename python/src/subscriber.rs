@@ -3,17 +3,21 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use pyo3::exceptions::PyStopAsyncIteration;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple, PyType};
 use rnet::{Behind, Error, LossCounts};
 
+use crate::callback::Callback;
 use crate::codec::{Copied, Decoder};
 use crate::errors::{OrRaise, is_malformed, pass_over};
 use crate::events::{self, MessageCallback};
 use crate::node::NodeShared;
 use crate::receive::{Glance, RawSample, SubscriberCore, Which};
+use crate::tasks::{Next, Source};
 use crate::wait::{Patience, Stop};
-use crate::{batch, sample, tasks};
+use crate::waiters::{self, Awaited, Waiters};
+use crate::{batch, sample};
 
 /// Receives the messages of one topic. Made by `Node.subscribe`.
 ///
@@ -59,12 +63,12 @@ impl Subscriber {
     pub(crate) fn start_callback(
         &self,
         py: Python<'_>,
-        callback: Py<PyAny>,
-        on_error: Option<Py<PyAny>>,
+        callback: Callback,
+        on_error: Option<Callback>,
     ) -> PyResult<()> {
         let run = Arc::new(MessageCallback {
-            callback,
-            on_error,
+            callback: callback.into_inner(),
+            on_error: on_error.map(Callback::into_inner),
             decoder: self.decoder.clone(),
             closed: self.silent.clone(),
         });
@@ -95,12 +99,13 @@ impl Subscriber {
     ) -> rnet::Result<Glance<PyResult<Bound<'py, PyAny>>>> {
         // Python code does not run with the lock held.
         if self.decoder.copies() && !as_sample {
-            let copied = self
-                .core
-                .glance(|sample| Copied::new(py, &sample, sample.publisher(), sample.seq()))?;
+            let copied = self.core.glance(
+                |sample| Copied::new(py, &sample, sample.publisher(), sample.seq()),
+                |sample| Copied::new(py, &sample, sample.publisher(), sample.seq()),
+            )?;
             return Ok(copied.map(|copied| self.decoder.value_of_copy(copied)));
         }
-        let owned = self.core.glance(|sample| sample.to_owned_sample())?;
+        let owned = self.core.glance(|sample| sample.to_owned_sample(), |owned| owned)?;
         Ok(owned.map(|received| self.give(py, received, as_sample)))
     }
 
@@ -155,15 +160,43 @@ impl Subscriber {
         self.give(py, received, false)
     }
 
-    fn look<'py>(&self, py: Python<'py>, as_sample: bool) -> PyResult<Option<Bound<'py, PyAny>>> {
-        match self.glance(py, as_sample).or_raise(py)? {
+    /// The next message if it is there.
+    fn look<'py>(
+        &self,
+        py: Python<'py>,
+        as_sample: bool,
+    ) -> Result<Option<Bound<'py, PyAny>>, Stop> {
+        let given = match self.glance(py, as_sample).map_err(Stop::Error)? {
             Glance::Found(given) => given.map(Some),
             Glance::Nothing => Ok(None),
             Glance::Unclear => {
-                let received = py.detach(|| self.core.look()).or_raise(py)?;
+                let received = py.detach(|| self.core.look()).map_err(Stop::Error)?;
                 received.map(|received| self.give(py, received, as_sample)).transpose()
             }
+        };
+        given.map_err(Stop::Raised)
+    }
+
+    fn try_take<'py>(
+        &self,
+        py: Python<'py>,
+        as_sample: bool,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        self.look(py, as_sample).map_err(|stop| stop.into_err(py))
+    }
+
+    /// Whether an iteration goes on after what stopped its wait; not if the subscriber is closed.
+    fn goes_on(&self, py: Python<'_>, stop: Stop) -> PyResult<bool> {
+        match stop {
+            Stop::Error(Error::Closed { .. }) if self.core.is_closed() => return Ok(false),
+            Stop::Error(error) => {
+                let passing = py.detach(|| self.core.passes_over(&error));
+                pass_over(py, &error, passing)?;
+            }
+            Stop::Raised(error) if is_malformed(py, &error) => {}
+            stop => return Err(stop.into_err(py)),
         }
+        Ok(true)
     }
 
     /// The next message, whatever happens to single publishers: that is counted. `None` once
@@ -176,19 +209,50 @@ impl Subscriber {
         loop {
             match self.next(py, &Patience::endless(), as_sample) {
                 Ok(given) => return Ok(Some(given)),
-                Err(Stop::Error(Error::Closed { .. })) if self.core.is_closed() => return Ok(None),
-                Err(Stop::Error(error)) => {
-                    let passing = py.detach(|| self.core.passes_over(&error));
-                    pass_over(py, &error, passing)?;
+                Err(stop) => {
+                    if !self.goes_on(py, stop)? {
+                        return Ok(None);
+                    }
                 }
-                Err(Stop::Raised(error)) if is_malformed(py, &error) => {}
-                Err(stop) => return Err(stop.into_err(py)),
+            }
+        }
+    }
+}
+
+/// What tasks await.
+struct Messages {
+    subscriber: Py<Subscriber>,
+    as_sample: bool,
+    /// What happens to single publishers is not for it, and closing is the end.
+    iterates: bool,
+}
+
+impl Source for Messages {
+    fn look(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
+        let subscriber = self.subscriber.get();
+        loop {
+            match subscriber.look(py, self.as_sample) {
+                Ok(found) => return Ok(found.map(Bound::unbind)),
+                Err(stop) if !self.iterates => return Err(stop.into_err(py)),
+                Err(stop) => {
+                    if !subscriber.goes_on(py, stop)? {
+                        return Err(PyStopAsyncIteration::new_err("the subscriber is closed"));
+                    }
+                }
             }
         }
     }
 
-    fn task(&self, py: Python<'_>, value: bool, iterates: bool) -> PyResult<Py<PyAny>> {
-        tasks::next_message(py, &self.core, self.decoder.clone(), value, iterates)
+    fn waiters(&self) -> &Waiters {
+        &self.subscriber.get().core.waiters
+    }
+
+    fn pass_on(&self) {
+        waiters::pass_on(&self.subscriber.get().core);
+    }
+
+    fn is_parents(&self) -> bool {
+        self.subscriber.get().core.is_parents()
     }
 }
 
@@ -216,12 +280,12 @@ impl Subscriber {
 
     /// The next message if it is there, else None.
     fn try_recv<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        self.look(py, false)
+        self.try_take(py, false)
     }
 
     /// As `try_recv`, as a Sample.
     fn try_recv_sample<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        self.look(py, true)
+        self.try_take(py, true)
     }
 
     /// The newest message that was not received yet; older ones are passed over and counted as
@@ -280,14 +344,18 @@ impl Subscriber {
         Samples { subscriber: slf }
     }
 
-    /// The next message, to be awaited.
-    fn recv_async(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        self.task(py, true, false)
+    /// The next message, to be awaited in asyncio.
+    ///
+    /// A coroutine: it takes the message at the moment at which it returns it. If it is cancelled, by
+    /// a time-out for one, it has taken none, and the message is the next one for whoever receives.
+    /// Threads may receive at the same time.
+    fn recv_async(slf: Py<Self>) -> Next {
+        Next::new(Messages { subscriber: slf, as_sample: false, iterates: false })
     }
 
     /// As `recv_async`, as a Sample.
-    fn recv_sample_async(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        self.task(py, false, false)
+    fn recv_sample_async(slf: Py<Self>) -> Next {
+        Next::new(Messages { subscriber: slf, as_sample: true, iterates: false })
     }
 
     /// Calls `callback` with each message from now on, on the node's thread for the topic's lane,
@@ -299,7 +367,7 @@ impl Subscriber {
     /// no thread can be started for the callbacks is such an error, too; it is tried again once a
     /// second.
     #[pyo3(signature = (callback, /, *, on_error = None))]
-    fn on(&self, py: Python<'_>, callback: Py<PyAny>, on_error: Option<Py<PyAny>>) -> PyResult<()> {
+    fn on(&self, py: Python<'_>, callback: Callback, on_error: Option<Callback>) -> PyResult<()> {
         self.start_callback(py, callback, on_error)
     }
 
@@ -308,15 +376,15 @@ impl Subscriber {
     #[pyo3(signature = (n = 1, timeout = None))]
     fn wait_for_publishers(&self, py: Python<'_>, n: usize, timeout: Option<f64>) -> PyResult<()> {
         let wait = |slice| {
-            self.core.wait_with(slice, |inner, _, left| inner.wait_for_publishers(n, Some(left)))
+            self.core.wait_aside(slice, |inner, left| inner.wait_for_publishers(n, Some(left)))
         };
         Patience::new(py, timeout)?.run(py, wait).map_err(|stop| stop.into_err(py))
     }
 
     /// Calls `callback` with a MatchEvent when a publisher joins, leaves, dies or does not fit.
     #[pyo3(signature = (callback, /))]
-    fn on_match(&self, py: Python<'_>, callback: Py<PyAny>) -> PyResult<()> {
-        let hook = events::on_match(callback);
+    fn on_match(&self, py: Python<'_>, callback: Callback) -> PyResult<()> {
+        let hook = events::on_match(callback.into_inner());
         let add = || {
             self.core.with(move |inner| {
                 inner.on_match(hook);
@@ -393,8 +461,8 @@ impl Subscriber {
         slf
     }
 
-    fn __anext__(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        self.task(py, true, true)
+    fn __anext__(slf: Py<Self>) -> Next {
+        Next::new(Messages { subscriber: slf, as_sample: false, iterates: true })
     }
 
     fn __enter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
@@ -437,7 +505,8 @@ impl Samples {
         slf
     }
 
-    fn __anext__(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        self.subscriber.get().task(py, false, true)
+    fn __anext__(&self, py: Python<'_>) -> Next {
+        let subscriber = self.subscriber.clone_ref(py);
+        Next::new(Messages { subscriber, as_sample: true, iterates: true })
     }
 }

@@ -1,186 +1,140 @@
-//! Tasks of asyncio that await messages.
+//! What a task of asyncio awaits: the next message of a subscriber, the next change of a watch.
 //!
-//! A task awaits a future of its event loop. The oldest one's loop is woken by the dispatch
-//! thread of the topic's lane (`call_soon_threadsafe`), and then serves in its own thread as many
-//! tasks as there are messages. A task that is cancelled takes no message with it.
+//! It is a coroutine, as that of `asyncio.Queue.get`: nothing happens before it runs, and it takes
+//! what there is at the moment at which it returns it. Being cancelled, it has taken nothing; see
+//! `crate::waiters`.
 
-use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::task::{Poll, Wake, Waker};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use pyo3::exceptions::PyStopAsyncIteration;
+use pyo3::exceptions::{PyRuntimeError, PyStopIteration};
 use pyo3::prelude::*;
-use rnet::Error;
 
-use crate::codec::Decoder;
-use crate::errors::{is_malformed, pass_over, raise};
-use crate::receive::{RawSample, SubscriberCore};
-use crate::sample;
+use crate::waiters::Waiters;
 
-/// A task that waits.
-struct Waiting {
-    event_loop: Py<PyAny>,
-    future: Py<PyAny>,
-    decoder: Arc<Decoder>,
-    /// Whether it awaits the value of a message, and not a sample.
-    value: bool,
-    /// Iterates: what happens to single publishers is not for it, and closing is the end.
-    iterates: bool,
+/// Where what is awaited comes from.
+pub(crate) trait Source: Send + Sync {
+    /// What is there, if something is.
+    fn look(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>>;
+
+    fn waiters(&self) -> &Waiters;
+
+    /// [`crate::waiters::pass_on`], unless in a forked child. Called without the GIL.
+    fn pass_on(&self);
+
+    /// As [`crate::waiters::Awaited::is_parents`].
+    fn is_parents(&self) -> bool;
 }
 
-impl Waiting {
-    fn is_done(&self, py: Python<'_>) -> bool {
-        let asked = |object: &Py<PyAny>, method| {
-            object.call_method0(py, method).and_then(|yes| yes.is_truthy(py)).unwrap_or(true)
-        };
-        asked(&self.future, "done") || asked(&self.event_loop, "is_closed")
-    }
-
-    /// Ends the wait; `false` if it goes on, for the next message.
-    fn give(&self, py: Python<'_>, result: rnet::Result<RawSample>) -> PyResult<bool> {
-        let value = match result {
-            Ok(received) if self.value => self.decoder.value(py, received),
-            Ok(received) => sample::new(py, received, self.decoder.clone()),
-            Err(Error::Closed { .. }) if self.iterates => {
-                Err(PyStopAsyncIteration::new_err("the subscriber is closed"))
-            }
-            Err(error) => Err(raise(py, &error)),
-        };
-        match value {
-            Err(error) if self.iterates && is_malformed(py, &error) => return Ok(false),
-            Ok(value) => self.future.call_method1(py, "set_result", (value,))?,
-            Err(error) => {
-                self.fail(py, error)?;
-                return Ok(true);
-            }
-        };
-        Ok(true)
-    }
-
-    fn fail(&self, py: Python<'_>, error: PyErr) -> PyResult<()> {
-        self.future.call_method1(py, "set_exception", (error.into_value(py),))?;
-        Ok(())
-    }
+enum Step {
+    Fresh,
+    /// Is in the line, or was woken.
+    Waits(u64),
+    Over,
 }
 
-/// The tasks that await one subscriber, in the order in which they came.
-#[derive(Default)]
-pub(crate) struct Tasks(Mutex<VecDeque<Waiting>>);
+/// The coroutine.
+#[pyclass(frozen, module = "rnet")]
+pub(crate) struct Next {
+    source: Box<dyn Source>,
+    step: Mutex<Step>,
+}
 
-impl Tasks {
-    fn lock(&self) -> MutexGuard<'_, VecDeque<Waiting>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+impl Next {
+    pub(crate) fn new(source: impl Source + 'static) -> Next {
+        Next { source: Box::new(source), step: Mutex::new(Step::Fresh) }
     }
 
-    /// Whether a task waits.
-    pub(crate) fn any(&self) -> bool {
-        !self.lock().is_empty()
+    fn step(&self) -> MutexGuard<'_, Step> {
+        self.step.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Has every task look again: the subscriber is closed. Call it without the GIL.
-    pub(crate) fn wake_all(&self, core: &Arc<SubscriberCore>) {
-        if !self.any() {
+    /// Runs on: gives what the task sleeps on, or raises StopIteration with the result.
+    fn run(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        let waiters = self.source.waiters();
+        let woken = match &*self.step() {
+            Step::Fresh => None,
+            Step::Waits(id) if !self.source.is_parents() && waiters.is_waiting(*id) => {
+                return Err(PyRuntimeError::new_err("another task awaits this already"));
+            }
+            Step::Waits(id) => Some(*id),
+            Step::Over => return Err(PyRuntimeError::new_err("it was awaited before")),
+        };
+        if woken.is_none() && waiters.must_break() {
+            // Messages that are always there must not keep everything else from running.
+            return Ok(py.None());
+        }
+        let looked = self.source.look(py);
+        let Ok(None) = looked else {
+            self.end(py);
+            return match looked {
+                Err(error) => Err(error),
+                Ok(found) => Err(PyStopIteration::new_err((found,))),
+            };
+        };
+        let (id, yielded) =
+            waiters.enter_task(py, woken.is_some()).inspect_err(|_| self.end(py))?;
+        *self.step() = Step::Waits(id);
+        py.detach(|| self.source.pass_on());
+        Ok(yielded.unbind())
+    }
+
+    /// Ends it, wherever it is.
+    fn end(&self, py: Python<'_>) {
+        let before = std::mem::replace(&mut *self.step(), Step::Over);
+        let Step::Waits(id) = before else { return };
+        // In a forked child the line may be locked by a thread that is not there.
+        if self.source.is_parents() {
             return;
         }
-        crate::gate::enter(|py| {
-            let loops: Vec<Py<PyAny>> =
-                self.lock().iter().map(|task| task.event_loop.clone_ref(py)).collect();
-            loops.into_iter().for_each(|event_loop| call_soon(py, &event_loop, core));
-        });
-    }
-}
-
-/// Has the event loop serve its tasks. A loop that is closed has none any more.
-fn call_soon(py: Python<'_>, event_loop: &Py<PyAny>, core: &Arc<SubscriberCore>) {
-    let serve = Serve { core: core.clone() };
-    let _ = Py::new(py, serve)
-        .and_then(|serve| event_loop.call_method1(py, "call_soon_threadsafe", (serve,)));
-}
-
-/// A future of the running event loop for the next message.
-pub(crate) fn next_message(
-    py: Python<'_>,
-    core: &Arc<SubscriberCore>,
-    decoder: Arc<Decoder>,
-    value: bool,
-    iterates: bool,
-) -> PyResult<Py<PyAny>> {
-    let event_loop = py.import("asyncio")?.call_method0("get_running_loop")?;
-    let future = event_loop.call_method0("create_future")?.unbind();
-    let task = Waiting {
-        event_loop: event_loop.unbind(),
-        future: future.clone_ref(py),
-        decoder,
-        value,
-        iterates,
-    };
-    core.tasks.lock().push_back(task);
-    serve(py, core)?;
-    Ok(future)
-}
-
-/// Gives messages to tasks, as long as there are both.
-fn serve(py: Python<'_>, core: &Arc<SubscriberCore>) -> PyResult<()> {
-    while let Some(task) = oldest(py, core) {
-        let waker = Waker::from(Arc::new(LoopWaker {
-            event_loop: task.event_loop.clone_ref(py),
-            core: Arc::downgrade(core),
-        }));
-        match py.detach(|| core.poll(&waker)) {
-            Poll::Pending => {
-                core.tasks.lock().push_front(task);
-                return Ok(());
-            }
-            Poll::Ready(Err(error)) if task.iterates && !matches!(error, Error::Closed { .. }) => {
-                let passing = py.detach(|| core.passes_over(&error));
-                match pass_over(py, &error, passing) {
-                    Ok(()) => core.tasks.lock().push_front(task),
-                    Err(raised) => task.fail(py, raised)?,
-                }
-            }
-            Poll::Ready(result) => {
-                if !task.give(py, result)? {
-                    core.tasks.lock().push_front(task);
-                }
-            }
+        let waiters = self.source.waiters();
+        if !waiters.leave(id) && waiters.any() {
+            py.detach(|| self.source.pass_on());
         }
     }
-    Ok(())
-}
-
-/// Takes the first task out that still waits.
-fn oldest(py: Python<'_>, core: &SubscriberCore) -> Option<Waiting> {
-    loop {
-        // Python is not called with the lock held.
-        let task = core.tasks.lock().pop_front()?;
-        if !task.is_done(py) {
-            return Some(task);
-        }
-    }
-}
-
-/// Wakes an event loop from the dispatch thread.
-struct LoopWaker {
-    event_loop: Py<PyAny>,
-    core: Weak<SubscriberCore>,
-}
-
-impl Wake for LoopWaker {
-    fn wake(self: Arc<Self>) {
-        let Some(core) = self.core.upgrade() else { return };
-        crate::gate::enter(|py| call_soon(py, &self.event_loop, &core));
-    }
-}
-
-/// What an event loop calls to serve its tasks.
-#[pyclass(frozen, module = "rnet")]
-struct Serve {
-    core: Arc<SubscriberCore>,
 }
 
 #[pymethods]
-impl Serve {
-    fn __call__(&self, py: Python<'_>) -> PyResult<()> {
-        serve(py, &self.core)
+impl Next {
+    fn __await__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        slf
+    }
+
+    fn __iter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        slf
+    }
+
+    fn __next__(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        self.run(py)
+    }
+
+    /// Runs on, as coroutines do.
+    fn send(&self, py: Python<'_>, _value: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        self.run(py)
+    }
+
+    /// Ends it by an exception, asyncio.CancelledError for one.
+    #[pyo3(signature = (exception, value = None, _traceback = None, /))]
+    fn throw(
+        &self,
+        py: Python<'_>,
+        exception: Bound<'_, PyAny>,
+        value: Option<Bound<'_, PyAny>>,
+        _traceback: Option<Bound<'_, PyAny>>,
+    ) -> PyResult<Py<PyAny>> {
+        self.end(py);
+        Err(PyErr::from_value(value.filter(|value| !value.is_none()).unwrap_or(exception)))
+    }
+
+    /// Ends it.
+    fn close(&self, py: Python<'_>) {
+        self.end(py);
+    }
+}
+
+impl Drop for Next {
+    fn drop(&mut self) {
+        if matches!(*self.step(), Step::Waits(_)) {
+            let _ = Python::try_attach(|py| self.end(py));
+        }
     }
 }

@@ -270,7 +270,7 @@ def test_async_changes_that_come_later_and_the_end(state, reader):
         first = await watch.recv_async()
         tasks = [asyncio.ensure_future(watch.recv_async()) for _ in range(3)]
         await asyncio.sleep(0)
-        with pytest.raises(rnet.BadValue, match="task awaits"):
+        with pytest.raises(rnet.Timeout):
             watch.recv(0)
         tasks[0].cancel()
         for n in range(2, 4):

@@ -162,25 +162,48 @@ impl<T: Message + ?Sized> SampleStream<T> {
         RecvFuture { stream: self }
     }
 
-    fn poll_recv(&mut self, context: &mut Context<'_>) -> Poll<Result<OwnedSample<T>>> {
+    /// The next message if it is there. A task that is to be woken stays so.
+    ///
+    /// # Errors
+    /// As [`Subscriber::try_recv`].
+    pub fn try_recv(&mut self) -> Result<Option<OwnedSample<T>>> {
         self.core.state.check_birth()?;
         let mut shared = lock(&self.shared);
         let (Some(receiver), Some(held)) = (&mut shared.receiver, &mut self.held) else {
-            return Poll::Ready(Err(Error::Closed { what: "the stream".to_owned() }));
+            return Err(Error::Closed { what: "the stream".to_owned() });
         };
-        match receiver.advance() {
-            Err(error) => Poll::Ready(Err(error)),
-            Ok(Some(at)) => {
-                Poll::Ready(receiver.sample::<T>(at, held).map(Sample::to_owned_sample))
-            }
-            Ok(None) => {
-                shared.waker = Some(context.waker().clone());
-                drop(shared);
-                // The thread looks again, now that there is somebody to wake.
-                self.core.state.dispatcher(self.lane).wake();
-                Poll::Pending
-            }
+        match receiver.advance()? {
+            Some(at) => receiver.sample::<T>(at, held).map(Sample::to_owned_sample).map(Some),
+            None => Ok(None),
         }
+    }
+
+    /// Whether there is something to take: a message, or an error. Takes nothing, and may be wrong
+    /// in saying yes. If there is nothing, the task is woken once there is.
+    pub fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        if self.is_parents() {
+            return Poll::Ready(());
+        }
+        let mut shared = lock(&self.shared);
+        if shared.receiver.is_none() || shared.is_ready() {
+            return Poll::Ready(());
+        }
+        shared.waker = Some(context.waker().clone());
+        drop(shared);
+        // The thread looks again, now that there is somebody to wake.
+        self.core.state.dispatcher(self.lane).wake();
+        Poll::Pending
+    }
+
+    fn poll_recv(&mut self, context: &mut Context<'_>) -> Poll<Result<OwnedSample<T>>> {
+        if let Some(result) = self.try_recv().transpose() {
+            return Poll::Ready(result);
+        }
+        if self.poll_ready(context).is_ready() {
+            // It came just now. The executor decides who is next.
+            context.waker().wake_by_ref();
+        }
+        Poll::Pending
     }
 }
 

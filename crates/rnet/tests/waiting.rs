@@ -5,6 +5,7 @@ mod common;
 use std::future::Future;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::Thread;
 use std::time::Duration;
@@ -106,6 +107,53 @@ fn a_sleeping_task_is_woken_for_each_message() {
         }
     });
     echo.join().unwrap();
+}
+
+/// Says whether it was woken.
+#[derive(Default)]
+struct Told(AtomicBool);
+
+impl Wake for Told {
+    fn wake(self: Arc<Self>) {
+        self.0.store(true, Ordering::Release);
+    }
+}
+
+/// Polls `recv` once, sends, and drops the future when its task was woken, as a time-out does.
+#[test]
+fn a_future_that_is_dropped_after_its_wake_has_taken_nothing() {
+    let net = Net::new("dropped future");
+    let node = net.node("both");
+    let mut publisher = node.publisher::<[u8]>("/t").unwrap();
+    let mut stream = node.subscriber::<[u8]>("/t").unwrap().into_stream();
+    publisher.wait_for_subscribers(1, LONG).unwrap();
+    for i in 0..500_u32 {
+        let told = Arc::new(Told::default());
+        let waker = Waker::from(told.clone());
+        let mut context = Context::from_waker(&waker);
+        {
+            let mut future = pin!(stream.recv());
+            assert!(future.as_mut().poll(&mut context).is_pending());
+            publisher.send(&i.to_le_bytes()).unwrap();
+            while !told.0.load(Ordering::Acquire) {
+                std::thread::yield_now();
+            }
+        }
+        assert!(stream.poll_ready(&mut context).is_ready());
+        let got = match i % 3 {
+            0 => block_on(stream.recv()).unwrap(),
+            1 => stream.try_recv().unwrap().unwrap(),
+            _ => {
+                let mut subscriber = stream.into_subscriber();
+                let got = subscriber.try_recv().unwrap().unwrap().to_owned_sample();
+                stream = subscriber.into_stream();
+                got
+            }
+        };
+        assert_eq!(*got, i.to_le_bytes());
+        assert!(stream.try_recv().unwrap().is_none());
+    }
+    assert_eq!(stream.stats()[0].lost.total(), 0);
 }
 
 #[test]

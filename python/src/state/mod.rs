@@ -15,7 +15,6 @@ pub(crate) mod core;
 mod entry;
 mod hash;
 mod json;
-mod tasks;
 mod transaction;
 pub(crate) mod types;
 mod value;

@@ -1,14 +1,15 @@
 //! `rnet.Watch`: being told of changes.
 //!
 //! As with a subscriber (`receive.rs`), a thread that waits holds the watch's lock; who wants a
-//! look, or to close it, ends that wait. Reading and awaiting may alternate; a callback stays.
+//! look, or to close it, ends that wait. Reading and awaiting may alternate, at any moment; a callback
+//! stays.
 
-use std::future::Future;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Waker};
 use std::time::{Duration, Instant};
 
+use pyo3::exceptions::PyStopAsyncIteration;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use rnet::Error;
@@ -16,15 +17,17 @@ use rnet::state::{self, ChangeStream, WatchHandle, WatchInterrupter};
 
 use super::core::StateCore;
 use super::entry::Change;
-use super::tasks::{self, Tasks};
 use super::types::Types;
+use crate::callback::Callback;
 use crate::errors::{OrRaise, raise};
 use crate::fair::{Fair, Guard, NotHad};
 use crate::fork::{Birth, Own};
 use crate::gate;
 use crate::node::NodeShared;
 use crate::release::release;
+use crate::tasks::{Next, Source};
 use crate::wait::{Patience, Stop};
+use crate::waiters::{self, Awaited, Waiters};
 
 /// Who is told.
 #[allow(clippy::large_enum_variant, reason = "one a watch, and the largest is the usual one")]
@@ -47,7 +50,8 @@ pub(crate) struct WatchCore {
     /// Has a thread that waits let go of the lock. Gone when it is closed: it holds the node.
     interrupter: Mutex<Option<Own<WatchInterrupter>>>,
     pub(crate) types: Arc<Types>,
-    pub(crate) tasks: Tasks,
+    /// Tasks of asyncio, and threads beside them.
+    waiters: Waiters,
 }
 
 impl WatchCore {
@@ -59,8 +63,9 @@ impl WatchCore {
         Error::Closed { what: self.birth.name(format!("the watch of {:?}", self.prefix)) }
     }
 
-    fn misuse(&self, why: &str) -> Error {
-        Error::BadValue { what: format!("use of the watch of {:?}", self.prefix), why: why.into() }
+    fn has_callback(&self) -> Error {
+        let what = format!("use of the watch of {:?}", self.prefix);
+        Error::BadValue { what, why: "its changes go to the callback given with on".into() }
     }
 
     fn interrupt(&self) {
@@ -80,37 +85,38 @@ impl WatchCore {
         Ok(self.mode.lock_for_a_look(|| self.interrupt()))
     }
 
-    /// The watch itself, taken back from the event loop if it is there.
+    /// The watch itself. Tasks that await a change are not woken any more until
+    /// [`waiters::pass_on`], which the caller runs without the lock.
     fn direct<'a>(&self, mode: &'a mut Mode) -> rnet::Result<&'a mut state::Watch> {
         if self.is_closed() {
             return Err(self.closed_error());
         }
-        if matches!(mode, Mode::Stream(_)) {
-            if self.tasks.any() {
-                return Err(self.misuse("a task awaits its next change; await it too"));
-            }
-            if let Mode::Stream(stream) = std::mem::replace(mode, Mode::Closed) {
-                let mut inner = stream.into_watch()?;
-                inner.set_interruptible(true);
-                *mode = Mode::Direct(inner);
-            }
+        if matches!(mode, Mode::Stream(_))
+            && let Mode::Stream(stream) = std::mem::replace(mode, Mode::Closed)
+        {
+            let mut inner = stream.into_watch()?;
+            inner.set_interruptible(true);
+            *mode = Mode::Direct(inner);
         }
         match mode {
             Mode::Direct(inner) => Ok(inner),
-            Mode::Callback { .. } => {
-                Err(self.misuse("its changes go to the callback given with on"))
-            }
+            Mode::Callback { .. } => Err(self.has_callback()),
             Mode::Stream(_) | Mode::Closed => Err(self.closed_error()),
         }
     }
 
     /// Waits for a change for a slice of time. Call it without the GIL.
-    fn next(&self, slice: Duration) -> rnet::Result<state::Change> {
+    fn next(self: &Arc<Self>, slice: Duration) -> rnet::Result<state::Change> {
+        waiters::wait_in_line(self, slice, |left| self.wait(left))
+    }
+
+    /// As [`WatchCore::next`], with the lock.
+    fn wait(&self, limit: Duration) -> rnet::Result<state::Change> {
         if self.is_closed() {
             return Err(self.closed_error());
         }
         let began = Instant::now();
-        let mut guard = match self.mode.lock_in_turn(slice) {
+        let mut guard = match self.mode.lock_in_turn(limit) {
             Ok(guard) => guard,
             Err(NotHad::Signal) => return Err(Error::Interrupted),
             Err(NotHad::TimedOut) => {
@@ -118,38 +124,29 @@ impl WatchCore {
                 return Err(Error::Timeout { what, after_ms: 0 });
             }
         };
-        let left = slice.saturating_sub(began.elapsed());
-        let result = self.direct(&mut guard)?.recv(Some(left));
+        let left = limit.saturating_sub(began.elapsed());
+        let result = self.direct(&mut guard)?.recv(Some(self.waiters.alone_for(left)));
         match result {
             Err(_) if self.is_closed() => Err(self.closed_error()),
             result => result,
         }
     }
 
-    fn take(&self, py: Python<'_>, patience: &Patience) -> Result<state::Change, Stop> {
+    fn take(self: &Arc<Self>, py: Python<'_>, patience: &Patience) -> Result<state::Change, Stop> {
         patience.run(py, |slice| self.next(slice))
     }
 
-    /// Asks for the next change on behalf of a task. Call it without the GIL.
-    pub(crate) fn poll(&self, waker: &Waker) -> Poll<rnet::Result<state::Change>> {
-        let mut guard = match self.lock() {
-            Ok(guard) if !self.is_closed() => guard,
-            _ => return Poll::Ready(Err(self.closed_error())),
-        };
-        let mode = &mut **guard;
-        if matches!(mode, Mode::Direct(_))
-            && let Mode::Direct(inner) = std::mem::replace(mode, Mode::Closed)
-        {
-            *mode = Mode::Stream(inner.into_stream());
+    /// The next change, if it is there. Call it without the GIL.
+    fn look(&self) -> rnet::Result<Option<state::Change>> {
+        let mut guard = self.lock()?;
+        if self.is_closed() {
+            return Err(self.closed_error());
         }
-        match mode {
-            Mode::Stream(stream) => {
-                std::pin::pin!(stream.recv()).poll(&mut Context::from_waker(waker))
-            }
-            Mode::Callback { .. } => {
-                Poll::Ready(Err(self.misuse("its changes go to the callback given with on")))
-            }
-            _ => Poll::Ready(Err(self.closed_error())),
+        match &mut **guard {
+            Mode::Direct(inner) => inner.try_recv(),
+            Mode::Stream(stream) => stream.try_recv(),
+            Mode::Callback { .. } => Err(self.has_callback()),
+            Mode::Closed => Err(self.closed_error()),
         }
     }
 
@@ -164,6 +161,9 @@ impl WatchCore {
         if let Mode::Direct(inner) = std::mem::replace(mode, Mode::Closed) {
             *mode = Mode::Callback { _handle: inner.on_result(callback) };
         }
+        drop(guard);
+        // Whoever waits is told that there is a callback now.
+        self.waiters.wake_all();
         Ok(())
     }
 
@@ -180,7 +180,71 @@ impl WatchCore {
         };
         drop(before);
         drop(self.interrupter.lock().unwrap_or_else(PoisonError::into_inner).take());
-        tasks::wake_all(self);
+        self.waiters.wake_all();
+    }
+}
+
+impl Awaited for WatchCore {
+    fn waiters(&self) -> &Waiters {
+        &self.waiters
+    }
+
+    fn poll_ready(&self, waker: &Waker) -> bool {
+        let Ok(mut guard) = self.lock() else { return true };
+        if self.is_closed() {
+            return true;
+        }
+        let mode = &mut **guard;
+        if matches!(mode, Mode::Direct(_))
+            && let Mode::Direct(inner) = std::mem::replace(mode, Mode::Closed)
+        {
+            *mode = Mode::Stream(inner.into_stream());
+        }
+        match mode {
+            Mode::Stream(stream) => stream.poll_ready(&mut Context::from_waker(waker)).is_ready(),
+            // What there is is an error.
+            _ => true,
+        }
+    }
+
+    fn is_parents(&self) -> bool {
+        self.birth.is_parents()
+    }
+}
+
+/// What tasks await.
+struct Changes {
+    watch: Py<Watch>,
+    /// Closing is the end, and no error.
+    iterates: bool,
+}
+
+impl Source for Changes {
+    fn look(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
+        let core = &self.watch.get().core;
+        match py.detach(|| core.look()) {
+            Ok(None) => Ok(None),
+            Ok(Some(told)) => {
+                let change = Change::new(py, told, &core.types)?;
+                Ok(Some(Py::new(py, change)?.into_any()))
+            }
+            Err(Error::Closed { .. }) if self.iterates && core.is_closed() => {
+                Err(PyStopAsyncIteration::new_err("the watch is closed"))
+            }
+            Err(error) => Err(raise(py, &error)),
+        }
+    }
+
+    fn waiters(&self) -> &Waiters {
+        &self.watch.get().core.waiters
+    }
+
+    fn pass_on(&self) {
+        waiters::pass_on(&self.watch.get().core);
+    }
+
+    fn is_parents(&self) -> bool {
+        self.watch.get().core.is_parents()
     }
 }
 
@@ -231,7 +295,7 @@ impl Watch {
             birth: Birth::here(),
             closed: Arc::default(),
             types: state.types.clone(),
-            tasks: Tasks::default(),
+            waiters: Waiters::default(),
         });
         state.add_watch(&core);
         if state.with(|_| Ok(())).is_err() {
@@ -254,24 +318,22 @@ impl Watch {
 
     /// The next change if it is there, else None.
     fn try_recv(&self, py: Python<'_>) -> PyResult<Option<Change>> {
-        let look = || {
-            let mut guard = self.core.lock()?;
-            self.core.direct(&mut guard)?.try_recv()
-        };
-        let told = py.detach(look).or_raise(py)?;
+        let told = py.detach(|| self.core.look()).or_raise(py)?;
         told.map(|told| Change::new(py, told, &self.core.types)).transpose()
     }
 
-    /// Awaits the next change, in asyncio.
-    fn recv_async(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        tasks::next_change(py, &self.core, false)
+    /// The next change, to be awaited in asyncio. A coroutine, as that of a subscriber: if it is
+    /// cancelled, by a time-out for one, it has taken no change. Threads may receive at the same time.
+    fn recv_async(slf: Py<Self>) -> Next {
+        Next::new(Changes { watch: slf, iterates: false })
     }
 
     /// Has `callback(change)` called for each change from now on, on a thread of the node's, until
     /// watch or node is closed. What it raises goes to `sys.unraisablehook`. A callback that takes
     /// long delays those of other watches of the node, and is then told only the newest values.
     #[pyo3(signature = (callback, /))]
-    fn on(&self, py: Python<'_>, callback: Py<PyAny>) -> PyResult<()> {
+    fn on(&self, py: Python<'_>, callback: Callback) -> PyResult<()> {
+        let callback = callback.into_inner();
         let (types, closed) = (self.core.types.clone(), self.core.closed.clone());
         let run = move |result: rnet::Result<state::Change>| {
             gate::enter(|py| {
@@ -329,8 +391,8 @@ impl Watch {
         slf
     }
 
-    fn __anext__(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        tasks::next_change(py, &self.core, true)
+    fn __anext__(slf: Py<Self>) -> Next {
+        Next::new(Changes { watch: slf, iterates: true })
     }
 
     fn __enter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {

@@ -108,29 +108,56 @@ impl ChangeStream {
         Ok(Watch::of(watch, self.core.clone()))
     }
 
-    fn poll_recv(&mut self, context: &mut Context<'_>) -> Poll<Result<Change>> {
+    /// The next change if it is there. A task that is to be woken stays so.
+    ///
+    /// # Errors
+    /// As [`Watch::try_recv`].
+    pub fn try_recv(&mut self) -> Result<Option<Change>> {
         // Before the lock, which a thread that is not here may hold.
-        if let Err(error) = self.of.check_birth() {
-            return Poll::Ready(Err(error));
+        self.of.check_birth()?;
+        let mut shared = lock(&self.shared);
+        match (shared.ready.take(), &mut shared.watch) {
+            (Some(ready), _) => ready.map(Some),
+            (None, Some(watch)) => watch.next(),
+            (None, None) => Err(Error::Closed { what: "the stream of changes".to_owned() }),
+        }
+    }
+
+    /// Whether there is a change, or an error, to take. Takes nothing. If there is none, the task is
+    /// woken once there is.
+    pub fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        if self.of.birth().is_parents() {
+            return Poll::Ready(());
         }
         let mut shared = lock(&self.shared);
-        if let Some(ready) = shared.ready.take() {
-            return Poll::Ready(ready);
-        }
-        let Some(watch) = &mut shared.watch else {
-            return Poll::Ready(Err(Error::Closed { what: "the stream of changes".to_owned() }));
+        let Shared { watch: Some(watch), ready, waker } = &mut *shared else {
+            return Poll::Ready(());
         };
-        if let Some(next) = watch.next().transpose() {
-            return Poll::Ready(next);
+        if ready.is_none() {
+            *ready = watch.next().transpose();
+        }
+        if ready.is_some() {
+            return Poll::Ready(());
         }
         // The thread may sleep for longer than until the next key's time is over.
         let soon = watch.sleep_limit() < MAX_SLEEP;
-        shared.waker = Some(context.waker().clone());
+        *waker = Some(context.waker().clone());
         drop(shared);
         if soon {
             self.of.callbacks.wake();
         }
         Poll::Pending
+    }
+
+    fn poll_recv(&mut self, context: &mut Context<'_>) -> Poll<Result<Change>> {
+        loop {
+            if let Some(result) = self.try_recv().transpose() {
+                return Poll::Ready(result);
+            }
+            if self.poll_ready(context).is_pending() {
+                return Poll::Pending;
+            }
+        }
     }
 }
 

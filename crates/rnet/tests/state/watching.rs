@@ -1,8 +1,11 @@
 //! Watches: by waiting, by callback, async.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::future::Future;
+use std::pin::pin;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
+use std::task::{Context, Wake, Waker};
 use std::time::Duration;
 
 use rnet::Error;
@@ -287,6 +290,50 @@ fn a_slow_callback_skips_what_was_overwritten() {
         last = value;
     }
     assert_eq!(seen, MANY, "each was told or counted");
+}
+
+/// Says whether it was woken.
+#[derive(Default)]
+struct Woken(AtomicBool);
+
+impl Wake for Woken {
+    fn wake(self: Arc<Self>) {
+        self.0.store(true, Ordering::Release);
+    }
+}
+
+/// Polls `recv` once, writes, and drops the future when its task was woken, as a time-out does.
+#[test]
+fn a_future_of_a_change_that_is_dropped_after_its_wake_has_taken_nothing() {
+    let net = Net::new("a_future_of_a_change_that_is_dropped");
+    let (a, b) = (net.node("a").state().unwrap(), net.node("b").state().unwrap());
+    let mut stream = b.watch("/k").unwrap().into_stream();
+    for n in 0..500 {
+        let woken = Arc::new(Woken::default());
+        let waker = Waker::from(woken.clone());
+        let mut context = Context::from_waker(&waker);
+        {
+            let mut future = pin!(stream.recv());
+            assert!(future.as_mut().poll(&mut context).is_pending());
+            a.set("/k", n).unwrap();
+            while !woken.0.load(Ordering::Acquire) {
+                std::thread::yield_now();
+            }
+        }
+        assert!(stream.poll_ready(&mut context).is_ready());
+        let change = match n % 3 {
+            0 => block_on(stream.recv()).unwrap(),
+            1 => stream.try_recv().unwrap().unwrap(),
+            _ => {
+                let mut watch = stream.into_watch().unwrap();
+                let change = watch.try_recv().unwrap().unwrap();
+                stream = watch.into_stream();
+                change
+            }
+        };
+        assert_eq!((told(&change), change.skipped), (("/k", Some(n)), 0));
+        assert_eq!(stream.try_recv().unwrap(), None);
+    }
 }
 
 #[test]
