@@ -125,8 +125,12 @@ impl Codec {
         Ok(self.rows.get_or_try_init(py, make)?.bind(py))
     }
 
-    /// The object whose memory is the message.
-    pub(crate) fn encode<'py>(&self, object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    /// The object whose memory is the message. `place`: where it is to go, as errors name it.
+    pub(crate) fn encode<'py>(
+        &self,
+        object: &Bound<'py, PyAny>,
+        place: &str,
+    ) -> PyResult<Bound<'py, PyAny>> {
         let py = object.py();
         if let Some(class) = &self.class
             && !object.is_instance(class.bind(py))?
@@ -139,11 +143,11 @@ impl Codec {
                 false => "",
             };
             return Err(PyTypeError::new_err(format!(
-                "cannot send a {got} here: the topic's messages are {wanted}{hint}"
+                "cannot send a {got} here: the topic's messages are {wanted}{hint} ({place})"
             )));
         }
         match &self.encode {
-            Some(encode) => encode.bind(py).call1((object,)),
+            Some(encode) => encode.bind(py).call1((object,)).map_err(|error| at(py, error, place)),
             None => Ok(object.clone()),
         }
     }
@@ -186,6 +190,20 @@ impl Codec {
     pub(crate) fn into_decoder(self, faults: Faults) -> Arc<Decoder> {
         Arc::new(Decoder { codec: self, faults })
     }
+}
+
+/// What `rnet.outgoing` refuses, with the place where it was to go.
+#[cold]
+fn at(py: Python<'_>, error: PyErr, place: &str) -> PyErr {
+    let named = || {
+        let unfit = py.import("rnet.outgoing")?.getattr("Unfit")?;
+        if !error.is_instance(py, &unfit) {
+            return Ok::<_, PyErr>(None);
+        }
+        let (what, why) = (error.value(py).getattr("what")?, error.value(py).getattr("why")?);
+        Ok(Some(PyTypeError::new_err(format!("cannot send {what} on {place}: {why}"))))
+    };
+    named().ok().flatten().unwrap_or(error)
 }
 
 /// A protobuf message of its bytes; or why they are none.

@@ -240,7 +240,7 @@ impl Publisher {
         {
             return this.send_bytes(py, bytes.as_bytes());
         }
-        let object = this.codec.encode(message)?;
+        let object = this.codec.encode(message, this.core.topic())?;
         if let Some(send) = &this.codec.send {
             return send.bind(py).call1((slf, object)).map(drop);
         }

@@ -320,28 +320,11 @@ def _numpy_field(dtype: np.dtype[Any], where: str) -> Any:
 def _numpy_codec(description: str, dtype: np.dtype[Any] | None) -> Codec:
     import numpy
 
+    from .outgoing import encoder
+
     assert dtype is not None  # or `describe` would have raised
     base, shape = dtype.subdtype or (dtype, ())
     is_struct = dtype.names is not None
-
-    def encode(value: Any) -> Any:
-        if isinstance(value, (numpy.ndarray, numpy.generic)):
-            if value.dtype == base and value.shape == shape:
-                return value
-            if value.dtype == base and value.shape == (1, *shape):
-                return numpy.ascontiguousarray(value)
-            raise TypeError(
-                f"cannot send {value.dtype} of shape {value.shape} here: "
-                f"the topic's messages are {base} of shape {shape}"
-            )
-        if isinstance(value, dict) and dtype.names is not None:
-            if set(value) != set(dtype.names):
-                raise TypeError(f"a message has the fields {dtype.names}, not {tuple(value)}")
-            value = tuple(value[name] for name in dtype.names)
-        array = numpy.array(value, dtype=base)
-        if array.shape != shape:
-            raise TypeError(f"cannot send shape {array.shape} here: messages have shape {shape}")
-        return array
 
     def decode(sample: Sample) -> Any:
         # The type stubs of numpy name the classes that it takes, and mean the buffer protocol.
@@ -350,4 +333,4 @@ def _numpy_codec(description: str, dtype: np.dtype[Any] | None) -> Codec:
         # A record looks like a tuple with names; it is a view like an array.
         return view[()] if is_struct or shape == () else view
 
-    return Codec(description, None, encode, decode)
+    return Codec(description, None, encoder(dtype), decode)

@@ -93,7 +93,11 @@ impl Types {
     }
 
     /// The message that an object is; `None` if it is none.
-    pub(crate) fn message_of(&self, object: &Bound<'_, PyAny>) -> PyResult<Option<Value>> {
+    pub(crate) fn message_of(
+        &self,
+        key: &str,
+        object: &Bound<'_, PyAny>,
+    ) -> PyResult<Option<Value>> {
         let py = object.py();
         let class = py.import("rnet.state")?.call_method1("message_class", (object,))?;
         if class.is_none() {
@@ -103,7 +107,7 @@ impl Types {
         let memory = match codec.send {
             // Of the large plain messages, which are sent by writing them to a loan.
             Some(_) => object.call_method0("__bytes__")?,
-            None => codec.encode(object)?,
+            None => codec.encode(object, key)?,
         };
         let bytes = Bytes::of(&memory)?.as_slice().to_vec();
         let message = StateMessage::new(codec.message_type.clone(), bytes).or_raise(py)?;

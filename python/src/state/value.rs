@@ -68,7 +68,7 @@ fn of_other(types: &Types, key: &str, object: &Bound<'_, PyAny>) -> PyResult<Val
     if let Ok(text) = object.cast::<PyString>() {
         return string(key, text);
     }
-    if let Some(message) = types.message_of(object)? {
+    if let Some(message) = types.message_of(key, object)? {
         return Ok(message);
     }
     // A number of numpy's is a number.
