@@ -331,7 +331,7 @@ fn a_future_of_a_change_that_is_dropped_after_its_wake_has_taken_nothing() {
                 change
             }
         };
-        assert_eq!((told(&change), change.skipped), (("/k", Some(n)), 0));
+        assert_eq!((told(&change), change.skipped), (("/k", Some(n)), Some(0)));
         assert_eq!(stream.try_recv().unwrap(), None);
     }
 }
