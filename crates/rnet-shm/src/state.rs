@@ -30,7 +30,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rnet_core::{Error, MAX_KEY_LEN_BYTES, MAX_TRANSACTION_KEYS, MAX_VALUE_LEN_BYTES};
 use rnet_ring::state::layout::{FOLLOWER_BELL, Geometry};
-use rnet_ring::state::leaf::DELETED;
+use rnet_ring::state::leaf::{APART, DELETED};
 use rnet_ring::state::{self as ring, Content, Done, Facts, Host, Key, Local, Refused, Usage};
 use rustix::thread::futex;
 
@@ -220,10 +220,10 @@ impl Region {
         guards: &[Guard<'_>],
         check: &mut Check<'_>,
     ) -> Result<u64, Error> {
-        let mut done = self.commit_now(writes, guards, check);
+        let mut done = self.commit_now(writes, guards, check, 0);
         // Once what nobody sees any more is out of the way.
         if matches!(done, Err(Error::OutOfMemory { .. })) && self.reap() {
-            done = self.commit_now(writes, guards, check);
+            done = self.commit_now(writes, guards, check, 0);
         }
         let revision = done?;
         for write in writes {
@@ -235,15 +235,25 @@ impl Region {
         Ok(revision)
     }
 
+    /// As [`Region::commit`], in memory alone: what is on disk stays as it is until a keeper takes the disk
+    /// anew, which then makes it as it is here. For what has to hold though the disk cannot be written.
+    ///
+    /// # Errors
+    /// As there, without `Storage`.
+    pub fn commit_apart(&self, writes: &[Write<'_>], guards: &[Guard<'_>]) -> Result<u64, Error> {
+        self.commit_now(writes, guards, &mut |_, _| Ok(()), APART)
+    }
+
     fn commit_now(
         &self,
         writes: &[Write<'_>],
         guards: &[Guard<'_>],
         check: &mut Check<'_>,
+        flags: u16,
     ) -> Result<u64, Error> {
         let inner = &*self.inner;
         check_lengths(writes, guards)?;
-        if let ([write], []) = (writes, guards) {
+        if let ([write], [], 0) = (writes, guards, flags) {
             return self.commit_one(write, check);
         }
         let keys = writes.iter().map(|w| inner.key(w.key)).collect::<Result<Vec<_>, _>>()?;
@@ -256,7 +266,7 @@ impl Region {
             .zip(&keys)
             .map(|(write, key)| ring::Write {
                 key,
-                content: content(write, writer, unix_now),
+                content: with_flags(content(write, writer, unix_now), flags),
                 expect: write.expect,
                 durable: write.durable,
             })
@@ -420,6 +430,11 @@ fn too_often(key: &str) -> Error {
         what: format!("writing {key}: other transactions were always in the way"),
         after_ms: 0,
     }
+}
+
+fn with_flags(mut content: Content<'_>, flags: u16) -> Content<'_> {
+    content.facts.flags |= flags;
+    content
 }
 
 fn content<'a>(write: &Write<'a>, writer: &'a [u8], unix_now: u64) -> Content<'a> {

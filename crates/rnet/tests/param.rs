@@ -417,3 +417,45 @@ fn what_was_set_outlives_a_power_cut_where_the_node_says_so() {
     let kept = arm.param("/kept").default(2.0).max(9.0).durable().declare().unwrap();
     assert_eq!(kept.get(), Ok(2.0));
 }
+
+/// A value that was set with a time to live before its node starts is a setting like others from then on.
+#[test]
+fn a_time_to_live_ends_with_the_declaration() {
+    let net = Net::new("param ttl");
+    let clock = std::sync::Arc::new(std::sync::atomic::AtomicU64::new(1_000_000_000));
+    let clocked = |name: &str| {
+        let (node, read) = (net.node(name), clock.clone());
+        let read = move || read.load(std::sync::atomic::Ordering::SeqCst);
+        let state = node.state_with_clocks(|| 7, read, 1).unwrap();
+        (node, state)
+    };
+    let ((arm, _), (_other, state)) = (clocked("arm"), clocked("other"));
+    let put = |name: &str, value: f64| {
+        let key = format!("/params/arm/{name}");
+        state.put(&key).ttl(Duration::from_secs(1)).set(value).unwrap();
+    };
+    ["fixed", "needed", "free"].iter().for_each(|name| put(name, 2.0));
+    let (tell, told) = mpsc::channel();
+    let fixed = arm.param("/fixed").default(1.0).read_only().declare().unwrap();
+    let needed: Param<f64> = arm.param("/needed").declare().unwrap();
+    let free = arm.param("/free").default(1.0);
+    let free = free.on_change(move |value| tell.send(value).unwrap()).declare().unwrap();
+    let pass = |seconds: u64| {
+        clock.fetch_add(seconds * 1_000_000_000, std::sync::atomic::Ordering::SeqCst);
+    };
+    pass(100);
+    for param in [&fixed, &needed, &free] {
+        assert_eq!(param.get(), Ok(2.0), "{}", param.name());
+        let entry = state.entry(param.key()).unwrap().unwrap();
+        assert_eq!((entry.expires_boot_ns, &*entry.owner.node), (None, "/arm"));
+    }
+    // Behind the declaration it is as the guide says: the default comes back, and who asked for it is told.
+    put("free", 3.0);
+    assert_eq!(told.recv_timeout(SOON), Ok(3.0));
+    pass(2);
+    assert_eq!(told.recv_timeout(SOON), Ok(1.0));
+    assert_eq!(free.get(), Ok(1.0));
+    let ttl = || Duration::from_secs(1);
+    assert!(why(state.put(needed.key()).ttl(ttl()).set(3.0)).contains("cannot expire"));
+    assert!(why(state.put(fixed.key()).ttl(ttl()).set(3.0)).contains("read-only"));
+}

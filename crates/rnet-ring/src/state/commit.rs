@@ -3,7 +3,7 @@
 use super::blocks::{Local, NoRoom, Own};
 use super::key::Key;
 use super::layout::{LANE_NEW, LANE_WILLS};
-use super::leaf::{self, Content, DELETED, DURABLE, EXPIRED, Facts, LOADED, TXN_WORD};
+use super::leaf::{self, APART, Content, DELETED, DURABLE, EXPIRED, Facts, LOADED, TXN_WORD};
 use super::region::{Host, Region};
 use super::settle::Settled;
 use super::trie::Slot;
@@ -225,7 +225,7 @@ impl<'a> Region<'a> {
     ) -> Word {
         let block = self.block(own.unit).expect("our own blocks lie inside the region");
         let was_durable = present.is_durable(now);
-        let mut flags = write.content.facts.flags & !(DURABLE | EXPIRED | LOADED);
+        let mut flags = write.content.facts.flags & !(APART | DURABLE | EXPIRED | LOADED);
         if write.durable.unwrap_or(was_durable) {
             flags |= DURABLE;
         }
@@ -262,8 +262,8 @@ impl<'a> Region<'a> {
             if write.deletes() && present.with_expired().is_none() {
                 return Ok(Some(Done::Nothing));
             }
-            let loaded = write.content.facts.has(LOADED);
-            if !loaded && (write.durable == Some(true) || present.is_durable(now)) {
+            let apart = write.content.facts.has(LOADED) || write.content.facts.has(APART);
+            if !apart && (write.durable == Some(true) || present.is_durable(now)) {
                 return Ok(None);
             }
             let word = self.link(local, prepared.0, write, &present, Word::NONE, now);

@@ -26,6 +26,8 @@ pub const LEAF_HEADER_WORDS: usize = 10;
 pub const DELETED: u16 = 1;
 /// [`Facts::flags`] of a write: the value comes from disk. It keeps its version, and does not go there again.
 pub const LOADED: u16 = 16;
+/// [`Facts::flags`] of a write: it holds without the disk, which is left as it is until a keeper takes it anew.
+pub const APART: u16 = 32;
 /// [`Facts::flags`]: the value is on disk too.
 pub const DURABLE: u16 = 2;
 /// [`Facts::flags`]: the key has a last will.

@@ -7,7 +7,7 @@
 use super::blocks::{Local, NoRoom, Own};
 use super::commit::{Check, Done, Guard, Prepared, Present, Refused, Write};
 use super::journal::Seat;
-use super::leaf::{self, Content, DELETED, Facts, GUARD, REVISION};
+use super::leaf::{self, APART, Content, DELETED, Facts, GUARD, REVISION};
 use super::region::{Block, Host, Region};
 use super::settle::{COUNT, PAIRS, REASON, STATUS};
 use super::word::{ABORTED, COMMITTED, IS_TXN, PERSISTING, Status, TXN, UNDECIDED, Word, pending};
@@ -178,8 +178,9 @@ impl Region<'_> {
                 let word = self.link(local, prepared.0, &write, &present, txn, now);
                 if self.put_in(block, &present, word, used) {
                     done.changes += usize::from(changes);
-                    done.disk |=
-                        changes && (write.durable == Some(true) || present.is_durable(now));
+                    let apart = write.content.facts.has(APART);
+                    let durable = write.durable == Some(true) || present.is_durable(now);
+                    done.disk |= changes && durable && !apart;
                     break;
                 }
             }

@@ -173,6 +173,17 @@ impl Disk {
         walked.map_err(|_| self.inner.corrupt("a walk does not come to an end"))
     }
 
+    /// What is to be on disk of a key, as the region has it; `None`: nothing.
+    pub fn durable_at(&self, key: &str) -> Option<Record> {
+        let inner = &*self.inner;
+        let (ring, ring_key) = (inner.sound().ok()?, inner.key(key).ok()?);
+        let mut record = Record::default();
+        let now = || inner.clock.boot_ns();
+        let found = ring.get(inner.lane, &ring_key, &now, &mut record.raw);
+        record.shown();
+        (found == Ok(true) && record.durable).then_some(record)
+    }
+
     /// Puts back what was on disk, where nothing stands. It does not go to disk again.
     ///
     /// # Errors

@@ -31,16 +31,19 @@ pub(crate) fn declare(
         let value = region.get(&place.key, &mut value)?.then_some(&value);
         let about = region.get(&place.about, &mut about)?.then_some(&about);
         let plan = plan(own, wanted, value, about).map_err(bad)?;
-        let mut done = carry_out(region, place, &plan, value, about);
+        let mut done = carry_out(&commit, region, place, &plan, value, about);
         if let Err(error @ (Error::Storage { .. } | Error::Timeout { .. })) = &done
-            && plan.refused.is_none()
-            && value.is_some()
+            && let Some(before) = value
         {
-            // Its value fits, and only cannot be moved to or from the disk: no reason for a robot not to
-            // start.
-            eprintln!("rnet: {} stays where its value is kept: {error}", place.words());
-            let rest = Plan { about: plan.about.clone(), value: None, refused: None };
-            done = carry_out(region, place, &rest, value, about);
+            // No reason for a robot not to start: what is declared holds in memory, and the disk is made so
+            // when it can be written.
+            eprintln!("rnet: {} is declared without the disk: {error}", place.words());
+            // A default is never on disk, and a value that fits stays where it is kept.
+            let durable = plan.refused.is_none() && before.durable;
+            let held = plan.value.clone().map(|(value, _)| (value, durable));
+            let plan =
+                Plan { about: plan.about.clone(), value: held, refused: plan.refused.clone() };
+            done = carry_out(&Region::commit_apart, region, place, &plan, Some(before), about);
         }
         match done {
             Err(error @ Error::Conflict { .. }) => conflict = Some(error),
@@ -120,7 +123,8 @@ fn plan(
     Ok(Plan { about: Some(next.to_json()), value: write, refused })
 }
 
-/// The plan for a value that somebody has set and that fits.
+/// The plan for a value that somebody has set and that fits. It has neither a time to live nor a last will
+/// from now on: by these a parameter would change though nobody set it.
 fn keep(
     wanted: &ParamDescription,
     old: Option<&ParamDescription>,
@@ -129,6 +133,7 @@ fn keep(
 ) -> Plan {
     let as_it_should = board::value_of(record).as_ref() == Some(&value)
         && record.durable == wanted.durable
+        && record.expires_boot_ns == 0
         && record.will().is_none();
     let said = as_it_should && is_said(wanted, old);
     Plan {
@@ -171,8 +176,16 @@ fn fitting(wanted: &ParamDescription, record: &Record) -> Result<Value, Refused>
     }
 }
 
+/// How a plan is committed: on disk, too, or apart from it.
+type Commit = dyn Fn(&Region, &[Write<'_>], &[Guard<'_>]) -> Result<u64>;
+
+fn commit(region: &Region, writes: &[Write<'_>], guards: &[Guard<'_>]) -> Result<u64> {
+    region.commit(writes, guards, &mut |_, _| Ok(()))
+}
+
 /// Commits a plan, provided that what it was made from still stands. Returns the revision.
 fn carry_out(
+    commit: &Commit,
     region: &Region,
     place: &Place,
     plan: &Plan,
@@ -191,7 +204,7 @@ fn carry_out(
     };
     let Some((new, durable)) = &plan.value else {
         let guard = Guard { key: &place.key, revision: at(value) };
-        return region.commit(&[description], &[guard], &mut |_, _| Ok(()));
+        return commit(region, &[description], &[guard]);
     };
     let bytes = board::Encoded::of(new)?;
     let value = Write {
@@ -200,7 +213,7 @@ fn carry_out(
         expect: Some(at(value)),
         durable: Some(*durable),
     };
-    region.commit(&[description, value], &[], &mut |_, _| Ok(()))
+    commit(region, &[description, value], &[])
 }
 
 /// Makes a declared parameter its default again.
@@ -226,7 +239,7 @@ pub(crate) fn reset(region: &Region, own: &OwnNode, place: &Place) -> Result<()>
             value: Some((default, false)),
             refused: None,
         };
-        match carry_out(region, place, &plan, value, Some(&about)) {
+        match carry_out(&commit, region, place, &plan, value, Some(&about)) {
             Err(error @ Error::Conflict { .. }) => conflict = Some(error),
             other => return other.map(drop),
         }

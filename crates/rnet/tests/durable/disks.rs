@@ -71,6 +71,10 @@ pub fn full(net: &Net) {
         let node = net.node("one");
         let state = node.state().unwrap();
         set(&state, "/small", 1);
+        for key in ["/params/one/narrow", "/params/one/ends"] {
+            state.put(key).durable(true).ttl(Duration::from_secs(600)).set(9.0).unwrap();
+        }
+        set(&state, "/params/one/narrow", 9.0);
         let mut watch = state.watch("/alive").unwrap();
         state.put("/alive").durable(true).ttl(Duration::from_secs(2)).set(true).unwrap();
         assert!(watch.recv(LONG).unwrap().entry.is_some());
@@ -84,6 +88,15 @@ pub fn full(net: &Net) {
             storage(state.put("/large").durable(true).set(large.clone()), "full");
             assert_eq!(state.get("/large").unwrap(), None);
         }
+        // Bounds that the value on disk does not fit, and a time to live that the disk does not forget.
+        let (tell, told) = std::sync::mpsc::channel();
+        let narrow = node.param("/narrow").default(1.0).max(5.0).durable();
+        let narrow = narrow.on_refused(move |refused| tell.send(refused.value.clone()).unwrap());
+        let narrow = narrow.declare().unwrap();
+        assert_eq!((narrow.get(), told.try_recv()), (Ok(1.0), Ok("9.0".to_owned())));
+        let ends = node.param("/ends").default(1.0).durable().read_only().declare().unwrap();
+        let entry = state.entry(ends.key()).unwrap().unwrap();
+        assert_eq!((ends.get(), entry.expires_boot_ns, entry.durable), (Ok(9.0), None, true));
         // The switch of a dead man is heard when readers lose the key, whatever the disk does.
         let gone = watch.recv(LONG).unwrap();
         assert_eq!((gone.entry.is_none(), gone.expired, gone.skipped), (true, Some(true), Some(0)));
@@ -95,9 +108,14 @@ pub fn full(net: &Net) {
         std::fs::remove_file(&filler).unwrap();
         set(&state, "/large", large);
         set(&state, "/small", 2);
+        assert_eq!((narrow.get(), ends.get()), (Ok(1.0), Ok(9.0)));
     }
     reboot(net);
     let state = net.node("two").state().unwrap();
+    // The disk was made as what was declared without it.
+    let ends = state.entry("/params/one/ends").unwrap().unwrap();
+    assert_eq!((ends.value, ends.expires_boot_ns), (Value::Float(9.0), None));
+    assert_eq!(state.get("/params/one/narrow").unwrap(), None);
     assert_eq!(state.get("/small").unwrap(), Some(Value::Int(2)));
     assert!(matches!(state.get("/large").unwrap(), Some(Value::Bytes(b)) if b.len() == 1 << 20));
     assert_eq!(state.disk_reports().unwrap(), [""; 0]);

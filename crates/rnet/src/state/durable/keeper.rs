@@ -105,7 +105,11 @@ fn keep(shift: &Shift, disk: &Disk, mut store: Store, mut left: Left, beats: &Be
         if !asks.is_empty() || ends.is_due(now()) {
             beats.work(true);
             let over = ends.over(now());
-            let mut all: Vec<_> = over.iter().map(|key| Change { key, saved: None }).collect();
+            // One that the region holds without the disk, because that was full, stays.
+            let stays: Vec<_> = over.iter().map(|key| disk.durable_at(key)).collect();
+            let mut all: Vec<_> = (over.iter().zip(&stays))
+                .map(|(key, record)| Change { key, saved: record.as_ref().map(saved) })
+                .collect();
             // Behind them: a key may be set anew.
             all.extend(changes(&asks));
             let noted = now();
