@@ -90,7 +90,6 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
                 if let Ok(Some(mut bound)) = peer.binding_to(id) {
                     if step & 0x10 != 0 {
                         bound.binding = PeerBinding {
-                            index: u64::from(input.byte() % 4),
                             generation: input.word(1),
                             reliable: step & 0x20 == 0,
                             history: input.word(3),
@@ -106,9 +105,9 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
                 file.set_len(u64::from(input.byte() % 4) * 4096).unwrap();
             }
             _ => {
-                let _ = (writer.roster().readers(), writer.roster().take_detached());
+                let _ = (writer.roster().readers(), writer.roster().serves(*sub));
                 if let Ok(Some(bound)) = peer.binding_to(id) {
-                    let _ = writer.roster().was_detached(*sub, &bound.binding);
+                    let _ = writer.roster().was_let_go(*sub, &bound.binding);
                 }
             }
         }

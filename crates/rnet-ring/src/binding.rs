@@ -17,8 +17,9 @@ pub struct Request {
     pub history: u64,
 }
 
-/// The reader's side: binds a page that is free. What a writer looks at besides has to be set before.
-pub fn bind(line: &BindLine, request: Request) {
+/// The reader's side: binds a page that is free, with a request that is numbered `generation`; no two of a
+/// subscription are numbered alike, on whatever page. What a writer looks at besides has to be set before.
+pub fn bind(line: &BindLine, request: Request, generation: u64) {
     // SYNC-BIND: release, so that who sees it sees that the page was free before; and the fence, so that who
     // sees anything of what follows sees it.
     line.publisher.store(request.publisher, Ordering::Release);
@@ -30,7 +31,7 @@ pub fn bind(line: &BindLine, request: Request) {
     fail_point!("bind.reliable");
     line.history.store(request.history, Ordering::Relaxed);
     fail_point!("bind.history");
-    line.generation.fetch_add(1, Ordering::Release);
+    line.generation.store(generation, Ordering::Release);
     fail_point!("bind.generation");
     line.state.store(SLOT_BOUND, Ordering::Release);
     fail_point!("bind.bound");
@@ -38,10 +39,10 @@ pub fn bind(line: &BindLine, request: Request) {
 
 /// The reader's side: asks the same publisher again, for nothing of the past. Who reads the binding before
 /// may be told that it asks for nothing of the past, too; that was let go, and is not served any more.
-pub fn ask_again(line: &BindLine) {
+pub fn ask_again(line: &BindLine, generation: u64) {
     line.history.store(0, Ordering::Relaxed);
     fail_point!("again.history");
-    line.generation.fetch_add(1, Ordering::Release);
+    line.generation.store(generation, Ordering::Release);
     fail_point!("again.generation");
 }
 
@@ -50,7 +51,7 @@ pub fn free(line: &BindLine) {
     line.state.store(SLOT_FREE, Ordering::Release);
 }
 
-/// The writer's side: what the page asks of `publisher`, and which of its bindings that is; `None` if it is
+/// The writer's side: what the page asks of `publisher`, and the number of that request; `None` if it is
 /// bound to another, or to nobody, or just being bound.
 pub fn read(line: &BindLine, publisher: u64) -> Option<(Request, u64)> {
     // SYNC-BIND: the publisher before the state. The state that is then seen is no older than this binding's,

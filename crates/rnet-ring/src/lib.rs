@@ -11,6 +11,9 @@
 //! | [`writer`] | the single writer: reserve, fill, commit with one release store |
 //! | [`reader`] | any number of readers: copy out in bulk, validate, walk |
 //! | [`binding`] | a reader asks a publisher to be admitted, by a page that goes from one to the other |
+//! | [`admission`] | what the publisher answers, as it stands in its page |
+//! | [`seats`] | the publisher's half of an admission: who has asked, and was answered what |
+//! | [`follower`] | the reader's half: asks, reads, is let go, asks again |
 //! | [`join`] | a reader joins while the writer publishes |
 //! | [`pins`] | chunks that are read in place are not reused under the reader |
 //! | [`state`] | state: a key-value tree that all processes write |
@@ -24,13 +27,16 @@
 #[cfg(not(all(target_endian = "little", target_pointer_width = "64")))]
 compile_error!("robot-net's shared layout is little-endian and 64-bit");
 
+pub mod admission;
 pub mod binding;
 pub mod failpoint;
+pub mod follower;
 pub mod join;
 pub mod layout;
 pub mod pins;
 pub mod reader;
 pub mod record;
+pub mod seats;
 pub mod state;
 pub mod sync;
 pub mod wake;

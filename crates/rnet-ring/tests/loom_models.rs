@@ -406,7 +406,7 @@ fn a_binding_is_read_whole() {
                 if turn > 1 {
                     binding::free(&bound);
                 }
-                binding::bind(&bound, request(publisher, turn));
+                binding::bind(&bound, request(publisher, turn), turn);
             }
         });
         for publisher in [2, 1] {

@@ -6,8 +6,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rnet_core::Error;
 use rnet_core::{LossCounts, MAX_PINS_PER_READER};
+use rnet_ring::admission::Ask;
 use rnet_ring::fail_point;
-use rnet_ring::layout::{ADMISSION_ACTIVE, ADMISSION_DETACHED, Admission};
+use rnet_ring::follower::{Begun, Follower, Left, LetGo};
+use rnet_ring::layout::{ADMISSION_FREE, Admission};
 use rnet_ring::record::Record;
 use rnet_ring::{Kind, LogReader};
 
@@ -31,22 +33,11 @@ pub use message::Taken;
 /// Records and pulls without a message for the user after which a take gives its caller a turn: a
 /// publisher that streams nothing but gaps must not hold up a lane or a time-out.
 const MAX_FRUITLESS: usize = 1 << 16;
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
-    /// Bound; the publisher has not admitted us yet.
-    Asking,
-    Reading {
-        /// Our place in the publisher's table.
-        place: usize,
-    },
-    /// Nothing more will come; what is committed can still be read.
-    Draining,
-}
 
 /// Why a channel cannot go on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Trouble {
-    /// The publisher let us go; we have asked to be admitted again.
+    /// The publisher let us go; we have asked to be admitted again, if it is still there.
     Detached,
     /// The publisher has no room for another reader; it admits this one once there is.
     Refused,
@@ -73,14 +64,13 @@ pub struct Reader {
     reliable: bool,
     /// How many unread messages the user still wants; [`u64::MAX`] for all.
     keep_last: u64,
-    state: State,
+    /// Where we stand with the publisher.
+    follower: Follower,
     /// Whether the user was told that there is no room for us at the publisher.
     refused: bool,
     /// Until when the withheld message is not tried again, having failed for want of something;
     /// 0 if it has not.
     retry_at_ns: u64,
-    /// Whether we ask again because we were let go; what is missed meanwhile counts as such.
-    let_go: bool,
     log: LogReader,
     /// The message just taken.
     current: Record,
@@ -133,6 +123,9 @@ impl Reader {
         let map = peer.map()?;
         let slot = own.bind(&peer.meta.topic, binding)?;
         let tally = Tally::of(slot.page());
+        // The page says what was asked, and nobody else writes it.
+        let generation = slot.page().bind.generation.load(Ordering::Relaxed);
+        let ask = Ask { subscription: own.id(), generation };
         Ok(Reader {
             publisher: binding.publisher,
             node: origin.node,
@@ -145,10 +138,9 @@ impl Reader {
             bells: origin.bells,
             reliable: binding.reliable,
             keep_last: keep_last.map_or(u64::MAX, u64::from),
-            state: State::Asking,
+            follower: Follower::new(ask),
             refused: false,
             retry_at_ns: 0,
-            let_go: false,
             log: LogReader::new(0),
             current: Record { kind: Kind::Inline, seq: 0, time_ns: 0, offset: 0, len: 0 },
             pinned: None,
@@ -205,7 +197,7 @@ impl Reader {
     /// Begins to read if the publisher has admitted us; [`Reader::take`] does so by itself. After
     /// `Corrupt` the channel is of no more use.
     pub fn begin(&mut self) -> Result<bool, Trouble> {
-        if self.state != State::Asking {
+        if !self.follower.is_asking() {
             return Ok(true);
         }
         self.check_all_spoilt()?;
@@ -230,17 +222,17 @@ impl Reader {
 
     /// Whether the publisher serves us: it has admitted us and is still there.
     pub fn is_admitted(&self) -> bool {
-        matches!(self.state, State::Reading { .. })
+        self.follower.is_served()
     }
 
     /// Whether the publisher has yet to admit us.
     pub fn is_asking(&self) -> bool {
-        self.state == State::Asking
+        self.follower.is_asking()
     }
 
     /// Whether the publisher is gone.
     pub fn has_left(&self) -> bool {
-        self.state == State::Draining
+        self.follower.has_left()
     }
 
     /// Whether the publisher is gone because its process died.
@@ -280,22 +272,21 @@ impl Reader {
     /// Whether a take may find something.
     #[inline]
     pub fn is_ready(&self) -> bool {
-        if self.withheld.is_some() && self.slot.wants_pin() && !self.was_detached() {
+        if self.withheld.is_some() && self.slot.wants_pin() && !self.was_let_go() {
             // Until a sample is dropped, which rings.
             return false;
         }
         if self.must_pause() {
             return false;
         }
-        let found = match self.state {
-            State::Asking => {
-                self.find_admission().is_some_and(|found| !self.refused || found.is_ok())
-            }
-            State::Reading { .. } => {
-                self.withheld.is_some() || self.log.has_more(self.map.log()) || self.was_detached()
-            }
-            // Something is left to read, or the channel is over and has to be closed.
-            State::Draining => true,
+        let found = if self.follower.is_asking() {
+            self.follower.is_answered(self.admissions()) || (!self.refused && self.is_refused())
+        } else {
+            // If the publisher is gone: something is left to read, or the channel is to be closed.
+            self.withheld.is_some()
+                || self.log.has_more(self.map.log())
+                || self.has_left()
+                || self.was_let_go()
         };
         // Last, because the looks above may be what met a truncated page.
         found || sigbus::spoilt_so_far() != self.seen_spoilt
@@ -354,117 +345,91 @@ impl Reader {
 
     /// The publisher is gone: reads what it had committed, then nothing.
     pub fn publisher_left(&mut self, died: bool) {
-        if self.state == State::Asking && !matches!(self.try_begin(), Ok(true)) {
-            // Never admitted: nothing in the log was for us. But one that was let go and asked
-            // again had been promised what came after.
-            let line = &self.map.control().tail;
-            if let (true, Some(expected)) = (self.let_go, self.log.next_seq()) {
-                let missed = line.seq.load(Ordering::Acquire).saturating_sub(expected);
-                bump(&self.slot.page().count.lost_detached, missed);
+        let admissions = &self.map.control().admissions;
+        match self.follower.publisher_left(admissions, self.log.next_seq()) {
+            Left::GoOn => {}
+            Left::Begin(begun) => self.begin_at(begun),
+            Left::Nothing => {
+                let tail = &self.map.control().tail.tail;
+                self.log = LogReader::new(tail.load(Ordering::Acquire));
             }
-            self.log = LogReader::new(line.tail.load(Ordering::Acquire));
         }
-        self.state = State::Draining;
         self.died = died;
     }
 
     /// Whether the publisher is gone and everything it had committed was read.
     pub fn is_finished(&self) -> bool {
-        self.state == State::Draining
-            && self.withheld.is_none()
+        self.withheld.is_none()
+            && self.follower.is_over(self.admissions())
             && !self.log.has_more(self.map.log())
     }
 
-    fn find_admission(&self) -> Option<Result<usize, Trouble>> {
-        let control = self.map.control();
-        let page = &self.slot.page().bind;
-        let us = page.subscription.load(Ordering::Relaxed);
-        let generation = page.generation.load(Ordering::Relaxed);
-        // SYNC-ADMIT: the release store of `state` in `Roster::admit` comes last.
-        let place = control.admissions.iter().position(|a| {
-            a.state.load(Ordering::Acquire) == ADMISSION_ACTIVE
-                && a.subscription.load(Ordering::Relaxed) == us
-                && a.generation.load(Ordering::Relaxed) == generation
-        });
-        if let Some(place) = place {
-            return Some(Ok(place));
-        }
+    fn admissions(&self) -> &[Admission] {
+        &self.map.control().admissions
+    }
+
+    /// Whether the publisher has no room for us.
+    fn is_refused(&self) -> bool {
+        let (control, us) = (self.map.control(), self.follower.ask().subscription);
         let refused = control.refusals.iter().any(|r| {
             r.subscription.load(Ordering::Acquire) == us
                 && r.reason.load(Ordering::Relaxed) == REFUSED_FULL
         });
         // Of many that are refused at once the publisher names but the last; the others see that
-        // all places are taken.
-        let full = || {
-            let active = |a: &Admission| a.state.load(Ordering::Acquire) == ADMISSION_ACTIVE;
-            control.admissions.iter().all(active)
+        // all places are taken, and none is theirs.
+        let others = |a: &Admission| {
+            a.state.load(Ordering::Acquire) != ADMISSION_FREE
+                && a.subscription.load(Ordering::Relaxed) != us
         };
-        (refused || full()).then_some(Err(Trouble::Refused))
+        refused || control.admissions.iter().all(others)
     }
 
     /// Begins to read if the publisher has admitted us.
     fn try_begin(&mut self) -> Result<bool, Trouble> {
-        match self.find_admission() {
-            None => Ok(false),
-            // Told once; we go on asking.
-            Some(Err(Trouble::Refused)) if std::mem::replace(&mut self.refused, true) => Ok(false),
-            Some(Err(trouble)) => Err(trouble),
-            Some(Ok(place)) => {
-                let admission = &self.map.control().admissions[place];
-                let start = admission.start.load(Ordering::Relaxed) & !7;
-                let start_seq = admission.start_seq.load(Ordering::Relaxed);
-                if let (true, Some(expected)) = (self.let_go, self.log.next_seq()) {
-                    // Let go and admitted again: the gap between is lost, by that cause, and
-                    // counted here so that no later loss or skip is mistaken for it.
-                    let missed = start_seq.saturating_sub(expected);
-                    bump(&self.slot.page().count.lost_detached, missed);
-                }
-                self.let_go = false;
-                self.refused = false;
-                self.log = LogReader::new(start);
-                self.log.expect_from(start_seq);
-                fail_point!("begin.found");
-                self.slot.page().count.next_seq.store(start_seq, Ordering::Relaxed);
-                self.state = State::Reading { place };
-                self.show_cursor();
-                Ok(true)
-            }
+        let admissions = &self.map.control().admissions;
+        if let Some(begun) = self.follower.begin(admissions, self.log.next_seq()) {
+            self.begin_at(begun);
+            return Ok(true);
         }
+        // Told once; we go on asking.
+        if !self.refused && self.is_refused() {
+            self.refused = true;
+            return Err(Trouble::Refused);
+        }
+        Ok(false)
     }
 
-    fn was_detached(&self) -> bool {
-        let State::Reading { place } = self.state else { return false };
-        let admission = &self.map.control().admissions[place];
-        let bind = &self.slot.page().bind;
-        match admission.state.load(Ordering::Acquire) {
-            ADMISSION_DETACHED => true,
-            // Our place was given to another since: we were let go, too.
-            ADMISSION_ACTIVE => {
-                let word = |a: &AtomicU64, b: &AtomicU64| {
-                    a.load(Ordering::Relaxed) == b.load(Ordering::Relaxed)
-                };
-                !word(&admission.subscription, &bind.subscription)
-                    || !word(&admission.generation, &bind.generation)
-            }
-            _ => false,
-        }
+    fn begin_at(&mut self, begun: Begun) {
+        // Counted here, so that no later loss or skip is mistaken for it.
+        bump(&self.slot.page().count.lost_detached, begun.missed);
+        self.refused = false;
+        self.log = LogReader::new(begun.start & !7);
+        self.log.expect_from(begun.start_seq);
+        fail_point!("begin.found");
+        self.slot.page().count.next_seq.store(begun.start_seq, Ordering::Relaxed);
+        self.show_cursor();
     }
 
-    /// Asks to be admitted again after having been let go.
-    fn ask_again(&mut self) {
-        rnet_ring::binding::ask_again(&self.slot.page().bind);
-        self.state = State::Asking;
-        self.let_go = true;
-        self.withheld = None;
-        self.slot.forget_pin();
-        self.own.ring(&self.folder);
+    fn was_let_go(&self) -> bool {
+        self.follower.was_let_go(self.admissions())
+    }
+
+    /// Asks to be admitted again after having been let go, if there is somebody to ask.
+    fn be_let_go(&mut self) -> Trouble {
+        if let LetGo::AskAgain(ask) = self.follower.be_let_go(|| self.own.next_request()) {
+            rnet_ring::binding::ask_again(&self.slot.page().bind, ask.generation);
+            self.withheld = None;
+            self.slot.forget_pin();
+            self.own.ring(&self.folder);
+        }
+        Trouble::Detached
     }
 
     /// [`Reader::take`] in its common case: a small message that was copied with those before it.
     /// `false` says nothing; then ask `take`.
     #[inline]
     pub fn take_plain(&mut self) -> bool {
-        if self.state == State::Asking || self.withheld.is_some() || self.pinned.is_some() {
+        if self.follower.is_asking() || self.withheld.is_some() || self.pinned.is_some() {
             return false;
         }
         let Some(record) = self.log.next_plain(&self.batch.0) else { return false };
@@ -529,7 +494,7 @@ impl Reader {
         self.check_all_spoilt()?;
         // Here and not when the next message is there: until then the publisher would miss it.
         self.pinned = None;
-        if self.state == State::Asking && !self.try_begin()? {
+        if self.follower.is_asking() && !self.try_begin()? {
             return Ok(false);
         }
         if self.retry_at_ns != 0 {
@@ -543,14 +508,10 @@ impl Reader {
 
     /// What a look ends with that found nothing: were we let go?
     fn found_nothing(&mut self) -> Result<(), Trouble> {
-        let detached = self.was_detached();
+        let let_go = self.was_let_go();
         // A truncated page says that we were let go, or that there is nothing.
         self.check_spoilt()?;
-        if detached {
-            self.ask_again();
-            return Err(Trouble::Detached);
-        }
-        Ok(())
+        if let_go { Err(self.be_let_go()) } else { Ok(()) }
     }
 }
 

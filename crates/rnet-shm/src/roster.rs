@@ -1,17 +1,15 @@
 //! A publisher's readers: admitted and dismissed by the node's control thread, known to the
 //! writer's hot path by a private copy.
 
-use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rnet_core::Error;
+use rnet_ring::admission::{Ask, Grant, Standing};
 use rnet_ring::fail_point;
 use rnet_ring::join::Epoch;
-use rnet_ring::layout::{
-    ADMISSION_ACTIVE, ADMISSION_DETACHED, ADMISSION_FREE, Admission, READERS_PER_LOG,
-    REFUSALS_PER_LOG, ReaderSlot, SLOT_BOUND,
-};
+use rnet_ring::layout::{Admission, READERS_PER_LOG, REFUSALS_PER_LOG, ReaderSlot, SLOT_BOUND};
+use rnet_ring::seats::Seats;
 use rnet_ring::{Gate, LogReader, Pull};
 
 use crate::barrier::SleeperBarrier;
@@ -39,14 +37,12 @@ pub struct ReaderRef {
     pub node: String,
     /// Whether it holds the writer back.
     pub reliable: bool,
-    /// Its page, and which binding of it.
-    index: u64,
+    /// Which of its requests was granted.
     generation: u64,
     publisher: u64,
     page: Mapping,
     bells: Arc<Bells>,
     start: AtomicU64,
-    place: usize,
     /// Set when the reader unsubscribed while samples of it were still held: only its pins count.
     left: AtomicBool,
     /// Set once the reader has been told from where it reads: what is sent from then on reaches it.
@@ -71,15 +67,20 @@ impl ReaderRef {
         self.left.load(Ordering::Relaxed)
     }
 
+    /// Whether the page still says what was granted: the reader has neither left it nor asked again.
+    fn stands(&self) -> bool {
+        let bind = &self.page().bind;
+        bind.state.load(Ordering::Relaxed) == SLOT_BOUND
+            && bind.publisher.load(Ordering::Relaxed) == self.publisher
+            && bind.generation.load(Ordering::Relaxed) == self.generation
+    }
+
     /// The lowest byte position that the reader still needs; `u64::MAX` if it has left the page.
     pub(crate) fn needed(&self) -> u64 {
-        let page = self.page();
-        let ours = page.bind.state.load(Ordering::Relaxed) == SLOT_BOUND
-            && page.bind.publisher.load(Ordering::Relaxed) == self.publisher
-            && page.bind.generation.load(Ordering::Relaxed) == self.generation;
-        if !ours || self.has_left() {
+        if !self.stands() || self.has_left() {
             return u64::MAX;
         }
+        let page = self.page();
         // SYNC-CURSOR: acquire, because the reader's copies out of the log are over before it shows
         // the cursor.
         page.cursor.cursor.load(Ordering::Acquire).max(self.start.load(Ordering::Acquire))
@@ -103,11 +104,17 @@ pub struct Roster {
     /// raised, whenever the list changes.
     fresh: Handoff<Vec<Arc<ReaderRef>>>,
     next_refusal: AtomicU64,
-    /// Set when a reader was let go for standing still: it may come back.
-    some_detached: AtomicBool,
-    /// The binding under which each of those was let go, page and generation, until it has bound itself anew.
-    /// Changed with the list locked.
-    let_go: Mutex<BTreeMap<u64, (u64, u64)>>,
+    /// What became of their requests. Locked after the list, where both are.
+    seats: Mutex<Seats>,
+}
+
+/// Why a reader is taken off the list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Why {
+    /// It unsubscribed, or its process ended: nobody is left to tell.
+    Gone,
+    /// It stood still for too long, and may ask again.
+    StoodStill,
 }
 
 /// What [`Roster::admit`] did.
@@ -128,8 +135,7 @@ impl Roster {
             list: Mutex::new(Vec::new()),
             fresh: Handoff::default(),
             next_refusal: AtomicU64::new(0),
-            some_detached: AtomicBool::new(false),
-            let_go: Mutex::default(),
+            seats: Mutex::default(),
         }
     }
 
@@ -153,24 +159,21 @@ impl Roster {
         self.len() == 0
     }
 
-    /// Whether the subscription is admitted now.
+    fn seats(&self) -> std::sync::MutexGuard<'_, Seats> {
+        self.seats.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether the subscription is served as it asks to be now. If not, it may have asked again.
     pub fn serves(&self, subscription: u64) -> bool {
-        self.list().iter().any(|r| r.subscription == subscription && !r.has_left())
+        let list = self.list();
+        list.iter().any(|r| r.subscription == subscription && !r.has_left() && r.stands())
     }
 
-    /// Whether a reader was let go for standing still since this was asked last.
-    pub fn take_detached(&self) -> bool {
-        self.some_detached.swap(false, Ordering::Acquire)
-    }
-
-    /// Whether this very binding of the subscription was let go because it stood still; it has
-    /// to bind itself anew.
-    pub fn was_detached(&self, subscription: u64, binding: &PeerBinding) -> bool {
-        self.let_go().get(&subscription) == Some(&(binding.index, binding.generation))
-    }
-
-    fn let_go(&self) -> std::sync::MutexGuard<'_, BTreeMap<u64, (u64, u64)>> {
-        self.let_go.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Whether this very request was granted and its reader let go since, because it stood still:
+    /// it has to ask again.
+    pub fn was_let_go(&self, subscription: u64, binding: &PeerBinding) -> bool {
+        let ask = Ask { subscription, generation: binding.generation };
+        self.seats().standing(ask) == Some(Standing::LetGo)
     }
 
     /// The writer's side: brings its private copy up to date, returns whether it changed. Takes no
@@ -208,25 +211,18 @@ impl Roster {
         bells: Arc<Bells>,
     ) -> Result<Admitted, Error> {
         let BoundPage { binding, page } = bound;
+        let ask = Ask { subscription, generation: binding.generation };
         let mut list = self.list();
         list.retain(|r| !r.has_left() || r.holds_pins());
-        if let Some(known) = list.iter().position(|r| r.subscription == subscription) {
-            // Each page counts its own bindings.
-            if (list[known].index, list[known].generation) == (binding.index, binding.generation) {
-                return Ok(Admitted::Known);
-            }
-            // It was detached or bound itself anew: this is another reader now.
-            let old = list.remove(known);
-            self.free_place(old.place, ADMISSION_FREE);
+        if list.iter().any(|r| {
+            r.subscription == subscription && !r.has_left() && r.generation == ask.generation
+        }) {
+            return Ok(Admitted::Known);
         }
-        let free = self.admissions().iter().position(|a| {
-            let state = a.state.load(Ordering::Relaxed);
-            let mine = a.subscription.load(Ordering::Relaxed) == subscription;
-            state == ADMISSION_FREE || (state == ADMISSION_DETACHED && mine)
-        });
-        // Those that linger for their pins have no place any more, but not without end.
-        let free = free.filter(|_| list.len() < 2 * READERS_PER_LOG);
-        let Some(place) = free.or_else(|| self.detached_place(&list)) else {
+        // Those that linger for their pins have no seat any more, but not without end.
+        let linger = list.len() >= 2 * READERS_PER_LOG;
+        let seat = if linger { None } else { self.seats().reserve(ask, READERS_PER_LOG) };
+        if seat.is_none() {
             self.refuse(subscription);
             let slot: &ReaderSlot = page.get(0);
             bells.ring(slot.bind.bell.load(Ordering::Relaxed));
@@ -235,56 +231,41 @@ impl Roster {
                 limit: READERS_PER_LOG,
                 hint: "let one subscriber per process feed the others".to_owned(),
             });
-        };
+        }
+        // One that has asked again is another reader now. The samples that the one before still
+        // holds stay pinned.
+        for old in list.iter().filter(|r| r.subscription == subscription) {
+            old.left.store(true, Ordering::Relaxed);
+        }
+        list.retain(|r| !r.has_left() || r.holds_pins());
         let log = self.map.log();
         let reader = Arc::new(ReaderRef {
             subscription,
             node: node.to_owned(),
             reliable: binding.reliable,
-            index: binding.index,
             generation: binding.generation,
             publisher: self.map.id(),
             page,
             bells,
             start: AtomicU64::new(log.control.tail.tail.load(Ordering::Acquire)),
-            place,
             left: AtomicBool::new(false),
             admitted: AtomicBool::new(false),
         });
         list.push(reader.clone());
         self.fresh.put(list.clone());
-        self.let_go().remove(&subscription);
         drop(list);
         fail_point!("admit.listed");
         self.epoch.admit(log, &SleeperBarrier);
         let (start, start_seq) = self.starting_point(binding.history);
         reader.start.store(start, Ordering::Release);
         fail_point!("admit.start");
-        let entry = &self.admissions()[place];
-        entry.subscription.store(subscription, Ordering::Relaxed);
-        fail_point!("admit.subscription");
-        entry.generation.store(binding.generation, Ordering::Relaxed);
-        fail_point!("admit.generation");
-        entry.start.store(start, Ordering::Relaxed);
-        fail_point!("admit.from");
-        entry.start_seq.store(start_seq, Ordering::Relaxed);
-        fail_point!("admit.seq");
-        // SYNC-ADMIT: pairs with the acquire load in `Reader::find_admission`.
-        entry.state.store(ADMISSION_ACTIVE, Ordering::Release);
-        fail_point!("admit.active");
-        reader.admitted.store(true, Ordering::Release);
+        // The writer may have let it go meanwhile, or somebody dismissed it.
+        let standing = self.seats().answer(self.admissions(), Grant { ask, start, start_seq });
+        reader.admitted.store(standing.is_some(), Ordering::Release);
         self.forget_refusal(subscription);
         reader.ring();
         fail_point!("admit.rung");
         Ok(Admitted::New)
-    }
-
-    /// A place that still tells a detached reader so, if no other is left.
-    fn detached_place(&self, list: &[Arc<ReaderRef>]) -> Option<usize> {
-        let used = |place| list.iter().any(|r| r.place == place);
-        self.admissions().iter().enumerate().position(|(place, a)| {
-            a.state.load(Ordering::Relaxed) == ADMISSION_DETACHED && !used(place)
-        })
     }
 
     /// Position and sequence number from which a new reader reads: the end, or `history`
@@ -349,19 +330,15 @@ impl Roster {
         }
     }
 
-    fn free_place(&self, place: usize, state: u64) {
-        self.admissions()[place].state.store(state, Ordering::Release);
-    }
-
     /// Lets a reader go that unsubscribed; samples that it still holds stay pinned. Returns
     /// whether it was there.
     pub fn dismiss(&self, subscription: u64) -> bool {
-        self.remove(subscription, ADMISSION_FREE, true)
+        self.remove(subscription, Why::Gone, true)
     }
 
     /// Lets a reader go whose process has died, and its pins with it.
     pub fn bury(&self, subscription: u64) -> bool {
-        self.remove(subscription, ADMISSION_FREE, false)
+        self.remove(subscription, Why::Gone, false)
     }
 
     /// Forgets the readers of a node that is gone, those included that had unsubscribed and were
@@ -371,8 +348,8 @@ impl Roster {
         let before = list.len();
         list.retain(|reader| {
             let stays = incarnation_of(reader.subscription) != incarnation;
-            if !stays && !reader.left.swap(true, Ordering::Relaxed) {
-                self.free_place(reader.place, ADMISSION_FREE);
+            if !stays {
+                reader.left.store(true, Ordering::Relaxed);
             }
             stays
         });
@@ -380,7 +357,13 @@ impl Roster {
         if changed {
             self.fresh.put(list.clone());
         }
-        self.let_go().retain(|subscription, _| incarnation_of(*subscription) != incarnation);
+        let mut seats = self.seats();
+        let gone: Vec<u64> =
+            seats.subscriptions().filter(|id| incarnation_of(*id) == incarnation).collect();
+        for subscription in gone {
+            seats.forget(self.admissions(), subscription);
+        }
+        drop(seats);
         drop(list);
         if !changed {
             return;
@@ -390,9 +373,9 @@ impl Roster {
         self.bells.ring(self.map.control().flow.bell.load(Ordering::Relaxed));
     }
 
-    /// Lets a reader go because it stood still; its entry keeps the verdict until it asks again.
+    /// Lets a reader go because it stood still; it may ask again.
     pub(crate) fn detach(&self, subscription: u64) -> bool {
-        let done = self.remove(subscription, ADMISSION_DETACHED, true);
+        let done = self.remove(subscription, Why::StoodStill, true);
         if done {
             fail_point!("detach.removed");
             self.map.control().flow.detached.fetch_add(1, Ordering::Relaxed);
@@ -409,36 +392,27 @@ impl Roster {
         let gone: Vec<u64> = spoilt.collect();
         drop(list);
         for subscription in gone {
-            self.remove(subscription, ADMISSION_FREE, false);
+            self.remove(subscription, Why::Gone, false);
         }
     }
 
-    fn remove(&self, subscription: u64, state: u64, keep_pins: bool) -> bool {
-        let detaches = state == ADMISSION_DETACHED;
+    fn remove(&self, subscription: u64, why: Why, keep_pins: bool) -> bool {
         let mut list = self.list();
-        if !detaches {
-            self.let_go().remove(&subscription);
+        let reader = list.iter().find(|r| r.subscription == subscription && !r.has_left()).cloned();
+        if let Some(reader) = &reader {
+            reader.left.store(true, Ordering::Relaxed);
         }
-        let Some(at) = list.iter().position(|r| r.subscription == subscription) else {
-            return false;
-        };
-        let reader = list[at].clone();
-        let was_left = reader.left.swap(true, Ordering::Relaxed);
-        if !(keep_pins && reader.holds_pins()) {
-            list.remove(at);
-        }
+        let lingers = |r: &ReaderRef| keep_pins && r.holds_pins();
+        list.retain(|r| r.subscription != subscription || !r.has_left() || lingers(r));
         self.fresh.put(list.clone());
-        if was_left {
-            return false;
-        }
         fail_point!("remove.unlisted");
-        // Before the reader can see it and ask again, and before anybody else sees that it is not served:
-        // who looks in between would admit it as it was, or find nothing to do when it asks.
-        if detaches {
-            self.let_go().insert(subscription, (reader.index, reader.generation));
-            self.some_detached.store(true, Ordering::Release);
+        // With the list locked: nobody finds it neither served nor let go.
+        match (why, &reader) {
+            (Why::Gone, _) => self.seats().forget(self.admissions(), subscription),
+            (Why::StoodStill, Some(_)) => self.seats().let_go(self.admissions(), subscription),
+            (Why::StoodStill, None) => {}
         }
-        self.free_place(reader.place, state);
+        let Some(reader) = reader else { return false };
         drop(list);
         fail_point!("remove.freed");
         self.epoch.raise();
@@ -469,7 +443,7 @@ mod tests {
     use crate::publisher::{PublisherMeta, Writer};
     use crate::subscription::{Binding, PeerSubscription, SubscriptionFile, SubscriptionMeta};
 
-    /// Who was let go is not admitted as it was, whoever has its place by now, until it has asked again.
+    /// A reader that was let go keeps its seat, and is admitted again only once it has asked again.
     #[test]
     fn one_that_was_let_go_has_to_ask_again() {
         let base = std::env::temp_dir().join(format!("rnet-roster-{:x}", random_u64()));
@@ -506,14 +480,15 @@ mod tests {
         };
         (0..READERS_PER_LOG).for_each(|number| assert_eq!(admit(number).unwrap(), Admitted::New));
         let (let_go, _, _, slot) = &readers[0];
-        assert!(roster.detach(*let_go) && !roster.serves(*let_go) && roster.take_detached());
-        assert!(roster.was_detached(*let_go, &found(0).binding));
-        // Another has its place, and a third leaves.
-        assert_eq!(admit(READERS_PER_LOG).unwrap(), Admitted::New);
+        assert!(roster.detach(*let_go) && !roster.serves(*let_go));
+        assert!(roster.was_let_go(*let_go, &found(0).binding));
+        // It keeps its seat; a third gives its own up.
+        admit(READERS_PER_LOG).unwrap_err();
         assert!(roster.dismiss(readers[1].0));
-        assert!(roster.was_detached(*let_go, &found(0).binding));
-        rnet_ring::binding::ask_again(&slot.page().bind);
-        assert!(!roster.was_detached(*let_go, &found(0).binding));
+        assert_eq!(admit(READERS_PER_LOG).unwrap(), Admitted::New);
+        assert!(roster.was_let_go(*let_go, &found(0).binding));
+        rnet_ring::binding::ask_again(&slot.page().bind, readers[0].2.next_request());
+        assert!(!roster.was_let_go(*let_go, &found(0).binding));
         assert_eq!(admit(0).unwrap(), Admitted::New);
         assert!(roster.serves(*let_go));
         drop((readers, writer, node));

@@ -147,6 +147,8 @@ pub struct SubscriptionFile {
     path: PathBuf,
     slots_at: u64,
     slots: Mutex<Vec<Arc<Slot>>>,
+    /// Requests to read that it has made, on all pages together.
+    requests: AtomicU64,
 }
 
 impl SubscriptionFile {
@@ -176,8 +178,9 @@ impl SubscriptionFile {
             })
             .map_err(failed);
         drop(file);
+        let slots = Mutex::new(Vec::new());
         // From here on the file is removed with it, whatever fails.
-        let own = SubscriptionFile { node, id, path, slots_at, slots: Mutex::new(Vec::new()) };
+        let own = SubscriptionFile { node, id, path, slots_at, slots, requests: AtomicU64::new(0) };
         written?;
         fail_point!("subscription.header");
         let past = own.grow(&meta.topic, &mut own.lock())?;
@@ -267,6 +270,11 @@ impl SubscriptionFile {
         self.node.ring(folder);
     }
 
+    /// A number for the next request to read.
+    pub(crate) fn next_request(&self) -> u64 {
+        self.requests.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
     /// Binds a page to a publisher, which can then admit this reader.
     pub fn bind(&self, topic: &str, binding: Binding) -> Result<Arc<Slot>, Error> {
         let mut slots = self.lock();
@@ -289,7 +297,7 @@ impl SubscriptionFile {
         fail_point!("bind.bell");
         let Binding { publisher, reliable, history, .. } = binding;
         let request = Request { publisher, subscription: self.id, reliable, history };
-        binding::bind(&page.bind, request);
+        binding::bind(&page.bind, request, self.next_request());
         Ok(slot)
     }
 
@@ -401,9 +409,7 @@ pub struct BoundPage {
 /// A slot's binding as read from a peer's file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PeerBinding {
-    /// Which page of the file.
-    pub index: u64,
-    /// Counts the bindings of this page.
+    /// Which of the subscription's requests it is.
     pub generation: u64,
     /// Whether the reader holds the writer back.
     pub reliable: bool,
@@ -443,11 +449,12 @@ impl PeerSubscription {
     /// # Errors
     /// `OutOfMemory` or `Io` if the page cannot be mapped.
     pub fn binding_to(&self, publisher: u64) -> Result<Option<BoundPage>, Error> {
-        let is_its = |page: &[u8]| {
-            let word = |at: usize| word_at(page, at / 8);
-            word(128) == SLOT_BOUND && word(136) == publisher
+        // The newest, while the subscription still drains what it had of an earlier one.
+        let asks = |(index, page): (u64, Vec<u8>)| {
+            let word = |at: usize| word_at(&page, at / 8);
+            (word(128) == SLOT_BOUND && word(136) == publisher).then(|| (word(152), index))
         };
-        let Some((index, _)) = self.slots().find(|(_, page)| is_its(page)) else { return Ok(None) };
+        let Some((_, index)) = self.slots().filter_map(asks).max() else { return Ok(None) };
         let at = self.slots_at + index * PAGE;
         let page = Mapping::new(self.file.as_fd(), at, PAGE_LEN_BYTES, Access::Read, true)
             .map_err(|e| cannot_map(&self.meta.topic, e))?;
@@ -458,7 +465,7 @@ impl PeerSubscription {
             return Ok(None);
         };
         let Request { reliable, history, .. } = request;
-        Ok(Some(BoundPage { binding: PeerBinding { index, generation, reliable, history }, page }))
+        Ok(Some(BoundPage { binding: PeerBinding { generation, reliable, history }, page }))
     }
 }
 
@@ -482,6 +489,7 @@ const _: () = {
     use std::mem::offset_of;
     assert!(offset_of!(ReaderSlot, bind) == 128);
     assert!(offset_of!(BindLine, publisher) == 8);
+    assert!(offset_of!(BindLine, generation) == 24);
 };
 
 #[cfg(test)]

@@ -13,13 +13,13 @@ use std::time::Instant;
 use rnet_core::{Error, MAX_NODES_PER_DOMAIN, MAX_TOPICS_PER_DOMAIN, Result};
 use rnet_shm::bell::Bells;
 use rnet_shm::channel::Origin;
-use rnet_shm::node::{EndpointKind, Entry, OwnNode, incarnation_of};
+use rnet_shm::node::{EndpointKind, Entry, OwnNode, endpoints_of, incarnation_of};
 use rnet_shm::publisher::{PeerPublisher, PublisherMeta};
 use rnet_shm::registry::{Departure, Registry};
 use rnet_shm::roster::Roster;
 use rnet_shm::shortage::is_passing;
 use rnet_shm::strays::GivenUp;
-use rnet_shm::subscription::{BoundPage, PeerSubscription, SubscriptionFile, SubscriptionMeta};
+use rnet_shm::subscription::{PeerSubscription, SubscriptionFile, SubscriptionMeta};
 
 use crate::fit::{allowed, fit, same_lane};
 use crate::match_event::{MatchEvent, Notice, PeerInfo, PublisherState, push_notice};
@@ -263,12 +263,30 @@ impl Matching {
             let entries = self.registry.peer(id).map(|p| p.node.entries().to_vec());
             self.reindex(id, entries.unwrap_or_default(), &mut topics);
         }
-        let detached = self.publishers.values().filter(|p| p.roster.take_detached());
-        topics.extend(detached.map(|p| p.topic_hash));
+        self.add_unserved(only, &mut topics);
         for topic in topics {
             self.match_topic(topic, &mut notices);
         }
         Ok(notices)
+    }
+
+    /// Adds the topics on which a subscription of one of these nodes was admitted and is not served now:
+    /// it was let go, or has bound itself anew, and may have asked again.
+    fn add_unserved(&self, only: Option<&[u64]>, topics: &mut BTreeSet<u64>) {
+        for publisher in self.publishers.values() {
+            let unserved = |ids: std::ops::RangeInclusive<u64>| {
+                publisher.known.range(ids).any(|(id, known)| {
+                    matches!(known, Known::Admitted) && !publisher.roster.serves(*id)
+                })
+            };
+            let found = match only {
+                None => unserved(0..=u64::MAX),
+                Some(nodes) => nodes.iter().any(|node| unserved(endpoints_of(*node))),
+            };
+            if found {
+                topics.insert(publisher.topic_hash);
+            }
+        }
     }
 
     /// Brings the index up to date with one node's entries; the topics that differ are added to
@@ -505,7 +523,7 @@ impl Matching {
             own.known.insert(entry.id, verdict);
         }
         let Some(own) = self.publishers.get_mut(&publisher) else { return };
-        // A reader that was detached may have bound itself anew.
+        // A reader that was let go may have asked again.
         let served = own.roster.serves(entry.id);
         let peer = match own.known.remove(&entry.id) {
             Some(Known::Admitted) if !served => {
@@ -534,8 +552,12 @@ impl Matching {
                 return;
             }
         };
-        let waits = |bound: &BoundPage| own.roster.was_detached(entry.id, &bound.binding);
-        let Some(mut bound) = bound.filter(|bound| !waits(bound)) else {
+        if bound.as_ref().is_some_and(|bound| own.roster.was_let_go(entry.id, &bound.binding)) {
+            // It rings when it has asked again.
+            own.known.insert(entry.id, Known::Admitted);
+            return;
+        }
+        let Some(mut bound) = bound else {
             own.known.insert(entry.id, Known::Pending(peer));
             self.pending.insert(entry.topic_hash);
             if first_sight && self.own.folder() != place.folder {

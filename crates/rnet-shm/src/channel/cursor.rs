@@ -5,14 +5,14 @@ use std::sync::atomic::Ordering;
 use rnet_ring::sync::{Barrier, FullFences};
 use rnet_ring::{Kind, fail_point, wake};
 
-use super::{Reader, State};
+use super::Reader;
 
 impl Reader {
     /// Shows the writer how far we are, and wakes it if it waits for that.
     #[inline]
     pub(super) fn show_cursor(&mut self) {
         let position = self.log.position();
-        if position == self.shown_cursor || self.state == State::Asking {
+        if position == self.shown_cursor || self.follower.is_asking() {
             return;
         }
         self.shown_cursor = position;

@@ -8,9 +8,11 @@
 use std::sync::atomic::Ordering;
 
 use rnet_core::Behind;
+use rnet_ring::admission;
+use rnet_ring::follower::Gap;
 use rnet_ring::record::Record;
 
-use super::{Reader, State, Trouble};
+use super::{Reader, Trouble};
 use crate::clock;
 use crate::tally::bump;
 
@@ -62,7 +64,11 @@ impl Reader {
         let unwanted =
             end.saturating_sub(self.keep_last).saturating_sub(seq.saturating_sub(lost)).min(lost);
         bump(&count.skipped, unwanted);
-        bump(&count.lost_overrun, lost - unwanted);
+        let cause = match self.follower.gap(self.admissions()) {
+            Gap::Detached => &count.lost_detached,
+            Gap::Overrun => &count.lost_overrun,
+        };
+        bump(cause, lost - unwanted);
         count.next_seq.store(seq, Ordering::Relaxed);
     }
 
@@ -117,11 +123,10 @@ impl Reader {
 
     /// How far it is behind its publisher.
     pub fn behind(&self) -> Behind {
-        if self.state == State::Asking {
-            let Some(Ok(place)) = self.find_admission() else { return Behind::default() };
-            let admission = &self.map.control().admissions[place];
-            let start = admission.start.load(Ordering::Relaxed);
-            return self.map.behind(start, admission.start_seq.load(Ordering::Relaxed));
+        if self.is_asking()
+            && let Some((_, grant, _)) = admission::find(self.admissions(), self.follower.ask())
+        {
+            return self.map.behind(grant.start, grant.start_seq);
         }
         let position = self.log.position();
         match (&self.withheld, self.log.next_seq()) {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use rnet_core::MAX_MESSAGE_LEN_BYTES;
+use rnet_ring::follower::Gap;
 use rnet_ring::record::{ChunkRef, Record};
 use rnet_ring::{Pull, fail_point, pins};
 
@@ -59,10 +60,9 @@ impl Reader {
                     self.pursuit = 0;
                     return Ok(None);
                 }
-                Pull::Lapped if self.was_detached() => {
+                Pull::Lapped if self.was_let_go() => {
                     self.check_spoilt()?;
-                    self.ask_again();
-                    return Err(Trouble::Detached);
+                    return Err(self.be_let_go());
                 }
                 Pull::Lapped => self.pursuit = 0,
                 Pull::Corrupt(what) => return Err(Trouble::Corrupt(what)),
@@ -120,8 +120,9 @@ impl Reader {
         // order; that it is dead comes before all that.
         let swept = || !self.path.exists() || !self.own.sees_alive(&self.folder);
         let gone = self.has_left() || self.reliable || (missing && swept());
+        let let_go = self.follower.gap(self.admissions()) == Gap::Detached;
         let page = self.slot.page();
-        tally::lost_chunk(page, self.was_detached(), gone);
+        tally::lost_chunk(page, let_go, gone);
         page.count.next_seq.store(record.seq.wrapping_add(1), Ordering::Relaxed);
     }
 
@@ -146,6 +147,12 @@ impl Reader {
             return Err(Trouble::Corrupt("a message is longer than its chunk"));
         }
         let Some(pin) = self.slot.take_pin() else {
+            if self.was_let_go() {
+                // Its memory is kept for us no more, and we are not to wait before we ask again.
+                self.slot.forget_pin();
+                self.lose_chunk(record, false);
+                return Ok(None);
+            }
             self.withheld = Some(*record);
             return Err(Trouble::TooManyPins);
         };

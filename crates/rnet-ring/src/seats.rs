@@ -1,0 +1,79 @@
+//! The publisher's half of an admission: which request of which subscription has which entry.
+//!
+//! A subscription that was answered once keeps its entry until it unsubscribes or its process ends,
+//! also while it is let go: it reads there what became of its request, whenever it looks. The
+//! states and what leads from one to the next are drawn in docs/design/admission.md.
+
+use std::collections::BTreeMap;
+
+use crate::admission::{self, Ask, Grant, Standing};
+use crate::fail_point;
+use crate::layout::Admission;
+
+/// What became of the last request of a subscription.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Seat {
+    place: usize,
+    generation: u64,
+    standing: Standing,
+    /// Whether the answer stands in the entry; until then the entry holds an older one, or none.
+    answered: bool,
+}
+
+/// The seats of one publisher's readers.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Seats(BTreeMap<u64, Seat>);
+
+impl Seats {
+    /// Where the request stands; `None` if it is a new one.
+    pub fn standing(&self, ask: Ask) -> Option<Standing> {
+        let seat = self.0.get(&ask.subscription)?;
+        (seat.generation == ask.generation).then_some(seat.standing)
+    }
+
+    /// Takes a seat among `places` for a new request. The subscription keeps the place that it has;
+    /// `None` if it has none and all are taken.
+    pub fn reserve(&mut self, ask: Ask, places: usize) -> Option<()> {
+        let own = self.0.get(&ask.subscription).map(|seat| seat.place);
+        let free = || (0..places).find(|place| self.0.values().all(|seat| seat.place != *place));
+        let place = own.or_else(free)?;
+        let (generation, standing) = (ask.generation, Standing::Served);
+        self.0.insert(ask.subscription, Seat { place, generation, standing, answered: false });
+        Some(())
+    }
+
+    /// Answers a request that has a seat. A reader that was let go since is told that as well.
+    pub fn answer(&mut self, entries: &[Admission], grant: Grant) -> Option<Standing> {
+        let seat = self.0.get_mut(&grant.ask.subscription)?;
+        if seat.generation != grant.ask.generation {
+            return None;
+        }
+        seat.answered = true;
+        admission::answer(&entries[seat.place], grant, seat.standing);
+        Some(seat.standing)
+    }
+
+    /// Lets a reader go that stood still for too long. Its seat stays, for the time that it asks
+    /// again.
+    pub fn let_go(&mut self, entries: &[Admission], subscription: u64) {
+        let Some(seat) = self.0.get_mut(&subscription) else { return };
+        seat.standing = Standing::LetGo;
+        fail_point!("detach.noted");
+        // Else the answer is still to come, and says so.
+        if seat.answered {
+            admission::let_go(&entries[seat.place]);
+        }
+    }
+
+    /// Forgets a subscription that is gone, and frees its entry.
+    pub fn forget(&mut self, entries: &[Admission], subscription: u64) {
+        if let Some(seat) = self.0.remove(&subscription) {
+            admission::free(&entries[seat.place]);
+        }
+    }
+
+    /// The subscriptions that have a seat.
+    pub fn subscriptions(&self) -> impl Iterator<Item = u64> + '_ {
+        self.0.keys().copied()
+    }
+}
