@@ -112,7 +112,7 @@ zeroed! {
 pub struct Admission {
     /// The subscription that is admitted.
     pub subscription: AtomicU64,
-    /// The slot generation that was admitted: a reader that rebinds asks with the next one.
+    /// Which of its requests was granted: a reader that asks again does so under the next number.
     pub generation: AtomicU64,
     /// First byte position that the reader gets.
     pub start: AtomicU64,
@@ -171,7 +171,7 @@ pub struct BindLine {
     pub publisher: AtomicU64,
     /// The subscription that owns the slot.
     pub subscription: AtomicU64,
-    /// Counts the bindings of this slot.
+    /// Which request of its subscription this is; no number is used twice.
     pub generation: AtomicU64,
     /// 1 if the reader holds the writer back.
     pub reliable: AtomicU64,

@@ -7,13 +7,16 @@ use loom::sync::Arc;
 use loom::sync::Mutex;
 use loom::sync::Notify;
 use loom::thread;
+use rnet_ring::admission::{Ask, Grant, Standing};
 use rnet_ring::binding::Request;
 use rnet_ring::join::Epoch;
-use rnet_ring::layout::{BindLine, ChunkHeader, LogControl};
+use rnet_ring::layout::{Admission, BindLine, ChunkHeader, LogControl};
 use rnet_ring::record::ChunkRef;
 use rnet_ring::sync::{AtomicU32, AtomicU64, Barrier, FullFences, Ordering};
 use rnet_ring::wake::Tickets;
-use rnet_ring::{Gate, Kind, Log, LogReader, LogWriter, Pull, Unbounded, binding, pins, wake};
+use rnet_ring::{
+    Gate, Kind, Log, LogReader, LogWriter, Pull, Unbounded, admission, binding, pins, wake,
+};
 
 struct Memory {
     control: LogControl,
@@ -385,6 +388,72 @@ fn a_pin_of_a_reader_just_admitted_is_seen() {
             world.content.store(1, Ordering::Relaxed);
         }
         control.join().unwrap();
+        reader.join().unwrap();
+    });
+}
+
+/// A place goes from one reader to another, and to the next request of that one. Each finds the whole of an
+/// answer to its own request, or none.
+#[test]
+fn an_answer_is_read_whole() {
+    let grant = |subscription, generation| Grant {
+        ask: Ask { subscription, generation },
+        start: subscription * 80 + generation * 8,
+        start_seq: subscription * 10 + generation,
+    };
+    // Another's place after that one has gone; one's own, let go, when one asks again.
+    for (before, after) in [(grant(1, 1), grant(2, 1)), (grant(2, 1), grant(2, 2))] {
+        for wanted in [before, after] {
+            model(3, move || {
+                let entry = Arc::new(Admission::default());
+                admission::answer(&entry, before, Standing::LetGo);
+                let written = entry.clone();
+                let publisher = thread::spawn(move || {
+                    admission::answer(&written, after, Standing::Served);
+                    admission::let_go(&written);
+                });
+                if let Some((found, _)) = admission::read(&entry, wanted.ask) {
+                    assert_eq!(found, wanted);
+                }
+                publisher.join().unwrap();
+                assert_eq!(admission::read(&entry, after.ask), Some((after, Standing::LetGo)));
+                assert_eq!(admission::read(&entry, before.ask), None);
+            });
+        }
+    }
+}
+
+/// The writer lets a reader go before it reuses what that one needs: a lap is never taken for an overrun.
+#[test]
+fn a_lap_shows_that_one_was_let_go() {
+    struct Cursor(u64);
+    impl Gate for Cursor {
+        fn lowest_needed(&mut self) -> u64 {
+            self.0
+        }
+    }
+    model(3, || {
+        let ask = Ask { subscription: 1, generation: 1 };
+        let memory = Memory::new();
+        let entry = Arc::new(Admission::default());
+        admission::answer(&entry, Grant { ask, start: 0, start_seq: 0 }, Standing::Served);
+        let (theirs, answer) = (memory.clone(), entry.clone());
+        let reader = thread::spawn(move || {
+            let mut reader = LogReader::new(0);
+            reader.expect_from(0);
+            let mut buf = [0u64; 8];
+            if reader.pull(theirs.log(), &mut buf) == Pull::Lapped {
+                assert!(!admission::holds(&answer, ask), "lapped while it was served");
+            }
+        });
+        let mut writer = LogWriter::new(memory.log());
+        let mut sent = 0;
+        while push(&mut writer, memory.log(), sent, &mut Cursor(0)) {
+            sent += 1;
+        }
+        admission::let_go(&entry);
+        writer.readers_changed();
+        assert!(push(&mut writer, memory.log(), sent, &mut Unbounded));
         reader.join().unwrap();
     });
 }
