@@ -202,11 +202,11 @@ fn several_processes_that_look_later() {
     publisher.wait_for_subscribers(CROWD, LONG).unwrap();
     burst(&mut publisher);
     let mut sent = BURST;
-    for at in 0..CROWD {
+    for (before, reader) in readers.iter_mut().enumerate() {
         // It is told and admitted again; those that have yet to look are not waited for.
-        readers[at].say(&sent.to_string());
-        readers[at].hear();
-        publisher.wait_for_subscribers(at + 1, LONG).unwrap();
+        reader.say(&sent.to_string());
+        reader.hear();
+        publisher.wait_for_subscribers(before + 1, LONG).unwrap();
         for _ in 0..20 {
             publisher.send(&[2]).unwrap();
             sent += 1;
