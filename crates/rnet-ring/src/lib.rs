@@ -16,6 +16,7 @@
 //! | [`follower`] | the reader's half: asks, reads, is let go, asks again |
 //! | [`join`] | a reader joins while the writer publishes |
 //! | [`pins`] | chunks that are read in place are not reused under the reader |
+//! | [`room`] | a writer that sleeps for room is woken by readers that make it |
 //! | [`state`] | state: a key-value tree that all processes write |
 //! | [`failpoint`] | where a test build may be killed |
 //! | [`wake`] | nobody sleeps through a message, nobody rings who need not |
@@ -36,6 +37,7 @@ pub mod layout;
 pub mod pins;
 pub mod reader;
 pub mod record;
+pub mod room;
 pub mod seats;
 pub mod state;
 pub mod sync;

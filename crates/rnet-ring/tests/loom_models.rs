@@ -10,12 +10,12 @@ use loom::thread;
 use rnet_ring::admission::{Ask, Grant, Standing};
 use rnet_ring::binding::Request;
 use rnet_ring::join::Epoch;
-use rnet_ring::layout::{Admission, BindLine, ChunkHeader, LogControl};
+use rnet_ring::layout::{Admission, BindLine, ChunkHeader, FlowLine, LogControl};
 use rnet_ring::record::ChunkRef;
 use rnet_ring::sync::{AtomicU32, AtomicU64, Barrier, FullFences, Ordering};
 use rnet_ring::wake::Tickets;
 use rnet_ring::{
-    Gate, Kind, Log, LogReader, LogWriter, Pull, Unbounded, admission, binding, pins, wake,
+    Gate, Kind, Log, LogReader, LogWriter, Pull, Unbounded, admission, binding, pins, room, wake,
 };
 
 struct Memory {
@@ -318,6 +318,45 @@ fn a_second_waiter_is_rung_too() {
             if wake::must_ring(&sleeper.asleep, &mut last_rung) {
                 wake::ring(&sleeper.bell);
                 sleeper.kernel.notify();
+            }
+        }
+        reader.join().unwrap();
+    });
+}
+
+/// The roles exchanged: a writer sleeps until a reader has made room, first little, then more.
+#[test]
+fn a_writer_does_not_sleep_through_room() {
+    #[derive(Default)]
+    struct Shared {
+        flow: FlowLine,
+        cursor: AtomicU64,
+    }
+    model(4, || {
+        let shared = Arc::new(Shared::default());
+        let bell = Arc::new((AtomicU32::new(0), Notify::new()));
+        let (theirs, rings) = (shared.clone(), bell.clone());
+        let reader = thread::spawn(move || {
+            let mut rung = 0;
+            for position in [8, 16] {
+                if room::show(&theirs.cursor, position, &theirs.flow, &mut rung) {
+                    wake::ring(&rings.0);
+                    rings.1.notify();
+                }
+            }
+        });
+        let tickets = Tickets::default();
+        for wanted in [8, 16] {
+            while shared.cursor.load(Ordering::Acquire) < wanted {
+                let before = bell.0.load(Ordering::Acquire);
+                room::want(&shared.flow, wanted);
+                wake::announce([&shared.flow.asleep], tickets.next_ticket(), &FullFences);
+                if shared.cursor.load(Ordering::Acquire) < wanted {
+                    while bell.0.load(Ordering::Acquire) == before {
+                        bell.1.wait();
+                    }
+                }
+                wake::withdraw([&shared.flow.asleep]);
             }
         }
         reader.join().unwrap();

@@ -29,11 +29,13 @@ use crate::subscription::{corrupt, meta_json, no_room, parse_meta};
 
 mod room;
 mod spoilt;
+mod stand;
 #[cfg(test)]
 mod tests;
 
 use room::{PLENTY, Patience};
 use spoilt::truncated;
+pub(crate) use stand::Stand;
 
 const MAGIC: u64 = u64::from_le_bytes(*b"RNETPUB\x01");
 const HEADER_WORDS: usize = 7;

@@ -17,7 +17,7 @@ use crate::bell::Bells;
 use crate::handoff::Handoff;
 use crate::mapping::Mapping;
 use crate::node::incarnation_of;
-use crate::publisher::PublisherMap;
+use crate::publisher::{PublisherMap, Stand};
 use crate::subscription::{BoundPage, PeerBinding};
 
 /// [`rnet_ring::layout::Refusal::reason`]: the table of readers is full.
@@ -43,6 +43,8 @@ pub struct ReaderRef {
     page: Mapping,
     bells: Arc<Bells>,
     start: AtomicU64,
+    /// For how long it has stood still.
+    pub(crate) stand: Stand,
     /// Set when the reader unsubscribed while samples of it were still held: only its pins count.
     left: AtomicBool,
     /// Set once the reader has been told from where it reads: what is sent from then on reaches it.
@@ -248,6 +250,7 @@ impl Roster {
             page,
             bells,
             start: AtomicU64::new(log.control.tail.tail.load(Ordering::Acquire)),
+            stand: Stand::default(),
             left: AtomicBool::new(false),
             admitted: AtomicBool::new(false),
         });

@@ -6,6 +6,8 @@ mod callback;
 #[path = "stuck/churn.rs"]
 mod churn;
 mod common;
+#[path = "stuck/crowd.rs"]
+mod crowd;
 #[path = "stuck/peer.rs"]
 mod peer;
 #[path = "stuck/reader.rs"]
@@ -23,6 +25,7 @@ fn child_entry() {
     match role.as_str() {
         "reader" => reader::reads_when_told(&net, false),
         "keeper" => reader::reads_when_told(&net, true),
+        "crowd" => crowd::reads_with_many(&net),
         "writer" => peer::writes(&net),
         "peer" => peer::has_one_of_each(&net),
         "joiners" => churn::joins_and_leaves(&net),

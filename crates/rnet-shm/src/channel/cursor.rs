@@ -2,8 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use rnet_ring::sync::{Barrier, FullFences};
-use rnet_ring::{Kind, fail_point, wake};
+use rnet_ring::{Kind, fail_point, room};
 
 use super::Reader;
 
@@ -16,21 +15,13 @@ impl Reader {
             return;
         }
         self.shown_cursor = position;
-        let page = self.slot.page();
-        // SYNC-CURSOR: release, because our copies out of the log are over; pairs with
-        // `ReaderRef::needed`.
-        page.cursor.cursor.store(position, Ordering::Release);
-        fail_point!("take.cursor");
-        if self.reliable {
-            // SYNC-ROOM: the writer shows its ticket, passes a full fence and reads the cursor.
-            FullFences.light();
-            let flow = &self.map.control().flow;
-            if position >= flow.wanted.load(Ordering::Relaxed)
-                && wake::must_ring(&flow.asleep, &mut self.rung)
-            {
-                fail_point!("take.wakes");
-                self.bells.ring(flow.bell.load(Ordering::Relaxed));
-            }
+        let (cursor, flow) = (&self.slot.page().cursor.cursor, &self.map.control().flow);
+        if !self.reliable {
+            cursor.store(position, Ordering::Release);
+            fail_point!("take.cursor");
+        } else if room::show(cursor, position, flow, &mut self.rung) {
+            fail_point!("take.wakes");
+            self.bells.ring(flow.bell.load(Ordering::Relaxed));
         }
     }
 

@@ -6,9 +6,11 @@ use std::time::{Duration, Instant};
 
 use rnet_core::{Error, OnFull};
 use rnet_ring::fail_point;
+use rnet_ring::sync::FullFences;
 
 use super::Writer;
 use crate::bell::{Sleep, Woken};
+use crate::clock;
 use crate::roster::ReaderRef;
 
 /// A writer that waits for room looks up this often, should a ring have been missed.
@@ -17,6 +19,10 @@ const ROOM_POLL: Duration = Duration::from_secs(1);
 const ROOM_PATIENCE: Duration = Duration::from_millis(1);
 /// Plenty of room is this part of the log.
 pub(super) const PLENTY: u64 = 4;
+/// A writer that would let a reader go looks at all of them so many times in a stall, and no more often than this:
+/// how far a look may be late.
+const LOOKS_PER_STALL: u32 = 8;
+const LOOKS: Duration = Duration::from_millis(1);
 /// How long a writer spins for room before it sleeps: about what a sleep and a wake-up cost.
 const ROOM_SPIN: Duration = Duration::from_micros(50);
 
@@ -56,15 +62,12 @@ impl Writer {
         limit: Duration,
     ) -> Result<(), Error> {
         let flow = &self.map.control().flow;
-        flow.wanted.store(wanted, Ordering::Relaxed);
-        fail_point!("room.wanted");
-        // SYNC-ROOM: the reader shows its cursor and then looks for a sleeping writer, both
-        // with full fences, so the writer's own fence is all that is needed here.
+        rnet_ring::room::want(flow, wanted);
         let (roster, seen) = (&self.roster, self.seen_epoch);
         let woken = self.waiter.sleep(
             Sleep::Woken,
             std::iter::once(&flow.asleep),
-            &rnet_ring::sync::FullFences,
+            &FullFences,
             limit,
             || slowest.needed() >= wanted || roster.is_newer(seen),
         );
@@ -94,18 +97,27 @@ impl Writer {
         slowest: Option<(Arc<ReaderRef>, u64)>,
     ) -> Result<(), Error> {
         let flow = &self.map.control().flow;
-        if patience.first_look() {
+        let (first, now_ns) = (patience.began_ns == 0, clock::now_ns());
+        if first {
+            patience.began_ns = now_ns;
             flow.full.fetch_add(1, Ordering::Relaxed);
             fail_point!("room.full");
         }
+        let tail = self.log.tail();
+        for reader in self.readers.iter().filter(|r| r.reliable) {
+            reader.stand.look(reader.needed(), tail, now_ns, first);
+        }
         let Some((slowest, needed)) = slowest else { return Ok(()) };
-        match patience.judge(&slowest) {
+        match patience.judge(&slowest, now_ns) {
             Verdict::GiveUp => {
                 flow.refused.fetch_add(1, Ordering::Relaxed);
                 fail_point!("room.refused");
                 Err(Error::Full { topic: self.topic.clone(), reader_node: slowest.node.clone() })
             }
             Verdict::Detach => {
+                for reader in &self.readers {
+                    reader.stand.outlast(patience.began_ns);
+                }
                 self.roster.detach(slowest.subscription);
                 self.refresh_readers();
                 Ok(())
@@ -124,48 +136,33 @@ enum Verdict {
 /// The memory of one send that found the log full.
 pub(super) struct Patience {
     on_full: OnFull,
-    since: Instant,
-    looked: bool,
-    /// The reader that held us last, how far it was, and since when.
-    slowest: Option<(u64, u64, Instant)>,
+    /// When the wait began; 0 before.
+    began_ns: u64,
+    /// Whether the cursors were looked at a second time: the first look may have been at an old copy.
+    looked_twice: bool,
 }
 
 impl Patience {
     pub(super) fn new(on_full: &OnFull) -> Patience {
-        Patience { on_full: *on_full, since: Instant::now(), looked: false, slowest: None }
+        Patience { on_full: *on_full, began_ns: 0, looked_twice: false }
     }
 
-    fn first_look(&mut self) -> bool {
-        !std::mem::replace(&mut self.looked, true)
-    }
-
-    fn judge(&mut self, reader: &ReaderRef) -> Verdict {
-        let now = Instant::now();
+    fn judge(&mut self, slowest: &ReaderRef, now_ns: u64) -> Verdict {
         match self.on_full {
-            OnFull::Refuse => {
-                // The first look may have been at an old copy of the cursors; the second is not.
-                if self.slowest.replace((reader.subscription, reader.needed(), now)).is_some() {
-                    Verdict::GiveUp
-                } else {
-                    Verdict::Wait(Duration::ZERO)
+            OnFull::Refuse if std::mem::replace(&mut self.looked_twice, true) => Verdict::GiveUp,
+            OnFull::Refuse => Verdict::Wait(Duration::ZERO),
+            OnFull::Wait(limit) => {
+                let waited = Duration::from_nanos(now_ns - self.began_ns);
+                match limit.saturating_sub(waited) {
+                    Duration::ZERO => Verdict::GiveUp,
+                    left => Verdict::Wait(left),
                 }
             }
-            OnFull::Wait(limit) => match limit.checked_sub(now - self.since) {
-                Some(left) if !left.is_zero() => Verdict::Wait(left),
-                _ => Verdict::GiveUp,
+            OnFull::Detach { stall } => match slowest.stand.left(stall, now_ns) {
+                Duration::ZERO => Verdict::Detach,
+                // Not for longer: the others are to be seen moving as well.
+                left => Verdict::Wait(left.min(LOOKS.max(stall / LOOKS_PER_STALL))),
             },
-            OnFull::Detach { stall } => {
-                let here = (reader.subscription, reader.needed());
-                let since = match self.slowest {
-                    Some((id, needed, since)) if (id, needed) == here => since,
-                    _ => now,
-                };
-                self.slowest = Some((here.0, here.1, since));
-                match stall.checked_sub(now - since) {
-                    Some(left) if !left.is_zero() => Verdict::Wait(left),
-                    _ => Verdict::Detach,
-                }
-            }
         }
     }
 }
