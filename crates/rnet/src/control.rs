@@ -94,6 +94,7 @@ fn run(state: &Arc<NodeState>, mut watch: Watch) {
         let names = (!given_up.is_empty()).then_some(&given_up);
         if behind || names.is_some() || nodes.as_ref().is_none_or(|nodes| !nodes.is_empty()) {
             let only = if behind { None } else { nodes.as_deref() };
+            state.matching().heard_of(only);
             behind = state.refresh_only(only, names).is_err();
         }
         // Last: it takes its time, and who waits for word of an end is not to wait for it.

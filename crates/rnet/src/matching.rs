@@ -263,16 +263,16 @@ impl Matching {
             let entries = self.registry.peer(id).map(|p| p.node.entries().to_vec());
             self.reindex(id, entries.unwrap_or_default(), &mut topics);
         }
-        self.add_unserved(only, &mut topics);
         for topic in topics {
             self.match_topic(topic, &mut notices);
         }
         Ok(notices)
     }
 
-    /// Adds the topics on which a subscription of one of these nodes was admitted and is not served now:
-    /// it was let go, or has bound itself anew, and may have asked again.
-    fn add_unserved(&self, only: Option<&[u64]>, topics: &mut BTreeSet<u64>) {
+    /// These nodes have rung, or any may have: the next refresh looks at the topics on which a subscription of
+    /// theirs was admitted and is not served now. It was let go, or has bound itself anew, and may have asked
+    /// again.
+    pub(crate) fn heard_of(&mut self, only: Option<&[u64]>) {
         for publisher in self.publishers.values() {
             let unserved = |ids: std::ops::RangeInclusive<u64>| {
                 publisher.known.range(ids).any(|(id, known)| {
@@ -284,7 +284,7 @@ impl Matching {
                 Some(nodes) => nodes.iter().any(|node| unserved(endpoints_of(*node))),
             };
             if found {
-                topics.insert(publisher.topic_hash);
+                self.pending.insert(publisher.topic_hash);
             }
         }
     }
