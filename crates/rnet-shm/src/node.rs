@@ -82,12 +82,6 @@ pub fn incarnation_of(endpoint: u64) -> u64 {
     endpoint >> ENDPOINT_BITS
 }
 
-/// The ids that the endpoints of a node may have.
-pub fn endpoints_of(incarnation: u64) -> std::ops::RangeInclusive<u64> {
-    let first = incarnation << ENDPOINT_BITS;
-    first..=first | ((1 << ENDPOINT_BITS) - 1)
-}
-
 /// Who a node is; stands in its header as JSON.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeMeta {

@@ -13,7 +13,7 @@ use std::time::Instant;
 use rnet_core::{Error, MAX_NODES_PER_DOMAIN, MAX_TOPICS_PER_DOMAIN, Result};
 use rnet_shm::bell::Bells;
 use rnet_shm::channel::Origin;
-use rnet_shm::node::{EndpointKind, Entry, OwnNode, endpoints_of, incarnation_of};
+use rnet_shm::node::{EndpointKind, Entry, OwnNode, incarnation_of};
 use rnet_shm::publisher::{PeerPublisher, PublisherMeta};
 use rnet_shm::registry::{Departure, Registry};
 use rnet_shm::roster::Roster;
@@ -274,15 +274,11 @@ impl Matching {
     /// again.
     pub(crate) fn heard_of(&mut self, only: Option<&[u64]>) {
         for publisher in self.publishers.values() {
-            let unserved = |ids: std::ops::RangeInclusive<u64>| {
-                publisher.known.range(ids).any(|(id, known)| {
-                    matches!(known, Known::Admitted) && !publisher.roster.serves(*id)
-                })
-            };
-            let found = match only {
-                None => unserved(0..=u64::MAX),
-                Some(nodes) => nodes.iter().any(|node| unserved(endpoints_of(*node))),
-            };
+            let found = publisher.known.iter().any(|(id, known)| {
+                only.is_none_or(|nodes| nodes.contains(&incarnation_of(*id)))
+                    && matches!(known, Known::Admitted)
+                    && !publisher.roster.serves(*id)
+            });
             if found {
                 self.pending.insert(publisher.topic_hash);
             }
