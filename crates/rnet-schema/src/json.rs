@@ -1,7 +1,10 @@
 //! Messages to JSON and back: the mapping of proto3 (<https://protobuf.dev/programming-guides/json/>), with a choice where people want one.
 //!
-//! Types that JSON knows by name (`google.protobuf.Timestamp` and its like) are left to prost-reflect; the fields around them are
-//! walked here, so that an error can name the one that is wrong.
+//! What is written is what Python's protobuf runtime writes, down to the digits. Of what is read, types that JSON knows by name
+//! (`google.protobuf.Timestamp` and its like) are left to prost-reflect; the fields around them are walked here, so that an error
+//! can name the one that is wrong.
+
+mod known;
 
 use crate::check::join;
 use crate::error::ValueError;
@@ -10,7 +13,7 @@ use crate::path::{key_text, known_fields, map_key};
 use base64::Engine as _;
 use prost_reflect::{
     DeserializeOptions, DynamicMessage, FieldDescriptor, Kind, MapKey, MessageDescriptor,
-    ReflectMessage, SerializeOptions, Value,
+    ReflectMessage, Value,
 };
 use serde_json::{Map, Value as Json};
 use std::collections::HashMap;
@@ -53,35 +56,44 @@ pub(crate) fn is_well_known(full_name: &str) -> bool {
         || matches!(name, "UInt64Value" | "BoolValue" | "StringValue" | "BytesValue")
 }
 
+/// How many messages of type `Any` are around what is shown.
+#[derive(Clone, Copy)]
+struct Any(usize);
+
 pub(crate) fn message(message: &DynamicMessage, options: &JsonOptions) -> Json {
-    let descriptor = message.descriptor();
-    if is_well_known(descriptor.full_name()) {
-        let wkt_options = SerializeOptions::new()
-            .stringify_64_bit_integers(!options.plain_integers)
-            .use_enum_numbers(options.enum_numbers)
-            .use_proto_field_name(options.proto_names)
-            .skip_default_fields(!options.defaults);
-        // A time out of range, or an Any of a type that is not here, has no such form: its fields still have.
-        if let Ok(json) =
-            message.serialize_with_options(serde_json::value::Serializer, &wkt_options)
-        {
-            return json;
-        }
-    }
-    let mut object = Map::new();
-    for field in descriptor.fields() {
-        let shown = message.has_field(&field) || (options.defaults && !field.supports_presence());
-        if shown {
-            let name = if options.proto_names { field.name() } else { field.json_name() };
-            let json = value(&message.get_field(&field), &field.kind(), options);
-            object.insert(name.to_owned(), json);
-        }
-    }
-    Json::Object(object)
+    message_within(message, options, Any(0))
 }
 
 /// A value whose type, or whose elements' type, is `kind`.
 pub(crate) fn value(value: &Value, kind: &Kind, options: &JsonOptions) -> Json {
+    value_within(value, kind, options, Any(0))
+}
+
+fn message_within(message: &DynamicMessage, options: &JsonOptions, any: Any) -> Json {
+    if is_well_known(message.descriptor().full_name())
+        && let Some(json) = known::form(message, options, any)
+    {
+        return json;
+    }
+    // A time out of range, or an Any of a type that is not here, has no form of its own: its fields still have.
+    Json::Object(object(message, options, any))
+}
+
+/// The fields of a message.
+fn object(message: &DynamicMessage, options: &JsonOptions, any: Any) -> Map<String, Json> {
+    let mut object = Map::new();
+    for field in message.descriptor().fields() {
+        let shown = message.has_field(&field) || (options.defaults && !field.supports_presence());
+        if shown {
+            let name = if options.proto_names { field.name() } else { field.json_name() };
+            let json = value_within(&message.get_field(&field), &field.kind(), options, any);
+            object.insert(name.to_owned(), json);
+        }
+    }
+    object
+}
+
+fn value_within(value: &Value, kind: &Kind, options: &JsonOptions, any: Any) -> Json {
     let wide =
         |text: String, json: Json| if options.plain_integers { json } else { Json::String(text) };
     match value {
@@ -90,28 +102,42 @@ pub(crate) fn value(value: &Value, kind: &Kind, options: &JsonOptions) -> Json {
         Value::U32(v) => Json::from(*v),
         Value::I64(v) => wide(v.to_string(), Json::from(*v)),
         Value::U64(v) => wide(v.to_string(), Json::from(*v)),
-        // Through the shortest decimal, so that 0.1_f32 reads 0.1.
-        Value::F32(v) => float(v.to_string().parse().unwrap_or(f64::from(*v))),
+        Value::F32(v) => float(shortest(*v)),
         Value::F64(v) => float(*v),
         Value::String(v) => Json::from(v.as_str()),
         Value::Bytes(v) => Json::String(bytes(v, options.bytes)),
-        Value::EnumNumber(number) => match kind.as_enum().and_then(|e| e.get_value(*number)) {
-            Some(known) if !options.enum_numbers => Json::from(known.name()),
-            _ => Json::from(*number),
-        },
-        Value::Message(inner) => message(inner, options),
+        Value::EnumNumber(number) => enum_value(*number, kind, options),
+        Value::Message(inner) => message_within(inner, options, any),
         Value::List(values) => {
-            Json::Array(values.iter().map(|v| self::value(v, kind, options)).collect())
+            Json::Array(values.iter().map(|v| value_within(v, kind, options, any)).collect())
         }
         Value::Map(entries) => {
             let inner = kind.as_message().filter(|m| m.is_map_entry());
             let inner = inner.map_or_else(|| kind.clone(), |m| m.map_entry_value_field().kind());
-            let object = sorted(entries).into_iter();
-            Json::Object(
-                object.map(|(k, v)| (key_text(k), self::value(v, &inner, options))).collect(),
-            )
+            let entries = sorted(entries).into_iter();
+            let shown = |(k, v)| (key_text(k), value_within(v, &inner, options, any));
+            Json::Object(entries.map(shown).collect())
         }
     }
+}
+
+fn enum_value(number: i32, kind: &Kind, options: &JsonOptions) -> Json {
+    match kind.as_enum() {
+        Some(of) if !options.enum_numbers => match of.get_value(number) {
+            _ if of.full_name() == "google.protobuf.NullValue" => Json::Null,
+            Some(known) => Json::from(known.name()),
+            None => Json::from(number),
+        },
+        _ => Json::from(number),
+    }
+}
+
+/// The decimal of the fewest digits, six at least, that is read as this number: 0.1 for 0.1_f32.
+fn shortest(v: f32) -> f64 {
+    let rounded = |digits: usize| format!("{v:.digits$e}").parse::<f64>().unwrap_or(v.into());
+    // One digit stands before the point. Nine are enough for every number.
+    let same = |decimal: &f64| *decimal as f32 == v;
+    (5..8).map(rounded).find(same).unwrap_or_else(|| rounded(8))
 }
 
 /// The entries of a map in the order of their keys: the same message is the same text.
