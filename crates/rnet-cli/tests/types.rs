@@ -374,6 +374,25 @@ fn diff_is_stricter() {
     assert_eq!(rnet!(place, "type", "diff", old, old).ok(), "");
 }
 
+/// Whoever has the number of an extension may send anything under it.
+#[test]
+fn a_field_in_the_range_of_extensions_is_named() {
+    let place = Place::new();
+    let text = "syntax = \"proto2\"; message M { optional int32 x = 1; extensions 100 to 200, 300 to max; }";
+    write(&place, "old.proto", text);
+    write(
+        &place,
+        "new.proto",
+        &text.replace("extensions 100 to 200", "optional int32 y = 150; extensions 9"),
+    );
+    let (old, new) = (place.dir.join("old.proto"), place.dir.join("new.proto"));
+    let (old, new) = (old.to_str().unwrap(), new.to_str().unwrap());
+    let text = rnet!(place, "type", "show", "M", "--proto", old).ok();
+    assert!(text.contains("  extensions 100 to 200, 300 to max;\n"), "{text}");
+    let text = rnet!(place, "type", "check", old, new).stdout;
+    assert!(text.contains("field.extension `y`") && !text.contains("reader_only"), "{text}");
+}
+
 #[test]
 fn folders_are_compared_type_by_type_wherever_the_types_stand() {
     let place = Place::new();
@@ -393,6 +412,11 @@ fn folders_are_compared_type_by_type_wherever_the_types_stand() {
     write(&place, "new/other.proto", &part.replace("double", "float"));
     let said = rnet!(place, "type", "check", old, new).fails(1);
     assert!(said.contains("p.Part means two things") && said.contains("other.proto"), "{said}");
+    for command in [&["list"][..], &["show", "Part"], &["show", "p.Part"]] {
+        let said = place.run(&[&["type"], command, &["--proto", new]].concat()).fails(1);
+        assert!(said.contains("p.Part means two things") && said.contains("other.proto"), "{said}");
+    }
+    rnet!(place, "type", "list", "--proto", old).ok();
     let empty = place.dir.join("empty");
     std::fs::create_dir(&empty).unwrap();
     let said = rnet!(place, "type", "check", old, empty.to_str().unwrap()).fails(1);

@@ -17,6 +17,7 @@ use crate::docs::{self, Docs};
 use crate::error::{Place, SchemaError};
 use crate::limits::{MAX_SCHEMA_FULL_NAME_LEN_BYTES, MAX_SCHEMA_NAME_LEN_BYTES};
 use prost::Message;
+use prost_types::descriptor_proto::ExtensionRange;
 use prost_types::{
     DescriptorProto, EnumDescriptorProto, EnumOptions, EnumValueDescriptorProto,
     FieldDescriptorProto, FieldOptions, FileDescriptorProto, FileDescriptorSet, MessageOptions,
@@ -357,6 +358,7 @@ impl Emit<'_> {
                     let mut message = bare(message);
                     message.reserved_range.clear();
                     message.reserved_name.clear();
+                    message.extension_range.clear();
                     (MESSAGE, message.encode_to_vec())
                 }
                 Item::Enum(enumeration) => {
@@ -371,15 +373,20 @@ impl Emit<'_> {
         out
     }
 
-    /// The numbers and names that types reserve; nothing of a type that reserves none.
+    /// The numbers and names that types reserve or leave to extensions; nothing of a type without any.
     fn reserved(&self) -> Vec<u8> {
         let mut out = Vec::new();
         for name in self.reached {
             let body = match self.index[name].item {
                 Item::Message(message) => {
-                    let DescriptorProto { reserved_range, reserved_name, .. } = bare(message);
-                    let reserved =
-                        DescriptorProto { reserved_range, reserved_name, ..Default::default() };
+                    let DescriptorProto { reserved_range, reserved_name, extension_range, .. } =
+                        bare(message);
+                    let reserved = DescriptorProto {
+                        reserved_range,
+                        reserved_name,
+                        extension_range,
+                        ..Default::default()
+                    };
                     reserved.encode_to_vec()
                 }
                 Item::Enum(enumeration) => {
@@ -420,12 +427,18 @@ fn bare(message: &DescriptorProto) -> DescriptorProto {
     reserved_range.sort_by_key(|range| (range.start(), range.end()));
     let mut reserved_name = message.reserved_name.clone();
     reserved_name.sort_unstable();
+    let extension_range = message.extension_range.iter();
+    let mut extension_range: Vec<ExtensionRange> = extension_range
+        .map(|range| ExtensionRange { start: range.start, end: range.end, options: None })
+        .collect();
+    extension_range.sort_by_key(|range| (range.start(), range.end()));
     DescriptorProto {
         name: message.name.clone(),
         field,
         oneof_decl,
         reserved_range,
         reserved_name,
+        extension_range,
         options: is_map_entry(message)
             .then(|| MessageOptions { map_entry: Some(true), ..Default::default() }),
         ..Default::default()

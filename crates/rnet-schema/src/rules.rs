@@ -50,6 +50,8 @@ macro_rules! rules {
 rules! {
     /// The reader has a field that the writer does not send: it reads the default.
     FieldReaderOnly "field.reader_only" Note,
+    /// The reader has a field whose number the writer may use for an extension of any type.
+    FieldExtension "field.extension" Breaking,
     /// The writer sends a field that the reader does not know: it is passed over.
     FieldWriterOnly "field.writer_only" Note,
     /// The same number and type under another name.

@@ -2,7 +2,7 @@
 //!
 //! An empty descriptor is two bytes on the wire and hundreds in memory, so a megabyte of them is a bomb. This pass walks
 //! the wire format by hand, counts what it meets against the limits, and copies only what a schema is made of: files,
-//! messages, fields, enums, their comments. Services, extensions and the options of other tools are left behind here,
+//! messages, fields, enums, their comments. Services, extensions (not the ranges of their numbers) and the options of other tools are left behind here,
 //! and no later step ever sees them.
 
 use crate::error::SchemaError;
@@ -44,7 +44,8 @@ fn child(node: Node, number: u32) -> Option<Node> {
         (Node::Message, 2) => Node::Field,
         (Node::Message, 7) => Node::MessageOptions,
         (Node::Message, 8) => Node::Oneof,
-        (Node::Message, 9) | (Node::Enum, 4) => Node::Range,
+        // extension_range, reserved_range
+        (Node::Message, 5 | 9) | (Node::Enum, 4) => Node::Range,
         // name and reserved names
         (Node::Message, 1 | 10) | (Node::Enum, 1 | 5) => Node::Leaf,
         (Node::Enum, 2) => Node::EnumValue,

@@ -268,6 +268,19 @@ const CASES: &[Case] = &[
         "proto2; message M { optional int32 x = 1; }",
         &[],
     ),
+    // But a number that is left to them may come with anything.
+    case(
+        "proto2; message M { optional int32 x = 1; extensions 100 to 200; }",
+        "proto2; message M { optional int32 x = 1; optional string s = 150; }",
+        &["field.extension s"],
+        &["field.writer_only s"],
+    ),
+    case(
+        "proto2; message M { optional int32 x = 1; extensions 100 to 200, 300; }",
+        "proto2; message M { optional int32 x = 1; optional string s = 99; optional bytes t = 201; optional M m = 300; }",
+        &["field.reader_only s", "field.reader_only t", "field.extension m"],
+        &["field.writer_only s", "field.writer_only t", "field.writer_only m"],
+    ),
     // Oneofs.
     both(
         "message M { double x = 1; }",

@@ -70,7 +70,7 @@ impl Catalog {
             units.extend(read::units(path, &files.include)?);
         }
         let by_name = |of: fn(&Compiled) -> Vec<String>| -> BTreeMap<String, Defined> {
-            // The first file wins: rnet type check is what compares them.
+            // The path that is shown is that of the first file; `get` compares the others with it.
             let all = units.iter().enumerate().rev();
             let named = |(i, unit): (usize, &Unit)| {
                 of(&unit.compiled).into_iter().map(move |name| (name, Defined::Unit(i)))
@@ -107,18 +107,16 @@ impl Catalog {
         self.get(full)
     }
 
-    /// The type of this full name, which is one of [`Catalog::names`].
+    /// The type of this full name, which is one of [`Catalog::names`]. Files that define it differently are an error.
     pub fn get(&self, full: &str) -> Outcome<MessageType> {
-        let at = match self.defined(full) {
-            Some(Defined::Plain(described)) => return Ok(described.plain.clone().into()),
-            Some(Defined::Unit(at)) => *at,
-            None => 0,
-        };
-        let unit = &self.units[at];
-        let schema = unit.compiled.schema(full);
-        let schema =
-            schema.map_err(|e| Failure::Failed(format!("{}: {e}", unit.path.display())))?;
-        Ok(schema.into())
+        if let Some(Defined::Plain(described)) = self.defined(full) {
+            return Ok(described.plain.clone().into());
+        }
+        // The text of what is built in has all of it by import.
+        let own = !self.is_built_in() && self.own.contains_key(full);
+        let schema = read::schema(&self.units, full, own)?;
+        let none = || Failure::Failed(format!("there is no type {full}"));
+        Ok(schema.ok_or_else(none)?.into())
     }
 
     /// The file that the user named for this type; `None` for what is built in.

@@ -3,6 +3,8 @@
 //! Of one package it is a file that compiles to the same type. The unit of a field, which its comment ends in, stands behind the field,
 //! where people look for it.
 
+use std::ops::Range;
+
 use rnet::schema::prost_reflect::{
     EnumDescriptor, FieldDescriptor, FileDescriptor, Kind, MessageDescriptor, Syntax,
 };
@@ -203,15 +205,16 @@ impl Text<'_> {
         for child in message.child_messages().filter(|m| !m.is_map_entry() && !is_group(m)) {
             self.message(&child, None);
         }
-        let ranges: Vec<String> = message
-            .reserved_ranges()
-            .map(|r| match r.end - 1 {
-                last if last == r.start => last.to_string(),
-                MAX_FIELD_NUMBER.. => format!("{} to max", r.start),
-                last => format!("{} to {last}", r.start),
-            })
-            .collect();
-        self.reserved(ranges, message.reserved_names());
+        let text = |r: Range<u32>| match r.end.saturating_sub(1) {
+            last if last == r.start => last.to_string(),
+            MAX_FIELD_NUMBER.. => format!("{} to max", r.start),
+            last => format!("{} to {last}", r.start),
+        };
+        self.reserved(message.reserved_ranges().map(text).collect(), message.reserved_names());
+        let extensions: Vec<String> = message.extension_ranges().map(text).collect();
+        if !extensions.is_empty() {
+            self.line(&format!("extensions {};", extensions.join(", ")));
+        }
         let mut oneofs = Vec::new();
         for field in message.fields() {
             match field.containing_oneof().filter(|oneof| !oneof.is_synthetic()) {

@@ -168,33 +168,38 @@ impl Side {
         names
     }
 
-    /// The type of this name, which must be the same in all files that define it.
     fn schema(&self, name: &str, own: bool) -> Outcome<Schema> {
-        let mut found: Option<(&Path, Schema)> = None;
-        for unit in &self.units {
-            let names = match own {
-                true => unit.compiled.messages(),
-                false => unit.compiled.all_messages(),
-            };
-            if !names.iter().any(|n| n == name) {
-                continue;
-            }
-            let schema = unit.compiled.schema(name).map_err(|e| said(&unit.path, e))?;
-            match &found {
-                Some((first, other)) if *other != schema => {
-                    return Err(Failure::Failed(format!(
-                        "{name} means two things: one in {}, another in {}",
-                        first.display(),
-                        unit.path.display()
-                    )));
-                }
-                Some(_) => {}
-                None => found = Some((&unit.path, schema)),
-            }
+        let schema = schema(&self.units, name, own)?;
+        schema.ok_or_else(|| {
+            Failure::Failed(format!("{} does not define {name}", self.path.display()))
+        })
+    }
+}
+
+/// The type of this name, which must be the same in all files that define it, or that have it by import if not only `own` types are
+/// meant; `None` if there is none.
+pub fn schema(units: &[Unit], name: &str, own: bool) -> Outcome<Option<Schema>> {
+    let mut found: Option<(&Path, Schema)> = None;
+    for unit in units {
+        let names = match own {
+            true => unit.compiled.messages(),
+            false => unit.compiled.all_messages(),
+        };
+        if !names.iter().any(|n| n == name) {
+            continue;
         }
-        match found {
-            Some((_, schema)) => Ok(schema),
-            None => Err(Failure::Failed(format!("{} does not define {name}", self.path.display()))),
+        let schema = unit.compiled.schema(name).map_err(|e| said(&unit.path, e))?;
+        match &found {
+            Some((first, other)) if *other != schema => {
+                return Err(Failure::Failed(format!(
+                    "{name} means two things: one in {}, another in {}",
+                    first.display(),
+                    unit.path.display()
+                )));
+            }
+            Some(_) => {}
+            None => found = Some((&unit.path, schema)),
         }
     }
+    Ok(found.map(|(_, schema)| schema))
 }

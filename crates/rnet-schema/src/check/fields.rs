@@ -15,6 +15,7 @@ impl Walk {
     ) {
         let by_writer = Reserved::by_message(writer);
         let by_reader = Reserved::by_message(reader);
+        let extensible = Reserved::for_extensions(writer);
         for wf in writer.fields() {
             match reader.get_field(wf.number()) {
                 Some(rf) => self.same_number(path, &wf, &rf),
@@ -23,7 +24,7 @@ impl Walk {
         }
         for rf in reader.fields() {
             if writer.get_field(rf.number()).is_none() {
-                self.reader_only(path, &rf, writer, &by_writer);
+                self.reader_only(path, &rf, writer, (&by_writer, &extensible));
             }
             // Names are unique on both sides, so each pair of numbers is met once.
             let twin = writer.get_field_by_name(rf.name());
@@ -57,7 +58,7 @@ impl Walk {
         path: &str,
         rf: &FieldDescriptor,
         writer: &MessageDescriptor,
-        by_writer: &Reserved,
+        (by_writer, extensible): (&Reserved, &Reserved),
     ) {
         let at = join(path, rf.name());
         if rf.is_required() {
@@ -66,7 +67,10 @@ impl Walk {
         if by_writer.has(rf.number().into(), rf.name()) {
             self.add(Rule::FieldReserved, &at, "a reservation".into(), field_text(rf));
         }
-        if writer.get_field_by_name(rf.name()).is_none() {
+        if extensible.has(rf.number().into(), "") {
+            // The writer's extensions are known to nobody here, so nobody can say what it sends.
+            self.add(Rule::FieldExtension, &at, "a number for extensions".into(), field_text(rf));
+        } else if writer.get_field_by_name(rf.name()).is_none() {
             self.add(Rule::FieldReaderOnly, &at, String::new(), field_text(rf));
         }
     }

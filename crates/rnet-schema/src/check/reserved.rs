@@ -1,4 +1,5 @@
-//! The numbers and names that a type has reserved, to be asked for often: a hostile type has tens of thousands of both.
+//! The numbers and names that a type has reserved, and the numbers that it leaves to extensions, to be asked for often: a hostile
+//! type has tens of thousands of them.
 
 use prost_reflect::{EnumDescriptor, MessageDescriptor};
 use std::collections::HashSet;
@@ -15,6 +16,13 @@ impl Reserved {
         let ranges = message.reserved_ranges();
         let ranges = ranges.map(|range| (i64::from(range.start), i64::from(range.end) - 1));
         Self::new(ranges.collect(), message.reserved_names())
+    }
+
+    /// The numbers that extensions of a message may have.
+    pub(super) fn for_extensions(message: &MessageDescriptor) -> Self {
+        let ranges = message.extension_ranges();
+        let ranges = ranges.map(|range| (i64::from(range.start), i64::from(range.end) - 1));
+        Self::new(ranges.collect(), std::iter::empty())
     }
 
     pub(super) fn by_enum(enumeration: &EnumDescriptor) -> Self {
