@@ -182,14 +182,17 @@ impl Node {
 impl Node {
     /// Joins a domain. What is not given is taken from the environment: RNET_DOMAIN (else "0"),
     /// RNET_DIR (else /dev/shm), RNET_GROUP (else nobody shares the domain).
+    /// `state_dir` is where durable state is kept, instead of RNET_STATE_DIR (else $XDG_STATE_HOME/rnet, or
+    /// ~/.local/state/rnet); the domain has a folder of its own in it.
     #[new]
-    #[pyo3(signature = (name, *, domain = None, dir = None, group = None))]
+    #[pyo3(signature = (name, *, domain = None, dir = None, group = None, state_dir = None))]
     fn new(
         py: Python<'_>,
         name: &str,
         domain: Option<&str>,
         dir: Option<PathBuf>,
         group: Option<&str>,
+        state_dir: Option<PathBuf>,
     ) -> PyResult<Node> {
         let mut builder = rnet::Node::builder(name).language("python");
         if let Some(domain) = domain {
@@ -200,6 +203,9 @@ impl Node {
         }
         if let Some(group) = group {
             builder = builder.group(group);
+        }
+        if let Some(dir) = state_dir {
+            builder = builder.state_dir(dir);
         }
         let node = py.detach(|| builder.open()).or_raise(py)?;
         let shared = Arc::new(NodeShared {

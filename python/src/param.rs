@@ -15,6 +15,7 @@ use crate::fork::{Birth, Own};
 use crate::gate;
 use crate::node::NodeShared;
 use crate::release::release;
+use crate::state::disk;
 
 type Inner = rnet::Param<Value>;
 
@@ -52,8 +53,9 @@ impl ParamCore {
         py: Python<'_>,
         act: impl FnOnce(&Inner) -> rnet::Result<R> + Send,
     ) -> PyResult<R> {
-        py.detach(|| self.with(|param| Ok(param.clone())).and_then(|param| act(&param)))
-            .or_raise(py)
+        disk::write_detached(py, || {
+            self.with(|param| Ok(param.clone())).and_then(|param| act(&param))
+        })
     }
 
     /// Keeps a callback going.

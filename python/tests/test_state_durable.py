@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import signal
+import threading
 
 import pytest
 import rnet
-from conftest import LIMIT_S
+from conftest import LIMIT_S, settle
 
 
 def test_durable_values_outlive_the_domain(domain):
@@ -68,3 +70,54 @@ def test_a_disk_that_cannot_be_written_is_an_error(domain, monkeypatch, tmp_path
             node.state.set("/k", 2, durable=True)
         assert isinstance(caught.value, OSError) and str(tmp_path) in caught.value.path
         assert node.state["/k"] == 1
+
+
+def test_state_dir_is_where_durable_values_are_kept(domain, tmp_path):
+    with rnet.Node("before", state_dir=tmp_path / "keep") as node:
+        node.state.set("/k", 1, durable=True)
+    assert list((tmp_path / "keep").glob("*/state-*.redb"))
+    shutil.rmtree(domain)
+    with rnet.Node("after", state_dir=str(tmp_path / "keep")) as node:
+        assert node.state["/k"] == 1
+
+
+KEEPER = """
+import rnet, signal
+state = rnet.Node("keeper").state
+state.set("/kept", 1, durable=True)
+print("keeps", flush=True)
+signal.pause()
+"""
+
+
+def test_ctrl_c_ends_a_write_that_waits_for_the_disk(domain, program):
+    keeper = program(KEEPER)
+    assert keeper.stdout.readline() == "keeps\n"
+    with rnet.Node("writer") as node:
+        state = node.state
+        state["/memory"] = 1
+        # What the disk is asked for waits until somebody takes the stopped keeper's place.
+        keeper.send_signal(signal.SIGSTOP)
+        settle(keeper, "T")
+        begun = threading.Event()
+
+        def interrupt():
+            # Runs while the write waits: that holds no GIL.
+            begun.wait()
+            os.kill(os.getpid(), signal.SIGINT)
+
+        thread = threading.Thread(target=interrupt)
+        thread.start()
+        try:
+            with pytest.raises(KeyboardInterrupt):
+                begun.set()
+                state.set("/memory", 2, durable=True)
+                pytest.fail("the write was not interrupted")
+        finally:
+            thread.join()
+            keeper.send_signal(signal.SIGCONT)
+        # The disk had not begun, so it was withdrawn.
+        assert state["/memory"] == 1 and not state.entry("/memory").durable
+        # And it goes on.
+        state.set("/memory", 3, durable=True)
+        assert state.entry("/memory").durable

@@ -12,6 +12,7 @@
 //! | `reap` | the memory of keys whose time is over |
 //! | `follow` | sleeping until something changes |
 //! | `time` | the clocks |
+//! | `waits` | what a binding does while a thread waits for the disk |
 //! | `disk` | what is written to disk before it holds |
 //! | `bound` | which folder on disk |
 
@@ -24,6 +25,7 @@ mod read;
 mod reap;
 mod record;
 mod time;
+mod waits;
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -42,6 +44,7 @@ pub use follow::{Follower, Interrupter, Next};
 pub use read::Path;
 pub use record::{Guard, Head, Record, Stored, Will, Write};
 pub use time::Clock;
+pub use waits::{Waits, with_waits};
 
 /// Version of the layout of the file `state`.
 pub const STATE_VERSION: u64 = 2;

@@ -64,6 +64,7 @@ class Node:
         domain: str | None = None,
         dir: str | os.PathLike[str] | None = None,
         group: str | None = None,
+        state_dir: str | os.PathLike[str] | None = None,
     ) -> Self: ...
     @overload
     def publisher(

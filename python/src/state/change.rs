@@ -73,7 +73,7 @@ pub(crate) fn update<'py>(
         let wanted = function.call1((present.transpose()?,))?;
         let terms = core.terms_of(entry);
         let result = if wanted.is(delete_mark(py)?) {
-            core.change(py, key, false, |state| put(state, key, terms).delete().map(drop))
+            core.change(py, |state| put(state, key, terms).delete().map(drop))
         } else {
             let value = of_object(&core.types, key, &wanted)?;
             core.write(py, key, value, terms).map(drop)
@@ -95,11 +95,11 @@ pub(crate) fn add<'py>(
     let amount = amount.map_or(Ok(Value::Int(1)), |amount| of_object(&core.types, key, amount))?;
     let sum = match amount {
         Value::Int(amount) => {
-            let sum = core.change(py, key, false, |state| state.add(key, amount))?;
+            let sum = core.change(py, |state| state.add(key, amount))?;
             sum.into_pyobject(py)?.cast_into::<PyInt>()?.into_any()
         }
         Value::Float(amount) => {
-            let sum = core.change(py, key, false, |state| state.add_float(key, amount))?;
+            let sum = core.change(py, |state| state.add_float(key, amount))?;
             PyFloat::new(py, sum).into_any()
         }
         other => {

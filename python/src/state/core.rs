@@ -7,11 +7,13 @@ use pyo3::prelude::*;
 use rnet::Error;
 use rnet::state::{Entry, LastWill, State, Value};
 
+use super::disk;
 use super::transaction::Open;
 use super::types::Types;
 use super::watch::WatchCore;
 use crate::errors::OrRaise;
 use crate::fork::{Birth, Own};
+use crate::release::release;
 
 /// From this length on a value is copied without the GIL: below, letting go of it and getting it
 /// back costs more than the copy, and a thread that computes keeps it for 5 ms.
@@ -92,11 +94,7 @@ impl StateCore {
         py: Python<'_>,
         act: impl FnOnce(&State) -> rnet::Result<R> + Send,
     ) -> PyResult<R> {
-        let run = || {
-            let state = self.handle()?;
-            act(&state)
-        };
-        py.detach(run).or_raise(py)
+        disk::write_detached(py, || act(&self.handle()?))
     }
 
     /// Writes a value; returns the revision.
@@ -107,23 +105,30 @@ impl StateCore {
         value: Value,
         terms: Terms,
     ) -> PyResult<u64> {
-        let waits = terms.durable == Some(true) || len_of(&value) >= LARGE_LEN_BYTES;
-        self.change(py, key, waits, move |state| put(state, key, terms).set(value))
+        if len_of(&value) >= LARGE_LEN_BYTES {
+            return self.detached(py, move |state| put(state, key, terms).set(value));
+        }
+        self.change(py, move |state| put(state, key, terms).set(value))
     }
 
-    /// Changes a key; without the GIL where that waits for the disk, which it does if the key is
-    /// durable or, `waits`, becomes so.
-    pub(crate) fn change<R: Send>(
+    /// Changes a key; without the GIL where that waits for the disk.
+    pub(crate) fn change<R>(
         &self,
         py: Python<'_>,
-        key: &str,
-        waits: bool,
-        act: impl FnOnce(&State) -> rnet::Result<R> + Send,
+        act: impl FnOnce(&State) -> rnet::Result<R>,
     ) -> PyResult<R> {
-        // A parameter may be durable by what was declared, whatever stands there.
-        let param = key.trim_start_matches('/').starts_with("params/");
-        let waits = waits || param || self.with(|state| state.is_durable(key)).or_raise(py)?;
-        if waits { self.detached(py, act) } else { self.with(act).or_raise(py) }
+        // Not under the lock: who closes the state would wait for it, and those with the GIL behind him.
+        let state = self.handle().or_raise(py)?;
+        let done = disk::write(py, || act(&state));
+        let inner = self.inner.read().unwrap_or_else(PoisonError::into_inner);
+        if inner.is_some() {
+            drop(state);
+        } else {
+            // It was closed meanwhile, and ours may be the last that holds the node.
+            drop(inner);
+            release(state);
+        }
+        done
     }
 
     /// For a write of what was read as `entry`: only as long as that stands there, and what the key has

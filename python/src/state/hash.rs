@@ -60,7 +60,7 @@ impl StateHash {
         let key = self.key(field);
         let value = of_object(&self.core.types, &key, value)?;
         let set = |state: &rnet::state::State| state.hash(&self.prefix).set(field, value);
-        self.core.change(py, &key, false, set).map(drop)
+        self.core.change(py, set).map(drop)
     }
 
     fn __delitem__(&self, py: Python<'_>, field: &str) -> PyResult<()> {
@@ -72,8 +72,7 @@ impl StateHash {
 
     /// Deletes a field; False if it was absent.
     fn delete(&self, py: Python<'_>, field: &str) -> PyResult<bool> {
-        let key = self.key(field);
-        self.core.change(py, &key, false, |state| state.hash(&self.prefix).delete(field))
+        self.core.change(py, |state| state.hash(&self.prefix).delete(field))
     }
 
     fn __contains__(&self, py: Python<'_>, field: &Bound<'_, PyAny>) -> PyResult<bool> {

@@ -3,7 +3,8 @@
 //! | file | what |
 //! |---|---|
 //! | `mod` | [`PyState`]: reading and writing keys |
-//! | `core` | what all objects of a node's state share; when the GIL is let go of |
+//! | `core` | what all objects of a node's state share |
+//! | `disk` | writes that may wait for the disk: the GIL, and Ctrl-C |
 //! | `value`, `json`, `types` | objects to values and back |
 //! | `entry` | `Entry`, `Change`, `Snapshot` |
 //! | `change` | writing in terms of the present value: `update`, counters, lists, sets |
@@ -12,6 +13,7 @@
 
 mod change;
 pub(crate) mod core;
+pub(crate) mod disk;
 mod entry;
 mod hash;
 mod json;
@@ -65,8 +67,10 @@ pub(crate) fn add_classes(module: &Bound<'_, PyModule>) -> PyResult<()> {
 /// SETEX `set(..., ttl=seconds)`, DEL `del state[key]`, INCR `add`, HSET and HGETALL `hash`, LPUSH and
 /// LTRIM `push`, SADD `set_add`, WATCH and MULTI `transaction`, keyspace notifications `watch`.
 ///
-/// Any thread may use it. A read never waits; a write waits only for the disk, where the key is
-/// durable, and lets other threads run meanwhile.
+/// Any thread may use it. A read never waits. A write waits only for the disk, where the key is durable or
+/// somebody's durable write stands there; other threads run meanwhile, and Ctrl-C ends the wait. A write that
+/// was interrupted so is withdrawn, unless the disk had begun with it: then it may come yet, and a look at
+/// the key tells.
 #[pyclass(frozen, mapping, name = "State", module = "rnet", weakref)]
 pub(crate) struct PyState {
     core: Arc<StateCore>,
@@ -233,7 +237,7 @@ impl PyState {
     #[pyo3(signature = (key, *, if_revision = None))]
     fn delete(&self, py: Python<'_>, key: &str, if_revision: Option<u64>) -> PyResult<bool> {
         let terms = Terms { if_revision, ..Terms::default() };
-        self.core.change(py, key, false, move |state| self::core::put(state, key, terms).delete())
+        self.core.change(py, move |state| self::core::put(state, key, terms).delete())
     }
 
     /// The keys under a prefix, in order.
@@ -318,19 +322,19 @@ impl PyState {
         max_len: usize,
     ) -> PyResult<usize> {
         let value = of_object(&self.core.types, key, value)?;
-        self.core.change(py, key, false, move |state| state.push(key, value, max_len))
+        self.core.change(py, move |state| state.push(key, value, max_len))
     }
 
     /// Adds a member to a set; False if it was in it. `state[key]` is the set.
     fn set_add(&self, py: Python<'_>, key: &str, member: &Bound<'_, PyAny>) -> PyResult<bool> {
         let member = of_object(&self.core.types, key, member)?;
-        self.core.change(py, key, false, move |state| state.set_add(key, member))
+        self.core.change(py, move |state| state.set_add(key, member))
     }
 
     /// Takes a member out of a set; False if it was not in it.
     fn set_remove(&self, py: Python<'_>, key: &str, member: &Bound<'_, PyAny>) -> PyResult<bool> {
         let member = of_object(&self.core.types, key, member)?;
-        self.core.change(py, key, false, move |state| state.set_remove(key, member))
+        self.core.change(py, move |state| state.set_remove(key, member))
     }
 
     /// Whether a set has this member; False if the key is absent.

@@ -10,6 +10,7 @@ use rnet::{Error, Result};
 
 use super::change::{tried, until_done};
 use super::core::{StateCore, Terms};
+use super::disk;
 use super::value::{of_object, to_object};
 use crate::errors::OrRaise;
 use crate::fork::Own;
@@ -179,7 +180,7 @@ impl Transaction {
         self.core.with(|_| Ok(())).or_raise(py)?;
         let open = self.inner.take().ok_or_else(over).or_raise(py)?;
         // Durable keys wait for the disk, and a transaction may have a thousand keys.
-        let revision = py.detach(move || open.commit()).or_raise(py)?;
+        let revision = disk::write_detached(py, move || open.commit())?;
         let _ = self.revision.set(revision);
         Ok(revision)
     }

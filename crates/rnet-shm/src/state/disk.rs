@@ -16,7 +16,7 @@ use rnet_ring::state::word::{ABORTED, COMMITTED, PERSISTING, WRITING, Word};
 use rnet_ring::state::{self as ring, Content, Facts, Refused};
 use rustix::thread::futex;
 
-use super::{Clock, Inner, Record, Region};
+use super::{Clock, Inner, Record, Region, waits};
 
 /// Word of the keeper's line: its bell, rung when somebody asks.
 const KEEPER_BELL: usize = KEEPER_AT;
@@ -380,6 +380,10 @@ impl Inner {
 
     /// Has the keeper write a transaction of ours to disk: its revision once it is there.
     pub(super) fn persist(&self, txn: Word) -> Result<u64, Error> {
+        waits::aside(|| self.persist_now(txn))
+    }
+
+    fn persist_now(&self, txn: Word) -> Result<u64, Error> {
         let ring = self.ring();
         self.conclude_late();
         fail_point!("state.asking");
@@ -446,6 +450,9 @@ impl Inner {
                 self.ring_bell(KEEPER_BELL);
                 return Ok(());
             }
+            if !waits::go_on() {
+                return Err(Error::Interrupted);
+            }
             // Whether somebody is the keeper is found out once there is room to ask.
             let _ = self.keep();
             let bell = self.file.futex(DECIDED_BELL);
@@ -476,6 +483,9 @@ impl Inner {
             }
             if begun.elapsed() >= PATIENCE {
                 return Err(late());
+            }
+            if !waits::go_on() {
+                return Err(Error::Interrupted);
             }
             // Before the first sleep too: there may be no keeper.
             match self.keep() {
@@ -512,8 +522,10 @@ impl Inner {
 
     /// Waits for a transaction in the way of a write.
     pub(super) fn wait_for(&self, txn: Word) -> Result<(), Error> {
-        self.ask_for_another(txn);
-        self.wait_until_decided(txn)
+        waits::aside(|| {
+            self.ask_for_another(txn);
+            self.wait_until_decided(txn)
+        })
     }
 
     /// Asks for a transaction whose writer has not: he may have been stopped right before. That he, or

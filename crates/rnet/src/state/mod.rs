@@ -64,6 +64,8 @@ pub use entry::{Change, Entry, LastWill, Owner, Snapshot};
 pub use hash::Hash;
 pub use message::StateMessage;
 pub use put::Put;
+#[doc(hidden)]
+pub use rnet_shm::state::{Waits, with_waits};
 pub(crate) use shared::StateShared;
 pub use stream::{ChangeFuture, ChangeStream};
 pub use transaction::{Transaction, TransactionPut};

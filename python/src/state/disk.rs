@@ -1,0 +1,75 @@
+//! Writes that may wait for the disk: other threads run meanwhile, and Ctrl-C ends the wait.
+//!
+//! Whether a write waits is only found out on the way: the key is durable, or somebody else's durable write
+//! stands there. So a short write keeps the GIL, and lets go of it where it begins to wait.
+
+use std::cell::RefCell;
+
+use pyo3::prelude::*;
+use rnet::Error;
+use rnet::state::{Waits, with_waits};
+
+use crate::errors::OrRaise;
+
+thread_local! {
+    /// What a signal handler raised during a wait of this thread.
+    static RAISED: RefCell<Option<PyErr>> = const { RefCell::new(None) };
+}
+
+/// Runs Python's signal handlers; `false` if one raised.
+fn is_quiet() -> bool {
+    if RAISED.with_borrow(Option::is_some) {
+        return false;
+    }
+    let raised = Python::attach(|py| py.check_signals()).err();
+    RAISED.with_borrow_mut(|slot| *slot = raised);
+    RAISED.with_borrow(Option::is_none)
+}
+
+/// Of a thread that has the GIL.
+struct Attached;
+
+impl Waits for Attached {
+    fn aside(&self, wait: &mut (dyn FnMut() + Send)) {
+        Python::attach(|py| py.detach(wait));
+    }
+    fn go_on(&self) -> bool {
+        is_quiet()
+    }
+}
+
+/// Of a thread that has let go of it.
+struct Detached;
+
+impl Waits for Detached {
+    fn aside(&self, wait: &mut (dyn FnMut() + Send)) {
+        wait();
+    }
+    fn go_on(&self) -> bool {
+        is_quiet()
+    }
+}
+
+fn finish<R>(py: Python<'_>, done: rnet::Result<R>) -> PyResult<R> {
+    match (done, RAISED.take()) {
+        // Also where the write was done: what a handler raised must not be lost.
+        (Ok(_) | Err(Error::Interrupted), Some(raised)) => Err(raised),
+        (done, _) => done.or_raise(py),
+    }
+}
+
+/// Runs a write that keeps the GIL unless it has to wait. It must hold no lock that others take with the
+/// GIL.
+pub(crate) fn write<R>(py: Python<'_>, act: impl FnOnce() -> rnet::Result<R>) -> PyResult<R> {
+    let done = with_waits(&Attached, act);
+    finish(py, done)
+}
+
+/// Runs a write that takes long in any case, without the GIL.
+pub(crate) fn write_detached<R: Send>(
+    py: Python<'_>,
+    act: impl FnOnce() -> rnet::Result<R> + Send,
+) -> PyResult<R> {
+    let done = py.detach(|| with_waits(&Detached, act));
+    finish(py, done)
+}
