@@ -239,7 +239,7 @@ print(state.set("/n", 1, ttl=1.0, last_will=rnet.DELETE) + 1)
 
 async def read() -> None:
     async for change in state.watch("/arm"):
-        print(change.key.upper(), change.value, change.skipped + 1)
+        print(change.key.upper(), change.value, (change.skipped or 0) + 1)
 
 
 def body(t: rnet.Transaction) -> int:
