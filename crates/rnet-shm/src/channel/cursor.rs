@@ -18,7 +18,7 @@ impl Reader {
         let (cursor, flow) = (&self.slot.page().cursor.cursor, &self.map.control().flow);
         if !self.reliable {
             cursor.store(position, Ordering::Release);
-            fail_point!("take.cursor");
+            fail_point!("take.shown");
         } else if room::show(cursor, position, flow, &mut self.rung) {
             fail_point!("take.wakes");
             self.bells.ring(flow.bell.load(Ordering::Relaxed));
