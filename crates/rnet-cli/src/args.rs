@@ -174,7 +174,7 @@ pub struct DelayArgs {
 
 /// Publish on a topic.
 ///
-/// Raw bytes are given by --hex, --text or --file. Anything else is DATA, a JSON object such as
+/// Raw bytes are given by --hex, --text or --file; a topic that has a type takes them with --raw only. Anything else is DATA, a JSON object such as
 /// '{"x": 1.0}'. Its type is TYPE, a built-in message (foxglove.Pose, or Imu) or one of --proto;
 /// without TYPE, that of the topic's publishers and subscribers. A plain type is taken from them
 /// too, or given by --type-json. Fields that are not named are not set; in plain types they are
@@ -195,6 +195,9 @@ pub struct PubArgs {
     /// Send the content of this file (- for stdin)
     #[arg(long, value_name = "PATH", group = "payload")]
     pub file: Option<PathBuf>,
+    /// With --hex, --text or --file: the bytes are a message of the topic's type
+    #[arg(long, requires = "payload")]
+    pub raw: bool,
     /// The type's description, as JSON or as a file that holds it
     #[arg(long, value_name = "JSON", conflicts_with = "payload")]
     pub type_json: Option<String>,

@@ -14,6 +14,7 @@ mod bench;
 mod context;
 mod doctor;
 mod failure;
+mod input;
 mod node;
 mod param;
 mod render;

@@ -1,6 +1,15 @@
-//! Ctrl-C and SIGTERM end a command in good order: statistics are printed, nodes leave.
+//! Ctrl-C and SIGTERM end a command in good order: statistics are printed, nodes leave, and what was to be written and
+//! is not yet is not written. The exit code is 130 for each of the signals.
 
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::failure::{Failure, Outcome};
+
+const SIGNALS: [libc::c_int; 3] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP];
+/// More than any id of a process or group: the kernel's are below 2^22.
+const NO_GROUP: libc::pid_t = 1 << 30;
 
 // A signal handler has no argument through which it could reach anything but a static.
 static STOP: AtomicBool = AtomicBool::new(false);
@@ -15,7 +24,7 @@ extern "C" fn on_signal(_: libc::c_int) {
 
 /// Catches SIGINT, SIGTERM and SIGHUP from now on.
 pub fn install() {
-    for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
+    for signal in SIGNALS {
         // SAFETY: the handler only touches an atomic and calls `_exit`, both async-signal-safe.
         unsafe {
             libc::signal(signal, on_signal as extern "C" fn(libc::c_int) as libc::sighandler_t);
@@ -26,4 +35,69 @@ pub fn install() {
 /// Whether one of them has come.
 pub fn stopped() -> bool {
     STOP.load(Ordering::Relaxed)
+}
+
+/// `Interrupted` if one of them has come: to be asked before anything is written that cannot be taken back.
+pub fn check() -> Outcome {
+    if stopped() { Err(Failure::Interrupted) } else { Ok(()) }
+}
+
+/// Waits until a read would not block, or a signal has come.
+///
+/// The signals are held back from the look at `STOP` until `ppoll` waits, which lets them in: one that comes between the two
+/// is not slept through.
+pub fn wait_readable(fd: BorrowedFd<'_>) -> std::io::Result<()> {
+    let mut poll = libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+    let held = Held::new();
+    if stopped() {
+        return Ok(());
+    }
+    // SAFETY: one entry, and a mask that `Held` got from the kernel; both outlive the call.
+    if unsafe { libc::ppoll(&raw mut poll, 1, ptr::null(), &raw const held.before) } < 0 {
+        let error = std::io::Error::last_os_error();
+        if error.kind() != std::io::ErrorKind::Interrupted {
+            return Err(error);
+        }
+    }
+    Ok(())
+}
+
+/// After it, `stopped` knows of each signal to this process's group that had reached another member of the group before.
+///
+/// Whoever signals a group holds the kernel's list of tasks for reading (`tasklist_lock`) until every member has its
+/// signal. So a producer may be gone, and the end of its pipe be read here, while the loop has not come to this process yet.
+/// A change of groups takes the same list for writing, and thus waits until the loop is over; then the signal is pending,
+/// and its handler runs before the call returns. The change that is asked for here is refused: there is no such group.
+pub fn settle() {
+    // SAFETY: two numbers; it changes nothing, as there is no such group.
+    unsafe { libc::setpgid(0, NO_GROUP) };
+}
+
+/// The signals of `install`, held back from this thread until it is dropped.
+struct Held {
+    before: libc::sigset_t,
+}
+
+impl Held {
+    fn new() -> Held {
+        // SAFETY: a set of signals is an array of integers, for which zeros are a value.
+        let mut signals: libc::sigset_t = unsafe { std::mem::zeroed() };
+        let mut before = signals;
+        for signal in SIGNALS {
+            // SAFETY: a set of this function's own, and a signal that exists.
+            unsafe { libc::sigaddset(&raw mut signals, signal) };
+        }
+        // SAFETY: both sets are of this function.
+        unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &raw const signals, &raw mut before) };
+        Held { before }
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        // SAFETY: the set that the kernel gave.
+        unsafe {
+            libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.before, ptr::null_mut())
+        };
+    }
 }

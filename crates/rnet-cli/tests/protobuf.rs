@@ -285,7 +285,7 @@ fn pub_takes_the_type_of_the_topic() {
         place.run(&args.concat()).ok();
         assert_eq!(heard(&mut ear, &leg()), json!({"force": 2.0, "mode": "WALK"}));
     }
-    rnet!(place, "topic", "pub", "/leg", "--hex", "1001", "--once").ok();
+    rnet!(place, "topic", "pub", "/leg", "--raw", "--hex", "1001", "--once").ok();
     assert_eq!(heard(&mut ear, &leg()), json!({"mode": "WALK"}));
     let refused = |args: &[&str], part: &str| {
         let said = place.run(&[&["topic", "pub", "/leg", "--once"], args].concat()).fails(1);
@@ -298,7 +298,7 @@ fn pub_takes_the_type_of_the_topic() {
     refused(&[r#"{"spare": [{}, {"volt": "x"}]}"#], "field `spare[1].volt`: expected double");
     refused(&[r#"{"mode": "RUN"}"#], "one of IDLE, WALK");
     refused(&["Imu", "{}"], "of type robot.Leg, not Imu");
-    refused(&["--hex", "3a7f"], "these bytes are none: malformed robot.Leg at byte 2");
+    refused(&["--raw", "--hex", "3a7f"], "these bytes are none: malformed robot.Leg at byte 2");
 }
 
 #[test]

@@ -55,13 +55,13 @@ fn plain_types_are_taken_from_the_topic() {
     assert_eq!(*subscriber.recv(SOON).unwrap(), POSE);
     rnet!(place, "topic", "pub", "/pose", "Pose", data, "--once").ok();
     assert_eq!(*subscriber.recv(SOON).unwrap(), POSE);
-    rnet!(place, "topic", "pub", "/pose", "--hex", "00".repeat(40), "--once").ok();
+    rnet!(place, "topic", "pub", "/pose", "--raw", "--hex", "00".repeat(40), "--once").ok();
     assert_eq!(subscriber.recv(SOON).unwrap().x, 0.0);
     let said = rnet!(place, "topic", "pub", "/pose", "Twist", data, "--once").fails(1);
     assert!(said.contains("Pose, not Twist"), "{said}");
     let said = rnet!(place, "topic", "pub", "/pose", r#"{"y": 1}"#, "--once").fails(1);
     assert!(said.contains("`y`") && said.contains("x, q, legs"), "{said}");
-    let said = rnet!(place, "topic", "pub", "/pose", "--text", "short", "--once").fails(1);
+    let said = rnet!(place, "topic", "pub", "/pose", "--text", "short", "--raw", "--once").fails(1);
     assert!(said.contains("40 bytes") && said.contains("5 bytes"), "{said}");
 }
 
@@ -224,4 +224,28 @@ fn two_nodes_of_one_name_are_refused() {
     let _taken = place.node("ticker");
     let said = rnet!(place, "topic", "pub", "/t", "--text", "x", "-n", "/ticker").fails(1);
     assert!(said.contains("already a node /ticker"), "{said}");
+}
+
+#[test]
+fn bytes_on_a_typed_topic_are_refused_unless_they_are_said_to_be_of_its_type() {
+    let place = Place::new();
+    let node = place.node("hearer");
+    let mut poses = node.subscriber::<Pose>("/pose").unwrap();
+    let mut commands = node.subscriber::<rnet::msgs::Vector3>("/command").unwrap();
+    let file = place.dir.join("hi");
+    std::fs::write(&file, "hi").unwrap();
+    let file = file.to_str().unwrap();
+    // As protobuf, "hi" is a message with a field that nobody knows, and zeros.
+    for data in [&["--text", "hi"][..], &["--hex", "6869"], &["--file", file], &["raw", "hi"]] {
+        for (topic, name) in [("/pose", "Pose"), ("/command", "foxglove.Vector3")] {
+            let said = place.run(&[&["topic", "pub", topic, "--once"], data].concat()).fails(1);
+            let words = [topic, name, "--raw", "rnet type show --topic"];
+            assert!(words.iter().all(|word| said.contains(word)), "{said}");
+        }
+    }
+    place.run(&["topic", "pub", "/command", "--raw", "--text", "hi", "--once"]).ok();
+    assert_eq!(commands.recv(SOON).unwrap().x, 0.0);
+    assert!(poses.try_recv().unwrap().is_none() && commands.try_recv().unwrap().is_none());
+    // Only bytes may be raw.
+    place.run(&["topic", "pub", "/command", "--raw", "{}", "--once"]).fails(2);
 }

@@ -268,6 +268,7 @@ fn echo_shows_the_header_of_large_messages_and_how_much_data_follows() {
         shown.starts_with("plain type Frame: 16 bytes, aligned to 8, data behind it\n"),
         "{shown}"
     );
-    let said = rnet!(place, "topic", "pub", "/image", "--text", "short", "--once").fails(1);
+    let said =
+        rnet!(place, "topic", "pub", "/image", "--raw", "--text", "short", "--once").fails(1);
     assert!(said.contains("16 bytes at least"), "{said}");
 }

@@ -1,7 +1,6 @@
 //! `rnet param load`.
 
 use std::collections::BTreeMap;
-use std::io::Read;
 use std::path::Path;
 
 use rnet::NodeName;
@@ -17,6 +16,10 @@ use super::yaml::{Problem, value};
 use super::{join, text};
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
+use crate::input::{self, Limit};
+use crate::signal;
+
+const FILE: Limit = Limit::new(MAX_FILE_LEN_BYTES, "a file of parameters", "MAX_FILE_LEN_BYTES");
 
 /// A value that is to be set.
 struct Wanted {
@@ -37,6 +40,7 @@ pub fn run(context: &mut Context, args: &LoadArgs) -> Outcome {
     let all = find::all(Some(&session.state))?;
     let wanted = resolve(settings, &all, args.undeclared);
     let wanted = wanted.map_err(|problems| tell(context, &args.file, problems))?;
+    signal::check()?;
     set(&session.state, &wanted)?;
     let later: Vec<&Wanted> = wanted.values().filter(|wanted| !wanted.declared).collect();
     for Wanted { node, name, line, .. } in later {
@@ -57,17 +61,10 @@ pub fn run(context: &mut Context, args: &LoadArgs) -> Outcome {
     Ok(())
 }
 
-/// The file; no more of it than is read at all.
+/// The file as text.
 fn content(path: &Path) -> Outcome<String> {
-    let limit = MAX_FILE_LEN_BYTES as u64 + 1;
-    let mut text = String::new();
-    let read = if path.as_os_str() == "-" {
-        std::io::stdin().take(limit).read_to_string(&mut text)
-    } else {
-        std::fs::File::open(path).and_then(|file| file.take(limit).read_to_string(&mut text))
-    };
-    read.map_err(|e| Failure::Failed(format!("cannot read {}: {e}", path.display())))?;
-    Ok(text)
+    String::from_utf8(input::read(path, &FILE)?)
+        .map_err(|_| Failure::Failed(format!("{} is not text in UTF-8", input::shown(path))))
 }
 
 /// Tells each problem with its line.

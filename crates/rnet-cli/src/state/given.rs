@@ -1,18 +1,19 @@
 //! A value as it stands on the command line, and which type it is meant to have.
 
-use std::io::Read;
-use std::path::Path;
-
+use rnet::MessageType;
+use rnet::limits::MAX_VALUE_LEN_BYTES;
 use rnet::schema::Dynamic;
 use rnet::state::{StateMessage, Value};
-use rnet::{Error, MessageType};
 use serde_json::Value as Json;
 
 use super::args::ValueArgs;
 use crate::failure::{Failure, Outcome};
+use crate::input::{self, Limit};
 use crate::render;
 use crate::topic::plain_json;
 use crate::types::catalog::Catalog;
+
+const VALUE: Limit = Limit::new(MAX_VALUE_LEN_BYTES, "a value of the state", "MAX_VALUE_LEN_BYTES");
 
 /// Which type a value is to have.
 #[derive(Debug)]
@@ -51,7 +52,7 @@ enum Given {
 /// Reads the value, of the type that is named, else of that which the key has, else of that which it looks like.
 pub fn value(args: &ValueArgs, present: Option<&Value>) -> Outcome<(Value, Why)> {
     let given = match (&args.file, &args.value) {
-        (Some(path), _) => Given::File(read(path)?),
+        (Some(path), _) => Given::File(input::read(path, &VALUE)?),
         (None, Some(text)) => Given::Text(text.clone()),
         (None, None) => return Err(Failure::Usage("give VALUE, or --file".to_owned())),
     };
@@ -216,16 +217,4 @@ fn shown(text: &str) -> String {
         Some((end, _)) => format!("{:?}…", &text[..end]),
         None => format!("{text:?}"),
     }
-}
-
-/// Reads a file, or stdin.
-pub fn read(path: &Path) -> Outcome<Vec<u8>> {
-    let failed =
-        |e: std::io::Error| Failure::Rnet(Error::io("cannot read", path.to_path_buf(), &e));
-    if path == Path::new("-") {
-        let mut bytes = Vec::new();
-        std::io::stdin().read_to_end(&mut bytes).map_err(failed)?;
-        return Ok(bytes);
-    }
-    std::fs::read(path).map_err(failed)
 }

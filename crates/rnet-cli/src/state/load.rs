@@ -2,19 +2,29 @@
 
 use std::path::Path;
 
-use rnet::limits::MAX_TRANSACTION_KEYS;
+use rnet::limits::{MAX_STATE_LEN_BYTES, MAX_TRANSACTION_KEYS};
 use rnet::state::State;
 use serde_json::json;
 
 use super::args::LoadArgs;
 use super::record::{self, Loaded};
-use super::{given, join};
+use super::join;
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
+use crate::input::{self, Limit};
 use crate::signal;
 
 /// Keys that stand in the way and are named.
 const MAX_NAMED: usize = 5;
+
+const DUMP: Limit = Limit {
+    bytes: MAX_STATE_LEN_BYTES as usize,
+    of: "a dump of the state",
+    name: "MAX_STATE_LEN_BYTES",
+    first_line: Some(MAX_HEAD_LEN_BYTES),
+};
+/// Bytes of a dump's first line: more than the longest names of a domain and a key.
+const MAX_HEAD_LEN_BYTES: usize = 4096;
 
 /// What becomes of the keys of a dump.
 #[derive(Default)]
@@ -28,12 +38,9 @@ struct Plan {
 
 pub fn run(context: &mut Context, args: LoadArgs) -> Outcome {
     let path = args.file.as_deref().unwrap_or_else(|| Path::new("-"));
-    let name = match path == Path::new("-") {
-        true => "stdin".to_owned(),
-        false => path.display().to_string(),
-    };
+    let name = input::shown(path);
     let wrong = |why: String| Failure::Failed(format!("{name} cannot be loaded: {why}"));
-    let text = String::from_utf8(given::read(path)?);
+    let text = String::from_utf8(input::read(path, &DUMP)?);
     let text = text.map_err(|_| wrong("it is not text in UTF-8".to_owned()))?;
     let loaded = record::read(&text).map_err(wrong)?;
     drop(text);

@@ -7,6 +7,7 @@ use super::given::{self, Why};
 use super::{join, text};
 use crate::context::Context;
 use crate::failure::Outcome;
+use crate::signal;
 
 /// Characters of the value that are said to have been set.
 const SAID_CHARS: usize = 60;
@@ -42,6 +43,7 @@ pub fn run(
     if args.change_type {
         put = put.change_type();
     }
+    signal::check()?;
     let revision = put.set(value)?;
     if context.json() {
         return context.document(&json!({"key": key, "type": type_name, "revision": revision}));

@@ -1,9 +1,9 @@
 //! What `rnet topic pub` sends, and which type it has.
 
-use std::io::Read;
 use std::path::Path;
 
 use rnet::inspect::Snapshot;
+use rnet::limits::{MAX_MESSAGE_LEN_BYTES, MAX_SCHEMA_LEN_BYTES};
 use rnet::schema::Dynamic;
 use rnet::{MessageType, TypeDesc};
 use serde_json::Value;
@@ -11,9 +11,14 @@ use serde_json::Value;
 use super::{plain_json, type_name};
 use crate::args::PubArgs;
 use crate::failure::{Failure, Outcome};
+use crate::input::{self, Limit};
 use crate::render;
 use crate::types::catalog::Catalog;
 use crate::types::names::{find, is_nested};
+
+const MESSAGE: Limit = Limit::new(MAX_MESSAGE_LEN_BYTES, "a message", "MAX_MESSAGE_LEN_BYTES");
+const DESCRIPTION: Limit =
+    Limit::new(MAX_SCHEMA_LEN_BYTES, "the description of a type", "MAX_SCHEMA_LEN_BYTES");
 
 /// A message as it stands on the command line.
 #[derive(Debug)]
@@ -44,7 +49,7 @@ impl Payload {
             return Ok(Payload::Bytes(text.clone().into_bytes()));
         }
         if let Some(file) = &args.file {
-            return read(file).map(Payload::Bytes);
+            return input::read(file, &MESSAGE).map(Payload::Bytes);
         }
         match args.words.as_slice() {
             [] => Err(Failure::Usage(
@@ -69,7 +74,12 @@ impl Payload {
             None => type_of(topic, snapshot)?,
         };
         match self {
-            Payload::Bytes(bytes) => of_bytes(topic, bytes, in_use).map(Some),
+            Payload::Bytes(bytes) => {
+                if let (Some(in_use), false) = (&in_use, types.raw) {
+                    return Err(bytes_on_a_typed_topic(topic, in_use));
+                }
+                of_bytes(topic, bytes, in_use).map(Some)
+            }
             Payload::Json { type_name, value } => {
                 let used = snapshot.topics().contains(&topic);
                 let found = types.choose(topic, type_name.as_deref(), in_use, used)?;
@@ -86,6 +96,8 @@ pub struct Types {
     /// By `--proto`, else what is built in.
     catalog: Catalog,
     from_files: bool,
+    /// `--raw`: bytes are a message of the topic's type.
+    raw: bool,
 }
 
 impl Types {
@@ -99,6 +111,7 @@ impl Types {
             given: given.map(MessageType::try_from).transpose()?,
             catalog,
             from_files: !args.files.proto.is_empty(),
+            raw: args.raw,
         })
     }
 
@@ -182,6 +195,17 @@ fn type_of(topic: &str, snapshot: &Snapshot) -> Outcome<Option<MessageType>> {
     Ok(None)
 }
 
+/// Any text is some message of most protobuf types, with fields that nobody knows and all others at zero.
+fn bytes_on_a_typed_topic(topic: &str, in_use: &MessageType) -> Failure {
+    let desc = in_use.desc();
+    let name = type_name(&desc);
+    Failure::Failed(format!(
+        "messages on {topic} are of type {name}, and --hex, --text, --file and TYPE raw send bytes: give the message as \
+         DATA in JSON (`rnet topic pub {topic} '{{…}}'`, fields as in `rnet type show --topic {topic}`), or say --raw if these bytes \
+         are a {name}"
+    ))
+}
+
 fn of_bytes(
     topic: &str,
     bytes: &[u8],
@@ -244,23 +268,12 @@ fn json(type_name: Option<String>, data: &str) -> Outcome<Payload> {
     }
 }
 
-fn read(path: &Path) -> Outcome<Vec<u8>> {
-    let failed =
-        |e: std::io::Error| Failure::Rnet(rnet::Error::io("cannot read", path.to_path_buf(), &e));
-    if path == Path::new("-") {
-        let mut bytes = Vec::new();
-        std::io::stdin().read_to_end(&mut bytes).map_err(failed)?;
-        return Ok(bytes);
-    }
-    std::fs::read(path).map_err(failed)
-}
-
 /// The type that `--type-json` gives: the JSON itself, or a file that holds it.
 fn given_type(text: &str) -> Outcome<TypeDesc> {
     let text = if text.trim_start().starts_with('{') {
         text.to_owned()
     } else {
-        let bytes = read(Path::new(text))?;
+        let bytes = input::read(Path::new(text), &DESCRIPTION)?;
         String::from_utf8(bytes)
             .map_err(|_| Failure::Failed(format!("{text} does not hold JSON text")))?
     };

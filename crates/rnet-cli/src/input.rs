@@ -1,0 +1,117 @@
+//! Files and standard input: read up to the limit of what they become, and whole or not at all.
+//!
+//! `producer | rnet state set /fw --file -` must not write half of what the producer had to say. Ctrl-C goes to the whole
+//! group of processes: the producer ends, and what rnet reads ends there like any other. A pipe does not tell why it ended,
+//! so the signal has to, and `read` looks for it after the end. See [`signal::settle`] for why that look comes late enough.
+//! A producer that fails on its own is not seen here; `set -o pipefail` shows it.
+
+use std::fs::File;
+use std::io::{ErrorKind, Read};
+use std::os::fd::AsFd;
+use std::path::Path;
+
+use rnet::Error;
+
+use crate::failure::{Failure, Outcome};
+use crate::signal;
+
+/// Bytes of one read.
+const CHUNK_LEN_BYTES: usize = 64 << 10;
+
+/// How much is read at most, and what it is the limit of.
+#[derive(Clone, Copy)]
+pub struct Limit {
+    /// Most bytes.
+    pub bytes: usize,
+    /// What has the limit, in words: "a value of the state".
+    pub of: &'static str,
+    /// Its name, which can be searched for.
+    pub name: &'static str,
+    /// Most bytes of the first line, for what begins with a head.
+    pub first_line: Option<usize>,
+}
+
+impl Limit {
+    /// The limit of something that need not begin with a line.
+    pub const fn new(bytes: usize, of: &'static str, name: &'static str) -> Limit {
+        Limit { bytes, of, name, first_line: None }
+    }
+
+    fn check(&self, path: &Path, read: &[u8]) -> Outcome {
+        if read.len() > self.bytes {
+            return Err(self.exceeded(path));
+        }
+        let head = self.first_line.filter(|most| read.len() > *most);
+        if head.is_some_and(|most| !read[..=most].contains(&b'\n')) {
+            return Err(Failure::Failed(format!(
+                "{} is not {}: its first line has more than {} bytes",
+                shown(path),
+                self.of,
+                head.unwrap_or_default()
+            )));
+        }
+        Ok(())
+    }
+
+    fn exceeded(&self, path: &Path) -> Failure {
+        Failure::Failed(format!(
+            "{} has more than {} bytes, the most that {} may have ({})",
+            shown(path),
+            self.bytes,
+            self.of,
+            self.name
+        ))
+    }
+}
+
+/// Reads a file to its end, or stdin for `-`.
+///
+/// # Errors
+/// `Interrupted` if a signal asked for the end before all was read, in whichever order the two came; the limit, by name;
+/// what cannot be read.
+pub fn read(path: &Path, limit: &Limit) -> Outcome<Vec<u8>> {
+    let failed =
+        |e: std::io::Error| Failure::Rnet(Error::io("cannot read", path.to_path_buf(), &e));
+    if is_stdin(path) {
+        // Without the buffer of the library, which would take what `wait_readable` waits for.
+        let stdin = std::io::stdin().as_fd().try_clone_to_owned().map_err(failed)?;
+        return drain(File::from(stdin), path, limit);
+    }
+    let file = File::open(path).map_err(failed)?;
+    let len = file.metadata().map_err(failed)?.len();
+    // A file of known length is not read in vain.
+    if len > limit.bytes as u64 && limit.first_line.is_none() {
+        return Err(limit.exceeded(path));
+    }
+    drain(file, path, limit)
+}
+
+fn drain(mut file: File, path: &Path, limit: &Limit) -> Outcome<Vec<u8>> {
+    let failed =
+        |e: std::io::Error| Failure::Rnet(Error::io("cannot read", path.to_path_buf(), &e));
+    let mut bytes = Vec::new();
+    let mut chunk = vec![0; CHUNK_LEN_BYTES];
+    loop {
+        signal::wait_readable(file.as_fd()).map_err(failed)?;
+        signal::check()?;
+        match file.read(&mut chunk) {
+            Ok(0) => break,
+            Ok(len) => bytes.extend_from_slice(&chunk[..len]),
+            Err(e) if e.kind() == ErrorKind::Interrupted => {}
+            Err(e) => return Err(failed(e)),
+        }
+        limit.check(path, &bytes)?;
+    }
+    signal::settle();
+    signal::check()?;
+    Ok(bytes)
+}
+
+fn is_stdin(path: &Path) -> bool {
+    path == Path::new("-")
+}
+
+/// What a path is called in messages.
+pub fn shown(path: &Path) -> String {
+    if is_stdin(path) { "stdin".to_owned() } else { path.display().to_string() }
+}
