@@ -119,6 +119,45 @@ fn directories_of_other_users_are_reported_and_left_alone() {
     assert_eq!(ran.code, Some(0), "{ran:#?}");
     contains(&note(&ran, "other_user"), &["user 54321", "domain lab", "RNET_GROUP"]);
     assert!(foreign.exists());
+    // Under the name of this very domain it is where somebody's nodes wait for ours.
+    let namesake = place.dir.join(format!("rnet-54321-{}", util::DOMAIN));
+    std::fs::create_dir(&namesake).unwrap();
+    let ran = rnet!(place, "--json", "doctor");
+    let said = problem(&ran, "other_user");
+    contains(&said, &["user 54321", util::DOMAIN, "RNET_GROUP", "RNET_DOMAIN"]);
+    contains(&said, &[namesake.to_str().unwrap()]);
+    assert!(namesake.exists());
+}
+
+#[test]
+fn publishers_of_different_types_are_a_problem() {
+    let place = Place::new();
+    let (one, other) = (place.node("one"), place.node("other"));
+    let schema = |text: &str| {
+        let file = rnet::schema::compile_text("p.proto", &format!("syntax = \"proto3\"; {text}"));
+        rnet::MessageType::from(file.unwrap().schema("P").unwrap())
+    };
+    let published = |node: &Node, text: &str| {
+        let options = PublisherOptions::new().message_type(schema(text));
+        node.publisher_with::<[u8]>("/typed", options).unwrap()
+    };
+    let pose = one.publisher::<Pose>("/pose").unwrap();
+    let _double = published(&one, "message P { double x = 1; }");
+    // Versions of one type go together.
+    let newer = published(&other, "message P { double x = 1; double y = 2; }");
+    assert_eq!(rnet!(place, "doctor").code, Some(0));
+    drop(newer);
+    let _float = published(&other, "message P { float x = 1; }");
+    let said = problem(&rnet!(place, "--json", "doctor"), "type");
+    contains(
+        &said,
+        &["/typed", "/one has double x = 1", "/other has float x = 1", "one type per topic"],
+    );
+    let raw = other.publisher::<[u8]>("/pose").unwrap();
+    let ran = rnet!(place, "--json", "doctor", "--topic", "/pose");
+    contains(&problem(&ran, "type"), &["/pose", "/one", "/other", "Pose"]);
+    // Who takes raw bytes hears both: nothing else says so.
+    drop((pose, raw));
 }
 
 #[test]

@@ -3,6 +3,7 @@
 //! Looks at a domain from outside and says in words what is wrong and what to do about it:
 //! - this file: the question, the answer, and the order of the checks;
 //! - `place`: the directory, the machine's limits, other domains, nodes that died;
+//! - `publishers`: whether those of a topic agree;
 //! - `talk`: who publishes what to whom, and why it does not arrive;
 //! - `near`: names that were probably meant to be the same.
 //!
@@ -11,6 +12,7 @@
 
 mod near;
 mod place;
+mod publishers;
 mod talk;
 
 use std::path::PathBuf;

@@ -19,10 +19,12 @@ use crate::types::{MAX_REMEMBERED_LEN_BYTES, Schemas};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct TypeComparison {
     /// The publisher.
+    #[serde(serialize_with = "super::as_text")]
     pub publisher: u64,
     /// Name of its node.
     pub publisher_node: String,
     /// The subscription.
+    #[serde(serialize_with = "super::as_text")]
     pub subscription: u64,
     /// Name of its node.
     pub subscriber_node: String,
@@ -265,6 +267,31 @@ pub(super) fn mismatch(p: &PublisherInfo, s: &SubscriptionInfo) -> Option<TypeMi
     let (writes, reads) = (told(&p.schema, &p.type_error), told(&s.schema, &s.type_error));
     let differs = || types_fit((&p.type_desc, &writes), (&s.type_desc, &reads)).err();
     is_known(p, s).then(differs).flatten()
+}
+
+/// Where two publishers differ so that who reads the one does not understand the other, in either direction, in words.
+/// `None` if nothing is known of it. Versions of one type that fit each other do not differ.
+pub(super) fn publishers_differ(a: &PublisherInfo, b: &PublisherInfo) -> Option<String> {
+    let told = |p: &PublisherInfo| match &p.type_error {
+        Some(why) => Told::Unreadable(why.clone()),
+        None => Told::Type(p.schema.clone()),
+    };
+    let both = is_protobuf(&a.type_desc) && is_protobuf(&b.type_desc);
+    if a.type_desc == b.type_desc || (both && (a.schema.is_none() || b.schema.is_none())) {
+        return None;
+    }
+    let (of_a, of_b) = ((&a.type_desc, &told(a)), (&b.type_desc, &told(b)));
+    let field =
+        |path: &str| if path.is_empty() { String::new() } else { format!("field `{path}`: ") };
+    let words = |path: &str, of_a: &str, of_b: &str| {
+        format!("{}{} has {of_a}, {} has {of_b}", field(path), a.node, b.node)
+    };
+    types_fit(of_a, of_b)
+        .map_err(|m| words(&m.field_path, &m.publisher, &m.subscriber))
+        .and_then(|()| {
+            types_fit(of_b, of_a).map_err(|m| words(&m.field_path, &m.subscriber, &m.publisher))
+        })
+        .err()
 }
 
 /// Whether the types of the pair were read as far as its verdict depends on them.

@@ -282,12 +282,24 @@ pub fn neighbours(
             continue;
         }
         if group.is_none() && who.parse() != Ok(me) {
-            findings.note(
-                "other_user",
-                format!(
-                    "user {who} has a domain {id}: nodes of different users do not meet, unless both set RNET_GROUP"
-                ),
-            );
+            let what = format!("user {who} has a domain {id}");
+            if id == config.id {
+                // Started with sudo, most often: two halves of one robot that never meet.
+                let what = format!("{what}, as this one: nodes of different users do not meet");
+                let advice = format!(
+                    "start all nodes as one user; or set RNET_GROUP to a group of both for all of them; or, if they are not \
+                     to meet, use another domain (RNET_DOMAIN); if no node of user {who} runs, that user removes {}",
+                    base.join(&name).display()
+                );
+                findings.problem("other_user", what, advice);
+            } else {
+                findings.note(
+                    "other_user",
+                    format!(
+                        "{what}: nodes of different users do not meet, unless both set RNET_GROUP"
+                    ),
+                );
+            }
             continue;
         }
         let how = match &group {

@@ -7,6 +7,7 @@ use rnet_core::{Behind, Lane, Reliability, qos_compatible};
 use super::Findings;
 use super::near::{nearest, why_near};
 use super::place::Elsewhere;
+use super::publishers;
 use crate::inspect::types::{is_known, mismatch};
 use crate::inspect::{ChannelInfo, PublisherInfo, Snapshot, SubscriptionInfo};
 
@@ -76,6 +77,7 @@ pub fn everything(findings: &mut Findings, snapshot: &Snapshot, topic: Option<&s
     one_sided(findings, snapshot, &topics, topic.is_some());
     for topic in &topics {
         lanes(findings, snapshot, topic);
+        publishers::types(findings, snapshot, topic);
     }
     let of_interest = |(p, _): &Pair<'_>| topics.contains(&p.topic.as_str());
     let mut well = 0;
