@@ -44,7 +44,8 @@ impl Context {
     pub fn node(&self, what: &str, named: Option<&NodeName>) -> Outcome<Node> {
         let default = format!("/rnet_{what}_{}", std::process::id());
         let Global { domain, dir, group, .. } = &self.global;
-        let mut builder = Node::builder(named.map_or(default.as_str(), |name| name.as_str()));
+        let mut builder =
+            Node::builder(named.map_or(default.as_str(), |name| name.as_str())).tool();
         if let Some(domain) = domain {
             builder = builder.domain(domain.as_str());
         }

@@ -92,3 +92,56 @@ fn watch_ends_by_itself_when_told() {
     assert_eq!(ran.json_lines()[0]["event"], "present");
     rnet!(place, "node", "list", "--timeout", "1").fails(2);
 }
+
+#[test]
+fn in_a_full_domain_there_are_places_for_tools() {
+    let place = Place::new();
+    let most = rnet::limits::MAX_NODES_PER_DOMAIN - rnet::limits::NODES_KEPT_FOR_TOOLS;
+    let nodes: Vec<_> = (0..most).map(|i| place.node(&format!("n{i}"))).collect();
+    let one_more = rnet::Node::builder("n").dir(&place.dir).domain(util::DOMAIN).open();
+    assert!(one_more.unwrap_err().to_string().contains("for tools"));
+    let mut subscriber = nodes[most - 1].subscriber::<[u8]>("/stop").unwrap();
+    rnet!(place, "topic", "pub", "/stop", "--text", "now", "--once").ok();
+    assert_eq!(&*subscriber.recv(util::SOON).unwrap(), b"now");
+    rnet!(place, "state", "set", "/mode", "idle").ok();
+    rnet!(place, "param", "list").ok();
+    assert_eq!(nodes[0].state().unwrap().get("/mode").unwrap(), Some("idle".into()));
+}
+
+/// A number of more than 53 bits is another one in JavaScript and jq.
+#[test]
+fn ids_are_texts_in_json() {
+    let place = Place::new();
+    let (ear, mouth) = (place.node("ear"), place.node("mouth"));
+    let publisher = mouth.publisher::<util::Pose>("/pose").unwrap();
+    let subscriber = ear.subscriber::<util::Pose>("/pose").unwrap();
+    publisher.wait_for_subscribers(1, util::SOON).unwrap();
+    let id = publisher.id().to_string();
+    let info = rnet!(place, "topic", "info", "/pose", "--json").json();
+    assert_eq!(info["publishers"][0]["id"], id);
+    let channel = &info["subscribers"][0]["channels"][0];
+    assert_eq!(channel["publisher"], id, "{info:#}");
+    let subscription = &info["subscribers"][0]["id"];
+    assert!(subscription.is_string());
+    assert_eq!(info["publishers"][0]["admitted"][0]["subscription"], *subscription);
+    let nodes = rnet!(place, "node", "list", "--json").json();
+    let incarnation = nodes["nodes"][0]["incarnation"].as_str().unwrap();
+    assert!(incarnation.parse::<u64>().is_ok());
+    no_large_numbers(&info, "");
+    no_large_numbers(&nodes, "");
+    drop(subscriber);
+}
+
+/// Times are measured and stay numbers; whatever else is large must not be one.
+fn no_large_numbers(json: &serde_json::Value, name: &str) {
+    match json {
+        serde_json::Value::Number(n) if !name.ends_with("_ns") => {
+            assert!(n.as_f64().unwrap() < (1u64 << 53) as f64, "{name}: {n}");
+        }
+        serde_json::Value::Array(all) => all.iter().for_each(|one| no_large_numbers(one, name)),
+        serde_json::Value::Object(all) => {
+            all.iter().for_each(|(name, one)| no_large_numbers(one, name));
+        }
+        _ => {}
+    }
+}

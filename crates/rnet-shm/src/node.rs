@@ -100,7 +100,7 @@ pub struct NodeMeta {
     pub started_boot_ns: u64,
     /// Path of the program.
     pub program: String,
-    /// `rust`, `python`, …
+    /// `rust`, `python`, …, or [`TOOL`](crate::registry::TOOL).
     pub language: String,
     /// robot-net version.
     pub version: String,

@@ -10,6 +10,9 @@ use crate::presence;
 use crate::shortage::is_passing;
 use crate::watch::Handle;
 
+/// The language of nodes that people's tools open: they have places of their own in a domain.
+pub const TOOL: &str = "tool";
+
 /// Why a peer is no longer there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Departure {

@@ -216,7 +216,11 @@ pub(crate) struct NodeCore {
 }
 
 impl NodeCore {
-    pub(crate) fn start(own: OwnNode, state_dir: Option<PathBuf>) -> Result<Arc<NodeCore>> {
+    pub(crate) fn start(
+        own: OwnNode,
+        state_dir: Option<PathBuf>,
+        is_tool: bool,
+    ) -> Result<Arc<NodeCore>> {
         let state = NodeState::new(own, state_dir)?;
         // Before the first thread: the kernel does it at once for a process of one thread.
         // Otherwise the control thread sees to it once a publisher asks.
@@ -227,7 +231,7 @@ impl NodeCore {
         let core = Arc::new(NodeCore { state, control });
         core.state.refresh()?;
         let matching = core.state.matching();
-        matching.check_node_limit()?;
+        matching.check_node_limit(is_tool)?;
         matching.greet();
         drop(matching);
         // The control thread may have looked before there were peers to watch.

@@ -24,7 +24,7 @@ use rnet_shm::registry::{Changes, Registry};
 use rnet_shm::ring::layout::{LATENCY_BUCKETS, PINS_PER_READER, SLOT_BOUND, SLOT_PAST};
 use rnet_shm::subscription::PeerSubscription;
 pub use rnet_shm::taken::Stamp;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use crate::NodeEvent;
 use crate::state::durable::{Folder, Places};
@@ -44,6 +44,12 @@ pub struct Domain {
     schemas: Schemas,
 }
 
+/// What identifies something is a text in JSON: JavaScript, jq and others keep 53 bits of a number. What is counted or
+/// measured is a number.
+fn as_text<S: Serializer>(id: &u64, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+    serializer.collect_str(id)
+}
+
 /// A node of the domain.
 #[derive(Clone, Debug, Serialize)]
 pub struct NodeInfo {
@@ -51,6 +57,7 @@ pub struct NodeInfo {
     #[serde(flatten)]
     pub meta: NodeMeta,
     /// Its incarnation, which its endpoints' ids begin with.
+    #[serde(serialize_with = "as_text")]
     pub incarnation: u64,
     /// Topics that it publishes.
     pub publishes: Vec<String>,
@@ -62,6 +69,7 @@ pub struct NodeInfo {
 #[derive(Clone, Debug, Serialize)]
 pub struct PublisherInfo {
     /// Its id.
+    #[serde(serialize_with = "as_text")]
     pub id: u64,
     /// Its topic.
     pub topic: String,
@@ -103,6 +111,7 @@ pub struct PublisherInfo {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Admitted {
     /// The subscription.
+    #[serde(serialize_with = "as_text")]
     pub subscription: u64,
     /// Number of the first message that it gets. What was sent since is received, lost, skipped or
     /// not taken yet: nothing else can become of it, and whoever adds up can check that.
@@ -113,6 +122,7 @@ pub struct Admitted {
 #[derive(Clone, Debug, Serialize)]
 pub struct SubscriptionInfo {
     /// Its id.
+    #[serde(serialize_with = "as_text")]
     pub id: u64,
     /// Its topic.
     pub topic: String,
@@ -139,6 +149,7 @@ pub struct SubscriptionInfo {
 #[derive(Clone, Debug, Serialize)]
 pub struct ChannelInfo {
     /// The publisher.
+    #[serde(serialize_with = "as_text")]
     pub publisher: u64,
     /// Messages received.
     pub received: u64,

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
-use rnet_core::{Error, MAX_NODES_PER_DOMAIN, MAX_TOPICS_PER_DOMAIN, Result};
+use rnet_core::{Error, Result};
 use rnet_shm::bell::Bells;
 use rnet_shm::channel::Origin;
 use rnet_shm::node::{EndpointKind, Entry, OwnNode, incarnation_of};
@@ -27,6 +27,7 @@ use crate::node::NodeEvent;
 use crate::receiver::SubscriberState;
 use crate::types::Schemas;
 
+mod limits;
 mod own;
 mod short;
 mod told;
@@ -101,31 +102,6 @@ impl Matching {
     /// to be looked for.
     pub(crate) fn take_ended(&mut self) -> bool {
         std::mem::take(&mut self.ended)
-    }
-
-    /// Checks the limit of nodes; call once the registry was refreshed for the first time.
-    pub(crate) fn check_node_limit(&self) -> Result<()> {
-        if self.registry.peers().len() < MAX_NODES_PER_DOMAIN {
-            return Ok(());
-        }
-        Err(Error::LimitReached {
-            what: format!("nodes in domain {}", self.own.domain().id()),
-            limit: MAX_NODES_PER_DOMAIN,
-            hint: "use fewer nodes, or another domain (RNET_DOMAIN)".to_owned(),
-        })
-    }
-
-    /// Checks the limit of topics before an endpoint of `topic_hash` is created.
-    pub(crate) fn check_topic_limit(&self, topic_hash: u64) -> Result<()> {
-        if self.index.contains_key(&topic_hash) || self.index.len() < MAX_TOPICS_PER_DOMAIN {
-            return Ok(());
-        }
-        Err(Error::LimitReached {
-            what: format!("topics in domain {}", self.own.domain().id()),
-            limit: MAX_TOPICS_PER_DOMAIN,
-            hint: "put several values into one message, or use another domain (RNET_DOMAIN)"
-                .to_owned(),
-        })
     }
 
     /// Tells all peers that there is a new node, so that they watch for its death.

@@ -213,13 +213,22 @@ impl NodeBuilder {
         self
     }
 
+    /// For the command line: the node is one of a tool, and may take the places that are kept for these.
+    #[doc(hidden)]
+    pub fn tool(mut self) -> Self {
+        self.language = rnet_shm::registry::TOOL.to_owned();
+        self
+    }
+
     /// Joins the domain.
     pub fn open(self) -> Result<Node> {
         let name = NodeName::new(&self.name)?;
         let config = domain_config(self.domain.as_deref(), self.dir, self.group)?;
         let dir = DomainDir::open_or_create(&config)?;
         let own = OwnNode::create(&dir, &name, &self.language, crate::VERSION)?;
-        Ok(Node { core: NodeCore::start(own, self.state_dir)? })
+        Ok(Node {
+            core: NodeCore::start(own, self.state_dir, self.language == rnet_shm::registry::TOOL)?,
+        })
     }
 }
 

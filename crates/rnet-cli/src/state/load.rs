@@ -7,8 +7,8 @@ use rnet::state::State;
 use serde_json::json;
 
 use super::args::LoadArgs;
-use super::record::{self, Loaded};
 use super::join;
+use super::record::{self, Loaded};
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
 use crate::input::{self, Limit};

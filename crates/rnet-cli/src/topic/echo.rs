@@ -197,7 +197,7 @@ impl Echo {
         let mut line = json!({
             "topic": self.args.topic.as_str(),
             "node": heard.node,
-            "publisher": heard.stamp.publisher,
+            "publisher": heard.stamp.publisher.to_string(),
             "seq": heard.stamp.seq,
             "sent_ns": heard.stamp.sent_ns,
             "type": type_name(heard.type_desc),
