@@ -229,10 +229,11 @@ impl Node {
     /// `reliable=True` subscribers that ask for it lose nothing, and `on_full` says what a send
     /// does when one of them is behind: Wait(seconds), "refuse", or Detach(stall_s); the default
     /// is Wait(1.0). `transient_local=n` keeps the last n messages for those who come later.
-    /// `urgent=True` gives the topic the lane that nothing delays.
+    /// `urgent=True` gives the topic the lane that nothing delays. The log grows with the traffic
+    /// up to `log_len_bytes`; `reserve_log=True` takes all of it at once.
     #[pyo3(signature = (topic, r#type = None, *, reliable = false, on_full = None,
-        transient_local = 0, urgent = false, log_len_bytes = None, pool_limit_bytes = None,
-        large_depth = None))]
+        transient_local = 0, urgent = false, log_len_bytes = None, reserve_log = false,
+        pool_limit_bytes = None, large_depth = None))]
     #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
     fn publisher(
         &self,
@@ -244,6 +245,7 @@ impl Node {
         transient_local: u32,
         urgent: bool,
         log_len_bytes: Option<u64>,
+        reserve_log: bool,
         pool_limit_bytes: Option<u64>,
         large_depth: Option<u32>,
     ) -> PyResult<Publisher> {
@@ -262,6 +264,9 @@ impl Node {
         }
         if let Some(len) = log_len_bytes {
             options = options.log_len_bytes(len);
+        }
+        if reserve_log {
+            options = options.reserve_log();
         }
         if let Some(len) = pool_limit_bytes {
             options = options.pool_limit_bytes(len);

@@ -119,8 +119,11 @@ pub struct PublisherQos {
     pub on_full: OnFull,
     /// What late joiners get.
     pub durability: Durability,
-    /// Length of the log, in bytes: a power of two between [`MIN_LOG_LEN_BYTES`] and [`MAX_LOG_LEN_BYTES`].
+    /// How long the log may get, in bytes: a power of two between [`MIN_LOG_LEN_BYTES`] and [`MAX_LOG_LEN_BYTES`]. It takes
+    /// [`MIN_LOG_LEN_BYTES`] at first and as much as the traffic and its readers ask for.
     pub log_len_bytes: u64,
+    /// Whether the log takes all of its memory when the publisher is made, so that no send asks the system for any.
+    pub reserve_log: bool,
     /// How far the pool for large messages may grow, in bytes.
     pub pool_limit_bytes: u64,
     /// How many large messages stay readable, at least: 1 to [`MAX_CHUNKS_PER_CHANNEL`].
@@ -135,6 +138,7 @@ impl Default for PublisherQos {
             on_full: OnFull::default(),
             durability: Durability::default(),
             log_len_bytes: DEFAULT_LOG_LEN_BYTES,
+            reserve_log: false,
             pool_limit_bytes: DEFAULT_POOL_LIMIT_BYTES,
             large_depth: DEFAULT_LARGE_DEPTH,
         }
@@ -146,6 +150,14 @@ fn bad(why: String) -> Error {
 }
 
 impl PublisherQos {
+    /// How many of the newest messages stay for late joiners.
+    pub fn history(&self) -> u64 {
+        match self.durability {
+            Durability::TransientLocal { depth } => u64::from(depth),
+            Durability::Volatile => 0,
+        }
+    }
+
     /// Checks the settings against each other and against the limits.
     ///
     /// # Errors

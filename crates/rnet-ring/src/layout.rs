@@ -13,6 +13,10 @@ pub const READERS_PER_LOG: usize = 64;
 pub const REFUSALS_PER_LOG: usize = 16;
 /// Samples that one reader may hold in place at a time.
 pub const PINS_PER_READER: usize = 64;
+/// Blocks that a log consists of at most.
+pub const BLOCKS_PER_LOG: usize = 64;
+/// Shortest block of a log that has several.
+pub const MIN_BLOCK_LEN_BYTES: usize = 8192;
 /// Latency buckets: eight per octave, see `rnet_core::hist`. They fill the reader's page.
 pub const LATENCY_BUCKETS: usize = 400;
 
@@ -103,6 +107,8 @@ pub struct FlowLine {
     pub pool_chunks: AtomicU64,
     /// While the writer sleeps for room: how far a reader's cursor must be to wake it.
     pub wanted: AtomicU64,
+    /// Bytes of the log that have memory now.
+    pub log_bytes: AtomicU64,
 }
 }
 
@@ -148,6 +154,9 @@ pub struct LogControl {
     pub admissions: [Admission; READERS_PER_LOG],
     /// Refused readers, the newest overwrite the oldest.
     pub refusals: [Refusal; REFUSALS_PER_LOG],
+    /// Where in the ring the blocks of the log stand, by number of the block modulo the number of
+    /// blocks that the ring has. Readers mask what they find.
+    pub blocks: [AtomicU64; BLOCKS_PER_LOG],
 }
 }
 
@@ -264,7 +273,8 @@ const _: () = {
     assert!(size_of::<Refusal>() == 16);
     assert!(offset_of!(LogControl, admissions) == 384);
     assert!(offset_of!(LogControl, refusals) == 384 + 2560);
-    assert!(size_of::<LogControl>() == 3200);
+    assert!(offset_of!(LogControl, blocks) == 3200);
+    assert!(size_of::<LogControl>() == 3712);
     assert!(offset_of!(ReaderSlot, bind) == 128);
     assert!(offset_of!(ReaderSlot, count) == 256);
     assert!(offset_of!(ReaderSlot, pins) == 384);

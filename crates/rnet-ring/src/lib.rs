@@ -10,6 +10,7 @@
 //! | [`record`] | how one message stands in the log |
 //! | [`writer`] | the single writer: reserve, fill, commit with one release store |
 //! | [`reader`] | any number of readers: copy out in bulk, validate, walk |
+//! | `blocks` | how much of a log is in use, and where it stands |
 //! | [`binding`] | a reader asks a publisher to be admitted, by a page that goes from one to the other |
 //! | [`admission`] | what the publisher answers, as it stands in its page |
 //! | [`seats`] | the publisher's half of an admission: who has asked, and was answered what |
@@ -30,6 +31,7 @@ compile_error!("robot-net's shared layout is little-endian and 64-bit");
 
 pub mod admission;
 pub mod binding;
+mod blocks;
 pub mod failpoint;
 pub mod follower;
 pub mod join;
@@ -44,24 +46,28 @@ pub mod sync;
 pub mod wake;
 pub mod writer;
 
+pub use blocks::{HOLD_NS, IDLE_NS};
 pub use reader::{LogReader, Pull};
 pub use record::{Kind, Record};
-pub use writer::{Gate, LogWriter, Unbounded};
+pub use writer::{Gate, Kept, LogWriter, NoRoom, Unbounded};
 
-use layout::LogControl;
+use layout::{BLOCKS_PER_LOG, LogControl, MIN_BLOCK_LEN_BYTES};
 use record::Head;
 use sync::{AtomicU64, Ordering, fence};
 
 /// A borrowed log: its control lines and its ring of words.
 ///
 /// `words.len()` is a power of two of at least [`MIN_RING_WORDS`]. Positions are byte offsets
-/// that only grow; the ring index is `position / 8 mod words.len()`.
+/// that only grow. The ring is cut into blocks; which of them holds a position is said by
+/// [`LogControl::blocks`].
 #[derive(Clone, Copy)]
 pub struct Log<'a> {
     /// Control lines, written by the writer only.
     pub control: &'a LogControl,
     /// The ring itself, written by the writer only.
     pub words: &'a [AtomicU64],
+    /// Length of a block in words is 2 to this. A wrong one reads a wrong word, no other harm.
+    pub block_bits: u32,
 }
 
 /// Smallest ring that the algorithms work with, in 8-byte words.
@@ -69,12 +75,29 @@ pub const MIN_RING_WORDS: usize = 8;
 
 impl<'a> Log<'a> {
     /// Borrows a log. Returns `None` if the ring's length is not a power of two or too small.
+    #[inline]
     pub fn new(control: &'a LogControl, words: &'a [AtomicU64]) -> Option<Self> {
-        (words.len().is_power_of_two() && words.len() >= MIN_RING_WORDS)
-            .then_some(Log { control, words })
+        let shortest = (MIN_BLOCK_LEN_BYTES / 8).min(words.len());
+        Self::with_blocks(control, words, (words.len() / BLOCKS_PER_LOG).max(shortest))
     }
 
-    /// Size of the ring in bytes.
+    /// As [`Log::new`], with blocks of another length than a log of this length has.
+    #[inline]
+    pub fn with_blocks(
+        control: &'a LogControl,
+        words: &'a [AtomicU64],
+        block_words: usize,
+    ) -> Option<Self> {
+        let sound = words.len().is_power_of_two()
+            && words.len() >= MIN_RING_WORDS
+            && block_words.is_power_of_two()
+            && (MIN_RING_WORDS..=words.len()).contains(&block_words)
+            && words.len() / block_words <= BLOCKS_PER_LOG;
+        sound.then(|| Log { control, words, block_bits: block_words.ilog2() })
+    }
+
+    /// The most bytes that the log may hold.
+    #[inline]
     pub fn capacity_bytes(&self) -> u64 {
         self.words.len() as u64 * 8
     }
@@ -116,12 +139,12 @@ impl<'a> Log<'a> {
             if self.control.head.head.load(Ordering::Relaxed) > at {
                 return None;
             }
-            if !(8..=tail - at).contains(&head.span()) || head.span() % 8 != 0 {
+            if head.span() > tail - at {
                 return None;
             }
             // Half numbers: a log holds less than 2^31 messages.
             let is_before = head.seq_lo.wrapping_sub(seq as u32) > u32::MAX / 2;
-            if head.kind != Kind::Pad && !is_before {
+            if !is_before {
                 return Some(time_ns);
             }
             at += head.span();
@@ -129,14 +152,39 @@ impl<'a> Log<'a> {
         None
     }
 
+    /// Length of a block.
     #[inline]
-    pub(crate) fn word(&self, position: u64) -> &'a AtomicU64 {
+    pub fn block_len_bytes(&self) -> u64 {
+        8 << self.block_bits
+    }
+
+    /// Blocks that the log may have.
+    #[inline]
+    pub fn blocks(&self) -> usize {
+        self.words.len() >> self.block_bits
+    }
+
+    /// The word at a position.
+    #[inline]
+    pub fn word(&self, position: u64) -> &'a AtomicU64 {
         &self.words[self.index(position)]
     }
 
-    /// Index of the word at a position; inside the ring whatever the position, a corrupt one too.
+    /// The words from a position to the end of its block.
     #[inline]
-    pub(crate) fn index(&self, position: u64) -> usize {
-        (position >> 3) as usize & (self.words.len() - 1)
+    pub(crate) fn words_from(&self, position: u64) -> &'a [AtomicU64] {
+        let first = self.index(position);
+        &self.words[first..(first | ((1 << self.block_bits) - 1)) + 1]
+    }
+
+    /// Index of the word at a position; inside the ring whatever the position and the table of blocks.
+    #[inline]
+    fn index(&self, position: u64) -> usize {
+        let word = (position >> 3) as usize;
+        let most = self.blocks() - 1;
+        let slot = (word >> self.block_bits) & most & (BLOCKS_PER_LOG - 1);
+        // SYNC-LAP: one that was changed since its block was given up comes with a head past it.
+        let place = self.control.blocks[slot].load(Ordering::Relaxed) as usize & most;
+        place << self.block_bits | (word & ((1 << self.block_bits) - 1))
     }
 }

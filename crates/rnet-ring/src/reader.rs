@@ -122,13 +122,16 @@ impl LogReader {
             return self.resync(log);
         }
         self.batch_end_seq = log.control.tail.seq.load(Ordering::Relaxed);
-        let to_end = capacity - (self.pos & (capacity - 1));
-        let words = (avail.min(to_end) / 8).min(buf.len() as u64) as usize;
-        let first = log.index(self.pos);
-        for (to, from) in buf[..words].iter_mut().zip(&log.words[first..first + words]) {
-            *to = from.load(Ordering::Relaxed);
+        let words = (avail / 8).min(buf.len() as u64) as usize;
+        let mut copied = 0;
+        while copied < words {
+            let block = log.words_from(self.pos + copied as u64 * 8);
+            for (to, from) in buf[copied..words].iter_mut().zip(block) {
+                *to = from.load(Ordering::Relaxed);
+            }
+            copied += block.len();
         }
-        // SYNC-LAP: pairs with the release fence in `LogWriter::make_room`; if any word above
+        // SYNC-LAP: pairs with the release fence in `LogWriter::move_head`; if any word above
         // was overwritten, the head below is past it.
         fence(Ordering::Acquire);
         if log.control.head.head.load(Ordering::Relaxed) > self.pos {
@@ -167,19 +170,13 @@ impl LogReader {
     #[inline]
     #[allow(clippy::should_implement_trait)] // borrows a buffer and can fail
     pub fn next(&mut self, buf: &[u64]) -> Result<Option<Record>, &'static str> {
-        while self.batch_at < self.batch_len {
+        if self.batch_at < self.batch_len {
             let at = self.batch_at / 8;
             let head = Head::from_word(buf[at]).ok_or("a record has no known kind")?;
             let span = head.span();
             let left = self.batch_len - self.batch_at;
-            if span < 8 || span % 8 != 0 || span > self.known_tail - self.pos {
+            if span > self.known_tail - self.pos {
                 return Err("a record is longer than the log");
-            }
-            if head.kind == Kind::Pad {
-                // The copy may end inside the gap, of which nothing is needed.
-                self.pos += span;
-                self.batch_at = self.batch_len.min(self.batch_at + span as usize);
-                continue;
             }
             if span > left as u64 {
                 // The copy may end inside a record, which the next pull then brings whole; the
@@ -282,10 +279,8 @@ impl LogReader {
                 return;
             }
             match head {
-                Some(head) if (8..=tail - at).contains(&head.span()) && head.span() % 8 == 0 => {
-                    if head.kind != Kind::Pad {
-                        newest = Some(at);
-                    }
+                Some(head) if head.span() <= tail - at => {
+                    newest = Some(at);
                     at += head.span();
                 }
                 // `next` comes here as well, and says what is wrong.
@@ -325,7 +320,7 @@ impl LogReader {
                     break;
                 }
                 match Head::from_word(word).map(Head::span) {
-                    Some(span) if span >= 8 && span % 8 == 0 && span <= tail - at => at += span,
+                    Some(span) if span <= tail - at => at += span,
                     _ => return Pull::Corrupt("a record is longer than the log"),
                 }
             }

@@ -5,9 +5,8 @@
 //!   | seq_lo | len (24) kind (8)  | time_ns (64)   | payload … | zeros to a multiple of 8
 //! ```
 //! Word 0 holds the low half of the sequence number and, in its high half, the payload length in
-//! the low 24 bits and the kind in the high 8. Word 1 is the send time. A padding record, which
-//! fills the end of the ring when the next record would not fit, is only word 0 and its `len`
-//! counts the whole gap, itself included.
+//! the low 24 bits and the kind in the high 8. Word 1 is the send time. A record may begin in one
+//! block of the log and go on in the next.
 
 /// Bytes in front of each payload.
 pub const HEADER_LEN_BYTES: u64 = 16;
@@ -23,8 +22,6 @@ pub enum Kind {
     Inline,
     /// A [`ChunkRef`] to the payload.
     Chunk,
-    /// Nothing: the rest of the ring up to its end.
-    Pad,
 }
 
 impl Kind {
@@ -32,7 +29,6 @@ impl Kind {
         match self {
             Kind::Inline => 1,
             Kind::Chunk => 2,
-            Kind::Pad => 3,
         }
     }
 
@@ -40,7 +36,6 @@ impl Kind {
         match tag {
             1 => Some(Kind::Inline),
             2 => Some(Kind::Chunk),
-            3 => Some(Kind::Pad),
             _ => None,
         }
     }
@@ -51,7 +46,7 @@ impl Kind {
 pub struct Head {
     /// Low half of the sequence number.
     pub seq_lo: u32,
-    /// Payload bytes, or for a pad the whole gap.
+    /// Payload bytes.
     pub len: u32,
     /// What the record carries.
     pub kind: Kind,
@@ -87,10 +82,7 @@ impl Head {
     /// Bytes that the record takes in the ring; a multiple of 8.
     #[inline]
     pub fn span(self) -> u64 {
-        match self.kind {
-            Kind::Pad => u64::from(self.len),
-            _ => span_of(self.len as usize),
-        }
+        span_of(self.len as usize)
     }
 }
 
@@ -103,7 +95,7 @@ pub fn span_of(len: usize) -> u64 {
 /// One message as a reader finds it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// Inline or chunk; a reader never hands out a pad.
+    /// What it carries.
     pub kind: Kind,
     /// Sequence number, counting the publisher's messages from 0.
     pub seq: u64,
@@ -160,7 +152,7 @@ mod tests {
 
     #[test]
     fn words_round_trip() {
-        for kind in [Kind::Inline, Kind::Chunk, Kind::Pad] {
+        for kind in [Kind::Inline, Kind::Chunk] {
             let head = Head { seq_lo: u32::MAX, len: 0xff_ffff, kind };
             assert_eq!(Head::from_word(head.to_word()), Some(head));
         }

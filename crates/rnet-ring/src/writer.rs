@@ -4,17 +4,57 @@
 //! does to the shared page can mislead it. Publishing is: make room, write the words, store
 //! `tail` with release. Making room moves `head` forward in strides, so that the line which
 //! readers check for having been lapped stays quiet between strides; the writer remembers where
-//! the first record of each stride begins and so need not walk over those it gives up.
+//! the first record of each block begins and so need not walk over those it gives up. A record that
+//! reaches into another block takes the slow path, which decides how long the log is from there on
+//! (`blocks.rs`).
 
+use crate::blocks::{Blocks, Now};
+use crate::layout::BLOCKS_PER_LOG;
 use crate::record::{HEADER_LEN_BYTES, Head, Kind, MAX_RECORD_LEN_BYTES, span_of};
 use crate::sync::{AtomicU64, Ordering, fence};
 use crate::{Log, fail_point};
 
-/// Until where readers allow the log to be reused.
+/// What the writer of a log asks of its surroundings: how long its readers need what is there, and
+/// memory. Asked only when the writer's remembered bounds are used up.
 pub trait Gate {
     /// The lowest byte position that a reliable reader still needs; `u64::MAX` if there is none.
-    /// Called only when the writer's remembered bound is used up.
+    /// Nothing from there on is written over.
     fn lowest_needed(&mut self) -> u64;
+
+    /// As [`Gate::lowest_needed`], of all readers that want every message. While the log may grow,
+    /// nothing from there on is written over.
+    fn lowest_wanted(&mut self) -> u64 {
+        self.lowest_needed()
+    }
+
+    /// As [`Gate::lowest_needed`], of all readers: none of them looks at what is below.
+    fn lowest_read(&mut self) -> u64 {
+        self.lowest_wanted()
+    }
+
+    /// Which of the newest messages stay whatever their age.
+    fn kept(&mut self) -> Kept {
+        Kept::default()
+    }
+
+    /// Backs `count` blocks of the ring with memory, from block `first` on; `false` if there is none.
+    fn back(&mut self, _first: u32, _count: u32) -> bool {
+        false
+    }
+
+    /// Gives the memory of such blocks back, which nobody reads; `false` if the system keeps it.
+    fn give_back(&mut self, _first: u32, _count: u32) -> bool {
+        false
+    }
+}
+
+/// How many of the newest messages a log keeps.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Kept {
+    /// For late joiners: a message that would cost one of them is refused.
+    pub history: u64,
+    /// For readers that keep only the newest: as far as there is memory.
+    pub newest: u64,
 }
 
 /// No reliable reader: the writer never waits.
@@ -27,11 +67,18 @@ impl Gate for Unbounded {
     }
 }
 
-/// The message did not fit because a reliable reader still needs the oldest one.
+/// Why a message did not fit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LogFull;
+pub enum NoRoom {
+    /// A reliable reader still needs the oldest message.
+    Held,
+    /// The log has to grow to keep what late joiners get, and there is no memory.
+    NoMemory,
+}
 
-/// Strides of a ring, a power of two.
+/// Blocks that a log gets shorter by at a time.
+const MOST_DROPPED: u32 = 8;
+/// The head moves by this part of the log.
 const STRIDES: u64 = 16;
 
 /// The writer's private state; one per log.
@@ -42,31 +89,45 @@ pub struct LogWriter {
     seq: u64,
     bytes: u64,
     gate: u64,
-    /// Largest `tail` that needs neither a new head nor another look at the readers.
+    /// Largest `tail` that needs neither a new block, nor a new head, nor another look at the readers.
+    limit: u64,
+    /// Largest `tail` that needs no new head.
     free_until: u64,
+    /// The ring's index of the word at the begin of the block that `tail` is in.
+    base: usize,
+    /// Length of a block is 2 to this; and less 1.
+    block_bits: u32,
+    block_mask: u64,
     max_payload: usize,
-    /// Length of a stride is 2 to this.
-    stride_bits: u32,
-    /// Stride of the newest record.
-    stride: u64,
-    /// Where the first record of each of the last strides begins, by stride modulo their number.
-    marks: [u64; STRIDES as usize * 2],
+    blocks: Blocks,
+    /// Where the first record of each of the last blocks begins, by block modulo their number.
+    marks: [u64; BLOCKS_PER_LOG * 2],
 }
 
 impl LogWriter {
-    /// Starts an empty log: the control lines must be zero.
+    /// Starts an empty log: the control lines must be zero. The log has its memory.
     pub fn new(log: Log<'_>) -> Self {
+        Self::growing(log, BLOCKS_PER_LOG as u64)
+    }
+
+    /// As [`LogWriter::new`], of a log whose first `least` blocks have memory, in the order in which
+    /// they stand. It always has these, and asks for more ([`Gate::back`]).
+    pub fn growing(log: Log<'_>, least: u64) -> Self {
+        let blocks = Blocks::new(log.block_len_bytes(), log.blocks() as u64, least);
         LogWriter {
             tail: 0,
             head: 0,
             seq: 0,
             bytes: 0,
             gate: 0,
-            free_until: log.capacity_bytes(),
+            limit: blocks.end().min(blocks.capacity()),
+            free_until: blocks.capacity(),
+            base: 0,
+            block_bits: blocks.block_len().ilog2(),
+            block_mask: blocks.block_len() - 1,
             max_payload: Self::max_payload(log),
-            stride_bits: log.capacity_bytes().ilog2() - STRIDES.ilog2(),
-            stride: 0,
-            marks: [0; STRIDES as usize * 2],
+            blocks,
+            marks: [0; BLOCKS_PER_LOG * 2],
         }
     }
 
@@ -85,17 +146,22 @@ impl LogWriter {
         self.seq
     }
 
+    /// Bytes that the log holds now; it may grow, and shrink again.
+    pub fn capacity_bytes(&self) -> u64 {
+        self.blocks.capacity()
+    }
+
     /// Forgets what readers allowed: call when one has joined, before the next push.
     pub fn readers_changed(&mut self) {
         self.gate = 0;
     }
 
     /// Longest payload that fits in a log of this capacity beside the room that readers need to
-    /// tell a lap.
+    /// tell a lap, and that reaches into one block more than the one it begins in.
     #[inline]
     pub fn max_payload(log: Log<'_>) -> usize {
-        let by_ring = log.capacity_bytes() / 2 - HEADER_LEN_BYTES;
-        usize::try_from(by_ring).unwrap_or(usize::MAX).min(MAX_RECORD_LEN_BYTES)
+        let most = (log.capacity_bytes() / 2).min(log.block_len_bytes()) - HEADER_LEN_BYTES;
+        usize::try_from(most).unwrap_or(usize::MAX).min(MAX_RECORD_LEN_BYTES)
     }
 
     /// Appends one record and makes it visible with one release store.
@@ -114,36 +180,27 @@ impl LogWriter {
         payload: &[u8],
         counted_len: u64,
         gate: &mut impl Gate,
-    ) -> Result<u64, LogFull> {
+    ) -> Result<u64, NoRoom> {
         assert!(payload.len() <= self.max_payload, "payload exceeds the log");
         let span = span_of(payload.len());
-        let capacity = log.capacity_bytes();
-        let to_end = capacity - (self.tail & (capacity - 1));
-        let pad = if span > to_end { to_end } else { 0 };
-        if self.tail + pad + span > self.free_until {
-            self.make_room(log, pad + span, gate)?;
-        }
-        if pad != 0 {
-            self.pad(log, pad);
-        }
-        let start = self.tail + pad;
-        let stride = start >> self.stride_bits;
-        if stride != self.stride {
-            self.stride = stride;
-            self.marks[stride as usize % self.marks.len()] = start;
-        }
+        let (start, end) = (self.tail, self.tail + span);
         let head = Head { seq_lo: self.seq as u32, len: payload.len() as u32, kind };
-        let first = log.index(start);
-        let (header, body) =
-            log.words[first..first + (span / 8) as usize].split_at(HEADER_LEN_BYTES as usize / 8);
-        header[0].store(head.to_word(), Ordering::Relaxed);
-        fail_point!("push.head");
-        header[1].store(time_ns, Ordering::Relaxed);
-        fail_point!("push.time");
-        store_bytes(body, payload);
+        if end > self.limit {
+            let now = Now { seq: self.seq, time_ns };
+            self.push_across(log, now, head, payload, gate)?;
+        } else {
+            let first = self.base + ((start & self.block_mask) >> 3) as usize;
+            let (header, body) = log.words[first..first + (span / 8) as usize]
+                .split_at(HEADER_LEN_BYTES as usize / 8);
+            header[0].store(head.to_word(), Ordering::Relaxed);
+            fail_point!("push.head");
+            header[1].store(time_ns, Ordering::Relaxed);
+            fail_point!("push.time");
+            store_bytes(body, payload);
+        }
         fail_point!("push.body");
 
-        self.tail = start + span;
+        self.tail = end;
         self.seq += 1;
         self.bytes += counted_len;
         let line = &log.control.tail;
@@ -160,20 +217,93 @@ impl LogWriter {
         Ok(start)
     }
 
-    /// Fills the end of the ring, where the next record does not fit.
+    /// Writes a record that needs room, or reaches into the next block, or begins it.
     #[cold]
-    fn pad(&self, log: Log<'_>, pad: u64) {
-        let head = Head { seq_lo: self.seq as u32, len: pad as u32, kind: Kind::Pad };
-        log.word(self.tail).store(head.to_word(), Ordering::Relaxed);
-        fail_point!("push.pad");
+    #[inline(never)]
+    fn push_across(
+        &mut self,
+        log: Log<'_>,
+        now: Now,
+        head: Head,
+        payload: &[u8],
+        gate: &mut impl Gate,
+    ) -> Result<(), NoRoom> {
+        let (start, end) = (self.tail, self.tail + head.span());
+        if end > self.blocks.end() {
+            self.open_block(log, now, gate)?;
+        }
+        if end > self.free_until {
+            self.make_room(log, end, gate)?;
+        }
+        let word = |position| &log.words[self.blocks.index(position)];
+        word(start).store(head.to_word(), Ordering::Relaxed);
+        fail_point!("push.across_head");
+        word(start + 8).store(now.time_ns, Ordering::Relaxed);
+        fail_point!("push.across_time");
+        let (mut at, mut rest) = (start + HEADER_LEN_BYTES, payload);
+        while !rest.is_empty() {
+            let room = self.block_mask + 1 - (at & self.block_mask);
+            let (piece, after) = rest.split_at(rest.len().min(room as usize));
+            let first = self.blocks.index(at);
+            store_bytes(&log.words[first..first + piece.len().div_ceil(8)], piece);
+            at += piece.len() as u64;
+            rest = after;
+        }
+        // The block that the next record begins in, which is a new one if this one reaches into it.
+        let block_at = end & !self.block_mask;
+        if start <= block_at && block_at < self.blocks.end() {
+            let mark = if start == block_at { start } else { end };
+            self.marks[self.mark_of(block_at)] = mark;
+            self.base = self.blocks.index(block_at);
+            if start != 0 {
+                self.blocks.note_end(now);
+            }
+        }
+        // One that ends with its block leaves nothing of it.
+        self.limit = ((end + self.block_mask) & !self.block_mask).min(self.free_until);
+        Ok(())
     }
 
-    /// Moves `head` so that `need` more bytes fit, a stride further where readers allow it.
+    fn mark_of(&self, position: u64) -> usize {
+        (position >> self.block_bits) as usize % self.marks.len()
+    }
+
+    /// Opens the next block: with it the log stays as long as it is, grows, or shrinks.
+    fn open_block(&mut self, log: Log<'_>, now: Now, gate: &mut impl Gate) -> Result<(), NoRoom> {
+        // What is left of the block before it may be written to the last byte.
+        let end = self.blocks.end();
+        if end > self.free_until {
+            self.make_room(log, end, gate)?;
+        }
+        self.blocks.give_back(now, gate);
+        for _ in 0..MOST_DROPPED {
+            let Some(begin) = self.blocks.could_begin(now, gate) else { break };
+            self.move_head(log, begin, begin, gate);
+            if self.head < begin {
+                break;
+            }
+            self.blocks.drop_oldest();
+        }
+        self.blocks.open(&log.control.blocks, now, gate).map_err(|_| NoRoom::NoMemory)?;
+        self.free_until = self.head + self.blocks.capacity();
+        Ok(())
+    }
+
+    /// Moves `head` so that the log can be written up to `end`, a stride further where readers allow
+    /// it.
     #[cold]
-    fn make_room(&mut self, log: Log<'_>, need: u64, gate: &mut impl Gate) -> Result<(), LogFull> {
-        let capacity = log.capacity_bytes();
-        let must = (self.tail + need).saturating_sub(capacity);
-        let want = (must + capacity / STRIDES).min(self.tail);
+    fn make_room(&mut self, log: Log<'_>, end: u64, gate: &mut impl Gate) -> Result<(), NoRoom> {
+        let capacity = self.blocks.capacity();
+        let must = end.saturating_sub(capacity);
+        self.move_head(log, must, must + capacity / STRIDES, gate);
+        self.free_until = self.head + capacity;
+        if self.head < must { Err(NoRoom::Held) } else { Ok(()) }
+    }
+
+    /// Moves `head` to a record at `must` or behind it, and up to `want` where that is cheap, as far
+    /// as readers allow.
+    fn move_head(&mut self, log: Log<'_>, must: u64, want: u64, gate: &mut impl Gate) {
+        let want = want.min(self.tail);
         if want > self.gate {
             self.gate = gate.lowest_needed().min(self.tail);
         }
@@ -190,18 +320,15 @@ impl LogWriter {
         // written from here on also sees this head.
         fence(Ordering::Release);
         fail_point!("push.room");
-        self.free_until = self.head + capacity;
-        if self.head < must { Err(LogFull) } else { Ok(()) }
     }
 
     /// The last remembered beginning of a record that is not past `limit`; 0 if there is none.
     fn last_mark(&self, limit: u64) -> u64 {
-        let stride = (limit >> self.stride_bits).min(self.stride);
-        let mark = |stride: u64| self.marks[stride as usize % self.marks.len()];
-        // A stride in the middle of a long record has no beginning, and an old one in its place.
-        [stride, stride.saturating_sub(1)]
+        let block = limit.min(self.tail) >> self.block_bits;
+        let mark = |block: u64| self.marks[block as usize % self.marks.len()];
+        [block, block.saturating_sub(1)]
             .into_iter()
-            .find(|&s| mark(s) >> self.stride_bits == s && mark(s) <= limit)
+            .find(|&b| mark(b) >> self.block_bits == b && mark(b) <= limit)
             .map_or(0, mark)
     }
 
@@ -210,9 +337,9 @@ impl LogWriter {
         while self.head < want && self.head < self.gate {
             // The writer wrote this word; if it no longer parses, some stray pointer of this very
             // process spoilt it, and forgetting the whole log is the one safe way on.
-            let word = log.word(self.head).load(Ordering::Relaxed);
+            let word = log.words[self.blocks.index(self.head)].load(Ordering::Relaxed);
             match Head::from_word(word).map(Head::span) {
-                Some(span) if span >= 8 && span % 8 == 0 && span <= self.tail - self.head => {
+                Some(span) if span <= self.tail - self.head => {
                     if self.head + span > self.gate {
                         break;
                     }

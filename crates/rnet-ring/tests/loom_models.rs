@@ -15,7 +15,8 @@ use rnet_ring::record::ChunkRef;
 use rnet_ring::sync::{AtomicU32, AtomicU64, Barrier, FullFences, Ordering};
 use rnet_ring::wake::Tickets;
 use rnet_ring::{
-    Gate, Kind, Log, LogReader, LogWriter, Pull, Unbounded, admission, binding, pins, room, wake,
+    Gate, IDLE_NS, Kind, Log, LogReader, LogWriter, Pull, Unbounded, admission, binding, pins,
+    room, wake,
 };
 
 struct Memory {
@@ -118,6 +119,67 @@ fn an_overrun_is_seen_and_counted() {
         got += take(&mut reader, memory.log());
         assert_eq!(got + reader.take_lost(), 4, "received or counted");
     });
+}
+
+/// The land that a growing log asks for: all that it may have, and time that passes as it is told.
+struct Land;
+impl Gate for Land {
+    fn lowest_needed(&mut self) -> u64 {
+        u64::MAX
+    }
+    fn back(&mut self, _first: u32, _count: u32) -> bool {
+        true
+    }
+    fn give_back(&mut self, _first: u32, _count: u32) -> bool {
+        true
+    }
+}
+
+/// A log of two blocks becomes one of three and four while it is read, and then one of two again.
+#[test]
+fn a_read_message_is_whole_while_the_log_grows_and_shrinks() {
+    fn log_of(memory: &Memory) -> Log<'_> {
+        Log::with_blocks(&memory.control, &memory.words, 8).unwrap()
+    }
+    // One message of 8 bytes is 24 of the 64 of a block; the last come seconds later.
+    fn push(writer: &mut LogWriter, log: Log<'_>, value: u64) {
+        let time_ns = if value < 8 { value } else { value * 10 * IDLE_NS };
+        let sent = writer.push(log, Kind::Inline, time_ns, &value.to_le_bytes(), 8, &mut Land);
+        assert!(sent.is_ok());
+    }
+    fn take(reader: &mut LogReader, log: Log<'_>) -> u64 {
+        let mut buf = [0u64; 12];
+        let mut got = 0;
+        while reader.pull(log, &mut buf) == Pull::Batch {
+            while let Some(record) = reader.next(&buf).unwrap() {
+                assert_eq!(buf[record.offset / 8], record.seq, "torn payload");
+                got += 1;
+            }
+        }
+        got
+    }
+    for first in [2, 5, 9] {
+        model(2, move || {
+            let memory = Arc::new(Memory {
+                control: LogControl::default(),
+                words: (0..32).map(|_| AtomicU64::new(0)).collect(),
+            });
+            let mut writer = LogWriter::growing(log_of(&memory), 1);
+            (0..first).for_each(|value| push(&mut writer, log_of(&memory), value));
+            let theirs = memory.clone();
+            let reader = thread::spawn(move || {
+                let mut reader = LogReader::new(0);
+                reader.expect_from(0);
+                let got = take(&mut reader, log_of(&theirs));
+                (reader, got)
+            });
+            (first..first + 4).for_each(|value| push(&mut writer, log_of(&memory), value));
+            let (mut reader, mut got) = reader.join().unwrap();
+            // A lap ends one `take`; the log is quiet now.
+            (0..3).for_each(|_| got += take(&mut reader, log_of(&memory)));
+            assert_eq!(got + reader.take_lost(), first + 4, "received or counted");
+        });
+    }
 }
 
 #[test]

@@ -469,7 +469,7 @@ impl Reader {
                 continue;
             }
             let len = match record.kind {
-                Kind::Inline | Kind::Pad => {
+                Kind::Inline => {
                     self.pinned = None;
                     record.len
                 }

@@ -52,6 +52,12 @@ pub fn open_write(path: &Path) -> rustix::io::Result<OwnedFd> {
 /// Creates a new file of `len` zero bytes whose memory is really there: writing to it later
 /// cannot fail for lack of room, which would be a SIGBUS.
 pub fn create_sized(path: &Path, len: u64, mode: u32) -> rustix::io::Result<OwnedFd> {
+    create_sparse(path, len, len, mode)
+}
+
+/// As [`create_sized`], with memory for the first `backed` bytes. The rest must not be touched before
+/// [`Mapping::back`](crate::mapping::Mapping::back) has had memory for it.
+pub fn create_sparse(path: &Path, len: u64, backed: u64, mode: u32) -> rustix::io::Result<OwnedFd> {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NOFOLLOW;
     let fd = rustix::fs::open(path, flags, Mode::from_raw_mode(mode))?;
     fail_point!("file.created");
@@ -60,7 +66,7 @@ pub fn create_sized(path: &Path, len: u64, mode: u32) -> rustix::io::Result<Owne
         .and_then(|()| rustix::fs::ftruncate(&fd, len))
         .and_then(|()| {
             fail_point!("file.sized");
-            reserve(&fd, 0, len)
+            reserve(&fd, 0, backed)
         });
     fail_point!("file.reserved");
     match sized {

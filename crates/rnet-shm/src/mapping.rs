@@ -8,10 +8,12 @@ use std::os::fd::BorrowedFd;
 use std::ptr::NonNull;
 
 use rnet_ring::layout::{ChunkHeader, LogControl, ReaderSlot};
-use rustix::mm::{MapFlags, ProtFlags};
+use rustix::io::Errno;
+use rustix::mm::{Advice, MapFlags, ProtFlags};
+use std::path::Path;
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
-use crate::sigbus;
+use crate::{files, sigbus};
 
 /// Structures that may be looked at in shared memory.
 ///
@@ -98,6 +100,44 @@ impl Mapping {
     /// Length of the mapping in bytes.
     pub fn len(&self) -> usize {
         self.len
+    }
+
+    /// Backs a range of our own file with memory, or says why that cannot be: what the range is
+    /// written with later cannot fail for lack of room, which would be a SIGBUS.
+    ///
+    /// By way of the mapping, because a node may have thousands of publishers and keeps no
+    /// descriptor for each. `path` is the file's, for a kernel that cannot do that (before 5.14).
+    pub fn back(&self, path: &Path, offset: usize, len: usize) -> rustix::io::Result<()> {
+        match self.advise(offset, len, Advice::LinuxPopulateWrite) {
+            Err(Errno::INVAL) => {
+                let file = files::open_write(path)?;
+                files::reserve(&file, offset as u64, len as u64)
+            }
+            done => done,
+        }
+    }
+
+    /// Fetches the pages of a range that has memory, as `populate` does for all of a mapping.
+    pub fn fetch(&self, offset: usize, len: usize) {
+        // Without it each page is fetched at first use.
+        let _ = self.advise(offset, len, Advice::LinuxPopulateRead);
+    }
+
+    /// Gives back the memory of a range of our own file, which reads as zeros from then on.
+    pub fn give_back(&self, offset: usize, len: usize) -> rustix::io::Result<()> {
+        self.advise(offset, len, Advice::LinuxRemove)
+    }
+
+    fn advise(&self, offset: usize, len: usize, advice: Advice) -> rustix::io::Result<()> {
+        let at = self.bytes(offset, len);
+        loop {
+            // SAFETY: the range is inside of the mapping, as just checked. None of these takes the
+            // mapping away; `LinuxRemove` zeroes atomics, which may change at any time.
+            match unsafe { rustix::mm::madvise(at.as_ptr().cast::<c_void>(), len, advice) } {
+                Err(Errno::INTR | Errno::AGAIN) => {}
+                done => return done,
+            }
+        }
     }
 
     #[inline]

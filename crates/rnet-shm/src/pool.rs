@@ -130,10 +130,6 @@ pub struct Pool {
 impl Pool {
     /// An empty pool; its chunks will be files whose names begin with `prefix`.
     pub(crate) fn new(prefix: PathBuf, mode: u32, publisher: u64, qos: &PublisherQos) -> Pool {
-        let history = match qos.durability {
-            rnet_core::Durability::TransientLocal { depth } => u64::from(depth),
-            rnet_core::Durability::Volatile => 0,
-        };
         Pool {
             birth: Birth::here(),
             prefix,
@@ -141,7 +137,7 @@ impl Pool {
             publisher,
             limit_bytes: qos.pool_limit_bytes,
             depth: qos.large_depth as usize,
-            history,
+            history: qos.history(),
             chunks: Vec::new(),
             live: VecDeque::new(),
             next_number: 0,

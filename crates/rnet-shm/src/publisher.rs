@@ -11,7 +11,7 @@ use rnet_core::{PublisherQos, TypeDesc};
 use rnet_ring::fail_point;
 use rnet_ring::layout::{ADMISSION_ACTIVE, Admission, LogControl, PAGE_LEN_BYTES, ReaderSlot};
 use rnet_ring::sync::Barrier;
-use rnet_ring::{Kind, Log, LogWriter, wake};
+use rnet_ring::{Kind, Log, LogWriter, NoRoom, wake};
 use serde::{Deserialize, Serialize};
 use std::sync::atomic::AtomicU64;
 
@@ -24,15 +24,17 @@ use crate::fork::Birth;
 use crate::mapping::{Access, Mapping};
 use crate::node::OwnNode;
 use crate::pool::{LogView, NoChunk, Pool, chunk_path};
-use crate::roster::{ReaderGate, ReaderRef, Roster};
+use crate::roster::{ReaderRef, Roster};
 use crate::subscription::{corrupt, meta_json, no_room, parse_meta};
 
+mod gate;
 mod room;
 mod spoilt;
 mod stand;
 #[cfg(test)]
 mod tests;
 
+use gate::LogGate;
 use room::{PLENTY, Patience};
 use spoilt::truncated;
 pub(crate) use stand::Stand;
@@ -66,6 +68,7 @@ pub struct PublisherMap {
     map: Mapping,
     log_at: usize,
     log_words: usize,
+    block_bits: u32,
 }
 
 impl PublisherMap {
@@ -77,8 +80,14 @@ impl PublisherMap {
         access: Access,
     ) -> Result<Self, rustix::io::Errno> {
         let len = usize::try_from(log_at + log_len).map_err(|_| rustix::io::Errno::NOMEM)?;
-        let map = Mapping::new(file.as_fd(), 0, len, access, true)?;
-        Ok(PublisherMap { id, map, log_at: log_at as usize, log_words: (log_len / 8) as usize })
+        // To fetch all of a log would fill what has no memory yet.
+        let map = Mapping::new(file.as_fd(), 0, len, access, false)?;
+        let at = log_at as usize;
+        map.fetch(0, at);
+        let words = (log_len / 8) as usize;
+        let log = Log::new(map.get(CONTROL_AT), map.slice(at, words));
+        let block_bits = log.ok_or(rustix::io::Errno::INVAL)?.block_bits;
+        Ok(PublisherMap { id, map, log_at: at, log_words: words, block_bits })
     }
 
     /// The publisher.
@@ -101,7 +110,8 @@ impl PublisherMap {
     /// The log.
     #[inline]
     pub fn log(&self) -> Log<'_> {
-        Log { control: self.control(), words: self.words() }
+        let words: &[AtomicU64] = self.map.slice(self.log_at, self.log_words);
+        Log { control: self.control(), words, block_bits: self.block_bits }
     }
 
     /// How far a reader is behind that has done with everything below the position `from`, and with
@@ -128,11 +138,6 @@ impl PublisherMap {
             Some(next) => self.behind(word(&page.cursor.cursor), next),
             None => Behind::default(),
         }
-    }
-
-    #[inline]
-    fn words(&self) -> &[AtomicU64] {
-        self.map.slice(self.log_at, self.log_words)
     }
 }
 
@@ -188,6 +193,8 @@ pub struct Writer {
     map: Arc<PublisherMap>,
     log: LogWriter,
     pool: Pool,
+    /// Messages kept for late joiners.
+    history: u64,
     roster: Arc<Roster>,
     seen_epoch: u64,
     readers: Vec<Arc<ReaderRef>>,
@@ -218,7 +225,9 @@ impl Writer {
         let log_len = meta.qos.log_len_bytes;
         let failed = |e| no_room(&meta.topic, &path, log_at + log_len, e);
         let mode = node.domain().file_mode();
-        let file = files::create_sized(&path, log_at + log_len, mode).map_err(failed)?;
+        let least = if meta.qos.reserve_log { log_len } else { rnet_core::MIN_LOG_LEN_BYTES };
+        let file =
+            files::create_sparse(&path, log_at + log_len, log_at + least, mode).map_err(failed)?;
         let words = [MAGIC, u64::from(LAYOUT_VERSION), id, 0, json.len() as u64, log_at, log_len];
         let bytes: Vec<u8> = words.iter().flat_map(|w| w.to_le_bytes()).collect();
         let map = files::write_all_at(&file, &json, PAGE)
@@ -230,15 +239,19 @@ impl Writer {
             .inspect_err(|_| rustix::fs::unlink(&path).unwrap_or(()))
             .map_err(failed)?;
         let map = Arc::new(map);
+        map.map.fetch(log_at as usize, least as usize);
         fail_point!("publisher.mapped");
         let waiter = Waiter::new(node.bells().clone());
         let inline_below = MAX_INLINE_LEN_BYTES.min(LogWriter::max_payload(map.log())) + 1;
         let flow = &map.control().flow;
         flow.bell.store(waiter.bell(), Ordering::Relaxed);
+        flow.log_bytes.store(least, Ordering::Relaxed);
+        let least_blocks = least / map.log().block_len_bytes();
         Ok(Writer {
             topic: meta.topic.clone(),
-            log: LogWriter::new(map.log()),
+            log: LogWriter::growing(map.log(), least_blocks),
             pool: Pool::new(path.clone(), mode, id, &meta.qos),
+            history: meta.qos.history(),
             path,
             qos: meta.qos.clone(),
             roster: Arc::new(Roster::new(map.clone(), node.bells().clone())),
@@ -279,7 +292,8 @@ impl Writer {
 
     /// Bytes of shared memory that the publisher takes.
     pub fn memory_bytes(&self) -> u64 {
-        self.map.map.len() as u64 + self.pool.bytes()
+        let log_bytes = self.map.control().flow.log_bytes.load(Ordering::Relaxed);
+        self.map.log_at as u64 + log_bytes + self.pool.bytes()
     }
 
     /// Lets a signal end a wait for room with `Interrupted`.
@@ -472,9 +486,25 @@ impl Writer {
     fn commit_now(&mut self, kind: Kind, payload: &[u8], counted_len: u64) -> Option<u64> {
         self.refresh_readers();
         let time_ns = self.stamper.now_ns();
-        let mut gate = ReaderGate(&self.readers);
-        let pushed = self.log.push(self.map.log(), kind, time_ns, payload, counted_len, &mut gate);
+        let pushed = self.push(kind, time_ns, payload, counted_len);
         pushed.ok().inspect(|_| self.notify())
+    }
+
+    #[inline]
+    fn push(
+        &mut self,
+        kind: Kind,
+        time_ns: u64,
+        payload: &[u8],
+        counted_len: u64,
+    ) -> Result<u64, NoRoom> {
+        let mut gate = LogGate {
+            readers: &self.readers,
+            map: &self.map,
+            path: &self.path,
+            history: self.history,
+        };
+        self.log.push(self.map.log(), kind, time_ns, payload, counted_len, &mut gate)
     }
 
     #[cold]
@@ -485,21 +515,29 @@ impl Writer {
         counted_len: u64,
     ) -> Result<u64, Error> {
         let mut patience = Patience::new(&self.qos.on_full);
-        let plenty = self.map.log().capacity_bytes() / PLENTY;
         loop {
+            let plenty = self.log.capacity_bytes() / PLENTY;
             self.check_spoilt()?;
             self.refresh_readers();
             let slowest = self.slowest();
             let time_ns = self.stamper.now_ns();
-            let mut gate = ReaderGate(&self.readers);
-            let pushed =
-                self.log.push(self.map.log(), kind, time_ns, payload, counted_len, &mut gate);
-            if let Ok(position) = pushed {
-                self.notify();
-                return Ok(position);
+            match self.push(kind, time_ns, payload, counted_len) {
+                Ok(position) => {
+                    self.notify();
+                    return Ok(position);
+                }
+                Err(NoRoom::Held) => self.wait_for_room(&mut patience, plenty, slowest)?,
+                Err(NoRoom::NoMemory) => return Err(self.no_history()),
             }
-            self.wait_for_room(&mut patience, plenty, slowest)?;
         }
+    }
+
+    /// There is no memory for what late joiners are to get beside this message.
+    #[cold]
+    fn no_history(&self) -> Error {
+        let held = self.map.control().flow.log_bytes.load(Ordering::Relaxed);
+        let more = self.map.log().block_len_bytes();
+        no_room(&self.topic, &self.path, held + more, rustix::io::Errno::NOSPC)
     }
 
     /// Wakes the readers that sleep.

@@ -10,7 +10,7 @@ use rnet_ring::fail_point;
 use rnet_ring::join::Epoch;
 use rnet_ring::layout::{Admission, READERS_PER_LOG, REFUSALS_PER_LOG, ReaderSlot, SLOT_BOUND};
 use rnet_ring::seats::Seats;
-use rnet_ring::{Gate, LogReader, Pull};
+use rnet_ring::{LogReader, Pull};
 
 use crate::barrier::SleeperBarrier;
 use crate::bell::Bells;
@@ -37,6 +37,8 @@ pub struct ReaderRef {
     pub node: String,
     /// Whether it holds the writer back.
     pub reliable: bool,
+    /// How many of the newest messages it wants; `None`: every one.
+    pub(crate) keep_last: Option<u32>,
     /// Which of its requests was granted.
     generation: u64,
     publisher: u64,
@@ -245,6 +247,7 @@ impl Roster {
             subscription,
             node: node.to_owned(),
             reliable: binding.reliable,
+            keep_last: binding.keep_last,
             generation: binding.generation,
             publisher: self.map.id(),
             page,
@@ -424,15 +427,6 @@ impl Roster {
         // The writer may sleep until this very reader makes room.
         self.bells.ring(self.map.control().flow.bell.load(Ordering::Relaxed));
         true
-    }
-}
-
-/// What the readers of the private copy still need.
-pub(crate) struct ReaderGate<'a>(pub &'a [Arc<ReaderRef>]);
-
-impl Gate for ReaderGate<'_> {
-    fn lowest_needed(&mut self) -> u64 {
-        self.0.iter().filter(|r| r.reliable).map(|r| r.needed()).min().unwrap_or(u64::MAX)
     }
 }
 

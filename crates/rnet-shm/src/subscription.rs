@@ -415,6 +415,8 @@ pub struct PeerBinding {
     pub reliable: bool,
     /// How many past messages it asks for.
     pub history: u64,
+    /// How many of the newest messages it wants; `None`: every one.
+    pub keep_last: Option<u32>,
 }
 
 impl PeerSubscription {
@@ -465,7 +467,9 @@ impl PeerSubscription {
             return Ok(None);
         };
         let Request { reliable, history, .. } = request;
-        Ok(Some(BoundPage { binding: PeerBinding { generation, reliable, history }, page }))
+        let keep_last = self.meta.qos.depth();
+        let binding = PeerBinding { generation, reliable, history, keep_last };
+        Ok(Some(BoundPage { binding, page }))
     }
 }
 

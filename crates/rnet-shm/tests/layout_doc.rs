@@ -109,11 +109,12 @@ fn structs_are_as_drawn() {
             detached,
             pool_bytes,
             pool_chunks,
-            wanted
+            wanted,
+            log_bytes
         }),
         fields_of!(Admission { subscription, generation, start, start_seq, state }),
         fields_of!(Refusal { subscription, reason }),
-        fields_of!(LogControl { tail, head, flow, admissions, refusals }),
+        fields_of!(LogControl { tail, head, flow, admissions, refusals, blocks }),
         fields_of!(CursorLine { cursor }),
         fields_of!(BindLine {
             state,
@@ -167,6 +168,8 @@ fn constants_are_as_written() {
         ("READERS_PER_LOG", layout::READERS_PER_LOG as u64),
         ("REFUSALS_PER_LOG", layout::REFUSALS_PER_LOG as u64),
         ("PINS_PER_READER", layout::PINS_PER_READER as u64),
+        ("BLOCKS_PER_LOG", layout::BLOCKS_PER_LOG as u64),
+        ("MIN_BLOCK_LEN_BYTES", layout::MIN_BLOCK_LEN_BYTES as u64),
         ("LATENCY_BUCKETS", layout::LATENCY_BUCKETS as u64),
         ("ADMISSION_FREE", layout::ADMISSION_FREE),
         ("ADMISSION_ACTIVE", layout::ADMISSION_ACTIVE),
@@ -399,6 +402,7 @@ fn subscription_file_is_as_drawn() {
 #[test]
 fn publisher_file_records_and_chunk_are_as_drawn() {
     const LOG_LEN: u64 = 16 << 10;
+    const BLOCK_LEN: u64 = 8 << 10;
     let (page, domain) = (page(), TestDomain::new("layout_pub"));
     let tables = tables(&page);
     let node = domain.node();
@@ -450,14 +454,22 @@ fn publisher_file_records_and_chunk_are_as_drawn() {
     assert_eq!(chunk.file.metadata().unwrap().len(), 4096 + chunk.word("capacity"));
     assert_eq!(chunk.bytes::<8>(4096), [7; 8]);
 
-    // A pad: the record that would cross the end begins anew, its number is that of the pad.
+    // A record that begins in one block goes on in the next: here the second is that after the first.
     let [mut end, mut seq] = [80, 2];
-    while LOG_LEN - end >= 1016 {
+    while BLOCK_LEN - end >= 1016 {
         writer.send(&[0; 1000]).unwrap();
         end += 1016;
         seq += 1;
     }
     writer.send(&[1; 1000]).unwrap();
-    assert_eq!(header(log_at + end)[..3], [seq, LOG_LEN - end, 3]);
-    assert_eq!(header(log_at)[..3], [seq, 1000, 1]);
+    assert_eq!(header(log_at + end)[..3], [seq, 1000, 1]);
+    let table = drawn.offset("control") + offset_of!(LogControl, blocks) as u64;
+    assert_eq!([0, 1].map(|block| drawn.word_at(table + 8 * block)), [0, 1]);
+    assert_eq!(drawn.bytes::<8>(log_at + BLOCK_LEN), [1; 8]);
+    // The third takes the place of the first.
+    (0..10).for_each(|_| writer.send(&[2; 1000]).unwrap());
+    let log_bytes = offset_of!(LogControl, flow) + offset_of!(FlowLine, log_bytes);
+    assert_eq!(drawn.word_at(drawn.offset("control") + log_bytes as u64), LOG_LEN);
+    assert_eq!([0, 1].map(|block| drawn.word_at(table + 8 * block)), [0, 1]);
+    assert_eq!(drawn.bytes::<8>(log_at), [2; 8]);
 }

@@ -2,8 +2,7 @@
 //! both sides.
 
 use rnet_core::{
-    Durability, Error, Lane, Reliability, Result, TypeDesc, TypeMismatch, qos_compatible,
-    types_compatible,
+    Error, Lane, Reliability, Result, TypeDesc, TypeMismatch, qos_compatible, types_compatible,
 };
 use rnet_schema::Schema;
 use rnet_shm::publisher::PublisherMeta;
@@ -107,13 +106,9 @@ pub(crate) fn allowed(
 ) -> PeerBinding {
     let reliable = |reliability| reliability == Reliability::Reliable;
     let both = reliable(publisher.qos.reliability) && reliable(subscriber.qos.reliability);
-    let kept = match publisher.qos.durability {
-        Durability::TransientLocal { depth } => u64::from(depth),
-        Durability::Volatile => 0,
-    };
     PeerBinding {
         reliable: binding.reliable && both,
-        history: binding.history.min(kept),
+        history: binding.history.min(publisher.qos.history()),
         ..binding
     }
 }

@@ -487,7 +487,7 @@ fn publisher_info(entry: &Entry, path: &Path, node: &str) -> Result<PublisherInf
         full: flow(offset_of!(FlowLine, full)),
         refused: flow(offset_of!(FlowLine, refused)),
         detached: flow(offset_of!(FlowLine, detached)),
-        memory_bytes: peer.meta.qos.log_len_bytes.saturating_add(pool),
+        memory_bytes: flow(offset_of!(FlowLine, log_bytes)).saturating_add(pool),
         path: path.to_owned(),
     })
 }

@@ -43,9 +43,14 @@ impl PublisherOptions {
         self.qos.durability = Durability::TransientLocal { depth };
         self
     }
-    /// Length of the log in bytes, a power of two.
+    /// How long the log may get in bytes, a power of two. It takes as much of that as the traffic needs.
     pub fn log_len_bytes(mut self, len: u64) -> Self {
         self.qos.log_len_bytes = len;
+        self
+    }
+    /// Takes all of the log's memory at once: no send asks the system for any later.
+    pub fn reserve_log(mut self) -> Self {
+        self.qos.reserve_log = true;
         self
     }
     /// How far the pool for large messages may grow, in bytes.

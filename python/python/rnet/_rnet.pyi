@@ -77,6 +77,7 @@ class Node:
         transient_local: int = 0,
         urgent: bool = False,
         log_len_bytes: int | None = None,
+        reserve_log: bool = False,
         pool_limit_bytes: int | None = None,
         large_depth: int | None = None,
     ) -> Publisher[Buffer]: ...
@@ -91,6 +92,7 @@ class Node:
         transient_local: int = 0,
         urgent: bool = False,
         log_len_bytes: int | None = None,
+        reserve_log: bool = False,
         pool_limit_bytes: int | None = None,
         large_depth: int | None = None,
     ) -> Publisher[_Structure]: ...
@@ -105,6 +107,7 @@ class Node:
         transient_local: int = 0,
         urgent: bool = False,
         log_len_bytes: int | None = None,
+        reserve_log: bool = False,
         pool_limit_bytes: int | None = None,
         large_depth: int | None = None,
     ) -> Publisher[Any]: ...
@@ -119,6 +122,7 @@ class Node:
         transient_local: int = 0,
         urgent: bool = False,
         log_len_bytes: int | None = None,
+        reserve_log: bool = False,
         pool_limit_bytes: int | None = None,
         large_depth: int | None = None,
     ) -> Publisher[_Message]: ...

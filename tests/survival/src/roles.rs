@@ -195,7 +195,8 @@ fn publish(node: &Node, stream: usize, flags: &Flags) -> Result<Publisher<[u8]>,
     let options = match stream {
         0 => options,
         1 => options.pool_limit_bytes(768 << 10).large_depth(2),
-        _ => options.transient_local(3),
+        // Its log grows.
+        _ => PublisherOptions::new().reliable(OnFull::Wait(LONG)).transient_local(3),
     };
     let (topic, readers) = VICTIM_TOPICS[stream];
     let publisher = node.publisher_with(topic, options)?;
@@ -291,7 +292,7 @@ fn live(node: &Node, user: &mut User, ledger: &Ledger, lines: usize, flags: &Fla
                 (0, odd) => 24 + (turn * 37 + odd) as usize % 300,
                 (1, 0) => 20_000 + 40_000 * (turn as usize / 4 % 3),
                 (1, _) => continue,
-                _ => 64 + turn as usize % 5,
+                _ => 640 + turn as usize % 5,
             };
             let (id, count) = (publisher.id(), publisher.sent() + 1);
             ledger.starts(line, count)?;

@@ -241,3 +241,53 @@ fn a_file_system_that_is_full_from_the_start() {
 fn a_file_system_without_inodes() {
     in_a_child("inodes");
 }
+
+#[test]
+fn a_file_system_without_room_for_a_log_to_grow() {
+    in_a_child("growth");
+}
+
+/// A log grows where there is memory and goes on as it is where there is none: a full file system is
+/// an error or a loss that is counted, at the message that it befalls, and never the end of a process.
+pub(crate) fn a_log_that_cannot_grow(net: &Net) {
+    if !mount(net, "size=4m") {
+        return;
+    }
+    let (a, b) = (net.node("a"), net.node("b"));
+    let reliable = PublisherOptions::new().reliable(OnFull::Refuse);
+    let mut held = a.publisher_with::<[u8]>("/held", reliable).unwrap();
+    let mut kept = a.publisher_with::<[u8]>("/kept", PublisherOptions::new().transient_local(40));
+    let kept = kept.as_mut().unwrap();
+    let mut lossy = a.publisher::<[u8]>("/lossy").unwrap();
+    let mut reads = reader(&b, "/held");
+    let all = SubscriberOptions::new().keep_all();
+    let mut misses = b.subscriber_with::<[u8]>("/lossy", all).unwrap();
+    held.wait_for_subscribers(1, LONG).unwrap();
+    lossy.wait_for_subscribers(1, LONG).unwrap();
+    let mut filler = Filler::fill(net.base());
+
+    let sent = (0..).take_while(|_| held.send(&[1; 1000]).is_ok()).count();
+    assert_eq!(sent, (16 << 10) / 1016, "as many as 16 KiB hold");
+    let error = refused(held.send(&[1; 1000]));
+    assert!(matches!(error, Error::Full { .. }), "{error}");
+    (0..100).for_each(|_| lossy.send(&[1; 1000]).unwrap());
+    let mut got = 0;
+    while misses.try_recv().unwrap().is_some() {
+        got += 1;
+    }
+    assert_eq!(got + misses.lost().overrun, 100);
+    // What late joiners were promised is not given up.
+    let error = (0..100).find_map(|_| kept.send(&[1; 1000]).err()).unwrap();
+    is_out_of_memory(&error, "/kept", &["its file system is full", "RNET_DIR"]);
+
+    filler.give(2 << 20);
+    eventually("the log grows again", || {
+        (0..sent).for_each(|_| drop(reads.try_recv()));
+        (0..2 * sent).all(|_| held.send(&[1; 1000]).is_ok())
+    });
+    eventually("what is kept has room again", || (0..100).all(|_| kept.send(&[1; 1000]).is_ok()));
+    let options = SubscriberOptions::new().transient_local();
+    let mut late = b.subscriber_with::<[u8]>("/kept", options).unwrap();
+    (0..40).for_each(|_| drop(late.recv(LONG).unwrap()));
+    tell("done");
+}
