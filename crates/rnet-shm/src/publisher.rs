@@ -28,6 +28,7 @@ use crate::roster::{ReaderRef, Roster};
 use crate::subscription::{corrupt, meta_json, no_room, parse_meta};
 
 mod gate;
+mod loan;
 mod room;
 mod spoilt;
 mod stand;
@@ -35,6 +36,8 @@ mod stand;
 mod tests;
 
 use gate::LogGate;
+pub use loan::Loaned;
+use loan::Place;
 use room::{PLENTY, Patience};
 use spoilt::truncated;
 pub(crate) use stand::Stand;
@@ -587,36 +590,4 @@ impl Drop for Writer {
         let _ = rustix::fs::unlink(&self.path);
         fail_point!("publisher.unlinked");
     }
-}
-
-/// Memory lent to the sender.
-#[derive(Debug)]
-pub struct Loaned {
-    len: usize,
-    place: Place,
-}
-
-impl Loaned {
-    /// Bytes lent.
-    pub fn len(&self) -> usize {
-        self.len
-    }
-
-    /// Whether no byte is lent.
-    pub fn is_empty(&self) -> bool {
-        self.len == 0
-    }
-
-    /// Sends only the first `len` bytes.
-    pub fn truncate(&mut self, len: usize) {
-        self.len = self.len.min(len);
-    }
-}
-
-#[derive(Debug)]
-enum Place {
-    /// Small: built aside and copied into the log, which costs less than a chunk.
-    Scratch(Vec<u8>),
-    /// Large: the chunk that readers will read.
-    Chunk(u32),
 }
