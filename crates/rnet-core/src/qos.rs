@@ -7,7 +7,7 @@
 use crate::error::{Error, Result};
 use crate::limits::{
     DEFAULT_KEEP_LAST, DEFAULT_LARGE_DEPTH, DEFAULT_LOG_LEN_BYTES, DEFAULT_POOL_LIMIT_BYTES,
-    MAX_CHUNKS_PER_CHANNEL, MAX_LOG_LEN_BYTES, MIN_LOG_LEN_BYTES,
+    MAX_CHUNKS_PER_CHANNEL, MAX_INLINE_LEN_BYTES, MAX_LOG_LEN_BYTES, MIN_LOG_LEN_BYTES,
 };
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -158,6 +158,28 @@ impl PublisherQos {
         }
     }
 
+    /// How long the log may get: `log_len_bytes`, or longer where the messages that are kept for late joiners could need it.
+    /// It takes no more memory than they do.
+    ///
+    /// # Errors
+    /// [`Error::BadQos`] with an empty topic if no log is long enough.
+    pub fn log_len_for_history(&self) -> Result<u64> {
+        if self.history() == 0 {
+            return Ok(self.log_len_bytes);
+        }
+        // The longest message that stands in the log, with its header; the log gives up whole blocks of it.
+        let kept = self.history().saturating_mul(MAX_INLINE_LEN_BYTES as u64 + 16);
+        let needed = kept.saturating_add(kept / 16).saturating_add(2 * MIN_LOG_LEN_BYTES);
+        if needed > MAX_LOG_LEN_BYTES {
+            return Err(bad(format!(
+                "transient_local keeps {} messages, for which the log may need {needed} bytes, and it has {MAX_LOG_LEN_BYTES} at \
+                 most: keep fewer",
+                self.history()
+            )));
+        }
+        Ok(needed.next_power_of_two().max(self.log_len_bytes))
+    }
+
     /// Checks the settings against each other and against the limits.
     ///
     /// # Errors
@@ -178,6 +200,7 @@ impl PublisherQos {
         if let Durability::TransientLocal { depth: 0 } = self.durability {
             return Err(bad("transient_local with depth 0 keeps nothing: name a depth of 1 or more, or use volatile".into()));
         }
+        self.log_len_for_history()?;
         match self.on_full {
             OnFull::Detach { stall } if stall.is_zero() => {
                 Err(bad("on_full detach with a stall of 0 would detach every reader: name how long one may stand still".into()))

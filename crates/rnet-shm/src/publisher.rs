@@ -9,7 +9,9 @@ use std::time::{Duration, Instant};
 use rnet_core::{Behind, Error, MAX_INLINE_LEN_BYTES, MAX_MESSAGE_LEN_BYTES};
 use rnet_core::{PublisherQos, TypeDesc};
 use rnet_ring::fail_point;
-use rnet_ring::layout::{ADMISSION_ACTIVE, Admission, LogControl, PAGE_LEN_BYTES, ReaderSlot};
+use rnet_ring::layout::{
+    ADMISSION_ACTIVE, Admission, BLOCKS_PER_LOG, LogControl, PAGE_LEN_BYTES, ReaderSlot,
+};
 use rnet_ring::sync::Barrier;
 use rnet_ring::{Kind, Log, LogWriter, NoRoom, wake};
 use serde::{Deserialize, Serialize};
@@ -225,10 +227,12 @@ impl Writer {
     ) -> Result<Writer, Error> {
         let json = meta_json(meta)?;
         let log_at = PAGE + (json.len() as u64).next_multiple_of(PAGE);
-        let log_len = meta.qos.log_len_bytes;
+        let log_len = meta.qos.log_len_for_history().map_err(|e| e.with_topic(&meta.topic))?;
         let failed = |e| no_room(&meta.topic, &path, log_at + log_len, e);
         let mode = node.domain().file_mode();
-        let least = if meta.qos.reserve_log { log_len } else { rnet_core::MIN_LOG_LEN_BYTES };
+        // A block at least, which is longer than the shortest log where the log may get very long.
+        let least = rnet_core::MIN_LOG_LEN_BYTES.max(log_len / BLOCKS_PER_LOG as u64);
+        let least = if meta.qos.reserve_log { log_len } else { least };
         let file =
             files::create_sparse(&path, log_at + log_len, log_at + least, mode).map_err(failed)?;
         let words = [MAGIC, u64::from(LAYOUT_VERSION), id, 0, json.len() as u64, log_at, log_len];

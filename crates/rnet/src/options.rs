@@ -37,8 +37,8 @@ impl PublisherOptions {
         self.qos.lane = Lane::Urgent;
         self
     }
-    /// Keeps the last `depth` messages for subscribers that come later, as far as they fit the
-    /// log and the pool.
+    /// Keeps the last `depth` messages for subscribers that come later; the log gets as long as these
+    /// need. Those of more than 4096 bytes are kept as far as the pool holds them.
     pub fn transient_local(mut self, depth: u32) -> Self {
         self.qos.durability = Durability::TransientLocal { depth };
         self

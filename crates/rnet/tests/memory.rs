@@ -133,3 +133,35 @@ fn a_reserved_log_has_its_memory_from_the_start() {
     (0..1000).for_each(|_| publisher.send(&[7; 1000]).unwrap());
     assert_eq!(log_bytes(&net), 512 << 10);
 }
+
+/// A log that may get very long begins with one of its blocks.
+#[test]
+fn a_log_that_may_get_long_begins_short() {
+    let net = Net::new("long");
+    let node = net.node("a");
+    let options = PublisherOptions::new().log_len_bytes(64 << 20);
+    let _publisher = node.publisher_with::<[u8]>("/t", options).unwrap();
+    assert_eq!(log_bytes(&net), 1 << 20);
+}
+
+/// As many messages as late joiners are promised are there, though the default log is too short for
+/// them; what no log can hold is refused by name.
+#[test]
+fn a_history_finds_its_place_in_the_log() {
+    const DEPTH: u32 = 1000;
+    let net = Net::new("history");
+    let (a, b) = (net.node("a"), net.node("b"));
+    let options = PublisherOptions::new().transient_local(DEPTH);
+    let mut publisher = a.publisher_with::<[u8]>("/t", options).unwrap();
+    (0..3 * DEPTH).for_each(|n| publisher.send(&[n as u8; 4096]).unwrap());
+    let options = SubscriberOptions::new().transient_local().keep_all();
+    let mut late = b.subscriber_with::<[u8]>("/t", options).unwrap();
+    for n in 2 * DEPTH..3 * DEPTH {
+        assert_eq!(late.recv(LONG).unwrap()[0], n as u8);
+    }
+    let options = PublisherOptions::new().transient_local(1_000_000);
+    let error = a.publisher_with::<[u8]>("/u", options).map(drop).unwrap_err().to_string();
+    for word in ["/u", "transient_local", "1000000", "bytes", "keep fewer"] {
+        assert!(error.contains(word), "{error}");
+    }
+}
