@@ -181,11 +181,14 @@ impl Node {
 #[pymethods]
 impl Node {
     /// Joins a domain. What is not given is taken from the environment: RNET_DOMAIN (else "0"),
-    /// RNET_DIR (else /dev/shm), RNET_GROUP (else nobody shares the domain).
-    /// `state_dir` is where durable state is kept, instead of RNET_STATE_DIR (else $XDG_STATE_HOME/rnet, or
-    /// ~/.local/state/rnet); the domain has a folder of its own in it.
+    /// RNET_DIR (else /dev/shm), RNET_GROUP (else nobody shares the domain), RNET_TUNE_THREADS (else
+    /// "1"). `state_dir` is where durable state is kept, instead of RNET_STATE_DIR (else
+    /// $XDG_STATE_HOME/rnet, or ~/.local/state/rnet); the domain has a folder of its own in it. With
+    /// `tune_threads=False` waiting changes nothing of the threads that wait: neither the length of
+    /// their time slices nor the slack of their timers.
     #[new]
-    #[pyo3(signature = (name, *, domain = None, dir = None, group = None, state_dir = None))]
+    #[pyo3(signature = (name, *, domain = None, dir = None, group = None, state_dir = None,
+        tune_threads = None))]
     fn new(
         py: Python<'_>,
         name: &str,
@@ -193,6 +196,7 @@ impl Node {
         dir: Option<PathBuf>,
         group: Option<&str>,
         state_dir: Option<PathBuf>,
+        tune_threads: Option<bool>,
     ) -> PyResult<Node> {
         let mut builder = rnet::Node::builder(name).language("python");
         if let Some(domain) = domain {
@@ -206,6 +210,9 @@ impl Node {
         }
         if let Some(dir) = state_dir {
             builder = builder.state_dir(dir);
+        }
+        if let Some(yes) = tune_threads {
+            builder = builder.tune_threads(yes);
         }
         let node = py.detach(|| builder.open()).or_raise(py)?;
         let shared = Arc::new(NodeShared {

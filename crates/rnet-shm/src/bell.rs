@@ -3,7 +3,6 @@
 //! A bell can only wake somebody, so a peer that scribbles over it costs time, never data: a
 //! sleep is bounded by [`MAX_SLEEP`], after which the sleeper looks for itself.
 
-use std::num::NonZeroU64;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -15,6 +14,7 @@ use rnet_ring::wake::{self, Tickets};
 use rustix::io::Errno;
 use rustix::thread::futex;
 
+use crate::cpu::Precise;
 use crate::files;
 use crate::mapping::{Access, Mapping};
 
@@ -32,6 +32,8 @@ pub struct Bells {
     tickets: Tickets,
     /// Whether the user was told that the file was truncated.
     told: AtomicBool,
+    /// Whether those who wait here may change what the scheduler does with their threads.
+    tunes_threads: AtomicBool,
 }
 
 impl Bells {
@@ -56,6 +58,7 @@ impl Bells {
             next: AtomicU32::new(0),
             tickets: Tickets::default(),
             told: AtomicBool::new(false),
+            tunes_threads: AtomicBool::new(true),
         })
     }
 
@@ -68,6 +71,16 @@ impl Bells {
     /// As [`Bells::must_tell_spoilt`], for who then tells of it: `true` once.
     pub(crate) fn tell_spoilt(&self) -> bool {
         self.must_tell_spoilt() && !self.told.swap(true, Ordering::Relaxed)
+    }
+
+    /// Whether waits may change what the scheduler does with the threads that wait ([`crate::cpu`]).
+    pub fn tunes_threads(&self) -> bool {
+        self.tunes_threads.load(Ordering::Relaxed)
+    }
+
+    /// See [`Bells::tunes_threads`]; they may, unless this says otherwise.
+    pub fn set_tunes_threads(&self, yes: bool) {
+        self.tunes_threads.store(yes, Ordering::Relaxed);
     }
 
     /// A bell for one more waiting thread. Beyond the limit two waiters share a bell, which costs
@@ -113,28 +126,6 @@ pub enum Sleep {
     Woken,
     /// At its limit, as closely as the kernel can.
     ByTheClock,
-}
-
-/// Takes the slack out of the calling thread's timers while it lives.
-pub(crate) struct Precise(Option<NonZeroU64>);
-
-impl Precise {
-    pub(crate) fn timers() -> Precise {
-        let before = rustix::thread::current_timer_slack().ok().and_then(NonZeroU64::new);
-        // Threads of real-time priority have none, and 0 would ask for the default.
-        if before.is_some() {
-            let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
-        }
-        Precise(before)
-    }
-}
-
-impl Drop for Precise {
-    fn drop(&mut self) {
-        if self.0.is_some() {
-            let _ = rustix::thread::set_current_timer_slack(self.0);
-        }
-    }
 }
 
 /// How a sleep ended.

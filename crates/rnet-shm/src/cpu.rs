@@ -1,87 +1,356 @@
-//! Where the calling thread runs, and how soon once it is woken.
+//! What waiting asks of the scheduler for the thread that waits, and how that is taken back.
+//!
+//! A thread that sleeps for messages asks for a short time slice: it gets no more of the processor
+//! than before, but what it gets sooner, before threads that compute. Without that a thread which
+//! wakes on a busy machine may wait for the end of another's slice, and the kernel looks for that end
+//! at its ticks only, every 1 to 10 ms. It needs no rights, and Linux 6.12 or newer; elsewhere nothing
+//! changes.
+//!
+//! The slice stays short for as long as a subscriber or watch that waited in the thread is there
+//! ([`ShortSlice`]). Taking it back after each wait costs two system calls for each message, and the
+//! thread loses its turn by the second one just when it has the message (decision 0023).
+//!
+//! A thread for which its user has chosen a policy, a nice value, a slice or processors is left
+//! alone. The kernel does not say who chose a value, so a value counts as chosen when it differs
+//! from the kernel's default, which a thread of our own finds out ([`learn_defaults`]).
 
-use std::cell::Cell;
+use std::cell::RefCell;
+use std::num::NonZeroU64;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use rustix::thread::{sched_getaffinity, sched_getcpu, sched_setaffinity};
+use rustix::thread::{
+    CpuSet, Pid, current_timer_slack, gettid, sched_getaffinity, sched_setaffinity,
+    set_current_timer_slack,
+};
 
-/// Moves the calling thread to another of the processors that it may run on; returns whether it
-/// did. The scheduler then keeps it there as long as that is as good. Afterwards it may run where it
-/// could before, now by a choice of its own: it does not take part in a later widening of its
-/// cpuset, and what another process chose for it in this instant is lost.
-///
-/// A thread that stays awake for a message holds up its sender if both woke on one processor: the
-/// kernel puts a thread that wakes where it slept, and does not look who will wake there next.
-pub fn leave() -> bool {
-    let Ok(allowed) = sched_getaffinity(None) else { return false };
-    let mut others = allowed;
-    others.unset(sched_getcpu());
-    if others.count() == 0 || sched_setaffinity(None, &others).is_err() {
-        return false;
-    }
-    // Only a change of the machine's processors this moment can make it fail.
-    sched_setaffinity(None, &allowed).is_ok()
+use crate::fork::Birth;
+
+/// For what a thread waits, which decides how short its slice is, in ns. A thread with a shorter one
+/// goes before a running thread that has a longer one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u64)]
+pub enum For {
+    /// Urgent messages, and changes of state: the shortest slice that the kernel gives.
+    Urgent = 100_000,
+    /// Other messages.
+    Bulk = 200_000,
 }
 
-/// The shortest slice that the kernel gives, in ns.
-const SHORTEST_SLICE_NS: u64 = 100_000;
+/// The slack of timers that the kernel gives to threads, in ns.
+const DEFAULT_SLACK_NS: NonZeroU64 = NonZeroU64::new(50_000).expect("it is not zero");
 
-/// Asks the scheduler for short time slices for the calling thread, once: it gets no more of the
-/// processor than before, but what it gets sooner, before threads that compute.
-///
-/// Without it a thread that wakes on a busy machine may wait until the slice of another is over,
-/// some milliseconds. Needs no rights, and Linux 6.12 or newer; elsewhere nothing changes. Threads
-/// of another policy than SCHED_OTHER, real-time ones above all, are left alone.
-pub fn ask_for_short_slices() {
-    thread_local!(static ASKED: Cell<bool> = const { Cell::new(false) });
-    if ASKED.replace(true) {
-        return;
+/// What threads have for which nobody has chosen anything.
+struct Defaults {
+    slice_ns: u64,
+    cpus: CpuSet,
+}
+
+/// Of this kernel and cpuset. Where they change later, all threads count as chosen for.
+static DEFAULTS: OnceLock<Defaults> = OnceLock::new();
+
+/// Finds out what the kernel gives to threads by default. Only threads of our own may call it: it
+/// gives up, for an instant, what the calling thread has inherited from its user's.
+pub fn learn_defaults() {
+    if DEFAULTS.get().is_none()
+        && let Some(defaults) = Defaults::look()
+    {
+        let _ = DEFAULTS.set(defaults);
     }
-    let mut attributes = Attributes::default();
-    let size = size_of::<Attributes>() as u32;
-    // SAFETY: the kernel writes at most `size` bytes to a structure of that size.
-    let got = unsafe { libc::syscall(libc::SYS_sched_getattr, 0, &raw mut attributes, size, 0) };
-    let ordinary = attributes.policy == libc::SCHED_OTHER as u32;
-    if got != 0 || !ordinary || (1..=SHORTEST_SLICE_NS).contains(&attributes.runtime_ns) {
-        return;
+}
+
+impl Defaults {
+    fn look() -> Option<Defaults> {
+        let before = Attributes::read(None)?;
+        if !before.is_ordinary() || !before.with_slice(0).write(None) {
+            return None;
+        }
+        let slice_ns = Attributes::read(None)?.slice_ns;
+        if slice_ns != before.slice_ns {
+            before.write(None);
+        }
+        let chosen = sched_getaffinity(None).ok()?;
+        let mut all = CpuSet::new();
+        (0..CpuSet::MAX_CPU).for_each(|cpu| all.set(cpu));
+        // The kernel takes from it what the cpuset allows.
+        sched_setaffinity(None, &all).ok()?;
+        let cpus = sched_getaffinity(None).ok()?;
+        if cpus != chosen {
+            let _ = sched_setaffinity(None, &chosen);
+        }
+        Some(Defaults { slice_ns, cpus })
     }
-    attributes.size = size;
-    attributes.runtime_ns = SHORTEST_SLICE_NS;
-    // SAFETY: the kernel reads `size` bytes of the structure, no more.
-    unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attributes, 0) };
+}
+
+/// A thread of our own asks for the shortest slices for as long as it lives.
+pub fn keep_short_slices() {
+    learn_defaults();
+    if let Some(defaults) = DEFAULTS.get() {
+        shorten(defaults, For::Urgent);
+    }
+}
+
+/// Shortens the slice of the calling thread; returns whether it did.
+fn shorten(defaults: &Defaults, whom: For) -> bool {
+    Attributes::read(None).is_some_and(|now| {
+        now.is_plain()
+            && now.slice_ns == defaults.slice_ns
+            && defaults.slice_ns > whom as u64
+            && now.with_slice(whom as u64).write(None)
+    })
+}
+
+/// The slice of a thread is short for as long as one of these is there that was taken in it.
+#[derive(Debug)]
+pub struct ShortSlice {
+    thread: Arc<Thread>,
+    whom: For,
+}
+
+/// A thread whose slice was shortened, or was to be.
+#[derive(Debug)]
+struct Thread {
+    id: Pid,
+    birth: Birth,
+    held: Mutex<Held>,
+}
+
+#[derive(Debug, Default)]
+struct Held {
+    /// How many hold its slice short, for urgent messages and for others.
+    urgent: usize,
+    bulk: usize,
+    /// What it was shortened to; 0 if it was left alone.
+    slice_ns: u64,
+    /// Its id may be that of another thread by now.
+    over: bool,
+}
+
+/// Notes the end of its thread.
+struct Here(Arc<Thread>);
+
+impl Drop for Here {
+    fn drop(&mut self) {
+        if !self.0.birth.is_parents() {
+            self.0.held().over = true;
+        }
+    }
+}
+
+thread_local! {
+    static HERE: RefCell<Option<Here>> = const { RefCell::new(None) };
+}
+
+impl Thread {
+    fn held(&self) -> std::sync::MutexGuard<'_, Held> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The calling one; `None` while it ends.
+    fn here() -> Option<Arc<Thread>> {
+        let get = |here: &RefCell<Option<Here>>| {
+            let mut here = here.borrow_mut();
+            if here.as_ref().is_none_or(|here| here.0.birth.is_parents()) {
+                let held = Mutex::default();
+                let thread = Arc::new(Thread { id: gettid(), birth: Birth::here(), held });
+                // That of a parent may be locked by a thread which is not here.
+                std::mem::forget(here.replace(Here(thread)));
+            }
+            here.as_ref().map(|here| here.0.clone())
+        };
+        HERE.try_with(get).ok().flatten()
+    }
+}
+
+impl ShortSlice {
+    /// Keeps the slice of the calling thread short, unless it has to be left alone; `held` is what the
+    /// caller got the last time. Without a system call if that was here and for as much.
+    pub fn keep(held: &mut Option<ShortSlice>, whom: For) {
+        let Some(thread) = Thread::here() else { return };
+        if held.as_ref().is_some_and(|h| Arc::ptr_eq(&h.thread, &thread) && h.whom == whom) {
+            return;
+        }
+        let Some(defaults) = DEFAULTS.get() else { return };
+        // The new one first: a slice that is to stay as it is then stays.
+        let slice = ShortSlice::take(defaults, thread, whom);
+        *held = Some(slice);
+    }
+
+    fn take(defaults: &Defaults, thread: Arc<Thread>, whom: For) -> ShortSlice {
+        let mut held = thread.held();
+        *held.count(whom) += 1;
+        let free = || sched_getaffinity(None).is_ok_and(|cpus| cpus == defaults.cpus);
+        if held.slice_ns == 0 {
+            if free() && shorten(defaults, whom) {
+                held.slice_ns = whom as u64;
+            }
+        } else if held.slice_ns > whom as u64 && free() {
+            held.change(None, whom as u64);
+        }
+        drop(held);
+        ShortSlice { thread, whom }
+    }
+}
+
+impl Drop for ShortSlice {
+    fn drop(&mut self) {
+        if self.thread.birth.is_parents() {
+            return;
+        }
+        let mut held = self.thread.held();
+        *held.count(self.whom) -= 1;
+        let wanted = match (held.urgent, held.bulk) {
+            (0, 0) => 0,
+            (0, _) => For::Bulk as u64,
+            _ => For::Urgent as u64,
+        };
+        if held.slice_ns != 0 && held.slice_ns != wanted && !held.over {
+            held.change(Some(self.thread.id), wanted);
+        }
+    }
+}
+
+impl Held {
+    fn count(&mut self, whom: For) -> &mut usize {
+        match whom {
+            For::Urgent => &mut self.urgent,
+            For::Bulk => &mut self.bulk,
+        }
+    }
+
+    /// Changes the slice from what it was shortened to, 0 to the default, unless somebody has chosen
+    /// something meanwhile.
+    fn change(&mut self, thread: Option<Pid>, slice_ns: u64) {
+        if let Some(now) = Attributes::read(thread)
+            && now.is_plain()
+            && now.slice_ns == self.slice_ns
+            && now.with_slice(slice_ns).write(thread)
+        {
+            self.slice_ns = slice_ns;
+        }
+    }
+}
+
+/// Takes the slack out of the calling thread's timers while it lives, unless the thread's user has
+/// chosen a slack for it.
+#[derive(Debug)]
+pub(crate) struct Precise(bool);
+
+impl Precise {
+    pub(crate) fn timers() -> Precise {
+        // Threads of real-time priority have none.
+        let free = current_timer_slack().is_ok_and(|slack| slack == DEFAULT_SLACK_NS.get());
+        Precise(free && set_current_timer_slack(NonZeroU64::new(1)).is_ok())
+    }
+}
+
+impl Drop for Precise {
+    fn drop(&mut self) {
+        if self.0 {
+            let _ = set_current_timer_slack(Some(DEFAULT_SLACK_NS));
+        }
+    }
 }
 
 /// `struct sched_attr`, see sched_setattr(2), in its first version.
 #[repr(C)]
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Attributes {
     size: u32,
     policy: u32,
     flags: u64,
     nice: i32,
     priority: u32,
-    /// Of SCHED_OTHER: the slice.
-    runtime_ns: u64,
+    /// Of SCHED_OTHER: the slice. 0 asks for the default.
+    slice_ns: u64,
     deadline_ns: u64,
     period_ns: u64,
 }
 
 const _: () = assert!(size_of::<Attributes>() == 48);
 
+/// SCHED_FLAG_KEEP_POLICY: one that somebody chooses meanwhile stays.
+const KEEP_POLICY: u64 = 0x08;
+
+impl Attributes {
+    /// Of a thread of this process; `None` is the calling one.
+    fn read(thread: Option<Pid>) -> Option<Attributes> {
+        let mut attributes = Attributes::default();
+        let size = size_of::<Attributes>() as u32;
+        let id = Pid::as_raw(thread);
+        let into = &raw mut attributes;
+        // SAFETY: the kernel writes at most `size` bytes to a structure of that size.
+        let got = unsafe { libc::syscall(libc::SYS_sched_getattr, id, into, size, 0) };
+        (got == 0).then_some(attributes)
+    }
+
+    fn is_ordinary(&self) -> bool {
+        self.policy == libc::SCHED_OTHER as u32
+    }
+
+    /// Whether nobody has chosen a policy or a nice value.
+    fn is_plain(&self) -> bool {
+        self.is_ordinary() && self.nice == 0
+    }
+
+    fn with_slice(mut self, slice_ns: u64) -> Attributes {
+        self.slice_ns = slice_ns;
+        self
+    }
+
+    /// Gives them to a thread, but for the policy; returns whether the kernel took them.
+    fn write(mut self, thread: Option<Pid>) -> bool {
+        (self.size, self.flags) = (size_of::<Attributes>() as u32, KEEP_POLICY);
+        let id = Pid::as_raw(thread);
+        // SAFETY: the kernel reads `size` bytes of the structure, no more.
+        let set = unsafe { libc::syscall(libc::SYS_sched_setattr, id, &raw const self, 0) };
+        set == 0
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn a_thread_leaves_and_may_still_run_where_it_did() {
-        let (before, here) = (sched_getaffinity(None).unwrap(), sched_getcpu());
-        let mut alone = before;
-        alone.clear();
-        alone.set(here);
-        sched_setaffinity(None, &alone).unwrap();
-        assert!(!leave(), "there is nowhere to go");
-        sched_setaffinity(None, &before).unwrap();
-        assert_eq!(leave(), before.count() > 1);
-        let after = sched_getaffinity(None).unwrap();
-        assert!((0..1024).all(|cpu| after.is_set(cpu) == before.is_set(cpu)));
+    fn timers_are_precise_for_a_while_unless_their_slack_was_chosen() {
+        let slack = || current_timer_slack().unwrap();
+        set_current_timer_slack(Some(DEFAULT_SLACK_NS)).unwrap();
+        let precise = Precise::timers();
+        assert_eq!(slack(), 1);
+        drop(precise);
+        assert_eq!(slack(), DEFAULT_SLACK_NS.get());
+        for chosen in [1_u64, 2_000_000] {
+            set_current_timer_slack(NonZeroU64::new(chosen)).unwrap();
+            let precise = Precise::timers();
+            assert_eq!(slack(), chosen);
+            drop(precise);
+            assert_eq!(slack(), chosen);
+        }
+    }
+
+    #[test]
+    fn to_learn_what_is_given_changes_nothing() {
+        // A thread of its own, as it is for threads of ours.
+        let learn = || {
+            let before = (Attributes::read(None).unwrap(), sched_getaffinity(None).unwrap());
+            let defaults = Defaults::look().unwrap();
+            assert_eq!(Attributes::read(None), Some(before.0));
+            assert_eq!(sched_getaffinity(None).unwrap(), before.1);
+            // A choice that the thread has inherited stays.
+            let chosen = before.0.with_slice(1_500_000);
+            let mut only = CpuSet::new();
+            only.set((0..CpuSet::MAX_CPU).find(|&cpu| before.1.is_set(cpu)).unwrap());
+            sched_setaffinity(None, &only).unwrap();
+            if defaults.slice_ns != 0 {
+                assert!(chosen.write(None));
+            }
+            let again = Defaults::look().unwrap();
+            assert_eq!((again.slice_ns, again.cpus), (defaults.slice_ns, defaults.cpus));
+            assert_eq!(sched_getaffinity(None).unwrap(), only);
+            if defaults.slice_ns != 0 {
+                assert_eq!(Attributes::read(None), Some(chosen));
+            }
+        };
+        std::thread::spawn(learn).join().unwrap();
     }
 }

@@ -8,6 +8,7 @@ use std::time::Instant;
 
 use rnet_core::Result;
 use rnet_shm::barrier;
+use rnet_shm::cpu;
 use rnet_shm::node::ring_control;
 use rnet_shm::shortage::io_error;
 use rnet_shm::strays::Strays;
@@ -34,6 +35,9 @@ pub(crate) fn start(state: Arc<NodeState>) -> Result<JoinHandle<()>> {
 }
 
 fn run(state: &Arc<NodeState>, mut watch: Watch) {
+    if state.own.bells().tunes_threads() {
+        cpu::learn_defaults();
+    }
     let mut strays = Strays::new(&state.domain);
     // Whether the last look failed, so that what was rung for is still to be seen.
     let mut behind = false;

@@ -74,7 +74,7 @@ impl NodeState {
 
     /// The dispatch thread of a lane, started at first use.
     pub(crate) fn dispatcher(&self, lane: Lane) -> &Dispatcher {
-        let start = || Dispatcher::start(self.own.bells().clone(), lane);
+        let start = || Dispatcher::start(&self.own, lane);
         let dispatcher = self.cell(lane).get_or_init(start);
         if !dispatcher.revive() {
             // The control thread then tries again once a second.

@@ -15,6 +15,7 @@ use rnet_shm::barrier::AskingBarrier;
 use rnet_shm::bell::{Bells, Sleep, Waiter, Woken};
 use rnet_shm::cpu;
 use rnet_shm::fork::Birth;
+use rnet_shm::node::OwnNode;
 use rnet_shm::publisher::PeerPublisher;
 use rnet_shm::ring::layout::{ReaderSlot, SLOT_BOUND, SLOT_PAST};
 use rnet_shm::subscription::{Slot, SubscriptionFile};
@@ -58,6 +59,8 @@ struct Shared {
     bells: Arc<Bells>,
     bell: u64,
     lane: Lane,
+    /// Whether the thread may ask the scheduler for something.
+    tunes: bool,
     commands: Mutex<Vec<Command>>,
     pending: AtomicBool,
     stop: AtomicBool,
@@ -72,12 +75,14 @@ pub(crate) struct Dispatcher {
 }
 
 impl Dispatcher {
-    pub(crate) fn start(bells: Arc<Bells>, lane: Lane) -> Dispatcher {
+    pub(crate) fn start(own: &OwnNode, lane: Lane) -> Dispatcher {
+        let bells = own.bells().clone();
         let waiter = Waiter::new(bells.clone());
         let shared = Arc::new(Shared {
             bells,
             bell: waiter.bell(),
             lane,
+            tunes: own.bells().tunes_threads(),
             commands: Mutex::new(Vec::new()),
             pending: AtomicBool::new(false),
             stop: AtomicBool::new(false),
@@ -182,8 +187,8 @@ impl Dispatcher {
 }
 
 fn run(shared: &Shared, mut waiter: Waiter) {
-    if shared.lane == Lane::Urgent {
-        cpu::ask_for_short_slices();
+    if shared.lane == Lane::Urgent && shared.tunes {
+        cpu::keep_short_slices();
     }
     let mut tasks: Vec<Box<dyn Task>> = Vec::new();
     let mut places: Vec<Arc<Slot>> = Vec::new();

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use rnet_core::{DomainId, NodeName, Result};
+use rnet_core::{DomainId, Error, NodeName, Result};
 use rnet_shm::domain::{DomainConfig, DomainDir};
 use rnet_shm::node::OwnNode;
 use rnet_shm::registry::Departure;
@@ -68,6 +68,7 @@ impl Node {
             dir: None,
             group: None,
             state_dir: None,
+            tune_threads: None,
             language: "rust".to_owned(),
         }
     }
@@ -178,6 +179,7 @@ pub struct NodeBuilder {
     dir: Option<PathBuf>,
     group: Option<String>,
     state_dir: Option<PathBuf>,
+    tune_threads: Option<bool>,
     language: String,
 }
 
@@ -207,6 +209,19 @@ impl NodeBuilder {
         self
     }
 
+    /// Whether waits may change what the scheduler does with the threads that wait, instead of what
+    /// `RNET_TUNE_THREADS` says (`1` or `0`, default `1`).
+    ///
+    /// A thread that sleeps adaptively, for an urgent topic or for changes of state has a short time
+    /// slice from then on until the subscriber or watch is dropped, and timers without slack while it
+    /// sleeps until a message is due. A thread for which its user has chosen a policy, a nice value, a
+    /// slice, a slack or processors is left alone, in that. With `false` every thread is. What it
+    /// gains: docs/guide/real-time.md.
+    pub fn tune_threads(mut self, yes: bool) -> Self {
+        self.tune_threads = Some(yes);
+        self
+    }
+
     /// The language of the node's program, for the tools; bindings set it.
     pub fn language(mut self, language: &str) -> Self {
         self.language = language.to_owned();
@@ -223,12 +238,27 @@ impl NodeBuilder {
     /// Joins the domain.
     pub fn open(self) -> Result<Node> {
         let name = NodeName::new(&self.name)?;
+        let tunes = self.tune_threads.map_or_else(tunes_by_environment, Ok)?;
         let config = domain_config(self.domain.as_deref(), self.dir, self.group)?;
         let dir = DomainDir::open_or_create(&config)?;
         let own = OwnNode::create(&dir, &name, &self.language, crate::VERSION)?;
+        own.bells().set_tunes_threads(tunes);
         Ok(Node {
             core: NodeCore::start(own, self.state_dir, self.language == rnet_shm::registry::TOOL)?,
         })
+    }
+}
+
+/// What `RNET_TUNE_THREADS` says.
+fn tunes_by_environment() -> Result<bool> {
+    let set = std::env::var_os("RNET_TUNE_THREADS").unwrap_or_default();
+    match set.as_encoded_bytes() {
+        b"" | b"1" => Ok(true),
+        b"0" => Ok(false),
+        _ => Err(Error::BadValue {
+            what: "RNET_TUNE_THREADS".to_owned(),
+            why: format!("{} is neither 0 nor 1", set.display()),
+        }),
     }
 }
 

@@ -7,12 +7,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use rnet_core::{
-    Behind, Error, Lane, MAX_PUBLISHERS_PER_SUBSCRIPTION, Result, SubscriberQos, TopicName, Wait,
+    Behind, Error, Lane, MAX_PUBLISHERS_PER_SUBSCRIPTION, Result, SubscriberQos, TopicName,
 };
 use rnet_shm::barrier::SleeperBarrier;
 use rnet_shm::bell::{Bells, Sleep, Waiter, Woken};
 use rnet_shm::channel::{PIN_LIMIT, Reader, Trouble};
-use rnet_shm::clock;
+use rnet_shm::cpu::ShortSlice;
 use rnet_shm::fork::Birth;
 use rnet_shm::node::{EndpointKind, Entry};
 use rnet_shm::subscription::{Slot, SubscriptionFile, SubscriptionMeta};
@@ -96,9 +96,10 @@ pub(crate) struct Receiver {
     pub(crate) rhythm: Rhythm,
     /// Whether the last wait was over when the reader was awake for a message that was due.
     pub(crate) awake: bool,
-    /// Whether the next wait begins by moving to another processor: it takes longer than a message
-    /// may be held up.
-    pub(crate) leaves: bool,
+    /// When the last wait began.
+    pub(crate) waits_since_ns: u64,
+    /// Of the thread that slept last.
+    pub(crate) short_slice: Option<ShortSlice>,
     pub(crate) interruptible: bool,
     /// Length of the message that was decoded last.
     decoded_len: usize,
@@ -161,7 +162,8 @@ impl Receiver {
             waiter,
             rhythm: Rhythm::default(),
             awake: false,
-            leaves: false,
+            waits_since_ns: 0,
+            short_slice: None,
             interruptible: false,
             decoded_len: 0,
             found: Vec::new(),
@@ -466,18 +468,6 @@ impl Receiver {
             // What made it ready may have been no message for the user.
             if until.is_some_and(|until| Instant::now() >= until) {
                 return Ok(None);
-            }
-        }
-    }
-
-    /// Learns from a message that was waited for.
-    fn learn_rhythm(&mut self, at: usize) {
-        if self.qos.wait == Wait::Adaptive {
-            let count = self.channels.iter().map(Reader::received).sum();
-            let sent_ns = self.channels[at].current_sent_ns();
-            self.rhythm.learn(sent_ns, count);
-            if self.awake {
-                self.leaves |= self.rhythm.met(clock::now_ns().saturating_sub(sent_ns));
             }
         }
     }

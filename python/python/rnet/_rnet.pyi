@@ -65,6 +65,7 @@ class Node:
         dir: str | os.PathLike[str] | None = None,
         group: str | None = None,
         state_dir: str | os.PathLike[str] | None = None,
+        tune_threads: bool | None = None,
     ) -> Self: ...
     @overload
     def publisher(

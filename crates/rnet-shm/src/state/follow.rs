@@ -14,7 +14,8 @@ use rustix::io::Errno;
 use rustix::thread::futex;
 
 use super::{Inner, Record, Region};
-use crate::bell::{MAX_SLEEP, Precise, Woken};
+use crate::bell::{MAX_SLEEP, Woken};
+use crate::cpu::Precise;
 
 /// What [`Follower::next`] has found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

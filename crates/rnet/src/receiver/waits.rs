@@ -7,13 +7,21 @@ use rnet_core::{Error, Lane, Result, Wait};
 use rnet_shm::barrier::AskingBarrier;
 use rnet_shm::bell::{Sleep, Woken};
 use rnet_shm::channel::Reader;
-use rnet_shm::{clock, cpu};
+use rnet_shm::clock;
+use rnet_shm::cpu::{self, ShortSlice};
 
 use super::Receiver;
 use crate::rhythm::Plan;
 
 /// Looks at the clock once per this many turns of a spin.
 const SPINS_PER_LOOK: u32 = 32;
+
+/// How a spin went.
+struct Spun {
+    ready: bool,
+    /// The longest time between two looks at the clock, where it has an end.
+    gap_ns: u64,
+}
 
 impl Receiver {
     /// Waits until [`Receiver::advance`] may find something; `false` when the time is over.
@@ -22,22 +30,16 @@ impl Receiver {
         if self.state.take_stop() {
             return Err(Error::Interrupted);
         }
-        if self.lane() == Some(Lane::Urgent) {
-            cpu::ask_for_short_slices();
-        }
         match self.qos.wait {
-            Wait::Spin => Ok(self.spin(until)),
+            Wait::Spin => Ok(self.spin(until).ready),
             Wait::Block => self.sleep(until, Sleep::Woken),
             Wait::Adaptive => self.wait_adaptively(until),
         }
     }
 
     fn wait_adaptively(&mut self, until: Option<Instant>) -> Result<bool> {
-        if std::mem::take(&mut self.leaves) {
-            cpu::leave();
-        }
         let since_ns = clock::now_ns();
-        self.awake = false;
+        (self.waits_since_ns, self.awake) = (since_ns, false);
         loop {
             let (now, now_ns) = (Instant::now(), clock::now_ns());
             if until.is_some_and(|until| until <= now) {
@@ -53,12 +55,14 @@ impl Receiver {
                     return self.sleep(until, Sleep::Woken);
                 }
                 Plan::Spin(to_ns) => {
-                    if self.spin(at(to_ns)) {
+                    let spun = self.spin(at(to_ns));
+                    self.rhythm.held_up(clock::now_ns(), spun.gap_ns);
+                    if spun.ready {
                         return Ok(true);
                     }
                 }
                 Plan::Doze(to_ns) => {
-                    if self.sleep(at(to_ns), Sleep::ByTheClock)? {
+                    if self.sleep(at(to_ns), self.doze())? {
                         self.awake = false;
                         return Ok(true);
                     }
@@ -66,25 +70,62 @@ impl Receiver {
                     // Else it was the user's time that was over.
                     if now_ns >= to_ns {
                         self.awake = true;
-                        self.rhythm.dozed(now_ns - to_ns);
+                        self.rhythm.dozed(now_ns, now_ns - to_ns);
                     }
                 }
             }
         }
     }
 
-    fn spin(&self, until: Option<Instant>) -> bool {
+    fn spin(&self, until: Option<Instant>) -> Spun {
+        let (mut looked, mut gap) = (until.map(|_| Instant::now()), Duration::ZERO);
         loop {
             for _ in 0..SPINS_PER_LOOK {
                 // A wait that is to end says so when it is taken up again.
                 if self.is_ready() || self.state.must_stop() {
-                    return true;
+                    return Spun { ready: true, gap_ns: gap.as_nanos() as u64 };
                 }
                 std::hint::spin_loop();
             }
-            if until.is_some_and(|until| Instant::now() >= until) {
-                return self.is_ready();
+            let (Some(until), Some(before)) = (until, looked) else { continue };
+            let now = Instant::now();
+            gap = gap.max(now - before);
+            looked = Some(now);
+            if now >= until {
+                return Spun { ready: self.is_ready(), gap_ns: gap.as_nanos() as u64 };
             }
+        }
+    }
+
+    /// How to sleep until a message is due.
+    fn doze(&self) -> Sleep {
+        if self.node.own.bells().tunes_threads() { Sleep::ByTheClock } else { Sleep::Woken }
+    }
+
+    /// Has the thread go before those that compute, once it is woken.
+    fn keep_short_slice(&mut self) {
+        let urgent = self.lane() == Some(Lane::Urgent);
+        if self.node.own.bells().tunes_threads() && (urgent || self.qos.wait == Wait::Adaptive) {
+            let whom = if urgent { cpu::For::Urgent } else { cpu::For::Bulk };
+            ShortSlice::keep(&mut self.short_slice, whom);
+        }
+    }
+
+    /// Learns from a message that was waited for.
+    pub(super) fn learn_rhythm(&mut self, at: usize) {
+        if self.qos.wait != Wait::Adaptive {
+            return;
+        }
+        // Those that were passed over came, too.
+        let count = self.channels.iter().map(|c| c.received() + c.skipped()).sum();
+        let (sent_ns, now_ns) = (self.channels[at].current_sent_ns(), clock::now_ns());
+        self.rhythm.learn(sent_ns, count);
+        if self.awake {
+            self.rhythm.met(now_ns.saturating_sub(sent_ns));
+        }
+        // One that was sent before has not been waited for.
+        if sent_ns >= self.waits_since_ns {
+            self.rhythm.held_up(now_ns, now_ns.saturating_sub(sent_ns));
         }
     }
 
@@ -93,6 +134,10 @@ impl Receiver {
             // A wait set had this subscriber before.
             self.set_bell(self.waiter.bell());
         }
+        if self.is_ready() {
+            return Ok(true);
+        }
+        self.keep_short_slice();
         loop {
             let now = Instant::now();
             let left = match until {

@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use rnet_core::{Error, Result};
 use rnet_shm::bell::{MAX_SLEEP, Woken};
+use rnet_shm::cpu;
 use rnet_shm::fork::Own;
 use rnet_shm::state::{Follower, Interrupter, Next, Record};
 
@@ -174,7 +175,10 @@ fn run(shared: &StateShared, mut sleeper: Own<Follower>) {
     let callbacks = &shared.callbacks;
     let mut tasks: Tasks = Vec::new();
     let (mut prefix, mut record) = (String::from("/"), Record::default());
-    let mut pace = Pace::default();
+    let mut pace = Pace::of(shared.own());
+    if shared.own().bells().tunes_threads() {
+        cpu::keep_short_slices();
+    }
     while !callbacks.stop.load(Ordering::Acquire) && !shared.birth().is_parents() {
         if callbacks.pending.swap(false, Ordering::AcqRel) {
             obey(callbacks, &mut tasks);

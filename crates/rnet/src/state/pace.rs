@@ -4,7 +4,9 @@
 use std::time::Duration;
 
 use rnet_shm::bell::Woken;
-use rnet_shm::{clock, cpu};
+use rnet_shm::clock;
+use rnet_shm::cpu::{self, ShortSlice};
+use rnet_shm::node::OwnNode;
 
 use crate::rhythm::{Plan, Rhythm};
 
@@ -25,16 +27,25 @@ pub(super) trait Place {
 /// The rhythm of the changes of one place, and what was learnt of the last wait.
 #[derive(Default)]
 pub(super) struct Pace {
+    /// Whether it may change what the scheduler does with the thread.
+    tunes: bool,
     rhythm: Rhythm,
     changes: u64,
     /// Whether the change that comes next was waited for, and whether awake.
     waited: bool,
     awake: bool,
-    /// Whether to leave the processor: who writes may be kept from it.
-    leaves: bool,
+    /// When the last wait began.
+    since_ns: u64,
+    /// Of the thread that waited last.
+    short_slice: Option<ShortSlice>,
 }
 
 impl Pace {
+    /// Of a place of this node.
+    pub(super) fn of(own: &OwnNode) -> Pace {
+        Pace { tunes: own.bells().tunes_threads(), ..Pace::default() }
+    }
+
     /// A change has come, and with it so many that were skipped.
     pub(super) fn came(&mut self, written_unix_ns: u64, skipped: u64) {
         self.changes = self.changes.wrapping_add(1).wrapping_add(skipped);
@@ -44,20 +55,24 @@ impl Pace {
         let (now_ns, unix_ns) = (clock::now_ns(), clock::unix_ns());
         let latency_ns = unix_ns.saturating_sub(written_unix_ns);
         let latency_ns = if latency_ns > OLDEST_NS { 0 } else { latency_ns };
-        self.rhythm.learn(now_ns.saturating_sub(latency_ns), self.changes);
+        let written_ns = now_ns.saturating_sub(latency_ns);
+        self.rhythm.learn(written_ns, self.changes);
         if self.awake {
-            self.leaves |= self.rhythm.met(latency_ns);
+            self.rhythm.met(latency_ns);
+        }
+        if written_ns >= self.since_ns {
+            self.rhythm.held_up(now_ns, latency_ns);
         }
     }
 
     /// Waits until there may be something at the place, for `limit` at the most.
     pub(super) fn wait(&mut self, place: &mut impl Place, limit: Duration) -> Woken {
-        // As who waits for urgent messages: somebody who computes is not to hold a change up.
-        cpu::ask_for_short_slices();
-        if std::mem::take(&mut self.leaves) {
-            cpu::leave();
+        if self.tunes {
+            // As who waits for urgent messages: somebody who computes is not to hold a change up.
+            ShortSlice::keep(&mut self.short_slice, cpu::For::Urgent);
         }
         let since_ns = clock::now_ns();
+        self.since_ns = since_ns;
         let end_ns = since_ns.saturating_add(u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX));
         (self.awake, self.waited) = (false, true);
         loop {
@@ -72,12 +87,14 @@ impl Pace {
                     return place.sleep(left(end_ns), false);
                 }
                 Plan::Spin(to_ns) => {
-                    if spin(place, to_ns.min(end_ns)) {
+                    let (ready, gap_ns) = spin(place, to_ns.min(end_ns));
+                    self.rhythm.held_up(clock::now_ns(), gap_ns);
+                    if ready {
                         return Woken::Look;
                     }
                 }
                 Plan::Doze(to_ns) => {
-                    let woken = place.sleep(left(to_ns), true);
+                    let woken = place.sleep(left(to_ns), self.tunes);
                     let now_ns = clock::now_ns();
                     if now_ns < to_ns {
                         // Somebody rang, or it was the user's time that was over.
@@ -85,7 +102,7 @@ impl Pace {
                         return woken;
                     }
                     self.awake = true;
-                    self.rhythm.dozed(now_ns - to_ns);
+                    self.rhythm.dozed(now_ns, now_ns - to_ns);
                     if woken == Woken::Signal || place.poll() {
                         return woken;
                     }
@@ -95,16 +112,22 @@ impl Pace {
     }
 }
 
-fn spin(place: &mut impl Place, until_ns: u64) -> bool {
+/// Looks until there is something or the time is over; returns whether there is, and the longest time
+/// between two looks at the clock.
+fn spin(place: &mut impl Place, until_ns: u64) -> (bool, u64) {
+    let (mut looked_ns, mut gap_ns) = (clock::now_ns(), 0);
     loop {
         for _ in 0..SPINS_PER_LOOK {
             if place.poll() {
-                return true;
+                return (true, gap_ns);
             }
             std::hint::spin_loop();
         }
-        if clock::now_ns() >= until_ns {
-            return false;
+        let now_ns = clock::now_ns();
+        gap_ns = gap_ns.max(now_ns.saturating_sub(looked_ns));
+        looked_ns = now_ns;
+        if now_ns >= until_ns {
+            return (false, gap_ns);
         }
     }
 }
@@ -137,7 +160,7 @@ mod tests {
 
     /// What a pace does that has learnt changes of this period.
     fn waits(period_ns: u64) -> From {
-        let mut pace = Pace::default();
+        let mut pace = Pace { tunes: true, ..Pace::default() };
         // The last one was half a period ago.
         let start_ns = clock::now_ns() - 100 * period_ns + period_ns / 2;
         for n in 0..100 {

@@ -144,6 +144,11 @@ impl StateShared {
         &self.region
     }
 
+    /// The node.
+    pub(super) fn own(&self) -> &OwnNode {
+        &self.own
+    }
+
     pub(super) fn birth(&self) -> Birth {
         self.own.birth()
     }

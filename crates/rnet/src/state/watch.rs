@@ -382,7 +382,8 @@ impl Watch {
     }
 
     pub(super) fn of(watch: WatchCore, core: Arc<NodeCore>) -> Watch {
-        Watch { watch, core, interruptible: false, pace: Pace::default() }
+        let pace = Pace::of(&core.state.own);
+        Watch { watch, core, interruptible: false, pace }
     }
 
     /// The next change, if there is one.
