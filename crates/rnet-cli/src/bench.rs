@@ -24,6 +24,7 @@ mod rtt;
 mod throughput;
 mod topology;
 mod usage;
+mod wait;
 pub mod worker;
 
 use std::fmt::Arguments;
@@ -52,6 +53,7 @@ pub fn run(context: &mut Context, command: BenchCommand) -> Outcome {
     match command {
         BenchCommand::Throughput(args) => throughput::run(context, &args),
         BenchCommand::Latency(args) => latency::run(context, &args),
+        BenchCommand::Wait(args) => wait::run(context, &args),
         BenchCommand::Rtt(args) => rtt::run(context, &args),
         BenchCommand::Topology(args) => topology::run(context, &args),
         BenchCommand::Idle(args) => idle::run(context, &args),

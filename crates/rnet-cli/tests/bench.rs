@@ -186,6 +186,32 @@ fn latency_has_percentiles_and_keeps_the_rate() {
 }
 
 #[test]
+fn ways_of_waiting_are_compared_on_idle_and_on_busy_cores() {
+    let document = bench(&["wait", "--rate", "200,1000", "--seconds", "0.2", "--repeats", "2"]);
+    let result = &document["result"];
+    all_arrived(&result["fate"]);
+    let cases = result["cases"].as_array().unwrap();
+    let of = |case: &Value| {
+        let rate = case["rate_hz"].as_f64().unwrap();
+        (count(&case["busy_loops"]) > 0, rate as u64, case["wait"].as_str().unwrap().to_owned())
+    };
+    let mut wanted = Vec::new();
+    for busy in [false, true] {
+        for rate in [200, 1000] {
+            wanted.extend(["adaptive", "block"].map(|wait| (busy, rate, wait.to_owned())));
+        }
+    }
+    assert_eq!(cases.iter().map(of).collect::<Vec<_>>(), wanted);
+    for case in cases {
+        are_percentiles(&case["latency"]);
+        assert_eq!(case["runs"].as_array().unwrap().len(), 2);
+        if case["wait"] == "block" {
+            assert_eq!(case["ratio"]["p999"]["median"], 1.0, "with itself");
+        }
+    }
+}
+
+#[test]
 fn round_trips_of_each_size() {
     let document = bench(&["rtt", "--size", "16,4K,100K", "--seconds", "0.1", "--repeats", "2"]);
     all_arrived(&document["result"]["fate"]);

@@ -31,6 +31,8 @@ pub enum BenchCommand {
     Throughput(ThroughputArgs),
     /// How long a message takes, sent at a fixed rate
     Latency(LatencyArgs),
+    /// The ways of waiting side by side, on idle cores and beside busy loops
+    Wait(WaitArgs),
     /// How long a message and its answer take, by size
     Rtt(RttArgs),
     /// A whole robot: what comes late, what is lost, CPU and memory
@@ -85,6 +87,36 @@ pub struct LatencyArgs {
     pub seconds: Duration,
     #[command(flatten)]
     pub repeats: Repeats,
+}
+
+#[derive(Debug, Args)]
+pub struct WaitArgs {
+    /// Messages per second, with commas between them
+    #[arg(long, visible_alias = "rates", value_name = "HZ", value_delimiter = ',',
+          default_value = "100,1000,10000", value_parser = rate)]
+    pub rate: Vec<f64>,
+    /// Length of a message in bytes; 64K, 1M and 1G are of 1024
+    #[arg(long, value_name = "BYTES", default_value = "64", value_parser = size)]
+    pub size: usize,
+    /// Ways of waiting, with commas between them; each is compared with the last
+    #[arg(
+        long,
+        value_enum,
+        value_name = "WAIT",
+        value_delimiter = ',',
+        default_value = "adaptive,block"
+    )]
+    pub wait: Vec<WaitArg>,
+    /// Use the urgent lane
+    #[arg(long)]
+    pub urgent: bool,
+    /// Length of a run in seconds, for each rate, load and way
+    #[arg(long, value_name = "S", default_value = "3", value_parser = run_seconds)]
+    pub seconds: Duration,
+    /// Runs; they take turns, and figures are their median, with the least and the greatest
+    #[arg(long, value_name = "N", default_value_t = 5,
+          value_parser = clap::value_parser!(u32).range(1..=MAX_REPEATS))]
+    pub repeats: u32,
 }
 
 #[derive(Debug, Args)]

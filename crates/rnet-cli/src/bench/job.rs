@@ -9,7 +9,7 @@ use rnet::Node;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::roles::{death, echo, idle, robot, stream};
+use super::roles::{busy, death, echo, idle, robot, stream};
 
 /// What a worker is to do.
 #[derive(Debug, Serialize, Deserialize)]
@@ -37,6 +37,7 @@ pub enum Role {
     Pinger(echo::PingerJob),
     Echo(echo::EchoJob),
     Robot(robot::RobotJob),
+    Busy(busy::BusyJob),
     Idle(idle::IdleJob),
     Joiner(idle::JoinerJob),
     Victim(death::VictimJob),

@@ -1,10 +1,13 @@
 //! `rnet bench latency`: one sender at a fixed rate, one reader.
 
+use std::time::Duration;
+
+use rnet::Wait;
 use serde::Serialize;
 use serde_json::json;
 
 use super::args::LatencyArgs;
-use super::crew::Crew;
+use super::crew::{Crew, Post};
 use super::figure::{PercentileSpread, Percentiles};
 use super::job::{Order, Role};
 use super::message::Body;
@@ -19,15 +22,15 @@ const WARM_UP_SECONDS: f64 = 0.1;
 
 /// What one run found.
 #[derive(Debug, Serialize)]
-struct Run {
-    sent: u64,
-    latency: Percentiles,
-    fate: Fate,
+pub struct Run {
+    pub sent: u64,
+    pub latency: Percentiles,
+    pub fate: Fate,
     /// How late a message left at worst.
-    sender_behind_max_ns: u64,
+    pub sender_behind_max_ns: u64,
     /// Cores kept busy.
-    sender_cores: f64,
-    reader_cores: f64,
+    pub sender_cores: f64,
+    pub reader_cores: f64,
 }
 
 pub fn run(context: &mut Context, args: &LatencyArgs) -> Outcome {
@@ -78,39 +81,69 @@ pub fn run(context: &mut Context, args: &LatencyArgs) -> Outcome {
 }
 
 fn one(bench: &Bench, n: u32, args: &LatencyArgs) -> Outcome<Run> {
-    let sender = SenderJob {
-        len: args.size,
-        readers: 1,
-        seconds: args.seconds,
-        rate_hz: Some(args.rate),
-        reliable: true,
-        urgent: args.urgent,
-        body: Body::Whole,
-    };
-    let warm_up = (args.seconds.as_secs_f64() / 10.0).min(WARM_UP_SECONDS);
-    let reader = ReaderJob {
+    let stream = Stream {
+        rate_hz: args.rate,
         len: args.size,
         wait: args.wait.into(),
-        reliable: true,
-        body: Body::Whole,
-        latency_after: Some((args.rate * warm_up) as u64),
+        urgent: args.urgent,
+        seconds: args.seconds,
     };
-    let posts = vec![
-        ("sender".to_owned(), Role::Sender(sender)),
-        ("reader".to_owned(), Role::Reader(reader)),
-    ];
-    let mut crew = Crew::start(&bench.place, n, posts)?;
-    crew.order([1, 0], Order::Go)?;
-    let sent: SenderReport = crew.report(0, args.seconds)?;
-    crew.order([1], Order::Stop)?;
-    let read: ReaderReport = crew.report(1, args.seconds)?;
+    let mut crew = Crew::start(&bench.place, n, stream.posts())?;
+    let run = stream.run(&mut crew, 0)?;
     crew.dismiss()?;
-    Ok(Run {
-        sent: sent.sent,
-        latency: read.latencies.percentiles(),
-        fate: fate(&sent, &read),
-        sender_behind_max_ns: sent.behind_max_ns,
-        sender_cores: sent.used.cores(),
-        reader_cores: read.used.cores(),
-    })
+    Ok(run)
+}
+
+/// One sender at a fixed rate, and one reader.
+#[derive(Clone, Copy, Debug)]
+pub struct Stream {
+    pub rate_hz: f64,
+    pub len: usize,
+    pub wait: Wait,
+    pub urgent: bool,
+    pub seconds: Duration,
+}
+
+impl Stream {
+    /// The sender and the reader.
+    pub fn posts(&self) -> Vec<Post> {
+        let sender = SenderJob {
+            len: self.len,
+            readers: 1,
+            seconds: self.seconds,
+            rate_hz: Some(self.rate_hz),
+            reliable: true,
+            urgent: self.urgent,
+            body: Body::Whole,
+        };
+        let warm_up = (self.seconds.as_secs_f64() / 10.0).min(WARM_UP_SECONDS);
+        let reader = ReaderJob {
+            len: self.len,
+            wait: self.wait,
+            reliable: true,
+            body: Body::Whole,
+            latency_after: Some((self.rate_hz * warm_up) as u64),
+        };
+        vec![
+            ("sender".to_owned(), Role::Sender(sender)),
+            ("reader".to_owned(), Role::Reader(reader)),
+        ]
+    }
+
+    /// Has them run; they are `first` and the next of the crew.
+    pub fn run(&self, crew: &mut Crew, first: usize) -> Outcome<Run> {
+        let (sender, reader) = (first, first + 1);
+        crew.order([reader, sender], Order::Go)?;
+        let sent: SenderReport = crew.report(sender, self.seconds)?;
+        crew.order([reader], Order::Stop)?;
+        let read: ReaderReport = crew.report(reader, self.seconds)?;
+        Ok(Run {
+            sent: sent.sent,
+            latency: read.latencies.percentiles(),
+            fate: fate(&sent, &read),
+            sender_behind_max_ns: sent.behind_max_ns,
+            sender_cores: sent.used.cores(),
+            reader_cores: read.used.cores(),
+        })
+    }
 }

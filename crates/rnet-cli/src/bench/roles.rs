@@ -1,5 +1,6 @@
 //! What workers do.
 
+pub mod busy;
 pub mod death;
 pub mod echo;
 pub mod idle;

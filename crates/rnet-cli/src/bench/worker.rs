@@ -2,7 +2,7 @@
 
 use super::job::{Job, Order, Role, Word};
 use super::link::Link;
-use super::roles::{death, echo, idle, robot, stream};
+use super::roles::{busy, death, echo, idle, robot, stream};
 use crate::failure::{Failure, Outcome};
 
 /// Does the job that stands on stdin.
@@ -23,6 +23,7 @@ fn work(job: &Job, link: &Link) -> Outcome {
         Role::Pinger(role) => echo::ping(job, role, link),
         Role::Echo(role) => echo::echo(job, role, link),
         Role::Robot(role) => robot::run(job, role, link),
+        Role::Busy(role) => busy::compute(role, link),
         Role::Idle(role) => idle::run(job, role, link),
         Role::Joiner(role) => idle::join(job, role, link),
         Role::Victim(role) => death::die(job, role, link),
