@@ -24,12 +24,24 @@ def heading(*parts):
 
 
 def latency_columns(variant, phase, topic=None, prefix=""):
-    """One-way times: median, 99th percentile, and the longest of all repetitions."""
+    """One-way times: median, 99th and 99.9th percentile, and the longest of all repetitions."""
     return [
         Column(f"{prefix}p50, µs", variant, phase, lambda p: p.quantile_us(0.5, topic)),
         Column(f"{prefix}p99, µs", variant, phase, lambda p: p.quantile_us(0.99, topic)),
+        Column(f"{prefix}p99.9, µs", variant, phase, lambda p: p.quantile_us(0.999, topic)),
         Column(f"{prefix}max, µs", variant, phase, lambda p: p.max_us(topic), "max"),
     ]
+
+
+def latency_cells(title, variant, phase):
+    """The same beside those of other phases or variants: without their ranges."""
+    quantiles = [
+        Column(
+            f"{title} {text}, µs", variant, phase, lambda p, q=q: p.quantile_us(q), "median"
+        )
+        for q, text in ((0.5, "p50"), (0.99, "p99"), (0.999, "p99.9"))
+    ]
+    return [*quantiles, Column(f"{title} max, µs", variant, phase, lambda p: p.max_us(), "max")]
 
 
 def lost_column(variant, phase):

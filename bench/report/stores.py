@@ -20,6 +20,7 @@ def study1_kv(data, workload, variants, phases):
                 Column("distinct values seen by each reader, k/s", variant, phase, distinct),
                 Column("age p50, µs", variant, phase, age(0.5)),
                 Column("age p99, µs", variant, phase, age(0.99)),
+                Column("age p99.9, µs", variant, phase, age(0.999)),
                 Column(
                     "age max, µs",
                     variant,
@@ -60,6 +61,7 @@ def time_columns(variant, phase, call=None):
     return [
         Column("p50, µs", variant, phase, quantile(0.5)),
         Column("p99, µs", variant, phase, quantile(0.99)),
+        Column("p99.9, µs", variant, phase, quantile(0.999)),
         Column("max, µs", variant, phase, longest, "max"),
     ]
 

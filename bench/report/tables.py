@@ -9,6 +9,7 @@ from parts import (
     cost_columns,
     div,
     heading,
+    latency_cells,
     latency_columns,
     latency_table,
     lost_column,
@@ -108,14 +109,12 @@ def study2(_data, workload, variants, phases):
 
 
 def by_phase(data, workload, variants, phases):
-    """p50 and p99 of every phase side by side; each phase alone behind a fold."""
+    """The latencies of every phase side by side; each phase alone behind a fold."""
     tables = Tables()
     for variant in variants:
         columns = []
         for phase in phases:
-            for q, text in ((0.5, "p50"), (0.99, "p99")):
-                pick = lambda p, q=q: p.quantile_us(q)
-                columns.append(Column(f"{phase} {text}, µs", variant, phase, pick, "median"))
+            columns += latency_cells(phase, variant, phase)
         table = Table(name(workload, variant), workload, columns, columns[0], True)
         tables.shown.append((heading(variant), table))
         for phase in phases:
@@ -137,16 +136,14 @@ def sizes(data, workload, variants, phases):
 
 
 def by_variant(data, workload, variants, phases):
-    """p50 and p99 of every variant side by side; each alone behind a fold."""
+    """The latencies of every variant side by side; each alone behind a fold."""
     tables = Tables()
     for phase in phases:
         columns = []
         for variant in variants:
-            for q, text in ((0.5, "p50"), (0.99, "p99")):
-                title = f"{variant.replace('->', '→')} {text}, µs"
-                pick = lambda p, q=q: p.quantile_us(q)
-                columns.append(Column(title, variant, phase, pick, "median"))
-        main = columns[-2]
+            columns += latency_cells(variant.replace("->", "→"), variant, phase)
+        # The median of the last variant.
+        main = columns[-4]
         tables.shown.append(
             (heading(phase), Table(name(workload, phase), workload, columns, main, True))
         )
@@ -171,7 +168,7 @@ def throughput(data, workload, variants, phases):
                     phase,
                     lambda p: div(p.bytes_per_s(), 1e9),
                 ),
-                *latency_columns(variant, phase)[:2],
+                *latency_columns(variant, phase),
                 lost_column(variant, phase),
                 *cost_columns(variant, phase),
             ]
@@ -215,6 +212,7 @@ def sierra_nevada(data, workload, variants, phases):
                 Column("lost, messages", variant, phase, count("lost"), "sum"),
                 main,
                 Column("p99, µs", variant, phase, lambda p: p.quantile_us(0.99)),
+                Column("p99.9, µs", variant, phase, lambda p: p.quantile_us(0.999)),
                 Column("max, µs", variant, phase, lambda p: p.max_us(), "max"),
                 behind_column(variant, phase),
                 Column("CPU of all processes, s/s", variant, phase, lambda p: p.cpu_per_s()),

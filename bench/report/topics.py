@@ -11,6 +11,8 @@ HEADER = [
     "too late, messages",
     "lost, messages",
     "mean latency, µs",
+    "p99, µs",
+    "p99.9, µs",
     "max, µs",
 ]
 
@@ -39,6 +41,7 @@ def of_topic(topic, phases):
     """The cells of one topic."""
     count = lambda field: whole(sum(p.total(field, topic) or 0 for p in phases))
     means = [p.mean_us(topic) for p in phases]
+    quantile = lambda q: with_range([p.quantile_us(q, topic) for p in phases])
     longest = [m for m in (p.max_us(topic) for p in phases) if m is not None]
     return [
         f"`{topic}`",
@@ -47,5 +50,7 @@ def of_topic(topic, phases):
         count("too_late"),
         count("lost"),
         with_range(means),
+        quantile(0.99),
+        quantile(0.999),
         three(max(longest, default=None)),
     ]

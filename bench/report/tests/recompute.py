@@ -125,7 +125,7 @@ def timing(distributions, measure):
         return max(d["max"] for d in distributions) / 1000
     if measure == "mean":
         return sum(d["sum"] for d in distributions) / sum(d["count"] for d in distributions) / 1000
-    return percentile(distributions, int(measure[1:]) / 100)
+    return percentile(distributions, round(float(measure[1:]) / 100, 5))
 
 
 def rate(phase, topics=None):
@@ -177,7 +177,7 @@ def figure(workload, label, header, phase):
     if name == "events lost":
         entries = received(phase, event)
         return (sum(e["lost"] for e in entries) if entries else None), "sum"
-    if re.fullmatch(r"p\d+|max", name):
+    if re.fullmatch(r"p\d+(\.\d+)?|max", name):
         times = [e["latency"] for e in received(phase, event)]
         times += [c["latency"] for c in clients(phase)] if workload != "study1-kv" else []
         return timing(times, name), "max" if name == "max" else "range"

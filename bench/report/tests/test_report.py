@@ -91,6 +91,7 @@ def test_hand_computed_figures():
     assert row["delivered at each reader, k msg/s"] == "3,000"  # the mean of 2 and 4 million
     assert row["p50, µs"] == "1.00"  # the fourth of eight: 1 1 1 1 3 3 3 8
     assert row["p99, µs"] == "7.90"  # no more than the greatest
+    assert row["p99.9, µs"] == "7.90"
     assert row["max, µs"] == "7.90"
     assert row["lost, messages"] == "2"
     assert row["CPU per message delivered, µs"] == "1.00"  # 8 ms for 8,000
