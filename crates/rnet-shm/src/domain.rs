@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rnet_core::{DomainId, Error};
+use rnet_core::{DomainId, Error, NodeName};
 use rnet_ring::fail_point;
 use rustix::fs::{Access, AtFlags, FileType, Mode, Stat};
 use rustix::io::Errno;
@@ -32,7 +32,7 @@ pub struct DomainConfig {
 /// An opened domain directory.
 #[derive(Clone, Debug)]
 pub struct DomainDir {
-    id: DomainId,
+    config: DomainConfig,
     path: PathBuf,
     shared: bool,
 }
@@ -197,12 +197,38 @@ impl DomainDir {
                 )
             }));
         }
-        Ok(DomainDir { id: config.id.clone(), path, shared })
+        Ok(DomainDir { config: config.clone(), path, shared })
+    }
+
+    /// Makes anew what somebody has removed of the directory, whose path stays as it was.
+    ///
+    /// # Errors
+    /// Those of [`DomainDir::open_or_create`].
+    pub fn put_back(&self) -> Result<(), Error> {
+        let base = self.path.parent().map(Path::to_owned);
+        DomainDir::open_or_create(&DomainConfig { base, ..self.config.clone() }).map(drop)
+    }
+
+    /// Notes that a node has put back what somebody had removed: for the tools to tell.
+    pub fn note_put_back(&self, node: &NodeName) {
+        let text = format!("{} {node}\n", crate::clock::unix_ns() / 1_000_000_000);
+        if let Ok((file, draft)) = draft::Draft::create(&self.path, self.file_mode())
+            && files::write_all_at(&file, text.as_bytes(), 0).is_ok()
+        {
+            let _ = draft.replace(&self.path.join("restored"));
+        }
+    }
+
+    /// When its nodes last had to put back what somebody had removed, in s since 1970, and which node did.
+    pub fn put_back_at(&self) -> Option<(u64, String)> {
+        let text = std::fs::read_to_string(self.path.join("restored")).ok()?;
+        let (at, node) = text.trim_end().split_once(' ')?;
+        Some((at.parse().ok()?, node.chars().take(512).collect()))
     }
 
     /// The domain's id.
     pub fn id(&self) -> &DomainId {
-        &self.id
+        &self.config.id
     }
 
     /// The directory.

@@ -9,7 +9,7 @@ use rnet_ring::fail_point;
 use rustix::fs::{FallocateFlags, Mode, OFlags};
 use rustix::io::Errno;
 
-use crate::{LAYOUT_VERSION, shortage};
+use crate::{LAYOUT_VERSION, home, lent, shortage};
 use rnet_ring::layout::PAGE_LEN_BYTES;
 
 /// An error of the system, with what was being done. What the system ran out of is named: see
@@ -36,20 +36,23 @@ pub fn no_room(path: &Path, len: u64, errno: Errno) -> Error {
 
 /// Opens an existing file for reading, close-on-exec.
 pub fn open_read(path: &Path) -> rustix::io::Result<OwnedFd> {
-    rustix::fs::open(
-        path,
-        OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK,
-        Mode::empty(),
-    )
+    open(path, OFlags::RDONLY)
 }
 
 /// Opens an existing file for reading and writing, close-on-exec.
 pub fn open_write(path: &Path) -> rustix::io::Result<OwnedFd> {
-    let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
-    rustix::fs::open(path, flags, Mode::empty())
+    open(path, OFlags::RDWR)
 }
 
-/// Creates a new file of `len` zero bytes whose memory is really there: writing to it later
+/// Not to be called behind the gate of `fork.rs`, as in what opens an `Unshared`: there, [`lent::open`] is.
+fn open(path: &Path, flags: OFlags) -> rustix::io::Result<OwnedFd> {
+    match lent::open(path, flags) {
+        Err(Errno::NOENT) if home::restore_own(path) => lent::open(path, flags),
+        opened => opened,
+    }
+}
+
+/// Creates a new file in the folder of a node of `len` zero bytes whose memory is really there: writing to it later
 /// cannot fail for lack of room, which would be a SIGBUS.
 pub fn create_sized(path: &Path, len: u64, mode: u32) -> rustix::io::Result<OwnedFd> {
     create_sparse(path, len, len, mode)
@@ -59,7 +62,12 @@ pub fn create_sized(path: &Path, len: u64, mode: u32) -> rustix::io::Result<Owne
 /// [`Mapping::back`](crate::mapping::Mapping::back) has had memory for it.
 pub fn create_sparse(path: &Path, len: u64, backed: u64, mode: u32) -> rustix::io::Result<OwnedFd> {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-    let fd = rustix::fs::open(path, flags, Mode::from_raw_mode(mode))?;
+    let create = || rustix::fs::open(path, flags, Mode::from_raw_mode(mode));
+    let fd = match create() {
+        // Somebody has removed the folder under a living node.
+        Err(Errno::NOENT) if home::restore_for(path) => create()?,
+        created => created?,
+    };
     fail_point!("file.created");
     // The umask has narrowed the mode; a group domain needs it as asked.
     let sized = rustix::fs::fchmod(&fd, Mode::from_raw_mode(mode))
@@ -70,7 +78,10 @@ pub fn create_sparse(path: &Path, len: u64, backed: u64, mode: u32) -> rustix::i
         });
     fail_point!("file.reserved");
     match sized {
-        Ok(()) => Ok(fd),
+        Ok(()) => {
+            home::made(path, &fd);
+            Ok(fd)
+        }
         Err(errno) => {
             let _ = rustix::fs::unlink(path);
             Err(errno)

@@ -70,6 +70,12 @@ impl Gate {
     }
 }
 
+/// Runs something during which this process does not fork.
+pub(crate) fn gated<R>(act: impl FnOnce() -> R) -> R {
+    install();
+    GATE.pass(act)
+}
+
 /// Descriptors of which children give back their share: a list of blocks that only grows, so that
 /// the handler can walk it without a lock or an allocation.
 struct Block {

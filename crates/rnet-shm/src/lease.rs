@@ -14,6 +14,7 @@ use rustix::io::Errno;
 
 use crate::files;
 use crate::fork::Unshared;
+use crate::lent;
 use crate::ofd::{self, Span, WHOLE};
 
 /// The largest number that a holder can be known by.
@@ -62,7 +63,7 @@ fn span_of(holder: u64) -> Span {
 /// # Errors
 /// Those of the system; `AGAIN` if it is never free and never held when looked at.
 pub fn hold(path: &Path, holder: u64) -> rustix::io::Result<Asked> {
-    let file = Unshared::open(|| files::open_write(path))?;
+    let file = Unshared::open(|| lent::open(path, OFlags::RDWR))?;
     for _ in 0..TRIES {
         if ofd::take(&file, span_of(holder))? {
             return Ok(Asked::Held(Held { file }));

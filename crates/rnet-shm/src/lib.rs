@@ -12,6 +12,7 @@
 //! | [`strays`] | sweeping up after those whom nobody knew |
 //! | [`presence`] | who lives is a held kernel lock; sweeping up after the dead |
 //! | [`node`] | a node's folder: header, list of endpoints, control FIFO |
+//! | [`home`] | what a node has in the directory, and putting it back |
 //! | [`types`] | protobuf types, which endpoints name by hash |
 //! | [`registry`], [`watch`] | what a node knows of its peers; how it notices their end |
 //! | [`bell`], [`barrier`] | sleeping and waking across processes |
@@ -36,7 +37,9 @@ mod failpoint;
 mod files;
 pub mod fork;
 mod handoff;
+pub mod home;
 pub mod lease;
+mod lent;
 mod mapping;
 pub mod node;
 pub mod observe;

@@ -13,7 +13,7 @@ use std::sync::atomic::{Ordering, fence};
 
 use rnet_core::{Error, MAX_ENDPOINTS_PER_NODE, NodeName};
 use rnet_ring::fail_point;
-use rustix::fs::Mode;
+use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
@@ -21,6 +21,9 @@ use crate::bell::Bells;
 use crate::domain::{DomainDir, random_u64};
 use crate::files::{self, io_error, word_at};
 use crate::fork::Unshared;
+use crate::home::{self, Home};
+use crate::lent;
+use crate::ofd;
 use crate::presence::{self, Presence};
 use crate::types::Types;
 use crate::{LAYOUT_VERSION, clock};
@@ -147,6 +150,9 @@ pub struct OwnNode {
     incarnation: u64,
     name: NodeName,
     file: OwnedFd,
+    /// The file once more, locked for as long as the node lives: by it those know who lives that have the
+    /// file open, also when it has lost its name.
+    _lock: Unshared,
     fifo: Unshared,
     /// What the FIFO holds; less than usual for users who have very many.
     fifo_len_bytes: usize,
@@ -157,8 +163,7 @@ pub struct OwnNode {
     farewell: Mutex<Vec<PathBuf>>,
     /// Folders of peers that could not be rung yet.
     owed: Mutex<BTreeSet<PathBuf>>,
-    // Dropped last (fields drop in order): the name is released when the folder is gone.
-    _presence: Presence,
+    home: Arc<Home>,
 }
 
 #[derive(Debug, Default)]
@@ -194,23 +199,30 @@ impl OwnNode {
             .and_then(|()| rustix::fs::chmod(&folder, Mode::from_raw_mode(dir.folder_mode())))
             .map_err(|e| io_error("cannot create", &folder, e))?;
         fail_point!("node.folder");
+        let home = Home::new(dir, name, &folder, incarnation, presence);
         let made = (|| {
             let bells = Bells::create(&folder.join("bells"), dir.file_mode())?;
             fail_point!("node.bells");
             let fifo = create_fifo(&folder.join("ctl"), dir.file_mode())?;
             fail_point!("node.ctl");
             let meta = NodeMeta::of_this_process(name, language, version);
-            let file = create_header(&folder.join("node"), dir.file_mode(), incarnation, &meta)?;
+            home.note("ctl", &fifo);
+            let path = folder.join("node");
+            let file = create_header(&path, dir.file_mode(), incarnation, &meta)?;
             fail_point!("node.complete");
-            Ok((bells, fifo, file))
+            let lock = Unshared::open(|| lent::open(&path, OFlags::RDWR))
+                .and_then(|lock| ofd::take(&lock, ofd::WHOLE).map(|_| lock))
+                .map_err(|e| io_error("cannot lock", &path, e))?;
+            Ok((bells, fifo, file, lock))
         })();
         match made {
-            Ok((bells, fifo, file)) => Ok(OwnNode {
+            Ok((bells, fifo, file, lock)) => Ok(OwnNode {
                 dir: dir.clone(),
                 folder,
                 incarnation,
                 name: name.clone(),
                 file,
+                _lock: lock,
                 fifo_len_bytes: rustix::pipe::fcntl_getpipe_size(&fifo).unwrap_or(4096),
                 fifo,
                 bells: Arc::new(bells),
@@ -221,13 +233,19 @@ impl OwnNode {
                 types: Types::default(),
                 farewell: Mutex::new(Vec::new()),
                 owed: Mutex::default(),
-                _presence: presence,
+                home,
             }),
             Err(e) => {
+                let _presence = home.leave();
                 remove_folder(&folder, &Types::default());
                 Err(e)
             }
         }
+    }
+
+    /// What it has in the domain's directory.
+    pub fn home(&self) -> &Home {
+        &self.home
     }
 
     /// The domain it is in.
@@ -363,6 +381,8 @@ impl Drop for OwnNode {
         if self.birth().is_parents() {
             return;
         }
+        // Dropped last: the name is released when the folder is gone.
+        let _presence = self.home.leave();
         fail_point!("leave.begin");
         let _ = files::write_all_at(&self.file, &1u64.to_le_bytes(), GOODBYE_AT);
         fail_point!("leave.goodbye");
@@ -528,6 +548,17 @@ impl PeerNode {
     /// Whether the peer's folder is still there.
     pub fn is_here(&self) -> bool {
         rustix::fs::lstat(&self.folder).is_ok()
+    }
+
+    /// Whether the peer lives, whatever has become of its folder: it has not said goodbye, and its file
+    /// is locked.
+    pub(crate) fn lives(&self) -> bool {
+        match &self.file {
+            None => home::is_here(self.incarnation),
+            Some(file) => {
+                !self.said_goodbye() && !matches!(ofd::holder(file, ofd::WHOLE), Ok(None))
+            }
+        }
     }
 
     /// Whether the peer has left of its own will. One of this very process must have.

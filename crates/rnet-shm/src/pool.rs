@@ -372,7 +372,7 @@ impl Pool {
         let path = self.path_of(number);
         let file = files::create_sized(&path, size, self.mode).map_err(NoChunk::System)?;
         let map = Mapping::new(file.as_fd(), 0, size as usize, Access::Write, true)
-            .inspect_err(|_| rustix::fs::unlink(&path).unwrap_or(()))
+            .inspect_err(|_| crate::home::remove(&path))
             .map_err(NoChunk::System)?;
         let header: &ChunkHeader = map.get(0);
         fail_point!("pool.mapped");
@@ -416,7 +416,7 @@ impl Pool {
     fn retire(&mut self, chunk: &Chunk) {
         chunk.header().retired.store(1, Ordering::Release);
         fail_point!("pool.retired");
-        let _ = rustix::fs::unlink(self.path_of(chunk.number));
+        crate::home::remove(&self.path_of(chunk.number));
         fail_point!("pool.unlinked");
         self.bytes -= chunk.map.len() as u64;
     }

@@ -20,6 +20,7 @@ use crate::draft::Draft;
 use crate::dying::is_dying;
 use crate::files;
 use crate::fork::Unshared;
+use crate::lent;
 use crate::node::pid_namespace;
 use crate::ofd::{self, WHOLE};
 
@@ -104,7 +105,7 @@ impl Presence {
         for attempt in 0.. {
             let opened = match open.take().filter(|file| same_file(file, &path)) {
                 Some(file) => Ok(file),
-                None => Unshared::open(|| files::open_write(&path)),
+                None => Unshared::open(|| lent::open(&path, OFlags::RDWR)),
             };
             let file = match opened {
                 Ok(file) => file,
@@ -169,6 +170,13 @@ impl Presence {
     }
 }
 
+impl Presence {
+    /// Whether the file that is locked is the one that others find.
+    pub(crate) fn is_in_place(&self) -> bool {
+        same_file(&self.file, &self.path)
+    }
+}
+
 impl Drop for Presence {
     fn drop(&mut self) {
         // Unlinked while the lock is held, so that nobody can take the file and lose it. In a forked
@@ -182,7 +190,16 @@ impl Drop for Presence {
 }
 
 /// Whether `incarnation` of the node whose names are written as `stem` lives.
+///
+/// Its name says so, or where somebody has removed that, the lock on the file in its folder.
 pub fn is_alive(dir: &DomainDir, stem: &str, incarnation: u64) -> bool {
+    bears_name(dir, stem, incarnation) || {
+        let node = dir.nodes().join(folder_name(stem, incarnation)).join("node");
+        files::open_read(&node).is_ok_and(|file| matches!(ofd::holder(&file, WHOLE), Ok(Some(_))))
+    }
+}
+
+fn bears_name(dir: &DomainDir, stem: &str, incarnation: u64) -> bool {
     let file = match files::open_read(&dir.names().join(stem)) {
         Ok(file) => file,
         Err(Errno::NOENT) => return false,

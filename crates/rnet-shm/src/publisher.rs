@@ -243,7 +243,7 @@ impl Writer {
                 files::write_all_at(&file, &bytes, 0)
             })
             .and_then(|()| PublisherMap::new(&file, id, log_at, log_len, Access::Write))
-            .inspect_err(|_| rustix::fs::unlink(&path).unwrap_or(()))
+            .inspect_err(|_| crate::home::remove(&path))
             .map_err(failed)?;
         let map = Arc::new(map);
         map.map.fetch(log_at as usize, least as usize);
@@ -591,7 +591,7 @@ impl Drop for Writer {
             }
         }
         fail_point!("publisher.lingered");
-        let _ = rustix::fs::unlink(&self.path);
+        crate::home::remove(&self.path);
         fail_point!("publisher.unlinked");
     }
 }

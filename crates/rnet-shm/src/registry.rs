@@ -175,7 +175,10 @@ impl Registry {
         let listed = self.list()?;
         let here: HashSet<u64> = listed.iter().map(|(_, id)| *id).collect();
         // One that the list leaves out is asked for by name: a directory changes while it is read.
-        let left_out = |id: &u64, peer: &Peer| !here.contains(id) && !peer.node.is_here();
+        let left_out = |id: &u64, peer: &Peer| {
+            // One whose folder somebody has removed under it puts it back.
+            !here.contains(id) && !peer.node.is_here() && !peer.node.lives()
+        };
         let gone =
             self.peers.iter().filter(|(id, peer)| left_out(id, peer) || self.has_died(**id, peer));
         for id in gone.map(|(id, _)| *id).collect::<Vec<_>>() {
@@ -218,7 +221,7 @@ impl Registry {
                 changes.changed.push(*id);
             }
             let peer = &self.peers[id];
-            if !peer.node.is_here() || self.has_died(*id, peer) {
+            if (!peer.node.is_here() && !peer.node.lives()) || self.has_died(*id, peer) {
                 self.depart(*id, &mut changes);
             }
             self.doubted.remove(id);
@@ -245,6 +248,7 @@ impl Registry {
     fn has_died(&self, id: u64, peer: &Peer) -> bool {
         peer.handle.has_ended()
             || ((peer.handle.asks_lock() || self.doubted.contains(&id))
+                && !peer.node.lives()
                 && !presence::is_alive(&self.dir, peer.node.stem(), peer.node.incarnation()))
     }
 

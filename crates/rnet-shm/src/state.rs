@@ -40,6 +40,7 @@ use crate::files;
 use crate::node::OwnNode;
 
 pub use disk::{Ask, Disk, Keep, Kept, Restored, Restoring};
+pub use file::Standing;
 pub use follow::{Follower, Interrupter, Next};
 pub use read::Path;
 pub use record::{Guard, Head, Record, Stored, Will, Write};
@@ -120,7 +121,11 @@ impl Inner {
     /// The region, or what is wrong with its memory.
     fn sound(&self) -> Result<ring::Region<'_>, Error> {
         if self.file.is_spoilt() {
-            return Err(self.corrupt("the file was truncated"));
+            return Err(Error::Corrupt {
+                topic: "state".to_owned(),
+                publisher_node: self.file.path.display().to_string(),
+                what: self.file.why_spoilt().to_owned(),
+            });
         }
         Ok(self.ring())
     }
@@ -331,6 +336,14 @@ impl Region {
     /// Revision of the newest change in the domain.
     pub fn revision(&self) -> u64 {
         self.inner.sound().ok().and_then(|ring| ring.newest().ok()).unwrap_or_default()
+    }
+
+    /// Sees to it that others find this region, also when somebody has removed its file's name.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn put_back(&self) -> Result<Standing, Error> {
+        self.inner.file.put_back()
     }
 
     /// How much of the region's memory is in use, by looking at all of it.

@@ -35,21 +35,25 @@ impl NameWatch {
     fn new(dir: &DomainDir) -> Option<NameWatch> {
         let open = || inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK);
         let fd = Unshared::open(open).ok()?;
-        inotify::add_watch(&fd, dir.names(), WatchFlags::CLOSE_WRITE).ok()?;
+        let what = WatchFlags::CLOSE_WRITE | WatchFlags::DELETE_SELF | WatchFlags::MOVE_SELF;
+        inotify::add_watch(&fd, dir.names(), what).ok()?;
         Some(NameWatch(fd))
     }
 
-    /// The names that were closed; `None` if there were too many to be told.
-    fn hear(&self) -> Option<BTreeSet<String>> {
+    /// The names that were closed; `None` if there were too many to be told. And whether the folder was
+    /// removed.
+    fn hear(&self) -> (Option<BTreeSet<String>>, bool) {
         let mut room = [MaybeUninit::uninit(); 4096];
         let mut events = inotify::Reader::new(&self.0, &mut room);
         let mut names = BTreeSet::new();
-        let mut whole = true;
+        let (mut whole, mut removed) = (true, false);
+        let end = ReadFlags::DELETE_SELF | ReadFlags::MOVE_SELF | ReadFlags::IGNORED;
         while let Ok(event) = events.next() {
+            removed |= event.events().intersects(end);
             whole &= !event.events().contains(ReadFlags::QUEUE_OVERFLOW);
             names.extend(event.file_name().and_then(|name| name.to_str().ok()).map(str::to_owned));
         }
-        whole.then_some(names)
+        (whole.then_some(names), removed)
     }
 }
 
@@ -131,12 +135,21 @@ impl Strays {
         }
     }
 
-    /// Call it when there is something to hear.
-    pub fn heard(&mut self) {
-        let Some(watch) = &self.watch else { return };
-        match watch.hear() {
+    /// Call it when there is something to hear. `true` if somebody has removed the folder of the names.
+    pub fn heard(&mut self) -> bool {
+        let Some(watch) = &self.watch else { return false };
+        let (names, removed) = watch.hear();
+        match names {
             Some(names) => self.names.extend(names.into_iter().map(|name| (name, Look::first()))),
             None => self.all = Some(Look::first()),
+        }
+        removed
+    }
+
+    /// The folder of the names is another one now: the next [`Strays::hear`] listens there.
+    pub fn moved(&mut self, events: &Watch) {
+        if let Some(watch) = self.watch.take() {
+            let _ = events.ignore(&watch.0);
         }
     }
 

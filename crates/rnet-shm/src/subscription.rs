@@ -350,7 +350,7 @@ impl Drop for SubscriptionFile {
             return;
         }
         fail_point!("subscription.leaving");
-        let _ = rustix::fs::unlink(&self.path);
+        crate::home::remove(&self.path);
         fail_point!("subscription.unlinked");
     }
 }

@@ -85,7 +85,7 @@ fn write(path: &Path, mode: u32, set: &[u8]) -> Result<(), Error> {
     });
     fail_point!("type.complete");
     written.map_err(|e| {
-        let _ = rustix::fs::unlink(path);
+        crate::home::remove(path);
         io_error("cannot write", path, e)
     })
 }

@@ -15,10 +15,11 @@ use std::time::{Duration, Instant};
 
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::OFlags;
 use rustix::io::Errno;
 
 use crate::domain::DomainDir;
+use crate::lent;
 use crate::node::{NodeMeta, PeerNode};
 use crate::presence;
 use crate::registry::Registry;
@@ -61,8 +62,7 @@ impl Handle {
             let alive = presence::is_alive(dir, node.stem(), node.incarnation());
             return if alive { Handle::Process(process) } else { Handle::Ending };
         }
-        let flags = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-        match rustix::fs::open(node.folder().join("ctl"), flags, Mode::empty()) {
+        match lent::open(&node.folder().join("ctl"), OFlags::WRONLY) {
             Ok(fifo) => Handle::Fifo(fifo),
             Err(Errno::NXIO | Errno::NOENT) => Handle::Ending,
             Err(_) => Handle::Nothing,

@@ -15,6 +15,7 @@ use rnet_shm::strays::Strays;
 use rnet_shm::watch::{POLL, Watch};
 
 use crate::core::{NodeState, spawn};
+use crate::keeping::{Keeping, Look};
 
 /// The FIFO's mark among the events.
 const FIFO: u32 = 0;
@@ -45,6 +46,7 @@ fn run(state: &Arc<NodeState>, mut watch: Watch) {
     // When everything is looked at next, because something was left undone.
     let mut next_look: Option<Instant> = None;
     let mut next_audit = Instant::now() + POLL;
+    let mut keeping = Keeping::default();
     loop {
         let leads = {
             let matching = state.matching();
@@ -60,12 +62,22 @@ fn run(state: &Arc<NodeState>, mut watch: Watch) {
         let limit = next_look.into_iter().chain(strays.due()).chain([next_audit]).min();
         let limit = limit.map(|due| due.saturating_duration_since(now));
         let Ok(woken) = watch.wait(limit) else { break };
-        if woken.listened.contains(&NAMES) {
-            strays.heard();
+        if woken.listened.contains(&NAMES) && strays.heard() {
+            strays.moved(&watch);
+            next_audit = Instant::now();
         }
         let given_up = strays.take_due();
         if next_audit <= Instant::now() {
             next_audit = Instant::now() + POLL;
+            match keeping.look(state) {
+                _ if state.is_stopping() => {}
+                Look::Whole => {}
+                Look::Again(after) => next_audit = Instant::now() + after,
+                Look::PutBack => {
+                    strays.moved(&watch);
+                    behind |= state.meet_again().is_err();
+                }
+            }
             state.audit_state();
         }
         // Their locks say whether they live: a process that calls `execve` goes on without its nodes.

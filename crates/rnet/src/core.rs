@@ -9,7 +9,7 @@ use rnet_core::{Lane, Result};
 use rnet_shm::domain::DomainDir;
 use rnet_shm::fork::Birth;
 use rnet_shm::node::OwnNode;
-use rnet_shm::state::Clock;
+use rnet_shm::state::{Clock, Standing};
 use rnet_shm::strays::GivenUp;
 
 use crate::dispatch::Dispatcher;
@@ -184,6 +184,18 @@ impl NodeState {
         if strangers {
             self.sweep_state();
         }
+    }
+
+    /// Sees to it that others find the state that this node uses; `None` if it uses none.
+    pub(crate) fn put_back_state(&self) -> Option<Result<Standing>> {
+        self.state.get().map(|state| state.region().put_back())
+    }
+
+    /// What was removed of the directory is back: meets the peers again, as at the start.
+    pub(crate) fn meet_again(self: &Arc<Self>) -> Result<()> {
+        let met = self.refresh_only(None, None);
+        self.matching().greet();
+        met
     }
 
     /// Tells the user's callbacks, on the bulk dispatch thread: they may take their time, and the

@@ -40,6 +40,7 @@ mod fit;
 mod inbox;
 pub mod inspect;
 mod interrupt;
+mod keeping;
 mod match_event;
 mod matching;
 mod message;

@@ -11,6 +11,7 @@ use rustix::io::Errno;
 use super::OwnNode;
 use crate::files::{io_error, word_at};
 use crate::fork::Unshared;
+use crate::lent;
 
 /// A ring at the control FIFO: the incarnation of the node that rings.
 const RING_LEN_BYTES: usize = 8;
@@ -95,8 +96,7 @@ pub(super) fn create_fifo(path: &Path, mode: u32) -> Result<Unshared, Error> {
 /// Tells a node that something has changed at the node `from`. Its control thread then looks
 /// there. `false` if that has to be tried again: a file descriptor was wanting.
 pub fn ring_control(folder: &Path, from: u64) -> bool {
-    let flags = OFlags::RDWR | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-    match rustix::fs::open(folder.join("ctl"), flags, Mode::empty()) {
+    match lent::open(&folder.join("ctl"), OFlags::RDWR) {
         // Short writes to a FIFO are whole or not at all. One that is full has been rung so often
         // that its node will look everywhere.
         Ok(fifo) => {

@@ -5,12 +5,13 @@
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use rnet_core::Error;
 use rnet_ring::fail_point;
 use rnet_ring::state::journal::FIRST_REVISION;
 use rnet_ring::state::layout::{GEOMETRY_AT, Geometry, MAGIC_AT, SEED_AT, TAIL_AT};
+use rustix::fs::OFlags;
 use rustix::io::Errno;
 
 use super::STATE_VERSION;
@@ -18,6 +19,7 @@ use crate::domain::{DomainDir, random_u64};
 use crate::draft::Draft;
 use crate::files::{self, io_error, no_room};
 use crate::fork::Unshared;
+use crate::lent;
 use crate::mapping::{Access, Mapping};
 use crate::ofd;
 
@@ -34,6 +36,19 @@ pub(super) struct StateFile {
     /// The file once more, for the lock on our lane's byte: a mapping keeps the description that it was
     /// made of, and a forked child keeps the mapping.
     locks: Unshared,
+    /// Whether others have begun another region in the place of this one.
+    apart: AtomicBool,
+}
+
+/// How the file that is mapped stands to the directory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// It is in its place, as a file or by a link.
+    InPlace,
+    /// Its name had been removed, and now there is a link to it.
+    PutBack,
+    /// Another file has its name: others have begun a new region.
+    Apart,
 }
 
 /// Where a domain's state stands.
@@ -47,14 +62,26 @@ impl StateFile {
         let path = path_of(dir);
         for _ in 0..TRIES {
             let opened = files::open_write(&path).and_then(|fd| {
-                let locks = Unshared::open(|| files::open_write(&path))?;
+                let locks = Unshared::open(|| lent::open(&path, OFlags::RDWR))?;
                 Ok((fd, locks))
             });
             match opened {
                 // Another file by now: look again.
                 Ok((fd, locks)) if !files::are_same(&fd, &locks) => {}
                 Ok((fd, locks)) => return StateFile::map(path, fd, locks),
-                Err(Errno::NOENT) => StateFile::make(dir)?,
+                Err(Errno::NOENT) => match lent::find(&path, OFlags::RDWR) {
+                    // A region lives as long as anybody has it open: those who have lost their directory
+                    // are not to be left alone with it.
+                    Some(fd) if put_back(&path, &fd).is_ok() => {
+                        let locks = Unshared::open(|| lent::open(&path, OFlags::RDWR));
+                        if let Ok(locks) = locks
+                            && files::are_same(&fd, &locks)
+                        {
+                            return StateFile::map(path, fd, locks);
+                        }
+                    }
+                    _ => StateFile::make(dir)?,
+                },
                 Err(errno) => return Err(io_error("cannot open", &path, errno)),
             }
         }
@@ -82,7 +109,11 @@ impl StateFile {
             files::write_all_at(&file, &word.to_le_bytes(), at as u64 * 8).map_err(failed)?;
         }
         fail_point!("state.made");
-        draft.place(&path).map_err(|errno| io_error("cannot make", &path, errno))?;
+        let placed = draft.place(&path).map_err(|errno| io_error("cannot make", &path, errno))?;
+        // A link to a region whose last holder has ended is in nobody's way.
+        if !placed && matches!(files::open_read(&path), Err(Errno::NOENT)) {
+            let _ = rustix::fs::unlink(&path);
+        }
         Ok(())
     }
 
@@ -94,7 +125,7 @@ impl StateFile {
         }
         let map = Mapping::new(fd.as_fd(), 0, len, Access::Write, false)
             .map_err(|errno| io_error("cannot map", &path, errno))?;
-        let file = StateFile { path, fd, map, locks };
+        let file = StateFile { path, fd, map, locks, apart: AtomicBool::new(false) };
         let word = |at: usize| file.words()[at].load(Ordering::Acquire);
         let magic = word(MAGIC_AT);
         if magic != MAGIC && magic << 8 == MAGIC << 8 {
@@ -144,8 +175,45 @@ impl StateFile {
 
     #[inline]
     pub(super) fn is_spoilt(&self) -> bool {
-        self.map.is_spoilt()
+        self.map.is_spoilt() || self.apart.load(Ordering::Relaxed)
     }
+
+    /// Why the region is of no use, when it is spoilt.
+    pub(super) fn why_spoilt(&self) -> &'static str {
+        match self.apart.load(Ordering::Relaxed) {
+            true => {
+                "the domain's directory was removed while this node could not put it back, and other nodes \
+                 have begun a new state there: what this node has is not seen by them; start it anew"
+            }
+            false => "the file was truncated; end the nodes of this domain and remove the file",
+        }
+    }
+
+    /// Sees to it that those who open the state by its name find this one.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub(super) fn put_back(&self) -> Result<Standing, Error> {
+        match files::open_read(&self.path) {
+            Ok(found) if files::are_same(&found, &self.fd) => Ok(Standing::InPlace),
+            Ok(_) => {
+                self.apart.store(true, Ordering::Relaxed);
+                Ok(Standing::Apart)
+            }
+            Err(Errno::NOENT) => put_back(&self.path, &self.fd)
+                .map(|()| Standing::PutBack)
+                .map_err(|errno| io_error("cannot put back", &self.path, errno)),
+            Err(errno) => Err(io_error("cannot open", &self.path, errno)),
+        }
+    }
+}
+
+/// Puts a link to the file where there is nothing, or a link that leads nowhere.
+fn put_back(path: &std::path::Path, fd: &OwnedFd) -> rustix::io::Result<()> {
+    if lent::put_back_new(path, fd)? || !matches!(files::open_read(path), Err(Errno::NOENT)) {
+        return Ok(());
+    }
+    lent::put_back(path, fd)
 }
 
 fn span_of(lane: usize) -> ofd::Span {

@@ -4,12 +4,14 @@
 //! - this file: the question, the answer, and the order of the checks;
 //! - `place`: the directory, the machine's limits, other domains, nodes that died;
 //! - `publishers`: whether those of a topic agree;
+//! - `deployed`: what removes the directory, and what keeps containers apart;
 //! - `talk`: who publishes what to whom, and why it does not arrive;
 //! - `near`: names that were probably meant to be the same.
 //!
 //! Looking changes nothing in the domain, except that nodes whose process has died are swept up,
 //! as every node does that sees them.
 
+mod deployed;
 mod near;
 mod place;
 mod publishers;
@@ -118,6 +120,7 @@ pub fn diagnose(
     let mut findings = Findings::default();
     place::machine(&mut findings);
     let usable = place::directory(&mut findings, &config, &path);
+    deployed::removed(&mut findings, &config, &path);
     let mut snapshot = Snapshot::default();
     if usable {
         // Before the first look, which sweeps them up.
@@ -131,6 +134,7 @@ pub fn diagnose(
         }
         place::unswept(&mut findings, &config);
         place::room(&mut findings, &path, snapshot.nodes.len());
+        deployed::place(&mut findings, &path, snapshot.nodes.len());
         place::processes(&mut findings, &snapshot);
         let others = place::neighbours(&mut findings, &config, &path, snapshot.nodes.len());
         if let Some((a, b)) = &nodes {

@@ -1,0 +1,268 @@
+//! What a node has in the domain's directory, and putting it back when somebody has removed it.
+//!
+//! systemd-logind removes the files of a user who logs out (RemoveIPC), and clean-up scripts do so too,
+//! under living nodes. Their files live on, by descriptors and mappings, but no new node finds them. So each
+//! node holds descriptors of the files in its folder, looks once a second whether all is in its
+//! place, and puts back what is not: the directory and its version, its name with its lock, its folder, and in
+//! that a link to each file (`lent.rs`). Nothing changes for those who have the files open, and whoever comes
+//! finds the same logs, pages and counters.
+//!
+//! Descriptors are few. Those of endpoints are held only while their numbers are in the lower half of
+//! what the process may have; a file that is not held cannot be put back, and that is told.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use rnet_core::{Error, NodeName};
+use rnet_ring::fail_point;
+use rustix::fs::Mode;
+use rustix::io::Errno;
+
+use crate::domain::DomainDir;
+use crate::files::io_error;
+use crate::presence::{self, Presence};
+use crate::{clock, fork, lent};
+
+/// The homes of this process, by their folders. Behind the gate of `fork.rs`, so that no child inherits
+/// the lock while it is held.
+static HOMES: Mutex<BTreeMap<PathBuf, Weak<Home>>> = Mutex::new(BTreeMap::new());
+
+/// How long a folder must have been unchanged before its time of change proves anything.
+const SETTLED_NS: u64 = 50_000_000;
+
+/// A node's place in the directory.
+#[derive(Debug)]
+pub struct Home {
+    dir: DomainDir,
+    name: NodeName,
+    folder: PathBuf,
+    incarnation: u64,
+    inner: Mutex<Inner>,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    /// `None` once the node has left, and what is gone then is to be gone.
+    presence: Option<Presence>,
+    held: BTreeMap<OsString, File>,
+    /// Files of which no descriptor is held.
+    unheld: BTreeSet<OsString>,
+    /// When the folder was last changed, as of the last look that found all in its place.
+    seen: Option<(u64, i64, u64)>,
+}
+
+/// A file of the folder.
+#[derive(Debug)]
+enum File {
+    Held(OwnedFd),
+    /// Held by another part of the node, for as long as the node is there.
+    Elsewhere(RawFd),
+}
+
+impl AsFd for File {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            File::Held(fd) => fd.as_fd(),
+            // SAFETY: the node that owns the descriptor ends this home before it closes it.
+            File::Elsewhere(fd) => unsafe { BorrowedFd::borrow_raw(*fd) },
+        }
+    }
+}
+
+/// What was put back.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct PutBack {
+    /// Files that others find again.
+    pub files: usize,
+    /// Files that could not be put back.
+    pub lost: Vec<String>,
+}
+
+fn homes<R>(act: impl FnOnce(&mut BTreeMap<PathBuf, Weak<Home>>) -> R) -> R {
+    fork::gated(|| act(&mut HOMES.lock().unwrap_or_else(PoisonError::into_inner)))
+}
+
+/// The home that a file belongs to, if it is one of this process.
+fn of(path: &Path) -> Option<Arc<Home>> {
+    let folder = path.parent()?;
+    homes(|homes| homes.get(folder).and_then(Weak::upgrade))
+}
+
+/// Whether a node of this incarnation lives in this process.
+pub(crate) fn is_here(incarnation: u64) -> bool {
+    let living = |home: &Weak<Home>| {
+        home.upgrade().is_some_and(|home| home.incarnation == incarnation && !home.has_left())
+    };
+    let homes: Vec<_> = homes(|homes| homes.values().cloned().collect());
+    homes.iter().any(living)
+}
+
+/// Takes note of a file that was made in a node's folder.
+pub(crate) fn made(path: &Path, file: impl AsFd) {
+    if let (Some(home), Some(name)) = (of(path), path.file_name()) {
+        home.hold(name, file);
+    }
+}
+
+/// Removes a file of a node's folder, for good.
+pub(crate) fn remove(path: &Path) {
+    if let (Some(home), Some(name)) = (of(path), path.file_name()) {
+        let mut inner = home.inner();
+        inner.held.remove(name);
+        inner.unheld.remove(name);
+    }
+    let _ = rustix::fs::unlink(path);
+}
+
+/// The folder in which a file could not be made is not there: puts it back, if it is a living node's.
+pub(crate) fn restore_for(path: &Path) -> bool {
+    of(path).is_some_and(|home| home.put_back().is_ok())
+}
+
+/// Nodes that live and whose folders are not there, with their processes: as far as we may look.
+pub fn lost(domain: &Path) -> Vec<(u32, String)> {
+    let mut found = BTreeSet::new();
+    let nodes = domain.join("nodes");
+    lent::each_lost(|pid, path| {
+        if path.file_name().is_some_and(|name| name == "node")
+            && let Some(folder) = path.parent().filter(|folder| folder.parent() == Some(&nodes))
+            && rustix::fs::lstat(path).is_err()
+            && let Some(name) = folder.file_name().and_then(|name| name.to_str())
+            && let Some((stem, _)) = presence::parse_folder_name(name)
+            && let Ok(node) = NodeName::from_file_stem(stem)
+        {
+            found.insert((pid, node.to_string()));
+        }
+    });
+    found.into_iter().collect()
+}
+
+/// A file that could not be opened is one of a living node of this process, which somebody has removed:
+/// puts it back.
+pub(crate) fn restore_own(path: &Path) -> bool {
+    let (Some(home), Some(name)) = (of(path), path.file_name()) else { return false };
+    let held = home.inner().held.contains_key(name);
+    held && home.put_back().is_ok()
+}
+
+impl Home {
+    /// The home of a node that has its name, and whose folder was just made.
+    pub(crate) fn new(
+        dir: &DomainDir,
+        name: &NodeName,
+        folder: &Path,
+        incarnation: u64,
+        presence: Presence,
+    ) -> Arc<Home> {
+        let inner = Mutex::new(Inner { presence: Some(presence), ..Inner::default() });
+        let (dir, name, folder) = (dir.clone(), name.clone(), folder.to_owned());
+        let home = Arc::new(Home { dir, name, folder, incarnation, inner });
+        let weak = Arc::downgrade(&home);
+        homes(|homes| {
+            homes.retain(|_, home| home.strong_count() > 0);
+            homes.insert(home.folder.clone(), weak)
+        });
+        home
+    }
+
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn has_left(&self) -> bool {
+        self.inner().presence.is_none()
+    }
+
+    fn hold(&self, name: &std::ffi::OsStr, file: impl AsFd) {
+        let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+        let few = |fd: &OwnedFd| limit.is_none_or(|limit| (fd.as_raw_fd() as u64) < limit / 2);
+        let mut inner = self.inner();
+        match rustix::io::fcntl_dupfd_cloexec(file, 0) {
+            Ok(fd) if few(&fd) => drop(inner.held.insert(name.to_owned(), File::Held(fd))),
+            _ => drop(inner.unheld.insert(name.to_owned())),
+        }
+    }
+
+    /// A file whose descriptor the node itself holds.
+    pub(crate) fn note(&self, name: &str, file: impl AsFd) {
+        let number = File::Elsewhere(file.as_fd().as_raw_fd());
+        self.inner().held.insert(name.into(), number);
+    }
+
+    /// The node leaves: nothing is put back any more. Its name is given up by dropping what this returns.
+    pub(crate) fn leave(&self) -> Option<Presence> {
+        homes(|homes| homes.remove(&self.folder));
+        let mut inner = self.inner();
+        inner.held.clear();
+        inner.unheld.clear();
+        inner.presence.take()
+    }
+
+    /// Whether everything is in its place, as far as can be told at little cost.
+    pub fn is_whole(&self) -> bool {
+        let inner = &mut *self.inner();
+        let Some(presence) = &inner.presence else { return true };
+        // A version that cannot be read, for want of a descriptor say, is no reason to write it.
+        if !presence.is_in_place() || matches!(self.dir.has_our_version(), Ok(false)) {
+            return false;
+        }
+        let Ok(stat) = rustix::fs::lstat(&self.folder) else { return false };
+        let now = (stat.st_ino, stat.st_ctime, stat.st_ctime_nsec);
+        if inner.seen == Some(now) {
+            return true;
+        }
+        let in_place =
+            |(name, file): (&OsString, &File)| lent::is_at(&self.folder.join(name), file);
+        let there = |name: &OsString| rustix::fs::lstat(self.folder.join(name)).is_ok();
+        if !inner.held.iter().all(in_place) || !inner.unheld.iter().all(there) {
+            return false;
+        }
+        let changed_ns = (stat.st_ctime as u64) * 1_000_000_000 + stat.st_ctime_nsec;
+        inner.seen = (clock::unix_ns().saturating_sub(changed_ns) > SETTLED_NS).then_some(now);
+        true
+    }
+
+    /// Puts back what is not in its place.
+    ///
+    /// # Errors
+    /// Those of joining a domain; `NameTaken` if another node has taken the name meanwhile.
+    pub fn put_back(&self) -> Result<PutBack, Error> {
+        let inner = &mut *self.inner();
+        let Some(presence) = &mut inner.presence else { return Ok(PutBack::default()) };
+        inner.seen = None;
+        self.dir.put_back()?;
+        fail_point!("home.directory");
+        if !presence.is_in_place() {
+            // The old file's lock goes with it: nobody can ask for that one any more.
+            *presence = Presence::take(&self.dir, &self.name, self.incarnation)?;
+        }
+        fail_point!("home.name");
+        let mode = Mode::from_raw_mode(self.dir.folder_mode());
+        match rustix::fs::mkdir(&self.folder, mode) {
+            Ok(()) => rustix::fs::chmod(&self.folder, mode)
+                .map_err(|e| io_error("cannot put back", &self.folder, e))?,
+            Err(Errno::EXIST) => {}
+            Err(errno) => return Err(io_error("cannot put back", &self.folder, errno)),
+        }
+        fail_point!("home.folder");
+        let mut done = PutBack::default();
+        // What says that the node is complete comes last.
+        let (head, rest): (Vec<_>, Vec<_>) =
+            inner.held.iter().partition(|(name, _)| *name == "node");
+        for (name, file) in rest.into_iter().chain(head) {
+            let path = self.folder.join(name);
+            if !lent::is_at(&path, file) {
+                lent::put_back(&path, file).map_err(|e| io_error("cannot put back", &path, e))?;
+                done.files += 1;
+                fail_point!("home.file");
+            }
+        }
+        let lost = inner.unheld.iter().filter(|n| rustix::fs::lstat(self.folder.join(n)).is_err());
+        done.lost = lost.map(|name| name.to_string_lossy().into_owned()).collect();
+        inner.unheld.retain(|name| rustix::fs::lstat(self.folder.join(name)).is_ok());
+        Ok(done)
+    }
+}

@@ -1,0 +1,149 @@
+//! The deployment: what removes the directory under living nodes, and what keeps containers apart.
+
+use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use rnet_shm::domain::{DomainConfig, DomainDir, default_base};
+use rnet_shm::home;
+
+use super::Findings;
+
+/// For how long a wipe that was put right counts as a problem, because whatever did it will do it again.
+const RECENT_S: u64 = 24 * 3600;
+/// What Docker gives a container.
+const DOCKER_SHM_BYTES: u64 = 64 << 20;
+/// Users below are the system's, whose files systemd-logind leaves alone.
+const FIRST_USER: u32 = 1000;
+
+/// What keeps logind from removing the files of a user.
+const REMEDY: &str = "keep systemd-logind from removing the files of users who log out: loginctl enable-linger, or \
+                      RemoveIPC=no in /etc/systemd/logind.conf, or run the nodes as a system user, or set RNET_DIR to \
+                      a tmpfs directory outside of /dev/shm";
+
+/// Whether somebody has removed the directory, or a part of it, under living nodes.
+pub fn removed(findings: &mut Findings, config: &DomainConfig, path: &Path) {
+    for (pid, node) in home::lost(path) {
+        findings.problem(
+            "removed",
+            format!(
+                "process {pid} lives, and the folder of its node, {node}, was removed: new nodes do not meet it"
+            ),
+            "its node puts the folder back within a second; if it is stopped, let it go on, else start it anew",
+        );
+    }
+    let Ok(Some(dir)) = DomainDir::open(config) else { return };
+    let Some((at, node)) = dir.put_back_at() else { return };
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    let ago = now.saturating_sub(at);
+    let what = format!(
+        "{} or a part of it was removed under living nodes, and put back {ago} s ago, last by {node}",
+        path.display()
+    );
+    if ago < RECENT_S {
+        findings.problem("removed", what, REMEDY);
+    } else {
+        findings.note("removed", what);
+    }
+}
+
+/// What will remove it, and what others may not see.
+pub fn place(findings: &mut Findings, path: &Path, nodes: usize) {
+    let base = path.parent().unwrap_or(path);
+    let shm = base == default_base();
+    if shm && logind_removes() {
+        findings.note(
+            "removeipc",
+            format!(
+                "systemd-logind removes this user's files in {} when the last session ends (RemoveIPC); nodes put \
+                 them back, and start without each other meanwhile; {REMEDY}",
+                base.display()
+            ),
+        );
+    }
+    let all = rustix::fs::statvfs(base).map_or(u64::MAX, |s| s.f_blocks.saturating_mul(s.f_frsize));
+    if shm && all <= DOCKER_SHM_BYTES {
+        findings.note(
+            "shm_size",
+            format!(
+                "{} has {} MiB in all, as Docker gives a container; give it more: docker run --shm-size=1g",
+                base.display(),
+                all >> 20
+            ),
+        );
+    }
+    let contained =
+        ["/.dockerenv", "/run/.containerenv"].iter().any(|file| Path::new(file).exists());
+    if contained && nodes < 2 {
+        findings.note(
+            "container",
+            format!(
+                "this is a container, and {nodes} nodes are seen: other containers and the host are only seen if they \
+                 share {}; start them with one --ipc (docker run --ipc=host, or --ipc=container:NAME), or give them \
+                 one tmpfs volume and set RNET_DIR",
+                base.display()
+            ),
+        );
+    }
+}
+
+/// Whether systemd-logind removes the files of this user; `false` also where that cannot be told.
+fn logind_removes() -> bool {
+    let uid = rustix::process::geteuid().as_raw();
+    uid >= FIRST_USER
+        && Path::new("/run/systemd/seats").exists()
+        && !lingers(uid)
+        && removes_ipc(Path::new("/"))
+}
+
+fn lingers(uid: u32) -> bool {
+    let Ok(users) = std::fs::read_to_string("/etc/passwd") else { return false };
+    let name = users.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        let name = fields.next()?;
+        (fields.nth(1)?.parse() == Ok(uid)).then(|| name.to_owned())
+    });
+    name.is_some_and(|name| Path::new("/var/lib/systemd/linger").join(name).exists())
+}
+
+/// What the configuration of logind says; the last word counts, and it is on by default.
+fn removes_ipc(root: &Path) -> bool {
+    let mut files = vec![root.join("etc/systemd/logind.conf")];
+    for folder in ["usr/lib", "run", "etc"] {
+        let folder = root.join(folder).join("systemd/logind.conf.d");
+        let mut here: Vec<_> = std::fs::read_dir(folder).into_iter().flatten().flatten().collect();
+        here.sort_by_key(std::fs::DirEntry::file_name);
+        files.extend(here.into_iter().map(|entry| entry.path()));
+    }
+    let text = files.iter().filter_map(|file| std::fs::read_to_string(file).ok());
+    let mut removes = true;
+    for text in text {
+        for line in text.lines() {
+            if let Some(value) = line.trim().strip_prefix("RemoveIPC=") {
+                removes = !matches!(value.trim(), "no" | "false" | "0" | "off");
+            }
+        }
+    }
+    removes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_word_on_removeipc_counts() {
+        let root = std::env::temp_dir().join(format!("rnet-logind-{}", std::process::id()));
+        let conf = root.join("etc/systemd/logind.conf");
+        let more = root.join("etc/systemd/logind.conf.d");
+        std::fs::create_dir_all(&more).unwrap();
+        assert!(removes_ipc(&root), "by default");
+        std::fs::write(&conf, "[Login]\n#RemoveIPC=no\n").unwrap();
+        assert!(removes_ipc(&root), "a comment");
+        std::fs::write(&conf, "[Login]\nRemoveIPC=no\n").unwrap();
+        assert!(!removes_ipc(&root));
+        std::fs::write(more.join("50-robot.conf"), "[Login]\nRemoveIPC = yes\nRemoveIPC=yes\n")
+            .unwrap();
+        assert!(removes_ipc(&root));
+        std::fs::remove_dir_all(&root).unwrap();
+    }
+}
