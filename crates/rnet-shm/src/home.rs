@@ -100,6 +100,12 @@ pub(crate) fn is_here(incarnation: u64) -> bool {
     homes.iter().any(living)
 }
 
+/// Whether a file of this name holds a type. What becomes of one alone is told to those whom it concerns, as a type
+/// that cannot be read; it comes back with the rest.
+fn is_type(name: &std::ffi::OsStr) -> bool {
+    name.as_encoded_bytes().starts_with(b"t")
+}
+
 /// Takes note of a file that was made in a node's folder.
 pub(crate) fn made(path: &Path, file: impl AsFd) {
     if let (Some(home), Some(name)) = (of(path), path.file_name()) {
@@ -144,7 +150,7 @@ pub fn lost(domain: &Path) -> Vec<(u32, String)> {
 /// puts it back.
 pub(crate) fn restore_own(path: &Path) -> bool {
     let (Some(home), Some(name)) = (of(path), path.file_name()) else { return false };
-    let held = home.inner().held.contains_key(name);
+    let held = !is_type(name) && home.inner().held.contains_key(name);
     held && home.put_back().is_ok()
 }
 
@@ -214,8 +220,9 @@ impl Home {
         if inner.seen == Some(now) {
             return true;
         }
-        let in_place =
-            |(name, file): (&OsString, &File)| lent::is_at(&self.folder.join(name), file);
+        let in_place = |(name, file): (&OsString, &File)| {
+            is_type(name) || lent::is_at(&self.folder.join(name), file)
+        };
         let there = |name: &OsString| rustix::fs::lstat(self.folder.join(name)).is_ok();
         if !inner.held.iter().all(in_place) || !inner.unheld.iter().all(there) {
             return false;

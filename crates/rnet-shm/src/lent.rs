@@ -5,10 +5,12 @@
 //! lost its last one. So its place is taken by a link to the descriptor of its holder,
 //! `/proc/<pid>/fd/<number>`, which opens that very file. The link leads nowhere once the holder has ended.
 //!
-//! Links are followed here only if they are of this form and lead to a file that has no name and
-//! belongs to whoever made the link: a link that somebody planted leads to nothing of ours.
+//! Links are followed here only if they are of this form and lead to the file that once stood in their very
+//! place, that has no name now and belongs to whoever made the link: a link that somebody planted leads to
+//! nothing of ours.
 
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Mode, OFlags};
@@ -39,11 +41,11 @@ fn follow(path: &Path, flags: OFlags) -> rustix::io::Result<OwnedFd> {
         Err(_) => return Err(Errno::NOENT),
     };
     let stat = rustix::fs::fstat(&file)?;
-    // A number that was given anew, by another process.
-    if stat.st_nlink != 0 || stat.st_uid != maker {
-        return Err(Errno::NOENT);
-    }
-    Ok(file)
+    // Else the number was given anew, to another process or to another file of the same one.
+    let number = file.as_raw_fd();
+    let was = rustix::fs::readlink(format!("/proc/self/fd/{number}"), Vec::new())?;
+    let is_it = was.to_bytes().strip_suffix(b" (deleted)") == Some(path.as_os_str().as_bytes());
+    if stat.st_nlink == 0 && stat.st_uid == maker && is_it { Ok(file) } else { Err(Errno::NOENT) }
 }
 
 /// Where a link leads, if it is one of ours.
