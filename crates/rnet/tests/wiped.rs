@@ -197,7 +197,7 @@ fn a_wipe_in_the_middle_of_traffic_loses_nothing() {
     let mut send = |publisher: &mut Publisher<[u8]>, count: u64| {
         for _ in 0..count {
             // Every tenth is large, so that files are made meanwhile.
-            let len = if sent % 10 == 0 { 100_000 } else { 100 };
+            let len = if sent.is_multiple_of(10) { 100_000 } else { 100 };
             let mut message = vec![0u8; len];
             message[..8].copy_from_slice(&sent.to_le_bytes());
             publisher.send(&message).unwrap();
