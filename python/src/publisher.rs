@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyType};
-use rnet::{Error, MessageType, OwnedLoan};
+use rnet::{Error, Interrupter, MessageType, OwnedLoan};
 
 use crate::batch;
 use crate::buffer::Bytes;
@@ -31,6 +31,8 @@ pub(crate) type Inner = rnet::Publisher<[u8]>;
 pub(crate) struct PublisherCore {
     topic: String,
     inner: Fair<Option<Own<Inner>>>,
+    /// Ends the send that waits for room.
+    interrupter: Interrupter,
     birth: Birth,
     /// Loans that ended while somebody else had the lock.
     returned: Mutex<Vec<OwnedLoan>>,
@@ -45,6 +47,7 @@ impl PublisherCore {
     pub(crate) fn new(inner: Inner) -> Arc<PublisherCore> {
         Arc::new(PublisherCore {
             topic: inner.topic().to_owned(),
+            interrupter: inner.interrupter(),
             inner: Fair::new(Some(Own::new(inner))),
             birth: Birth::here(),
             returned: Mutex::default(),
@@ -175,6 +178,8 @@ impl PublisherCore {
             return;
         }
         self.closed.store(true, Ordering::Release);
+        // A send that waits for room has the lock. It is tried again, and then sees that it is closed.
+        self.interrupter.interrupt();
         let mut guard = self.lock_soon();
         if self.lent.load(Ordering::Relaxed) == 0 {
             let inner = guard.take();
@@ -358,7 +363,8 @@ impl Publisher {
         self.core.is_closed()
     }
 
-    /// Leaves the topic. What was sent can still be received by those who are reading.
+    /// Leaves the topic. What was sent can still be received by those who are reading. A send of
+    /// another thread that waits for slow subscribers ends with Closed.
     fn close(&self, py: Python<'_>) {
         py.detach(|| self.core.close());
     }

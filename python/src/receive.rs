@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 
 use pyo3::prelude::*;
 use rnet::{
-    Behind, Error, Interrupter, LossCounts, OwnedSample, PublisherStats, SampleStream, Subscription,
+    Behind, Error, Interrupter, LossCounts, MatchChanges, OwnedSample, PublisherStats,
+    SampleStream, Subscription,
 };
 
 use crate::fair::{Fair, Guard, NotHad};
@@ -189,19 +190,9 @@ impl SubscriberCore {
         self.lock()
     }
 
-    /// Runs `act` on the subscriber, for something short. Call it without the GIL.
-    pub(crate) fn with<R>(
-        self: &Arc<Self>,
-        act: impl FnOnce(&mut Direct) -> rnet::Result<R>,
-    ) -> rnet::Result<R> {
-        let result = self.lock().and_then(|mut guard| act(self.direct(&mut guard)?.0));
-        waiters::pass_on(self);
-        result
-    }
-
-    /// As [`SubscriberCore::with`], for a wait for messages: all of it may take `limit`. `act` is
-    /// told what is left of that, which is nothing while tasks wait, too; then it is run again when
-    /// it is this thread's turn.
+    /// Runs `act` on the subscriber, for a wait for messages: all of it may take `limit`. `act` is told
+    /// what is left of that, which is nothing while tasks wait, too; then it is run again when it is
+    /// this thread's turn. Call it without the GIL.
     pub(crate) fn wait_with<R>(
         self: &Arc<Self>,
         limit: Duration,
@@ -214,7 +205,7 @@ impl SubscriberCore {
         })
     }
 
-    /// As [`SubscriberCore::with`], for a wait for something else than messages, which tasks that
+    /// As [`SubscriberCore::wait_with`], for a wait for something else than messages, which tasks that
     /// await messages are not to notice.
     pub(crate) fn wait_aside<R>(
         self: &Arc<Self>,
@@ -335,6 +326,65 @@ impl SubscriberCore {
             tell(Err(error));
         }
         Ok(())
+    }
+
+    /// How many publishers serve it now. Call it without the GIL.
+    pub(crate) fn publisher_count(&self) -> rnet::Result<usize> {
+        match &mut self.lock()?.mode {
+            Mode::Direct(inner) => Ok(inner.publisher_count()),
+            Mode::Stream(stream) => Ok(stream.publisher_count()),
+            Mode::Callback(subscription) => Ok(subscription.publisher_count()),
+            Mode::Closed => Err(self.closed_error()),
+        }
+    }
+
+    /// Calls `hook` for each change of who is matched. Call it without the GIL.
+    pub(crate) fn on_match(
+        &self,
+        hook: impl FnMut(&rnet::MatchEvent) + Send + 'static,
+    ) -> rnet::Result<()> {
+        match &self.lock()?.mode {
+            Mode::Direct(inner) => inner.on_match(hook),
+            Mode::Stream(stream) => stream.on_match(hook),
+            Mode::Callback(subscription) => subscription.on_match(hook),
+            Mode::Closed => return Err(self.closed_error()),
+        }
+        Ok(())
+    }
+
+    /// Waits for a slice until `n` publishers serve it. Call it without the GIL.
+    pub(crate) fn wait_for_publishers(
+        self: &Arc<Self>,
+        n: usize,
+        slice: Duration,
+    ) -> rnet::Result<()> {
+        let Some((changes, seen, now)) = self.look_at_callback(n)? else {
+            return self.wait_aside(slice, |inner, left| inner.wait_for_publishers(n, Some(left)));
+        };
+        match now {
+            Err(Error::Timeout { .. }) => {}
+            result => return result,
+        }
+        // Slept outside of the lock: the callback may look at its subscriber meanwhile.
+        changes.wait(seen, slice)?;
+        match self.look_at_callback(n)? {
+            Some((_, _, now)) => now,
+            None => Err(self.closed_error()),
+        }
+    }
+
+    /// Whether `n` publishers serve the callback now, and how to hear of a change; `None` if it has none.
+    #[allow(clippy::type_complexity, reason = "used by its neighbour alone")]
+    fn look_at_callback(
+        &self,
+        n: usize,
+    ) -> rnet::Result<Option<(MatchChanges, u32, rnet::Result<()>)>> {
+        let guard = self.lock()?;
+        let Mode::Callback(subscription) = &guard.mode else { return Ok(None) };
+        let changes = subscription.match_changes();
+        let seen = changes.count();
+        let now = subscription.wait_for_publishers(n, Some(Duration::ZERO));
+        Ok(Some((changes, seen, now)))
     }
 
     /// What was received and lost, by publisher. Call it without the GIL.

@@ -375,9 +375,7 @@ impl Subscriber {
     /// is received or counted.
     #[pyo3(signature = (n = 1, timeout = None))]
     fn wait_for_publishers(&self, py: Python<'_>, n: usize, timeout: Option<f64>) -> PyResult<()> {
-        let wait = |slice| {
-            self.core.wait_aside(slice, |inner, left| inner.wait_for_publishers(n, Some(left)))
-        };
+        let wait = |slice| self.core.wait_for_publishers(n, slice);
         Patience::new(py, timeout)?.run(py, wait).map_err(|stop| stop.into_err(py))
     }
 
@@ -385,19 +383,13 @@ impl Subscriber {
     #[pyo3(signature = (callback, /))]
     fn on_match(&self, py: Python<'_>, callback: Callback) -> PyResult<()> {
         let hook = events::on_match(callback.into_inner());
-        let add = || {
-            self.core.with(move |inner| {
-                inner.on_match(hook);
-                Ok(())
-            })
-        };
-        py.detach(add).or_raise(py)
+        py.detach(|| self.core.on_match(hook)).or_raise(py)
     }
 
     /// How many publishers serve this subscriber now.
     #[getter]
     fn publisher_count(&self, py: Python<'_>) -> PyResult<usize> {
-        py.detach(|| self.core.with(|inner| Ok(inner.publisher_count()))).or_raise(py)
+        py.detach(|| self.core.publisher_count()).or_raise(py)
     }
 
     /// Messages lost so far, by cause: overrun, link, restart, detached.

@@ -7,6 +7,7 @@ import gc
 import queue
 import sys
 import threading
+import time
 import weakref
 
 import pytest
@@ -205,6 +206,10 @@ class One(ctypes.Structure):
     _fields_ = [("x", ctypes.c_float)]
 
 
+class Two(ctypes.Structure):
+    _fields_ = [("x", ctypes.c_double)]
+
+
 class Other(ctypes.Structure):
     _rnet_name_ = "One"
     _fields_ = [("x", ctypes.c_double)]
@@ -285,3 +290,45 @@ def test_what_ends_programs_ends_only_the_callback(pair, unraisable, error):
         publisher.send(message)
         assert got.get(timeout=LIMIT_S) == message
         assert isinstance(unraisable.get(timeout=LIMIT_S), error)
+
+
+def test_a_subscriber_with_a_callback_knows_its_publishers(node):
+    receiver, sender = node("receiver"), node("sender")
+    events: queue.Queue = queue.Queue()
+    got: queue.Queue = queue.Queue()
+    subscriber = receiver.subscribe("/t", bytes, on=got.put)
+    subscriber.on_match(events.put)
+    assert subscriber.publisher_count == 0
+    with pytest.raises(rnet.Timeout, match="1 publishers on /t"):
+        subscriber.wait_for_publishers(1, 0.01)
+    publisher = sender.publisher("/t")
+    subscriber.wait_for_publishers(1, LIMIT_S)
+    assert subscriber.publisher_count == 1
+    event = events.get(timeout=LIMIT_S)
+    assert (event.kind, event.node, event.id) == ("matched", "/sender", publisher.id)
+    publisher.send(b"heard")
+    assert got.get(timeout=LIMIT_S) == b"heard"
+    publisher.close()
+    assert events.get(timeout=LIMIT_S).kind == "unmatched"
+    while subscriber.publisher_count:
+        time.sleep(0.001)  # sleep: between two looks
+    wrong = sender.publisher("/t", One)
+    typed = node("typed").subscribe("/t", Two, on=got.put)
+    with pytest.raises(rnet.IncompatibleType):
+        typed.wait_for_publishers(1, LIMIT_S)
+    assert wrong.subscriber_count == 1  # the untyped one
+
+
+def test_a_wait_for_the_publishers_of_a_callback_ends_with_the_subscriber(node):
+    subscriber = node().subscribe("/t", on=print)
+    ended: queue.Queue = queue.Queue()
+
+    def wait() -> None:
+        with pytest.raises(rnet.Closed):
+            subscriber.wait_for_publishers()
+        ended.put(None)
+
+    waiting = threading.Thread(target=wait, daemon=True)
+    waiting.start()
+    subscriber.close()
+    ended.get(timeout=LIMIT_S)

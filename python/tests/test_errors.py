@@ -5,6 +5,9 @@ from __future__ import annotations
 import ctypes
 import os
 import pickle
+import queue
+import threading
+import time
 
 import pytest
 import rnet
@@ -245,3 +248,49 @@ def test_context_managers(node, domain):
         assert os.listdir(f"{domain}/nodes")
     assert a.closed and publisher.closed and subscriber.closed
     assert os.listdir(f"{domain}/nodes") == []
+
+
+SENDS = {
+    "small": lambda publisher: publisher.send(b"x" * 1000),
+    "large": lambda publisher: publisher.send(b"x" * 50_000),
+    "loan": lambda publisher: publisher.loan(50_000).send(),
+    "many": lambda publisher: publisher.send_many(memoryview(bytes(64_000)).cast("B", (64, 1000))),
+}
+
+
+@pytest.mark.parametrize("closes", ["publisher", "node"])
+@pytest.mark.parametrize("send", SENDS)
+def test_a_send_that_waits_ends_when_its_publisher_is_closed(node, send, closes):
+    sender, receiver = node("sender"), node("receiver")
+    publisher = sender.publisher(
+        "/t",
+        reliable=True,
+        on_full=rnet.Wait(10 * LIMIT_S),
+        log_len_bytes=16384,
+        pool_limit_bytes=200_000,
+    )
+    subscriber = receiver.subscribe("/t", reliable=True)
+    publisher.wait_for_subscribers(1, LIMIT_S)
+    raised: queue.Queue = queue.Queue()
+
+    def run() -> None:
+        try:
+            while True:
+                SENDS[send](publisher)
+        except rnet.Error as error:
+            raised.put(error)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    # Until nothing more is sent, because nobody reads; or a little later, which proves as much.
+    before = -1
+    while before != subscriber.behind.messages:
+        before = subscriber.behind.messages
+        settled = time.monotonic() + 0.05
+        while time.monotonic() < settled:
+            time.sleep(0.01)  # sleep: between two looks
+    (publisher if closes == "publisher" else sender).close()
+    error = raised.get(timeout=LIMIT_S)
+    assert isinstance(error, rnet.Closed), error
+    thread.join(LIMIT_S)
+    assert not thread.is_alive() and publisher.closed

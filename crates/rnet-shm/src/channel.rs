@@ -434,7 +434,7 @@ impl Reader {
         }
         let Some(record) = self.log.next_plain(&self.batch.0) else { return false };
         if self.passes_over(record.seq) {
-            self.skip(&record);
+            self.skip(record.seq);
             return false;
         }
         self.hand_out(record, record.len as u64);
@@ -465,7 +465,7 @@ impl Reader {
             };
             self.count_gap(record.seq);
             if self.passes_over(record.seq) {
-                self.skip(&record);
+                self.skip(record.seq);
                 continue;
             }
             let len = match record.kind {

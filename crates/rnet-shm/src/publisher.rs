@@ -15,7 +15,7 @@ use rnet_ring::layout::{
 use rnet_ring::sync::Barrier;
 use rnet_ring::{Kind, Log, LogWriter, NoRoom, wake};
 use serde::{Deserialize, Serialize};
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use crate::LAYOUT_VERSION;
 use crate::barrier::{PACE, PublisherBarrier};
@@ -34,6 +34,7 @@ mod loan;
 mod room;
 mod spoilt;
 mod stand;
+mod stop;
 #[cfg(test)]
 mod tests;
 
@@ -43,6 +44,7 @@ use loan::Place;
 use room::{PLENTY, Patience};
 use spoilt::truncated;
 pub(crate) use stand::Stand;
+pub use stop::Stop;
 
 const MAGIC: u64 = u64::from_le_bytes(*b"RNETPUB\x01");
 const HEADER_WORDS: usize = 7;
@@ -212,6 +214,8 @@ pub struct Writer {
     /// Truncated mappings of this process when ours were last looked at for that.
     seen_spoilt: u64,
     interruptible: bool,
+    /// Asked by a [`Stop`]: the wait for room that goes on, or the next one, is to end.
+    stop: Arc<AtomicBool>,
     /// Where small loans are built, kept between two of them.
     scratch: Vec<u8>,
     birth: Birth,
@@ -272,6 +276,7 @@ impl Writer {
             inline_below,
             seen_spoilt: 0,
             interruptible: false,
+            stop: Arc::default(),
             scratch: Vec::new(),
             birth: Birth::here(),
         })

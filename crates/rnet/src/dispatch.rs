@@ -4,26 +4,24 @@
 //! A thread waits at one bell for all its subscribers. It runs a few messages of each in turn.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::{JoinHandle, ThreadId};
 use std::time::Duration;
 
-use rnet_core::{Behind, Error, Lane, LossCounts, Result};
+use rnet_core::{Error, Lane, Result};
 use rnet_shm::barrier::AskingBarrier;
 use rnet_shm::bell::{Bells, Sleep, Waiter, Woken};
 use rnet_shm::cpu;
 use rnet_shm::fork::Birth;
 use rnet_shm::node::OwnNode;
-use rnet_shm::publisher::PeerPublisher;
-use rnet_shm::ring::layout::{ReaderSlot, SLOT_BOUND, SLOT_PAST};
-use rnet_shm::subscription::{Slot, SubscriptionFile};
+use rnet_shm::subscription::Slot;
 
-use crate::core::{NodeCore, spawn};
-use crate::past::PublisherStats;
+use crate::core::spawn;
 use crate::receiver::Receiver;
-use crate::subscriber::Subscriber;
+use crate::subscriber::{Subscriber, is_refusal};
+use crate::subscription::Subscription;
 use crate::{Message, Sample};
 
 /// Messages that one subscriber may take before the others have their turn.
@@ -101,7 +99,7 @@ impl Dispatcher {
     }
 
     /// As [`Dispatcher::revive`], with what stands in the way.
-    fn try_start(&self) -> Result<()> {
+    pub(crate) fn try_start(&self) -> Result<()> {
         if self.thread_id.get().is_some() {
             return Ok(());
         }
@@ -163,7 +161,7 @@ impl Dispatcher {
         sent && wait && told.recv().unwrap_or(false)
     }
 
-    fn is_this_thread(&self) -> bool {
+    pub(crate) fn is_this_thread(&self) -> bool {
         self.thread_id.get() == Some(&std::thread::current().id())
     }
 
@@ -305,6 +303,40 @@ where
         self.receiver.lane()
     }
     fn run(&mut self, lane: Lane) -> bool {
+        // Before the first message of a publisher, and after its end.
+        let count = self.receiver.count_publishers();
+        self.receiver.state.served.show(count);
+        let busy = self.run_turn(lane);
+        self.receiver.state.served.show(self.receiver.admitted());
+        busy
+    }
+    fn is_ready(&self) -> bool {
+        self.receiver.is_ready()
+    }
+    fn note_if_late(&self, woken: Woken) {
+        self.receiver.note_if_late(woken, Duration::MAX);
+    }
+    fn is_over(&self) -> bool {
+        self.over
+    }
+    fn add_places(&self, places: &mut Vec<Arc<Slot>>) {
+        self.receiver.add_places(places);
+    }
+    fn needs_barrier(&self) -> bool {
+        self.receiver.needs_barrier()
+    }
+    fn move_to(self: Box<Self>, lane: Lane) {
+        let node = self.receiver.node().clone();
+        node.dispatcher(lane).add(self);
+    }
+}
+
+impl<T, F> CallbackTask<T, F>
+where
+    T: Message + ?Sized,
+    F: FnMut(Result<Sample<'_, T>>) + Send + 'static,
+{
+    fn run_turn(&mut self, lane: Lane) -> bool {
         for done in 0..TURN {
             if self.cancelled.load(Ordering::Acquire) {
                 self.over = true;
@@ -340,25 +372,6 @@ where
         }
         true
     }
-    fn is_ready(&self) -> bool {
-        self.receiver.is_ready()
-    }
-    fn note_if_late(&self, woken: Woken) {
-        self.receiver.note_if_late(woken, Duration::MAX);
-    }
-    fn is_over(&self) -> bool {
-        self.over
-    }
-    fn add_places(&self, places: &mut Vec<Arc<Slot>>) {
-        self.receiver.add_places(places);
-    }
-    fn needs_barrier(&self) -> bool {
-        self.receiver.needs_barrier()
-    }
-    fn move_to(self: Box<Self>, lane: Lane) {
-        let node = self.receiver.node().clone();
-        node.dispatcher(lane).add(self);
-    }
 }
 
 impl<T: Message + ?Sized> Subscriber<T> {
@@ -383,11 +396,14 @@ impl<T: Message + ?Sized> Subscriber<T> {
         self,
         callback: impl FnMut(Result<Sample<'_, T>>) + Send + 'static,
     ) -> Subscription {
-        let (receiver, core, held) = self.into_parts();
+        let (mut receiver, core, held) = self.into_parts();
         let forked = receiver.is_parents();
-        let (id, topic) = (receiver.id(), receiver.topic().to_string());
-        let topic_hash = receiver.topic().hash();
-        let file = receiver.file().clone();
+        let (id, topic) = (receiver.id(), receiver.topic().clone());
+        let (file, state) = (receiver.file().clone(), receiver.state.clone());
+        if !forked {
+            receiver.take_in();
+            state.served.keep_refused(receiver.errors.iter().filter(|e| is_refusal(e)).cloned());
+        }
         // While no publisher is known the lane is not either: the urgent thread waits for the
         // first one, because it is the one that is never held up.
         let lane = receiver.lane().unwrap_or(Lane::Urgent);
@@ -400,124 +416,7 @@ impl<T: Message + ?Sized> Subscriber<T> {
         } else {
             core.state.dispatcher(lane).add(Box::new(task));
         }
-        Subscription { id, topic, topic_hash, file, cancelled, core: Some(core) }
-    }
-}
-
-/// A running callback; it ends when this is dropped.
-///
-/// Dropping waits for a callback that is running, except inside a callback of the same node. One that
-/// never returns holds up the callbacks of its lane, this drop, and the end of its node; it holds up
-/// neither the other lane nor any other node, and reliable publishers no longer than they chose.
-#[must_use = "the callback ends when the Subscription is dropped; keep it or call detach()"]
-pub struct Subscription {
-    id: u64,
-    topic: String,
-    topic_hash: u64,
-    file: Arc<SubscriptionFile>,
-    cancelled: Arc<AtomicBool>,
-    core: Option<Arc<NodeCore>>,
-}
-
-impl Subscription {
-    /// The topic.
-    pub fn topic(&self) -> &str {
-        &self.topic
-    }
-
-    /// What was received and lost, by publisher; the callback itself may ask, too.
-    ///
-    /// Read from the counters in shared memory: publishers that are gone are one entry, with 0
-    /// for the publisher and no node.
-    pub fn stats(&self) -> Vec<PublisherStats> {
-        let stats = |slot: &Arc<Slot>| {
-            let page = slot.page();
-            let state = page.bind.state.load(Ordering::Acquire);
-            let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-            let publisher = if state == SLOT_BOUND { count(&page.bind.publisher) } else { 0 };
-            let lost = LossCounts {
-                overrun: count(&page.count.lost_overrun),
-                link: count(&page.count.lost_link),
-                restart: count(&page.count.lost_restart),
-                detached: count(&page.count.lost_detached),
-            };
-            let received = count(&page.count.received);
-            let skipped = count(&page.count.skipped);
-            let any = received > 0 || skipped > 0 || lost.total() > 0;
-            let told = state == SLOT_BOUND || state == SLOT_PAST && any;
-            let node = self.core.as_ref().filter(|_| state == SLOT_BOUND);
-            let node = node.and_then(|core| core.state.matching().node_of(publisher));
-            told.then(|| PublisherStats {
-                publisher,
-                connected: node.is_some(),
-                node: node.unwrap_or_default(),
-                received,
-                lost,
-                skipped,
-                behind: self.behind_of(page),
-                malformed: count(&page.count.malformed),
-            })
-        };
-        if self.file.birth().is_parents() {
-            return Vec::new();
-        }
-        self.file.slots().iter().filter_map(stats).collect()
-    }
-
-    /// How far the callback is behind its publishers, all of them together.
-    pub fn behind(&self) -> Behind {
-        let mut sum = Behind::default();
-        self.stats().iter().for_each(|stats| sum.add(&stats.behind));
-        sum
-    }
-
-    /// Read from outside: the reader itself is with the dispatch thread, which the callback may
-    /// keep busy.
-    fn behind_of(&self, page: &ReaderSlot) -> Behind {
-        let is_bound = page.bind.state.load(Ordering::Acquire) == SLOT_BOUND;
-        let Some(core) = self.core.as_ref().filter(|_| is_bound) else { return Behind::default() };
-        let publisher = page.bind.publisher.load(Ordering::Relaxed);
-        let path = core.state.matching().publisher_path(publisher, self.topic_hash);
-        let peer = path.and_then(|path| PeerPublisher::open(&path, publisher).ok());
-        let map = peer.and_then(|peer| peer.map().ok());
-        map.map_or_else(Behind::default, |map| map.behind_of(page))
-    }
-
-    /// What keeps the callback from being called: the thread that is to call it cannot be started
-    /// (`LimitReached`), which is tried again once a second. Nothing is lost meanwhile that is not
-    /// counted. `None` as a rule.
-    pub fn error(&self) -> Option<Error> {
-        let state = &self.core.as_ref()?.state;
-        let lanes = [Lane::Urgent, Lane::Bulk];
-        lanes.iter().filter_map(|lane| state.started(*lane)).find_map(|d| d.try_start().err())
-    }
-
-    /// Lets the callback run until the node ends.
-    pub fn detach(mut self) {
-        self.core = None;
-    }
-}
-
-impl Drop for Subscription {
-    fn drop(&mut self) {
-        if let Some(core) = self.core.take().filter(|core| !core.state.birth().is_parents()) {
-            self.cancelled.store(true, Ordering::Release);
-            let lanes = || [Lane::Urgent, Lane::Bulk].map(|lane| core.state.started(lane));
-            // A callback waits for none of the other lane either: that one may be waiting for it.
-            let outside = !lanes().iter().flatten().any(|d| d.is_this_thread());
-            // It may be moving from one lane to the other.
-            for _ in 0..2 {
-                if lanes().iter().flatten().any(|d| d.remove(self.id, outside)) {
-                    return;
-                }
-            }
-        }
-    }
-}
-
-impl std::fmt::Debug for Subscription {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Subscription").field("topic", &self.topic).finish()
+        Subscription { id, topic, file, state, cancelled, core: Some(core) }
     }
 }
 

@@ -3,24 +3,36 @@
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 
-use crate::Message;
-use crate::receiver::SubscriberState;
-use crate::subscriber::Subscriber;
+use rnet_shm::publisher::Stop;
 
-/// Ends the waits of one subscriber from any thread; made by [`Subscriber::interrupter`].
+use crate::Message;
+use crate::publisher::Publisher;
+use crate::subscriber::Subscriber;
+use crate::subscriber_state::SubscriberState;
+
+/// Ends the waits of one subscriber or publisher from any thread; made by
+/// [`Subscriber::interrupter`] and [`Publisher::interrupter`].
 ///
-/// A thread that waits has the subscriber to itself (`recv` takes `&mut self`). Where several
-/// share one behind a lock, this asks the one that waits to let go of it.
+/// A thread that waits has the subscriber or publisher to itself (`recv` and `send` take
+/// `&mut self`). Where several share one behind a lock, this asks the one that waits to let go of
+/// it.
 #[derive(Clone)]
-pub struct Interrupter {
-    state: Arc<SubscriberState>,
+pub struct Interrupter(Of);
+
+#[derive(Clone)]
+enum Of {
+    Subscriber(Arc<SubscriberState>),
+    Publisher(Stop),
 }
 
 impl Interrupter {
     /// Has the wait that goes on end with `Interrupted`, or the next one if none does. A wait
-    /// that finds a message at that moment returns it.
+    /// that finds a message, or room for one, at that moment is over as if it had not been asked.
     pub fn interrupt(&self) {
-        self.state.ask_to_stop();
+        match &self.0 {
+            Of::Subscriber(state) => state.ask_to_stop(),
+            Of::Publisher(stop) => stop.ask(),
+        }
     }
 }
 
@@ -28,7 +40,15 @@ impl<T: Message + ?Sized> Subscriber<T> {
     /// A handle with which other threads can end this subscriber's waits, those in a
     /// [`crate::WaitSet`] included.
     pub fn interrupter(&mut self) -> Interrupter {
-        Interrupter { state: self.receiver().state.clone() }
+        Interrupter(Of::Subscriber(self.receiver().state.clone()))
+    }
+}
+
+impl<T: Message + ?Sized> Publisher<T> {
+    /// A handle with which other threads can end this publisher's waits: a send or a loan that
+    /// waits for slow subscribers. Nothing was sent then.
+    pub fn interrupter(&self) -> Interrupter {
+        Interrupter(Of::Publisher(self.stop()))
     }
 }
 

@@ -55,13 +55,15 @@ mod publisher;
 mod receiver;
 mod rhythm;
 mod sample;
+mod served;
 pub mod state;
 mod stream;
 mod subscriber;
+mod subscriber_state;
+mod subscription;
 mod types;
 mod waitset;
 
-pub use dispatch::Subscription;
 pub use dynamic::Dynamic;
 pub use interrupt::Interrupter;
 pub use match_event::{MatchChanges, MatchEvent, PeerInfo};
@@ -82,6 +84,7 @@ pub use rnet_schema as schema;
 pub use sample::{OwnedSample, Sample};
 pub use stream::{RecvFuture, SampleStream};
 pub use subscriber::{Faults, Subscriber};
+pub use subscription::Subscription;
 pub use types::MessageType;
 pub use waitset::{WaitSet, Waitable};
 

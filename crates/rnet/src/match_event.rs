@@ -93,7 +93,7 @@ pub(crate) enum Notice {
 /// Errors kept of subscribers that a publisher cannot serve.
 const MAX_INCOMPATIBLE: usize = 64;
 
-/// Counts the changes of a publisher's matches, and lets threads wait for one; a futex.
+/// Counts the changes of an endpoint's matches, and lets threads wait for one; a futex.
 ///
 /// No `Condvar`, because that sleeps on when a signal arrives.
 #[derive(Debug, Default)]
@@ -125,15 +125,16 @@ impl Changes {
     }
 }
 
-/// Lets threads wait for changes of a publisher's matches without the publisher at hand; made by
-/// [`crate::Publisher::match_changes`].
+/// Lets threads wait for changes of the matches of a publisher, or of a subscriber with a callback,
+/// without it at hand; made by [`crate::Publisher::match_changes`] and
+/// [`crate::Subscription::match_changes`].
 #[derive(Clone)]
-pub struct MatchChanges(pub(crate) Arc<PublisherState>);
+pub struct MatchChanges(pub(crate) Arc<Changes>);
 
 impl MatchChanges {
     /// How many changes there were. Take it first, then look at the publisher, then wait.
     pub fn count(&self) -> u32 {
-        self.0.changed.count()
+        self.0.count()
     }
 
     /// Waits until there were more than `seen`, at the longest for `limit`.
@@ -141,7 +142,7 @@ impl MatchChanges {
     /// # Errors
     /// `Interrupted` if a signal came first.
     pub fn wait(&self, seen: u32, limit: Duration) -> Result<()> {
-        self.0.changed.wait(seen, limit)
+        self.0.wait(seen, limit)
     }
 }
 
@@ -155,7 +156,7 @@ impl std::fmt::Debug for MatchChanges {
 #[derive(Default)]
 pub(crate) struct PublisherState {
     pub(crate) inner: Mutex<PublisherMatches>,
-    pub(crate) changed: Changes,
+    pub(crate) changed: Arc<Changes>,
     pub(crate) hooks: Arc<Hooks>,
 }
 

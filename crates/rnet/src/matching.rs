@@ -24,7 +24,7 @@ use rnet_shm::subscription::{PeerSubscription, SubscriptionFile, SubscriptionMet
 use crate::fit::{allowed, fit, same_lane};
 use crate::match_event::{MatchEvent, Notice, PeerInfo, PublisherState, push_notice};
 use crate::node::NodeEvent;
-use crate::receiver::SubscriberState;
+use crate::subscriber_state::SubscriberState;
 use crate::types::Schemas;
 
 mod limits;
@@ -439,7 +439,7 @@ impl Matching {
                 push_notice(notices, hooks, MatchEvent::Matched(info));
             }
             Err(error) => {
-                subscription.state.bring(|inbox| inbox.note(error.clone()));
+                subscription.state.refuse(error.clone());
                 push_notice(notices, hooks, MatchEvent::Incompatible(error));
             }
         }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use rnet_core::{Error, MAX_INLINE_LEN_BYTES, Result, TopicName};
 use rnet_shm::node::{EndpointKind, Entry};
-use rnet_shm::publisher::{Loaned, PublisherMeta, Writer};
+use rnet_shm::publisher::{Loaned, PublisherMeta, Stop, Writer};
 
 use crate::core::NodeCore;
 use crate::match_event::{MatchChanges, MatchEvent, PeerInfo, PublisherState};
@@ -190,6 +190,10 @@ impl<T: Message + ?Sized> Publisher<T> {
         self.writer.set_interruptible(yes);
     }
 
+    pub(crate) fn stop(&self) -> Stop {
+        self.writer.stop()
+    }
+
     /// How many subscribers are served now.
     pub fn subscriber_count(&self) -> usize {
         if self.writer.birth().is_parents() {
@@ -254,7 +258,7 @@ impl<T: Message + ?Sized> Publisher<T> {
 
     /// A handle for waits for such changes that leave the publisher free to be used meanwhile.
     pub fn match_changes(&self) -> MatchChanges {
-        MatchChanges(self.state.clone())
+        MatchChanges(self.state.changed.clone())
     }
 
     /// Calls `callback` for each change of who is matched, on the node's bulk dispatch thread.

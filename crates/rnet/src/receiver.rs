@@ -2,8 +2,8 @@
 //! brings, goes from publisher to publisher for the next message, and waits.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use rnet_core::{
@@ -13,16 +13,15 @@ use rnet_shm::barrier::SleeperBarrier;
 use rnet_shm::bell::{Bells, Sleep, Waiter, Woken};
 use rnet_shm::channel::{PIN_LIMIT, Reader, Trouble};
 use rnet_shm::cpu::ShortSlice;
-use rnet_shm::fork::Birth;
 use rnet_shm::node::{EndpointKind, Entry};
 use rnet_shm::subscription::{Slot, SubscriptionFile, SubscriptionMeta};
 
 use crate::core::{NodeCore, NodeState};
 use crate::inbox::{Inbox, MAX_PENDING_ERRORS};
-use crate::match_event::{BellCell, Hooks};
 use crate::options::SubscriberOptions;
 use crate::past::{Past, PublisherStats, stats_of};
 use crate::rhythm::Rhythm;
+use crate::subscriber_state::SubscriberState;
 use crate::{Message, MessageType, Sample};
 
 mod waits;
@@ -32,50 +31,6 @@ const ERROR_TURN: u32 = 64;
 
 /// What was decoded of a longer message is not used again: it may have become hundreds of times as much memory.
 const MAX_KEPT_LEN_BYTES: usize = 64 << 10;
-
-/// The part of a subscriber that other threads see.
-pub(crate) struct SubscriberState {
-    inbox: Mutex<Inbox>,
-    full: AtomicBool,
-    /// Asked by an [`crate::Interrupter`]: the wait that goes on, or the next one, is to end.
-    pub(crate) stop: AtomicBool,
-    bell: BellCell,
-    /// In which process it was made.
-    pub(crate) birth: Birth,
-    pub(crate) bells: Arc<Bells>,
-    /// 0 unknown, 1 bulk, 2 urgent.
-    lane: AtomicU64,
-    pub(crate) hooks: Arc<Hooks>,
-}
-
-impl SubscriberState {
-    fn inbox(&self) -> MutexGuard<'_, Inbox> {
-        self.inbox.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Brings something to the subscriber.
-    pub(crate) fn bring(&self, put: impl FnOnce(&mut Inbox)) {
-        put(&mut self.inbox());
-        self.full.store(true, Ordering::Release);
-        self.bells.ring(self.bell());
-    }
-
-    pub(crate) fn bell(&self) -> u64 {
-        self.bell.get()
-    }
-
-    pub(crate) fn set_lane(&self, lane: Lane) {
-        self.lane.store(if lane == Lane::Urgent { 2 } else { 1 }, Ordering::Release);
-    }
-
-    fn lane(&self) -> Option<Lane> {
-        match self.lane.load(Ordering::Acquire) {
-            0 => None,
-            1 => Some(Lane::Bulk),
-            _ => Some(Lane::Urgent),
-        }
-    }
-}
 
 /// The receiving half that does not keep its node alive; dispatch threads hold these.
 pub(crate) struct Receiver {
@@ -132,16 +87,8 @@ impl Receiver {
         ty.keep_at(&node.own, topic.as_str())?;
         let file = Arc::new(SubscriptionFile::create(node.own.clone(), path, id, &meta)?);
         let waiter = Waiter::new(node.own.bells().clone());
-        let state = Arc::new(SubscriberState {
-            inbox: Mutex::default(),
-            full: AtomicBool::new(false),
-            stop: AtomicBool::new(false),
-            bell: BellCell::new(waiter.bell()),
-            birth: node.birth(),
-            bells: node.own.bells().clone(),
-            lane: AtomicU64::new(0),
-            hooks: Arc::default(),
-        });
+        let bells = node.own.bells().clone();
+        let state = Arc::new(SubscriberState::new(node.birth(), bells, waiter.bell()));
         if let Some(lane) = options.qos.lane {
             state.set_lane(lane);
         }
@@ -470,6 +417,23 @@ impl Receiver {
                 return Ok(None);
             }
         }
+    }
+
+    /// How many publishers serve it, those included that have just begun to.
+    pub(crate) fn count_publishers(&mut self) -> usize {
+        self.take_in();
+        let mut at = 0;
+        while let Some(channel) = self.channels.get_mut(at) {
+            let begun = channel.begin();
+            let before = self.channels.len();
+            if let Err(trouble) = begun {
+                let error = self.fail(at, trouble);
+                self.note(error);
+            }
+            // Another stands here now if this one had to be closed.
+            at += usize::from(self.channels.len() == before);
+        }
+        self.admitted()
     }
 
     pub(crate) fn admitted(&self) -> usize {

@@ -16,6 +16,7 @@ use rnet_shm::subscription::Slot;
 
 use crate::core::NodeCore;
 use crate::dispatch::Task;
+use crate::match_event::MatchEvent;
 use crate::past::PublisherStats;
 use crate::receiver::Receiver;
 use crate::subscriber::Subscriber;
@@ -147,6 +148,24 @@ impl<T: Message + ?Sized> SampleStream<T> {
             return Vec::new();
         }
         lock(&self.shared).receiver.as_ref().map(Receiver::stats).unwrap_or_default()
+    }
+
+    /// How many publishers serve it now.
+    pub fn publisher_count(&self) -> usize {
+        if self.is_parents() {
+            return 0;
+        }
+        lock(&self.shared).receiver.as_mut().map_or(0, Receiver::count_publishers)
+    }
+
+    /// Calls `callback` for each change of who is matched, on the node's bulk dispatch thread.
+    pub fn on_match(&self, callback: impl FnMut(&MatchEvent) + Send + 'static) {
+        if self.is_parents() {
+            return;
+        }
+        if let Some(receiver) = &lock(&self.shared).receiver {
+            receiver.state.hooks.add(Box::new(callback));
+        }
     }
 
     /// How far it is behind its publishers, all of them together.

@@ -183,10 +183,7 @@ impl<T: Message + ?Sized> Subscriber<T> {
             if self.receiver.admitted() >= n {
                 return Ok(());
             }
-            let bad = self.receiver.errors.iter().position(|e| {
-                matches!(e, Error::IncompatibleType { .. } | Error::IncompatibleQos { .. })
-                    || is_passing(e)
-            });
+            let bad = self.receiver.errors.iter().position(is_refusal);
             if let Some(error) = bad.and_then(|at| self.receiver.errors.remove(at)) {
                 return Err(error);
             }
@@ -201,19 +198,7 @@ impl<T: Message + ?Sized> Subscriber<T> {
         if self.receiver.is_parents() {
             return 0;
         }
-        self.receiver.take_in();
-        let mut at = 0;
-        while let Some(channel) = self.receiver.channels.get_mut(at) {
-            let begun = channel.begin();
-            let before = self.receiver.channels.len();
-            if let Err(trouble) = begun {
-                let error = self.receiver.fail(at, trouble);
-                self.receiver.note(error);
-            }
-            // Another stands here now if this one had to be closed.
-            at += usize::from(self.receiver.channels.len() == before);
-        }
-        self.receiver.admitted()
+        self.receiver.count_publishers()
     }
 
     /// What was received and lost, by publisher; those that are gone included.
@@ -260,6 +245,10 @@ impl<T: Message + ?Sized> Subscriber<T> {
         &mut self.receiver
     }
 
+    pub(crate) fn as_receiver(&self) -> &Receiver {
+        &self.receiver
+    }
+
     /// Receiver and what is held between messages, at once.
     pub(crate) fn split(&mut self) -> (&mut Receiver, &mut T::Held) {
         (&mut self.receiver, &mut self.held)
@@ -286,6 +275,12 @@ impl<T: Message + ?Sized> Subscriber<T> {
             core: Arc::downgrade(&self.core),
         }
     }
+}
+
+/// Whether the error says that a publisher has come which cannot be followed.
+pub(crate) fn is_refusal(error: &Error) -> bool {
+    matches!(error, Error::IncompatibleType { .. } | Error::IncompatibleQos { .. })
+        || is_passing(error)
 }
 
 /// Counts malformed messages of a subscriber; made by [`Subscriber::faults`]. It may outlive the

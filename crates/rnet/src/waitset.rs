@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rnet_core::{Error, Result};
-use rnet_shm::barrier::SleeperBarrier;
+use rnet_shm::barrier::AskingBarrier;
 use rnet_shm::bell::{Sleep, Waiter, Woken};
 use rnet_shm::subscription::Slot;
 
@@ -16,9 +16,12 @@ use crate::{Message, Node};
 mod sealed {
     /// What a wait set needs of a subscriber; not nameable outside.
     pub struct Handle<'a>(pub(super) &'a mut super::Receiver);
+    /// The same, to look at.
+    pub struct Look<'a>(pub(super) &'a super::Receiver);
 
     pub trait Sealed {
         fn handle(&mut self) -> Handle<'_>;
+        fn look(&self) -> Look<'_>;
     }
 }
 
@@ -28,6 +31,9 @@ pub trait Waitable: sealed::Sealed {}
 impl<T: Message + ?Sized> sealed::Sealed for Subscriber<T> {
     fn handle(&mut self) -> sealed::Handle<'_> {
         sealed::Handle(self.receiver())
+    }
+    fn look(&self) -> sealed::Look<'_> {
+        sealed::Look(self.as_receiver())
     }
 }
 impl<T: Message + ?Sized> Waitable for Subscriber<T> {}
@@ -49,6 +55,8 @@ impl<T: Message + ?Sized> Waitable for Subscriber<T> {}
 /// ```
 #[derive(Debug)]
 pub struct WaitSet {
+    /// Name of its node.
+    node: String,
     waiter: Waiter,
     places: Vec<Arc<Slot>>,
     interruptible: bool,
@@ -57,8 +65,9 @@ pub struct WaitSet {
 impl WaitSet {
     /// A wait set for subscribers of `node`.
     pub fn new(node: &Node) -> WaitSet {
-        let bells = node.core().state.own.bells().clone();
-        WaitSet { waiter: Waiter::new(bells), places: Vec::new(), interruptible: false }
+        let own = &node.core().state.own;
+        let (node, waiter) = (own.name().to_string(), Waiter::new(own.bells().clone()));
+        WaitSet { node, waiter, places: Vec::new(), interruptible: false }
     }
 
     /// Lets a signal end a wait with `Interrupted`; otherwise waits go on after the handler.
@@ -66,26 +75,39 @@ impl WaitSet {
         self.interruptible = yes;
     }
 
+    #[cold]
+    fn other_node(&self, receiver: &Receiver) -> Error {
+        Error::BadValue {
+            what: format!("wait for {} in a wait set", receiver.topic()),
+            why: format!(
+                "the subscriber is of node {} and the set of node {}: make one set for each node",
+                receiver.node().own.name(),
+                self.node
+            ),
+        }
+    }
+
     /// Waits until one of them may have a message or an error (or a publisher has come); returns
     /// `false` when the time is over. `None` waits for as long as it takes.
     ///
     /// # Errors
-    /// `Interrupted`; see [`WaitSet::set_interruptible`] and [`crate::Interrupter`].
-    ///
-    /// Subscribers of another node wake only their own node's threads, so they are refused by a
-    /// panic in debug builds and looked at once a second otherwise.
+    /// `Interrupted`; see [`WaitSet::set_interruptible`] and [`crate::Interrupter`]. `BadValue` for a
+    /// subscriber of another node than the set's: its publishers wake only its own node's threads.
     pub fn wait(
         &mut self,
         subscribers: &mut [&mut dyn Waitable],
         timeout: Option<Duration>,
     ) -> Result<bool> {
         for subscriber in subscribers.iter_mut() {
-            subscriber.handle().0.check_birth()?;
+            let receiver = subscriber.handle().0;
+            receiver.check_birth()?;
+            if !Arc::ptr_eq(receiver.bells(), self.waiter.bells()) {
+                return Err(self.other_node(receiver));
+            }
         }
         let until = deadline(timeout);
         for subscriber in subscribers.iter_mut() {
             let receiver = subscriber.handle().0;
-            debug_assert!(Arc::ptr_eq(receiver.bells(), self.waiter.bells()), "another node's");
             receiver.set_bell(self.waiter.bell());
         }
         let mut interrupted = false;
@@ -109,18 +131,15 @@ impl WaitSet {
                 Some(until) => until - now,
                 None => Duration::MAX,
             };
+            let any = |is: fn(&Receiver) -> bool| subscribers.iter().any(|s| is(s.look().0));
             let woken = self.waiter.sleep(
                 Sleep::Woken,
                 self.places.iter().map(|slot| &slot.page().bind.asleep),
-                &SleeperBarrier,
+                &AskingBarrier(|| any(Receiver::needs_barrier)),
                 left,
-                || {
-                    let ends =
-                        |receiver: &Receiver| receiver.is_ready() || receiver.state.must_stop();
-                    subscribers.iter_mut().any(|s| ends(s.handle().0))
-                },
+                || any(|receiver| receiver.is_ready() || receiver.state.must_stop()),
             );
-            subscribers.iter_mut().for_each(|s| s.handle().0.note_if_late(woken, left));
+            subscribers.iter().for_each(|s| s.look().0.note_if_late(woken, left));
             // Unless there is a message: looked for above.
             interrupted = self.interruptible && woken == Woken::Signal;
         }

@@ -10,7 +10,6 @@ use std::sync::atomic::Ordering;
 use rnet_core::Behind;
 use rnet_ring::admission;
 use rnet_ring::follower::Gap;
-use rnet_ring::record::Record;
 
 use super::{Reader, Trouble};
 use crate::clock;
@@ -25,7 +24,8 @@ impl Reader {
         self.keep_last != u64::MAX && self.is_beyond(seq)
     }
 
-    #[inline]
+    /// Out of line, so that readers which keep all pay for the comparison alone.
+    #[inline(never)]
     fn is_beyond(&self, seq: u64) -> bool {
         let end = self.map.control().tail.seq.load(Ordering::Relaxed);
         let newer = end.saturating_sub(seq);
@@ -42,10 +42,10 @@ impl Reader {
 
     /// Counts a message that is passed over, and goes on behind it.
     #[cold]
-    pub(super) fn skip(&mut self, record: &Record) {
+    pub(super) fn skip(&mut self, seq: u64) {
         let count = &self.slot.page().count;
         bump(&count.skipped, 1);
-        count.next_seq.store(record.seq.wrapping_add(1), Ordering::Relaxed);
+        count.next_seq.store(seq.wrapping_add(1), Ordering::Relaxed);
     }
 
     /// Counts what the log lost before message `seq`.
@@ -98,7 +98,7 @@ impl Reader {
     pub fn pass_over(&mut self) {
         let Some(record) = self.withheld.take() else { return };
         self.slot.forget_pin();
-        self.skip(&record);
+        self.skip(record.seq);
         if self.reliable {
             self.show_if_awaited(record.kind);
         }
@@ -112,7 +112,7 @@ impl Reader {
             let Ok(Some(record)) = self.next_record() else { break };
             self.count_gap(record.seq);
             if self.passes_over(record.seq) {
-                self.skip(&record);
+                self.skip(record.seq);
             } else {
                 let count = &self.slot.page().count;
                 bump(&count.lost_restart, 1);

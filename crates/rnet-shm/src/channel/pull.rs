@@ -111,7 +111,7 @@ impl Reader {
     fn lose_chunk(&mut self, record: &Record, missing: bool) {
         if self.passes_over(record.seq) {
             // The publisher was faster than this look, but the message is not wanted any more.
-            self.skip(record);
+            self.skip(record.seq);
             return;
         }
         // One that carries a newer message says that its publisher outlived this one. That has to

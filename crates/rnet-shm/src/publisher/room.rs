@@ -63,13 +63,13 @@ impl Writer {
     ) -> Result<(), Error> {
         let flow = &self.map.control().flow;
         rnet_ring::room::want(flow, wanted);
-        let (roster, seen) = (&self.roster, self.seen_epoch);
+        let (roster, seen, stop) = (&self.roster, self.seen_epoch, &self.stop);
         let woken = self.waiter.sleep(
             Sleep::Woken,
             std::iter::once(&flow.asleep),
             &FullFences,
             limit,
-            || slowest.needed() >= wanted || roster.is_newer(seen),
+            || slowest.needed() >= wanted || roster.is_newer(seen) || stop.load(Ordering::Acquire),
         );
         if woken == Woken::Signal && self.interruptible {
             return Err(Error::Interrupted);
@@ -96,6 +96,7 @@ impl Writer {
         plenty: u64,
         slowest: Option<(Arc<ReaderRef>, u64)>,
     ) -> Result<(), Error> {
+        self.check_stop()?;
         let flow = &self.map.control().flow;
         let (first, now_ns) = (patience.began_ns == 0, clock::now_ns());
         if first {

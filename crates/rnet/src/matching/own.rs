@@ -13,7 +13,7 @@ use rnet_shm::subscription::{
 };
 
 use crate::match_event::{MatchEvent, Notice, PeerInfo, PublisherState, push_notice};
-use crate::receiver::SubscriberState;
+use crate::subscriber_state::SubscriberState;
 
 pub(super) struct OwnPublisher {
     pub(super) topic_hash: u64,

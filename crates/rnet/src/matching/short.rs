@@ -29,7 +29,7 @@ impl Matching {
         self.short = true;
         let Some(subscription) = self.subscriptions.get_mut(&sub) else { return };
         if subscription.short.insert(entry.id) {
-            subscription.state.bring(|inbox| inbox.note(error.clone()));
+            subscription.state.refuse(error.clone());
             let hooks = subscription.state.hooks.clone();
             push_notice(notices, hooks, MatchEvent::Incompatible(error));
         }

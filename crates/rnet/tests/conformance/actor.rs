@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use rnet::{
     Behind, Error, LossCounts, MatchEvent, Node, OwnedSample, Publisher, PublisherOptions,
-    PublisherQos, Result, Subscriber, SubscriberOptions, SubscriberQos,
+    PublisherQos, Result, SampleStream, Subscriber, SubscriberOptions, SubscriberQos, Subscription,
 };
 use serde::{Deserialize, Serialize};
 
@@ -78,6 +78,10 @@ pub enum Step {
         count: usize,
     },
     Behind,
+    /// Turns the subscriber into a callback or a stream, which is watched.
+    Become {
+        form: Form,
+    },
     Latest {
         timeout_ms: u64,
     },
@@ -148,6 +152,8 @@ pub struct Actor {
     net: Net,
     publisher: Option<Publisher<[u8]>>,
     subscriber: Option<Subscriber<[u8]>>,
+    callback: Option<Subscription>,
+    stream: Option<SampleStream<[u8]>>,
     held: Vec<OwnedSample<[u8]>>,
     events: Events,
     node: Option<Node>,
@@ -180,6 +186,8 @@ impl Actor {
             net,
             publisher: None,
             subscriber: None,
+            callback: None,
+            stream: None,
             held: Vec::new(),
             events: Events::default(),
             node: Some(node),
@@ -223,13 +231,27 @@ impl Actor {
             Step::WaitSubscribers { n, timeout_ms } => {
                 self.publisher().wait_for_subscribers(n, ms(timeout_ms))?;
             }
+            Step::Become { form } => {
+                let subscriber = self.subscriber.take().expect("a subscriber was opened");
+                match form {
+                    Form::Callback => self.callback = Some(subscriber.on(|_| {})),
+                    _ => self.stream = Some(subscriber.into_stream()),
+                }
+                self.watch();
+            }
+            Step::WaitPublishers { n, timeout_ms } if self.callback.is_some() => {
+                let callback = self.callback.as_ref().expect("it is there");
+                callback.wait_for_publishers(n, ms(timeout_ms))?;
+            }
             Step::WaitPublishers { n, timeout_ms } => {
                 self.subscriber().wait_for_publishers(n, ms(timeout_ms))?;
             }
             Step::Count => {
                 let subscribers = self.publisher.as_ref().map_or(0, Publisher::subscriber_count);
                 let publishers = self.subscriber.as_mut().map_or(0, Subscriber::publisher_count);
-                return Ok(Outcome::Count(subscribers + publishers));
+                let called = self.callback.as_ref().map_or(0, Subscription::publisher_count);
+                let streamed = self.stream.as_ref().map_or(0, SampleStream::publisher_count);
+                return Ok(Outcome::Count(subscribers + publishers + called + streamed));
             }
             Step::LoanAndDrop { len } => {
                 let mut loan = self.publisher().loan(len)?;
@@ -378,7 +400,13 @@ impl Actor {
             publisher.on_match(note.clone());
         }
         if let Some(subscriber) = &self.subscriber {
-            subscriber.on_match(note);
+            subscriber.on_match(note.clone());
+        }
+        if let Some(callback) = &self.callback {
+            callback.on_match(note.clone());
+        }
+        if let Some(stream) = &self.stream {
+            stream.on_match(note);
         }
     }
 

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use rnet::{Durability, PublisherQos, SubscriberQos};
 
-use crate::actor::{Outcome, Step};
+use crate::actor::{Form, Outcome, Step};
 use crate::delivery::{is_message, keeps_all};
 use crate::transport::Transport;
 
@@ -78,6 +78,37 @@ pub fn waits_end_in_time(net: &mut impl Transport) {
         let begun = Instant::now();
         assert_eq!(who.fails(step), ("timeout".to_owned(), 0));
         assert!(begun.elapsed() >= Duration::from_millis(timeout_ms));
+    }
+}
+
+/// A subscriber with a callback, and a stream, count and are told of publishers like any other.
+pub fn a_callback_and_a_stream_know_their_publishers(net: &mut impl Transport) {
+    for form in [Form::Callback, Form::Stream] {
+        let name = |who: &str| format!("{who}_{form:?}").to_lowercase();
+        let topic = format!("{TOPIC}/{form:?}").to_lowercase();
+        let mut reader = net.actor(&name("reader"));
+        reader.subscribe(&topic, SubscriberQos::default());
+        reader.done(Step::Become { form });
+        assert_eq!(reader.act(Step::Count), Outcome::Count(0));
+        if form == Form::Callback {
+            let (code, _) = reader.fails(Step::WaitPublishers { n: 1, timeout_ms: 0 });
+            assert_eq!(code, "timeout");
+        }
+        let mut writer = net.actor(&name("writer"));
+        writer.publish(&topic, PublisherQos::default());
+        writer.wait_for_subscribers(1);
+        let w = net.node_name(&name("writer"));
+        if form == Form::Callback {
+            reader.wait_for_publishers(1);
+        }
+        let told = reader.act(Step::Events { at_least: 1 });
+        assert_eq!(told, Outcome::Events(vec![format!("matched {w}")]));
+        assert_eq!(reader.act(Step::Count), Outcome::Count(1));
+        writer.send(TAG, 0, 1, 22);
+        writer.done(Step::CloseEndpoints);
+        let told = reader.act(Step::Events { at_least: 2 });
+        assert_eq!(told, Outcome::Events(vec![format!("matched {w}"), format!("unmatched {w}")]));
+        while reader.act(Step::Count) != Outcome::Count(0) {}
     }
 }
 

@@ -55,6 +55,7 @@ conformance! {
         joining::either_may_start_first,
         joining::matches_are_told,
         joining::waits_end_in_time,
+        joining::a_callback_and_a_stream_know_their_publishers,
         joining::late_joiners_get_the_last_small_messages,
         joining::late_joiners_get_the_last_large_messages,
         history::the_default_keeps_the_last_ten,
