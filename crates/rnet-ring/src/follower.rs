@@ -82,7 +82,7 @@ impl Follower {
     /// Whether it has found no answer yet.
     #[inline]
     pub fn is_asking(&self) -> bool {
-        self.phase == Phase::Asking
+        matches!(self.phase, Phase::Asking)
     }
 
     /// Whether it reads from a publisher that is there.
