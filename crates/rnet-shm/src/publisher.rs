@@ -6,12 +6,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use rnet_core::{Behind, Error, MAX_INLINE_LEN_BYTES, MAX_MESSAGE_LEN_BYTES};
+use rnet_core::{Error, MAX_INLINE_LEN_BYTES, MAX_MESSAGE_LEN_BYTES};
 use rnet_core::{PublisherQos, TypeDesc};
 use rnet_ring::fail_point;
-use rnet_ring::layout::{
-    ADMISSION_ACTIVE, Admission, BLOCKS_PER_LOG, LogControl, PAGE_LEN_BYTES, ReaderSlot,
-};
+use rnet_ring::layout::{BLOCKS_PER_LOG, LogControl, PAGE_LEN_BYTES};
 use rnet_ring::sync::Barrier;
 use rnet_ring::{Kind, Log, LogWriter, NoRoom, wake};
 use serde::{Deserialize, Serialize};
@@ -20,7 +18,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 use crate::LAYOUT_VERSION;
 use crate::barrier::{PACE, PublisherBarrier};
 use crate::bell::Waiter;
-use crate::clock::{self, Stamper};
+use crate::clock::Stamper;
 use crate::files::{self, io_error, read_endpoint_header, word_at};
 use crate::fork::Birth;
 use crate::mapping::{Access, Mapping};
@@ -29,6 +27,7 @@ use crate::pool::{LogView, NoChunk, Pool, chunk_path};
 use crate::roster::{ReaderRef, Roster};
 use crate::subscription::{corrupt, meta_json, no_room, parse_meta};
 
+mod behind;
 mod gate;
 mod loan;
 mod room;
@@ -119,32 +118,6 @@ impl PublisherMap {
     pub fn log(&self) -> Log<'_> {
         let words: &[AtomicU64] = self.map.slice(self.log_at, self.log_words);
         Log { control: self.control(), words, block_bits: self.block_bits }
-    }
-
-    /// How far a reader is behind that has done with everything below the position `from`, and with
-    /// every message whose number is below `next_seq`.
-    pub fn behind(&self, from: u64, next_seq: u64) -> Behind {
-        let log = self.log();
-        let messages = log.control.tail.seq.load(Ordering::Acquire).saturating_sub(next_seq);
-        let sent_ns = if messages == 0 { None } else { log.sent_at(from, next_seq) };
-        // A stamp from the future is a hostile one.
-        let age = |sent_ns: u64| clock::now_ns().saturating_sub(sent_ns);
-        Behind { messages, age_ns: sent_ns.map_or(0, age) }
-    }
-
-    /// As [`PublisherMap::behind`], of another thread's reader, by what its page says. One that has not
-    /// looked yet gets what was sent since it was admitted.
-    pub fn behind_of(&self, page: &ReaderSlot) -> Behind {
-        let word = |word: &AtomicU64| word.load(Ordering::Acquire);
-        let us = word(&page.bind.subscription);
-        let is_ours =
-            |a: &&Admission| word(&a.state) == ADMISSION_ACTIVE && word(&a.subscription) == us;
-        let admission = self.control().admissions.iter().find(is_ours);
-        let next = word(&page.count.next_seq);
-        match admission.map(|a| word(&a.start_seq)).max((next > 0).then_some(next)) {
-            Some(next) => self.behind(word(&page.cursor.cursor), next),
-            None => Behind::default(),
-        }
     }
 }
 
