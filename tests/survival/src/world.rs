@@ -441,11 +441,18 @@ impl World {
     }
 
     /// Descriptors of the two survivors: files of this domain, and what watches processes. The judge
-    /// may be a test of several in its process, which have files of their own.
+    /// may be a test of several in its process, which have files of their own. A publisher has one for each chunk of
+    /// its pool, whose bytes are counted.
     fn fds(&self) -> [usize; 2] {
+        let chunk = |to: &Path| {
+            let name = to.file_name().map(|name| name.to_string_lossy());
+            name.and_then(|name| name.strip_prefix('p').map(|name| name.contains('.')))
+                == Some(true)
+        };
         let counts = |link: &std::fs::DirEntry| {
             std::fs::read_link(link.path()).is_ok_and(|to| {
-                to.starts_with(&self.dir) || to.to_string_lossy().starts_with("anon_inode:")
+                to.starts_with(&self.dir) && !chunk(&to)
+                    || to.to_string_lossy().starts_with("anon_inode:")
             })
         };
         [std::process::id(), self.writer_pid()].map(|pid| {
