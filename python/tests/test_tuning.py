@@ -38,11 +38,12 @@ def test_a_thread_that_waits_has_a_short_slice_if_it_may(tuned: bool) -> None:
     if slice_ns(0) <= BULK_NS:
         pytest.skip("this needs Linux 6.12 and a process whose slice nobody has chosen")
     before = slice_ns(0)
-    stop, ids = threading.Event(), []
+    stop = threading.Event()
+    ids: list[int] = []
     with rnet.Node("reader", tune_threads=tuned) as node:
         thread = threading.Thread(target=receive_until, args=(node, stop, ids))
         thread.start()
-        seen = set()
+        seen: set[int] = set()
         deadline = time.monotonic() + (30 if tuned else 0.2)
         while time.monotonic() < deadline and BULK_NS not in seen:
             if ids:
