@@ -120,7 +120,7 @@ check-tidy:
 	@$(STEP) check-tidy cargo xtask tidy
 
 test-rust:
-	@$(STEP) --tests test-rust cargo test --workspace --lib --bins --tests --examples
+	@$(STEP) --tests test-rust cargo test --workspace --no-fail-fast --lib --bins --tests --examples
 
 test-doc:
 	@$(STEP) --tests test-doc cargo test --workspace --doc
