@@ -68,6 +68,7 @@ impl Past {
         });
     }
 
+    /// Saturates: the counts were read from a file that others may write.
     fn sum_up(&mut self, stats: &PublisherStats) {
         let sum = self.older.get_or_insert(PublisherStats {
             publisher: 0,
@@ -79,10 +80,10 @@ impl Past {
             malformed: 0,
             connected: false,
         });
-        sum.received += stats.received;
+        sum.received = sum.received.saturating_add(stats.received);
         sum.lost.add(&stats.lost);
-        sum.skipped += stats.skipped;
-        sum.malformed += stats.malformed;
+        sum.skipped = sum.skipped.saturating_add(stats.skipped);
+        sum.malformed = sum.malformed.saturating_add(stats.malformed);
     }
 
     /// Adds those of another, which are gone for less long.
