@@ -235,7 +235,9 @@ impl Node {
     /// ctypes.Structure class, or a numpy dtype. With
     /// `reliable=True` subscribers that ask for it lose nothing, and `on_full` says what a send
     /// does when one of them is behind: Wait(seconds), "refuse", or Detach(stall_s); the default
-    /// is Wait(1.0). `transient_local=n` keeps the last n messages for those who come later.
+    /// is Wait(1.0). `transient_local=n` keeps the last n messages for subscribers that come later;
+    /// if they have more than 4096 bytes, `pool_limit_bytes` (2 GiB by default) must hold n + 1 of
+    /// them, or the send that has no room raises OutOfMemory.
     /// `urgent=True` gives the topic the lane that nothing delays. The log grows with the traffic
     /// up to `log_len_bytes`; `reserve_log=True` takes all of it at once.
     #[pyo3(signature = (topic, r#type = None, *, reliable = false, on_full = None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import threading
 
@@ -211,6 +212,54 @@ def test_memory_beyond_the_limit_is_an_error_that_says_so(pair):
     assert too_large.value.limit == 1 << 30
     publisher.send(b"goes on")
     assert bytes(subscriber.recv(LIMIT_S)) == b"goes on"
+
+
+def test_what_late_joiners_are_to_get_is_not_given_up_for_want_of_room(node):
+    publisher = node("camera").publisher("/image", transient_local=3, pool_limit_bytes=400_000)
+    for n in range(3):
+        publisher.send(bytes([n]) * LARGE)
+    named = "transient_local keeps the last 3.*pool_limit_bytes"
+    with pytest.raises(rnet.OutOfMemory, match=named) as caught:
+        publisher.send(bytes(LARGE))
+    assert caught.value.topic == "/image" and caught.value.limit_bytes == 400_000
+    assert caught.value.needed_bytes >= 4 * LARGE
+    with pytest.raises(rnet.OutOfMemory, match="transient_local"):
+        publisher.loan(LARGE)
+    late = node("late").subscribe("/image", transient_local=True, keep_all=True)
+    assert [bytes(late.recv(LIMIT_S))[:1] for _ in range(3)] == [b"\0", b"\1", b"\2"]
+    enough = caught.value.needed_bytes
+    roomy = node("roomy").publisher("/other", transient_local=3, pool_limit_bytes=enough)
+    for n in range(20):
+        roomy.send(bytes([n]) * LARGE)
+    late = node("later").subscribe("/other", transient_local=True, keep_all=True)
+    assert [bytes(late.recv(LIMIT_S))[0] for _ in range(3)] == [17, 18, 19]
+
+
+def test_a_promise_that_the_pool_cannot_hold_is_refused(node):
+    class Grid(ctypes.Structure):
+        _fields_ = [("cells", ctypes.c_uint8 * LARGE)]
+
+    home = node()
+    with pytest.raises(rnet.BadQos, match="/grid.*3 messages.*pool_limit_bytes"):
+        home.publisher("/grid", Grid, transient_local=3, pool_limit_bytes=4 * LARGE)
+    with pytest.raises(rnet.BadQos, match="1023"):
+        home.publisher("/grid", Grid, transient_local=1024)
+    home.publisher("/grid", Grid, transient_local=3).send(Grid())
+
+
+def test_a_reserved_log_has_its_memory_from_the_start(node):
+    home = node()
+    grows = home.publisher("/grows")
+    reserved = home.publisher("/reserved", reserve_log=True, log_len_bytes=1 << 20)
+    assert grows.memory_bytes < 64 << 10
+    taken = reserved.memory_bytes
+    assert taken >= 1 << 20
+    subscriber = home.subscribe("/reserved", keep_all=True)
+    reserved.wait_for_subscribers(1, LIMIT_S)
+    for n in range(2000):
+        reserved.send(n.to_bytes(2, "little") * 500)
+        assert bytes(subscriber.recv(LIMIT_S))[:2] == n.to_bytes(2, "little")
+    assert reserved.memory_bytes == taken
 
 
 def test_samples_are_let_go_in_any_thread(pair):

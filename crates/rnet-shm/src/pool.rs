@@ -2,7 +2,8 @@
 //!
 //! Each chunk is a file of its own beside the log, so that the pool grows and shrinks by making
 //! and unlinking files and a reader maps only what it reads. The publisher alone decides when a
-//! chunk is used again: when its message is done with and no reader pins it.
+//! chunk is used again: when its message is done with and no reader pins it. The messages that late
+//! joiners are to get are never done with for want of room: the next message fails instead.
 
 use std::collections::VecDeque;
 use std::os::fd::AsFd;
@@ -15,12 +16,18 @@ use rnet_ring::fail_point;
 use rnet_ring::layout::{CHUNK_MAGIC, ChunkHeader, PAGE_LEN_BYTES};
 use rnet_ring::pins;
 use rnet_ring::record::ChunkRef;
-use rustix::io::Errno;
 
 use crate::files;
 use crate::fork::Birth;
 use crate::mapping::{Access, Mapping};
 use crate::roster::{ReaderRef, Roster};
+
+mod promise;
+mod short;
+
+pub(crate) use promise::check_history;
+use short::Until;
+pub use short::{NoChunk, Short, Wall};
 
 /// Bytes in front of a chunk's payload: a page, so that the payload is page-aligned.
 pub const CHUNK_HEADER_LEN_BYTES: usize = PAGE_LEN_BYTES;
@@ -60,22 +67,6 @@ impl Chunk {
     fn suits(&self, len: usize) -> bool {
         self.capacity >= len && self.capacity <= (len * WORST_FIT).max(MIN_CHUNK_LEN_BYTES)
     }
-}
-
-/// Why no chunk could be had.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum NoChunk {
-    /// A reliable reader still needs the oldest messages.
-    HeldByReader,
-    /// The pool may not grow further, and everything in it is in use or pinned.
-    Limit {
-        /// Bytes that the message needs.
-        needed_bytes: u64,
-    },
-    /// There are as many chunks as there may be, and all are in use or pinned.
-    TooMany,
-    /// The system refused.
-    System(Errno),
 }
 
 /// What the pool must know about the log to decide what is done with.
@@ -150,19 +141,9 @@ impl Pool {
         self.bytes
     }
 
-    /// Why the limit leaves no room for `needed` bytes, and what to do.
-    pub(crate) fn why_full(&self, needed: u64) -> String {
-        if needed > self.limit_bytes {
-            return "the message alone is larger than the publisher's pool_limit_bytes; raise it"
-                .to_owned();
-        }
-        let loaned = self.chunks.iter().filter(|c| c.used == Use::Loaned).count();
-        let others = self.chunks.len() - loaned;
-        format!(
-            "the publisher's pool_limit_bytes is reached, {loaned} of its chunks are out on loan and \
-             {others} hold samples that subscribers keep; return loans, let them drop samples or \
-             raise the limit"
-        )
+    /// How many chunks are out on loan.
+    pub(crate) fn loaned(&self) -> usize {
+        self.chunks.iter().filter(|c| c.used == Use::Loaned).count()
     }
 
     /// Chunks there are.
@@ -178,9 +159,9 @@ impl Pool {
     /// Loans a chunk of at least `len` bytes; returns its number.
     pub(crate) fn acquire(&mut self, len: usize, view: &mut LogView<'_>) -> Result<u32, NoChunk> {
         // What can never fit must not cost what is there.
-        let size = (capacity_for(len) + CHUNK_HEADER_LEN_BYTES) as u64;
+        let size = size_for(len);
         if size > self.limit_bytes {
-            return Err(NoChunk::Limit { needed_bytes: size });
+            return Err(NoChunk::Short(Short { wall: Wall::Limit, for_history_bytes: None }));
         }
         self.recycle(view);
         loop {
@@ -188,61 +169,28 @@ impl Pool {
                 self.chunks[at].used = Use::Loaned;
                 return Ok(self.chunks[at].number);
             }
-            let failure = match self.grow(len) {
+            let wall = match self.grow(len) {
                 Ok(number) => return Ok(number),
-                Err(no) => no,
+                Err(wall) => wall,
             };
-            // No room: give back what does not fit, then forget the oldest messages; but none
-            // for a message that could not be sent all the same.
-            let needed = view.lowest_needed(true);
-            if !self.forgetting_helps(len, &failure, view, needed) {
-                let held = self.forgetting_helps(len, &failure, view, u64::MAX);
-                return Err(if held { NoChunk::HeldByReader } else { failure });
+            // No room: give back what does not fit, then forget the oldest messages; but none that
+            // late joiners are to get, and none for a message that could not be sent all the same.
+            let kept_from = self.kept_from(view);
+            let until = Until { position: view.lowest_needed(true), seq: kept_from };
+            if !self.forgetting_helps(len, wall, view, until) {
+                return Err(self.what_holds(len, wall, view));
             }
             if self.drop_one_idle(view) {
                 continue;
             }
-            let Some(&oldest) = self.live.front() else { return Err(failure) };
-            if self.position_of(oldest) >= view.lowest_needed(true) {
-                return Err(NoChunk::HeldByReader);
+            // Pins may have come since the look above.
+            let oldest = self.live.front().and_then(|number| self.message_of(*number));
+            let may_go = |(position, seq)| position < view.lowest_needed(true) && seq < kept_from;
+            if !oldest.is_some_and(may_go) {
+                return Err(self.what_holds(len, wall, view));
             }
             self.end_oldest();
         }
-    }
-
-    /// Whether room for a message of `len` bytes would come of giving back what is idle and
-    /// forgetting the messages below `needed`, as far as nobody pins them.
-    fn forgetting_helps(
-        &self,
-        len: usize,
-        failure: &NoChunk,
-        view: &mut LogView<'_>,
-        needed: u64,
-    ) -> bool {
-        let size = (capacity_for(len) + CHUNK_HEADER_LEN_BYTES) as u64;
-        let enough = |freed: u64| match failure {
-            NoChunk::Limit { .. } | NoChunk::TooMany => {
-                self.bytes - freed + size <= self.limit_bytes
-            }
-            NoChunk::System(Errno::NOSPC | Errno::DQUOT | Errno::NOMEM) => freed >= size,
-            // What is short is not memory: only a chunk that can be used as it is helps.
-            NoChunk::System(_) | NoChunk::HeldByReader => false,
-        };
-        let mut freed = 0;
-        let idle = self.chunks.iter().filter(|c| c.used == Use::Idle);
-        let oldest_first =
-            self.live.iter().filter_map(|n| self.chunks.iter().find(|c| c.number == *n));
-        for chunk in idle.chain(oldest_first) {
-            let held = matches!(chunk.used, Use::Live { position, .. } if position >= needed);
-            if held || view.pinned(chunk.number) {
-                continue;
-            }
-            freed += chunk.map.len() as u64;
-            if chunk.suits(len) || enough(freed) {
-                return true;
-            }
-        }
-        false
     }
 
     /// Where the publisher writes: `len` bytes of a chunk that is loaned out.
@@ -294,14 +242,20 @@ impl Pool {
 
     /// Where the newest message stands that a chunk carries.
     pub(crate) fn newest_position(&self) -> Option<u64> {
-        self.live.back().map(|number| self.position_of(*number))
+        self.live.back().map(|number| self.message_of(*number).map_or(0, |(position, _)| position))
     }
 
-    fn position_of(&self, number: u32) -> u64 {
+    /// Position and sequence number of the message that a chunk carries.
+    fn message_of(&self, number: u32) -> Option<(u64, u64)> {
         match self.chunks.iter().find(|c| c.number == number).map(|c| c.used) {
-            Some(Use::Live { position, .. }) => position,
-            _ => 0,
+            Some(Use::Live { position, seq }) => Some((position, seq)),
+            _ => None,
         }
+    }
+
+    /// Sequence number of the oldest message that late joiners are to get.
+    fn kept_from(&self, view: &LogView<'_>) -> u64 {
+        view.next_seq.saturating_sub(self.history)
     }
 
     /// Ends messages that nobody will ask for again: the log has passed them, or every reader
@@ -309,7 +263,7 @@ impl Pool {
     fn recycle(&mut self, view: &LogView<'_>) {
         let all_read = view.lowest_needed(false);
         let reliable_read = view.lowest_needed(true);
-        let kept_from = view.next_seq.saturating_sub(self.history);
+        let kept_from = self.kept_from(view);
         while let Some(&oldest) = self.live.front() {
             let Some(at) = self.chunks.iter().position(|c| c.number == oldest) else {
                 self.live.pop_front();
@@ -359,21 +313,21 @@ impl Pool {
         best
     }
 
-    fn grow(&mut self, len: usize) -> Result<u32, NoChunk> {
+    fn grow(&mut self, len: usize) -> Result<u32, Wall> {
         let capacity = capacity_for(len);
-        let size = (capacity + CHUNK_HEADER_LEN_BYTES) as u64;
+        let size = size_for(len);
         if self.bytes + size > self.limit_bytes {
-            return Err(NoChunk::Limit { needed_bytes: size });
+            return Err(Wall::Limit);
         }
         if self.chunks.len() >= MAX_CHUNKS_PER_CHANNEL {
-            return Err(NoChunk::TooMany);
+            return Err(Wall::TooMany);
         }
         let number = self.next_number;
         let path = self.path_of(number);
-        let file = files::create_sized(&path, size, self.mode).map_err(NoChunk::System)?;
+        let file = files::create_sized(&path, size, self.mode).map_err(Wall::System)?;
         let map = Mapping::new(file.as_fd(), 0, size as usize, Access::Write, true)
             .inspect_err(|_| crate::home::remove(&path))
-            .map_err(NoChunk::System)?;
+            .map_err(Wall::System)?;
         let header: &ChunkHeader = map.get(0);
         fail_point!("pool.mapped");
         header.publisher.store(self.publisher, Ordering::Relaxed);
@@ -447,6 +401,11 @@ pub(crate) fn chunk_path(publisher: &Path, number: u32) -> PathBuf {
     let mut path = publisher.as_os_str().to_owned();
     path.push(format!(".{number}"));
     path.into()
+}
+
+/// Bytes of memory that a message of `len` bytes takes.
+pub(crate) fn size_for(len: usize) -> u64 {
+    (capacity_for(len) + CHUNK_HEADER_LEN_BYTES) as u64
 }
 
 /// Rounds up so that messages of slowly changing size use the same chunks: four steps an octave.

@@ -23,13 +23,14 @@ use crate::files::{self, io_error, read_endpoint_header, word_at};
 use crate::fork::Birth;
 use crate::mapping::{Access, Mapping};
 use crate::node::OwnNode;
-use crate::pool::{LogView, NoChunk, Pool, chunk_path};
+use crate::pool::{LogView, NoChunk, Pool, check_history, chunk_path};
 use crate::roster::{ReaderRef, Roster};
 use crate::subscription::{corrupt, meta_json, no_room, parse_meta};
 
 mod behind;
 mod gate;
 mod loan;
+mod no_chunk;
 mod room;
 mod spoilt;
 mod stand;
@@ -202,6 +203,7 @@ impl Writer {
         id: u64,
         meta: &PublisherMeta,
     ) -> Result<Writer, Error> {
+        check_history(&meta.qos, &meta.type_desc).map_err(|e| e.with_topic(&meta.topic))?;
         let json = meta_json(meta)?;
         let log_at = PAGE + (json.len() as u64).next_multiple_of(PAGE);
         let log_len = meta.qos.log_len_for_history().map_err(|e| e.with_topic(&meta.topic))?;
@@ -352,25 +354,7 @@ impl Writer {
             match got {
                 Ok(chunk) => return Ok(Loaned { len, place: Place::Chunk(chunk) }),
                 Err(NoChunk::HeldByReader) => self.wait_for_room(&mut patience, 1, slowest)?,
-                Err(NoChunk::Limit { needed_bytes }) => {
-                    return Err(Error::OutOfMemory {
-                        topic: self.topic.clone(),
-                        needed_bytes,
-                        limit_bytes: self.qos.pool_limit_bytes,
-                        why: self.pool.why_full(needed_bytes),
-                    });
-                }
-                Err(NoChunk::TooMany) => {
-                    return Err(Error::LimitReached {
-                        what: format!("large messages of {} in use at a time", self.topic),
-                        limit: rnet_core::MAX_CHUNKS_PER_CHANNEL,
-                        hint: "return loans, or let subscribers drop samples".to_owned(),
-                    });
-                }
-                Err(NoChunk::System(errno)) => {
-                    let path = self.pool.next_path();
-                    return Err(no_room(&self.topic, &path, len as u64, errno));
-                }
+                Err(NoChunk::Short(short)) => return Err(self.no_chunk(len, short)),
             }
         }
     }
@@ -485,6 +469,7 @@ impl Writer {
     ) -> Result<u64, NoRoom> {
         let mut gate = LogGate {
             readers: &self.readers,
+            roster: &self.roster,
             map: &self.map,
             path: &self.path,
             history: self.history,

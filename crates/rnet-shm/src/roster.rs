@@ -1,7 +1,7 @@
 //! A publisher's readers: admitted and dismissed by the node's control thread, known to the
 //! writer's hot path by a private copy.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rnet_core::Error;
@@ -108,8 +108,20 @@ pub struct Roster {
     /// raised, whenever the list changes.
     fresh: Handoff<Vec<Arc<ReaderRef>>>,
     next_refusal: AtomicU64,
+    /// Admissions that are looking through the log for where their reader begins.
+    scans: AtomicUsize,
     /// What became of their requests. Locked after the list, where both are.
     seats: Mutex<Seats>,
+}
+
+/// An admission that looks through the log.
+#[derive(Debug)]
+pub(crate) struct Scan<'a>(&'a AtomicUsize);
+
+impl Drop for Scan<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Release);
+    }
 }
 
 /// Why a reader is taken off the list.
@@ -139,6 +151,7 @@ impl Roster {
             list: Mutex::new(Vec::new()),
             fresh: Handoff::default(),
             next_refusal: AtomicU64::new(0),
+            scans: AtomicUsize::new(0),
             seats: Mutex::default(),
         }
     }
@@ -299,6 +312,7 @@ impl Roster {
             return (end, end_seq);
         }
         let from_seq = end_seq.saturating_sub(history);
+        let _scan = self.scan();
         let mut reader = LogReader::new(log.control.head.head.load(Ordering::Acquire));
         let mut buf = vec![0u64; 2048];
         loop {
@@ -316,6 +330,24 @@ impl Roster {
                 Err(_) => return (end, end_seq),
             }
         }
+    }
+
+    /// Begins to look through the log, which gives back no memory until the scan is dropped. The
+    /// reader's cursor does not say that this thread reads there, nor how far it is.
+    pub(crate) fn scan(&self) -> Scan<'_> {
+        self.scans.fetch_add(1, Ordering::Relaxed);
+        // Pairs with the fence of `is_scanned`: the writer sees the scan, or the scan sees the head
+        // behind everything that the writer gives back.
+        fence(Ordering::SeqCst);
+        Scan(&self.scans)
+    }
+
+    /// The writer's side, with the head stored: whether memory below the head may be looked at by an
+    /// admission.
+    pub(crate) fn is_scanned(&self) -> bool {
+        fence(Ordering::SeqCst);
+        // Acquire: what a scan that is over has read, it read before.
+        self.scans.load(Ordering::Acquire) != 0
     }
 
     fn refuse(&self, subscription: u64) {

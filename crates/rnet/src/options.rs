@@ -37,8 +37,16 @@ impl PublisherOptions {
         self.qos.lane = Lane::Urgent;
         self
     }
-    /// Keeps the last `depth` messages for subscribers that come later; the log gets as long as these
-    /// need. Those of more than 4096 bytes are kept as far as the pool holds them.
+    /// Keeps the last `depth` messages for subscribers that come later.
+    ///
+    /// None of them is given up for want of room. The log gets as long as they need. Messages of more
+    /// than 4096 bytes stand in the pool, which must hold `depth` of them (1023 at most) and the next
+    /// one, beside the samples that subscribers hold: see [`PublisherOptions::pool_limit_bytes`]. Each
+    /// takes its length, rounded up by at most a quarter and 8 KiB, and 20 KiB at least.
+    ///
+    /// If the pool cannot hold them, opening a publisher whose type has a fixed length fails with
+    /// `BadQos`. Otherwise the send or loan that finds no room fails with `OutOfMemory` or
+    /// `LimitReached`, and the error names the bytes needed.
     pub fn transient_local(mut self, depth: u32) -> Self {
         self.qos.durability = Durability::TransientLocal { depth };
         self
@@ -53,7 +61,8 @@ impl PublisherOptions {
         self.qos.reserve_log = true;
         self
     }
-    /// How far the pool for large messages may grow, in bytes.
+    /// How far the pool for large messages may grow, in bytes; 2 GiB if not given. It takes memory as the
+    /// messages need it.
     pub fn pool_limit_bytes(mut self, len: u64) -> Self {
         self.qos.pool_limit_bytes = len;
         self

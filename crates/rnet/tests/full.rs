@@ -27,6 +27,7 @@ fn child_entry() {
         "tmpfs" => tmpfs::full(&net),
         "start" => tmpfs::full_at_the_start(&net),
         "inodes" => tmpfs::no_inodes(&net),
+        "promise" => tmpfs::large_messages_for_late_joiners(&net),
         "growth" => tmpfs::a_log_that_cannot_grow(&net),
         "files" => limits::few_files(&net),
         "types" => types::few_files(&net),

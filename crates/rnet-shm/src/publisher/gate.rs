@@ -7,11 +7,12 @@ use std::sync::atomic::Ordering;
 use rnet_ring::{Gate, Kept, fail_point};
 
 use super::PublisherMap;
-use crate::roster::ReaderRef;
+use crate::roster::{ReaderRef, Roster};
 
 /// The readers of the writer's copy, and the publisher's file.
 pub(super) struct LogGate<'a> {
     pub readers: &'a [Arc<ReaderRef>],
+    pub roster: &'a Roster,
     pub map: &'a PublisherMap,
     pub path: &'a Path,
     /// Messages kept for late joiners.
@@ -60,6 +61,9 @@ impl Gate for LogGate<'_> {
     }
 
     fn give_back(&mut self, first: u32, count: u32) -> bool {
+        if self.roster.is_scanned() {
+            return false;
+        }
         let (offset, len) = self.range(first, count);
         let given = self.map.map.give_back(offset, len).is_ok();
         if given {

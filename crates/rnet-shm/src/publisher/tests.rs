@@ -147,3 +147,33 @@ fn a_pin_of_a_reader_just_admitted_is_seen() {
     writer.send(&[1; 100_000]).unwrap();
     assert_eq!(acquire(&mut writer), 0, "nobody holds it any more");
 }
+
+/// A control thread that was stopped while it looked for the place of a late joiner reads on where it was:
+/// the memory there does not go meanwhile, or a full file system would end the publisher.
+#[test]
+fn no_memory_is_given_back_under_an_admission() {
+    use rnet_ring::Gate;
+
+    let world = World::new();
+    let writer = world.writer(PublisherQos::default());
+    let log_bytes = || writer.map.control().flow.log_bytes.load(Ordering::Relaxed);
+    let least = log_bytes();
+    let first = (least / writer.map.log().block_len_bytes()) as u32;
+    let mut gate = LogGate {
+        readers: &writer.readers,
+        roster: &writer.roster,
+        map: &writer.map,
+        path: &writer.path,
+        history: 0,
+    };
+    assert!(gate.back(first, 2));
+    let grown = log_bytes();
+    let (one, two) = (writer.roster.scan(), writer.roster.scan());
+    assert!(!gate.give_back(first, 2));
+    drop(one);
+    assert!(!gate.give_back(first, 2));
+    assert_eq!(log_bytes(), grown);
+    drop(two);
+    assert!(gate.give_back(first, 2));
+    assert_eq!(log_bytes(), least);
+}

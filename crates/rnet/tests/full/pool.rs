@@ -145,7 +145,145 @@ fn a_send_that_fails_forgets_nothing() {
     }
     loans.into_iter().for_each(|loan| publisher.drop_loan(loan));
     drop((late, later));
+    // Both messages are what late joiners are to get, and there is room for one of them beside it.
+    let error = refused(publisher.send(&[3; 3 * LEN]));
+    is_out_of_memory(&error, "/t", &["transient_local keeps the last 2 messages"]);
+    publisher.send(b"small").unwrap();
     publisher.send(&[3; 3 * LEN]).unwrap();
+}
+
+/// A chunk and its header.
+const CHUNK_LEN: u64 = LEN as u64 + 4096;
+
+fn joins_late(node: &Node) -> Subscriber<[u8]> {
+    let options = SubscriberOptions::new().transient_local().keep_all();
+    node.subscriber_with("/t", options).unwrap()
+}
+
+/// What late joiners were promised is not given up for a message that has no room beside it. No reader
+/// can change that, so none of the choices waits for one.
+#[test]
+fn messages_that_late_joiners_are_to_get() {
+    for choice in CHOICES {
+        let net = Net::new("promised messages");
+        let (a, b) = (net.node("a"), net.node("b"));
+        let options = options(choice).transient_local(ROOM as u32);
+        let mut publisher = a.publisher_with::<[u8]>("/t", options).unwrap();
+        let mut subscriber = reader(&b);
+        publisher.wait_for_subscribers(1, LONG).unwrap();
+        for i in 0..ROOM as u8 {
+            publisher.send(&[i; LEN]).unwrap();
+        }
+        // The reader still needs them, too; and then it does not.
+        for read in [false, true] {
+            if read {
+                (0..ROOM).for_each(|_| assert_eq!(subscriber.recv(LONG).unwrap().len(), LEN));
+                assert!(subscriber.try_recv().unwrap().is_none());
+            }
+            for error in
+                [refused(publisher.send(&[9; LEN])), refused(publisher.loan(LEN).map(drop))]
+            {
+                let words =
+                    ["transient_local keeps the last 4 messages", "raise", "pool_limit_bytes"];
+                is_out_of_memory(&error, "/t", &words);
+                let named = matches!(error, Error::OutOfMemory { needed_bytes, limit_bytes: POOL_LEN, .. }
+                    if needed_bytes == (ROOM as u64 + 1) * CHUNK_LEN);
+                assert!(named, "{error}");
+            }
+        }
+        let mut late = joins_late(&b);
+        for i in 0..ROOM as u8 {
+            assert_eq!(*late.recv(LONG).unwrap(), [i; LEN]);
+        }
+        assert!(late.try_recv().unwrap().is_none());
+        // The promise is of the newest messages, of whatever length: a small one frees the oldest.
+        publisher.send(b"small").unwrap();
+        publisher.send(&[9; LEN]).unwrap();
+        let mut later = joins_late(&b);
+        for i in [2, 3] {
+            assert_eq!(*later.recv(LONG).unwrap(), [i; LEN]);
+        }
+        assert_eq!(&*later.recv(LONG).unwrap(), b"small");
+        assert_eq!(*later.recv(LONG).unwrap(), [9; LEN]);
+        let lost = [subscriber, late, later].map(|subscriber| subscriber.lost().total());
+        assert_eq!(lost, [0; 3]);
+    }
+}
+
+/// As much as the error names is enough, for ever; and what readers and loans hold is part of it.
+#[test]
+fn the_bytes_that_the_error_names_are_enough() {
+    let net = Net::new("named bytes");
+    let (a, b) = (net.node("a"), net.node("b"));
+    let options = |len| PublisherOptions::new().transient_local(ROOM as u32).pool_limit_bytes(len);
+    let needed = |result: rnet::Result<()>| match result {
+        Err(Error::OutOfMemory { needed_bytes, .. }) => needed_bytes,
+        other => panic!("{other:?}"),
+    };
+    let mut publisher = a.publisher_with::<[u8]>("/t", options(POOL_LEN)).unwrap();
+    let failed = (0..=ROOM).map(|_| publisher.send(&[1; LEN])).find(Result::is_err);
+    let enough = needed(failed.unwrap());
+    drop(publisher);
+    let mut publisher = a.publisher_with::<[u8]>("/t", options(enough)).unwrap();
+    (0..10 * ROOM as u8).for_each(|i| publisher.send(&[i; LEN]).unwrap());
+    let mut late = joins_late(&b);
+    for i in 9 * ROOM as u8..10 * ROOM as u8 {
+        assert_eq!(*late.recv(LONG).unwrap(), [i; LEN]);
+    }
+    let loan = publisher.loan_owned(LEN).unwrap();
+    assert_eq!(needed(publisher.send(&[9; LEN])), enough + CHUNK_LEN);
+    publisher.drop_loan(loan);
+    publisher.send(&[9; LEN]).unwrap();
+}
+
+#[test]
+fn more_messages_for_late_joiners_than_there_may_be_chunks() {
+    let net = Net::new("many promised");
+    let (a, b) = (net.node("a"), net.node("b"));
+    let depth = MAX_CHUNKS_PER_CHANNEL as u32;
+    let options = PublisherOptions::new().transient_local(depth);
+    let mut publisher = a.publisher_with::<[u8]>("/t", options).unwrap();
+    (0..depth).for_each(|i| publisher.send(&[i as u8; 5000]).unwrap());
+    let words = ["large messages of /t", "transient_local keeps the last 1024", "keep fewer"];
+    is_limit(&refused(publisher.send(&[1; 5000])), &words);
+    let mut late = joins_late(&b);
+    for i in 0..depth {
+        assert_eq!(*late.recv(LONG).unwrap(), [i as u8; 5000]);
+    }
+}
+
+/// Messages of a plain type are as long as their type says: what the pool cannot hold is refused before
+/// the first of them.
+#[test]
+fn a_promise_of_plain_messages_that_the_pool_cannot_hold() {
+    #[derive(Clone, Copy, rnet::Plain)]
+    #[repr(C)]
+    struct Grid {
+        cells: [u8; LEN],
+    }
+    let net = Net::new("plain promise");
+    let node = net.node("a");
+    let open = |depth, len| {
+        let options = PublisherOptions::new().transient_local(depth).pool_limit_bytes(len);
+        node.publisher_with::<Grid>("/grid", options)
+    };
+    let is_bad = |error: Error, words: &[&str]| {
+        let text = error.to_string();
+        assert!(matches!(error, Error::BadQos { .. }), "{text}");
+        assert!(words.iter().all(|word| text.contains(word)), "{text}");
+    };
+    let needed = CHUNK_LEN * (ROOM as u64 + 1);
+    let error = refused(open(ROOM as u32, needed - 1));
+    is_bad(
+        error,
+        &["/grid", "keeps 4 messages", &needed.to_string(), "pool_limit_bytes", "raise it"],
+    );
+    let mut publisher = open(ROOM as u32, needed).unwrap();
+    (0..10).for_each(|i| publisher.send(&Grid { cells: [i; LEN] }).unwrap());
+    let most = MAX_CHUNKS_PER_CHANNEL as u32 - 1;
+    let error = refused(open(most + 1, u64::MAX));
+    is_bad(error, &["/grid", "keeps 1024 messages", "1023", "keep fewer"]);
+    drop(open(most, u64::MAX).unwrap());
 }
 
 /// The chunk is had and there is no room in the log for the word about it: the chunk goes back.

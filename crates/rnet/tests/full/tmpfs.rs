@@ -243,6 +243,46 @@ fn a_file_system_without_inodes() {
 }
 
 #[test]
+fn a_file_system_without_room_for_what_late_joiners_are_to_get() {
+    in_a_child("promise");
+}
+
+pub(crate) fn large_messages_for_late_joiners(net: &Net) {
+    const LEN: usize = 65_536;
+    if !mount(net, "size=4m") {
+        return;
+    }
+    let (a, b) = (net.node("a"), net.node("b"));
+    let options = PublisherOptions::new().transient_local(3);
+    let mut publisher = a.publisher_with::<[u8]>("/t", options).unwrap();
+    (0..3).for_each(|i| publisher.send(&[i; LEN]).unwrap());
+    let options = || SubscriberOptions::new().transient_local().keep_all();
+    let mut late = b.subscriber_with::<[u8]>("/t", options()).unwrap();
+    let mut filler = Filler::fill(net.base());
+    let error = refused(publisher.send(&[3; LEN]));
+    let words =
+        ["its file system is full", "RNET_DIR", "transient_local keeps the last 3 messages"];
+    is_out_of_memory(&error, "/t", &words);
+    for i in 0..3 {
+        assert_eq!(*late.recv(LONG).unwrap(), [i; LEN]);
+    }
+    assert!(late.try_recv().unwrap().is_none());
+    filler.give(LEN as u64 + 16_384);
+    // One chunk more is enough for ever.
+    for i in 3..10 {
+        publisher.send(&[i; LEN]).unwrap();
+        assert_eq!(*late.recv(LONG).unwrap(), [i; LEN]);
+        assert!(late.try_recv().unwrap().is_none());
+    }
+    drop(filler);
+    let mut late = b.subscriber_with::<[u8]>("/t", options()).unwrap();
+    for i in 7..10 {
+        assert_eq!(*late.recv(LONG).unwrap(), [i; LEN]);
+    }
+    tell("done");
+}
+
+#[test]
 fn a_file_system_without_room_for_a_log_to_grow() {
     in_a_child("growth");
 }
