@@ -1,6 +1,6 @@
 //! Messages that a reader has taken: in a private copy of the log, or pinned in their chunk.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::os::fd::AsFd;
 use std::path::Path;
 use std::sync::Arc;
@@ -94,9 +94,10 @@ pub(crate) fn is_short(errno: Errno) -> bool {
     matches!(errno, Errno::MFILE | Errno::NFILE | Errno::NOMEM)
 }
 
-/// The chunks of one publisher that a reader has mapped.
+/// The chunks of one publisher that a reader has mapped, by number. Each large message looks one
+/// up: a tree that is a leaf or two costs less than hashing the number would.
 #[derive(Debug, Default)]
-pub(crate) struct PeerChunks(HashMap<u32, Arc<PeerChunk>>);
+pub(crate) struct PeerChunks(BTreeMap<u32, Arc<PeerChunk>>);
 
 impl PeerChunks {
     /// Whether the file of one of them was truncated.
