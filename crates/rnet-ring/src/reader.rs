@@ -4,9 +4,9 @@
 //! meanwhile begun to reuse what was copied, and only then looks at the copy. So a record is
 //! never torn, and no length or tag is checked in memory that can still change.
 
-use crate::Log;
 use crate::record::{HEADER_LEN_BYTES, Head, Kind, Record};
-use crate::sync::{Ordering, fence};
+use crate::sync::{AtomicU64, Ordering, fence};
+use crate::{COPY_STEP, Log};
 
 /// How often a reader that was lapped tries to find its place again before it takes the end of
 /// the log.
@@ -126,10 +126,9 @@ impl LogReader {
         let mut copied = 0;
         while copied < words {
             let block = log.words_from(self.pos + copied as u64 * 8);
-            for (to, from) in buf[copied..words].iter_mut().zip(block) {
-                *to = from.load(Ordering::Relaxed);
-            }
-            copied += block.len();
+            let len = block.len().min(words - copied);
+            load_words(&mut buf[copied..copied + len], &block[..len]);
+            copied += len;
         }
         // SYNC-LAP: pairs with the release fence in `LogWriter::move_head`; if any word above
         // was overwritten, the head below is past it.
@@ -351,5 +350,20 @@ impl LogReader {
         self.expect_gap();
         self.batch_at = 0;
         self.batch_len = 0;
+    }
+}
+
+/// Loads as many words as `to` has room for and `from` holds; callers give slices of one length.
+#[inline]
+fn load_words(to: &mut [u64], from: &[AtomicU64]) {
+    let (to_steps, to_rest) = to.as_chunks_mut::<COPY_STEP>();
+    let (from_steps, from_rest) = from.as_chunks::<COPY_STEP>();
+    for (to, from) in to_steps.iter_mut().zip(from_steps) {
+        for (to, from) in to.iter_mut().zip(from) {
+            *to = from.load(Ordering::Relaxed);
+        }
+    }
+    for (to, from) in to_rest.iter_mut().zip(from_rest) {
+        *to = from.load(Ordering::Relaxed);
     }
 }

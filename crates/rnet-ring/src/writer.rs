@@ -12,7 +12,7 @@ use crate::blocks::{Blocks, Now};
 use crate::layout::BLOCKS_PER_LOG;
 use crate::record::{HEADER_LEN_BYTES, Head, Kind, MAX_RECORD_LEN_BYTES, span_of};
 use crate::sync::{AtomicU64, Ordering, fence};
-use crate::{Log, fail_point};
+use crate::{COPY_STEP, Log, fail_point};
 
 /// What the writer of a log asks of its surroundings: how long its readers need what is there, and
 /// memory. Asked only when the writer's remembered bounds are used up.
@@ -354,16 +354,44 @@ impl LogWriter {
 /// Stores bytes word by word, the last word filled with zeros.
 #[inline]
 fn store_bytes(words: &[AtomicU64], bytes: &[u8]) {
-    let (whole, rest) = bytes.as_chunks::<8>();
-    for (word, bytes) in words.iter().zip(whole) {
+    let store = |(word, bytes): (&AtomicU64, &[u8; 8])| {
         word.store(u64::from_le_bytes(*bytes), Ordering::Relaxed);
         fail_point!("push.word");
+    };
+    let (whole, rest) = bytes.as_chunks::<8>();
+    let (words, last) = words.split_at(whole.len());
+    let (word_steps, words) = words.as_chunks::<COPY_STEP>();
+    let (whole_steps, whole) = whole.as_chunks::<COPY_STEP>();
+    for (words, whole) in word_steps.iter().zip(whole_steps) {
+        words.iter().zip(whole).for_each(store);
     }
-    let Some(last) = words.get(whole.len()) else { return };
+    words.iter().zip(whole).for_each(store);
+    let Some(last) = last.first() else { return };
     let value = match bytes.last_chunk::<8>() {
         // The bytes before the rest are shifted out: no loop, no copy.
         Some(end) if !rest.is_empty() => u64::from_le_bytes(*end) >> (64 - 8 * rest.len()),
         _ => rest.iter().rev().fold(0, |value, byte| value << 8 | u64::from(*byte)),
     };
     last.store(value, Ordering::Relaxed);
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_length_is_stored_whole_and_nothing_beside_it() {
+        let untouched = u64::from_le_bytes([0xee; 8]);
+        for len in 0..=4 * COPY_STEP * 8 {
+            let bytes: Vec<u8> = (1..=len).map(|at| at as u8).collect();
+            let words: Vec<_> = (0..=len.div_ceil(8)).map(|_| AtomicU64::new(untouched)).collect();
+            let (body, beside) = words.split_at(len.div_ceil(8));
+            store_bytes(body, &bytes);
+            let stored: Vec<u8> =
+                body.iter().flat_map(|w| w.load(Ordering::Relaxed).to_le_bytes()).collect();
+            assert_eq!(stored[..len], bytes);
+            assert!(stored[len..].iter().all(|byte| *byte == 0), "{len} bytes");
+            assert_eq!(beside[0].load(Ordering::Relaxed), untouched, "{len} bytes");
+        }
+    }
 }
