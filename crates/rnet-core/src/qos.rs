@@ -167,9 +167,9 @@ impl PublisherQos {
         if self.history() == 0 {
             return Ok(self.log_len_bytes);
         }
-        // The longest message that stands in the log, with its header; the log gives up whole blocks of it.
+        // The longest message that stands in the log, with its header; the log gives up a sixteenth of itself at a time.
         let kept = self.history().saturating_mul(MAX_INLINE_LEN_BYTES as u64 + 16);
-        let needed = kept.saturating_add(kept / 16).saturating_add(2 * MIN_LOG_LEN_BYTES);
+        let needed = kept.saturating_add(kept / 15).saturating_add(2 * MIN_LOG_LEN_BYTES);
         if needed > MAX_LOG_LEN_BYTES {
             return Err(bad(format!(
                 "transient_local keeps {} messages, for which the log may need {needed} bytes, and it has {MAX_LOG_LEN_BYTES} at \

@@ -88,6 +88,11 @@ impl Blocks {
         self.used << self.bits
     }
 
+    /// Whether it may have more blocks than it has.
+    pub(crate) fn may_grow(&self) -> bool {
+        self.used < self.most
+    }
+
     /// Bytes of a block.
     pub(crate) fn block_len(&self) -> u64 {
         1 << self.bits

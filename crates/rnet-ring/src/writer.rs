@@ -295,7 +295,12 @@ impl LogWriter {
     fn make_room(&mut self, log: Log<'_>, end: u64, gate: &mut impl Gate) -> Result<(), NoRoom> {
         let capacity = self.blocks.capacity();
         let must = end.saturating_sub(capacity);
-        self.move_head(log, must, must + capacity / STRIDES, gate);
+        let mut want = must + capacity / STRIDES;
+        if self.blocks.may_grow() {
+            // Only of the block that is written over is it known that nobody misses it.
+            want = want.min(self.first_in(self.blocks.end() - capacity));
+        }
+        self.move_head(log, must, want, gate);
         self.free_until = self.head + capacity;
         if self.head < must { Err(NoRoom::Held) } else { Ok(()) }
     }
@@ -330,6 +335,12 @@ impl LogWriter {
             .into_iter()
             .find(|&b| mark(b) >> self.block_bits == b && mark(b) <= limit)
             .map_or(0, mark)
+    }
+
+    /// Where the first record begins in the block at this position, or the position if none does yet.
+    fn first_in(&self, block_at: u64) -> u64 {
+        let mark = self.marks[self.mark_of(block_at)];
+        if mark >> self.block_bits == block_at >> self.block_bits { mark } else { block_at }
     }
 
     /// Moves `head` record by record up to `want` or what readers allow.

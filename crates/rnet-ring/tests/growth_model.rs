@@ -139,8 +139,8 @@ proptest! {
     #[test]
     fn nothing_is_lost_that_is_missed(
         ops in prop::collection::vec(op(), 1..600),
-        bits in 1u32..5,
-        history in 0u64..6,
+        bits in 1u32..7,
+        history in 0u64..60,
         newest in 0u64..6,
     ) {
         let memory = Memory::new(1 << bits);
