@@ -6,6 +6,10 @@
 //! heavy barrier and only then reads the tail. A push that began before the barrier may not have
 //! seen the epoch, but it is before the tail or the one push in flight, and one push never
 //! reuses what lies at the tail; every later push sees the epoch first.
+//!
+//! A reader that gets messages of the past as well is listed with a lower bound of where they begin,
+//! so that no push which has seen the epoch reuses them. A push that has not seen it reuses none of
+//! the newest messages that the log keeps for late joiners.
 
 use crate::Log;
 use crate::sync::{AtomicU64, Barrier, Ordering};

@@ -3,9 +3,7 @@
 //! Run with `RUSTFLAGS="--cfg loom" cargo test -p rnet-ring --release --test loom_models`.
 #![cfg(loom)]
 
-use loom::sync::Arc;
-use loom::sync::Mutex;
-use loom::sync::Notify;
+use loom::sync::{Arc, Mutex, Notify};
 use loom::thread;
 use rnet_ring::admission::{Ask, Grant, Standing};
 use rnet_ring::binding::Request;
@@ -214,17 +212,19 @@ fn a_reliable_reader_is_not_overrun() {
     });
 }
 
-#[test]
-fn a_joining_reader_misses_nothing_after_its_start() {
-    model(3, || {
+/// A reader that begins at `place` is listed with what it finds there before, which holds the writer,
+/// and then looks again.
+fn joins_at(place: fn(Log<'_>) -> u64) {
+    model(3, move || {
         let memory = Memory::new();
         let roster = Arc::new(Roster { epoch: Epoch::default(), starts: Mutex::new(Vec::new()) });
         let (theirs, list) = (memory.clone(), roster.clone());
         let join = thread::spawn(move || {
             let log = theirs.log();
-            let start = Arc::new(AtomicU64::new(log.control.tail.tail.load(Ordering::Acquire)));
+            let start = Arc::new(AtomicU64::new(place(log)));
             list.starts.lock().unwrap().push(start.clone());
-            let from = list.epoch.admit(log, &FullFences);
+            list.epoch.admit(log, &FullFences);
+            let from = place(log);
             start.store(from, Ordering::Release);
             from
         });
@@ -245,6 +245,13 @@ fn a_joining_reader_misses_nothing_after_its_start() {
         let head = log.control.head.head.load(Ordering::Acquire);
         assert!(head <= start, "the reader was promised {start}, the log begins at {head}");
     });
+}
+
+#[test]
+fn a_joining_reader_misses_nothing_after_its_start() {
+    joins_at(|log| log.control.tail.tail.load(Ordering::Acquire));
+    // The newest message as well.
+    joins_at(|log| log.control.tail.last.load(Ordering::Acquire));
 }
 
 #[test]

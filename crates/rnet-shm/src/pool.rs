@@ -245,6 +245,12 @@ impl Pool {
         self.live.back().map(|number| self.message_of(*number).map_or(0, |(position, _)| position))
     }
 
+    /// Where the oldest message stands that a chunk carries.
+    #[cfg(test)]
+    pub(crate) fn oldest_position(&self) -> Option<u64> {
+        self.live.front().and_then(|number| self.message_of(*number)).map(|(position, _)| position)
+    }
+
     /// Position and sequence number of the message that a chunk carries.
     fn message_of(&self, number: u32) -> Option<(u64, u64)> {
         match self.chunks.iter().find(|c| c.number == number).map(|c| c.used) {

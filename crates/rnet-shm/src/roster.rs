@@ -4,29 +4,25 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rnet_core::Error;
-use rnet_ring::admission::{Ask, Grant, Standing};
+use rnet_ring::admission::{Ask, Standing};
 use rnet_ring::fail_point;
 use rnet_ring::join::Epoch;
 use rnet_ring::layout::{Admission, READERS_PER_LOG, REFUSALS_PER_LOG, ReaderSlot, SLOT_BOUND};
 use rnet_ring::seats::Seats;
-use rnet_ring::{LogReader, Pull};
 
-use crate::barrier::SleeperBarrier;
 use crate::bell::Bells;
 use crate::handoff::Handoff;
 use crate::mapping::Mapping;
 use crate::node::incarnation_of;
 use crate::publisher::{PublisherMap, Stand};
-use crate::subscription::{BoundPage, PeerBinding};
+use crate::subscription::PeerBinding;
+
+mod admit;
+
+pub use admit::Admitted;
 
 /// [`rnet_ring::layout::Refusal::reason`]: the table of readers is full.
 pub const REFUSED_FULL: u64 = 1;
-
-/// How often the end of the log is looked at until both its words agree; a writer in full flight
-/// is between them for nanoseconds.
-const START_TRIES: u32 = 1_000_000;
-const SPINS_PER_YIELD: u32 = 100;
 
 /// One admitted reader, as the writer's side sees it.
 #[derive(Debug)]
@@ -133,15 +129,6 @@ enum Why {
     StoodStill,
 }
 
-/// What [`Roster::admit`] did.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Admitted {
-    /// The reader is in.
-    New,
-    /// It was in already.
-    Known,
-}
-
 impl Roster {
     pub(crate) fn new(map: Arc<PublisherMap>, bells: Arc<Bells>) -> Roster {
         Roster {
@@ -213,123 +200,6 @@ impl Roster {
 
     fn admissions(&self) -> &[Admission; READERS_PER_LOG] {
         &self.map.control().admissions
-    }
-
-    /// Admits a reader that has bound a page to this publisher.
-    ///
-    /// # Errors
-    /// `LimitReached` if the table is full; the reader is told as well.
-    pub fn admit(
-        &self,
-        subscription: u64,
-        node: &str,
-        topic: &str,
-        bound: BoundPage,
-        bells: Arc<Bells>,
-    ) -> Result<Admitted, Error> {
-        let BoundPage { binding, page } = bound;
-        let ask = Ask { subscription, generation: binding.generation };
-        let mut list = self.list();
-        list.retain(|r| !r.has_left() || r.holds_pins());
-        if list.iter().any(|r| {
-            r.subscription == subscription && !r.has_left() && r.generation == ask.generation
-        }) {
-            return Ok(Admitted::Known);
-        }
-        // Those that linger for their pins have no seat any more, but not without end.
-        let linger = list.len() >= 2 * READERS_PER_LOG;
-        let seat = if linger { None } else { self.seats().reserve(ask, READERS_PER_LOG) };
-        if seat.is_none() {
-            self.refuse(subscription);
-            let slot: &ReaderSlot = page.get(0);
-            bells.ring(slot.bind.bell.load(Ordering::Relaxed));
-            return Err(Error::LimitReached {
-                what: format!("readers of {topic}"),
-                limit: READERS_PER_LOG,
-                hint: "let one subscriber per process feed the others".to_owned(),
-            });
-        }
-        // One that has asked again is another reader now. The samples that the one before still
-        // holds stay pinned.
-        for old in list.iter().filter(|r| r.subscription == subscription) {
-            old.left.store(true, Ordering::Relaxed);
-        }
-        list.retain(|r| !r.has_left() || r.holds_pins());
-        let log = self.map.log();
-        let reader = Arc::new(ReaderRef {
-            subscription,
-            node: node.to_owned(),
-            reliable: binding.reliable,
-            keep_last: binding.keep_last,
-            generation: binding.generation,
-            publisher: self.map.id(),
-            page,
-            bells,
-            start: AtomicU64::new(log.control.tail.tail.load(Ordering::Acquire)),
-            stand: Stand::default(),
-            left: AtomicBool::new(false),
-            admitted: AtomicBool::new(false),
-        });
-        list.push(reader.clone());
-        self.fresh.put(list.clone());
-        drop(list);
-        fail_point!("admit.listed");
-        self.epoch.admit(log, &SleeperBarrier);
-        let (start, start_seq) = self.starting_point(binding.history);
-        reader.start.store(start, Ordering::Release);
-        fail_point!("admit.start");
-        // The writer may have let it go meanwhile, or somebody dismissed it.
-        let standing = self.seats().answer(self.admissions(), Grant { ask, start, start_seq });
-        reader.admitted.store(standing.is_some(), Ordering::Release);
-        self.forget_refusal(subscription);
-        reader.ring();
-        fail_point!("admit.rung");
-        Ok(Admitted::New)
-    }
-
-    /// Position and sequence number from which a new reader reads: the end, or `history`
-    /// messages before it. Call after the epoch was raised.
-    fn starting_point(&self, history: u64) -> (u64, u64) {
-        let log = self.map.log();
-        let line = &log.control.tail;
-        let mut tries = 0;
-        let (end, end_seq) = loop {
-            if let Some(end) = log.end() {
-                break end;
-            }
-            tries += 1;
-            if tries > START_TRIES {
-                // A stray pointer of this process spoilt the log; any number will do.
-                break (line.tail.load(Ordering::Acquire), line.seq.load(Ordering::Relaxed));
-            }
-            if tries % SPINS_PER_YIELD == 0 {
-                // The writer's thread may wait for this very processor.
-                std::thread::yield_now();
-            }
-            std::hint::spin_loop();
-        };
-        if history == 0 {
-            return (end, end_seq);
-        }
-        let from_seq = end_seq.saturating_sub(history);
-        let _scan = self.scan();
-        let mut reader = LogReader::new(log.control.head.head.load(Ordering::Acquire));
-        let mut buf = vec![0u64; 2048];
-        loop {
-            let before = reader.position();
-            if before >= end {
-                return (end, end_seq);
-            }
-            match reader.next(&buf) {
-                Ok(Some(record)) if record.seq >= from_seq => return (before, record.seq),
-                Ok(Some(_)) => {}
-                Ok(None) => match reader.pull(log, &mut buf) {
-                    Pull::Batch | Pull::Lapped => {}
-                    Pull::Empty | Pull::Corrupt(_) => return (end, end_seq),
-                },
-                Err(_) => return (end, end_seq),
-            }
-        }
     }
 
     /// Begins to look through the log, which gives back no memory until the scan is dropped. The

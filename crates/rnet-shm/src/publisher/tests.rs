@@ -6,11 +6,14 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use rnet_core::{NodeName, OnFull, PublisherQos, Reliability, SubscriberQos, TypeDesc};
+use rnet_core::{Durability, NodeName, OnFull, PublisherQos, Reliability, SubscriberQos, TypeDesc};
+use rnet_ring::admission::Ask;
 
 use super::*;
 use crate::domain::{DomainConfig, DomainDir, random_u64};
-use crate::subscription::{Binding, PeerSubscription, Slot, SubscriptionFile, SubscriptionMeta};
+use crate::subscription::{
+    Binding, BoundPage, PeerSubscription, Slot, SubscriptionFile, SubscriptionMeta,
+};
 
 /// How long a send may take that nothing holds up, on a machine that does much else.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -38,8 +41,8 @@ impl World {
         Writer::create(&self.node, self.node.folder().join("p"), self.id, &meta).unwrap()
     }
 
-    /// A reader that is bound and admitted, and reads nothing.
-    fn admit(&self, roster: &Roster, reliable: bool) -> (SubscriptionFile, Arc<Slot>) {
+    /// A reader that has bound a page, with what it asks of the publisher.
+    fn bind(&self, reliable: bool, history: u64) -> (SubscriptionFile, Arc<Slot>, BoundPage) {
         let meta = SubscriptionMeta {
             topic: "/t".to_owned(),
             type_desc: TypeDesc::Raw,
@@ -48,10 +51,16 @@ impl World {
         let own = self.node.next_endpoint().unwrap();
         let path = self.node.folder().join(format!("s{own:x}"));
         let file = SubscriptionFile::create(self.node.clone(), path.clone(), own, &meta).unwrap();
-        let binding = Binding { publisher: self.id, reliable, history: 0, bell: 0 };
+        let binding = Binding { publisher: self.id, reliable, history, bell: 0 };
         let slot = file.bind("/t", binding).unwrap();
         let found = PeerSubscription::open(&path, own).unwrap().binding_to(self.id).unwrap();
-        roster.admit(own, "/both", "/t", found.unwrap(), self.node.bells().clone()).unwrap();
+        (file, slot, found.unwrap())
+    }
+
+    /// A reader that is bound and admitted, and reads nothing.
+    fn admit(&self, roster: &Roster, reliable: bool) -> (SubscriptionFile, Arc<Slot>) {
+        let (file, slot, bound) = self.bind(reliable, 0);
+        roster.admit(file.id(), "/both", "/t", bound, self.node.bells().clone()).unwrap();
         (file, slot)
     }
 }
@@ -176,4 +185,48 @@ fn no_memory_is_given_back_under_an_admission() {
     drop(two);
     assert!(gate.give_back(first, 2));
     assert_eq!(log_bytes(), least);
+}
+
+/// The control thread is stopped while it admits a reader with a past, at the worst moment: it has
+/// found from where on the reader reads, and has not said so. The writer, which has seen the reader,
+/// gives nothing of that past up: neither of the log, also where it would get shorter, nor a chunk.
+#[test]
+fn the_past_is_held_while_a_reader_is_admitted() {
+    const HISTORY: u64 = 4;
+    let world = World::new();
+    for len in [1000, 100_000] {
+        let mut writer = world.writer(PublisherQos {
+            reliability: Reliability::Reliable,
+            durability: Durability::TransientLocal { depth: HISTORY as u32 },
+            on_full: OnFull::Refuse,
+            log_len_bytes: rnet_core::MIN_LOG_LEN_BYTES,
+            large_depth: 1,
+            pool_limit_bytes: 4 << 20,
+            ..PublisherQos::default()
+        });
+        let roster = writer.roster().clone();
+        let message = vec![7; len];
+        let mut send = || writer.send(&message);
+        for _ in 0..10 {
+            send().unwrap();
+        }
+        let (file, _slot, bound) = world.bind(true, HISTORY);
+        let ask = Ask { subscription: file.id(), generation: bound.binding.generation };
+        let (lowest, lowest_seq) = roster.starting_point(0, HISTORY);
+        assert_eq!(lowest_seq, 10 - HISTORY);
+        // What is sent before the writer has seen it is no more of the past that it gets.
+        send().unwrap();
+        let bells = world.node.bells().clone();
+        let reader = roster.enlist("/both", "/t", bound, bells, (ask, lowest)).unwrap();
+        let (start, start_seq) = roster.starting_point(lowest, HISTORY);
+        assert_eq!(start_seq, 11 - HISTORY);
+        let full = (0..100_000).find_map(|_| send().err());
+        assert!(matches!(full, Some(Error::Full { .. })), "{len}: {full:?}");
+        roster.answer(ask, &reader, (start, start_seq));
+        assert!(writer.log.head() <= start, "{len}: the log's head is {}", writer.log.head());
+        let chunk = writer.pool.oldest_position();
+        assert!(chunk.is_none_or(|oldest| oldest <= start), "{len}: {chunk:?} after {start}");
+        assert_eq!((reader.needed(), roster.len()), (start, 1));
+        roster.bury_node(world.node.incarnation());
+    }
 }
