@@ -20,7 +20,7 @@ HEADER = [
 NOTE = (
     "A line for each work, that in which robot-net compares worst first. *robot-net (default)* is "
     "robot-net with its default way of waiting, reliable as the others are. Of times "
-    "(µs, ms) a ratio below 1 says that robot-net is faster, of rates one above 1. A library "
+    "(µs, ms) and memory (MiB) a ratio below 1 says that robot-net is ahead, of rates one above 1. A library "
     "whose reader spins and sockets without a library are neither “best other” nor counted in places: they stand apart."
 )
 

@@ -145,6 +145,17 @@ class Phase:
         """Resident memory of all processes, MiB; pages that they share count once for each."""
         return sum(p.get("rss_kib") or 0 for p in self.processes) / 1024
 
+    def memory_mib(self, *parts):
+        """Memory with each page counted once, MiB: all of it, or the named parts."""
+        memory = self.raw.get("memory")
+        return sum(memory[p] for p in parts or memory) / 1024 if memory else None
+
+    def memory_per_publisher_kib(self):
+        """The same for each publisher, KiB."""
+        publishers = len(self._all("sent"))
+        whole = self.memory_mib()
+        return whole * 1024 / publishers if whole and publishers else None
+
     def lag_max_us(self):
         """How far behind its schedule a sender was at worst, µs."""
         lags = [s.get("lag_max_ns", 0) for s in self._all("sent")]

@@ -150,7 +150,7 @@ def compared(data, table, ours, measured):
     better = "below" if table.less_is_better else "above"
     said = [
         f"Sorted by {table.main.header}. robot-net (default) is “{data.label(ours)}”; "
-        f"{better} 1 robot-net is faster."
+        f"{better} 1 robot-net is ahead."
     ]
     for theirs, spinning in SPINS.items():
         if theirs in measured:

@@ -152,6 +152,41 @@ def by_variant(data, workload, variants, phases):
     return tables
 
 
+MEMORY_NOTE = (
+    "*In all* is *processes* and *shared files* together. *Processes*: heap, stacks, program files "
+    "and unnamed shared memory of all workers and the server; a page that several have is divided "
+    "among them. *Shared files*: the blocks of the files in /dev/shm that they map or that lie in "
+    "the run's directory. The harness is in it, alike for all: a thread or callback and a histogram "
+    "for each reader. The kernel's socket buffers are not. Each endpoint has a node, session or connection "
+    "as the system's settings say."
+)
+
+
+def memory(_data, workload, variants, phases):
+    """What many topics take, beside what the processes take with one topic each."""
+    tables = Tables()
+    for phase in phases:
+        columns = []
+        for variant in variants:
+            cell = lambda text, pick, v=variant: Column(f"{v} {text}", v, phase, pick)
+            columns += [
+                cell("processes, MiB", lambda p: p.memory_mib("processes_kib")),
+                cell("shared files, MiB", lambda p: p.memory_mib("shared_kib")),
+                cell("in all, MiB", lambda p: p.memory_mib()),
+            ]
+        main = columns[-1]
+        last = variants[-1]
+        per = lambda p: p.memory_per_publisher_kib()
+        columns.append(Column(f"{last} in all per publisher, KiB", last, phase, per))
+        lost = lambda p: p.total("lost")
+        columns.append(Column(f"{last} lost, messages", last, phase, lost, "sum"))
+        cpu = lambda p: p.cpu_per_s()
+        columns.append(Column(f"{last} CPU of all processes, s/s", last, phase, cpu))
+        table = Table(name(workload, phase), workload, columns, main, True, note=MEMORY_NOTE)
+        tables.shown.append((heading(phase), table))
+    return tables
+
+
 def throughput(data, workload, variants, phases):
     """Messages and bytes per second."""
     tables = Tables()
@@ -257,6 +292,7 @@ BUILDERS = {
     "throughput": throughput,
     "readers": by_variant,
     "sierra_nevada": sierra_nevada,
+    "memory": memory,
     "urgent": urgent,
     "state": stores.calls,
     "state-sizes": stores.sizes,

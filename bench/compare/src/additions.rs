@@ -45,7 +45,14 @@ mod tests {
             Process { name: "client".into(), cpu_ns: 1, rss_kib: 1, rss_peak_kib: 1, result }
         };
         let processes = calls.iter().map(process).collect();
-        Phase { label: "p".into(), len: None, rate_hz: None, elapsed_s: 1.0, processes }
+        Phase {
+            label: "p".into(),
+            len: None,
+            rate_hz: None,
+            elapsed_s: 1.0,
+            memory: None,
+            processes,
+        }
     }
 
     #[test]

@@ -6,6 +6,7 @@
 
 mod additions;
 mod machine;
+mod memory;
 mod process;
 mod progress;
 mod raw;

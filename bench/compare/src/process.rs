@@ -202,6 +202,11 @@ impl Worker {
             .map_err(|e| Error::new(format!("{}: {e}{}", self.name, self.kept.said())))
     }
 
+    /// Its process id.
+    pub fn id(&self) -> u32 {
+        self.kept.child.id()
+    }
+
     /// Tells it to close and end, without waiting.
     pub fn stop(&mut self) {
         // It may have ended already.
@@ -262,6 +267,11 @@ impl Server {
             }
             std::thread::sleep(Duration::from_millis(2)); // sleep: nothing tells when a port opens
         }
+    }
+
+    /// Its process id.
+    pub fn id(&self) -> u32 {
+        self.kept.child.id()
     }
 
     /// What it has used so far.

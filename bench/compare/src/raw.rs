@@ -1,6 +1,7 @@
 //! The raw data: everything that was measured, as one JSON file.
 
 use crate::machine::Machine;
+use crate::memory::Memory;
 use crate::registry::Entry;
 use bench_harness::file::write_whole;
 use bench_harness::result::PhaseResult;
@@ -102,6 +103,9 @@ pub struct Phase {
     pub rate_hz: Option<f64>,
     /// From `go` to the last worker's `done`.
     pub elapsed_s: f64,
+    /// What all of them took at its end, where the kernel tells.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory: Option<Memory>,
     /// Each process that took part, the server included.
     pub processes: Vec<Process>,
 }

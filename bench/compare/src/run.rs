@@ -1,6 +1,7 @@
 //! One run: starts the processes of a job for one system, leads them through the phases, measures.
 
 use crate::additions;
+use crate::memory::Memory;
 use crate::process::{Said, Server, Usage, Worker};
 use crate::raw::{Phase, Process, Run};
 use crate::registry::Registry;
@@ -13,8 +14,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
-/// How long all processes together may take to find each other.
+/// How long all processes together may take to find each other,
 const JOIN: Duration = Duration::from_secs(20);
+/// and how much longer for each of their endpoints.
+const JOIN_EACH: Duration = Duration::from_millis(10);
 /// How much longer than planned a phase may take: a reader may be far behind its writer.
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -127,7 +130,7 @@ impl Scene {
         }
         let _directories = (directory, on_disk);
         let mut scene = Self { workers, said, server, _directories };
-        let deadline = Instant::now() + JOIN;
+        let deadline = Instant::now() + JOIN + JOIN_EACH * job.topics().len() as u32;
         scene.all(deadline, "ready", |event| match event {
             Event::Ready => Ok(()),
             other => Err(Error::new(format!("said {other:?} and not that it is ready"))),
@@ -162,6 +165,13 @@ impl Scene {
         workers.chain(self.server.iter().map(Server::usage)).collect()
     }
 
+    /// What all processes take, or `None` where the kernel does not tell.
+    fn memory(&self) -> Option<Memory> {
+        let workers = self.workers.iter().map(Worker::id);
+        let pids = workers.chain(self.server.iter().map(Server::id));
+        Memory::of(pids, &self._directories.0.0).ok()
+    }
+
     fn play(&mut self, job: &Job, phases: &mut Vec<Phase>) -> Result<()> {
         for (number, plan) in job.phases.iter().enumerate() {
             let rate_hz = match plan.limited_to {
@@ -186,6 +196,7 @@ impl Scene {
                 .into_iter();
             let elapsed_s = start.elapsed().as_secs_f64();
             let after = self.usage()?;
+            let memory = self.memory();
             let names = self.workers.iter().map(|w| w.name.as_str()).chain(["server"]);
             let processes = names
                 .zip(before.iter().zip(&after))
@@ -196,6 +207,7 @@ impl Scene {
                 len: plan.len,
                 rate_hz,
                 elapsed_s,
+                memory,
                 processes,
             });
         }

@@ -50,6 +50,11 @@ impl Net {
         self.read_note(&note_name(&topic.name, publisher))
     }
 
+    /// Whether a file of the directory is such a note, and so none of the system's.
+    pub fn is_note(file_name: &str) -> bool {
+        file_name.ends_with(NOTE)
+    }
+
     fn write_note(&self, name: &str, text: &str) -> Result<()> {
         let hidden = self.dir.join(format!(".{name}.new"));
         std::fs::write(&hidden, text)?;
@@ -72,6 +77,9 @@ impl Net {
     }
 }
 
+/// How the names of notes end.
+const NOTE: &str = ".at";
+
 fn note_name(topic: &str, publisher: usize) -> String {
-    format!("{topic}.{publisher}.at")
+    format!("{topic}.{publisher}{NOTE}")
 }

@@ -9,8 +9,11 @@ use crate::spec::{Event, Load, Order, PublishSpec, SubscribeSpec};
 use crate::{Error, Net, Result, Subscription, System};
 use std::time::Duration;
 
-/// How often Hello and End are repeated.
+/// How often Hello and End are repeated,
 const MARK_EVERY: Duration = Duration::from_millis(5);
+/// and with many publishers how much time each of them gets: the marks of hundreds must not be more
+/// traffic than the work itself.
+const MARK_EVERY_EACH: Duration = Duration::from_millis(1);
 
 /// A subscription, and what it has reported.
 struct Subscribed {
@@ -43,7 +46,8 @@ pub fn run(
     precise_sleep();
     // Who has nothing to repeat sleeps until there is something: a look around every few ms would
     // count as CPU time of the system.
-    let timeout = (!streams.is_empty()).then_some(MARK_EVERY);
+    let mark_every = MARK_EVERY.max(MARK_EVERY_EACH * streams.len() as u32);
+    let timeout = (!streams.is_empty()).then_some(mark_every);
     let (mut ready, mut ended) = (false, None);
     let mut untold: Option<(usize, Vec<Sent>)> = None;
     loop {

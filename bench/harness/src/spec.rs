@@ -12,7 +12,8 @@
 //! {"event":"failed","why":"…"}         ->                 at any time, instead
 //! ```
 //! Publishers repeat [`Hello`](crate::message::Kind::Hello) until the first `go`, and
-//! [`End`](crate::message::Kind::End) after each phase until the next line arrives; both every 5 ms.
+//! [`End`](crate::message::Kind::End) after each phase until the next line arrives; both every 5 ms,
+//! or every millisecond per publisher of the process where that is longer.
 
 use crate::{Net, Topic};
 

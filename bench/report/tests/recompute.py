@@ -18,6 +18,13 @@ BANDS_KIB = {
     "≥ 1 MiB": (1024, 1e9),
 }
 URGENT_BULK_LEN = 65536
+# Of what the raw data counts in KiB, what a column adds up.
+MEMORY = {
+    "processes": ["processes_kib"],
+    "shared files": ["shared_kib"],
+    "in all": ["processes_kib", "shared_kib"],
+    "in all per publisher": ["processes_kib", "shared_kib"],
+}
 # The founding study's figures, k/s, read once more from shared/seeds/zeromq-vs-redis.md.
 PUBLISHED = {
     ("study1", "1->1", "zmq-tcp"): 481,
@@ -214,6 +221,13 @@ def figure(workload, label, header, phase):
         return cpu_us(phase), "range"
     if unit == "s/s":
         return sum(p["cpu_ns"] for p in phase["processes"]) / 1e9 / phase["elapsed_s"], "range"
+    if name in MEMORY:
+        memory, publishers = phase.get("memory"), 1
+        if name == "in all per publisher":
+            results = [p.get("result") or {} for p in phase["processes"]]
+            publishers = sum(len(r.get("sent", [])) for r in results)
+        by = publishers if unit == "KiB" else 1024
+        return (sum(memory[k] for k in MEMORY[name]) / by if memory else None), "range"
     if unit == "MiB":
         return sum(p["rss_kib"] for p in phase["processes"]) / 1024, "range"
     if name == "sender behind, max":
@@ -340,7 +354,7 @@ def differences(raw, markdown, only=None):
                 values = list(figures(table, main[1], system)[0].values())
                 if values:
                     now = median(values)
-                    rising = main[1].endswith(("µs", "ms"))
+                    rising = main[1].endswith(("µs", "ms", "MiB"))
                     if last is not None and (now < last if rising else now > last):
                         wrong.append(f"{table}, {cells[0]}: not in order")
                     last = now
@@ -443,7 +457,7 @@ def until_delivered(raw):
 
 def falls(measure):
     """Whether less of it is better."""
-    return re.search(r", (µs|ms)( \[95 %\])?$", measure) is not None
+    return re.search(r", (µs|ms|MiB)( \[95 %\])?$", measure) is not None
 
 
 def stand(raw, table, measure, figures):

@@ -209,6 +209,7 @@ class Maker:
         )
         self.urgent(system, repetition, flood, us, per_kib)
         self.robot(system, repetition, us)
+        self.memory(system, repetition)
 
     def urgent(self, system, repetition, flood, us, per_kib):
         event = self.reader(100, us * 3, 0.5, "event")
@@ -261,6 +262,16 @@ class Maker:
             repetition,
             [self.phase("robot", nodes, elapsed_s=4.02)],
         )
+
+    def memory(self, system, repetition):
+        """Ten topics and a hundred, in the first repetition only."""
+        if repetition:
+            return
+        for topics in (10, 100):
+            phase = self.carried("10 Hz each", 10, SYSTEMS[system][3], 10, topics, length=100)
+            kib = lambda most: self.random.randrange(topics * most) + 9000
+            phase["memory"] = {"processes_kib": kib(90), "shared_kib": kib(40)}
+            self.run("memory", f"{topics} topics", system, repetition, [phase])
 
     def client(self, call, rate, us, seconds=0.5, tries=0):
         count = int(rate * seconds)
@@ -440,6 +451,7 @@ WORKLOADS = [
     "readers",
     "publishers",
     "sierra_nevada",
+    "memory",
     "urgent",
     "state",
     "state-sizes",

@@ -2,6 +2,7 @@
 
 mod key_value;
 mod latency;
+mod memory;
 mod state;
 mod studies;
 mod throughput;
@@ -135,6 +136,7 @@ pub fn all() -> Vec<Workload> {
     all.extend(latency::workloads());
     all.extend(throughput::workloads());
     all.extend(topology::workloads());
+    all.extend(memory::workloads());
     all.extend(key_value::workloads());
     all.extend(state::workloads());
     all

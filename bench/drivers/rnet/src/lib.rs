@@ -8,6 +8,7 @@ use bench_harness::{
 };
 use rnet::{Node, OnFull, PublisherOptions, SubscriberOptions, Wait};
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 /// How long a sender waits for a reader that stands still.
@@ -37,11 +38,18 @@ struct Rnet {
     wait: Wait,
 }
 
-impl Rnet {
-    fn node(&self, net: &Net, topic: &Topic, end: &str) -> Result<Node> {
-        let name = format!("{}_{end}_{}", topic.name, topic.index);
-        Ok(Node::builder(&name).dir(&net.dir).domain("bench").open()?)
+/// The node of this process, one for all of its endpoints as in an application; the last of them
+/// closes it.
+fn node(net: &Net) -> Result<Arc<Node>> {
+    static OPEN: Mutex<Weak<Node>> = Mutex::new(Weak::new());
+    let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(node) = open.upgrade() {
+        return Ok(node);
     }
+    let name = format!("process_{}", std::process::id());
+    let node = Arc::new(Node::builder(&name).dir(&net.dir).domain("bench").open()?);
+    *open = Arc::downgrade(&node);
+    Ok(node)
 }
 
 impl System for Rnet {
@@ -58,6 +66,7 @@ impl System for Rnet {
             settings: vec![
                 format!("waiting policy of the subscriber: {wait}{default}"),
                 "reliable, the writer waits for room: the same promise as the others give".into(),
+                "one node per process".into(),
                 "its directory on /dev/shm, as is its default".into(),
             ],
         }
@@ -68,7 +77,7 @@ impl System for Rnet {
     }
 
     fn publisher(&self, net: &Net, topic: &Topic) -> Result<Box<dyn Publisher>> {
-        let node = self.node(net, topic, "publisher")?;
+        let node = node(net)?;
         let mut options = PublisherOptions::new().reliable(OnFull::Wait(PATIENCE));
         if topic.lane == Lane::Urgent {
             options = options.urgent();
@@ -78,7 +87,7 @@ impl System for Rnet {
     }
 
     fn subscribe(&self, net: &Net, topic: &Topic, mut sink: Sink) -> Result<Subscription> {
-        let node = self.node(net, topic, "subscriber")?;
+        let node = node(net)?;
         let mut options = SubscriberOptions::new().reliable().wait(self.wait);
         if topic.lane == Lane::Urgent {
             options = options.lane(rnet::Lane::Urgent);
@@ -99,7 +108,7 @@ impl System for Rnet {
 struct Sender {
     publisher: rnet::Publisher<[u8]>,
     // Closed after the publisher.
-    _node: Node,
+    _node: Arc<Node>,
 }
 
 impl Publisher for Sender {
