@@ -49,7 +49,9 @@ fn logger(process: &Process) -> rnet::Result<()> {
         ears.hear::<BodyPose>("/camera/shutter", false)?,
         ears.hear::<BatteryState>("/battery/state", true)?,
         ears.hear::<DriveCommand>("/operator/drive", true)?,
-        ears.hear_with::<[u8]>("/camera/image", SubscriberOptions::new(), |image| image.seq())?,
+        ears.hear_with::<[u8]>("/camera/image", SubscriberOptions::new().keep_all(), |image| {
+            image.seq()
+        })?,
         ears.hear_with::<StopEvent>("/safety/stop", kept, move |event| {
             let line = json!({
                 "stop": event.active == 1,
@@ -107,7 +109,8 @@ struct Ears {
 impl Ears {
     /// Counts a topic by the numbers in its messages.
     fn hear<T: Counted>(&self, topic: &'static str, reliable: bool) -> rnet::Result<Subscription> {
-        let options = SubscriberOptions::new();
+        // A record leaves nothing out by choice.
+        let options = SubscriberOptions::new().keep_all();
         let options = if reliable { options.reliable() } else { options };
         self.hear_with::<T>(topic, options, |message| message.count())
     }
