@@ -23,7 +23,7 @@ pub const VICTIM_TOPICS: [(&str, usize); STREAMS] =
     [("/v/small", 4), ("/v/large", 2), ("/v/latched", 1)];
 
 /// Where durable state stands, in the directory of the domain.
-const DISK: &str = "disk";
+pub const DISK: &str = "disk";
 
 /// A node of the domain in `dir`.
 pub fn node(dir: &Path, name: &str) -> Result<Node, Error> {

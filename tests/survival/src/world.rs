@@ -17,7 +17,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use crate::LONG;
 use crate::ledger::{Ledger, Line};
 use crate::readers::{Complain, Kind, Reader};
-use crate::roles::VICTIM_TOPICS;
+use crate::roles::{DISK, VICTIM_TOPICS};
 use crate::state;
 
 /// What is left of the dead must be gone after this time, on a machine that does nothing else.
@@ -441,17 +441,20 @@ impl World {
     }
 
     /// Descriptors of the two survivors: files of this domain, and what watches processes. The judge
-    /// may be a test of several in its process, which have files of their own. A publisher has one for each chunk of
-    /// its pool, whose bytes are counted.
+    /// may be a test of several in its process, which have files of their own. A publisher has one for each chunk
+    /// of its pool, whose bytes are counted; one of a chunk that was given back is a leak. Not counted is the
+    /// store on disk, of which there is one: on a busy machine either survivor may take the other for stopped,
+    /// and its place as keeper.
     fn fds(&self) -> [usize; 2] {
         let chunk = |to: &Path| {
             let name = to.file_name().map(|name| name.to_string_lossy());
-            name.and_then(|name| name.strip_prefix('p').map(|name| name.contains('.')))
-                == Some(true)
+            let number = name.as_deref().and_then(|name| name.strip_prefix('p'));
+            number.is_some_and(|rest| rest.contains('.') && !rest.ends_with(" (deleted)"))
         };
+        let disk = self.dir.join(DISK);
         let counts = |link: &std::fs::DirEntry| {
             std::fs::read_link(link.path()).is_ok_and(|to| {
-                to.starts_with(&self.dir) && !chunk(&to)
+                to.starts_with(&self.dir) && !chunk(&to) && !to.starts_with(&disk)
                     || to.to_string_lossy().starts_with("anon_inode:")
             })
         };
