@@ -97,7 +97,7 @@ VmFlags: rd ex
 Pss:                 512 kB
 7f0000200000-7f0000300000 rw-s 00000000 00:18 43 /dev/shm/run-1/gone (deleted)
 Pss:                   8 kB
-7f0000400000-7f0000500000 rw-p 00000000 00:00 0 
+7f0000400000-7f0000500000 rw-p 00000000 00:00 0
 Pss:                  30 kB
 7ffc00000000-7ffc00100000 rw-s 00000000 00:01 77 /memfd:pool (deleted)
 Pss:                   4 kB

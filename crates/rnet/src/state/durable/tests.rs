@@ -102,8 +102,7 @@ fn kept(taker: &mut Taker) -> Store {
             Err(Error::Storage { why, .. })
                 if why.starts_with("a domain in another directory") && Instant::now() < until =>
             {
-                // sleep: nothing tells of the release of a lock of another process.
-                std::thread::sleep(Duration::from_millis(1));
+                std::thread::sleep(Duration::from_millis(1)); // sleep: no event tells of the release
             }
             Err(error) => panic!("{error}"),
         }
