@@ -81,13 +81,13 @@ def pair(node: Callable[..., rnet.Node]) -> Callable[..., Pair]:
 
 
 @pytest.fixture
-def program() -> Iterator[Callable[[str], subprocess.Popen[str]]]:
-    """Starts Python programs, given as text; they are killed at the end if they still run."""
+def program() -> Iterator[Callable[..., subprocess.Popen[str]]]:
+    """Starts Python programs, given as text and arguments; they are killed at the end if they still run."""
     started: list[subprocess.Popen[str]] = []
 
-    def start(text: str) -> subprocess.Popen[str]:
+    def start(text: str, *arguments: str) -> subprocess.Popen[str]:
         process = subprocess.Popen(
-            [sys.executable, "-c", text],
+            [sys.executable, "-c", text, *arguments],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
