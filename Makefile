@@ -13,8 +13,8 @@ export SOAK_SECONDS ?= 600
 # In the order of the run. `make test` goes on after a failure and shows all of them at the end. What takes
 # minutes, kills at random, fuzzes or needs a rival is in SLOW; what takes ten minutes or more is in `make soak`.
 CHECKS := check-fmt check-clippy check-deps check-tidy
-TESTS := test-rust test-doc test-kill test-hostile test-instructions test-loom test-python test-demo test-examples
-SLOW := test-random test-fuzz test-bench test-bench-python
+TESTS := test-rust test-doc test-kill test-instructions test-loom test-python test-demo test-examples
+SLOW := test-hostile test-random test-fuzz test-bench test-bench-python
 
 # The comparison: what `make bench` writes, unless told otherwise.
 BENCH_OUT ?= bench/target/report
@@ -30,7 +30,7 @@ help: ## list the targets
 demo: build ## run a robot of ten processes for DEMO_SECONDS (default 20); no set-up needed
 	@$(PY) demo/run.py
 
-test: ## check, then the tests of the product: Rust, docs, kills, hostile memory, loom, Python, demo, examples
+test: ## check, then the tests of the product: Rust, docs, kills, loom, Python, demo, examples
 	@$(STEP) --start
 	@$(MAKE) --keep-going check setup python-package $(TESTS); code=$$?; \
 	$(STEP) --summary; exit $$code
@@ -40,7 +40,7 @@ test-all: ## `make test` and `make test-slow`
 	@$(MAKE) --keep-going check setup python-package $(TESTS) $(SLOW); code=$$?; \
 	$(STEP) --summary; exit $$code
 
-test-slow: ## what `make test` leaves out: kills at random, fuzzing, and the comparison, which installs the rivals
+test-slow: ## what `make test` leaves out: AddressSanitizer, kills at random, fuzzing, and the comparison, which installs the rivals
 	@$(STEP) --start
 	@$(MAKE) --keep-going $(SLOW); code=$$?; \
 	$(STEP) --summary; exit $$code
