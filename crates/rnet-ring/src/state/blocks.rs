@@ -287,6 +287,11 @@ impl Region<'_> {
         let slab = Self::slab_of(unit);
         let known = Slab(self.slab(slab).load(Ordering::Acquire));
         if known.is_span() {
+            // Others may use its later slabs again, and leave this head as it is: a late reader must not
+            // take their words for the span's. State and lane stay, for the sweep after a death here.
+            let head = Head(block[0].load(Ordering::Relaxed));
+            let ended = Head::new(head.state(), head.lane(), head.tag().wrapping_add(1));
+            block[0].store(ended.0, Ordering::Release);
             self.free_span(lane, slab, known.count());
             return;
         }
