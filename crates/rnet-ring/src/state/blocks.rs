@@ -11,10 +11,10 @@ use super::layout::{
     CLASS_UNITS, LANE_NEW, LANE_SLAB, REVOKED, SEAT_REVISION, SEATS, SLAB_UNITS, SLAB_WORDS,
     SPAN_CLASS, UNIT_WORDS, class_of,
 };
-use super::leaf::{LEAF_HEADER_WORDS, MAX_WRITER_LEN_BYTES};
+use super::leaf::{LEAF_HEADER_WORDS, MAX_WRITER_LEN_BYTES, REVISION};
 use super::region::{Host, Region};
 use super::slabs::{BLOCKS, SPAN, SPAN_REST, Slab, blocks_per_slab};
-use super::word::{FREE, Head, IS_LEAF, IS_TXN, PRIVATE, RETIRED, Word};
+use super::word::{FREE, Head, IS_LEAF, IS_TXN, PRIVATE, RETIRED, Word, pending};
 use crate::fail_point;
 use crate::sync::{Ordering, fence};
 
@@ -166,6 +166,8 @@ impl Region<'_> {
         let tag = Head(block[0].load(Ordering::Relaxed)).tag().wrapping_add(1);
         // Released, so that who finds the new tag also finds the tail past the block's last entry (`help`).
         block[0].store(Head::new(PRIVATE, lane, tag).0, Ordering::Release);
+        // So that who is killed before it writes anything leaves no block that says two things.
+        block[REVISION].store(pending(tag), Ordering::Relaxed);
         // SYNC-BLOCK: pairs with `Region::named` and `leaf::is_still`.
         fence(Ordering::Release);
         fail_point!("state.taken");

@@ -184,7 +184,7 @@ impl<'a> Region<'a> {
     /// Fills a prepared leaf. Apart from [`Region::prepare`], so that no lock is held meanwhile.
     pub fn fill(&self, prepared: &Prepared, write: &Write<'_>) {
         let block = self.block(prepared.0.unit).expect("our own blocks lie inside the region");
-        leaf::fill(&block[..prepared.0.words], prepared.0.tag, write.key, &write.content);
+        leaf::fill(&block[..prepared.0.words], write.key, &write.content);
     }
 
     /// Gives a prepared leaf back that is not committed after all.

@@ -8,7 +8,7 @@
 use super::layout::{FOLLOWER_FILTER, REVOKED, SEAT_OWNER, SEAT_REVISION, SEATS};
 use super::leaf::{self, DELETED, REVISION};
 use super::region::{Block, Host, Region};
-use super::word::{Entry, Head, LEAF, TXN, Word, is_pending, pending};
+use super::word::{Entry, Head, IS_LEAF, IS_TXN, LEAF, RETIRED, TXN, Word, is_pending, pending};
 use super::{MAX_TRIES, Stuck};
 use crate::fail_point;
 use crate::sync::Ordering;
@@ -188,9 +188,14 @@ impl<'a> Region<'a> {
             return Place::Overwritten;
         }
         let word = self.block(entry.unit()).and_then(|block| {
-            let tag = Head(block[0].load(Ordering::Acquire)).tag();
-            let kind = if entry.is_txn() { TXN } else { LEAF };
-            let word = Word::new(kind, entry.unit(), tag);
+            let head = Head(block[0].load(Ordering::Acquire));
+            // A block that is being prepared anew has its next tag, and for a moment what it said before:
+            // a copy of it would be half old and half new, under one tag.
+            let (kind, state) = if entry.is_txn() { (TXN, IS_TXN) } else { (LEAF, IS_LEAF) };
+            if head.state() != state && head.state() != RETIRED {
+                return None;
+            }
+            let word = Word::new(kind, entry.unit(), head.tag());
             // Its revision tells whether the block still is what stood here: no other has this one.
             let revision = block[REVISION].load(Ordering::Acquire);
             (revision == position && leaf::is_still(block, word)).then_some(word)

@@ -3,7 +3,7 @@
 
 use super::key::{KEY_WORDS, Key, KeyBuf, MAX_KEY_LEN_BYTES};
 use super::region::{Block, Region};
-use super::word::{Head, Word, pending};
+use super::word::{Head, Word};
 use crate::fail_point;
 use crate::sync::{AtomicU64, Ordering, fence};
 
@@ -158,12 +158,11 @@ fn put(block: &[AtomicU64], bytes: &[u8]) -> usize {
 
 /// Writes a leaf into a block that is ours alone; `words` of the content must fit. What stood before
 /// and the version are set later, by [`set_before`].
-pub(crate) fn fill(block: &[AtomicU64], tag: u32, key: &Key<'_>, content: &Content<'_>) {
+pub(crate) fn fill(block: &[AtomicU64], key: &Key<'_>, content: &Content<'_>) {
     let store = |at: usize, value: u64| block[at].store(value, Ordering::Relaxed);
     let will_len = content.will.map_or(0, <[u8]>::len);
     let facts = &content.facts;
     let flags = facts.flags & !WILL | if content.will.is_some() { WILL } else { 0 };
-    store(REVISION, pending(tag));
     store(PREV, 0);
     store(TXN_WORD, 0);
     store(

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use super::blocks::QUARANTINE;
+use super::commit::Check;
 use super::journal::Place;
 use super::layout::{GEOMETRY_AT, Geometry, LANE_OWNER, MAGIC_AT, TAIL_AT};
 use super::region::Block;
@@ -403,7 +405,7 @@ fn take_if_absent(region: &Region<'_>, local: &mut Local, mine: &str, others: &s
     let prepared = region.prepare(local, &Heap, &write).unwrap();
     region.fill(&prepared, &write);
     let guard = Guard { key: &others, revision: 0 };
-    let check: commit::Check<'_, Never> = &mut |_, _| Ok(());
+    let check: Check<'_, Never> = &mut |_, _| Ok(());
     match region.commit_all(local, &Heap, &[(write, prepared)], &[guard], 0, check) {
         Ok(Done::At(_)) => true,
         Err(Refused::Again | Refused::Conflict { .. }) => false,
@@ -478,4 +480,30 @@ fn an_entry_is_of_one_lap_only() {
         assert_eq!((entry.unit(), entry.is_txn(), entry.is_deleted()), (77, false, false));
         assert!(entry.fits_root(3) && !entry.fits_root(4));
     }
+}
+
+#[test]
+fn a_change_whose_block_is_being_written_anew_is_not_read() {
+    let geometry = Geometry { journal_bits: 10, ..Geometry::SMALL };
+    let words = words(geometry);
+    let region = Region::new(&words, geometry, 42).unwrap();
+    let mut local = Local::new(0);
+    put(&region, &mut local, "/a", Some(b"one"), None).unwrap();
+    let Place::Change { word: Some(first), .. } = region.at_position(1) else { panic!() };
+    let key = key(&region, "/a");
+    let write = Write { key: &key, content: content(Some(b"two")), expect: None, durable: None };
+    for _ in 0..4 * QUARANTINE {
+        let prepared = region.prepare(&mut local, &Heap, &write).unwrap();
+        if prepared.0.unit == first.unit() {
+            // Taken, and not written yet: its new tag would vouch for whatever is written from here on.
+            let Place::Change { word, .. } = region.at_position(1) else { panic!() };
+            assert_eq!(word, None);
+            return;
+        }
+        region.fill(&prepared, &write);
+        let check: Check<'_, Never> = &mut |_, _| Ok(());
+        let done = region.commit_one(&mut local, &Heap, &write, &prepared, 0, check);
+        assert!(matches!(done, Ok(Some(Done::At(_)))), "{done:?}");
+    }
+    panic!("the block was never used again");
 }

@@ -7,10 +7,10 @@
 use super::blocks::{Local, NoRoom, Own};
 use super::commit::{Check, Done, Guard, Prepared, Present, Refused, Write};
 use super::journal::Seat;
-use super::leaf::{self, APART, Content, DELETED, Facts, GUARD, REVISION};
+use super::leaf::{self, APART, Content, DELETED, Facts, GUARD};
 use super::region::{Block, Host, Region};
 use super::settle::{COUNT, PAIRS, REASON, STATUS};
-use super::word::{ABORTED, COMMITTED, IS_TXN, PERSISTING, Status, TXN, UNDECIDED, Word, pending};
+use super::word::{ABORTED, COMMITTED, IS_TXN, PERSISTING, Status, TXN, UNDECIDED, Word};
 use super::{MAX_TRIES, Stuck};
 use crate::fail_point;
 use crate::sync::Ordering;
@@ -133,7 +133,6 @@ impl Region<'_> {
     ) -> Result<Word, NoRoom> {
         let own = self.take(local, host, PAIRS + 2 * writes)?;
         let block = self.block(own.unit).expect("our own blocks lie inside the region");
-        block[REVISION].store(pending(own.tag), Ordering::Relaxed);
         block[STATUS].store(Status::new(UNDECIDED, own.tag).0, Ordering::Relaxed);
         block[COUNT].store(0, Ordering::Relaxed);
         block[REASON].store(0, Ordering::Relaxed);
