@@ -68,6 +68,26 @@ fn resolve(path: &str, link: &str) -> Option<String> {
     Some(parts.join("/"))
 }
 
+/// Longest line of prose in a page, in characters.
+const MAX_COLUMNS: usize = 110;
+
+/// Lines of prose end early enough to be read side by side in a review. Tables, code and what has no
+/// space to break at are as long as they are; what a program writes under `bench/results/` too.
+pub fn check_columns(path: &str, text: &str) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let mut fenced = false;
+    for (number, line) in (1..).zip(text.lines()) {
+        let start = line.trim_start();
+        fenced ^= start.starts_with("```");
+        let free = fenced || start.starts_with('|') || !start.contains(' ');
+        if !free && line.chars().count() > MAX_COLUMNS {
+            let text = format!("longer than {MAX_COLUMNS} columns");
+            findings.push(Finding::new(format!("{path}:{number}"), text));
+        }
+    }
+    findings
+}
+
 /// A decision page is called `<number>-<title>.md` and has a date (YYYY-MM-DD) near its top.
 pub fn check_decision(path: &str, text: &str) -> Vec<Finding> {
     const DATE_WITHIN_LINES: usize = 10;
@@ -104,6 +124,16 @@ pub fn check_changelog(path: &str, text: &str) -> Vec<Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lines_of_prose_are_short_and_others_may_be_long() {
+        let long = "word ".repeat(30);
+        let columns = |text: &str| check_columns("a.md", text).len();
+        assert_eq!(columns(&format!("{}\n", "x".repeat(200))), 0);
+        assert_eq!(columns(&format!("| {long} |\n```\n{long}\n```\n")), 0);
+        assert_eq!(columns(&format!("short\n{long}\n- {long}\n")), 2);
+        assert_eq!(columns(&"é ".repeat(MAX_COLUMNS / 2)), 0);
+    }
 
     fn broken_links(text: &str) -> usize {
         check_links("docs/guide/a.md", text, &|path| path == "docs/b.md" || path == "README.md")

@@ -41,6 +41,9 @@ pub fn check(files: &[SourceFile], exists: &dyn Fn(&str) -> bool) -> Vec<Finding
         }
         if path.ends_with(".md") {
             findings.extend(markdown::check_links(path, text, exists));
+            if !path.starts_with("bench/results/") {
+                findings.extend(markdown::check_columns(path, text));
+            }
         }
         if path.starts_with("docs/decisions/") && !path.ends_with("/README.md") {
             findings.extend(markdown::check_decision(path, text));
