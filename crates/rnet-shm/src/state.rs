@@ -186,19 +186,12 @@ impl Region {
         let words = file.words();
         let ring = ring::Region::new(words, Geometry::DOMAIN, seed)
             .ok_or_else(|| file.wrong("it is too short"))?;
-        let lane = match lanes::claim(&file, &ring, own.incarnation()) {
-            Some(lane) => lane,
-            None => {
-                lanes::free_the_clean(&file, &ring);
-                lanes::claim(&file, &ring, own.incarnation()).ok_or_else(|| {
-                    Error::LimitReached {
-                        what: "nodes that use state".to_owned(),
-                        limit: Geometry::DOMAIN.lanes,
-                        hint: "end some nodes".to_owned(),
-                    }
-                })?
-            }
-        };
+        let lane =
+            lanes::claim(&file, &ring, own.incarnation()).ok_or_else(|| Error::LimitReached {
+                what: "nodes that use state".to_owned(),
+                limit: Geometry::DOMAIN.lanes,
+                hint: "end some nodes".to_owned(),
+            })?;
         let inner = Arc::new(Inner {
             file,
             own: own.clone(),

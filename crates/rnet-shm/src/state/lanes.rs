@@ -18,39 +18,56 @@ use rnet_ring::state::{self as ring, Swept};
 use super::file::StateFile;
 use super::{Inner, Region, Stored, Will, Write};
 
-/// Takes a free lane.
+/// Takes a free lane; where there is none, that of a dead node which left nothing to do, as a sweep needs a
+/// lane itself.
 pub(super) fn claim(file: &StateFile, ring: &ring::Region<'_>, incarnation: u64) -> Option<u16> {
-    for lane in 0..ring.geometry().lanes {
-        let owner = ring.lane(lane, LANE_OWNER);
-        if owner.load(Ordering::Relaxed) != 0 || !file.lock_lane(lane) {
-            continue;
-        }
-        fail_point!("state.locked");
-        let (ok, miss) = (Ordering::AcqRel, Ordering::Relaxed);
-        if owner.compare_exchange(0, incarnation, ok, miss).is_ok() {
-            fail_point!("state.lane");
-            ring.lane(lane, LANE_CLAIMS).fetch_add(1, Ordering::Relaxed);
-            return u16::try_from(lane).ok();
-        }
-        file.unlock_lane(lane);
-    }
-    None
+    let lanes = 0..ring.geometry().lanes;
+    let free = lanes.clone().find(|lane| {
+        let is_free = ring.lane(*lane, LANE_OWNER).load(Ordering::Relaxed) == 0;
+        is_free && take(file, ring, *lane, 0, incarnation)
+    });
+    let lane =
+        free.or_else(|| lanes.into_iter().find(|l| take_clean(file, ring, *l, incarnation)))?;
+    fail_point!("state.lane");
+    ring.lane(lane, LANE_CLAIMS).fetch_add(1, Ordering::Relaxed);
+    u16::try_from(lane).ok()
 }
 
-/// Frees lanes of the dead that hold nothing, when there is no other left: a sweep needs a lane itself.
-pub(super) fn free_the_clean(file: &StateFile, ring: &ring::Region<'_>) {
-    for lane in 0..ring.geometry().lanes {
-        let owner = ring.lane(lane, LANE_OWNER).load(Ordering::Acquire);
-        let idle = [LANE_BUSY, LANE_NEW, LANE_SLAB, LANE_WILLS]
-            .iter()
-            .all(|word| ring.lane(lane, *word).load(Ordering::Acquire) == 0);
-        if owner != 0 && idle && !file.lane_is_locked(lane) {
-            ring.free_places(lane as u16);
-            // Its blocks, if it has any, are found by the sweep of whoever has the lane next and dies.
-            let (ok, miss) = (Ordering::AcqRel, Ordering::Relaxed);
-            let _ = ring.lane(lane, LANE_OWNER).compare_exchange(owner, 0, ok, miss);
-        }
+/// Locks a lane and replaces its owner.
+fn take(file: &StateFile, ring: &ring::Region<'_>, lane: usize, from: u64, to: u64) -> bool {
+    if !file.lock_lane(lane) {
+        return false;
     }
+    fail_point!("state.locked");
+    let (ok, miss) = (Ordering::SeqCst, Ordering::Relaxed);
+    let taken = ring.lane(lane, LANE_OWNER).compare_exchange(from, to, ok, miss).is_ok();
+    if !taken {
+        file.unlock_lane(lane);
+    }
+    taken
+}
+
+/// Takes the lane of a dead node that has no will to be done and was in the middle of nothing. Blocks that
+/// it kept stay the lane's, and are found by the sweep after the lane's new owner.
+fn take_clean(file: &StateFile, ring: &ring::Region<'_>, lane: usize, incarnation: u64) -> bool {
+    let word = |word: usize| ring.lane(lane, word);
+    let owner = word(LANE_OWNER).load(Ordering::Acquire);
+    let idle = [LANE_BUSY, LANE_NEW, LANE_SLAB, LANE_WILLS]
+        .iter()
+        .all(|at| word(*at).load(Ordering::Acquire) == 0);
+    if owner == 0 || !idle || !take(file, ring, lane, owner, incarnation) {
+        return false;
+    }
+    // SYNC-SWEEP: pairs with `Region::sweep_lane`. A sweep of the lane that has begun is seen here, also if
+    // it was stopped in the middle; one that begins from here on sees another owner.
+    if word(LANE_SWEEPER).load(Ordering::SeqCst) != 0 {
+        let (ok, miss) = (Ordering::AcqRel, Ordering::Relaxed);
+        let _ = word(LANE_OWNER).compare_exchange(incarnation, owner, ok, miss);
+        file.unlock_lane(lane);
+        return false;
+    }
+    ring.free_places(lane as u16);
+    true
 }
 
 impl Region {
@@ -92,13 +109,13 @@ impl Region {
             // Should it die in the middle, whoever hears of that goes on.
             return true;
         }
-        let (ok, miss) = (Ordering::AcqRel, Ordering::Relaxed);
+        let (ok, miss) = (Ordering::SeqCst, Ordering::Relaxed);
         if sweeper.compare_exchange(now, me, ok, miss).is_err() {
             return true;
         }
         fail_point!("state.sweeper");
-        // Asked again: it may have been swept, and claimed by another, since.
-        let mut clean = ring.lane(at, LANE_OWNER).load(Ordering::Acquire) != owner;
+        // SYNC-SWEEP: asked again; it may have been swept, or taken by another, since.
+        let mut clean = ring.lane(at, LANE_OWNER).load(Ordering::SeqCst) != owner;
         if !clean && ring.sweep(&mut inner.local(), inner, lane) == Ok(Swept::Clean) {
             // A transaction of the dead that was being written to disk may hold only now.
             clean = self.execute_wills(lane, owner).is_ok();
@@ -212,5 +229,49 @@ impl Drop for Inner {
             fail_point!("state.leaving");
             ring.lane(lane, LANE_OWNER).store(0, Ordering::Release);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+    use std::sync::Arc;
+
+    use rnet_core::NodeName;
+
+    use super::*;
+    use crate::domain::{DomainConfig, DomainDir, random_u64};
+    use crate::node::OwnNode;
+    use crate::state::Clock;
+
+    fn open(dir: &DomainDir, name: &str) -> Result<Region, Error> {
+        let name = NodeName::new(name).unwrap();
+        let own = Arc::new(OwnNode::create(dir, &name, "rust", "0").unwrap());
+        Region::open_unswept(&own, Clock::system())
+    }
+
+    #[test]
+    fn lanes_of_the_dead_are_taken_when_there_is_no_other_but_none_that_is_being_swept() {
+        const DEAD: u64 = 77;
+        let base = PathBuf::from(format!("/dev/shm/rnet-lanes-{:x}", random_u64()));
+        std::fs::create_dir(&base).unwrap();
+        let config = DomainConfig { base: Some(base.clone()), ..DomainConfig::default() };
+        let dir = DomainDir::open_or_create(&config).unwrap();
+        let region = open(&dir, "first").unwrap();
+        let ring = region.inner.sound().unwrap();
+        for lane in 1..ring.geometry().lanes {
+            ring.lane(lane, LANE_OWNER).store(DEAD, Ordering::Relaxed);
+            // A sweep that was stopped in the middle goes on at any time.
+            ring.lane(lane, LANE_SWEEPER).store(u64::from(lane != 5), Ordering::Relaxed);
+        }
+        ring.lane(5, LANE_WILLS).store(1, Ordering::Relaxed);
+        assert!(matches!(open(&dir, "second"), Err(Error::LimitReached { .. })));
+        ring.lane(5, LANE_WILLS).store(0, Ordering::Relaxed);
+        let second = open(&dir, "second").unwrap();
+        assert_eq!(second.inner.lane, 5);
+        let owners = region.inner.owners();
+        assert!(owners.iter().all(|(lane, owner)| [0, 5].contains(lane) != (*owner == DEAD)));
+        drop((second, region));
+        std::fs::remove_dir_all(base).unwrap();
     }
 }
