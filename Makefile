@@ -12,7 +12,7 @@ export SOAK_SECONDS ?= 600
 
 # In the order of the run. `make test` goes on after a failure and shows all of them at the end. What takes
 # minutes, kills at random, fuzzes or needs a rival is in SLOW; what takes ten minutes or more is in `make soak`.
-CHECKS := check-fmt check-clippy check-deps check-tidy
+CHECKS := check-fmt check-clippy check-deps check-circles check-tidy
 TESTS := test-rust test-doc test-kill test-instructions test-loom test-python test-demo test-examples
 SLOW := test-hostile test-random test-fuzz test-bench test-bench-python
 
@@ -48,7 +48,7 @@ test-slow: ## what `make test` leaves out: AddressSanitizer, kills at random, fu
 quick: ## formatting, lints and unit tests of what changed since the branch left main; no set-up needed
 	@scripts/quick.sh
 
-check: $(CHECKS) ## formatting, clippy without warnings, the map of crates, tidiness
+check: $(CHECKS) ## formatting, clippy without warnings, the map of crates, circles of imports, tidiness
 
 build: setup build-rust python-package ## the release build: libraries, `rnet`, the Python package
 
@@ -115,6 +115,9 @@ check-clippy:
 
 check-deps:
 	@$(STEP) check-deps cargo xtask deps
+
+check-circles:
+	@$(STEP) check-circles cargo xtask circles
 
 check-tidy:
 	@$(STEP) check-tidy cargo xtask tidy

@@ -1,6 +1,7 @@
 //! Checks of this repository that a compiler cannot make.
 //!
 //! `cargo xtask deps` holds the crates to the map of the design: who may depend on whom.
+//! `cargo xtask circles` holds the files of a crate to circles of imports of at most three.
 //! `cargo xtask tidy` holds the files to the habits of the project: sizes, links, sleeps, safety.
 //! `cargo xtask instructions` holds sending and receiving to a number of instructions.
 //!
@@ -8,6 +9,7 @@
 //! sample; reading the tree and running other programs happens here and in `instructions`, and
 //! nowhere else. A check that looked at nothing fails.
 
+mod circles;
 mod claims;
 mod deps;
 mod instructions;
@@ -51,12 +53,13 @@ fn main() -> ExitCode {
     let (task, rest) = args.split_first().map_or(("", &[][..]), |(task, rest)| (task, rest));
     let outcome = match task {
         "deps" if rest.is_empty() => Some(run_deps(root)),
+        "circles" if rest.is_empty() => Some(source_files(root).and_then(|f| circles::check(&f))),
         "tidy" if rest.is_empty() => Some(run_tidy(root)),
         "instructions" => instructions::run(root, rest),
         _ => None,
     };
     let Some(outcome) = outcome else {
-        eprintln!("usage: cargo xtask deps|tidy|instructions [--accept | --annotate CASE]");
+        eprintln!("usage: cargo xtask deps|circles|tidy|instructions [--accept | --annotate CASE]");
         return ExitCode::from(2);
     };
     match outcome {

@@ -1,0 +1,179 @@
+//! Circles of imports: files of a crate that need each other to be understood.
+//!
+//! A circle is a strongly connected component of the graph of a crate's files. Two files that name
+//! each other are common (a type and its parts), three happen; from four on, the circle is a module
+//! that nobody has drawn. What counts as an import is in `imports.rs`.
+
+mod imports;
+mod modules;
+
+use crate::{Finding, SourceFile};
+use imports::Edge;
+
+/// A circle of more files than this is a finding.
+const MAX_FILES: usize = 3;
+
+/// The crates that still have larger circles, and the sizes of these, largest first. The list only
+/// gets shorter: sizes that differ from the sources fail, whichever way they differ.
+const KNOWN: &[(&str, &[usize])] = &[
+    ("crates/rnet", &[22]),
+    ("crates/rnet-cli", &[8]),
+    ("crates/rnet-schema", &[7]),
+    ("crates/rnet-shm", &[13, 5]),
+    ("python", &[11]),
+];
+
+/// Checks the sources of all crates; the text says what was looked at.
+pub fn check(files: &[SourceFile]) -> Result<(String, Vec<Finding>), String> {
+    check_against(KNOWN, files)
+}
+
+fn check_against(
+    known: &[(&str, &[usize])],
+    files: &[SourceFile],
+) -> Result<(String, Vec<Finding>), String> {
+    let roots: Vec<&str> = files.iter().filter_map(|f| is_root(&f.path)).collect();
+    let mut findings = Vec::new();
+    let (mut sources, mut edge_count) = (0, 0);
+    let mut crates = roots.clone();
+    crates.dedup();
+    for name in &crates {
+        let mut circles = Vec::new();
+        for root in files.iter().filter(|f| is_root(&f.path) == Some(*name)) {
+            let tree = modules::Tree::read(&root.path, files)?;
+            let edges = imports::edges(&tree);
+            (sources, edge_count) = (sources + tree.files.len(), edge_count + edges.len());
+            circles.extend(
+                circles_of(tree.files.len(), &edges).iter().map(|c| describe(&tree, c, &edges)),
+            );
+        }
+        circles.sort_by_key(|circle: &(usize, String)| std::cmp::Reverse(circle.0));
+        let sizes: Vec<usize> = circles.iter().map(|circle| circle.0).collect();
+        let listed = known.iter().find(|row| row.0 == *name).map_or(&[][..], |row| row.1);
+        if sizes == listed {
+            continue;
+        }
+        if sizes.iter().sum::<usize>() > listed.iter().sum() {
+            findings.extend(circles.into_iter().map(|(_, text)| Finding::new(*name, text)));
+        } else {
+            let text = format!(
+                "has circles of {sizes:?} files, but KNOWN in xtask/src/circles.rs lists {listed:?}: \
+                 write down the new sizes"
+            );
+            findings.push(Finding::new(*name, text));
+        }
+    }
+    for (name, _) in known.iter().filter(|row| !crates.contains(&row.0)) {
+        let text = "is no crate, but KNOWN in xtask/src/circles.rs lists it: take it out";
+        findings.push(Finding::new(*name, text));
+    }
+    if edge_count == 0 {
+        return Err("found no import between files, so nothing was checked".into());
+    }
+    let summary =
+        format!("{} crates, {sources} files, {edge_count} edges between them", crates.len());
+    Ok((summary, findings))
+}
+
+/// The directory of the crate whose library or program starts in the file `path`.
+fn is_root(path: &str) -> Option<&str> {
+    let (name, file) = path.split_once("/src/")?;
+    let product = name == "python" || name.starts_with("crates/");
+    (product && matches!(file, "lib.rs" | "main.rs")).then_some(name)
+}
+
+/// The strongly connected components of more than [`MAX_FILES`] files.
+fn circles_of(files: usize, edges: &[Edge]) -> Vec<Vec<usize>> {
+    let reached: Vec<Vec<bool>> = (0..files).map(|from| reachable(from, files, edges)).collect();
+    let circle_of = |file: usize| {
+        let both = |other: &usize| reached[file][*other] && reached[*other][file];
+        (0..files).filter(both).collect::<Vec<usize>>()
+    };
+    // Once for each circle: by its first file.
+    let large = |file| Some(circle_of(file)).filter(|c| c.len() > MAX_FILES && c[0] == file);
+    (0..files).filter_map(large).collect()
+}
+
+/// For each file, whether it is reached from `from` by at least one edge.
+fn reachable(from: usize, files: usize, edges: &[Edge]) -> Vec<bool> {
+    let mut reached = vec![false; files];
+    let mut open = vec![from];
+    while let Some(at) = open.pop() {
+        for edge in edges.iter().filter(|edge| edge.from == at) {
+            if !std::mem::replace(&mut reached[edge.to], true) {
+                open.push(edge.to);
+            }
+        }
+    }
+    reached
+}
+
+/// The size of a circle, and its files with one import for each edge.
+fn describe(tree: &modules::Tree, circle: &[usize], edges: &[Edge]) -> (usize, String) {
+    let mut text =
+        format!("a circle of {} files, more than {MAX_FILES}; its imports:", circle.len());
+    let inside = |edge: &&Edge| circle.contains(&edge.from) && circle.contains(&edge.to);
+    for edge in edges.iter().filter(inside) {
+        let (from, to) = (&tree.files[edge.from].path, &tree.files[edge.to].path);
+        text += &format!("\n  {from}:{} -> {to}: {}", edge.line, edge.import);
+    }
+    (circle.len(), text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The sources of the crate `crates/a`, by their paths below `src/`.
+    fn sources(texts: &[(&str, &str)]) -> Vec<SourceFile> {
+        let file = |(path, text): &(&str, &str)| SourceFile {
+            path: format!("crates/a/src/{path}"),
+            bytes: (*text).into(),
+        };
+        texts.iter().map(file).collect()
+    }
+
+    fn findings(known: &[(&str, &[usize])], texts: &[(&str, &str)]) -> Vec<String> {
+        let (_, findings) = check_against(known, &sources(texts)).expect("the sources parse");
+        findings.into_iter().map(|f| format!("{}: {}", f.place, f.text)).collect()
+    }
+
+    const FOUR: &[(&str, &str)] = &[
+        ("lib.rs", "mod a; mod b; mod c; mod d;"),
+        ("a.rs", "use crate::b::B; pub struct A;"),
+        ("b.rs", "use crate::c::C; pub struct B;"),
+        ("c.rs", "use crate::d::D; pub struct C;"),
+        ("d.rs", "use crate::a::A; pub struct D;"),
+    ];
+
+    #[test]
+    fn four_files_are_a_finding_with_an_import_for_each_edge() {
+        let text = "crates/a: a circle of 4 files, more than 3; its imports:\
+            \n  crates/a/src/a.rs:1 -> crates/a/src/b.rs: crate::b::B\
+            \n  crates/a/src/b.rs:1 -> crates/a/src/c.rs: crate::c::C\
+            \n  crates/a/src/c.rs:1 -> crates/a/src/d.rs: crate::d::D\
+            \n  crates/a/src/d.rs:1 -> crates/a/src/a.rs: crate::a::A";
+        assert_eq!(findings(&[], FOUR), [text]);
+    }
+
+    #[test]
+    fn three_files_are_none() {
+        let mut three = FOUR.to_vec();
+        three[3].1 = "use crate::a::A; pub struct C;";
+        assert_eq!(findings(&[], &three), [""; 0]);
+    }
+
+    #[test]
+    fn the_list_holds_exactly_what_there_is() {
+        assert_eq!(findings(&[("crates/a", &[4])], FOUR), [""; 0]);
+        assert!(findings(&[("crates/a", &[5])], FOUR)[0].contains("write down the new sizes"));
+        assert!(findings(&[("crates/a", &[4, 4])], FOUR)[0].contains("write down the new sizes"));
+        assert!(findings(&[("crates/b", &[4])], FOUR)[1].contains("is no crate"));
+    }
+
+    #[test]
+    fn sources_without_imports_are_an_error() {
+        assert!(check_against(&[], &sources(&[("lib.rs", "struct A;")])).is_err());
+        assert!(check_against(&[], &[]).is_err());
+    }
+}
