@@ -71,7 +71,7 @@ struct Bench {
 impl Bench {
     /// Prints the head: what is measured on what.
     fn begin(context: &mut Context, name: &'static str, what: Arguments<'_>) -> Outcome<Bench> {
-        let place = Place::new(context.global().dir.as_deref())?;
+        let place = Place::new(&context.base())?;
         let bench = Bench { name, place, machine: Machine::look() };
         if cfg!(debug_assertions) {
             context.say(format_args!(

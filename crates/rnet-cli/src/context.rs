@@ -2,8 +2,9 @@
 
 use std::fmt::Arguments;
 use std::io::{BufWriter, StdoutLock, Write};
+use std::path::PathBuf;
 
-use rnet::inspect::Domain;
+use rnet::inspect::{DEFAULT_BASE, Domain, Location};
 use rnet::{Node, NodeName};
 use serde::Serialize;
 
@@ -34,10 +35,21 @@ impl Context {
         &self.global
     }
 
+    /// The directory in which domains stand.
+    pub fn base(&self) -> PathBuf {
+        let set = || std::env::var_os("RNET_DIR").filter(|dir| !dir.is_empty()).map(PathBuf::from);
+        self.global.dir.clone().or_else(set).unwrap_or_else(|| PathBuf::from(DEFAULT_BASE))
+    }
+
+    /// Where the domain to look at is.
+    pub fn location(&self) -> Outcome<Location> {
+        let Global { domain, dir, group, .. } = &self.global;
+        Ok(Location::new(domain.as_ref().map(|d| d.as_str()), dir.clone(), group.clone())?)
+    }
+
     /// The domain to look at.
     pub fn domain(&self) -> Outcome<Domain> {
-        let Global { domain, dir, group, .. } = &self.global;
-        Ok(Domain::open(domain.as_ref().map(|d| d.as_str()), dir.clone(), group.clone())?)
+        Ok(self.location()?.domain()?)
     }
 
     /// A node in this domain, for a command that takes part: `/rnet_WHAT_PID`, unless it is named.

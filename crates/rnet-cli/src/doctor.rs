@@ -1,33 +1,88 @@
-//! `rnet doctor`: prints what `rnet::inspect::doctor` found.
+//! `rnet doctor`: why does A not hear B?
+//!
+//! Looks at a domain from outside and says in words what is wrong and what to do about it:
+//! - this file: the question, the answer, and the order of the checks;
+//! - `place`: the directory, the machine's limits, other domains, nodes that died;
+//! - `publishers`: whether those of a topic agree;
+//! - `deployed`: what removes the directory, and what keeps containers apart;
+//! - `talk`: who publishes what to whom, and why it does not arrive;
+//! - `realtime`: what the machine lacks for low latency (`--realtime`).
+//!
+//! Looking changes nothing in the domain, except that nodes whose process has died are swept up,
+//! as every node does that sees them.
 
+mod deployed;
+mod place;
+mod publishers;
 mod realtime;
+mod talk;
 
-use rnet::inspect::doctor::{Level, Question, diagnose};
+use rnet::TopicName;
+use rnet::inspect::{Domain, Location, Snapshot};
+use serde::Serialize;
 
 use crate::args::DoctorArgs;
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
 
+/// How bad a finding is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Level {
+    /// Looked at, and well.
+    Ok,
+    /// Worth knowing; nothing to do.
+    Note,
+    /// Something keeps messages from arriving, or soon will.
+    Problem,
+}
+
+/// One thing that the doctor found.
+#[derive(Debug, Serialize)]
+struct Finding {
+    level: Level,
+    /// Which check found it, a stable word for programs: `directory`, `type`, `qos`, …
+    check: &'static str,
+    what: String,
+    /// What to do; every problem has it.
+    advice: Option<String>,
+}
+
+/// Collects findings, in the order in which the doctor looked.
+#[derive(Debug, Default)]
+struct Findings(Vec<Finding>);
+
+impl Findings {
+    fn ok(&mut self, check: &'static str, what: impl Into<String>) {
+        self.0.push(Finding { level: Level::Ok, check, what: what.into(), advice: None });
+    }
+    fn note(&mut self, check: &'static str, what: impl Into<String>) {
+        self.0.push(Finding { level: Level::Note, check, what: what.into(), advice: None });
+    }
+    fn problem(&mut self, check: &'static str, what: impl Into<String>, advice: impl Into<String>) {
+        let advice = Some(advice.into());
+        self.0.push(Finding { level: Level::Problem, check, what: what.into(), advice });
+    }
+}
+
 pub fn run(context: &mut Context, args: DoctorArgs) -> Outcome {
     if args.realtime {
         return realtime::run(context);
     }
-    let question = Question {
-        nodes: args.to.zip(args.from).map(|(to, from)| (to.into(), from.into())),
-        topic: args.topic.map(String::from),
-    };
-    let global = context.global();
-    let domain = global.domain.as_ref().map(|d| d.as_str());
-    let diagnosis = diagnose(domain, global.dir.clone(), global.group.clone(), &question)?;
-    let problems = diagnosis.problems().count();
+    let location = context.location()?;
+    let Findings(findings) = diagnose(&location, &args);
+    let problems = findings.iter().filter(|f| f.level == Level::Problem).count();
+    let (id, path) = (location.id(), location.path());
     if context.json() {
-        let mut value = serde_json::to_value(&diagnosis).map_err(std::io::Error::from)?;
-        value["problems"] = problems.into();
-        context.document(&value)?;
+        context.document(&serde_json::json!({
+            "domain": id,
+            "path": path,
+            "findings": findings,
+            "problems": problems,
+        }))?;
     } else {
-        let (id, path) = (&diagnosis.domain, diagnosis.path.display());
-        context.line(format_args!("domain {id} at {path}"))?;
-        for finding in &diagnosis.findings {
+        context.line(format_args!("domain {id} at {}", path.display()))?;
+        for finding in &findings {
             let level = match finding.level {
                 Level::Ok => "ok     ",
                 Level::Note => "note   ",
@@ -45,4 +100,61 @@ pub fn run(context: &mut Context, args: DoctorArgs) -> Outcome {
         }
     }
     if problems == 0 { Ok(()) } else { Err(Failure::Told) }
+}
+
+/// Examines a domain. What goes wrong is a finding.
+fn diagnose(location: &Location, args: &DoctorArgs) -> Findings {
+    let mut findings = Findings::default();
+    place::machine(&mut findings);
+    let usable = place::directory(&mut findings, location);
+    deployed::removed(&mut findings, location);
+    if !usable {
+        return findings;
+    }
+    // Before the first look, which sweeps them up.
+    let dead = place::left_over(&mut findings, location);
+    let snapshot = location.domain().and_then(|mut domain| look(&mut domain));
+    let snapshot = snapshot.unwrap_or_else(|error| {
+        let advice = "remove what stands there if no node runs, or use another RNET_DIR";
+        findings.problem("directory", error.to_string(), advice);
+        Snapshot::default()
+    });
+    let nodes = snapshot.nodes.len();
+    place::unswept(&mut findings, location.left_overs(), rustix::process::geteuid().as_raw());
+    place::room(&mut findings, location.path(), nodes);
+    deployed::place(&mut findings, location.path(), nodes);
+    place::processes(&mut findings, &snapshot);
+    let others = place::neighbours(&mut findings, location, nodes);
+    let topic = args.topic.as_ref().map(TopicName::as_str);
+    if let Some((a, b)) = args.to.as_ref().zip(args.from.as_ref()) {
+        let known = talk::Known { snapshot: &snapshot, dead: &dead, others: &others };
+        talk::two_nodes(&mut findings, &known, a.as_str(), b.as_str(), topic);
+    } else {
+        talk::everything(&mut findings, &snapshot, topic);
+    }
+    for problem in &snapshot.problems {
+        findings.problem("unreadable", problem.clone(), "restart that node");
+    }
+    for unread in &snapshot.unread {
+        findings.note("type", unread.clone());
+    }
+    findings
+}
+
+/// A snapshot in which pairs have had the time to find each other.
+///
+/// Between the announcement of an endpoint and its match lie a few milliseconds; a pair that fits
+/// is only suspicious if it is still apart after many times that.
+fn look(domain: &mut Domain) -> rnet::Result<Snapshot> {
+    const LOOKS: u32 = 10;
+    const PAUSE: std::time::Duration = std::time::Duration::from_millis(50);
+    let mut snapshot = domain.snapshot()?;
+    for _ in 0..LOOKS {
+        if talk::apart(&snapshot).is_empty() {
+            break;
+        }
+        std::thread::sleep(PAUSE);
+        snapshot = domain.snapshot()?;
+    }
+    Ok(snapshot)
 }

@@ -15,6 +15,7 @@ mod context;
 mod doctor;
 mod failure;
 mod input;
+mod near;
 mod node;
 mod param;
 mod render;

@@ -12,12 +12,13 @@ pub mod plain_json;
 pub mod plain_text;
 mod publish;
 
+use rnet::TypeDesc;
 use rnet::inspect::Snapshot;
-use rnet::{TypeDesc, inspect::doctor::nearest_name};
 
 use crate::args::TopicCommand;
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
+use crate::near::nearest;
 
 pub fn run(context: &mut Context, command: TopicCommand) -> Outcome {
     match command {
@@ -71,7 +72,7 @@ pub fn no_such<'a>(
     name: &str,
     names: impl Iterator<Item = &'a str>,
 ) -> Failure {
-    let hint = match nearest_name(name, names) {
+    let hint = match nearest(name, names) {
         Some(near) => format!("did you mean {near}?"),
         None => format!("see rnet {what} list, and rnet doctor for other domains"),
     };

@@ -271,6 +271,19 @@ fn a_node_that_died() {
 }
 
 #[test]
+fn a_directory_that_was_removed_under_a_living_node() {
+    let place = Place::new();
+    let _node = place.node("a");
+    std::fs::remove_dir_all(place.domain_dir()).unwrap();
+    let mut ran = rnet!(place, "--json", "doctor");
+    // Until the node has put it back.
+    while !ran.stdout.contains("removed under living nodes") {
+        ran = rnet!(place, "--json", "doctor");
+    }
+    contains(&problem(&ran, "removed"), &["removed under living nodes", "by /a", "RemoveIPC=no"]);
+}
+
+#[test]
 fn a_process_that_is_stopped() {
     let place = Place::new();
     let stopped = place.spawn(&["topic", "pub", "/t", "--text", "x", "-n", "mouth"]);

@@ -3,10 +3,10 @@
 //! Everything here is read from the outside. No node, publisher or subscriber knows of it, and
 //! none is slowed by it.
 
-pub mod doctor;
 mod follow;
+mod location;
 mod lookout;
-pub mod realtime;
+mod pair;
 mod types;
 
 use std::path::{Path, PathBuf};
@@ -15,9 +15,11 @@ use rnet_core::limits::MAX_CHUNKS_PER_CHANNEL;
 use rnet_core::{
     Behind, Error, LossCounts, PublisherQos, Result, SubscriberQos, TopicName, TypeDesc,
 };
+pub use rnet_shm::barrier::is_offered as membarrier_is_offered;
+pub use rnet_shm::domain::{DEFAULT_BASE, default_base};
 use rnet_shm::domain::{DomainConfig, DomainDir};
-pub use rnet_shm::node::NodeMeta;
 use rnet_shm::node::{EndpointKind, Entry};
+pub use rnet_shm::node::{NodeMeta, pid_namespace};
 pub use rnet_shm::observe::{Observer, Seen};
 use rnet_shm::publisher::{CONTROL_AT, PeerPublisher};
 use rnet_shm::registry::{Changes, Registry};
@@ -30,7 +32,9 @@ use crate::NodeEvent;
 use crate::state::durable::{Folder, Places};
 use crate::types::Schemas;
 pub use follow::{Follow, FollowEvent, Heard};
+pub use location::Location;
 pub use lookout::Lookout;
+pub use pair::Pair;
 use rnet_schema::Schema;
 pub use types::{TypeChange, TypeComparison, compare_types};
 
@@ -179,10 +183,10 @@ pub struct ChannelInfo {
     pub latency: Vec<u64>,
     /// How far the reader has shown its publisher that it is, a position in the log.
     #[serde(skip)]
-    pub(crate) cursor: u64,
+    pub cursor: u64,
     /// Number of the message expected next; 0 before the first look.
     #[serde(skip)]
-    pub(crate) next_seq: u64,
+    pub next_seq: u64,
 }
 
 impl ChannelInfo {
@@ -218,11 +222,10 @@ impl Domain {
         dir: Option<PathBuf>,
         group: Option<String>,
     ) -> Result<Domain> {
-        let config = crate::node::domain_config(domain, dir, group)?;
-        Domain::of_config(config)
+        Location::new(domain, dir, group)?.domain()
     }
 
-    pub(crate) fn of_config(config: DomainConfig) -> Result<Domain> {
+    fn of_config(config: DomainConfig) -> Result<Domain> {
         let path = DomainDir::path_of(&config)?;
         let registry = DomainDir::open(&config)?.map(|dir| Registry::new(dir, None));
         Ok(Domain { config, registry, path, schemas: Schemas::default() })

@@ -30,17 +30,9 @@ pub struct Place {
 }
 
 impl Place {
-    /// A new one in `base`, else where the environment says domains stand. Removes what benches
-    /// that were killed have left there.
-    pub fn new(base: Option<&Path>) -> Outcome<Place> {
-        let base = match base {
-            Some(base) => base.to_owned(),
-            None => match std::env::var_os("RNET_DIR").filter(|dir| !dir.is_empty()) {
-                Some(dir) => PathBuf::from(dir),
-                None => PathBuf::from("/dev/shm"),
-            },
-        };
-        remove_left_over(&base);
+    /// A new one in `base`, where domains stand. Removes what benches that were killed have left there.
+    pub fn new(base: &Path) -> Outcome<Place> {
+        remove_left_over(base);
         let pid = std::process::id();
         for n in 0..MAX_TRIES {
             let path = base.join(format!("{PREFIX}{pid}-{n}"));
@@ -164,7 +156,7 @@ mod tests {
     #[test]
     fn places_are_apart_and_go() {
         let base = std::env::temp_dir();
-        let (a, b) = (Place::new(Some(&base)).unwrap(), Place::new(Some(&base)).unwrap());
+        let (a, b) = (Place::new(&base).unwrap(), Place::new(&base).unwrap());
         assert_ne!(a.path(), b.path());
         fs::create_dir(a.path().join("sub")).unwrap();
         fs::write(a.path().join("sub/file"), [0; 5000]).unwrap();
@@ -191,7 +183,7 @@ mod tests {
 
     #[test]
     fn a_place_that_cannot_be_is_told_of() {
-        let Err(Failure::Failed(text)) = Place::new(Some(Path::new("/proc/none"))) else {
+        let Err(Failure::Failed(text)) = Place::new(Path::new("/proc/none")) else {
             panic!("there is no such directory")
         };
         assert!(text.contains("/proc/none") && text.contains("--dir"), "{text}");

@@ -1,11 +1,11 @@
 //! Which parameter is meant.
 
 use rnet::NodeName;
-use rnet::inspect::doctor::nearest_name;
 use rnet::param::ParamInfo;
 use rnet::state::State;
 
 use crate::failure::{Failure, Outcome};
+use crate::near::nearest;
 
 /// A parameter, with the node and the name that it belongs to.
 pub type Named = (String, String, ParamInfo);
@@ -29,7 +29,7 @@ pub fn of_node(all: Vec<Named>, domain: &str, node: &NodeName) -> Outcome<Vec<Na
         return Ok(of_node);
     }
     let nodes = others.iter().map(|(n, ..)| n.as_str());
-    let hint = match nearest_name(node.as_str(), nodes) {
+    let hint = match nearest(node.as_str(), nodes) {
         Some(near) => format!("did you mean {near}?"),
         None => "see rnet param list".to_owned(),
     };
@@ -51,7 +51,7 @@ pub fn one(all: Vec<Named>, domain: &str, node: &NodeName, name: &str) -> Outcom
 /// What may have been meant by a name that a node does not have.
 pub fn hint<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> String {
     let names: Vec<&str> = names.collect();
-    match nearest_name(name, names.iter().copied()) {
+    match nearest(name, names.iter().copied()) {
         Some(near) => format!("did you mean {near}?"),
         None => format!("it has {}", names.join(", ")),
     }

@@ -1,9 +1,9 @@
 //! "There is no such key", and what may have been meant.
 
-use rnet::inspect::doctor::nearest_name;
 use rnet::state::State;
 
 use crate::failure::Failure;
+use crate::near::nearest;
 
 /// So many keys are compared: a name is looked for while somebody waits.
 const MAX_COMPARED: usize = 100_000;
@@ -26,7 +26,7 @@ pub fn near(state: &State, key: &str) -> Option<String> {
         let ends = name.match_indices('/').map(|(at, _)| at).filter(|at| *at > 0);
         ends.chain([name.len()]).map(|end| &name[..end])
     });
-    nearest_name(key, parts).map(str::to_owned)
+    nearest(key, parts).map(str::to_owned)
 }
 
 fn hint(key: &str, keys: &[String]) -> String {
@@ -45,7 +45,7 @@ fn hint(key: &str, keys: &[String]) -> String {
         }
     }
     let names = keys.iter().take(MAX_COMPARED).map(String::as_str);
-    match nearest_name(key, names) {
+    match nearest(key, names) {
         Some(near) => format!("did you mean {near}?"),
         None => format!("see rnet state list ({} keys)", keys.len()),
     }

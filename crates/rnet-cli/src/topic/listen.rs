@@ -6,11 +6,11 @@
 
 use std::time::{Duration, Instant};
 
-use rnet::inspect::doctor::nearest_name;
 use rnet::inspect::{Follow, Heard};
 
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
+use crate::near::nearest;
 use crate::signal;
 
 /// Sleep between two polls that find nothing.
@@ -121,7 +121,7 @@ fn near(context: &Context, topic: &str) -> String {
     // What cannot be seen now is looked for, and told, by the loop.
     let Ok(snapshot) = snapshot else { return String::new() };
     let topics = snapshot.publishers.iter().map(|p| p.topic.as_str());
-    match nearest_name(topic, topics) {
+    match nearest(topic, topics) {
         Some(near) => format!(" (did you mean {near}?)"),
         None => String::new(),
     }

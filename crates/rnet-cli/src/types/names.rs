@@ -1,8 +1,7 @@
 //! Names of types as people write them.
 
-use rnet::inspect::doctor::nearest_name;
-
 use crate::failure::{Failure, Outcome};
+use crate::near::nearest;
 
 /// In Python and Rust it holds the built-in messages of other packages too.
 const OUR_PACKAGE: &str = "rnet.msgs.";
@@ -52,13 +51,13 @@ pub fn is_nested<'a>(name: &str, mut known: impl Iterator<Item = &'a str>) -> bo
 
 /// What may have been meant.
 fn hint<'a>(name: &str, known: impl Iterator<Item = &'a str> + Clone) -> String {
-    if let Some(near) = nearest_name(name, known.clone()) {
+    if let Some(near) = nearest(name, known.clone()) {
         return format!("did you mean {near}?");
     }
     let short = |full: &'a str| full.rsplit('.').next().unwrap_or(full);
     let wanted = name.rsplit('.').next().unwrap_or(name);
     let same = known.clone().filter(|full| short(full).eq_ignore_ascii_case(wanted));
-    let near = nearest_name(wanted, known.clone().map(short));
+    let near = nearest(wanted, known.clone().map(short));
     let near = known.clone().filter(|full| Some(short(full)) == near);
     let mut names: Vec<&str> = same.chain(near).collect();
     names.sort_unstable();

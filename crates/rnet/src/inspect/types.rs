@@ -10,7 +10,7 @@ use rnet_shm::shortage::is_passing;
 use rnet_shm::types::is_lost;
 use serde::Serialize;
 
-use super::{PublisherInfo, Snapshot, SubscriptionInfo};
+use super::{Pair, PublisherInfo, Snapshot, SubscriptionInfo};
 use crate::MessageType;
 use crate::fit::{Told, types_fit};
 use crate::types::{MAX_REMEMBERED_LEN_BYTES, Schemas};
@@ -157,12 +157,10 @@ impl Snapshot {
     /// Every publisher of a topic against every subscription to it, as they do when they meet. Pairs
     /// of which the subscriber takes raw bytes are left out: it takes everything.
     pub fn compare_types(&self, topic: &str) -> Vec<TypeComparison> {
-        let publishers = self.publishers.iter().filter(|p| p.topic == topic);
-        let typed =
-            |s: &&SubscriptionInfo| s.topic == topic && !matches!(s.type_desc, TypeDesc::Raw);
-        let pairs = publishers
-            .flat_map(|p| self.subscriptions.iter().filter(typed).map(move |s| compare(p, s)));
-        pairs.collect()
+        let typed = |pair: &Pair<'_>| {
+            pair.publisher.topic == topic && !matches!(pair.subscription.type_desc, TypeDesc::Raw)
+        };
+        self.pairs().filter(typed).map(compare).collect()
     }
 }
 
@@ -191,7 +189,35 @@ pub fn compare_types(publisher: &MessageType, subscriber: &MessageType) -> Vec<T
         .unwrap_or_else(|| of_others(types_fit((&p, &writes), (&s, &reads)).err()))
 }
 
-fn compare(p: &PublisherInfo, s: &SubscriptionInfo) -> TypeComparison {
+impl PublisherInfo {
+    /// Where this and another publisher differ so that who reads the one does not understand the other, in either direction, in words.
+    /// `None` if nothing is known of it. Versions of one type that fit each other do not differ.
+    pub fn differs_from(&self, other: &PublisherInfo) -> Option<String> {
+        let (a, b) = (self, other);
+        let told = |p: &PublisherInfo| match &p.type_error {
+            Some(why) => Told::Unreadable(why.clone()),
+            None => Told::Type(p.schema.clone()),
+        };
+        let both = is_protobuf(&a.type_desc) && is_protobuf(&b.type_desc);
+        if a.type_desc == b.type_desc || (both && (a.schema.is_none() || b.schema.is_none())) {
+            return None;
+        }
+        let (of_a, of_b) = ((&a.type_desc, &told(a)), (&b.type_desc, &told(b)));
+        let field =
+            |path: &str| if path.is_empty() { String::new() } else { format!("field `{path}`: ") };
+        let words = |path: &str, of_a: &str, of_b: &str| {
+            format!("{}{} has {of_a}, {} has {of_b}", field(path), a.node, b.node)
+        };
+        types_fit(of_a, of_b)
+            .map_err(|m| words(&m.field_path, &m.publisher, &m.subscriber))
+            .and_then(|()| {
+                types_fit(of_b, of_a).map_err(|m| words(&m.field_path, &m.subscriber, &m.publisher))
+            })
+            .err()
+    }
+}
+
+fn compare(Pair { publisher: p, subscription: s }: Pair<'_>) -> TypeComparison {
     let changes = differences((&p.type_desc, p.schema.as_ref()), (&s.type_desc, s.schema.as_ref()))
         .unwrap_or_else(|| of_others(mismatch(p, s)));
     TypeComparison {
@@ -267,31 +293,6 @@ pub(super) fn mismatch(p: &PublisherInfo, s: &SubscriptionInfo) -> Option<TypeMi
     let (writes, reads) = (told(&p.schema, &p.type_error), told(&s.schema, &s.type_error));
     let differs = || types_fit((&p.type_desc, &writes), (&s.type_desc, &reads)).err();
     is_known(p, s).then(differs).flatten()
-}
-
-/// Where two publishers differ so that who reads the one does not understand the other, in either direction, in words.
-/// `None` if nothing is known of it. Versions of one type that fit each other do not differ.
-pub(super) fn publishers_differ(a: &PublisherInfo, b: &PublisherInfo) -> Option<String> {
-    let told = |p: &PublisherInfo| match &p.type_error {
-        Some(why) => Told::Unreadable(why.clone()),
-        None => Told::Type(p.schema.clone()),
-    };
-    let both = is_protobuf(&a.type_desc) && is_protobuf(&b.type_desc);
-    if a.type_desc == b.type_desc || (both && (a.schema.is_none() || b.schema.is_none())) {
-        return None;
-    }
-    let (of_a, of_b) = ((&a.type_desc, &told(a)), (&b.type_desc, &told(b)));
-    let field =
-        |path: &str| if path.is_empty() { String::new() } else { format!("field `{path}`: ") };
-    let words = |path: &str, of_a: &str, of_b: &str| {
-        format!("{}{} has {of_a}, {} has {of_b}", field(path), a.node, b.node)
-    };
-    types_fit(of_a, of_b)
-        .map_err(|m| words(&m.field_path, &m.publisher, &m.subscriber))
-        .and_then(|()| {
-            types_fit(of_b, of_a).map_err(|m| words(&m.field_path, &m.subscriber, &m.publisher))
-        })
-        .err()
 }
 
 /// Whether the types of the pair were read as far as its verdict depends on them.

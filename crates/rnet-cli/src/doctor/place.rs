@@ -1,16 +1,13 @@
 //! The place: the directory, the machine, other domains, and what the dead left.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use rnet_core::limits::DEFAULT_LOG_LEN_BYTES;
-use rnet_core::{Error, NodeName};
-use rnet_shm::domain::{DEFAULT_BASE, DomainConfig, DomainDir};
-use rnet_shm::node::{PeerNode, pid_namespace};
-use rnet_shm::presence;
+use rnet::inspect::{Location, NodeInfo, Snapshot, membarrier_is_offered, pid_namespace};
+use rnet::limits::DEFAULT_LOG_LEN_BYTES;
+use rnet::{DomainId, Error, VERSION};
 use rustix::fs::Access;
 
 use super::Findings;
-use crate::inspect::{Domain, NodeInfo, Snapshot};
 
 /// `statfs` type of tmpfs.
 const TMPFS_MAGIC: i64 = 0x0102_1994;
@@ -30,7 +27,7 @@ pub struct Elsewhere {
 }
 
 pub fn machine(findings: &mut Findings) {
-    if rnet_shm::barrier::is_offered() {
+    if membarrier_is_offered() {
         findings.ok("membarrier", "the kernel offers membarrier(2): sends need no fence");
     } else {
         findings.note(
@@ -42,8 +39,8 @@ pub fn machine(findings: &mut Findings) {
 }
 
 /// Whether the domain can be looked into at all.
-pub fn directory(findings: &mut Findings, config: &DomainConfig, path: &Path) -> bool {
-    let base = config.base.as_deref().unwrap_or(Path::new(DEFAULT_BASE));
+pub fn directory(findings: &mut Findings, location: &Location) -> bool {
+    let (base, path) = (location.base(), location.path());
     let set_dir = "set RNET_DIR (or --dir) to a directory on tmpfs that you may write to";
     match std::fs::metadata(base) {
         Err(e) => {
@@ -70,13 +67,13 @@ pub fn directory(findings: &mut Findings, config: &DomainConfig, path: &Path) ->
         );
         findings.note("directory", what);
     }
-    match DomainDir::open(config) {
-        Ok(Some(_)) => {
+    match location.exists() {
+        Ok(true) => {
             let what = format!("{} is there, is ours, and has our layout version", path.display());
             findings.ok("directory", what);
             true
         }
-        Ok(None) => {
+        Ok(false) => {
             if rustix::fs::access(base, Access::WRITE_OK | Access::EXEC_OK).is_err() {
                 let what = format!("no domain can be created in {}", base.display());
                 findings.problem("directory", what, set_dir);
@@ -84,7 +81,7 @@ pub fn directory(findings: &mut Findings, config: &DomainConfig, path: &Path) ->
             }
             let what = format!(
                 "nobody has joined domain {} yet ({} does not exist)",
-                config.id,
+                location.id(),
                 path.display()
             );
             findings.note("directory", what);
@@ -139,55 +136,33 @@ pub fn room(findings: &mut Findings, path: &Path, nodes: usize) {
 }
 
 /// The nodes that died and were not swept up; they are named, and then swept by whoever looks.
-pub fn left_over(findings: &mut Findings, config: &DomainConfig) -> Vec<String> {
-    let mut dead = Vec::new();
-    let Ok(Some(dir)) = DomainDir::open(config) else { return dead };
-    for entry in std::fs::read_dir(dir.nodes()).into_iter().flatten().flatten() {
-        let folder = entry.file_name();
-        let Some((stem, id)) = folder.to_str().and_then(presence::parse_folder_name) else {
-            continue;
-        };
-        let Ok(name) = NodeName::from_file_stem(stem) else { continue };
-        if presence::is_alive(&dir, stem, id) {
-            if let Err(error) = PeerNode::open(&dir, stem, id) {
-                findings.problem(
-                    "version",
-                    format!("node {name} cannot be understood: {error}"),
-                    "run the same robot-net version in all processes of a domain",
-                );
-            }
-        } else {
-            findings.note(
-                "dead",
-                format!(
-                    "node {name} is dead: its process ended without leaving the domain. What it left holds \
-                     nobody back and is swept up now"
-                ),
-            );
-            dead.push(name.to_string());
-        }
+pub fn left_over(findings: &mut Findings, location: &Location) -> Vec<String> {
+    for (name, error) in location.unreadable_nodes() {
+        findings.problem(
+            "version",
+            format!("node {name} cannot be understood: {error}"),
+            "run the same robot-net version in all processes of a domain",
+        );
+    }
+    let dead: Vec<String> = location.dead_nodes().into_iter().map(String::from).collect();
+    for name in &dead {
+        findings.note(
+            "dead",
+            format!(
+                "node {name} is dead: its process ended without leaving the domain. What it left holds \
+                 nobody back and is swept up now"
+            ),
+        );
     }
     dead
 }
 
 /// What is left of the dead though somebody has looked: another user's, whose umask closes it to us.
-pub fn unswept(findings: &mut Findings, config: &DomainConfig) {
-    let Ok(Some(dir)) = DomainDir::open(config) else { return };
-    let me = rustix::process::geteuid().as_raw();
-    let entries = |folder: &Path| std::fs::read_dir(folder).into_iter().flatten().flatten();
-    let folders = entries(&dir.nodes()).filter(|entry| {
-        let name = entry.file_name();
-        let parsed = name.to_str().and_then(presence::parse_folder_name);
-        parsed.is_some_and(|(stem, id)| !presence::is_alive(&dir, stem, id))
-    });
-    // Presence cannot be asked for where the name's file cannot be opened.
-    let names = entries(&dir.names()).filter(|entry| {
-        rustix::fs::access(entry.path(), Access::READ_OK | Access::WRITE_OK).is_err()
-    });
-    for entry in folders.chain(names) {
+pub fn unswept(findings: &mut Findings, left_overs: Vec<PathBuf>, me: u32) {
+    for path in left_overs {
         // One that has gone meanwhile.
-        let Ok(meta) = entry.metadata() else { continue };
-        let (owner, path) = (std::os::unix::fs::MetadataExt::uid(&meta), entry.path());
+        let Ok(meta) = std::fs::metadata(&path) else { continue };
+        let owner = std::os::unix::fs::MetadataExt::uid(&meta);
         if owner == me {
             continue;
         }
@@ -215,13 +190,13 @@ pub fn processes(findings: &mut Findings, snapshot: &Snapshot) {
                 ),
                 format!("let it go on: kill -CONT {}", meta.pid),
             ),
-            _ if meta.version != crate::VERSION => findings.note(
+            _ if meta.version != VERSION => findings.note(
                 "version",
                 format!(
                     "{} runs robot-net {}, this is {}; the layouts agree",
                     meta.name,
                     meta.version,
-                    crate::VERSION
+                    VERSION
                 ),
             ),
             _ => {}
@@ -242,11 +217,10 @@ fn process_state(node: &NodeInfo) -> Option<char> {
 /// Other domains beside ours: the other node may be in one of them.
 pub fn neighbours(
     findings: &mut Findings,
-    config: &DomainConfig,
-    path: &Path,
+    location: &Location,
     nodes_here: usize,
 ) -> Vec<Elsewhere> {
-    let base = config.base.as_deref().unwrap_or(Path::new(DEFAULT_BASE));
+    let base = location.base();
     let mut elsewhere = Vec::new();
     let me = rustix::process::geteuid().as_raw();
     let mut names: Vec<String> = std::fs::read_dir(base)
@@ -258,11 +232,11 @@ pub fn neighbours(
         .collect();
     names.sort_unstable();
     for name in names {
-        if base.join(&name) == path {
+        if base.join(&name) == location.path() {
             continue;
         }
         let Some((who, id)) = name["rnet-".len()..].split_once('-') else { continue };
-        let Ok(id) = rnet_core::DomainId::new(id) else { continue };
+        let Ok(id) = DomainId::new(id) else { continue };
         let group = who.strip_prefix('g').map(str::to_owned);
         let owner = std::fs::symlink_metadata(base.join(&name)).ok();
         let owner = owner.map(|meta| std::os::unix::fs::MetadataExt::uid(&meta));
@@ -283,7 +257,7 @@ pub fn neighbours(
         }
         if group.is_none() && who.parse() != Ok(me) {
             let what = format!("user {who} has a domain {id}");
-            if id == config.id {
+            if id == *location.id() {
                 // Started with sudo, most often: two halves of one robot that never meet.
                 let what = format!("{what}, as this one: nodes of different users do not meet");
                 let advice = format!(
@@ -304,17 +278,18 @@ pub fn neighbours(
         }
         let how = match &group {
             Some(group) => format!("--domain {id} --group {group}"),
-            None if config.group.is_some() => format!("--domain {id} without --group"),
+            None if location.group().is_some() => format!("--domain {id} without --group"),
             None => format!("--domain {id}"),
         };
-        let other = DomainConfig { id, base: config.base.clone(), group };
-        match Domain::of_config(other).and_then(|mut domain| domain.snapshot()) {
+        let other = location.sibling(id, group).and_then(|other| other.domain());
+        match other.and_then(|mut domain| domain.snapshot()) {
             Ok(snapshot) if snapshot.nodes.is_empty() => {}
             Ok(snapshot) => {
                 let list = listed(snapshot.nodes.iter().map(|n| n.meta.name.as_str()));
                 let what = format!("another domain has nodes: {list} ({how})");
                 if nodes_here == 0 {
-                    let advice = format!("nobody is in domain {}: did you mean {how}?", config.id);
+                    let advice =
+                        format!("nobody is in domain {}: did you mean {how}?", location.id());
                     findings.problem("other_domain", what, advice);
                 } else {
                     findings.note("other_domain", what);
@@ -341,4 +316,24 @@ fn listed<'a>(names: impl Iterator<Item = &'a str>) -> String {
     let more = names.len().saturating_sub(SHOWN);
     let shown = names[..names.len() - more].join(", ");
     if more > 0 { format!("{shown} and {more} more") } else { shown }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_left_of_others_is_named_with_the_command_that_removes_it() {
+        let path = PathBuf::from("/proc/self");
+        let me = rustix::process::geteuid().as_raw();
+        let mut findings = Findings::default();
+        // Our own is swept by and by, and what is gone needs nobody.
+        unswept(&mut findings, vec![path.clone(), "/proc/none".into()], me);
+        assert!(findings.0.is_empty(), "{findings:?}");
+        unswept(&mut findings, vec![path], me + 1);
+        let [found] = &findings.0[..] else { panic!("{findings:?}") };
+        assert!(found.what.contains(&format!("/proc/self is left of a node of user {me}")));
+        assert!(found.what.contains(&format!("by user {}", me + 1)));
+        assert_eq!(found.advice.as_deref(), Some("remove it: sudo rm -r /proc/self"));
+    }
 }

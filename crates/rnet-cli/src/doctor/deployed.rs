@@ -3,8 +3,7 @@
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use rnet_shm::domain::{DomainConfig, DomainDir, default_base};
-use rnet_shm::home;
+use rnet::inspect::{Location, default_base};
 
 use super::Findings;
 
@@ -21,8 +20,8 @@ const REMEDY: &str = "keep systemd-logind from removing the files of users who l
                       a tmpfs directory outside of /dev/shm";
 
 /// Whether somebody has removed the directory, or a part of it, under living nodes.
-pub fn removed(findings: &mut Findings, config: &DomainConfig, path: &Path) {
-    for (pid, node) in home::lost(path) {
+pub fn removed(findings: &mut Findings, location: &Location) {
+    for (pid, node) in location.removed_nodes() {
         findings.problem(
             "removed",
             format!(
@@ -31,13 +30,12 @@ pub fn removed(findings: &mut Findings, config: &DomainConfig, path: &Path) {
             "its node puts the folder back within a second; if it is stopped, let it go on, else start it anew",
         );
     }
-    let Ok(Some(dir)) = DomainDir::open(config) else { return };
-    let Some((at, node)) = dir.put_back_at() else { return };
+    let Some((at, node)) = location.put_back_at() else { return };
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     let ago = now.saturating_sub(at);
     let what = format!(
         "{} or a part of it was removed under living nodes, and put back {ago} s ago, last by {node}",
-        path.display()
+        location.path().display()
     );
     if ago < RECENT_S {
         findings.problem("removed", what, REMEDY);

@@ -2,14 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use rnet_core::{Behind, Lane, Reliability, qos_compatible};
+use rnet::inspect::{ChannelInfo, Pair, Snapshot};
+use rnet::{Behind, Lane, Reliability};
 
 use super::Findings;
-use super::near::{nearest, why_near};
 use super::place::Elsewhere;
 use super::publishers;
-use crate::inspect::types::{is_known, mismatch};
-use crate::inspect::{ChannelInfo, PublisherInfo, Snapshot, SubscriptionInfo};
+use crate::near::{nearest, why_near};
 
 /// All that is known about who there is.
 pub struct Known<'a> {
@@ -20,28 +19,8 @@ pub struct Known<'a> {
     pub others: &'a [Elsewhere],
 }
 
-type Pair<'a> = (&'a PublisherInfo, &'a SubscriptionInfo);
-
-/// All pairs of a publisher and a subscription of one topic.
-fn pairs(snapshot: &Snapshot) -> impl Iterator<Item = Pair<'_>> {
-    snapshot.publishers.iter().flat_map(|p| {
-        snapshot.subscriptions.iter().filter(|s| s.topic == p.topic).map(move |s| (p, s))
-    })
-}
-
-fn fits((p, s): Pair<'_>) -> bool {
-    is_known(p, s) && mismatch(p, s).is_none() && qos_compatible(&p.qos, &s.qos).is_ok()
-}
-
-fn channel_of<'a>((p, s): Pair<'a>) -> Option<&'a ChannelInfo> {
-    s.channels.iter().find(|c| c.publisher == p.id)
-}
-
-/// Whether both sides have taken each other up: the subscription has bound a page to the publisher,
-/// and the publisher serves it.
-fn is_matched(pair: Pair<'_>) -> bool {
-    let (p, s) = pair;
-    channel_of(pair).is_some() && p.admitted.iter().any(|a| a.subscription == s.id)
+fn fits(pair: Pair<'_>) -> bool {
+    pair.types_known() && pair.type_mismatch().is_none() && pair.qos_mismatch().is_none()
 }
 
 /// Publishers of the topic that a subscription took up belong to one lane; the others are refused.
@@ -53,9 +32,10 @@ fn lanes_differ(snapshot: &Snapshot, topic: &str) -> bool {
 
 /// Pairs that fit and are not matched.
 pub fn apart(snapshot: &Snapshot) -> Vec<Pair<'_>> {
-    pairs(snapshot)
-        .filter(|pair| fits(*pair) && !is_matched(*pair))
-        .filter(|(p, _)| !lanes_differ(snapshot, &p.topic))
+    snapshot
+        .pairs()
+        .filter(|pair| fits(*pair) && !pair.is_matched())
+        .filter(|pair| !lanes_differ(snapshot, &pair.publisher.topic))
         .collect()
 }
 
@@ -79,9 +59,9 @@ pub fn everything(findings: &mut Findings, snapshot: &Snapshot, topic: Option<&s
         lanes(findings, snapshot, topic);
         publishers::types(findings, snapshot, topic);
     }
-    let of_interest = |(p, _): &Pair<'_>| topics.contains(&p.topic.as_str());
+    let of_interest = |pair: &Pair<'_>| topics.contains(&pair.publisher.topic.as_str());
     let mut well = 0;
-    for pair in pairs(snapshot).filter(of_interest) {
+    for pair in snapshot.pairs().filter(of_interest) {
         if judge(findings, snapshot, pair) {
             well += 1;
         }
@@ -174,10 +154,10 @@ fn lanes(findings: &mut Findings, snapshot: &Snapshot, topic: &str) {
 
 /// Looks at one pair; whether it is matched.
 fn judge(findings: &mut Findings, snapshot: &Snapshot, pair: Pair<'_>) -> bool {
-    let (p, s) = pair;
+    let (p, s) = (pair.publisher, pair.subscription);
     let (topic, from, to) = (&p.topic, &p.node, &s.node);
     // A pair that is matched has read both types, whatever has become of the files since.
-    if let Some(detail) = mismatch(p, s).filter(|_| !is_matched(pair)) {
+    if let Some(detail) = pair.type_mismatch().filter(|_| !pair.is_matched()) {
         findings.problem(
             "type",
             format!("{to} does not hear {from} on {topic}: the types differ: {detail}"),
@@ -188,21 +168,21 @@ fn judge(findings: &mut Findings, snapshot: &Snapshot, pair: Pair<'_>) -> bool {
         );
         return false;
     }
-    if let Err(why) = qos_compatible(&p.qos, &s.qos) {
+    if let Some(why) = pair.qos_mismatch() {
         // The sentence ends with which of both must change.
         let (what, advice) = why.rsplit_once(": ").unwrap_or((&why, "change one of both"));
         let what = format!("{to} does not hear {from} on {topic}: {what}");
         findings.problem("qos", what, advice);
         return false;
     }
-    let Some(channel) = channel_of(pair).filter(|_| is_matched(pair)) else {
-        if !is_known(p, s) {
+    let Some(channel) = pair.channel().filter(|_| pair.is_matched()) else {
+        if !pair.types_known() {
             let what = format!(
                 "{to} and {from} are not matched on {topic}, and a type that was not read keeps from saying why"
             );
             findings.note("type", what);
         } else if !lanes_differ(snapshot, topic) {
-            let (what, advice) = if channel_of(pair).is_some() && p.detached > 0 {
+            let (what, advice) = if pair.channel().is_some() && p.detached > 0 {
                 (
                     format!("{from} let {to} go on {topic} because it stood still for too long"),
                     format!("{to} is to receive more often; it is served again once it does"),
@@ -251,7 +231,8 @@ fn judge(findings: &mut Findings, snapshot: &Snapshot, pair: Pair<'_>) -> bool {
 const LAG_NS: u64 = 1_000_000_000;
 
 /// Names a subscriber that has not taken for long what was sent to it.
-fn lag(findings: &mut Findings, (p, s): Pair<'_>, channel: &ChannelInfo) {
+fn lag(findings: &mut Findings, pair: Pair<'_>, channel: &ChannelInfo) {
+    let (p, s) = (pair.publisher, pair.subscription);
     let behind = channel.behind;
     if behind.messages == 0 || behind.age_ns < LAG_NS {
         return;
@@ -286,18 +267,21 @@ pub fn two_nodes(
     }
     let snapshot = known.snapshot;
     let asked = |t: &str| topic.is_none_or(|asked| asked == t);
+    let hears = |pair: &Pair<'_>, to: &str, from: &str| {
+        pair.subscription.node == to && pair.publisher.node == from
+    };
     let between: Vec<Pair<'_>> =
-        pairs(snapshot).filter(|(p, s)| s.node == a && p.node == b && asked(&p.topic)).collect();
+        snapshot.pairs().filter(|pair| hears(pair, a, b) && asked(&pair.publisher.topic)).collect();
     if between.is_empty() {
         no_common_topic(findings, snapshot, a, b, topic);
     }
     for pair in between {
-        let (p, _) = pair;
+        let p = pair.publisher;
         lanes(findings, snapshot, &p.topic);
         if !judge(findings, snapshot, pair) {
             continue;
         }
-        let Some(channel) = channel_of(pair) else { continue };
+        let Some(channel) = pair.channel() else { continue };
         let heard = format!("{a} hears {b} on {}", p.topic);
         match (p.sent, channel.received, channel.behind) {
             (0, ..) => findings.note("match", format!("{heard}, and {b} has sent nothing so far")),
@@ -387,7 +371,8 @@ fn no_common_topic(
         let what = format!("{b} publishes nothing that {a} subscribes to");
         findings.problem("topic_name", what, advice);
     }
-    let reverse = pairs(snapshot).any(|(p, s)| s.node == b && p.node == a);
+    let reverse =
+        snapshot.pairs().any(|pair| pair.subscription.node == b && pair.publisher.node == a);
     if reverse {
         findings.note("match", format!("the other way round they do talk: {b} hears {a}"));
     }
@@ -404,8 +389,8 @@ fn list_of(what: &str, topics: &BTreeSet<&str>) -> String {
 mod tests {
     use super::super::Level;
     use super::*;
-    use crate::inspect::Admitted;
-    use rnet_core::{LossCounts, ProtobufType, PublisherQos, SubscriberQos, TypeDesc};
+    use rnet::inspect::{Admitted, PublisherInfo, SubscriptionInfo};
+    use rnet::{LossCounts, ProtobufType, PublisherQos, SubscriberQos, TypeDesc};
 
     /// A publisher and a subscription that are matched.
     fn matched() -> Snapshot {

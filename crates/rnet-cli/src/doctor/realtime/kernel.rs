@@ -232,7 +232,7 @@ pub(super) fn membarrier(_: &Machine<'_>) -> Finding {
         "membarrier(2)",
         "the kernel's barrier lets the sleeping side pay for the order of memory, so that a send needs no fence",
     );
-    if rnet_shm::barrier::is_offered() {
+    if rnet::inspect::membarrier_is_offered() {
         check.ok("the kernel offers it")
     } else {
         check.advice(

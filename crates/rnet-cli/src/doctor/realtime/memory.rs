@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use rnet_core::limits::DEFAULT_LOG_LEN_BYTES;
+use rnet::limits::DEFAULT_LOG_LEN_BYTES;
 
 use super::machine::{Capability, Limit, Machine, chosen};
 use super::{Check, Finding};

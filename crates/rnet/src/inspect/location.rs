@@ -1,0 +1,151 @@
+//! Where a domain is, and what stands there, before anybody looks into it.
+
+use std::path::{Path, PathBuf};
+
+use rnet_core::{DomainId, Error, NodeName, Result};
+use rnet_shm::domain::{DEFAULT_BASE, DomainConfig, DomainDir};
+use rnet_shm::node::PeerNode;
+use rnet_shm::{home, presence};
+use rustix::fs::Access;
+
+use super::Domain;
+
+/// The directory of a domain, which need not exist. Nothing here changes it, [`Location::domain`] apart: a look sweeps up
+/// after the dead.
+#[derive(Clone, Debug)]
+pub struct Location {
+    config: DomainConfig,
+    path: PathBuf,
+}
+
+impl Location {
+    /// That of the domain which the arguments, or else the environment, name.
+    ///
+    /// # Errors
+    /// `BadName`, `NoPermission` for a group that is not this user's.
+    pub fn new(
+        domain: Option<&str>,
+        dir: Option<PathBuf>,
+        group: Option<String>,
+    ) -> Result<Location> {
+        Location::of_config(crate::node::domain_config(domain, dir, group)?)
+    }
+
+    fn of_config(config: DomainConfig) -> Result<Location> {
+        Ok(Location { path: DomainDir::path_of(&config)?, config })
+    }
+
+    /// That of another domain in the same directory of domains.
+    ///
+    /// # Errors
+    /// As [`Location::new`].
+    pub fn sibling(&self, id: DomainId, group: Option<String>) -> Result<Location> {
+        Location::of_config(DomainConfig { id, base: self.config.base.clone(), group })
+    }
+
+    /// The domain's id.
+    pub fn id(&self) -> &DomainId {
+        &self.config.id
+    }
+
+    /// The Unix group that shares the domain.
+    pub fn group(&self) -> Option<&str> {
+        self.config.group.as_deref()
+    }
+
+    /// The directory in which domains stand.
+    pub fn base(&self) -> &Path {
+        self.config.base.as_deref().unwrap_or(Path::new(DEFAULT_BASE))
+    }
+
+    /// The domain's directory.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn dir(&self) -> Option<DomainDir> {
+        DomainDir::open(&self.config).ok().flatten()
+    }
+
+    /// Whether somebody has joined the domain, and we may.
+    ///
+    /// # Errors
+    /// `NoPermission`, `LayoutVersion`, `Io` for the directory.
+    pub fn exists(&self) -> Result<bool> {
+        DomainDir::open(&self.config).map(|dir| dir.is_some())
+    }
+
+    /// The domain.
+    ///
+    /// # Errors
+    /// As [`Domain::open`].
+    pub fn domain(&self) -> Result<Domain> {
+        Domain::of_config(self.config.clone())
+    }
+
+    /// When nodes last put back what somebody had removed of the directory, in s since 1970, and which node did.
+    pub fn put_back_at(&self) -> Option<(u64, String)> {
+        self.dir()?.put_back_at()
+    }
+
+    /// Living nodes whose folder was removed, with their processes: as far as we may look.
+    pub fn removed_nodes(&self) -> Vec<(u32, String)> {
+        home::lost(&self.path)
+    }
+
+    /// Nodes whose process died without leaving, and that nobody has swept up.
+    pub fn dead_nodes(&self) -> Vec<NodeName> {
+        let dead = |folder: &Folder| !folder.alive;
+        self.folders().filter(dead).filter_map(|folder| folder.node_name()).collect()
+    }
+
+    /// Living nodes that cannot be understood, and why.
+    pub fn unreadable_nodes(&self) -> Vec<(NodeName, Error)> {
+        let Some(dir) = self.dir() else { return Vec::new() };
+        let living = self.folders().filter(|folder| folder.alive);
+        living
+            .filter_map(|folder| {
+                let error = PeerNode::open(&dir, &folder.stem, folder.incarnation).err()?;
+                Some((folder.node_name()?, error))
+            })
+            .collect()
+    }
+
+    /// What is there of the dead, and files of names that this user may not open, so that nobody knows whether their node
+    /// lives.
+    pub fn left_overs(&self) -> Vec<PathBuf> {
+        let Some(dir) = self.dir() else { return Vec::new() };
+        let folders = self.folders().filter(|folder| !folder.alive).map(|folder| folder.path);
+        let barred =
+            |path: &PathBuf| rustix::fs::access(path, Access::READ_OK | Access::WRITE_OK).is_err();
+        folders.chain(entries(&dir.names()).filter(barred)).collect()
+    }
+
+    fn folders(&self) -> impl Iterator<Item = Folder> {
+        self.dir().into_iter().flat_map(|dir| {
+            entries(&dir.nodes()).filter_map(move |path| {
+                let (stem, incarnation) = presence::parse_folder_name(path.file_name()?.to_str()?)?;
+                let (stem, alive) = (stem.to_owned(), presence::is_alive(&dir, stem, incarnation));
+                Some(Folder { path, stem, incarnation, alive })
+            })
+        })
+    }
+}
+
+/// The folder of a node.
+struct Folder {
+    path: PathBuf,
+    stem: String,
+    incarnation: u64,
+    alive: bool,
+}
+
+impl Folder {
+    fn node_name(&self) -> Option<NodeName> {
+        NodeName::from_file_stem(&self.stem).ok()
+    }
+}
+
+fn entries(folder: &Path) -> impl Iterator<Item = PathBuf> + use<> {
+    std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path())
+}
