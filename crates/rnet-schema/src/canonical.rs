@@ -16,6 +16,7 @@ mod check;
 use crate::docs::{self, Docs};
 use crate::error::{Place, SchemaError};
 use crate::limits::{MAX_SCHEMA_FULL_NAME_LEN_BYTES, MAX_SCHEMA_NAME_LEN_BYTES};
+use crate::name::join;
 use prost::Message;
 use prost_types::descriptor_proto::ExtensionRange;
 use prost_types::{
@@ -51,10 +52,6 @@ pub(crate) type Index<'a> = BTreeMap<String, Entry<'a>>;
 
 pub(crate) fn invalid(at: &str, why: impl Into<String>) -> SchemaError {
     SchemaError::Invalid { at: at.to_owned(), why: why.into() }
-}
-
-pub(crate) fn join(scope: &str, name: &str) -> String {
-    if scope.is_empty() { name.to_owned() } else { format!("{scope}.{name}") }
 }
 
 /// The canonical form of the message type `root` of a set that went through [`crate::scan::filter`].

@@ -3,8 +3,8 @@
 //! Comments are no part of a type: two schemas with different comments are equal. They are kept beside it, by full name, and travel
 //! only where somebody will read them.
 
-use crate::canonical::join;
-use crate::text::is_steering;
+use crate::escape::is_steering;
+use crate::name::join;
 use prost_types::source_code_info::Location;
 use prost_types::{
     DescriptorProto, EnumDescriptorProto, FileDescriptorProto, FileDescriptorSet, SourceCodeInfo,

@@ -4,6 +4,7 @@
 //! control characters escaped, so that a peer cannot steer a terminal.
 
 use crate::docs::Docs;
+use crate::escape::quoted_json;
 use crate::json::{self, JsonOptions};
 use crate::path::key_text;
 use prost_reflect::{DynamicMessage, Kind, MapKey, ReflectMessage, Value};
@@ -262,26 +263,4 @@ fn is_bare(kind: &Kind) -> bool {
 /// ```
 pub fn quoted(text: &str) -> String {
     quoted_json(&serde_json::Value::from(text))
-}
-
-/// JSON is YAML; what JSON lets through and a terminal acts on is escaped as JSON escapes.
-fn quoted_json(json: &serde_json::Value) -> String {
-    let text = json.to_string();
-    if !text.contains(is_steering) {
-        return text;
-    }
-    text.chars().fold(String::with_capacity(text.len()), |mut out, c| {
-        if is_steering(c) {
-            // Writing to a String cannot fail.
-            let _ = write!(out, "\\u{:04x}", u32::from(c));
-        } else {
-            out.push(c);
-        }
-        out
-    })
-}
-
-/// DEL, the C1 controls, and what changes the direction of writing.
-pub(crate) fn is_steering(c: char) -> bool {
-    matches!(c, '\u{7f}'..='\u{9f}' | '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
 }
