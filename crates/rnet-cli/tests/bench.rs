@@ -504,7 +504,7 @@ fn a_worker_removes_nothing_but_the_place_of_a_bench() {
     fs::create_dir(&precious).unwrap();
     for path in [precious.clone(), place.dir.join("robot-net-bench-1-0/../precious")] {
         let role = json!({ "idle": { "publishes": "/a", "subscribes": "/b" } });
-        let job = json!({ "place": path, "domain": "d", "node": "n", "role": role });
+        let job = json!({ "node": { "name": "n", "place": path, "domain": "d" }, "role": role });
         let mut worker = place.command().arg("bench-worker").stdin(Stdio::piped()).spawn().unwrap();
         // A job, and then the end of whoever gave it.
         writeln!(worker.stdin.take().unwrap(), "{job}").unwrap();

@@ -13,8 +13,9 @@ use std::time::{Duration, Instant};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::job::{Job, Order, Role, Word};
+use super::job::{Job, Order, Word, WorkerNode};
 use super::place::Place;
+use super::roles::Role;
 use crate::failure::{Failure, Outcome};
 use crate::signal;
 
@@ -86,7 +87,7 @@ impl Crew {
     fn spawn(&mut self, name: String, role: Role, apart: bool) -> Outcome {
         let number = self.members.len();
         let (place, domain) = (self.place.clone(), self.domain.clone());
-        let job = Job { place, domain, node: name.replace(' ', "_"), role };
+        let job = Job { node: WorkerNode { name: name.replace(' ', "_"), place, domain }, role };
         let cannot = |e: std::io::Error| Failure::Failed(format!("cannot start {name}: {e}"));
         let program = std::env::current_exe().map_err(cannot)?;
         let mut command = if apart { apart_from_us(&program) } else { Command::new(program) };

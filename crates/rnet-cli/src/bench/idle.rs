@@ -6,7 +6,8 @@ use serde_json::json;
 
 use super::args::IdleArgs;
 use super::crew::Crew;
-use super::job::{Order, Role};
+use super::job::Order;
+use super::roles::Role;
 use super::roles::idle::{IdleJob, IdleReport, JoinReport, JoinerJob};
 use super::usage::Used;
 use super::{Bench, Spread, as_bytes, as_latency, as_percent, row, spread};

@@ -9,39 +9,27 @@ use rnet::Node;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::roles::{busy, death, echo, idle, robot, stream};
-
-/// What a worker is to do.
+/// What a worker is to do; `R` is [`Role`](super::roles::Role), which this module does without.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Job {
+pub struct Job<R> {
+    pub node: WorkerNode,
+    pub role: R,
+}
+
+/// A worker's node.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct WorkerNode {
+    pub name: String,
     /// The private directory of the bench.
     pub place: PathBuf,
     pub domain: String,
-    /// The node's name.
-    pub node: String,
-    pub role: Role,
 }
 
-impl Job {
-    /// The worker's node, in the bench's domain whatever the environment says.
-    pub fn open_node(&self) -> rnet::Result<Node> {
-        Node::builder(&self.node).dir(&self.place).domain(&self.domain).open()
+impl WorkerNode {
+    /// Opens it in the bench's domain, whatever the environment says.
+    pub fn open(&self) -> rnet::Result<Node> {
+        Node::builder(&self.name).dir(&self.place).domain(&self.domain).open()
     }
-}
-
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Role {
-    Sender(stream::SenderJob),
-    Reader(stream::ReaderJob),
-    Pinger(echo::PingerJob),
-    Echo(echo::EchoJob),
-    Robot(robot::RobotJob),
-    Busy(busy::BusyJob),
-    Idle(idle::IdleJob),
-    Joiner(idle::JoinerJob),
-    Victim(death::VictimJob),
-    Watcher(death::WatcherJob),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

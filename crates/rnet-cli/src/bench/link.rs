@@ -8,6 +8,7 @@ use std::io::{BufRead, Write};
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::job::{Job, Order, Word};
@@ -24,24 +25,24 @@ pub struct Link {
 
 impl Link {
     /// Reads the job, and listens from then on.
-    pub fn open() -> Outcome<(Job, Link)> {
+    pub fn open<R: DeserializeOwned>() -> Outcome<(Job<R>, Link)> {
         let mut first = String::new();
         let cannot = |e| Failure::Failed(format!("a bench-worker cannot begin: {e}"));
         std::io::stdin().lock().read_line(&mut first).map_err(cannot)?;
-        let job: Job = serde_json::from_str(&first).map_err(|e| {
+        let job: Job<R> = serde_json::from_str(&first).map_err(|e| {
             Failure::Usage(format!(
                 "bench-worker is started by `rnet bench`, which gives it a job; this is none: {e}"
             ))
         })?;
         // It is removed with all that is in it, whoever gave the job.
-        if !place::is_place(&job.place) {
+        if !place::is_place(&job.node.place) {
             return Err(Failure::Usage(format!(
                 "bench-worker works in the directory of a bench, robot-net-bench-…; {} is none",
-                job.place.display()
+                job.node.place.display()
             )));
         }
         let (sender, orders) = channel();
-        let place = job.place.clone();
+        let place = job.node.place.clone();
         let listen = move || {
             for line in std::io::stdin().lock().lines().map_while(Result::ok) {
                 let Ok(order) = serde_json::from_str(&line) else { break };

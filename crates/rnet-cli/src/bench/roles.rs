@@ -9,6 +9,8 @@ pub mod stream;
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 /// How long ends of a topic wait for each other. They are all started, so one that does not come
 /// has failed, and says so itself.
 pub const MEET: Duration = Duration::from_secs(20);
@@ -16,3 +18,19 @@ pub const MEET: Duration = Duration::from_secs(20);
 pub const PATIENCE: Duration = Duration::from_secs(10);
 /// How often one that receives nothing looks whether all is over.
 pub const LOOK: Duration = Duration::from_millis(100);
+
+/// What a worker does, and with what.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    Sender(stream::SenderJob),
+    Reader(stream::ReaderJob),
+    Pinger(echo::PingerJob),
+    Echo(echo::EchoJob),
+    Robot(robot::RobotJob),
+    Busy(busy::BusyJob),
+    Idle(idle::IdleJob),
+    Joiner(idle::JoinerJob),
+    Victim(death::VictimJob),
+    Watcher(death::WatcherJob),
+}

@@ -5,8 +5,9 @@ use serde_json::json;
 
 use super::args::ThroughputArgs;
 use super::crew::Crew;
-use super::job::{Order, Role};
+use super::job::Order;
 use super::message::Body;
+use super::roles::Role;
 use super::roles::stream::{ReaderJob, ReaderReport, SenderJob, SenderReport};
 use super::usage::Used;
 use super::{Bench, Fate, Spread, as_bytes, as_count, as_percent, row, runs, spread};

@@ -1,14 +1,14 @@
 //! `rnet bench-worker`: one process of a bench. Hidden, as only `rnet bench` starts it.
 
-use super::job::{Job, Order, Role, Word};
+use super::job::{Order, Word, WorkerNode};
 use super::link::Link;
-use super::roles::{busy, death, echo, idle, robot, stream};
+use super::roles::{Role, busy, death, echo, idle, robot, stream};
 use crate::failure::{Failure, Outcome};
 
 /// Does the job that stands on stdin.
 pub fn run() -> Outcome {
     let (job, link) = Link::open()?;
-    let Err(failure) = work(&job, &link) else { return Ok(()) };
+    let Err(failure) = work(&job.node, &job.role, &link) else { return Ok(()) };
     let timed_out = matches!(failure, Failure::TimedOut(_));
     // Where the command is gone this fails too, and the listener ends the process.
     let _ = link.say(&Word::Failed { timed_out, message: failure.message() });
@@ -16,17 +16,17 @@ pub fn run() -> Outcome {
     Err(Failure::Told)
 }
 
-fn work(job: &Job, link: &Link) -> Outcome {
-    match &job.role {
-        Role::Sender(role) => stream::send(job, role, link),
-        Role::Reader(role) => stream::read(job, role, link),
-        Role::Pinger(role) => echo::ping(job, role, link),
-        Role::Echo(role) => echo::echo(job, role, link),
-        Role::Robot(role) => robot::run(job, role, link),
+fn work(node: &WorkerNode, role: &Role, link: &Link) -> Outcome {
+    match role {
+        Role::Sender(role) => stream::send(node, role, link),
+        Role::Reader(role) => stream::read(node, role, link),
+        Role::Pinger(role) => echo::ping(node, role, link),
+        Role::Echo(role) => echo::echo(node, role, link),
+        Role::Robot(role) => robot::run(node, role, link),
         Role::Busy(role) => busy::compute(role, link),
-        Role::Idle(role) => idle::run(job, role, link),
-        Role::Joiner(role) => idle::join(job, role, link),
-        Role::Victim(role) => death::die(job, role, link),
-        Role::Watcher(role) => death::watch(job, role, link),
+        Role::Idle(role) => idle::run(node, role, link),
+        Role::Joiner(role) => idle::join(node, role, link),
+        Role::Victim(role) => death::die(node, role, link),
+        Role::Watcher(role) => death::watch(node, role, link),
     }
 }

@@ -10,7 +10,7 @@ use rnet::{
 use serde::{Deserialize, Serialize};
 
 use super::{MEET, PATIENCE};
-use crate::bench::job::{Job, Order, Word};
+use crate::bench::job::{Order, Word, WorkerNode};
 use crate::bench::link::Link;
 use crate::failure::{Failure, Outcome};
 
@@ -26,8 +26,8 @@ pub struct VictimJob {
 }
 
 /// Meets all watchers and waits for its end.
-pub fn die(job: &Job, role: &VictimJob, link: &Link) -> Outcome {
-    let node = job.open_node()?;
+pub fn die(node: &WorkerNode, role: &VictimJob, link: &Link) -> Outcome {
+    let node = node.open()?;
     let publisher = node.publisher::<[u8]>(HEARD)?;
     let mut holder = node.subscriber_with::<[u8]>(HELD, SubscriberOptions::new().reliable())?;
     publisher.wait_for_subscribers(usize::from(role.watchers), Some(MEET))?;
@@ -63,8 +63,8 @@ struct Watcher {
     matches: Receiver<u64>,
 }
 
-pub fn watch(job: &Job, role: &WatcherJob, link: &Link) -> Outcome {
-    let node = job.open_node()?;
+pub fn watch(node: &WorkerNode, role: &WatcherJob, link: &Link) -> Outcome {
+    let node = node.open()?;
     let mut watcher = Watcher::new(&node)?;
     link.say(&Word::Ready)?;
     for _ in 0..role.kills {

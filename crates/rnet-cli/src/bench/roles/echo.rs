@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{LOOK, MEET, PATIENCE};
 use crate::bench::figure::Latencies;
-use crate::bench::job::{Job, Order, Word};
+use crate::bench::job::{Order, Word, WorkerNode};
 use crate::bench::link::Link;
 use crate::bench::message::{self, Body, Outgoing};
 use crate::failure::{Failure, Outcome};
@@ -47,8 +47,8 @@ fn subscriber(node: &Node, topic: &str, wait: Wait) -> rnet::Result<Subscriber<[
     node.subscriber_with(topic, SubscriberOptions::new().reliable().wait(wait))
 }
 
-pub fn ping(job: &Job, role: &PingerJob, link: &Link) -> Outcome {
-    let node = job.open_node()?;
+pub fn ping(node: &WorkerNode, role: &PingerJob, link: &Link) -> Outcome {
+    let node = node.open()?;
     let mut there = publisher(&node, THERE)?;
     let mut back = subscriber(&node, BACK, role.wait)?;
     there.wait_for_subscribers(1, Some(MEET))?;
@@ -101,8 +101,8 @@ pub struct EchoJob {
     pub body: Body,
 }
 
-pub fn echo(job: &Job, role: &EchoJob, link: &Link) -> Outcome {
-    let node = job.open_node()?;
+pub fn echo(node: &WorkerNode, role: &EchoJob, link: &Link) -> Outcome {
+    let node = node.open()?;
     let mut there = subscriber(&node, THERE, role.wait)?;
     let mut back = publisher(&node, BACK)?;
     there.wait_for_publishers(1, Some(MEET))?;

@@ -6,7 +6,7 @@ use rnet::Node;
 use serde::{Deserialize, Serialize};
 
 use super::MEET;
-use crate::bench::job::{Job, Order, Word};
+use crate::bench::job::{Order, Word, WorkerNode};
 use crate::bench::link::Link;
 use crate::bench::place::Memory;
 use crate::bench::usage::{Meter, Used, rss_bytes};
@@ -25,9 +25,9 @@ pub struct IdleReport {
     pub used: Used,
 }
 
-pub fn run(job: &Job, role: &IdleJob, link: &Link) -> Outcome {
+pub fn run(node: &WorkerNode, role: &IdleJob, link: &Link) -> Outcome {
     let before_bytes = rss_bytes();
-    let node = job.open_node()?;
+    let node = node.open()?;
     let publisher = node.publisher::<[u8]>(&role.publishes)?;
     // As most nodes do it: a callback, and with it a dispatch thread that waits.
     let heard = node.subscriber::<[u8]>(&role.subscribes)?.on(|_| ());
@@ -63,18 +63,18 @@ pub struct JoinReport {
 /// Length of the message that a small topic carries, in bytes.
 const SMALL_LEN_BYTES: usize = 22;
 
-pub fn join(job: &Job, role: &JoinerJob, link: &Link) -> Outcome {
+pub fn join(node: &WorkerNode, role: &JoinerJob, link: &Link) -> Outcome {
     link.say(&Word::Ready)?;
     link.until(Order::Go);
     let mut join_ns = Vec::with_capacity(role.times as usize);
     for _ in 0..role.times {
         let start_ns = rnet::now_ns();
-        let node = job.open_node()?;
+        let node = node.open()?;
         let mut subscriber = node.subscriber::<[u8]>(&role.topic)?;
         subscriber.wait_for_publishers(1, Some(MEET))?;
         join_ns.push(rnet::now_ns() - start_ns);
     }
-    let (reserved, used) = small_topic(&job.open_node()?, &job.place)?;
+    let (reserved, used) = small_topic(&node.open()?, &node.place)?;
     link.done(&JoinReport { join_ns, topic_reserved_bytes: reserved, topic_used_bytes: used })?;
     link.until(Order::Leave);
     Ok(())

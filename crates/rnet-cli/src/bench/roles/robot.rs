@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{LOOK, MEET, PATIENCE};
 use crate::bench::figure::Latencies;
-use crate::bench::job::{Job, Order, Word};
+use crate::bench::job::{Order, Word, WorkerNode};
 use crate::bench::link::Link;
 use crate::bench::message::{self, Body, Outgoing, Tally};
 use crate::bench::pace::{Schedule, sleep_precisely, sleep_until};
@@ -80,8 +80,8 @@ pub struct Received {
     pub latencies: Latencies,
 }
 
-pub fn run(job: &Job, role: &RobotJob, link: &Link) -> Outcome {
-    let node = job.open_node()?;
+pub fn run(node: &WorkerNode, role: &RobotJob, link: &Link) -> Outcome {
+    let node = node.open()?;
     let mut topics = Vec::with_capacity(role.publishes.len());
     for publish in &role.publishes {
         let options = PublisherOptions::new().reliable(OnFull::Wait(PATIENCE));

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{MEET, PATIENCE};
 use crate::bench::figure::Latencies;
-use crate::bench::job::{Job, Order, Word};
+use crate::bench::job::{Order, Word, WorkerNode};
 use crate::bench::link::Link;
 use crate::bench::message::{self, Body, Outgoing, Tally};
 use crate::bench::pace::{Schedule, sleep_precisely};
@@ -45,8 +45,8 @@ pub struct SenderReport {
     pub used: Used,
 }
 
-pub fn send(job: &Job, role: &SenderJob, link: &Link) -> Outcome {
-    let node = job.open_node()?;
+pub fn send(node: &WorkerNode, role: &SenderJob, link: &Link) -> Outcome {
+    let node = node.open()?;
     let mut options = PublisherOptions::new();
     if role.reliable {
         options = options.reliable(OnFull::Wait(PATIENCE));
@@ -106,8 +106,8 @@ pub struct ReaderReport {
     pub used: Used,
 }
 
-pub fn read(job: &Job, role: &ReaderJob, link: &Link) -> Outcome {
-    let node = job.open_node()?;
+pub fn read(node: &WorkerNode, role: &ReaderJob, link: &Link) -> Outcome {
+    let node = node.open()?;
     // Best effort, too, with all that the log holds: what is missing is to be a loss, not a choice.
     let mut options = SubscriberOptions::new().wait(role.wait).keep_all();
     if role.reliable {
