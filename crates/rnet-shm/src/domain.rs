@@ -328,16 +328,6 @@ fn may_use(path: &Path) -> bool {
     rustix::fs::accessat(rustix::fs::CWD, path, all, AtFlags::EACCESS).is_ok()
 }
 
-/// A number that nobody else has, from the kernel.
-pub fn random_u64() -> u64 {
-    let mut bytes = [0u8; 8];
-    // Small requests are never cut short, and the call cannot fail once the system is up.
-    match rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty()) {
-        Ok(8) => u64::from_le_bytes(bytes),
-        _ => crate::clock::now_ns() ^ u64::from(std::process::id()) << 40,
-    }
-}
-
 /// The group's number, from its name or the number itself.
 fn group_id(group: &str) -> Result<u32, Error> {
     if let Ok(id) = group.parse() {

@@ -13,8 +13,8 @@ use rnet_ring::fail_point;
 use rustix::fs::{Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
 
-use crate::domain::random_u64;
 use crate::fork::Unshared;
+use crate::random::random_u64;
 
 /// What the names of drafts begin with; names of nodes and their files do not.
 const PREFIX: char = '@';

@@ -9,7 +9,7 @@ use rnet_ring::fail_point;
 use rustix::fs::{FallocateFlags, Mode, OFlags};
 use rustix::io::Errno;
 
-use crate::{LAYOUT_VERSION, home, lent, shortage};
+use crate::{LAYOUT_VERSION, folders, lent, shortage};
 use rnet_ring::layout::PAGE_LEN_BYTES;
 
 /// An error of the system, with what was being done. What the system ran out of is named: see
@@ -47,7 +47,7 @@ pub fn open_write(path: &Path) -> rustix::io::Result<OwnedFd> {
 /// Not to be called behind the gate of `fork.rs`, as in what opens an `Unshared`: there, [`lent::open`] is.
 fn open(path: &Path, flags: OFlags) -> rustix::io::Result<OwnedFd> {
     match lent::open(path, flags) {
-        Err(Errno::NOENT) if home::restore_own(path) => lent::open(path, flags),
+        Err(Errno::NOENT) if folders::restore_own(path) => lent::open(path, flags),
         opened => opened,
     }
 }
@@ -65,7 +65,7 @@ pub fn create_sparse(path: &Path, len: u64, backed: u64, mode: u32) -> rustix::i
     let create = || rustix::fs::open(path, flags, Mode::from_raw_mode(mode));
     let fd = match create() {
         // Somebody has removed the folder under a living node.
-        Err(Errno::NOENT) if home::restore_for(path) => create()?,
+        Err(Errno::NOENT) if folders::restore_for(path) => create()?,
         created => created?,
     };
     fail_point!("file.created");
@@ -79,7 +79,7 @@ pub fn create_sparse(path: &Path, len: u64, backed: u64, mode: u32) -> rustix::i
     fail_point!("file.reserved");
     match sized {
         Ok(()) => {
-            home::made(path, &fd);
+            folders::made(path, &fd);
             Ok(fd)
         }
         Err(errno) => {

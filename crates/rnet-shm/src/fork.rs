@@ -26,8 +26,6 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU32, Ordering};
 
 use rnet_core::{Error, Result};
 
-use crate::node::OwnNode;
-
 /// How often this process and its ancestors have forked; global because a fork is an event of
 /// the whole process.
 static FORKS: AtomicU32 = AtomicU32::new(0);
@@ -276,6 +274,11 @@ pub struct Unshared {
 }
 
 impl Unshared {
+    /// In which process it was opened.
+    pub fn birth(&self) -> Birth {
+        self.birth
+    }
+
     /// Opens it; no fork comes in between.
     pub fn open(
         open: impl FnOnce() -> rustix::io::Result<OwnedFd>,
@@ -304,12 +307,5 @@ impl Drop for Unshared {
 impl AsFd for Unshared {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
-    }
-}
-
-impl OwnNode {
-    /// In which process it was made; in a child of that one it is to be left alone.
-    pub fn birth(&self) -> Birth {
-        self.control().birth
     }
 }

@@ -11,7 +11,7 @@
 //! what the process may have; a file that is not held cannot be put back, and that is told.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -23,12 +23,9 @@ use rustix::io::Errno;
 
 use crate::domain::DomainDir;
 use crate::files::io_error;
+use crate::folders::{self, NodeFolder};
 use crate::presence::{self, Presence};
-use crate::{clock, fork, lent};
-
-/// The homes of this process, by their folders. Behind the gate of `fork.rs`, so that no child inherits
-/// the lock while it is held.
-static HOMES: Mutex<BTreeMap<PathBuf, Weak<Home>>> = Mutex::new(BTreeMap::new());
+use crate::{clock, lent};
 
 /// How long a folder must have been unchanged before its time of change proves anything.
 const SETTLED_NS: u64 = 50_000_000;
@@ -81,51 +78,10 @@ pub struct PutBack {
     pub lost: Vec<String>,
 }
 
-fn homes<R>(act: impl FnOnce(&mut BTreeMap<PathBuf, Weak<Home>>) -> R) -> R {
-    fork::gated(|| act(&mut HOMES.lock().unwrap_or_else(PoisonError::into_inner)))
-}
-
-/// The home that a file belongs to, if it is one of this process.
-fn of(path: &Path) -> Option<Arc<Home>> {
-    let folder = path.parent()?;
-    homes(|homes| homes.get(folder).and_then(Weak::upgrade))
-}
-
-/// Whether a node of this incarnation lives in this process.
-pub(crate) fn is_here(incarnation: u64) -> bool {
-    let living = |home: &Weak<Home>| {
-        home.upgrade().is_some_and(|home| home.incarnation == incarnation && !home.has_left())
-    };
-    let homes: Vec<_> = homes(|homes| homes.values().cloned().collect());
-    homes.iter().any(living)
-}
-
 /// Whether a file of this name holds a type. What becomes of one alone is told to those whom it concerns, as a type
 /// that cannot be read; it comes back with the rest.
-fn is_type(name: &std::ffi::OsStr) -> bool {
+fn is_type(name: &OsStr) -> bool {
     name.as_encoded_bytes().starts_with(b"t")
-}
-
-/// Takes note of a file that was made in a node's folder.
-pub(crate) fn made(path: &Path, file: impl AsFd) {
-    if let (Some(home), Some(name)) = (of(path), path.file_name()) {
-        home.hold(name, file);
-    }
-}
-
-/// Removes a file of a node's folder, for good.
-pub(crate) fn remove(path: &Path) {
-    if let (Some(home), Some(name)) = (of(path), path.file_name()) {
-        let mut inner = home.inner();
-        inner.held.remove(name);
-        inner.unheld.remove(name);
-    }
-    let _ = rustix::fs::unlink(path);
-}
-
-/// The folder in which a file could not be made is not there: puts it back, if it is a living node's.
-pub(crate) fn restore_for(path: &Path) -> bool {
-    of(path).is_some_and(|home| home.put_back().is_ok())
 }
 
 /// Nodes that live and whose folders are not there, with their processes: as far as we may look.
@@ -146,14 +102,6 @@ pub fn lost(domain: &Path) -> Vec<(u32, String)> {
     found.into_iter().collect()
 }
 
-/// A file that could not be opened is one of a living node of this process, which somebody has removed:
-/// puts it back.
-pub(crate) fn restore_own(path: &Path) -> bool {
-    let (Some(home), Some(name)) = (of(path), path.file_name()) else { return false };
-    let held = !is_type(name) && home.inner().held.contains_key(name);
-    held && home.put_back().is_ok()
-}
-
 impl Home {
     /// The home of a node that has its name, and whose folder was just made.
     pub(crate) fn new(
@@ -166,30 +114,13 @@ impl Home {
         let inner = Mutex::new(Inner { presence: Some(presence), ..Inner::default() });
         let (dir, name, folder) = (dir.clone(), name.clone(), folder.to_owned());
         let home = Arc::new(Home { dir, name, folder, incarnation, inner });
-        let weak = Arc::downgrade(&home);
-        homes(|homes| {
-            homes.retain(|_, home| home.strong_count() > 0);
-            homes.insert(home.folder.clone(), weak)
-        });
+        let folder: Weak<Home> = Arc::downgrade(&home);
+        folders::enter(&home.folder, folder);
         home
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn has_left(&self) -> bool {
-        self.inner().presence.is_none()
-    }
-
-    fn hold(&self, name: &std::ffi::OsStr, file: impl AsFd) {
-        let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
-        let few = |fd: &OwnedFd| limit.is_none_or(|limit| (fd.as_raw_fd() as u64) < limit / 2);
-        let mut inner = self.inner();
-        match rustix::io::fcntl_dupfd_cloexec(file, 0) {
-            Ok(fd) if few(&fd) => drop(inner.held.insert(name.to_owned(), File::Held(fd))),
-            _ => drop(inner.unheld.insert(name.to_owned())),
-        }
     }
 
     /// A file whose descriptor the node itself holds.
@@ -200,7 +131,7 @@ impl Home {
 
     /// The node leaves: nothing is put back any more. Its name is given up by dropping what this returns.
     pub(crate) fn leave(&self) -> Option<Presence> {
-        homes(|homes| homes.remove(&self.folder));
+        folders::leave(&self.folder);
         let mut inner = self.inner();
         inner.held.clear();
         inner.unheld.clear();
@@ -271,5 +202,36 @@ impl Home {
         done.lost = lost.map(|name| name.to_string_lossy().into_owned()).collect();
         inner.unheld.retain(|name| rustix::fs::lstat(self.folder.join(name)).is_ok());
         Ok(done)
+    }
+}
+
+impl NodeFolder for Home {
+    fn hold(&self, name: &OsStr, file: BorrowedFd<'_>) {
+        let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+        let few = |fd: &OwnedFd| limit.is_none_or(|limit| (fd.as_raw_fd() as u64) < limit / 2);
+        let mut inner = self.inner();
+        match rustix::io::fcntl_dupfd_cloexec(file, 0) {
+            Ok(fd) if few(&fd) => drop(inner.held.insert(name.to_owned(), File::Held(fd))),
+            _ => drop(inner.unheld.insert(name.to_owned())),
+        }
+    }
+
+    fn forget(&self, name: &OsStr) {
+        let mut inner = self.inner();
+        inner.held.remove(name);
+        inner.unheld.remove(name);
+    }
+
+    fn restore(&self) -> bool {
+        self.put_back().is_ok()
+    }
+
+    fn restore_file(&self, name: &OsStr) -> bool {
+        let held = !is_type(name) && self.inner().held.contains_key(name);
+        held && self.restore()
+    }
+
+    fn is_of_living(&self, incarnation: u64) -> bool {
+        self.incarnation == incarnation && self.inner().presence.is_some()
     }
 }

@@ -109,7 +109,7 @@ pub fn remove_unheld(path: &Path) -> rustix::io::Result<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::random_u64;
+    use crate::random::random_u64;
 
     #[test]
     fn who_is_refused_learns_whose_it_is() {

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
-use crate::domain::random_u64;
+use crate::random::random_u64;
 
 /// Opens a file of a domain, close-on-exec, by its name or where a link of ours leads.
 pub(crate) fn open(path: &Path, flags: OFlags) -> rustix::io::Result<OwnedFd> {

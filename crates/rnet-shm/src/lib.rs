@@ -35,6 +35,7 @@ mod dying;
 #[cfg(feature = "failpoints")]
 mod failpoint;
 mod files;
+mod folders;
 pub mod fork;
 mod handoff;
 pub mod home;
@@ -47,6 +48,7 @@ mod ofd;
 pub mod pool;
 pub mod presence;
 pub mod publisher;
+pub mod random;
 pub mod registry;
 pub mod roster;
 pub mod shortage;

@@ -17,19 +17,21 @@ use rustix::fs::{Mode, OFlags};
 use serde::{Deserialize, Serialize};
 
 use crate::bell::Bells;
-use crate::domain::{DomainDir, random_u64};
+use crate::domain::DomainDir;
 use crate::files::{self, io_error};
-use crate::fork::Unshared;
+use crate::fork::{Birth, Unshared};
 use crate::home::Home;
 use crate::lent;
 use crate::ofd;
 use crate::presence::{self, Presence};
+use crate::random::random_u64;
 use crate::types::Types;
 use crate::{LAYOUT_VERSION, clock};
 
 mod peer;
 mod rings;
 
+pub use crate::presence::pid_namespace;
 pub use peer::PeerNode;
 use rings::create_fifo;
 pub use rings::ring_control;
@@ -136,11 +138,6 @@ impl NodeMeta {
     pub fn is_in_our_pid_namespace(&self) -> bool {
         self.pid_namespace != 0 && self.pid_namespace == pid_namespace()
     }
-}
-
-/// The pid namespace of this process, as an inode number; 0 if it cannot be read.
-pub fn pid_namespace() -> u64 {
-    rustix::fs::stat("/proc/self/ns/pid").map_or(0, |s| s.st_ino)
 }
 
 /// Our own node's folder; removed on drop.
@@ -300,6 +297,11 @@ impl OwnNode {
         let number = table.next_number;
         table.next_number += 1;
         Ok(self.incarnation << ENDPOINT_BITS | number)
+    }
+
+    /// In which process it was made; in a child of that one it is to be left alone.
+    pub fn birth(&self) -> Birth {
+        self.control().birth()
     }
 
     /// Makes an endpoint known; its file must be complete.

@@ -332,7 +332,7 @@ impl Pool {
         let path = self.path_of(number);
         let file = files::create_sized(&path, size, self.mode).map_err(Wall::System)?;
         let map = Mapping::new(file.as_fd(), 0, size as usize, Access::Write, true)
-            .inspect_err(|_| crate::home::remove(&path))
+            .inspect_err(|_| crate::folders::remove(&path))
             .map_err(Wall::System)?;
         let header: &ChunkHeader = map.get(0);
         fail_point!("pool.mapped");
@@ -376,7 +376,7 @@ impl Pool {
     fn retire(&mut self, chunk: &Chunk) {
         chunk.header().retired.store(1, Ordering::Release);
         fail_point!("pool.retired");
-        crate::home::remove(&self.path_of(chunk.number));
+        crate::folders::remove(&self.path_of(chunk.number));
         fail_point!("pool.unlinked");
         self.bytes -= chunk.map.len() as u64;
     }

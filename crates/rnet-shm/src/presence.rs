@@ -21,7 +21,6 @@ use crate::dying::is_dying;
 use crate::files;
 use crate::fork::Unshared;
 use crate::lent;
-use crate::node::pid_namespace;
 use crate::ofd::{self, WHOLE};
 
 /// How often a start asks again for a name that seems taken: a sweeper holds it for microseconds.
@@ -42,6 +41,11 @@ fn same_file(file: impl AsFd, path: &Path) -> bool {
         (Ok(a), Ok(b)) => a.st_ino == b.st_ino && a.st_dev == b.st_dev,
         _ => false,
     }
+}
+
+/// The pid namespace of this process, as an inode number; 0 if it cannot be read.
+pub fn pid_namespace() -> u64 {
+    rustix::fs::stat("/proc/self/ns/pid").map_or(0, |s| s.st_ino)
 }
 
 /// What a name's file says: who bears the name.
@@ -283,7 +287,8 @@ mod tests {
     use rustix::fs::inotify;
 
     use super::*;
-    use crate::domain::{DomainConfig, random_u64};
+    use crate::domain::DomainConfig;
+    use crate::random::random_u64;
 
     fn with_domain(body: impl FnOnce(&DomainDir)) {
         let base = std::env::temp_dir().join(format!("rnet-presence-{:x}", random_u64()));

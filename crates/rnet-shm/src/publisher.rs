@@ -1,6 +1,6 @@
 //! The writer's side of a channel: one publisher's file, its log, its chunks and its readers.
 
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -9,11 +9,11 @@ use std::time::{Duration, Instant};
 use rnet_core::{Error, MAX_INLINE_LEN_BYTES, MAX_MESSAGE_LEN_BYTES};
 use rnet_core::{PublisherQos, TypeDesc};
 use rnet_ring::fail_point;
-use rnet_ring::layout::{BLOCKS_PER_LOG, LogControl, PAGE_LEN_BYTES};
+use rnet_ring::layout::{BLOCKS_PER_LOG, PAGE_LEN_BYTES};
 use rnet_ring::sync::Barrier;
-use rnet_ring::{Kind, Log, LogWriter, NoRoom, wake};
+use rnet_ring::{Kind, LogWriter, NoRoom, wake};
 use serde::{Deserialize, Serialize};
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::AtomicBool;
 
 use crate::LAYOUT_VERSION;
 use crate::barrier::{PACE, PublisherBarrier};
@@ -21,7 +21,7 @@ use crate::bell::Waiter;
 use crate::clock::Stamper;
 use crate::files::{self, io_error, read_endpoint_header, word_at};
 use crate::fork::Birth;
-use crate::mapping::{Access, Mapping};
+use crate::mapping::Access;
 use crate::node::OwnNode;
 use crate::pool::{LogView, NoChunk, Pool, check_history, chunk_path};
 use crate::roster::{ReaderRef, Roster};
@@ -30,6 +30,7 @@ use crate::subscription::{corrupt, meta_json, no_room, parse_meta};
 mod behind;
 mod gate;
 mod loan;
+mod map;
 mod no_chunk;
 mod room;
 mod spoilt;
@@ -41,6 +42,7 @@ mod tests;
 use gate::LogGate;
 pub use loan::Loaned;
 use loan::Place;
+pub use map::{CONTROL_AT, PublisherMap};
 use room::{PLENTY, Patience};
 use spoilt::truncated;
 pub(crate) use stand::Stand;
@@ -48,13 +50,10 @@ pub use stop::Stop;
 
 const MAGIC: u64 = u64::from_le_bytes(*b"RNETPUB\x01");
 const HEADER_WORDS: usize = 7;
-/// Where the log's control lines stand in the first page.
-pub const CONTROL_AT: usize = 256;
 const PAGE: u64 = PAGE_LEN_BYTES as u64;
 
 /// How long a publisher that closes waits for reliable readers to take its large messages.
 const LINGER: Duration = Duration::from_secs(1);
-const _: () = assert!(CONTROL_AT + size_of::<LogControl>() <= PAGE_LEN_BYTES);
 
 /// What a publisher says of itself.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -66,60 +65,6 @@ pub struct PublisherMeta {
     pub type_desc: TypeDesc,
     /// The quality of service it offers.
     pub qos: PublisherQos,
-}
-
-/// A publisher's file, mapped.
-#[derive(Debug)]
-pub struct PublisherMap {
-    id: u64,
-    map: Mapping,
-    log_at: usize,
-    log_words: usize,
-    block_bits: u32,
-}
-
-impl PublisherMap {
-    fn new(
-        file: &OwnedFd,
-        id: u64,
-        log_at: u64,
-        log_len: u64,
-        access: Access,
-    ) -> Result<Self, rustix::io::Errno> {
-        let len = usize::try_from(log_at + log_len).map_err(|_| rustix::io::Errno::NOMEM)?;
-        // To fetch all of a log would fill what has no memory yet.
-        let map = Mapping::new(file.as_fd(), 0, len, access, false)?;
-        let at = log_at as usize;
-        map.fetch(0, at);
-        let words = (log_len / 8) as usize;
-        let log = Log::new(map.get(CONTROL_AT), map.slice(at, words));
-        let block_bits = log.ok_or(rustix::io::Errno::INVAL)?.block_bits;
-        Ok(PublisherMap { id, map, log_at: at, log_words: words, block_bits })
-    }
-
-    /// The publisher.
-    pub fn id(&self) -> u64 {
-        self.id
-    }
-
-    /// Whether its file was truncated under us.
-    #[inline]
-    pub fn is_spoilt(&self) -> bool {
-        self.map.is_spoilt()
-    }
-
-    /// The log's control lines.
-    #[inline]
-    pub fn control(&self) -> &LogControl {
-        self.map.get(CONTROL_AT)
-    }
-
-    /// The log.
-    #[inline]
-    pub fn log(&self) -> Log<'_> {
-        let words: &[AtomicU64] = self.map.slice(self.log_at, self.log_words);
-        Log { control: self.control(), words, block_bits: self.block_bits }
-    }
 }
 
 /// A publisher's file as its readers and tools open it.
@@ -222,7 +167,7 @@ impl Writer {
                 files::write_all_at(&file, &bytes, 0)
             })
             .and_then(|()| PublisherMap::new(&file, id, log_at, log_len, Access::Write))
-            .inspect_err(|_| crate::home::remove(&path))
+            .inspect_err(|_| crate::folders::remove(&path))
             .map_err(failed)?;
         let map = Arc::new(map);
         map.map.fetch(log_at as usize, least as usize);
@@ -554,7 +499,7 @@ impl Drop for Writer {
             }
         }
         fail_point!("publisher.lingered");
-        crate::home::remove(&self.path);
+        crate::folders::remove(&self.path);
         fail_point!("publisher.unlinked");
     }
 }

@@ -337,9 +337,10 @@ mod tests {
     use rnet_core::{NodeName, PublisherQos, SubscriberQos, TypeDesc};
 
     use super::*;
-    use crate::domain::{DomainConfig, DomainDir, random_u64};
+    use crate::domain::{DomainConfig, DomainDir};
     use crate::node::OwnNode;
     use crate::publisher::{PublisherMeta, Writer};
+    use crate::random::random_u64;
     use crate::subscription::{Binding, PeerSubscription, SubscriptionFile, SubscriptionMeta};
 
     /// A reader that was let go keeps its seat, and is admitted again only once it has asked again.

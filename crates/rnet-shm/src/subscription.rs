@@ -350,7 +350,7 @@ impl Drop for SubscriptionFile {
             return;
         }
         fail_point!("subscription.leaving");
-        crate::home::remove(&self.path);
+        crate::folders::remove(&self.path);
         fail_point!("subscription.unlinked");
     }
 }
@@ -501,7 +501,8 @@ mod tests {
     use rnet_core::NodeName;
 
     use super::*;
-    use crate::domain::{DomainConfig, DomainDir, random_u64};
+    use crate::domain::{DomainConfig, DomainDir};
+    use crate::random::random_u64;
 
     /// A page goes from publisher to publisher while another process looks for its own: it finds the whole
     /// of a binding that is its own, or none.

@@ -85,7 +85,7 @@ fn write(path: &Path, mode: u32, set: &[u8]) -> Result<(), Error> {
     });
     fail_point!("type.complete");
     written.map_err(|e| {
-        crate::home::remove(path);
+        crate::folders::remove(path);
         io_error("cannot write", path, e)
     })
 }

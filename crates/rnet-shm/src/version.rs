@@ -180,8 +180,9 @@ mod tests {
     use rnet_core::NodeName;
 
     use super::*;
-    use crate::domain::{DomainConfig, random_u64};
+    use crate::domain::DomainConfig;
     use crate::presence::Presence;
+    use crate::random::random_u64;
 
     /// Runs `body` with a directory of another layout in which nobody lives.
     fn with_other_layout(body: impl FnOnce(&DomainDir)) {

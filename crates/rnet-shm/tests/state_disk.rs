@@ -5,8 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rnet_core::{Error, NodeName};
-use rnet_shm::domain::{DomainConfig, DomainDir, random_u64};
+use rnet_shm::domain::{DomainConfig, DomainDir};
 use rnet_shm::node::OwnNode;
+use rnet_shm::random::random_u64;
 use rnet_shm::state::{Ask, Disk, Keep, Next, Record, Region, Restored, Restoring, Stored, Write};
 
 /// A domain of a test's own.

@@ -15,7 +15,7 @@ use super::{
 use crate::bell::Bells;
 use crate::domain::DomainDir;
 use crate::files::{self, io_error, word_at};
-use crate::{LAYOUT_VERSION, home, ofd, presence};
+use crate::{LAYOUT_VERSION, folders, ofd, presence};
 
 /// A peer's folder, read with system calls only.
 #[derive(Debug)]
@@ -143,7 +143,7 @@ impl PeerNode {
     /// is locked.
     pub(crate) fn lives(&self) -> bool {
         match &self.file {
-            None => home::is_here(self.incarnation),
+            None => folders::is_here(self.incarnation),
             Some(file) => {
                 !self.said_goodbye() && !matches!(ofd::holder(file, ofd::WHOLE), Ok(None))
             }

@@ -10,7 +10,8 @@ use rnet_core::{Durability, NodeName, OnFull, PublisherQos, Reliability, Subscri
 use rnet_ring::admission::Ask;
 
 use super::*;
-use crate::domain::{DomainConfig, DomainDir, random_u64};
+use crate::domain::{DomainConfig, DomainDir};
+use crate::random::random_u64;
 use crate::subscription::{
     Binding, BoundPage, PeerSubscription, Slot, SubscriptionFile, SubscriptionMeta,
 };

@@ -15,13 +15,14 @@ use rustix::fs::OFlags;
 use rustix::io::Errno;
 
 use super::STATE_VERSION;
-use crate::domain::{DomainDir, random_u64};
+use crate::domain::DomainDir;
 use crate::draft::Draft;
 use crate::files::{self, io_error, no_room};
 use crate::fork::Unshared;
 use crate::lent;
 use crate::mapping::{Access, Mapping};
 use crate::ofd;
+use crate::random::random_u64;
 
 /// The first word: what the file is, and in the last byte its version.
 const MAGIC: u64 = u64::from_le_bytes(*b"RNETSTA\0") | STATE_VERSION << 56;

@@ -240,8 +240,9 @@ mod tests {
     use rnet_core::NodeName;
 
     use super::*;
-    use crate::domain::{DomainConfig, DomainDir, random_u64};
+    use crate::domain::{DomainConfig, DomainDir};
     use crate::node::OwnNode;
+    use crate::random::random_u64;
     use crate::state::Clock;
 
     fn open(dir: &DomainDir, name: &str) -> Result<Region, Error> {

@@ -188,7 +188,7 @@ impl Folder {
 
     /// A name for a draft.
     pub fn draft(&self) -> PathBuf {
-        self.path.join(format!("@{:016x}", rnet_shm::domain::random_u64()))
+        self.path.join(format!("@{:016x}", rnet_shm::random::random_u64()))
     }
 
     /// Makes the folder where it is missing, and checks that it is nobody else's.

@@ -50,7 +50,7 @@ struct Place(PathBuf);
 
 impl Place {
     fn new() -> Place {
-        let name = format!("rnet-durable-{:x}", rnet_shm::domain::random_u64());
+        let name = format!("rnet-durable-{:x}", rnet_shm::random::random_u64());
         let path = std::env::temp_dir().join(name);
         std::fs::create_dir(&path).unwrap();
         Place(path)
