@@ -37,8 +37,8 @@ impl NodeEvent {
 /// A named participant of a domain.
 ///
 /// A process may hold several. Clones are handles on the same node, which ends when the last
-/// handle, publisher, subscriber and kept sample is gone. It has one control thread, and one
-/// dispatch thread per lane once there are callbacks; they end with it.
+/// handle, publisher, subscriber and kept sample is gone. It has one control thread, and others
+/// when they are needed: [the crate's page](crate#threads) lists them. They end with it.
 ///
 /// A process that ends without dropping it has died, for its peers, however it ends; nothing is left
 /// behind that the next start would have to be told to clean. In a process that was forked from this
