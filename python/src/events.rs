@@ -4,20 +4,27 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use pyo3::prelude::*;
-use rnet::{Error, MatchEvent, NodeEvent};
+use rnet::{Error, MatchEvent, NodeEvent, Tick};
 
 use crate::codec::Decoder;
 use crate::errors::{is_malformed, raise};
 use crate::receive::RawSample;
 
 /// Calls `callback` with what `event` makes; what it raises goes to `sys.unraisablehook`.
-fn tell(callback: &Py<PyAny>, event: impl FnOnce(Python<'_>) -> PyResult<Py<PyAny>>) {
+pub(crate) fn tell(callback: &Py<PyAny>, event: impl FnOnce(Python<'_>) -> PyResult<Py<PyAny>>) {
     // After the interpreter has been taken down nobody is told.
     crate::gate::enter(|py| {
         if let Err(error) = event(py).and_then(|event| callback.call1(py, (event,))) {
             error.write_unraisable(py, Some(callback.bind(py)));
         }
     });
+}
+
+/// An `rnet.Tick`.
+pub(crate) fn tick(py: Python<'_>, tick: Tick) -> PyResult<Py<PyAny>> {
+    let class = py.import("rnet.events")?.getattr("Tick")?;
+    let late_s = tick.late_ns as f64 * 1e-9;
+    Ok(class.call1((tick.number, tick.due_ns, late_s, tick.missed))?.unbind())
 }
 
 /// A hook of rnet that calls `callback` with an `rnet.MatchEvent`.

@@ -30,6 +30,7 @@ mod schema;
 mod state;
 mod subscriber;
 mod tasks;
+mod timer;
 mod wait;
 mod waiters;
 
@@ -53,6 +54,8 @@ fn _rnet(py: Python<'_>, module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<merge::Merge>()?;
     module.add_class::<tasks::Next>()?;
     module.add_class::<param::Param>()?;
+    module.add_class::<timer::Timer>()?;
+    module.add_class::<timer::Rate>()?;
     state::add_classes(module)?;
     module.add("Sample", sample::class(py)?)?;
     module.add_function(wrap_pyfunction!(now_ns, module)?)?;

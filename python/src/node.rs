@@ -21,6 +21,8 @@ use crate::release::release;
 use crate::state::PyState;
 use crate::state::core::StateCore;
 use crate::subscriber::Subscriber;
+use crate::timer::{Timer, TimerCore};
+use crate::wait::seconds;
 
 #[derive(Default)]
 struct Members {
@@ -31,6 +33,7 @@ struct Members {
     params: Vec<Weak<ParamCore>>,
     /// Likewise.
     kept_params: Vec<Arc<ParamCore>>,
+    timers: Vec<Arc<TimerCore>>,
 }
 
 /// A node and what was made of it.
@@ -104,6 +107,15 @@ impl NodeShared {
         }
     }
 
+    /// Keeps a timer until it is over.
+    pub(crate) fn keep_timer(&self, core: &Arc<TimerCore>) {
+        let mut members = self.members();
+        let over: Vec<_> = members.timers.extract_if(.., |core| core.is_over()).collect();
+        members.timers.push(core.clone());
+        drop(members);
+        drop(over);
+    }
+
     /// Closes everything, and leaves the domain. Call it without the GIL.
     fn close(&self) {
         if self.birth.is_parents() {
@@ -113,6 +125,7 @@ impl NodeShared {
         members.subscribers.iter().filter_map(Weak::upgrade).for_each(|core| core.close());
         members.publishers.iter().filter_map(Weak::upgrade).for_each(|core| core.close());
         members.params.iter().filter_map(Weak::upgrade).for_each(|core| core.close());
+        members.timers.iter().for_each(|core| core.cancel());
         drop(members);
         if let Some(state) = self.state.get() {
             state.close();
@@ -423,6 +436,39 @@ impl Node {
             on_change: on_change.map(Callback::into_inner),
         };
         Param::declare(py, &self.shared, name, said)
+    }
+
+    /// Calls `callback` each time `period` seconds are over, or once with `once=True`, with a Tick, on the
+    /// node's thread for the bulk lane, or for the urgent one with `urgent=True`. Ends when the Timer that
+    /// it returns is cancelled, which the callback may do, or the node is closed.
+    ///
+    /// The callbacks of one lane, of messages and of timers, share a thread, in one order: when one has
+    /// ended, the timers that are due by then run, the one that was due first before the others, and then
+    /// the next message. Each tick is due a period after the last was, however late that was taken; one that
+    /// was not taken when the next is due is skipped and counted (Tick.missed, Timer.missed). What a
+    /// callback raises goes to sys.unraisablehook, and the next tick to the callback.
+    #[pyo3(signature = (period, callback, /, *, once = false, urgent = false))]
+    fn timer(
+        &self,
+        py: Python<'_>,
+        period: f64,
+        callback: Callback,
+        once: bool,
+        urgent: bool,
+    ) -> PyResult<Timer> {
+        let period = seconds(py, "period", period)?;
+        let node = self.shared.node().or_raise(py)?;
+        let timer = Timer::start(py, &node, period, callback.into_inner(), (once, urgent));
+        release(node);
+        let timer = timer?;
+        py.detach(|| {
+            self.shared.keep_timer(timer.core());
+            if self.shared.node().is_err() {
+                // Closed meanwhile, by who may not have seen it yet.
+                timer.core().cancel();
+            }
+        });
+        Ok(timer)
     }
 
     /// Calls `callback` with a NodeEvent when a node joins, leaves or dies.

@@ -1,6 +1,7 @@
 //! The receiving half behind `rnet.Subscriber`: read directly, by tasks of asyncio, or by a
 //! callback.
 
+use std::os::fd::RawFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Waker};
@@ -261,6 +262,13 @@ impl SubscriberCore {
             Mode::Callback(_) => Err(self.has_callback()),
             Mode::Closed => Err(self.closed_error()),
         }
+    }
+
+    /// A descriptor that is readable while there may be a message. Call it without the GIL.
+    pub(crate) fn fileno(self: &Arc<Self>) -> rnet::Result<RawFd> {
+        // It must not be closed, nor have a callback.
+        self.direct(&mut *self.lock()?)?;
+        waiters::fileno(self)
     }
 
     /// The wait that was asked for, in slices as this subscriber's waits need them.

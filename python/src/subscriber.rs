@@ -1,5 +1,6 @@
 //! `rnet.Subscriber`.
 
+use std::os::fd::RawFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -174,6 +175,9 @@ impl Subscriber {
                 received.map(|received| self.give(py, received, as_sample)).transpose()
             }
         };
+        if matches!(given, Ok(None)) && self.core.waiters.is_raised() {
+            py.detach(|| waiters::drained(&self.core));
+        }
         given.map_err(Stop::Raised)
     }
 
@@ -356,6 +360,17 @@ impl Subscriber {
     /// As `recv_async`, as a Sample.
     fn recv_sample_async(slf: Py<Self>) -> Next {
         Next::new(Messages { subscriber: slf, as_sample: true, iterates: false })
+    }
+
+    /// A descriptor that is readable when there may be a message, or an error: for loops that wait for
+    /// descriptors, as selectors, `loop.add_reader(subscriber, ...)` of asyncio, or Qt.
+    ///
+    /// It stays readable until `try_recv` has returned None: receive until then; what comes later makes it
+    /// readable again. It may be readable with nothing there. When the subscriber or its node is closed it
+    /// becomes readable and stays so, and `try_recv` raises Closed. An eventfd: read or write nothing of it.
+    /// It is closed with the Subscriber object, which must live for as long as a loop waits for it.
+    fn fileno(&self, py: Python<'_>) -> PyResult<RawFd> {
+        py.detach(|| self.core.fileno()).or_raise(py)
     }
 
     /// Calls `callback` with each message from now on, on the node's thread for the topic's lane,

@@ -16,15 +16,19 @@
 //! `asyncio.Queue`.
 //!
 //! A thread that waits alone is not in the line: it waits with the lock of the subscriber (`fair`).
+//!
+//! A loop that waits for descriptors has an [`Event`] beside the line. It is raised when the line is woken,
+//! and stays so until a look finds nothing; while it is lowered the stream is armed, as for a waiter.
 
 use std::collections::VecDeque;
+use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::task::{Wake, Waker};
 use std::time::{Duration, Instant};
 
 use pyo3::prelude::*;
-use rnet::Error;
+use rnet::{Error, Event};
 
 use crate::futex::{self, Slept};
 
@@ -87,6 +91,8 @@ pub(crate) struct Waiters {
     waker: OnceLock<Waker>,
     /// Messages that tasks took since one of them let its loop run.
     unbroken: AtomicU32,
+    /// What a loop waits for, once it has asked for its descriptor.
+    event: OnceLock<Event>,
 }
 
 impl Waiters {
@@ -98,6 +104,11 @@ impl Waiters {
     /// Whether somebody waits in the line.
     pub(crate) fn any(&self) -> bool {
         !self.line().is_empty()
+    }
+
+    /// Whether the stream is to be armed, for somebody in the line or for a loop.
+    fn is_awaited(&self) -> bool {
+        self.event.get().is_some_and(|event| !event.is_raised()) || self.any()
     }
 
     /// How long a wait with the lock may be whose limit is `limit`: who is in the line is not served
@@ -161,6 +172,7 @@ impl Waiters {
 
     /// Wakes the oldest of each event loop and the oldest thread. Call it without the GIL.
     fn wake(&self) {
+        self.raise();
         let mut woken = Vec::new();
         let mut line = self.line();
         let mut at = 0;
@@ -177,8 +189,20 @@ impl Waiters {
 
     /// Wakes everybody: there is nothing to wait for any more. Call it without the GIL.
     pub(crate) fn wake_all(&self) {
+        self.raise();
         let all = std::mem::take(&mut *self.line());
         all.into_iter().for_each(|waiter| self.rouse(waiter));
+    }
+
+    fn raise(&self) {
+        if let Some(event) = self.event.get() {
+            event.raise();
+        }
+    }
+
+    /// Whether a look that finds nothing has to call [`drained`].
+    pub(crate) fn is_raised(&self) -> bool {
+        self.event.get().is_some_and(Event::is_raised)
     }
 
     fn forget_loop(&self, event_loop: usize) {
@@ -225,13 +249,33 @@ impl<A: Awaited> Wake for LineWaker<A> {
 /// Sees to it that the line is woken once there is something. Call it without the GIL, after whatever
 /// may have taken a message, or the arming, from those in the line.
 pub(crate) fn pass_on<A: Awaited>(of: &Arc<A>) {
-    if of.is_parents() || !of.waiters().any() {
+    if of.is_parents() || !of.waiters().is_awaited() {
         return;
     }
     let waker = of.waiters().waker.get_or_init(|| Arc::new(LineWaker(Arc::downgrade(of))).into());
     if of.poll_ready(waker) {
         of.waiters().wake();
     }
+}
+
+/// A look has found nothing: who waits for the descriptor is to be told of what comes from here on. Call it
+/// without the GIL.
+pub(crate) fn drained<A: Awaited>(of: &Arc<A>) {
+    if !of.is_parents() && of.waiters().event.get().is_some_and(Event::lower) {
+        pass_on(of);
+    }
+}
+
+/// A descriptor that is readable while there may be something. Call it without the GIL.
+pub(crate) fn fileno<A: Awaited>(of: &Arc<A>) -> rnet::Result<RawFd> {
+    let event = &of.waiters().event;
+    if event.get().is_none() {
+        // Of two threads that make one, the first wins.
+        let _ = event.set(Event::new()?);
+    }
+    pass_on(of);
+    let closed = || Error::Closed { what: "the descriptor".to_owned() };
+    event.get().map(|event| event.as_fd().as_raw_fd()).ok_or_else(closed)
 }
 
 /// The place of a thread in the line.
@@ -296,6 +340,9 @@ pub(crate) fn wait_in_line<A: Awaited, R>(
         }
     };
     drop(turn);
+    if matches!(result, Err(Error::Timeout { .. })) {
+        drained(of);
+    }
     pass_on(of);
     result
 }

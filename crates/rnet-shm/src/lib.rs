@@ -32,6 +32,7 @@ pub mod cpu;
 pub mod domain;
 mod draft;
 mod dying;
+pub mod event;
 #[cfg(feature = "failpoints")]
 mod failpoint;
 mod files;
@@ -53,6 +54,7 @@ pub mod registry;
 pub mod roster;
 pub mod shortage;
 mod sigbus;
+pub mod sleep;
 pub mod state;
 pub mod strays;
 pub mod subscription;

@@ -1,7 +1,7 @@
 //! What the parts of a node share, and how it ends.
 
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 
@@ -16,6 +16,7 @@ use crate::dispatch::Dispatcher;
 use crate::match_event::{Callbacks, Notice};
 use crate::matching::Matching;
 use crate::node::NodeEvent;
+use crate::node_time::NodeTime;
 use crate::state::StateShared;
 
 /// The state that a node's threads and handles share. The threads hold it too, so it does not
@@ -33,6 +34,9 @@ pub(crate) struct NodeState {
     /// Where durable state is kept, if the program chose a place.
     state_dir: Option<PathBuf>,
     pub(crate) watchers: Callbacks<NodeEvent>,
+    /// By which timers run.
+    pub(crate) time: NodeTime,
+    pub(crate) next_task: AtomicU64,
 }
 
 impl NodeState {
@@ -50,6 +54,8 @@ impl NodeState {
             opening: Mutex::default(),
             state_dir,
             watchers: Callbacks::default(),
+            time: NodeTime,
+            next_task: AtomicU64::new(0),
         }))
     }
 
@@ -74,7 +80,7 @@ impl NodeState {
 
     /// The dispatch thread of a lane, started at first use.
     pub(crate) fn dispatcher(&self, lane: Lane) -> &Dispatcher {
-        let start = || Dispatcher::start(&self.own, lane);
+        let start = || Dispatcher::start(&self.own, lane, self.time.clone());
         let dispatcher = self.cell(lane).get_or_init(start);
         if !dispatcher.revive() {
             // The control thread then tries again once a second.

@@ -1,7 +1,8 @@
 //! The dispatch threads: one per lane and node, so that a bulk callback which takes a second
 //! delays no urgent one.
 //!
-//! A thread waits at one bell for all its subscribers. It runs a few messages of each in turn.
+//! A thread waits at one bell for all its subscribers, and for its timers. It runs a few messages of each
+//! subscriber in turn, and between any two messages the timers that are due.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,16 +13,18 @@ use std::time::Duration;
 
 use rnet_core::{Error, Lane, Result};
 use rnet_shm::barrier::AskingBarrier;
-use rnet_shm::bell::{Bells, Sleep, Waiter, Woken};
+use rnet_shm::bell::{Bells, MAX_SLEEP, Sleep, Waiter, Woken};
 use rnet_shm::cpu;
 use rnet_shm::fork::Birth;
 use rnet_shm::node::OwnNode;
 use rnet_shm::subscription::Slot;
 
-use crate::core::spawn;
+use crate::core::{NodeState, spawn};
+use crate::node_time::NodeTime;
 use crate::receiver::Receiver;
 use crate::subscriber::{Subscriber, is_refusal};
 use crate::subscription::Subscription;
+use crate::timers::{TimerTask, Timers};
 use crate::{Message, Sample};
 
 /// Messages that one subscriber may take before the others have their turn.
@@ -34,11 +37,13 @@ pub(crate) trait Task: Send {
     fn set_bell(&mut self, bell: u64);
     /// The lane, once it is known.
     fn lane(&self) -> Option<Lane>;
-    /// Does some work on the thread of `lane`; returns whether there was any.
-    fn run(&mut self, lane: Lane) -> bool;
+    /// Does some work on the thread of `lane`, and no second piece of it while `must_yield`; returns whether
+    /// there was any.
+    fn run(&mut self, lane: Lane, must_yield: &dyn Fn() -> bool) -> bool;
     fn is_ready(&self) -> bool;
-    /// Counts a sleep of the thread that nobody ended though this task had something to do.
-    fn note_if_late(&self, woken: Woken);
+    /// Counts a sleep of the thread, of at most `limit`, that nobody ended though this task had
+    /// something to do.
+    fn note_if_late(&self, woken: Woken, limit: Duration);
     fn is_over(&self) -> bool;
     fn add_places(&self, places: &mut Vec<Arc<Slot>>);
     /// Whether a publisher counts on the barrier of the thread that sleeps for the task.
@@ -50,6 +55,7 @@ pub(crate) trait Task: Send {
 enum Command {
     Post(Box<dyn FnOnce() + Send>),
     Add(Box<dyn Task>),
+    AddTimer(u64, TimerTask),
     Remove { id: u64, done: mpsc::Sender<bool> },
 }
 
@@ -57,6 +63,7 @@ struct Shared {
     bells: Arc<Bells>,
     bell: u64,
     lane: Lane,
+    time: NodeTime,
     /// Whether the thread may ask the scheduler for something.
     tunes: bool,
     commands: Mutex<Vec<Command>>,
@@ -73,13 +80,14 @@ pub(crate) struct Dispatcher {
 }
 
 impl Dispatcher {
-    pub(crate) fn start(own: &OwnNode, lane: Lane) -> Dispatcher {
+    pub(crate) fn start(own: &OwnNode, lane: Lane, time: NodeTime) -> Dispatcher {
         let bells = own.bells().clone();
         let waiter = Waiter::new(bells.clone());
         let shared = Arc::new(Shared {
             bells,
             bell: waiter.bell(),
             lane,
+            time,
             tunes: own.bells().tunes_threads(),
             commands: Mutex::new(Vec::new()),
             pending: AtomicBool::new(false),
@@ -143,14 +151,23 @@ impl Dispatcher {
         self.send(Command::Add(task))
     }
 
-    /// Takes a task away; returns whether it was here. With `wait`, which is not for dispatch
+    /// Gives the thread a timer.
+    pub(crate) fn add_timer(&self, id: u64, timer: TimerTask) {
+        self.send(Command::AddTimer(id, timer));
+    }
+
+    /// Takes a task or a timer away; returns whether it was here. With `wait`, which is not for dispatch
     /// threads, it no longer runs afterwards.
     pub(crate) fn remove(&self, id: u64, wait: bool) -> bool {
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
         if self.thread_id.get().is_none() {
             // It never ran, and nobody is there to be asked.
             let mut commands = self.shared.commands.lock().unwrap_or_else(PoisonError::into_inner);
-            let is_it = |c: &Command| matches!(c, Command::Add(task) if task.id() == id);
+            let is_it = |c: &Command| match c {
+                Command::Add(task) => task.id() == id,
+                Command::AddTimer(of, _) => *of == id,
+                _ => false,
+            };
             let found = commands.iter().position(is_it).map(|at| commands.remove(at));
             drop((commands, thread));
             return found.is_some();
@@ -184,31 +201,68 @@ impl Dispatcher {
     }
 }
 
+impl NodeState {
+    /// A number for a task or a timer.
+    pub(crate) fn next_task(&self) -> u64 {
+        self.next_task.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Ends a task or a timer, whichever lane it is on. Outside of the node's callbacks it no longer runs
+    /// afterwards.
+    pub(crate) fn end_task(&self, id: u64) {
+        let lanes = || [Lane::Urgent, Lane::Bulk].map(|lane| self.started(lane));
+        // A callback waits for none of the other lane either: that one may be waiting for it.
+        let outside = !lanes().iter().flatten().any(|d| d.is_this_thread());
+        // It may be moving from one lane to the other.
+        for _ in 0..2 {
+            if lanes().iter().flatten().any(|d| d.remove(id, outside)) {
+                return;
+            }
+        }
+    }
+
+    /// Why a dispatch thread that is needed does not run; `None` as a rule.
+    pub(crate) fn dispatch_error(&self) -> Option<Error> {
+        let lanes = [Lane::Urgent, Lane::Bulk];
+        lanes.iter().filter_map(|lane| self.started(*lane)).find_map(|d| d.try_start().err())
+    }
+}
+
 fn run(shared: &Shared, mut waiter: Waiter) {
     if shared.lane == Lane::Urgent && shared.tunes {
         cpu::keep_short_slices();
     }
     let mut tasks: Vec<Box<dyn Task>> = Vec::new();
+    let mut timers = Timers::new(shared.time.clone());
     let mut places: Vec<Arc<Slot>> = Vec::new();
-    while !shared.stop.load(Ordering::Acquire) {
+    // A callback may have forked, and come back here in the child.
+    let goes_on = || !shared.stop.load(Ordering::Acquire) && !shared.birth.is_parents();
+    while goes_on() {
         // Read first: whoever rings while the tasks run and name their places ends the sleep.
         let before = waiter.read();
         if shared.pending.swap(false, Ordering::AcqRel) {
-            obey(shared, &mut tasks);
-        }
-        if shared.birth.is_parents() {
-            break;
+            obey(shared, &mut tasks, &mut timers);
         }
         let mut busy = false;
         let mut at = 0;
-        while at < tasks.len() {
+        while goes_on() {
+            let over = timers.run(goes_on);
+            if shared.birth.is_parents() {
+                std::mem::forget(over);
+                break;
+            }
+            over.into_iter().for_each(let_go);
+            if at >= tasks.len() {
+                break;
+            }
             let lane = tasks[at].lane();
             if lane.is_some_and(|lane| lane != shared.lane) {
                 let task = tasks.swap_remove(at);
                 task.move_to(lane.unwrap_or_default());
                 continue;
             }
-            busy |= tasks[at].run(shared.lane);
+            let must_yield = || shared.pending.load(Ordering::Acquire) || timers.is_due();
+            busy |= tasks[at].run(shared.lane, &must_yield);
             if shared.birth.is_parents() {
                 break;
             }
@@ -218,40 +272,44 @@ fn run(shared: &Shared, mut waiter: Waiter) {
                 at += 1;
             }
         }
-        if busy {
+        let left = timers.left();
+        if busy || left == Some(Duration::ZERO) {
             continue;
         }
+        let by_the_clock = shared.tunes && left.is_some_and(|left| left < MAX_SLEEP);
+        let limit = left.unwrap_or(Duration::MAX);
         places.clear();
         tasks.iter().for_each(|task| task.add_places(&mut places));
         let woken = waiter.sleep_since(
-            Sleep::Woken,
+            if by_the_clock { Sleep::ByTheClock } else { Sleep::Woken },
             before,
             places.iter().map(|slot| &slot.page().bind.asleep),
             &AskingBarrier(|| tasks.iter().any(|task| task.needs_barrier())),
-            Duration::MAX,
+            limit,
             || {
                 shared.stop.load(Ordering::Acquire)
                     || shared.pending.load(Ordering::Acquire)
                     || tasks.iter().any(|task| task.is_ready())
             },
         );
-        tasks.iter().for_each(|task| task.note_if_late(woken));
+        tasks.iter().for_each(|task| task.note_if_late(woken, limit));
     }
     if shared.birth.is_parents() {
         // A callback has forked and come back here in the child, in which this is the only thread:
         // nothing of what it holds is the child's, and the process ends with it.
-        std::mem::forget(tasks);
+        std::mem::forget((tasks, timers));
         return;
     }
     tasks.into_iter().for_each(let_go);
+    let_go(timers);
 }
 
-/// Drops a task. What the user's callback has captured may panic in that, too.
-fn let_go(task: Box<dyn Task>) {
+/// Drops a task or a timer. What the user's callback has captured may panic in that, too.
+fn let_go<T>(task: T) {
     let _ = catch_unwind(AssertUnwindSafe(|| drop(task)));
 }
 
-fn obey(shared: &Shared, tasks: &mut Vec<Box<dyn Task>>) {
+fn obey(shared: &Shared, tasks: &mut Vec<Box<dyn Task>>, timers: &mut Timers) {
     let commands = {
         let mut commands = shared.commands.lock().unwrap_or_else(PoisonError::into_inner);
         std::mem::take(&mut *commands)
@@ -267,12 +325,13 @@ fn obey(shared: &Shared, tasks: &mut Vec<Box<dyn Task>>) {
                 task.set_bell(shared.bell);
                 tasks.push(task);
             }
+            Command::AddTimer(id, timer) => timers.add(id, timer),
             Command::Remove { id, done } => {
                 let at = tasks.iter().position(|task| task.id() == id);
-                if let Some(at) = at {
-                    let_go(tasks.swap_remove(at));
-                }
-                let _ = done.send(at.is_some());
+                let timer = timers.remove(id);
+                let found = at.is_some() || timer.is_some();
+                let_go((at.map(|at| tasks.swap_remove(at)), timer));
+                let _ = done.send(found);
             }
         }
     }
@@ -280,6 +339,7 @@ fn obey(shared: &Shared, tasks: &mut Vec<Box<dyn Task>>) {
 
 /// A subscriber with a callback.
 struct CallbackTask<T: Message + ?Sized, F> {
+    id: u64,
     receiver: Receiver,
     callback: F,
     over: bool,
@@ -294,7 +354,7 @@ where
     F: FnMut(Result<Sample<'_, T>>) + Send + 'static,
 {
     fn id(&self) -> u64 {
-        self.receiver.id()
+        self.id
     }
     fn set_bell(&mut self, bell: u64) {
         self.receiver.set_bell(bell);
@@ -302,19 +362,19 @@ where
     fn lane(&self) -> Option<Lane> {
         self.receiver.lane()
     }
-    fn run(&mut self, lane: Lane) -> bool {
+    fn run(&mut self, lane: Lane, must_yield: &dyn Fn() -> bool) -> bool {
         // Before the first message of a publisher, and after its end.
         let count = self.receiver.count_publishers();
         self.receiver.state.served.show(count);
-        let busy = self.run_turn(lane);
+        let busy = self.run_turn(lane, must_yield);
         self.receiver.state.served.show(self.receiver.admitted());
         busy
     }
     fn is_ready(&self) -> bool {
         self.receiver.is_ready()
     }
-    fn note_if_late(&self, woken: Woken) {
-        self.receiver.note_if_late(woken, Duration::MAX);
+    fn note_if_late(&self, woken: Woken, limit: Duration) {
+        self.receiver.note_if_late(woken, limit);
     }
     fn is_over(&self) -> bool {
         self.over
@@ -336,8 +396,12 @@ where
     T: Message + ?Sized,
     F: FnMut(Result<Sample<'_, T>>) + Send + 'static,
 {
-    fn run_turn(&mut self, lane: Lane) -> bool {
+    fn run_turn(&mut self, lane: Lane, must_yield: &dyn Fn() -> bool) -> bool {
         for done in 0..TURN {
+            // One at least: timers that are always due must not keep every message from its callback.
+            if done > 0 && must_yield() {
+                return true;
+            }
             if self.cancelled.load(Ordering::Acquire) {
                 self.over = true;
                 return true;
@@ -398,7 +462,7 @@ impl<T: Message + ?Sized> Subscriber<T> {
     ) -> Subscription {
         let (mut receiver, core, held) = self.into_parts();
         let forked = receiver.is_parents();
-        let (id, topic) = (receiver.id(), receiver.topic().clone());
+        let (id, topic) = (core.state.next_task(), receiver.topic().clone());
         let (file, state) = (receiver.file().clone(), receiver.state.clone());
         if !forked {
             receiver.take_in();
@@ -408,8 +472,9 @@ impl<T: Message + ?Sized> Subscriber<T> {
         // first one, because it is the one that is never held up.
         let lane = receiver.lane().unwrap_or(Lane::Urgent);
         let cancelled = Arc::new(AtomicBool::new(false));
+        let over = false;
         let task =
-            CallbackTask { receiver, callback, over: false, cancelled: cancelled.clone(), held };
+            CallbackTask { id, receiver, callback, over, cancelled: cancelled.clone(), held };
         if forked {
             // No thread is here to run it, and what it holds is the parent's.
             std::mem::forget(task);

@@ -48,21 +48,27 @@ mod matching;
 mod message;
 pub mod msgs;
 mod node;
+mod node_time;
 mod options;
 pub mod param;
 mod past;
 #[doc(hidden)]
 pub mod protobuf;
 mod publisher;
+mod rate;
+mod ready_fd;
 mod receiver;
 mod rhythm;
 mod sample;
+mod schedule;
 mod served;
 pub mod state;
 mod stream;
 mod subscriber;
 mod subscriber_state;
 mod subscription;
+mod timer;
+mod timers;
 mod types;
 mod waitset;
 
@@ -75,6 +81,7 @@ pub use options::{PublisherOptions, SubscriberOptions};
 pub use param::Param;
 pub use past::PublisherStats;
 pub use publisher::{Loan, OwnedLoan, Publisher};
+pub use rate::Rate;
 pub use rnet_core::{
     Behind, DomainId, Durability, Error, Field, FieldType, History, Lane, LossCounts, NodeName,
     OnFull, Plain, PlainField, PlainHeader, PlainType, Prim, ProtobufType, PublisherQos,
@@ -83,10 +90,13 @@ pub use rnet_core::{
 };
 pub use rnet_derive::Plain;
 pub use rnet_schema as schema;
+pub use rnet_shm::event::Event;
 pub use sample::{OwnedSample, Sample};
+pub use schedule::Tick;
 pub use stream::{RecvFuture, SampleStream};
 pub use subscriber::{Faults, Subscriber};
 pub use subscription::Subscription;
+pub use timer::{Timer, TimerOptions};
 pub use types::MessageType;
 pub use waitset::{WaitSet, Waitable};
 

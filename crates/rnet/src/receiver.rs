@@ -127,10 +127,6 @@ impl Receiver {
         &self.topic
     }
 
-    pub(crate) fn id(&self) -> u64 {
-        self.id
-    }
-
     pub(crate) fn file(&self) -> &Arc<SubscriptionFile> {
         &self.file
     }

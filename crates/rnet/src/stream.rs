@@ -3,6 +3,7 @@
 //! The dispatch thread of the topic's lane waits for the subscriber and wakes the task.
 
 use std::future::Future;
+use std::os::fd::BorrowedFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,6 +19,7 @@ use crate::core::NodeCore;
 use crate::dispatch::Task;
 use crate::match_event::MatchEvent;
 use crate::past::PublisherStats;
+use crate::ready_fd::ReadyFd;
 use crate::receiver::Receiver;
 use crate::subscriber::Subscriber;
 use crate::{Message, OwnedSample, Sample};
@@ -57,7 +59,7 @@ impl Task for WakeTask {
         // A waker takes no time, so it may stay where it began.
         None
     }
-    fn run(&mut self, _lane: Lane) -> bool {
+    fn run(&mut self, _lane: Lane, _must_yield: &dyn Fn() -> bool) -> bool {
         let mut shared = lock(&self.shared);
         if !shared.is_ready() {
             return false;
@@ -72,10 +74,10 @@ impl Task for WakeTask {
         let shared = lock(&self.shared);
         shared.receiver.is_none() || (shared.waker.is_some() && shared.is_ready())
     }
-    fn note_if_late(&self, woken: Woken) {
+    fn note_if_late(&self, woken: Woken, limit: Duration) {
         let shared = lock(&self.shared);
         if let (Some(_), Some(receiver)) = (&shared.waker, &shared.receiver) {
-            receiver.note_if_late(woken, Duration::MAX);
+            receiver.note_if_late(woken, limit);
         }
     }
     fn is_over(&self) -> bool {
@@ -102,6 +104,7 @@ pub struct SampleStream<T: Message + ?Sized> {
     core: Arc<NodeCore>,
     /// `None` once it is a subscriber's again.
     held: Option<T::Held>,
+    ready: ReadyFd,
 }
 
 impl<T: Message + ?Sized> Subscriber<T> {
@@ -113,13 +116,13 @@ impl<T: Message + ?Sized> Subscriber<T> {
             // What it gives is `Closed`, as the subscriber did.
             let lane = Lane::Bulk;
             let shared = Arc::new(Mutex::new(Shared { receiver: None, waker: None }));
-            return SampleStream { shared, lane, core, held };
+            return SampleStream { shared, lane, core, held, ready: ReadyFd::default() };
         }
         let lane = receiver.lane().unwrap_or(Lane::Urgent);
-        let id = receiver.id();
+        let id = core.state.next_task();
         let shared = Arc::new(Mutex::new(Shared { receiver: Some(receiver), waker: None }));
         core.state.dispatcher(lane).add(Box::new(WakeTask { id, shared: shared.clone() }));
-        SampleStream { shared, lane, core, held }
+        SampleStream { shared, lane, core, held, ready: ReadyFd::default() }
     }
 }
 
@@ -191,10 +194,32 @@ impl<T: Message + ?Sized> SampleStream<T> {
         let (Some(receiver), Some(held)) = (&mut shared.receiver, &mut self.held) else {
             return Err(Error::Closed { what: "the stream".to_owned() });
         };
-        match receiver.advance()? {
-            Some(at) => receiver.sample::<T>(at, held).map(Sample::to_owned_sample).map(Some),
-            None => Ok(None),
+        if let Some(at) = receiver.advance()? {
+            return receiver.sample::<T>(at, held).map(Sample::to_owned_sample).map(Some);
         }
+        drop(shared);
+        let ready = std::mem::take(&mut self.ready);
+        ready.drained(|context| self.poll_ready(context));
+        self.ready = ready;
+        Ok(None)
+    }
+
+    /// A descriptor that is readable when there may be something to receive, for a loop that waits for
+    /// descriptors: epoll, Qt, libuv. An `eventfd`, made by the first call and closed with the stream.
+    ///
+    /// Level-triggered: it stays readable until [`SampleStream::try_recv`] has returned `None`. So receive until
+    /// then; what comes later makes it readable again. It may be readable with nothing there. Read or
+    /// write nothing of it. It takes the place of the task that async code is: use one of both.
+    ///
+    /// # Errors
+    /// `LimitReached` where the process has no descriptor left; `Closed` in a forked child.
+    pub fn fd(&mut self) -> Result<BorrowedFd<'_>> {
+        self.core.state.check_birth()?;
+        let mut ready = std::mem::take(&mut self.ready);
+        let opened = ready.open(|context| self.poll_ready(context));
+        self.ready = ready;
+        opened?;
+        self.ready.get().ok_or_else(|| Error::Closed { what: "the stream".to_owned() })
     }
 
     /// Whether there is something to take: a message, or an error. Takes nothing, and may be wrong
@@ -240,8 +265,10 @@ impl<T: Message + ?Sized> Drop for SampleStream<T> {
             return;
         }
         // Dropped with the lock free: to take the endpoint back takes other locks.
-        let receiver = lock(&self.shared).receiver.take();
-        drop(receiver);
+        let mut shared = lock(&self.shared);
+        let ended = (shared.receiver.take(), shared.waker.take());
+        drop(shared);
+        drop(ended);
         self.core.state.dispatcher(self.lane).wake();
     }
 }

@@ -145,9 +145,7 @@ impl Subscription {
     /// (`LimitReached`), which is tried again once a second. Nothing is lost meanwhile that is not
     /// counted. `None` as a rule.
     pub fn error(&self) -> Option<Error> {
-        let state = &self.core.as_ref()?.state;
-        let lanes = [Lane::Urgent, Lane::Bulk];
-        lanes.iter().filter_map(|lane| state.started(*lane)).find_map(|d| d.try_start().err())
+        self.core.as_ref()?.state.dispatch_error()
     }
 
     /// Lets the callback run until the node ends.
@@ -161,15 +159,7 @@ impl Drop for Subscription {
         if let Some(core) = self.core.take().filter(|core| !core.state.birth().is_parents()) {
             self.cancelled.store(true, Ordering::Release);
             self.state.served.changed().notify_all();
-            let lanes = || [Lane::Urgent, Lane::Bulk].map(|lane| core.state.started(lane));
-            // A callback waits for none of the other lane either: that one may be waiting for it.
-            let outside = !lanes().iter().flatten().any(|d| d.is_this_thread());
-            // It may be moving from one lane to the other.
-            for _ in 0..2 {
-                if lanes().iter().flatten().any(|d| d.remove(self.id, outside)) {
-                    return;
-                }
-            }
+            core.state.end_task(self.id);
         }
     }
 }

@@ -14,7 +14,7 @@ use common::{Child, LONG, Net, eventually, role, tell};
 use rnet::schema::compile_text;
 use rnet::{
     Dynamic, Error, NodeEvent, OnFull, OwnedLoan, OwnedSample, Publisher, PublisherOptions,
-    SampleStream, Subscriber, SubscriberOptions, Subscription, WaitSet,
+    SampleStream, Subscriber, SubscriberOptions, Subscription, Timer, WaitSet,
 };
 
 /// Has this process end with the one that forked it, which is to wait for it meanwhile.
@@ -79,6 +79,7 @@ struct Things {
     subscriber: Subscriber<[u8]>,
     stream: SampleStream<[u8]>,
     subscription: Subscription,
+    timer: Timer,
     sample: OwnedSample<[u8]>,
     loan: OwnedLoan,
     set: WaitSet,
@@ -93,20 +94,23 @@ impl Things {
         let mut publisher = node.publisher_with::<[u8]>("/t", options).unwrap();
         let reliable = SubscriberOptions::new().reliable();
         let mut subscriber = node.subscriber_with::<[u8]>("/t", reliable).unwrap();
-        let stream = node.subscriber::<[u8]>("/t").unwrap().into_stream();
+        let mut stream = node.subscriber::<[u8]>("/t").unwrap().into_stream();
+        stream.fd().unwrap();
         let subscription = node.subscriber::<[u8]>("/t").unwrap().on(|_| ());
+        let timer = node.timer(Duration::from_millis(1), |_| ()).unwrap();
         publisher.wait_for_subscribers(3, LONG).unwrap();
         publisher.send(&[7; 10_000]).unwrap();
         let sample = subscriber.recv(LONG).unwrap().to_owned_sample();
         let loan = publisher.loan_owned(10_000).unwrap();
         let set = WaitSet::new(&node);
-        Things { node, publisher, subscriber, stream, subscription, sample, loan, set }
+        Things { node, publisher, subscriber, stream, subscription, timer, sample, loan, set }
     }
 
     /// In the child: each use is refused, nothing waits, and the drop of all does nothing.
     fn are_the_parents(mut self) {
-        let Things { node, publisher, subscriber, stream, subscription, sample, loan, set } =
+        let Things { node, publisher, subscriber, stream, subscription, timer, sample, loan, set } =
             &mut self;
+        assert_eq!(timer.period(), Duration::from_millis(1));
         assert_eq!(**sample, [7; 10_000]);
         is_closed("send", publisher.send(&[1]));
         is_closed("send large", publisher.send(&[1; 10_000]));
@@ -126,6 +130,7 @@ impl Things {
         is_closed("wait set", set.wait(&mut [subscriber], LONG));
         subscriber.interrupter().interrupt();
         assert_eq!(subscriber.publisher_count(), 0);
+        is_closed("fd", stream.fd().map(drop));
         let mut context = Context::from_waker(Waker::noop());
         match pin!(stream.recv()).poll(&mut context) {
             Poll::Ready(result) => is_closed("stream", result.map(drop)),
@@ -134,6 +139,7 @@ impl Things {
         assert!(subscription.stats().is_empty());
         is_closed("publisher", node.publisher::<[u8]>("/u").map(drop));
         is_closed("subscriber", node.subscriber::<[u8]>("/u").map(drop));
+        is_closed("timer", node.timer(Duration::from_millis(1), |_| ()).map(drop));
         node.on_node(|_| ());
         let Things { mut publisher, subscriber, loan, .. } = self;
         match publisher.send_loan(loan) {

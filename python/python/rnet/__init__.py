@@ -30,12 +30,14 @@ from ._rnet import (
     Node,
     Param,
     Publisher,
+    Rate,
     Sample,
     Samples,
     Snapshot,
     State,
     StateHash,
     Subscriber,
+    Timer,
     Transaction,
     Watch,
     now_ns,
@@ -74,7 +76,7 @@ from .errors import (
     Timeout,
     TooManyPins,
 )
-from .events import Behind, MatchEvent, NodeEvent, PublisherStats
+from .events import Behind, MatchEvent, NodeEvent, PublisherStats, Tick
 from .protos import Protos, load, load_set, load_text
 from .qos import Detach, Wait
 from .state import DELETE
@@ -125,6 +127,7 @@ __all__ = [
     "PublishedType",
     "Publisher",
     "PublisherStats",
+    "Rate",
     "Sample",
     "Samples",
     "SchemaError",
@@ -134,7 +137,9 @@ __all__ = [
     "StateType",
     "Storage",
     "Subscriber",
+    "Tick",
     "Timeout",
+    "Timer",
     "TooManyPins",
     "Transaction",
     "TypeChange",

@@ -13,7 +13,7 @@ from typing_extensions import Buffer, Self
 
 from .compare import PublishedType
 from .errors import Error
-from .events import Behind, MatchEvent, NodeEvent, PublisherStats
+from .events import Behind, MatchEvent, NodeEvent, PublisherStats, Tick
 from .msgs._plain import PlainMessage
 from .qos import Detach, Wait
 from .state import Delete
@@ -37,9 +37,9 @@ _Number = TypeVar("_Number", int, float)
 
 __all__ = [
     "BUILTIN_FILES", "ERROR_CODES", "LAYOUT_VERSION", "MAX_SCHEMA_LEN_BYTES", "VERSION", "Change",
-    "Entry", "Loan", "Merge", "Next", "Node", "Param", "Publisher", "Sample", "Samples", "Snapshot",
-    "State", "StateHash", "Subscriber", "Transaction", "Watch", "compare_types", "compile_file",
-    "compile_text", "now_ns", "read_descriptor_set",
+    "Entry", "Loan", "Merge", "Next", "Node", "Param", "Publisher", "Rate", "Sample", "Samples",
+    "Snapshot", "State", "StateHash", "Subscriber", "Timer", "Transaction", "Watch", "compare_types",
+    "compile_file", "compile_text", "now_ns", "read_descriptor_set",
 ]
 
 BUILTIN_FILES: list[str]
@@ -61,10 +61,8 @@ class Node:
         cls,
         name: str,
         *,
-        domain: str | None = None,
-        dir: str | os.PathLike[str] | None = None,
-        group: str | None = None,
-        state_dir: str | os.PathLike[str] | None = None,
+        domain: str | None = None, dir: str | os.PathLike[str] | None = None,
+        group: str | None = None, state_dir: str | os.PathLike[str] | None = None,
         tune_threads: bool | None = None,
     ) -> Self: ...
     @overload
@@ -73,14 +71,9 @@ class Node:
         topic: str,
         type: type[bytes] | None = None,
         *,
-        reliable: bool = False,
-        on_full: _OnFull | None = None,
-        transient_local: int = 0,
-        urgent: bool = False,
-        log_len_bytes: int | None = None,
-        reserve_log: bool = False,
-        pool_limit_bytes: int | None = None,
-        large_depth: int | None = None,
+        reliable: bool = False, on_full: _OnFull | None = None, transient_local: int = 0,
+        urgent: bool = False, log_len_bytes: int | None = None, reserve_log: bool = False,
+        pool_limit_bytes: int | None = None, large_depth: int | None = None,
     ) -> Publisher[Buffer]: ...
     @overload
     def publisher(
@@ -88,14 +81,9 @@ class Node:
         topic: str,
         type: type[_Structure],
         *,
-        reliable: bool = False,
-        on_full: _OnFull | None = None,
-        transient_local: int = 0,
-        urgent: bool = False,
-        log_len_bytes: int | None = None,
-        reserve_log: bool = False,
-        pool_limit_bytes: int | None = None,
-        large_depth: int | None = None,
+        reliable: bool = False, on_full: _OnFull | None = None, transient_local: int = 0,
+        urgent: bool = False, log_len_bytes: int | None = None, reserve_log: bool = False,
+        pool_limit_bytes: int | None = None, large_depth: int | None = None,
     ) -> Publisher[_Structure]: ...
     @overload
     def publisher(
@@ -103,14 +91,9 @@ class Node:
         topic: str,
         type: _DType,
         *,
-        reliable: bool = False,
-        on_full: _OnFull | None = None,
-        transient_local: int = 0,
-        urgent: bool = False,
-        log_len_bytes: int | None = None,
-        reserve_log: bool = False,
-        pool_limit_bytes: int | None = None,
-        large_depth: int | None = None,
+        reliable: bool = False, on_full: _OnFull | None = None, transient_local: int = 0,
+        urgent: bool = False, log_len_bytes: int | None = None, reserve_log: bool = False,
+        pool_limit_bytes: int | None = None, large_depth: int | None = None,
     ) -> Publisher[Any]: ...
     @overload
     def publisher(
@@ -118,14 +101,9 @@ class Node:
         topic: str,
         type: type[_Message],
         *,
-        reliable: bool = False,
-        on_full: _OnFull | None = None,
-        transient_local: int = 0,
-        urgent: bool = False,
-        log_len_bytes: int | None = None,
-        reserve_log: bool = False,
-        pool_limit_bytes: int | None = None,
-        large_depth: int | None = None,
+        reliable: bool = False, on_full: _OnFull | None = None, transient_local: int = 0,
+        urgent: bool = False, log_len_bytes: int | None = None, reserve_log: bool = False,
+        pool_limit_bytes: int | None = None, large_depth: int | None = None,
     ) -> Publisher[_Message]: ...
     @overload
     def subscribe(
@@ -191,13 +169,9 @@ class Node:
         *,
         default: _P,
         type: type[_P] | str | None = None,
-        min: float | None = None,
-        max: float | None = None,
-        choices: list[str] | tuple[str, ...] | None = None,
-        unit: str = "",
-        description: str = "",
-        read_only: bool = False,
-        durable: bool = False,
+        min: float | None = None, max: float | None = None,
+        choices: list[str] | tuple[str, ...] | None = None, unit: str = "",
+        description: str = "", read_only: bool = False, durable: bool = False,
         on_change: Callable[[_P], object] | None = None,
     ) -> Param[_P]: ...
     @overload
@@ -207,13 +181,9 @@ class Node:
         *,
         default: None = None,
         type: type[_P],
-        min: float | None = None,
-        max: float | None = None,
-        choices: list[str] | tuple[str, ...] | None = None,
-        unit: str = "",
-        description: str = "",
-        read_only: bool = False,
-        durable: bool = False,
+        min: float | None = None, max: float | None = None,
+        choices: list[str] | tuple[str, ...] | None = None, unit: str = "",
+        description: str = "", read_only: bool = False, durable: bool = False,
         on_change: Callable[[_P], object] | None = None,
     ) -> Param[_P]: ...
     @overload
@@ -223,15 +193,15 @@ class Node:
         *,
         default: None = None,
         type: str,
-        min: float | None = None,
-        max: float | None = None,
-        choices: list[str] | tuple[str, ...] | None = None,
-        unit: str = "",
-        description: str = "",
-        read_only: bool = False,
-        durable: bool = False,
+        min: float | None = None, max: float | None = None,
+        choices: list[str] | tuple[str, ...] | None = None, unit: str = "",
+        description: str = "", read_only: bool = False, durable: bool = False,
         on_change: Callable[[Any], object] | None = None,
     ) -> Param[Any]: ...
+    def timer(
+        self, period: float, callback: Callable[[Tick], object], /, *,
+        once: bool = False, urgent: bool = False,
+    ) -> Timer: ...
     def on_node(self, callback: Callable[[NodeEvent], object], /) -> None: ...
     def published_types(self, topic: str) -> list[PublishedType]: ...
     @property
@@ -245,6 +215,33 @@ class Node:
     def close(self) -> None: ...
     def __enter__(self) -> Self: ...
     def __exit__(self, *_exception: object) -> None: ...
+
+@final
+class Timer:
+    def cancel(self) -> None: ...
+    @property
+    def cancelled(self) -> bool: ...
+    @property
+    def period(self) -> float: ...
+    @property
+    def ticks(self) -> int: ...
+    @property
+    def missed(self) -> int: ...
+    def __enter__(self) -> Self: ...
+    def __exit__(self, *_exception: object) -> None: ...
+
+@final
+class Rate:
+    def __new__(cls, hz: float) -> Self: ...
+    def sleep(self) -> Tick: ...
+    @property
+    def period(self) -> float: ...
+    @property
+    def overruns(self) -> int: ...
+    @property
+    def missed(self) -> int: ...
+    def __iter__(self) -> Self: ...
+    def __next__(self) -> Tick: ...
 
 @final
 class Param(Generic[_P]):
@@ -314,6 +311,7 @@ class Loan:
 class Subscriber(Generic[_T_co]):
     def recv(self, timeout: float | None = None) -> _T_co: ...
     def recv_sample(self, timeout: float | None = None) -> Sample: ...
+    def fileno(self) -> int: ...
     def try_recv(self) -> _T_co | None: ...
     def try_recv_sample(self) -> Sample | None: ...
     def latest(self, timeout: float | None = None) -> _T_co: ...
@@ -584,6 +582,7 @@ class Transaction:
 @final
 class Watch:
     def recv(self, timeout: float | None = None) -> Change: ...
+    def fileno(self) -> int: ...
     def try_recv(self) -> Change | None: ...
     def recv_async(self) -> Next[Change]: ...
     def on(self, callback: Callable[[Change], object], /) -> None: ...

@@ -29,6 +29,19 @@ class NodeEvent(NamedTuple):
     node: str
 
 
+class Tick(NamedTuple):
+    """One tick of a timer or a rate."""
+
+    #: Its number in the schedule: 1 is due one period after the start. Skipped ones count.
+    number: int
+    #: When it was due, in ns of CLOCK_MONOTONIC, the clock of time.monotonic_ns().
+    due_ns: int
+    #: How much later it was taken, in seconds.
+    late_s: float
+    #: How many ticks were skipped since the last one that was taken.
+    missed: int
+
+
 class Behind(NamedTuple):
     """Messages that were sent and that a subscriber has not taken yet."""
 

@@ -4,6 +4,7 @@
 //! look, or to close it, ends that wait. Reading and awaiting may alternate, at any moment; a callback
 //! stays.
 
+use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Waker};
@@ -137,17 +138,29 @@ impl WatchCore {
     }
 
     /// The next change, if it is there. Call it without the GIL.
-    fn look(&self) -> rnet::Result<Option<state::Change>> {
+    fn look(self: &Arc<Self>) -> rnet::Result<Option<state::Change>> {
         let mut guard = self.lock()?;
         if self.is_closed() {
             return Err(self.closed_error());
         }
-        match &mut **guard {
+        let found = match &mut **guard {
             Mode::Direct(inner) => inner.try_recv(),
             Mode::Stream(stream) => stream.try_recv(),
             Mode::Callback { .. } => Err(self.has_callback()),
             Mode::Closed => Err(self.closed_error()),
+        };
+        drop(guard);
+        if matches!(found, Ok(None)) {
+            waiters::drained(self);
         }
+        found
+    }
+
+    /// A descriptor that is readable while there may be a change. Call it without the GIL.
+    fn fileno(self: &Arc<Self>) -> rnet::Result<RawFd> {
+        // It must not be closed, nor have a callback.
+        self.direct(&mut *self.lock()?)?;
+        waiters::fileno(self)
     }
 
     /// Hands all changes to `callback` from now on. Call it without the GIL.
@@ -326,6 +339,12 @@ impl Watch {
     /// cancelled, by a time-out for one, it has taken no change. Threads may receive at the same time.
     fn recv_async(slf: Py<Self>) -> Next {
         Next::new(Changes { watch: slf, iterates: false })
+    }
+
+    /// A descriptor that is readable when there may be a change, as `Subscriber.fileno`: until `try_recv`
+    /// has returned None.
+    fn fileno(&self, py: Python<'_>) -> PyResult<RawFd> {
+        py.detach(|| self.core.fileno()).or_raise(py)
     }
 
     /// Has `callback(change)` called for each change from now on, on a thread of the node's, until

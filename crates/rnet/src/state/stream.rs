@@ -1,6 +1,7 @@
 //! Changes for async code, under any executor. The node's thread for state wakes the task.
 
 use std::future::Future;
+use std::os::fd::BorrowedFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,6 +17,7 @@ use super::entry::Change;
 use super::shared::StateShared;
 use super::watch::{Watch, WatchCore};
 use crate::core::NodeCore;
+use crate::ready_fd::ReadyFd;
 
 struct Shared {
     /// `None` once the stream has ended.
@@ -68,6 +70,7 @@ pub struct ChangeStream {
     id: u64,
     of: Arc<StateShared>,
     core: Arc<NodeCore>,
+    ready: ReadyFd,
 }
 
 impl Watch {
@@ -81,7 +84,7 @@ impl Watch {
         if !of.birth().is_parents() {
             of.callbacks.add(&of, id, Box::new(WakeTask(shared.clone())));
         }
-        ChangeStream { shared, id, of, core }
+        ChangeStream { shared, id, of, core, ready: ReadyFd::default() }
     }
 }
 
@@ -116,11 +119,36 @@ impl ChangeStream {
         // Before the lock, which a thread that is not here may hold.
         self.of.check_birth()?;
         let mut shared = lock(&self.shared);
-        match (shared.ready.take(), &mut shared.watch) {
+        let next = match (shared.ready.take(), &mut shared.watch) {
             (Some(ready), _) => ready.map(Some),
             (None, Some(watch)) => watch.next(),
             (None, None) => Err(Error::Closed { what: "the stream of changes".to_owned() }),
+        }?;
+        drop(shared);
+        if next.is_none() {
+            let ready = std::mem::take(&mut self.ready);
+            ready.drained(|context| self.poll_ready(context));
+            self.ready = ready;
         }
+        Ok(next)
+    }
+
+    /// A descriptor that is readable when there may be something to receive, for a loop that waits for
+    /// descriptors: epoll, Qt, libuv. An `eventfd`, made by the first call and closed with the stream.
+    ///
+    /// Level-triggered: it stays readable until [`ChangeStream::try_recv`] has returned `None`. So receive until
+    /// then; what comes later makes it readable again. It may be readable with nothing there. Read or
+    /// write nothing of it. It takes the place of the task that async code is: use one of both.
+    ///
+    /// # Errors
+    /// `LimitReached` where the process has no descriptor left; `Closed` in a forked child.
+    pub fn fd(&mut self) -> Result<BorrowedFd<'_>> {
+        self.of.check_birth()?;
+        let mut ready = std::mem::take(&mut self.ready);
+        let opened = ready.open(|context| self.poll_ready(context));
+        self.ready = ready;
+        opened?;
+        self.ready.get().ok_or_else(|| Error::Closed { what: "the stream".to_owned() })
     }
 
     /// Whether there is a change, or an error, to take. Takes nothing. If there is none, the task is
@@ -175,8 +203,10 @@ impl Stream for ChangeStream {
 impl Drop for ChangeStream {
     fn drop(&mut self) {
         if !self.of.birth().is_parents() {
-            let watch = lock(&self.shared).watch.take();
-            drop(watch);
+            let mut shared = lock(&self.shared);
+            let ended = (shared.watch.take(), shared.waker.take());
+            drop(shared);
+            drop(ended);
             self.of.callbacks.remove(self.id);
         }
     }

@@ -1,0 +1,124 @@
+//! A loop with a period, on the caller's thread.
+
+use std::time::Duration;
+
+use rnet_core::{Error, Result};
+
+use crate::node_time::NodeTime;
+use crate::schedule::{Schedule, Tick};
+
+/// Keeps a loop at a rate: [`Rate::sleep`] returns at multiples of the period, however long the loop took.
+///
+/// ```
+/// # fn main() -> rnet::Result<()> {
+/// let mut rate = rnet::Rate::new(1000.0)?;
+/// for _ in 0..3 {
+///     // Read, compute, command.
+///     rate.sleep()?;
+/// }
+/// # Ok(()) }
+/// ```
+#[derive(Clone, Debug)]
+pub struct Rate {
+    time: NodeTime,
+    schedule: Schedule,
+    period: Duration,
+    overruns: u64,
+    missed: u64,
+    /// Whether somebody sleeps for the next tick, or has until its time was over or a signal came.
+    awaited: bool,
+    interruptible: bool,
+}
+
+impl Rate {
+    /// So many times a second, counted from now.
+    ///
+    /// # Errors
+    /// `BadValue` unless `hz` is a number greater than 0 and not above 10⁹.
+    pub fn new(hz: f64) -> Result<Rate> {
+        let period = (hz > 0.0 && hz <= 1e9).then(|| Duration::try_from_secs_f64(1.0 / hz).ok());
+        let period = period.flatten().ok_or_else(|| Error::BadValue {
+            what: "the rate of a loop".to_owned(),
+            why: format!("it is {hz} Hz, and must be above 0 and at most 1e9"),
+        })?;
+        Rate::every(period)
+    }
+
+    /// Once in each `period`, counted from now.
+    ///
+    /// # Errors
+    /// `BadValue` for a period of zero.
+    pub fn every(period: Duration) -> Result<Rate> {
+        let time = NodeTime;
+        let schedule = Schedule::each("the rate of a loop", period, time.now_ns())?;
+        let (overruns, missed, awaited, interruptible) = (0, 0, false, false);
+        Ok(Rate { time, schedule, period, overruns, missed, awaited, interruptible })
+    }
+
+    /// Sleeps until the next tick is due. Returns at once if it is due already, which is an overrun; ticks
+    /// that are over by then are skipped.
+    ///
+    /// # Errors
+    /// `Interrupted`; see [`Rate::set_interruptible`].
+    pub fn sleep(&mut self) -> Result<Tick> {
+        self.sleep_for(Duration::MAX)
+    }
+
+    /// As [`Rate::sleep`], for `limit` at the longest.
+    ///
+    /// # Errors
+    /// `Interrupted`, `Timeout`; the tick is still to come then.
+    pub fn sleep_for(&mut self, limit: Duration) -> Result<Tick> {
+        let end_ns = self.time.now_ns().saturating_add(rnet_core::time::ns_saturating(limit));
+        loop {
+            let now_ns = self.time.now_ns();
+            if let Some(tick) = self.schedule.take(now_ns) {
+                self.overruns += u64::from(!std::mem::take(&mut self.awaited));
+                self.missed = self.missed.saturating_add(tick.missed);
+                return Ok(tick);
+            }
+            if now_ns >= end_ns {
+                let after_ms = rnet_core::time::ms_ceil(limit);
+                return Err(Error::Timeout {
+                    what: "the next tick of a rate".to_owned(),
+                    after_ms,
+                });
+            }
+            let due_ns = self.schedule.due_ns().unwrap_or(u64::MAX);
+            self.awaited = true;
+            let whole = self.time.sleep_until(due_ns, Duration::from_nanos(end_ns - now_ns));
+            if !whole && self.interruptible {
+                return Err(Error::Interrupted);
+            }
+        }
+    }
+
+    /// The time between two ticks.
+    pub fn period(&self) -> Duration {
+        self.period
+    }
+
+    /// How many sleeps began after their tick was due: the loop took longer than its period.
+    pub fn overruns(&self) -> u64 {
+        self.overruns
+    }
+
+    /// How many ticks were skipped, because the next one was due before the loop came to them.
+    pub fn missed(&self) -> u64 {
+        self.missed
+    }
+
+    /// Lets a signal end a sleep with `Interrupted`; otherwise it goes on after the handler.
+    pub fn set_interruptible(&mut self, yes: bool) {
+        self.interruptible = yes;
+    }
+}
+
+/// Each `next` is a [`Rate::sleep`]. Ends when that is interrupted.
+impl Iterator for Rate {
+    type Item = Tick;
+
+    fn next(&mut self) -> Option<Tick> {
+        self.sleep().ok()
+    }
+}

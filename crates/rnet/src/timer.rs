@@ -1,0 +1,151 @@
+//! Timers: functions that a dispatch thread calls at a time, or with a period.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use rnet_core::{Error, Lane, Result};
+
+use crate::Node;
+use crate::core::NodeCore;
+use crate::schedule::{Schedule, Tick};
+use crate::timers::{Shared, TimerTask};
+
+/// Options of a timer; the default is periodic, on the bulk lane.
+///
+/// ```
+/// let options = rnet::TimerOptions::new().urgent().once();
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct TimerOptions {
+    lane: Lane,
+    once: bool,
+}
+
+impl TimerOptions {
+    /// The defaults.
+    pub fn new() -> Self {
+        Self::default()
+    }
+    /// Runs on the dispatch thread of the urgent lane, in one order with the callbacks of urgent topics.
+    pub fn urgent(mut self) -> Self {
+        self.lane = Lane::Urgent;
+        self
+    }
+    /// Ticks once, when the time is over, instead of each time that it is.
+    pub fn once(mut self) -> Self {
+        self.once = true;
+        self
+    }
+}
+
+/// A running timer; it ends when this is dropped.
+///
+/// Dropping waits for a callback that is running, except inside a callback of the same node.
+#[must_use = "the timer ends when the Timer is dropped; keep it or call detach()"]
+pub struct Timer {
+    id: u64,
+    shared: Arc<Shared>,
+    period: Duration,
+    /// `None` once it was detached.
+    core: Option<Arc<NodeCore>>,
+}
+
+impl Timer {
+    /// The time between two ticks, or until the only one.
+    pub fn period(&self) -> Duration {
+        self.period
+    }
+
+    /// How many ticks were taken.
+    pub fn ticks(&self) -> u64 {
+        self.shared.ticks.load(Ordering::Relaxed)
+    }
+
+    /// How many ticks were skipped, because the next one was due before the lane's thread came to them.
+    pub fn missed(&self) -> u64 {
+        self.shared.missed.load(Ordering::Relaxed)
+    }
+
+    /// As [`crate::Subscription::error`].
+    pub fn error(&self) -> Option<Error> {
+        self.core.as_ref()?.state.dispatch_error()
+    }
+
+    /// Lets the timer run until the node ends.
+    pub fn detach(mut self) {
+        self.core = None;
+    }
+}
+
+impl Drop for Timer {
+    fn drop(&mut self) {
+        if let Some(core) = self.core.take().filter(|core| !core.state.birth().is_parents()) {
+            self.shared.cancelled.store(true, Ordering::Release);
+            core.state.end_task(self.id);
+        }
+    }
+}
+
+impl std::fmt::Debug for Timer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Timer").field("period", &self.period).finish_non_exhaustive()
+    }
+}
+
+impl Node {
+    /// Calls `callback` each time `period` is over, on the dispatch thread of the bulk lane, until the
+    /// returned [`Timer`] is dropped.
+    ///
+    /// ```no_run
+    /// # fn main() -> rnet::Result<()> {
+    /// # use std::time::Duration;
+    /// let node = rnet::Node::new("beat")?;
+    /// let mut publisher = node.publisher::<[u8]>("/beat")?;
+    /// let timer = node.timer(Duration::from_millis(10), move |tick| {
+    ///     let _ = publisher.send(&tick.number.to_le_bytes());
+    /// })?;
+    /// # drop(timer); Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// As for [`Node::timer_with`].
+    pub fn timer(
+        &self,
+        period: Duration,
+        callback: impl FnMut(Tick) + Send + 'static,
+    ) -> Result<Timer> {
+        self.timer_with(period, TimerOptions::new(), callback)
+    }
+
+    /// A timer with options.
+    ///
+    /// Timers share their lane's thread with the callbacks of its topics, in one order: when a callback
+    /// has ended, the timers that are due by then run, the one that was due first before the others, and
+    /// then the next message. So a timer waits for one callback at most, or for the other timers that are
+    /// due. The first tick is due one period after this call, and each further one a period after the last was
+    /// due, however late that was taken. A tick that was not taken when the next is due is skipped and counted
+    /// ([`Tick::missed`], [`Timer::missed`]). A callback that panics is not called again.
+    ///
+    /// # Errors
+    /// `BadValue` for a period of zero; `Closed` in a forked child.
+    pub fn timer_with(
+        &self,
+        period: Duration,
+        options: TimerOptions,
+        callback: impl FnMut(Tick) + Send + 'static,
+    ) -> Result<Timer> {
+        let state = &self.core().state;
+        state.check_birth()?;
+        let now_ns = state.time.now_ns();
+        let schedule = match options.once {
+            true => Schedule::once(period, now_ns),
+            false => Schedule::each(&format!("a timer of {}", self.name()), period, now_ns)?,
+        };
+        let shared = Arc::<Shared>::default();
+        let id = state.next_task();
+        let task = TimerTask { schedule, callback: Box::new(callback), shared: shared.clone() };
+        state.dispatcher(options.lane).add_timer(id, task);
+        Ok(Timer { id, shared, period, core: Some(self.core().clone()) })
+    }
+}

@@ -1,0 +1,194 @@
+//! `rnet.Timer` and `rnet.Rate`.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+use rnet::{Tick, TimerOptions};
+
+use crate::errors::OrRaise;
+use crate::events;
+use crate::fork::{Birth, Own};
+use crate::wait::Patience;
+
+/// What the Python object, the callback and the node share.
+#[derive(Default)]
+struct Counts {
+    /// From which moment on no call may begin.
+    cancelled: AtomicBool,
+    ticks: AtomicU64,
+    missed: AtomicU64,
+}
+
+/// A timer, kept by its node until it is cancelled or over.
+pub(crate) struct TimerCore {
+    timer: Mutex<Option<Own<rnet::Timer>>>,
+    counts: Arc<Counts>,
+    birth: Birth,
+    once: bool,
+}
+
+impl TimerCore {
+    pub(crate) fn is_over(&self) -> bool {
+        let Counts { cancelled, ticks, .. } = &*self.counts;
+        cancelled.load(Ordering::Acquire) || self.once && ticks.load(Ordering::Relaxed) > 0
+    }
+
+    /// Ends it. Call it without the GIL.
+    pub(crate) fn cancel(&self) {
+        if self.birth.is_parents() {
+            return;
+        }
+        self.counts.cancelled.store(true, Ordering::Release);
+        let timer = self.timer.lock().unwrap_or_else(PoisonError::into_inner).take();
+        drop(timer);
+    }
+}
+
+/// Calls a function with a period, or once, until it is cancelled or its node is closed. Made by
+/// `Node.timer`.
+#[pyclass(frozen, module = "rnet", weakref)]
+pub(crate) struct Timer {
+    core: Arc<TimerCore>,
+    period: Duration,
+}
+
+impl Timer {
+    pub(crate) fn start(
+        py: Python<'_>,
+        node: &rnet::Node,
+        period: Duration,
+        callback: Py<PyAny>,
+        (once, urgent): (bool, bool),
+    ) -> PyResult<Timer> {
+        let counts = Arc::<Counts>::default();
+        let shared = counts.clone();
+        let call = move |tick: Tick| {
+            if !shared.cancelled.load(Ordering::Acquire) {
+                shared.ticks.fetch_add(1, Ordering::Relaxed);
+                shared.missed.fetch_add(tick.missed, Ordering::Relaxed);
+                events::tell(&callback, |py| events::tick(py, tick));
+            }
+        };
+        let mut options = TimerOptions::new();
+        if once {
+            options = options.once();
+        }
+        if urgent {
+            options = options.urgent();
+        }
+        let start = || node.timer_with(period, options, call);
+        let timer = Mutex::new(Some(Own::new(py.detach(start).or_raise(py)?)));
+        let core = Arc::new(TimerCore { timer, counts, birth: Birth::here(), once });
+        Ok(Timer { core, period })
+    }
+
+    pub(crate) fn core(&self) -> &Arc<TimerCore> {
+        &self.core
+    }
+}
+
+#[pymethods]
+impl Timer {
+    /// Ends the timer. Waits for a callback that is running, except in a callback of the same node.
+    fn cancel(&self, py: Python<'_>) {
+        py.detach(|| self.core.cancel());
+    }
+
+    /// Whether it was cancelled.
+    #[getter]
+    fn cancelled(&self) -> bool {
+        self.core.birth.is_parents() || self.core.counts.cancelled.load(Ordering::Acquire)
+    }
+
+    /// The time between two ticks, or until the only one, in seconds.
+    #[getter]
+    fn period(&self) -> f64 {
+        self.period.as_secs_f64()
+    }
+
+    /// How many ticks were taken.
+    #[getter]
+    fn ticks(&self) -> u64 {
+        self.core.counts.ticks.load(Ordering::Relaxed)
+    }
+
+    /// How many ticks were skipped, because the next one was due before the lane's thread came to them.
+    #[getter]
+    fn missed(&self) -> u64 {
+        self.core.counts.missed.load(Ordering::Relaxed)
+    }
+
+    fn __enter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        slf
+    }
+
+    #[pyo3(signature = (*_exception))]
+    fn __exit__(&self, py: Python<'_>, _exception: &Bound<'_, PyTuple>) {
+        self.cancel(py);
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<rnet.Timer of {} s>", self.period.as_secs_f64())
+    }
+}
+
+/// Keeps a loop at a rate, on the thread that runs it: `sleep` returns at multiples of the period,
+/// however long the loop took. `for tick in rnet.Rate(100):` is the same loop.
+///
+/// Other threads run meanwhile, and Ctrl-C ends a sleep. A Rate is for one thread.
+#[pyclass(module = "rnet")]
+pub(crate) struct Rate {
+    rate: rnet::Rate,
+}
+
+#[pymethods]
+impl Rate {
+    /// `hz` times a second, counted from now.
+    #[new]
+    fn new(py: Python<'_>, hz: f64) -> PyResult<Rate> {
+        let mut rate = rnet::Rate::new(hz).or_raise(py)?;
+        rate.set_interruptible(true);
+        Ok(Rate { rate })
+    }
+
+    /// Sleeps until the next tick is due, and returns it: a Tick. Returns at once if it is due already,
+    /// which is an overrun; ticks that are over by then are skipped.
+    fn sleep<'py>(&mut self, py: Python<'py>) -> PyResult<Py<PyAny>> {
+        let rate = &mut self.rate;
+        let tick = Patience::endless().run(py, |slice| rate.sleep_for(slice));
+        events::tick(py, tick.map_err(|stop| stop.into_err(py))?)
+    }
+
+    /// The time between two ticks, in seconds.
+    #[getter]
+    fn period(&self) -> f64 {
+        self.rate.period().as_secs_f64()
+    }
+
+    /// How many sleeps began after their tick was due: the loop took longer than its period.
+    #[getter]
+    fn overruns(&self) -> u64 {
+        self.rate.overruns()
+    }
+
+    /// How many ticks were skipped, because the next one was due before the loop came to them.
+    #[getter]
+    fn missed(&self) -> u64 {
+        self.rate.missed()
+    }
+
+    fn __iter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        slf
+    }
+
+    fn __next__(&mut self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        self.sleep(py)
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<rnet.Rate with a period of {} s>", self.rate.period().as_secs_f64())
+    }
+}
