@@ -33,6 +33,7 @@
 // Generated code says `::rnet::` everywhere, here too.
 extern crate self as rnet;
 
+mod attached;
 mod batch;
 mod control;
 mod core;
@@ -72,6 +73,7 @@ mod timers;
 mod types;
 mod waitset;
 
+pub use attached::{Attached, WaitSetHandle};
 pub use dynamic::Dynamic;
 pub use interrupt::Interrupter;
 pub use match_event::{MatchChanges, MatchEvent, PeerInfo};

@@ -245,10 +245,6 @@ impl<T: Message + ?Sized> Subscriber<T> {
         &mut self.receiver
     }
 
-    pub(crate) fn as_receiver(&self) -> &Receiver {
-        &self.receiver
-    }
-
     /// Receiver and what is held between messages, at once.
     pub(crate) fn split(&mut self) -> (&mut Receiver, &mut T::Held) {
         (&mut self.receiver, &mut self.held)

@@ -1,13 +1,16 @@
 //! One wait for many topics.
 
+use std::cell::RefCell;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rnet_core::{Error, Result};
 use rnet_shm::barrier::AskingBarrier;
 use rnet_shm::bell::{Sleep, Waiter, Woken};
+use rnet_shm::fork::Birth;
 use rnet_shm::subscription::Slot;
 
+use crate::attached::{Attached, Members, WaitSetHandle};
 use crate::options::deadline;
 use crate::receiver::Receiver;
 use crate::subscriber::Subscriber;
@@ -16,12 +19,9 @@ use crate::{Message, Node};
 mod sealed {
     /// What a wait set needs of a subscriber; not nameable outside.
     pub struct Handle<'a>(pub(super) &'a mut super::Receiver);
-    /// The same, to look at.
-    pub struct Look<'a>(pub(super) &'a super::Receiver);
 
     pub trait Sealed {
         fn handle(&mut self) -> Handle<'_>;
-        fn look(&self) -> Look<'_>;
     }
 }
 
@@ -32,13 +32,11 @@ impl<T: Message + ?Sized> sealed::Sealed for Subscriber<T> {
     fn handle(&mut self) -> sealed::Handle<'_> {
         sealed::Handle(self.receiver())
     }
-    fn look(&self) -> sealed::Look<'_> {
-        sealed::Look(self.as_receiver())
-    }
 }
 impl<T: Message + ?Sized> Waitable for Subscriber<T> {}
 
-/// Waits until any of several subscribers of a node has something.
+/// Waits until any of several subscribers of a node has something: those that a wait names, and those that
+/// are attached.
 ///
 /// ```no_run
 /// # fn main() -> rnet::Result<()> {
@@ -53,11 +51,27 @@ impl<T: Message + ?Sized> Waitable for Subscriber<T> {}
 /// }
 /// # }
 /// ```
+///
+/// Attached subscribers come and go at run time, by any thread, also while one waits:
+///
+/// ```no_run
+/// # fn main() -> rnet::Result<()> {
+/// # let node = rnet::Node::new("both")?;
+/// let mut set = rnet::WaitSet::new(&node);
+/// let handle = set.handle(); // For other threads.
+/// let mut imu = handle.attach(node.subscriber::<[u8]>("/imu")?)?;
+/// set.wait(&mut [], None)?;
+/// while let Some(sample) = imu.try_recv()? { println!("imu: {} bytes", sample.len()); }
+/// let imu = imu.detach()?;
+/// # drop(imu); Ok(()) }
+/// ```
 #[derive(Debug)]
 pub struct WaitSet {
     /// Name of its node.
     node: String,
     waiter: Waiter,
+    birth: Birth,
+    members: Arc<Members>,
     places: Vec<Arc<Slot>>,
     interruptible: bool,
 }
@@ -67,7 +81,22 @@ impl WaitSet {
     pub fn new(node: &Node) -> WaitSet {
         let own = &node.core().state.own;
         let (node, waiter) = (own.name().to_string(), Waiter::new(own.bells().clone()));
-        WaitSet { node, waiter, places: Vec::new(), interruptible: false }
+        let members = Arc::new(Members::new(own.bells().clone(), waiter.bell()));
+        let birth = own.birth();
+        WaitSet { node, waiter, birth, members, places: Vec::new(), interruptible: false }
+    }
+
+    /// Attaches subscribers to this set from any thread, also while one waits.
+    pub fn handle(&self) -> WaitSetHandle {
+        WaitSetHandle { members: self.members.clone() }
+    }
+
+    /// As [`WaitSetHandle::attach`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn attach<T: Message + ?Sized>(&self, subscriber: Subscriber<T>) -> Result<Attached<T>> {
+        self.handle().attach(subscriber)
     }
 
     /// Lets a signal end a wait with `Interrupted`; otherwise waits go on after the handler.
@@ -87,8 +116,8 @@ impl WaitSet {
         }
     }
 
-    /// Waits until one of them may have a message or an error (or a publisher has come); returns
-    /// `false` when the time is over. `None` waits for as long as it takes.
+    /// Waits until one of these subscribers, or of the attached ones, may have a message or an error (or a
+    /// publisher has come); returns `false` when the time is over. `None` waits for as long as it takes.
     ///
     /// # Errors
     /// `Interrupted`; see [`WaitSet::set_interruptible`] and [`crate::Interrupter`]. `BadValue` for a
@@ -98,6 +127,7 @@ impl WaitSet {
         subscribers: &mut [&mut dyn Waitable],
         timeout: Option<Duration>,
     ) -> Result<bool> {
+        self.birth.check(|| format!("a wait set of node {}", self.node))?;
         for subscriber in subscribers.iter_mut() {
             let receiver = subscriber.handle().0;
             receiver.check_birth()?;
@@ -110,17 +140,32 @@ impl WaitSet {
             let receiver = subscriber.handle().0;
             receiver.set_bell(self.waiter.bell());
         }
+        let (members, named) = (self.members.clone(), RefCell::new(subscribers));
+        let each = |act: &mut dyn FnMut(&mut Receiver)| {
+            named.borrow_mut().iter_mut().for_each(|subscriber| act(subscriber.handle().0));
+            members.for_each(act);
+        };
+        let any = |is: fn(&Receiver) -> bool| {
+            let mut found = false;
+            each(&mut |receiver| found = found || is(receiver));
+            found
+        };
         let mut interrupted = false;
         loop {
+            // Read first: who attaches or detaches while the places are named ends the sleep.
+            let before = self.waiter.read();
             self.places.clear();
-            for subscriber in subscribers.iter_mut() {
-                let receiver = subscriber.handle().0;
+            let mut ready = false;
+            each(&mut |receiver| {
                 receiver.take_in();
-                if receiver.is_ready() {
-                    return Ok(true);
+                ready = ready || receiver.is_ready();
+                if !ready {
+                    interrupted |= receiver.state.take_stop();
+                    receiver.add_places(&mut self.places);
                 }
-                interrupted |= receiver.state.take_stop();
-                receiver.add_places(&mut self.places);
+            });
+            if ready {
+                return Ok(true);
             }
             if interrupted {
                 return Err(Error::Interrupted);
@@ -131,15 +176,15 @@ impl WaitSet {
                 Some(until) => until - now,
                 None => Duration::MAX,
             };
-            let any = |is: fn(&Receiver) -> bool| subscribers.iter().any(|s| is(s.look().0));
-            let woken = self.waiter.sleep(
+            let woken = self.waiter.sleep_since(
                 Sleep::Woken,
+                before,
                 self.places.iter().map(|slot| &slot.page().bind.asleep),
                 &AskingBarrier(|| any(Receiver::needs_barrier)),
                 left,
                 || any(|receiver| receiver.is_ready() || receiver.state.must_stop()),
             );
-            subscribers.iter().for_each(|s| s.look().0.note_if_late(woken, left));
+            each(&mut |receiver| receiver.note_if_late(woken, left));
             // Unless there is a message: looked for above.
             interrupted = self.interruptible && woken == Woken::Signal;
         }
