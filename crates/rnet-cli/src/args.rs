@@ -8,9 +8,9 @@ use rnet::{DomainId, NodeName, TopicName};
 
 use crate::bench::args::BenchCommand;
 use crate::param::args::ParamCommand;
-use crate::render::FieldPath;
 use crate::state::args::StateCommand;
 use crate::types::args::{ProtoArgs, TypeCommand};
+use crate::value::field::FieldPath;
 
 /// Look at a robot-net domain and talk into it.
 #[derive(Debug, Parser)]

@@ -18,12 +18,12 @@ mod input;
 mod near;
 mod node;
 mod param;
-mod render;
 mod signal;
 mod state;
 mod table;
 mod topic;
 mod types;
+mod value;
 
 use std::process::ExitCode;
 

@@ -15,7 +15,6 @@ mod list;
 mod load;
 mod record;
 mod set;
-mod text;
 mod watch;
 
 use args::{NodeArg, StateCommand};

@@ -9,7 +9,6 @@ mod list;
 mod listen;
 mod payload;
 pub mod plain_json;
-pub mod plain_text;
 mod publish;
 
 use rnet::TypeDesc;

@@ -33,3 +33,4 @@ pub use types::{
     Field, FieldType, PlainType, Prim, ProtobufType, TypeDesc, TypeMismatch, TypeNote,
 };
 pub use types::{compare as types_compare, compatible as types_compatible};
+pub use types::{float_from_json, float_to_json};

@@ -21,6 +21,7 @@ mod compat;
 mod value;
 
 pub use compat::{TypeMismatch, TypeNote, compare, compatible};
+pub use value::{float_from_json, float_to_json};
 
 use crate::error::{Error, Result};
 use crate::limits::{

@@ -88,7 +88,7 @@ pub use rnet_core::{
     Behind, DomainId, Durability, Error, Field, FieldType, History, Lane, LossCounts, NodeName,
     OnFull, Plain, PlainField, PlainHeader, PlainType, Prim, ProtobufType, PublisherQos,
     Reliability, Result, SubscriberQos, TopicName, TypeDesc, TypeMismatch, Wait, bucket_high,
-    bucket_low, key_name, quantile,
+    bucket_low, float_from_json, float_to_json, key_name, quantile,
 };
 pub use rnet_derive::Plain;
 pub use rnet_schema as schema;

@@ -7,7 +7,7 @@ use super::args::DescribeArgs;
 use super::{find, join_to_look, text};
 use crate::context::Context;
 use crate::failure::Outcome;
-use crate::render::tame;
+use crate::value::tame;
 
 pub fn run(context: &mut Context, args: &DescribeArgs) -> Outcome {
     let domain = context.domain()?.id().to_owned();

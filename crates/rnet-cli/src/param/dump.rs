@@ -6,9 +6,10 @@ use serde_json::{Map, Value as Json};
 
 use super::args::DumpArgs;
 use super::yaml::write;
-use super::{find, join_to_look, text};
+use super::{find, join_to_look};
 use crate::context::Context;
 use crate::failure::Outcome;
+use crate::value::to_json;
 
 pub fn run(context: &mut Context, args: &DumpArgs) -> Outcome {
     let domain = context.domain()?.id().to_owned();
@@ -22,7 +23,7 @@ pub fn run(context: &mut Context, args: &DumpArgs) -> Outcome {
         for (node, name, info) in all.iter().filter(|(_, _, info)| args.all || !info.is_default) {
             let Some(value) = info.value() else { continue };
             let params = nodes.entry(node.clone()).or_insert_with(|| Json::Object(Map::new()));
-            params[name.trim_start_matches('/')] = text::json_of(value);
+            params[name.trim_start_matches('/')] = to_json(value);
         }
         return context.document(&nodes);
     }

@@ -6,8 +6,8 @@ use super::args::ListArgs;
 use super::{find, join_to_look, text};
 use crate::context::Context;
 use crate::failure::Outcome;
-use crate::render::tame;
 use crate::table;
+use crate::value::tame;
 
 pub fn run(context: &mut Context, args: &ListArgs) -> Outcome {
     let domain = context.domain()?.id().to_owned();

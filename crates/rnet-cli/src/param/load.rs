@@ -18,6 +18,7 @@ use crate::context::Context;
 use crate::failure::{Failure, Outcome};
 use crate::input::{self, Limit};
 use crate::signal;
+use crate::value::to_json;
 
 const FILE: Limit = Limit::new(MAX_FILE_LEN_BYTES, "a file of parameters", "MAX_FILE_LEN_BYTES");
 
@@ -52,7 +53,7 @@ pub fn run(context: &mut Context, args: &LoadArgs) -> Outcome {
     if context.json() {
         let set: Vec<_> = wanted
             .values()
-            .map(|w| json!({"node": w.node, "name": w.name, "value": text::json_of(&w.value), "line": w.line}))
+            .map(|w| json!({"node": w.node, "name": w.name, "value": to_json(&w.value), "line": w.line}))
             .collect();
         return context.document(&json!({"set": set}));
     }

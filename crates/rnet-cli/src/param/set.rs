@@ -10,6 +10,7 @@ use super::yaml::{tree, value};
 use super::{Session, find, join, join_to_look, text};
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
+use crate::value::to_json;
 
 pub fn run(context: &mut Context, args: &SetArgs) -> Outcome {
     let name = find::slashed(&args.name);
@@ -85,7 +86,7 @@ fn tell(
     let was = before.and_then(ParamInfo::value);
     if context.json() {
         let mut document = text::document(node.as_str(), name, &now);
-        document["was"] = json!(was.map(text::json_of));
+        document["was"] = json!(was.map(to_json));
         return context.document(&document);
     }
     let shown = now.value().map(text::line).unwrap_or_default();

@@ -5,7 +5,7 @@ use rnet::state::Value;
 use serde_json::{Value as Json, json};
 
 use super::yaml::write;
-use crate::render::tame;
+use crate::value::{tame, to_json};
 
 /// A value on a line: text as it is, all else as in YAML.
 pub fn line(value: &Value) -> String {
@@ -43,26 +43,13 @@ pub fn origin(info: &ParamInfo) -> String {
     }
 }
 
-/// A value as JSON; what JSON has not is text.
-pub fn json_of(value: &Value) -> Json {
-    match value {
-        Value::Bool(value) => json!(value),
-        Value::Int(value) => json!(value),
-        Value::Float(value) if value.is_finite() => json!(value),
-        Value::Float(value) => json!(value.to_string().to_lowercase()),
-        Value::Str(text) => json!(text),
-        Value::List(items) => items.iter().map(json_of).collect(),
-        other => json!(other.type_text()),
-    }
-}
-
 /// All that is known of a parameter.
 pub fn document(node: &str, name: &str, info: &ParamInfo) -> Json {
     let mut document = json!({
         "node": node,
         "name": name,
         "key": info.key,
-        "value": info.value().map(json_of),
+        "value": info.value().map(to_json),
         "declared": info.description.is_some(),
         "is_default": info.is_default,
     });
@@ -74,7 +61,7 @@ pub fn document(node: &str, name: &str, info: &ParamInfo) -> Json {
     if let Some(d) = &info.description {
         document["type"] = json!(d.kind.name());
         for (word, value) in [("default", &d.default), ("min", &d.min), ("max", &d.max)] {
-            document[word] = json!(value.as_ref().map(json_of));
+            document[word] = json!(value.as_ref().map(to_json));
         }
         document["choices"] = json!(d.choices);
         document["unit"] = json!(d.unit);

@@ -4,9 +4,10 @@ use rnet::state::Value;
 use serde_json::json;
 
 use super::args::AddArgs;
-use super::{join, text};
+use super::join;
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
+use crate::value::{text, to_json};
 
 pub fn run(context: &mut Context, args: &AddArgs) -> Outcome {
     let session = join(context, &args.node)?;
@@ -23,8 +24,8 @@ pub fn run(context: &mut Context, args: &AddArgs) -> Outcome {
         }
     };
     if context.json() {
-        let (type_name, value) = (sum.type_name(), text::json(&sum));
-        return context.document(&json!({"key": args.key, "type": type_name, "value": value}));
+        let (type_name, shown) = (sum.type_name(), to_json(&sum));
+        return context.document(&json!({"key": args.key, "type": type_name, "value": shown}));
     }
     context.line(format_args!("{}", text::line(&sum, usize::MAX)))
 }

@@ -7,8 +7,8 @@ use clap::{Args, Subcommand};
 use rnet::NodeName;
 
 use crate::args::seconds;
-use crate::render::FieldPath;
 use crate::types::args::ProtoArgs;
+use crate::value::field::FieldPath;
 
 #[derive(Debug, Subcommand)]
 pub enum StateCommand {

@@ -2,21 +2,20 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use crate::value::to_json;
 use rnet::state::{Entry, LastWill};
 use serde_json::{Value as Json, json};
-
-use super::text;
 
 /// A key with all that belongs to it.
 pub fn of(entry: &Entry) -> Json {
     let will = entry.last_will.as_ref().map(|will| match will {
-        LastWill::Becomes(value) => json!({"type": value.type_name(), "value": text::json(value)}),
+        LastWill::Becomes(value) => json!({"type": value.type_name(), "value": to_json(value)}),
         LastWill::Delete => json!("delete"),
     });
     json!({
         "key": entry.key,
         "type": entry.value.type_name(),
-        "value": text::json(&entry.value),
+        "value": to_json(&entry.value),
         "revision": entry.revision,
         "version": entry.version,
         "node": entry.owner.node,

@@ -2,18 +2,15 @@
 
 use std::io::Write;
 
-use rnet::MessageType;
-use rnet::schema::{self, Dynamic, JsonOptions, TextOptions};
 use rnet::state::Value;
 use serde_json::Value as Json;
 
 use super::args::GetArgs;
-use super::text::{self, Limits};
 use super::{document, hint, join_to_look};
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
-use crate::render::{self, FieldPath};
-use crate::topic::plain_text;
+use crate::value::field::FieldPath;
+use crate::value::{Limits, Message, text, to_json};
 
 pub fn run(context: &mut Context, args: GetArgs) -> Outcome {
     let session = join_to_look(context, &args.node)?;
@@ -55,24 +52,8 @@ pub fn run(context: &mut Context, args: GetArgs) -> Outcome {
 
 /// A field, as a message of that field alone would be printed.
 fn print_field(out: &mut impl Write, value: &Value, path: &FieldPath, limits: Limits) -> Outcome {
-    if let Value::Message(message) = value {
-        match message.message_type() {
-            MessageType::Protobuf(schema) => {
-                let (message, path) = protobuf_field(schema, message.bytes(), path)?;
-                let (max_elements, max_bytes) = (limits.elements, limits.field_bytes);
-                let text = message.get_text(&path, &TextOptions { max_elements, max_bytes });
-                // An element or entry that this message does not have.
-                out.write_all(text.unwrap_or_else(|| "null\n".to_owned()).as_bytes())?;
-                return Ok(());
-            }
-            MessageType::Plain(plain) => {
-                let shown = plain_text::readable(plain, message.bytes());
-                let field = path.pick(&shown).map_err(Failure::Failed)?;
-                render::by_field(out, field, limits.elements)?;
-                return Ok(());
-            }
-            MessageType::Raw => {}
-        }
+    if let Some(field) = message_field(value, path)? {
+        return field.print(out, limits);
     }
     match field_json(value, path)? {
         Json::String(text) => writeln!(out, "{text}")?,
@@ -81,42 +62,22 @@ fn print_field(out: &mut impl Write, value: &Value, path: &FieldPath, limits: Li
     Ok(())
 }
 
-fn field_json(value: &Value, path: &FieldPath) -> Outcome<Json> {
+fn message_field<'a>(value: &'a Value, path: &'a FieldPath) -> Outcome<Option<Message<'a>>> {
     match value {
-        Value::Message(message) => match message.message_type() {
-            MessageType::Protobuf(schema) => {
-                let (message, path) = protobuf_field(schema, message.bytes(), path)?;
-                let options = JsonOptions {
-                    proto_names: true,
-                    defaults: true,
-                    plain_integers: true,
-                    ..JsonOptions::default()
-                };
-                return Ok(message.get_json(&path, &options).unwrap_or(Json::Null));
-            }
-            MessageType::Plain(plain) => {
-                let shown = plain.format(message.bytes());
-                return path.pick(&shown).cloned().map_err(Failure::Failed);
-            }
-            MessageType::Raw => {}
-        },
-        Value::Json(_) => return path.pick(&text::json(value)).cloned().map_err(Failure::Failed),
-        _ => {}
+        Value::Message(message) => Message::field_of_state(message, path),
+        _ => Ok(None),
+    }
+}
+
+fn field_json(value: &Value, path: &FieldPath) -> Outcome<Json> {
+    if let Some(field) = message_field(value, path)? {
+        return field.json();
+    }
+    if let Value::Json(_) = value {
+        return path.pick(&to_json(value)).cloned().map_err(Failure::Failed);
     }
     Err(Failure::Failed(format!(
         "a value of type {} has no fields; leave out --field",
         value.type_name()
     )))
-}
-
-fn protobuf_field(
-    schema: &schema::Schema,
-    bytes: &[u8],
-    path: &FieldPath,
-) -> Outcome<(Dynamic, schema::FieldPath)> {
-    let path = schema::FieldPath::parse(schema, path.text());
-    let path = path.map_err(|e| Failure::Failed(e.to_string()))?;
-    let message = Dynamic::decode(schema, bytes)
-        .map_err(|e| Failure::Failed(format!("the value is no {}: {e}", schema.name())))?;
-    Ok((message, path))
 }

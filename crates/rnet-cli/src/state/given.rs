@@ -9,9 +9,9 @@ use serde_json::Value as Json;
 use super::args::ValueArgs;
 use crate::failure::{Failure, Outcome};
 use crate::input::{self, Limit};
-use crate::render;
 use crate::topic::plain_json;
 use crate::types::catalog::Catalog;
+use crate::value::hex::from_hex;
 
 const VALUE: Limit = Limit::new(MAX_VALUE_LEN_BYTES, "a value of the state", "MAX_VALUE_LEN_BYTES");
 
@@ -132,9 +132,9 @@ fn of_kind(kind: &Kind, given: &Given, why: &str) -> Outcome<Value> {
         }
         Kind::Float => Value::Float(text.trim().parse().map_err(|_| no("float"))?),
         Kind::Str => Value::Str(text.to_owned()),
-        Kind::Bytes => Value::Bytes(
-            render::from_hex(text.trim()).map_err(|e| no(&format!("bytes in hex ({e})")))?,
-        ),
+        Kind::Bytes => {
+            Value::Bytes(from_hex(text.trim()).map_err(|e| no(&format!("bytes in hex ({e})")))?)
+        }
         Kind::Json => {
             parse(text, why)?;
             Value::Json(text.to_owned())

@@ -4,10 +4,11 @@ use rnet::state::Entry;
 use serde_json::json;
 
 use super::args::ListArgs;
-use super::{document, join_to_look, text};
+use super::{document, join_to_look};
 use crate::context::Context;
 use crate::failure::Outcome;
 use crate::table;
+use crate::value::text;
 
 /// Characters of a value in a table.
 const SHOWN_CHARS: usize = 40;

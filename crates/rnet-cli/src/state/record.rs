@@ -15,11 +15,11 @@ use std::time::Duration;
 
 use rnet::schema::Schema;
 use rnet::state::{Entry, StateMessage, Value};
-use rnet::{MessageType, TypeDesc};
+use rnet::{MessageType, TypeDesc, float_from_json, float_to_json};
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
-use super::text::{base64, float, from_base64};
+use crate::value::json::{base64, from_base64};
 
 /// Version of the form.
 const VERSION: u32 = 1;
@@ -152,7 +152,7 @@ impl Writer {
         Ok(match value {
             Value::Bool(b) => Typed::Bool(*b),
             Value::Int(n) => Typed::Int(*n),
-            Value::Float(x) => Typed::Float(float(*x)),
+            Value::Float(x) => Typed::Float(float_to_json(*x)),
             Value::Str(text) => Typed::Str(text.clone()),
             Value::Bytes(bytes) => Typed::Bytes(base64(bytes)),
             Value::Json(text) => Typed::Json(text.clone()),
@@ -296,7 +296,7 @@ impl Reader {
         Ok(match typed {
             Typed::Bool(b) => Value::Bool(b),
             Typed::Int(n) => Value::Int(n),
-            Typed::Float(json) => Value::Float(number(&json)?),
+            Typed::Float(json) => Value::Float(float_from_json(&json)?),
             Typed::Str(text) => Value::Str(text),
             Typed::Bytes(text) => Value::Bytes(from_base64(&text)?),
             Typed::Json(text) => Value::json(text).map_err(|e| e.to_string())?,
@@ -312,15 +312,5 @@ impl Reader {
 
     fn values(&self, items: Vec<Typed>) -> Result<Vec<Value>, String> {
         items.into_iter().map(|item| self.value(item)).collect()
-    }
-}
-
-fn number(json: &Json) -> Result<f64, String> {
-    match (json.as_f64(), json.as_str()) {
-        (Some(x), _) => Ok(x),
-        (None, Some("nan")) => Ok(f64::NAN),
-        (None, Some("inf")) => Ok(f64::INFINITY),
-        (None, Some("-inf")) => Ok(f64::NEG_INFINITY),
-        _ => Err(format!("{json} is no float")),
     }
 }

@@ -4,10 +4,11 @@ use serde_json::json;
 
 use super::args::ValueArgs;
 use super::given::{self, Why};
-use super::{join, text};
+use super::join;
 use crate::context::Context;
 use crate::failure::Outcome;
 use crate::signal;
+use crate::value::text;
 
 /// Characters of the value that are said to have been set.
 const SAID_CHARS: usize = 60;

@@ -7,10 +7,11 @@ use rnet::state::{Change, State};
 use serde_json::json;
 
 use super::args::WatchArgs;
-use super::{document, hint, join, text};
+use super::{document, hint, join};
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
 use crate::signal;
+use crate::value::text;
 
 /// Longest time between two looks at whether somebody said stop. A change ends the wait at once.
 const STEP: Duration = Duration::from_millis(100);

@@ -4,22 +4,23 @@
 //! a protobuf message without its code, a plain one by its layout, bytes as a dump. A message that is
 //! none of its type is told on stderr, counted, and passed over.
 
-use std::io::{IsTerminal, Write};
+use std::borrow::Cow;
+use std::io::IsTerminal;
 
+use rnet::TypeDesc;
 use rnet::inspect::Heard;
-use rnet::schema::{self, Columns, Dynamic, JsonOptions, Schema, TextOptions, csv_line};
-use rnet::{PlainType, TypeDesc};
+use rnet::schema::{self, Columns, Dynamic, Schema, csv_line};
 use serde_json::{Value, json};
 
 use super::listen::{Go, Listener, listen};
-use super::{plain_text, type_name};
+use super::type_name;
 use crate::args::EchoArgs;
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
-use crate::render;
+use crate::value::field::{FieldPath, cells};
+use crate::value::hex::hex;
+use crate::value::{Limits, Message, tame};
 
-/// Bytes of a field of bytes that are shown, unless everything is.
-const SHOWN_FIELD_BYTES: usize = 16;
 /// Publishers of different types that are told apart without building their tables anew.
 const MAX_VIEWS: usize = 16;
 
@@ -27,12 +28,12 @@ pub fn run(context: &mut Context, args: EchoArgs) -> Outcome {
     let topic = args.topic.clone();
     let wanted = if args.once { Some(1) } else { args.count };
     let timeout = args.timeout;
-    let limit = if args.full_length { usize::MAX } else { args.truncate_length };
+    let limits = Limits::of(args.truncate_length, args.full_length);
     let mut echo = Echo {
         args,
         wanted,
         seen: 0,
-        limit,
+        limits,
         views: Vec::new(),
         header: Vec::new(),
         malformed: Malformed::default(),
@@ -45,8 +46,7 @@ struct Echo {
     args: EchoArgs,
     wanted: Option<u64>,
     seen: u64,
-    /// Longest array or dump that is shown in full.
-    limit: usize,
+    limits: Limits,
     views: Vec<View>,
     /// The header that was printed last.
     header: Vec<String>,
@@ -71,46 +71,43 @@ struct Malformed {
     last: String,
 }
 
-/// A message, as far as it is known what it is.
-enum Shown<'a> {
-    Raw,
-    Plain(&'a PlainType),
-    Protobuf(Dynamic, &'a View),
-}
-
 impl Listener for Echo {
     fn message(&mut self, context: &mut Context, heard: &Heard<'_>, bytes: &[u8]) -> Outcome<Go> {
         let view = match heard.schema.filter(|_| !self.args.raw) {
             Some(schema) => Some(self.view(schema)?),
             None => None,
         };
-        let shown = match (view.map(|at| &self.views[at]), heard.type_desc) {
+        let view = view.map(|at| &self.views[at]);
+        let shown = match (view, heard.type_desc) {
             (Some(view), _) => match Dynamic::decode(&view.schema, bytes) {
-                Ok(message) => Shown::Protobuf(message, view),
+                Ok(message) => Message::Protobuf(message, view.field.as_ref().map(Cow::Borrowed)),
                 Err(error) => {
                     let why = error.to_string();
                     self.malformed.add(context, heard, why);
                     return Ok(Go::On);
                 }
             },
-            (None, TypeDesc::Plain(plain)) if !self.args.raw => Shown::Plain(plain),
+            (None, TypeDesc::Plain(plain)) if !self.args.raw => {
+                Message::Plain(plain, bytes, self.args.field.as_ref())
+            }
             _ if self.args.field.is_some() => {
                 let what = "the messages are raw bytes, which have no fields; leave out --field";
                 return Err(Failure::Failed(what.to_owned()));
             }
-            _ => Shown::Raw,
+            _ => Message::Raw(bytes),
         };
         if self.args.info && !context.json() {
             let (seq, node, len) = (heard.stamp.seq, heard.node, bytes.len());
             context.line(format_args!("# {seq} from {node}, {len} bytes"))?;
         }
         if context.json() {
-            self.json(context, heard, bytes, &shown)?;
+            self.json(context, heard, bytes.len(), &shown)?;
         } else if self.args.csv {
-            let (header, cells) = self.csv(heard, bytes, &shown)?;
+            let (header, cells) = self.csv(heard, view, &shown)?;
             self.print_row(context, header, &cells)?;
         } else {
-            self.text(context, bytes, &shown)?;
+            shown.print(context.out(), self.limits)?;
+            context.line(format_args!("---"))?;
         }
         self.seen += 1;
         Ok(if Some(self.seen) == self.wanted { Go::Enough } else { Go::On })
@@ -141,8 +138,7 @@ impl Malformed {
     fn add(&mut self, context: &Context, heard: &Heard<'_>, why: String) {
         self.total += 1;
         self.untold += 1;
-        self.last =
-            format!("message {} from {}: {}", heard.stamp.seq, heard.node, render::tame(&why));
+        self.last = format!("message {} from {}: {}", heard.stamp.seq, heard.node, tame(&why));
         if self.total == 1 {
             self.tell(context);
         }
@@ -164,7 +160,7 @@ impl Echo {
             return Ok(at);
         }
         let failed = |e: schema::ValueError| Failure::Failed(e.to_string());
-        let text = self.args.field.as_ref().map(render::FieldPath::text);
+        let text = self.args.field.as_ref().map(FieldPath::text);
         let field = text.map(|text| schema::FieldPath::parse(schema, text)).transpose();
         let field = field.map_err(failed)?;
         let columns = match (self.args.csv, &field) {
@@ -179,20 +175,12 @@ impl Echo {
         Ok(self.views.len() - 1)
     }
 
-    /// Of a plain message, the field that is asked for.
-    fn plain(&self, message: Value) -> Outcome<Value> {
-        match &self.args.field {
-            Some(path) => path.pick(&message).cloned().map_err(Failure::Failed),
-            None => Ok(message),
-        }
-    }
-
     fn json(
         &self,
         context: &mut Context,
         heard: &Heard<'_>,
-        bytes: &[u8],
-        shown: &Shown<'_>,
+        len: usize,
+        shown: &Message<'_>,
     ) -> Outcome {
         let mut line = json!({
             "topic": self.args.topic.as_str(),
@@ -201,76 +189,37 @@ impl Echo {
             "seq": heard.stamp.seq,
             "sent_ns": heard.stamp.sent_ns,
             "type": type_name(heard.type_desc),
-            "len": bytes.len(),
+            "len": len,
         });
         match shown {
-            Shown::Raw => line["hex"] = render::hex(bytes).into(),
-            Shown::Plain(plain) => line["data"] = self.plain(plain.format(bytes))?,
-            Shown::Protobuf(message, view) => {
-                let options = json_options();
-                line["data"] = match &view.field {
-                    Some(path) => message.get_json(path, &options).unwrap_or(Value::Null),
-                    None => message.to_json(&options),
-                };
-            }
+            Message::Raw(bytes) => line["hex"] = hex(bytes).into(),
+            typed => line["data"] = typed.json()?,
         }
         context.json_line(&line)
-    }
-
-    fn text(&self, context: &mut Context, bytes: &[u8], shown: &Shown<'_>) -> Outcome {
-        let out = context.out();
-        match shown {
-            Shown::Raw => render::hex_dump(out, bytes, self.limit)?,
-            Shown::Plain(plain) => {
-                let value = self.plain(plain_text::readable(plain, bytes))?;
-                render::by_field(out, &value, self.limit)?;
-            }
-            Shown::Protobuf(message, view) => {
-                let max_bytes = match self.args.full_length {
-                    true => usize::MAX,
-                    false => self.limit.min(SHOWN_FIELD_BYTES),
-                };
-                let options = TextOptions { max_elements: self.limit, max_bytes };
-                let text = match &view.field {
-                    Some(path) => message.get_text(path, &options),
-                    None => Some(message.to_text_with(&options)),
-                };
-                match text {
-                    Some(text) => out.write_all(text.as_bytes())?,
-                    // An element or entry that this message does not have.
-                    None => out.write_all(b"null\n")?,
-                }
-            }
-        }
-        context.line(format_args!("---"))
     }
 
     /// The header of the table, and the cells of this message.
     fn csv(
         &self,
         heard: &Heard<'_>,
-        bytes: &[u8],
-        shown: &Shown<'_>,
+        view: Option<&View>,
+        shown: &Message<'_>,
     ) -> Outcome<(Vec<String>, Vec<String>)> {
         Ok(match shown {
-            Shown::Raw => (vec!["hex".to_owned()], vec![render::hex(bytes)]),
-            Shown::Plain(plain) => {
-                let name = self.args.field.as_ref().map_or("", render::FieldPath::text);
-                let value = self.plain(plain.format(bytes))?;
-                render::cells(name, &value).into_iter().unzip()
+            Message::Raw(bytes) => (vec!["hex".to_owned()], vec![hex(bytes)]),
+            Message::Plain(..) => {
+                let name = self.args.field.as_ref().map_or("", FieldPath::text);
+                cells(name, &shown.json()?).into_iter().unzip()
             }
-            Shown::Protobuf(message, view) => {
+            Message::Protobuf(message, path) => {
                 // One list is what the row is about: its elements are the cells.
-                let list =
-                    view.field.as_ref().and_then(|path| message.get_json(path, &json_options()));
-                if let (Some(Value::Array(items)), Some(path)) = (&list, &view.field)
+                if let Some(path) = path
+                    && let list @ Value::Array(items) = &shown.json()?
                     && !items.iter().any(|item| item.is_object() || item.is_array())
                 {
-                    let name = path.to_string();
-                    let value = Value::Array(items.clone());
-                    return Ok(render::cells(&name, &value).into_iter().unzip());
+                    return Ok(cells(&path.to_string(), list).into_iter().unzip());
                 }
-                let Some(columns) = &view.columns else {
+                let Some(columns) = view.and_then(|view| view.columns.as_ref()) else {
                     let what = format!("{} has no columns", type_name(heard.type_desc));
                     return Err(Failure::Failed(what));
                 };
@@ -291,17 +240,7 @@ impl Echo {
         }
         let line = csv_line(cells.iter().map(String::as_str));
         // A program gets the text as it is; a terminal would do what it says.
-        let line = if self.on_terminal { render::tame(&line).into_owned() } else { line };
+        let line = if self.on_terminal { tame(&line).into_owned() } else { line };
         context.line(format_args!("{line}"))
-    }
-}
-
-/// Names as in the `.proto` file, and each field that has a value: scripts look for them.
-fn json_options() -> JsonOptions {
-    JsonOptions {
-        proto_names: true,
-        defaults: true,
-        plain_integers: true,
-        ..JsonOptions::default()
     }
 }

@@ -8,9 +8,9 @@ use super::{no_topic, tell_problems, type_name, type_names};
 use crate::args::TopicInfoArgs;
 use crate::context::Context;
 use crate::failure::Outcome;
-use crate::render::tame;
 use crate::table;
 use crate::types::layout;
+use crate::value::tame;
 
 pub fn run(context: &mut Context, args: TopicInfoArgs) -> Outcome {
     let topic = args.topic.as_str();

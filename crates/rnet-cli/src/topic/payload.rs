@@ -12,9 +12,9 @@ use super::{plain_json, type_name};
 use crate::args::PubArgs;
 use crate::failure::{Failure, Outcome};
 use crate::input::{self, Limit};
-use crate::render;
 use crate::types::catalog::Catalog;
 use crate::types::names::{find, is_nested};
+use crate::value::hex::from_hex;
 
 const MESSAGE: Limit = Limit::new(MAX_MESSAGE_LEN_BYTES, "a message", "MAX_MESSAGE_LEN_BYTES");
 const DESCRIPTION: Limit =
@@ -42,7 +42,7 @@ impl Payload {
             return Err(Failure::Usage(what.to_owned()));
         }
         if let Some(hex) = &args.hex {
-            let bytes = render::from_hex(hex).map_err(|e| Failure::Usage(format!("--hex: {e}")))?;
+            let bytes = from_hex(hex).map_err(|e| Failure::Usage(format!("--hex: {e}")))?;
             return Ok(Payload::Bytes(bytes));
         }
         if let Some(text) = &args.text {

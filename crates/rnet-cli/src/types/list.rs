@@ -10,9 +10,9 @@ use super::names::is_nested;
 use super::used::types;
 use crate::context::Context;
 use crate::failure::Outcome;
-use crate::render::tame;
 use crate::table;
 use crate::topic::tell_problems;
+use crate::value::tame;
 
 pub fn run(context: &mut Context, args: TypeListArgs) -> Outcome {
     let from_files = !args.files.proto.is_empty() || !args.files.include.is_empty();

@@ -10,7 +10,7 @@ use rnet::schema::prost_reflect::{
 };
 use rnet::schema::{Docs, Schema, unit_of};
 
-use crate::render::tame;
+use crate::value::tame;
 
 /// Reserved numbers up to this one are written `to max`.
 const MAX_FIELD_NUMBER: u32 = 536_870_911;

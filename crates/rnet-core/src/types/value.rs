@@ -146,17 +146,18 @@ fn format_prim(prim: Prim, bytes: &[u8]) -> Option<Value> {
         Prim::F32 => {
             let v = f32::from_le_bytes(*bytes.first_chunk()?);
             // Through the shortest decimal, so that 0.1_f32 reads "0.1" and not "0.10000000149011612".
-            format_float(if v.is_finite() {
+            float_to_json(if v.is_finite() {
                 v.to_string().parse().unwrap_or(f64::from(v))
             } else {
                 f64::from(v)
             })
         }
-        Prim::F64 => format_float(f64::from_le_bytes(*bytes.first_chunk()?)),
+        Prim::F64 => float_to_json(f64::from_le_bytes(*bytes.first_chunk()?)),
     })
 }
 
-fn format_float(v: f64) -> Value {
+/// A number of JSON; what JSON has no number for is `"nan"`, `"inf"` or `"-inf"`.
+pub fn float_to_json(v: f64) -> Value {
     if v.is_nan() {
         return Value::from("nan");
     }
@@ -296,9 +297,9 @@ fn encode_prim(prim: Prim, value: &Value) -> std::result::Result<[u8; 8], String
             Value::Bool(v) => Ok(u64::from(*v).to_le_bytes()),
             _ => Err(format!("{} is neither true nor false", shown(value))),
         },
-        Prim::F64 => Ok(float(value)?.to_le_bytes()),
+        Prim::F64 => Ok(float_from_json(value)?.to_le_bytes()),
         Prim::F32 => {
-            let wide = float(value)?;
+            let wide = float_from_json(value)?;
             let narrow = wide as f32;
             if wide.is_finite() && !narrow.is_finite() {
                 return Err(format!("{} is out of the range of f32", shown(value)));
@@ -308,7 +309,11 @@ fn encode_prim(prim: Prim, value: &Value) -> std::result::Result<[u8; 8], String
     }
 }
 
-fn float(value: &Value) -> std::result::Result<f64, String> {
+/// A float from JSON: a number, or a word as [`float_to_json`] writes it, in either case, also with `+` and in full.
+///
+/// # Errors
+/// In words, what it is instead.
+pub fn float_from_json(value: &Value) -> std::result::Result<f64, String> {
     let special = value.as_str().and_then(|s| match s.to_ascii_lowercase().as_str() {
         "nan" => Some(f64::NAN),
         "inf" | "+inf" | "infinity" => Some(f64::INFINITY),

@@ -1,13 +1,9 @@
-//! Messages as text: by field, as comma-separated values, as a hex dump.
+//! Fields: the way to one, all of them on lines, all of them as cells of a table.
 
-use std::borrow::Cow;
 use std::io::{self, Write};
 use std::str::FromStr;
 
 use serde_json::Value;
-
-/// Bytes on a line of a hex dump.
-const DUMP_ROW_LEN: usize = 16;
 
 /// The way to a field: `pose.x`, `legs[2].force`, `cells["left"].volt`. Whether there is such a
 /// field is known only when the type is.
@@ -101,23 +97,6 @@ impl FieldPath {
     }
 }
 
-/// Text of a peer for a terminal: what would steer it is written as its number.
-pub fn tame(text: &str) -> Cow<'_, str> {
-    let steers = |c: char| {
-        c.is_control()
-            // What changes the direction of writing.
-            || matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-    };
-    if !text.contains(steers) {
-        return Cow::Borrowed(text);
-    }
-    let tamed = text.chars().map(|c| match steers(c) {
-        true => c.escape_unicode().to_string(),
-        false => c.to_string(),
-    });
-    Cow::Owned(tamed.collect())
-}
-
 /// Prints a value by field, one per line, in YAML. Arrays longer than `limit` end in `...`.
 pub fn by_field(out: &mut impl Write, value: &Value, limit: usize) -> io::Result<()> {
     match value {
@@ -209,53 +188,6 @@ pub fn cells(path: &str, value: &Value) -> Vec<(String, String)> {
     }
 }
 
-/// Prints bytes as `hexdump -C` does: offset, hex, printable characters. What lies behind `limit`
-/// bytes is counted.
-pub fn hex_dump(out: &mut impl Write, bytes: &[u8], limit: usize) -> io::Result<()> {
-    let shown = &bytes[..bytes.len().min(limit)];
-    for (row, chunk) in shown.chunks(DUMP_ROW_LEN).enumerate() {
-        write!(out, "{:08x} ", row * DUMP_ROW_LEN)?;
-        for i in 0..DUMP_ROW_LEN {
-            let gap = if i == DUMP_ROW_LEN / 2 { " " } else { "" };
-            match chunk.get(i) {
-                Some(byte) => write!(out, "{gap} {byte:02x}")?,
-                None => write!(out, "{gap}   ")?,
-            }
-        }
-        let text: String = chunk
-            .iter()
-            .map(|b| if (0x20..0x7f).contains(b) { char::from(*b) } else { '.' })
-            .collect();
-        writeln!(out, "  |{text}|")?;
-    }
-    match bytes.len() - shown.len() {
-        0 => Ok(()),
-        more => writeln!(out, "... ({more} more bytes)"),
-    }
-}
-
-/// Bytes as hex digits without anything between.
-pub fn hex(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let digits =
-        bytes.iter().flat_map(|b| [DIGITS[usize::from(b >> 4)], DIGITS[usize::from(b & 15)]]);
-    digits.map(char::from).collect()
-}
-
-/// Bytes from hex digits; blanks, colons and a leading `0x` are passed over.
-pub fn from_hex(text: &str) -> Result<Vec<u8>, String> {
-    let text = text.strip_prefix("0x").unwrap_or(text);
-    let mut digits = Vec::new();
-    for c in text.chars().filter(|c| !c.is_whitespace() && *c != ':') {
-        let digit = c.to_digit(16).ok_or_else(|| format!("{c:?} is not a hex digit"))?;
-        digits.push(digit as u8);
-    }
-    if digits.len() % 2 != 0 {
-        return Err(format!("{} hex digits do not make whole bytes", digits.len()));
-    }
-    Ok(digits.chunks_exact(2).map(|pair| pair[0] << 4 | pair[1]).collect())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -294,26 +226,5 @@ mod tests {
         let (header, values): (Vec<String>, Vec<String>) = cells("", &message).into_iter().unzip();
         assert_eq!(values.join(","), "1.0,2,1,2,3,nan");
         assert_eq!(header.join(" "), "x p.y p.q[0] p.q[1] p.q[2] legs[0].f");
-    }
-
-    #[test]
-    fn dumps() {
-        let bytes: Vec<u8> = (0x30..0x42).collect();
-        let shown = text(|out| hex_dump(out, &bytes, 17));
-        let lines: Vec<&str> = shown.lines().collect();
-        assert_eq!(
-            lines[0],
-            "00000000  30 31 32 33 34 35 36 37  38 39 3a 3b 3c 3d 3e 3f  |0123456789:;<=>?|"
-        );
-        assert!(lines[1].starts_with("00000010  40   ") && lines[1].ends_with("  |@|"));
-        assert_eq!(lines[2], "... (1 more bytes)");
-    }
-
-    #[test]
-    fn hex_both_ways() {
-        assert_eq!(from_hex("00 ff:1A").unwrap(), [0, 255, 26]);
-        assert_eq!(from_hex("0x10").unwrap(), [16]);
-        assert_eq!(hex(&[0, 255, 26]), "00ff1a");
-        assert!(from_hex("abc").is_err() && from_hex("zz").is_err());
     }
 }

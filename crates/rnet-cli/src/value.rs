@@ -1,0 +1,58 @@
+//! Values as text and as JSON, the same for topics, state and parameters.
+//!
+//! - `message`: a message of whatever type, or a field of it;
+//! - `text`, `json`: a value of the state or of a parameter;
+//! - `plain`: which parts of a plain message are text, times and lists;
+//! - `field`: fields of JSON values: the way to one, all on lines, all as cells;
+//! - `hex`: bytes.
+
+pub mod field;
+pub mod hex;
+pub mod json;
+mod message;
+mod plain;
+pub mod text;
+
+use std::borrow::Cow;
+
+pub use json::to_json;
+pub use message::Message;
+
+/// Bytes of a field of bytes that are shown, unless everything is.
+const SHOWN_FIELD_BYTES: usize = 16;
+
+/// How much of a value is printed.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Elements of an array, and bytes of a dump.
+    pub elements: usize,
+    /// Bytes of a field of bytes.
+    pub field_bytes: usize,
+}
+
+impl Limits {
+    /// By `--truncate-length` and `--full-length`.
+    pub fn of(elements: usize, full: bool) -> Limits {
+        match full {
+            true => Limits { elements: usize::MAX, field_bytes: usize::MAX },
+            false => Limits { elements, field_bytes: elements.min(SHOWN_FIELD_BYTES) },
+        }
+    }
+}
+
+/// Text of a peer for a terminal: what would steer it is written as its number.
+pub fn tame(text: &str) -> Cow<'_, str> {
+    let steers = |c: char| {
+        c.is_control()
+            // What changes the direction of writing.
+            || matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
+    if !text.contains(steers) {
+        return Cow::Borrowed(text);
+    }
+    let tamed = text.chars().map(|c| match steers(c) {
+        true => c.escape_unicode().to_string(),
+        false => c.to_string(),
+    });
+    Cow::Owned(tamed.collect())
+}
