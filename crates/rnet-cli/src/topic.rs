@@ -10,6 +10,7 @@ mod listen;
 mod payload;
 pub mod plain_json;
 mod publish;
+mod rates;
 
 use rnet::TypeDesc;
 use rnet::inspect::Snapshot;

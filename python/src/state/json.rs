@@ -144,21 +144,7 @@ impl Writer {
             let why = format!("{} is a str with a lone surrogate, which is no text", self.place());
             return Err(PyValueError::new_err(why));
         };
-        self.out.push('"');
-        for c in text.chars() {
-            match c {
-                '"' => self.out.push_str("\\\""),
-                '\\' => self.out.push_str("\\\\"),
-                '\n' => self.out.push_str("\\n"),
-                '\r' => self.out.push_str("\\r"),
-                '\t' => self.out.push_str("\\t"),
-                c if c < ' ' => {
-                    let _ = write!(self.out, "\\u{:04x}", u32::from(c));
-                }
-                c => self.out.push(c),
-            }
-        }
-        self.out.push('"');
+        self.out.push_str(&serde_json::Value::from(text).to_string());
         Ok(())
     }
 

@@ -3,12 +3,9 @@
 //! Reckoned from the time stamps that publishers put on their messages, so it is the rate at
 //! which they were sent, whatever the observer did meanwhile.
 
-use std::collections::VecDeque;
-
-use rnet::inspect::Heard;
 use serde_json::json;
 
-use super::listen::{Go, Listener, listen};
+use super::rates::{self, Window};
 use crate::args::WatchArgs;
 use crate::context::Context;
 use crate::failure::Outcome;
@@ -17,75 +14,32 @@ const DEFAULT_WINDOW: u32 = 10_000;
 
 pub fn run(context: &mut Context, args: WatchArgs) -> Outcome {
     let window = args.window.unwrap_or(DEFAULT_WINDOW) as usize;
-    let mut hz = Hz { topic: args.topic.to_string(), window, wanted: args.count, ..Hz::default() };
-    listen(context, args.topic.as_str(), false, args.timeout, &mut hz)
+    // So many intervals.
+    rates::run(context, &args, window + 1, report)
 }
 
-#[derive(Default)]
-struct Hz {
-    topic: String,
-    window: usize,
-    wanted: Option<u64>,
-    /// When the messages of the window were sent, in ns.
-    sent_ns: VecDeque<u64>,
-    seen: u64,
-    /// `seen` at the last report.
-    reported: u64,
-    reports: u64,
-}
-
-impl Listener for Hz {
-    fn message(&mut self, _: &mut Context, heard: &Heard<'_>, _: &[u8]) -> Outcome<Go> {
-        if self.sent_ns.len() > self.window {
-            self.sent_ns.pop_front();
-        }
-        self.sent_ns.push_back(heard.stamp.sent_ns);
-        self.seen += 1;
-        Ok(Go::On)
+fn report(context: &mut Context, window: &Window) -> Outcome<bool> {
+    let Some(spread) = Spread::of(window.last.iter().map(|(sent_ns, _)| *sent_ns)) else {
+        return Ok(false);
+    };
+    let Spread { rate_hz, min_s, max_s, std_dev_s, count } = spread;
+    if context.json() {
+        context.json_line(&json!({
+            "topic": window.topic,
+            "rate_hz": rate_hz,
+            "min_s": min_s,
+            "max_s": max_s,
+            "std_dev_s": std_dev_s,
+            "window": count,
+            "messages": window.seen,
+        }))?;
+        return Ok(true);
     }
-
-    fn second(&mut self, context: &mut Context) -> Outcome<Go> {
-        if self.seen == self.reported {
-            if self.seen > 0 {
-                context.say(format_args!("no new messages"));
-            }
-            return Ok(Go::On);
-        }
-        self.report(context)?;
-        Ok(if Some(self.reports) == self.wanted { Go::Enough } else { Go::On })
-    }
-
-    fn finish(&mut self, context: &mut Context) -> Outcome {
-        if self.seen > self.reported { self.report(context) } else { Ok(()) }
-    }
-
-    fn satisfied(&self) -> bool {
-        self.seen > 0
-    }
-}
-
-impl Hz {
-    fn report(&mut self, context: &mut Context) -> Outcome {
-        self.reported = self.seen;
-        let Some(spread) = Spread::of(self.sent_ns.iter().copied()) else { return Ok(()) };
-        self.reports += 1;
-        let Spread { rate_hz, min_s, max_s, std_dev_s, count } = spread;
-        if context.json() {
-            return context.json_line(&json!({
-                "topic": self.topic,
-                "rate_hz": rate_hz,
-                "min_s": min_s,
-                "max_s": max_s,
-                "std_dev_s": std_dev_s,
-                "window": count,
-                "messages": self.seen,
-            }));
-        }
-        context.line(format_args!("average rate: {rate_hz:.3}"))?;
-        context.line(format_args!(
-            "\tmin: {min_s:.6}s max: {max_s:.6}s std dev: {std_dev_s:.6}s window: {count}"
-        ))
-    }
+    context.line(format_args!("average rate: {rate_hz:.3}"))?;
+    context.line(format_args!(
+        "\tmin: {min_s:.6}s max: {max_s:.6}s std dev: {std_dev_s:.6}s window: {count}"
+    ))?;
+    Ok(true)
 }
 
 /// How far apart points in time lie.

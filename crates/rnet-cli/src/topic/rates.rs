@@ -1,0 +1,78 @@
+//! What `hz` and `bw` have in common: a window of the last messages, and a report on it each second.
+
+use std::collections::VecDeque;
+
+use rnet::inspect::Heard;
+
+use super::listen::{Go, Listener, listen};
+use crate::args::WatchArgs;
+use crate::context::Context;
+use crate::failure::Outcome;
+
+/// The last messages of a topic.
+pub struct Window {
+    pub topic: String,
+    /// When each was sent, in ns, and its length in bytes.
+    pub last: VecDeque<(u64, usize)>,
+    /// Messages so far.
+    pub seen: u64,
+}
+
+/// Prints what there is to say of a window; whether there was anything.
+type Report = fn(&mut Context, &Window) -> Outcome<bool>;
+
+struct Rates {
+    window: Window,
+    capacity: usize,
+    report: Report,
+    wanted: Option<u64>,
+    /// `seen` at the last report.
+    reported: u64,
+    reports: u64,
+}
+
+/// Reports on the last `capacity` messages until there is enough.
+pub fn run(context: &mut Context, args: &WatchArgs, capacity: usize, report: Report) -> Outcome {
+    let window = Window { topic: args.topic.to_string(), last: VecDeque::new(), seen: 0 };
+    let wanted = args.count;
+    let mut rates = Rates { window, capacity, report, wanted, reported: 0, reports: 0 };
+    listen(context, args.topic.as_str(), false, args.timeout, &mut rates)
+}
+
+impl Rates {
+    fn report(&mut self, context: &mut Context) -> Outcome {
+        self.reported = self.window.seen;
+        self.reports += u64::from((self.report)(context, &self.window)?);
+        Ok(())
+    }
+}
+
+impl Listener for Rates {
+    fn message(&mut self, _: &mut Context, heard: &Heard<'_>, bytes: &[u8]) -> Outcome<Go> {
+        if self.window.last.len() >= self.capacity {
+            self.window.last.pop_front();
+        }
+        self.window.last.push_back((heard.stamp.sent_ns, bytes.len()));
+        self.window.seen += 1;
+        Ok(Go::On)
+    }
+
+    fn second(&mut self, context: &mut Context) -> Outcome<Go> {
+        if self.window.seen == self.reported {
+            if self.window.seen > 0 {
+                context.say(format_args!("no new messages"));
+            }
+            return Ok(Go::On);
+        }
+        self.report(context)?;
+        Ok(if Some(self.reports) == self.wanted { Go::Enough } else { Go::On })
+    }
+
+    fn finish(&mut self, context: &mut Context) -> Outcome {
+        if self.window.seen > self.reported { self.report(context) } else { Ok(()) }
+    }
+
+    fn satisfied(&self) -> bool {
+        self.window.seen > 0
+    }
+}
