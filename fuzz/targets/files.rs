@@ -74,7 +74,7 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     ];
     let file = open(path);
     file.set_len(0).unwrap();
-    file.set_len(8192 + 16384).unwrap();
+    file.set_len(8192 + 16384 + rnet_ring::layout::MORE_ADMISSIONS_LEN_BYTES as u64).unwrap();
     for (at, word) in words.iter().enumerate() {
         file.write_all_at(&word.to_le_bytes(), at as u64 * 8).unwrap();
     }

@@ -17,6 +17,7 @@ mod latency;
 mod link;
 mod machine;
 mod message;
+mod nodes;
 mod pace;
 mod place;
 mod roles;
@@ -57,6 +58,7 @@ pub fn run(context: &mut Context, command: BenchCommand) -> Outcome {
         BenchCommand::Rtt(args) => rtt::run(context, &args),
         BenchCommand::Topology(args) => topology::run(context, &args),
         BenchCommand::Idle(args) => idle::run(context, &args),
+        BenchCommand::Nodes(args) => nodes::run(context, &args),
         BenchCommand::Death(args) => death::run(context, &args),
     }
 }

@@ -292,6 +292,18 @@ fn the_example_is_a_robot() {
 }
 
 #[test]
+fn nodes_of_a_large_domain_meet_and_notice_a_death() {
+    let document = bench(&["nodes", "--nodes", "3,7", "--processes", "2"]);
+    let domains = document["result"]["domains"].as_array().unwrap();
+    let counts = |domain: &Value| ["nodes", "processes", "killed"].map(|of| domain[of].as_u64());
+    assert_eq!(counts(&domains[0]), [Some(3), Some(2), Some(2)]);
+    assert_eq!(counts(&domains[1]), [Some(7), Some(2), Some(4)]);
+    for figure in ["open_ns", "met_ns", "noticed_ns", "descriptors"] {
+        assert!(domains.iter().all(|d| d[figure].as_u64() > Some(0)), "{figure}: {document}");
+    }
+}
+
+#[test]
 fn idle_nodes_are_watched_and_joined() {
     let document = bench(&["idle", "--nodes", "3", "--seconds", "0.2"]);
     let result = &document["result"];
@@ -358,14 +370,16 @@ fn senseless_settings_are_usage_errors() {
         (&["throughput", "--size", "15"][..], "16 bytes"),
         (&["throughput", "--size", "2G"], "1073741824"),
         (&["throughput", "--size", "1T"], "unit"),
-        (&["throughput", "--readers", "0"], "1..=64"),
-        (&["throughput", "--readers", "65"], "1..=64"),
+        (&["throughput", "--readers", "0"], "1..=512"),
+        (&["throughput", "--readers", "513"], "1..=512"),
         (&["throughput", "--wait", "often"], "spin"),
         (&["throughput", "--seconds", "0"], "0.05"),
         (&["throughput", "--repeats", "0"], "1..=1000"),
         (&["latency", "--rate", "0"], "rate"),
         (&["latency", "--rate", "1e9"], "rate"),
         (&["rtt", "--size", "64,3G"], "1073741824"),
+        (&["nodes", "--nodes", "1"], "2..="),
+        (&["nodes", "--nodes", "2000"], "2..="),
         (&["idle", "--nodes", "0"], "1..=200"),
         (&["idle", "--nodes", "1000"], "1..=200"),
         (&["idle", "--domain", "lab"], "private domain"),

@@ -26,7 +26,7 @@ pub const MAX_TOPICS_PER_DOMAIN: usize = 4096;
 pub const MAX_ENDPOINTS_PER_NODE: usize = 8192;
 
 /// Subscribers that may follow one channel (one publisher on one topic).
-pub const MAX_READERS_PER_CHANNEL: usize = 64;
+pub const MAX_READERS_PER_CHANNEL: usize = 512;
 
 /// Publishers that one subscriber may merge.
 pub const MAX_PUBLISHERS_PER_SUBSCRIPTION: usize = 256;

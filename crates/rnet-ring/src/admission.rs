@@ -5,8 +5,75 @@
 //! there are, and when, is for [`crate::seats`] and [`crate::follower`] to say.
 
 use crate::fail_point;
-use crate::layout::{ADMISSION_ACTIVE, ADMISSION_DETACHED, ADMISSION_FREE, Admission};
-use crate::sync::{Ordering, fence};
+use crate::layout::{ADMISSION_ACTIVE, ADMISSION_DETACHED, ADMISSION_FREE, Admission, LogControl};
+use crate::sync::{AtomicU64, Ordering, fence};
+
+/// The entries of one publisher, in two pieces: the first stand in its first page, the others behind its log,
+/// where memory is taken for them as they come into use.
+#[derive(Clone, Copy)]
+pub struct Table<'a> {
+    first: &'a [Admission],
+    more: &'a [Admission],
+    /// How many are in use, from the first on; `None`: all.
+    used: Option<&'a AtomicU64>,
+}
+
+impl<'a> Table<'a> {
+    /// The table of a publisher: `more` are the entries that `control` has no room for.
+    #[inline]
+    pub fn new(control: &'a LogControl, more: &'a [Admission]) -> Table<'a> {
+        let used = Some(&control.flow.used_admissions);
+        Table { first: &control.admissions, more, used }
+    }
+
+    /// A table in one piece, of which all entries are in use.
+    pub fn whole(entries: &'a [Admission]) -> Table<'a> {
+        Table { first: entries, more: &[], used: None }
+    }
+
+    /// How many entries it has room for.
+    pub fn len(&self) -> usize {
+        self.first.len() + self.more.len()
+    }
+
+    /// Whether it has room for none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// How many entries were ever in use, from the first on. A look at any other might take memory.
+    pub fn used(&self) -> usize {
+        // Acquire: pairs with `use_up_to`, behind which the entries have memory.
+        let used = self.used.map_or(u64::MAX, |used| used.load(Ordering::Acquire));
+        usize::try_from(used).unwrap_or(usize::MAX).min(self.len())
+    }
+
+    /// The publisher's side: the first `count` entries have memory and may be looked at.
+    pub fn use_up_to(&self, count: usize) {
+        if let Some(used) = self.used
+            && self.used() < count
+        {
+            used.store(count as u64, Ordering::Release);
+        }
+    }
+
+    /// The entry at `place`, in use or not.
+    ///
+    /// # Panics
+    /// If the table has no such place.
+    #[inline]
+    pub fn at(&self, place: usize) -> &'a Admission {
+        match self.first.get(place) {
+            Some(entry) => entry,
+            None => &self.more[place - self.first.len()],
+        }
+    }
+
+    /// The entries in use.
+    pub fn iter(&self) -> impl Iterator<Item = &'a Admission> {
+        self.first.iter().chain(self.more).take(self.used())
+    }
+}
 
 /// One request to read. A subscription numbers its requests, so that no two are the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -72,7 +139,7 @@ pub fn free(entry: &Admission) {
 }
 
 /// The reader's side: the answer to its request, and where it stands.
-pub fn find(entries: &[Admission], ask: Ask) -> Option<(usize, Grant, Standing)> {
+pub fn find(entries: Table<'_>, ask: Ask) -> Option<(usize, Grant, Standing)> {
     entries.iter().enumerate().find_map(|(place, entry)| {
         let (grant, standing) = read(entry, ask)?;
         Some((place, grant, standing))
@@ -114,4 +181,31 @@ pub fn holds(entry: &Admission, ask: Ask) -> bool {
     entry.state.load(Ordering::Acquire) == ADMISSION_ACTIVE
         && entry.subscription.load(Ordering::Relaxed) == ask.subscription
         && entry.generation.load(Ordering::Relaxed) == ask.generation
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::layout::{READERS_IN_CONTROL, READERS_PER_LOG};
+
+    /// Whatever a publisher's page says, nobody looks past the end of its table, and the publisher itself never
+    /// takes back what was in use.
+    #[test]
+    fn no_more_entries_are_looked_at_than_are_in_use() {
+        let control = LogControl::default();
+        let more: Vec<Admission> =
+            (READERS_IN_CONTROL..READERS_PER_LOG).map(|_| Admission::default()).collect();
+        let table = Table::new(&control, &more);
+        assert_eq!((table.len(), table.iter().count()), (READERS_PER_LOG, 0));
+        for (place, used) in [(0, 1), (63, 64), (64, 65), (2, 65), (READERS_PER_LOG - 1, 512)] {
+            table.use_up_to(place + 1);
+            assert_eq!((table.used(), table.iter().count()), (used, used));
+        }
+        assert!(std::ptr::eq(table.at(63), &control.admissions[63]));
+        assert!(std::ptr::eq(table.at(64), &more[0]));
+        for lie in [u64::MAX, 1 << 32, READERS_PER_LOG as u64 + 1] {
+            control.flow.used_admissions.store(lie, Ordering::Relaxed);
+            assert_eq!((table.used(), table.iter().count()), (READERS_PER_LOG, READERS_PER_LOG));
+        }
+    }
 }

@@ -4,8 +4,7 @@
 //! Then it asks again; or, if the publisher is gone, it reads what is left. The states and what
 //! leads from one to the next are drawn in docs/design/admission.md.
 
-use crate::admission::{self, Ask};
-use crate::layout::Admission;
+use crate::admission::{self, Ask, Table};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Phase {
@@ -97,14 +96,14 @@ impl Follower {
     }
 
     /// Whether it asks and the answer is there.
-    pub fn is_answered(&self, entries: &[Admission]) -> bool {
+    pub fn is_answered(&self, entries: Table<'_>) -> bool {
         self.is_asking() && admission::find(entries, self.ask).is_some()
     }
 
     /// Begins to read if the request was answered. An answer that holds no more is one as well: it
     /// says what was promised. `expected` is the number of the next message, if any was promised
     /// before.
-    pub fn begin(&mut self, entries: &[Admission], expected: Option<u64>) -> Option<Begun> {
+    pub fn begin(&mut self, entries: Table<'_>, expected: Option<u64>) -> Option<Begun> {
         if !self.is_asking() {
             return None;
         }
@@ -118,9 +117,9 @@ impl Follower {
 
     /// Whether the answer under which it reads no longer holds, of which nobody was told yet.
     #[inline]
-    pub fn was_let_go(&self, entries: &[Admission]) -> bool {
+    pub fn was_let_go(&self, entries: Table<'_>) -> bool {
         match self.phase {
-            Phase::Reading { place } => !admission::holds(&entries[place], self.ask),
+            Phase::Reading { place } => !admission::holds(entries.at(place), self.ask),
             Phase::Asking | Phase::Draining => false,
         }
     }
@@ -139,7 +138,7 @@ impl Follower {
     }
 
     /// The publisher is gone: what it had promised can be read as far as the log still holds it.
-    pub fn publisher_left(&mut self, entries: &[Admission], expected: Option<u64>) -> Left {
+    pub fn publisher_left(&mut self, entries: Table<'_>, expected: Option<u64>) -> Left {
         self.left = true;
         if !self.is_asking() {
             return Left::GoOn;
@@ -154,12 +153,12 @@ impl Follower {
 
     /// Whether all is over once the log is read to its end.
     #[inline]
-    pub fn is_over(&self, entries: &[Admission]) -> bool {
+    pub fn is_over(&self, entries: Table<'_>) -> bool {
         self.left && !self.was_let_go(entries)
     }
 
     /// Why the messages are missing before the one just read.
-    pub fn gap(&self, entries: &[Admission]) -> Gap {
+    pub fn gap(&self, entries: Table<'_>) -> Gap {
         let draining = self.phase == Phase::Draining && self.let_go;
         if draining || self.was_let_go(entries) { Gap::Detached } else { Gap::Overrun }
     }

@@ -8,7 +8,12 @@ use crate::sync::AtomicU64;
 /// Bytes of a page; shared structures are placed on page bounds so that ownership is per page.
 pub const PAGE_LEN_BYTES: usize = 4096;
 /// Readers that one log admits.
-pub const READERS_PER_LOG: usize = 64;
+pub const READERS_PER_LOG: usize = 512;
+/// How many of them have their entry in [`LogControl`]; the entries of the others stand behind the log.
+pub const READERS_IN_CONTROL: usize = 64;
+/// Length of the part of a publisher's file with the entries that [`LogControl`] has no room for, in bytes.
+pub const MORE_ADMISSIONS_LEN_BYTES: usize =
+    ((READERS_PER_LOG - READERS_IN_CONTROL) * 40).next_multiple_of(PAGE_LEN_BYTES);
 /// Verdicts that a log keeps for readers it could not admit.
 pub const REFUSALS_PER_LOG: usize = 16;
 /// Samples that one reader may hold in place at a time.
@@ -109,6 +114,8 @@ pub struct FlowLine {
     pub wanted: AtomicU64,
     /// Bytes of the log that have memory now.
     pub log_bytes: AtomicU64,
+    /// Entries of the table of readers that were ever in use: those behind them may have no memory.
+    pub used_admissions: AtomicU64,
 }
 }
 
@@ -150,8 +157,8 @@ pub struct LogControl {
     pub head: HeadLine,
     /// See [`FlowLine`].
     pub flow: FlowLine,
-    /// Admitted readers.
-    pub admissions: [Admission; READERS_PER_LOG],
+    /// The first of the admitted readers.
+    pub admissions: [Admission; READERS_IN_CONTROL],
     /// Refused readers, the newest overwrite the oldest.
     pub refusals: [Refusal; REFUSALS_PER_LOG],
     /// Where in the ring the blocks of the log stand, by number of the block modulo the number of
@@ -275,6 +282,7 @@ const _: () = {
     assert!(offset_of!(LogControl, refusals) == 384 + 2560);
     assert!(offset_of!(LogControl, blocks) == 3200);
     assert!(size_of::<LogControl>() == 3712);
+    assert!(MORE_ADMISSIONS_LEN_BYTES == 20480);
     assert!(offset_of!(ReaderSlot, bind) == 128);
     assert!(offset_of!(ReaderSlot, count) == 256);
     assert!(offset_of!(ReaderSlot, pins) == 384);

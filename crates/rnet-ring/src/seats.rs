@@ -6,9 +6,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::admission::{self, Ask, Grant, Standing};
+use crate::admission::{self, Ask, Grant, Standing, Table};
 use crate::fail_point;
-use crate::layout::Admission;
 
 /// What became of the last request of a subscription.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -31,44 +30,52 @@ impl Seats {
         (seat.generation == ask.generation).then_some(seat.standing)
     }
 
-    /// Takes a seat among `places` for a new request. The subscription keeps the place that it has;
-    /// `None` if it has none and all are taken.
-    pub fn reserve(&mut self, ask: Ask, places: usize) -> Option<()> {
-        let own = self.0.get(&ask.subscription).map(|seat| seat.place);
-        let free = || (0..places).find(|place| self.0.values().all(|seat| seat.place != *place));
-        let place = own.or_else(free)?;
+    /// The place among `places` for a subscription: the one that it has, else the first that is free. `None` if
+    /// it has none and all are taken.
+    pub fn place_for(&self, subscription: u64, places: usize) -> Option<usize> {
+        if let Some(seat) = self.0.get(&subscription) {
+            return Some(seat.place);
+        }
+        let mut taken = vec![false; places];
+        for seat in self.0.values() {
+            taken[seat.place] = true;
+        }
+        taken.iter().position(|taken| !taken)
+    }
+
+    /// Takes the seat that [`Seats::place_for`] has found for a new request.
+    pub fn reserve(&mut self, ask: Ask, place: usize) {
         let (generation, standing) = (ask.generation, Standing::Served);
         self.0.insert(ask.subscription, Seat { place, generation, standing, answered: false });
-        Some(())
     }
 
     /// Answers a request that has a seat. A reader that was let go since is told that as well.
-    pub fn answer(&mut self, entries: &[Admission], grant: Grant) -> Option<Standing> {
+    pub fn answer(&mut self, entries: Table<'_>, grant: Grant) -> Option<Standing> {
         let seat = self.0.get_mut(&grant.ask.subscription)?;
         if seat.generation != grant.ask.generation {
             return None;
         }
         seat.answered = true;
-        admission::answer(&entries[seat.place], grant, seat.standing);
+        admission::answer(entries.at(seat.place), grant, seat.standing);
         Some(seat.standing)
     }
 
     /// Lets a reader go that stood still for too long. Its seat stays, for the time that it asks
     /// again.
-    pub fn let_go(&mut self, entries: &[Admission], subscription: u64) {
+    pub fn let_go(&mut self, entries: Table<'_>, subscription: u64) {
         let Some(seat) = self.0.get_mut(&subscription) else { return };
         seat.standing = Standing::LetGo;
         fail_point!("detach.noted");
         // Else the answer is still to come, and says so.
         if seat.answered {
-            admission::let_go(&entries[seat.place]);
+            admission::let_go(entries.at(seat.place));
         }
     }
 
     /// Forgets a subscription that is gone, and frees its entry.
-    pub fn forget(&mut self, entries: &[Admission], subscription: u64) {
+    pub fn forget(&mut self, entries: Table<'_>, subscription: u64) {
         if let Some(seat) = self.0.remove(&subscription) {
-            admission::free(&entries[seat.place]);
+            admission::free(entries.at(seat.place));
         }
     }
 

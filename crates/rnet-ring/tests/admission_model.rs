@@ -10,7 +10,7 @@
 
 use std::collections::HashSet;
 
-use rnet_ring::admission::{Ask, Grant, Standing};
+use rnet_ring::admission::{Ask, Grant, Standing, Table};
 use rnet_ring::follower::{Begun, Follower, Gap, Left, LetGo};
 use rnet_ring::layout::Admission;
 use rnet_ring::seats::Seats;
@@ -110,9 +110,9 @@ impl World {
     }
 
     /// Lets `act` work on the entries as memory.
-    fn with<T>(&mut self, act: impl FnOnce(&mut World, &[Admission]) -> T) -> T {
+    fn with<T>(&mut self, act: impl FnOnce(&mut World, Table<'_>) -> T) -> T {
         let memory: Vec<Admission> = self.entries.iter().map(to_memory).collect();
-        let result = act(self, &memory);
+        let result = act(self, Table::whole(&memory));
         self.entries = memory.iter().map(from_memory).collect();
         result
     }
@@ -144,11 +144,12 @@ impl World {
         if !self.bound || served || self.seats.standing(ask).is_some() {
             return;
         }
-        if self.seats.reserve(ask, self.places).is_none() {
+        let Some(place) = self.seats.place_for(ask.subscription, self.places) else {
             // It is looked at again when a place is free.
             self.rung = true;
             return;
-        }
+        };
+        self.seats.reserve(ask, place);
         let (generation, start) = (ask.generation, self.tail);
         self.listed = Some(Listed { generation, start, answered: false });
     }
@@ -300,7 +301,8 @@ impl World {
                 step("other comes", &|w| {
                     let ask = Ask { subscription: OTHER, generation: 1 };
                     w.other = 1;
-                    if w.seats.reserve(ask, w.places).is_some() {
+                    if let Some(place) = w.seats.place_for(OTHER, w.places) {
+                        w.seats.reserve(ask, place);
                         let grant = Grant { ask, start: w.tail, start_seq: w.tail };
                         w.with(|w, memory| w.seats.answer(memory, grant));
                     }

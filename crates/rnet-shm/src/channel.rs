@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rnet_core::Error;
 use rnet_core::{LossCounts, MAX_PINS_PER_READER};
-use rnet_ring::admission::Ask;
+use rnet_ring::admission::{Ask, Table};
 use rnet_ring::fail_point;
 use rnet_ring::follower::{Begun, Follower, Left, LetGo};
 use rnet_ring::layout::{ADMISSION_FREE, Admission};
@@ -345,7 +345,7 @@ impl Reader {
 
     /// The publisher is gone: reads what it had committed, then nothing.
     pub fn publisher_left(&mut self, died: bool) {
-        let admissions = &self.map.control().admissions;
+        let admissions = self.map.admissions();
         match self.follower.publisher_left(admissions, self.log.next_seq()) {
             Left::GoOn => {}
             Left::Begin(begun) => self.begin_at(begun),
@@ -364,8 +364,9 @@ impl Reader {
             && !self.log.has_more(self.map.log())
     }
 
-    fn admissions(&self) -> &[Admission] {
-        &self.map.control().admissions
+    #[inline]
+    fn admissions(&self) -> Table<'_> {
+        self.map.admissions()
     }
 
     /// Whether the publisher has no room for us.
@@ -381,12 +382,13 @@ impl Reader {
             a.state.load(Ordering::Acquire) != ADMISSION_FREE
                 && a.subscription.load(Ordering::Relaxed) != us
         };
-        refused || control.admissions.iter().all(others)
+        let table = self.admissions();
+        refused || (table.used() == table.len() && table.iter().all(others))
     }
 
     /// Begins to read if the publisher has admitted us.
     fn try_begin(&mut self) -> Result<bool, Trouble> {
-        let admissions = &self.map.control().admissions;
+        let admissions = self.map.admissions();
         if let Some(begun) = self.follower.begin(admissions, self.log.next_seq()) {
             self.begin_at(begun);
             return Ok(true);

@@ -67,4 +67,4 @@ pub mod watch;
 pub use rnet_ring as ring;
 
 /// Version of everything that stands in shared memory; processes of one domain must agree.
-pub const LAYOUT_VERSION: u32 = 4;
+pub const LAYOUT_VERSION: u32 = 5;

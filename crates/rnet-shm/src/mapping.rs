@@ -7,7 +7,7 @@ use std::ffi::c_void;
 use std::os::fd::BorrowedFd;
 use std::ptr::NonNull;
 
-use rnet_ring::layout::{ChunkHeader, LogControl, ReaderSlot};
+use rnet_ring::layout::{Admission, ChunkHeader, LogControl, ReaderSlot};
 use rustix::io::Errno;
 use rustix::mm::{Advice, MapFlags, ProtFlags};
 use std::path::Path;
@@ -26,6 +26,8 @@ pub unsafe trait Shared: Sized {}
 unsafe impl Shared for AtomicU32 {}
 // SAFETY: atomics only.
 unsafe impl Shared for AtomicU64 {}
+// SAFETY: repr(C) of AtomicU64 only.
+unsafe impl Shared for Admission {}
 // SAFETY: repr(C) of AtomicU64 only.
 unsafe impl Shared for LogControl {}
 // SAFETY: repr(C) of AtomicU64 only.

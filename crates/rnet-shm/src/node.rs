@@ -4,7 +4,7 @@
 //! Everything here is the control plane: written and read with system calls, so that a peer which
 //! truncates its own file gives us an error, not a SIGBUS.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -168,6 +168,9 @@ pub struct OwnNode {
 struct EntryTable {
     /// `None` is a free place that the next endpoint takes.
     slots: Vec<Option<Entry>>,
+    /// Where the endpoints stand, by id, and the places before the end that are free.
+    places: HashMap<u64, usize>,
+    free: BTreeSet<usize>,
     next_number: u64,
     generation: u64,
     reserved_until: u64,
@@ -286,8 +289,7 @@ impl OwnNode {
     /// An id for one more endpoint.
     pub fn next_endpoint(&self) -> Result<u64, Error> {
         let mut table = self.table();
-        let live = table.slots.iter().flatten().count();
-        if live >= MAX_ENDPOINTS_PER_NODE || table.next_number >> ENDPOINT_BITS != 0 {
+        if table.places.len() >= MAX_ENDPOINTS_PER_NODE || table.next_number >> ENDPOINT_BITS != 0 {
             return Err(Error::LimitReached {
                 what: format!("publishers and subscribers in node {}", self.name),
                 limit: MAX_ENDPOINTS_PER_NODE,
@@ -307,7 +309,7 @@ impl OwnNode {
     /// Makes an endpoint known; its file must be complete.
     pub fn announce(&self, entry: Entry) -> Result<(), Error> {
         let mut table = self.table();
-        let place = table.slots.iter().position(Option::is_none).unwrap_or(table.slots.len());
+        let place = table.free.first().copied().unwrap_or(table.slots.len());
         let at = ENTRIES_AT + place as u64 * ENTRY_LEN_BYTES;
         let failed = |e| io_error("cannot announce in", &self.folder.join("node"), e);
         if at + ENTRY_LEN_BYTES > table.reserved_until {
@@ -318,7 +320,9 @@ impl OwnNode {
         if place == table.slots.len() {
             table.slots.push(None);
         }
+        table.free.remove(&place);
         table.slots[place] = Some(entry);
+        table.places.insert(entry.id, place);
         self.write_entry(place, Some(entry)).map_err(failed)?;
         fail_point!("announce.entry");
         self.write_generation(&mut table).map_err(failed)?;
@@ -329,8 +333,9 @@ impl OwnNode {
     /// Takes an endpoint back.
     pub fn withdraw(&self, id: u64) {
         let mut table = self.table();
-        if let Some(place) = table.slots.iter().position(|e| e.is_some_and(|e| e.id == id)) {
+        if let Some(place) = table.places.remove(&id) {
             table.slots[place] = None;
+            table.free.insert(place);
             // Failing to write would leave an entry whose file is gone, which peers skip.
             let _ = self.write_entry(place, None);
             fail_point!("withdraw.entry");

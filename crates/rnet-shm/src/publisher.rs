@@ -9,7 +9,9 @@ use std::time::{Duration, Instant};
 use rnet_core::{Error, MAX_INLINE_LEN_BYTES, MAX_MESSAGE_LEN_BYTES};
 use rnet_core::{PublisherQos, TypeDesc};
 use rnet_ring::fail_point;
-use rnet_ring::layout::{BLOCKS_PER_LOG, PAGE_LEN_BYTES};
+use rnet_ring::layout::{
+    Admission, BLOCKS_PER_LOG, PAGE_LEN_BYTES, READERS_IN_CONTROL, READERS_PER_LOG,
+};
 use rnet_ring::sync::Barrier;
 use rnet_ring::{Kind, LogWriter, NoRoom, wake};
 use serde::{Deserialize, Serialize};
@@ -42,6 +44,7 @@ mod tests;
 use gate::LogGate;
 pub use loan::Loaned;
 use loan::Place;
+use map::file_len;
 pub use map::{CONTROL_AT, PublisherMap};
 use room::{PLENTY, Patience};
 use spoilt::truncated;
@@ -101,6 +104,16 @@ impl PeerPublisher {
             .map_err(|e| io_error("cannot map the log of", Path::new(&self.meta.topic), e))
     }
 
+    /// The entries of readers that the first page has no room for, as far as they are in use; read with a
+    /// system call, for tools.
+    pub fn more_admissions(&self, used: u64) -> Result<Vec<u8>, Error> {
+        let more = used.min(READERS_PER_LOG as u64).saturating_sub(READERS_IN_CONTROL as u64);
+        let mut bytes = vec![0u8; more as usize * size_of::<Admission>()];
+        files::read_exact_at(&self.file, &mut bytes, self.log_at + self.log_len)
+            .map_err(|e| io_error("cannot read the readers of", Path::new(&self.meta.topic), e))?;
+        Ok(bytes)
+    }
+
     /// The first page, read with a system call: the counters, for tools.
     pub fn control_page(&self) -> Result<Vec<u8>, Error> {
         let mut page = vec![0u8; PAGE_LEN_BYTES];
@@ -157,8 +170,8 @@ impl Writer {
         // A block at least, which is longer than the shortest log where the log may get very long.
         let least = rnet_core::MIN_LOG_LEN_BYTES.max(log_len / BLOCKS_PER_LOG as u64);
         let least = if meta.qos.reserve_log { log_len } else { least };
-        let file =
-            files::create_sparse(&path, log_at + log_len, log_at + least, mode).map_err(failed)?;
+        let file = files::create_sparse(&path, file_len(log_at, log_len), log_at + least, mode)
+            .map_err(failed)?;
         let words = [MAGIC, u64::from(LAYOUT_VERSION), id, 0, json.len() as u64, log_at, log_len];
         let bytes: Vec<u8> = words.iter().flat_map(|w| w.to_le_bytes()).collect();
         let map = files::write_all_at(&file, &json, PAGE)
@@ -183,9 +196,9 @@ impl Writer {
             log: LogWriter::growing(map.log(), least_blocks),
             pool: Pool::new(path.clone(), mode, id, &meta.qos),
             history: meta.qos.history(),
-            path,
             qos: meta.qos.clone(),
-            roster: Arc::new(Roster::new(map.clone(), node.bells().clone())),
+            roster: Arc::new(Roster::new(map.clone(), path.clone(), node.bells().clone())),
+            path,
             map,
             seen_epoch: 0,
             readers: Vec::new(),

@@ -1,13 +1,14 @@
 //! A publisher's readers: admitted and dismissed by the node's control thread, known to the
 //! writer's hot path by a private copy.
 
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rnet_ring::admission::{Ask, Standing};
+use rnet_ring::admission::{Ask, Standing, Table};
 use rnet_ring::fail_point;
 use rnet_ring::join::Epoch;
-use rnet_ring::layout::{Admission, READERS_PER_LOG, REFUSALS_PER_LOG, ReaderSlot, SLOT_BOUND};
+use rnet_ring::layout::{REFUSALS_PER_LOG, ReaderSlot, SLOT_BOUND};
 use rnet_ring::seats::Seats;
 
 use crate::bell::Bells;
@@ -96,6 +97,8 @@ impl ReaderRef {
 #[derive(Debug)]
 pub struct Roster {
     map: Arc<PublisherMap>,
+    /// The publisher's file.
+    path: PathBuf,
     /// The doorbells of the publisher's own node.
     bells: Arc<Bells>,
     epoch: Epoch,
@@ -130,9 +133,10 @@ enum Why {
 }
 
 impl Roster {
-    pub(crate) fn new(map: Arc<PublisherMap>, bells: Arc<Bells>) -> Roster {
+    pub(crate) fn new(map: Arc<PublisherMap>, path: PathBuf, bells: Arc<Bells>) -> Roster {
         Roster {
             map,
+            path,
             bells,
             epoch: Epoch::default(),
             list: Mutex::new(Vec::new()),
@@ -198,8 +202,8 @@ impl Roster {
         self.fresh.take().map(|list| *copy = list).is_some()
     }
 
-    fn admissions(&self) -> &[Admission; READERS_PER_LOG] {
-        &self.map.control().admissions
+    fn admissions(&self) -> Table<'_> {
+        self.map.admissions()
     }
 
     /// Begins to look through the log, which gives back no memory until the scan is dropped. The
@@ -335,6 +339,7 @@ impl Roster {
 #[cfg(test)]
 mod tests {
     use rnet_core::{NodeName, PublisherQos, SubscriberQos, TypeDesc};
+    use rnet_ring::layout::{MORE_ADMISSIONS_LEN_BYTES, READERS_IN_CONTROL, READERS_PER_LOG};
 
     use super::*;
     use crate::domain::{DomainConfig, DomainDir};
@@ -378,7 +383,21 @@ mod tests {
         let admit = |number: usize| {
             roster.admit(readers[number].0, "/both", "/t", found(number), node.bells().clone())
         };
-        (0..READERS_PER_LOG).for_each(|number| assert_eq!(admit(number).unwrap(), Admitted::New));
+        // The table takes memory for the entries that are in use.
+        let path = node.folder().join("p");
+        let blocks = || std::os::unix::fs::MetadataExt::blocks(&std::fs::metadata(&path).unwrap());
+        let before = blocks();
+        let peer = crate::publisher::PeerPublisher::open(&path, id).unwrap();
+        for number in 0..READERS_PER_LOG {
+            assert_eq!(admit(number).unwrap(), Admitted::New);
+            let (used, grown) = (roster.admissions().used(), blocks() - before);
+            assert_eq!((used, grown > 0), (number + 1, number >= READERS_IN_CONTROL), "{number}");
+        }
+        assert_eq!((blocks() - before) * 512, MORE_ADMISSIONS_LEN_BYTES as u64);
+        // A file may say what it wants.
+        for used in [READERS_PER_LOG as u64, u64::MAX] {
+            assert_eq!(peer.more_admissions(used).unwrap().len(), 448 * 40);
+        }
         let (let_go, _, _, slot) = &readers[0];
         assert!(roster.detach(*let_go) && !roster.serves(*let_go));
         assert!(roster.was_let_go(*let_go, &found(0).binding));

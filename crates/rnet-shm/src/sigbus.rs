@@ -42,6 +42,8 @@ pub(crate) struct Entry {
     /// 0 while the entry is free.
     base: AtomicUsize,
     len: AtomicUsize,
+    /// Its number in the table.
+    number: AtomicUsize,
 }
 
 impl Entry {
@@ -53,6 +55,7 @@ impl Entry {
             spoilt: AtomicBool::new(false),
             base: AtomicUsize::new(0),
             len: AtomicUsize::new(0),
+            number: AtomicUsize::new(0),
         }
     }
 
@@ -89,6 +92,9 @@ impl Entry {
 
 /// The table: never freed, so that the handler may look into it at any time.
 static TABLE: [AtomicPtr<Entry>; BLOCKS] = [const { AtomicPtr::new(ptr::null_mut()) }; BLOCKS];
+/// Where the search for a free entry begins: a process has thousands of mappings, and opens them one by one.
+/// All before it are taken, but for some that came free just when it was moved.
+static FREE_FROM: AtomicUsize = AtomicUsize::new(0);
 /// Mappings of this process that were spoilt so far.
 static SPOILT: AtomicU64 = AtomicU64::new(0);
 /// What was installed before us; set once, never freed.
@@ -152,14 +158,20 @@ pub(crate) fn enter(base: *mut u8, len: usize, writable: bool) -> Option<&'stati
     if !INSTALLED.load(Ordering::Acquire) {
         install();
     }
-    // From the first on each time: mappings come and go rarely, and this is a load for each.
-    let mut number = 0;
+    let from = FREE_FROM.load(Ordering::Relaxed);
+    let (mut number, mut looked_at_all) = (from, from == 0);
     loop {
+        if !looked_at_all && entry_at(number).is_none() {
+            // Before the table grows: one may have come free behind the place where the search began.
+            (number, looked_at_all) = (0, true);
+        }
         let entry = entry_or_grow(number)?;
         number += 1;
         if entry.taken.load(Ordering::Relaxed) || entry.taken.swap(true, Ordering::Acquire) {
             continue;
         }
+        entry.number.store(number - 1, Ordering::Relaxed);
+        let _ = FREE_FROM.compare_exchange(from, number, Ordering::Relaxed, Ordering::Relaxed);
         entry.spoilt.store(false, Ordering::Relaxed);
         entry.set(base as usize, len, writable);
         return Some(entry);
@@ -169,7 +181,9 @@ pub(crate) fn enter(base: *mut u8, len: usize, writable: bool) -> Option<&'stati
 /// Forgets a mapping, before it is unmapped: the addresses may be another's at once.
 pub(crate) fn leave(entry: &'static Entry) {
     entry.set(0, 0, false);
+    let number = entry.number.load(Ordering::Relaxed);
     entry.taken.store(false, Ordering::Release);
+    FREE_FROM.fetch_min(number, Ordering::Relaxed);
 }
 
 /// Installs the handler. Waits for nobody: a child that was forked while another thread was in here

@@ -110,7 +110,8 @@ fn structs_are_as_drawn() {
             pool_bytes,
             pool_chunks,
             wanted,
-            log_bytes
+            log_bytes,
+            used_admissions
         }),
         fields_of!(Admission { subscription, generation, start, start_seq, state }),
         fields_of!(Refusal { subscription, reason }),
@@ -166,6 +167,8 @@ fn constants_are_as_written() {
         ("LAYOUT_VERSION", u64::from(rnet_shm::LAYOUT_VERSION)),
         ("PAGE_LEN_BYTES", layout::PAGE_LEN_BYTES as u64),
         ("READERS_PER_LOG", layout::READERS_PER_LOG as u64),
+        ("READERS_IN_CONTROL", layout::READERS_IN_CONTROL as u64),
+        ("MORE_ADMISSIONS_LEN_BYTES", layout::MORE_ADMISSIONS_LEN_BYTES as u64),
         ("REFUSALS_PER_LOG", layout::REFUSALS_PER_LOG as u64),
         ("PINS_PER_READER", layout::PINS_PER_READER as u64),
         ("BLOCKS_PER_LOG", layout::BLOCKS_PER_LOG as u64),
@@ -403,6 +406,7 @@ fn subscription_file_is_as_drawn() {
 fn publisher_file_records_and_chunk_are_as_drawn() {
     const LOG_LEN: u64 = 16 << 10;
     const BLOCK_LEN: u64 = 8 << 10;
+    let more = rnet_ring::layout::MORE_ADMISSIONS_LEN_BYTES as u64;
     let (page, domain) = (page(), TestDomain::new("layout_pub"));
     let tables = tables(&page);
     let node = domain.node();
@@ -415,7 +419,7 @@ fn publisher_file_records_and_chunk_are_as_drawn() {
     drawn.check_header(b"RNETPUB\x01");
     let log_at = drawn.word("log_at");
     assert_eq!([drawn.word("id"), drawn.word("log_len"), log_at], [id, LOG_LEN, 8192]);
-    assert_eq!(drawn.file.metadata().unwrap().len(), log_at + LOG_LEN);
+    assert_eq!(drawn.file.metadata().unwrap().len(), log_at + LOG_LEN + more);
     assert_eq!(drawn.json()["topic"], "/t");
 
     // An inline record of 22 bytes.

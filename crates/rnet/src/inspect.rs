@@ -457,7 +457,7 @@ fn word(page: &[u8], at: usize) -> u64 {
 
 fn publisher_info(entry: &Entry, path: &Path, node: &str) -> Result<PublisherInfo> {
     use rnet_shm::ring::layout::{
-        ADMISSION_ACTIVE, Admission, FlowLine, LogControl, READERS_PER_LOG, TailLine,
+        ADMISSION_ACTIVE, Admission, FlowLine, LogControl, READERS_IN_CONTROL, TailLine,
     };
     use std::mem::{offset_of, size_of};
     let peer = PeerPublisher::open(path, entry.id)?;
@@ -465,8 +465,11 @@ fn publisher_info(entry: &Entry, path: &Path, node: &str) -> Result<PublisherInf
     let tail = |at| word(&page, CONTROL_AT + offset_of!(LogControl, tail) + at);
     let flow = |at| word(&page, CONTROL_AT + offset_of!(LogControl, flow) + at);
     let admissions = CONTROL_AT + offset_of!(LogControl, admissions);
-    let admitted = (0..READERS_PER_LOG).filter_map(|i| {
-        let at = |field| word(&page, admissions + i * size_of::<Admission>() + field);
+    let more = peer.more_admissions(flow(offset_of!(FlowLine, used_admissions)))?;
+    let (first, _) = page[admissions..].split_at(READERS_IN_CONTROL * size_of::<Admission>());
+    let entries = [first, &more].into_iter().flat_map(|p| p.chunks_exact(size_of::<Admission>()));
+    let admitted = entries.filter_map(|entry| {
+        let at = |field| word(entry, field);
         (at(offset_of!(Admission, state)) == ADMISSION_ACTIVE).then(|| Admitted {
             subscription: at(offset_of!(Admission, subscription)),
             start_seq: at(offset_of!(Admission, start_seq)),

@@ -331,7 +331,7 @@ impl Matching {
 
     fn match_topic(&mut self, topic: u64, notices: &mut Vec<Notice>) {
         let entries: Vec<Entry> = self.index.get(&topic).into_iter().flatten().copied().collect();
-        self.drop_withdrawn(&entries, topic, notices);
+        self.drop_withdrawn(&entries, notices);
         let own = |entry: &&Entry| incarnation_of(entry.id) == self.own.incarnation();
         let kind = |kind| move |entry: &&Entry| entry.kind == kind;
         let pubs: Vec<Entry> =
@@ -352,13 +352,11 @@ impl Matching {
         }
     }
 
-    /// Ends the matches with endpoints that were taken back.
-    fn drop_withdrawn(&mut self, entries: &[Entry], topic: u64, notices: &mut Vec<Notice>) {
+    /// Ends the matches of our endpoints of a topic, whose entries these are, with endpoints that were taken back.
+    fn drop_withdrawn(&mut self, entries: &[Entry], notices: &mut Vec<Notice>) {
         let here: BTreeSet<u64> = entries.iter().map(|e| e.id).collect();
-        for publisher in self.publishers.values_mut() {
-            if publisher.topic_hash != topic {
-                continue;
-            }
+        for id in &here {
+            let Some(publisher) = self.publishers.get_mut(id) else { continue };
             let gone: Vec<u64> =
                 publisher.known.keys().filter(|id| !here.contains(id)).copied().collect();
             for id in gone {
@@ -366,10 +364,8 @@ impl Matching {
                 publisher.drop_reader(id, false, notices);
             }
         }
-        for subscription in self.subscriptions.values_mut() {
-            if subscription.topic_hash != topic {
-                continue;
-            }
+        for id in &here {
+            let Some(subscription) = self.subscriptions.get_mut(id) else { continue };
             let gone: Vec<u64> =
                 subscription.known.keys().filter(|id| !here.contains(id)).copied().collect();
             for id in gone {

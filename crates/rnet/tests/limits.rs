@@ -9,11 +9,18 @@ use rnet::{Error, Node, Publisher, Subscriber, limits};
 const PROCESSES: usize = 16;
 const NODES_EACH: usize = 8;
 
+/// Other processes, and subscribers in each, of the test of a full publisher.
+const READING: usize = 3;
+const READERS_EACH: usize = 100;
+
 #[test]
 #[ignore = "played by the children of the other tests"]
 fn child_entry() {
     let Some(role) = role() else { return };
     let net = Net::of_parent();
+    if role.starts_with("readers") {
+        return reads_for_many(&net, &role);
+    }
     let orders = common::orders();
     let nodes: Vec<Node> = (0..NODES_EACH).map(|i| net.node(&format!("{role}_{i}"))).collect();
     let publisher = nodes[0].publisher::<[u8]>("/all").unwrap();
@@ -36,6 +43,23 @@ fn child_entry() {
     drop(orders.recv());
 }
 
+/// One process of those whose subscribers fill a publisher.
+fn reads_for_many(net: &Net, role: &str) {
+    let orders = common::orders();
+    let node = net.node(role);
+    let mut readers: Vec<Subscriber<[u8]>> =
+        (0..READERS_EACH).map(|_| node.subscriber("/t").unwrap()).collect();
+    for reader in &mut readers {
+        reader.wait_for_publishers(1, LONG).unwrap();
+    }
+    tell("reading");
+    for reader in &mut readers {
+        assert_eq!(&*reader.recv(LONG).unwrap(), b"all");
+    }
+    tell("read");
+    drop(orders.recv());
+}
+
 fn is_limit(error: &Error, limit: usize, words: &str) {
     let right = matches!(error, Error::LimitReached { limit: l, .. } if *l == limit);
     assert!(right, "{error:?}");
@@ -47,8 +71,12 @@ fn readers_of_a_channel() {
     let net = Net::new("readers");
     let (a, b) = (net.node("a"), net.node("b"));
     let mut publisher = a.publisher::<[u8]>("/t").unwrap();
+    let mut children: Vec<Child> =
+        (0..READING).map(|i| Child::spawn(&net, &format!("readers{i}"))).collect();
+    let here = limits::MAX_READERS_PER_CHANNEL - READING * READERS_EACH;
     let mut readers: Vec<Subscriber<[u8]>> =
-        (0..limits::MAX_READERS_PER_CHANNEL).map(|_| b.subscriber("/t").unwrap()).collect();
+        (0..here).map(|_| b.subscriber("/t").unwrap()).collect();
+    children.iter_mut().for_each(|child| child.expect("reading"));
     publisher.wait_for_subscribers(limits::MAX_READERS_PER_CHANNEL, LONG).unwrap();
     // Both sides are told, whether the subscriber waits or receives.
     let mut waits = b.subscriber::<[u8]>("/t").unwrap();
@@ -57,16 +85,23 @@ fn readers_of_a_channel() {
     let mut receives = b.subscriber::<[u8]>("/t").unwrap();
     let error = receives.recv(LONG).map(drop).unwrap_err();
     is_limit(&error, limits::MAX_READERS_PER_CHANNEL, "readers of /t");
-    let error = publisher.wait_for_subscribers(65, LONG).unwrap_err();
+    let error =
+        publisher.wait_for_subscribers(limits::MAX_READERS_PER_CHANNEL + 1, LONG).unwrap_err();
     is_limit(&error, limits::MAX_READERS_PER_CHANNEL, "readers of /t");
     // All the others are served; a place that comes free is given again.
     publisher.send(b"all").unwrap();
     for reader in &mut readers {
         assert_eq!(&*reader.recv(LONG).unwrap(), b"all");
     }
+    children.iter_mut().for_each(|child| child.expect("read"));
+    let publishers = net.inspect().publishers;
+    assert_eq!(publishers[0].readers, limits::MAX_READERS_PER_CHANNEL as u64);
     readers.truncate(10);
+    // Those of a process that is killed free their places, all of them.
+    let left = READING * READERS_EACH - READERS_EACH;
+    children.pop().unwrap().kill();
     // Those that were refused first.
-    common::eventually("they have left", || publisher.subscriber_count() == 12);
+    common::eventually("they have left", || publisher.subscriber_count() == 12 + left);
     publisher.send(b"again").unwrap();
     for refused in [&mut waits, &mut receives] {
         assert_eq!(&*refused.recv(LONG).unwrap(), b"again");

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
 use rnet::Wait;
-use rnet::limits::{MAX_MESSAGE_LEN_BYTES, MAX_READERS_PER_CHANNEL};
+use rnet::limits::{
+    MAX_MESSAGE_LEN_BYTES, MAX_NODES_PER_DOMAIN, MAX_READERS_PER_CHANNEL, NODES_KEPT_FOR_TOOLS,
+};
 
 use super::message::MIN_LEN_BYTES;
 
@@ -15,8 +17,12 @@ const MAX_RATE_HZ: f64 = 1e6;
 const RUN_SECONDS: std::ops::RangeInclusive<f64> = 0.05..=3600.0;
 /// Most runs of one command.
 const MAX_REPEATS: i64 = 1000;
-/// Most idle nodes: below the 256 of a domain, as the joining node needs room too.
+/// Most idle nodes, each a process.
 pub const MAX_IDLE_NODES: i64 = 200;
+/// Most nodes of a large domain: the places that are not kept for tools, less that of the node that joins.
+const MAX_NODES: i64 = (MAX_NODES_PER_DOMAIN - NODES_KEPT_FOR_TOOLS - 1) as i64;
+/// Most processes that share them.
+const MAX_PROCESSES: i64 = 200;
 
 /// Most processes that one bench kills.
 const MAX_KILLS: i64 = 100_000;
@@ -39,6 +45,8 @@ pub enum BenchCommand {
     Topology(TopologyArgs),
     /// What nodes cost that have nothing to say
     Idle(IdleArgs),
+    /// How long many nodes take to join, to meet, and to notice a death
+    Nodes(NodesArgs),
     /// How soon the end of a process is noticed
     Death(DeathArgs),
 }
@@ -163,6 +171,18 @@ pub struct IdleArgs {
     /// How long they are watched, in seconds
     #[arg(long, value_name = "S", default_value = "5", value_parser = run_seconds)]
     pub seconds: Duration,
+}
+
+#[derive(Debug, Args)]
+pub struct NodesArgs {
+    /// Nodes of the domain, each with one publisher and one subscriber; several numbers with commas between
+    #[arg(long, value_name = "N", value_delimiter = ',', default_value = "10,100",
+          value_parser = clap::value_parser!(u16).range(2..=MAX_NODES))]
+    pub nodes: Vec<u16>,
+    /// Processes that share them
+    #[arg(long, value_name = "M", default_value_t = 20,
+          value_parser = clap::value_parser!(u16).range(2..=MAX_PROCESSES))]
+    pub processes: u16,
 }
 
 #[derive(Debug, Args)]

@@ -4,6 +4,7 @@ pub mod busy;
 pub mod death;
 pub mod echo;
 pub mod idle;
+pub mod nodes;
 pub mod robot;
 pub mod stream;
 
@@ -31,6 +32,7 @@ pub enum Role {
     Busy(busy::BusyJob),
     Idle(idle::IdleJob),
     Joiner(idle::JoinerJob),
+    Nodes(nodes::NodesJob),
     Victim(death::VictimJob),
     Watcher(death::WatcherJob),
 }

@@ -2,7 +2,7 @@
 
 use super::job::{Order, Word, WorkerNode};
 use super::link::Link;
-use super::roles::{Role, busy, death, echo, idle, robot, stream};
+use super::roles::{Role, busy, death, echo, idle, nodes, robot, stream};
 use crate::failure::{Failure, Outcome};
 
 /// Does the job that stands on stdin.
@@ -26,6 +26,7 @@ fn work(node: &WorkerNode, role: &Role, link: &Link) -> Outcome {
         Role::Busy(role) => busy::compute(role, link),
         Role::Idle(role) => idle::run(node, role, link),
         Role::Joiner(role) => idle::join(node, role, link),
+        Role::Nodes(role) => nodes::run(node, role, link),
         Role::Victim(role) => death::die(node, role, link),
         Role::Watcher(role) => death::watch(node, role, link),
     }

@@ -189,7 +189,7 @@ fn judge(findings: &mut Findings, snapshot: &Snapshot, pair: Pair<'_>) -> bool {
                 )
             } else {
                 let what = format!("{to} and {from} fit on {topic} and are not matched");
-                let advice = "one of both processes stands still, or the publisher serves 64 subscribers already: look \
+                let advice = "one of both processes stands still, or the publisher serves 512 subscribers already: look \
                               at their errors, restart the one that hangs";
                 (what, advice.to_owned())
             };

@@ -27,7 +27,7 @@ impl PublisherMap {
         let us = word(&page.bind.subscription);
         let is_ours =
             |a: &&Admission| word(&a.state) == ADMISSION_ACTIVE && word(&a.subscription) == us;
-        let admission = self.control().admissions.iter().find(is_ours);
+        let admission = self.admissions().iter().find(is_ours);
         let next = word(&page.count.next_seq);
         match admission.map(|a| word(&a.start_seq)).max((next > 0).then_some(next)) {
             Some(next) => self.behind(word(&page.cursor.cursor), next),

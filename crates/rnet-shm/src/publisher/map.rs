@@ -1,16 +1,26 @@
 //! A publisher's file in memory: the first page and the log.
 
 use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
 use std::sync::atomic::AtomicU64;
 
 use rnet_ring::Log;
-use rnet_ring::layout::{LogControl, PAGE_LEN_BYTES};
+use rnet_ring::admission::Table;
+use rnet_ring::layout::{
+    Admission, LogControl, MORE_ADMISSIONS_LEN_BYTES, PAGE_LEN_BYTES, READERS_IN_CONTROL,
+    READERS_PER_LOG,
+};
 
 use crate::mapping::{Access, Mapping};
 
 /// Where the log's control lines stand in the first page.
 pub const CONTROL_AT: usize = 256;
 const _: () = assert!(CONTROL_AT + size_of::<LogControl>() <= PAGE_LEN_BYTES);
+
+/// Length of a publisher's file: behind the log stand the entries of readers that the first page has no room for.
+pub(super) fn file_len(log_at: u64, log_len: u64) -> u64 {
+    log_at + log_len + MORE_ADMISSIONS_LEN_BYTES as u64
+}
 
 /// A publisher's file, mapped.
 #[derive(Debug)]
@@ -30,7 +40,8 @@ impl PublisherMap {
         log_len: u64,
         access: Access,
     ) -> Result<Self, rustix::io::Errno> {
-        let len = usize::try_from(log_at + log_len).map_err(|_| rustix::io::Errno::NOMEM)?;
+        let len =
+            usize::try_from(file_len(log_at, log_len)).map_err(|_| rustix::io::Errno::NOMEM)?;
         // To fetch all of a log would fill what has no memory yet.
         let map = Mapping::new(file.as_fd(), 0, len, access, false)?;
         let at = log_at as usize;
@@ -56,6 +67,37 @@ impl PublisherMap {
     #[inline]
     pub fn control(&self) -> &LogControl {
         self.map.get(CONTROL_AT)
+    }
+
+    /// The entries of its readers.
+    #[inline]
+    pub fn admissions(&self) -> Table<'_> {
+        let more = self.map.slice(self.more_at(), READERS_PER_LOG - READERS_IN_CONTROL);
+        Table::new(self.control(), more)
+    }
+
+    #[inline]
+    fn more_at(&self) -> usize {
+        self.log_at + self.log_words * 8
+    }
+
+    /// Has memory for the entry at `place` of the table of readers, and for all before it.
+    pub(crate) fn back_admission(&self, path: &Path, place: usize) -> rustix::io::Result<()> {
+        let table = self.admissions();
+        let used = table.used();
+        if place < used {
+            return Ok(());
+        }
+        // An entry may begin in one page and end in the next.
+        let end_of =
+            |count: usize| count.saturating_sub(READERS_IN_CONTROL) * size_of::<Admission>();
+        let first = end_of(used) / PAGE_LEN_BYTES * PAGE_LEN_BYTES;
+        let end = end_of(place + 1).next_multiple_of(PAGE_LEN_BYTES);
+        if end > first {
+            self.map.back(path, self.more_at() + first, end - first)?;
+        }
+        table.use_up_to(place + 1);
+        Ok(())
     }
 
     /// The log.

@@ -11,14 +11,14 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use rnet_core::Error;
 use rnet_ring::admission::{Ask, Grant};
 use rnet_ring::fail_point;
-use rnet_ring::layout::{READERS_PER_LOG, ReaderSlot};
+use rnet_ring::layout::{PAGE_LEN_BYTES, READERS_PER_LOG, ReaderSlot};
 use rnet_ring::{LogReader, Pull};
 
 use super::{ReaderRef, Roster};
 use crate::barrier::SleeperBarrier;
 use crate::bell::Bells;
 use crate::publisher::Stand;
-use crate::subscription::BoundPage;
+use crate::subscription::{BoundPage, no_room};
 
 /// How often the end of the log is looked at until both its words agree; a writer in full flight
 /// is between them for nanoseconds.
@@ -38,7 +38,8 @@ impl Roster {
     /// Admits a reader that has bound a page to this publisher.
     ///
     /// # Errors
-    /// `LimitReached` if the table is full; the reader is told as well.
+    /// `LimitReached` if the table is full; the reader is told as well. `OutOfMemory` if there is no memory for
+    /// more of the table.
     pub fn admit(
         &self,
         subscription: u64,
@@ -82,8 +83,8 @@ impl Roster {
         list.retain(|r| !r.has_left() || r.holds_pins());
         // Those that linger for their pins have no seat any more, but not without end.
         let linger = list.len() >= 2 * READERS_PER_LOG;
-        let seat = if linger { None } else { self.seats().reserve(ask, READERS_PER_LOG) };
-        if seat.is_none() {
+        let place = self.seats().place_for(subscription, READERS_PER_LOG).filter(|_| !linger);
+        let Some(place) = place else {
             self.refuse(subscription);
             let slot: &ReaderSlot = page.get(0);
             bells.ring(slot.bind.bell.load(Ordering::Relaxed));
@@ -92,7 +93,12 @@ impl Roster {
                 limit: READERS_PER_LOG,
                 hint: "let one subscriber per process feed the others".to_owned(),
             });
-        }
+        };
+        self.map
+            .back_admission(&self.path, place)
+            .map_err(|e| no_room(topic, &self.path, PAGE_LEN_BYTES as u64, e))?;
+        fail_point!("admit.backed");
+        self.seats().reserve(ask, place);
         // One that has asked again is another reader now. The samples that the one before still
         // holds stay pinned.
         for old in list.iter().filter(|r| r.subscription == subscription) {
