@@ -19,8 +19,10 @@ const MAP: &[Row] = &[
     ("rnet-ring", &[]),
     ("rnet-shm", &["rnet-core", "rnet-ring"]),
     ("rnet-schema", &[]),
-    ("rnet-net", &["rnet-core", "rnet-schema"]),
-    ("rnet", &["rnet-core", "rnet-shm", "rnet-schema", "rnet-net", "rnet-derive"]),
+    ("rnet-net", &["rnet"]),
+    ("rnet-node", &["rnet-core", "rnet-shm", "rnet-schema"]),
+    ("rnet-state", &["rnet-node", "rnet-core", "rnet-shm", "rnet-schema"]),
+    ("rnet", &["rnet-state", "rnet-node", "rnet-core", "rnet-shm", "rnet-schema", "rnet-derive"]),
     ("rnet-record", &["rnet", "rnet-schema"]),
     ("rnet-c", &["rnet"]),
     ("rnet-cli", &["rnet", "rnet-record"]),
@@ -91,7 +93,7 @@ const FOREIGN: &[ForeignRule] = &[
     },
     ForeignRule {
         prefix: "redb",
-        allowed_in: &["rnet"],
+        allowed_in: &["rnet-state"],
         why: "durable state is written in one place, and none of redb's types leave it",
     },
     ForeignRule {

@@ -6,11 +6,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use rnet_core::{Error, Result};
 use rnet_shm::bell::Bells;
 
-use crate::core::NodeCore;
-use crate::past::PublisherStats;
-use crate::receiver::Receiver;
+use rnet_node::NodeCore;
+use rnet_node::receiver::Receiver;
+
+use crate::sample::Decode;
 use crate::subscriber::Subscriber;
-use crate::{Message, OwnedSample, Sample};
+use crate::{Message, OwnedSample, PublisherStats, Sample};
 
 /// A receiver that its user and the thread that waits take in turn, neither for long.
 type Member = Arc<Mutex<Receiver>>;

@@ -4,8 +4,9 @@ use std::ops::ControlFlow;
 use std::time::Duration;
 
 use rnet_core::{Error, Result};
+use rnet_node::options::deadline;
 
-use crate::options::deadline;
+use crate::sample::Decode;
 use crate::subscriber::Subscriber;
 use crate::{Message, Sample};
 

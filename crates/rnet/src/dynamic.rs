@@ -5,10 +5,9 @@ use std::ops::{Deref, DerefMut};
 use prost::Message as _;
 use prost::bytes::BufMut;
 use rnet_core::{Error, Result};
+use rnet_node::MessageType;
+use rnet_node::message::Carried;
 use rnet_schema::Schema;
-
-use crate::MessageType;
-use crate::message::Carried;
 
 /// A protobuf message of a type that is known at run time only. The options of its publisher or
 /// subscriber say which.

@@ -29,13 +29,13 @@ pub use rnet_shm::taken::Stamp;
 use serde::{Serialize, Serializer};
 
 use crate::NodeEvent;
-use crate::state::durable::{Folder, Places};
-use crate::types::Schemas;
 pub use follow::{Follow, FollowEvent, Heard};
 pub use location::Location;
 pub use lookout::Lookout;
 pub use pair::Pair;
+use rnet_node::types::Schemas;
 use rnet_schema::Schema;
+use rnet_state::{Folder, Places};
 pub use types::{TypeChange, TypeComparison, compare_types};
 
 /// A domain, seen from outside.

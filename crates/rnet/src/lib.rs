@@ -35,53 +35,27 @@ extern crate self as rnet;
 
 mod attached;
 mod batch;
-mod control;
-mod core;
-mod dispatch;
+mod callback;
 mod dynamic;
-mod fit;
-mod inbox;
 pub mod inspect;
-mod interrupt;
-mod keeping;
-mod match_event;
-mod matching;
-mod message;
 pub mod msgs;
 mod node;
-mod node_time;
-mod options;
 pub mod param;
-mod past;
 #[doc(hidden)]
 pub mod protobuf;
 mod publisher;
 mod rate;
-mod ready_fd;
-mod receiver;
-mod rhythm;
 mod sample;
-mod schedule;
-mod served;
 pub mod state;
 mod stream;
 mod subscriber;
-mod subscriber_state;
-mod subscription;
 mod timer;
-mod timers;
-mod types;
 mod waitset;
 
 pub use attached::{Attached, WaitSetHandle};
 pub use dynamic::Dynamic;
-pub use interrupt::Interrupter;
-pub use match_event::{MatchChanges, MatchEvent, PeerInfo};
-pub use message::Message;
-pub use node::{Node, NodeBuilder, NodeEvent};
-pub use options::{PublisherOptions, SubscriberOptions};
+pub use node::{Node, NodeBuilder};
 pub use param::Param;
-pub use past::PublisherStats;
 pub use publisher::{Loan, OwnedLoan, Publisher};
 pub use rate::Rate;
 pub use rnet_core::{
@@ -91,15 +65,16 @@ pub use rnet_core::{
     bucket_low, float_from_json, float_to_json, key_name, quantile,
 };
 pub use rnet_derive::Plain;
+pub use rnet_node::{
+    Interrupter, MatchChanges, MatchEvent, Message, MessageType, NodeEvent, PeerInfo,
+    PublisherOptions, PublisherStats, SubscriberOptions, Subscription, Tick,
+};
 pub use rnet_schema as schema;
 pub use rnet_shm::event::Event;
 pub use sample::{OwnedSample, Sample};
-pub use schedule::Tick;
 pub use stream::{RecvFuture, SampleStream};
 pub use subscriber::{Faults, Subscriber};
-pub use subscription::Subscription;
 pub use timer::{Timer, TimerOptions};
-pub use types::MessageType;
 pub use waitset::{WaitSet, Waitable};
 
 /// The named limits: how many nodes, topics, readers, how large a message.

@@ -1,38 +1,15 @@
 //! Nodes.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rnet_core::{DomainId, Error, NodeName, Result};
-use rnet_shm::domain::{DomainConfig, DomainDir};
-use rnet_shm::node::OwnNode;
-use rnet_shm::registry::Departure;
+use rnet_core::Result;
+use rnet_node::{NodeCore, NodeSettings};
+use rnet_shm::state::Clock;
 
-use crate::core::NodeCore;
-use crate::options::{PublisherOptions, SubscriberOptions};
+use crate::param::{ParamBuilder, ParamType};
 use crate::state::State;
-use crate::{Message, Publisher, Subscriber};
-
-/// A change in which nodes there are.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum NodeEvent {
-    /// A node has joined the domain.
-    Joined(String),
-    /// A node has left of its own will.
-    Left(String),
-    /// A node's process has died.
-    Died(String),
-}
-
-impl NodeEvent {
-    pub(crate) fn gone(name: String, departure: Departure) -> NodeEvent {
-        match departure {
-            Departure::Left => NodeEvent::Left(name),
-            Departure::Died => NodeEvent::Died(name),
-        }
-    }
-}
+use crate::{Message, NodeEvent, Publisher, PublisherOptions, Subscriber, SubscriberOptions};
 
 /// A named participant of a domain.
 ///
@@ -47,6 +24,8 @@ impl NodeEvent {
 #[derive(Clone)]
 pub struct Node {
     core: Arc<NodeCore>,
+    /// Where durable state is kept, if the program chose a place.
+    state_dir: Option<Arc<Path>>,
 }
 
 impl Node {
@@ -62,15 +41,7 @@ impl Node {
 
     /// A node with settings of its own.
     pub fn builder(name: &str) -> NodeBuilder {
-        NodeBuilder {
-            name: name.to_owned(),
-            domain: None,
-            dir: None,
-            group: None,
-            state_dir: None,
-            tune_threads: None,
-            language: "rust".to_owned(),
-        }
+        NodeBuilder { settings: NodeSettings::new(name), state_dir: None }
     }
 
     /// The node's name, with its leading slash.
@@ -129,7 +100,7 @@ impl Node {
     /// # Errors
     /// `OutOfMemory`, `NoPermission`, `LayoutVersion` for the file that holds it; `Closed` in a forked child.
     pub fn state(&self) -> Result<State> {
-        self.core.state.state(None).map(|shared| State::new(&self.core, shared))
+        self.open_state(None)
     }
 
     /// As [`Node::state`], with clocks of the caller's, for tests: the wall clock, which stamps writes, and the one by which the
@@ -144,9 +115,42 @@ impl Node {
         boot: impl Fn() -> u64 + Send + Sync + 'static,
         boot_id: u64,
     ) -> Result<State> {
-        let clock = rnet_shm::state::Clock::new(wall, boot).in_boot(boot_id);
-        let shared = self.core.state.state(Some(clock))?;
-        Ok(State::new(&self.core, shared))
+        self.open_state(Some(Clock::new(wall, boot).in_boot(boot_id)))
+    }
+
+    fn open_state(&self, clock: Option<Clock>) -> Result<State> {
+        State::open(&self.core, clock, self.state_dir.as_deref())
+    }
+
+    /// A parameter of this node: a setting that people and other nodes may change while it runs.
+    ///
+    /// It is state under `/params/<node>/`, described where every setter looks: whoever sets it, by whichever
+    /// way, to a value that its description forbids gets an error with the reason, and nothing is changed.
+    /// What it was set to outlives the node.
+    ///
+    /// ```
+    /// # fn main() -> rnet::Result<()> {
+    /// # let dir = std::env::temp_dir();
+    /// # let node = rnet::Node::builder("arm").dir(dir).domain(&format!("param{}", std::process::id())).open()?;
+    /// let gain = node
+    ///     .param("/gain")
+    ///     .default(1.0)
+    ///     .min(0.0)
+    ///     .max(10.0)
+    ///     .unit("1/s")
+    ///     .description("how hard the arm pulls towards its target")
+    ///     .declare()?;
+    /// assert_eq!(gain.get()?, 1.0);
+    /// // Any node may set it, and no node may set it to this:
+    /// let error = node.state()?.set("/params/arm/gain", 11.0).unwrap_err();
+    /// assert!(error.to_string().contains("above its maximum 10.0 1/s"));
+    /// # let path = node.domain_path().to_owned();
+    /// # drop((gain, node));
+    /// # std::fs::remove_dir_all(path).ok();
+    /// # Ok(()) }
+    /// ```
+    pub fn param<T: ParamType>(&self, name: &str) -> ParamBuilder<T> {
+        ParamBuilder::new(self.state(), name)
     }
 
     /// Calls `callback` when nodes join, leave or die, on the bulk dispatch thread. One that panics
@@ -174,31 +178,26 @@ impl std::fmt::Debug for Node {
 /// Settings of a node; each overrides the environment.
 #[derive(Clone, Debug)]
 pub struct NodeBuilder {
-    name: String,
-    domain: Option<String>,
-    dir: Option<PathBuf>,
-    group: Option<String>,
+    settings: NodeSettings,
     state_dir: Option<PathBuf>,
-    tune_threads: Option<bool>,
-    language: String,
 }
 
 impl NodeBuilder {
     /// The domain, instead of `RNET_DOMAIN` (default `0`).
     pub fn domain(mut self, id: &str) -> Self {
-        self.domain = Some(id.to_owned());
+        self.settings.domain = Some(id.to_owned());
         self
     }
 
     /// The directory in which domains stand, instead of `RNET_DIR` (default `/dev/shm`).
     pub fn dir(mut self, path: impl Into<PathBuf>) -> Self {
-        self.dir = Some(path.into());
+        self.settings.dir = Some(path.into());
         self
     }
 
     /// The Unix group that shares the domain, instead of `RNET_GROUP` (default: nobody).
     pub fn group(mut self, group: &str) -> Self {
-        self.group = Some(group.to_owned());
+        self.settings.group = Some(group.to_owned());
         self
     }
 
@@ -218,64 +217,25 @@ impl NodeBuilder {
     /// slice, a slack or processors is left alone, in that. With `false` every thread is. What it
     /// gains: docs/guide/real-time.md.
     pub fn tune_threads(mut self, yes: bool) -> Self {
-        self.tune_threads = Some(yes);
+        self.settings.tune_threads = Some(yes);
         self
     }
 
     /// The language of the node's program, for the tools; bindings set it.
     pub fn language(mut self, language: &str) -> Self {
-        self.language = language.to_owned();
+        self.settings.language = language.to_owned();
         self
     }
 
     /// For the command line: the node is one of a tool, and may take the places that are kept for these.
     #[doc(hidden)]
     pub fn tool(mut self) -> Self {
-        self.language = rnet_shm::registry::TOOL.to_owned();
+        self.settings.language = rnet_shm::registry::TOOL.to_owned();
         self
     }
 
     /// Joins the domain.
     pub fn open(self) -> Result<Node> {
-        let name = NodeName::new(&self.name)?;
-        let tunes = self.tune_threads.map_or_else(tunes_by_environment, Ok)?;
-        let config = domain_config(self.domain.as_deref(), self.dir, self.group)?;
-        let dir = DomainDir::open_or_create(&config)?;
-        let own = OwnNode::create(&dir, &name, &self.language, crate::VERSION)?;
-        own.bells().set_tunes_threads(tunes);
-        Ok(Node {
-            core: NodeCore::start(own, self.state_dir, self.language == rnet_shm::registry::TOOL)?,
-        })
+        Ok(Node { core: self.settings.open()?, state_dir: self.state_dir.map(Into::into) })
     }
-}
-
-/// What `RNET_TUNE_THREADS` says.
-fn tunes_by_environment() -> Result<bool> {
-    let set = std::env::var_os("RNET_TUNE_THREADS").unwrap_or_default();
-    match set.as_encoded_bytes() {
-        b"" | b"1" => Ok(true),
-        b"0" => Ok(false),
-        _ => Err(Error::BadValue {
-            what: "RNET_TUNE_THREADS".to_owned(),
-            why: format!("{} is neither 0 nor 1", set.display()),
-        }),
-    }
-}
-
-/// Settings as given, else from the environment, else the defaults.
-pub(crate) fn domain_config(
-    domain: Option<&str>,
-    dir: Option<PathBuf>,
-    group: Option<String>,
-) -> Result<DomainConfig> {
-    let set = |name: &str| std::env::var(name).ok().filter(|v| !v.is_empty());
-    let id = match domain.map(str::to_owned).or_else(|| set("RNET_DOMAIN")) {
-        Some(id) => DomainId::new(&id)?,
-        None => DomainId::default(),
-    };
-    Ok(DomainConfig {
-        id,
-        base: dir.or_else(|| set("RNET_DIR").map(PathBuf::from)),
-        group: group.or_else(|| set("RNET_GROUP")),
-    })
 }

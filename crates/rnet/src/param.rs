@@ -4,34 +4,10 @@
 //! for it: it can be read, set, watched and listed by everybody, and it outlives the node. What makes it a
 //! parameter is the description that its node put beside it, under the internal key `!param/<node>/<name>`:
 //! type, bounds, choices, unit, words. Every write of state under `/params/` looks for one and obeys it,
-//! in the process that writes (`rules`), so a value that does not fit is refused to whoever sets it, with the
+//! in the process that writes, so a value that does not fit is refused to whoever sets it, with the
 //! reason, and never arrives.
-//!
-//! | file | what |
-//! |---|---|
-//! | `builder`, `handle`, `types` | [`ParamBuilder`], [`Param`], the types that it can be |
-//! | `description`, `kind`, `refused` | what may be said of a parameter, and what follows for its values |
-//! | `rules` | the setter's side: is this write allowed? |
-//! | `declare` | the node's side: what is its value now? |
-//! | `list` | all parameters of a domain, for tools |
-//! | `place`, `board` | keys and bytes |
 
-mod board;
-mod builder;
-mod declare;
-mod description;
-mod handle;
-mod kind;
-mod list;
-mod place;
-mod refused;
-pub(crate) mod rules;
-mod types;
-
-pub use builder::ParamBuilder;
-pub use description::{MAX_CHOICES, MAX_ITEMS, MAX_TEXT_LEN_BYTES, ParamDescription};
-pub use handle::Param;
-pub use kind::ParamKind;
-pub use list::{ParamInfo, key};
-pub use refused::Refused;
-pub use types::{ParamNumber, ParamText, ParamType};
+pub use rnet_state::param::{
+    MAX_CHOICES, MAX_ITEMS, MAX_TEXT_LEN_BYTES, Param, ParamBuilder, ParamDescription, ParamInfo,
+    ParamKind, ParamNumber, ParamText, ParamType, Refused, key,
+};

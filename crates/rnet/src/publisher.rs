@@ -5,13 +5,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rnet_core::{Error, MAX_INLINE_LEN_BYTES, Result, TopicName};
+use rnet_node::core::NodeCore;
+use rnet_node::match_event::PublisherState;
+use rnet_node::options::deadline;
+use rnet_node::types;
 use rnet_shm::node::{EndpointKind, Entry};
-use rnet_shm::publisher::{Loaned, PublisherMeta, Stop, Writer};
+use rnet_shm::publisher::{Loaned, PublisherMeta, Writer};
 
-use crate::core::NodeCore;
-use crate::match_event::{MatchChanges, MatchEvent, PeerInfo, PublisherState};
-use crate::options::{PublisherOptions, deadline};
-use crate::{Message, MessageType, types};
+use crate::{
+    Interrupter, MatchChanges, MatchEvent, Message, MessageType, PeerInfo, PublisherOptions,
+};
 
 /// Memory for encoding that a publisher keeps for the next message.
 const MAX_KEPT_LEN_BYTES: usize = 64 * MAX_INLINE_LEN_BYTES;
@@ -190,8 +193,10 @@ impl<T: Message + ?Sized> Publisher<T> {
         self.writer.set_interruptible(yes);
     }
 
-    pub(crate) fn stop(&self) -> Stop {
-        self.writer.stop()
+    /// A handle with which other threads can end this publisher's waits: a send or a loan that
+    /// waits for slow subscribers. Nothing was sent then.
+    pub fn interrupter(&self) -> Interrupter {
+        Interrupter::of_publisher(self.writer.stop())
     }
 
     /// How many subscribers are served now.

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use rnet_core::{Error, Result};
 
-use crate::node_time::NodeTime;
-use crate::schedule::{Schedule, Tick};
+use rnet_node::node_time::NodeTime;
+use rnet_node::schedule::{Schedule, Tick};
 
 /// Keeps a loop at a rate: [`Rate::sleep`] returns at multiples of the period, however long the loop took.
 ///

@@ -8,6 +8,46 @@ use rnet_shm::channel::Taken;
 use rnet_shm::taken::{Payload, Stamp};
 
 use crate::Message;
+use rnet_core::Result;
+use rnet_node::receiver::Receiver;
+
+/// What was decoded of a longer message is not used again: it may have become hundreds of times as much memory.
+const MAX_KEPT_LEN_BYTES: usize = 64 << 10;
+
+/// Makes messages of the bytes that a receiver has taken.
+pub(crate) trait Decode {
+    /// The message that [`Receiver::advance`] went on to.
+    fn sample<'a, T: Message + ?Sized>(
+        &'a mut self,
+        at: usize,
+        held: &'a mut T::Held,
+    ) -> Result<Sample<'a, T>>;
+}
+
+impl Decode for Receiver {
+    #[inline]
+    fn sample<'a, T: Message + ?Sized>(
+        &'a mut self,
+        at: usize,
+        held: &'a mut T::Held,
+    ) -> Result<Sample<'a, T>> {
+        let in_place = match T::IN_PLACE_FROM {
+            Some(0) => true,
+            Some(len) => self.channels[at].current_len() >= len,
+            None => false,
+        };
+        if !in_place {
+            if self.decoded_len > MAX_KEPT_LEN_BYTES {
+                drop(T::keep(held));
+            }
+            self.decoded_len = self.channels[at].current_len();
+            if let Err(why) = T::decode(self.channels[at].current().bytes(), held) {
+                return Err(self.malformed(at, why));
+            }
+        }
+        Ok(Sample::new(self.channels[at].current(), held))
+    }
+}
 
 /// A received message, valid until the next receive from the same subscriber.
 ///

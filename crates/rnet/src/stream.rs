@@ -12,17 +12,16 @@ use std::time::Duration;
 
 use futures_core::Stream;
 use rnet_core::{Behind, Error, Lane, Result};
+use rnet_node::core::NodeCore;
+use rnet_node::dispatch::Task;
+use rnet_node::ready_fd::ReadyFd;
+use rnet_node::receiver::Receiver;
 use rnet_shm::bell::Woken;
 use rnet_shm::subscription::Slot;
 
-use crate::core::NodeCore;
-use crate::dispatch::Task;
-use crate::match_event::MatchEvent;
-use crate::past::PublisherStats;
-use crate::ready_fd::ReadyFd;
-use crate::receiver::Receiver;
+use crate::sample::Decode;
 use crate::subscriber::Subscriber;
-use crate::{Message, OwnedSample, Sample};
+use crate::{MatchEvent, Message, OwnedSample, PublisherStats, Sample};
 
 struct Shared {
     /// `None` once the stream has ended, or is a subscriber again.

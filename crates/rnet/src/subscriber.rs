@@ -4,15 +4,18 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use rnet_core::{Behind, Error, LossCounts, Result};
-
-use crate::core::NodeCore;
-use crate::match_event::{MatchCallback, MatchEvent, PeerInfo};
-use crate::options::{SubscriberOptions, deadline};
-use crate::past::PublisherStats;
-use crate::receiver::Receiver;
-use crate::{Message, OwnedSample, Sample, types};
-use rnet_shm::shortage::is_passing;
+use rnet_node::core::NodeCore;
+use rnet_node::match_event::MatchCallback;
+use rnet_node::options::deadline;
+use rnet_node::receiver::{Receiver, is_refusal};
+use rnet_node::types;
 use rnet_shm::subscription::SubscriptionFile;
+
+use crate::sample::Decode;
+use crate::{
+    Interrupter, MatchEvent, Message, OwnedSample, PeerInfo, PublisherStats, Sample,
+    SubscriberOptions,
+};
 
 /// Receives messages of type `T` from all publishers of one topic.
 ///
@@ -241,6 +244,12 @@ impl<T: Message + ?Sized> Subscriber<T> {
         channels.map(|c| PeerInfo { id: c.publisher(), node: c.node().to_owned() }).collect()
     }
 
+    /// A handle with which other threads can end this subscriber's waits, those in a
+    /// [`crate::WaitSet`] included.
+    pub fn interrupter(&mut self) -> Interrupter {
+        Interrupter::of_subscriber(&self.receiver.state)
+    }
+
     pub(crate) fn receiver(&mut self) -> &mut Receiver {
         &mut self.receiver
     }
@@ -271,12 +280,6 @@ impl<T: Message + ?Sized> Subscriber<T> {
             core: Arc::downgrade(&self.core),
         }
     }
-}
-
-/// Whether the error says that a publisher has come which cannot be followed.
-pub(crate) fn is_refusal(error: &Error) -> bool {
-    matches!(error, Error::IncompatibleType { .. } | Error::IncompatibleQos { .. })
-        || is_passing(error)
 }
 
 /// Counts malformed messages of a subscriber; made by [`Subscriber::faults`]. It may outlive the

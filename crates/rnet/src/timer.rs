@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use rnet_core::{Error, Lane, Result};
 
+use rnet_node::NodeCore;
+use rnet_node::schedule::{Schedule, Tick};
+use rnet_node::timers::{Shared, TimerTask};
+
 use crate::Node;
-use crate::core::NodeCore;
-use crate::schedule::{Schedule, Tick};
-use crate::timers::{Shared, TimerTask};
 
 /// Options of a timer; the default is periodic, on the bulk lane.
 ///

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rnet_core::{Error, Result};
+use rnet_node::options::deadline;
+use rnet_node::receiver::Receiver;
 use rnet_shm::barrier::AskingBarrier;
 use rnet_shm::bell::{Sleep, Waiter, Woken};
 use rnet_shm::fork::Birth;
 use rnet_shm::subscription::Slot;
 
 use crate::attached::{Attached, Members, WaitSetHandle};
-use crate::options::deadline;
-use crate::receiver::Receiver;
 use crate::subscriber::Subscriber;
 use crate::{Message, Node};
 

@@ -28,7 +28,7 @@ impl Location {
         dir: Option<PathBuf>,
         group: Option<String>,
     ) -> Result<Location> {
-        Location::of_config(crate::node::domain_config(domain, dir, group)?)
+        Location::of_config(rnet_node::settings::domain_config(domain, dir, group)?)
     }
 
     fn of_config(config: DomainConfig) -> Result<Location> {

@@ -12,8 +12,8 @@ use serde::Serialize;
 
 use super::{Pair, PublisherInfo, Snapshot, SubscriptionInfo};
 use crate::MessageType;
-use crate::fit::{Told, types_fit};
-use crate::types::{MAX_REMEMBERED_LEN_BYTES, Schemas};
+use rnet_node::fit::{Told, types_fit};
+use rnet_node::types::{MAX_REMEMBERED_LEN_BYTES, Schemas};
 
 /// The types of a publisher and a subscription, held against each other.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

@@ -8,8 +8,8 @@ use rnet_core::{Error, Result};
 
 use super::header::{self, Tailed, bad};
 use super::{Image, PointCloud, Tensor};
-use crate::message::Carried;
 use crate::{Loan, Message, MessageType, OwnedSample, Publisher, Sample};
+use rnet_node::message::Carried;
 
 macro_rules! message {
     ($($type:ty),*) => {$(

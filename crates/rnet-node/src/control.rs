@@ -1,0 +1,140 @@
+//! The control thread: sleeps in the kernel until a peer rings the node's FIFO or a peer's
+//! process ends, then matches anew. How an end is noticed, also that of a peer in another
+//! container, is for [`Watch`] to say.
+
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Instant;
+
+use rnet_core::Result;
+use rnet_shm::barrier;
+use rnet_shm::cpu;
+use rnet_shm::node::ring_control;
+use rnet_shm::shortage::io_error;
+use rnet_shm::strays::Strays;
+use rnet_shm::watch::{POLL, Watch};
+
+use crate::core::NodeState;
+use crate::keeping::{Keeping, Look};
+use crate::thread::spawn;
+
+/// The FIFO's mark among the events.
+const FIFO: u32 = 0;
+/// The mark of publishers that ask for the registration of the process.
+const REGISTER: u32 = 1;
+/// The mark of the watch on the names.
+const NAMES: u32 = 2;
+
+pub fn start(state: Arc<NodeState>) -> Result<JoinHandle<()>> {
+    let failed = |errno| io_error("cannot wait for the peers of", state.own.folder(), errno);
+    let watch = Watch::new().map_err(failed)?;
+    watch.listen(state.own.control(), FIFO, false).map_err(failed)?;
+    if let Some(wanted) = barrier::wanted() {
+        // Once: it stays readable for the control threads of the process's other nodes.
+        watch.listen(wanted, REGISTER, true).map_err(failed)?;
+    }
+    spawn("rnet-control", move || run(&state, watch))
+}
+
+fn run(state: &Arc<NodeState>, mut watch: Watch) {
+    if state.own.bells().tunes_threads() {
+        cpu::learn_defaults();
+    }
+    let mut strays = Strays::new(&state.domain);
+    // Whether the last look failed, so that what was rung for is still to be seen.
+    let mut behind = false;
+    let mut registration: Option<JoinHandle<()>> = None;
+    // When everything is looked at next, because something was left undone.
+    let mut next_look: Option<Instant> = None;
+    let mut next_audit = Instant::now() + POLL;
+    let mut keeping = Keeping::default();
+    loop {
+        let leads = {
+            let matching = state.matching();
+            watch.follow(matching.registry());
+            matching.registry().leads_its_process()
+        };
+        strays.hear(leads, &watch, NAMES);
+        // What is left undone for want of something is tried again.
+        let short =
+            !state.own.ring_owed() | !state.start_dispatchers() | state.matching().is_short();
+        let now = Instant::now();
+        next_look = (behind || short).then(|| next_look.unwrap_or(now + POLL));
+        let limit = next_look.into_iter().chain(strays.due()).chain([next_audit]).min();
+        let limit = limit.map(|due| due.saturating_duration_since(now));
+        let Ok(woken) = watch.wait(limit) else { break };
+        if woken.listened.contains(&NAMES) && strays.heard() {
+            strays.moved(&watch);
+            next_audit = Instant::now();
+        }
+        let given_up = strays.take_due();
+        if next_audit <= Instant::now() {
+            next_audit = Instant::now() + POLL;
+            match keeping.look(state) {
+                _ if state.is_stopping() => {}
+                Look::Whole => {}
+                Look::Again(after) => next_audit = Instant::now() + after,
+                Look::PutBack => {
+                    strays.moved(&watch);
+                    behind |= state.meet_again().is_err();
+                }
+            }
+            state.audit();
+        }
+        // Their locks say whether they live: a process that calls `execve` goes on without its nodes.
+        let doubted = match given_up.is_empty() {
+            true => Vec::new(),
+            false => state.matching().registry_mut().doubt(|stem| given_up.has(stem)),
+        };
+        let due = next_look.take_if(|due| *due <= Instant::now()).is_some();
+        let mut nodes = (!woken.poll && !due).then_some(woken.peers);
+        if let Some(nodes) = &mut nodes {
+            nodes.extend(doubted);
+        }
+        if woken.listened.contains(&FIFO) {
+            let rings = state.own.drain_control();
+            nodes = nodes.zip(rings).map(|(mut nodes, rings)| {
+                nodes.extend(rings);
+                nodes
+            });
+        }
+        // Asked after the FIFO was drained: the ring that tells this thread to stop may be among
+        // those just taken out, and no other would follow.
+        if state.is_stopping() {
+            break;
+        }
+        if woken.listened.contains(&REGISTER) {
+            // On a thread of its own, as the kernel takes its time. Where none can be started,
+            // publishers go on as they are.
+            registration = spawn("rnet-register", barrier::register).ok();
+        }
+        let names = (!given_up.is_empty()).then_some(&given_up);
+        if behind || names.is_some() || nodes.as_ref().is_none_or(|nodes| !nodes.is_empty()) {
+            let only = if behind { None } else { nodes.as_deref() };
+            state.matching().heard_of(only);
+            behind = state.refresh_only(only, names).is_err();
+        }
+        // Last: it takes its time, and who waits for word of an end is not to wait for it.
+        strays.sweep(&given_up);
+        tell_of_outlived(state);
+    }
+    if let Some(registration) = registration {
+        let _ = registration.join();
+    }
+}
+
+/// Tells the other nodes of this process of peers that are gone though their processes are not: one
+/// node of each process hears of that. They see that the folder is no more.
+fn tell_of_outlived(state: &NodeState) {
+    let mut matching = state.matching();
+    let outlived = matching.registry_mut().take_outlived();
+    if outlived.is_empty() || !matching.registry().leads_its_process() {
+        return;
+    }
+    let peers = matching.registry().peers().values();
+    for sibling in peers.filter(|peer| peer.node.is_this_process()) {
+        for id in &outlived {
+            ring_control(sibling.node.folder(), *id);
+        }
+    }
+}

@@ -1,0 +1,322 @@
+//! What the parts of a node share, and how it ends.
+
+use std::any::Any;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread::JoinHandle;
+
+use rnet_core::{Error, Lane, Result};
+use rnet_shm::domain::DomainDir;
+use rnet_shm::fork::Birth;
+use rnet_shm::node::OwnNode;
+use rnet_shm::state::Standing;
+use rnet_shm::strays::GivenUp;
+
+use crate::dispatch::Dispatcher;
+use crate::extension::Extension;
+use crate::match_event::{Callbacks, Notice};
+use crate::matching::Matching;
+use crate::node_event::NodeEvent;
+use crate::node_time::NodeTime;
+
+/// The state that a node's threads and handles share. The threads hold it too, so it does not
+/// stop them; [`NodeCore`] does.
+pub struct NodeState {
+    pub own: Arc<OwnNode>,
+    pub domain: DomainDir,
+    matching: Mutex<Matching>,
+    stopping: AtomicBool,
+    urgent: OnceLock<Dispatcher>,
+    bulk: OnceLock<Dispatcher>,
+    /// What stands on the node, each from its first use on.
+    extensions: Mutex<Vec<Arc<dyn Extension>>>,
+    opening: Mutex<()>,
+    pub watchers: Callbacks<NodeEvent>,
+    /// By which timers run.
+    pub time: NodeTime,
+    pub next_task: AtomicU64,
+}
+
+impl NodeState {
+    pub fn new(own: OwnNode) -> Result<Arc<NodeState>> {
+        let own = Arc::new(own);
+        let domain = own.domain().clone();
+        Ok(Arc::new(NodeState {
+            matching: Mutex::new(Matching::new(own.clone())),
+            own,
+            domain,
+            stopping: AtomicBool::new(false),
+            urgent: OnceLock::new(),
+            bulk: OnceLock::new(),
+            extensions: Mutex::default(),
+            opening: Mutex::default(),
+            watchers: Callbacks::default(),
+            time: NodeTime,
+            next_task: AtomicU64::new(0),
+        }))
+    }
+
+    pub fn matching(&self) -> MutexGuard<'_, Matching> {
+        self.matching.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// In which process the node was made.
+    pub fn birth(&self) -> Birth {
+        self.own.birth()
+    }
+
+    /// Refuses to act for a node of the process that this one was forked from. To be asked before
+    /// any lock is taken: a thread that is not here may hold it.
+    pub fn check_birth(&self) -> Result<()> {
+        self.birth().check(|| format!("node {}", self.own.name()))
+    }
+
+    pub fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::Acquire)
+    }
+
+    /// The dispatch thread of a lane, started at first use.
+    pub fn dispatcher(&self, lane: Lane) -> &Dispatcher {
+        let start = || Dispatcher::start(&self.own, lane, self.time.clone());
+        let dispatcher = self.cell(lane).get_or_init(start);
+        if !dispatcher.revive() {
+            // The control thread then tries again once a second.
+            self.own.ring_self();
+        }
+        dispatcher
+    }
+
+    /// The dispatch thread of a lane, if it was started.
+    pub fn started(&self, lane: Lane) -> Option<&Dispatcher> {
+        self.cell(lane).get()
+    }
+
+    /// Starts the dispatch threads that could not be started before; `false` if some still cannot.
+    pub fn start_dispatchers(&self) -> bool {
+        let mut all = true;
+        // Each of them, also after one that failed.
+        for dispatcher in [Lane::Urgent, Lane::Bulk].iter().filter_map(|lane| self.started(*lane)) {
+            all &= dispatcher.revive();
+        }
+        for extension in self.extensions() {
+            all &= extension.revive();
+        }
+        all
+    }
+
+    fn extensions(&self) -> Vec<Arc<dyn Extension>> {
+        self.extensions.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn find<E: Extension>(&self) -> Option<Arc<E>> {
+        let extensions = self.extensions.lock().unwrap_or_else(PoisonError::into_inner);
+        extensions.iter().find_map(|extension| {
+            let any: Arc<dyn Any + Send + Sync> = extension.clone();
+            any.downcast().ok()
+        })
+    }
+
+    /// The node's one extension of this type, opened at its first use.
+    ///
+    /// # Errors
+    /// Those of `open`; `Closed` in a forked child.
+    pub fn extension<E: Extension>(
+        &self,
+        open: impl FnOnce(&Arc<OwnNode>) -> Result<Arc<E>>,
+    ) -> Result<Arc<E>> {
+        self.check_birth()?;
+        if let Some(found) = self.find() {
+            return Ok(found);
+        }
+        // One for each node: a last will is that of the region which wrote it.
+        let _one = self.opening.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(found) = self.find() {
+            return Ok(found);
+        }
+        let opened = open(&self.own)?;
+        let mut extensions = self.extensions.lock().unwrap_or_else(PoisonError::into_inner);
+        extensions.push(opened.clone());
+        Ok(opened)
+    }
+
+    fn cell(&self, lane: Lane) -> &OnceLock<Dispatcher> {
+        match lane {
+            Lane::Urgent => &self.urgent,
+            Lane::Bulk => &self.bulk,
+        }
+    }
+
+    /// Looks at the peers and matches what has changed. Run by the control thread when it is
+    /// rung, and by whoever creates or closes an endpoint, so that the change is quick.
+    pub fn refresh(self: &Arc<Self>) -> Result<()> {
+        self.refresh_only(None, None)?;
+        let mut matching = self.matching();
+        let look = matching.take_joined() | matching.is_short();
+        drop(matching);
+        if look {
+            // Peers that were first seen here are to be watched there, and what could not be done
+            // for want of something is to be tried again there.
+            self.own.ring_self();
+        }
+        Ok(())
+    }
+
+    /// As [`NodeState::refresh`], but looks only at the given nodes and names if there are any.
+    pub fn refresh_only(
+        self: &Arc<Self>,
+        only: Option<&[u64]>,
+        given_up: Option<&GivenUp>,
+    ) -> Result<()> {
+        let mut matching = self.matching();
+        let events = matching.refresh(only, given_up);
+        let left = matching.registry_mut().take_left();
+        let ended = matching.take_ended() | given_up.is_some();
+        drop(matching);
+        if ended {
+            self.note_ended();
+        }
+        // Word of an end waits neither for the sweep nor for those who wait for the lock.
+        let done = events.map(|events| self.tell(events));
+        left.sweep();
+        done
+    }
+
+    /// Has what stands on the node clean up behind nodes that have ended.
+    fn note_ended(&self) {
+        let mut all = true;
+        for extension in self.extensions() {
+            all &= extension.nodes_ended();
+        }
+        if !all {
+            // The control thread then tries again once a second.
+            self.own.ring_self();
+        }
+    }
+
+    /// Looks for nodes that have ended without our being told: before we knew them, or where the kernel tells of
+    /// nothing. Cheap where all of them are known.
+    pub fn audit(&self) {
+        let strangers = {
+            let extensions = self.extensions();
+            let matching = self.matching();
+            let peers = matching.registry().peers();
+            extensions.iter().any(|e| e.has_strangers(&|id| peers.contains_key(&id)))
+        };
+        if strangers {
+            self.note_ended();
+        }
+    }
+
+    /// Sees to it that others find the files of what stands on this node.
+    pub fn put_back(&self) -> Vec<Result<Standing>> {
+        self.extensions().iter().map(|extension| extension.put_back()).collect()
+    }
+
+    /// What was removed of the directory is back: meets the peers again, as at the start.
+    pub fn meet_again(self: &Arc<Self>) -> Result<()> {
+        let met = self.refresh_only(None, None);
+        self.matching().greet();
+        met
+    }
+
+    /// Tells the user's callbacks, on the bulk dispatch thread: they may take their time, and the
+    /// control thread may not.
+    pub fn tell(self: &Arc<Self>, events: Vec<Notice>) {
+        for notice in events {
+            match notice {
+                Notice::Node(event) => {
+                    if !self.watchers.is_empty() {
+                        let state = Arc::downgrade(self);
+                        self.dispatcher(Lane::Bulk).post(Box::new(move || {
+                            if let Some(state) = state.upgrade() {
+                                state.watchers.call(&event);
+                            }
+                        }));
+                    }
+                }
+                Notice::Endpoint(hooks, event) => {
+                    self.dispatcher(Lane::Bulk).post(Box::new(move || hooks.call(&event)));
+                }
+            }
+        }
+    }
+}
+
+impl NodeState {
+    /// A number for a task or a timer.
+    pub fn next_task(&self) -> u64 {
+        self.next_task.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Ends a task or a timer, whichever lane it is on. Outside of the node's callbacks it no longer runs
+    /// afterwards.
+    pub fn end_task(&self, id: u64) {
+        let lanes = || [Lane::Urgent, Lane::Bulk].map(|lane| self.started(lane));
+        // A callback waits for none of the other lane either: that one may be waiting for it.
+        let outside = !lanes().iter().flatten().any(|d| d.is_this_thread());
+        // It may be moving from one lane to the other.
+        for _ in 0..2 {
+            if lanes().iter().flatten().any(|d| d.remove(id, outside)) {
+                return;
+            }
+        }
+    }
+
+    /// Why a dispatch thread that is needed does not run; `None` as a rule.
+    pub fn dispatch_error(&self) -> Option<Error> {
+        let lanes = [Lane::Urgent, Lane::Bulk];
+        lanes.iter().filter_map(|lane| self.started(*lane)).find_map(|d| d.try_start().err())
+    }
+}
+
+/// Held by every handle of a node; the last one to go ends the node's threads.
+pub struct NodeCore {
+    pub state: Arc<NodeState>,
+    control: Option<JoinHandle<()>>,
+}
+
+impl NodeCore {
+    pub fn start(own: OwnNode, is_tool: bool) -> Result<Arc<NodeCore>> {
+        let state = NodeState::new(own)?;
+        // Before the first thread: the kernel does it at once for a process of one thread.
+        // Otherwise the control thread sees to it once a publisher asks.
+        if !rnet_shm::barrier::register_takes_time() {
+            rnet_shm::barrier::register();
+        }
+        let control = Some(crate::control::start(state.clone())?);
+        let core = Arc::new(NodeCore { state, control });
+        core.state.refresh()?;
+        let matching = core.state.matching();
+        matching.check_node_limit(is_tool)?;
+        matching.greet();
+        drop(matching);
+        // The control thread may have looked before there were peers to watch.
+        core.state.own.ring_self();
+        Ok(core)
+    }
+}
+
+impl Drop for NodeCore {
+    fn drop(&mut self) {
+        if self.state.birth().is_parents() {
+            // In a forked child the threads are not there to be waited for, and may have held any
+            // lock; so everything is left as it is.
+            std::mem::forget((self.control.take(), self.state.clone()));
+            return;
+        }
+        self.state.stopping.store(true, Ordering::Release);
+        self.state.own.ring_self();
+        if let Some(control) = self.control.take() {
+            // The last handle may be dropped by a callback, on one of the threads themselves.
+            if control.thread().id() != std::thread::current().id() {
+                let _ = control.join();
+            }
+        }
+        // After the control thread, which could start one.
+        for dispatcher in [self.state.urgent.get(), self.state.bulk.get()].into_iter().flatten() {
+            dispatcher.stop();
+        }
+        self.state.extensions().iter().for_each(|extension| extension.stop());
+        self.state.matching().farewell();
+    }
+}

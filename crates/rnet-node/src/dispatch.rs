@@ -1,0 +1,304 @@
+//! The dispatch threads: one per lane and node, so that a bulk callback which takes a second
+//! delays no urgent one.
+//!
+//! A thread waits at one bell for all its subscribers, and for its timers. It runs a few messages of each
+//! subscriber in turn, and between any two messages the timers that are due.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::thread::{JoinHandle, ThreadId};
+use std::time::Duration;
+
+use rnet_core::{Lane, Result};
+use rnet_shm::barrier::AskingBarrier;
+use rnet_shm::bell::{Bells, MAX_SLEEP, Sleep, Waiter, Woken};
+use rnet_shm::cpu;
+use rnet_shm::fork::Birth;
+use rnet_shm::node::OwnNode;
+use rnet_shm::subscription::Slot;
+
+use crate::node_time::NodeTime;
+use crate::thread::spawn;
+use crate::timers::{TimerTask, Timers};
+
+/// What a dispatch thread runs.
+pub trait Task: Send {
+    fn id(&self) -> u64;
+    /// Takes over the wake-ups of the task's subscriber.
+    fn set_bell(&mut self, bell: u64);
+    /// The lane, once it is known.
+    fn lane(&self) -> Option<Lane>;
+    /// Does some work on the thread of `lane`, and no second piece of it while `must_yield`; returns whether
+    /// there was any.
+    fn run(&mut self, lane: Lane, must_yield: &dyn Fn() -> bool) -> bool;
+    fn is_ready(&self) -> bool;
+    /// Counts a sleep of the thread, of at most `limit`, that nobody ended though this task had
+    /// something to do.
+    fn note_if_late(&self, woken: Woken, limit: Duration);
+    fn is_over(&self) -> bool;
+    fn add_places(&self, places: &mut Vec<Arc<Slot>>);
+    /// Whether a publisher counts on the barrier of the thread that sleeps for the task.
+    fn needs_barrier(&self) -> bool;
+    /// Hands the task to the dispatch thread of another lane.
+    fn move_to(self: Box<Self>, lane: Lane);
+}
+
+enum Command {
+    Post(Box<dyn FnOnce() + Send>),
+    Add(Box<dyn Task>),
+    AddTimer(u64, TimerTask),
+    Remove { id: u64, done: mpsc::Sender<bool> },
+}
+
+struct Shared {
+    bells: Arc<Bells>,
+    bell: u64,
+    lane: Lane,
+    time: NodeTime,
+    /// Whether the thread may ask the scheduler for something.
+    tunes: bool,
+    commands: Mutex<Vec<Command>>,
+    pending: AtomicBool,
+    stop: AtomicBool,
+    birth: Birth,
+}
+
+/// A dispatch thread.
+pub struct Dispatcher {
+    shared: Arc<Shared>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+    thread_id: OnceLock<ThreadId>,
+}
+
+impl Dispatcher {
+    pub fn start(own: &OwnNode, lane: Lane, time: NodeTime) -> Dispatcher {
+        let bells = own.bells().clone();
+        let waiter = Waiter::new(bells.clone());
+        let shared = Arc::new(Shared {
+            bells,
+            bell: waiter.bell(),
+            lane,
+            time,
+            tunes: own.bells().tunes_threads(),
+            commands: Mutex::new(Vec::new()),
+            pending: AtomicBool::new(false),
+            stop: AtomicBool::new(false),
+            birth: Birth::here(),
+        });
+        let dispatcher =
+            Dispatcher { shared, thread: Mutex::default(), thread_id: OnceLock::new() };
+        dispatcher.revive();
+        dispatcher
+    }
+
+    /// Starts the thread if it does not run yet; `false` if it cannot be started. Until it can, the
+    /// commands wait: the control thread tries again once a second.
+    pub fn revive(&self) -> bool {
+        self.try_start().is_ok()
+    }
+
+    /// As [`Dispatcher::revive`], with what stands in the way.
+    pub fn try_start(&self) -> Result<()> {
+        if self.thread_id.get().is_some() {
+            return Ok(());
+        }
+        let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.thread_id.get().is_some() || self.shared.stop.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        let name = if self.shared.lane == Lane::Urgent { "rnet-urgent" } else { "rnet-bulk" };
+        let theirs = self.shared.clone();
+        let waiter = Waiter::at(self.shared.bells.clone(), self.shared.bell);
+        let started = spawn(name, move || run(&theirs, waiter))?;
+        let _ = self.thread_id.set(started.thread().id());
+        *thread = Some(started);
+        Ok(())
+    }
+
+    fn send(&self, command: Command) -> bool {
+        let mut commands = self.shared.commands.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.shared.stop.load(Ordering::Acquire) {
+            return false;
+        }
+        commands.push(command);
+        drop(commands);
+        self.shared.pending.store(true, Ordering::Release);
+        self.wake();
+        true
+    }
+
+    /// Makes the thread look at its tasks again.
+    pub fn wake(&self) {
+        self.shared.bells.ring(self.shared.bell);
+    }
+
+    /// Runs a closure on the thread.
+    pub fn post(&self, job: Box<dyn FnOnce() + Send>) {
+        self.send(Command::Post(job));
+    }
+
+    /// Gives the thread a task; `false` if the thread has ended.
+    pub fn add(&self, task: Box<dyn Task>) -> bool {
+        self.send(Command::Add(task))
+    }
+
+    /// Gives the thread a timer.
+    pub fn add_timer(&self, id: u64, timer: TimerTask) {
+        self.send(Command::AddTimer(id, timer));
+    }
+
+    /// Takes a task or a timer away; returns whether it was here. With `wait`, which is not for dispatch
+    /// threads, it no longer runs afterwards.
+    pub fn remove(&self, id: u64, wait: bool) -> bool {
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.thread_id.get().is_none() {
+            // It never ran, and nobody is there to be asked.
+            let mut commands = self.shared.commands.lock().unwrap_or_else(PoisonError::into_inner);
+            let is_it = |c: &Command| match c {
+                Command::Add(task) => task.id() == id,
+                Command::AddTimer(of, _) => *of == id,
+                _ => false,
+            };
+            let found = commands.iter().position(is_it).map(|at| commands.remove(at));
+            drop((commands, thread));
+            return found.is_some();
+        }
+        drop(thread);
+        let (done, told) = mpsc::channel();
+        let sent = self.send(Command::Remove { id, done });
+        sent && wait && told.recv().unwrap_or(false)
+    }
+
+    pub fn is_this_thread(&self) -> bool {
+        self.thread_id.get() == Some(&std::thread::current().id())
+    }
+
+    /// Ends the thread, after the callback that it is in.
+    pub fn stop(&self) {
+        let commands = {
+            let mut commands = self.shared.commands.lock().unwrap_or_else(PoisonError::into_inner);
+            self.shared.stop.store(true, Ordering::Release);
+            std::mem::take(&mut *commands)
+        };
+        // A task that never started holds the node whose dispatcher holds the task.
+        drop(commands);
+        self.wake();
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(thread) = thread
+            && thread.thread().id() != std::thread::current().id()
+        {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn run(shared: &Shared, mut waiter: Waiter) {
+    if shared.lane == Lane::Urgent && shared.tunes {
+        cpu::keep_short_slices();
+    }
+    let mut tasks: Vec<Box<dyn Task>> = Vec::new();
+    let mut timers = Timers::new(shared.time.clone());
+    let mut places: Vec<Arc<Slot>> = Vec::new();
+    // A callback may have forked, and come back here in the child.
+    let goes_on = || !shared.stop.load(Ordering::Acquire) && !shared.birth.is_parents();
+    while goes_on() {
+        // Read first: whoever rings while the tasks run and name their places ends the sleep.
+        let before = waiter.read();
+        if shared.pending.swap(false, Ordering::AcqRel) {
+            obey(shared, &mut tasks, &mut timers);
+        }
+        let mut busy = false;
+        let mut at = 0;
+        while goes_on() {
+            let over = timers.run(goes_on);
+            if shared.birth.is_parents() {
+                std::mem::forget(over);
+                break;
+            }
+            over.into_iter().for_each(let_go);
+            if at >= tasks.len() {
+                break;
+            }
+            let lane = tasks[at].lane();
+            if lane.is_some_and(|lane| lane != shared.lane) {
+                let task = tasks.swap_remove(at);
+                task.move_to(lane.unwrap_or_default());
+                continue;
+            }
+            let must_yield = || shared.pending.load(Ordering::Acquire) || timers.is_due();
+            busy |= tasks[at].run(shared.lane, &must_yield);
+            if shared.birth.is_parents() {
+                break;
+            }
+            if tasks[at].is_over() {
+                let_go(tasks.swap_remove(at));
+            } else {
+                at += 1;
+            }
+        }
+        let left = timers.left();
+        if busy || left == Some(Duration::ZERO) {
+            continue;
+        }
+        let by_the_clock = shared.tunes && left.is_some_and(|left| left < MAX_SLEEP);
+        let limit = left.unwrap_or(Duration::MAX);
+        places.clear();
+        tasks.iter().for_each(|task| task.add_places(&mut places));
+        let woken = waiter.sleep_since(
+            if by_the_clock { Sleep::ByTheClock } else { Sleep::Woken },
+            before,
+            places.iter().map(|slot| &slot.page().bind.asleep),
+            &AskingBarrier(|| tasks.iter().any(|task| task.needs_barrier())),
+            limit,
+            || {
+                shared.stop.load(Ordering::Acquire)
+                    || shared.pending.load(Ordering::Acquire)
+                    || tasks.iter().any(|task| task.is_ready())
+            },
+        );
+        tasks.iter().for_each(|task| task.note_if_late(woken, limit));
+    }
+    if shared.birth.is_parents() {
+        // A callback has forked and come back here in the child, in which this is the only thread:
+        // nothing of what it holds is the child's, and the process ends with it.
+        std::mem::forget((tasks, timers));
+        return;
+    }
+    tasks.into_iter().for_each(let_go);
+    let_go(timers);
+}
+
+/// Drops a task or a timer. What the user's callback has captured may panic in that, too.
+fn let_go<T>(task: T) {
+    let _ = catch_unwind(AssertUnwindSafe(|| drop(task)));
+}
+
+fn obey(shared: &Shared, tasks: &mut Vec<Box<dyn Task>>, timers: &mut Timers) {
+    let commands = {
+        let mut commands = shared.commands.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::take(&mut *commands)
+    };
+    for command in commands {
+        match command {
+            Command::Post(job) => {
+                // What panics (a callback that is dropped, say) must not end the thread of all others; the
+                // panic hook has told the user.
+                let _ = catch_unwind(AssertUnwindSafe(job));
+            }
+            Command::Add(mut task) => {
+                task.set_bell(shared.bell);
+                tasks.push(task);
+            }
+            Command::AddTimer(id, timer) => timers.add(id, timer),
+            Command::Remove { id, done } => {
+                let at = tasks.iter().position(|task| task.id() == id);
+                let timer = timers.remove(id);
+                let found = at.is_some() || timer.is_some();
+                let_go((at.map(|at| tasks.swap_remove(at)), timer));
+                let _ = done.send(found);
+            }
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! What the control thread brings to a subscriber, until the subscriber's user takes it in.
+//!
+//! A user who does not look for long must cost no publisher its place and no message its count. So
+//! a publisher that left before it was taken in, and of which nothing is left to read, goes at
+//! once; and where there are too many, those that left first go, and what was not read of them is
+//! counted as lost with them.
+
+use std::collections::VecDeque;
+
+use rnet_core::{Error, MAX_PUBLISHERS_PER_SUBSCRIPTION};
+use rnet_shm::channel::Reader;
+
+use crate::past::{Past, stats_of};
+
+/// Errors kept for a user who never receives.
+pub const MAX_PENDING_ERRORS: usize = 64;
+
+/// See the module.
+#[derive(Default)]
+pub struct Inbox {
+    /// Publishers to be followed, those that have left since included; oldest first.
+    pub channels: Vec<Reader>,
+    /// Publishers that were taken in and have left since, and whether they died.
+    pub left: Vec<(u64, bool)>,
+    /// What went wrong, oldest first.
+    pub errors: VecDeque<Error>,
+    /// Publishers that came and went.
+    pub past: Past,
+}
+
+impl Inbox {
+    /// A publisher has come. Not more at a time than a subscriber may follow, so that one of those
+    /// here has left if they are too many.
+    pub fn add(&mut self, channel: Reader) {
+        if self.channels.len() >= MAX_PUBLISHERS_PER_SUBSCRIPTION
+            && let Some(oldest) = self.channels.iter().position(Reader::has_left)
+        {
+            self.fold(oldest);
+        }
+        self.channels.push(channel);
+    }
+
+    /// A publisher has left.
+    pub fn leave(&mut self, publisher: u64, died: bool) {
+        let Some(at) = self.channels.iter().position(|c| c.publisher() == publisher) else {
+            return self.left.push((publisher, died));
+        };
+        self.channels[at].publisher_left(died);
+        if self.channels[at].is_finished() {
+            self.fold(at);
+        }
+    }
+
+    /// Keeps an error for the user; the oldest makes room for it.
+    pub fn note(&mut self, error: Error) {
+        if self.errors.len() == MAX_PENDING_ERRORS {
+            self.errors.pop_front();
+        }
+        self.errors.push_back(error);
+    }
+
+    /// Lets a publisher go that has left.
+    fn fold(&mut self, at: usize) {
+        let mut channel = self.channels.remove(at);
+        channel.give_up();
+        if channel.has_died() {
+            let (topic, node) = (channel.meta().topic.clone(), channel.node().to_owned());
+            self.note(Error::PeerLost { topic, node });
+        }
+        self.past.push(stats_of(&channel));
+    }
+}

@@ -1,0 +1,97 @@
+//! Keeping the node's place in the domain's directory: somebody may remove it under living nodes.
+//!
+//! Each node looks after what is its own, and after the state's file if it uses the state. What it puts back
+//! is told on standard error, by name, and noted in the directory for `rnet doctor`.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rnet_shm::state::Standing;
+
+use crate::core::NodeState;
+
+/// How long what is missing stays so before it is put back: whoever removes a directory with all in it takes
+/// some steps, and would meet what is put back in between.
+const SETTLE: Duration = Duration::from_millis(200);
+
+/// What came of a look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Look {
+    /// All is in its place.
+    Whole,
+    /// Something is missing; look again after this time.
+    Again(Duration),
+    /// Something was put back: the peers are to be met again.
+    PutBack,
+}
+
+/// What a node remembers between two looks.
+#[derive(Debug, Default)]
+pub struct Keeping {
+    /// What was told last: the same trouble is told once.
+    told: Option<String>,
+    /// Since when something is missing.
+    missing: Option<Instant>,
+}
+
+impl Keeping {
+    /// Puts back what is missing.
+    pub fn look(&mut self, state: &Arc<NodeState>) -> Look {
+        let home = state.own.home();
+        let mut done = false;
+        if home.is_whole() {
+            (self.told, self.missing) = (None, None);
+        } else {
+            let since = *self.missing.get_or_insert_with(Instant::now);
+            let left = SETTLE.saturating_sub(since.elapsed());
+            if !left.is_zero() {
+                return Look::Again(left);
+            }
+            let path = state.domain.path().display();
+            match home.put_back() {
+                Ok(back) => {
+                    done = true;
+                    let mut text = format!(
+                        "{path}, or a part of it, was removed while its nodes live; put back, with {} files (RemoveIPC \
+                         of systemd-logind, or a clean-up script? see: rnet doctor)",
+                        back.files
+                    );
+                    if !back.lost.is_empty() {
+                        text += &format!(
+                            "; lost for new nodes until this one is started anew, for want of file descriptors \
+                             (raise ulimit -n): {}",
+                            back.lost.join(" ")
+                        );
+                    }
+                    self.tell(state, text);
+                    (self.told, self.missing) = (None, None);
+                    state.domain.note_put_back(state.own.name());
+                }
+                Err(error) => self.tell(
+                    state,
+                    format!("{path}, or a part of it, was removed and cannot be put back: {error}"),
+                ),
+            }
+        }
+        for standing in state.put_back() {
+            match standing {
+                Ok(Standing::InPlace) => {}
+                Ok(Standing::PutBack) => done = true,
+                Ok(Standing::Apart) => self.tell(
+                    state,
+                    "other nodes have begun a new state since the domain's directory was removed; start this node anew"
+                        .to_owned(),
+                ),
+                Err(error) => self.tell(state, error.to_string()),
+            }
+        }
+        if done { Look::PutBack } else { Look::Whole }
+    }
+
+    fn tell(&mut self, state: &NodeState, text: String) {
+        if self.told.as_ref() != Some(&text) {
+            eprintln!("rnet: node {}: {text}", state.own.name());
+            self.told = Some(text);
+        }
+    }
+}

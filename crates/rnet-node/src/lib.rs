@@ -1,0 +1,75 @@
+//! The engine of a node: how it meets its peers, its threads, its waits, and endpoints of bytes and type
+//! descriptions.
+//!
+//! It knows nothing of what stands on it. State and parameters (`rnet-state`) ask it for its node, its threads and
+//! its waits, and are told of what they have to know by an [`Extension`]; typed endpoints and all that users see
+//! are `rnet`. The modules are the engine's surface for those two crates, and are no API for users.
+
+#[doc(hidden)]
+pub mod control;
+#[doc(hidden)]
+pub mod core;
+#[doc(hidden)]
+pub mod dispatch;
+#[doc(hidden)]
+pub mod extension;
+#[doc(hidden)]
+pub mod fit;
+#[doc(hidden)]
+pub mod inbox;
+#[doc(hidden)]
+pub mod interrupt;
+#[doc(hidden)]
+pub mod keeping;
+#[doc(hidden)]
+pub mod match_event;
+#[doc(hidden)]
+pub mod matching;
+#[doc(hidden)]
+pub mod message;
+#[doc(hidden)]
+pub mod node_event;
+#[doc(hidden)]
+pub mod node_time;
+#[doc(hidden)]
+pub mod options;
+#[doc(hidden)]
+pub mod past;
+#[doc(hidden)]
+pub mod ready_fd;
+#[doc(hidden)]
+pub mod receiver;
+#[doc(hidden)]
+pub mod rhythm;
+#[doc(hidden)]
+pub mod schedule;
+#[doc(hidden)]
+pub mod served;
+#[doc(hidden)]
+pub mod settings;
+#[doc(hidden)]
+pub mod subscriber_state;
+#[doc(hidden)]
+pub mod subscription;
+#[doc(hidden)]
+pub mod thread;
+#[doc(hidden)]
+pub mod timers;
+#[doc(hidden)]
+pub mod types;
+
+pub use self::core::NodeCore;
+pub use extension::Extension;
+pub use interrupt::Interrupter;
+pub use match_event::{MatchChanges, MatchEvent, PeerInfo};
+pub use message::Message;
+pub use node_event::NodeEvent;
+pub use options::{PublisherOptions, SubscriberOptions};
+pub use past::PublisherStats;
+pub use schedule::Tick;
+pub use settings::NodeSettings;
+pub use subscription::Subscription;
+pub use types::MessageType;
+
+/// Version of this crate.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");

@@ -1,0 +1,208 @@
+//! What users are told of matching, and by which callbacks.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use rnet_core::{Error, Result};
+use rustix::io::Errno;
+use rustix::thread::futex;
+
+use crate::node_event::NodeEvent;
+
+/// One end of a match, as the other end sees it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PeerInfo {
+    /// Id of the publisher or subscription.
+    pub id: u64,
+    /// Name of its node.
+    pub node: String,
+}
+
+/// A change in who is matched with a publisher or subscriber.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum MatchEvent {
+    /// A peer has joined and is served.
+    Matched(PeerInfo),
+    /// A peer has closed its end.
+    Unmatched(PeerInfo),
+    /// A peer's process has died.
+    Lost(PeerInfo),
+    /// A peer of the same topic does not fit; the error names both sides.
+    Incompatible(Error),
+}
+
+pub type MatchCallback = Box<dyn FnMut(&MatchEvent) + Send>;
+
+/// The user's callbacks of one kind of event.
+///
+/// They are called without a lock on the list: a callback may add another, or create and close
+/// endpoints, which looks at the list.
+pub struct Callbacks<E> {
+    list: Mutex<Vec<Arc<Mutex<Callback<E>>>>>,
+    any: AtomicBool,
+}
+
+type Callback<E> = Box<dyn FnMut(&E) + Send>;
+
+/// The callbacks of one endpoint.
+pub type Hooks = Callbacks<MatchEvent>;
+
+impl<E> Default for Callbacks<E> {
+    fn default() -> Self {
+        Callbacks { list: Mutex::default(), any: AtomicBool::new(false) }
+    }
+}
+
+impl<E> Callbacks<E> {
+    pub fn add(&self, callback: Callback<E>) {
+        let mut list = self.list.lock().unwrap_or_else(PoisonError::into_inner);
+        list.push(Arc::new(Mutex::new(callback)));
+        self.any.store(true, Ordering::Release);
+    }
+
+    pub fn call(&self, event: &E) {
+        let list = self.list.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        for callback in list {
+            // Only the bulk dispatch thread calls, one event at a time.
+            let mut call = callback.lock().unwrap_or_else(PoisonError::into_inner);
+            let panicked = catch_unwind(AssertUnwindSafe(|| call(event))).is_err();
+            drop(call);
+            if panicked {
+                // The panic hook has told the user. In an unknown state it is not called again, and
+                // the others are called as if nothing had happened.
+                let mut list = self.list.lock().unwrap_or_else(PoisonError::into_inner);
+                list.retain(|other| !Arc::ptr_eq(other, &callback));
+            }
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        !self.any.load(Ordering::Acquire)
+    }
+}
+
+/// Something to tell the user once the matching lock is free.
+pub enum Notice {
+    Node(NodeEvent),
+    Endpoint(Arc<Hooks>, MatchEvent),
+}
+
+/// Errors kept of subscribers that a publisher cannot serve.
+const MAX_INCOMPATIBLE: usize = 64;
+
+/// Counts the changes of an endpoint's matches, and lets threads wait for one; a futex.
+///
+/// No `Condvar`, because that sleeps on when a signal arrives.
+#[derive(Debug, Default)]
+pub struct Changes(AtomicU32);
+
+impl Changes {
+    /// Tells everybody of a change.
+    pub fn notify_all(&self) {
+        self.0.fetch_add(1, Ordering::Release);
+        let _ = futex::wake(&self.0, futex::Flags::PRIVATE, i32::MAX as u32);
+    }
+
+    /// How many changes there were; take it before looking at the matches.
+    pub fn count(&self) -> u32 {
+        self.0.load(Ordering::Acquire)
+    }
+
+    /// Sleeps until there were more than `seen`, or `limit` is over; `Interrupted` if a signal
+    /// came first.
+    pub fn wait(&self, seen: u32, limit: Duration) -> Result<()> {
+        let limit = rustix::time::Timespec {
+            tv_sec: limit.as_secs().try_into().unwrap_or(i64::MAX),
+            tv_nsec: i64::from(limit.subsec_nanos()),
+        };
+        match futex::wait(&self.0, futex::Flags::PRIVATE, seen, Some(&limit)) {
+            Err(Errno::INTR) => Err(Error::Interrupted),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Lets threads wait for changes of the matches of a publisher, or of a subscriber with a callback,
+/// without it at hand; made by `Publisher::match_changes` and
+/// [`crate::Subscription::match_changes`].
+#[derive(Clone)]
+pub struct MatchChanges(#[doc(hidden)] pub Arc<Changes>);
+
+impl MatchChanges {
+    /// How many changes there were. Take it first, then look at the publisher, then wait.
+    pub fn count(&self) -> u32 {
+        self.0.count()
+    }
+
+    /// Waits until there were more than `seen`, at the longest for `limit`.
+    ///
+    /// # Errors
+    /// `Interrupted` if a signal came first.
+    pub fn wait(&self, seen: u32, limit: Duration) -> Result<()> {
+        self.0.wait(seen, limit)
+    }
+}
+
+impl std::fmt::Debug for MatchChanges {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("MatchChanges").field(&self.count()).finish()
+    }
+}
+
+/// What a publisher handle can see of its matches.
+#[derive(Default)]
+pub struct PublisherState {
+    pub inner: Mutex<PublisherMatches>,
+    pub changed: Arc<Changes>,
+    pub hooks: Arc<Hooks>,
+}
+
+#[derive(Default)]
+pub struct PublisherMatches {
+    pub matched: Vec<PeerInfo>,
+    pub incompatible: Vec<Error>,
+    /// How many of those a wait has returned.
+    pub told: usize,
+}
+
+impl PublisherMatches {
+    /// Notes a subscriber that cannot be served; the oldest make room for the newest.
+    pub fn note(&mut self, error: Error) {
+        if self.incompatible.len() == MAX_INCOMPATIBLE {
+            self.incompatible.remove(0);
+            self.told = self.told.saturating_sub(1);
+        }
+        self.incompatible.push(error);
+    }
+}
+
+impl PublisherState {
+    pub fn lock(&self) -> MutexGuard<'_, PublisherMatches> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+pub fn push_notice(notices: &mut Vec<Notice>, hooks: Arc<Hooks>, event: MatchEvent) {
+    if !hooks.is_empty() {
+        notices.push(Notice::Endpoint(hooks, event));
+    }
+}
+
+/// A bell number that can change while others read it.
+#[derive(Debug)]
+pub struct BellCell(AtomicU64);
+
+impl BellCell {
+    pub fn new(bell: u64) -> BellCell {
+        BellCell(AtomicU64::new(bell))
+    }
+    pub fn get(&self) -> u64 {
+        self.0.load(Ordering::Acquire)
+    }
+    pub fn set(&self, bell: u64) {
+        self.0.store(bell, Ordering::Release);
+    }
+}

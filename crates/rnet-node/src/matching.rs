@@ -1,0 +1,566 @@
+//! Who talks to whom: brings publishers and subscriptions of one topic together.
+//!
+//! Each side looks at the other's announcement and checks types and quality of service with the
+//! same two functions, so both come to the same verdict. Then the subscriber binds a page of its
+//! file to the publisher and rings it; the publisher admits the page and rings back. Whoever
+//! announces first, the second one sees it: a change is announced before the peers are looked at.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Instant;
+
+use rnet_core::{Error, Result};
+use rnet_shm::bell::Bells;
+use rnet_shm::channel::Origin;
+use rnet_shm::node::{EndpointKind, Entry, OwnNode, incarnation_of};
+use rnet_shm::publisher::{PeerPublisher, PublisherMeta};
+use rnet_shm::registry::{Departure, Registry};
+use rnet_shm::roster::Roster;
+use rnet_shm::shortage::is_passing;
+use rnet_shm::strays::GivenUp;
+use rnet_shm::subscription::{PeerSubscription, SubscriptionFile, SubscriptionMeta};
+
+use crate::fit::{allowed, fit, same_lane};
+use crate::match_event::{MatchEvent, Notice, PeerInfo, PublisherState, push_notice};
+use crate::node_event::NodeEvent;
+use crate::subscriber_state::SubscriberState;
+use crate::types::Schemas;
+
+mod limits;
+mod own;
+mod short;
+mod told;
+
+use own::{Known, OwnPublisher, OwnSubscription, known_of};
+use told::Spent;
+
+/// Where a peer is, ourselves included.
+#[derive(Clone)]
+struct Place {
+    node: String,
+    folder: PathBuf,
+}
+
+/// The matching of one node; behind the node's one control-plane lock.
+pub struct Matching {
+    own: Arc<OwnNode>,
+    registry: Registry,
+    /// The protobuf types of peers.
+    schemas: Schemas,
+    /// The time that they have taken.
+    spent: Spent,
+    publishers: BTreeMap<u64, OwnPublisher>,
+    subscriptions: BTreeMap<u64, OwnSubscription>,
+    /// All endpoints of the domain by topic, ours included.
+    index: HashMap<u64, BTreeSet<Entry>>,
+    /// The entries of each node as last indexed.
+    indexed: HashMap<u64, Vec<Entry>>,
+    /// Topics of which some pair waits for its other half.
+    pending: BTreeSet<u64>,
+    /// Whether peers have come that the control thread does not watch yet.
+    joined: bool,
+    /// Whether some match failed for want of something that may be there later.
+    short: bool,
+    /// Whether a node has ended, or may have, since this was asked last.
+    ended: bool,
+}
+
+impl Matching {
+    pub fn new(own: Arc<OwnNode>) -> Matching {
+        let registry = Registry::new(own.domain().clone(), Some(own.incarnation()));
+        Matching {
+            own,
+            registry,
+            schemas: Schemas::default(),
+            spent: Spent::default(),
+            publishers: BTreeMap::new(),
+            subscriptions: BTreeMap::new(),
+            index: HashMap::new(),
+            indexed: HashMap::new(),
+            pending: BTreeSet::new(),
+            joined: false,
+            short: false,
+            ended: false,
+        }
+    }
+
+    pub fn registry(&self) -> &Registry {
+        &self.registry
+    }
+
+    pub fn registry_mut(&mut self) -> &mut Registry {
+        &mut self.registry
+    }
+
+    /// Whether peers have come since this was asked last.
+    pub fn take_joined(&mut self) -> bool {
+        std::mem::take(&mut self.joined)
+    }
+
+    /// Whether a node has ended, or may have, since this was asked last: what it left in the state is
+    /// to be looked for.
+    pub fn take_ended(&mut self) -> bool {
+        std::mem::take(&mut self.ended)
+    }
+
+    /// Tells all peers that there is a new node, so that they watch for its death.
+    pub fn greet(&self) {
+        for peer in self.registry.peers().values() {
+            self.own.ring(peer.node.folder());
+        }
+    }
+
+    /// Has the peers told when this node's folder is gone.
+    pub fn farewell(&self) {
+        let peers = self.registry.peers().values();
+        self.own.set_farewell(peers.map(|peer| peer.node.folder().to_owned()).collect());
+    }
+
+    pub fn add_publisher(
+        &mut self,
+        id: u64,
+        topic_hash: u64,
+        meta: PublisherMeta,
+        roster: Arc<Roster>,
+    ) -> Result<Arc<PublisherState>> {
+        let entry = Entry { id, topic_hash, kind: EndpointKind::Publisher };
+        self.own.announce(entry)?;
+        let state = Arc::new(PublisherState::default());
+        let (known, short) = (BTreeMap::new(), BTreeSet::new());
+        let state_of = state.clone();
+        let own = OwnPublisher { topic_hash, meta, roster, state: state_of, known, short };
+        self.publishers.insert(id, own);
+        self.index_own(entry);
+        Ok(state)
+    }
+
+    pub fn add_subscription(
+        &mut self,
+        topic_hash: u64,
+        meta: SubscriptionMeta,
+        file: Arc<SubscriptionFile>,
+        state: Arc<SubscriberState>,
+    ) -> Result<()> {
+        let id = file.id();
+        let entry = Entry { id, topic_hash, kind: EndpointKind::Subscription };
+        self.own.announce(entry)?;
+        let lane = meta.qos.lane;
+        let (known, short) = (BTreeMap::new(), BTreeSet::new());
+        let own = OwnSubscription { topic_hash, meta, file, state, known, short, lane };
+        self.subscriptions.insert(id, own);
+        self.index_own(entry);
+        Ok(())
+    }
+
+    /// Our own endpoints are indexed one by one: a node with thousands must not read them all
+    /// anew for each.
+    fn index_own(&mut self, entry: Entry) {
+        self.index.entry(entry.topic_hash).or_default().insert(entry);
+        self.pending.insert(entry.topic_hash);
+    }
+
+    /// Takes an endpoint back and tells those it was matched with. The next refresh tells our own
+    /// other endpoints.
+    pub fn remove(&mut self, id: u64) {
+        let publisher = self.publishers.remove(&id).map(|p| p.topic_hash);
+        let subscription = self.subscriptions.remove(&id).map(|s| s.topic_hash);
+        let kind =
+            if publisher.is_some() { EndpointKind::Publisher } else { EndpointKind::Subscription };
+        let Some(topic_hash) = publisher.or(subscription) else { return };
+        let entry = Entry { id, topic_hash, kind };
+        self.own.withdraw(id);
+        self.unindex(&entry);
+        self.pending.insert(topic_hash);
+        self.ring_counterparts(entry);
+    }
+
+    fn unindex(&mut self, entry: &Entry) {
+        if let Some(topic) = self.index.get_mut(&entry.topic_hash) {
+            topic.remove(entry);
+            if topic.is_empty() {
+                self.index.remove(&entry.topic_hash);
+            }
+        }
+    }
+
+    /// Rings the nodes that have the other kind of endpoint on the topic.
+    fn ring_counterparts(&self, entry: Entry) {
+        let others = self.index.get(&entry.topic_hash).into_iter().flatten();
+        let nodes: BTreeSet<u64> = others
+            .filter(|e| e.kind != entry.kind)
+            .map(|e| incarnation_of(e.id))
+            .filter(|id| *id != self.own.incarnation())
+            .collect();
+        for node in nodes {
+            if let Some(peer) = self.registry.peer(node) {
+                self.own.ring(peer.node.folder());
+            }
+        }
+    }
+
+    /// Reads the peers anew and matches the topics that have changed.
+    ///
+    /// `only` are the nodes to look at, and those of the names that were given up; `None` looks at all.
+    pub fn refresh(
+        &mut self,
+        only: Option<&[u64]>,
+        given_up: Option<&GivenUp>,
+    ) -> Result<Vec<Notice>> {
+        let named = |stem: &str| given_up.is_some_and(|names| names.has(stem));
+        let changes = match only {
+            Some(nodes) => {
+                let named: &dyn Fn(&str) -> bool = &named;
+                self.registry.refresh_only(nodes, given_up.map(|_| named))?
+            }
+            None => self.registry.refresh()?,
+        };
+        self.ended |= changes.ended;
+        let mut notices = Vec::new();
+        let mut topics = std::mem::take(&mut self.pending);
+        self.short = false;
+        for (id, meta, departure) in changes.departed {
+            self.reindex(id, Vec::new(), &mut topics);
+            let died = departure == Departure::Died;
+            self.node_departed(id, died, &mut notices);
+            notices.push(Notice::Node(NodeEvent::gone(meta.name, departure)));
+        }
+        for (meta, departure) in changes.unseen {
+            notices.push(Notice::Node(NodeEvent::Joined(meta.name.clone())));
+            notices.push(Notice::Node(NodeEvent::gone(meta.name, departure)));
+        }
+        self.joined |= !changes.joined.is_empty();
+        for id in changes.joined {
+            if let Some(peer) = self.registry.peer(id) {
+                notices.push(Notice::Node(NodeEvent::Joined(peer.node.meta().name.clone())));
+            }
+        }
+        for id in changes.changed {
+            let entries = self.registry.peer(id).map(|p| p.node.entries().to_vec());
+            self.reindex(id, entries.unwrap_or_default(), &mut topics);
+        }
+        for topic in topics {
+            self.match_topic(topic, &mut notices);
+        }
+        Ok(notices)
+    }
+
+    /// These nodes have rung, or any may have: the next refresh looks at the topics on which a subscription of
+    /// theirs was admitted and is not served now. It was let go, or has bound itself anew, and may have asked
+    /// again.
+    pub fn heard_of(&mut self, only: Option<&[u64]>) {
+        for publisher in self.publishers.values() {
+            let found = publisher.known.iter().any(|(id, known)| {
+                only.is_none_or(|nodes| nodes.contains(&incarnation_of(*id)))
+                    && matches!(known, Known::Admitted)
+                    && !publisher.roster.serves(*id)
+            });
+            if found {
+                self.pending.insert(publisher.topic_hash);
+            }
+        }
+    }
+
+    /// Brings the index up to date with one node's entries; the topics that differ are added to
+    /// `touched`.
+    fn reindex(&mut self, node: u64, entries: Vec<Entry>, touched: &mut BTreeSet<u64>) {
+        let now: BTreeSet<Entry> = entries.iter().copied().collect();
+        let before: BTreeSet<Entry> =
+            self.indexed.remove(&node).unwrap_or_default().into_iter().collect();
+        for gone in before.difference(&now) {
+            touched.insert(gone.topic_hash);
+            self.unindex(gone);
+        }
+        for new in now.difference(&before) {
+            touched.insert(new.topic_hash);
+            self.index.entry(new.topic_hash).or_default().insert(*new);
+        }
+        if !entries.is_empty() {
+            self.indexed.insert(node, entries);
+        }
+    }
+
+    /// Name of the node that an endpoint belongs to, while it is there.
+    pub fn node_of(&self, endpoint: u64) -> Option<String> {
+        self.place_of(endpoint).map(|place| place.node)
+    }
+
+    /// The file of a publisher, while its node is there.
+    pub fn publisher_path(&self, id: u64, topic_hash: u64) -> Option<PathBuf> {
+        let entry = Entry { id, topic_hash, kind: EndpointKind::Publisher };
+        self.place_of(id).map(|place| entry.path(&place.folder))
+    }
+
+    fn place_of(&self, endpoint: u64) -> Option<Place> {
+        let incarnation = incarnation_of(endpoint);
+        if incarnation == self.own.incarnation() {
+            let node = self.own.name().to_string();
+            return Some(Place { node, folder: self.own.folder().to_owned() });
+        }
+        let peer = self.registry.peer(incarnation)?;
+        Some(Place { node: peer.node.meta().name.clone(), folder: peer.node.folder().to_owned() })
+    }
+
+    fn bells_of(&mut self, endpoint: u64) -> Result<Arc<Bells>> {
+        let incarnation = incarnation_of(endpoint);
+        if incarnation == self.own.incarnation() {
+            return Ok(self.own.bells().clone());
+        }
+        match self.registry.peer_mut(incarnation) {
+            Some(peer) => peer.node.bells(),
+            None => Err(Error::Closed { what: "the peer".to_owned() }),
+        }
+    }
+
+    /// Ends the matches with a node that is gone.
+    fn node_departed(&mut self, node: u64, died: bool, notices: &mut Vec<Notice>) {
+        for publisher in self.publishers.values_mut() {
+            let gone: Vec<u64> = known_of(node, publisher.known.keys());
+            for id in gone {
+                publisher.known.remove(&id);
+                publisher.drop_reader(id, died, notices);
+            }
+            publisher.roster.bury_node(node);
+        }
+        for subscription in self.subscriptions.values_mut() {
+            for id in known_of(node, subscription.known.keys()) {
+                subscription.drop_publisher(id, died, notices);
+            }
+        }
+    }
+
+    fn match_topic(&mut self, topic: u64, notices: &mut Vec<Notice>) {
+        let entries: Vec<Entry> = self.index.get(&topic).into_iter().flatten().copied().collect();
+        self.drop_withdrawn(&entries, notices);
+        let own = |entry: &&Entry| incarnation_of(entry.id) == self.own.incarnation();
+        let kind = |kind| move |entry: &&Entry| entry.kind == kind;
+        let pubs: Vec<Entry> =
+            entries.iter().filter(kind(EndpointKind::Publisher)).copied().collect();
+        let subs: Vec<Entry> =
+            entries.iter().filter(kind(EndpointKind::Subscription)).copied().collect();
+        let own_pubs: Vec<u64> = pubs.iter().filter(own).map(|e| e.id).collect();
+        let own_subs: Vec<u64> = subs.iter().filter(own).map(|e| e.id).collect();
+        for sub in own_subs {
+            for publisher in &pubs {
+                self.meet_publisher(sub, publisher, notices);
+            }
+        }
+        for publisher in own_pubs {
+            for sub in &subs {
+                self.meet_subscription(publisher, sub, notices);
+            }
+        }
+    }
+
+    /// Ends the matches of our endpoints of a topic, whose entries these are, with endpoints that were taken back.
+    fn drop_withdrawn(&mut self, entries: &[Entry], notices: &mut Vec<Notice>) {
+        let here: BTreeSet<u64> = entries.iter().map(|e| e.id).collect();
+        for id in &here {
+            let Some(publisher) = self.publishers.get_mut(id) else { continue };
+            let gone: Vec<u64> =
+                publisher.known.keys().filter(|id| !here.contains(id)).copied().collect();
+            for id in gone {
+                publisher.known.remove(&id);
+                publisher.drop_reader(id, false, notices);
+            }
+        }
+        for id in &here {
+            let Some(subscription) = self.subscriptions.get_mut(id) else { continue };
+            let gone: Vec<u64> =
+                subscription.known.keys().filter(|id| !here.contains(id)).copied().collect();
+            for id in gone {
+                subscription.drop_publisher(id, false, notices);
+            }
+        }
+    }
+
+    /// Our subscription meets a publisher: checks it once, then binds a page to it.
+    fn meet_publisher(&mut self, sub: u64, entry: &Entry, notices: &mut Vec<Notice>) {
+        let known = self.subscriptions.get(&sub).is_none_or(|s| s.known.contains_key(&entry.id));
+        let Some(place) = self.place_of(entry.id).filter(|_| !known) else { return };
+        let path = entry.path(&place.folder);
+        // A file that is gone again belonged to a publisher that is leaving; its entry follows.
+        // Tried again at the next look, in case it was for want of a file descriptor.
+        let opened = PeerPublisher::open(&path, entry.id).and_then(|peer| {
+            let told = self.told_between(entry.id, &place.folder, &peer.meta.type_desc, sub)?;
+            self.bells_of(entry.id).map(|bells| (peer, told, bells))
+        });
+        let (peer, (theirs, ours), bells) = match opened {
+            Ok(all) => all,
+            Err(error) => {
+                self.pending.insert(entry.topic_hash);
+                if is_passing(&error) {
+                    self.cannot_follow(sub, entry, error, notices);
+                }
+                return;
+            }
+        };
+        let us = self.own.name().to_string();
+        let own_folder = self.own.folder() == place.folder;
+        let Some(subscription) = self.subscriptions.get_mut(&sub) else { return };
+        if peer.meta.topic != subscription.meta.topic {
+            return;
+        }
+        let info = PeerInfo { id: entry.id, node: place.node.clone() };
+        let ours = (&subscription.meta, &ours);
+        let began = Instant::now();
+        let fits = fit((&peer.meta, &theirs), ours, &place.node, &us);
+        self.spent.add(entry.id, began.elapsed());
+        let fits = fits
+            .and_then(|()| same_lane(subscription.lane, &peer.meta, &place.node, &us))
+            .and_then(|()| {
+                let origin = Origin {
+                    node: place.node.clone(),
+                    folder: place.folder.clone(),
+                    path: path.clone(),
+                    bells,
+                };
+                subscription.bind(&peer, origin, entry.id)
+            });
+        if let Err(error) = fits.as_ref()
+            && is_passing(error)
+        {
+            let error = error.clone();
+            self.cannot_follow(sub, entry, error, notices);
+            return;
+        }
+        subscription.short.remove(&entry.id);
+        subscription.known.insert(entry.id, fits.is_ok().then(|| place.node.clone()));
+        let hooks = subscription.state.hooks.clone();
+        match fits {
+            Ok(reader) => {
+                subscription.lane = Some(peer.meta.qos.lane);
+                subscription.state.set_lane(peer.meta.qos.lane);
+                subscription.state.bring(|inbox| inbox.add(reader));
+                push_notice(notices, hooks, MatchEvent::Matched(info));
+            }
+            Err(error) => {
+                subscription.state.refuse(error.clone());
+                push_notice(notices, hooks, MatchEvent::Incompatible(error));
+            }
+        }
+        // Also if it does not fit: both sides are told.
+        if !own_folder {
+            self.own.ring(&place.folder);
+        }
+    }
+
+    /// Our publisher meets a subscription: checks it once, then admits the page bound to us.
+    fn meet_subscription(&mut self, publisher: u64, entry: &Entry, notices: &mut Vec<Notice>) {
+        let Some(place) = self.place_of(entry.id) else { return };
+        let us = self.own.name().to_string();
+        let Some(own) = self.publishers.get(&publisher) else { return };
+        let first_sight = !own.known.contains_key(&entry.id);
+        if first_sight {
+            let path = entry.path(&place.folder);
+            let opened = PeerSubscription::open(&path, entry.id).and_then(|peer| {
+                let desc = &peer.meta.type_desc;
+                let told = self.told_between(entry.id, &place.folder, desc, publisher)?;
+                Ok((peer, told))
+            });
+            let (peer, (theirs, ours)) = match opened {
+                Ok(both) => both,
+                Err(error) => {
+                    self.pending.insert(entry.topic_hash);
+                    self.cannot_serve(publisher, entry.id, error, notices);
+                    return;
+                }
+            };
+            let Some(own) = self.publishers.get_mut(&publisher) else { return };
+            if peer.meta.topic != own.meta.topic {
+                return;
+            }
+            let ours = (&own.meta, &ours);
+            let began = Instant::now();
+            let fits = fit(ours, (&peer.meta, &theirs), &us, &place.node);
+            self.spent.add(entry.id, began.elapsed());
+            let verdict = match fits {
+                Ok(()) => Known::Pending(peer),
+                Err(error) => {
+                    own.state.lock().note(error.clone());
+                    own.state.changed.notify_all();
+                    push_notice(notices, own.state.hooks.clone(), MatchEvent::Incompatible(error));
+                    if self.own.folder() != place.folder {
+                        // Both sides are to know, and it may have looked before we announced
+                        // ourselves.
+                        self.own.ring(&place.folder);
+                    }
+                    Known::Rejected
+                }
+            };
+            own.known.insert(entry.id, verdict);
+        }
+        let Some(own) = self.publishers.get_mut(&publisher) else { return };
+        // A reader that was let go may have asked again.
+        let served = own.roster.serves(entry.id);
+        let peer = match own.known.remove(&entry.id) {
+            Some(Known::Admitted) if !served => {
+                match PeerSubscription::open(&entry.path(&place.folder), entry.id) {
+                    Ok(peer) => peer,
+                    Err(error) => {
+                        own.known.insert(entry.id, Known::Admitted);
+                        self.pending.insert(entry.topic_hash);
+                        self.cannot_serve(publisher, entry.id, error, notices);
+                        return;
+                    }
+                }
+            }
+            Some(Known::Pending(peer)) => peer,
+            Some(other) => {
+                own.known.insert(entry.id, other);
+                return;
+            }
+            None => return,
+        };
+        let bound = match peer.binding_to(publisher) {
+            Ok(bound) => bound,
+            Err(error) => {
+                self.wait_for(publisher, entry, peer);
+                self.cannot_serve(publisher, entry.id, error, notices);
+                return;
+            }
+        };
+        if bound.as_ref().is_some_and(|bound| own.roster.was_let_go(entry.id, &bound.binding)) {
+            // It rings when it has asked again.
+            own.known.insert(entry.id, Known::Admitted);
+            return;
+        }
+        let Some(mut bound) = bound else {
+            own.known.insert(entry.id, Known::Pending(peer));
+            self.pending.insert(entry.topic_hash);
+            if first_sight && self.own.folder() != place.folder {
+                // It may have looked at its peers before we announced ourselves.
+                self.own.ring(&place.folder);
+            }
+            return;
+        };
+        bound.binding = allowed(&own.meta, &peer.meta, bound.binding);
+        let bells = match self.bells_of(entry.id) {
+            Ok(bells) => bells,
+            Err(error) => {
+                self.wait_for(publisher, entry, peer);
+                self.cannot_serve(publisher, entry.id, error, notices);
+                return;
+            }
+        };
+        let Some(own) = self.publishers.get_mut(&publisher) else { return };
+        let info = PeerInfo { id: entry.id, node: place.node.clone() };
+        match own.roster.admit(entry.id, &place.node, &peer.meta.topic, bound, bells) {
+            Ok(_) => {
+                own.short.remove(&entry.id);
+                own.known.insert(entry.id, Known::Admitted);
+                let mut matches = own.state.lock();
+                if !matches.matched.contains(&info) {
+                    matches.matched.push(info.clone());
+                }
+                drop(matches);
+                own.state.changed.notify_all();
+                push_notice(notices, own.state.hooks.clone(), MatchEvent::Matched(info));
+            }
+            Err(error) => {
+                self.wait_for(publisher, entry, peer);
+                self.cannot_serve(publisher, entry.id, error, notices);
+            }
+        }
+    }
+}

@@ -1,0 +1,44 @@
+//! The limits of a domain: how many nodes and topics there may be.
+
+use rnet_core::{Error, MAX_NODES_PER_DOMAIN, MAX_TOPICS_PER_DOMAIN, NODES_KEPT_FOR_TOOLS, Result};
+use rnet_shm::registry::{Peer, TOOL};
+
+use super::Matching;
+
+impl Matching {
+    /// Checks the limit of nodes; call once the registry was refreshed for the first time. Tools take no place from
+    /// other nodes: one that starts again while somebody watches finds its own.
+    pub fn check_node_limit(&self, is_tool: bool) -> Result<()> {
+        let peers = self.registry.peers();
+        let is_a_tool = |peer: &&Peer| peer.node.meta().language == TOOL;
+        let others = || peers.len() - peers.values().filter(is_a_tool).count();
+        let (limit, hint) = if peers.len() >= MAX_NODES_PER_DOMAIN {
+            (MAX_NODES_PER_DOMAIN, "")
+        } else if !is_tool && others() >= MAX_NODES_PER_DOMAIN - NODES_KEPT_FOR_TOOLS {
+            (
+                MAX_NODES_PER_DOMAIN - NODES_KEPT_FOR_TOOLS,
+                ", of which there are more for tools alone",
+            )
+        } else {
+            return Ok(());
+        };
+        Err(Error::LimitReached {
+            what: format!("nodes in domain {}{hint}", self.own.domain().id()),
+            limit,
+            hint: "use fewer nodes, or another domain (RNET_DOMAIN)".to_owned(),
+        })
+    }
+
+    /// Checks the limit of topics before an endpoint of `topic_hash` is created.
+    pub fn check_topic_limit(&self, topic_hash: u64) -> Result<()> {
+        if self.index.contains_key(&topic_hash) || self.index.len() < MAX_TOPICS_PER_DOMAIN {
+            return Ok(());
+        }
+        Err(Error::LimitReached {
+            what: format!("topics in domain {}", self.own.domain().id()),
+            limit: MAX_TOPICS_PER_DOMAIN,
+            hint: "put several values into one message, or use another domain (RNET_DOMAIN)"
+                .to_owned(),
+        })
+    }
+}

@@ -1,0 +1,181 @@
+//! What can be sent: raw bytes, plain types, protobuf messages.
+
+use std::mem::MaybeUninit;
+
+use prost::bytes::BufMut;
+use rnet_core::{Plain, Result};
+
+use crate::types::MessageType;
+
+/// Something that can be sent and received.
+///
+/// Implemented for `[u8]` and every [`Plain`] type, whose memory is what is sent and which are read
+/// where they are; for the protobuf messages that `rnet-build` makes code of, by
+/// `rnet::protobuf_message!`; and for `rnet::Dynamic`, protobuf messages without their code.
+pub trait Message: Carried {
+    /// The type, as it is told to the other side.
+    ///
+    /// # Errors
+    /// `BadValue` if only the options of an endpoint can say it.
+    fn message_type() -> Result<MessageType> {
+        Self::own_type()
+    }
+}
+
+impl<T: Carried + ?Sized> Message for T {}
+
+/// How a message is sent and received. Apart from [`Message`], so that a message shows no functions
+/// of its own that users do not call, and whose names could be those of its fields or of prost.
+pub trait Carried: Send + 'static {
+    /// What a receiver keeps from one message to the next: a decoded message, whose memory is used
+    /// again. Nothing for what is read in place.
+    type Held: Send + Unpin + 'static;
+
+    /// Messages of at least this length, in bytes, are read where they are and need no decoding; with
+    /// `None` all are decoded.
+    const IN_PLACE_FROM: Option<usize> = None;
+
+    /// Whether a message that is kept needs its bytes, and with them the memory of its publisher.
+    const NEEDS_BYTES: bool = Self::IN_PLACE_FROM.is_some();
+
+    /// [`Message::message_type`].
+    ///
+    /// # Errors
+    /// As there.
+    fn own_type() -> Result<MessageType>;
+
+    /// The type of this message, where messages of one Rust type may be of several.
+    ///
+    /// # Errors
+    /// As [`Carried::own_type`].
+    fn type_of(&self) -> Result<MessageType> {
+        Self::own_type()
+    }
+
+    /// Whether the options of an endpoint may say that its messages are of this type, without
+    /// [`Carried::own_type`] saying the same.
+    fn takes(_given: &MessageType) -> bool {
+        false
+    }
+
+    /// What a receiver of this type of messages begins with.
+    fn hold(message_type: &MessageType) -> Self::Held;
+
+    /// The message itself, if its memory is what is sent.
+    fn as_bytes(&self) -> Option<&[u8]>;
+
+    /// Called before a message is encoded that a publisher of this type is to send.
+    ///
+    /// # Errors
+    /// In words, why it does not send it.
+    fn check(&self, _endpoint: &MessageType) -> std::result::Result<(), String> {
+        Ok(())
+    }
+
+    /// How many bytes [`Carried::encode`] appends.
+    fn encoded_len(&self) -> usize;
+
+    /// Appends the message to `out`, where [`Carried::as_bytes`] is `None`.
+    fn encode(&self, out: &mut impl BufMut);
+
+    /// Called for each received message, which is 8-byte aligned, before [`Carried::view`]; not for those
+    /// that [`Carried::IN_PLACE_FROM`] excepts.
+    ///
+    /// # Errors
+    /// In words, why the bytes are no message of this type. It is then counted as malformed.
+    fn decode(bytes: &[u8], held: &mut Self::Held) -> std::result::Result<(), String>;
+
+    /// The message, of bytes that were decoded.
+    fn view<'a>(bytes: &'a [u8], held: &'a Self::Held) -> &'a Self;
+
+    /// What [`Carried::decode`] has left, for the user to keep; another takes its place.
+    fn keep(held: &mut Self::Held) -> Self::Held;
+}
+
+impl Carried for [u8] {
+    type Held = ();
+    const IN_PLACE_FROM: Option<usize> = Some(0);
+
+    fn own_type() -> Result<MessageType> {
+        Ok(MessageType::Raw)
+    }
+    fn takes(_: &MessageType) -> bool {
+        true
+    }
+    fn hold(_: &MessageType) {}
+    #[inline]
+    fn as_bytes(&self) -> Option<&[u8]> {
+        Some(self)
+    }
+    fn encoded_len(&self) -> usize {
+        size_of_val(self)
+    }
+    fn encode(&self, _: &mut impl BufMut) {}
+    fn decode(_: &[u8], _: &mut ()) -> std::result::Result<(), String> {
+        Ok(())
+    }
+    #[inline]
+    fn view<'a>(bytes: &'a [u8], _: &'a ()) -> &'a Self {
+        bytes
+    }
+    fn keep(_: &mut ()) {}
+}
+
+/// The copy of a message that was sent by a publisher whose type is shorter: it ends in zeros.
+#[derive(Debug)]
+pub struct Lengthened<T>(Option<Box<T>>);
+
+impl<T: Plain> Lengthened<T> {
+    #[cold]
+    fn take(&mut self, bytes: &[u8]) {
+        let message = self.0.get_or_insert_with(|| {
+            // SAFETY: `Plain` promises that every bit pattern is a value, zeros among them.
+            unsafe { Box::new(MaybeUninit::zeroed()).assume_init() }
+        });
+        let at = (&raw mut **message).cast::<u8>();
+        // SAFETY: the box is ours alone, has this many bytes, and any of them may have any value.
+        let memory = unsafe { std::slice::from_raw_parts_mut(at, size_of::<T>()) };
+        let (sent, missing) = memory.split_at_mut(bytes.len());
+        sent.copy_from_slice(bytes);
+        missing.fill(0);
+    }
+}
+
+impl<T: Plain> Carried for T {
+    type Held = Lengthened<T>;
+    const IN_PLACE_FROM: Option<usize> = Some(size_of::<T>());
+
+    fn own_type() -> Result<MessageType> {
+        Ok(MessageType::Plain(T::plain_type()))
+    }
+    fn hold(_: &MessageType) -> Lengthened<T> {
+        Lengthened(None)
+    }
+    #[inline]
+    fn as_bytes(&self) -> Option<&[u8]> {
+        // SAFETY: `Plain` promises that the type has no padding, so all its bytes are initialised.
+        Some(unsafe { std::slice::from_raw_parts((&raw const *self).cast::<u8>(), size_of::<T>()) })
+    }
+    fn encoded_len(&self) -> usize {
+        size_of_val(self)
+    }
+    fn encode(&self, _: &mut impl BufMut) {}
+    fn decode(bytes: &[u8], held: &mut Lengthened<T>) -> std::result::Result<(), String> {
+        held.take(bytes);
+        Ok(())
+    }
+    #[inline]
+    fn view<'a>(bytes: &'a [u8], held: &'a Lengthened<T>) -> &'a Self {
+        if bytes.len() < size_of::<T>() {
+            return held.0.as_deref().expect("it was lengthened when it was received");
+        }
+        let at = bytes.as_ptr().cast::<T>();
+        assert!(at.is_aligned(), "received bytes are 8-byte aligned");
+        // SAFETY: there are enough bytes, aligned, and `Plain` promises that every bit pattern is a
+        // value.
+        unsafe { &*at }
+    }
+    fn keep(held: &mut Lengthened<T>) -> Lengthened<T> {
+        Lengthened(held.0.take())
+    }
+}

@@ -1,0 +1,25 @@
+//! What users are told of the nodes of their domain.
+
+use rnet_shm::registry::Departure;
+
+/// A change in which nodes there are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum NodeEvent {
+    /// A node has joined the domain.
+    Joined(String),
+    /// A node has left of its own will.
+    Left(String),
+    /// A node's process has died.
+    Died(String),
+}
+
+impl NodeEvent {
+    #[doc(hidden)]
+    pub fn gone(name: String, departure: Departure) -> NodeEvent {
+        match departure {
+            Departure::Left => NodeEvent::Left(name),
+            Departure::Died => NodeEvent::Died(name),
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! How a publisher or a subscriber is to behave, in the words of ROS.
+
+use std::time::Duration;
+
+use rnet_core::{
+    Durability, History, Lane, OnFull, PublisherQos, Reliability, SubscriberQos, Wait,
+};
+use rnet_schema::Schema;
+
+use crate::MessageType;
+
+/// Options of a publisher; the default is best_effort on the bulk lane.
+///
+/// ```
+/// use rnet_core::OnFull;
+/// use rnet_node::PublisherOptions;
+/// let options = PublisherOptions::new().reliable(OnFull::Refuse).transient_local(1);
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct PublisherOptions {
+    #[doc(hidden)]
+    pub qos: PublisherQos,
+    #[doc(hidden)]
+    pub message_type: Option<MessageType>,
+}
+
+impl PublisherOptions {
+    /// The defaults.
+    pub fn new() -> Self {
+        Self::default()
+    }
+    /// Serves reliable subscribers; `on_full` says what to do when one of them is behind.
+    pub fn reliable(mut self, on_full: OnFull) -> Self {
+        self.qos.reliability = Reliability::Reliable;
+        self.qos.on_full = on_full;
+        self
+    }
+    /// The urgent lane: its own channel and its own dispatch thread.
+    pub fn urgent(mut self) -> Self {
+        self.qos.lane = Lane::Urgent;
+        self
+    }
+    /// Keeps the last `depth` messages for subscribers that come later.
+    ///
+    /// None of them is given up for want of room. The log gets as long as they need. Messages of more
+    /// than 4096 bytes stand in the pool, which must hold `depth` of them (1023 at most) and the next
+    /// one, beside the samples that subscribers hold: see [`PublisherOptions::pool_limit_bytes`]. Each
+    /// takes its length, rounded up by at most a quarter and 8 KiB, and 20 KiB at least.
+    ///
+    /// If the pool cannot hold them, opening a publisher whose type has a fixed length fails with
+    /// `BadQos`. Otherwise the send or loan that finds no room fails with `OutOfMemory` or
+    /// `LimitReached`, and the error names the bytes needed.
+    pub fn transient_local(mut self, depth: u32) -> Self {
+        self.qos.durability = Durability::TransientLocal { depth };
+        self
+    }
+    /// How long the log may get in bytes, a power of two. It takes as much of that as the traffic needs.
+    pub fn log_len_bytes(mut self, len: u64) -> Self {
+        self.qos.log_len_bytes = len;
+        self
+    }
+    /// Takes all of the log's memory at once: no send asks the system for any later.
+    pub fn reserve_log(mut self) -> Self {
+        self.qos.reserve_log = true;
+        self
+    }
+    /// How far the pool for large messages may grow, in bytes; 2 GiB if not given. It takes memory as the
+    /// messages need it.
+    pub fn pool_limit_bytes(mut self, len: u64) -> Self {
+        self.qos.pool_limit_bytes = len;
+        self
+    }
+    /// How many large messages stay readable for slow best_effort subscribers.
+    pub fn large_depth(mut self, depth: u32) -> Self {
+        self.qos.large_depth = depth;
+        self
+    }
+    /// All of it at once.
+    pub fn qos(mut self, qos: PublisherQos) -> Self {
+        self.qos = qos;
+        self
+    }
+    /// The type of the messages, for a publisher of bytes or of `rnet::schema::Dynamic`: bindings
+    /// do this. Types of Rust describe themselves.
+    pub fn message_type(mut self, message_type: impl Into<MessageType>) -> Self {
+        self.message_type = Some(message_type.into());
+        self
+    }
+    /// As [`PublisherOptions::message_type`], a protobuf message.
+    pub fn schema(self, schema: &Schema) -> Self {
+        self.message_type(schema.clone())
+    }
+}
+
+/// Options of a subscriber; the default is best_effort with the last 10 unread messages, adaptive
+/// waiting, any lane.
+///
+/// ```
+/// use rnet_node::SubscriberOptions;
+/// let newest = SubscriberOptions::new().keep_last(1);
+/// let every_one = SubscriberOptions::new().reliable();
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct SubscriberOptions {
+    #[doc(hidden)]
+    pub qos: SubscriberQos,
+    #[doc(hidden)]
+    pub message_type: Option<MessageType>,
+}
+
+impl SubscriberOptions {
+    /// The defaults.
+    pub fn new() -> Self {
+        Self::default()
+    }
+    /// Holds the publisher back rather than lose a message; the publisher must be reliable. Keeps
+    /// all unread messages unless [`SubscriberOptions::keep_last`] is given, too.
+    pub fn reliable(mut self) -> Self {
+        self.qos.reliability = Reliability::Reliable;
+        self
+    }
+    /// First gets what the publisher has kept for late joiners, as much of it as this subscriber keeps.
+    pub fn transient_local(mut self) -> Self {
+        self.qos.transient_local = true;
+        self
+    }
+    /// Insists on a lane; without this the subscriber follows the publisher.
+    pub fn lane(mut self, lane: Lane) -> Self {
+        self.qos.lane = Some(lane);
+        self
+    }
+    /// Passes over all but the last `depth` unread messages of each publisher, and counts them as
+    /// skipped. A subscriber that does not look holds a reliable publisher back all the same.
+    pub fn keep_last(mut self, depth: u32) -> Self {
+        self.qos.history = History::KeepLast(depth);
+        self
+    }
+    /// Passes over no message that the publisher's log still holds, however old.
+    pub fn keep_all(mut self) -> Self {
+        self.qos.history = History::KeepAll;
+        self
+    }
+    /// How to wait for the next message.
+    pub fn wait(mut self, wait: Wait) -> Self {
+        self.qos.wait = wait;
+        self
+    }
+    /// All of it at once.
+    pub fn qos(mut self, qos: SubscriberQos) -> Self {
+        self.qos = qos;
+        self
+    }
+    /// The type that a subscriber of bytes or of `rnet::schema::Dynamic` expects.
+    pub fn message_type(mut self, message_type: impl Into<MessageType>) -> Self {
+        self.message_type = Some(message_type.into());
+        self
+    }
+    /// As [`SubscriberOptions::message_type`], a protobuf message.
+    pub fn schema(self, schema: &Schema) -> Self {
+        self.message_type(schema.clone())
+    }
+}
+
+/// `None` means "for as long as it takes".
+pub fn deadline(timeout: Option<Duration>) -> Option<std::time::Instant> {
+    timeout.and_then(|t| std::time::Instant::now().checked_add(t))
+}

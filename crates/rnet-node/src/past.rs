@@ -1,0 +1,101 @@
+//! What a subscriber knows of its publishers: of those that are there, and of those that were.
+
+use std::collections::VecDeque;
+use std::sync::atomic::Ordering;
+
+use rnet_core::{Behind, LossCounts};
+use rnet_shm::channel::Reader;
+
+/// Publishers that are gone and still told apart. A subscriber that outlives very many keeps only
+/// the sums of older ones: a node that restarts every second must not fill its peers' memory.
+const MAX_APART: usize = 64;
+
+/// What a subscriber knows of one publisher.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PublisherStats {
+    /// The publisher's id, as in `Sample::publisher`; 0 in the entry that sums up those that are
+    /// gone for longest, which is there once more than 64 are gone.
+    pub publisher: u64,
+    /// Name of its node; none in the entry that sums up.
+    pub node: String,
+    /// Messages received from it.
+    pub received: u64,
+    /// Messages lost, by cause.
+    pub lost: LossCounts,
+    /// Messages that this subscriber passed over: older than the last that it keeps, or than the
+    /// newest that `latest` gave.
+    pub skipped: u64,
+    /// Messages not taken yet.
+    pub behind: Behind,
+    /// Messages that it sent and that could not be decoded; they are among those received.
+    pub malformed: u64,
+    /// Whether it is still there.
+    pub connected: bool,
+}
+
+pub fn stats_of(channel: &Reader) -> PublisherStats {
+    PublisherStats {
+        publisher: channel.publisher(),
+        node: channel.node().to_owned(),
+        received: channel.received(),
+        lost: channel.losses(),
+        skipped: channel.skipped(),
+        behind: channel.behind(),
+        malformed: channel.slot().page().count.malformed.load(Ordering::Relaxed),
+        connected: !channel.has_left(),
+    }
+}
+
+/// Publishers that are gone: what they sent and what of it was lost.
+#[derive(Clone, Debug, Default)]
+pub struct Past {
+    apart: VecDeque<PublisherStats>,
+    older: Option<PublisherStats>,
+}
+
+impl Past {
+    /// Notes one more; the oldest of those kept apart goes into the sum.
+    pub fn push(&mut self, stats: PublisherStats) {
+        if self.apart.len() == MAX_APART
+            && let Some(oldest) = self.apart.pop_front()
+        {
+            self.sum_up(&oldest);
+        }
+        self.apart.push_back(PublisherStats {
+            connected: false,
+            behind: Behind::default(),
+            ..stats
+        });
+    }
+
+    /// Saturates: the counts were read from a file that others may write.
+    fn sum_up(&mut self, stats: &PublisherStats) {
+        let sum = self.older.get_or_insert(PublisherStats {
+            publisher: 0,
+            node: String::new(),
+            received: 0,
+            lost: LossCounts::default(),
+            skipped: 0,
+            behind: Behind::default(),
+            malformed: 0,
+            connected: false,
+        });
+        sum.received = sum.received.saturating_add(stats.received);
+        sum.lost.add(&stats.lost);
+        sum.skipped = sum.skipped.saturating_add(stats.skipped);
+        sum.malformed = sum.malformed.saturating_add(stats.malformed);
+    }
+
+    /// Adds those of another, which are gone for less long.
+    pub fn absorb(&mut self, newer: Past) {
+        if let Some(older) = &newer.older {
+            self.sum_up(older);
+        }
+        newer.apart.into_iter().for_each(|stats| self.push(stats));
+    }
+
+    /// Oldest first, the sum before all.
+    pub fn iter(&self) -> impl Iterator<Item = &PublisherStats> {
+        self.older.iter().chain(&self.apart)
+    }
+}

@@ -1,0 +1,518 @@
+//! The receiving half behind every form of receiving: it takes in what the control thread
+//! brings, goes from publisher to publisher for the next message, and waits.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use rnet_core::{
+    Behind, Error, Lane, MAX_PUBLISHERS_PER_SUBSCRIPTION, Result, SubscriberQos, TopicName,
+};
+use rnet_shm::barrier::SleeperBarrier;
+use rnet_shm::bell::{Bells, Sleep, Waiter, Woken};
+use rnet_shm::channel::{PIN_LIMIT, Reader, Trouble};
+use rnet_shm::cpu::ShortSlice;
+use rnet_shm::node::{EndpointKind, Entry};
+use rnet_shm::shortage::is_passing;
+use rnet_shm::subscription::{Slot, SubscriptionFile, SubscriptionMeta};
+
+use crate::core::{NodeCore, NodeState};
+use crate::inbox::{Inbox, MAX_PENDING_ERRORS};
+use crate::options::SubscriberOptions;
+use crate::past::{Past, PublisherStats, stats_of};
+use crate::rhythm::Rhythm;
+use crate::subscriber_state::SubscriberState;
+use crate::types::MessageType;
+
+mod waits;
+
+/// Tells of an error at the latest after this many messages, however busy the topic is.
+const ERROR_TURN: u32 = 64;
+
+/// The receiving half that does not keep its node alive; dispatch threads hold these.
+pub struct Receiver {
+    pub topic: TopicName,
+    pub id: u64,
+    pub qos: SubscriberQos,
+    pub fixed_len: Option<usize>,
+    /// Has the counters, which a [`crate::Subscription`] reads.
+    pub file: Arc<SubscriptionFile>,
+    pub state: Arc<SubscriberState>,
+    pub node: Arc<NodeState>,
+    pub channels: Vec<Reader>,
+    pub past: Past,
+    pub errors: VecDeque<Error>,
+    pub since_error: u32,
+    pub turn: usize,
+    pub waiter: Waiter,
+    pub rhythm: Rhythm,
+    /// Whether the last wait was over when the reader was awake for a message that was due.
+    pub awake: bool,
+    /// When the last wait began.
+    pub waits_since_ns: u64,
+    /// Of the thread that slept last.
+    pub short_slice: Option<ShortSlice>,
+    pub interruptible: bool,
+    /// Length of the message that was decoded last.
+    pub decoded_len: usize,
+    /// What a look for the newest message finds; kept for its memory.
+    pub found: Vec<(u64, u64)>,
+}
+
+impl Receiver {
+    pub fn open(
+        core: &Arc<NodeCore>,
+        topic: &str,
+        options: SubscriberOptions,
+        choose: fn(&str, Option<MessageType>) -> Result<MessageType>,
+    ) -> Result<(Receiver, MessageType)> {
+        let topic = TopicName::new(topic)?;
+        options.qos.validate().map_err(|e| e.with_topic(topic.as_str()))?;
+        let ty = choose(topic.as_str(), options.message_type)?;
+        let fixed_len = ty.fixed_len();
+        let meta = SubscriptionMeta {
+            topic: topic.to_string(),
+            type_desc: ty.desc(),
+            qos: options.qos.clone().resolved(),
+        };
+        let node = &core.state;
+        node.refresh()?;
+        node.matching().check_topic_limit(topic.hash())?;
+        let id = node.own.next_endpoint()?;
+        let entry = Entry { id, topic_hash: topic.hash(), kind: EndpointKind::Subscription };
+        let path = entry.path(node.own.folder());
+        ty.keep_at(&node.own, topic.as_str())?;
+        let file = Arc::new(SubscriptionFile::create(node.own.clone(), path, id, &meta)?);
+        let waiter = Waiter::new(node.own.bells().clone());
+        let bells = node.own.bells().clone();
+        let state = Arc::new(SubscriberState::new(node.birth(), bells, waiter.bell()));
+        if let Some(lane) = options.qos.lane {
+            state.set_lane(lane);
+        }
+        node.matching().add_subscription(topic.hash(), meta, file.clone(), state.clone())?;
+        let receiver = Receiver {
+            topic,
+            id,
+            qos: options.qos,
+            fixed_len,
+            file,
+            state,
+            node: node.clone(),
+            channels: Vec::new(),
+            past: Past::default(),
+            errors: VecDeque::new(),
+            since_error: 0,
+            turn: 0,
+            waiter,
+            rhythm: Rhythm::default(),
+            awake: false,
+            waits_since_ns: 0,
+            short_slice: None,
+            interruptible: false,
+            decoded_len: 0,
+            found: Vec::new(),
+        };
+        node.refresh()?;
+        Ok((receiver, ty))
+    }
+
+    pub fn lane(&self) -> Option<Lane> {
+        self.state.lane()
+    }
+
+    pub fn topic(&self) -> &TopicName {
+        &self.topic
+    }
+
+    pub fn file(&self) -> &Arc<SubscriptionFile> {
+        &self.file
+    }
+
+    pub fn node(&self) -> &Arc<NodeState> {
+        &self.node
+    }
+
+    /// Moves all wake-ups of this subscriber to another bell.
+    pub fn set_bell(&mut self, bell: u64) {
+        self.state.bell.set(bell);
+        for channel in &self.channels {
+            channel.set_bell(bell);
+        }
+        // A channel that the control thread bound meanwhile is caught when it is taken in.
+    }
+
+    /// Adds the pages in which wakers look for a sleeper.
+    pub fn add_places(&self, places: &mut Vec<Arc<Slot>>) {
+        places.extend(self.channels.iter().map(|c| c.slot().clone()));
+    }
+
+    /// Whether one of its publishers counts on the barrier of those that sleep for it.
+    pub fn needs_barrier(&self) -> bool {
+        self.channels.iter().any(Reader::needs_barrier)
+    }
+
+    pub fn bells(&self) -> &Arc<Bells> {
+        &self.state.bells
+    }
+
+    /// Whether [`Receiver::advance`] may find something.
+    #[inline]
+    pub fn is_ready(&self) -> bool {
+        !self.errors.is_empty()
+            || self.channels.iter().any(Reader::is_ready)
+            || self.state.full.load(Ordering::Acquire)
+    }
+
+    /// Takes in what the control thread has brought, if it has brought anything.
+    pub fn take_in(&mut self) {
+        if self.state.full.load(Ordering::Acquire) {
+            self.take_inbox();
+        }
+    }
+
+    /// Takes in what the control thread has brought.
+    #[cold]
+    pub fn take_inbox(&mut self) {
+        self.state.full.store(false, Ordering::Relaxed);
+        let Inbox { channels, left, errors, past } = std::mem::take(&mut *self.state.inbox());
+        self.past.absorb(past);
+        errors.into_iter().for_each(|error| self.note(error));
+        for (publisher, died) in left {
+            if let Some(at) = self.place_of(publisher) {
+                self.channels[at].publisher_left(died);
+            }
+        }
+        for channel in channels {
+            channel.set_bell(self.state.bell());
+            self.channels.push(channel);
+        }
+        // A user who looks seldom has left some unread. Those that are there may be as many as all places.
+        while self.channels.len() > MAX_PUBLISHERS_PER_SUBSCRIPTION
+            && let Some(at) = self.channels.iter().position(Reader::has_left)
+        {
+            self.channels[at].give_up();
+            if let Some(error) = self.end_channel(at) {
+                self.note(error);
+            }
+        }
+    }
+
+    pub fn note(&mut self, error: Error) {
+        if self.errors.len() == MAX_PENDING_ERRORS {
+            self.errors.pop_front();
+        }
+        self.errors.push_back(error);
+    }
+
+    /// Refuses to act for a process that this one was forked from.
+    #[inline]
+    pub fn check_birth(&self) -> Result<()> {
+        self.state.birth.check(|| format!("the subscriber of {}", self.topic))
+    }
+
+    /// Whether it belongs to the process that this one was forked from.
+    pub fn is_parents(&self) -> bool {
+        self.state.birth.is_parents()
+    }
+
+    /// Goes on to the next message; returns the channel that has it. `Err` tells once what went
+    /// wrong on some channel; the others go on.
+    // Always: it is the whole of a receive, and a program that receives several types would else call it.
+    #[inline(always)]
+    pub fn advance(&mut self) -> Result<Option<usize>> {
+        self.check_birth()?;
+        let Some(at) = self.advance_plain() else {
+            self.take_in();
+            return self.advance_known();
+        };
+        if let Some(fixed) = self.fixed_len {
+            self.check_len(at, fixed)?;
+        }
+        Ok(Some(at))
+    }
+
+    /// [`Receiver::advance`] in its common case; `None` says nothing.
+    #[inline]
+    fn advance_plain(&mut self) -> Option<usize> {
+        if !self.errors.is_empty() || self.state.full.load(Ordering::Acquire) {
+            return None;
+        }
+        let at = if self.turn < self.channels.len() { self.turn } else { 0 };
+        let plain = self.channels.get_mut(at)?.take_plain();
+        self.turn = at + usize::from(plain);
+        plain.then_some(at)
+    }
+
+    /// As [`Receiver::advance`], of the publishers that were taken in before.
+    pub fn advance_known(&mut self) -> Result<Option<usize>> {
+        self.since_error = self.since_error.wrapping_add(1);
+        if self.since_error.is_multiple_of(ERROR_TURN)
+            && let Some(error) = self.errors.pop_front()
+        {
+            return Err(error);
+        }
+        let count = self.channels.len();
+        for step in 0..count {
+            let at = (self.turn + step) % count;
+            match self.channels[at].take() {
+                Ok(true) => {
+                    self.turn = at + 1;
+                    if let Some(fixed) = self.fixed_len {
+                        self.check_len(at, fixed)?;
+                    }
+                    return Ok(Some(at));
+                }
+                // In its turn and not only when all are quiet: a publisher that keeps us busy
+                // must not hide that another is gone.
+                Ok(false) if self.channels[at].is_finished() => {
+                    return match self.end_channel(at) {
+                        Some(error) => Err(error),
+                        None => self.advance_known(),
+                    };
+                }
+                Ok(false) => {}
+                Err(trouble) => return Err(self.fail(at, trouble)),
+            }
+        }
+        match self.errors.pop_front() {
+            Some(error) => Err(error),
+            None => Ok(None),
+        }
+    }
+
+    /// Has every channel go to its newest message; adds when it was sent, and by which publisher.
+    pub fn find_newest(&mut self, found: &mut Vec<(u64, u64)>) {
+        let mut at = 0;
+        while let Some(channel) = self.channels.get_mut(at) {
+            let publisher = channel.publisher();
+            match channel.find_newest() {
+                Ok(Some(sent_ns)) => found.push((sent_ns, publisher)),
+                Ok(None) => {}
+                Err(trouble) => {
+                    let count = self.channels.len();
+                    let error = self.fail(at, trouble);
+                    self.note(error);
+                    if self.channels.len() < count {
+                        // Closed, and another channel stands in its place.
+                        continue;
+                    }
+                }
+            }
+            at += 1;
+        }
+    }
+
+    pub fn place_of(&self, publisher: u64) -> Option<usize> {
+        self.channels.iter().position(|channel| channel.publisher() == publisher)
+    }
+
+    /// Goes on to the next message of one channel.
+    pub fn take_at(&mut self, at: usize) -> Result<bool> {
+        match self.channels[at].take() {
+            Ok(true) => match self.fixed_len {
+                Some(fixed) => self.check_len(at, fixed).map(|()| true),
+                None => Ok(true),
+            },
+            Ok(false) => Ok(false),
+            Err(trouble) => Err(self.fail(at, trouble)),
+        }
+    }
+
+    /// A message is as long as our type, or as that of its publisher, which fits ours.
+    #[inline]
+    pub fn check_len(&mut self, at: usize, fixed: usize) -> Result<()> {
+        if self.channels[at].current_len() == fixed { Ok(()) } else { self.check_other_len(at) }
+    }
+
+    #[cold]
+    fn check_other_len(&mut self, at: usize) -> Result<()> {
+        let channel = &mut self.channels[at];
+        let len = channel.current_len();
+        let theirs = channel.meta().type_desc.as_plain().map_or(0, |plain| plain.size);
+        if len == theirs {
+            return Ok(());
+        }
+        let what = format!("a message has {len} bytes and its type {theirs}");
+        let node = channel.node().to_owned();
+        self.close_channel(at);
+        Err(Error::Corrupt { topic: self.topic.to_string(), publisher_node: node, what })
+    }
+
+    #[cold]
+    pub fn fail(&mut self, at: usize, trouble: Trouble) -> Error {
+        let topic = self.topic.to_string();
+        let publisher_node = self.channels[at].node().to_owned();
+        self.turn = at + 1;
+        match trouble {
+            Trouble::Detached => {
+                let stall_ms = match self.channels[at].meta().qos.on_full {
+                    rnet_core::OnFull::Detach { stall } => rnet_core::time::ms_ceil(stall),
+                    _ => 0,
+                };
+                Error::Detached { topic, publisher_node, stall_ms }
+            }
+            Trouble::TooManyPins => Error::TooManyPins { topic, limit: PIN_LIMIT },
+            Trouble::Corrupt(what) => {
+                self.close_channel(at);
+                Error::Corrupt { topic, publisher_node, what: what.to_owned() }
+            }
+            Trouble::Refused => Error::LimitReached {
+                what: format!("readers of {topic} at {publisher_node}"),
+                limit: rnet_core::MAX_READERS_PER_CHANNEL,
+                hint: "let one subscriber per process feed the others; it is served once a place \
+                       is free"
+                    .to_owned(),
+            },
+            Trouble::Short(error) => *error,
+        }
+    }
+
+    pub fn close_channel(&mut self, at: usize) {
+        let channel = self.channels.swap_remove(at);
+        self.past.push(stats_of(&channel));
+    }
+
+    /// Closes a channel of which everything was read and whose publisher is gone; the error if
+    /// it was lost.
+    #[cold]
+    fn end_channel(&mut self, at: usize) -> Option<Error> {
+        let channel = &self.channels[at];
+        let (topic, node) = (self.topic.to_string(), channel.node().to_owned());
+        let died = channel.has_died();
+        self.close_channel(at);
+        died.then_some(Error::PeerLost { topic, node })
+    }
+
+    pub fn drop_finished(&mut self) {
+        while let Some(at) = self.channels.iter().position(Reader::is_finished) {
+            if let Some(error) = self.end_channel(at) {
+                self.note(error);
+            }
+        }
+    }
+
+    /// The next message, waited for until the deadline.
+    #[inline]
+    pub fn receive(&mut self, until: Option<Instant>) -> Result<Option<usize>> {
+        if let Some(at) = self.advance()? {
+            return Ok(Some(at));
+        }
+        loop {
+            if !self.wait(until)? {
+                return Ok(None);
+            }
+            if let Some(at) = self.advance()? {
+                self.learn_rhythm(at);
+                return Ok(Some(at));
+            }
+            // What made it ready may have been no message for the user.
+            if until.is_some_and(|until| Instant::now() >= until) {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// How many publishers serve it, those included that have just begun to.
+    pub fn count_publishers(&mut self) -> usize {
+        self.take_in();
+        let mut at = 0;
+        while let Some(channel) = self.channels.get_mut(at) {
+            let begun = channel.begin();
+            let before = self.channels.len();
+            if let Err(trouble) = begun {
+                let error = self.fail(at, trouble);
+                self.note(error);
+            }
+            // Another stands here now if this one had to be closed.
+            at += usize::from(self.channels.len() == before);
+        }
+        self.admitted()
+    }
+
+    pub fn admitted(&self) -> usize {
+        self.channels.iter().filter(|c| c.is_admitted()).count()
+    }
+
+    pub fn behind(&self) -> Behind {
+        let mut sum = Behind::default();
+        self.stats().iter().for_each(|stats| sum.add(&stats.behind));
+        sum
+    }
+
+    pub fn stats(&self) -> Vec<PublisherStats> {
+        // Those that no receive has taken in yet are publishers like the others. In a forked child the
+        // lock may be held by a thread that is not there.
+        let inbox = (!self.is_parents()).then(|| self.state.inbox());
+        let new = inbox.iter().flat_map(|inbox| &inbox.channels);
+        let channels = self.channels.iter().chain(new).map(stats_of);
+        let mut past = self.past.clone();
+        past.absorb(inbox.as_ref().map(|inbox| inbox.past.clone()).unwrap_or_default());
+        channels.chain(past.iter().cloned()).collect()
+    }
+}
+
+impl Drop for Receiver {
+    fn drop(&mut self) {
+        if self.is_parents() {
+            return;
+        }
+        self.node.matching().remove(self.id);
+        let _ = self.node.refresh();
+    }
+}
+
+impl Receiver {
+    /// Sleeps until something about matching may have changed.
+    pub fn wait_for_match(&mut self, until: Option<Instant>) -> Result<bool> {
+        if self.state.take_stop() {
+            return Err(Error::Interrupted);
+        }
+        if self.state.bell() != self.waiter.bell() {
+            self.set_bell(self.waiter.bell());
+        }
+        let now = Instant::now();
+        let left = match until {
+            Some(until) if until <= now => return Ok(false),
+            Some(until) => until - now,
+            None => Duration::MAX,
+        };
+        let (state, channels) = (&self.state, &self.channels);
+        let ready = || {
+            state.full.load(Ordering::Acquire)
+                || state.must_stop()
+                || channels.iter().any(|c| c.is_asking() && c.is_ready())
+        };
+        let none = std::iter::empty();
+        if self.waiter.sleep(Sleep::Woken, none, &SleeperBarrier, left, ready) == Woken::Signal
+            && self.interruptible
+        {
+            return Err(Error::Interrupted);
+        }
+        Ok(true)
+    }
+
+    /// Counts a message that cannot be decoded, and makes the error of it.
+    #[cold]
+    pub fn malformed(&self, at: usize, why: String) -> Error {
+        let channel = &self.channels[at];
+        channel.slot().page().count.malformed.fetch_add(1, Ordering::Relaxed);
+        Error::Malformed {
+            topic: self.topic.to_string(),
+            publisher_node: channel.node().to_owned(),
+            why,
+        }
+    }
+}
+
+/// Whether the error says that a publisher has come which cannot be followed.
+pub fn is_refusal(error: &Error) -> bool {
+    matches!(error, Error::IncompatibleType { .. } | Error::IncompatibleQos { .. })
+        || is_passing(error)
+}
+
+const _: () = {
+    const fn send<T: Send>() {}
+    send::<Receiver>();
+    send::<Error>();
+};

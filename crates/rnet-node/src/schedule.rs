@@ -1,0 +1,117 @@
+//! When a timer or a rate is due: multiples of its period after its start, whatever happens in between.
+//!
+//! A tick that is taken late does not move the next one, so the schedule has no drift. A tick is taken
+//! late as long as the next one is not due; ticks that were not taken by then are skipped and counted,
+//! and do not come in a bunch. `rcl_timer_call` of ROS 2 does the same.
+
+use std::time::Duration;
+
+use rnet_core::{Error, Result, time::ns_saturating};
+
+/// One tick of a timer or of a `rnet::Rate`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Tick {
+    /// The number of the tick in the schedule: 1 is due one period after the start. Skipped ones count.
+    pub number: u64,
+    /// When it was due, in ns of the clock of the timer's node (`rnet::now_ns`).
+    pub due_ns: u64,
+    /// How much later it was taken, in ns.
+    pub late_ns: u64,
+    /// How many ticks were skipped since the last one that was taken.
+    pub missed: u64,
+}
+
+/// See the module.
+#[derive(Clone, Debug)]
+pub struct Schedule {
+    next: Option<u64>,
+    /// 0 for one that comes once.
+    period_ns: u64,
+    number: u64,
+}
+
+impl Schedule {
+    /// Ticks each `period` from `now_ns` on.
+    pub fn each(what: &str, period: Duration, now_ns: u64) -> Result<Schedule> {
+        if period.is_zero() {
+            let why = "the period is 0 s, and must be longer".to_owned();
+            return Err(Error::BadValue { what: what.to_owned(), why });
+        }
+        let period_ns = ns_saturating(period);
+        Ok(Schedule { next: Some(now_ns.saturating_add(period_ns)), period_ns, number: 0 })
+    }
+
+    /// One tick, `delay` after `now_ns`.
+    pub fn once(delay: Duration, now_ns: u64) -> Schedule {
+        let next = now_ns.saturating_add(ns_saturating(delay));
+        Schedule { next: Some(next), period_ns: 0, number: 0 }
+    }
+
+    /// When the next tick is due; `None` if there is none.
+    pub fn due_ns(&self) -> Option<u64> {
+        self.next
+    }
+
+    /// The tick that is due at `now_ns`, if one is. The next one is due later than `now_ns`.
+    pub fn take(&mut self, now_ns: u64) -> Option<Tick> {
+        let first_ns = self.next.filter(|due_ns| *due_ns <= now_ns)?;
+        let missed = (now_ns - first_ns).checked_div(self.period_ns).unwrap_or(0);
+        let due_ns = first_ns + missed * self.period_ns;
+        self.number = self.number.saturating_add(missed).saturating_add(1);
+        self.next = (self.period_ns > 0).then(|| due_ns.saturating_add(self.period_ns));
+        Some(Tick { number: self.number, due_ns, late_ns: now_ns - due_ns, missed })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    fn each_10_ms() -> Schedule {
+        Schedule::each("a test", Duration::from_millis(10), 1_000 * MS).unwrap()
+    }
+
+    #[test]
+    fn a_late_tick_does_not_move_the_next_one() {
+        let mut schedule = each_10_ms();
+        assert_eq!(schedule.take(1_009 * MS), None);
+        for n in 1..1_000 {
+            let due_ns = (1_000 + 10 * n) * MS;
+            let late_ns = n % 10 * MS;
+            let tick = schedule.take(due_ns + late_ns).unwrap();
+            assert_eq!(tick, Tick { number: n, due_ns, late_ns, missed: 0 });
+            assert_eq!(schedule.take(due_ns + late_ns), None);
+        }
+    }
+
+    #[test]
+    fn ticks_that_passed_are_counted_and_not_bunched() {
+        let mut schedule = each_10_ms();
+        let tick = schedule.take(1_047 * MS).unwrap();
+        assert_eq!(tick, Tick { number: 4, due_ns: 1_040 * MS, late_ns: 7 * MS, missed: 3 });
+        assert_eq!(schedule.take(1_047 * MS), None);
+        assert_eq!(schedule.due_ns(), Some(1_050 * MS));
+    }
+
+    #[test]
+    fn one_that_comes_once_is_over_then() {
+        let mut schedule = Schedule::once(Duration::from_millis(1), 0);
+        assert_eq!(schedule.take(MS - 1), None);
+        let tick = schedule.take(5 * MS).unwrap();
+        assert_eq!(tick, Tick { number: 1, due_ns: MS, late_ns: 4 * MS, missed: 0 });
+        assert_eq!((schedule.due_ns(), schedule.take(u64::MAX)), (None, None));
+    }
+
+    #[test]
+    fn times_that_no_clock_reaches_do_no_harm() {
+        assert!(Schedule::each("a test", Duration::ZERO, 0).is_err());
+        let mut schedule = Schedule::each("a test", Duration::MAX, 5).unwrap();
+        assert_eq!(schedule.take(u64::MAX - 1), None);
+        let mut schedule = Schedule::each("a test", Duration::from_nanos(1), 0).unwrap();
+        assert_eq!(schedule.take(u64::MAX).unwrap().missed, u64::MAX - 1);
+        assert_eq!(schedule.due_ns(), Some(u64::MAX));
+    }
+}

@@ -1,0 +1,89 @@
+//! With which settings a node joins which domain.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use rnet_core::{DomainId, Error, NodeName, Result};
+use rnet_shm::domain::{DomainConfig, DomainDir};
+use rnet_shm::node::OwnNode;
+use rnet_shm::registry::TOOL;
+
+use crate::core::NodeCore;
+
+/// Settings of a node; each that is given overrides the environment.
+#[derive(Clone, Debug)]
+pub struct NodeSettings {
+    /// The node's name.
+    pub name: String,
+    /// The domain, instead of `RNET_DOMAIN` (default `0`).
+    pub domain: Option<String>,
+    /// The directory in which domains stand, instead of `RNET_DIR` (default `/dev/shm`).
+    pub dir: Option<PathBuf>,
+    /// The Unix group that shares the domain, instead of `RNET_GROUP` (default: nobody).
+    pub group: Option<String>,
+    /// Whether waits may change what the scheduler does with the threads that wait, instead of what
+    /// `RNET_TUNE_THREADS` says (`1` or `0`, default `1`).
+    pub tune_threads: Option<bool>,
+    /// The language of the node's program, for the tools.
+    pub language: String,
+}
+
+impl NodeSettings {
+    /// Those of the environment.
+    pub fn new(name: &str) -> NodeSettings {
+        NodeSettings {
+            name: name.to_owned(),
+            domain: None,
+            dir: None,
+            group: None,
+            tune_threads: None,
+            language: "rust".to_owned(),
+        }
+    }
+
+    /// Joins the domain.
+    ///
+    /// # Errors
+    /// `BadName`; `NameTaken` if a living node has this name; `NoPermission`, `LayoutVersion`,
+    /// `OutOfMemory` for the domain's directory; `LimitReached` where there are as many nodes as there may be.
+    pub fn open(self) -> Result<Arc<NodeCore>> {
+        let name = NodeName::new(&self.name)?;
+        let tunes = self.tune_threads.map_or_else(tunes_by_environment, Ok)?;
+        let config = domain_config(self.domain.as_deref(), self.dir, self.group)?;
+        let dir = DomainDir::open_or_create(&config)?;
+        let own = OwnNode::create(&dir, &name, &self.language, crate::VERSION)?;
+        own.bells().set_tunes_threads(tunes);
+        NodeCore::start(own, self.language == TOOL)
+    }
+}
+
+/// What `RNET_TUNE_THREADS` says.
+fn tunes_by_environment() -> Result<bool> {
+    let set = std::env::var_os("RNET_TUNE_THREADS").unwrap_or_default();
+    match set.as_encoded_bytes() {
+        b"" | b"1" => Ok(true),
+        b"0" => Ok(false),
+        _ => Err(Error::BadValue {
+            what: "RNET_TUNE_THREADS".to_owned(),
+            why: format!("{} is neither 0 nor 1", set.display()),
+        }),
+    }
+}
+
+/// Settings as given, else from the environment, else the defaults.
+pub fn domain_config(
+    domain: Option<&str>,
+    dir: Option<PathBuf>,
+    group: Option<String>,
+) -> Result<DomainConfig> {
+    let set = |name: &str| std::env::var(name).ok().filter(|v| !v.is_empty());
+    let id = match domain.map(str::to_owned).or_else(|| set("RNET_DOMAIN")) {
+        Some(id) => DomainId::new(&id)?,
+        None => DomainId::default(),
+    };
+    Ok(DomainConfig {
+        id,
+        base: dir.or_else(|| set("RNET_DIR").map(PathBuf::from)),
+        group: group.or_else(|| set("RNET_GROUP")),
+    })
+}

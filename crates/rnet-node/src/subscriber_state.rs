@@ -1,0 +1,79 @@
+//! The part of a subscriber that other threads see.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rnet_core::{Error, Lane};
+use rnet_shm::bell::Bells;
+use rnet_shm::fork::Birth;
+
+use crate::inbox::Inbox;
+use crate::match_event::{BellCell, Hooks};
+use crate::served::Served;
+
+/// See the module.
+pub struct SubscriberState {
+    inbox: Mutex<Inbox>,
+    /// Whether something is in the inbox.
+    pub full: AtomicBool,
+    /// Asked by an [`crate::Interrupter`]: the wait that goes on, or the next one, is to end.
+    pub stop: AtomicBool,
+    pub bell: BellCell,
+    /// In which process it was made.
+    pub birth: Birth,
+    pub bells: Arc<Bells>,
+    /// 0 unknown, 1 bulk, 2 urgent.
+    lane: AtomicU64,
+    pub hooks: Arc<Hooks>,
+    /// For those who do not have the reader.
+    pub served: Served,
+}
+
+impl SubscriberState {
+    pub fn new(birth: Birth, bells: Arc<Bells>, bell: u64) -> SubscriberState {
+        SubscriberState {
+            inbox: Mutex::default(),
+            full: AtomicBool::new(false),
+            stop: AtomicBool::new(false),
+            bell: BellCell::new(bell),
+            birth,
+            bells,
+            lane: AtomicU64::new(0),
+            hooks: Arc::default(),
+            served: Served::default(),
+        }
+    }
+
+    pub fn inbox(&self) -> MutexGuard<'_, Inbox> {
+        self.inbox.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Brings something to the subscriber.
+    pub fn bring(&self, put: impl FnOnce(&mut Inbox)) {
+        put(&mut self.inbox());
+        self.full.store(true, Ordering::Release);
+        self.bells.ring(self.bell());
+    }
+
+    /// Tells of a publisher that cannot be followed.
+    pub fn refuse(&self, error: Error) {
+        self.served.refuse(error.clone());
+        self.bring(|inbox| inbox.note(error));
+    }
+
+    pub fn bell(&self) -> u64 {
+        self.bell.get()
+    }
+
+    pub fn set_lane(&self, lane: Lane) {
+        self.lane.store(if lane == Lane::Urgent { 2 } else { 1 }, Ordering::Release);
+    }
+
+    pub fn lane(&self) -> Option<Lane> {
+        match self.lane.load(Ordering::Acquire) {
+            0 => None,
+            1 => Some(Lane::Bulk),
+            _ => Some(Lane::Urgent),
+        }
+    }
+}

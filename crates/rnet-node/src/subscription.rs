@@ -1,0 +1,177 @@
+//! A subscriber with a callback, as its user holds it: the reader itself is with a dispatch thread.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use rnet_core::{Behind, Error, Lane, LossCounts, Result, TopicName};
+use rnet_shm::publisher::PeerPublisher;
+use rnet_shm::ring::layout::{ReaderSlot, SLOT_BOUND, SLOT_PAST};
+use rnet_shm::subscription::{Slot, SubscriptionFile};
+
+use crate::core::NodeCore;
+use crate::match_event::{MatchChanges, MatchEvent};
+use crate::past::PublisherStats;
+use crate::subscriber_state::SubscriberState;
+
+/// A running callback; it ends when this is dropped.
+///
+/// Dropping waits for a callback that is running, except inside a callback of the same node. One that
+/// never returns holds up the callbacks of its lane, this drop, and the end of its node; it holds up
+/// neither the other lane nor any other node, and reliable publishers no longer than they chose.
+#[must_use = "the callback ends when the Subscription is dropped; keep it or call detach()"]
+pub struct Subscription {
+    #[doc(hidden)]
+    pub id: u64,
+    #[doc(hidden)]
+    pub topic: TopicName,
+    #[doc(hidden)]
+    pub file: Arc<SubscriptionFile>,
+    #[doc(hidden)]
+    pub state: Arc<SubscriberState>,
+    /// Set as this is dropped, which the callback itself may do.
+    #[doc(hidden)]
+    pub cancelled: Arc<AtomicBool>,
+    /// `None` once it was detached.
+    #[doc(hidden)]
+    pub core: Option<Arc<NodeCore>>,
+}
+
+impl Subscription {
+    /// The topic.
+    pub fn topic(&self) -> &str {
+        self.topic.as_str()
+    }
+
+    /// What was received and lost, by publisher; the callback itself may ask, too.
+    ///
+    /// Read from the counters in shared memory: publishers that are gone are one entry, with 0
+    /// for the publisher and no node.
+    pub fn stats(&self) -> Vec<PublisherStats> {
+        let stats = |slot: &Arc<Slot>| {
+            let page = slot.page();
+            let state = page.bind.state.load(Ordering::Acquire);
+            let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+            let publisher = if state == SLOT_BOUND { count(&page.bind.publisher) } else { 0 };
+            let lost = LossCounts {
+                overrun: count(&page.count.lost_overrun),
+                link: count(&page.count.lost_link),
+                restart: count(&page.count.lost_restart),
+                detached: count(&page.count.lost_detached),
+            };
+            let received = count(&page.count.received);
+            let skipped = count(&page.count.skipped);
+            let any = received > 0 || skipped > 0 || lost.total() > 0;
+            let told = state == SLOT_BOUND || state == SLOT_PAST && any;
+            let node = self.core.as_ref().filter(|_| state == SLOT_BOUND);
+            let node = node.and_then(|core| core.state.matching().node_of(publisher));
+            told.then(|| PublisherStats {
+                publisher,
+                connected: node.is_some(),
+                node: node.unwrap_or_default(),
+                received,
+                lost,
+                skipped,
+                behind: self.behind_of(page),
+                malformed: count(&page.count.malformed),
+            })
+        };
+        if self.file.birth().is_parents() {
+            return Vec::new();
+        }
+        self.file.slots().iter().filter_map(stats).collect()
+    }
+
+    /// How far the callback is behind its publishers, all of them together.
+    pub fn behind(&self) -> Behind {
+        let mut sum = Behind::default();
+        self.stats().iter().for_each(|stats| sum.add(&stats.behind));
+        sum
+    }
+
+    /// Read from outside: the reader itself is with the dispatch thread, which the callback may
+    /// keep busy.
+    fn behind_of(&self, page: &ReaderSlot) -> Behind {
+        let is_bound = page.bind.state.load(Ordering::Acquire) == SLOT_BOUND;
+        let Some(core) = self.core.as_ref().filter(|_| is_bound) else { return Behind::default() };
+        let publisher = page.bind.publisher.load(Ordering::Relaxed);
+        let path = core.state.matching().publisher_path(publisher, self.topic.hash());
+        let peer = path.and_then(|path| PeerPublisher::open(&path, publisher).ok());
+        let map = peer.and_then(|peer| peer.map().ok());
+        map.map_or_else(Behind::default, |map| map.behind_of(page))
+    }
+
+    /// How many publishers serve the callback, as its thread has seen it last: that is busy while a
+    /// callback of its lane runs.
+    pub fn publisher_count(&self) -> usize {
+        if self.file.birth().is_parents() { 0 } else { self.state.served.count() }
+    }
+
+    /// Waits until at least `n` publishers serve the callback: whatever they send from then on
+    /// reaches it, or is counted.
+    ///
+    /// # Errors
+    /// As for `Subscriber::wait_for_publishers`; and `BadValue` in a callback of the same lane, for
+    /// which its own thread would have to go on.
+    pub fn wait_for_publishers(&self, n: usize, timeout: Option<Duration>) -> Result<()> {
+        self.file.birth().check(|| format!("the subscriber of {}", self.topic))?;
+        let own = self
+            .core
+            .as_ref()
+            .and_then(|core| core.state.started(self.state.lane().unwrap_or(Lane::Urgent)));
+        if own.is_some_and(|d| d.is_this_thread()) && self.publisher_count() < n {
+            return Err(Error::BadValue {
+                what: format!("wait for publishers of {}", self.topic),
+                why: "a callback of its lane waits for the thread that it runs on".to_owned(),
+            });
+        }
+        self.state.served.wait(&self.topic, n, timeout)
+    }
+
+    /// Calls `callback` for each change of who is matched, on the node's bulk dispatch thread.
+    pub fn on_match(&self, callback: impl FnMut(&MatchEvent) + Send + 'static) {
+        if !self.file.birth().is_parents() {
+            self.state.hooks.add(Box::new(callback));
+        }
+    }
+
+    /// A handle for waits for changes of who serves the callback, as `Publisher::match_changes`.
+    pub fn match_changes(&self) -> MatchChanges {
+        MatchChanges(self.state.served.changed())
+    }
+
+    /// All losses so far, by cause.
+    pub fn lost(&self) -> LossCounts {
+        let mut sum = LossCounts::default();
+        self.stats().iter().for_each(|stats| sum.add(&stats.lost));
+        sum
+    }
+
+    /// What keeps the callback from being called: the thread that is to call it cannot be started
+    /// (`LimitReached`), which is tried again once a second. Nothing is lost meanwhile that is not
+    /// counted. `None` as a rule.
+    pub fn error(&self) -> Option<Error> {
+        self.core.as_ref()?.state.dispatch_error()
+    }
+
+    /// Lets the callback run until the node ends.
+    pub fn detach(mut self) {
+        self.core = None;
+    }
+}
+
+impl Drop for Subscription {
+    fn drop(&mut self) {
+        if let Some(core) = self.core.take().filter(|core| !core.state.birth().is_parents()) {
+            self.cancelled.store(true, Ordering::Release);
+            self.state.served.changed().notify_all();
+            core.state.end_task(self.id);
+        }
+    }
+}
+
+impl std::fmt::Debug for Subscription {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Subscription").field("topic", &self.topic).finish()
+    }
+}

@@ -1,0 +1,102 @@
+//! The timers of a dispatch thread: which is due next, and running it.
+
+use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use crate::node_time::NodeTime;
+use crate::schedule::{Schedule, Tick};
+
+/// What the handle of a timer and the thread that runs it share.
+#[derive(Default)]
+pub struct Shared {
+    /// Set by the handle, which the callback itself may do.
+    pub cancelled: AtomicBool,
+    pub ticks: AtomicU64,
+    pub missed: AtomicU64,
+}
+
+/// A timer as the dispatch thread has it.
+pub struct TimerTask {
+    pub schedule: Schedule,
+    pub callback: Box<dyn FnMut(Tick) + Send>,
+    pub shared: Arc<Shared>,
+}
+
+impl TimerTask {
+    /// Calls back if the timer is due; returns whether it goes on.
+    fn run(&mut self, now_ns: u64) -> bool {
+        let cancelled = || self.shared.cancelled.load(Ordering::Acquire);
+        if cancelled() {
+            return false;
+        }
+        let Some(tick) = self.schedule.take(now_ns) else { return true };
+        // One thread writes.
+        self.shared.missed.fetch_add(tick.missed, Ordering::Relaxed);
+        self.shared.ticks.fetch_add(1, Ordering::Relaxed);
+        let callback = &mut self.callback;
+        // The panic hook has printed it; a callback in an unknown state is not called again.
+        let panicked = catch_unwind(AssertUnwindSafe(|| callback(tick))).is_err();
+        !panicked && !cancelled()
+    }
+}
+
+/// The timers of one dispatch thread, in the order in which they are due.
+#[derive(Default)]
+pub struct Timers {
+    time: NodeTime,
+    /// By due time and id: of two timers that are due at the same time the older one goes first.
+    queue: BTreeMap<(u64, u64), TimerTask>,
+}
+
+impl Timers {
+    pub fn new(time: NodeTime) -> Timers {
+        Timers { time, queue: BTreeMap::new() }
+    }
+
+    pub fn add(&mut self, id: u64, timer: TimerTask) {
+        if let Some(due_ns) = timer.schedule.due_ns() {
+            self.queue.insert((due_ns, id), timer);
+        }
+    }
+
+    pub fn remove(&mut self, id: u64) -> Option<TimerTask> {
+        let at = *self.queue.keys().find(|(_, of)| *of == id)?;
+        self.queue.remove(&at)
+    }
+
+    /// Whether a timer is due.
+    pub fn is_due(&self) -> bool {
+        self.queue.first_key_value().is_some_and(|((due_ns, _), _)| *due_ns <= self.time.now_ns())
+    }
+
+    /// How long until the next one is due; `None` if there is none.
+    pub fn left(&self) -> Option<Duration> {
+        self.queue.first_key_value().map(|((due_ns, _), _)| self.time.left_until(*due_ns))
+    }
+
+    /// Runs the timers that are due by now, each of them once. `goes_on` is asked after each of them.
+    /// Returns those that are over, for the caller to drop.
+    pub fn run(&mut self, mut goes_on: impl FnMut() -> bool) -> Vec<TimerTask> {
+        let mut over = Vec::new();
+        if !self.is_due() {
+            return over;
+        }
+        // One time for all of them, so that none is due again before every other had its turn.
+        let now_ns = self.time.now_ns();
+        while let Some(first) = self.queue.first_entry().filter(|first| first.key().0 <= now_ns) {
+            let ((_, id), mut timer) = first.remove_entry();
+            let lives = timer.run(now_ns);
+            match timer.schedule.due_ns() {
+                Some(due_ns) if lives => drop(self.queue.insert((due_ns, id), timer)),
+                _ => over.push(timer),
+            }
+            if !goes_on() {
+                break;
+            }
+        }
+        over
+    }
+}

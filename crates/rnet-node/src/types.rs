@@ -1,0 +1,228 @@
+//! What a topic's messages are: the type that an endpoint is opened with, and the types of peers.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use rnet_core::{Error, MAX_SCHEMA_LEN_BYTES, PlainType, ProtobufType, Result, TypeDesc};
+use rnet_schema::Schema;
+use rnet_shm::node::OwnNode;
+use rnet_shm::types;
+
+use crate::Message;
+
+/// The type of an endpoint's messages.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum MessageType {
+    /// Bytes without a description.
+    #[default]
+    Raw,
+    /// A struct of a fixed layout.
+    Plain(PlainType),
+    /// A protobuf message.
+    Protobuf(Schema),
+}
+
+impl MessageType {
+    /// How it is described to the other side.
+    pub fn desc(&self) -> TypeDesc {
+        match self {
+            MessageType::Raw => TypeDesc::Raw,
+            MessageType::Plain(plain) => TypeDesc::Plain(plain.clone()),
+            MessageType::Protobuf(schema) => TypeDesc::Protobuf(ProtobufType {
+                name: schema.name().to_owned(),
+                schema: schema.hash().to_string(),
+            }),
+        }
+    }
+
+    /// The protobuf type, if it is one.
+    pub fn schema(&self) -> Option<&Schema> {
+        match self {
+            MessageType::Protobuf(schema) => Some(schema),
+            MessageType::Raw | MessageType::Plain(_) => None,
+        }
+    }
+
+    /// Length that every message has, in bytes; `None` if it may vary.
+    #[doc(hidden)]
+    pub fn fixed_len(&self) -> Option<usize> {
+        match self {
+            MessageType::Plain(plain) if !plain.tail => Some(plain.size),
+            MessageType::Plain(_) | MessageType::Raw | MessageType::Protobuf(_) => None,
+        }
+    }
+
+    /// Puts the description where peers find it; before an endpoint of `topic` names it.
+    #[doc(hidden)]
+    pub fn keep_at(&self, node: &OwnNode, topic: &str) -> Result<()> {
+        let MessageType::Protobuf(schema) = self else { return Ok(()) };
+        let kept = node.keep_type(&schema.hash().to_string(), || {
+            let with_docs = schema.descriptor_set_with_docs();
+            // A type is more than its comments.
+            let fits = with_docs.len() <= MAX_SCHEMA_LEN_BYTES;
+            let set = if fits { with_docs } else { schema.descriptor_set().to_vec() };
+            // What peers would refuse is refused here, where the user can do something about it.
+            match Schema::from_descriptor_set(&set, schema.name()) {
+                Ok(_) => Ok(set),
+                Err(why) => Err(Error::BadValue {
+                    what: format!("type {} of {topic}", schema.name()),
+                    why: why.to_string(),
+                }),
+            }
+        });
+        kept.map_err(|error| match error {
+            Error::OutOfMemory { needed_bytes, limit_bytes, why, .. } => {
+                Error::OutOfMemory { topic: topic.to_owned(), needed_bytes, limit_bytes, why }
+            }
+            other => other,
+        })
+    }
+}
+
+impl From<PlainType> for MessageType {
+    fn from(plain: PlainType) -> Self {
+        MessageType::Plain(plain)
+    }
+}
+
+/// # Errors
+/// `BadValue` for a protobuf message: a description names it, and does not say what it is.
+impl TryFrom<TypeDesc> for MessageType {
+    type Error = Error;
+
+    fn try_from(desc: TypeDesc) -> Result<Self> {
+        match desc {
+            TypeDesc::Raw => Ok(MessageType::Raw),
+            TypeDesc::Plain(plain) => Ok(MessageType::Plain(plain)),
+            TypeDesc::Protobuf(named) => Err(Error::BadValue {
+                what: "type".to_owned(),
+                why: format!("protobuf message {} needs its schema", named.name),
+            }),
+        }
+    }
+}
+
+impl From<Schema> for MessageType {
+    fn from(schema: Schema) -> Self {
+        MessageType::Protobuf(schema)
+    }
+}
+
+/// The type of an endpoint: that of its messages in Rust, or, where these leave it open, the one given.
+pub fn choose<T: Message + ?Sized>(topic: &str, given: Option<MessageType>) -> Result<MessageType> {
+    let Some(given) = given else { return T::message_type() };
+    if T::takes(&given) {
+        return Ok(given);
+    }
+    let own = T::message_type()?;
+    if own == given {
+        return Ok(own);
+    }
+    Err(Error::BadValue {
+        what: format!("type of {topic}"),
+        why: format!(
+            "the options say {}, and the messages are {}; give it to a publisher or subscriber of \
+             bytes or, a protobuf type, of Dynamic",
+            given.desc(),
+            own.desc()
+        ),
+    })
+}
+
+const _: () = assert!(MAX_SCHEMA_LEN_BYTES == rnet_schema::limits::MAX_SCHEMA_LEN_BYTES);
+
+/// Most bytes of descriptor sets that are remembered.
+pub const MAX_REMEMBERED_LEN_BYTES: usize = 4 << 20;
+
+/// Most parts of types that are remembered: as many as one type may have. Built, each takes a kilobyte at most, and on the wire ten
+/// bytes.
+const MAX_REMEMBERED_PARTS: usize = 1 << 15;
+
+/// Messages, fields, enum values and the like of all that a type needs.
+fn parts_of(schema: &Schema) -> usize {
+    let pool = schema.descriptor().parent_pool();
+    let messages = pool.all_messages().map(|message| {
+        let reserved = message.reserved_ranges().count() + message.reserved_names().count();
+        1 + message.fields().len() + message.oneofs().len() + reserved
+    });
+    let enums = pool.all_enums().map(|e| 1 + e.values().len());
+    pool.files().len() + messages.sum::<usize>() + enums.sum::<usize>()
+}
+
+/// The types of peers. Each is read from its file whenever it is met, and built once: by all of its
+/// bytes, because a fingerprint proves nothing.
+#[derive(Debug, Default)]
+pub struct Schemas {
+    built: HashMap<Box<[u8]>, Schema>,
+    len_bytes: usize,
+    parts: usize,
+}
+
+impl Schemas {
+    /// The type that an endpoint of the node in `folder` names.
+    ///
+    /// # Errors
+    /// Those of reading the file; `Corrupt` if what it says is no type, or another one.
+    pub fn read(&mut self, folder: &Path, named: &ProtobufType) -> Result<Schema> {
+        let set = types::read(folder, &named.schema)?;
+        let corrupt = |what: String| Error::Corrupt {
+            topic: format!("the type {} of", named.name),
+            publisher_node: folder.display().to_string(),
+            what,
+        };
+        let schema = match self.built.get(&set[..]).filter(|s| s.name() == named.name) {
+            Some(schema) => schema.clone(),
+            None => {
+                let built = Schema::from_descriptor_set(&set, &named.name);
+                let schema = built.map_err(|e| corrupt(e.to_string()))?;
+                self.remember(set, &schema);
+                schema
+            }
+        };
+        if schema.hash().to_string() != named.schema {
+            return Err(corrupt("the file holds another type than its name says".to_owned()));
+        }
+        Ok(schema)
+    }
+
+    /// As [`Schemas::read`], of any endpoint; `None` if its messages are no protobuf messages.
+    ///
+    /// # Errors
+    /// As [`Schemas::read`].
+    pub fn read_if_any(&mut self, folder: &Path, desc: &TypeDesc) -> Result<Option<Schema>> {
+        desc.as_protobuf().map(|named| self.read(folder, named)).transpose()
+    }
+
+    fn remember(&mut self, set: Vec<u8>, schema: &Schema) {
+        let parts = parts_of(schema);
+        if self.len_bytes + set.len() > MAX_REMEMBERED_LEN_BYTES
+            || self.parts + parts > MAX_REMEMBERED_PARTS
+        {
+            *self = Schemas::default();
+        }
+        self.len_bytes += set.len();
+        self.parts += parts;
+        self.built.insert(set.into(), schema.clone());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_remembered_is_bounded_by_what_was_built() {
+        let mut schemas = Schemas::default();
+        let mut most = 0;
+        for number in 0..20 {
+            let fields: String = (1..=3000).map(|n| format!("int32 f{n} = {n};")).collect();
+            let text = format!("syntax = \"proto3\"; message M{number} {{ {fields} }}");
+            let all = rnet_schema::compile_text("m.proto", &text).unwrap();
+            let schema = all.schema(&format!("M{number}")).unwrap();
+            schemas.remember(schema.descriptor_set().to_vec(), &schema);
+            let fields = schemas.built.values().map(|s| s.descriptor().fields().len());
+            most = most.max(fields.sum());
+        }
+        assert!((3000 * 8..=MAX_REMEMBERED_PARTS).contains(&most), "{most} fields");
+    }
+}

@@ -1,0 +1,463 @@
+//! The folder of a domain's durable state: where it is, whose it must be, what the files in it are.
+
+use std::ffi::OsString;
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+use rnet_core::{DomainId, Error, fnv1a_64};
+use rnet_shm::domain::{DomainConfig, DomainDir, canonical, default_base};
+use rnet_shm::lease;
+use rustix::fs::{Mode, OFlags, RenameFlags};
+use rustix::io::Errno;
+
+/// Names that a damaged store is given a chance at, in one second.
+const MAX_DAMAGED_PER_SECOND: u32 = 100;
+
+/// What the environment says about where state is kept.
+#[derive(Clone, Debug, Default)]
+pub struct Places {
+    /// `RNET_STATE_DIR`, or what the program chose.
+    pub chosen: Option<OsString>,
+    /// `XDG_STATE_HOME`.
+    pub xdg: Option<OsString>,
+    /// `HOME`.
+    pub home: Option<OsString>,
+}
+
+impl Places {
+    /// Those of this process, and what the program chose.
+    pub fn from_env(chosen: Option<PathBuf>) -> Places {
+        let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
+        Places {
+            chosen: chosen.map(PathBuf::into_os_string).or_else(|| set("RNET_STATE_DIR")),
+            xdg: set("XDG_STATE_HOME"),
+            home: set("HOME"),
+        }
+    }
+}
+
+/// The folder; it need not be there yet.
+#[derive(Clone, Debug)]
+pub struct Folder {
+    path: PathBuf,
+    /// The group that shares it.
+    gid: Option<u32>,
+    /// Whether the program or `RNET_STATE_DIR` named it; else it is where this user's state is by default.
+    chosen: bool,
+}
+
+/// What stands in the folder.
+#[derive(Debug, Default)]
+pub(super) struct Listing {
+    /// Number of the store that counts.
+    pub highest: Option<u64>,
+    /// The first number that was never given, to a damaged store neither.
+    pub next: u64,
+    /// Stores with a lower number than the one that counts.
+    pub old: Vec<u64>,
+    drafts: Vec<PathBuf>,
+}
+
+impl Folder {
+    /// Where the state of a domain is kept.
+    ///
+    /// # Errors
+    /// `Storage` if there is no such place: no home, or a group's domain without `RNET_STATE_DIR`.
+    pub fn of(domain: &DomainDir, places: &Places) -> Result<Folder, Error> {
+        Folder::locate(domain.path(), domain.id(), group_of(domain)?, places)
+    }
+
+    /// Where the state of a domain is kept that need not be in memory.
+    ///
+    /// # Errors
+    /// As [`Folder::of`]; `BadValue` for a group that is not there.
+    pub fn of_config(config: &DomainConfig, places: &Places) -> Result<Folder, Error> {
+        let (path, gid) = (DomainDir::path_of(config)?, DomainDir::group_of(config)?);
+        Folder::locate(&path, &config.id, gid, places)
+    }
+
+    fn locate(
+        domain: &Path,
+        id: &DomainId,
+        gid: Option<u32>,
+        places: &Places,
+    ) -> Result<Folder, Error> {
+        let mut name = id.as_str().to_owned();
+        let base = domain.parent().unwrap_or(Path::new("/"));
+        if base != default_base() {
+            name += &format!("@{:016x}", fnv1a_64(base.as_os_str().as_encoded_bytes()));
+        }
+        if let Some(gid) = gid {
+            name += &format!("@g{gid}");
+        }
+        let nowhere = |why: &str| Error::Storage { path: name.clone().into(), why: why.to_owned() };
+        let absolute = |place: &Option<OsString>| {
+            let path = place.as_ref().map(Path::new).filter(|path| path.is_absolute());
+            path.map(canonical)
+        };
+        let root = match (absolute(&places.chosen), gid) {
+            (Some(chosen), _) => chosen,
+            (None, _) if places.chosen.is_some() => {
+                return Err(nowhere("RNET_STATE_DIR must be an absolute path"));
+            }
+            (None, Some(_)) => {
+                return Err(nowhere(
+                    "a domain that a group shares has no home directory; set RNET_STATE_DIR to a \
+                     directory in which all of the group may write",
+                ));
+            }
+            (None, None) => absolute(&places.xdg)
+                .or_else(|| Some(absolute(&places.home)?.join(".local/state")))
+                .map(|state| state.join("rnet"))
+                .ok_or_else(|| nowhere("HOME is not set; set it or RNET_STATE_DIR"))?,
+        };
+        Ok(Folder { path: root.join(name), gid, chosen: places.chosen.is_some() })
+    }
+
+    /// A folder of a test.
+    #[cfg(test)]
+    pub fn at(path: PathBuf) -> Folder {
+        Folder { path, gid: None, chosen: true }
+    }
+
+    /// The folder of the domain.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What the domain is bound to when this folder is the one that its state is kept in: where it is, and
+    /// which folder it is, because the same one may be mounted elsewhere in another container.
+    pub fn binding(&self) -> String {
+        let stat = rustix::fs::stat(&self.path);
+        let (device, number) = stat.map_or((0, 0), |stat| (stat.st_dev, stat.st_ino));
+        format!("{device} {number} {}", self.path.display())
+    }
+
+    /// The folder that a domain is bound to ([`Folder::binding`]), as this node has to use it. A node that
+    /// was told no place of its own follows the domain.
+    ///
+    /// # Errors
+    /// `Storage`: this node was told another one.
+    pub fn follow(
+        own: &Result<Folder, Error>,
+        domain: &DomainDir,
+        bound: &str,
+    ) -> Result<Folder, Error> {
+        let mut words = bound.splitn(3, ' ');
+        let mut number = || words.next().and_then(|word| word.parse::<u64>().ok());
+        let (device, inode) = (number(), number());
+        let path = Path::new(words.next().unwrap_or_default());
+        match own {
+            Ok(own) if own.path == path => return Ok(own.clone()),
+            Ok(own)
+                if rustix::fs::stat(&own.path)
+                    .is_ok_and(|s| (Some(s.st_dev), Some(s.st_ino)) == (device, inode)) =>
+            {
+                return Ok(own.clone());
+            }
+            Ok(own) if own.chosen => {
+                return Err(Error::Storage {
+                    path: own.path.clone(),
+                    why: format!(
+                        "the state of domain {} is kept in {}, and this node is told to keep it in {};                          choose the same RNET_STATE_DIR for all nodes of the domain. If it was moved, end them all                          and remove {}",
+                        domain.id(),
+                        path.display(),
+                        own.path.display(),
+                        domain.path().join("state").display()
+                    ),
+                });
+            }
+            _ => {}
+        }
+        Ok(Folder { path: path.to_owned(), gid: group_of(domain)?, chosen: false })
+    }
+
+    /// Mode of the files in it.
+    pub fn file_mode(&self) -> u32 {
+        if self.gid.is_some() { 0o660 } else { 0o600 }
+    }
+
+    fn mode(&self) -> u32 {
+        if self.gid.is_some() { 0o2770 } else { 0o700 }
+    }
+
+    /// Where the store with this number stands.
+    pub fn store(&self, number: u64) -> PathBuf {
+        self.path.join(format!("state-{number}.redb"))
+    }
+
+    /// A name for a draft.
+    pub fn draft(&self) -> PathBuf {
+        self.path.join(format!("@{:016x}", rnet_shm::random::random_u64()))
+    }
+
+    /// Makes the folder where it is missing, and checks that it is nobody else's.
+    pub fn make(&self) -> Result<(), Error> {
+        let failed = |e: io::Error| storage(&self.path, &e);
+        // What is made here must be there after a power cut, up to the first folder that was there before.
+        let made: Vec<&Path> = self.path.ancestors().take_while(|at| !at.exists()).collect();
+        if let Some(parent) = self.path.parent() {
+            let mut builder = std::fs::DirBuilder::new();
+            builder.recursive(true).mode(0o700).create(parent).map_err(failed)?;
+        }
+        match rustix::fs::mkdir(&self.path, Mode::from_raw_mode(self.mode())) {
+            Ok(()) | Err(Errno::EXIST) => {}
+            Err(errno) => return Err(failed(errno.into())),
+        }
+        for parent in made.iter().filter_map(|at| at.parent()) {
+            std::fs::File::open(parent).and_then(|folder| folder.sync_all()).map_err(failed)?;
+        }
+        let stat = rustix::fs::stat(&self.path).map_err(|e| failed(e.into()))?;
+        let mine = stat.st_uid == rustix::process::geteuid().as_raw();
+        if let Some(gid) = self.gid
+            && mine
+            && (stat.st_gid != gid || stat.st_mode & 0o7777 != 0o2770)
+        {
+            // New, or its maker was stopped before it was finished, or its umask was in the way.
+            let group = Some(rustix::process::Gid::from_raw(gid));
+            rustix::fs::chown(&self.path, None, group).map_err(|e| failed(e.into()))?;
+            rustix::fs::chmod(&self.path, Mode::from_raw_mode(0o2770))
+                .map_err(|e| failed(e.into()))?;
+        }
+        self.check()
+    }
+
+    /// Refuses a folder that is another user's or open to others: they could change what is kept.
+    pub fn check(&self) -> Result<(), Error> {
+        let no = |why: String| Err(Error::Storage { path: self.path.clone(), why });
+        let stat = match rustix::fs::stat(&self.path) {
+            Ok(stat) => stat,
+            Err(errno) => return Err(storage(&self.path, &errno.into())),
+        };
+        let (uid, me) = (stat.st_uid, rustix::process::geteuid().as_raw());
+        match self.gid {
+            _ if stat.st_mode & 0o170000 != 0o040000 => {
+                no("it is not a directory; move it away, or set RNET_STATE_DIR".to_owned())
+            }
+            None if uid != me => no(format!("it belongs to user {uid}, this process runs as {me}")),
+            Some(gid) if stat.st_gid != gid => {
+                no(format!("it belongs to group {}, the domain to group {gid}", stat.st_gid))
+            }
+            gid if stat.st_mode & if gid.is_some() { 0o007 } else { 0o077 } != 0 => no(format!(
+                "others may enter it (mode {:o}); run: chmod {:o} {}",
+                stat.st_mode & 0o7777,
+                self.mode(),
+                self.path.display()
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether there is a store.
+    ///
+    /// # Errors
+    /// `Storage`: it cannot be told, or the folder is none of ours.
+    pub fn has_store(&self) -> Result<bool, Error> {
+        let there = self.list()?.highest.is_some();
+        if there {
+            self.check()?;
+        }
+        Ok(there)
+    }
+
+    /// What stands in the folder; empty where it is not there.
+    pub(super) fn list(&self) -> Result<Listing, Error> {
+        let entries = match std::fs::read_dir(&self.path) {
+            Ok(entries) => entries,
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Listing::new()),
+            Err(e) => return Err(storage(&self.path, &e)),
+        };
+        let mut listing = Listing::new();
+        for entry in entries {
+            let name = entry.map_err(|e| storage(&self.path, &e))?.file_name();
+            listing.add(&self.path, name.to_str().unwrap_or_default());
+        }
+        Ok(listing)
+    }
+
+    /// Removes what is left of earlier keepers: lower numbers and drafts that nobody holds.
+    pub(super) fn sweep(&self) {
+        let Ok(listing) = self.list() else { return };
+        for number in listing.old {
+            // Also while a stopped keeper has it open: what he writes is then nobody's.
+            let _ = rustix::fs::unlink(self.store(number));
+        }
+        for draft in listing.drafts {
+            let _ = lease::remove_unheld(&draft);
+        }
+    }
+
+    /// Gives a file the name of a store that is not there yet; `false` if it is there by now.
+    pub(super) fn place(&self, from: &Path, number: u64) -> Result<bool, Error> {
+        match rename_new(from, &self.store(number)) {
+            Ok(()) => {}
+            Err(Errno::EXIST | Errno::NOENT) => return Ok(false),
+            Err(errno) => return Err(storage(&self.path, &errno.into())),
+        }
+        self.sync()?;
+        Ok(true)
+    }
+
+    /// Moves a damaged store out of the way, to a name that says so and that nothing has.
+    pub(super) fn set_aside(
+        &self,
+        from: &Path,
+        number: u64,
+        unix_s: u64,
+    ) -> Result<PathBuf, Error> {
+        for attempt in 0..MAX_DAMAGED_PER_SECOND {
+            let more = if attempt == 0 { String::new() } else { format!("-{attempt}") };
+            let to = self.path.join(format!("state-{number}.redb.damaged-{unix_s}{more}"));
+            match rename_new(from, &to) {
+                Ok(()) => {
+                    self.sync()?;
+                    return Ok(to);
+                }
+                Err(Errno::EXIST) => {}
+                Err(errno) => return Err(storage(from, &errno.into())),
+            }
+        }
+        Err(Error::Storage {
+            path: from.to_owned(),
+            why: "it is damaged, and too many damaged ones stand beside it to move it away".into(),
+        })
+    }
+
+    /// Makes the names in the folder survive a power cut.
+    fn sync(&self) -> Result<(), Error> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        rustix::fs::open(&self.path, flags, Mode::empty())
+            .and_then(rustix::fs::fsync)
+            .map_err(|errno| storage(&self.path, &errno.into()))
+    }
+}
+
+/// The group that shares a domain, if one does.
+fn group_of(domain: &DomainDir) -> Result<Option<u32>, Error> {
+    if domain.folder_mode() & 0o070 == 0 {
+        return Ok(None);
+    }
+    let stat = rustix::fs::stat(domain.path()).map_err(|e| storage(domain.path(), &e.into()))?;
+    Ok(Some(stat.st_gid))
+}
+
+fn rename_new(from: &Path, to: &Path) -> rustix::io::Result<()> {
+    let cwd = rustix::fs::CWD;
+    match rustix::fs::renameat_with(cwd, from, cwd, to, RenameFlags::NOREPLACE) {
+        // Not every file system knows that; a link is as exclusive, and takes one step more.
+        Err(Errno::INVAL | Errno::NOSYS) => {
+            rustix::fs::link(from, to).and_then(|()| rustix::fs::unlink(from))
+        }
+        done => done,
+    }
+}
+
+impl Listing {
+    fn new() -> Listing {
+        Listing { next: 1, ..Listing::default() }
+    }
+
+    fn add(&mut self, folder: &Path, name: &str) {
+        if name.starts_with('@') {
+            self.drafts.push(folder.join(name));
+            return;
+        }
+        let Some((number, whole)) = parse_store(name) else { return };
+        self.next = self.next.max(number.saturating_add(1));
+        if !whole {
+            return;
+        }
+        match self.highest {
+            Some(highest) if highest > number => self.old.push(number),
+            before => {
+                self.old.extend(before);
+                self.highest = Some(number);
+            }
+        }
+    }
+}
+
+/// The number in a store's name, and whether it is in use and not set aside.
+fn parse_store(name: &str) -> Option<(u64, bool)> {
+    let (number, rest) = name.strip_prefix("state-")?.split_once(".redb")?;
+    // As it is written, so that no two names have one number.
+    let parsed: u64 = number.parse().ok().filter(|n: &u64| n.to_string() == number)?;
+    match rest {
+        "" => Some((parsed, true)),
+        rest if rest.starts_with(".damaged-") => Some((parsed, false)),
+        _ => None,
+    }
+}
+
+/// The error for what the system said about a file of the store: why, and what to do.
+pub(super) fn storage(path: &Path, error: &io::Error) -> Error {
+    let errno = Errno::from_io_error(error);
+    let user = rustix::process::geteuid().as_raw();
+    let why = match errno {
+        Some(Errno::NOSPC) => {
+            let (free, all) = rustix::fs::statvfs(path)
+                .or_else(|_| rustix::fs::statvfs(path.parent().unwrap_or(path)))
+                .map_or((0, 0), |s| (s.f_bavail * s.f_frsize, s.f_blocks * s.f_frsize));
+            format!(
+                "the disk is full ({free} of {all} bytes are free); make room, or set RNET_STATE_DIR to another disk"
+            )
+        }
+        Some(Errno::DQUOT) => {
+            format!(
+                "the quota of user {user} is used up; remove files, have it raised, or set RNET_STATE_DIR"
+            )
+        }
+        Some(Errno::ROFS) => {
+            "the file system is read-only; mount it to be written, or set RNET_STATE_DIR".to_owned()
+        }
+        Some(Errno::ACCESS | Errno::PERM) => format!(
+            "user {user} may not write there; give it to them (chown {user}), or set RNET_STATE_DIR"
+        ),
+        Some(Errno::NOLCK | Errno::OPNOTSUPP) => {
+            "its file system has no locks; set RNET_STATE_DIR to a local disk".to_owned()
+        }
+        Some(Errno::NOTDIR | Errno::EXIST) => {
+            "on the way to it stands what is no directory; move that away, or set RNET_STATE_DIR"
+                .to_owned()
+        }
+        Some(Errno::IO) => {
+            "the disk could not read or write it (I/O error); look into the kernel's log (dmesg)"
+                .to_owned()
+        }
+        _ => error.to_string(),
+    };
+    Error::Storage { path: path.to_owned(), why }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_read_as_they_are_written_and_no_others() {
+        let folder = Folder::at("/f".into());
+        let mut listing = Listing::new();
+        for name in [
+            "state-3.redb",
+            "state-12.redb",
+            "state-7.redb",
+            "state-20.redb.damaged-99-1",
+            "state-012.redb",
+            "state-+40.redb",
+            "state-50.redb.bak",
+            "state-60.redbx",
+            "state-.redb",
+            "other",
+            "@0123",
+        ] {
+            listing.add(folder.path(), name);
+        }
+        assert_eq!((listing.highest, listing.next), (Some(12), 21));
+        listing.old.sort_unstable();
+        assert_eq!(listing.old, [3, 7]);
+        assert_eq!(listing.drafts, [PathBuf::from("/f/@0123")]);
+        assert_eq!(parse_store("state-12.redb"), Some((12, true)));
+        assert!(folder.store(12).ends_with("state-12.redb"));
+    }
+}

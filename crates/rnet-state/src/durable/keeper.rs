@@ -1,0 +1,307 @@
+//! The keeper's thread: takes what waits in the region, writes it at once, tells each how it ended.
+//!
+//! It starts in the process whose durable write found no keeper, with the store in its hands, and
+//! ends with its node, when the disk fails, or when another took over because it stood still. A
+//! second thread shows that the process moves while a slow disk holds up the first: a keeper that
+//! waits for its disk is not one that is stopped.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use rnet_core::{Error, Result, fnv1a_64};
+use rnet_shm::bell::MAX_SLEEP;
+use rnet_shm::state::{Ask, Disk, Record, Restoring};
+
+use super::ends::Ends;
+use super::record::{Change, Saved};
+use super::restore::restore;
+use super::seat::{BEAT, Seat};
+use super::store::{Commit, Failure, Store};
+
+/// For how many beats the second thread stays awake without work, so that a busy keeper need not
+/// wake it each time.
+const IDLE_BEATS: u32 = 10;
+
+/// What the keeper's threads share with their node.
+#[derive(Debug, Default)]
+pub(super) struct Shift {
+    /// The keeper's thread of this node runs.
+    running: AtomicBool,
+    /// It is to end.
+    stopping: AtomicBool,
+}
+
+impl Shift {
+    pub fn is_running(&self) -> bool {
+        self.running.load(Ordering::Acquire)
+    }
+
+    pub fn stop(&self, disk: &Disk) {
+        self.stopping.store(true, Ordering::SeqCst);
+        disk.wake_keeper();
+    }
+
+    pub fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::SeqCst)
+    }
+}
+
+/// Keys of which the region has not got what is on disk. The disk does not forget them for that.
+#[derive(Debug, Default)]
+pub(super) struct Left {
+    /// A transaction stood in the way: tried again.
+    pub waiting: Vec<String>,
+    /// Something else stood there already.
+    pub standing: Vec<String>,
+}
+
+/// Starts the thread. The store is its own from here on.
+pub(super) fn start(
+    shift: &Arc<Shift>,
+    disk: Disk,
+    store: Store,
+    left: Left,
+) -> Result<JoinHandle<()>> {
+    shift.running.store(true, Ordering::Release);
+    let (ours, theirs) = (shift.clone(), shift.clone());
+    let body = move || {
+        /// Also behind a panic, so that another thread can take over.
+        struct Off(Arc<Shift>);
+        impl Drop for Off {
+            fn drop(&mut self) {
+                self.0.running.store(false, Ordering::Release);
+            }
+        }
+        let _off = Off(theirs.clone());
+        if let Ok(beats) = Beats::start(store.seat().clone()) {
+            keep(&theirs, &disk, store, left, &beats);
+            beats.stop();
+        }
+    };
+    rnet_node::thread::spawn("rnet-keeper", body)
+        .inspect_err(|_| ours.running.store(false, Ordering::Release))
+}
+
+/// Keeps until there is a reason not to. On return the store is closed, and whoever asks next takes
+/// it.
+fn keep(shift: &Shift, disk: &Disk, mut store: Store, mut left: Left, beats: &Beats) {
+    beats.work(true);
+    // What waits is looked at before what holds: so each change is seen in one of both, also one
+    // that a keeper before us decides while we look.
+    let asks = disk.asks();
+    let now = || disk.clock().boot_ns();
+    let mut ends = Ends::default();
+    let done = settle(disk, &mut store, &asks, &left, &mut ends);
+    let mut go_on = tell(disk, &store, &asks, done);
+    restore_left(disk, &store, &mut left.waiting);
+    beats.work(false);
+    while go_on && !shift.is_stopping() {
+        // Read before the look, so that what comes behind it ends the sleep.
+        let bell = disk.bell();
+        let asks = disk.asks();
+        if !asks.is_empty() || ends.is_due(now()) {
+            beats.work(true);
+            let over = ends.over(now());
+            // One that the region holds without the disk, because that was full, stays.
+            let stays: Vec<_> = over.iter().map(|key| disk.durable_at(key)).collect();
+            let mut all: Vec<_> = (over.iter().zip(&stays))
+                .map(|(key, record)| Change { key, saved: record.as_ref().map(saved) })
+                .collect();
+            // Behind them: a key may be set anew.
+            all.extend(changes(&asks));
+            let noted = now();
+            let done = store.commit(&all, disk.revision());
+            ends.written(&all, noted);
+            go_on = tell(disk, &store, &asks, done);
+            restore_left(disk, &store, &mut left.waiting);
+            beats.work(false);
+            disk.linger(asks.len());
+        } else if !shift.is_stopping() {
+            disk.wait_for_asks(bell, MAX_SLEEP.min(ends.sleep_limit(now())));
+        }
+        go_on &= store.seat().beat();
+    }
+    if go_on && !ends.is_empty() {
+        // What time it is: the keys have no more left of theirs than now.
+        beats.work(true);
+        let _ = store.commit(&[], disk.revision());
+        beats.work(false);
+    }
+}
+
+/// Tells the writers how it ended; whether the keeper may go on.
+fn tell(
+    disk: &Disk,
+    store: &Store,
+    asks: &[Ask],
+    done: std::result::Result<Commit, Failure>,
+) -> bool {
+    match done {
+        Ok(Commit::Done) => {
+            // One that another keeper has refused meanwhile is on our disk and not in memory: who
+            // takes the store next finds that, so somebody must take it.
+            asks.iter().fold(true, |all, ask| disk.decide(ask, Ok(())) & all)
+        }
+        // The one who took over has them all, and knows.
+        Ok(Commit::Lost) => false,
+        Err(failure) => {
+            if store.seat().beat() {
+                let reason = u64::from(failure.errno.unsigned_abs());
+                for ask in asks {
+                    disk.decide(ask, Err(reason));
+                }
+            }
+            false
+        }
+    }
+}
+
+/// Tries again to restore what a transaction stood in the way of: it was decided, or will be.
+fn restore_left(disk: &Disk, store: &Store, left: &mut Vec<String>) {
+    if left.is_empty() {
+        return;
+    }
+    let mut still = Vec::new();
+    let loaded = store.load(&mut |saved| {
+        let wanted = left.iter().any(|key| key == saved.key);
+        if wanted && !matches!(restore(disk, &saved), Ok(Restoring::Done | Restoring::Stands)) {
+            still.push(saved.key.to_owned());
+        }
+    });
+    // What is not on disk any more was deleted since.
+    if loaded.is_ok() {
+        *left = still;
+    }
+}
+
+fn changes(asks: &[Ask]) -> Vec<Change<'_>> {
+    asks.iter().flat_map(|ask| &ask.changes).map(|c| change(&c.record, c.keep)).collect()
+}
+
+fn change(record: &Record, keep: bool) -> Change<'_> {
+    Change { key: record.key(), saved: keep.then(|| saved(record)) }
+}
+
+fn saved(record: &Record) -> Saved<'_> {
+    Saved {
+        key: record.key(),
+        kind: record.kind,
+        type_id: record.type_id,
+        version: record.version,
+        // Of one that waits it is not known yet.
+        revision: record.revision,
+        written_unix_ns: record.written_unix_ns,
+        expires_boot_ns: record.expires_boot_ns,
+        writer: record.writer(),
+        value: record.value(),
+        will: record.will(),
+    }
+}
+
+/// What tells two states of a key apart; not its revision, which the disk may not know.
+fn print(saved: &Saved<'_>) -> u64 {
+    let mut bytes = Vec::with_capacity(saved.value.len() + 64);
+    Saved { revision: 0, ..*saved }.encode(&mut bytes);
+    fnv1a_64(&bytes)
+}
+
+/// Makes the disk hold what the region holds, and what waits there: a store was set aside, a commit
+/// of a keeper before us is in doubt, wills and times were over when it was loaded.
+fn settle(
+    disk: &Disk,
+    store: &mut Store,
+    asks: &[Ask],
+    left: &Left,
+    ends: &mut Ends,
+) -> std::result::Result<Commit, Failure> {
+    let mut on_disk = HashMap::new();
+    store.load(&mut |saved| {
+        ends.set(saved.key, saved.expires_boot_ns);
+        on_disk.insert(saved.key.to_owned(), print(&saved));
+    })?;
+    let mut differ = Vec::new();
+    let walked = disk.durable(&mut |record| {
+        if on_disk.remove(record.key()) != Some(print(&saved(record))) {
+            differ.push(record.clone());
+        }
+    });
+    // What could not be restored yet is not gone for that.
+    on_disk.retain(|key, _| !left.waiting.contains(key) && !left.standing.contains(key));
+    // A region that cannot be read is no reason to forget what is on disk.
+    if walked.is_err() {
+        on_disk.clear();
+    }
+    let mut all: Vec<_> = differ.iter().map(|record| change(record, true)).collect();
+    all.extend(on_disk.keys().map(|key| Change { key, saved: None }));
+    // Behind them, because it is newer.
+    all.extend(changes(asks));
+    if all.is_empty() && ends.is_empty() {
+        return Ok(Commit::Done);
+    }
+    let noted = disk.clock().boot_ns();
+    let done = store.commit(&all, disk.revision());
+    ends.written(&all, noted);
+    done
+}
+
+/// Shows that the process moves, as long as there is work.
+#[derive(Debug)]
+struct Beats {
+    shared: Arc<Working>,
+    thread: JoinHandle<()>,
+}
+
+#[derive(Debug, Default)]
+struct Working {
+    works: AtomicBool,
+    asleep: AtomicBool,
+    stopping: AtomicBool,
+}
+
+impl Beats {
+    fn start(seat: Arc<Seat>) -> Result<Beats, Error> {
+        let shared = Arc::new(Working::default());
+        let working = shared.clone();
+        let thread = rnet_node::thread::spawn("rnet-keeper-beat", move || beat(&working, &seat))?;
+        Ok(Beats { shared, thread })
+    }
+
+    fn work(&self, works: bool) {
+        self.shared.works.store(works, Ordering::SeqCst);
+        if works && self.shared.asleep.load(Ordering::SeqCst) {
+            self.thread.thread().unpark();
+        }
+    }
+
+    fn stop(self) {
+        self.shared.stopping.store(true, Ordering::SeqCst);
+        self.thread.thread().unpark();
+        let _ = self.thread.join();
+    }
+}
+
+fn beat(working: &Working, seat: &Seat) {
+    let mut idle = 0;
+    while !working.stopping.load(Ordering::SeqCst) {
+        if working.works.load(Ordering::SeqCst) {
+            idle = 0;
+            // Whether the seat is still ours is for the other thread to see.
+            seat.beat();
+        } else {
+            idle += 1;
+        }
+        if idle <= IDLE_BEATS {
+            std::thread::park_timeout(BEAT);
+            continue;
+        }
+        working.asleep.store(true, Ordering::SeqCst);
+        // Either we see the work here, or its beginner sees that we sleep.
+        if !working.works.load(Ordering::SeqCst) && !working.stopping.load(Ordering::SeqCst) {
+            std::thread::park_timeout(Duration::from_secs(3600));
+        }
+        working.asleep.store(false, Ordering::SeqCst);
+    }
+}

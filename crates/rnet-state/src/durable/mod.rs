@@ -1,0 +1,38 @@
+//! Durable state: the keys that outlive the domain, on disk.
+//!
+//! One process of the domain, the keeper, writes them; who that is, and what happens when it is
+//! killed or stopped, is drawn in docs/design/durable-state.md.
+//!
+//! | module | what |
+//! |---|---|
+//! | [`service`] | a node's part in it: loading, being or finding the keeper |
+//! | [`restore`] | putting back into the region what was on disk |
+//! | [`keeper`] | the keeper's thread |
+//! | [`folder`] | where it is, whose it must be, what the files in it are |
+//! | [`taker`] | becoming the keeper |
+//! | [`store`] | what the keeper does: loading, committing |
+//! | [`engine`] | one store in one file: redb, its panics contained, its errors sorted |
+//! | [`file`] | that file: locked, each write behind the fence |
+//! | [`seat`] | the fence: the word in the region that says who keeps |
+//! | [`record`] | the bytes of one key |
+//! | [`ends`] | when which key ends on disk |
+//! | [`time`] | the clock by which keys end, over boots |
+
+mod ends;
+mod engine;
+mod file;
+mod folder;
+mod keeper;
+mod record;
+mod restore;
+mod seat;
+mod service;
+mod store;
+mod taker;
+mod time;
+
+#[cfg(test)]
+mod tests;
+
+pub use folder::{Folder, Places};
+pub(crate) use service::Durable;

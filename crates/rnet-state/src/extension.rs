@@ -1,0 +1,35 @@
+//! What a node tells its state, and asks of it.
+
+use std::sync::Arc;
+
+use rnet_core::Result;
+use rnet_node::Extension;
+use rnet_shm::state::Standing;
+
+use crate::shared::StateShared;
+
+impl Extension for StateShared {
+    fn revive(self: Arc<Self>) -> bool {
+        let watches = self.callbacks().revive(&self);
+        self.revive_sweep() && watches
+    }
+
+    /// Executes the last wills of the dead, and cleans up behind them. Who is dead is for the region to say: what
+    /// the node has seen of them is no matter.
+    fn nodes_ended(self: Arc<Self>) -> bool {
+        !self.region().has_dead() || self.sweep()
+    }
+
+    fn has_strangers(&self, is_known: &dyn Fn(u64) -> bool) -> bool {
+        self.region().has_strangers(is_known)
+    }
+
+    fn put_back(&self) -> Result<Standing> {
+        self.region().put_back()
+    }
+
+    fn stop(&self) {
+        self.callbacks().stop();
+        self.stop_sweep();
+    }
+}

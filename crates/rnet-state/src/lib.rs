@@ -1,0 +1,59 @@
+//! State and parameters: keys that hold values, can be watched, and are there without a server.
+//!
+//! It stands on `rnet-node`, into which it plugs with an [`Extension`](rnet_node::Extension); users see it as
+//! `rnet::state` and `rnet::param`.
+//!
+//! | file | what |
+//! |---|---|
+//! | `state` | [`State`]: reading and writing single keys |
+//! | `value`, `encode`, `message`, `types` | what a key holds, its bytes, its type |
+//! | `entry` | what is told of a key |
+//! | `put` | writing with options |
+//! | `change` | changes computed from the present value: counters, lists, sets |
+//! | `hash` | the keys under a prefix as the fields of one thing |
+//! | `cell` | one key for loops |
+//! | `transaction` | several keys, all or nothing |
+//! | `sweep` | cleaning up behind nodes that died |
+//! | `durable` | the keys that are on disk too |
+//! | `watch`, `callbacks`, `stream` | being told of changes: blocking, by callback, async |
+//! | `pace` | how a watch passes the time between two changes |
+//! | `extension` | what the node tells the state, and asks of it |
+//! | `param` | parameters |
+
+mod callbacks;
+mod cell;
+mod change;
+mod durable;
+mod encode;
+mod entry;
+mod extension;
+mod hash;
+mod message;
+mod pace;
+pub mod param;
+mod prefix;
+mod put;
+mod shared;
+mod state;
+mod stream;
+mod sweep;
+mod transaction;
+mod types;
+mod value;
+mod watch;
+
+pub use callbacks::WatchHandle;
+pub use cell::{Cell, StateType};
+#[doc(hidden)]
+pub use durable::{Folder, Places};
+pub use entry::{Change, Entry, LastWill, Owner, Snapshot};
+pub use hash::Hash;
+pub use message::StateMessage;
+pub use put::Put;
+#[doc(hidden)]
+pub use rnet_shm::state::{Waits, with_waits};
+pub use state::State;
+pub use stream::{ChangeFuture, ChangeStream};
+pub use transaction::{Transaction, TransactionPut};
+pub use value::Value;
+pub use watch::{Changes, Watch, WatchInterrupter};

@@ -1,0 +1,181 @@
+//! Messages as values: bytes with the description of their type.
+
+use rnet_core::{Error, Result};
+
+use rnet_node::fit::{Told, types_fit};
+use rnet_node::{Message, MessageType};
+
+/// A message that stands in the state, with its type.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StateMessage(Box<Parts>);
+
+/// Boxed, so that lists of numbers do not pay for it.
+#[derive(Clone, Debug)]
+struct Parts {
+    message_type: MessageType,
+    bytes: Vec<u8>,
+    /// The number of its type in the state, if it was read there.
+    type_id: Option<u64>,
+}
+
+impl PartialEq for Parts {
+    fn eq(&self, other: &Parts) -> bool {
+        self.message_type == other.message_type && self.bytes == other.bytes
+    }
+}
+
+impl StateMessage {
+    /// A message from its type and its encoded bytes.
+    ///
+    /// # Errors
+    /// `BadValue` if the type is raw bytes (those are [`crate::Value::Bytes`]), or the bytes cannot be a message of it.
+    pub fn new(message_type: MessageType, bytes: Vec<u8>) -> Result<StateMessage> {
+        check_bytes(&message_type, &bytes)
+            .map_err(|why| Error::BadValue { what: message_type.desc().to_string(), why })?;
+        Ok(StateMessage(Box::new(Parts { message_type, bytes, type_id: None })))
+    }
+
+    /// A message of a type with code.
+    ///
+    /// # Errors
+    /// `BadValue` if its type cannot be told.
+    pub fn of<M: Message>(message: &M) -> Result<StateMessage> {
+        let message_type = message.type_of()?;
+        let bytes = match message.as_bytes() {
+            Some(bytes) => bytes.to_vec(),
+            None => {
+                let mut bytes = Vec::with_capacity(message.encoded_len());
+                message.encode(&mut bytes);
+                bytes
+            }
+        };
+        StateMessage::new(message_type, bytes)
+    }
+
+    /// Its type.
+    pub fn message_type(&self) -> &MessageType {
+        &self.0.message_type
+    }
+
+    /// The number of its type in the state, if it was read there: a cheap key for what a binding keeps for each type.
+    #[doc(hidden)]
+    pub fn type_id(&self) -> Option<u64> {
+        self.0.type_id
+    }
+
+    /// Full name of its type.
+    pub fn type_name(&self) -> &str {
+        match &self.0.message_type {
+            MessageType::Raw => "bytes",
+            MessageType::Plain(plain) => &plain.name,
+            MessageType::Protobuf(schema) => schema.name(),
+        }
+    }
+
+    /// Its encoded bytes.
+    pub fn bytes(&self) -> &[u8] {
+        &self.0.bytes
+    }
+
+    /// The message, read as `M`: its own type, or one that is compatible with it by the rules of topics
+    /// (docs/design/types.md).
+    ///
+    /// # Errors
+    /// `BadValue` says why the types do not fit, or what is wrong with the bytes.
+    pub fn decode<M: Message + Clone>(&self) -> Result<M> {
+        let holds = || self.0.message_type.desc().to_string();
+        self.decode_or(|why| Error::BadValue { what: holds(), why })
+    }
+
+    /// As [`StateMessage::decode`], of a key.
+    pub(super) fn decode_at<M: Message + Clone>(&self, key: &str) -> Result<M> {
+        let holds = self.0.message_type.desc().to_string();
+        let reader = self.reader_of::<M>()?;
+        fits(&self.0.message_type, &reader).map_err(|why| Error::StateType {
+            key: key.to_owned(),
+            holds,
+            given: format!("{} ({why})", reader.desc()),
+        })?;
+        self.decode_or(|why| Error::BadValue { what: key.to_owned(), why })
+    }
+
+    fn decode_or<M: Message + Clone>(&self, bad: impl Fn(String) -> Error) -> Result<M> {
+        let reader = self.reader_of::<M>()?;
+        fits(&self.0.message_type, &reader).map_err(&bad)?;
+        let mut held = M::hold(&reader);
+        let aligned = Aligned::copy_of(&self.0.bytes);
+        let bytes = aligned.bytes();
+        if M::IN_PLACE_FROM.is_none_or(|from| bytes.len() < from) {
+            M::decode(bytes, &mut held).map_err(bad)?;
+        }
+        Ok(M::view(bytes, &held).clone())
+    }
+
+    fn reader_of<M: Message>(&self) -> Result<MessageType> {
+        if M::takes(&self.0.message_type) {
+            Ok(self.0.message_type.clone())
+        } else {
+            M::message_type()
+        }
+    }
+
+    pub(super) fn read_at(type_id: u64, message_type: MessageType, bytes: Vec<u8>) -> StateMessage {
+        StateMessage(Box::new(Parts { message_type, bytes, type_id: Some(type_id) }))
+    }
+}
+
+/// Bytes at a multiple of 8: plain types are read where they stand.
+struct Aligned {
+    words: Vec<u64>,
+    len: usize,
+}
+
+impl Aligned {
+    fn copy_of(bytes: &[u8]) -> Aligned {
+        let word = |chunk: &[u8]| {
+            let mut word = [0; 8];
+            word[..chunk.len()].copy_from_slice(chunk);
+            u64::from_ne_bytes(word)
+        };
+        Aligned { words: bytes.chunks(8).map(word).collect(), len: bytes.len() }
+    }
+
+    fn bytes(&self) -> &[u8] {
+        // SAFETY: the words are that many bytes or more, all initialised, borrowed as long as the slice.
+        unsafe { std::slice::from_raw_parts(self.words.as_ptr().cast::<u8>(), self.len) }
+    }
+}
+
+/// What a type of messages is called.
+pub(super) fn name_of<M: Message>() -> String {
+    M::message_type().map_or_else(|_| "a message".to_owned(), |known| known.desc().to_string())
+}
+
+/// Whether these may be the bytes of such a message; protobuf is not decoded here.
+pub(super) fn check_bytes(
+    message_type: &MessageType,
+    bytes: &[u8],
+) -> std::result::Result<(), String> {
+    match message_type {
+        MessageType::Raw => Err("raw bytes are no message; store them as bytes".to_owned()),
+        MessageType::Plain(plain) if plain.tail && bytes.len() >= plain.size => Ok(()),
+        MessageType::Plain(plain) if !plain.tail && bytes.len() == plain.size => Ok(()),
+        MessageType::Plain(_) => Err(format!("{} bytes are no message of it", bytes.len())),
+        MessageType::Protobuf(_) => Ok(()),
+    }
+}
+
+/// Whether a reader of one type understands what a writer of another has written; else why not.
+pub(super) fn fits(writer: &MessageType, reader: &MessageType) -> std::result::Result<(), String> {
+    if writer == reader {
+        return Ok(());
+    }
+    let told = |message_type: &MessageType| Told::Type(message_type.schema().cloned());
+    types_fit((&writer.desc(), &told(writer)), (&reader.desc(), &told(reader))).map_err(|m| {
+        let field = match m.field_path.as_str() {
+            "" => String::new(),
+            path => format!("field `{path}`: "),
+        };
+        format!("{field}written as {}, read as {}", m.publisher, m.subscriber)
+    })
+}

@@ -1,0 +1,209 @@
+//! Declaring a parameter.
+
+use std::marker::PhantomData;
+use std::sync::{Arc, Mutex};
+
+use rnet_core::{Error, Result};
+
+use super::declare::declare;
+use super::description::ParamDescription;
+use super::handle::{Inner, Param};
+use super::kind::ParamKind;
+use super::place::{Place, words};
+use super::refused::Refused;
+use super::types::{ParamNumber, ParamText, ParamType};
+use crate::{State, Value};
+
+type OnChange<T> = Box<dyn FnMut(T) + Send>;
+type OnRefused = Box<dyn FnOnce(&Refused) + Send>;
+
+/// What a parameter is to be; made by `Node::param`, ended by [`ParamBuilder::declare`].
+#[must_use = "a parameter is there once it is declared: call declare()"]
+pub struct ParamBuilder<T: ParamType> {
+    state: Result<State>,
+    name: String,
+    kind: Option<ParamKind>,
+    default: Option<T>,
+    min: Option<Value>,
+    max: Option<Value>,
+    choices: Vec<String>,
+    unit: String,
+    text: String,
+    read_only: bool,
+    durable: bool,
+    on_change: Option<OnChange<T>>,
+    on_refused: Option<OnRefused>,
+    _type: PhantomData<T>,
+}
+
+impl<T: ParamType> ParamBuilder<T> {
+    /// A parameter of the node whose state this is; that the state could not be opened is told by
+    /// [`ParamBuilder::declare`].
+    #[doc(hidden)]
+    pub fn new(state: Result<State>, name: &str) -> ParamBuilder<T> {
+        ParamBuilder {
+            state,
+            name: name.to_owned(),
+            kind: T::KIND,
+            default: None,
+            min: None,
+            max: None,
+            choices: Vec::new(),
+            unit: String::new(),
+            text: String::new(),
+            read_only: false,
+            durable: false,
+            on_change: None,
+            on_refused: None,
+            _type: PhantomData,
+        }
+    }
+
+    /// What it is where nobody has set it. A parameter without a default must have been set before its
+    /// node starts.
+    pub fn default(mut self, value: T) -> Self {
+        self.default = Some(value);
+        self
+    }
+
+    /// The least that it, or each item of a list, may be.
+    pub fn min(mut self, least: T::Item) -> Self
+    where
+        T::Item: ParamNumber,
+    {
+        self.min = Some(least.into());
+        self
+    }
+
+    /// The most that it, or each item of a list, may be.
+    pub fn max(mut self, most: T::Item) -> Self
+    where
+        T::Item: ParamNumber,
+    {
+        self.max = Some(most.into());
+        self
+    }
+
+    /// What it, or each item of a list, may be.
+    pub fn choices<S: Into<String>>(mut self, choices: impl IntoIterator<Item = S>) -> Self
+    where
+        T: ParamText,
+    {
+        self.choices = choices.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// The unit of its values, for people.
+    pub fn unit(mut self, unit: &str) -> Self {
+        self.unit = unit.to_owned();
+        self
+    }
+
+    /// What it is for, for people.
+    pub fn description(mut self, text: &str) -> Self {
+        self.text = text.to_owned();
+        self
+    }
+
+    /// Nobody can set it while this node runs; set it before the node starts.
+    pub fn read_only(mut self) -> Self {
+        self.read_only = true;
+        self
+    }
+
+    /// What it is set to outlives a power cut, not only the end of this node: it is kept on disk.
+    pub fn durable(mut self) -> Self {
+        self.durable = true;
+        self
+    }
+
+    /// Calls `callback` with each new value, whoever set it; on the node's thread for changes of state, for as
+    /// long as there is a clone of the parameter's handle. A value that is set again is no change.
+    pub fn on_change(mut self, callback: impl FnMut(T) + Send + 'static) -> Self {
+        self.on_change = Some(Box::new(callback));
+        self
+    }
+
+    /// Calls `callback` if a value stands there that does not fit, so that the parameter becomes its default.
+    /// Without this a line on stderr says it; `rnet param list` shows it in either case.
+    pub fn on_refused(mut self, callback: impl FnOnce(&Refused) + Send + 'static) -> Self {
+        self.on_refused = Some(Box::new(callback));
+        self
+    }
+
+    /// The kind of its values; for a [`Value`], whose type does not say it, and which has no default to say it.
+    pub fn kind(mut self, kind: ParamKind) -> Self {
+        self.kind = Some(kind);
+        self
+    }
+
+    /// Declares the parameter. A value that was set before stays if it fits; if not, the parameter becomes
+    /// its default, and that is told ([`ParamBuilder::on_refused`]).
+    ///
+    /// # Errors
+    /// `BadName`; `BadValue` if the description contradicts itself, if there is neither a value that fits nor a
+    /// default, or if the key is that of another living node's parameter (`/b/c` of `/a` and `/c` of `/a/b`);
+    /// those of `Node::state` and of writing state.
+    pub fn declare(self) -> Result<Param<T>> {
+        let state = self.state?;
+        let place = Place::new(state.core.state.own.name(), &self.name)?;
+        let default = self.default.as_ref().map(ParamType::to_value);
+        let bad = |why: String| Error::BadValue { what: words(&place.node, &place.name), why };
+        let kind = self.kind.or(default.as_ref().and_then(ParamKind::of));
+        let kind = kind.ok_or_else(|| match &default {
+            Some(value) => bad(format!("its default is {}", super::kind::kind_word(value))),
+            None => bad("it has neither a type nor a default".to_owned()),
+        })?;
+        let mut description = ParamDescription::new(&place.node, &place.name, kind);
+        description.default = default.map(|default| description.adapt(default));
+        description.min = self.min.map(|min| description.adapt(min));
+        description.max = self.max.map(|max| description.adapt(max));
+        description.choices = self.choices;
+        description.unit = self.unit;
+        description.text = self.text;
+        description.read_only = self.read_only;
+        description.durable = self.durable;
+        let declared = declare(state.shared.region(), &state.core.state.own, &place, &description)?;
+        if let Some(refused) = &declared.refused {
+            match self.on_refused {
+                Some(callback) => callback(refused),
+                None => say(&place, refused, &description),
+            }
+        }
+        let cell = state.cell(&place.key)?;
+        let param = Param {
+            inner: Arc::new(Inner {
+                default: description.default.clone().and_then(T::from_value),
+                state,
+                place,
+                description,
+                cell: Mutex::new(cell),
+                refused: declared.refused,
+                watch: Mutex::new(None),
+            }),
+        };
+        if let Some(callback) = self.on_change {
+            param.keep_calling(declared.revision, callback)?;
+        }
+        Ok(param)
+    }
+}
+
+/// Nobody wants to hear of it, so everybody does.
+fn say(place: &Place, refused: &Refused, description: &ParamDescription) {
+    use std::io::Write;
+    let default = description.default.as_ref().map(super::description::show).unwrap_or_default();
+    let Refused { value, why, set_by } = refused;
+    // A closed stderr is a wish not to be told.
+    let _ = writeln!(
+        std::io::stderr(),
+        "rnet: {}: {value}, set by {set_by}, {why}; it is its default {default} now",
+        place.words()
+    );
+}
+
+impl<T: ParamType> std::fmt::Debug for ParamBuilder<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ParamBuilder").field("name", &self.name).finish_non_exhaustive()
+    }
+}

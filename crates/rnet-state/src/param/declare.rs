@@ -1,0 +1,248 @@
+//! How a node says what a parameter is, and which value it then has.
+
+use rnet_core::{Error, MAX_TRIES, Result};
+use rnet_shm::node::OwnNode;
+use rnet_shm::state::{Guard, Record, Region, Write};
+
+use super::board;
+use super::description::{ParamDescription, show};
+use super::place::Place;
+use super::refused::Refused;
+use super::rules::{is_present, may_be_set};
+use crate::Value;
+
+/// Writes a description, and the value if it must be another one. Returns the value that was
+/// refused, if one was, and the revision as of which all this is so.
+///
+/// A default is written together with the description, in one commit, and so bears the same
+/// revision: that is how it is known for a default later on, when the program has another one. It
+/// is not kept on disk, and neither are descriptions: what is there after a power cut was set.
+pub(crate) fn declare(
+    region: &Region,
+    own: &OwnNode,
+    place: &Place,
+    wanted: &ParamDescription,
+) -> Result<Declared> {
+    let bad = |why: String| Error::BadValue { what: place.words(), why };
+    wanted.check_itself().map_err(bad)?;
+    let (mut value, mut about) = (Record::default(), Record::default());
+    let mut conflict = None;
+    for _ in 0..MAX_TRIES {
+        let value = region.get(&place.key, &mut value)?.then_some(&value);
+        let about = region.get(&place.about, &mut about)?.then_some(&about);
+        let plan = plan(own, wanted, value, about).map_err(bad)?;
+        let mut done = carry_out(&commit, region, place, &plan, value, about);
+        if let Err(error @ (Error::Storage { .. } | Error::Timeout { .. })) = &done
+            && let Some(before) = value
+        {
+            // No reason for a robot not to start: what is declared holds in memory, and the disk is made so
+            // when it can be written.
+            eprintln!("rnet: {} is declared without the disk: {error}", place.words());
+            // A default is never on disk, and a value that fits stays where it is kept.
+            let durable = plan.refused.is_none() && before.durable;
+            let held = plan.value.clone().map(|(value, _)| (value, durable));
+            let plan =
+                Plan { about: plan.about.clone(), value: held, refused: plan.refused.clone() };
+            done = carry_out(&Region::commit_apart, region, place, &plan, Some(before), about);
+        }
+        match done {
+            Err(error @ Error::Conflict { .. }) => conflict = Some(error),
+            Err(error) => return Err(error),
+            Ok(revision) => return Ok(Declared { refused: plan.refused, revision }),
+        }
+    }
+    conflict.map_or_else(|| Err(bad("it changes all the time".to_owned())), Err)
+}
+
+/// What came of a declaration.
+pub(crate) struct Declared {
+    /// The value that stood there and did not fit.
+    pub(crate) refused: Option<Refused>,
+    /// The state in which the parameter was declared; what is written later has a higher revision.
+    pub(crate) revision: u64,
+}
+
+/// What is to be written.
+struct Plan {
+    /// The description; `None`: it stands there already, and the value with it.
+    about: Option<String>,
+    /// The value, and whether it is kept on disk; `None`: the present one stays.
+    value: Option<(Value, bool)>,
+    refused: Option<Refused>,
+}
+
+/// Decides on the value, given what stands there. An error is in words that follow "parameter /x of /n: ".
+fn plan(
+    own: &OwnNode,
+    wanted: &ParamDescription,
+    value: Option<&Record>,
+    about: Option<&Record>,
+) -> Result<Plan, String> {
+    // One that cannot be read counts for nothing.
+    let old = about.and_then(|record| board::description(record).ok());
+    if let Some(old) = &old
+        && (&old.node, &old.name) != (&wanted.node, &wanted.name)
+        && is_present(own, &old.node)
+    {
+        return Err(format!(
+            "its key in the state is that of parameter {} of {}; give one of them another name",
+            old.name, old.node
+        ));
+    }
+    let is_default = is_default(old.as_ref(), value.map(|r| r.revision), about.map(|r| r.revision));
+    let mut next = wanted.clone();
+    let mut refused = None;
+    let write = match (value, &wanted.default) {
+        (None, None) => {
+            return Err("it has no default, and nobody has set it: rnet param set does".to_owned());
+        }
+        // Nobody has set it: it follows the program.
+        (None, Some(default)) => Some(default),
+        (Some(_), Some(default)) if is_default => {
+            next.refused = old.as_ref().and_then(|old| old.refused.clone());
+            Some(default)
+        }
+        (Some(record), default) => match fitting(wanted, record) {
+            Ok(value) => return Ok(keep(wanted, old.as_ref(), record, value)),
+            Err(found) => {
+                let Some(default) = default else {
+                    return Err(format!("{} {}, and it has no default", found.value, found.why));
+                };
+                next.refused = Some(found.clone());
+                refused = Some(found);
+                Some(default)
+            }
+        },
+    };
+    next.default_stands = true;
+    let stands = is_default && value.and_then(board::value_of).as_ref() == write;
+    if stands && is_said(&next, old.as_ref()) {
+        return Ok(Plan { about: None, value: None, refused });
+    }
+    let write = write.map(|default| (default.clone(), false));
+    Ok(Plan { about: Some(next.to_json()), value: write, refused })
+}
+
+/// The plan for a value that somebody has set and that fits. It has neither a time to live nor a last will
+/// from now on: by these a parameter would change though nobody set it.
+fn keep(
+    wanted: &ParamDescription,
+    old: Option<&ParamDescription>,
+    record: &Record,
+    value: Value,
+) -> Plan {
+    let as_it_should = board::value_of(record).as_ref() == Some(&value)
+        && record.durable == wanted.durable
+        && record.expires_boot_ns == 0
+        && record.will().is_none();
+    let said = as_it_should && is_said(wanted, old);
+    Plan {
+        about: (!said).then(|| wanted.to_json()),
+        value: (!as_it_should).then_some((value, wanted.durable)),
+        refused: None,
+    }
+}
+
+/// Whether what stands at a parameter is the default that was written with its description, given the
+/// revisions of both.
+pub(crate) fn is_default(
+    description: Option<&ParamDescription>,
+    value: Option<u64>,
+    about: Option<u64>,
+) -> bool {
+    description.is_some_and(|description| description.default_stands)
+        && value.is_some()
+        && value == about
+}
+
+/// Whether a description need not be written. A read-only parameter's always is: whoever saw its
+/// node away and wants to set it has lost.
+fn is_said(next: &ParamDescription, old: Option<&ParamDescription>) -> bool {
+    !next.read_only && old == Some(next)
+}
+
+/// The value that stands there, as one of the declared type; or why it cannot be one.
+fn fitting(wanted: &ParamDescription, record: &Record) -> Result<Value, Refused> {
+    let refused = |value: String, why: String| {
+        Err(Refused { value, why, set_by: record.writer().to_owned() })
+    };
+    let Some(value) = board::value_of(record) else {
+        return refused("the value".to_owned(), format!("is no {}", wanted.kind));
+    };
+    let value = wanted.adapt(value);
+    match wanted.check(&value) {
+        Ok(()) => Ok(value),
+        Err(why) => refused(show(&value), why),
+    }
+}
+
+/// How a plan is committed: on disk, too, or apart from it.
+type Commit = dyn Fn(&Region, &[Write<'_>], &[Guard<'_>]) -> Result<u64>;
+
+fn commit(region: &Region, writes: &[Write<'_>], guards: &[Guard<'_>]) -> Result<u64> {
+    region.commit(writes, guards, &mut |_, _| Ok(()))
+}
+
+/// Commits a plan, provided that what it was made from still stands. Returns the revision.
+fn carry_out(
+    commit: &Commit,
+    region: &Region,
+    place: &Place,
+    plan: &Plan,
+    value: Option<&Record>,
+    about: Option<&Record>,
+) -> Result<u64> {
+    let at = |record: Option<&Record>| record.map_or(0, |record| record.revision);
+    let Some(json) = &plan.about else {
+        return Ok(at(value).max(at(about)));
+    };
+    let description = Write {
+        key: &place.about,
+        value: Some(board::json(json)),
+        expect: Some(at(about)),
+        durable: Some(false),
+    };
+    let Some((new, durable)) = &plan.value else {
+        let guard = Guard { key: &place.key, revision: at(value) };
+        return commit(region, &[description], &[guard]);
+    };
+    let bytes = board::Encoded::of(new)?;
+    let value = Write {
+        key: &place.key,
+        value: Some(bytes.stored()),
+        expect: Some(at(value)),
+        durable: Some(*durable),
+    };
+    commit(region, &[description, value], &[])
+}
+
+/// Makes a declared parameter its default again.
+///
+/// # Errors
+/// `BadValue` if it is not declared, has no default, or may not be set.
+pub(crate) fn reset(region: &Region, own: &OwnNode, place: &Place) -> Result<()> {
+    let bad = |why: &str| Error::BadValue { what: place.words(), why: why.to_owned() };
+    let (mut value, mut about) = (Record::default(), Record::default());
+    let mut conflict = None;
+    for _ in 0..MAX_TRIES {
+        let value = region.get(&place.key, &mut value)?.then_some(&value);
+        if !region.get(&place.about, &mut about)? {
+            return Err(bad("no node has declared it"));
+        }
+        let mut description = board::description(&about).map_err(|why| bad(&why))?;
+        may_be_set(own, &description).map_err(|why| bad(&why))?;
+        let default = description.default.clone().ok_or_else(|| bad("it has no default"))?;
+        description.default_stands = true;
+        description.refused = None;
+        let plan = Plan {
+            about: Some(description.to_json()),
+            value: Some((default, false)),
+            refused: None,
+        };
+        match carry_out(&commit, region, place, &plan, value, Some(&about)) {
+            Err(error @ Error::Conflict { .. }) => conflict = Some(error),
+            other => return other.map(drop),
+        }
+    }
+    conflict.map_or(Ok(()), Err)
+}

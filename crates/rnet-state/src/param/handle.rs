@@ -1,0 +1,155 @@
+//! A parameter that was declared.
+
+use std::sync::{Arc, Mutex, PoisonError, TryLockError};
+
+use rnet_core::{Error, Result};
+
+use super::declare::reset;
+use super::description::ParamDescription;
+use super::place::Place;
+use super::refused::Refused;
+use super::types::ParamType;
+use crate::{Cell, Change, State, WatchHandle};
+
+/// A parameter of this node. Clones are handles on the same one; its value outlives them.
+pub struct Param<T: ParamType> {
+    pub(super) inner: Arc<Inner<T>>,
+}
+
+pub(super) struct Inner<T: ParamType> {
+    pub(super) state: State,
+    pub(super) place: Place,
+    pub(super) description: ParamDescription,
+    pub(super) default: Option<T>,
+    /// For whoever comes first; who comes meanwhile takes one of their own.
+    pub(super) cell: Mutex<Cell<T::Stored>>,
+    pub(super) refused: Option<Refused>,
+    /// The callback that the builder was given.
+    pub(super) watch: Mutex<Option<WatchHandle>>,
+}
+
+impl<T: ParamType> Param<T> {
+    /// The present value. Waits for nobody; of a `bool`, `i64` and `f64` it allocates nothing, so it may be
+    /// called in every turn of a control loop.
+    ///
+    /// # Errors
+    /// `Closed` in a forked child; `BadValue` or `StateType` if another writer than robot-net was at work.
+    pub fn get(&self) -> Result<T> {
+        let stored = match self.inner.cell.try_lock() {
+            Ok(mut cell) => cell.get(),
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner().get(),
+            Err(TryLockError::WouldBlock) => self.inner.state.cell(self.key())?.get(),
+        };
+        match stored? {
+            Some(stored) => T::from_stored(stored)
+                .ok_or_else(|| self.bad("what stands there is none of its values")),
+            // Deleted: that is how anybody makes it its default again.
+            None => self
+                .inner
+                .default
+                .clone()
+                .ok_or_else(|| self.bad("it has no default, and its value was taken away")),
+        }
+    }
+
+    /// Sets it, as anybody may.
+    ///
+    /// # Errors
+    /// `BadValue` with the reason if the value does not fit, or the parameter is read-only; as
+    /// [`State::set`].
+    pub fn set(&self, value: T) -> Result<()> {
+        let value = self.inner.description.adapt(value.to_value());
+        self.inner.state.set(&self.inner.place.key, value).map(drop)
+    }
+
+    /// Makes it its default, as if nobody had set it.
+    ///
+    /// # Errors
+    /// `BadValue` if it has no default, or is read-only.
+    pub fn reset(&self) -> Result<()> {
+        let Inner { state, place, .. } = &*self.inner;
+        reset(state.shared.region(), &state.core.state.own, place)
+    }
+
+    /// Calls `callback` with each new value from now on, whoever set it, until the handle is dropped.
+    ///
+    /// # Errors
+    /// Those of [`State::watch`].
+    pub fn on_change(&self, callback: impl FnMut(T) + Send + 'static) -> Result<WatchHandle> {
+        self.call(None, callback)
+    }
+
+    /// Calls a callback for as long as there is this parameter, also with a change that came after
+    /// `since`, the revision at which it was declared.
+    pub(super) fn keep_calling(
+        &self,
+        since: u64,
+        callback: impl FnMut(T) + Send + 'static,
+    ) -> Result<()> {
+        let handle = self.call(Some(since), callback)?;
+        *self.inner.watch.lock().unwrap_or_else(PoisonError::into_inner) = Some(handle);
+        Ok(())
+    }
+
+    fn call(
+        &self,
+        since: Option<u64>,
+        mut callback: impl FnMut(T) + Send + 'static,
+    ) -> Result<WatchHandle> {
+        let (key, default) = (self.inner.place.key.clone(), self.inner.default.clone());
+        let mut last = default.clone();
+        let tell = move |change: Change| {
+            // A prefix means the keys below, too.
+            if change.key != key {
+                return;
+            }
+            let value = match change.entry {
+                Some(entry) => T::from_value(entry.value),
+                None => default.clone(),
+            };
+            let Some(value) = value else { return };
+            let is_new = last.as_ref() != Some(&value);
+            last = Some(value.clone());
+            if is_new && !(change.initial && since.is_none_or(|since| change.revision <= since)) {
+                callback(value);
+            }
+        };
+        Ok(self.inner.state.watch(&self.inner.place.key)?.on(tell))
+    }
+
+    /// Its name in its node: `/gain`.
+    pub fn name(&self) -> &str {
+        &self.inner.place.name
+    }
+
+    /// Its key in the state: `/params/arm/gain`.
+    pub fn key(&self) -> &str {
+        &self.inner.place.key
+    }
+
+    /// What was declared.
+    pub fn description(&self) -> &ParamDescription {
+        &self.inner.description
+    }
+
+    /// The value that stood there when it was declared and did not fit.
+    pub fn refused(&self) -> Option<&Refused> {
+        self.inner.refused.as_ref()
+    }
+
+    fn bad(&self, why: &str) -> Error {
+        Error::BadValue { what: self.inner.place.words(), why: why.to_owned() }
+    }
+}
+
+impl<T: ParamType> Clone for Param<T> {
+    fn clone(&self) -> Self {
+        Param { inner: self.inner.clone() }
+    }
+}
+
+impl<T: ParamType> std::fmt::Debug for Param<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Param").field("key", &self.key()).finish_non_exhaustive()
+    }
+}

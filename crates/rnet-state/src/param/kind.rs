@@ -1,0 +1,137 @@
+//! The types that parameters have.
+
+use crate::Value;
+
+/// The type of a parameter's values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ParamKind {
+    /// `true` or `false`.
+    Bool,
+    /// A whole number, 64 bits.
+    Int,
+    /// A number, 64 bits, but not NaN.
+    Float,
+    /// Text.
+    Str,
+    /// A list of [`ParamKind::Bool`].
+    Bools,
+    /// A list of [`ParamKind::Int`].
+    Ints,
+    /// A list of [`ParamKind::Float`].
+    Floats,
+    /// A list of [`ParamKind::Str`].
+    Strs,
+}
+
+/// Each kind, its name, and what a list of it is.
+const KINDS: [(ParamKind, &str, Option<ParamKind>); 8] = [
+    (ParamKind::Bool, "bool", Some(ParamKind::Bools)),
+    (ParamKind::Int, "int", Some(ParamKind::Ints)),
+    (ParamKind::Float, "float", Some(ParamKind::Floats)),
+    (ParamKind::Str, "str", Some(ParamKind::Strs)),
+    (ParamKind::Bools, "list[bool]", None),
+    (ParamKind::Ints, "list[int]", None),
+    (ParamKind::Floats, "list[float]", None),
+    (ParamKind::Strs, "list[str]", None),
+];
+
+impl ParamKind {
+    /// Its name in descriptions and on the command line: `bool`, `int`, `float`, `str`, and of lists
+    /// `list[float]`.
+    pub fn name(self) -> &'static str {
+        KINDS.iter().find(|row| row.0 == self).map_or("", |row| row.1)
+    }
+
+    /// The kind of this name.
+    pub fn of_name(name: &str) -> Option<ParamKind> {
+        KINDS.iter().find(|row| row.1 == name).map(|row| row.0)
+    }
+
+    /// Of a list the kind of its items.
+    pub fn item(self) -> Option<ParamKind> {
+        KINDS.iter().find(|row| row.2 == Some(self)).map(|row| row.0)
+    }
+
+    /// The kind of a value; `None` if it is nothing that a parameter can be, or an empty list, which is of
+    /// every kind of list.
+    pub fn of(value: &Value) -> Option<ParamKind> {
+        match value {
+            Value::Bool(_) => Some(ParamKind::Bool),
+            Value::Int(_) => Some(ParamKind::Int),
+            Value::Float(_) => Some(ParamKind::Float),
+            Value::Str(_) => Some(ParamKind::Str),
+            Value::List(items) => {
+                let list = KINDS.iter().find(|row| Some(row.0) == items.first().and_then(Self::of));
+                let list = list.and_then(|row| row.2)?;
+                list.takes(value).then_some(list)
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether a value is of this kind.
+    pub fn takes(self, value: &Value) -> bool {
+        match (self.item(), value) {
+            (Some(item), Value::List(items)) => items.iter().all(|value| item.takes(value)),
+            (Some(_), _) | (None, Value::List(_)) => false,
+            (None, value) => Self::of(value) == Some(self),
+        }
+    }
+
+    /// Whether its values, or the items of its lists, are numbers.
+    pub(crate) fn is_of_numbers(self) -> bool {
+        matches!(self.item().unwrap_or(self), ParamKind::Int | ParamKind::Float)
+    }
+
+    /// Whether its values, or the items of its lists, are text.
+    pub(crate) fn is_of_text(self) -> bool {
+        self.item().unwrap_or(self) == ParamKind::Str
+    }
+}
+
+impl std::fmt::Display for ParamKind {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// What a value is, in a word, also where it can be no parameter.
+pub(crate) fn kind_word(value: &Value) -> String {
+    match (ParamKind::of(value), value) {
+        (Some(kind), _) => kind.name().to_owned(),
+        (None, Value::List(items)) if items.is_empty() => "an empty list".to_owned(),
+        (None, Value::List(_)) => "a list of different things".to_owned(),
+        (None, other) => other.type_text(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_and_lists_belong_together() {
+        for (kind, name, list) in KINDS {
+            assert_eq!((kind.name(), ParamKind::of_name(name)), (name, Some(kind)));
+            assert_eq!(list.and_then(ParamKind::item), list.map(|_| kind));
+        }
+        assert_eq!(ParamKind::of_name("complex"), None);
+    }
+
+    #[test]
+    fn a_list_is_of_one_kind() {
+        let floats = Value::list([1.0, 2.0]);
+        assert_eq!(ParamKind::of(&floats), Some(ParamKind::Floats));
+        assert!(ParamKind::Floats.takes(&floats) && !ParamKind::Ints.takes(&floats));
+        assert!(!ParamKind::Float.takes(&floats) && !ParamKind::Floats.takes(&Value::Float(1.0)));
+        let mixed = Value::List(vec![Value::Int(1), Value::Float(1.0)]);
+        assert_eq!(ParamKind::of(&mixed), None);
+        assert_eq!(kind_word(&mixed), "a list of different things");
+        let nested = Value::List(vec![floats]);
+        assert!(ParamKind::of(&nested).is_none() && !ParamKind::Floats.takes(&nested));
+        let empty = Value::List(Vec::new());
+        assert!(ParamKind::Strs.takes(&empty) && ParamKind::Bools.takes(&empty));
+        assert!(!ParamKind::Str.takes(&empty) && ParamKind::of(&empty).is_none());
+    }
+}

@@ -1,0 +1,542 @@
+//! What all handles of a node's state share, and the ways into the region.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, TryLockError};
+
+use rnet_core::{Error, Result, key_name};
+use rnet_shm::fork::{Birth, Own};
+use rnet_shm::node::OwnNode;
+use rnet_shm::state::{
+    Check, Clock, Follower, Guard, Head, Path, Record, Region, Stored, Will, Write,
+};
+
+use super::callbacks::Callbacks;
+use super::cell::sealed::Codec;
+use super::durable::{Durable, Folder, Places};
+use super::encode::{self, Packed, kind};
+use super::entry::{Entry, LastWill, Owner};
+use super::message::{StateMessage, check_bytes, fits};
+use super::prefix::Prefix;
+use super::put::{Ends, Options};
+use super::sweep::Sweeping;
+use super::types::Types;
+use super::value::Value;
+use crate::param::rules;
+use rnet_node::MessageType;
+
+/// A buffer of a longer value is not kept for the next read.
+const KEPT_LEN_BYTES: usize = 2 << 20;
+
+/// Where the keys stand that say what went wrong with the disk.
+const DISK_REPORTS: &str = "!disk";
+
+/// How many types of a key, each set by another writer in between, one write is compared with.
+const MAX_TYPE_ROUNDS: usize = 64;
+
+/// The state as a node sees it; one for all of its handles.
+pub struct StateShared {
+    own: Arc<OwnNode>,
+    pub(crate) region: Own<Region>,
+    /// Behind the region, whose last wills are written through it.
+    durable: Durable,
+    clock: Clock,
+    types: Types,
+    spare: Mutex<Option<Box<Record>>>,
+    pub(super) callbacks: Callbacks,
+    pub(super) sweeping: Sweeping,
+}
+
+/// A value on its way into the region.
+pub(super) struct Prepared<'a> {
+    kind: u16,
+    type_id: u64,
+    bytes: Packed<'a>,
+    will: Option<Vec<u8>>,
+    expires_boot_ns: u64,
+    wants: Wants,
+}
+
+/// What may stand at a key that is to be written.
+struct Wants {
+    kind: u16,
+    /// Types of messages that may be overwritten; without any, those of the kind are all one.
+    types: Vec<u64>,
+    message_type: Option<MessageType>,
+    any: bool,
+}
+
+impl Wants {
+    fn fit(&self, head: &Head) -> bool {
+        self.any
+            || head.kind == self.kind
+                && (self.kind != kind::MESSAGE || self.types.contains(&head.type_id))
+    }
+}
+
+impl Prepared<'_> {
+    /// Keeps what the key has beside its value.
+    pub(super) fn keep(&mut self, expires_boot_ns: u64, will: Option<&[u8]>) {
+        self.expires_boot_ns = expires_boot_ns;
+        self.will = will.map(<[u8]>::to_vec);
+    }
+
+    pub(super) fn stored(&self) -> Stored<'_> {
+        Stored {
+            kind: self.kind,
+            type_id: self.type_id,
+            bytes: &self.bytes,
+            will: self.will.as_deref(),
+            expires_boot_ns: self.expires_boot_ns,
+        }
+    }
+}
+
+/// One key of a commit.
+pub(super) struct Item<'a> {
+    pub(super) key: &'a str,
+    /// `None` deletes.
+    pub(super) value: Option<Prepared<'a>>,
+    pub(super) expect: Option<u64>,
+    pub(super) durable: Option<bool>,
+}
+
+impl Item<'_> {
+    fn write(&self) -> Write<'_> {
+        Write {
+            key: self.key,
+            value: self.value.as_ref().map(Prepared::stored),
+            expect: self.expect,
+            durable: self.durable,
+        }
+    }
+}
+
+impl StateShared {
+    pub(crate) fn open(
+        own: &Arc<OwnNode>,
+        clock: Clock,
+        state_dir: Option<PathBuf>,
+    ) -> Result<Arc<StateShared>> {
+        let region = Own::new(Region::open_unswept(own, clock.clone())?);
+        let folder = Folder::of(own.domain(), &Places::from_env(state_dir));
+        let durable = Durable::open(&region, own.domain(), folder)?;
+        // The last wills of the dead may be durable.
+        region.sweep_dead();
+        let shared = Arc::new(StateShared {
+            own: own.clone(),
+            region,
+            durable,
+            clock,
+            types: Types::default(),
+            spare: Mutex::default(),
+            callbacks: Callbacks::default(),
+            sweeping: Sweeping::default(),
+        });
+        shared.note_reports();
+        Ok(shared)
+    }
+
+    pub(crate) fn callbacks(&self) -> &Callbacks {
+        &self.callbacks
+    }
+
+    pub(crate) fn region(&self) -> &Region {
+        &self.region
+    }
+
+    /// The node.
+    pub(super) fn own(&self) -> &OwnNode {
+        &self.own
+    }
+
+    pub(super) fn birth(&self) -> Birth {
+        self.own.birth()
+    }
+
+    pub(crate) fn check_birth(&self) -> Result<()> {
+        self.birth().check(|| format!("state of node {}", self.own.name()))
+    }
+
+    pub(super) fn node_name(&self) -> &str {
+        self.own.name().as_str()
+    }
+
+    /// Now, by the clock that ends the time of keys.
+    pub(super) fn now(&self) -> u64 {
+        self.clock.boot_ns()
+    }
+
+    pub(super) fn revision(&self) -> u64 {
+        if self.birth().is_parents() { 0 } else { self.region.revision() }
+    }
+
+    pub(super) fn follow(&self, after: u64) -> Result<Follower> {
+        self.region.follow(after)
+    }
+
+    /// Reads a key with a buffer that is used again.
+    pub(super) fn read<T>(
+        &self,
+        key: &str,
+        make: impl FnOnce(&Self, &Record) -> Result<T>,
+    ) -> Result<Option<T>> {
+        self.check_birth()?;
+        let key = key_name(key)?;
+        let mut record = self.take_spare();
+        let made = match self.region.get(&key, &mut record) {
+            Ok(true) => make(self, &record).map(Some),
+            Ok(false) => Ok(None),
+            Err(error) => Err(error),
+        };
+        self.give_spare(record);
+        made
+    }
+
+    /// As [`StateShared::read_into`], of a key whose path was found before.
+    #[inline]
+    pub(super) fn read_at(&self, path: &Path, record: &mut Record) -> Result<bool> {
+        self.check_birth()?;
+        self.region.get_at(path, record)
+    }
+
+    /// Reads a key into a record, whose buffer is the caller's.
+    pub(super) fn read_into(&self, key: &str, record: &mut Record) -> Result<bool> {
+        self.check_birth()?;
+        self.region.get(key, record)
+    }
+
+    fn take_spare(&self) -> Box<Record> {
+        // Who would have to wait makes a new one.
+        match self.spare.try_lock() {
+            Ok(mut spare) => spare.take(),
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner().take(),
+            Err(TryLockError::WouldBlock) => None,
+        }
+        .unwrap_or_default()
+    }
+
+    fn give_spare(&self, record: Box<Record>) {
+        if record.value().len() <= KEPT_LEN_BYTES
+            && let Ok(mut spare) = self.spare.try_lock()
+        {
+            *spare = Some(record);
+        }
+    }
+
+    /// Shows the keys under a prefix as of one revision, which it returns; in no order.
+    pub(super) fn visit(&self, prefix: &Prefix, mut see: impl FnMut(&Record)) -> Result<u64> {
+        self.check_birth()?;
+        self.region.visit(prefix.bytes(), &mut |record| {
+            if prefix.matches(record.key()) {
+                see(record);
+            }
+        })
+    }
+
+    /// The keys under a prefix as of one revision, those whose time is over and that nobody has deleted among them; in no order.
+    pub(super) fn records_with_over(&self, prefix: &Prefix) -> Result<(u64, Vec<Record>)> {
+        self.check_birth()?;
+        let mut records = Vec::new();
+        let revision = self.region.visit_with_over(prefix.bytes(), &mut |record| {
+            if prefix.matches(record.key()) {
+                records.push(record.clone());
+            }
+        })?;
+        Ok((revision, records))
+    }
+
+    /// The keys under a prefix as of one revision, with what is known of them; in order.
+    pub(super) fn entries(&self, prefix: &Prefix) -> Result<(u64, Vec<Entry>)> {
+        let mut entries = Vec::new();
+        let revision =
+            self.visit(prefix, |record| entries.push(self.entry_or_unreadable(record)))?;
+        entries.sort_unstable_by(|a, b| a.key.cmp(&b.key));
+        Ok((revision, entries))
+    }
+
+    pub(super) fn bad_record(record: &Record, why: String) -> Error {
+        let what = format!("{} (written by {})", record.key(), record.writer());
+        Error::BadValue { what, why }
+    }
+
+    pub(super) fn value_of(&self, record: &Record) -> Result<Value> {
+        self.decode(record.kind, record.type_id, record.value())
+            .map_err(|why| Self::bad_record(record, why))
+    }
+
+    pub(super) fn typed<T: Codec>(&self, record: &Record) -> Result<T> {
+        T::read(self, record)
+    }
+
+    fn decode(&self, of: u16, type_id: u64, bytes: &[u8]) -> std::result::Result<Value, String> {
+        if of != kind::MESSAGE {
+            return encode::decode(of, bytes);
+        }
+        let message_type = self.types.read(&self.region, type_id)?;
+        check_bytes(&message_type, bytes)?;
+        Ok(Value::Message(StateMessage::read_at(type_id, message_type, bytes.to_vec())))
+    }
+
+    pub(super) fn entry_of(&self, record: &Record) -> Result<Entry> {
+        Ok(self.entry_with(record, self.value_of(record)?))
+    }
+
+    /// As [`StateShared::entry_of`]; what cannot be read is told in place of the value.
+    pub(super) fn entry_or_unreadable(&self, record: &Record) -> Entry {
+        let value = self.decode(record.kind, record.type_id, record.value());
+        self.entry_with(record, value.unwrap_or_else(Value::Unreadable))
+    }
+
+    fn entry_with(&self, record: &Record, value: Value) -> Entry {
+        let will = record.will().map(|will| match Will::decode(will) {
+            None => LastWill::Delete,
+            Some((of, type_id, bytes)) => {
+                let value = self.decode(of, type_id, bytes);
+                LastWill::Becomes(value.unwrap_or_else(Value::Unreadable))
+            }
+        });
+        Entry {
+            key: record.key().to_owned(),
+            value,
+            revision: record.revision,
+            version: record.version,
+            owner: Owner {
+                node: record.writer().to_owned(),
+                written_unix_ns: record.written_unix_ns,
+            },
+            durable: record.durable,
+            expires_boot_ns: (record.expires_boot_ns != 0).then_some(record.expires_boot_ns),
+            last_will: will,
+        }
+    }
+
+    /// What a head holds, in words.
+    pub(super) fn holds_text(&self, of: u16, type_id: u64) -> String {
+        if of != kind::MESSAGE {
+            return encode::kind_text(of).to_owned();
+        }
+        match self.types.read(&self.region, type_id) {
+            Ok(message_type) => message_type.desc().to_string(),
+            Err(why) => format!("a message ({why})"),
+        }
+    }
+
+    /// Encodes a value, with its options.
+    pub(super) fn prepare<'a>(
+        &self,
+        key: &str,
+        value: &'a Value,
+        options: &Options,
+    ) -> Result<Prepared<'a>> {
+        // What describes the type of a message goes where the message goes, also if nothing is said about
+        // that and the key is durable already.
+        let durable = match options.durable {
+            Some(durable) => durable,
+            None if matches!(value, Value::Message(_)) => {
+                self.read(key, |_, record| Ok(record.durable))?.unwrap_or(false)
+            }
+            None => false,
+        };
+        let (of, type_id, bytes) = self.pack(key, value, durable)?;
+        let will = match &options.will {
+            None => None,
+            Some(LastWill::Delete) => Some(Will::DELETE.to_vec()),
+            Some(LastWill::Becomes(will)) => {
+                let (will_kind, will_type, bytes) = self.pack(key, will, durable)?;
+                if !options.change_type && (will_kind, will_type) != (of, type_id) {
+                    return Err(Error::StateType {
+                        key: key.to_owned(),
+                        holds: value.type_text(),
+                        given: format!("{} as its last will", will.type_text()),
+                    });
+                }
+                Some(Will::encode(will_kind, will_type, &bytes))
+            }
+        };
+        Ok(Prepared {
+            kind: of,
+            type_id,
+            bytes,
+            will,
+            expires_boot_ns: self.expiry(key, options.ends)?,
+            wants: Wants {
+                kind: of,
+                types: vec![type_id; usize::from(of == kind::MESSAGE)],
+                message_type: value.message_type().cloned(),
+                any: options.change_type,
+            },
+        })
+    }
+
+    fn expiry(&self, key: &str, ends: Option<Ends>) -> Result<u64> {
+        let bad = |what: &str, why: &str| Error::BadValue {
+            what: format!("{what} of {key}"),
+            why: format!("{why}; to delete the key, delete it"),
+        };
+        match ends {
+            None => Ok(0),
+            Some(Ends::After(ttl)) if ttl.is_zero() => {
+                Err(bad("time to live", "it must be longer than 0"))
+            }
+            Some(Ends::After(ttl)) => {
+                let ttl = u64::try_from(ttl.as_nanos()).unwrap_or(u64::MAX);
+                Ok(self.now().saturating_add(ttl))
+            }
+            Some(Ends::At(0)) => Err(bad("end", "it must be later than 0")),
+            Some(Ends::At(boot_ns)) => Ok(boot_ns),
+        }
+    }
+
+    fn pack<'a>(
+        &self,
+        key: &str,
+        value: &'a Value,
+        durable: bool,
+    ) -> Result<(u16, u64, Packed<'a>)> {
+        let bytes = encode::encode(value)
+            .map_err(|why| Error::BadValue { what: format!("value of {key}"), why })?;
+        let type_id = match value.message_type() {
+            Some(message_type) => self.types.number_of(&self.region, message_type, durable)?,
+            None => 0,
+        };
+        Ok((encode::kind_of(value), type_id, bytes))
+    }
+
+    /// Writes down what is to be told of the disk, where every process of the domain can read it.
+    fn note_reports(&self) {
+        if !self.durable.has_reports() {
+            return;
+        }
+        for (report, at) in self.durable.take_reports().iter().zip(self.now()..) {
+            let key = format!("{DISK_REPORTS}/{at:020}");
+            let bytes = report.as_bytes();
+            let value =
+                Stored { kind: kind::STR, type_id: 0, bytes, will: None, expires_boot_ns: 0 };
+            let write = Write { key: &key, value: Some(value), expect: None, durable: Some(false) };
+            // Without room for it, there is none to tell.
+            let _ = self.region.commit(&[write], &[], &mut |_, _| Ok(()));
+        }
+    }
+
+    /// What was reported of the disk, the oldest first.
+    pub(super) fn disk_reports(&self) -> Result<Vec<String>> {
+        self.check_birth()?;
+        let (_, mut records) = self.region.snapshot(DISK_REPORTS)?;
+        records.sort_by(|a, b| a.key().cmp(b.key()));
+        Ok(records.iter().map(|r| String::from_utf8_lossy(r.value()).into_owned()).collect())
+    }
+
+    /// The way of every write of a user's key into the region: parameters are what their nodes declared.
+    fn commit_to_region(
+        &self,
+        writes: &[Write<'_>],
+        guards: &[Guard<'_>],
+        check: &mut Check<'_>,
+    ) -> Result<u64> {
+        let done = rules::commit(&self.region, &self.own, writes, guards, check);
+        self.note_reports();
+        done
+    }
+
+    /// Whether a key of which a watch knows that its time is over has still that revision. If it has not, or is deleted now
+    /// because its time is over, the journal tells.
+    pub(super) fn is_over_untold(&self, key: &str, revision: u64) -> Result<bool> {
+        if self.region.end(key, revision) {
+            return Ok(false);
+        }
+        let mut record = Record::default();
+        Ok(self.region.get_with_over(key, &mut record)? && record.revision == revision)
+    }
+
+    /// Writes one key without looking at its type: the caller has read it at the revision that it expects.
+    pub(super) fn write_at(&self, write: Write<'_>) -> Result<u64> {
+        self.commit_to_region(&[write], &[], &mut |_, _| Ok(()))
+    }
+
+    /// Writes a value of a kind that is no message's, from its bytes.
+    pub(super) fn write_plainly(
+        &self,
+        key: &str,
+        of: u16,
+        bytes: &[u8],
+        expect: Option<u64>,
+    ) -> Result<u64> {
+        self.check_birth()?;
+        let value = Stored { kind: of, type_id: 0, bytes, will: None, expires_boot_ns: 0 };
+        let write = Write { key, value: Some(value), expect, durable: None };
+        let mut clash = None;
+        let done = self.commit_to_region(&[write], &[], &mut |_, head| match head {
+            Some(head) if head.kind != of => {
+                clash = Some(*head);
+                Err(Error::Interrupted)
+            }
+            _ => Ok(()),
+        });
+        match clash {
+            None => done,
+            Some(head) => Err(Error::StateType {
+                key: key.to_owned(),
+                holds: self.holds_text(head.kind, head.type_id),
+                given: encode::kind_text(of).to_owned(),
+            }),
+        }
+    }
+
+    /// Commits keys, each of which must hold what its value may take the place of.
+    pub(super) fn commit(&self, items: &mut [Item<'_>], guards: &[Guard<'_>]) -> Result<u64> {
+        self.check_birth()?;
+        for _ in 0..MAX_TYPE_ROUNDS {
+            // One as a rule, and then without an allocation.
+            let (one, many);
+            let writes: &[Write<'_>] = if let [item] = &*items {
+                one = [item.write()];
+                &one
+            } else {
+                many = items.iter().map(Item::write).collect::<Vec<_>>();
+                &many
+            };
+            let mut clash = None;
+            let done = self.commit_to_region(writes, guards, &mut |at, head| {
+                let wants = items[at].value.as_ref().map(|value| &value.wants);
+                match (wants, head) {
+                    (Some(wants), Some(head)) if !wants.fit(head) => {
+                        // Said in words below: the check runs while the commit is under way.
+                        clash = Some((at, *head));
+                        Err(Error::Interrupted)
+                    }
+                    _ => Ok(()),
+                }
+            });
+            let Some((at, head)) = clash else { return done };
+            self.settle(&mut items[at], &head)?;
+        }
+        Err(Error::LimitReached {
+            what: "types of a key in one write".to_owned(),
+            limit: MAX_TYPE_ROUNDS,
+            hint: "its writers do not agree on one; let them".to_owned(),
+        })
+    }
+
+    /// Allows a message to take the place of one of another type that its readers understand.
+    fn settle(&self, item: &mut Item<'_>, head: &Head) -> Result<()> {
+        let Some(value) = &mut item.value else { return Ok(()) };
+        let wants = &mut value.wants;
+        let mut given = encode::kind_text(wants.kind).to_owned();
+        if let Some(message_type) = &wants.message_type {
+            given = message_type.desc().to_string();
+            if head.kind == kind::MESSAGE
+                && let Ok(held) = self.types.read(&self.region, head.type_id)
+            {
+                match fits(message_type, &held) {
+                    Ok(()) => {
+                        wants.types.push(head.type_id);
+                        return Ok(());
+                    }
+                    Err(why) => given = format!("{given} ({why})"),
+                }
+            }
+        }
+        let holds = self.holds_text(head.kind, head.type_id);
+        Err(Error::StateType { key: item.key.to_owned(), holds, given })
+    }
+}

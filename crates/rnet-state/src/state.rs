@@ -1,0 +1,217 @@
+//! Reading and writing single keys.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use rnet_core::{Result, key_name};
+
+use rnet_node::Message;
+use rnet_node::core::NodeCore;
+use rnet_shm::state::Clock;
+
+use crate::cell::{Cell, StateType};
+use crate::entry::{Entry, Snapshot};
+use crate::hash::Hash;
+use crate::message;
+use crate::prefix::Prefix;
+use crate::put::Put;
+use crate::shared::StateShared;
+use crate::transaction::{self, Transaction};
+use crate::value::Value;
+use crate::watch::Watch;
+
+/// The state of a node's domain.
+///
+/// Cheap to clone; made by `rnet::Node::state`. It may be used from any thread. Each method says which errors are its
+/// own; beside these, each gives `BadName` for a bad key, `BadValue` for a value that cannot be read, and `Closed` in a
+/// forked child.
+#[derive(Clone)]
+pub struct State {
+    pub(crate) shared: Arc<StateShared>,
+    pub(crate) core: Arc<NodeCore>,
+}
+
+impl State {
+    /// The state of the node's domain, opened at the node's first use of it, and one for the node. Clock and folder
+    /// are those of that first use; `None`: the system's clocks, and the folder that the environment says.
+    ///
+    /// # Errors
+    /// `OutOfMemory`, `NoPermission`, `LayoutVersion` for the file that holds it; `Closed` in a forked child.
+    #[doc(hidden)]
+    pub fn open(
+        core: &Arc<NodeCore>,
+        clock: Option<Clock>,
+        state_dir: Option<&Path>,
+    ) -> Result<State> {
+        let shared = core.state.extension(|own| {
+            let clock = clock.unwrap_or_else(Clock::system);
+            StateShared::open(own, clock, state_dir.map(Path::to_owned))
+        })?;
+        Ok(State { shared, core: core.clone() })
+    }
+
+    /// The value of a key; `None` if it is absent, or its time is over.
+    pub fn get(&self, key: &str) -> Result<Option<Value>> {
+        self.shared.read(key, |shared, record| shared.value_of(record))
+    }
+
+    /// The value of a key as a Rust type: `bool`, an integer, a float, `String`, `Vec<u8>`, or [`Value`].
+    ///
+    /// # Errors
+    /// `StateType` if the key holds another type; `BadValue` for an integer that the type has no room for.
+    pub fn get_as<T: StateType>(&self, key: &str) -> Result<Option<T>> {
+        self.shared.read(key, |shared, record| shared.typed(record))
+    }
+
+    /// The message that a key holds.
+    ///
+    /// # Errors
+    /// `StateType` if the key holds no message, or one of a type that `M` is not compatible with.
+    pub fn get_message<M: Message + Clone>(&self, key: &str) -> Result<Option<M>> {
+        let Some(value) = self.get(key)? else { return Ok(None) };
+        match &value {
+            Value::Message(message) => message.decode_at(key).map(Some),
+            other => Err(rnet_core::Error::StateType {
+                key: key.to_owned(),
+                holds: other.type_text(),
+                given: message::name_of::<M>(),
+            }),
+        }
+    }
+
+    /// The value of a key with all that is known of it.
+    pub fn entry(&self, key: &str) -> Result<Option<Entry>> {
+        self.shared.read(key, |shared, record| shared.entry_of(record))
+    }
+
+    /// Whether a key is kept on disk, so that writing it takes the disk's time; `false` if it is absent.
+    pub fn is_durable(&self, key: &str) -> Result<bool> {
+        Ok(self.shared.read(key, |_, record| Ok(record.durable))?.unwrap_or(false))
+    }
+
+    /// What went wrong with the state on disk since the domain began, in words, the oldest first: that it was damaged and
+    /// where it is now, that it could not be read at the start. No start fails for it. An error of a single write is that
+    /// write's ([`Error::Storage`](rnet_core::Error::Storage)) and not told here.
+    ///
+    /// # Errors
+    /// `Corrupt`, `LimitReached`.
+    pub fn disk_reports(&self) -> Result<Vec<String>> {
+        self.shared.disk_reports()
+    }
+
+    /// Revision of the newest change of any key in the domain.
+    pub fn revision(&self) -> u64 {
+        self.shared.revision()
+    }
+
+    /// Sets a key, and returns the revision of that change. It is then readable in every process of the domain.
+    ///
+    /// A key that had a time to live or a last will has none afterwards; whether it is durable stays as it is.
+    ///
+    /// # Errors
+    /// `StateType` if the key holds another type; `BadValue`, `LimitReached` for a value that cannot be stored;
+    /// `OutOfMemory`; of a durable key `Storage`.
+    pub fn set(&self, key: &str, value: impl Into<Value>) -> Result<u64> {
+        self.put(key).set(value)
+    }
+
+    /// Sets a key to a message.
+    ///
+    /// # Errors
+    /// As [`State::set`].
+    pub fn set_message<M: Message>(&self, key: &str, message: &M) -> Result<u64> {
+        self.put(key).set_message(message)
+    }
+
+    /// Writes with options: conditions, time to live, durability, last will, change of type.
+    pub fn put<'a>(&'a self, key: &'a str) -> Put<'a> {
+        Put::new(self, key)
+    }
+
+    /// Sets a key that is at this revision ([`Entry::revision`]); 0: that is absent.
+    ///
+    /// # Errors
+    /// `Conflict` if it is at another one; as [`State::set`].
+    pub fn compare_and_set(
+        &self,
+        key: &str,
+        revision: u64,
+        value: impl Into<Value>,
+    ) -> Result<u64> {
+        self.put(key).if_revision(revision).set(value)
+    }
+
+    /// Deletes a key; `false` if there was none.
+    ///
+    /// # Errors
+    /// Of a durable key, `Storage`.
+    pub fn delete(&self, key: &str) -> Result<bool> {
+        self.put(key).delete()
+    }
+
+    /// The keys under a prefix, as of one revision, in order.
+    ///
+    /// A prefix means whole names: `/arm` is `/arm` itself and `/arm/…`, never `/army`; `/arm/` is `/arm/…` only; `/` and the
+    /// empty prefix are all.
+    pub fn list(&self, prefix: &str) -> Result<Vec<Entry>> {
+        Ok(self.shared.entries(&Prefix::new(prefix)?)?.1)
+    }
+
+    /// The names of the keys under a prefix, in order.
+    pub fn keys(&self, prefix: &str) -> Result<Vec<String>> {
+        let prefix = Prefix::new(prefix)?;
+        let mut keys = Vec::new();
+        self.shared.visit(&prefix, |record| keys.push(record.key().to_owned()))?;
+        keys.sort_unstable();
+        Ok(keys)
+    }
+
+    /// The keys under a prefix, as of one revision: what one transaction wrote is there, or not, as a whole.
+    pub fn snapshot(&self, prefix: &str) -> Result<Snapshot> {
+        let (revision, entries) = self.shared.entries(&Prefix::new(prefix)?)?;
+        let entries = entries.into_iter().map(|entry| (entry.key.clone(), entry)).collect();
+        Ok(Snapshot { revision, entries })
+    }
+
+    /// Tells the present values of the keys under a prefix, and then every change of them, in order.
+    ///
+    /// # Errors
+    /// `LimitReached`, `OutOfMemory`.
+    pub fn watch(&self, prefix: &str) -> Result<Watch> {
+        Watch::open(self, Prefix::new(prefix)?)
+    }
+
+    /// The keys under a prefix, as the fields of one thing.
+    pub fn hash(&self, prefix: &str) -> Hash {
+        Hash::new(self, prefix)
+    }
+
+    /// A key for loops: checked once, and read and written without an allocation.
+    ///
+    /// # Errors
+    /// `BadName`.
+    pub fn cell<T: StateType>(&self, key: &str) -> Result<Cell<T>> {
+        self.shared.check_birth()?;
+        Cell::new(self, key_name(key)?.into_owned())
+    }
+
+    /// A transaction: reads and writes of several keys of which either all hold or none.
+    pub fn transaction(&self) -> Transaction {
+        Transaction::new(self)
+    }
+
+    /// Runs `body` in a transaction and commits it; again if another writer was in between, at most
+    /// [`rnet_core::MAX_TRIES`] times. `body` may thus run several times.
+    ///
+    /// # Errors
+    /// That of `body`; `LimitReached` if others were faster each time; as [`State::set`].
+    pub fn transact<T>(&self, body: impl FnMut(&mut Transaction) -> Result<T>) -> Result<T> {
+        transaction::transact(self, body)
+    }
+}
+
+impl std::fmt::Debug for State {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("State").field("node", &self.shared.node_name()).finish()
+    }
+}

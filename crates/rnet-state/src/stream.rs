@@ -1,0 +1,233 @@
+//! Changes for async code, under any executor. The node's thread for state wakes the task.
+
+use std::future::Future;
+use std::os::fd::BorrowedFd;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use futures_core::Stream;
+use rnet_core::{Error, Result};
+use rnet_shm::bell::MAX_SLEEP;
+
+use super::callbacks::Task;
+use super::entry::Change;
+use super::shared::StateShared;
+use super::watch::{Watch, WatchCore};
+use rnet_node::core::NodeCore;
+use rnet_node::ready_fd::ReadyFd;
+
+struct Shared {
+    /// `None` once the stream has ended.
+    watch: Option<WatchCore>,
+    /// What the thread has taken to know whether to wake.
+    ready: Option<Result<Change>>,
+    waker: Option<Waker>,
+}
+
+fn lock(shared: &Mutex<Shared>) -> MutexGuard<'_, Shared> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Wakes the async task when its watch has something.
+struct WakeTask(Arc<Mutex<Shared>>);
+
+impl Task for WakeTask {
+    fn run(&mut self) -> bool {
+        let mut guard = lock(&self.0);
+        let shared = &mut *guard;
+        // Without a waker nobody waits.
+        if let (Some(watch), Some(_), None) = (&mut shared.watch, &shared.waker, &shared.ready) {
+            shared.ready = watch.next().transpose();
+        }
+        let waker = if shared.ready.is_some() { shared.waker.take() } else { None };
+        drop(guard);
+        // A waker of the executor's that panics must not end the thread of all others.
+        let wake = |waker: Waker| catch_unwind(AssertUnwindSafe(|| waker.wake()));
+        waker.map(wake).is_some()
+    }
+    fn is_over(&self) -> bool {
+        lock(&self.0).watch.is_none()
+    }
+    fn prefix(&self) -> String {
+        let shared = lock(&self.0);
+        shared.watch.as_ref().map_or("/", |watch| watch.prefix().bytes()).to_owned()
+    }
+    fn sleep_limit(&self) -> Duration {
+        let shared = lock(&self.0);
+        match &shared.watch {
+            Some(watch) if shared.waker.is_some() => watch.sleep_limit(),
+            _ => MAX_SLEEP,
+        }
+    }
+}
+
+/// A watch for async code: a [`Stream`] of changes, or one at a time with [`ChangeStream::recv`].
+pub struct ChangeStream {
+    shared: Arc<Mutex<Shared>>,
+    id: u64,
+    of: Arc<StateShared>,
+    core: Arc<NodeCore>,
+    ready: ReadyFd,
+}
+
+impl Watch {
+    /// Turns the watch into a stream, for any executor.
+    pub fn into_stream(self) -> ChangeStream {
+        let Watch { watch, core, .. } = self;
+        let of = watch.shared.clone();
+        let id = of.callbacks.next_id();
+        let shared = Shared { watch: Some(watch), ready: None, waker: None };
+        let shared = Arc::new(Mutex::new(shared));
+        if !of.birth().is_parents() {
+            of.callbacks.add(&of, id, Box::new(WakeTask(shared.clone())));
+        }
+        ChangeStream { shared, id, of, core, ready: ReadyFd::default() }
+    }
+}
+
+impl ChangeStream {
+    /// The next change.
+    pub fn recv(&mut self) -> ChangeFuture<'_> {
+        ChangeFuture { stream: self }
+    }
+
+    /// The watch again; what it told before it does not tell again.
+    ///
+    /// # Errors
+    /// `Closed` in a forked child.
+    pub fn into_watch(self) -> Result<Watch> {
+        self.of.check_birth()?;
+        let mut shared = lock(&self.shared);
+        let (watch, ready) = (shared.watch.take(), shared.ready.take());
+        drop(shared);
+        let closed = || Error::Closed { what: "the stream of changes".to_owned() };
+        let mut watch = watch.ok_or_else(closed)?;
+        if let Some(Ok(change)) = ready {
+            watch.put_back(change);
+        }
+        Ok(Watch::of(watch, self.core.clone()))
+    }
+
+    /// The next change if it is there. A task that is to be woken stays so.
+    ///
+    /// # Errors
+    /// As [`Watch::try_recv`].
+    pub fn try_recv(&mut self) -> Result<Option<Change>> {
+        // Before the lock, which a thread that is not here may hold.
+        self.of.check_birth()?;
+        let mut shared = lock(&self.shared);
+        let next = match (shared.ready.take(), &mut shared.watch) {
+            (Some(ready), _) => ready.map(Some),
+            (None, Some(watch)) => watch.next(),
+            (None, None) => Err(Error::Closed { what: "the stream of changes".to_owned() }),
+        }?;
+        drop(shared);
+        if next.is_none() {
+            let ready = std::mem::take(&mut self.ready);
+            ready.drained(|context| self.poll_ready(context));
+            self.ready = ready;
+        }
+        Ok(next)
+    }
+
+    /// A descriptor that is readable when there may be something to receive, for a loop that waits for
+    /// descriptors: epoll, Qt, libuv. An `eventfd`, made by the first call and closed with the stream.
+    ///
+    /// Level-triggered: it stays readable until [`ChangeStream::try_recv`] has returned `None`. So receive until
+    /// then; what comes later makes it readable again. It may be readable with nothing there. Read or
+    /// write nothing of it. It takes the place of the task that async code is: use one of both.
+    ///
+    /// # Errors
+    /// `LimitReached` where the process has no descriptor left; `Closed` in a forked child.
+    pub fn fd(&mut self) -> Result<BorrowedFd<'_>> {
+        self.of.check_birth()?;
+        let mut ready = std::mem::take(&mut self.ready);
+        let opened = ready.open(|context| self.poll_ready(context));
+        self.ready = ready;
+        opened?;
+        self.ready.get().ok_or_else(|| Error::Closed { what: "the stream".to_owned() })
+    }
+
+    /// Whether there is a change, or an error, to take. Takes nothing. If there is none, the task is
+    /// woken once there is.
+    pub fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        if self.of.birth().is_parents() {
+            return Poll::Ready(());
+        }
+        let mut shared = lock(&self.shared);
+        let Shared { watch: Some(watch), ready, waker } = &mut *shared else {
+            return Poll::Ready(());
+        };
+        if ready.is_none() {
+            *ready = watch.next().transpose();
+        }
+        if ready.is_some() {
+            return Poll::Ready(());
+        }
+        // The thread may sleep for longer than until the next key's time is over.
+        let soon = watch.sleep_limit() < MAX_SLEEP;
+        *waker = Some(context.waker().clone());
+        drop(shared);
+        if soon {
+            self.of.callbacks.wake();
+        }
+        Poll::Pending
+    }
+
+    fn poll_recv(&mut self, context: &mut Context<'_>) -> Poll<Result<Change>> {
+        loop {
+            if let Some(result) = self.try_recv().transpose() {
+                return Poll::Ready(result);
+            }
+            if self.poll_ready(context).is_pending() {
+                return Poll::Pending;
+            }
+        }
+    }
+}
+
+impl Stream for ChangeStream {
+    type Item = Result<Change>;
+
+    fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Change>>> {
+        self.get_mut().poll_recv(context).map(|result| match result {
+            Err(Error::Closed { .. }) => None,
+            other => Some(other),
+        })
+    }
+}
+
+impl Drop for ChangeStream {
+    fn drop(&mut self) {
+        if !self.of.birth().is_parents() {
+            let mut shared = lock(&self.shared);
+            let ended = (shared.watch.take(), shared.waker.take());
+            drop(shared);
+            drop(ended);
+            self.of.callbacks.remove(self.id);
+        }
+    }
+}
+
+impl std::fmt::Debug for ChangeStream {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ChangeStream").finish_non_exhaustive()
+    }
+}
+
+/// The future of [`ChangeStream::recv`].
+#[derive(Debug)]
+pub struct ChangeFuture<'a> {
+    stream: &'a mut ChangeStream,
+}
+
+impl Future for ChangeFuture<'_> {
+    type Output = Result<Change>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<Change>> {
+        self.get_mut().stream.poll_recv(context)
+    }
+}

@@ -1,0 +1,229 @@
+//! Several keys, all or nothing.
+
+use std::collections::BTreeMap;
+
+use rnet_core::{Error, MAX_TRANSACTION_KEYS, MAX_TRIES, Result, key_name};
+use rnet_shm::state::{Guard, Record};
+
+use super::change::back_off;
+use super::message::StateMessage;
+use super::put::{Options, option_methods};
+use super::shared::Item;
+use super::{State, StateType, Value};
+use rnet_node::Message;
+
+/// Reads and writes of several keys; made by [`State::transaction`]. Nothing is written before [`Transaction::commit`], and then either
+/// all of it is or nothing: nothing if a key that was read here was written by another meanwhile.
+///
+/// Dropped without a commit, it has done nothing.
+///
+/// ```
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let mut settings = rnet_node::NodeSettings::new("arm");
+/// # settings.dir = Some(std::env::temp_dir());
+/// # settings.domain = Some(format!("tx{}", std::process::id()));
+/// # let node = settings.open()?;
+/// # let state = rnet_state::State::open(&node, None, None)?;
+/// state.set("/bin/left", 5)?;
+/// let moved = state.transact(|t| {
+///     let left = t.get_as::<i64>("/bin/left")?.unwrap_or(0);
+///     let right = t.get_as::<i64>("/bin/right")?.unwrap_or(0);
+///     t.set("/bin/left", left - 1)?;
+///     t.set("/bin/right", right + 1)?;
+///     Ok(right + 1)
+/// })?;
+/// assert_eq!(moved, 1);
+/// # let path = node.state.domain.path().to_owned();
+/// # drop((state, node));
+/// # std::fs::remove_dir_all(path)?;
+/// # Ok(()) }
+/// ```
+#[must_use = "nothing is written until commit"]
+#[derive(Debug)]
+pub struct Transaction {
+    state: State,
+    keys: BTreeMap<String, Touched>,
+}
+
+/// What was done to a key.
+#[derive(Debug, Default)]
+struct Touched {
+    /// At which revision it was first read; 0: absent.
+    read: Option<u64>,
+    write: Option<Pending>,
+}
+
+#[derive(Debug)]
+struct Pending {
+    /// `None` deletes.
+    value: Option<Value>,
+    options: Options,
+}
+
+impl Transaction {
+    pub(super) fn new(state: &State) -> Transaction {
+        Transaction { state: state.clone(), keys: BTreeMap::new() }
+    }
+
+    /// The value of a key: that which this transaction gives it, else the present one.
+    ///
+    /// # Errors
+    /// `Conflict` if it was read here before, and another has written it since; `LimitReached` beyond [`MAX_TRANSACTION_KEYS`].
+    pub fn get(&mut self, key: &str) -> Result<Option<Value>> {
+        let key = key_name(key)?;
+        if let Some(pending) = self.pending(&key) {
+            return Ok(pending.value.clone());
+        }
+        let mut record = Record::default();
+        if self.read(&key, &mut record)? {
+            self.state.shared.value_of(&record).map(Some)
+        } else {
+            Ok(None)
+        }
+    }
+
+    /// As [`Transaction::get`], as a Rust type.
+    ///
+    /// # Errors
+    /// `StateType` if it is of another; as [`Transaction::get`].
+    pub fn get_as<T: StateType>(&mut self, key: &str) -> Result<Option<T>> {
+        let key = key_name(key)?;
+        if let Some(pending) = self.pending(&key) {
+            let Some(value) = &pending.value else { return Ok(None) };
+            return T::from_value(&key, value).map(Some);
+        }
+        let mut record = Record::default();
+        if self.read(&key, &mut record)? {
+            self.state.shared.typed(&record).map(Some)
+        } else {
+            Ok(None)
+        }
+    }
+
+    fn pending(&self, key: &str) -> Option<&Pending> {
+        self.keys.get(key)?.write.as_ref()
+    }
+
+    fn read(&mut self, key: &str, record: &mut Record) -> Result<bool> {
+        let found = self.state.shared.read_into(key, record)?;
+        let revision = if found { record.revision } else { 0 };
+        match self.touch(key)?.read.get_or_insert(revision) {
+            before if *before == revision => Ok(found),
+            before => {
+                let expected = *before;
+                Err(Error::Conflict { key: key.to_owned(), expected, found: revision })
+            }
+        }
+    }
+
+    /// The place of a key, made if there is room for one more.
+    fn touch(&mut self, key: &str) -> Result<&mut Touched> {
+        if self.keys.len() >= MAX_TRANSACTION_KEYS && !self.keys.contains_key(key) {
+            return Err(Error::LimitReached {
+                what: "keys in a transaction".to_owned(),
+                limit: MAX_TRANSACTION_KEYS,
+                hint: "make several of it".to_owned(),
+            });
+        }
+        Ok(self.keys.entry(key.to_owned()).or_default())
+    }
+
+    /// Sets a key, at the commit.
+    ///
+    /// # Errors
+    /// `LimitReached` beyond [`MAX_TRANSACTION_KEYS`]. What is wrong with the value, the commit says.
+    pub fn set(&mut self, key: &str, value: impl Into<Value>) -> Result<()> {
+        self.put(key).set(value)
+    }
+
+    /// Sets a key to a message, at the commit.
+    ///
+    /// # Errors
+    /// As [`Transaction::set`].
+    pub fn set_message<M: Message>(&mut self, key: &str, message: &M) -> Result<()> {
+        self.put(key).set(StateMessage::of(message)?)
+    }
+
+    /// Deletes a key, at the commit.
+    ///
+    /// # Errors
+    /// As [`Transaction::set`].
+    pub fn delete(&mut self, key: &str) -> Result<()> {
+        self.pend(key, Pending { value: None, options: Options::default() })
+    }
+
+    /// Writes with options.
+    pub fn put<'a>(&'a mut self, key: &'a str) -> TransactionPut<'a> {
+        TransactionPut { transaction: self, key, options: Options::default() }
+    }
+
+    fn pend(&mut self, key: &str, pending: Pending) -> Result<()> {
+        let key = key_name(key)?;
+        self.touch(&key)?.write = Some(pending);
+        Ok(())
+    }
+
+    /// Writes it all, if each key that was read here is still as it was; returns the revision, which all of the keys then have.
+    ///
+    /// # Errors
+    /// `Conflict` names the first key that another has written; [`State::transact`] then begins anew. As [`State::set`].
+    pub fn commit(self) -> Result<u64> {
+        let shared = &self.state.shared;
+        shared.check_birth()?;
+        let (mut items, mut guards) = (Vec::with_capacity(self.keys.len()), Vec::new());
+        for (key, touched) in &self.keys {
+            let Some(Pending { value, options }) = &touched.write else {
+                let revision = touched.read.unwrap_or_default();
+                guards.push(Guard { key, revision });
+                continue;
+            };
+            let value = match value {
+                Some(value) => Some(shared.prepare(key, value, options)?),
+                None => None,
+            };
+            items.push(Item { key, value, expect: touched.read, durable: options.durable });
+        }
+        shared.commit(&mut items, &guards)
+    }
+}
+
+/// A write with options, in a transaction; made by [`Transaction::put`].
+#[must_use = "nothing is written until set"]
+#[derive(Debug)]
+pub struct TransactionPut<'a> {
+    transaction: &'a mut Transaction,
+    key: &'a str,
+    options: Options,
+}
+
+impl TransactionPut<'_> {
+    option_methods!();
+
+    /// Sets the key, at the commit.
+    ///
+    /// # Errors
+    /// As [`Transaction::set`].
+    pub fn set(self, value: impl Into<Value>) -> Result<()> {
+        self.transaction
+            .pend(self.key, Pending { value: Some(value.into()), options: self.options })
+    }
+}
+
+pub(super) fn transact<T>(
+    state: &State,
+    mut body: impl FnMut(&mut Transaction) -> Result<T>,
+) -> Result<T> {
+    for tries in 0..MAX_TRIES {
+        let mut transaction = state.transaction();
+        let done = body(&mut transaction).and_then(|out| transaction.commit().map(|_| out));
+        match done {
+            Err(Error::Conflict { .. }) => back_off(tries),
+            other => return other,
+        }
+    }
+    Err(Error::LimitReached {
+        what: "tries of a transaction".to_owned(),
+        limit: MAX_TRIES,
+        hint: "others were faster each time; let fewer write its keys, or less often".to_owned(),
+    })
+}

@@ -1,0 +1,160 @@
+//! Values of the state, and how they become bytes (docs/design/state-values.md).
+
+use crate::message::StateMessage;
+use rnet_node::MessageType;
+
+/// What a key of the state holds.
+///
+/// The type is stored with the key: a write of another type is an error (`StateType`) unless it is asked for with
+/// [`crate::Put::change_type`]. Integers and floats are different types, as are strings and bytes.
+///
+/// ```
+/// use rnet_state::Value;
+/// assert_eq!(Value::from(3), Value::Int(3));
+/// assert_eq!(Value::from("idle"), Value::Str("idle".into()));
+/// assert!(Value::json("{\"kp\": 1.5}").is_ok());
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Value {
+    /// True or false.
+    Bool(bool),
+    /// A whole number.
+    Int(i64),
+    /// A floating-point number; every bit pattern, NaN too.
+    Float(f64),
+    /// Text.
+    Str(String),
+    /// Bytes without a meaning to robot-net.
+    Bytes(Vec<u8>),
+    /// JSON text (RFC 8259), at most 127 levels deep. Checked when it is written; [`Value::json`] checks it at once.
+    Json(String),
+    /// Values of any type but messages, at most [`rnet_core::MAX_VALUE_DEPTH`] levels deep.
+    List(Vec<Value>),
+    /// Booleans, numbers, strings and bytes, each once, in order ([`Value::set`]): booleans before integers before
+    /// floats before strings before bytes.
+    Set(Vec<Value>),
+    /// A protobuf message, or one of a plain type, with the description of its type.
+    Message(StateMessage),
+    /// A value whose bytes are none of its type, and what is wrong with them: another writer than robot-net was at work.
+    /// Only in lists, snapshots and watches, which one bad value does not end; it cannot be written.
+    Unreadable(String),
+}
+
+impl Value {
+    /// JSON text, checked.
+    ///
+    /// # Errors
+    /// `BadValue` if it is no JSON, or more than 127 levels deep.
+    pub fn json(text: impl Into<String>) -> rnet_core::Result<Value> {
+        let text = text.into();
+        super::encode::check_json(&text)
+            .map_err(|why| rnet_core::Error::BadValue { what: "JSON".to_owned(), why })?;
+        Ok(Value::Json(text))
+    }
+
+    /// A set of these values: sorted, each once. Whether they may be in a set is checked when it is written.
+    pub fn set(values: impl IntoIterator<Item = impl Into<Value>>) -> Value {
+        let mut values: Vec<Value> = values.into_iter().map(Into::into).collect();
+        values.sort_by(super::encode::order);
+        values.dedup_by(|a, b| super::encode::order(a, b).is_eq());
+        Value::Set(values)
+    }
+
+    /// A list of these values.
+    pub fn list(values: impl IntoIterator<Item = impl Into<Value>>) -> Value {
+        Value::List(values.into_iter().map(Into::into).collect())
+    }
+
+    /// The name of its type: `bool`, `int`, `float`, `str`, `bytes`, `json`, `list`, `set`; of a message its full name.
+    pub fn type_name(&self) -> &str {
+        match self {
+            Value::Bool(_) => "bool",
+            Value::Int(_) => "int",
+            Value::Float(_) => "float",
+            Value::Str(_) => "str",
+            Value::Bytes(_) => "bytes",
+            Value::Json(_) => "json",
+            Value::List(_) => "list",
+            Value::Set(_) => "set",
+            Value::Message(message) => message.type_name(),
+            Value::Unreadable(_) => "unreadable",
+        }
+    }
+
+    /// What type it is, in words: `an integer`, `protobuf message foxglove.Pose`.
+    pub fn type_text(&self) -> String {
+        match self {
+            Value::Message(message) => message.message_type().desc().to_string(),
+            Value::Unreadable(_) => "an unreadable value".to_owned(),
+            other => super::encode::kind_text(super::encode::kind_of(other)).to_owned(),
+        }
+    }
+
+    /// The boolean, if it is one.
+    pub fn as_bool(&self) -> Option<bool> {
+        if let Value::Bool(value) = self { Some(*value) } else { None }
+    }
+
+    /// The integer, if it is one.
+    pub fn as_int(&self) -> Option<i64> {
+        if let Value::Int(value) = self { Some(*value) } else { None }
+    }
+
+    /// The number, if it is a float.
+    pub fn as_float(&self) -> Option<f64> {
+        if let Value::Float(value) = self { Some(*value) } else { None }
+    }
+
+    /// The text, if it is a string; not that of JSON.
+    pub fn as_str(&self) -> Option<&str> {
+        if let Value::Str(value) = self { Some(value) } else { None }
+    }
+
+    /// The bytes, if it is bytes.
+    pub fn as_bytes(&self) -> Option<&[u8]> {
+        if let Value::Bytes(value) = self { Some(value) } else { None }
+    }
+
+    /// The message, if it is one.
+    pub fn as_message(&self) -> Option<&StateMessage> {
+        if let Value::Message(value) = self { Some(value) } else { None }
+    }
+
+    /// The type of the message, if it is one.
+    pub fn message_type(&self) -> Option<&MessageType> {
+        self.as_message().map(StateMessage::message_type)
+    }
+}
+
+macro_rules! from {
+    ($($variant:ident: $($type:ty),+ => $value:expr;)+) => {$($(
+        impl From<$type> for Value {
+            fn from(value: $type) -> Value {
+                #[allow(clippy::redundant_closure_call, reason = "the macro's way to name the value")]
+                Value::$variant(($value)(value))
+            }
+        }
+    )+)+};
+}
+
+from! {
+    Bool: bool => |value| value;
+    Int: i8, i16, i32, i64, u8, u16, u32 => i64::from;
+    Float: f32, f64 => f64::from;
+    Str: &str, String, &String => String::from;
+    Bytes: &[u8], Vec<u8> => Vec::from;
+    Message: StateMessage => |value| value;
+}
+
+impl<const N: usize> From<&[u8; N]> for Value {
+    fn from(value: &[u8; N]) -> Value {
+        Value::Bytes(value.to_vec())
+    }
+}
+
+impl From<&Value> for Value {
+    fn from(value: &Value) -> Value {
+        value.clone()
+    }
+}

@@ -1,0 +1,512 @@
+//! Being told of changes.
+//!
+//! A watch begins with a snapshot, tells what stands there, and then follows the journal of the region from the revision of the
+//! snapshot on. What it tells of a key is bounded by what it remembers of it: the version that it told last, from which it counts
+//! what it did not see. If the journal went on without it, it takes another snapshot and tells the differences, so that the
+//! newest value of each key is always told, and a slow watcher costs nobody memory.
+//!
+//! As long as the journal is there, no deletion goes by unseen, so the count is exact. Of what happened in a stretch of the journal
+//! that is gone only this is known: no more changes than it had positions. So a key with more writes since it was made than that
+//! was not made in it, and its count is exact, too; of others it is not known, and said to be so.
+//!
+//! **Time.** Readers lose a key at its end, by the clock, whether or not somebody deletes it. The watch deletes it then, so that
+//! all watches are told by the journal, at one revision. Where that cannot be done at once (no memory, a transaction that waits
+//! for the disk) it tells its own user, and what remains of the key is remembered as gone.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use rnet_core::{Error, Result};
+use rnet_shm::bell::{MAX_SLEEP, Woken};
+use rnet_shm::fork::Own;
+use rnet_shm::state::{Follower, Interrupter, Next, Record};
+
+use super::entry::Change;
+use super::pace::{Pace, Place};
+use super::prefix::Prefix;
+use super::shared::StateShared;
+use super::{State, WatchHandle};
+use rnet_node::core::NodeCore;
+
+/// The ends of times are looked at when there is nothing else to tell, and once in so many changes.
+const TURNS_PER_END: u64 = 32;
+
+fn lock(interrupter: &Mutex<Interrupter>) -> MutexGuard<'_, Interrupter> {
+    interrupter.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What a watch remembers of a key.
+#[derive(Clone, Copy, Debug)]
+struct Seen {
+    revision: u64,
+    version: u64,
+    expires_boot_ns: u64,
+    /// It was told to be gone, or never told to be there: its time is over, and nobody has deleted it yet.
+    is_gone: bool,
+}
+
+impl Seen {
+    fn of(record: &Record, is_gone: bool) -> Seen {
+        let Record { revision, version, expires_boot_ns, .. } = *record;
+        Seen { revision, version, expires_boot_ns, is_gone }
+    }
+}
+
+fn is_over(expires_boot_ns: u64, now: u64) -> bool {
+    expires_boot_ns != 0 && expires_boot_ns <= now
+}
+
+/// A watch without its node: what the state's thread holds.
+pub(super) struct WatchCore {
+    pub(super) shared: Arc<StateShared>,
+    prefix: Prefix,
+    follower: Own<Follower>,
+    /// What is to be told before anything that follows; no more than one for each key.
+    ahead: VecDeque<Ahead>,
+    seen: BTreeMap<Box<str>, Seen>,
+    /// When the time of which key is over.
+    expiries: BTreeSet<(u64, Box<str>)>,
+    /// Revision of the last snapshot.
+    since: u64,
+    /// The highest revision that was told.
+    told: u64,
+    record: Record,
+    written_unix_ns: u64,
+    turn: u64,
+    stop: Arc<AtomicBool>,
+    /// That of the present follower.
+    interrupter: Arc<Mutex<Interrupter>>,
+}
+
+enum Ahead {
+    /// Was taken out before, and is not told yet.
+    Told(Box<Change>),
+    Is {
+        record: Box<Record>,
+        initial: bool,
+        skipped: Option<u64>,
+    },
+    Gone {
+        key: Box<str>,
+        revision: u64,
+        expired: Option<bool>,
+        skipped: Option<u64>,
+        /// What stands there still, though its time is over.
+        rest: Option<Seen>,
+    },
+}
+
+impl WatchCore {
+    fn open(shared: &Arc<StateShared>, prefix: Prefix) -> Result<WatchCore> {
+        let (revision, mut records) = shared.records_with_over(&prefix)?;
+        let now = shared.now();
+        records.sort_unstable_by(|a, b| a.key().cmp(b.key()));
+        let follower = Own::new(shared.follow(revision)?);
+        let interrupter = Arc::new(Mutex::new(follower.interrupter()));
+        let mut seen = BTreeMap::new();
+        let mut ahead = VecDeque::new();
+        for record in records {
+            if is_over(record.expires_boot_ns, now) {
+                seen.insert(record.key().into(), Seen::of(&record, true));
+            } else {
+                let (record, initial, skipped) = (Box::new(record), true, Some(0));
+                ahead.push_back(Ahead::Is { record, initial, skipped });
+            }
+        }
+        Ok(WatchCore {
+            shared: shared.clone(),
+            prefix,
+            follower,
+            ahead,
+            seen,
+            expiries: BTreeSet::new(),
+            since: revision,
+            told: revision,
+            record: Record::default(),
+            written_unix_ns: 0,
+            turn: 0,
+            stop: Arc::default(),
+            interrupter,
+        })
+    }
+
+    pub(super) fn prefix(&self) -> &Prefix {
+        &self.prefix
+    }
+
+    /// The next change, if there is one.
+    pub(super) fn next(&mut self) -> Result<Option<Change>> {
+        self.shared.check_birth()?;
+        self.turn = self.turn.wrapping_add(1);
+        if self.turn.is_multiple_of(TURNS_PER_END) {
+            self.end_times();
+        }
+        loop {
+            match self.ahead.pop_front() {
+                Some(Ahead::Told(change)) => return Ok(Some(*change)),
+                Some(Ahead::Is { record, initial, skipped }) => {
+                    return Ok(Some(self.tell(&record, initial, skipped)));
+                }
+                Some(Ahead::Gone { key, revision, expired, skipped, rest }) => {
+                    self.forget(&key);
+                    let name = key.clone().into();
+                    if let Some(rest) = rest {
+                        self.seen.insert(key, rest);
+                    }
+                    self.told = self.told.max(revision);
+                    let (key, entry, revision, initial) = (name, None, self.told, false);
+                    return Ok(Some(Change { key, entry, expired, revision, skipped, initial }));
+                }
+                None => {}
+            }
+            let mut record = std::mem::take(&mut self.record);
+            let next = self.follower.next(self.prefix.bytes(), &mut record);
+            let is_new = next == Next::Change && self.is_new(&record);
+            let told = is_new.then(|| {
+                let skipped = self.skipped(&record);
+                self.tell(&record, false, skipped)
+            });
+            self.record = record;
+            match (next, told) {
+                (_, Some(change)) => return Ok(Some(change)),
+                (Next::Change, None) => {}
+                (Next::Nothing, None) if self.end_times() => {}
+                (Next::Nothing, None) => return Ok(None),
+                (Next::Behind, None) => self.catch_up()?,
+            }
+        }
+    }
+
+    /// Takes back the change that [`WatchCore::next`] has returned last: it is the next one again.
+    pub(super) fn put_back(&mut self, change: Change) {
+        self.ahead.push_front(Ahead::Told(Box::new(change)));
+    }
+
+    /// Whether what the journal says is to be told. What is not is remembered.
+    fn is_new(&mut self, record: &Record) -> bool {
+        let key = record.key();
+        if !self.prefix.matches(key) {
+            return false;
+        }
+        let Some(seen) = self.seen.get(key) else { return true };
+        if record.revision <= seen.revision {
+            return false;
+        }
+        // It was told to be gone at its time, and now somebody has deleted it.
+        let known = seen.is_gone && record.deleted && record.version == seen.version + 1;
+        if known {
+            self.forget(key);
+        }
+        !known
+    }
+
+    /// How many values of a key were not seen before this one, given that the journal showed every deletion.
+    fn skipped(&self, record: &Record) -> Option<u64> {
+        let before = match self.seen.get(record.key()) {
+            Some(seen) => seen.version,
+            // More writes than there were changes: it was loaded from disk, with a version from there.
+            None if record.version > record.revision.saturating_sub(self.since) => return None,
+            None => 0,
+        };
+        record.version.checked_sub(before)?.checked_sub(1)
+    }
+
+    /// The same of a key in a snapshot, given that no change up to the revision `known` was missed. It may have been
+    /// deleted and made anew, unless there were too few changes for that.
+    fn skipped_behind(&self, record: &Record, known: u64) -> Option<u64> {
+        // A deletion, and all writes since.
+        let may_be_new = record.version < record.revision.saturating_sub(known);
+        if may_be_new { None } else { self.skipped(record) }
+    }
+
+    fn tell(&mut self, record: &Record, initial: bool, skipped: Option<u64>) -> Change {
+        let key = record.key();
+        self.written_unix_ns = record.written_unix_ns;
+        self.told = self.told.max(record.revision);
+        self.forget(key);
+        if !record.deleted {
+            self.seen.insert(key.into(), Seen::of(record, false));
+            if record.expires_boot_ns != 0 {
+                self.expiries.insert((record.expires_boot_ns, key.into()));
+            }
+        }
+        Change {
+            key: key.to_owned(),
+            entry: (!record.deleted).then(|| self.shared.entry_or_unreadable(record)),
+            expired: Some(record.deleted && record.expired),
+            revision: record.revision,
+            skipped,
+            initial,
+        }
+    }
+
+    fn forget(&mut self, key: &str) {
+        if let Some((key, seen)) = self.seen.remove_entry(key) {
+            self.expiries.remove(&(seen.expires_boot_ns, key));
+        }
+    }
+
+    /// Compares what stands there with what was told: the journal went on without us.
+    fn catch_up(&mut self) -> Result<()> {
+        let known = self.follower.known();
+        let (revision, mut records) = self.shared.records_with_over(&self.prefix)?;
+        let now = self.shared.now();
+        self.follower.go_on_from(revision);
+        records.sort_unstable_by_key(|record| record.revision);
+        let mut gone: BTreeMap<Box<str>, Seen> = self.seen.clone();
+        let (mut ahead, mut over) = (VecDeque::new(), Vec::new());
+        for record in records {
+            let seen = gone.remove(record.key());
+            // Told already; the end of its time is for `end_times` to tell.
+            if seen.is_some_and(|seen| seen.revision >= record.revision) {
+                continue;
+            }
+            let skipped = self.skipped_behind(&record, known);
+            if is_over(record.expires_boot_ns, now) {
+                let (key, rest) = (record.key().into(), Some(Seen::of(&record, true)));
+                // This value was not seen either.
+                let skipped = skipped.map(|skipped| skipped + 1);
+                over.push(Ahead::Gone { key, revision, expired: Some(true), skipped, rest });
+            } else {
+                ahead.push_back(Ahead::Is { record: Box::new(record), initial: false, skipped });
+            }
+        }
+        self.since = revision;
+        // Nobody can tell any more when they went; they are gone as of the snapshot, and so come last.
+        ahead.extend(over);
+        for (key, seen) in gone {
+            if seen.is_gone {
+                self.forget(&key);
+            } else {
+                let (expired, skipped, rest) = (None, None, None);
+                ahead.push_back(Ahead::Gone { key, revision, expired, skipped, rest });
+            }
+        }
+        self.ahead = ahead;
+        Ok(())
+    }
+
+    /// Deletes the keys whose time is over, so that everybody is told once, by the journal; what cannot be deleted now is told here.
+    /// Whether there was one.
+    fn end_times(&mut self) -> bool {
+        let mut any = false;
+        if self.expiries.is_empty() {
+            return false;
+        }
+        let now = self.shared.now();
+        while self.expiries.first().is_some_and(|(at, _)| *at <= now) {
+            any = true;
+            let Some((_, key)) = self.expiries.pop_first() else { break };
+            let Some(seen) = self.seen.get(&key).copied().filter(|seen| !seen.is_gone) else {
+                continue;
+            };
+            // Where that cannot be found out, the switch of a dead man had better be heard.
+            if self.shared.is_over_untold(&key, seen.revision).unwrap_or(true) {
+                let rest = Some(Seen { is_gone: true, ..seen });
+                let (revision, expired, skipped) = (seen.revision, Some(true), Some(0));
+                self.ahead.push_back(Ahead::Gone { key, revision, expired, skipped, rest });
+            }
+        }
+        any
+    }
+
+    /// How long a sleep may be, at the most.
+    pub(super) fn sleep_limit(&self) -> Duration {
+        let Some((at, _)) = self.expiries.first() else { return MAX_SLEEP };
+        Duration::from_nanos(at.saturating_sub(self.shared.now())).min(MAX_SLEEP)
+    }
+
+    /// When what was told last was written, ns since 1970.
+    pub(super) fn written_unix_ns(&self) -> u64 {
+        self.written_unix_ns
+    }
+}
+
+impl Place for WatchCore {
+    fn poll(&mut self) -> bool {
+        if self.stop.load(Ordering::Acquire) {
+            return true;
+        }
+        match self.next() {
+            Ok(None) => false,
+            Ok(Some(change)) => {
+                self.put_back(change);
+                true
+            }
+            // It is met again, by who can tell it.
+            Err(_) => true,
+        }
+    }
+    fn sleep(&mut self, limit: Duration, precise: bool) -> Woken {
+        let limit = limit.min(self.sleep_limit());
+        let (follower, prefix) = (&mut self.follower, self.prefix.bytes());
+        if precise { follower.doze(prefix, limit) } else { follower.wait(prefix, limit) }
+    }
+}
+
+/// Tells changes of the keys under a prefix; made by [`State::watch`].
+///
+/// First come the present values ([`Change::initial`]), in the order of the keys, then every change in the order of its
+/// revision. A watch that comes late gets the newest value and the number of those that it did not see
+/// ([`Change::skipped`]); nothing queues up for it. A key that came and went unseen is told as deleted, with the number of its
+/// values. A key whose time is over is told as deleted at that time ([`Change::expired`]), also while the disk that it
+/// is kept on is full. What a watch that was very late cannot know is `None`.
+///
+/// ```
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let mut settings = rnet_node::NodeSettings::new("arm");
+/// # settings.dir = Some(std::env::temp_dir());
+/// # settings.domain = Some(format!("watch{}", std::process::id()));
+/// # let node = settings.open()?;
+/// # let state = rnet_state::State::open(&node, None, None)?;
+/// let mut watch = state.watch("/arm")?;
+/// state.set("/arm/mode", "idle")?;
+/// let change = watch.recv(None)?;
+/// assert_eq!(change.entry.map(|entry| entry.value), Some("idle".into()));
+/// # let path = node.state.domain.path().to_owned();
+/// # drop((watch, state, node));
+/// # std::fs::remove_dir_all(path)?;
+/// # Ok(()) }
+/// ```
+pub struct Watch {
+    pub(super) watch: WatchCore,
+    pub(super) core: Arc<NodeCore>,
+    pub(super) interruptible: bool,
+    pace: Pace,
+}
+
+impl Watch {
+    pub(super) fn open(state: &State, prefix: Prefix) -> Result<Watch> {
+        let watch = WatchCore::open(&state.shared, prefix)?;
+        Ok(Watch::of(watch, state.core.clone()))
+    }
+
+    pub(super) fn of(watch: WatchCore, core: Arc<NodeCore>) -> Watch {
+        let pace = Pace::of(&core.state.own);
+        Watch { watch, core, interruptible: false, pace }
+    }
+
+    /// The next change, if there is one.
+    pub fn try_recv(&mut self) -> Result<Option<Change>> {
+        self.watch.next()
+    }
+
+    /// The next change; waits for it, for ever without a timeout. Changes that follow each other closely, or keep time, are waited
+    /// for awake as far as that pays, as messages are.
+    ///
+    /// # Errors
+    /// `Timeout`; `Interrupted` (see [`Watch::interrupter`], [`Watch::set_interruptible`]).
+    pub fn recv(&mut self, timeout: Option<Duration>) -> Result<Change> {
+        // A time that no clock reaches is none.
+        let until = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+        loop {
+            if let Some(change) = self.watch.next()? {
+                self.pace.came(self.watch.written_unix_ns(), change.skipped.unwrap_or(0));
+                return Ok(change);
+            }
+            if self.watch.stop.swap(false, Ordering::AcqRel) {
+                return Err(Error::Interrupted);
+            }
+            let mut left = MAX_SLEEP;
+            if let Some(until) = until {
+                left = until.saturating_duration_since(Instant::now());
+                if left.is_zero() {
+                    return Err(Error::Timeout {
+                        what: format!("no change under {}", self.watch.prefix.bytes()),
+                        after_ms: rnet_core::ms_ceil(timeout.unwrap_or_default()),
+                    });
+                }
+            }
+            let left = left.min(self.watch.sleep_limit());
+            if self.pace.wait(&mut self.watch, left) == Woken::Signal && self.interruptible {
+                return Err(Error::Interrupted);
+            }
+        }
+    }
+
+    /// The changes, one after the other; waits for each. Ends when the watch does.
+    pub fn iter(&mut self) -> Changes<'_> {
+        Changes { watch: self }
+    }
+
+    /// Calls `callback` for each change, on the node's thread for state, until the returned [`WatchHandle`] is dropped.
+    ///
+    /// The callbacks of a node share that thread: one that takes long delays the others, and skips what was overwritten meanwhile.
+    /// A callback that panics is not called again.
+    pub fn on(self, mut callback: impl FnMut(Change) + Send + 'static) -> WatchHandle {
+        self.on_result(move |result| {
+            if let Ok(change) = result {
+                callback(change);
+            }
+        })
+    }
+
+    /// As [`Watch::on`], but also called with each error.
+    pub fn on_result(self, callback: impl FnMut(Result<Change>) + Send + 'static) -> WatchHandle {
+        WatchHandle::start(self, callback)
+    }
+
+    /// Whether a signal ends a wait with `Interrupted`; not, unless asked for.
+    pub fn set_interruptible(&mut self, yes: bool) {
+        self.interruptible = yes;
+    }
+
+    /// A handle with which other threads can end this watch's waits.
+    pub fn interrupter(&self) -> WatchInterrupter {
+        WatchInterrupter {
+            stop: self.watch.stop.clone(),
+            inner: self.watch.interrupter.clone(),
+            birth: self.watch.shared.birth(),
+        }
+    }
+}
+
+impl std::fmt::Debug for Watch {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Watch").field("prefix", &self.watch.prefix.bytes()).finish()
+    }
+}
+
+/// The changes of a [`Watch`]; made by [`Watch::iter`].
+#[derive(Debug)]
+pub struct Changes<'a> {
+    watch: &'a mut Watch,
+}
+
+impl Iterator for Changes<'_> {
+    type Item = Result<Change>;
+
+    fn next(&mut self) -> Option<Result<Change>> {
+        match self.watch.recv(None) {
+            Err(Error::Closed { .. }) => None,
+            other => Some(other),
+        }
+    }
+}
+
+/// Ends the waits of one [`Watch`] from any thread; made by [`Watch::interrupter`].
+#[derive(Clone)]
+pub struct WatchInterrupter {
+    stop: Arc<AtomicBool>,
+    inner: Arc<Mutex<Interrupter>>,
+    birth: rnet_shm::fork::Birth,
+}
+
+impl WatchInterrupter {
+    /// Has the wait that goes on end with `Interrupted`, or the next one if none does. A wait that finds a change at that moment
+    /// returns it.
+    pub fn interrupt(&self) {
+        if !self.birth.is_parents() {
+            self.stop.store(true, Ordering::Release);
+            lock(&self.inner).interrupt();
+        }
+    }
+}
+
+impl std::fmt::Debug for WatchInterrupter {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("WatchInterrupter").finish_non_exhaustive()
+    }
+}

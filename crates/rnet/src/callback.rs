@@ -1,0 +1,167 @@
+//! Subscribers with a callback, which a dispatch thread runs.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use rnet_core::{Error, Lane, Result};
+use rnet_node::dispatch::Task;
+use rnet_node::receiver::{Receiver, is_refusal};
+use rnet_shm::bell::Woken;
+use rnet_shm::subscription::Slot;
+
+use crate::sample::Decode;
+use crate::subscriber::Subscriber;
+use crate::{Message, Sample, Subscription};
+
+/// Messages that one subscriber may take before the others have their turn.
+const TURN: usize = 32;
+
+/// A subscriber with a callback.
+struct CallbackTask<T: Message + ?Sized, F> {
+    id: u64,
+    receiver: Receiver,
+    callback: F,
+    over: bool,
+    /// Set by the [`Subscription`] as it is dropped, which the callback itself may do.
+    cancelled: Arc<AtomicBool>,
+    held: T::Held,
+}
+
+impl<T, F> Task for CallbackTask<T, F>
+where
+    T: Message + ?Sized,
+    F: FnMut(Result<Sample<'_, T>>) + Send + 'static,
+{
+    fn id(&self) -> u64 {
+        self.id
+    }
+    fn set_bell(&mut self, bell: u64) {
+        self.receiver.set_bell(bell);
+    }
+    fn lane(&self) -> Option<Lane> {
+        self.receiver.lane()
+    }
+    fn run(&mut self, lane: Lane, must_yield: &dyn Fn() -> bool) -> bool {
+        // Before the first message of a publisher, and after its end.
+        let count = self.receiver.count_publishers();
+        self.receiver.state.served.show(count);
+        let busy = self.run_turn(lane, must_yield);
+        self.receiver.state.served.show(self.receiver.admitted());
+        busy
+    }
+    fn is_ready(&self) -> bool {
+        self.receiver.is_ready()
+    }
+    fn note_if_late(&self, woken: Woken, limit: Duration) {
+        self.receiver.note_if_late(woken, limit);
+    }
+    fn is_over(&self) -> bool {
+        self.over
+    }
+    fn add_places(&self, places: &mut Vec<Arc<Slot>>) {
+        self.receiver.add_places(places);
+    }
+    fn needs_barrier(&self) -> bool {
+        self.receiver.needs_barrier()
+    }
+    fn move_to(self: Box<Self>, lane: Lane) {
+        let node = self.receiver.node().clone();
+        node.dispatcher(lane).add(self);
+    }
+}
+
+impl<T, F> CallbackTask<T, F>
+where
+    T: Message + ?Sized,
+    F: FnMut(Result<Sample<'_, T>>) + Send + 'static,
+{
+    fn run_turn(&mut self, lane: Lane, must_yield: &dyn Fn() -> bool) -> bool {
+        for done in 0..TURN {
+            // One at least: timers that are always due must not keep every message from its callback.
+            if done > 0 && must_yield() {
+                return true;
+            }
+            if self.cancelled.load(Ordering::Acquire) {
+                self.over = true;
+                return true;
+            }
+            // The first publisher may have come this moment and be of the other lane: then not
+            // even its first message may run here.
+            self.receiver.take_in();
+            if self.lane().is_some_and(|now| now != lane) {
+                return true;
+            }
+            let result = match self.receiver.advance_known() {
+                Ok(None) => return done > 0,
+                Ok(Some(at)) => self.receiver.sample::<T>(at, &mut self.held),
+                Err(error) => Err(error),
+            };
+            // Until the user drops a sample there is nothing to do here.
+            let starved = matches!(result, Err(Error::TooManyPins { .. }));
+            let callback = &mut self.callback;
+            let outcome = catch_unwind(AssertUnwindSafe(|| callback(result)));
+            if self.receiver.is_parents() {
+                return true;
+            }
+            if outcome.is_err() {
+                // The panic hook has printed it; a callback in an unknown state is not called
+                // again, and the node's other subscribers go on.
+                self.over = true;
+                return true;
+            }
+            if starved {
+                return false;
+            }
+        }
+        true
+    }
+}
+
+impl<T: Message + ?Sized> Subscriber<T> {
+    /// Calls `callback` for each message, on the dispatch thread of the topic's lane, until the
+    /// returned [`Subscription`] is dropped.
+    ///
+    /// The callbacks of one lane share a thread: one that takes long delays the others of its
+    /// lane, never those of the other lane. A callback that panics is not called again.
+    /// If the thread cannot be started, [`Subscription::error`] says why, and it is tried again.
+    /// What happens to single publishers (`PeerLost`, `Detached`, …) is counted and shows in the
+    /// tools; use [`Subscriber::on_result`] to be called for it.
+    pub fn on(self, mut callback: impl FnMut(Sample<'_, T>) + Send + 'static) -> Subscription {
+        self.on_result(move |result| {
+            if let Ok(sample) = result {
+                callback(sample);
+            }
+        })
+    }
+
+    /// As [`Subscriber::on`], but also called with each error.
+    pub fn on_result(
+        self,
+        callback: impl FnMut(Result<Sample<'_, T>>) + Send + 'static,
+    ) -> Subscription {
+        let (mut receiver, core, held) = self.into_parts();
+        let forked = receiver.is_parents();
+        let (id, topic) = (core.state.next_task(), receiver.topic().clone());
+        let (file, state) = (receiver.file().clone(), receiver.state.clone());
+        if !forked {
+            receiver.take_in();
+            state.served.keep_refused(receiver.errors.iter().filter(|e| is_refusal(e)).cloned());
+        }
+        // While no publisher is known the lane is not either: the urgent thread waits for the
+        // first one, because it is the one that is never held up.
+        let lane = receiver.lane().unwrap_or(Lane::Urgent);
+        let cancelled = Arc::new(AtomicBool::new(false));
+        let over = false;
+        let task =
+            CallbackTask { id, receiver, callback, over, cancelled: cancelled.clone(), held };
+        if forked {
+            // No thread is here to run it, and what it holds is the parent's.
+            std::mem::forget(task);
+        } else {
+            core.state.dispatcher(lane).add(Box::new(task));
+        }
+        Subscription { id, topic, file, state, cancelled, core: Some(core) }
+    }
+}

@@ -1,0 +1,26 @@
+//! The state of a domain: keys that hold values, can be watched, and are there without a server.
+//!
+//! ```
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let dir = std::env::temp_dir();
+//! # let node = rnet::Node::builder("arm").dir(dir).domain(&format!("state{}", std::process::id())).open()?;
+//! let state = node.state()?;
+//! state.set("/arm/mode", "idle")?;
+//! assert_eq!(state.get_as::<String>("/arm/mode")?.as_deref(), Some("idle"));
+//! assert_eq!(state.add("/arm/starts", 1)?, 1);
+//! // Only if nobody wrote it since it was looked at:
+//! let entry = state.entry("/arm/mode")?.expect("it was set");
+//! state.compare_and_set("/arm/mode", entry.revision, "moving")?;
+//! # let path = node.domain_path().to_owned();
+//! # drop((state, node));
+//! # std::fs::remove_dir_all(path)?;
+//! # Ok(()) }
+//! ```
+
+pub use rnet_state::{
+    Cell, Change, ChangeFuture, ChangeStream, Changes, Entry, Hash, LastWill, Owner, Put, Snapshot,
+    State, StateMessage, StateType, Transaction, TransactionPut, Value, Watch, WatchHandle,
+    WatchInterrupter,
+};
+#[doc(hidden)]
+pub use rnet_state::{Waits, with_waits};
