@@ -8,9 +8,10 @@ use rnet_core::{Error, MAX_TRIES, MAX_VALUE_ITEMS, Result, key_name};
 use rnet_shm::state::{Record, Stored, Write};
 
 use super::encode::{self, Packed, kind};
-use super::put::Options;
+use super::options::Options;
 use super::shared::{Item, StateShared};
-use super::{State, Value};
+use super::state::State;
+use super::value::Value;
 
 /// Tries after which a writer lets others run between two of them.
 const BUSY_TRIES: usize = 16;

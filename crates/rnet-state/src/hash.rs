@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use rnet_core::{Error, Result, key_name};
 
-use super::{State, Value};
+use super::state::State;
+use super::value::Value;
 
 /// The keys under a prefix, each a field: what a Redis user keeps in a hash. Made by [`State::hash`].
 ///
@@ -30,6 +31,13 @@ use super::{State, Value};
 pub struct Hash {
     state: State,
     prefix: String,
+}
+
+impl State {
+    /// The keys under a prefix, as the fields of one thing.
+    pub fn hash(&self, prefix: &str) -> Hash {
+        Hash::new(self, prefix)
+    }
 }
 
 impl Hash {

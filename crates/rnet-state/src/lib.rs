@@ -8,14 +8,15 @@
 //! | `state` | [`State`]: reading and writing single keys |
 //! | `value`, `encode`, `message`, `types` | what a key holds, its bytes, its type |
 //! | `entry` | what is told of a key |
-//! | `put` | writing with options |
+//! | `put`, `options` | writing with options |
 //! | `change` | changes computed from the present value: counters, lists, sets |
 //! | `hash` | the keys under a prefix as the fields of one thing |
 //! | `cell` | one key for loops |
+//! | `codec` | the Rust types that values are read as |
 //! | `transaction` | several keys, all or nothing |
 //! | `sweep` | cleaning up behind nodes that died |
 //! | `durable` | the keys that are on disk too |
-//! | `watch`, `callbacks`, `stream` | being told of changes: blocking, by callback, async |
+//! | `watch`, `watch_handle`, `callbacks`, `stream` | being told of changes: blocking, by callback, async |
 //! | `pace` | how a watch passes the time between two changes |
 //! | `extension` | what the node tells the state, and asks of it |
 //! | `param` | parameters |
@@ -23,12 +24,14 @@
 mod callbacks;
 mod cell;
 mod change;
+mod codec;
 mod durable;
 mod encode;
 mod entry;
 mod extension;
 mod hash;
 mod message;
+mod options;
 mod pace;
 pub mod param;
 mod prefix;
@@ -41,9 +44,10 @@ mod transaction;
 mod types;
 mod value;
 mod watch;
+mod watch_handle;
 
-pub use callbacks::WatchHandle;
-pub use cell::{Cell, StateType};
+pub use cell::Cell;
+pub use codec::StateType;
 #[doc(hidden)]
 pub use durable::{Folder, Places};
 pub use entry::{Change, Entry, LastWill, Owner, Snapshot};
@@ -57,3 +61,4 @@ pub use stream::{ChangeFuture, ChangeStream};
 pub use transaction::{Transaction, TransactionPut};
 pub use value::Value;
 pub use watch::{Changes, Watch, WatchInterrupter};
+pub use watch_handle::WatchHandle;

@@ -11,13 +11,12 @@ use rnet_shm::state::{
 };
 
 use super::callbacks::Callbacks;
-use super::cell::sealed::Codec;
 use super::durable::{Durable, Folder, Places};
 use super::encode::{self, Packed, kind};
 use super::entry::{Entry, LastWill, Owner};
 use super::message::{StateMessage, check_bytes, fits};
+use super::options::{Ends, Options};
 use super::prefix::Prefix;
-use super::put::{Ends, Options};
 use super::sweep::Sweeping;
 use super::types::Types;
 use super::value::Value;
@@ -262,10 +261,6 @@ impl StateShared {
     pub(super) fn value_of(&self, record: &Record) -> Result<Value> {
         self.decode(record.kind, record.type_id, record.value())
             .map_err(|why| Self::bad_record(record, why))
-    }
-
-    pub(super) fn typed<T: Codec>(&self, record: &Record) -> Result<T> {
-        T::read(self, record)
     }
 
     fn decode(&self, of: u16, type_id: u64, bytes: &[u8]) -> std::result::Result<Value, String> {

@@ -3,22 +3,18 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use rnet_core::{Result, key_name};
+use rnet_core::Result;
 
 use rnet_node::Message;
 use rnet_node::core::NodeCore;
 use rnet_shm::state::Clock;
 
-use crate::cell::{Cell, StateType};
+use crate::codec::StateType;
 use crate::entry::{Entry, Snapshot};
-use crate::hash::Hash;
 use crate::message;
 use crate::prefix::Prefix;
-use crate::put::Put;
 use crate::shared::StateShared;
-use crate::transaction::{self, Transaction};
 use crate::value::Value;
-use crate::watch::Watch;
 
 /// The state of a node's domain.
 ///
@@ -123,11 +119,6 @@ impl State {
         self.put(key).set_message(message)
     }
 
-    /// Writes with options: conditions, time to live, durability, last will, change of type.
-    pub fn put<'a>(&'a self, key: &'a str) -> Put<'a> {
-        Put::new(self, key)
-    }
-
     /// Sets a key that is at this revision ([`Entry::revision`]); 0: that is absent.
     ///
     /// # Errors
@@ -171,42 +162,6 @@ impl State {
         let (revision, entries) = self.shared.entries(&Prefix::new(prefix)?)?;
         let entries = entries.into_iter().map(|entry| (entry.key.clone(), entry)).collect();
         Ok(Snapshot { revision, entries })
-    }
-
-    /// Tells the present values of the keys under a prefix, and then every change of them, in order.
-    ///
-    /// # Errors
-    /// `LimitReached`, `OutOfMemory`.
-    pub fn watch(&self, prefix: &str) -> Result<Watch> {
-        Watch::open(self, Prefix::new(prefix)?)
-    }
-
-    /// The keys under a prefix, as the fields of one thing.
-    pub fn hash(&self, prefix: &str) -> Hash {
-        Hash::new(self, prefix)
-    }
-
-    /// A key for loops: checked once, and read and written without an allocation.
-    ///
-    /// # Errors
-    /// `BadName`.
-    pub fn cell<T: StateType>(&self, key: &str) -> Result<Cell<T>> {
-        self.shared.check_birth()?;
-        Cell::new(self, key_name(key)?.into_owned())
-    }
-
-    /// A transaction: reads and writes of several keys of which either all hold or none.
-    pub fn transaction(&self) -> Transaction {
-        Transaction::new(self)
-    }
-
-    /// Runs `body` in a transaction and commits it; again if another writer was in between, at most
-    /// [`rnet_core::MAX_TRIES`] times. `body` may thus run several times.
-    ///
-    /// # Errors
-    /// That of `body`; `LimitReached` if others were faster each time; as [`State::set`].
-    pub fn transact<T>(&self, body: impl FnMut(&mut Transaction) -> Result<T>) -> Result<T> {
-        transaction::transact(self, body)
     }
 }
 

@@ -6,10 +6,12 @@ use rnet_core::{Error, MAX_TRANSACTION_KEYS, MAX_TRIES, Result, key_name};
 use rnet_shm::state::{Guard, Record};
 
 use super::change::back_off;
+use super::codec::StateType;
 use super::message::StateMessage;
-use super::put::{Options, option_methods};
+use super::options::{Options, option_methods};
 use super::shared::Item;
-use super::{State, StateType, Value};
+use super::state::State;
+use super::value::Value;
 use rnet_node::Message;
 
 /// Reads and writes of several keys; made by [`State::transaction`]. Nothing is written before [`Transaction::commit`], and then either
@@ -58,6 +60,22 @@ struct Pending {
     /// `None` deletes.
     value: Option<Value>,
     options: Options,
+}
+
+impl State {
+    /// A transaction: reads and writes of several keys of which either all hold or none.
+    pub fn transaction(&self) -> Transaction {
+        Transaction::new(self)
+    }
+
+    /// Runs `body` in a transaction and commits it; again if another writer was in between, at most
+    /// [`rnet_core::MAX_TRIES`] times. `body` may thus run several times.
+    ///
+    /// # Errors
+    /// That of `body`; `LimitReached` if others were faster each time; as [`State::set`].
+    pub fn transact<T>(&self, body: impl FnMut(&mut Transaction) -> Result<T>) -> Result<T> {
+        transact(self, body)
+    }
 }
 
 impl Transaction {

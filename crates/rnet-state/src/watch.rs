@@ -27,7 +27,7 @@ use super::entry::Change;
 use super::pace::{Pace, Place};
 use super::prefix::Prefix;
 use super::shared::StateShared;
-use super::{State, WatchHandle};
+use super::state::State;
 use rnet_node::core::NodeCore;
 
 /// The ends of times are looked at when there is nothing else to tell, and once in so many changes.
@@ -377,6 +377,16 @@ pub struct Watch {
     pace: Pace,
 }
 
+impl State {
+    /// Tells the present values of the keys under a prefix, and then every change of them, in order.
+    ///
+    /// # Errors
+    /// `LimitReached`, `OutOfMemory`.
+    pub fn watch(&self, prefix: &str) -> Result<Watch> {
+        Watch::open(self, Prefix::new(prefix)?)
+    }
+}
+
 impl Watch {
     pub(super) fn open(state: &State, prefix: Prefix) -> Result<Watch> {
         let watch = WatchCore::open(&state.shared, prefix)?;
@@ -429,23 +439,6 @@ impl Watch {
     /// The changes, one after the other; waits for each. Ends when the watch does.
     pub fn iter(&mut self) -> Changes<'_> {
         Changes { watch: self }
-    }
-
-    /// Calls `callback` for each change, on the node's thread for state, until the returned [`WatchHandle`] is dropped.
-    ///
-    /// The callbacks of a node share that thread: one that takes long delays the others, and skips what was overwritten meanwhile.
-    /// A callback that panics is not called again.
-    pub fn on(self, mut callback: impl FnMut(Change) + Send + 'static) -> WatchHandle {
-        self.on_result(move |result| {
-            if let Ok(change) = result {
-                callback(change);
-            }
-        })
-    }
-
-    /// As [`Watch::on`], but also called with each error.
-    pub fn on_result(self, callback: impl FnMut(Result<Change>) + Send + 'static) -> WatchHandle {
-        WatchHandle::start(self, callback)
     }
 
     /// Whether a signal ends a wait with `Interrupted`; not, unless asked for.

@@ -1,0 +1,155 @@
+//! The Rust types that values are read as and written from.
+
+use rnet_core::{Error, Result};
+use rnet_shm::state::Record;
+
+use super::encode::{self, Packed, kind};
+use super::shared::StateShared;
+use super::value::Value;
+
+/// A Rust type that a key may be read as and written from: `bool`, the integers, the floats, `String`, `Vec<u8>`,
+/// [`Value`].
+///
+/// Integers of every size are stored as one type, and so are floats.
+pub trait StateType: sealed::Codec + Sized + Send + 'static {}
+
+impl StateShared {
+    pub(super) fn typed<T: sealed::Codec>(&self, record: &Record) -> Result<T> {
+        T::read(self, record)
+    }
+}
+
+/// How a [`StateType`] is read and written; nobody else's business.
+pub mod sealed {
+    use super::*;
+
+    /// See [`StateType`].
+    pub trait Codec: Sized {
+        /// The kind that it is of.
+        const KIND: u16;
+        /// From the bytes of a value of the kind; else what is wrong with them.
+        fn parse(bytes: &[u8]) -> std::result::Result<Self, String>;
+        /// Kind and bytes, if these are all of it.
+        fn pack(&self) -> Option<(u16, Packed<'_>)>;
+        /// As a value.
+        fn to_value(&self) -> Value;
+
+        /// From what was read.
+        #[inline]
+        fn read(shared: &StateShared, record: &Record) -> Result<Self> {
+            if record.kind != Self::KIND {
+                return Err(other_type(
+                    record.key(),
+                    shared.holds_text(record.kind, record.type_id),
+                    Self::KIND,
+                ));
+            }
+            Self::parse(record.value()).map_err(|why| StateShared::bad_record(record, why))
+        }
+
+        /// From the value of a key that is not written yet.
+        fn from_value(key: &str, value: &Value) -> Result<Self> {
+            if encode::kind_of(value) != Self::KIND {
+                return Err(other_type(key, value.type_text(), Self::KIND));
+            }
+            encode::encode(value)
+                .and_then(|bytes| Self::parse(&bytes))
+                .map_err(|why| Error::BadValue { what: format!("value of {key}"), why })
+        }
+    }
+}
+
+#[cold]
+fn other_type(key: &str, holds: String, given: u16) -> Error {
+    let given = encode::kind_text(given).to_owned();
+    Error::StateType { key: key.to_owned(), holds, given }
+}
+
+#[inline]
+fn eight(of: u16, bytes: &[u8]) -> std::result::Result<[u8; 8], String> {
+    bytes.try_into().map_err(|_| encode::wrong_len(of, bytes.len()))
+}
+
+macro_rules! codec {
+    ($type:ty, $kind:expr, |$bytes:ident| $parse:expr, |$value:ident| $pack:expr) => {
+        impl StateType for $type {}
+        impl sealed::Codec for $type {
+            const KIND: u16 = $kind;
+            #[inline]
+            fn parse($bytes: &[u8]) -> std::result::Result<Self, String> {
+                $parse
+            }
+            #[inline]
+            fn pack(&self) -> Option<(u16, Packed<'_>)> {
+                let $value = self;
+                Some(($kind, $pack))
+            }
+            fn to_value(&self) -> Value {
+                Value::from(self.clone())
+            }
+        }
+    };
+}
+
+macro_rules! integers {
+    ($($type:ty),+) => {$(
+        codec!(
+            $type,
+            kind::INT,
+            |bytes| {
+                let value = i64::from_le_bytes(eight(kind::INT, bytes)?);
+                <$type>::try_from(value)
+                    .map_err(|_| format!("{value} has no room in {}", stringify!($type)))
+            },
+            |value| Packed::int(i64::from(*value))
+        );
+    )+};
+}
+
+integers!(i8, i16, i32, i64, u8, u16, u32);
+
+codec!(
+    bool,
+    kind::BOOL,
+    |bytes| match bytes {
+        [byte @ (0 | 1)] => Ok(*byte == 1),
+        _ => Err(encode::wrong_len(kind::BOOL, bytes.len())),
+    },
+    |value| Packed::bool(*value)
+);
+codec!(f64, kind::FLOAT, |bytes| Ok(f64::from_le_bytes(eight(kind::FLOAT, bytes)?)), |value| {
+    Packed::float(*value)
+});
+codec!(
+    f32,
+    kind::FLOAT,
+    |bytes| Ok(f64::from_le_bytes(eight(kind::FLOAT, bytes)?) as f32),
+    |value| Packed::float(f64::from(*value))
+);
+codec!(
+    String,
+    kind::STR,
+    |bytes| encode::text(bytes).map(str::to_owned),
+    |value| Packed::Borrowed(value.as_bytes())
+);
+codec!(Vec<u8>, kind::BYTES, |bytes| Ok(bytes.to_vec()), |value| Packed::Borrowed(value));
+
+impl StateType for Value {}
+impl sealed::Codec for Value {
+    const KIND: u16 = 0;
+    fn parse(_: &[u8]) -> std::result::Result<Self, String> {
+        Err("bytes alone do not say which value they are".to_owned())
+    }
+    fn pack(&self) -> Option<(u16, Packed<'_>)> {
+        None
+    }
+    fn to_value(&self) -> Value {
+        self.clone()
+    }
+    fn read(shared: &StateShared, record: &Record) -> Result<Self> {
+        shared.value_of(record)
+    }
+    fn from_value(_: &str, value: &Value) -> Result<Self> {
+        Ok(value.clone())
+    }
+}

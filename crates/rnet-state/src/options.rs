@@ -1,0 +1,68 @@
+//! What a write may ask for beside its value.
+
+use std::time::Duration;
+
+use crate::entry::LastWill;
+
+/// What a write asks for beside its value.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Options {
+    pub(super) expect: Option<u64>,
+    pub(super) ends: Option<Ends>,
+    pub(super) durable: Option<bool>,
+    pub(super) will: Option<LastWill>,
+    pub(super) change_type: bool,
+}
+
+/// When the time of a key is over.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Ends {
+    After(Duration),
+    /// ns of CLOCK_BOOTTIME.
+    At(u64),
+}
+
+/// The options of a write, for whatever has them in a field `options`.
+macro_rules! option_methods {
+    () => {
+        /// The key is deleted when it was not written again for so long, by a clock that nobody can set. While the machine is
+        /// suspended the time goes on. While it is off it does not: a durable key then has what was left of its time when the
+        /// disk was written last.
+        pub fn ttl(mut self, ttl: std::time::Duration) -> Self {
+            self.options.ends = Some($crate::options::Ends::After(ttl));
+            self
+        }
+
+        /// The key is deleted at this time, in ns of CLOCK_BOOTTIME (`rnet::boot_ns`); at once if it is past.
+        pub fn expires_at_boot_ns(mut self, boot_ns: u64) -> Self {
+            self.options.ends = Some($crate::options::Ends::At(boot_ns));
+            self
+        }
+
+        /// Whether the key is kept on disk; the write then returns when it is. Without this it stays as it is, and a new key is
+        /// kept in memory only.
+        pub fn durable(mut self, yes: bool) -> Self {
+            self.options.durable = Some(yes);
+            self
+        }
+
+        /// What the key becomes when this node ends, however it ends, unless somebody wrote it since.
+        pub fn last_will(mut self, value: impl Into<$crate::Value>) -> Self {
+            self.options.will = Some($crate::LastWill::Becomes(value.into()));
+            self
+        }
+
+        /// The key is deleted when this node ends, however it ends, unless somebody wrote it since.
+        pub fn last_will_delete(mut self) -> Self {
+            self.options.will = Some($crate::LastWill::Delete);
+            self
+        }
+
+        /// The key may hold a value of another type, and holds this one's afterwards.
+        pub fn change_type(mut self) -> Self {
+            self.options.change_type = true;
+            self
+        }
+    };
+}
+pub(super) use option_methods;
