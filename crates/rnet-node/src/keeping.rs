@@ -38,40 +38,51 @@ impl Keeping {
     /// Puts back what is missing.
     pub fn look(&mut self, state: &Arc<NodeState>) -> Look {
         let home = state.own.home();
-        let mut done = false;
-        if home.is_whole() {
+        let back = if home.is_whole() {
             (self.told, self.missing) = (None, None);
+            // Somebody may have come in the middle of that, and have seen nothing of this node.
+            home.take_restored()
         } else {
             let since = *self.missing.get_or_insert_with(Instant::now);
             let left = SETTLE.saturating_sub(since.elapsed());
             if !left.is_zero() {
                 return Look::Again(left);
             }
-            let path = state.domain.path().display();
             match home.put_back() {
                 Ok(back) => {
-                    done = true;
-                    let mut text = format!(
-                        "{path}, or a part of it, was removed while its nodes live; put back, with {} files (RemoveIPC \
-                         of systemd-logind, or a clean-up script? see: rnet doctor)",
-                        back.files
-                    );
-                    if !back.lost.is_empty() {
-                        text += &format!(
-                            "; lost for new nodes until this one is started anew, for want of file descriptors \
-                             (raise ulimit -n): {}",
-                            back.lost.join(" ")
-                        );
-                    }
-                    self.tell(state, text);
-                    (self.told, self.missing) = (None, None);
-                    state.domain.note_put_back(state.own.name());
+                    home.take_restored();
+                    Some(back)
                 }
-                Err(error) => self.tell(
-                    state,
-                    format!("{path}, or a part of it, was removed and cannot be put back: {error}"),
-                ),
+                Err(error) => {
+                    let path = state.domain.path().display();
+                    self.tell(
+                        state,
+                        format!(
+                            "{path}, or a part of it, was removed and cannot be put back: {error}"
+                        ),
+                    );
+                    None
+                }
             }
+        };
+        let mut done = back.is_some();
+        if let Some(back) = back {
+            let path = state.domain.path().display();
+            let mut text = format!(
+                "{path}, or a part of it, was removed while its nodes live; put back, with {} files (RemoveIPC of \
+                 systemd-logind, or a clean-up script? see: rnet doctor)",
+                back.files
+            );
+            if !back.lost.is_empty() {
+                text += &format!(
+                    "; lost for new nodes until this one is started anew, for want of file descriptors (raise \
+                     ulimit -n): {}",
+                    back.lost.join(" ")
+                );
+            }
+            self.tell(state, text);
+            (self.told, self.missing) = (None, None);
+            state.domain.note_put_back(state.own.name());
         }
         for standing in state.put_back() {
             match standing {

@@ -49,6 +49,8 @@ struct Inner {
     unheld: BTreeSet<OsString>,
     /// When the folder was last changed, as of the last look that found all in its place.
     seen: Option<(u64, i64, u64)>,
+    /// What was put back for a file that was needed at once, and not taken note of since.
+    restored: Option<PutBack>,
 }
 
 /// A file of the folder.
@@ -163,6 +165,11 @@ impl Home {
         true
     }
 
+    /// What was put back before anybody looked, because a file was needed: once.
+    pub fn take_restored(&self) -> Option<PutBack> {
+        self.inner().restored.take()
+    }
+
     /// Puts back what is not in its place.
     ///
     /// # Errors
@@ -223,7 +230,12 @@ impl NodeFolder for Home {
     }
 
     fn restore(&self) -> bool {
-        self.put_back().is_ok()
+        let Ok(back) = self.put_back() else { return false };
+        let inner = &mut *self.inner();
+        let restored = inner.restored.get_or_insert_default();
+        restored.files += back.files;
+        restored.lost.extend(back.lost);
+        true
     }
 
     fn restore_file(&self, name: &OsStr) -> bool {
