@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use pyo3::prelude::*;
-use rnet::{Error, MatchEvent, NodeEvent, Tick};
+use rnet::Tick;
+use rnet::{DeadlineMissed, Error, LivelinessChange, LivelinessCounts, MatchEvent, NodeEvent};
 
 use crate::codec::Decoder;
 use crate::errors::{is_malformed, raise};
@@ -45,6 +46,37 @@ pub(crate) fn on_match(callback: Py<PyAny>) -> impl FnMut(&MatchEvent) + Send + 
             Ok(class.call1((kind, node, id, error))?.unbind())
         });
     }
+}
+
+/// A hook of rnet that calls `callback` with an `rnet.DeadlineMissed`.
+pub(crate) fn on_deadline(callback: Py<PyAny>) -> impl FnMut(&DeadlineMissed) + Send + 'static {
+    move |event| {
+        tell(&callback, |py| {
+            let class = py.import("rnet.events")?.getattr("DeadlineMissed")?;
+            let peer = &event.publisher;
+            Ok(class.call1((peer.node.as_str(), peer.id, event.missed, event.total))?.unbind())
+        });
+    }
+}
+
+/// A hook of rnet that calls `callback` with an `rnet.LivelinessChange`.
+pub(crate) fn on_liveliness(callback: Py<PyAny>) -> impl FnMut(&LivelinessChange) + Send + 'static {
+    move |change| {
+        tell(&callback, |py| {
+            let class = py.import("rnet.events")?.getattr("LivelinessChange")?;
+            let (peer, counts) = (&change.publisher, liveliness_tuple(py, change.counts)?);
+            Ok(class.call1((peer.node.as_str(), peer.id, change.alive, counts))?.unbind())
+        });
+    }
+}
+
+/// An `rnet.Liveliness`.
+pub(crate) fn liveliness_tuple(
+    py: Python<'_>,
+    counts: LivelinessCounts,
+) -> PyResult<Bound<'_, PyAny>> {
+    let class = py.import("rnet.events")?.getattr("Liveliness")?;
+    class.call1((counts.alive, counts.not_alive))
 }
 
 /// A hook of rnet that calls `callback` with an `rnet.NodeEvent`.

@@ -253,9 +253,13 @@ impl Node {
     /// them, or the send that has no room raises OutOfMemory.
     /// `urgent=True` gives the topic the lane that nothing delays. The log grows with the traffic
     /// up to `log_len_bytes`; `reserve_log=True` takes all of it at once.
+    ///
+    /// `deadline=s` promises a message at least every s seconds, `lifespan=s` has no subscriber get a message that is
+    /// older, and `manual_by_topic=s` is alive only for as long as it sends, or calls `assert_alive`, every s seconds.
     #[pyo3(signature = (topic, r#type = None, *, reliable = false, on_full = None,
         transient_local = 0, urgent = false, log_len_bytes = None, reserve_log = false,
-        pool_limit_bytes = None, large_depth = None))]
+        pool_limit_bytes = None, large_depth = None, deadline = None, lifespan = None,
+        manual_by_topic = None))]
     #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
     fn publisher(
         &self,
@@ -270,6 +274,9 @@ impl Node {
         reserve_log: bool,
         pool_limit_bytes: Option<u64>,
         large_depth: Option<u32>,
+        deadline: Option<f64>,
+        lifespan: Option<f64>,
+        manual_by_topic: Option<f64>,
     ) -> PyResult<Publisher> {
         let codec = Codec::new(py, r#type)?;
         let mut options = PublisherOptions::new().message_type(codec.message_type.clone());
@@ -296,6 +303,15 @@ impl Node {
         if let Some(depth) = large_depth {
             options = options.large_depth(depth);
         }
+        if let Some(period) = qos::optional_seconds(py, "deadline", deadline)? {
+            options = options.deadline(period);
+        }
+        if let Some(age) = qos::optional_seconds(py, "lifespan", lifespan)? {
+            options = options.lifespan(age);
+        }
+        if let Some(lease) = qos::optional_seconds(py, "manual_by_topic", manual_by_topic)? {
+            options = options.manual_by_topic(lease);
+        }
         let open = || self.shared.node()?.publisher_with::<[u8]>(topic, options);
         let mut inner = py.detach(open).or_raise(py)?;
         inner.set_interruptible(true);
@@ -320,8 +336,12 @@ impl Node {
     /// `keep_last=n` passes over all but the last n unread messages of each publisher, and counts them
     /// as skipped. Without it best_effort subscribers keep the last 10, and reliable ones all;
     /// `keep_all=True` keeps all that the publisher's log still holds, however old.
+    ///
+    /// `deadline=s` asks for a message of each publisher at least every s seconds, and `manual_by_topic=s` for publishers
+    /// that show every s seconds that they are alive; see `on_deadline` and `on_liveliness`.
     #[pyo3(signature = (topic, r#type = None, *, on = None, on_error = None, reliable = false,
-        transient_local = false, lane = None, keep_last = None, keep_all = false, wait = "adaptive"))]
+        transient_local = false, lane = None, keep_last = None, keep_all = false, wait = "adaptive",
+        deadline = None, manual_by_topic = None))]
     #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
     fn subscribe(
         &self,
@@ -336,6 +356,8 @@ impl Node {
         keep_last: Option<u32>,
         keep_all: bool,
         wait: &str,
+        deadline: Option<f64>,
+        manual_by_topic: Option<f64>,
     ) -> PyResult<Subscriber> {
         if on.is_none() && on_error.is_some() {
             return Err(bad_value(py, "on_error", "it goes with on: give a callback too"));
@@ -364,6 +386,12 @@ impl Node {
             Some(depth) => options = options.keep_last(depth),
             None if keep_all => options = options.keep_all(),
             None => {}
+        }
+        if let Some(period) = qos::optional_seconds(py, "deadline", deadline)? {
+            options = options.deadline(period);
+        }
+        if let Some(lease) = qos::optional_seconds(py, "manual_by_topic", manual_by_topic)? {
+            options = options.manual_by_topic(lease);
         }
         let open = || self.shared.node()?.subscriber_with::<[u8]>(topic, options);
         let inner = py.detach(open).or_raise(py)?;

@@ -314,6 +314,30 @@ impl Publisher {
         py.detach(add).or_raise(py)
     }
 
+    /// Calls `callback` with a DeadlineMissed when a period of the deadline has ended without a message.
+    #[pyo3(signature = (callback, /))]
+    fn on_deadline(&self, py: Python<'_>, callback: Callback) -> PyResult<()> {
+        let hook = events::on_deadline(callback.into_inner());
+        let add = || {
+            self.core.with_soon(move |inner| {
+                inner.on_deadline(hook);
+                Ok(())
+            })
+        };
+        py.detach(add).or_raise(py)
+    }
+
+    /// Shows that the publisher is alive without sending, if its liveliness is manual_by_topic.
+    fn assert_alive(&self, py: Python<'_>) -> PyResult<()> {
+        self.core.with_detached(py, |inner| inner.assert_alive())
+    }
+
+    /// Periods of its deadline so far in which it sent nothing.
+    #[getter]
+    fn deadline_missed(&self, py: Python<'_>) -> PyResult<u64> {
+        self.core.with_detached(py, |inner| Ok(inner.deadline_missed()))
+    }
+
     /// How many subscribers are served now.
     #[getter]
     fn subscriber_count(&self, py: Python<'_>) -> PyResult<usize> {

@@ -1,5 +1,7 @@
 //! Quality of service, as Python says it.
 
+use std::time::Duration;
+
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use rnet::{Lane, OnFull, Wait};
@@ -28,6 +30,15 @@ pub(crate) fn on_full(py: Python<'_>, given: Option<&Bound<'_, PyAny>>) -> PyRes
         return Ok(OnFull::Detach { stall: seconds(py, "on_full", stall)? });
     }
     Err(PyTypeError::new_err(format!("on_full: {}", expected(&given.repr()?.to_string()))))
+}
+
+/// A time that may be given.
+pub(crate) fn optional_seconds(
+    py: Python<'_>,
+    what: &str,
+    given: Option<f64>,
+) -> PyResult<Option<Duration>> {
+    given.map(|s| seconds(py, what, s)).transpose()
 }
 
 fn expected(got: &str) -> String {

@@ -360,6 +360,41 @@ impl SubscriberCore {
         Ok(())
     }
 
+    pub(crate) fn on_deadline(
+        &self,
+        hook: impl FnMut(&rnet::DeadlineMissed) + Send + 'static,
+    ) -> rnet::Result<()> {
+        match &self.lock()?.mode {
+            Mode::Direct(inner) => inner.on_deadline(hook),
+            Mode::Stream(stream) => stream.on_deadline(hook),
+            Mode::Callback(subscription) => subscription.on_deadline(hook),
+            Mode::Closed => return Err(self.closed_error()),
+        }
+        Ok(())
+    }
+
+    pub(crate) fn on_liveliness(
+        &self,
+        hook: impl FnMut(&rnet::LivelinessChange) + Send + 'static,
+    ) -> rnet::Result<()> {
+        match &self.lock()?.mode {
+            Mode::Direct(inner) => inner.on_liveliness(hook),
+            Mode::Stream(stream) => stream.on_liveliness(hook),
+            Mode::Callback(subscription) => subscription.on_liveliness(hook),
+            Mode::Closed => return Err(self.closed_error()),
+        }
+        Ok(())
+    }
+
+    pub(crate) fn liveliness(&self) -> rnet::Result<rnet::LivelinessCounts> {
+        match &self.lock()?.mode {
+            Mode::Direct(inner) => Ok(inner.liveliness()),
+            Mode::Stream(stream) => Ok(stream.liveliness()),
+            Mode::Callback(subscription) => Ok(subscription.liveliness()),
+            Mode::Closed => Err(self.closed_error()),
+        }
+    }
+
     /// Waits for a slice until `n` publishers serve it. Call it without the GIL.
     pub(crate) fn wait_for_publishers(
         self: &Arc<Self>,

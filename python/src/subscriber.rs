@@ -401,6 +401,26 @@ impl Subscriber {
         py.detach(|| self.core.on_match(hook)).or_raise(py)
     }
 
+    /// Calls `callback` with a DeadlineMissed when a publisher has sent nothing for a period of the deadline.
+    #[pyo3(signature = (callback, /))]
+    fn on_deadline(&self, py: Python<'_>, callback: Callback) -> PyResult<()> {
+        let hook = events::on_deadline(callback.into_inner());
+        py.detach(|| self.core.on_deadline(hook)).or_raise(py)
+    }
+
+    /// Calls `callback` with a LivelinessChange when a publisher has become alive, or is so no more.
+    #[pyo3(signature = (callback, /))]
+    fn on_liveliness(&self, py: Python<'_>, callback: Callback) -> PyResult<()> {
+        let hook = events::on_liveliness(callback.into_inner());
+        py.detach(|| self.core.on_liveliness(hook)).or_raise(py)
+    }
+
+    /// How many of the matched publishers are alive at this moment: a Liveliness.
+    #[getter]
+    fn liveliness<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        events::liveliness_tuple(py, py.detach(|| self.core.liveliness()).or_raise(py)?)
+    }
+
     /// How many publishers serve this subscriber now.
     #[getter]
     fn publisher_count(&self, py: Python<'_>) -> PyResult<usize> {
@@ -428,8 +448,12 @@ impl Subscriber {
             let lost = loss_dict(py, &s.lost)?;
             let behind = behind_tuple(py, &s.behind)?;
             let (publisher, node, malformed) = (s.publisher, s.node, s.malformed);
-            let fields =
-                (publisher, node, s.received, lost, s.connected, malformed, s.skipped, behind);
+            let (received, connected, skipped) = (s.received, s.connected, s.skipped);
+            let (expired, missed) = (s.expired, s.deadline_missed);
+            let fields = (
+                publisher, node, received, lost, connected, malformed, skipped, behind, expired,
+                missed,
+            );
             Ok(class.call1(fields)?.unbind())
         };
         found.into_iter().map(convert).collect()

@@ -475,3 +475,32 @@ fn a_user_without_rights_is_told() {
     }
     assert_eq!(level(&realtime(&ran), "cores"), "problem");
 }
+
+#[test]
+fn promises_that_are_not_kept_are_found_and_shown() {
+    let place = Place::new();
+    let (ear, mouth) = pair(&place);
+    let short = std::time::Duration::from_millis(10);
+    let options = PublisherOptions::new().deadline(short).manual_by_topic(short).lifespan(short);
+    let mut publisher = mouth.publisher_with::<Pose>("/pose", options).unwrap();
+    let asks = SubscriberOptions::new().deadline(short);
+    let mut subscriber = ear.subscriber_with::<Pose>("/pose", asks).unwrap();
+    publisher.wait_for_subscribers(1, SOON).unwrap();
+    publisher.send(&util::POSE).unwrap();
+    let silent = || subscriber.stats().iter().any(|s| s.deadline_missed > 0);
+    while publisher.deadline_missed() == 0 || !silent() {
+        std::thread::sleep(short); // sleep: silence is what is tested
+    }
+    assert!(subscriber.try_recv().unwrap().is_none());
+    let ran = rnet!(place, "--json", "doctor");
+    contains(&problem(&ran, "liveliness"), &["/pose in /mouth is not alive", "its lease is 10ms"]);
+    contains(&note(&ran, "deadline"), &["has missed its deadline of 10ms"]);
+    contains(&note(&ran, "lifespan"), &["/ear", "1 messages", "older than 10ms"]);
+    let text = rnet!(place, "topic", "info", "/pose", "-v").ok();
+    let shown = ["Lifespan: 10ms", "Deadline: 10ms", "MANUAL_BY_TOPIC (lease 10ms)", "Alive: NO"];
+    contains(&text, &shown);
+    contains(&text, &["1 expired", "deadlines missed"]);
+    let json = rnet!(place, "--json", "topic", "info", "/pose").json();
+    assert_eq!(json["subscribers"][0]["channels"][0]["expired"], 1);
+    assert_eq!(json["publishers"][0]["qos"]["deadline"]["nanos"], 10_000_000);
+}

@@ -27,7 +27,8 @@ pub use limits::*;
 pub use name::{DomainId, NodeName, TopicName, fnv1a_64, key_name};
 pub use plain::{Plain, PlainField, PlainHeader};
 pub use qos::compatible as qos_compatible;
-pub use qos::{Durability, History, Lane, OnFull, PublisherQos, Reliability, SubscriberQos, Wait};
+pub use qos::{Durability, History, Lane, Liveliness, OnFull, PublisherQos};
+pub use qos::{Reliability, SubscriberQos, Wait};
 pub use time::{ms_ceil, ns_saturating};
 pub use types::{
     Field, FieldType, PlainType, Prim, ProtobufType, TypeDesc, TypeMismatch, TypeNote,

@@ -31,6 +31,9 @@ pub const MAX_READERS_PER_CHANNEL: usize = 512;
 /// Publishers that one subscriber may merge.
 pub const MAX_PUBLISHERS_PER_SUBSCRIPTION: usize = 256;
 
+/// Shortest deadline of messages and lease of liveliness: the control thread wakes that often to look.
+pub const MIN_PERIOD: std::time::Duration = std::time::Duration::from_millis(1);
+
 /// Samples that one reader may hold (pin) at the same time.
 pub const MAX_PINS_PER_READER: usize = 64;
 

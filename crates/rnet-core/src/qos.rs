@@ -7,7 +7,7 @@
 use crate::error::{Error, Result};
 use crate::limits::{
     DEFAULT_KEEP_LAST, DEFAULT_LARGE_DEPTH, DEFAULT_LOG_LEN_BYTES, DEFAULT_POOL_LIMIT_BYTES,
-    MAX_CHUNKS_PER_CHANNEL, MAX_INLINE_LEN_BYTES, MAX_LOG_LEN_BYTES, MIN_LOG_LEN_BYTES,
+    MAX_CHUNKS_PER_CHANNEL, MAX_INLINE_LEN_BYTES, MAX_LOG_LEN_BYTES, MIN_LOG_LEN_BYTES, MIN_PERIOD,
 };
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -83,6 +83,20 @@ pub enum History {
     KeepAll,
 }
 
+/// How a publisher shows that it is alive. A subscriber asks for at least this much.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Liveliness {
+    /// It is alive for as long as its process lives, as the kernel says. A process that is stopped or stuck lives.
+    #[default]
+    Automatic,
+    /// It is alive for as long as it sends, or asserts that it is alive, at least once per lease.
+    ManualByTopic {
+        /// The longest time between two signs of life, [`MIN_PERIOD`] or more.
+        lease: Duration,
+    },
+}
+
 /// How a subscriber waits for the next message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -128,6 +142,12 @@ pub struct PublisherQos {
     pub pool_limit_bytes: u64,
     /// How many large messages stay readable, at least: 1 to [`MAX_CHUNKS_PER_CHANNEL`].
     pub large_depth: u32,
+    /// The longest time from one message to the next, [`MIN_PERIOD`] or more; `None` promises nothing.
+    pub deadline: Option<Duration>,
+    /// How old a message may get before it is no longer delivered; `None` for any age.
+    pub lifespan: Option<Duration>,
+    /// How the publisher shows that it is alive.
+    pub liveliness: Liveliness,
 }
 
 impl Default for PublisherQos {
@@ -141,12 +161,35 @@ impl Default for PublisherQos {
             reserve_log: false,
             pool_limit_bytes: DEFAULT_POOL_LIMIT_BYTES,
             large_depth: DEFAULT_LARGE_DEPTH,
+            deadline: None,
+            lifespan: None,
+            liveliness: Liveliness::default(),
         }
     }
 }
 
 fn bad(why: String) -> Error {
     Error::BadQos { topic: String::new(), why }
+}
+
+/// Checks what is timed by the control thread, which must not be kept awake by it.
+fn check_period(what: &str, period: Option<Duration>) -> Result<()> {
+    match period {
+        Some(period) if period < MIN_PERIOD => {
+            Err(bad(format!("{what} is {period:?}, and must be {MIN_PERIOD:?} or more")))
+        }
+        _ => Ok(()),
+    }
+}
+
+impl Liveliness {
+    /// The longest time between two signs of life; `None` if the kernel says who is alive.
+    pub fn lease(self) -> Option<Duration> {
+        match self {
+            Liveliness::Automatic => None,
+            Liveliness::ManualByTopic { lease } => Some(lease),
+        }
+    }
 }
 
 impl PublisherQos {
@@ -201,6 +244,11 @@ impl PublisherQos {
             return Err(bad("transient_local with depth 0 keeps nothing: name a depth of 1 or more, or use volatile".into()));
         }
         self.log_len_for_history()?;
+        check_period("deadline", self.deadline)?;
+        check_period("the lease of liveliness", self.liveliness.lease())?;
+        if self.lifespan.is_some_and(|lifespan| lifespan.is_zero()) {
+            return Err(bad("lifespan is 0, with which nothing would ever be delivered".into()));
+        }
         match self.on_full {
             OnFull::Detach { stall } if stall.is_zero() => {
                 Err(bad("on_full detach with a stall of 0 would detach every reader: name how long one may stand still".into()))
@@ -224,6 +272,11 @@ pub struct SubscriberQos {
     pub history: History,
     /// How to wait for the next message.
     pub wait: Wait,
+    /// The longest time from one message of a publisher to the next, [`MIN_PERIOD`] or more; `None` asks for nothing. The
+    /// publisher must promise as much.
+    pub deadline: Option<Duration>,
+    /// How the publisher must show that it is alive, at least; [`Liveliness::Automatic`] asks for nothing.
+    pub liveliness: Liveliness,
 }
 
 impl SubscriberQos {
@@ -237,7 +290,8 @@ impl SubscriberQos {
                 "keep_last is 0, and must be 1 or more: nothing would ever be received".into(),
             ));
         }
-        Ok(())
+        check_period("deadline", self.deadline)?;
+        check_period("the lease of liveliness", self.liveliness.lease())
     }
 
     /// How many unread messages of each publisher it wants; `None` for all.
@@ -302,6 +356,8 @@ pub fn compatible(
                 .into(),
         );
     }
+    deadline_compatible(publisher.deadline, subscriber.deadline)?;
+    liveliness_compatible(publisher.liveliness, subscriber.liveliness)?;
     match subscriber.lane {
         Some(lane) if lane != publisher.lane => {
             let (asked, offered) = (lane_name(lane), lane_name(publisher.lane));
@@ -311,6 +367,44 @@ pub fn compatible(
             ))
         }
         _ => Ok(()),
+    }
+}
+
+/// The publisher's promise must be as short as what the subscriber asks for, or shorter.
+fn deadline_compatible(
+    offered: Option<Duration>,
+    asked: Option<Duration>,
+) -> std::result::Result<(), String> {
+    match (offered, asked) {
+        (_, None) => Ok(()),
+        (Some(offered), Some(asked)) if offered <= asked => Ok(()),
+        (Some(offered), Some(asked)) => Err(format!(
+            "the subscriber asks for a deadline of {asked:?} and the publisher offers {offered:?}: make that of the \
+             publisher {asked:?} or less, or that of the subscriber {offered:?} or more"
+        )),
+        (None, Some(asked)) => Err(format!(
+            "the subscriber asks for a deadline of {asked:?} and the publisher offers none: give the publisher a deadline \
+             of {asked:?} or less, or the subscriber none"
+        )),
+    }
+}
+
+/// As [`deadline_compatible`], of signs of life.
+fn liveliness_compatible(
+    offered: Liveliness,
+    asked: Liveliness,
+) -> std::result::Result<(), String> {
+    match (offered.lease(), asked.lease()) {
+        (_, None) => Ok(()),
+        (Some(offered), Some(asked)) if offered <= asked => Ok(()),
+        (Some(offered), Some(asked)) => Err(format!(
+            "the subscriber asks for liveliness manual_by_topic with a lease of {asked:?} and the publisher offers \
+             {offered:?}: make the lease of the publisher {asked:?} or less, or that of the subscriber {offered:?} or more"
+        )),
+        (None, Some(asked)) => Err(format!(
+            "the subscriber asks for liveliness manual_by_topic and the publisher offers automatic: make the publisher \
+             manual_by_topic with a lease of {asked:?} or less, or the subscriber automatic"
+        )),
     }
 }
 
@@ -401,6 +495,57 @@ mod tests {
             assert_eq!((qos.depth(), qos.clone().resolved().depth()), (depth, depth));
             assert_ne!(qos.resolved().history, History::ByReliability);
         }
+    }
+
+    #[test]
+    fn deadline_and_liveliness_are_offered_and_asked_for() {
+        let ms = Duration::from_millis;
+        let manual = |n| Liveliness::ManualByTopic { lease: ms(n) };
+        let times = [None, Some(ms(10)), Some(ms(20))];
+        for (offered, asked) in times.iter().flat_map(|o| times.iter().map(move |a| (*o, *a))) {
+            let p = PublisherQos { deadline: offered, ..Default::default() };
+            let s = SubscriberQos { deadline: asked, ..Default::default() };
+            let fits = asked.is_none_or(|asked| offered.is_some_and(|offered| offered <= asked));
+            let verdict = compatible(&p, &s);
+            assert_eq!(verdict.is_ok(), fits, "{offered:?} {asked:?}");
+            assert!(verdict.err().is_none_or(|why| why.contains("deadline of")));
+        }
+        let ways = [Liveliness::Automatic, manual(10), manual(20)];
+        for (offered, asked) in ways.iter().flat_map(|o| ways.iter().map(move |a| (*o, *a))) {
+            let p = PublisherQos { liveliness: offered, ..Default::default() };
+            let s = SubscriberQos { liveliness: asked, ..Default::default() };
+            let of = |asked| offered.lease().is_some_and(|offered| offered <= asked);
+            let verdict = compatible(&p, &s);
+            assert_eq!(verdict.is_ok(), asked.lease().is_none_or(of), "{offered:?} {asked:?}");
+            assert!(verdict.err().is_none_or(|why| why.contains("liveliness manual_by_topic")));
+        }
+        for qos in [
+            PublisherQos { deadline: Some(Duration::from_micros(999)), ..Default::default() },
+            PublisherQos { lifespan: Some(Duration::ZERO), ..Default::default() },
+            PublisherQos { liveliness: manual(0), ..Default::default() },
+        ] {
+            qos.validate().unwrap_err();
+        }
+        let asks = SubscriberQos { deadline: Some(Duration::ZERO), ..Default::default() };
+        assert!(asks.validate().unwrap_err().to_string().contains("deadline is 0ns"));
+    }
+
+    #[test]
+    fn announcements_of_older_nodes_promise_and_ask_nothing() {
+        let older = r#"{"lane":"bulk","reliability":"best_effort","durability":"volatile","large_depth":4}"#;
+        let p: PublisherQos = serde_json::from_str(older).unwrap();
+        assert_eq!((p.deadline, p.lifespan, p.liveliness), (None, None, Liveliness::Automatic));
+        let s: SubscriberQos = serde_json::from_str("{}").unwrap();
+        assert_eq!((s.deadline, s.liveliness), (None, Liveliness::Automatic));
+        let full = PublisherQos {
+            deadline: Some(Duration::from_millis(20)),
+            lifespan: Some(Duration::from_secs(1)),
+            liveliness: Liveliness::ManualByTopic { lease: Duration::from_millis(50) },
+            ..Default::default()
+        };
+        let json = serde_json::to_string(&full).unwrap();
+        assert!(json.contains(r#""liveliness":{"manual_by_topic":{"lease":"#), "{json}");
+        assert_eq!(serde_json::from_str::<PublisherQos>(&json).unwrap(), full);
     }
 
     #[test]

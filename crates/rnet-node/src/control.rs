@@ -49,10 +49,10 @@ fn run(state: &Arc<NodeState>, mut watch: Watch) {
     let mut next_audit = Instant::now() + POLL;
     let mut keeping = Keeping::default();
     loop {
-        let leads = {
-            let matching = state.matching();
+        let (leads, next_period) = {
+            let mut matching = state.matching();
             watch.follow(matching.registry());
-            matching.registry().leads_its_process()
+            (matching.registry().leads_its_process(), matching.until_next_look())
         };
         strays.hear(leads, &watch, NAMES);
         // What is left undone for want of something is tried again.
@@ -62,6 +62,7 @@ fn run(state: &Arc<NodeState>, mut watch: Watch) {
         next_look = (behind || short).then(|| next_look.unwrap_or(now + POLL));
         let limit = next_look.into_iter().chain(strays.due()).chain([next_audit]).min();
         let limit = limit.map(|due| due.saturating_duration_since(now));
+        let limit = limit.into_iter().chain(next_period).min();
         let Ok(woken) = watch.wait(limit) else { break };
         if woken.listened.contains(&NAMES) && strays.heard() {
             strays.moved(&watch);
@@ -113,6 +114,9 @@ fn run(state: &Arc<NodeState>, mut watch: Watch) {
             let only = if behind { None } else { nodes.as_deref() };
             state.matching().heard_of(only);
             behind = state.refresh_only(only, names).is_err();
+        }
+        if next_period.is_some() {
+            state.look_at_periods();
         }
         // Last: it takes its time, and who waits for word of an end is not to wait for it.
         strays.sweep(&given_up);

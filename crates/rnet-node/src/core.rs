@@ -14,10 +14,11 @@ use rnet_shm::strays::GivenUp;
 
 use crate::dispatch::Dispatcher;
 use crate::extension::Extension;
-use crate::match_event::{Callbacks, Notice};
+use crate::match_event::{Callback, Callbacks, LivelinessChange, LivelinessCounts, Notice};
 use crate::matching::Matching;
 use crate::node_event::NodeEvent;
 use crate::node_time::NodeTime;
+use crate::subscriber_state::SubscriberState;
 
 /// The state that a node's threads and handles share. The threads hold it too, so it does not
 /// stop them; [`NodeCore`] does.
@@ -151,7 +152,7 @@ impl NodeState {
     pub fn refresh(self: &Arc<Self>) -> Result<()> {
         self.refresh_only(None, None)?;
         let mut matching = self.matching();
-        let look = matching.take_joined() | matching.is_short();
+        let look = matching.take_joined() | matching.is_short() | matching.must_look_earlier();
         drop(matching);
         if look {
             // Peers that were first seen here are to be watched there, and what could not be done
@@ -212,6 +213,37 @@ impl NodeState {
         self.extensions().iter().map(|extension| extension.put_back()).collect()
     }
 
+    /// Looks at the deadlines and leases that are due.
+    pub fn look_at_periods(self: &Arc<Self>) {
+        let events = self.matching().look_at_periods();
+        self.tell(events);
+    }
+
+    /// Adds a callback for the liveliness of the publishers of a subscription.
+    pub fn on_liveliness(
+        &self,
+        subscriber: &SubscriberState,
+        id: u64,
+        callback: Callback<LivelinessChange>,
+    ) {
+        if self.birth().is_parents() {
+            return;
+        }
+        subscriber.liveliness.add(callback);
+        self.matching().watch_leases(id);
+        // The control thread may sleep for longer than until the first lease is over.
+        self.own.ring_self();
+    }
+
+    /// How many publishers of a subscription are alive at this moment.
+    pub fn liveliness_of(&self, id: u64) -> LivelinessCounts {
+        // A forked child has no publishers, and a thread that is not there may hold the lock.
+        if self.birth().is_parents() {
+            return LivelinessCounts::default();
+        }
+        self.matching().liveliness_of(id)
+    }
+
     /// What was removed of the directory is back: meets the peers again, as at the start.
     pub fn meet_again(self: &Arc<Self>) -> Result<()> {
         let met = self.refresh_only(None, None);
@@ -237,6 +269,7 @@ impl NodeState {
                 Notice::Endpoint(hooks, event) => {
                     self.dispatcher(Lane::Bulk).post(Box::new(move || hooks.call(&event)));
                 }
+                Notice::Call(call) => self.dispatcher(Lane::Bulk).post(call),
             }
         }
     }

@@ -36,6 +36,8 @@ pub mod options;
 #[doc(hidden)]
 pub mod past;
 #[doc(hidden)]
+pub mod periods;
+#[doc(hidden)]
 pub mod ready_fd;
 #[doc(hidden)]
 pub mod receiver;
@@ -61,7 +63,9 @@ pub mod types;
 pub use self::core::NodeCore;
 pub use extension::Extension;
 pub use interrupt::Interrupter;
-pub use match_event::{MatchChanges, MatchEvent, PeerInfo};
+pub use match_event::{
+    DeadlineMissed, LivelinessChange, LivelinessCounts, MatchChanges, MatchEvent, PeerInfo,
+};
 pub use message::Message;
 pub use node_event::NodeEvent;
 pub use options::{PublisherOptions, SubscriberOptions};

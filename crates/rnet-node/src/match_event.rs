@@ -34,6 +34,37 @@ pub enum MatchEvent {
     Incompatible(Error),
 }
 
+/// Periods of a deadline in which nothing was sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeadlineMissed {
+    /// The publisher that sent nothing, and its node.
+    pub publisher: PeerInfo,
+    /// Periods that have ended since the last such event, 1 or more.
+    pub missed: u64,
+    /// All of this publisher so far.
+    pub total: u64,
+}
+
+/// How many of a subscriber's publishers are alive.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LivelinessCounts {
+    /// Publishers that are there and alive.
+    pub alive: usize,
+    /// Publishers that are there and have not shown that they are alive for longer than their lease.
+    pub not_alive: usize,
+}
+
+/// A publisher has become alive, or is so no more.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LivelinessChange {
+    /// The publisher and its node.
+    pub publisher: PeerInfo,
+    /// Whether it is alive now. One that has left or died is not, and is in neither count.
+    pub alive: bool,
+    /// The publishers that are there, after the change.
+    pub counts: LivelinessCounts,
+}
+
 pub type MatchCallback = Box<dyn FnMut(&MatchEvent) + Send>;
 
 /// The user's callbacks of one kind of event.
@@ -45,7 +76,7 @@ pub struct Callbacks<E> {
     any: AtomicBool,
 }
 
-type Callback<E> = Box<dyn FnMut(&E) + Send>;
+pub type Callback<E> = Box<dyn FnMut(&E) + Send>;
 
 /// The callbacks of one endpoint.
 pub type Hooks = Callbacks<MatchEvent>;
@@ -88,6 +119,8 @@ impl<E> Callbacks<E> {
 pub enum Notice {
     Node(NodeEvent),
     Endpoint(Arc<Hooks>, MatchEvent),
+    /// Calls callbacks of another kind.
+    Call(Box<dyn FnOnce() + Send>),
 }
 
 /// Errors kept of subscribers that a publisher cannot serve.
@@ -158,6 +191,7 @@ pub struct PublisherState {
     pub inner: Mutex<PublisherMatches>,
     pub changed: Arc<Changes>,
     pub hooks: Arc<Hooks>,
+    pub deadlines: Arc<Callbacks<DeadlineMissed>>,
 }
 
 #[derive(Default)]

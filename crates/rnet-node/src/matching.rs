@@ -29,10 +29,12 @@ use crate::types::Schemas;
 
 mod limits;
 mod own;
+mod periods;
 mod short;
 mod told;
 
 use own::{Known, OwnPublisher, OwnSubscription, known_of};
+use periods::NextLook;
 use told::Spent;
 
 /// Where a peer is, ourselves included.
@@ -64,6 +66,9 @@ pub struct Matching {
     short: bool,
     /// Whether a node has ended, or may have, since this was asked last.
     ended: bool,
+    /// Our endpoints of which a deadline or a lease is watched.
+    timed: BTreeSet<u64>,
+    next_look: NextLook,
 }
 
 impl Matching {
@@ -82,6 +87,8 @@ impl Matching {
             joined: false,
             short: false,
             ended: false,
+            timed: BTreeSet::new(),
+            next_look: NextLook::default(),
         }
     }
 
@@ -129,8 +136,11 @@ impl Matching {
         let state = Arc::new(PublisherState::default());
         let (known, short) = (BTreeMap::new(), BTreeSet::new());
         let state_of = state.clone();
-        let own = OwnPublisher { topic_hash, meta, roster, state: state_of, known, short };
+        let deadline = None;
+        let own =
+            OwnPublisher { topic_hash, meta, roster, state: state_of, known, short, deadline };
         self.publishers.insert(id, own);
+        self.watch_own(id);
         self.index_own(entry);
         Ok(state)
     }
@@ -147,7 +157,8 @@ impl Matching {
         self.own.announce(entry)?;
         let lane = meta.qos.lane;
         let (known, short) = (BTreeMap::new(), BTreeSet::new());
-        let own = OwnSubscription { topic_hash, meta, file, state, known, short, lane };
+        let watched = BTreeMap::new();
+        let own = OwnSubscription { topic_hash, meta, file, state, known, short, lane, watched };
         self.subscriptions.insert(id, own);
         self.index_own(entry);
         Ok(())
@@ -415,7 +426,8 @@ impl Matching {
                     path: path.clone(),
                     bells,
                 };
-                subscription.bind(&peer, origin, entry.id)
+                let watched = subscription.to_watch(&peer)?;
+                Ok((subscription.bind(&peer, origin, entry.id)?, watched))
             });
         if let Err(error) = fits.as_ref()
             && is_passing(error)
@@ -428,11 +440,15 @@ impl Matching {
         subscription.known.insert(entry.id, fits.is_ok().then(|| place.node.clone()));
         let hooks = subscription.state.hooks.clone();
         match fits {
-            Ok(reader) => {
+            Ok((reader, watched)) => {
                 subscription.lane = Some(peer.meta.qos.lane);
                 subscription.state.set_lane(peer.meta.qos.lane);
                 subscription.state.bring(|inbox| inbox.add(reader));
-                push_notice(notices, hooks, MatchEvent::Matched(info));
+                push_notice(notices, hooks, MatchEvent::Matched(info.clone()));
+                self.watch_peer(sub, entry.id, watched);
+                if let Some(subscription) = self.subscriptions.get(&sub) {
+                    subscription.tell_liveliness(info, true, notices);
+                }
             }
             Err(error) => {
                 subscription.state.refuse(error.clone());

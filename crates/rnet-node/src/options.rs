@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use rnet_core::{
-    Durability, History, Lane, OnFull, PublisherQos, Reliability, SubscriberQos, Wait,
+    Durability, History, Lane, Liveliness, OnFull, PublisherQos, Reliability, SubscriberQos, Wait,
 };
 use rnet_schema::Schema;
 
@@ -75,6 +75,22 @@ impl PublisherOptions {
         self.qos.large_depth = depth;
         self
     }
+    /// Promises a message at least this often. Each period without one is counted here and at every subscriber
+    /// that asks for a deadline, see [`crate::Publisher::on_deadline`].
+    pub fn deadline(mut self, period: Duration) -> Self {
+        self.qos.deadline = Some(period);
+        self
+    }
+    /// How old a message may get before no subscriber gets it any more; those that did not are counted as expired.
+    pub fn lifespan(mut self, age: Duration) -> Self {
+        self.qos.lifespan = Some(age);
+        self
+    }
+    /// Alive only for as long as it sends, or calls [`crate::Publisher::assert_alive`], at least once per `lease`.
+    pub fn manual_by_topic(mut self, lease: Duration) -> Self {
+        self.qos.liveliness = Liveliness::ManualByTopic { lease };
+        self
+    }
     /// All of it at once.
     pub fn qos(mut self, qos: PublisherQos) -> Self {
         self.qos = qos;
@@ -143,6 +159,18 @@ impl SubscriberOptions {
     /// How to wait for the next message.
     pub fn wait(mut self, wait: Wait) -> Self {
         self.qos.wait = wait;
+        self
+    }
+    /// Asks for a message of each publisher at least this often; the publisher must promise as much. Each period
+    /// without one is counted, see [`crate::Subscriber::on_deadline`].
+    pub fn deadline(mut self, period: Duration) -> Self {
+        self.qos.deadline = Some(period);
+        self
+    }
+    /// Asks for publishers that show at least once per `lease` that they are alive, see
+    /// [`crate::Subscriber::on_liveliness`].
+    pub fn manual_by_topic(mut self, lease: Duration) -> Self {
+        self.qos.liveliness = Liveliness::ManualByTopic { lease };
         self
     }
     /// All of it at once.

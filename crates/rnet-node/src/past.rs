@@ -25,6 +25,10 @@ pub struct PublisherStats {
     /// Messages that this subscriber passed over: older than the last that it keeps, or than the
     /// newest that `latest` gave.
     pub skipped: u64,
+    /// Messages not delivered because they were older than the publisher's lifespan; neither lost nor skipped.
+    pub expired: u64,
+    /// Periods of the subscriber's deadline in which the publisher sent nothing.
+    pub deadline_missed: u64,
     /// Messages not taken yet.
     pub behind: Behind,
     /// Messages that it sent and that could not be decoded; they are among those received.
@@ -40,6 +44,8 @@ pub fn stats_of(channel: &Reader) -> PublisherStats {
         received: channel.received(),
         lost: channel.losses(),
         skipped: channel.skipped(),
+        expired: channel.expired(),
+        deadline_missed: channel.deadline_missed(),
         behind: channel.behind(),
         malformed: channel.slot().page().count.malformed.load(Ordering::Relaxed),
         connected: !channel.has_left(),
@@ -76,6 +82,8 @@ impl Past {
             received: 0,
             lost: LossCounts::default(),
             skipped: 0,
+            expired: 0,
+            deadline_missed: 0,
             behind: Behind::default(),
             malformed: 0,
             connected: false,
@@ -83,6 +91,8 @@ impl Past {
         sum.received = sum.received.saturating_add(stats.received);
         sum.lost.add(&stats.lost);
         sum.skipped = sum.skipped.saturating_add(stats.skipped);
+        sum.expired = sum.expired.saturating_add(stats.expired);
+        sum.deadline_missed = sum.deadline_missed.saturating_add(stats.deadline_missed);
         sum.malformed = sum.malformed.saturating_add(stats.malformed);
     }
 

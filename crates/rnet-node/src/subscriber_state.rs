@@ -8,7 +8,7 @@ use rnet_shm::bell::Bells;
 use rnet_shm::fork::Birth;
 
 use crate::inbox::Inbox;
-use crate::match_event::{BellCell, Hooks};
+use crate::match_event::{BellCell, Callback, Callbacks, DeadlineMissed, Hooks, LivelinessChange};
 use crate::served::Served;
 
 /// See the module.
@@ -25,6 +25,8 @@ pub struct SubscriberState {
     /// 0 unknown, 1 bulk, 2 urgent.
     lane: AtomicU64,
     pub hooks: Arc<Hooks>,
+    pub deadlines: Arc<Callbacks<DeadlineMissed>>,
+    pub liveliness: Arc<Callbacks<LivelinessChange>>,
     /// For those who do not have the reader.
     pub served: Served,
 }
@@ -40,6 +42,8 @@ impl SubscriberState {
             bells,
             lane: AtomicU64::new(0),
             hooks: Arc::default(),
+            deadlines: Arc::default(),
+            liveliness: Arc::default(),
             served: Served::default(),
         }
     }
@@ -59,6 +63,14 @@ impl SubscriberState {
     pub fn refuse(&self, error: Error) {
         self.served.refuse(error.clone());
         self.bring(|inbox| inbox.note(error));
+    }
+
+    /// Adds a callback for periods of the deadline without a message.
+    pub fn on_deadline(&self, callback: Callback<DeadlineMissed>) {
+        // In a forked child there is no thread to call it.
+        if !self.birth.is_parents() {
+            self.deadlines.add(callback);
+        }
     }
 
     pub fn bell(&self) -> u64 {

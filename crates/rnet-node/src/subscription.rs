@@ -10,7 +10,9 @@ use rnet_shm::ring::layout::{ReaderSlot, SLOT_BOUND, SLOT_PAST};
 use rnet_shm::subscription::{Slot, SubscriptionFile};
 
 use crate::core::NodeCore;
-use crate::match_event::{MatchChanges, MatchEvent};
+use crate::match_event::{
+    DeadlineMissed, LivelinessChange, LivelinessCounts, MatchChanges, MatchEvent,
+};
 use crate::past::PublisherStats;
 use crate::subscriber_state::SubscriberState;
 
@@ -61,7 +63,9 @@ impl Subscription {
             };
             let received = count(&page.count.received);
             let skipped = count(&page.count.skipped);
-            let any = received > 0 || skipped > 0 || lost.total() > 0;
+            let expired = count(&page.count.expired);
+            let deadline_missed = count(&page.count.deadline_missed);
+            let any = received | skipped | expired | deadline_missed | lost.total() > 0;
             let told = state == SLOT_BOUND || state == SLOT_PAST && any;
             let node = self.core.as_ref().filter(|_| state == SLOT_BOUND);
             let node = node.and_then(|core| core.state.matching().node_of(publisher));
@@ -72,6 +76,8 @@ impl Subscription {
                 received,
                 lost,
                 skipped,
+                expired,
+                deadline_missed,
                 behind: self.behind_of(page),
                 malformed: count(&page.count.malformed),
             })
@@ -99,6 +105,23 @@ impl Subscription {
         let peer = path.and_then(|path| PeerPublisher::open(&path, publisher).ok());
         let map = peer.and_then(|peer| peer.map().ok());
         map.map_or_else(Behind::default, |map| map.behind_of(page))
+    }
+
+    /// As [`crate::Subscriber::on_deadline`].
+    pub fn on_deadline(&self, callback: impl FnMut(&DeadlineMissed) + Send + 'static) {
+        self.state.on_deadline(Box::new(callback));
+    }
+
+    /// As [`crate::Subscriber::on_liveliness`].
+    pub fn on_liveliness(&self, callback: impl FnMut(&LivelinessChange) + Send + 'static) {
+        if let Some(core) = &self.core {
+            core.state.on_liveliness(&self.state, self.id, Box::new(callback));
+        }
+    }
+
+    /// As [`crate::Subscriber::liveliness`].
+    pub fn liveliness(&self) -> LivelinessCounts {
+        self.core.as_ref().map_or_else(Default::default, |core| core.state.liveliness_of(self.id))
     }
 
     /// How many publishers serve the callback, as its thread has seen it last: that is busy while a

@@ -116,6 +116,10 @@ pub struct FlowLine {
     pub log_bytes: AtomicU64,
     /// Entries of the table of readers that were ever in use: those behind them may have no memory.
     pub used_admissions: AtomicU64,
+    /// When the publisher last asserted that it is alive other than by a message, CLOCK_MONOTONIC in ns.
+    pub asserted_ns: AtomicU64,
+    /// Periods of the publisher's deadline in which it sent nothing. Its node's control thread adds to it.
+    pub deadline_missed: AtomicU64,
 }
 }
 
@@ -230,6 +234,10 @@ pub struct CountLine {
     pub late_wakes: AtomicU64,
     /// Received messages that could not be decoded. Any thread of the reader's adds to it.
     pub malformed: AtomicU64,
+    /// Messages not delivered because they were older than their publisher's lifespan.
+    pub expired: AtomicU64,
+    /// Periods of the reader's deadline in which the publisher sent nothing. Its node's control thread adds to it.
+    pub deadline_missed: AtomicU64,
 }
 }
 

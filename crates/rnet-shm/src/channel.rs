@@ -64,6 +64,10 @@ pub struct Reader {
     reliable: bool,
     /// How many unread messages the user still wants; [`u64::MAX`] for all.
     keep_last: u64,
+    /// How old a message may be to be handed out, in ns; [`u64::MAX`] for any age.
+    lifespan_ns: u64,
+    /// Whether one of the two above says that some messages are not handed out.
+    selects: bool,
     /// Where we stand with the publisher.
     follower: Follower,
     /// Whether the user was told that there is no room for us at the publisher.
@@ -121,6 +125,7 @@ impl Reader {
         // this channel, which would otherwise seem ready until it is taken from.
         let seen_spoilt = spoilt_to_see(own);
         let map = peer.map()?;
+        let lifespan = peer.meta.qos.lifespan;
         let slot = own.bind(&peer.meta.topic, binding)?;
         let tally = Tally::of(slot.page());
         // The page says what was asked, and nobody else writes it.
@@ -138,6 +143,8 @@ impl Reader {
             bells: origin.bells,
             reliable: binding.reliable,
             keep_last: keep_last.map_or(u64::MAX, u64::from),
+            lifespan_ns: lifespan.map_or(u64::MAX, rnet_core::ns_saturating),
+            selects: keep_last.is_some() || lifespan.is_some(),
             follower: Follower::new(ask),
             refused: false,
             retry_at_ns: 0,
@@ -254,6 +261,16 @@ impl Reader {
     /// Messages passed over so far at the user's wish.
     pub fn skipped(&self) -> u64 {
         self.slot.page().count.skipped.load(Ordering::Relaxed)
+    }
+
+    /// Messages that were older than their publisher's lifespan so far.
+    pub fn expired(&self) -> u64 {
+        self.slot.page().count.expired.load(Ordering::Relaxed)
+    }
+
+    /// Periods of the deadline so far in which the publisher sent nothing.
+    pub fn deadline_missed(&self) -> u64 {
+        self.slot.page().count.deadline_missed.load(Ordering::Relaxed)
     }
 
     /// Messages handed out so far.
@@ -435,8 +452,8 @@ impl Reader {
             return false;
         }
         let Some(record) = self.log.next_plain(&self.batch.0) else { return false };
-        if self.passes_over(record.seq) {
-            self.skip(record.seq);
+        if self.passes_over(&record) {
+            self.skip(record.seq, record.time_ns);
             return false;
         }
         self.hand_out(record, record.len as u64);
@@ -465,9 +482,9 @@ impl Reader {
             let Some(record) = self.next_record()? else {
                 return self.found_nothing().map(|()| false);
             };
-            self.count_gap(record.seq);
-            if self.passes_over(record.seq) {
-                self.skip(record.seq);
+            self.count_gap(&record);
+            if self.passes_over(&record) {
+                self.skip(record.seq, record.time_ns);
                 continue;
             }
             let len = match record.kind {

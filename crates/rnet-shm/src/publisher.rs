@@ -35,6 +35,7 @@ mod loan;
 mod map;
 mod no_chunk;
 mod room;
+mod signs;
 mod spoilt;
 mod stand;
 mod stop;
@@ -47,6 +48,7 @@ use loan::Place;
 use map::file_len;
 pub use map::{CONTROL_AT, PublisherMap};
 use room::{PLENTY, Patience};
+pub use signs::Newest;
 use spoilt::truncated;
 pub(crate) use stand::Stand;
 pub use stop::Stop;
@@ -190,6 +192,7 @@ impl Writer {
         let flow = &map.control().flow;
         flow.bell.store(waiter.bell(), Ordering::Relaxed);
         flow.log_bytes.store(least, Ordering::Relaxed);
+        flow.asserted_ns.store(crate::clock::now_ns(), Ordering::Relaxed);
         let least_blocks = least / map.log().block_len_bytes();
         Ok(Writer {
             topic: meta.topic.clone(),

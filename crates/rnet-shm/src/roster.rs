@@ -96,7 +96,7 @@ impl ReaderRef {
 /// The readers of one publisher.
 #[derive(Debug)]
 pub struct Roster {
-    map: Arc<PublisherMap>,
+    pub(crate) map: Arc<PublisherMap>,
     /// The publisher's file.
     path: PathBuf,
     /// The doorbells of the publisher's own node.

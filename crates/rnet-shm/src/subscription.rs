@@ -12,7 +12,8 @@ use rnet_core::{Error, MAX_PINS_PER_READER, MAX_PUBLISHERS_PER_SUBSCRIPTION};
 use rnet_core::{SubscriberQos, TypeDesc};
 use rnet_ring::binding::{self, Request};
 use rnet_ring::fail_point;
-use rnet_ring::layout::{BindLine, PAGE_LEN_BYTES, ReaderSlot, SLOT_BOUND, SLOT_FREE, SLOT_PAST};
+use rnet_ring::layout::{BindLine, CountLine, PAGE_LEN_BYTES, ReaderSlot};
+use rnet_ring::layout::{SLOT_BOUND, SLOT_FREE, SLOT_PAST};
 use serde::{Deserialize, Serialize};
 
 use crate::LAYOUT_VERSION;
@@ -214,6 +215,8 @@ impl SubscriptionFile {
             add(&to.sum_latency_ns, &from.sum_latency_ns);
             add(&to.late_wakes, &from.late_wakes);
             add(&to.malformed, &from.malformed);
+            add(&to.expired, &from.expired);
+            add(&to.deadline_missed, &from.deadline_missed);
             let longest = from.max_latency_ns.swap(0, Ordering::Relaxed);
             to.max_latency_ns.fetch_max(longest, Ordering::Relaxed);
             for (to, from) in past.page().latency.iter().zip(&page.latency) {
@@ -227,6 +230,15 @@ impl SubscriptionFile {
 
     /// Counts a message of `publisher` that could not be decoded; of one that is gone, among those.
     pub fn count_malformed(&self, publisher: u64) {
+        self.count_of(publisher, |count| count.malformed.fetch_add(1, Ordering::Relaxed));
+    }
+
+    /// Counts periods of the deadline in which `publisher` sent nothing; of one that is gone, among those.
+    pub fn count_deadline_missed(&self, publisher: u64, periods: u64) {
+        self.count_of(publisher, |c| c.deadline_missed.fetch_add(periods, Ordering::Relaxed));
+    }
+
+    fn count_of(&self, publisher: u64, add: impl Fn(&CountLine) -> u64) {
         let slots = self.lock();
         let is_its = |slot: &&Arc<Slot>| {
             let bind = &slot.page().bind;
@@ -234,7 +246,7 @@ impl SubscriptionFile {
                 && bind.publisher.load(Ordering::Relaxed) == publisher
         };
         if let Some(slot) = slots.iter().find(is_its).or(slots.first()) {
-            slot.page().count.malformed.fetch_add(1, Ordering::Relaxed);
+            add(&slot.page().count);
         }
     }
 

@@ -111,7 +111,9 @@ fn structs_are_as_drawn() {
             pool_chunks,
             wanted,
             log_bytes,
-            used_admissions
+            used_admissions,
+            asserted_ns,
+            deadline_missed
         }),
         fields_of!(Admission { subscription, generation, start, start_seq, state }),
         fields_of!(Refusal { subscription, reason }),
@@ -140,7 +142,9 @@ fn structs_are_as_drawn() {
             max_latency_ns,
             sum_latency_ns,
             late_wakes,
-            malformed
+            malformed,
+            expired,
+            deadline_missed
         }),
         fields_of!(ReaderSlot { cursor, bind, count, pins, latency }),
         fields_of!(ChunkHeader { magic, publisher, capacity, generation, retired }),

@@ -104,6 +104,11 @@ pub struct PublisherInfo {
     pub refused: u64,
     /// Readers let go because they stood still.
     pub detached: u64,
+    /// Periods of its deadline in which it sent nothing.
+    pub deadline_missed: u64,
+    /// Of a publisher that shows by topic that it is alive: how long ago it last did, in ns. More than its lease, and it is
+    /// not alive.
+    pub silent_ns: Option<u64>,
     /// Bytes of shared memory: the log and the pool of large messages.
     pub memory_bytes: u64,
     /// Its file, for [`Observer::open`].
@@ -165,6 +170,10 @@ pub struct ChannelInfo {
     pub malformed: u64,
     /// Messages passed over by the subscriber's choice: `keep_last` or `latest`.
     pub skipped: u64,
+    /// Messages not delivered because they were older than the publisher's lifespan.
+    pub expired: u64,
+    /// Periods of the subscriber's deadline in which the publisher sent nothing.
+    pub deadline_missed: u64,
     /// Messages sent and not yet taken, and how old the oldest of them is.
     pub behind: Behind,
     /// Samples held in place.
@@ -187,6 +196,14 @@ pub struct ChannelInfo {
     /// Number of the message expected next; 0 before the first look.
     #[serde(skip)]
     pub next_seq: u64,
+}
+
+impl PublisherInfo {
+    /// Whether it has kept its lease, if it has one; the kernel says of others that they are alive.
+    pub fn is_alive(&self) -> bool {
+        let lease = self.qos.liveliness.lease().map(rnet_core::ns_saturating);
+        self.silent_ns.zip(lease).is_none_or(|(silent_ns, lease_ns)| silent_ns < lease_ns)
+    }
 }
 
 impl ChannelInfo {
@@ -476,6 +493,13 @@ fn publisher_info(entry: &Entry, path: &Path, node: &str) -> Result<PublisherInf
         })
     });
     let admitted: Vec<Admitted> = admitted.collect();
+    let silent_ns = match peer.meta.qos.liveliness.lease() {
+        None => None,
+        Some(_) => {
+            let (map, now_ns) = (peer.map()?, crate::now_ns());
+            Some(now_ns - map.last_sign_ns(now_ns))
+        }
+    };
     let pool_chunks = flow(offset_of!(FlowLine, pool_chunks)).min(MAX_CHUNKS_PER_CHANNEL as u64);
     let pool = if pool_chunks == 0 { 0 } else { flow(offset_of!(FlowLine, pool_bytes)) };
     Ok(PublisherInfo {
@@ -493,6 +517,8 @@ fn publisher_info(entry: &Entry, path: &Path, node: &str) -> Result<PublisherInf
         full: flow(offset_of!(FlowLine, full)),
         refused: flow(offset_of!(FlowLine, refused)),
         detached: flow(offset_of!(FlowLine, detached)),
+        deadline_missed: flow(offset_of!(FlowLine, deadline_missed)),
+        silent_ns,
         memory_bytes: flow(offset_of!(FlowLine, log_bytes)).saturating_add(pool),
         path: path.to_owned(),
     })
@@ -538,6 +564,8 @@ fn channel_info(page: &[u8], state: u64) -> Option<ChannelInfo> {
         },
         malformed: count(offset_of!(CountLine, malformed)),
         skipped: count(offset_of!(CountLine, skipped)),
+        expired: count(offset_of!(CountLine, expired)),
+        deadline_missed: count(offset_of!(CountLine, deadline_missed)),
         behind: Behind::default(),
         cursor: word(page, offset_of!(ReaderSlot, cursor) + offset_of!(CursorLine, cursor)),
         next_seq: count(offset_of!(CountLine, next_seq)),

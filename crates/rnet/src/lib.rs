@@ -59,15 +59,16 @@ pub use param::Param;
 pub use publisher::{Loan, OwnedLoan, Publisher};
 pub use rate::Rate;
 pub use rnet_core::{
-    Behind, DomainId, Durability, Error, Field, FieldType, History, Lane, LossCounts, NodeName,
-    OnFull, Plain, PlainField, PlainHeader, PlainType, Prim, ProtobufType, PublisherQos,
+    Behind, DomainId, Durability, Error, Field, FieldType, History, Lane, Liveliness, LossCounts,
+    NodeName, OnFull, Plain, PlainField, PlainHeader, PlainType, Prim, ProtobufType, PublisherQos,
     Reliability, Result, SubscriberQos, TopicName, TypeDesc, TypeMismatch, Wait, bucket_high,
     bucket_low, float_from_json, float_to_json, key_name, quantile,
 };
 pub use rnet_derive::Plain;
 pub use rnet_node::{
-    Interrupter, MatchChanges, MatchEvent, Message, MessageType, NodeEvent, PeerInfo,
-    PublisherOptions, PublisherStats, SubscriberOptions, Subscription, Tick,
+    DeadlineMissed, Interrupter, LivelinessChange, LivelinessCounts, MatchChanges, MatchEvent,
+    Message, MessageType, NodeEvent, PeerInfo, PublisherOptions, PublisherStats, SubscriberOptions,
+    Subscription, Tick,
 };
 pub use rnet_schema as schema;
 pub use rnet_shm::event::Event;

@@ -13,7 +13,8 @@ use rnet_shm::node::{EndpointKind, Entry};
 use rnet_shm::publisher::{Loaned, PublisherMeta, Writer};
 
 use crate::{
-    Interrupter, MatchChanges, MatchEvent, Message, MessageType, PeerInfo, PublisherOptions,
+    DeadlineMissed, Interrupter, MatchChanges, MatchEvent, Message, MessageType, PeerInfo,
+    PublisherOptions,
 };
 
 /// Memory for encoding that a publisher keeps for the next message.
@@ -272,6 +273,32 @@ impl<T: Message + ?Sized> Publisher<T> {
             return;
         }
         self.state.hooks.add(Box::new(callback));
+    }
+}
+
+/// What it has promised.
+impl<T: Message + ?Sized> Publisher<T> {
+    /// Shows that the publisher is alive without sending, if its liveliness is manual by topic. Each message shows it, too.
+    ///
+    /// # Errors
+    /// `Closed` in a forked child.
+    pub fn assert_alive(&self) -> Result<()> {
+        self.core.state.check_birth()?;
+        self.writer.roster().assert_alive();
+        Ok(())
+    }
+
+    /// Periods of its deadline so far in which it sent nothing; 0 without a deadline.
+    pub fn deadline_missed(&self) -> u64 {
+        self.writer.roster().deadline_missed()
+    }
+
+    /// Calls `callback` when a period of the deadline has ended without a message, on the node's bulk dispatch thread. The
+    /// first period begins with the first message.
+    pub fn on_deadline(&self, callback: impl FnMut(&DeadlineMissed) + Send + 'static) {
+        if !self.writer.birth().is_parents() {
+            self.state.deadlines.add(Box::new(callback));
+        }
     }
 }
 

@@ -21,7 +21,10 @@ use rnet_shm::subscription::Slot;
 
 use crate::sample::Decode;
 use crate::subscriber::Subscriber;
-use crate::{MatchEvent, Message, OwnedSample, PublisherStats, Sample};
+use crate::{
+    DeadlineMissed, LivelinessChange, LivelinessCounts, MatchEvent, Message, OwnedSample,
+    PublisherStats, Sample,
+};
 
 struct Shared {
     /// `None` once the stream has ended, or is a subscriber again.
@@ -168,6 +171,36 @@ impl<T: Message + ?Sized> SampleStream<T> {
         if let Some(receiver) = &lock(&self.shared).receiver {
             receiver.state.hooks.add(Box::new(callback));
         }
+    }
+
+    /// As [`crate::Subscriber::on_deadline`].
+    pub fn on_deadline(&self, callback: impl FnMut(&DeadlineMissed) + Send + 'static) {
+        if self.is_parents() {
+            return;
+        }
+        if let Some(receiver) = &lock(&self.shared).receiver {
+            receiver.state.on_deadline(Box::new(callback));
+        }
+    }
+
+    /// As [`crate::Subscriber::on_liveliness`].
+    pub fn on_liveliness(&self, callback: impl FnMut(&LivelinessChange) + Send + 'static) {
+        if self.is_parents() {
+            return;
+        }
+        if let Some(receiver) = &lock(&self.shared).receiver {
+            receiver.node.on_liveliness(&receiver.state, receiver.id, Box::new(callback));
+        }
+    }
+
+    /// As [`crate::Subscriber::liveliness`].
+    pub fn liveliness(&self) -> LivelinessCounts {
+        if self.is_parents() {
+            return LivelinessCounts::default();
+        }
+        let shared = lock(&self.shared);
+        let receiver = shared.receiver.as_ref();
+        receiver.map_or_else(Default::default, |r| r.node.liveliness_of(r.id))
     }
 
     /// How far it is behind its publishers, all of them together.

@@ -13,8 +13,8 @@ use rnet_shm::subscription::SubscriptionFile;
 
 use crate::sample::Decode;
 use crate::{
-    Interrupter, MatchEvent, Message, OwnedSample, PeerInfo, PublisherStats, Sample,
-    SubscriberOptions,
+    DeadlineMissed, Interrupter, LivelinessChange, LivelinessCounts, MatchEvent, Message,
+    OwnedSample, PeerInfo, PublisherStats, Sample, SubscriberOptions,
 };
 
 /// Receives messages of type `T` from all publishers of one topic.
@@ -236,6 +236,23 @@ impl<T: Message + ?Sized> Subscriber<T> {
         }
         let callback: MatchCallback = Box::new(callback);
         self.receiver.state.hooks.add(callback);
+    }
+
+    /// Calls `callback` when a publisher has sent nothing for a period of this subscriber's deadline, on the node's bulk
+    /// dispatch thread. The first period of each publisher begins with its first message. A publisher whose process has died
+    /// has missed its deadline at once, and for the last time; one that closes its end has missed none.
+    pub fn on_deadline(&self, callback: impl FnMut(&DeadlineMissed) + Send + 'static) {
+        self.receiver.state.on_deadline(Box::new(callback));
+    }
+
+    /// Calls `callback` when a publisher has become alive, or is so no more, on the node's bulk dispatch thread.
+    pub fn on_liveliness(&self, callback: impl FnMut(&LivelinessChange) + Send + 'static) {
+        self.core.state.on_liveliness(&self.receiver.state, self.receiver.id, Box::new(callback));
+    }
+
+    /// How many of the matched publishers are alive at this moment.
+    pub fn liveliness(&self) -> LivelinessCounts {
+        self.core.state.liveliness_of(self.receiver.id)
     }
 
     /// The publishers that are matched now.

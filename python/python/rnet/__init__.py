@@ -76,7 +76,16 @@ from .errors import (
     Timeout,
     TooManyPins,
 )
-from .events import Behind, MatchEvent, NodeEvent, PublisherStats, Tick
+from .events import (
+    Behind,
+    DeadlineMissed,
+    Liveliness,
+    LivelinessChange,
+    MatchEvent,
+    NodeEvent,
+    PublisherStats,
+    Tick,
+)
 from .protos import Protos, load, load_set, load_text
 from .qos import Detach, Wait
 from .state import DELETE
@@ -96,6 +105,7 @@ __all__ = [
     "Closed",
     "Conflict",
     "Corrupt",
+    "DeadlineMissed",
     "Detach",
     "Detached",
     "Entry",
@@ -107,6 +117,8 @@ __all__ = [
     "Io",
     "LayoutVersion",
     "LimitReached",
+    "Liveliness",
+    "LivelinessChange",
     "Loan",
     "Malformed",
     "MatchEvent",

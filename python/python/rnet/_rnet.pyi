@@ -13,7 +13,8 @@ from typing_extensions import Buffer, Self
 
 from .compare import PublishedType
 from .errors import Error
-from .events import Behind, MatchEvent, NodeEvent, PublisherStats, Tick
+from .events import Behind, DeadlineMissed, Liveliness, LivelinessChange
+from .events import MatchEvent, NodeEvent, PublisherStats, Tick
 from .msgs._plain import PlainMessage
 from .qos import Detach, Wait
 from .state import Delete
@@ -67,98 +68,84 @@ class Node:
     ) -> Self: ...
     @overload
     def publisher(
-        self,
-        topic: str,
-        type: type[bytes] | None = None,
-        *,
+        self, topic: str, type: type[bytes] | None = None, *,
         reliable: bool = False, on_full: _OnFull | None = None, transient_local: int = 0,
         urgent: bool = False, log_len_bytes: int | None = None, reserve_log: bool = False,
         pool_limit_bytes: int | None = None, large_depth: int | None = None,
+        deadline: float | None = None, lifespan: float | None = None,
+        manual_by_topic: float | None = None,
     ) -> Publisher[Buffer]: ...
     @overload
     def publisher(
-        self,
-        topic: str,
-        type: type[_Structure],
-        *,
+        self, topic: str, type: type[_Structure], *,
         reliable: bool = False, on_full: _OnFull | None = None, transient_local: int = 0,
         urgent: bool = False, log_len_bytes: int | None = None, reserve_log: bool = False,
         pool_limit_bytes: int | None = None, large_depth: int | None = None,
+        deadline: float | None = None, lifespan: float | None = None,
+        manual_by_topic: float | None = None,
     ) -> Publisher[_Structure]: ...
     @overload
     def publisher(
-        self,
-        topic: str,
-        type: _DType,
-        *,
+        self, topic: str, type: _DType, *,
         reliable: bool = False, on_full: _OnFull | None = None, transient_local: int = 0,
         urgent: bool = False, log_len_bytes: int | None = None, reserve_log: bool = False,
         pool_limit_bytes: int | None = None, large_depth: int | None = None,
+        deadline: float | None = None, lifespan: float | None = None,
+        manual_by_topic: float | None = None,
     ) -> Publisher[Any]: ...
     @overload
     def publisher(
-        self,
-        topic: str,
-        type: type[_Message],
-        *,
+        self, topic: str, type: type[_Message], *,
         reliable: bool = False, on_full: _OnFull | None = None, transient_local: int = 0,
         urgent: bool = False, log_len_bytes: int | None = None, reserve_log: bool = False,
         pool_limit_bytes: int | None = None, large_depth: int | None = None,
+        deadline: float | None = None, lifespan: float | None = None,
+        manual_by_topic: float | None = None,
     ) -> Publisher[_Message]: ...
     @overload
     def subscribe(
-        self,
-        topic: str,
-        type: None = None,
-        *,
+        self, topic: str, type: None = None, *,
         on: Callable[[Sample], object] | None = None,
         on_error: Callable[[Error], object] | None = None,
         reliable: bool = False, transient_local: bool = False, lane: _Lane | None = None,
         keep_last: int | None = None, keep_all: bool = False, wait: _Wait = "adaptive",
+        deadline: float | None = None, manual_by_topic: float | None = None,
     ) -> Subscriber[Sample]: ...
     @overload
     def subscribe(
-        self,
-        topic: str,
-        type: type[bytes],
-        *,
+        self, topic: str, type: type[bytes], *,
         on: Callable[[bytes], object] | None = None,
         on_error: Callable[[Error], object] | None = None,
         reliable: bool = False, transient_local: bool = False, lane: _Lane | None = None,
         keep_last: int | None = None, keep_all: bool = False, wait: _Wait = "adaptive",
+        deadline: float | None = None, manual_by_topic: float | None = None,
     ) -> Subscriber[bytes]: ...
     @overload
     def subscribe(
-        self,
-        topic: str,
-        type: type[_Structure],
-        *,
+        self, topic: str, type: type[_Structure], *,
         on: Callable[[_Structure], object] | None = None,
         on_error: Callable[[Error], object] | None = None,
         reliable: bool = False, transient_local: bool = False, lane: _Lane | None = None,
         keep_last: int | None = None, keep_all: bool = False, wait: _Wait = "adaptive",
+        deadline: float | None = None, manual_by_topic: float | None = None,
     ) -> Subscriber[_Structure]: ...
     @overload
     def subscribe(
-        self,
-        topic: str,
-        type: _DType,
-        *,
+        self, topic: str, type: _DType, *,
         on: Callable[[Any], object] | None = None,
         on_error: Callable[[Error], object] | None = None,
         reliable: bool = False, transient_local: bool = False, lane: _Lane | None = None,
         keep_last: int | None = None, keep_all: bool = False, wait: _Wait = "adaptive",
+        deadline: float | None = None, manual_by_topic: float | None = None,
     ) -> Subscriber[Any]: ...
     @overload
     def subscribe(
-        self,
-        topic: str,
-        type: type[_Message],
-        *,
+        self, topic: str, type: type[_Message], *,
         on: Callable[[_Message], object] | None = None,
         on_error: Callable[[Error], object] | None = None,
         reliable: bool = False, transient_local: bool = False, lane: _Lane | None = None,
         keep_last: int | None = None, keep_all: bool = False, wait: _Wait = "adaptive",
+        deadline: float | None = None, manual_by_topic: float | None = None,
     ) -> Subscriber[_Message]: ...
     @property
     def state(self) -> State: ...
@@ -269,6 +256,10 @@ class Publisher(Generic[_T_contra]):
     def loan(self, len: int | None = None) -> Loan: ...
     def wait_for_subscribers(self, n: int = 1, timeout: float | None = None) -> None: ...
     def on_match(self, callback: Callable[[MatchEvent], object], /) -> None: ...
+    def on_deadline(self, callback: Callable[[DeadlineMissed], object], /) -> None: ...
+    def assert_alive(self) -> None: ...
+    @property
+    def deadline_missed(self) -> int: ...
     @property
     def subscriber_count(self) -> int: ...
     @property
@@ -358,6 +349,10 @@ class Subscriber(Generic[_T_co]):
     ) -> None: ...
     def wait_for_publishers(self, n: int = 1, timeout: float | None = None) -> None: ...
     def on_match(self, callback: Callable[[MatchEvent], object], /) -> None: ...
+    def on_deadline(self, callback: Callable[[DeadlineMissed], object], /) -> None: ...
+    def on_liveliness(self, callback: Callable[[LivelinessChange], object], /) -> None: ...
+    @property
+    def liveliness(self) -> Liveliness: ...
     @property
     def publisher_count(self) -> int: ...
     @property

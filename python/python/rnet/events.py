@@ -21,6 +21,41 @@ class MatchEvent(NamedTuple):
     error: Error | None
 
 
+class DeadlineMissed(NamedTuple):
+    """Periods of a deadline in which a publisher sent nothing."""
+
+    #: Name of the publisher's node.
+    node: str
+    #: Id of the publisher.
+    id: int
+    #: Periods that have ended since the last such event, 1 or more.
+    missed: int
+    #: All of this publisher so far.
+    total: int
+
+
+class Liveliness(NamedTuple):
+    """How many of a subscriber's publishers are alive."""
+
+    #: Publishers that are there and alive.
+    alive: int
+    #: Publishers that are there and have not shown that they are alive for longer than their lease.
+    not_alive: int
+
+
+class LivelinessChange(NamedTuple):
+    """A publisher has become alive, or is so no more."""
+
+    #: Name of the publisher's node.
+    node: str
+    #: Id of the publisher.
+    id: int
+    #: Whether it is alive now. One that has left or died is not, and is in neither count.
+    alive: bool
+    #: The publishers that are there, after the change.
+    counts: Liveliness
+
+
 class NodeEvent(NamedTuple):
     """A change in which nodes there are."""
 
@@ -73,3 +108,7 @@ class PublisherStats(NamedTuple):
     skipped: int
     #: Messages not taken yet.
     behind: Behind
+    #: Messages not delivered because they were older than the publisher's lifespan; neither lost nor skipped.
+    expired: int
+    #: Periods of the subscriber's deadline in which the publisher sent nothing.
+    deadline_missed: int

@@ -1,8 +1,40 @@
-//! Whether the publishers of a topic agree on what they send.
+//! Whether the publishers of a topic agree on what they send, and keep what they promised.
 
 use rnet::inspect::{PublisherInfo, Snapshot};
 
 use super::Findings;
+
+/// Names the publishers of a topic that have not shown for longer than their lease that they are alive, and those that have
+/// missed their deadline.
+pub fn promises(findings: &mut Findings, snapshot: &Snapshot, topic: &str) {
+    for p in snapshot.publishers.iter().filter(|p| p.topic == topic) {
+        if let (Some(silent_ns), false) = (p.silent_ns, p.is_alive()) {
+            let lease = p.qos.liveliness.lease().unwrap_or_default();
+            findings.problem(
+                "liveliness",
+                format!(
+                    "the publisher of {topic} in {} is not alive: its last sign of life is {} ms old, and its lease is \
+                     {lease:?}",
+                    p.node,
+                    silent_ns / 1_000_000
+                ),
+                "its process lives, so its loop is stuck, stopped or slower than its lease: see what it does, or give it a \
+                 longer lease",
+            );
+        }
+        if p.deadline_missed > 0 {
+            findings.note(
+                "deadline",
+                format!(
+                    "the publisher of {topic} in {} has missed its deadline of {:?} {} times",
+                    p.node,
+                    p.qos.deadline.unwrap_or_default(),
+                    p.deadline_missed
+                ),
+            );
+        }
+    }
+}
 
 /// Names the publishers of a topic whose types do not go together. A subscriber hears those that fit its own, and one
 /// that takes raw bytes hears all of them: nobody is told of it when they meet.

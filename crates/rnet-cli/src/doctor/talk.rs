@@ -58,6 +58,7 @@ pub fn everything(findings: &mut Findings, snapshot: &Snapshot, topic: Option<&s
     for topic in &topics {
         lanes(findings, snapshot, topic);
         publishers::types(findings, snapshot, topic);
+        publishers::promises(findings, snapshot, topic);
     }
     let of_interest = |pair: &Pair<'_>| topics.contains(&pair.publisher.topic.as_str());
     let mut well = 0;
@@ -217,6 +218,25 @@ fn judge(findings: &mut Findings, snapshot: &Snapshot, pair: Pair<'_>) -> bool {
             ),
             format!(
                 "look at what {from} sends: rnet topic echo {topic} says byte and field, --raw shows the bytes"
+            ),
+        );
+    }
+    if channel.expired > 0 {
+        let lifespan = p.qos.lifespan.unwrap_or_default();
+        findings.note(
+            "lifespan",
+            format!(
+                "{to} got {} messages on {topic} from {from} not, because they were older than {lifespan:?}",
+                channel.expired
+            ),
+        );
+    }
+    if channel.deadline_missed > 0 {
+        findings.note(
+            "deadline",
+            format!(
+                "{to} heard nothing on {topic} from {from} in {} periods of its deadline",
+                channel.deadline_missed
             ),
         );
     }
@@ -409,6 +429,8 @@ mod tests {
             full: 0,
             refused: 0,
             detached: 0,
+            deadline_missed: 0,
+            silent_ns: None,
             memory_bytes: 0,
             path: "".into(),
         };
@@ -419,6 +441,8 @@ mod tests {
             lost: LossCounts::default(),
             malformed: 0,
             skipped: 0,
+            expired: 0,
+            deadline_missed: 0,
             behind: Behind::default(),
             pinned: 0,
             asleep: false,

@@ -1,7 +1,9 @@
 //! `rnet topic info`.
 
 use rnet::inspect::{ChannelInfo, PublisherInfo, Snapshot, SubscriptionInfo, TypeComparison};
-use rnet::{Durability, Lane, OnFull, Reliability, TypeDesc, Wait};
+use std::time::Duration;
+
+use rnet::{Durability, Lane, Liveliness, OnFull, Reliability, TypeDesc, Wait};
 use serde_json::json;
 
 use super::{no_topic, tell_problems, type_name, type_names};
@@ -96,6 +98,10 @@ fn print_publisher(context: &mut Context, p: &PublisherInfo) -> Outcome {
     context.line(format_args!("  Reliability: {reliability}"))?;
     context.line(format_args!("  Durability: {durability}"))?;
     context.line(format_args!("  Lane: {}", lane(p.qos.lane)))?;
+    if let Some(lifespan) = p.qos.lifespan {
+        context.line(format_args!("  Lifespan: {lifespan:?}"))?;
+    }
+    print_promises(context, p.qos.deadline, p.qos.liveliness)?;
     context.line(format_args!(
         "  Log: {}, pool up to {}, large messages kept: {}",
         table::bytes(p.qos.log_len_bytes as f64),
@@ -109,6 +115,14 @@ fn print_publisher(context: &mut Context, p: &PublisherInfo) -> Outcome {
         p.readers,
         table::bytes(p.memory_bytes as f64)
     ))?;
+    if p.deadline_missed > 0 {
+        context.line(format_args!("Deadline missed: {} times", p.deadline_missed))?;
+    }
+    if let Some(silent_ns) = p.silent_ns {
+        let word = if p.is_alive() { "yes" } else { "NO" };
+        let silent = Duration::from_millis(silent_ns / 1_000_000);
+        context.line(format_args!("Alive: {word}, last sign {silent:?} ago"))?;
+    }
     if p.full + p.refused + p.detached > 0 {
         context.line(format_args!(
             "Held back: {} times; refused: {} messages; detached: {} subscribers",
@@ -140,6 +154,7 @@ fn print_subscription(context: &mut Context, s: &SubscriptionInfo, all: &Snapsho
     context.line(format_args!("  Durability: {durability}"))?;
     context.line(format_args!("  Lane: {}", s.qos.lane.map_or("that of the publisher", lane)))?;
     context.line(format_args!("  Wait: {wait}"))?;
+    print_promises(context, s.qos.deadline, s.qos.liveliness)?;
     for c in &s.channels {
         let from = all.publishers.iter().find(|p| p.id == c.publisher);
         context.line(format_args!(
@@ -148,7 +163,7 @@ fn print_subscription(context: &mut Context, s: &SubscriptionInfo, all: &Snapsho
             c.received,
             c.skipped,
             c.lost,
-            malformed(c),
+            more(c),
             c.behind
         ))?;
     }
@@ -158,17 +173,37 @@ fn print_subscription(context: &mut Context, s: &SubscriptionInfo, all: &Snapsho
             past.received,
             past.skipped,
             past.lost,
-            malformed(past)
+            more(past)
         ))?;
     }
     context.line(format_args!(""))
 }
 
-/// `, 3 malformed`, if there are any.
-fn malformed(channel: &ChannelInfo) -> String {
-    match channel.malformed {
-        0 => String::new(),
-        n => format!(", {n} malformed"),
+/// `, 2 expired, 3 malformed`, as far as there are any.
+fn more(channel: &ChannelInfo) -> String {
+    let counts = [
+        (channel.expired, "expired"),
+        (channel.malformed, "malformed"),
+        (channel.deadline_missed, "deadlines missed"),
+    ];
+    let any = counts.into_iter().filter(|(n, _)| *n > 0);
+    any.map(|(n, word)| format!(", {n} {word}")).collect()
+}
+
+/// Deadline and liveliness, where they are not the defaults.
+fn print_promises(
+    context: &mut Context,
+    deadline: Option<Duration>,
+    liveliness: Liveliness,
+) -> Outcome {
+    if let Some(deadline) = deadline {
+        context.line(format_args!("  Deadline: {deadline:?}"))?;
+    }
+    match liveliness {
+        Liveliness::Automatic => Ok(()),
+        Liveliness::ManualByTopic { lease } => {
+            context.line(format_args!("  Liveliness: MANUAL_BY_TOPIC (lease {lease:?})"))
+        }
     }
 }
 

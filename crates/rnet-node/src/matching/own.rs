@@ -12,7 +12,9 @@ use rnet_shm::subscription::{
     Binding, PeerSubscription, SubscriptionFile, SubscriptionMeta, too_many_publishers,
 };
 
+use super::periods::Watched;
 use crate::match_event::{MatchEvent, Notice, PeerInfo, PublisherState, push_notice};
+use crate::periods::Deadline;
 use crate::subscriber_state::SubscriberState;
 
 pub struct OwnPublisher {
@@ -24,6 +26,8 @@ pub struct OwnPublisher {
     pub known: BTreeMap<u64, Known>,
     /// Those of which the user was told that they cannot be served for now.
     pub short: BTreeSet<u64>,
+    /// Its own deadline, if it has promised one.
+    pub deadline: Option<Deadline>,
 }
 
 pub enum Known {
@@ -46,6 +50,8 @@ pub struct OwnSubscription {
     /// Those of which the user was told that they cannot be followed for now.
     pub short: BTreeSet<u64>,
     pub lane: Option<Lane>,
+    /// Publishers whose deadline or lease is watched.
+    pub watched: BTreeMap<u64, Watched>,
 }
 
 impl OwnPublisher {
@@ -70,6 +76,8 @@ impl OwnSubscription {
     pub fn drop_publisher(&mut self, id: u64, died: bool, notices: &mut Vec<Notice>) {
         self.short.remove(&id);
         let Some(Some(node)) = self.known.remove(&id) else { return };
+        self.end_watch(id, &node, died, notices);
+        self.tell_liveliness(PeerInfo { id, node: node.clone() }, false, notices);
         self.state.bring(|inbox| inbox.leave(id, died));
         let info = PeerInfo { id, node };
         let event = if died { MatchEvent::Lost(info) } else { MatchEvent::Unmatched(info) };

@@ -1,34 +1,57 @@
-//! What a reader passes over by its own choice, and how far it is behind.
+//! What a reader does not hand out though it was not lost, and how far it is behind.
 //!
 //! A reader that keeps the last few messages passes over a message once more than that many have
 //! been committed from it on, as of the moment at which it would be handed out. What it passes over
 //! is counted as skipped, and so is what the log lost before the reader looked, as far as it would
 //! have been passed over anyway: a loss is only what the reader still wanted.
+//!
+//! A message that is older than its publisher's lifespan at that moment has expired, whatever else the reader
+//! keeps. So has what the log lost before an expired message: it was sent earlier.
 
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use rnet_core::Behind;
+use rnet_ring::Kind;
 use rnet_ring::admission;
 use rnet_ring::follower::Gap;
+use rnet_ring::record::Record;
 
 use super::{Reader, Trouble};
 use crate::clock;
 use crate::tally::bump;
 
 impl Reader {
-    /// Whether newer messages have taken the place of message `seq`. A comparison for a reader that
-    /// keeps all; for others a look at the log's end as it is now, not as it was when the batch was
-    /// copied: between two messages of a batch the user may have slept.
+    /// Whether newer messages have taken the place of this one, or it has expired. A comparison for a
+    /// reader that takes all; for others a look at the log's end and the clock as they are now, not as
+    /// they were when the batch was copied: between two messages of a batch the user may have slept.
     #[inline]
-    pub(super) fn passes_over(&self, seq: u64) -> bool {
-        self.keep_last != u64::MAX && self.is_beyond(seq)
+    pub(super) fn passes_over(&self, record: &Record) -> bool {
+        self.selects && self.is_unwanted(record.seq, record.time_ns)
     }
 
-    /// Out of line, so that readers which keep all pay for the comparison alone.
+    /// Out of line, so that readers which take all pay for the comparison alone.
     #[inline(never)]
+    fn is_unwanted(&self, seq: u64, sent_ns: u64) -> bool {
+        self.is_beyond(seq) || self.has_expired(sent_ns)
+    }
+
+    /// Whether a message is older than its publisher's lifespan.
+    fn has_expired(&self, sent_ns: u64) -> bool {
+        self.lifespan_ns != u64::MAX && self.is_too_old(sent_ns)
+    }
+
+    /// Out of line, so that the readers of publishers without a lifespan do not make room for the call. A stamp from the
+    /// future is a hostile one.
+    #[inline(never)]
+    fn is_too_old(&self, sent_ns: u64) -> bool {
+        clock::now_ns().saturating_sub(sent_ns) > self.lifespan_ns
+    }
+
+    #[inline]
     fn is_beyond(&self, seq: u64) -> bool {
         let end = self.map.control().tail.seq.load(Ordering::Relaxed);
         let newer = end.saturating_sub(seq);
+        // Of a reader that keeps all, never.
         newer > self.keep_last && (newer - self.keep_last > 1 || self.is_beyond_the_committed(seq))
     }
 
@@ -42,24 +65,35 @@ impl Reader {
 
     /// Counts a message that is passed over, and goes on behind it.
     #[cold]
-    pub(super) fn skip(&mut self, seq: u64) {
+    pub(super) fn skip(&mut self, seq: u64, sent_ns: u64) {
         let count = &self.slot.page().count;
-        bump(&count.skipped, 1);
+        bump(self.unwanted(sent_ns), 1);
         count.next_seq.store(seq.wrapping_add(1), Ordering::Relaxed);
     }
 
-    /// Counts what the log lost before message `seq`.
+    /// Where a message is counted that is passed over.
+    fn unwanted(&self, sent_ns: u64) -> &AtomicU64 {
+        let count = &self.slot.page().count;
+        if self.has_expired(sent_ns) { &count.expired } else { &count.skipped }
+    }
+
+    /// Counts what the log lost before a message.
     #[inline]
-    pub(super) fn count_gap(&mut self, seq: u64) {
+    pub(super) fn count_gap(&mut self, record: &Record) {
         let lost = self.log.take_lost();
         if lost != 0 {
-            self.count_lost(lost, seq);
+            self.count_lost(lost, record.seq, record.time_ns);
         }
     }
 
     #[cold]
-    fn count_lost(&self, lost: u64, seq: u64) {
+    fn count_lost(&self, lost: u64, seq: u64, sent_ns: u64) {
         let count = &self.slot.page().count;
+        if self.has_expired(sent_ns) {
+            bump(&count.expired, lost);
+            count.next_seq.store(seq, Ordering::Relaxed);
+            return;
+        }
         let end = self.map.control().tail.seq.load(Ordering::Relaxed);
         let unwanted =
             end.saturating_sub(self.keep_last).saturating_sub(seq.saturating_sub(lost)).min(lost);
@@ -87,9 +121,17 @@ impl Reader {
             self.found_nothing()?;
             return Ok(None);
         };
-        let count = &self.slot.page().count;
-        bump(&count.skipped, self.log.take_lost());
-        count.next_seq.store(record.seq, Ordering::Relaxed);
+        let lost = self.log.take_lost();
+        if lost != 0 {
+            bump(self.unwanted(record.time_ns), lost);
+        }
+        self.slot.page().count.next_seq.store(record.seq, Ordering::Relaxed);
+        if self.has_expired(record.time_ns) {
+            // Nor is there a newer one.
+            self.skip(record.seq, record.time_ns);
+            self.finish_pass(record.kind);
+            return Ok(None);
+        }
         self.withheld = Some(record);
         Ok(Some(record.time_ns))
     }
@@ -98,9 +140,13 @@ impl Reader {
     pub fn pass_over(&mut self) {
         let Some(record) = self.withheld.take() else { return };
         self.slot.forget_pin();
-        self.skip(record.seq);
+        self.skip(record.seq, record.time_ns);
+        self.finish_pass(record.kind);
+    }
+
+    fn finish_pass(&mut self, kind: Kind) {
         if self.reliable {
-            self.show_if_awaited(record.kind);
+            self.show_if_awaited(kind);
         }
     }
 
@@ -110,9 +156,9 @@ impl Reader {
         let end = self.map.control().tail.tail.load(Ordering::Acquire);
         while self.withheld.is_some() || self.log.position() < end {
             let Ok(Some(record)) = self.next_record() else { break };
-            self.count_gap(record.seq);
-            if self.passes_over(record.seq) {
-                self.skip(record.seq);
+            self.count_gap(&record);
+            if self.passes_over(&record) {
+                self.skip(record.seq, record.time_ns);
             } else {
                 let count = &self.slot.page().count;
                 bump(&count.lost_restart, 1);

@@ -109,9 +109,9 @@ impl Reader {
     /// such chunk any more.
     #[cold]
     fn lose_chunk(&mut self, record: &Record, missing: bool) {
-        if self.passes_over(record.seq) {
+        if self.passes_over(record) {
             // The publisher was faster than this look, but the message is not wanted any more.
-            self.skip(record.seq);
+            self.skip(record.seq, record.time_ns);
             return;
         }
         // One that carries a newer message says that its publisher outlived this one. That has to

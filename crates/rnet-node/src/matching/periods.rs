@@ -1,0 +1,236 @@
+//! The deadlines and leases of a node's endpoints, looked at by the control thread when they are due.
+//!
+//! Both sides of a match look at the publisher's log, so both come to the same verdict without a message between them. A node
+//! without such endpoints is not woken and looks at nothing.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rnet_core::Result;
+use rnet_shm::clock;
+use rnet_shm::publisher::{PeerPublisher, PublisherMap};
+
+use super::Matching;
+use super::own::{OwnPublisher, OwnSubscription};
+use crate::match_event::{
+    Callbacks, DeadlineMissed, LivelinessChange, LivelinessCounts, Notice, PeerInfo,
+};
+use crate::periods::{Deadline, Lease};
+
+/// A publisher that a subscription of ours watches.
+pub struct Watched {
+    map: PublisherMap,
+    deadline: Option<Deadline>,
+    missed: u64,
+    lease: Option<Lease>,
+}
+
+/// When the control thread looks at deadlines and leases next.
+#[derive(Debug)]
+pub struct NextLook {
+    /// CLOCK_MONOTONIC in ns; [`u64::MAX`] if there is nothing to look at.
+    due_ns: u64,
+    /// Whether it is earlier than the control thread knows.
+    earlier: bool,
+}
+
+impl Default for NextLook {
+    fn default() -> Self {
+        NextLook { due_ns: u64::MAX, earlier: false }
+    }
+}
+
+impl NextLook {
+    fn at(&mut self, due_ns: u64) {
+        self.earlier |= due_ns < self.due_ns;
+        self.due_ns = self.due_ns.min(due_ns);
+    }
+}
+
+fn call<E: Send + 'static>(notices: &mut Vec<Notice>, hooks: &Arc<Callbacks<E>>, event: E) {
+    if !hooks.is_empty() {
+        let hooks = hooks.clone();
+        notices.push(Notice::Call(Box::new(move || hooks.call(&event))));
+    }
+}
+
+impl Matching {
+    /// For how long nothing is to be looked at; `None` if nothing is.
+    pub fn until_next_look(&mut self) -> Option<Duration> {
+        self.next_look.earlier = false;
+        let due_ns = Some(self.next_look.due_ns).filter(|due_ns| *due_ns != u64::MAX)?;
+        Some(Duration::from_nanos(due_ns.saturating_sub(clock::now_ns())))
+    }
+
+    /// Whether something is to be looked at earlier than the control thread knows.
+    pub fn must_look_earlier(&self) -> bool {
+        self.next_look.earlier
+    }
+
+    /// The deadline of a publisher of ours begins to be watched.
+    pub fn watch_own(&mut self, id: u64) {
+        let Some(own) = self.publishers.get_mut(&id) else { return };
+        let Some(period) = own.meta.qos.deadline else { return };
+        let deadline = Deadline::new(period, clock::now_ns(), own.roster.map().newest());
+        self.next_look.at(deadline.due_ns());
+        own.deadline = Some(deadline);
+        self.timed.insert(id);
+    }
+
+    /// A callback for changes of liveliness was added to a subscription.
+    pub fn watch_leases(&mut self, id: u64) {
+        let Some(own) = self.subscriptions.get(&id) else { return };
+        let leases = own.watched.values().filter_map(|watched| watched.lease.as_ref());
+        if let Some(due_ns) = leases.map(Lease::due_ns).min() {
+            self.next_look.at(due_ns);
+        }
+    }
+
+    /// A publisher has been matched with a subscription of ours: watches what it promised.
+    pub fn watch_peer(&mut self, id: u64, publisher: u64, watched: Option<Watched>) {
+        let (Some(own), Some(watched)) = (self.subscriptions.get_mut(&id), watched) else { return };
+        let due_ns = watched.due_ns(!own.state.liveliness.is_empty());
+        own.watched.insert(publisher, watched);
+        self.next_look.at(due_ns);
+        self.timed.insert(id);
+    }
+
+    /// Looks at what is due, and counts it.
+    pub fn look_at_periods(&mut self) -> Vec<Notice> {
+        let mut notices = Vec::new();
+        let now_ns = clock::now_ns();
+        if now_ns < self.next_look.due_ns {
+            return notices;
+        }
+        let mut due_ns = u64::MAX;
+        let (us, publishers) = (self.own.name().as_str(), &mut self.publishers);
+        let subscriptions = &mut self.subscriptions;
+        self.timed.retain(|id| {
+            let due = match (publishers.get_mut(id), subscriptions.get_mut(id)) {
+                (Some(own), _) => own.look_at_deadline(*id, us, now_ns, &mut notices),
+                (_, Some(own)) => own.look_at_publishers(now_ns, &mut notices),
+                _ => None,
+            };
+            due_ns = due_ns.min(due.unwrap_or(u64::MAX));
+            due.is_some()
+        });
+        self.next_look = NextLook { due_ns, earlier: false };
+        notices
+    }
+
+    /// How many publishers of a subscription of ours are alive at this moment.
+    pub fn liveliness_of(&self, id: u64) -> LivelinessCounts {
+        let now_ns = clock::now_ns();
+        let alive = |watched: &Watched| watched.lapsed_for_ns(now_ns).is_none();
+        self.subscriptions.get(&id).map_or_else(Default::default, |own| own.count(alive))
+    }
+}
+
+impl OwnPublisher {
+    fn look_at_deadline(
+        &mut self,
+        id: u64,
+        us: &str,
+        now_ns: u64,
+        notices: &mut Vec<Notice>,
+    ) -> Option<u64> {
+        let deadline = self.deadline.as_mut()?;
+        let missed = deadline.look(now_ns, self.roster.map().newest());
+        if missed > 0 {
+            self.roster.count_deadline_missed(missed);
+            let publisher = PeerInfo { id, node: us.to_owned() };
+            let total = self.roster.deadline_missed();
+            call(notices, &self.state.deadlines, DeadlineMissed { publisher, missed, total });
+        }
+        Some(deadline.due_ns())
+    }
+}
+
+impl OwnSubscription {
+    /// What is to be watched of a publisher that fits; `None` if it has promised nothing that we count.
+    pub fn to_watch(&self, peer: &PeerPublisher) -> Result<Option<Watched>> {
+        let lease = peer.meta.qos.liveliness.lease();
+        if self.meta.qos.deadline.is_none() && lease.is_none() {
+            return Ok(None);
+        }
+        // Beside the reader's, which belongs to the user's thread.
+        let (map, now_ns) = (peer.map()?, clock::now_ns());
+        let deadline = self.meta.qos.deadline.map(|p| Deadline::new(p, now_ns, map.newest()));
+        let lease = lease.map(|lease| Lease::new(lease, now_ns, map.last_sign_ns(now_ns)));
+        Ok(Some(Watched { map, deadline, missed: 0, lease }))
+    }
+
+    fn look_at_publishers(&mut self, now_ns: u64, notices: &mut Vec<Notice>) -> Option<u64> {
+        let leases = !self.state.liveliness.is_empty();
+        let mut changed = Vec::new();
+        for (publisher, watched) in &mut self.watched {
+            let node = || self.known.get(publisher).cloned().flatten().unwrap_or_default();
+            if let Some(deadline) = &mut watched.deadline {
+                let missed = deadline.look(now_ns, watched.map.newest());
+                if missed > 0 {
+                    self.file.count_deadline_missed(*publisher, missed);
+                    watched.missed = watched.missed.saturating_add(missed);
+                    let publisher = PeerInfo { id: *publisher, node: node() };
+                    let total = watched.missed;
+                    let event = DeadlineMissed { publisher, missed, total };
+                    call(notices, &self.state.deadlines, event);
+                }
+            }
+            if let Some(lease) = watched.lease.as_mut().filter(|_| leases) {
+                for alive in lease.look(now_ns, watched.map.last_sign_ns(now_ns)) {
+                    changed.push((PeerInfo { id: *publisher, node: node() }, *alive));
+                }
+            }
+        }
+        for (publisher, alive) in changed {
+            self.tell_liveliness(publisher, alive, notices);
+        }
+        self.watched.values().map(|watched| watched.due_ns(leases)).min()
+    }
+
+    /// A publisher has gone. One that has died breaks its promise with that: it is not waited for.
+    pub fn end_watch(&mut self, id: u64, node: &str, died: bool, notices: &mut Vec<Notice>) {
+        let Some(mut watched) = self.watched.remove(&id) else { return };
+        if died && watched.deadline.take().is_some_and(|deadline| deadline.runs()) {
+            self.file.count_deadline_missed(id, 1);
+            let publisher = PeerInfo { id, node: node.to_owned() };
+            let total = watched.missed.saturating_add(1);
+            let event = DeadlineMissed { publisher, missed: 1, total };
+            call(notices, &self.state.deadlines, event);
+        }
+    }
+
+    /// Calls for a publisher that has become alive, or is so no more.
+    pub fn tell_liveliness(&self, publisher: PeerInfo, alive: bool, notices: &mut Vec<Notice>) {
+        if !self.state.liveliness.is_empty() {
+            let counts = self.count(|watched| watched.lease.as_ref().is_none_or(Lease::is_alive));
+            let event = LivelinessChange { publisher, alive, counts };
+            call(notices, &self.state.liveliness, event);
+        }
+    }
+
+    /// Those that fit. Of one with a lease `alive` decides; of others the kernel says when they end.
+    fn count(&self, alive: impl Fn(&Watched) -> bool) -> LivelinessCounts {
+        let mut counts = LivelinessCounts::default();
+        for (id, _) in self.known.iter().filter(|(_, node)| node.is_some()) {
+            let is_alive = self.watched.get(id).is_none_or(&alive);
+            counts.alive += usize::from(is_alive);
+            counts.not_alive += usize::from(!is_alive);
+        }
+        counts
+    }
+}
+
+impl Watched {
+    fn due_ns(&self, leases: bool) -> u64 {
+        let deadline = self.deadline.as_ref().map(Deadline::due_ns);
+        let lease = self.lease.as_ref().filter(|_| leases).map(Lease::due_ns);
+        deadline.into_iter().chain(lease).min().unwrap_or(u64::MAX)
+    }
+
+    /// For how long its lease has been over.
+    fn lapsed_for_ns(&self, now_ns: u64) -> Option<u64> {
+        let over_ns = self.lease.as_ref()?.over_ns(self.map.last_sign_ns(now_ns));
+        now_ns.checked_sub(over_ns)
+    }
+}

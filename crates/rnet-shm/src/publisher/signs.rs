@@ -1,0 +1,61 @@
+//! Signs of life of a publisher: its newest message, and what it asserts without one.
+//!
+//! A message is a sign by itself, so deadlines and leases cost a send nothing: whoever watches one looks at the log.
+
+use std::sync::atomic::Ordering;
+
+use super::PublisherMap;
+use crate::clock;
+use crate::roster::Roster;
+
+/// The newest message of a publisher.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Newest {
+    /// Messages sent so far, this one included.
+    pub sent: u64,
+    /// When it was sent, as its publisher says, CLOCK_MONOTONIC in ns.
+    pub sent_ns: u64,
+}
+
+impl PublisherMap {
+    /// The newest message; `None` before the first one, and for a moment while another is being committed.
+    pub fn newest(&self) -> Option<Newest> {
+        let tail = &self.control().tail;
+        let sent = tail.seq.load(Ordering::Acquire);
+        // SYNC-COMMIT: see `LogWriter::push`. Both may be those of a message that is not committed yet.
+        let last = tail.last.load(Ordering::Acquire);
+        let sent_ns = self.log().sent_at(last, sent.checked_sub(1)?)?;
+        Some(Newest { sent, sent_ns })
+    }
+
+    /// When the publisher last showed that it is alive, by a message or without, CLOCK_MONOTONIC in ns. A stamp from the
+    /// future is a hostile one, and counts as now.
+    pub fn last_sign_ns(&self, now_ns: u64) -> u64 {
+        let asserted_ns = self.control().flow.asserted_ns.load(Ordering::Acquire);
+        let newest_ns = self.newest().map_or(0, |newest| newest.sent_ns);
+        asserted_ns.max(newest_ns).min(now_ns)
+    }
+}
+
+/// What the publisher's own node notes in its page.
+impl Roster {
+    /// The publisher's file, as others see it.
+    pub fn map(&self) -> &PublisherMap {
+        &self.map
+    }
+
+    /// Asserts that the publisher is alive.
+    pub fn assert_alive(&self) {
+        self.map.control().flow.asserted_ns.store(clock::now_ns(), Ordering::Release);
+    }
+
+    /// Counts periods of the publisher's deadline in which it sent nothing.
+    pub fn count_deadline_missed(&self, periods: u64) {
+        self.map.control().flow.deadline_missed.fetch_add(periods, Ordering::Relaxed);
+    }
+
+    /// Periods of the publisher's deadline so far in which it sent nothing.
+    pub fn deadline_missed(&self) -> u64 {
+        self.map.control().flow.deadline_missed.load(Ordering::Relaxed)
+    }
+}
