@@ -143,7 +143,7 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     for payload in &held {
         std::hint::black_box(payload.bytes().iter().fold(0_u8, |sum, b| sum.wrapping_add(*b)));
     }
-    let _ = (reader.losses(), reader.received(), reader.is_finished(), observer.take_lost());
+    let _ = (reader.losses(), reader.received(), reader.is_finished(), observer.missed());
     // So that the writer does not linger for a reader that is about to go.
     writer.roster().bury(own_id);
     let _ = file.read_at(&mut [0; 8], 0);

@@ -34,6 +34,12 @@ pub const MAX_PUBLISHERS_PER_SUBSCRIPTION: usize = 256;
 /// Shortest deadline of messages and lease of liveliness: the control thread wakes that often to look.
 pub const MIN_PERIOD: std::time::Duration = std::time::Duration::from_millis(1);
 
+/// Observers of one domain that are woken: tools that listen, recorders. More than these would have to poll.
+pub const MAX_OBSERVERS_PER_DOMAIN: usize = 64;
+
+/// Publishers that one observer may follow.
+pub const MAX_FOLLOWED_PER_OBSERVER: usize = 8192;
+
 /// Samples that one reader may hold (pin) at the same time.
 pub const MAX_PINS_PER_READER: usize = 64;
 

@@ -81,6 +81,7 @@ fn run(state: &Arc<NodeState>, mut watch: Watch) {
                 }
             }
             state.audit();
+            state.matching().look_at_observers();
         }
         // Their locks say whether they live: a process that calls `execve` goes on without its nodes.
         let doubted = match given_up.is_empty() {
@@ -94,6 +95,10 @@ fn run(state: &Arc<NodeState>, mut watch: Watch) {
         }
         if woken.listened.contains(&FIFO) {
             let rings = state.own.drain_control();
+            // An observer rings a node in the node's own name.
+            if rings.as_ref().is_none_or(|rings| rings.contains(&state.own.incarnation())) {
+                state.matching().look_at_observers();
+            }
             nodes = nodes.zip(rings).map(|(mut nodes, rings)| {
                 nodes.extend(rings);
                 nodes

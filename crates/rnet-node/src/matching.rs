@@ -14,6 +14,7 @@ use rnet_core::{Error, Result};
 use rnet_shm::bell::Bells;
 use rnet_shm::channel::Origin;
 use rnet_shm::node::{EndpointKind, Entry, OwnNode, incarnation_of};
+use rnet_shm::observers::Observers;
 use rnet_shm::publisher::{PeerPublisher, PublisherMeta};
 use rnet_shm::registry::{Departure, Registry};
 use rnet_shm::roster::Roster;
@@ -28,6 +29,7 @@ use crate::subscriber_state::SubscriberState;
 use crate::types::Schemas;
 
 mod limits;
+mod observers;
 mod own;
 mod periods;
 mod short;
@@ -48,6 +50,8 @@ struct Place {
 pub struct Matching {
     own: Arc<OwnNode>,
     registry: Registry,
+    /// Who reads along.
+    observers: Observers,
     /// The protobuf types of peers.
     schemas: Schemas,
     /// The time that they have taken.
@@ -74,9 +78,12 @@ pub struct Matching {
 impl Matching {
     pub fn new(own: Arc<OwnNode>) -> Matching {
         let registry = Registry::new(own.domain().clone(), Some(own.incarnation()));
+        let mut observers = Observers::new(own.domain());
+        observers.refresh();
         Matching {
             own,
             registry,
+            observers,
             schemas: Schemas::default(),
             spent: Spent::default(),
             publishers: BTreeMap::new(),
@@ -142,6 +149,7 @@ impl Matching {
         self.publishers.insert(id, own);
         self.watch_own(id);
         self.index_own(entry);
+        self.observers.ring_endpoints();
         Ok(state)
     }
 
@@ -161,6 +169,7 @@ impl Matching {
         let own = OwnSubscription { topic_hash, meta, file, state, known, short, lane, watched };
         self.subscriptions.insert(id, own);
         self.index_own(entry);
+        self.observers.ring_endpoints();
         Ok(())
     }
 
@@ -184,6 +193,7 @@ impl Matching {
         self.unindex(&entry);
         self.pending.insert(topic_hash);
         self.ring_counterparts(entry);
+        self.observers.ring_endpoints();
     }
 
     fn unindex(&mut self, entry: &Entry) {
@@ -227,6 +237,9 @@ impl Matching {
             None => self.registry.refresh()?,
         };
         self.ended |= changes.ended;
+        if changes.ended {
+            self.observers.ring_endpoints();
+        }
         let mut notices = Vec::new();
         let mut topics = std::mem::take(&mut self.pending);
         self.short = false;

@@ -20,6 +20,8 @@ pub const REFUSALS_PER_LOG: usize = 16;
 pub const PINS_PER_READER: usize = 64;
 /// Blocks that a log consists of at most.
 pub const BLOCKS_PER_LOG: usize = 64;
+/// Publishers that one page of an observer's file names.
+pub const OBSERVER_SLOTS_PER_PAGE: usize = 32;
 /// Shortest block of a log that has several.
 pub const MIN_BLOCK_LEN_BYTES: usize = 8192;
 /// Latency buckets: eight per octave, see `rnet_core::hist`. They fill the reader's page.
@@ -259,6 +261,18 @@ pub struct ReaderSlot {
 }
 
 zeroed! {
+/// One publisher that an observer follows, in the observer's file: where the publisher looks for a
+/// sleeping observer.
+#[repr(C, align(128))]
+pub struct ObserverSlot {
+    /// The publisher that is followed, 0 for none. Stored before the ticket is.
+    pub publisher: AtomicU64,
+    /// Non-zero while the observer sleeps: the ticket of that sleep (see `wake`).
+    pub asleep: AtomicU64,
+}
+}
+
+zeroed! {
 /// First words of a chunk's file; the payload begins on the next page.
 #[repr(C)]
 pub struct ChunkHeader {
@@ -297,4 +311,5 @@ const _: () = {
     assert!(offset_of!(ReaderSlot, latency) == 896);
     assert!(size_of::<ReaderSlot>() == PAGE_LEN_BYTES);
     assert!(size_of::<ChunkHeader>() == 40);
+    assert!(size_of::<ObserverSlot>() * OBSERVER_SLOTS_PER_PAGE == PAGE_LEN_BYTES);
 };

@@ -246,6 +246,18 @@ impl DomainDir {
         self.path.join("nodes")
     }
 
+    /// Folder of the observers' files, made by the first observer.
+    pub fn observers(&self) -> PathBuf {
+        self.path.join("observers")
+    }
+
+    /// Makes the folder of the observers' files.
+    pub(crate) fn make_observers(&self) -> Result<(), Error> {
+        let folder = self.observers();
+        make_folder(&folder, DomainDir::group_of(&self.config)?)
+            .map_err(|e| files::io_error("cannot create", &folder, e))
+    }
+
     /// Mode of files in this domain.
     pub fn file_mode(&self) -> u32 {
         if self.shared { 0o660 } else { 0o600 }

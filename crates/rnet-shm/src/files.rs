@@ -90,9 +90,9 @@ pub fn create_sparse(path: &Path, len: u64, backed: u64, mode: u32) -> rustix::i
 }
 
 /// Backs a range of a file with memory.
-pub fn reserve(fd: &OwnedFd, offset: u64, len: u64) -> rustix::io::Result<()> {
+pub fn reserve(fd: impl AsFd, offset: u64, len: u64) -> rustix::io::Result<()> {
     loop {
-        match rustix::fs::fallocate(fd, FallocateFlags::empty(), offset, len) {
+        match rustix::fs::fallocate(&fd, FallocateFlags::empty(), offset, len) {
             Err(Errno::INTR) => {}
             done => return done,
         }

@@ -20,7 +20,7 @@
 //! | [`subscription`], [`channel`], [`taken`] | the reader's side |
 //! | [`lease`] | a file that one process at a time may write |
 //! | [`shortage`] | what the system has run out of, by name |
-//! | [`observe`] | reading along without taking part |
+//! | [`observe`], [`observers`] | reading along without taking part; waking those who do |
 //! | [`state`] | the state of the domain: keys, values, revisions |
 //! | [`fork`] | what a forked child inherits, and must neither use nor end |
 
@@ -45,6 +45,7 @@ mod lent;
 mod mapping;
 pub mod node;
 pub mod observe;
+pub mod observers;
 mod ofd;
 pub mod pool;
 pub mod presence;

@@ -7,7 +7,7 @@ use std::ffi::c_void;
 use std::os::fd::BorrowedFd;
 use std::ptr::NonNull;
 
-use rnet_ring::layout::{Admission, ChunkHeader, LogControl, ReaderSlot};
+use rnet_ring::layout::{Admission, ChunkHeader, LogControl, ObserverSlot, ReaderSlot};
 use rustix::io::Errno;
 use rustix::mm::{Advice, MapFlags, ProtFlags};
 use std::path::Path;
@@ -34,6 +34,8 @@ unsafe impl Shared for LogControl {}
 unsafe impl Shared for ReaderSlot {}
 // SAFETY: repr(C) of AtomicU64 only.
 unsafe impl Shared for ChunkHeader {}
+// SAFETY: repr(C) of AtomicU64 only.
+unsafe impl Shared for ObserverSlot {}
 
 /// Whether this process may write the mapped pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -168,6 +170,22 @@ impl Mapping {
         let at = self.checked::<T>(offset, count);
         // SAFETY: as in `get`.
         unsafe { std::slice::from_raw_parts(at.as_ptr(), count) }
+    }
+
+    /// Appends a copy of `len` bytes from `offset` on, at the speed of memory; bounds as in
+    /// [`Mapping::get`]. Another process may write them meanwhile, and the copy is then of no
+    /// particular moment: the caller has to find out, as a reader of a log does (SYNC-LAP).
+    pub fn copy_to(&self, offset: usize, len: usize, to: &mut Vec<u8>) {
+        let from = self.bytes(offset, len);
+        to.reserve(len);
+        let before = to.len();
+        let room = to.spare_capacity_mut().as_mut_ptr().cast::<u8>();
+        // SAFETY: `from` is inside of the mapping (checked), `room` has at least `len` bytes, and the
+        // two are different memory. No reference to the mapped bytes is made, and each value is one of
+        // a `u8`, whoever writes them while they are copied.
+        unsafe { std::ptr::copy_nonoverlapping(from.as_ptr(), room, len) };
+        // SAFETY: as many bytes were reserved, and written just now.
+        unsafe { to.set_len(before + len) };
     }
 
     /// A pointer to `len` bytes from `offset` on; bounds as in [`Mapping::get`].

@@ -1,30 +1,29 @@
 //! Reading along without taking part: for echo, recorders and dashboards.
 //!
-//! An observer has no slot, no place in the publisher's table and no bell. The publisher does not
-//! know of it and pays nothing for it; the observer polls, and what it misses it counts itself.
+//! An observer has no page that a publisher waits for: it is overrun like nobody else, and counts what
+//! it misses by number. It may sleep: its own file ([`ObserverFile`]) tells publishers so, and they ring
+//! it ([`Observers`]). docs/design/observers.md draws both sides.
 
-use std::collections::HashMap;
-use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 
 use rnet_core::{Error, MAX_MESSAGE_LEN_BYTES};
-use rnet_ring::layout::{CHUNK_MAGIC, ChunkHeader};
 use rnet_ring::record::{ChunkRef, Record};
-use rnet_ring::{Kind, LogReader, Pull};
+use rnet_ring::{Kind, Log, LogReader, Pull};
 use rustix::io::Errno;
 
-use crate::mapping::{Access, Mapping};
-use crate::pool::{CHUNK_HEADER_LEN_BYTES, chunk_path};
+use crate::clock;
+use crate::pool::chunk_path;
 use crate::publisher::{PeerPublisher, PublisherMap, PublisherMeta};
 use crate::shortage::{self, io_error};
-use crate::taken::{Stamp, is_short};
-use crate::{clock, files};
+use crate::taken::{Batch, PeerChunks, Stamp};
 
-/// Pulls and gaps after which a poll gives its caller a turn.
+/// Pulls and skipped records after which a poll gives its caller a turn.
 const MAX_FRUITLESS: usize = 1 << 16;
 /// Words copied at a time.
 const BATCH_WORDS: usize = 8192;
+/// How often the end of a log is looked at until both its words agree.
+const END_TRIES: usize = 1000;
 
 /// What [`Observer::poll`] found.
 #[derive(Debug, PartialEq, Eq)]
@@ -33,11 +32,67 @@ pub enum Seen {
     Nothing,
     /// A message: its stamp; the bytes are in the buffer that was given.
     Message(Stamp),
+    /// Messages that were sent and that this observer did not see. It goes on behind them.
+    Missed(Missed),
     /// The log contradicts itself.
     Corrupt(&'static str),
     /// This process ran out of what it takes to read the next message, which is tried again with the
     /// next poll.
     Short(Box<Error>),
+}
+
+/// Messages of one publisher, one after the other, that an observer did not see.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Missed {
+    /// The publisher.
+    pub publisher: u64,
+    /// Number of the first of them.
+    pub first_seq: u64,
+    /// How many there are.
+    pub count: u64,
+    /// Why they were missed.
+    pub cause: MissedCause,
+}
+
+/// Why an observer missed messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum MissedCause {
+    /// The publisher wrote over them in its log before the observer had read them.
+    Overrun,
+    /// A large message: the publisher used its memory anew before it was copied.
+    Reused,
+}
+
+/// Messages that an observer missed, by cause.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MissedCounts {
+    /// See [`MissedCause::Overrun`].
+    pub overrun: u64,
+    /// See [`MissedCause::Reused`].
+    pub reused: u64,
+}
+
+impl MissedCounts {
+    /// Counts what was missed.
+    pub fn add(&mut self, missed: &Missed) {
+        let count = match missed.cause {
+            MissedCause::Overrun => &mut self.overrun,
+            MissedCause::Reused => &mut self.reused,
+        };
+        *count = count.saturating_add(missed.count);
+    }
+
+    /// Adds the counts of another.
+    pub fn add_all(&mut self, other: &MissedCounts) {
+        self.overrun = self.overrun.saturating_add(other.overrun);
+        self.reused = self.reused.saturating_add(other.reused);
+    }
+
+    /// All of them.
+    pub fn total(&self) -> u64 {
+        self.overrun.saturating_add(self.reused)
+    }
 }
 
 /// Follows one publisher unseen.
@@ -47,37 +102,51 @@ pub struct Observer {
     meta: PublisherMeta,
     map: PublisherMap,
     log: LogReader,
-    batch: Box<[u64]>,
+    batch: Batch,
     taken_ns: u64,
-    lost: u64,
-    /// A message that could not be read for want of something; it still stands in `batch`.
+    /// Number of the message that comes next; `None` before the first, if any will do.
+    next_seq: Option<u64>,
+    missed: MissedCounts,
+    /// A message that was found and not handed out yet; it still stands in `batch`.
     withheld: Option<Record>,
-    chunks: HashMap<u32, Mapping>,
+    /// Whether the last poll ended with [`Seen::Short`].
+    short: bool,
+    chunks: PeerChunks,
 }
 
 impl Observer {
     /// Follows the publisher whose file is `path`, from its newest message (or, `from_oldest`,
     /// from the oldest that its log holds).
+    ///
+    /// # Errors
+    /// `Io`, `Corrupt`, `LayoutVersion` for the publisher's file.
     pub fn open(path: PathBuf, id: u64, from_oldest: bool) -> Result<Observer, Error> {
         let peer = PeerPublisher::open(&path, id)?;
         let map = peer.map()?;
-        let control = map.control();
-        let start = if from_oldest {
-            control.head.head.load(Ordering::Acquire)
+        let (start, next_seq) = if from_oldest {
+            (map.control().head.head.load(Ordering::Acquire), None)
         } else {
-            control.tail.tail.load(Ordering::Acquire)
+            end_of(map.log())
         };
         Ok(Observer {
             path,
             meta: peer.meta,
-            log: LogReader::new(start),
+            log: LogReader::new(start & !7),
             map,
-            batch: vec![0; BATCH_WORDS].into(),
+            batch: Batch(vec![0; BATCH_WORDS].into()),
             taken_ns: 0,
-            lost: 0,
+            next_seq,
+            missed: MissedCounts::default(),
             withheld: None,
-            chunks: HashMap::new(),
+            short: false,
+            chunks: PeerChunks::default(),
         })
+    }
+
+    /// Hands out messages from this number on. Those from it on that the log does not hold any more
+    /// are missed; to be said before the first poll.
+    pub fn expect_from(&mut self, seq: u64) {
+        self.next_seq = Some(seq);
     }
 
     /// What the publisher says of itself.
@@ -90,22 +159,35 @@ impl Observer {
         self.map.id()
     }
 
-    /// Messages that passed unseen since the last call.
-    pub fn take_lost(&mut self) -> u64 {
-        std::mem::take(&mut self.lost) + self.log.take_lost()
+    /// What was missed so far, by cause.
+    pub fn missed(&self) -> MissedCounts {
+        self.missed
     }
 
-    /// The next message; its bytes replace the content of `bytes`.
+    /// Whether a poll may find something.
+    pub fn is_ready(&self) -> bool {
+        !self.short && (self.withheld.is_some() || self.log.has_more(self.map.log()))
+    }
+
+    /// Whether the publisher counts on the barrier of those that sleep for its messages.
+    pub fn needs_barrier(&self) -> bool {
+        // SYNC-SIDES: see `PublisherBarrier::take_pace`.
+        self.map.control().flow.asymmetric.load(Ordering::Acquire) != 0
+    }
+
+    /// The next message; its bytes replace the content of `bytes`. What was missed before it is said
+    /// first.
     pub fn poll(&mut self, bytes: &mut Vec<u8>) -> Seen {
+        self.short = false;
         // Bounded, because a hostile publisher could stream nothing but gaps.
         for _ in 0..MAX_FRUITLESS {
             let next = match self.withheld.take() {
-                None => self.log.next(&self.batch),
+                None => self.log.next(&self.batch.0),
                 withheld => Ok(withheld),
             };
             let record = match next {
                 Ok(Some(record)) => record,
-                Ok(None) => match self.log.pull(self.map.log(), &mut self.batch) {
+                Ok(None) => match self.log.pull(self.map.log(), &mut self.batch.0) {
                     _ if self.map.is_spoilt() => return Seen::Corrupt("its file was truncated"),
                     Pull::Empty => return Seen::Nothing,
                     Pull::Batch => {
@@ -117,29 +199,44 @@ impl Observer {
                 },
                 Err(what) => return Seen::Corrupt(what),
             };
+            let expected = self.next_seq.unwrap_or(record.seq);
+            if record.seq < expected {
+                continue;
+            }
+            if record.seq > expected {
+                self.withheld = Some(record);
+                return self.miss(expected, record.seq, MissedCause::Overrun);
+            }
             bytes.clear();
-            let words = &self.batch[record.offset / 8..(record.offset + record.len).div_ceil(8)];
-            bytes.extend(words.iter().flat_map(|w| w.to_le_bytes()).take(record.len));
-            if record.kind == Kind::Chunk {
-                let Some(reference) = ChunkRef::from_bytes(bytes) else {
-                    return Seen::Corrupt("a chunk reference is malformed");
-                };
-                let whole = match self.copy_chunk(reference, bytes) {
-                    Ok(whole) => whole,
-                    Err(errno) => {
-                        self.withheld = Some(record);
-                        return Seen::Short(Box::new(self.short(reference, errno)));
+            let payload = self.batch.bytes(record.offset, record.len);
+            match record.kind {
+                Kind::Inline => bytes.extend_from_slice(payload),
+                Kind::Chunk => {
+                    let Some(reference) = ChunkRef::from_bytes(payload) else {
+                        return Seen::Corrupt("a chunk reference is malformed");
+                    };
+                    match self.copy_chunk(reference, bytes) {
+                        Ok(true) => {}
+                        Ok(false) => {
+                            return self.miss(
+                                record.seq,
+                                record.seq.saturating_add(1),
+                                MissedCause::Reused,
+                            );
+                        }
+                        Err(errno) => {
+                            self.withheld = Some(record);
+                            self.short = true;
+                            return Seen::Short(Box::new(self.short_of(reference, errno)));
+                        }
                     }
-                };
-                if self.chunks.get(&reference.chunk).is_some_and(Mapping::is_spoilt) {
-                    self.chunks.remove(&reference.chunk);
-                    return Seen::Corrupt("the file of one of its large messages was truncated");
-                }
-                if !whole {
-                    self.lost += 1;
-                    continue;
+                    if self.chunks.any_spoilt() {
+                        let what = "the file of one of its large messages was truncated";
+                        return Seen::Corrupt(what);
+                    }
                 }
             }
+            self.next_seq = Some(record.seq.saturating_add(1));
             return Seen::Message(Stamp {
                 publisher: self.map.id(),
                 seq: record.seq,
@@ -150,59 +247,42 @@ impl Observer {
         Seen::Nothing
     }
 
+    /// Messages from `first_seq` to the one before `next_seq` were missed.
     #[cold]
-    fn short(&self, reference: ChunkRef, errno: Errno) -> Error {
+    fn miss(&mut self, first_seq: u64, next_seq: u64, cause: MissedCause) -> Seen {
+        self.next_seq = Some(next_seq);
+        let (publisher, count) = (self.map.id(), next_seq - first_seq);
+        let missed = Missed { publisher, first_seq, count, cause };
+        self.missed.add(&missed);
+        Seen::Missed(missed)
+    }
+
+    #[cold]
+    fn short_of(&self, reference: ChunkRef, errno: Errno) -> Error {
         let path = chunk_path(&self.path, reference.chunk);
         let doing = "cannot read a large message in";
         shortage::named(doing, &path, Some(&self.meta.topic), reference.len, errno)
             .unwrap_or_else(|| io_error(doing, &path, errno))
     }
 
-    /// Copies a chunk's message; `Ok(false)` if it was replaced before the copy was done, `Err` if
-    /// this process ran out of what it takes.
+    /// Copies a chunk's message; `Ok(false)` if its memory was used anew before the copy was done,
+    /// `Err` if this process ran out of what it takes.
     fn copy_chunk(&mut self, reference: ChunkRef, bytes: &mut Vec<u8>) -> rustix::io::Result<bool> {
-        bytes.clear();
         if reference.len > MAX_MESSAGE_LEN_BYTES as u64 {
             return Ok(false);
         }
-        let len = reference.len as usize;
-        if !self.chunks.contains_key(&reference.chunk) {
-            self.chunks
-                .retain(|_, map| map.get::<ChunkHeader>(0).retired.load(Ordering::Acquire) == 0);
-            let file = match files::open_read(&chunk_path(&self.path, reference.chunk)) {
-                Ok(file) => file,
-                Err(errno) => return if is_short(errno) { Err(errno) } else { Ok(false) },
-            };
-            let size = files::len_of(&file).unwrap_or(0) as usize;
-            if !(CHUNK_HEADER_LEN_BYTES..=2 * MAX_MESSAGE_LEN_BYTES).contains(&size) {
-                return Ok(false);
-            }
-            let map = match Mapping::new(file.as_fd(), 0, size, Access::Read, false) {
-                Ok(map) => map,
-                Err(errno) => return if is_short(errno) { Err(errno) } else { Ok(false) },
-            };
-            self.chunks.insert(reference.chunk, map);
-        }
-        let Some(map) = self.chunks.get(&reference.chunk) else { return Ok(false) };
-        let header: &ChunkHeader = map.get(0);
-        let current = || header.generation.load(Ordering::Acquire) == reference.generation;
-        if header.magic.load(Ordering::Acquire) != CHUNK_MAGIC
-            || len > map.len() - CHUNK_HEADER_LEN_BYTES
-            || !current()
-        {
-            return Ok(false);
-        }
-        let words = map.slice::<std::sync::atomic::AtomicU64>(
-            CHUNK_HEADER_LEN_BYTES,
-            len.div_ceil(8).min((map.len() - CHUNK_HEADER_LEN_BYTES) / 8),
-        );
-        bytes.reserve(len);
-        for word in words {
-            bytes.extend_from_slice(&word.load(Ordering::Relaxed).to_le_bytes());
-        }
-        bytes.truncate(len);
-        // SYNC-LAP, for chunks: the copy above is over before the generation is looked at again.
-        std::sync::atomic::fence(Ordering::Acquire);
-        Ok(current())
+        let chunk = self.chunks.get(&self.path, self.map.id(), reference.chunk)?;
+        Ok(chunk.is_some_and(|chunk| chunk.copy(reference, bytes)))
     }
+}
+
+/// The end of a log, and the number of the message there unless the writer died between two stores.
+fn end_of(log: Log<'_>) -> (u64, Option<u64>) {
+    for _ in 0..END_TRIES {
+        if let Some((end, seq)) = log.end() {
+            return (end, Some(seq));
+        }
+        std::hint::spin_loop();
+    }
+    (log.control.tail.tail.load(Ordering::Acquire), None)
 }

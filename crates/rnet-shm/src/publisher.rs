@@ -25,6 +25,7 @@ use crate::files::{self, io_error, read_endpoint_header, word_at};
 use crate::fork::Birth;
 use crate::mapping::Access;
 use crate::node::OwnNode;
+use crate::observers::ObserverBells;
 use crate::pool::{LogView, NoChunk, Pool, check_history, chunk_path};
 use crate::roster::{ReaderRef, Roster};
 use crate::subscription::{corrupt, meta_json, no_room, parse_meta};
@@ -140,6 +141,7 @@ pub struct Writer {
     seen_epoch: u64,
     readers: Vec<Arc<ReaderRef>>,
     rung: Vec<u64>,
+    observers: ObserverBells,
     barrier: PublisherBarrier,
     stamper: Stamper,
     waiter: Waiter,
@@ -206,6 +208,7 @@ impl Writer {
             seen_epoch: 0,
             readers: Vec::new(),
             rung: Vec::new(),
+            observers: ObserverBells::default(),
             barrier: PublisherBarrier::default(),
             stamper: Stamper::default(),
             waiter,
@@ -400,6 +403,9 @@ impl Writer {
         self.rung.clear();
         self.rung.resize(self.readers.len(), 0);
         self.log.readers_changed();
+        if let Some(observers) = self.roster.take_observers() {
+            self.observers.renew(observers);
+        }
     }
 
     /// Appends a record and wakes who sleeps; waits for room as the publisher chose.
@@ -491,6 +497,9 @@ impl Writer {
                 reader.ring();
                 fail_point!("notify.rung");
             }
+        }
+        if !self.observers.is_empty() {
+            self.observers.ring(self.stamper.last_ns());
         }
     }
 }

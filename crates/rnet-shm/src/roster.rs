@@ -11,10 +11,12 @@ use rnet_ring::join::Epoch;
 use rnet_ring::layout::{REFUSALS_PER_LOG, ReaderSlot, SLOT_BOUND};
 use rnet_ring::seats::Seats;
 
+use crate::barrier::SleeperBarrier;
 use crate::bell::Bells;
 use crate::handoff::Handoff;
 use crate::mapping::Mapping;
 use crate::node::incarnation_of;
+use crate::observers::{ObserverRef, are_same};
 use crate::publisher::{PublisherMap, Stand};
 use crate::subscription::PeerBinding;
 
@@ -106,6 +108,10 @@ pub struct Roster {
     /// The list for the writer, which takes no lock: put with the list locked and before the epoch is
     /// raised, whenever the list changes.
     fresh: Handoff<Vec<Arc<ReaderRef>>>,
+    /// The observers for the writer, put in the same way.
+    fresh_observers: Handoff<Vec<ObserverRef>>,
+    /// The observers as they were put last.
+    observers: Mutex<Vec<ObserverRef>>,
     next_refusal: AtomicU64,
     /// Admissions that are looking through the log for where their reader begins.
     scans: AtomicUsize,
@@ -141,6 +147,8 @@ impl Roster {
             epoch: Epoch::default(),
             list: Mutex::new(Vec::new()),
             fresh: Handoff::default(),
+            fresh_observers: Handoff::default(),
+            observers: Mutex::default(),
             next_refusal: AtomicU64::new(0),
             scans: AtomicUsize::new(0),
             seats: Mutex::default(),
@@ -200,6 +208,27 @@ impl Roster {
     fn take_fresh(&self, copy: &mut Vec<Arc<ReaderRef>>) -> bool {
         // Nothing, if what this epoch stands for was taken with the one before.
         self.fresh.take().map(|list| *copy = list).is_some()
+    }
+
+    /// These observers follow the publisher now. Those that are new look again once the writer knows
+    /// them, so that they sleep through nothing that it sent before.
+    pub fn set_observers(&self, observers: Vec<ObserverRef>) {
+        let mut before = self.observers.lock().unwrap_or_else(PoisonError::into_inner);
+        if are_same(&before, &observers) {
+            return;
+        }
+        before.clone_from(&observers);
+        let list = self.list();
+        self.fresh_observers.put(observers.clone());
+        self.fresh.put(list.clone());
+        drop(list);
+        self.epoch.admit(self.map.log(), &SleeperBarrier);
+        observers.iter().for_each(ObserverRef::ring);
+    }
+
+    /// The writer's side, where [`Roster::update`] said that something has changed.
+    pub(crate) fn take_observers(&self) -> Option<Vec<ObserverRef>> {
+        self.fresh_observers.take()
     }
 
     fn admissions(&self) -> Table<'_> {

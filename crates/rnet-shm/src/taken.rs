@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::os::fd::AsFd;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{Ordering, fence};
 
 use rnet_core::{MAX_CHUNKS_PER_CHANNEL, MAX_INLINE_LEN_BYTES, MAX_MESSAGE_LEN_BYTES};
 use rnet_ring::layout::{CHUNK_MAGIC, ChunkHeader};
+use rnet_ring::record::ChunkRef;
 use rustix::io::Errno;
 
 use crate::files;
@@ -77,6 +78,19 @@ impl PeerChunk {
 
     pub(crate) fn is_spoilt(&self) -> bool {
         self.map.is_spoilt()
+    }
+
+    /// Copies a message to the end of `bytes`; `false` if the chunk holds another by the end of it, and
+    /// then what was copied is of no use.
+    pub(crate) fn copy(&self, reference: ChunkRef, bytes: &mut Vec<u8>) -> bool {
+        let current = || self.header().generation.load(Ordering::Acquire) == reference.generation;
+        if !self.holds(reference.len) || !current() {
+            return false;
+        }
+        self.map.copy_to(CHUNK_HEADER_LEN_BYTES, reference.len as usize, bytes);
+        // SYNC-LAP, for chunks: the copy above is over before the generation is looked at again.
+        fence(Ordering::Acquire);
+        current()
     }
 
     pub(crate) fn holds(&self, len: u64) -> bool {

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use rnet_core::{DomainId, NodeName, PublisherQos, SubscriberQos, TypeDesc};
 use rnet_ring::layout::{
     Admission, BindLine, ChunkHeader, CountLine, CursorLine, FlowLine, HeadLine, LogControl,
-    ReaderSlot, Refusal, TailLine,
+    ObserverSlot, ReaderSlot, Refusal, TailLine,
 };
 use rnet_shm::domain::{DomainConfig, DomainDir};
 use rnet_shm::node::{EndpointKind, Entry, OwnNode};
@@ -147,6 +147,7 @@ fn structs_are_as_drawn() {
             deadline_missed
         }),
         fields_of!(ReaderSlot { cursor, bind, count, pins, latency }),
+        fields_of!(ObserverSlot { publisher, asleep }),
         fields_of!(ChunkHeader { magic, publisher, capacity, generation, retired }),
     ];
     for (name, size, fields) in &structs {
@@ -177,6 +178,7 @@ fn constants_are_as_written() {
         ("PINS_PER_READER", layout::PINS_PER_READER as u64),
         ("BLOCKS_PER_LOG", layout::BLOCKS_PER_LOG as u64),
         ("MIN_BLOCK_LEN_BYTES", layout::MIN_BLOCK_LEN_BYTES as u64),
+        ("OBSERVER_SLOTS_PER_PAGE", layout::OBSERVER_SLOTS_PER_PAGE as u64),
         ("LATENCY_BUCKETS", layout::LATENCY_BUCKETS as u64),
         ("ADMISSION_FREE", layout::ADMISSION_FREE),
         ("ADMISSION_ACTIVE", layout::ADMISSION_ACTIVE),
@@ -404,6 +406,33 @@ fn subscription_file_is_as_drawn() {
     assert_eq!(drawn.json()["topic"], "/t");
     let state = 8192 + offset_of!(ReaderSlot, bind) + offset_of!(BindLine, state);
     assert_eq!(drawn.word_at(state as u64), rnet_ring::layout::SLOT_PAST);
+}
+
+#[test]
+fn observer_file_is_as_drawn() {
+    let (page, domain) = (page(), TestDomain::new("layout_observer"));
+    let tables = tables(&page);
+    let mut file = rnet_shm::observers::ObserverFile::create(&domain.0).unwrap();
+    let node = domain.node();
+    for publisher in 70..103 {
+        file.follow(publisher, node.folder()).unwrap();
+    }
+    let paths = std::fs::read_dir(domain.0.observers()).unwrap().map(|entry| entry.unwrap().path());
+    let (bells, paths): (Vec<_>, Vec<_>) = paths.partition(|path| path.extension().is_some());
+    let bells_len = std::fs::metadata(&bells[0]).unwrap().len();
+    assert_eq!(bells_len, 4 * rnet_core::MAX_BELLS_PER_NODE as u64);
+    let drawn = Drawn::open(&paths[0], &tables, "File observers/<id>");
+    drawn.check_header(b"RNETOBS\x01");
+    assert_eq!(
+        paths[0].file_name().unwrap().to_str(),
+        Some(&*format!("{:016x}", drawn.word("id")))
+    );
+    let pages = drawn.offset("pages");
+    assert_eq!(drawn.file.metadata().unwrap().len(), pages + 2 * 4096);
+    let words = [0, 8, 128, 32 * 128].map(|at| drawn.word_at(pages + at));
+    assert_eq!(words, [70, 0, 71, 102]);
+    let most = rnet_core::limits::MAX_FOLLOWED_PER_OBSERVER / 32;
+    assert!(page.contains(&format!("{most} pages at most; the length")));
 }
 
 #[test]

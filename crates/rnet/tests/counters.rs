@@ -58,7 +58,7 @@ fn observers_read_along_unseen() {
         assert_eq!(bytes, vec![7; len]);
     }
     assert_eq!(observer.poll(&mut bytes), rnet::inspect::Seen::Nothing);
-    assert_eq!((observer.take_lost(), publisher.subscriber_count()), (0, 0));
+    assert_eq!((observer.missed().total(), publisher.subscriber_count()), (0, 0));
 }
 
 #[test]

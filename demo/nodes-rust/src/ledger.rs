@@ -113,8 +113,13 @@ impl Sender {
         self.gone = true;
         let Some(mut log) = self.log.take() else { return };
         let mut bytes = Vec::new();
-        while let Seen::Message(stamp) = log.poll(&mut bytes) {
-            self.info.sent = self.info.sent.max(stamp.seq + 1);
+        loop {
+            let sent = match log.poll(&mut bytes) {
+                Seen::Message(stamp) => stamp.seq + 1,
+                Seen::Missed(missed) => missed.first_seq + missed.count,
+                _ => break,
+            };
+            self.info.sent = self.info.sent.max(sent);
         }
     }
 

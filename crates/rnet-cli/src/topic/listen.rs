@@ -1,8 +1,7 @@
 //! The loop of the commands that listen: poll, pause, report, end when told.
 //!
-//! An observer has no doorbell, because a publisher that rang it would pay for it. So it polls,
-//! and sleeps for a millisecond when there is nothing; a log holds far more than a millisecond of
-//! messages, and what it cannot hold is counted and said.
+//! With nothing to read it sleeps, and publishers wake it at most once a millisecond; a log holds far
+//! more than a millisecond of messages, and what it cannot hold is counted and said.
 
 use std::time::{Duration, Instant};
 
@@ -13,8 +12,6 @@ use crate::failure::{Failure, Outcome};
 use crate::near::nearest;
 use crate::signal;
 
-/// Sleep between two polls that find nothing.
-const IDLE_SLEEP: Duration = Duration::from_millis(1);
 /// Between two reports, and between two words on stderr.
 const REPORT_INTERVAL: Duration = Duration::from_secs(1);
 /// Messages between two looks at the clock, in a flood.
@@ -105,8 +102,8 @@ pub fn listen(
             }
         }
         if idle {
-            let left = deadline.map_or(IDLE_SLEEP, |end| end.saturating_duration_since(now));
-            std::thread::sleep(left.min(IDLE_SLEEP));
+            let until = deadline.map_or(next_report, |end| end.min(next_report));
+            follow.wait(until.saturating_duration_since(now));
         }
     };
     listener.finish(context)?;
@@ -136,8 +133,10 @@ fn tell_events(context: &Context, follow: &mut Follow) {
 fn tell_lost(context: &Context, follow: &mut Follow) {
     let lost = follow.take_lost();
     if lost > 0 {
+        let all = follow.missed();
         context.say(format_args!(
-            "{lost} messages passed unseen: this observer was too slow (subscribers have their own counts)"
+            "{lost} messages passed unseen: this observer was too slow (so far: {} overwritten in the log, {} large \
+             ones reused; subscribers have their own counts)", all.overrun, all.reused
         ));
     }
 }

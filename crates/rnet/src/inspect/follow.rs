@@ -1,24 +1,30 @@
 //! Following a topic unseen: all its publishers, those that come later included.
 //!
-//! [`Follow`] is what `rnet topic echo`, `hz` and `bw` stand on. It joins nothing and is asked by
-//! nobody: it polls the logs, and looks at the domain about ten times a second for publishers that
-//! have come or gone. A publisher that came since the last look is followed from its first
-//! message, so that a short-lived one is heard as a whole.
+//! [`Follow`] is what `rnet topic echo`, `hz` and `bw` stand on. It reads the logs, and sleeps
+//! ([`Follow::wait`]) until a publisher that it follows sends, or endpoints come or go. A publisher that
+//! came since the last look is followed from its first message, so that a short-lived one is heard as a
+//! whole.
 
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use rnet_core::{Durability, Error, Result, TopicName, TypeDesc};
 use rnet_schema::Schema;
 use rnet_shm::node::{EndpointKind, incarnation_of};
-use rnet_shm::observe::{Observer, Seen};
+use rnet_shm::observe::{MissedCounts, Observer, Seen};
+use rnet_shm::observers::ObserverFile;
 use rnet_shm::shortage::is_passing;
 use rnet_shm::taken::Stamp;
 
 use super::types::is_for_now;
 use super::{Domain, publisher_info};
 
-/// How often the domain is looked at for new publishers.
+/// How often the domain is looked at for new publishers where nobody tells of them.
 const LOOK_INTERVAL: Duration = Duration::from_millis(100);
+/// How often it is looked at all the same: a node that dies tells nobody.
+const RARE_LOOK_INTERVAL: Duration = Duration::from_secs(1);
+/// How long an observer sleeps that nobody can wake: there is no domain yet, or there are too many.
+const UNWOKEN_SLEEP: Duration = Duration::from_millis(1);
 
 /// Messages polled between two glances at the clock: a flood must not hide a new publisher.
 const POLLS_PER_CLOCK: u32 = 256;
@@ -71,9 +77,11 @@ impl std::fmt::Display for FollowEvent {
 struct Channel {
     observer: Observer,
     node: String,
+    /// The folder of its node.
+    folder: PathBuf,
     schema: Option<Schema>,
-    /// Messages before this number are from before we came.
-    from_seq: u64,
+    /// Where our file names the publisher.
+    slot: Option<usize>,
     gone: bool,
     /// The user was told that its next message cannot be read for now.
     short: bool,
@@ -91,9 +99,15 @@ pub struct Follow {
     /// Publishers that cannot be followed for now; the user was told, and they are tried again.
     short: Vec<u64>,
     last_look: Option<Instant>,
+    /// By what publishers find us when we sleep; made at the first wait.
+    file: Option<ObserverFile>,
+    /// Whether the next poll is to look whatever the clock says.
+    look_due: bool,
     polls: u32,
     turn: usize,
-    lost: u64,
+    /// What was missed of publishers that are gone, and how much of all was told.
+    missed_before: MissedCounts,
+    told_lost: u64,
     events: Vec<FollowEvent>,
 }
 
@@ -112,9 +126,12 @@ impl Follow {
             refused: Vec::new(),
             short: Vec::new(),
             last_look: None,
+            file: None,
+            look_due: false,
             polls: 0,
             turn: 0,
-            lost: 0,
+            missed_before: MissedCounts::default(),
+            told_lost: 0,
             events: Vec::new(),
         })
     }
@@ -129,10 +146,52 @@ impl Follow {
         self.channels.len()
     }
 
-    /// Messages that passed unseen since the last call, because the observer was too slow.
+    /// Messages that passed unseen so far, by cause: the observer was too slow.
+    pub fn missed(&self) -> MissedCounts {
+        let mut all = self.missed_before;
+        self.channels.iter().for_each(|channel| all.add_all(&channel.observer.missed()));
+        all
+    }
+
+    /// Messages that passed unseen since the last call.
     pub fn take_lost(&mut self) -> u64 {
-        let seen = self.channels.iter_mut().map(|c| c.observer.take_lost()).sum::<u64>();
-        std::mem::take(&mut self.lost) + seen
+        let all = self.missed().total();
+        all - std::mem::replace(&mut self.told_lost, all)
+    }
+
+    /// Sleeps until there may be something to poll, for `limit`, or until a signal comes. No publisher
+    /// is slowed by it: see docs/design/observers.md.
+    pub fn wait(&mut self, limit: Duration) {
+        if self.file.as_ref().is_none_or(|file| !file.is_here()) && !self.take_place() {
+            std::thread::sleep(limit.min(UNWOKEN_SLEEP));
+            return;
+        }
+        let Some(file) = &mut self.file else { return };
+        let since = self.last_look.map_or(RARE_LOOK_INTERVAL, |at| at.elapsed());
+        let limit = limit.min(RARE_LOOK_INTERVAL.saturating_sub(since));
+        let channels = &self.channels;
+        file.sleep(
+            limit,
+            || channels.iter().any(|channel| channel.observer.needs_barrier()),
+            || channels.iter().any(|channel| channel.observer.is_ready()),
+        );
+        // The next poll looks at the clock.
+        self.polls = 0;
+    }
+
+    /// Takes a place among the observers of the domain, if there is one.
+    fn take_place(&mut self) -> bool {
+        let Some(registry) = &self.domain.registry else { return false };
+        self.file = ObserverFile::create(registry.domain()).ok();
+        let Some(file) = &mut self.file else { return false };
+        for channel in &mut self.channels {
+            channel.slot = file.follow(channel.observer.publisher(), &channel.folder).ok();
+        }
+        let peers = registry.peers().iter();
+        file.greet(peers.map(|(id, peer)| (peer.node.folder(), *id)));
+        // What came before the nodes knew us is found by a look of our own.
+        self.look_due = true;
+        true
     }
 
     /// What happened since the last call.
@@ -172,10 +231,10 @@ impl Follow {
             match channel.observer.poll(bytes) {
                 Seen::Message(stamp) => {
                     channel.short = false;
-                    if stamp.seq >= channel.from_seq {
-                        return Some(stamp);
-                    }
+                    return Some(stamp);
                 }
+                // Counted by the observer.
+                Seen::Missed(_) => {}
                 Seen::Nothing => return None,
                 Seen::Short(error) => {
                     // Told once; the next poll tries again.
@@ -199,7 +258,8 @@ impl Follow {
     }
 
     fn drop_gone(&mut self) {
-        let (refused, events, lost) = (&self.refused, &mut self.events, &mut self.lost);
+        let (refused, events) = (&self.refused, &mut self.events);
+        let (missed, file) = (&mut self.missed_before, &mut self.file);
         self.channels.retain_mut(|channel| {
             let corrupt = refused.contains(&channel.observer.publisher());
             if channel.gone && !corrupt {
@@ -207,7 +267,10 @@ impl Follow {
             }
             let keep = !channel.gone && !corrupt;
             if !keep {
-                *lost += channel.observer.take_lost();
+                missed.add_all(&channel.observer.missed());
+                if let (Some(file), Some(slot)) = (file.as_mut(), channel.slot) {
+                    file.leave(slot);
+                }
             }
             keep
         });
@@ -219,10 +282,13 @@ impl Follow {
             return Ok(());
         }
         self.polls = POLLS_PER_CLOCK;
-        if self.last_look.is_some_and(|at| at.elapsed() < LOOK_INTERVAL) {
-            return Ok(());
+        let told = self.file.as_mut().map(ObserverFile::endpoints_changed);
+        let interval = if told.is_some() { RARE_LOOK_INTERVAL } else { LOOK_INTERVAL };
+        let due = self.last_look.is_none_or(|at| at.elapsed() >= interval);
+        if due || told == Some(true) || std::mem::take(&mut self.look_due) {
+            self.look()?;
         }
-        self.look()
+        Ok(())
     }
 
     /// Looks at the domain for publishers that have come or gone.
@@ -264,7 +330,10 @@ impl Follow {
                 // at the last look, and everything it sent is news.
                 let from_oldest = !first || kept > 0;
                 let from_seq = if first { info.sent.saturating_sub(kept) } else { 0 };
-                let observer = Observer::open(path, entry.id, from_oldest)?;
+                let mut observer = Observer::open(path, entry.id, from_oldest)?;
+                if from_oldest {
+                    observer.expect_from(from_seq);
+                }
                 let schema = match self.domain.schemas.read_if_any(&folder, &info.type_desc) {
                     Ok(schema) => schema,
                     // Looked at again with the rest; if its node is leaving, it will be gone.
@@ -277,10 +346,17 @@ impl Follow {
                     }
                 };
                 let (node, gone, short) = (node.clone(), false, false);
-                Ok((info.topic, Channel { observer, node, schema, from_seq, gone, short }))
+                Ok((
+                    info.topic,
+                    Channel { observer, node, folder, schema, slot: None, gone, short },
+                ))
             });
             match opened {
-                Ok((topic, channel)) if topic == self.topic.as_str() => {
+                Ok((topic, mut channel)) if topic == self.topic.as_str() => {
+                    // One that cannot be named there is looked at once a second.
+                    let file = self.file.as_mut();
+                    channel.slot =
+                        file.and_then(|file| file.follow(entry.id, &channel.folder).ok());
                     self.short.retain(|id| *id != entry.id);
                     self.events.push(FollowEvent::Joined(node));
                     self.channels.push(channel);

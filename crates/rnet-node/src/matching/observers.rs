@@ -1,0 +1,16 @@
+//! The observers of this node's publishers: found here, rung by the writers.
+
+use super::Matching;
+
+impl Matching {
+    /// Looks at who reads along: hands each publisher the observers that follow it.
+    pub(crate) fn look_at_observers(&mut self) {
+        if !self.observers.refresh() {
+            return;
+        }
+        let mut following = self.observers.of_node(self.own.incarnation());
+        for (id, publisher) in &self.publishers {
+            publisher.roster.set_observers(following.remove(id).unwrap_or_default());
+        }
+    }
+}

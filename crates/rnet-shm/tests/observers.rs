@@ -1,0 +1,254 @@
+//! Observers: what they read, what they miss, how they are woken, and what a hostile one can do.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use rnet_core::{DomainId, NodeName, PublisherQos, TypeDesc};
+use rnet_shm::bell::Woken;
+use rnet_shm::domain::{DomainConfig, DomainDir};
+use rnet_shm::node::OwnNode;
+use rnet_shm::observe::{Missed, MissedCause, Observer, Seen};
+use rnet_shm::observers::{ObserverFile, Observers};
+use rnet_shm::publisher::{PublisherMeta, Writer};
+
+/// Long enough for anything that is going to happen at all.
+const LONG: Duration = Duration::from_secs(30);
+
+/// A domain with one publisher; removed at the end.
+struct Stage {
+    dir: DomainDir,
+    node: OwnNode,
+    path: PathBuf,
+    id: u64,
+}
+
+impl Stage {
+    fn new(name: &str, qos: PublisherQos) -> (Stage, Writer) {
+        let id = DomainId::new(&format!("observers_{name}_{}", std::process::id())).unwrap();
+        let dir = DomainDir::open_or_create(&DomainConfig { id, ..DomainConfig::default() });
+        let dir = dir.unwrap();
+        let node = OwnNode::create(&dir, &NodeName::new("/p").unwrap(), "rust", "0").unwrap();
+        let id = node.next_endpoint().unwrap();
+        let path = node.folder().join("p0");
+        let meta = PublisherMeta { topic: "/t".to_owned(), type_desc: TypeDesc::Raw, qos };
+        let writer = Writer::create(&node, path.clone(), id, &meta).unwrap();
+        (Stage { dir, node, path, id }, writer)
+    }
+
+    fn observer(&self) -> Observer {
+        Observer::open(self.path.clone(), self.id, false).unwrap()
+    }
+
+    /// What the control thread does when an observer has rung.
+    fn look(&self, observers: &mut Observers, writer: &Writer) {
+        observers.refresh();
+        let mut found = observers.of_node(self.node.incarnation());
+        writer.roster().set_observers(found.remove(&self.id).unwrap_or_default());
+    }
+
+    fn left(&self) -> usize {
+        std::fs::read_dir(self.dir.observers()).unwrap().count()
+    }
+
+    /// The only file of an observer that there is.
+    fn only_file(&self) -> PathBuf {
+        let entries = std::fs::read_dir(self.dir.observers()).unwrap();
+        let mut paths = entries.map(|entry| entry.unwrap().path());
+        paths.find(|path| path.extension().is_none()).unwrap()
+    }
+}
+
+impl Drop for Stage {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(self.dir.path());
+    }
+}
+
+fn small() -> PublisherQos {
+    PublisherQos { log_len_bytes: 16 << 10, pool_limit_bytes: 1 << 20, ..PublisherQos::default() }
+}
+
+#[test]
+fn an_observer_that_sleeps_is_woken_and_hears_everything() {
+    let (stage, mut writer) = Stage::new("woken", PublisherQos::default());
+    let mut file = ObserverFile::create(&stage.dir).unwrap();
+    let mut observers = Observers::new(&stage.dir);
+    let mut observer = stage.observer();
+    file.follow(stage.id, stage.node.folder()).unwrap();
+    stage.look(&mut observers, &writer);
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut sent = 0u64;
+            while !done.load(Ordering::Relaxed) {
+                writer.send(&sent.to_le_bytes()).unwrap();
+                sent += 1;
+                // Slow and fast by turns: the one needs a ring for each, the other few.
+                if sent % 64 < 8 {
+                    std::thread::sleep(Duration::from_millis(3)); // sleep: the observer is to fall asleep between two messages
+                }
+            }
+        });
+        let (mut bytes, mut heard, mut woken) = (Vec::new(), 0u64, 0);
+        while woken < 30 {
+            match observer.poll(&mut bytes) {
+                Seen::Message(stamp) => {
+                    assert_eq!((stamp.seq, &bytes[..]), (heard, &heard.to_le_bytes()[..]));
+                    heard += 1;
+                }
+                Seen::Nothing => {
+                    let slept =
+                        file.sleep(LONG, || observer.needs_barrier(), || observer.is_ready());
+                    assert_eq!(slept, Woken::Look, "after {heard} messages");
+                    woken += 1;
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+        done.store(true, Ordering::Relaxed);
+    });
+    drop(file);
+    assert_eq!(stage.left(), 0);
+}
+
+#[test]
+fn what_is_missed_is_known_by_number_and_cause() {
+    let (stage, mut writer) = Stage::new("missed", small());
+    let mut observer = stage.observer();
+    let (mut bytes, mut next) = (Vec::new(), 0u64);
+    let mut large_missed = 0;
+    for round in 0..200u64 {
+        // Bursts longer than the log, and large messages whose memory is used anew.
+        for turn in 0..round % 40 * 8 {
+            let len = if turn % 37 == 5 { 300_000 } else { 100 };
+            writer.send(&vec![turn as u8; len]).unwrap();
+        }
+        loop {
+            match observer.poll(&mut bytes) {
+                Seen::Nothing => break,
+                Seen::Message(stamp) => {
+                    assert_eq!(stamp.seq, next);
+                    assert!(bytes.iter().all(|byte| *byte == bytes[0]));
+                    next += 1;
+                }
+                Seen::Missed(Missed { publisher, first_seq, count, cause }) => {
+                    assert_eq!((publisher, first_seq), (stage.id, next));
+                    next += count;
+                    if cause == MissedCause::Reused {
+                        assert_eq!(count, 1);
+                        large_missed += 1;
+                    }
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+        assert_eq!(next, writer.seq(), "every message was seen or missed");
+    }
+    let missed = observer.missed();
+    assert_eq!(missed.reused, large_missed);
+    assert!(missed.overrun > 0 && missed.total() == missed.overrun + missed.reused);
+}
+
+#[test]
+fn one_that_expects_the_first_message_counts_those_that_it_came_too_late_for() {
+    let (stage, mut writer) = Stage::new("late", small());
+    // The log holds a second at least, so it has to grow to its end.
+    (0..10_000).for_each(|_| writer.send(&[1; 100]).unwrap());
+    let mut observer = Observer::open(stage.path.clone(), stage.id, true).unwrap();
+    observer.expect_from(0);
+    let mut bytes = Vec::new();
+    let Seen::Missed(missed) = observer.poll(&mut bytes) else { panic!("it was there too early") };
+    assert_eq!((missed.first_seq, missed.cause), (0, MissedCause::Overrun));
+    let Seen::Message(stamp) = observer.poll(&mut bytes) else { panic!("a message is there") };
+    assert_eq!(stamp.seq, missed.count);
+}
+
+#[test]
+fn a_hostile_observer_is_rung_so_often_and_no_more() {
+    let (stage, mut writer) = Stage::new("hostile", PublisherQos::default());
+    let mut files = Vec::new();
+    let mut observers = Observers::new(&stage.dir);
+    let mut file = ObserverFile::create(&stage.dir).unwrap();
+    let slot = file.follow(stage.id, stage.node.folder()).unwrap();
+    let page = File::options().write(true).open(stage.only_file()).unwrap();
+    let bells = File::open(stage.only_file().with_extension("bells")).unwrap();
+    while files.len() < rnet_core::limits::MAX_OBSERVERS_PER_DOMAIN - 1 {
+        files.push(ObserverFile::create(&stage.dir).unwrap());
+    }
+    let full = ObserverFile::create(&stage.dir).unwrap_err();
+    assert!(full.to_string().contains("64"), "{full}");
+    stage.look(&mut observers, &writer);
+    let rings = || {
+        let mut word = [0; 4];
+        bells.read_exact_at(&mut word, 0).unwrap();
+        u32::from_le_bytes(word)
+    };
+    let (before, begun) = (rings(), Instant::now());
+    for ticket in 1..20_000u64 {
+        page.write_all_at(&ticket.to_le_bytes(), 4096 + slot as u64 * 128 + 8).unwrap();
+        writer.send(&[0; 8]).unwrap();
+    }
+    // The stamps by which the publisher counts may be a little off this clock.
+    let most = begun.elapsed().as_micros() / 500 + 10;
+    let rung = rings() - before;
+    assert!(rung > 0 && u128::from(rung) <= most, "{rung} rings, {most} at most");
+    // Cut off under the publisher: it sends on, and lets go of the observer with the next look.
+    page.set_len(0).unwrap();
+    writer.send(&[0; 8]).unwrap();
+    stage.look(&mut observers, &writer);
+    writer.send(&[0; 8]).unwrap();
+    drop((file, files));
+    assert_eq!(stage.left(), 0);
+}
+
+#[test]
+fn what_the_dead_and_the_mad_have_left_is_swept_or_passed_over() {
+    let (stage, writer) = Stage::new("dead", PublisherQos::default());
+    let file = ObserverFile::create(&stage.dir).unwrap();
+    let (alive, folder) = (stage.only_file(), stage.dir.observers());
+    // Copies have no lock, so they are of the dead.
+    for id in ["0123456789abcdef", "1123456789abcdef"] {
+        let dead = folder.join(id);
+        std::fs::copy(&alive, &dead).unwrap();
+        let header = File::options().write(true).open(&dead).unwrap();
+        header.write_all_at(&u64::from_str_radix(id, 16).unwrap().to_le_bytes(), 16).unwrap();
+    }
+    std::fs::copy(alive.with_extension("bells"), folder.join("0123456789abcdef.bells")).unwrap();
+    let orphan = folder.join("2123456789abcdef.bells");
+    std::fs::write(&orphan, "").unwrap();
+    let long_ago = std::time::SystemTime::now() - Duration::from_secs(60);
+    File::options().write(true).open(&orphan).unwrap().set_modified(long_ago).unwrap();
+    std::fs::write(folder.join("3123456789abcdef"), "no header").unwrap();
+    std::fs::create_dir(folder.join("4123456789abcdef")).unwrap();
+    std::fs::write(folder.join("what is this"), "").unwrap();
+    let mut observers = Observers::new(&stage.dir);
+    stage.look(&mut observers, &writer);
+    // The living one with its bells, and three that are none of ours.
+    assert_eq!(stage.left(), 5);
+    drop(file);
+    stage.look(&mut observers, &writer);
+    assert_eq!(stage.left(), 3);
+}
+
+#[test]
+fn one_observer_follows_many() {
+    let (stage, writer) = Stage::new("many", PublisherQos::default());
+    let mut file = ObserverFile::create(&stage.dir).unwrap();
+    let mut observers = Observers::new(&stage.dir);
+    let first = stage.id;
+    let slots: Vec<usize> =
+        (0..100).map(|number| file.follow(first + number, stage.node.folder()).unwrap()).collect();
+    stage.look(&mut observers, &writer);
+    assert_eq!(observers.of_node(stage.node.incarnation()).len(), 100);
+    slots[50..].iter().for_each(|slot| file.leave(*slot));
+    assert_eq!(observers.of_node(stage.node.incarnation()).len(), 50);
+    assert_eq!(file.follow(first + 200, stage.node.folder()).unwrap(), slots[50]);
+    assert!(!file.endpoints_changed());
+    observers.ring_endpoints();
+    assert!(file.endpoints_changed() && !file.endpoints_changed());
+    let rung = file.sleep(Duration::ZERO, || false, || false);
+    assert_eq!(rung, Woken::TimedOut);
+}
