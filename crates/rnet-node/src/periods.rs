@@ -70,12 +70,11 @@ pub struct Lease {
 }
 
 impl Lease {
-    /// Of a publisher that last showed at `sign_ns` that it is alive.
-    pub fn new(lease: Duration, now_ns: u64, sign_ns: u64) -> Lease {
+    /// Of a publisher that last showed at `sign_ns` that it is alive. It counts as alive until the first look,
+    /// which is due when the lease is over: so one that was silent before is told of, too.
+    pub fn new(lease: Duration, sign_ns: u64) -> Lease {
         let lease_ns = ns_saturating(lease).max(1);
-        let mut new = Lease { lease_ns, alive: true, sign_ns, due_ns: 0 };
-        new.look(now_ns, sign_ns);
-        new
+        Lease { lease_ns, alive: true, sign_ns, due_ns: sign_ns.saturating_add(lease_ns) }
     }
 
     /// When it is to be looked at next.
@@ -158,7 +157,10 @@ mod tests {
 
     #[test]
     fn a_lease_lapses_once_and_is_taken_up_again() {
-        let mut lease = Lease::new(PERIOD, 100, 95);
+        // One that was silent for longer before anybody watched is told of at the first look.
+        let mut silent = Lease::new(PERIOD, 50);
+        assert_eq!((silent.due_ns(), silent.look(100, 50)), (60, &[false][..]));
+        let mut lease = Lease::new(PERIOD, 95);
         assert!(lease.is_alive());
         assert_eq!((lease.due_ns(), lease.look(104, 95)), (105, &[][..]));
         assert_eq!(lease.look(105, 95), [false]);

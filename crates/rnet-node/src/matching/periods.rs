@@ -156,7 +156,7 @@ impl OwnSubscription {
         // Beside the reader's, which belongs to the user's thread.
         let (map, now_ns) = (peer.map()?, clock::now_ns());
         let deadline = self.meta.qos.deadline.map(|p| Deadline::new(p, now_ns, map.newest()));
-        let lease = lease.map(|lease| Lease::new(lease, now_ns, map.last_sign_ns(now_ns)));
+        let lease = lease.map(|lease| Lease::new(lease, map.last_sign_ns(now_ns)));
         Ok(Some(Watched { map, deadline, missed: 0, lease }))
     }
 
