@@ -115,13 +115,15 @@ impl Subscription {
     /// As [`crate::Subscriber::on_liveliness`].
     pub fn on_liveliness(&self, callback: impl FnMut(&LivelinessChange) + Send + 'static) {
         if let Some(core) = &self.core {
-            core.state.on_liveliness(&self.state, self.id, Box::new(callback));
+            core.state.on_liveliness(&self.state, self.file.id(), Box::new(callback));
         }
     }
 
     /// As [`crate::Subscriber::liveliness`].
     pub fn liveliness(&self) -> LivelinessCounts {
-        self.core.as_ref().map_or_else(Default::default, |core| core.state.liveliness_of(self.id))
+        self.core
+            .as_ref()
+            .map_or_else(Default::default, |core| core.state.liveliness_of(self.file.id()))
     }
 
     /// How many publishers serve the callback, as its thread has seen it last: that is busy while a
