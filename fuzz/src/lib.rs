@@ -69,7 +69,7 @@ pub fn spoil(file: &File, at: u64, input: &mut Input<'_>) {
     }
 }
 
-/// Opens a file to be spoilt.
+/// Opens a file to be corrupt.
 pub fn open(path: &Path) -> File {
     File::options().read(true).write(true).open(path).unwrap()
 }

@@ -85,7 +85,7 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     let mut reader = Reader::bind(&own_file, &peer, origin, binding, keep_last).unwrap();
     let seen = PeerSubscription::open(&own, own_id).unwrap();
     let found = seen.binding_to(id).unwrap().unwrap();
-    writer.roster().admit(own_id, "/s", "/t", found, stage.reader.bells().clone()).unwrap();
+    writer.reader_table().admit(own_id, "/s", "/t", found, stage.reader.bells().clone()).unwrap();
     let mut observer = Observer::open(path.clone(), id, true).unwrap();
     let file = open(&path);
     let mut held = Vec::new();
@@ -145,6 +145,6 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     }
     let _ = (reader.losses(), reader.received(), reader.is_finished(), observer.missed());
     // So that the writer does not linger for a reader that is about to go.
-    writer.roster().bury(own_id);
+    writer.reader_table().bury(own_id);
     let _ = file.read_at(&mut [0; 8], 0);
 });

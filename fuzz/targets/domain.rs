@@ -108,8 +108,8 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
             6 if step & 0x80 != 0 => {
                 let version = dir.path().join("VERSION");
                 let before = std::fs::read(&version).unwrap();
-                let spoilt: Vec<u8> = (0..input.byte() % 12).map(|_| input.byte()).collect();
-                std::fs::write(&version, &spoilt).unwrap();
+                let corrupt: Vec<u8> = (0..input.byte() % 12).map(|_| input.byte()).collect();
+                std::fs::write(&version, &corrupt).unwrap();
                 let opened = DomainDir::open(config);
                 assert!(
                     opened.is_ok()

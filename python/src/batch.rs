@@ -15,7 +15,7 @@ use crate::buffer::Bytes;
 use crate::errors::raise;
 use crate::publisher::{Inner, PublisherCore};
 use crate::receive::SubscriberCore;
-use crate::wait::{Patience, Stop};
+use crate::wait::{Stop, WaitLimit};
 
 /// The arguments of `recv_many`, as the user gave them: max, out, dtype, stamps.
 pub(crate) type Wanted<'a, 'py> =
@@ -29,7 +29,7 @@ type Room<'py> = (Bound<'py, PyAny>, usize, usize, bool, Option<Bound<'py, PyAny
 pub(crate) fn receive<'py>(
     core: &Arc<SubscriberCore>,
     rows: &Bound<'py, PyAny>,
-    patience: &Patience,
+    wait_limit: &WaitLimit,
     wanted: Wanted<'_, 'py>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = rows.py();
@@ -47,7 +47,7 @@ pub(crate) fn receive<'py>(
             max,
             count: 0,
         };
-        let result = core.fill(py, patience, &mut filling);
+        let result = core.fill(py, wait_limit, &mut filling);
         result.map_err(|stop| stop.into_err(py))?;
         filling.count
     };
@@ -113,10 +113,10 @@ impl SubscriberCore {
     fn fill(
         self: &Arc<Self>,
         py: Python<'_>,
-        patience: &Patience,
+        wait_limit: &WaitLimit,
         filling: &mut Filling<'_>,
     ) -> Result<(), Stop> {
-        self.patient(patience).run(py, |slice: Duration| {
+        self.patient(wait_limit).run(py, |slice: Duration| {
             self.wait_with(slice, |inner, held, left| {
                 if let Some(sample) = held.take() {
                     if filling.put(&sample, sample.sent_ns()) {

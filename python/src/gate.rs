@@ -13,7 +13,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyCFunction, PyDict, PyTuple};
 
 /// How long the end of a program waits for callbacks that are running.
-const PATIENCE: Duration = Duration::from_secs(2);
+const WAIT_LIMIT: Duration = Duration::from_secs(2);
 /// Between two looks at whether they are done.
 const PAUSE: Duration = Duration::from_millis(1);
 
@@ -49,7 +49,7 @@ pub(crate) fn close_at_exit(py: Python<'_>) -> PyResult<()> {
     let close = |args: &Bound<'_, PyTuple>, _: Option<&Bound<'_, PyDict>>| {
         CLOSED.store(true, Ordering::SeqCst);
         args.py().detach(|| {
-            let until = Instant::now() + PATIENCE;
+            let until = Instant::now() + WAIT_LIMIT;
             while INSIDE.load(Ordering::SeqCst) > 0 && Instant::now() < until {
                 std::thread::sleep(PAUSE);
             }

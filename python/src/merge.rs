@@ -12,7 +12,7 @@ use crate::fair::Guard;
 use crate::fork::Own;
 use crate::receive::{BESIDE, Passing, RawSample, State, SubscriberCore};
 use crate::subscriber::Subscriber;
-use crate::wait::{Patience, Stop};
+use crate::wait::{Stop, WaitLimit};
 use crate::waiters;
 
 /// How long who was asked to let go of the subscribers waits for its turn, before it asks: two
@@ -133,9 +133,9 @@ impl Merge {
         })
     }
 
-    fn take<'py>(&self, py: Python<'py>, patience: &Patience) -> Result<Found<'py>, Stop> {
+    fn take<'py>(&self, py: Python<'py>, wait_limit: &WaitLimit) -> Result<Found<'py>, Stop> {
         let mut gave_way = false;
-        let (at, received) = patience.run(py, |slice| {
+        let (at, received) = wait_limit.run(py, |slice| {
             let result = self.next(slice, gave_way);
             gave_way = matches!(result, Err(Error::Interrupted));
             result
@@ -175,7 +175,7 @@ impl Merge {
     /// The next message of any, with its subscriber: `subscriber, message = merge.recv()`.
     #[pyo3(signature = (timeout = None))]
     fn recv<'py>(&self, py: Python<'py>, timeout: Option<f64>) -> PyResult<Found<'py>> {
-        self.take(py, &Patience::new(py, timeout)?).map_err(|stop| stop.into_err(py))
+        self.take(py, &WaitLimit::new(py, timeout)?).map_err(|stop| stop.into_err(py))
     }
 
     fn __iter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
@@ -184,7 +184,7 @@ impl Merge {
 
     fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Found<'py>>> {
         loop {
-            match self.take(py, &Patience::endless()) {
+            match self.take(py, &WaitLimit::endless()) {
                 Ok(found) => return Ok(Some(found)),
                 Err(Stop::Error(Error::Closed { .. })) => return Ok(None),
                 // As in the iteration of a single subscriber.

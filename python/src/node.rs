@@ -12,7 +12,7 @@ use crate::codec::Codec;
 use crate::compare;
 use crate::errors::{OrRaise, bad_value};
 use crate::events;
-use crate::fork::{Birth, Own};
+use crate::fork::{ForkGuard, Own};
 use crate::param::{Declaration, Param, ParamCore};
 use crate::publisher::{Publisher, PublisherCore};
 use crate::qos;
@@ -43,7 +43,7 @@ pub(crate) struct NodeShared {
     path: PathBuf,
     group: Option<String>,
     node: Mutex<Option<Own<rnet::Node>>>,
-    birth: Birth,
+    fork_guard: ForkGuard,
     members: Mutex<Members>,
     /// Once it was asked for.
     state: OnceLock<Arc<StateCore>>,
@@ -56,8 +56,8 @@ impl NodeShared {
 
     /// The node itself, unless it was closed.
     pub(crate) fn node(&self) -> rnet::Result<rnet::Node> {
-        let closed = || Error::Closed { what: self.birth.name(format!("node {}", self.name)) };
-        if self.birth.is_parents() {
+        let closed = || Error::Closed { what: self.fork_guard.name(format!("node {}", self.name)) };
+        if self.fork_guard.is_parents() {
             return Err(closed());
         }
         let node = self.node.lock().unwrap_or_else(PoisonError::into_inner);
@@ -118,7 +118,7 @@ impl NodeShared {
 
     /// Closes everything, and leaves the domain. Call it without the GIL.
     fn close(&self) {
-        if self.birth.is_parents() {
+        if self.fork_guard.is_parents() {
             return;
         }
         let members = std::mem::take(&mut *self.members());
@@ -137,7 +137,7 @@ impl NodeShared {
 
 impl Drop for NodeShared {
     fn drop(&mut self) {
-        if self.birth.is_parents() {
+        if self.fork_guard.is_parents() {
             return;
         }
         let node = self.node.get_mut().unwrap_or_else(PoisonError::into_inner).take();
@@ -234,7 +234,7 @@ impl Node {
             path: node.domain_path().to_owned(),
             group: group.map(str::to_owned),
             node: Mutex::new(Some(Own::new(node))),
-            birth: Birth::here(),
+            fork_guard: ForkGuard::here(),
             members: Mutex::default(),
             state: OnceLock::new(),
         });
@@ -254,8 +254,9 @@ impl Node {
     /// `urgent=True` gives the topic the lane that nothing delays. The log grows with the traffic
     /// up to `log_len_bytes`; `reserve_log=True` takes all of it at once.
     ///
-    /// `deadline=s` promises a message at least every s seconds, `lifespan=s` has no subscriber get a message that is
-    /// older, and `manual_by_topic=s` is alive only for as long as it sends, or calls `assert_alive`, every s seconds.
+    /// `deadline=s` promises a message at least every s seconds, `lifespan=s` has no subscriber get a message
+    /// that is older, and `manual_by_topic=s` is alive only for as long as it sends, or calls `assert_alive`,
+    /// every s seconds.
     #[pyo3(signature = (topic, r#type = None, *, reliable = false, on_full = None,
         transient_local = 0, urgent = false, log_len_bytes = None, reserve_log = false,
         pool_limit_bytes = None, large_depth = None, deadline = None, lifespan = None,
@@ -337,8 +338,8 @@ impl Node {
     /// as skipped. Without it best_effort subscribers keep the last 10, and reliable ones all;
     /// `keep_all=True` keeps all that the publisher's log still holds, however old.
     ///
-    /// `deadline=s` asks for a message of each publisher at least every s seconds, and `manual_by_topic=s` for publishers
-    /// that show every s seconds that they are alive; see `on_deadline` and `on_liveliness`.
+    /// `deadline=s` asks for a message of each publisher at least every s seconds, and `manual_by_topic=s`
+    /// for publishers that show every s seconds that they are alive; see `on_deadline` and `on_liveliness`.
     #[pyo3(signature = (topic, r#type = None, *, on = None, on_error = None, reliable = false,
         transient_local = false, lane = None, keep_last = None, keep_all = false, wait = "adaptive",
         deadline = None, manual_by_topic = None))]

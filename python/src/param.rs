@@ -11,7 +11,7 @@ use rnet::state::{Value, WatchHandle};
 
 use crate::callback::Callback;
 use crate::errors::{OrRaise, bad_value, raise};
-use crate::fork::{Birth, Own};
+use crate::fork::{ForkGuard, Own};
 use crate::gate;
 use crate::node::NodeShared;
 use crate::release::release;
@@ -25,18 +25,18 @@ pub(crate) struct ParamCore {
     inner: RwLock<Option<Own<Inner>>>,
     /// The callbacks, which run as long as the node is there.
     handles: Mutex<Vec<Own<WatchHandle>>>,
-    birth: Birth,
+    fork_guard: ForkGuard,
 }
 
 impl ParamCore {
     fn closed_error(&self) -> Error {
-        Error::Closed { what: self.birth.name(self.words.clone()) }
+        Error::Closed { what: self.fork_guard.name(self.words.clone()) }
     }
 
     /// Runs something short that does not wait, with or without the GIL.
     #[inline]
     fn with<R>(&self, act: impl FnOnce(&Inner) -> rnet::Result<R>) -> rnet::Result<R> {
-        if self.birth.is_parents() {
+        if self.fork_guard.is_parents() {
             // The lock may be held by a thread that only the parent has.
             return Err(self.closed_error());
         }
@@ -65,7 +65,7 @@ impl ParamCore {
 
     /// Ends the callbacks and lets go of the node. Call it without the GIL.
     pub(crate) fn close(&self) {
-        if self.birth.is_parents() {
+        if self.fork_guard.is_parents() {
             return;
         }
         let handles =
@@ -78,7 +78,7 @@ impl ParamCore {
 
 impl Drop for ParamCore {
     fn drop(&mut self) {
-        if self.birth.is_parents() {
+        if self.fork_guard.is_parents() {
             return;
         }
         let handles =
@@ -166,7 +166,7 @@ impl Param {
             words,
             inner: RwLock::new(Some(Own::new(inner))),
             handles: Mutex::default(),
-            birth: Birth::here(),
+            fork_guard: ForkGuard::here(),
         });
         node.add_param(&core);
         if calls_back {

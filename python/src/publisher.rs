@@ -15,11 +15,11 @@ use crate::codec::Codec;
 use crate::errors::{self, OrRaise};
 use crate::events;
 use crate::fair::{Fair, Guard};
-use crate::fork::{Birth, Own};
+use crate::fork::{ForkGuard, Own};
 use crate::loan::Loan;
 use crate::node::NodeShared;
 use crate::release::release;
-use crate::wait::{Patience, SLICE};
+use crate::wait::{SLICE, WaitLimit};
 
 /// Up to this length a message is copied with the GIL held: letting go of it and getting it back
 /// costs more than the copy. Longer ones go to the pool.
@@ -33,7 +33,7 @@ pub(crate) struct PublisherCore {
     inner: Fair<Option<Own<Inner>>>,
     /// Ends the send that waits for room.
     interrupter: Interrupter,
-    birth: Birth,
+    fork_guard: ForkGuard,
     /// Loans that ended while somebody else had the lock.
     returned: Mutex<Vec<OwnedLoan>>,
     closed: AtomicBool,
@@ -49,7 +49,7 @@ impl PublisherCore {
             topic: inner.topic().to_owned(),
             interrupter: inner.interrupter(),
             inner: Fair::new(Some(Own::new(inner))),
-            birth: Birth::here(),
+            fork_guard: ForkGuard::here(),
             returned: Mutex::default(),
             closed: AtomicBool::new(false),
             lent: AtomicU64::new(0),
@@ -62,11 +62,11 @@ impl PublisherCore {
     }
 
     fn closed_error(&self) -> Error {
-        Error::Closed { what: self.birth.name(format!("the publisher of {}", self.topic)) }
+        Error::Closed { what: self.fork_guard.name(format!("the publisher of {}", self.topic)) }
     }
 
     pub(crate) fn is_closed(&self) -> bool {
-        self.birth.is_parents() || self.closed.load(Ordering::Acquire)
+        self.fork_guard.is_parents() || self.closed.load(Ordering::Acquire)
     }
 
     /// Runs `act` on the publisher, in turn with others; `Interrupted` if it has to be tried again
@@ -75,7 +75,7 @@ impl PublisherCore {
         &self,
         act: impl FnOnce(&mut Inner) -> rnet::Result<R>,
     ) -> rnet::Result<R> {
-        if self.birth.is_parents() {
+        if self.fork_guard.is_parents() {
             // Its lock may be held by a thread that only the parent has.
             return Err(self.closed_error());
         }
@@ -86,7 +86,7 @@ impl PublisherCore {
 
     /// As [`PublisherCore::with`], ahead of senders, and not ended by signals.
     fn with_soon<R>(&self, act: impl FnOnce(&mut Inner) -> rnet::Result<R>) -> rnet::Result<R> {
-        if self.birth.is_parents() {
+        if self.fork_guard.is_parents() {
             return Err(self.closed_error());
         }
         self.act(&mut self.lock_soon(), act)
@@ -174,7 +174,7 @@ impl PublisherCore {
     /// Closes the publisher. While views of loans are there, their memory is too; the last one
     /// takes the publisher with it. Call it without the GIL.
     pub(crate) fn close(&self) {
-        if self.birth.is_parents() {
+        if self.fork_guard.is_parents() {
             return;
         }
         self.closed.store(true, Ordering::Release);
@@ -298,7 +298,7 @@ impl Publisher {
             }
             self.core.with_soon(now)
         };
-        Patience::new(py, timeout)?.run(py, wait).map_err(|stop| stop.into_err(py))
+        WaitLimit::new(py, timeout)?.run(py, wait).map_err(|stop| stop.into_err(py))
     }
 
     /// Calls `callback` with a MatchEvent when a subscriber joins, leaves, dies or does not fit.

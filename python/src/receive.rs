@@ -14,9 +14,9 @@ use rnet::{
 };
 
 use crate::fair::{Fair, Guard, NotHad};
-use crate::fork::{Birth, Own};
+use crate::fork::{ForkGuard, Own};
 use crate::release::release;
-use crate::wait::{Patience, SLICE, SPIN_SLICE, Stop};
+use crate::wait::{SLICE, SPIN_SLICE, Stop, WaitLimit};
 use crate::waiters::{self, Awaited, Waiters};
 
 type Direct = rnet::Subscriber<[u8]>;
@@ -81,7 +81,7 @@ pub(crate) enum Which {
 pub(crate) struct SubscriberCore {
     topic: String,
     state: Fair<Own<State>>,
-    birth: Birth,
+    fork_guard: ForkGuard,
     closed: AtomicBool,
     /// Has a thread that waits let go of the lock.
     interrupter: Interrupter,
@@ -99,7 +99,7 @@ impl SubscriberCore {
             topic: inner.topic().to_owned(),
             interrupter: inner.interrupter(),
             state: Fair::new(Own::new(State { mode: Mode::Direct(inner), held: None })),
-            birth: Birth::here(),
+            fork_guard: ForkGuard::here(),
             slice: if spins { SPIN_SLICE } else { SLICE },
             closed: AtomicBool::new(false),
             waiters: Waiters::default(),
@@ -111,11 +111,11 @@ impl SubscriberCore {
     }
 
     pub(crate) fn is_closed(&self) -> bool {
-        self.birth.is_parents() || self.closed.load(Ordering::Acquire)
+        self.fork_guard.is_parents() || self.closed.load(Ordering::Acquire)
     }
 
     pub(crate) fn closed_error(&self) -> Error {
-        Error::Closed { what: self.birth.name(format!("the subscriber of {}", self.topic)) }
+        Error::Closed { what: self.fork_guard.name(format!("the subscriber of {}", self.topic)) }
     }
 
     fn has_callback(&self) -> Error {
@@ -149,22 +149,22 @@ impl SubscriberCore {
         }
     }
 
-    fn check_birth(&self) -> rnet::Result<()> {
+    fn check_fork(&self) -> rnet::Result<()> {
         // The lock may be held by a thread that only the parent has.
-        if self.birth.is_parents() { Err(self.closed_error()) } else { Ok(()) }
+        if self.fork_guard.is_parents() { Err(self.closed_error()) } else { Ok(()) }
     }
 
     /// Takes the lock for something short; a thread that waits lets go of it. Call it without
     /// the GIL.
     fn lock(&self) -> rnet::Result<Guard<'_, Own<State>>> {
-        self.check_birth()?;
+        self.check_fork()?;
         Ok(self.state.lock_for_a_look(|| self.interrupter.interrupt()))
     }
 
     /// Takes the lock to wait for a message with it, in turn with others who do; says what is left
     /// of `limit`, too. Call it without the GIL.
     fn lock_to_wait(&self, limit: Duration) -> rnet::Result<(Guard<'_, Own<State>>, Duration)> {
-        self.check_birth()?;
+        self.check_fork()?;
         if let Some(guard) = self.state.try_lock() {
             return Ok((guard, limit));
         }
@@ -272,8 +272,8 @@ impl SubscriberCore {
     }
 
     /// The wait that was asked for, in slices as this subscriber's waits need them.
-    pub(crate) fn patient(&self, patience: &Patience) -> Patience {
-        patience.in_slices(self.slice)
+    pub(crate) fn patient(&self, wait_limit: &WaitLimit) -> WaitLimit {
+        wait_limit.in_slices(self.slice)
     }
 
     /// Waits for a message.
@@ -281,9 +281,9 @@ impl SubscriberCore {
         self: &Arc<Self>,
         py: Python<'_>,
         which: Which,
-        patience: &Patience,
+        wait_limit: &WaitLimit,
     ) -> Result<RawSample, Stop> {
-        self.patient(patience).run(py, |slice| {
+        self.patient(wait_limit).run(py, |slice| {
             self.wait_with(slice, |inner, held, left| match (which, held.take()) {
                 (Which::Next, Some(sample)) => Ok(sample),
                 (Which::Next, None) => {
@@ -469,7 +469,7 @@ impl SubscriberCore {
 
     /// Leaves the topic; whoever waits is told. Call it without the GIL.
     pub(crate) fn close(self: &Arc<Self>) {
-        if self.birth.is_parents() || self.closed.swap(true, Ordering::AcqRel) {
+        if self.fork_guard.is_parents() || self.closed.swap(true, Ordering::AcqRel) {
             return;
         }
         // A callback that closes its own subscriber has the lock of nobody but is waited for by
@@ -508,13 +508,13 @@ impl Awaited for SubscriberCore {
     }
 
     fn is_parents(&self) -> bool {
-        self.birth.is_parents()
+        self.fork_guard.is_parents()
     }
 }
 
 impl Drop for SubscriberCore {
     fn drop(&mut self) {
-        if self.birth.is_parents() {
+        if self.fork_guard.is_parents() {
             return;
         }
         if let Some(mut guard) = self.state.try_lock() {

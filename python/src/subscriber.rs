@@ -16,7 +16,7 @@ use crate::events::{self, MessageCallback};
 use crate::node::NodeShared;
 use crate::receive::{Glance, RawSample, SubscriberCore, Which};
 use crate::tasks::{Next, Source};
-use crate::wait::{Patience, Stop};
+use crate::wait::{Stop, WaitLimit};
 use crate::waiters::{self, Awaited, Waiters};
 use crate::{batch, sample};
 
@@ -113,13 +113,13 @@ impl Subscriber {
     fn next<'py>(
         &self,
         py: Python<'py>,
-        patience: &Patience,
+        wait_limit: &WaitLimit,
         as_sample: bool,
     ) -> Result<Bound<'py, PyAny>, Stop> {
         if let Glance::Found(given) = self.glance(py, as_sample).map_err(Stop::Error)? {
             return given.map_err(Stop::Raised);
         }
-        let received = self.core.take(py, Which::Next, patience)?;
+        let received = self.core.take(py, Which::Next, wait_limit)?;
         self.give(py, received, as_sample).map_err(Stop::Raised)
     }
 
@@ -129,8 +129,8 @@ impl Subscriber {
         timeout: Option<f64>,
         as_sample: bool,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let patience = Patience::new(py, timeout)?;
-        self.next(py, &patience, as_sample).map_err(|stop| stop.into_err(py))
+        let wait_limit = WaitLimit::new(py, timeout)?;
+        self.next(py, &wait_limit, as_sample).map_err(|stop| stop.into_err(py))
     }
 
     fn take_newest<'py>(
@@ -139,8 +139,8 @@ impl Subscriber {
         timeout: Option<f64>,
         as_sample: bool,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let patience = Patience::new(py, timeout)?;
-        let newest = self.core.take(py, Which::Newest, &patience);
+        let wait_limit = WaitLimit::new(py, timeout)?;
+        let newest = self.core.take(py, Which::Newest, &wait_limit);
         self.give(py, newest.map_err(|stop| stop.into_err(py))?, as_sample)
     }
 
@@ -211,7 +211,7 @@ impl Subscriber {
         as_sample: bool,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
         loop {
-            match self.next(py, &Patience::endless(), as_sample) {
+            match self.next(py, &WaitLimit::endless(), as_sample) {
                 Ok(given) => return Ok(Some(given)),
                 Err(stop) => {
                     if !self.goes_on(py, stop)? {
@@ -338,9 +338,9 @@ impl Subscriber {
         dtype: Option<&Bound<'py, PyAny>>,
         stamps: bool,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let patience = Patience::new(py, timeout)?;
+        let wait_limit = WaitLimit::new(py, timeout)?;
         let rows = self.decoder.rows(py, self.core.topic())?;
-        batch::receive(&self.core, rows, &patience, (max, out, dtype, stamps))
+        batch::receive(&self.core, rows, &wait_limit, (max, out, dtype, stamps))
     }
 
     /// Iterates over the messages as Sample objects; for `for` and `async for`.
@@ -391,7 +391,7 @@ impl Subscriber {
     #[pyo3(signature = (n = 1, timeout = None))]
     fn wait_for_publishers(&self, py: Python<'_>, n: usize, timeout: Option<f64>) -> PyResult<()> {
         let wait = |slice| self.core.wait_for_publishers(n, slice);
-        Patience::new(py, timeout)?.run(py, wait).map_err(|stop| stop.into_err(py))
+        WaitLimit::new(py, timeout)?.run(py, wait).map_err(|stop| stop.into_err(py))
     }
 
     /// Calls `callback` with a MatchEvent when a publisher joins, leaves, dies or does not fit.

@@ -10,8 +10,8 @@ use rnet::{Tick, TimerOptions};
 
 use crate::errors::OrRaise;
 use crate::events;
-use crate::fork::{Birth, Own};
-use crate::wait::Patience;
+use crate::fork::{ForkGuard, Own};
+use crate::wait::WaitLimit;
 
 /// What the Python object, the callback and the node share.
 #[derive(Default)]
@@ -26,7 +26,7 @@ struct Counts {
 pub(crate) struct TimerCore {
     timer: Mutex<Option<Own<rnet::Timer>>>,
     counts: Arc<Counts>,
-    birth: Birth,
+    fork_guard: ForkGuard,
     once: bool,
 }
 
@@ -38,7 +38,7 @@ impl TimerCore {
 
     /// Ends it. Call it without the GIL.
     pub(crate) fn cancel(&self) {
-        if self.birth.is_parents() {
+        if self.fork_guard.is_parents() {
             return;
         }
         self.counts.cancelled.store(true, Ordering::Release);
@@ -81,7 +81,7 @@ impl Timer {
         }
         let start = || node.timer_with(period, options, call);
         let timer = Mutex::new(Some(Own::new(py.detach(start).or_raise(py)?)));
-        let core = Arc::new(TimerCore { timer, counts, birth: Birth::here(), once });
+        let core = Arc::new(TimerCore { timer, counts, fork_guard: ForkGuard::here(), once });
         Ok(Timer { core, period })
     }
 
@@ -100,7 +100,7 @@ impl Timer {
     /// Whether it was cancelled.
     #[getter]
     fn cancelled(&self) -> bool {
-        self.core.birth.is_parents() || self.core.counts.cancelled.load(Ordering::Acquire)
+        self.core.fork_guard.is_parents() || self.core.counts.cancelled.load(Ordering::Acquire)
     }
 
     /// The time between two ticks, or until the only one, in seconds.
@@ -158,7 +158,7 @@ impl Rate {
     /// which is an overrun; ticks that are over by then are skipped.
     fn sleep<'py>(&mut self, py: Python<'py>) -> PyResult<Py<PyAny>> {
         let rate = &mut self.rate;
-        let tick = Patience::endless().run(py, |slice| rate.sleep_for(slice));
+        let tick = WaitLimit::endless().run(py, |slice| rate.sleep_for(slice));
         events::tick(py, tick.map_err(|stop| stop.into_err(py))?)
     }
 

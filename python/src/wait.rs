@@ -46,25 +46,25 @@ impl Stop {
 
 /// How long a wait may be.
 #[derive(Clone, Copy)]
-pub(crate) struct Patience {
+pub(crate) struct WaitLimit {
     limit: Option<Duration>,
     slice: Duration,
 }
 
-impl Patience {
-    pub(crate) fn new(py: Python<'_>, timeout: Option<f64>) -> PyResult<Patience> {
+impl WaitLimit {
+    pub(crate) fn new(py: Python<'_>, timeout: Option<f64>) -> PyResult<WaitLimit> {
         let limit = timeout.map(|t| seconds(py, "timeout", t)).transpose()?;
-        Ok(Patience { limit, ..Patience::endless() })
+        Ok(WaitLimit { limit, ..WaitLimit::endless() })
     }
 
     /// For as long as it takes.
-    pub(crate) fn endless() -> Patience {
-        Patience { limit: None, slice: SLICE }
+    pub(crate) fn endless() -> WaitLimit {
+        WaitLimit { limit: None, slice: SLICE }
     }
 
     /// With other slices than [`SLICE`].
-    pub(crate) fn in_slices(self, slice: Duration) -> Patience {
-        Patience { slice, ..self }
+    pub(crate) fn in_slices(self, slice: Duration) -> WaitLimit {
+        WaitLimit { slice, ..self }
     }
 
     /// Runs `wait` without the GIL until it has a result other than that its slice is over or

@@ -286,7 +286,7 @@ def test_snapshots_do_not_change(state):
 
 
 def test_a_closed_node_has_no_state(node):
-    node("keeper")
+    node("persister")
     home = node("home")
     state = home.state
     state["/k"] = 1

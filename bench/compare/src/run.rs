@@ -19,7 +19,7 @@ const JOIN: Duration = Duration::from_secs(20);
 /// and how much longer for each of their endpoints.
 const JOIN_EACH: Duration = Duration::from_millis(10);
 /// How much longer than planned a phase may take: a reader may be far behind its writer.
-const PATIENCE: Duration = Duration::from_secs(20);
+const WAIT_LIMIT: Duration = Duration::from_secs(20);
 
 static RUNS: AtomicU32 = AtomicU32::new(0);
 
@@ -187,7 +187,7 @@ impl Scene {
                 };
                 worker.order(&Order::Go { go: number, rates_hz })?;
             }
-            let deadline = start + Duration::from_secs_f64(plan.seconds) + PATIENCE;
+            let deadline = start + Duration::from_secs_f64(plan.seconds) + WAIT_LIMIT;
             let mut results = self
                 .all(deadline, "done", |event| match event {
                     Event::Done { phase, result } if phase == number => Ok(*result),

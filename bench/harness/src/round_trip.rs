@@ -10,7 +10,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
 /// A round trip that takes longer is a message lost.
-const PATIENCE: Duration = Duration::from_secs(1);
+const WAIT_LIMIT: Duration = Duration::from_secs(1);
 /// So many lost, and the rest of the phase is not run.
 const LOST_LIMIT: u64 = 10;
 
@@ -114,7 +114,7 @@ fn trips(
 
 /// Waits for the reply; others are Hellos still under way and replies that were given up.
 fn reply_to(sent: &Header, replies: &Receiver<Back>) -> Option<Back> {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + WAIT_LIMIT;
     loop {
         let left = deadline.saturating_duration_since(Instant::now());
         let reply = replies.recv_timeout(left).ok()?;

@@ -5,7 +5,7 @@ use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
 /// Longest wait for messages.
-pub const PATIENCE: Duration = Duration::from_secs(5);
+pub const WAIT_LIMIT: Duration = Duration::from_secs(5);
 /// When none has arrived for so long, the rest is taken as lost.
 pub const SILENCE: Duration = Duration::from_millis(250);
 
@@ -46,7 +46,7 @@ impl Arrivals {
     }
 
     /// Waits until `wanted` have arrived in all, until none arrives for [`SILENCE`], or for
-    /// [`PATIENCE`]. Returns whether they all have. For the thread that made this.
+    /// [`WAIT_LIMIT`]. Returns whether they all have. For the thread that made this.
     pub fn wait_for(&self, wanted: u64) -> bool {
         self.wait(wanted, SILENCE)
     }
@@ -65,7 +65,7 @@ impl Arrivals {
             if count != seen {
                 (seen, since) = (count, now);
             }
-            if now - since >= silence || now - start >= PATIENCE {
+            if now - since >= silence || now - start >= WAIT_LIMIT {
                 break false;
             }
             thread::park_timeout(silence - (now - since));

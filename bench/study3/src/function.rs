@@ -42,7 +42,7 @@ impl Function {
         let start = Instant::now();
         let mut hellos = 0;
         while arrivals.count() == 0 {
-            if start.elapsed() > crate::arrivals::PATIENCE {
+            if start.elapsed() > crate::arrivals::WAIT_LIMIT {
                 return Err(Error::new("publisher and subscriber did not find each other in 5 s"));
             }
             publisher.publish(1)?;

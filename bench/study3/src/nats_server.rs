@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-const PATIENCE: Duration = Duration::from_secs(5);
+const WAIT_LIMIT: Duration = Duration::from_secs(5);
 
 /// A running server; dropping it ends it.
 pub(crate) struct NatsServer {
@@ -42,7 +42,7 @@ impl NatsServer {
             if let Some(status) = server.process.try_wait()? {
                 return Err(Error::new(format!("{} ended at once: {status}", program.display())));
             }
-            if start.elapsed() > PATIENCE {
+            if start.elapsed() > WAIT_LIMIT {
                 return Err(Error::new(format!("{} names no port", program.display())));
             }
             std::thread::sleep(Duration::from_millis(5)); // sleep: a file has no condition to wait on

@@ -10,8 +10,8 @@ use rnet_core::Result;
 use rnet_shm::barrier;
 use rnet_shm::cpu;
 use rnet_shm::node::ring_control;
+use rnet_shm::orphans::Orphans;
 use rnet_shm::shortage::io_error;
-use rnet_shm::strays::Strays;
 use rnet_shm::watch::{POLL, Watch};
 
 use crate::core::NodeState;
@@ -40,7 +40,7 @@ fn run(state: &Arc<NodeState>, mut watch: Watch) {
     if state.own.bells().tunes_threads() {
         cpu::learn_defaults();
     }
-    let mut strays = Strays::new(&state.domain);
+    let mut orphans = Orphans::new(&state.domain);
     // Whether the last look failed, so that what was rung for is still to be seen.
     let mut behind = false;
     let mut registration: Option<JoinHandle<()>> = None;
@@ -54,21 +54,21 @@ fn run(state: &Arc<NodeState>, mut watch: Watch) {
             watch.follow(matching.registry());
             (matching.registry().leads_its_process(), matching.until_next_look())
         };
-        strays.hear(leads, &watch, NAMES);
+        orphans.hear(leads, &watch, NAMES);
         // What is left undone for want of something is tried again.
         let short =
             !state.own.ring_owed() | !state.start_dispatchers() | state.matching().is_short();
         let now = Instant::now();
         next_look = (behind || short).then(|| next_look.unwrap_or(now + POLL));
-        let limit = next_look.into_iter().chain(strays.due()).chain([next_audit]).min();
+        let limit = next_look.into_iter().chain(orphans.due()).chain([next_audit]).min();
         let limit = limit.map(|due| due.saturating_duration_since(now));
         let limit = limit.into_iter().chain(next_period).min();
         let Ok(woken) = watch.wait(limit) else { break };
-        if woken.listened.contains(&NAMES) && strays.heard() {
-            strays.moved(&watch);
+        if woken.listened.contains(&NAMES) && orphans.heard() {
+            orphans.moved(&watch);
             next_audit = Instant::now();
         }
-        let given_up = strays.take_due();
+        let given_up = orphans.take_due();
         if next_audit <= Instant::now() {
             next_audit = Instant::now() + POLL;
             match keeping.look(state) {
@@ -76,7 +76,7 @@ fn run(state: &Arc<NodeState>, mut watch: Watch) {
                 Look::Whole => {}
                 Look::Again(after) => next_audit = Instant::now() + after,
                 Look::PutBack => {
-                    strays.moved(&watch);
+                    orphans.moved(&watch);
                     behind |= state.meet_again().is_err();
                 }
             }
@@ -124,7 +124,7 @@ fn run(state: &Arc<NodeState>, mut watch: Watch) {
             state.look_at_periods();
         }
         // Last: it takes its time, and who waits for word of an end is not to wait for it.
-        strays.sweep(&given_up);
+        orphans.sweep(&given_up);
         tell_of_outlived(state);
     }
     if let Some(registration) = registration {

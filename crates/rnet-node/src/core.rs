@@ -7,10 +7,10 @@ use std::thread::JoinHandle;
 
 use rnet_core::{Error, Lane, Result};
 use rnet_shm::domain::DomainDir;
-use rnet_shm::fork::Birth;
+use rnet_shm::fork::ForkGuard;
 use rnet_shm::node::OwnNode;
+use rnet_shm::orphans::GivenUp;
 use rnet_shm::state::Standing;
-use rnet_shm::strays::GivenUp;
 
 use crate::dispatch::Dispatcher;
 use crate::extension::Extension;
@@ -62,14 +62,14 @@ impl NodeState {
     }
 
     /// In which process the node was made.
-    pub fn birth(&self) -> Birth {
-        self.own.birth()
+    pub fn fork_guard(&self) -> ForkGuard {
+        self.own.fork_guard()
     }
 
     /// Refuses to act for a node of the process that this one was forked from. To be asked before
     /// any lock is taken: a thread that is not here may hold it.
-    pub fn check_birth(&self) -> Result<()> {
-        self.birth().check(|| format!("node {}", self.own.name()))
+    pub fn check_fork(&self) -> Result<()> {
+        self.fork_guard().check(|| format!("node {}", self.own.name()))
     }
 
     pub fn is_stopping(&self) -> bool {
@@ -125,7 +125,7 @@ impl NodeState {
         &self,
         open: impl FnOnce(&Arc<OwnNode>) -> Result<Arc<E>>,
     ) -> Result<Arc<E>> {
-        self.check_birth()?;
+        self.check_fork()?;
         if let Some(found) = self.find() {
             return Ok(found);
         }
@@ -194,8 +194,8 @@ impl NodeState {
         }
     }
 
-    /// Looks for nodes that have ended without our being told: before we knew them, or where the kernel tells of
-    /// nothing. Cheap where all of them are known.
+    /// Looks for nodes that have ended without our being told: before we knew them, or where the kernel tells
+    /// of nothing. Cheap where all of them are known.
     pub fn audit(&self) {
         let strangers = {
             let extensions = self.extensions();
@@ -226,7 +226,7 @@ impl NodeState {
         id: u64,
         callback: Callback<LivelinessChange>,
     ) {
-        if self.birth().is_parents() {
+        if self.fork_guard().is_parents() {
             return;
         }
         subscriber.liveliness.add(callback);
@@ -238,7 +238,7 @@ impl NodeState {
     /// How many publishers of a subscription are alive at this moment.
     pub fn liveliness_of(&self, id: u64) -> LivelinessCounts {
         // A forked child has no publishers, and a thread that is not there may hold the lock.
-        if self.birth().is_parents() {
+        if self.fork_guard().is_parents() {
             return LivelinessCounts::default();
         }
         self.matching().liveliness_of(id)
@@ -331,7 +331,7 @@ impl NodeCore {
 
 impl Drop for NodeCore {
     fn drop(&mut self) {
-        if self.state.birth().is_parents() {
+        if self.state.fork_guard().is_parents() {
             // In a forked child the threads are not there to be waited for, and may have held any
             // lock; so everything is left as it is.
             std::mem::forget((self.control.take(), self.state.clone()));

@@ -15,7 +15,7 @@ use rnet_core::{Lane, Result};
 use rnet_shm::barrier::AskingBarrier;
 use rnet_shm::bell::{Bells, MAX_SLEEP, Sleep, Waiter, Woken};
 use rnet_shm::cpu;
-use rnet_shm::fork::Birth;
+use rnet_shm::fork::ForkGuard;
 use rnet_shm::node::OwnNode;
 use rnet_shm::subscription::Slot;
 
@@ -62,7 +62,7 @@ struct Shared {
     commands: Mutex<Vec<Command>>,
     pending: AtomicBool,
     stop: AtomicBool,
-    birth: Birth,
+    fork_guard: ForkGuard,
 }
 
 /// A dispatch thread.
@@ -85,7 +85,7 @@ impl Dispatcher {
             commands: Mutex::new(Vec::new()),
             pending: AtomicBool::new(false),
             stop: AtomicBool::new(false),
-            birth: Birth::here(),
+            fork_guard: ForkGuard::here(),
         });
         let dispatcher =
             Dispatcher { shared, thread: Mutex::default(), thread_id: OnceLock::new() };
@@ -202,7 +202,7 @@ fn run(shared: &Shared, mut waiter: Waiter) {
     let mut timers = Timers::new(shared.time.clone());
     let mut places: Vec<Arc<Slot>> = Vec::new();
     // A callback may have forked, and come back here in the child.
-    let goes_on = || !shared.stop.load(Ordering::Acquire) && !shared.birth.is_parents();
+    let goes_on = || !shared.stop.load(Ordering::Acquire) && !shared.fork_guard.is_parents();
     while goes_on() {
         // Read first: whoever rings while the tasks run and name their places ends the sleep.
         let before = waiter.read();
@@ -213,7 +213,7 @@ fn run(shared: &Shared, mut waiter: Waiter) {
         let mut at = 0;
         while goes_on() {
             let over = timers.run(goes_on);
-            if shared.birth.is_parents() {
+            if shared.fork_guard.is_parents() {
                 std::mem::forget(over);
                 break;
             }
@@ -229,7 +229,7 @@ fn run(shared: &Shared, mut waiter: Waiter) {
             }
             let must_yield = || shared.pending.load(Ordering::Acquire) || timers.is_due();
             busy |= tasks[at].run(shared.lane, &must_yield);
-            if shared.birth.is_parents() {
+            if shared.fork_guard.is_parents() {
                 break;
             }
             if tasks[at].is_over() {
@@ -260,7 +260,7 @@ fn run(shared: &Shared, mut waiter: Waiter) {
         );
         tasks.iter().for_each(|task| task.note_if_late(woken, limit));
     }
-    if shared.birth.is_parents() {
+    if shared.fork_guard.is_parents() {
         // A callback has forked and come back here in the child, in which this is the only thread:
         // nothing of what it holds is the child's, and the process ends with it.
         std::mem::forget((tasks, timers));

@@ -53,7 +53,7 @@ impl std::fmt::Debug for Interrupter {
 
 impl SubscriberState {
     fn ask_to_stop(&self) {
-        if self.birth.is_parents() {
+        if self.fork_guard.is_parents() {
             return;
         }
         self.stop.store(true, Ordering::Release);

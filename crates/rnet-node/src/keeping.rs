@@ -28,7 +28,7 @@ pub enum Look {
 /// What a node remembers between two looks.
 #[derive(Debug, Default)]
 pub struct Keeping {
-    /// What was told last: the same trouble is told once.
+    /// What was reported last: the same error is reported once.
     told: Option<String>,
     /// Since when something is missing.
     missing: Option<Instant>,

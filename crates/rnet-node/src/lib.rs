@@ -1,9 +1,10 @@
 //! The engine of a node: how it meets its peers, its threads, its waits, and endpoints of bytes and type
 //! descriptions.
 //!
-//! It knows nothing of what stands on it. State and parameters (`rnet-state`) ask it for its node, its threads and
-//! its waits, and are told of what they have to know by an [`Extension`]; typed endpoints and all that users see
-//! are `rnet`. The modules are the engine's surface for those two crates, and are no API for users.
+//! It knows nothing of what stands on it. State and parameters (`rnet-state`) ask it for its node, its
+//! threads and its waits, and are told of what they have to know by an [`Extension`]; typed endpoints and all
+//! that users see are `rnet`. The modules are the engine's surface for those two crates, and are no API for
+//! users.
 
 #[doc(hidden)]
 pub mod control;
@@ -36,13 +37,13 @@ pub mod options;
 #[doc(hidden)]
 pub mod past;
 #[doc(hidden)]
+pub mod period_estimator;
+#[doc(hidden)]
 pub mod periods;
 #[doc(hidden)]
 pub mod ready_fd;
 #[doc(hidden)]
 pub mod receiver;
-#[doc(hidden)]
-pub mod rhythm;
 #[doc(hidden)]
 pub mod schedule;
 #[doc(hidden)]

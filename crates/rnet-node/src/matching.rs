@@ -15,11 +15,11 @@ use rnet_shm::bell::Bells;
 use rnet_shm::channel::Origin;
 use rnet_shm::node::{EndpointKind, Entry, OwnNode, incarnation_of};
 use rnet_shm::observers::Observers;
+use rnet_shm::orphans::GivenUp;
 use rnet_shm::publisher::{PeerPublisher, PublisherMeta};
+use rnet_shm::reader_table::ReaderTable;
 use rnet_shm::registry::{Departure, Registry};
-use rnet_shm::roster::Roster;
 use rnet_shm::shortage::is_passing;
-use rnet_shm::strays::GivenUp;
 use rnet_shm::subscription::{PeerSubscription, SubscriptionFile, SubscriptionMeta};
 
 use crate::fit::{allowed, fit, same_lane};
@@ -136,7 +136,7 @@ impl Matching {
         id: u64,
         topic_hash: u64,
         meta: PublisherMeta,
-        roster: Arc<Roster>,
+        readers: Arc<ReaderTable>,
     ) -> Result<Arc<PublisherState>> {
         let entry = Entry { id, topic_hash, kind: EndpointKind::Publisher };
         self.own.announce(entry)?;
@@ -145,7 +145,7 @@ impl Matching {
         let state_of = state.clone();
         let deadline = None;
         let own =
-            OwnPublisher { topic_hash, meta, roster, state: state_of, known, short, deadline };
+            OwnPublisher { topic_hash, meta, readers, state: state_of, known, short, deadline };
         self.publishers.insert(id, own);
         self.watch_own(id);
         self.index_own(entry);
@@ -277,7 +277,7 @@ impl Matching {
             let found = publisher.known.iter().any(|(id, known)| {
                 only.is_none_or(|nodes| nodes.contains(&incarnation_of(*id)))
                     && matches!(known, Known::Admitted)
-                    && !publisher.roster.serves(*id)
+                    && !publisher.readers.serves(*id)
             });
             if found {
                 self.pending.insert(publisher.topic_hash);
@@ -344,7 +344,7 @@ impl Matching {
                 publisher.known.remove(&id);
                 publisher.drop_reader(id, died, notices);
             }
-            publisher.roster.bury_node(node);
+            publisher.readers.bury_node(node);
         }
         for subscription in self.subscriptions.values_mut() {
             for id in known_of(node, subscription.known.keys()) {
@@ -521,7 +521,7 @@ impl Matching {
         }
         let Some(own) = self.publishers.get_mut(&publisher) else { return };
         // A reader that was let go may have asked again.
-        let served = own.roster.serves(entry.id);
+        let served = own.readers.serves(entry.id);
         let peer = match own.known.remove(&entry.id) {
             Some(Known::Admitted) if !served => {
                 match PeerSubscription::open(&entry.path(&place.folder), entry.id) {
@@ -549,7 +549,7 @@ impl Matching {
                 return;
             }
         };
-        if bound.as_ref().is_some_and(|bound| own.roster.was_let_go(entry.id, &bound.binding)) {
+        if bound.as_ref().is_some_and(|bound| own.readers.was_let_go(entry.id, &bound.binding)) {
             // It rings when it has asked again.
             own.known.insert(entry.id, Known::Admitted);
             return;
@@ -574,7 +574,7 @@ impl Matching {
         };
         let Some(own) = self.publishers.get_mut(&publisher) else { return };
         let info = PeerInfo { id: entry.id, node: place.node.clone() };
-        match own.roster.admit(entry.id, &place.node, &peer.meta.topic, bound, bells) {
+        match own.readers.admit(entry.id, &place.node, &peer.meta.topic, bound, bells) {
             Ok(_) => {
                 own.short.remove(&entry.id);
                 own.known.insert(entry.id, Known::Admitted);

@@ -11,7 +11,7 @@ use rnet_core::{
 };
 use rnet_shm::barrier::SleeperBarrier;
 use rnet_shm::bell::{Bells, Sleep, Waiter, Woken};
-use rnet_shm::channel::{PIN_LIMIT, Reader, Trouble};
+use rnet_shm::channel::{ChannelError, PIN_LIMIT, Reader};
 use rnet_shm::cpu::ShortSlice;
 use rnet_shm::node::{EndpointKind, Entry};
 use rnet_shm::shortage::is_passing;
@@ -21,7 +21,7 @@ use crate::core::{NodeCore, NodeState};
 use crate::inbox::{Inbox, MAX_PENDING_ERRORS};
 use crate::options::SubscriberOptions;
 use crate::past::{Past, PublisherStats, stats_of};
-use crate::rhythm::Rhythm;
+use crate::period_estimator::PeriodEstimator;
 use crate::subscriber_state::SubscriberState;
 use crate::types::MessageType;
 
@@ -46,7 +46,7 @@ pub struct Receiver {
     pub since_error: u32,
     pub turn: usize,
     pub waiter: Waiter,
-    pub rhythm: Rhythm,
+    pub period: PeriodEstimator,
     /// Whether the last wait was over when the reader was awake for a message that was due.
     pub awake: bool,
     /// When the last wait began.
@@ -86,7 +86,7 @@ impl Receiver {
         let file = Arc::new(SubscriptionFile::create(node.own.clone(), path, id, &meta)?);
         let waiter = Waiter::new(node.own.bells().clone());
         let bells = node.own.bells().clone();
-        let state = Arc::new(SubscriberState::new(node.birth(), bells, waiter.bell()));
+        let state = Arc::new(SubscriberState::new(node.fork_guard(), bells, waiter.bell()));
         if let Some(lane) = options.qos.lane {
             state.set_lane(lane);
         }
@@ -105,7 +105,7 @@ impl Receiver {
             since_error: 0,
             turn: 0,
             waiter,
-            rhythm: Rhythm::default(),
+            period: PeriodEstimator::default(),
             awake: false,
             waits_since_ns: 0,
             short_slice: None,
@@ -207,13 +207,13 @@ impl Receiver {
 
     /// Refuses to act for a process that this one was forked from.
     #[inline]
-    pub fn check_birth(&self) -> Result<()> {
-        self.state.birth.check(|| format!("the subscriber of {}", self.topic))
+    pub fn check_fork(&self) -> Result<()> {
+        self.state.fork_guard.check(|| format!("the subscriber of {}", self.topic))
     }
 
     /// Whether it belongs to the process that this one was forked from.
     pub fn is_parents(&self) -> bool {
-        self.state.birth.is_parents()
+        self.state.fork_guard.is_parents()
     }
 
     /// Goes on to the next message; returns the channel that has it. `Err` tells once what went
@@ -221,7 +221,7 @@ impl Receiver {
     // Always: it is the whole of a receive, and a program that receives several types would else call it.
     #[inline(always)]
     pub fn advance(&mut self) -> Result<Option<usize>> {
-        self.check_birth()?;
+        self.check_fork()?;
         let Some(at) = self.advance_plain() else {
             self.take_in();
             return self.advance_known();
@@ -272,7 +272,7 @@ impl Receiver {
                     };
                 }
                 Ok(false) => {}
-                Err(trouble) => return Err(self.fail(at, trouble)),
+                Err(error) => return Err(self.fail(at, error)),
             }
         }
         match self.errors.pop_front() {
@@ -289,9 +289,9 @@ impl Receiver {
             match channel.find_newest() {
                 Ok(Some(sent_ns)) => found.push((sent_ns, publisher)),
                 Ok(None) => {}
-                Err(trouble) => {
+                Err(error) => {
                     let count = self.channels.len();
-                    let error = self.fail(at, trouble);
+                    let error = self.fail(at, error);
                     self.note(error);
                     if self.channels.len() < count {
                         // Closed, and another channel stands in its place.
@@ -315,7 +315,7 @@ impl Receiver {
                 None => Ok(true),
             },
             Ok(false) => Ok(false),
-            Err(trouble) => Err(self.fail(at, trouble)),
+            Err(error) => Err(self.fail(at, error)),
         }
     }
 
@@ -340,31 +340,31 @@ impl Receiver {
     }
 
     #[cold]
-    pub fn fail(&mut self, at: usize, trouble: Trouble) -> Error {
+    pub fn fail(&mut self, at: usize, error: ChannelError) -> Error {
         let topic = self.topic.to_string();
         let publisher_node = self.channels[at].node().to_owned();
         self.turn = at + 1;
-        match trouble {
-            Trouble::Detached => {
+        match error {
+            ChannelError::Detached => {
                 let stall_ms = match self.channels[at].meta().qos.on_full {
                     rnet_core::OnFull::Detach { stall } => rnet_core::time::ms_ceil(stall),
                     _ => 0,
                 };
                 Error::Detached { topic, publisher_node, stall_ms }
             }
-            Trouble::TooManyPins => Error::TooManyPins { topic, limit: PIN_LIMIT },
-            Trouble::Corrupt(what) => {
+            ChannelError::TooManyPins => Error::TooManyPins { topic, limit: PIN_LIMIT },
+            ChannelError::Corrupt(what) => {
                 self.close_channel(at);
                 Error::Corrupt { topic, publisher_node, what: what.to_owned() }
             }
-            Trouble::Refused => Error::LimitReached {
+            ChannelError::Refused => Error::LimitReached {
                 what: format!("readers of {topic} at {publisher_node}"),
                 limit: rnet_core::MAX_READERS_PER_CHANNEL,
                 hint: "let one subscriber per process feed the others; it is served once a place \
                        is free"
                     .to_owned(),
             },
-            Trouble::Short(error) => *error,
+            ChannelError::Short(error) => *error,
         }
     }
 
@@ -403,7 +403,7 @@ impl Receiver {
                 return Ok(None);
             }
             if let Some(at) = self.advance()? {
-                self.learn_rhythm(at);
+                self.learn_period(at);
                 return Ok(Some(at));
             }
             // What made it ready may have been no message for the user.
@@ -420,8 +420,8 @@ impl Receiver {
         while let Some(channel) = self.channels.get_mut(at) {
             let begun = channel.begin();
             let before = self.channels.len();
-            if let Err(trouble) = begun {
-                let error = self.fail(at, trouble);
+            if let Err(error) = begun {
+                let error = self.fail(at, error);
                 self.note(error);
             }
             // Another stands here now if this one had to be closed.

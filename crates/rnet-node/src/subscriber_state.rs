@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rnet_core::{Error, Lane};
 use rnet_shm::bell::Bells;
-use rnet_shm::fork::Birth;
+use rnet_shm::fork::ForkGuard;
 
 use crate::inbox::Inbox;
 use crate::match_event::{BellCell, Callback, Callbacks, DeadlineMissed, Hooks, LivelinessChange};
@@ -20,7 +20,7 @@ pub struct SubscriberState {
     pub stop: AtomicBool,
     pub bell: BellCell,
     /// In which process it was made.
-    pub birth: Birth,
+    pub fork_guard: ForkGuard,
     pub bells: Arc<Bells>,
     /// 0 unknown, 1 bulk, 2 urgent.
     lane: AtomicU64,
@@ -32,13 +32,13 @@ pub struct SubscriberState {
 }
 
 impl SubscriberState {
-    pub fn new(birth: Birth, bells: Arc<Bells>, bell: u64) -> SubscriberState {
+    pub fn new(fork_guard: ForkGuard, bells: Arc<Bells>, bell: u64) -> SubscriberState {
         SubscriberState {
             inbox: Mutex::default(),
             full: AtomicBool::new(false),
             stop: AtomicBool::new(false),
             bell: BellCell::new(bell),
-            birth,
+            fork_guard,
             bells,
             lane: AtomicU64::new(0),
             hooks: Arc::default(),
@@ -68,7 +68,7 @@ impl SubscriberState {
     /// Adds a callback for periods of the deadline without a message.
     pub fn on_deadline(&self, callback: Callback<DeadlineMissed>) {
         // In a forked child there is no thread to call it.
-        if !self.birth.is_parents() {
+        if !self.fork_guard.is_parents() {
             self.deadlines.add(callback);
         }
     }

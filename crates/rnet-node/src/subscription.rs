@@ -82,7 +82,7 @@ impl Subscription {
                 malformed: count(&page.count.malformed),
             })
         };
-        if self.file.birth().is_parents() {
+        if self.file.fork_guard().is_parents() {
             return Vec::new();
         }
         self.file.slots().iter().filter_map(stats).collect()
@@ -129,7 +129,7 @@ impl Subscription {
     /// How many publishers serve the callback, as its thread has seen it last: that is busy while a
     /// callback of its lane runs.
     pub fn publisher_count(&self) -> usize {
-        if self.file.birth().is_parents() { 0 } else { self.state.served.count() }
+        if self.file.fork_guard().is_parents() { 0 } else { self.state.served.count() }
     }
 
     /// Waits until at least `n` publishers serve the callback: whatever they send from then on
@@ -139,7 +139,7 @@ impl Subscription {
     /// As for `Subscriber::wait_for_publishers`; and `BadValue` in a callback of the same lane, for
     /// which its own thread would have to go on.
     pub fn wait_for_publishers(&self, n: usize, timeout: Option<Duration>) -> Result<()> {
-        self.file.birth().check(|| format!("the subscriber of {}", self.topic))?;
+        self.file.fork_guard().check(|| format!("the subscriber of {}", self.topic))?;
         let own = self
             .core
             .as_ref()
@@ -155,7 +155,7 @@ impl Subscription {
 
     /// Calls `callback` for each change of who is matched, on the node's bulk dispatch thread.
     pub fn on_match(&self, callback: impl FnMut(&MatchEvent) + Send + 'static) {
-        if !self.file.birth().is_parents() {
+        if !self.file.fork_guard().is_parents() {
             self.state.hooks.add(Box::new(callback));
         }
     }
@@ -187,7 +187,7 @@ impl Subscription {
 
 impl Drop for Subscription {
     fn drop(&mut self) {
-        if let Some(core) = self.core.take().filter(|core| !core.state.birth().is_parents()) {
+        if let Some(core) = self.core.take().filter(|core| !core.state.fork_guard().is_parents()) {
             self.cancelled.store(true, Ordering::Release);
             self.state.served.changed().notify_all();
             core.state.end_task(self.id);

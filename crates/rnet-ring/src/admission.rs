@@ -2,7 +2,7 @@
 //!
 //! An entry is written by its publisher alone, while any reader may look at it. A reader takes an
 //! entry for the answer to its request only if it has read the whole of one answer; which answers
-//! there are, and when, is for [`crate::seats`] and [`crate::follower`] to say.
+//! there are, and when, is for [`crate::admissions`] and [`crate::follower`] to say.
 
 use crate::fail_point;
 use crate::layout::{ADMISSION_ACTIVE, ADMISSION_DETACHED, ADMISSION_FREE, Admission, LogControl};

@@ -13,7 +13,7 @@
 //! | `blocks` | how much of a log is in use, and where it stands |
 //! | [`binding`] | a reader asks a publisher to be admitted, by a page that goes from one to the other |
 //! | [`admission`] | what the publisher answers, as it stands in its page |
-//! | [`seats`] | the publisher's half of an admission: who has asked, and was answered what |
+//! | [`admissions`] | the publisher's half of an admission: who has asked, and was answered what |
 //! | [`follower`] | the reader's half: asks, reads, is let go, asks again |
 //! | [`join`] | a reader joins while the writer publishes |
 //! | [`pins`] | chunks that are read in place are not reused under the reader |
@@ -30,6 +30,7 @@
 compile_error!("robot-net's shared layout is little-endian and 64-bit");
 
 pub mod admission;
+pub mod admissions;
 pub mod binding;
 mod blocks;
 pub mod failpoint;
@@ -40,7 +41,6 @@ pub mod pins;
 pub mod reader;
 pub mod record;
 pub mod room;
-pub mod seats;
 pub mod state;
 pub mod sync;
 pub mod wake;

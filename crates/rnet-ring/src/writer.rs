@@ -347,7 +347,7 @@ impl LogWriter {
     fn walk(&mut self, log: Log<'_>, want: u64) {
         while self.head < want && self.head < self.gate {
             // The writer wrote this word; if it no longer parses, some stray pointer of this very
-            // process spoilt it, and forgetting the whole log is the one safe way on.
+            // process corrupt it, and forgetting the whole log is the one safe way on.
             let word = log.words[self.blocks.index(self.head)].load(Ordering::Relaxed);
             match Head::from_word(word).map(Head::span) {
                 Some(span) if span <= self.tail - self.head => {

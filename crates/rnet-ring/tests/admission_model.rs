@@ -1,7 +1,7 @@
 //! Every order of the steps by which a publisher and a reader meet, part, and meet again.
 //!
 //! The steps are those of docs/design/admission.md, made by the functions that `rnet-shm` calls
-//! ([`Seats`] for the publisher, [`Follower`] for the reader); the log is reduced to numbers. All
+//! ([`Admissions`] for the publisher, [`Follower`] for the reader); the log is reduced to numbers. All
 //! states that any order of steps leads to are visited. From each of them both sides go on until
 //! nothing is left to do, once with the publisher there and once with it gone, and it is asked
 //! whether the reader hears again, and whether each message was received or counted, once, for the
@@ -11,9 +11,9 @@
 use std::collections::HashSet;
 
 use rnet_ring::admission::{Ask, Grant, Standing, Table};
+use rnet_ring::admissions::Admissions;
 use rnet_ring::follower::{Begun, Follower, Gap, Left, LetGo};
 use rnet_ring::layout::Admission;
-use rnet_ring::seats::Seats;
 use rnet_ring::sync::Ordering;
 
 const US: u64 = 7;
@@ -51,7 +51,7 @@ struct World {
     tail: u64,
     // The publisher.
     there: bool,
-    seats: Seats,
+    admissions: Admissions,
     listed: Option<Listed>,
     rung: bool,
     other: u8,
@@ -87,7 +87,7 @@ impl World {
             head: 0,
             tail: 0,
             there: true,
-            seats: Seats::default(),
+            admissions: Admissions::default(),
             listed: None,
             rung: true,
             other: 0,
@@ -136,31 +136,31 @@ impl World {
         self.head = self.head.max(self.tail.saturating_sub(CAPACITY));
     }
 
-    /// `Matching::meet_subscription` and the first half of `Roster::admit`.
+    /// `Matching::meet_subscription` and the first half of `ReaderTable::admit`.
     fn list(&mut self) {
         self.rung = false;
         let ask = self.ask();
         let served = self.listed.is_some_and(|listed| listed.generation == ask.generation);
-        if !self.bound || served || self.seats.standing(ask).is_some() {
+        if !self.bound || served || self.admissions.standing(ask).is_some() {
             return;
         }
-        let Some(place) = self.seats.place_for(ask.subscription, self.places) else {
+        let Some(place) = self.admissions.place_for(ask.subscription, self.places) else {
             // It is looked at again when a place is free.
             self.rung = true;
             return;
         };
-        self.seats.reserve(ask, place);
+        self.admissions.reserve(ask, place);
         let (generation, start) = (ask.generation, self.tail);
         self.listed = Some(Listed { generation, start, answered: false });
     }
 
-    /// The second half of `Roster::admit`.
+    /// The second half of `ReaderTable::admit`.
     fn answer(&mut self, generation: u64) {
         let start = self.tail;
         let ask = Ask { subscription: US, generation };
         // Positions are multiples of eight; any number that grows will do.
         let grant = Grant { ask, start, start_seq: start };
-        let standing = self.with(|w, memory| w.seats.answer(memory, grant)).unwrap();
+        let standing = self.with(|w, memory| w.admissions.answer(memory, grant)).unwrap();
         if let Some(listed) = self.listed.as_mut().filter(|l| l.generation == generation) {
             (listed.start, listed.answered) = (start, true);
         }
@@ -172,18 +172,18 @@ impl World {
         }
     }
 
-    /// `Roster::detach`, by the thread that sends.
+    /// `ReaderTable::detach`, by the thread that sends.
     fn detach(&mut self) {
         self.times_let_go += 1;
         match self.listed.take() {
             Some(listed) if !listed.answered => self.let_go_unanswered += 1,
             _ => self.let_go += 1,
         }
-        self.with(|w, memory| w.seats.let_go(memory, US));
+        self.with(|w, memory| w.admissions.let_go(memory, US));
     }
 
     fn forget(&mut self, subscription: u64) {
-        self.with(|w, memory| w.seats.forget(memory, subscription));
+        self.with(|w, memory| w.admissions.forget(memory, subscription));
     }
 
     fn begin_at(&mut self, begun: Begun) {
@@ -301,10 +301,10 @@ impl World {
                 step("other comes", &|w| {
                     let ask = Ask { subscription: OTHER, generation: 1 };
                     w.other = 1;
-                    if let Some(place) = w.seats.place_for(OTHER, w.places) {
-                        w.seats.reserve(ask, place);
+                    if let Some(place) = w.admissions.place_for(OTHER, w.places) {
+                        w.admissions.reserve(ask, place);
                         let grant = Grant { ask, start: w.tail, start_seq: w.tail };
-                        w.with(|w, memory| w.seats.answer(memory, grant));
+                        w.with(|w, memory| w.admissions.answer(memory, grant));
                     }
                 });
             }

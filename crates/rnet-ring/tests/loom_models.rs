@@ -65,7 +65,7 @@ fn take(reader: &mut LogReader, log: Log<'_>) -> u64 {
     }
 }
 
-struct Roster {
+struct Readers {
     epoch: Epoch,
     starts: Mutex<Vec<Arc<AtomicU64>>>,
 }
@@ -217,8 +217,8 @@ fn a_reliable_reader_is_not_overrun() {
 fn joins_at(place: fn(Log<'_>) -> u64) {
     model(3, move || {
         let memory = Memory::new();
-        let roster = Arc::new(Roster { epoch: Epoch::default(), starts: Mutex::new(Vec::new()) });
-        let (theirs, list) = (memory.clone(), roster.clone());
+        let readers = Arc::new(Readers { epoch: Epoch::default(), starts: Mutex::new(Vec::new()) });
+        let (theirs, list) = (memory.clone(), readers.clone());
         let join = thread::spawn(move || {
             let log = theirs.log();
             let start = Arc::new(AtomicU64::new(place(log)));
@@ -234,8 +234,8 @@ fn joins_at(place: fn(Log<'_>) -> u64) {
         let mut seen = 0;
         let mut sent = 0;
         for _ in 0..4 {
-            if roster.epoch.changed(&mut seen) {
-                gate = Cursors(roster.starts.lock().unwrap().clone());
+            if readers.epoch.changed(&mut seen) {
+                gate = Cursors(readers.starts.lock().unwrap().clone());
                 writer.readers_changed();
             }
             sent += u64::from(push(&mut writer, log, sent, &mut gate));
@@ -259,13 +259,13 @@ fn a_leaving_reader_no_longer_holds_the_writer() {
     model(3, || {
         let memory = Memory::new();
         let stays_at_zero = Arc::new(AtomicU64::new(0));
-        let roster = Arc::new(Roster {
+        let readers = Arc::new(Readers {
             epoch: Epoch::default(),
             starts: Mutex::new(vec![stays_at_zero.clone()]),
         });
         let log = memory.log();
         let mut writer = LogWriter::new(log);
-        let list = roster.clone();
+        let list = readers.clone();
         let leave = thread::spawn(move || {
             list.starts.lock().unwrap().clear();
             list.epoch.raise();
@@ -274,8 +274,8 @@ fn a_leaving_reader_no_longer_holds_the_writer() {
         let mut seen = 0;
         let mut sent = 0;
         for _ in 0..3 {
-            if roster.epoch.changed(&mut seen) {
-                gate = Cursors(roster.starts.lock().unwrap().clone());
+            if readers.epoch.changed(&mut seen) {
+                gate = Cursors(readers.starts.lock().unwrap().clone());
                 writer.readers_changed();
             }
             sent += u64::from(push(&mut writer, log, sent, &mut gate));
@@ -284,7 +284,7 @@ fn a_leaving_reader_no_longer_holds_the_writer() {
             assert!(head == 0 || gate.0.is_empty(), "taken from a reader that was still there");
         }
         leave.join().unwrap();
-        assert!(roster.epoch.changed(&mut seen) || gate.0.is_empty());
+        assert!(readers.epoch.changed(&mut seen) || gate.0.is_empty());
         writer.readers_changed();
         assert!(push(&mut writer, log, sent, &mut Cursors(Vec::new())), "nobody holds it now");
         assert!(sent >= 2);

@@ -10,13 +10,13 @@ use loom::sync::Arc;
 use loom::thread;
 use rnet_ring::state::layout::{GEOMETRY_AT, Geometry, MAGIC_AT, TAIL_AT};
 use rnet_ring::state::{
-    Content, Done, Facts, Guard, Host, Key, Local, Prefix, Prepared, Record, Refused, Region,
+    Content, Done, Guard, Host, Key, LeafMeta, Local, Prefix, Prepared, Record, Refused, Region,
     Write, journal,
 };
 use rnet_ring::sync::{AtomicU64, Ordering};
 
 const GEOMETRY: Geometry =
-    Geometry { root_bits: 1, journal_bits: 4, lanes: 3, followers: 0, asks: 1, slabs: 14 };
+    Geometry { root_bits: 1, journal_bits: 4, process_slots: 3, followers: 0, asks: 1, slabs: 14 };
 struct Heap;
 impl Host for Heap {
     fn back(&self, _: usize, _: usize) -> bool {
@@ -53,7 +53,7 @@ fn key<'k>(region: &Region<'_>, text: &'k str) -> Key<'k> {
 }
 
 fn write<'a>(key: &'a Key<'a>, value: &'a [u8], expect: Option<u64>) -> Write<'a> {
-    let content = Content { writer: b"w", value, will: None, facts: Facts::default() };
+    let content = Content { writer: b"w", value, will: None, meta: LeafMeta::default() };
     Write { key, content, expect, durable: None }
 }
 
@@ -94,19 +94,19 @@ fn set_both(region: Region<'_>, local: &mut Local, value: &[u8], guards: &[(&str
 }
 
 /// First byte and revision of what stands at a key, which must be of one write.
-fn get(region: Region<'_>, lane: u16, at: &str) -> Option<(u8, u64)> {
+fn get(region: Region<'_>, process_slot: u16, at: &str) -> Option<(u8, u64)> {
     let mut record = Record::default();
-    let found = region.get(lane, &key(&region, at), &|| 0, &mut record);
+    let found = region.get(process_slot, &key(&region, at), &|| 0, &mut record);
     found.expect("a read comes to an end").then(|| {
         let value = record.value();
         assert!(value.iter().all(|byte| *byte == value[0]), "a value of two writes");
-        (value[0], record.facts.revision)
+        (value[0], record.meta.revision)
     })
 }
 
-/// A lane that has written, so that it has what it needs at hand.
-fn lane(region: Region<'_>, lane: u16, at: &str, value: &[u8]) -> Local {
-    let mut local = Local::new(lane);
+/// A process slot that has written, so that it has what it needs at hand.
+fn process_slot(region: Region<'_>, process_slot: u16, at: &str, value: &[u8]) -> Local {
+    let mut local = Local::new(process_slot);
     set(region, &mut local, at, value, None).expect("nobody else is there");
     local
 }
@@ -122,8 +122,8 @@ fn at(answer: &Answer) -> u64 {
 fn two_writers_of_a_key_follow_each_other() {
     model(2, || {
         let memory = Memory::new();
-        let mut one = lane(memory.region(), 0, "/a", &[1]);
-        let mut two = lane(memory.region(), 1, "/a", &[2]);
+        let mut one = process_slot(memory.region(), 0, "/a", &[1]);
+        let mut two = process_slot(memory.region(), 1, "/a", &[2]);
         let theirs = memory.clone();
         let other = thread::spawn(move || set(theirs.region(), &mut two, "/a", &[20], None));
         let first = at(&set(memory.region(), &mut one, "/a", &[10], None));
@@ -138,8 +138,8 @@ fn two_writers_of_a_key_follow_each_other() {
 fn one_of_two_compare_and_sets_wins() {
     model(2, || {
         let memory = Memory::new();
-        let mut one = lane(memory.region(), 0, "/b", &[1]);
-        let mut two = lane(memory.region(), 1, "/a", &[2]);
+        let mut one = process_slot(memory.region(), 0, "/b", &[1]);
+        let mut two = process_slot(memory.region(), 1, "/a", &[2]);
         let theirs = memory.clone();
         let other = thread::spawn(move || set(theirs.region(), &mut two, "/a", &[20], Some(2)));
         let first = set(memory.region(), &mut one, "/a", &[10], Some(2));
@@ -154,7 +154,7 @@ fn one_of_two_compare_and_sets_wins() {
 fn who_reads_a_write_knows_its_revision_and_finds_it_again() {
     model(2, || {
         let memory = Memory::new();
-        let mut one = lane(memory.region(), 0, "/a", &[1]);
+        let mut one = process_slot(memory.region(), 0, "/a", &[1]);
         let theirs = memory.clone();
         let reader = thread::spawn(move || {
             let first = get(theirs.region(), 1, "/a").unwrap();
@@ -172,7 +172,7 @@ fn who_reads_a_write_knows_its_revision_and_finds_it_again() {
 fn a_snapshot_has_all_of_a_transaction_or_nothing() {
     model(2, || {
         let memory = Memory::new();
-        let mut one = lane(memory.region(), 0, "/a", &[1]);
+        let mut one = process_slot(memory.region(), 0, "/a", &[1]);
         set(memory.region(), &mut one, "/b", &[1], None).unwrap();
         let theirs = memory.clone();
         let reader = thread::spawn(move || {
@@ -194,8 +194,8 @@ fn a_snapshot_has_all_of_a_transaction_or_nothing() {
 fn a_transaction_and_a_write_of_one_of_its_keys() {
     model(2, || {
         let memory = Memory::new();
-        let mut one = lane(memory.region(), 0, "/a", &[1]);
-        let mut two = lane(memory.region(), 1, "/b", &[1]);
+        let mut one = process_slot(memory.region(), 0, "/a", &[1]);
+        let mut two = process_slot(memory.region(), 1, "/b", &[1]);
         let theirs = memory.clone();
         let other = thread::spawn(move || at(&set(theirs.region(), &mut two, "/b", &[20], None)));
         let both = set_both(memory.region(), &mut one, &[9], &[]);
@@ -218,8 +218,8 @@ fn a_transaction_and_a_write_of_one_of_its_keys() {
 fn a_guard_holds_at_the_commit() {
     model(2, || {
         let memory = Memory::new();
-        let mut one = lane(memory.region(), 0, "/a", &[1]);
-        let mut two = lane(memory.region(), 1, "/c", &[1]);
+        let mut one = process_slot(memory.region(), 0, "/a", &[1]);
+        let mut two = process_slot(memory.region(), 1, "/c", &[1]);
         let theirs = memory.clone();
         let other = thread::spawn(move || at(&set(theirs.region(), &mut two, "/c", &[20], None)));
         let both = set_both(memory.region(), &mut one, &[9], &[("/c", 2)]);

@@ -4,10 +4,10 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use rnet_ring::state::layout::{GEOMETRY_AT, Geometry, LANE_WILLS, TAIL_AT};
+use rnet_ring::state::layout::{GEOMETRY_AT, Geometry, PROCESS_WILLS, TAIL_AT};
 use rnet_ring::state::leaf::DELETED;
 use rnet_ring::state::{
-    Content, Facts, Guard, Host, Key, Local, Position, Prefix, Record, Region, Write,
+    Content, Guard, Host, Key, LeafMeta, Local, Position, Prefix, Record, Region, Write,
 };
 
 struct Heap;
@@ -47,15 +47,16 @@ fn act(region: &Region<'_>, local: &mut Local, dice: &mut Dice) {
     let Some(key) = Key::new(text.as_bytes(), region.seed(), region.geometry()) else { return };
     let value = vec![7; [8, 300, 5000, 90_000][dice.below(4) as usize]];
     let deletes = dice.below(3) == 0;
-    let facts = Facts { flags: if deletes { DELETED } else { 0 }, kind: 1, ..Facts::default() };
+    let meta =
+        LeafMeta { flags: if deletes { DELETED } else { 0 }, kind: 1, ..LeafMeta::default() };
     let content = Content {
         writer: b"/hostile",
         value: if deletes { &[] } else { &value },
         will: (dice.below(4) == 0 && !deletes).then_some(&[1, 2, 3]),
-        facts,
+        meta,
     };
     let write = Write { key: &key, content, expect: None, durable: None };
-    let check = &mut |_: usize, _: Option<&Facts>| Ok::<(), Never>(());
+    let check = &mut |_: usize, _: Option<&LeafMeta>| Ok::<(), Never>(());
     let mut record = Record::default();
     match dice.below(8) {
         0..3 => {
@@ -79,7 +80,7 @@ fn act(region: &Region<'_>, local: &mut Local, dice: &mut Dice) {
         }
         4 => {
             let prefix = Prefix::new(b"/a", region.seed(), region.geometry());
-            let _ = region.snapshot(local.lane, &prefix, 0, &mut |record| {
+            let _ = region.snapshot(local.process_slot, &prefix, 0, &mut |record| {
                 let _ = (record.key().len(), record.value().len(), record.writer().len());
             });
         }
@@ -94,13 +95,13 @@ fn act(region: &Region<'_>, local: &mut Local, dice: &mut Dice) {
         }
         6 if dice.below(4) == 0 => {
             let dead = 3;
-            region.lane(3, LANE_WILLS).store(1, Ordering::Relaxed);
-            let _ = region.wills(local.lane, dead, &mut |_| {});
+            region.process_slot(3, PROCESS_WILLS).store(1, Ordering::Relaxed);
+            let _ = region.wills(local.process_slot, dead, &mut |_| {});
             let _ = region.sweep(local, &Heap, dead);
             let _ = region.usage();
         }
         _ => {
-            let _ = region.get(local.lane, &key, &|| 0, &mut record);
+            let _ = region.get(local.process_slot, &key, &|| 0, &mut record);
         }
     }
 }
@@ -134,7 +135,7 @@ fn run(seed: u64) {
     for _ in 0..40 {
         // Where words stand: the fixed part, the table, or blocks that are in use.
         let limit = match dice.below(4) {
-            0 => geometry.lanes_at() as u64,
+            0 => geometry.process_slots_at() as u64,
             1 => geometry.table_at() as u64,
             2 => (geometry.table_at() + geometry.slabs) as u64,
             _ => (geometry.blocks_at() + 6 * 8192) as u64,

@@ -64,13 +64,13 @@ impl Bells {
 
     /// Whether the file was truncated, which nobody was told of yet: the rings of peers do not arrive
     /// any more, and each sleep lasts as long as it may.
-    pub(crate) fn must_tell_spoilt(&self) -> bool {
-        self.map.is_spoilt() && !self.told.load(Ordering::Relaxed)
+    pub(crate) fn must_tell_truncated(&self) -> bool {
+        self.map.is_truncated() && !self.told.load(Ordering::Relaxed)
     }
 
-    /// As [`Bells::must_tell_spoilt`], for who then tells of it: `true` once.
-    pub(crate) fn tell_spoilt(&self) -> bool {
-        self.must_tell_spoilt() && !self.told.swap(true, Ordering::Relaxed)
+    /// As [`Bells::must_tell_truncated`], for who then tells of it: `true` once.
+    pub(crate) fn tell_truncated(&self) -> bool {
+        self.must_tell_truncated() && !self.told.swap(true, Ordering::Relaxed)
     }
 
     /// Whether waits may change what the scheduler does with the threads that wait ([`crate::cpu`]).

@@ -17,11 +17,11 @@ use crate::bell::Bells;
 use crate::clock;
 use crate::files::io_error;
 use crate::publisher::{PeerPublisher, PublisherMap, PublisherMeta};
-use crate::roster::REFUSED_FULL;
+use crate::reader_stats::{ReaderStats, bump};
+use crate::reader_table::REFUSED_FULL;
 use crate::sigbus;
 use crate::subscription::{Binding, Slot, SubscriptionFile};
 use crate::taken::{Batch, PeerChunks, Pinned};
-use crate::tally::{Tally, bump};
 
 mod cursor;
 mod history;
@@ -36,7 +36,7 @@ const MAX_FRUITLESS: usize = 1 << 16;
 
 /// Why a channel cannot go on.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Trouble {
+pub enum ChannelError {
     /// The publisher let us go; we have asked to be admitted again, if it is still there.
     Detached,
     /// The publisher has no room for another reader; it admits this one once there is.
@@ -86,7 +86,7 @@ pub struct Reader {
     chunks: PeerChunks,
     /// Batches that followed each other at once, since the reader last found nothing.
     pursuit: u32,
-    tally: Tally,
+    reader_stats: ReaderStats,
     shown_cursor: u64,
     /// [`rnet_ring::layout::FlowLine::full`] when the cursor was last shown for it.
     seen_full: u64,
@@ -95,7 +95,7 @@ pub struct Reader {
     /// Whether the publisher left by dying.
     died: bool,
     /// Truncated mappings of this process when ours were last looked at for that.
-    seen_spoilt: u64,
+    seen_truncated: u64,
 }
 
 /// Where a publisher is to be found.
@@ -123,11 +123,11 @@ impl Reader {
     ) -> Result<Reader, Error> {
         // Before the first look at what is mapped here; what was truncated earlier is no concern of
         // this channel, which would otherwise seem ready until it is taken from.
-        let seen_spoilt = spoilt_to_see(own);
+        let seen_truncated = truncated_to_see(own);
         let map = peer.map()?;
         let lifespan = peer.meta.qos.lifespan;
         let slot = own.bind(&peer.meta.topic, binding)?;
-        let tally = Tally::of(slot.page());
+        let reader_stats = ReaderStats::of(slot.page());
         // The page says what was asked, and nobody else writes it.
         let generation = slot.page().bind.generation.load(Ordering::Relaxed);
         let ask = Ask { subscription: own.id(), generation };
@@ -156,13 +156,13 @@ impl Reader {
             spare: Vec::new(),
             chunks: PeerChunks::default(),
             pursuit: 0,
-            tally,
+            reader_stats,
             shown_cursor: 0,
             seen_full: 0,
             rung: 0,
             taken_ns: 0,
             died: false,
-            seen_spoilt,
+            seen_truncated,
         })
     }
 
@@ -203,11 +203,11 @@ impl Reader {
 
     /// Begins to read if the publisher has admitted us; [`Reader::take`] does so by itself. After
     /// `Corrupt` the channel is of no more use.
-    pub fn begin(&mut self) -> Result<bool, Trouble> {
+    pub fn begin(&mut self) -> Result<bool, ChannelError> {
         if !self.follower.is_asking() {
             return Ok(true);
         }
-        self.check_all_spoilt()?;
+        self.check_all_truncated()?;
         self.try_begin()
     }
 
@@ -306,50 +306,56 @@ impl Reader {
                 || self.was_let_go()
         };
         // Last, because the looks above may be what met a truncated page.
-        found || sigbus::spoilt_so_far() != self.seen_spoilt
+        found || sigbus::truncated_so_far() != self.seen_truncated
     }
 
     /// Says so if a file of this channel was truncated. A load, unless some file was.
     #[inline]
-    fn check_spoilt(&mut self) -> Result<(), Trouble> {
-        if sigbus::spoilt_so_far() == self.seen_spoilt { Ok(()) } else { self.look_for_spoilt() }
+    fn check_truncated(&mut self) -> Result<(), ChannelError> {
+        if sigbus::truncated_so_far() == self.seen_truncated {
+            Ok(())
+        } else {
+            self.look_for_truncated()
+        }
     }
 
-    /// As [`Reader::check_spoilt`], and tells of what does not end the channel. Only where nothing
+    /// As [`Reader::check_truncated`], and tells of what does not end the channel. Only where nothing
     /// was read yet that the caller would then not get.
     #[inline]
-    fn check_all_spoilt(&mut self) -> Result<(), Trouble> {
-        if sigbus::spoilt_so_far() == self.seen_spoilt {
+    fn check_all_truncated(&mut self) -> Result<(), ChannelError> {
+        if sigbus::truncated_so_far() == self.seen_truncated {
             return Ok(());
         }
-        self.look_for_spoilt()?;
+        self.look_for_truncated()?;
         self.look_for_bells()
     }
 
     #[cold]
-    fn look_for_bells(&self) -> Result<(), Trouble> {
+    fn look_for_bells(&self) -> Result<(), ChannelError> {
         let node = self.own.own_node();
-        if !node.bells().tell_spoilt() {
+        if !node.bells().tell_truncated() {
             return Ok(());
         }
         let doing = "somebody truncated the doorbells of this node, whose waits may now end a \
                      second late, until it is opened anew; cannot be woken through";
         let path = node.folder().join("bells");
         let error = io_error(doing, &path, std::io::ErrorKind::UnexpectedEof);
-        Err(Trouble::Short(Box::new(error)))
+        Err(ChannelError::Short(Box::new(error)))
     }
 
     #[cold]
-    fn look_for_spoilt(&mut self) -> Result<(), Trouble> {
-        self.seen_spoilt = spoilt_to_see(&self.own);
-        if self.map.is_spoilt() {
-            return Err(Trouble::Corrupt("its file was truncated"));
+    fn look_for_truncated(&mut self) -> Result<(), ChannelError> {
+        self.seen_truncated = truncated_to_see(&self.own);
+        if self.map.is_truncated() {
+            return Err(ChannelError::Corrupt("its file was truncated"));
         }
-        if self.chunks.any_spoilt() {
-            return Err(Trouble::Corrupt("the file of one of its large messages was truncated"));
+        if self.chunks.any_truncated() {
+            return Err(ChannelError::Corrupt(
+                "the file of one of its large messages was truncated",
+            ));
         }
-        if self.slot.is_spoilt() {
-            return Err(Trouble::Corrupt("this subscriber's own file was truncated"));
+        if self.slot.is_truncated() {
+            return Err(ChannelError::Corrupt("this subscriber's own file was truncated"));
         }
         Ok(())
     }
@@ -404,7 +410,7 @@ impl Reader {
     }
 
     /// Begins to read if the publisher has admitted us.
-    fn try_begin(&mut self) -> Result<bool, Trouble> {
+    fn try_begin(&mut self) -> Result<bool, ChannelError> {
         let admissions = self.map.admissions();
         if let Some(begun) = self.follower.begin(admissions, self.log.next_seq()) {
             self.begin_at(begun);
@@ -413,7 +419,7 @@ impl Reader {
         // Told once; we go on asking.
         if !self.refused && self.is_refused() {
             self.refused = true;
-            return Err(Trouble::Refused);
+            return Err(ChannelError::Refused);
         }
         Ok(false)
     }
@@ -434,14 +440,14 @@ impl Reader {
     }
 
     /// Asks to be admitted again after having been let go, if there is somebody to ask.
-    fn be_let_go(&mut self) -> Trouble {
+    fn be_let_go(&mut self) -> ChannelError {
         if let LetGo::AskAgain(ask) = self.follower.be_let_go(|| self.own.next_request()) {
             rnet_ring::binding::ask_again(&self.slot.page().bind, ask.generation);
             self.withheld = None;
             self.slot.forget_pin();
             self.own.ring(&self.folder);
         }
-        Trouble::Detached
+        ChannelError::Detached
     }
 
     /// [`Reader::take`] in its common case: a small message that was copied with those before it.
@@ -464,7 +470,7 @@ impl Reader {
     #[inline]
     fn hand_out(&mut self, record: Record, len: u64) {
         fail_point!("take.record");
-        self.tally.taken(self.slot.page(), &record, len, self.taken_ns);
+        self.reader_stats.taken(self.slot.page(), &record, len, self.taken_ns);
         fail_point!("take.counted");
         self.current = record;
         if self.reliable {
@@ -474,7 +480,7 @@ impl Reader {
 
     /// Goes on to the next message, which [`Reader::current`] then hands out. `Ok(false)`:
     /// nothing now. After `Corrupt` or `Refused` the channel is of no more use.
-    pub fn take(&mut self) -> Result<bool, Trouble> {
+    pub fn take(&mut self) -> Result<bool, ChannelError> {
         if !self.prepare()? {
             return Ok(false);
         }
@@ -508,9 +514,9 @@ impl Reader {
     }
 
     /// What every look begins with; `false` if nothing can be had for now.
-    fn prepare(&mut self) -> Result<bool, Trouble> {
+    fn prepare(&mut self) -> Result<bool, ChannelError> {
         // While the message of the last take is still known: it may have read as zeros.
-        self.check_all_spoilt()?;
+        self.check_all_truncated()?;
         // Here and not when the next message is there: until then the publisher would miss it.
         self.pinned = None;
         if self.follower.is_asking() && !self.try_begin()? {
@@ -526,17 +532,17 @@ impl Reader {
     }
 
     /// What a look ends with that found nothing: were we let go?
-    fn found_nothing(&mut self) -> Result<(), Trouble> {
+    fn found_nothing(&mut self) -> Result<(), ChannelError> {
         let let_go = self.was_let_go();
         // A truncated page says that we were let go, or that there is nothing.
-        self.check_spoilt()?;
+        self.check_truncated()?;
         if let_go { Err(self.be_let_go()) } else { Ok(()) }
     }
 }
 
 impl Drop for Reader {
     fn drop(&mut self) {
-        if self.own.birth().is_parents() {
+        if self.own.fork_guard().is_parents() {
             return;
         }
         // A message that was taken and never looked at is let go of first.
@@ -548,9 +554,9 @@ impl Drop for Reader {
 
 /// What a channel has seen when it has looked at all that is its own. No such number while the
 /// node's doorbells are still to be told of, so that the next take looks again.
-fn spoilt_to_see(own: &SubscriptionFile) -> u64 {
-    let now = sigbus::spoilt_so_far();
-    if own.own_node().bells().must_tell_spoilt() { u64::MAX } else { now }
+fn truncated_to_see(own: &SubscriptionFile) -> u64 {
+    let now = sigbus::truncated_so_far();
+    if own.own_node().bells().must_tell_truncated() { u64::MAX } else { now }
 }
 
 /// Samples that one reader may hold at a time.

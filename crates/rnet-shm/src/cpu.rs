@@ -23,7 +23,7 @@ use rustix::thread::{
     set_current_timer_slack,
 };
 
-use crate::fork::Birth;
+use crate::fork::ForkGuard;
 
 /// For what a thread waits, which decides how short its slice is, in ns. A thread with a shorter one
 /// goes before a running thread that has a longer one.
@@ -110,7 +110,7 @@ pub struct ShortSlice {
 #[derive(Debug)]
 struct Thread {
     id: Pid,
-    birth: Birth,
+    fork_guard: ForkGuard,
     held: Mutex<Held>,
 }
 
@@ -130,7 +130,7 @@ struct Here(Arc<Thread>);
 
 impl Drop for Here {
     fn drop(&mut self) {
-        if !self.0.birth.is_parents() {
+        if !self.0.fork_guard.is_parents() {
             self.0.held().over = true;
         }
     }
@@ -149,9 +149,9 @@ impl Thread {
     fn here() -> Option<Arc<Thread>> {
         let get = |here: &RefCell<Option<Here>>| {
             let mut here = here.borrow_mut();
-            if here.as_ref().is_none_or(|here| here.0.birth.is_parents()) {
+            if here.as_ref().is_none_or(|here| here.0.fork_guard.is_parents()) {
                 let held = Mutex::default();
-                let thread = Arc::new(Thread { id: gettid(), birth: Birth::here(), held });
+                let thread = Arc::new(Thread { id: gettid(), fork_guard: ForkGuard::here(), held });
                 // That of a parent may be locked by a thread which is not here.
                 std::mem::forget(here.replace(Here(thread)));
             }
@@ -193,7 +193,7 @@ impl ShortSlice {
 
 impl Drop for ShortSlice {
     fn drop(&mut self) {
-        if self.thread.birth.is_parents() {
+        if self.thread.fork_guard.is_parents() {
             return;
         }
         let mut held = self.thread.held();

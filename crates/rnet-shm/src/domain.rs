@@ -15,8 +15,8 @@ pub const DEFAULT_BASE: &str = "/dev/shm";
 
 /// How often a domain is looked at again that another user has begun and not finished: making one
 /// takes microseconds.
-const BIRTH_TRIES: u32 = 50;
-const BIRTH_RETRY: Duration = Duration::from_millis(1);
+const CREATE_TRIES: u32 = 50;
+const CREATE_RETRY: Duration = Duration::from_millis(1);
 
 /// Which domain to join, and where it stands.
 #[derive(Clone, Debug, Default)]
@@ -89,9 +89,9 @@ impl DomainDir {
         let dir = loop {
             match DomainDir::join(config, &path, gid) {
                 // Another user may be between two steps of making it.
-                Err(Error::NoPermission { .. }) if gid.is_some() && tries < BIRTH_TRIES => {
+                Err(Error::NoPermission { .. }) if gid.is_some() && tries < CREATE_TRIES => {
                     tries += 1;
-                    std::thread::sleep(BIRTH_RETRY);
+                    std::thread::sleep(CREATE_RETRY);
                 }
                 done => break done?,
             }

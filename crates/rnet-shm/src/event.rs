@@ -13,7 +13,7 @@ use rnet_core::Error;
 use rustix::event::{EventfdFlags, eventfd};
 
 use crate::files::io_error;
-use crate::fork::Birth;
+use crate::fork::ForkGuard;
 
 /// An `eventfd` that is readable while the event is raised.
 #[derive(Debug)]
@@ -21,7 +21,7 @@ pub struct Event {
     fd: OwnedFd,
     /// Changed together with the descriptor, so that both always agree.
     raised: Mutex<bool>,
-    birth: Birth,
+    fork_guard: ForkGuard,
 }
 
 impl Event {
@@ -32,13 +32,13 @@ impl Event {
     pub fn new() -> Result<Event, Error> {
         let fd = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
             .map_err(|errno| io_error("cannot make", Path::new("an eventfd"), errno))?;
-        Ok(Event { fd, raised: Mutex::new(false), birth: Birth::here() })
+        Ok(Event { fd, raised: Mutex::new(false), fork_guard: ForkGuard::here() })
     }
 
     fn set(&self, raised: bool) -> bool {
         // The descriptor of a forked child is that of its parent, and the lock may be held by a thread that
         // only the parent has.
-        if self.birth.is_parents() {
+        if self.fork_guard.is_parents() {
             return false;
         }
         let mut now = self.raised.lock().unwrap_or_else(PoisonError::into_inner);
@@ -61,7 +61,7 @@ impl Event {
 
     /// Whether it is readable.
     pub fn is_raised(&self) -> bool {
-        !self.birth.is_parents() && *self.raised.lock().unwrap_or_else(PoisonError::into_inner)
+        !self.fork_guard.is_parents() && *self.raised.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Makes the descriptor unreadable; returns whether it was readable. Look for work once more after this:

@@ -9,7 +9,7 @@
 //!   runs in it. The number of the descriptor stays taken, so that whoever closes it later closes
 //!   nothing of somebody else's.
 //! - What was made before the fork is its maker's. The handler counts forks, and everything that
-//!   acts on shared memory remembers the count at its [`Birth`]: one relaxed load tells a child
+//!   acts on shared memory remembers the count at its [`ForkGuard`]: one relaxed load tells a child
 //!   that a thing is its parent's. Then it gives an error, or, dropped, does nothing.
 //! - A mutex may be held by a thread that only the parent has. So the question comes before any
 //!   lock is taken.
@@ -190,13 +190,13 @@ pub(crate) fn count() -> u32 {
 
 /// In which process something was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Birth(u32);
+pub struct ForkGuard(u32);
 
-impl Birth {
+impl ForkGuard {
     /// For something that is made now.
-    pub fn here() -> Birth {
+    pub fn here() -> ForkGuard {
         install();
-        Birth(FORKS.load(Ordering::Relaxed))
+        ForkGuard(FORKS.load(Ordering::Relaxed))
     }
 
     /// Whether it was made before a fork, in the parent.
@@ -233,19 +233,19 @@ impl Birth {
 #[derive(Debug)]
 pub struct Own<T> {
     thing: ManuallyDrop<T>,
-    birth: Birth,
+    fork_guard: ForkGuard,
 }
 
 impl<T> Own<T> {
     /// Made here.
     pub fn new(thing: T) -> Own<T> {
-        Own { thing: ManuallyDrop::new(thing), birth: Birth::here() }
+        Own { thing: ManuallyDrop::new(thing), fork_guard: ForkGuard::here() }
     }
 }
 
 impl<T> Drop for Own<T> {
     fn drop(&mut self) {
-        if !self.birth.is_parents() {
+        if !self.fork_guard.is_parents() {
             // SAFETY: nothing uses the thing after the drop of its owner.
             unsafe { ManuallyDrop::drop(&mut self.thing) }
         }
@@ -270,24 +270,24 @@ impl<T> DerefMut for Own<T> {
 pub struct Unshared {
     fd: ManuallyDrop<OwnedFd>,
     place: &'static AtomicI32,
-    birth: Birth,
+    fork_guard: ForkGuard,
 }
 
 impl Unshared {
     /// In which process it was opened.
-    pub fn birth(&self) -> Birth {
-        self.birth
+    pub fn fork_guard(&self) -> ForkGuard {
+        self.fork_guard
     }
 
     /// Opens it; no fork comes in between.
     pub fn open(
         open: impl FnOnce() -> rustix::io::Result<OwnedFd>,
     ) -> rustix::io::Result<Unshared> {
-        let birth = Birth::here();
+        let fork_guard = ForkGuard::here();
         GATE.pass(|| {
             let fd = open()?;
             let place = enter(fd.as_raw_fd());
-            Ok(Unshared { fd: ManuallyDrop::new(fd), place, birth })
+            Ok(Unshared { fd: ManuallyDrop::new(fd), place, fork_guard })
         })
     }
 }
@@ -295,7 +295,7 @@ impl Unshared {
 impl Drop for Unshared {
     fn drop(&mut self) {
         GATE.pass(|| {
-            if !self.birth.is_parents() {
+            if !self.fork_guard.is_parents() {
                 self.place.store(NONE, Ordering::Relaxed);
             }
             // SAFETY: nothing uses the descriptor after the drop of its owner.

@@ -9,14 +9,14 @@
 //! | module | what |
 //! |---|---|
 //! | [`domain`] | the directory: where, whose, which version |
-//! | [`strays`] | sweeping up after those whom nobody knew |
+//! | [`orphans`] | sweeping up after those whom nobody knew |
 //! | [`presence`] | who lives is a held kernel lock; sweeping up after the dead |
 //! | [`node`] | a node's folder: header, list of endpoints, control FIFO |
 //! | [`home`] | what a node has in the directory, and putting it back |
 //! | [`types`] | protobuf types, which endpoints name by hash |
 //! | [`registry`], [`watch`] | what a node knows of its peers; how it notices their end |
 //! | [`bell`], [`barrier`] | sleeping and waking across processes |
-//! | [`publisher`], [`pool`], [`roster`] | the writer's side of a channel |
+//! | [`publisher`], [`pool`], [`reader_table`] | the writer's side of a channel |
 //! | [`subscription`], [`channel`], [`taken`] | the reader's side |
 //! | [`lease`] | a file that one process at a time may write |
 //! | [`shortage`] | what the system has run out of, by name |
@@ -47,20 +47,20 @@ pub mod node;
 pub mod observe;
 pub mod observers;
 mod ofd;
+pub mod orphans;
 pub mod pool;
 pub mod presence;
 pub mod publisher;
 pub mod random;
+mod reader_stats;
+pub mod reader_table;
 pub mod registry;
-pub mod roster;
 pub mod shortage;
 mod sigbus;
 pub mod sleep;
 pub mod state;
-pub mod strays;
 pub mod subscription;
 pub mod taken;
-mod tally;
 pub mod types;
 mod version;
 pub mod watch;

@@ -1,7 +1,7 @@
 //! Mapped memory with checked bounds: every reference into a file is made here.
 //!
 //! A file may be truncated by whoever may write it; the pages that go then read as zeros, and
-//! [`Mapping::is_spoilt`] says so (`sigbus.rs` has the how).
+//! [`Mapping::is_truncated`] says so (`sigbus.rs` has the how).
 
 use std::ffi::c_void;
 use std::os::fd::BorrowedFd;
@@ -97,8 +97,8 @@ impl Mapping {
     /// Whether the file was truncated under the mapping and somebody has met that: what was cut off
     /// reads as zeros, and what is written there reaches nobody.
     #[inline]
-    pub fn is_spoilt(&self) -> bool {
-        self.noted.is_spoilt()
+    pub fn is_truncated(&self) -> bool {
+        self.noted.is_truncated()
     }
 
     /// Length of the mapping in bytes.

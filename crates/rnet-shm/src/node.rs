@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use crate::bell::Bells;
 use crate::domain::DomainDir;
 use crate::files::{self, io_error};
-use crate::fork::{Birth, Unshared};
+use crate::fork::{ForkGuard, Unshared};
 use crate::home::Home;
 use crate::lent;
 use crate::ofd;
@@ -276,8 +276,8 @@ impl OwnNode {
 
     /// Writes a protobuf type to the folder, once, so that endpoints can name it by its hash.
     ///
-    /// # Errors
-    /// `LimitReached`, `OutOfMemory`, `Io`; those of `set`, which is asked for the bytes where they are not there.
+    /// # Errors `LimitReached`, `OutOfMemory`, `Io`; those of `set`, which is asked for the bytes where they
+    /// are not there.
     pub fn keep_type(
         &self,
         hash: &str,
@@ -302,8 +302,8 @@ impl OwnNode {
     }
 
     /// In which process it was made; in a child of that one it is to be left alone.
-    pub fn birth(&self) -> Birth {
-        self.control().birth()
+    pub fn fork_guard(&self) -> ForkGuard {
+        self.control().fork_guard()
     }
 
     /// Makes an endpoint known; its file must be complete.
@@ -386,7 +386,7 @@ impl OwnNode {
 
 impl Drop for OwnNode {
     fn drop(&mut self) {
-        if self.birth().is_parents() {
+        if self.fork_guard().is_parents() {
             return;
         }
         // Dropped last: the name is released when the folder is gone.

@@ -188,7 +188,7 @@ impl Observer {
             let record = match next {
                 Ok(Some(record)) => record,
                 Ok(None) => match self.log.pull(self.map.log(), &mut self.batch.0) {
-                    _ if self.map.is_spoilt() => return Seen::Corrupt("its file was truncated"),
+                    _ if self.map.is_truncated() => return Seen::Corrupt("its file was truncated"),
                     Pull::Empty => return Seen::Nothing,
                     Pull::Batch => {
                         self.taken_ns = clock::now_ns();
@@ -230,7 +230,7 @@ impl Observer {
                             return Seen::Short(Box::new(self.short_of(reference, errno)));
                         }
                     }
-                    if self.chunks.any_spoilt() {
+                    if self.chunks.any_truncated() {
                         let what = "the file of one of its large messages was truncated";
                         return Seen::Corrupt(what);
                     }

@@ -18,9 +18,9 @@ use rnet_ring::pins;
 use rnet_ring::record::ChunkRef;
 
 use crate::files;
-use crate::fork::Birth;
+use crate::fork::ForkGuard;
 use crate::mapping::{Access, Mapping};
-use crate::roster::{ReaderRef, Roster};
+use crate::reader_table::{ReaderRef, ReaderTable};
 
 mod promise;
 mod short;
@@ -75,7 +75,7 @@ pub(crate) struct LogView<'a> {
     pub next_seq: u64,
     pub seen_epoch: &'a mut u64,
     pub readers: &'a mut Vec<Arc<ReaderRef>>,
-    pub roster: &'a Roster,
+    pub reader_table: &'a ReaderTable,
 }
 
 impl LogView<'_> {
@@ -86,7 +86,7 @@ impl LogView<'_> {
     /// of its pin, which is before that of [`pins::end_use`], so the epoch that admitted it is seen
     /// here (SYNC-PIN).
     fn pinned(&mut self, chunk: u32) -> bool {
-        self.roster.update(self.seen_epoch, self.readers);
+        self.reader_table.update(self.seen_epoch, self.readers);
         self.readers.iter().any(|reader| pins::is_pinned(chunk, &reader.page().pins))
     }
 
@@ -115,14 +115,14 @@ pub struct Pool {
     live: VecDeque<u32>,
     next_number: u32,
     bytes: u64,
-    birth: Birth,
+    fork_guard: ForkGuard,
 }
 
 impl Pool {
     /// An empty pool; its chunks will be files whose names begin with `prefix`.
     pub(crate) fn new(prefix: PathBuf, mode: u32, publisher: u64, qos: &PublisherQos) -> Pool {
         Pool {
-            birth: Birth::here(),
+            fork_guard: ForkGuard::here(),
             prefix,
             mode,
             publisher,
@@ -219,7 +219,7 @@ impl Pool {
     /// What the record must say of a chunk that is loaned out.
     pub(crate) fn reference(&self, number: u32, len: usize) -> Option<ChunkRef> {
         let chunk = self.chunks.iter().find(|c| c.number == number)?;
-        if chunk.map.is_spoilt() {
+        if chunk.map.is_truncated() {
             return None;
         }
         Some(ChunkRef { chunk: number, generation: chunk.generation, len: len as u64 })
@@ -351,15 +351,15 @@ impl Pool {
     }
 
     /// Whether the file of a chunk was truncated.
-    pub(crate) fn is_spoilt(&self, number: u32) -> bool {
-        self.chunks.iter().any(|c| c.number == number && c.map.is_spoilt())
+    pub(crate) fn is_truncated(&self, number: u32) -> bool {
+        self.chunks.iter().any(|c| c.number == number && c.map.is_truncated())
     }
 
     /// Lets go of the chunks that nobody uses and whose files were truncated. Pins or not: what they
     /// hold stays mapped where it is read.
-    pub(crate) fn drop_spoilt(&mut self) {
-        let spoilt = |c: &Chunk| c.used == Use::Idle && c.map.is_spoilt();
-        while let Some(at) = self.chunks.iter().position(spoilt) {
+    pub(crate) fn drop_truncated(&mut self) {
+        let truncated = |c: &Chunk| c.used == Use::Idle && c.map.is_truncated();
+        while let Some(at) = self.chunks.iter().position(truncated) {
             let chunk = self.chunks.swap_remove(at);
             self.retire(&chunk);
         }
@@ -393,7 +393,7 @@ impl Pool {
 
 impl Drop for Pool {
     fn drop(&mut self) {
-        if self.birth.is_parents() {
+        if self.fork_guard.is_parents() {
             return;
         }
         for chunk in std::mem::take(&mut self.chunks) {

@@ -22,12 +22,12 @@ use crate::barrier::{PACE, PublisherBarrier};
 use crate::bell::Waiter;
 use crate::clock::Stamper;
 use crate::files::{self, io_error, read_endpoint_header, word_at};
-use crate::fork::Birth;
+use crate::fork::ForkGuard;
 use crate::mapping::Access;
 use crate::node::OwnNode;
 use crate::observers::ObserverBells;
 use crate::pool::{LogView, NoChunk, Pool, check_history, chunk_path};
-use crate::roster::{ReaderRef, Roster};
+use crate::reader_table::{ReaderRef, ReaderTable};
 use crate::subscription::{corrupt, meta_json, no_room, parse_meta};
 
 mod behind;
@@ -37,22 +37,22 @@ mod map;
 mod no_chunk;
 mod room;
 mod signs;
-mod spoilt;
 mod stand;
 mod stop;
 #[cfg(test)]
 mod tests;
+mod truncated;
 
 use gate::LogGate;
 pub use loan::Loaned;
 use loan::Place;
 use map::file_len;
 pub use map::{CONTROL_AT, PublisherMap};
-use room::{PLENTY, Patience};
+use room::{PLENTY, StallTimer};
 pub use signs::Newest;
-use spoilt::truncated;
 pub(crate) use stand::Stand;
 pub use stop::Stop;
+use truncated::truncated;
 
 const MAGIC: u64 = u64::from_le_bytes(*b"RNETPUB\x01");
 const HEADER_WORDS: usize = 7;
@@ -137,7 +137,7 @@ pub struct Writer {
     pool: Pool,
     /// Messages kept for late joiners.
     history: u64,
-    roster: Arc<Roster>,
+    reader_table: Arc<ReaderTable>,
     seen_epoch: u64,
     readers: Vec<Arc<ReaderRef>>,
     rung: Vec<u64>,
@@ -148,13 +148,13 @@ pub struct Writer {
     /// Payloads shorter than this stand in the log itself; 0 once the log is of no more use.
     inline_below: usize,
     /// Truncated mappings of this process when ours were last looked at for that.
-    seen_spoilt: u64,
+    seen_truncated: u64,
     interruptible: bool,
     /// Asked by a [`Stop`]: the wait for room that goes on, or the next one, is to end.
     stop: Arc<AtomicBool>,
     /// Where small loans are built, kept between two of them.
     scratch: Vec<u8>,
-    birth: Birth,
+    fork_guard: ForkGuard,
 }
 
 impl Writer {
@@ -202,7 +202,11 @@ impl Writer {
             pool: Pool::new(path.clone(), mode, id, &meta.qos),
             history: meta.qos.history(),
             qos: meta.qos.clone(),
-            roster: Arc::new(Roster::new(map.clone(), path.clone(), node.bells().clone())),
+            reader_table: Arc::new(ReaderTable::new(
+                map.clone(),
+                path.clone(),
+                node.bells().clone(),
+            )),
             path,
             map,
             seen_epoch: 0,
@@ -213,27 +217,27 @@ impl Writer {
             stamper: Stamper::default(),
             waiter,
             inline_below,
-            seen_spoilt: 0,
+            seen_truncated: 0,
             interruptible: false,
             stop: Arc::default(),
             scratch: Vec::new(),
-            birth: Birth::here(),
+            fork_guard: ForkGuard::here(),
         })
     }
 
     /// In which process it was made; a forked child of that one gets errors and no memory.
     #[inline]
-    pub fn birth(&self) -> Birth {
-        self.birth
+    pub fn fork_guard(&self) -> ForkGuard {
+        self.fork_guard
     }
 
-    fn check_birth(&self) -> Result<(), Error> {
-        self.birth.check(|| format!("the publisher of {}", self.topic))
+    fn check_fork(&self) -> Result<(), Error> {
+        self.fork_guard.check(|| format!("the publisher of {}", self.topic))
     }
 
     /// The readers, for the node's control thread.
-    pub fn roster(&self) -> &Arc<Roster> {
-        &self.roster
+    pub fn reader_table(&self) -> &Arc<ReaderTable> {
+        &self.reader_table
     }
 
     /// Messages sent so far, which is the next message's sequence number.
@@ -255,7 +259,7 @@ impl Writer {
     /// Sends one message. On `Err` nothing was sent.
     #[inline]
     pub fn send(&mut self, payload: &[u8]) -> Result<(), Error> {
-        self.check_birth()?;
+        self.check_fork()?;
         if payload.len() < self.inline_below {
             return self.commit(Kind::Inline, payload, payload.len() as u64).map(drop);
         }
@@ -272,14 +276,14 @@ impl Writer {
     #[inline]
     pub fn try_send(&mut self, payload: &[u8]) -> bool {
         payload.len() < self.inline_below
-            && !self.birth.is_parents()
+            && !self.fork_guard.is_parents()
             && self.commit_now(Kind::Inline, payload, payload.len() as u64).is_some()
     }
 
     /// Lends `len` bytes to be filled in place. Return them with [`Writer::send_loan`] or
     /// [`Writer::drop_loan`].
     pub fn loan(&mut self, len: usize) -> Result<Loaned, Error> {
-        self.check_birth()?;
+        self.check_fork()?;
         if len > MAX_MESSAGE_LEN_BYTES {
             return Err(Error::MessageTooLarge {
                 topic: self.topic.clone(),
@@ -292,9 +296,9 @@ impl Writer {
             bytes.resize(len, 0);
             return Ok(Loaned { len, place: Place::Scratch(bytes) });
         }
-        let mut patience = Patience::new(&self.qos.on_full);
+        let mut stall = StallTimer::new(&self.qos.on_full);
         loop {
-            self.check_spoilt()?;
+            self.check_truncated()?;
             self.refresh_readers();
             let slowest = self.slowest();
             let seen_epoch = self.seen_epoch;
@@ -303,7 +307,7 @@ impl Writer {
                 next_seq: self.log.seq(),
                 seen_epoch: &mut self.seen_epoch,
                 readers: &mut self.readers,
-                roster: &self.roster,
+                reader_table: &self.reader_table,
             };
             let got = self.pool.acquire(len, &mut view);
             if self.seen_epoch != seen_epoch {
@@ -317,7 +321,7 @@ impl Writer {
             fail_point!("loan.chunks");
             match got {
                 Ok(chunk) => return Ok(Loaned { len, place: Place::Chunk(chunk) }),
-                Err(NoChunk::HeldByReader) => self.wait_for_room(&mut patience, 1, slowest)?,
+                Err(NoChunk::HeldByReader) => self.wait_for_room(&mut stall, 1, slowest)?,
                 Err(NoChunk::Short(short)) => return Err(self.no_chunk(len, short)),
             }
         }
@@ -328,7 +332,7 @@ impl Writer {
         match &mut loan.place {
             Place::Scratch(bytes) => &mut bytes[..loan.len],
             // Its bytes are the parent's to write.
-            Place::Chunk(_) if self.birth.is_parents() => &mut [],
+            Place::Chunk(_) if self.fork_guard.is_parents() => &mut [],
             Place::Chunk(number) => self.pool.payload(*number, loan.len).unwrap_or_default(),
         }
     }
@@ -337,7 +341,7 @@ impl Writer {
     pub fn loaned_ref<'a>(&'a self, loan: &'a Loaned) -> &'a [u8] {
         match &loan.place {
             Place::Scratch(bytes) => &bytes[..loan.len],
-            Place::Chunk(_) if self.birth.is_parents() => &[],
+            Place::Chunk(_) if self.fork_guard.is_parents() => &[],
             Place::Chunk(number) => self.pool.payload_ref(*number, loan.len).unwrap_or_default(),
         }
     }
@@ -345,7 +349,7 @@ impl Writer {
     /// Sends a loan; on error it is given back.
     #[expect(clippy::result_large_err, reason = "the loan goes back by value, without allocating")]
     pub fn send_loan(&mut self, loan: Loaned) -> Result<(), (Loaned, Error)> {
-        if let Err(error) = self.check_birth() {
+        if let Err(error) = self.check_fork() {
             return Err((loan, error));
         }
         let sent = match &loan.place {
@@ -356,9 +360,9 @@ impl Writer {
                 Some(reference) => self
                     .commit(Kind::Chunk, &reference.to_bytes(), loan.len as u64)
                     .map(|position| self.pool.sent(*number, position, self.log.seq() - 1)),
-                None if self.pool.is_spoilt(*number) => {
+                None if self.pool.is_truncated(*number) => {
                     // The chunk is dropped with the next look, when it has been given back.
-                    self.seen_spoilt = u64::MAX;
+                    self.seen_truncated = u64::MAX;
                     Err(truncated(&chunk_path(&self.path, *number)))
                 }
                 None => Err(Error::Closed { what: "the loan".to_owned() }),
@@ -375,7 +379,7 @@ impl Writer {
 
     /// Ends a loan without sending.
     pub fn drop_loan(&mut self, loan: Loaned) {
-        if self.birth.is_parents() {
+        if self.fork_guard.is_parents() {
             return;
         }
         if let Place::Chunk(number) = loan.place {
@@ -392,7 +396,7 @@ impl Writer {
 
     #[inline]
     fn refresh_readers(&mut self) {
-        if self.roster.update(&mut self.seen_epoch, &mut self.readers) {
+        if self.reader_table.update(&mut self.seen_epoch, &mut self.readers) {
             self.note_readers();
         }
     }
@@ -403,7 +407,7 @@ impl Writer {
         self.rung.clear();
         self.rung.resize(self.readers.len(), 0);
         self.log.readers_changed();
-        if let Some(observers) = self.roster.take_observers() {
+        if let Some(observers) = self.reader_table.take_observers() {
             self.observers.renew(observers);
         }
     }
@@ -436,7 +440,7 @@ impl Writer {
     ) -> Result<u64, NoRoom> {
         let mut gate = LogGate {
             readers: &self.readers,
-            roster: &self.roster,
+            reader_table: &self.reader_table,
             map: &self.map,
             path: &self.path,
             history: self.history,
@@ -451,10 +455,10 @@ impl Writer {
         payload: &[u8],
         counted_len: u64,
     ) -> Result<u64, Error> {
-        let mut patience = Patience::new(&self.qos.on_full);
+        let mut stall = StallTimer::new(&self.qos.on_full);
         loop {
             let plenty = self.log.capacity_bytes() / PLENTY;
-            self.check_spoilt()?;
+            self.check_truncated()?;
             self.refresh_readers();
             let slowest = self.slowest();
             let time_ns = self.stamper.now_ns();
@@ -463,7 +467,7 @@ impl Writer {
                     self.notify();
                     return Ok(position);
                 }
-                Err(NoRoom::Held) => self.wait_for_room(&mut patience, plenty, slowest)?,
+                Err(NoRoom::Held) => self.wait_for_room(&mut stall, plenty, slowest)?,
                 Err(NoRoom::NoMemory) => return Err(self.no_history()),
             }
         }
@@ -484,7 +488,7 @@ impl Writer {
             let now_ns = self.stamper.last_ns();
             self.barrier.take_pace(now_ns, &self.map.control().flow.asymmetric);
             // The next message says so: this one was sent, for all we know.
-            let _ = self.check_spoilt();
+            let _ = self.check_truncated();
         }
         self.barrier.light();
         fail_point!("notify.begin");
@@ -508,7 +512,7 @@ impl Drop for Writer {
     /// Lingers, for at most [`LINGER`], until the reliable readers have taken the large messages:
     /// their memory goes with the publisher. What stands in the log can be read after it.
     fn drop(&mut self) {
-        if self.birth.is_parents() {
+        if self.fork_guard.is_parents() {
             return;
         }
         let until = Instant::now() + LINGER;

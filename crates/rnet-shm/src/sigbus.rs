@@ -4,7 +4,7 @@
 //! raises SIGBUS, which ends a process that does not handle it. Journals and display servers meet
 //! the same and do what is done here: a handler that maps empty pages of our own over what has
 //! gone, notes it, and returns. The access is repeated, reads zeros, and the code around it looks
-//! for the note where it looks for corruption anyway ([`crate::mapping::Mapping::is_spoilt`]).
+//! for the note where it looks for corruption anyway ([`crate::mapping::Mapping::is_truncated`]).
 //!
 //! The handler must know which addresses are ours, at any instant and without a lock. So there is
 //! a table of all live mappings that is only ever added to: blocks of entries, each twice as long
@@ -38,7 +38,7 @@ pub(crate) struct Entry {
     version: AtomicU32,
     taken: AtomicBool,
     writable: AtomicBool,
-    spoilt: AtomicBool,
+    truncated: AtomicBool,
     /// 0 while the entry is free.
     base: AtomicUsize,
     len: AtomicUsize,
@@ -52,7 +52,7 @@ impl Entry {
             version: AtomicU32::new(0),
             taken: AtomicBool::new(false),
             writable: AtomicBool::new(false),
-            spoilt: AtomicBool::new(false),
+            truncated: AtomicBool::new(false),
             base: AtomicUsize::new(0),
             len: AtomicUsize::new(0),
             number: AtomicUsize::new(0),
@@ -61,8 +61,8 @@ impl Entry {
 
     /// Whether empty pages stand in for some of the mapping, because its file was truncated.
     #[inline]
-    pub(crate) fn is_spoilt(&self) -> bool {
-        self.spoilt.load(Ordering::Acquire)
+    pub(crate) fn is_truncated(&self) -> bool {
+        self.truncated.load(Ordering::Acquire)
     }
 
     /// Writes the entry; only by who claimed it.
@@ -95,18 +95,18 @@ static TABLE: [AtomicPtr<Entry>; BLOCKS] = [const { AtomicPtr::new(ptr::null_mut
 /// Where the search for a free entry begins: a process has thousands of mappings, and opens them one by one.
 /// All before it are taken, but for some that came free just when it was moved.
 static FREE_FROM: AtomicUsize = AtomicUsize::new(0);
-/// Mappings of this process that were spoilt so far.
-static SPOILT: AtomicU64 = AtomicU64::new(0);
+/// Mappings of this process that were truncated so far.
+static TRUNCATED: AtomicU64 = AtomicU64::new(0);
 /// What was installed before us; set once, never freed.
 static BEFORE: AtomicPtr<libc::sigaction> = AtomicPtr::new(ptr::null_mut());
 /// Whether our handler is installed.
 static INSTALLED: AtomicBool = AtomicBool::new(false);
 
-/// Mappings of this process that were spoilt so far. Who remembers what it said last knows with
+/// Mappings of this process that were truncated so far. Who remembers what it said last knows with
 /// one load whether a look at its own mappings is due.
 #[inline]
-pub(crate) fn spoilt_so_far() -> u64 {
-    SPOILT.load(Ordering::Relaxed)
+pub(crate) fn truncated_so_far() -> u64 {
+    TRUNCATED.load(Ordering::Relaxed)
 }
 
 /// The entry with this number, if its block is there.
@@ -172,7 +172,7 @@ pub(crate) fn enter(base: *mut u8, len: usize, writable: bool) -> Option<&'stati
         }
         entry.number.store(number - 1, Ordering::Relaxed);
         let _ = FREE_FROM.compare_exchange(from, number, Ordering::Relaxed, Ordering::Relaxed);
-        entry.spoilt.store(false, Ordering::Relaxed);
+        entry.truncated.store(false, Ordering::Relaxed);
         entry.set(base as usize, len, writable);
         return Some(entry);
     }
@@ -262,8 +262,8 @@ fn mend(info: *mut libc::siginfo_t) -> bool {
     };
     let (entry, base, len, writable) = found;
     // Before the pages are there: who reads a zero must be able to find out why.
-    if !entry.spoilt.swap(true, Ordering::AcqRel) {
-        SPOILT.fetch_add(1, Ordering::Release);
+    if !entry.truncated.swap(true, Ordering::AcqRel) {
+        TRUNCATED.fetch_add(1, Ordering::Release);
     }
     compiler_fence(Ordering::SeqCst);
     let page = address & !(PAGE_LEN_BYTES - 1);

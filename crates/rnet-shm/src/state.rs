@@ -6,7 +6,7 @@
 //! | module | what |
 //! |---|---|
 //! | `file` | making and mapping the file |
-//! | `lanes` | a place for each node, and cleaning up after the dead |
+//! | `process_slots` | a place for each node, and cleaning up after the dead |
 //! | `read` | reading one key, and many as of one revision |
 //! | `record` | what goes in and out |
 //! | `reap` | the memory of keys whose time is over |
@@ -20,7 +20,7 @@ mod bound;
 mod disk;
 mod file;
 mod follow;
-mod lanes;
+mod process_slots;
 mod read;
 mod reap;
 mod record;
@@ -33,7 +33,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use rnet_core::{Error, MAX_KEY_LEN_BYTES, MAX_TRANSACTION_KEYS, MAX_VALUE_LEN_BYTES};
 use rnet_ring::state::layout::{FOLLOWER_BELL, Geometry};
 use rnet_ring::state::leaf::{APART, DELETED};
-use rnet_ring::state::{self as ring, Content, Done, Facts, Host, Key, Local, Refused, Usage};
+use rnet_ring::state::{self as ring, Content, Done, Host, Key, LeafMeta, Local, Refused, Usage};
 use rustix::thread::futex;
 
 use crate::files;
@@ -71,7 +71,7 @@ pub struct Region {
 struct Inner {
     file: file::StateFile,
     own: Arc<OwnNode>,
-    lane: u16,
+    process_slot: u16,
     seed: u64,
     local: Mutex<Local>,
     clock: Clock,
@@ -84,7 +84,7 @@ struct Inner {
     /// Keys of this node that end.
     ends: Mutex<reap::Ends>,
     keep: Mutex<Option<Arc<dyn Keep>>>,
-    /// Transactions that the keeper was writing when their writers lost patience.
+    /// Transactions that the persister was writing when their writers lost patience.
     late: Mutex<Vec<ring::word::Word>>,
 }
 
@@ -120,11 +120,11 @@ impl Inner {
 
     /// The region, or what is wrong with its memory.
     fn sound(&self) -> Result<ring::Region<'_>, Error> {
-        if self.file.is_spoilt() {
+        if self.file.is_truncated() {
             return Err(Error::Corrupt {
                 topic: "state".to_owned(),
                 publisher_node: self.file.path.display().to_string(),
-                what: self.file.why_spoilt().to_owned(),
+                what: self.file.why_corrupt().to_owned(),
             });
         }
         Ok(self.ring())
@@ -140,10 +140,10 @@ impl Inner {
 
     /// Why a read as of a revision did not come to an end.
     fn unread(&self, ring: &ring::Region<'_>, what: &str) -> Error {
-        if !ring.has_free_seat() {
+        if !ring.has_free_lease() {
             return Error::LimitReached {
                 what: "readers of the state as of one revision at the same time".to_owned(),
-                limit: ring::layout::SEATS,
+                limit: ring::layout::SNAPSHOT_LEASES,
                 hint: "take fewer snapshots at once, or try again".to_owned(),
             };
         }
@@ -176,7 +176,7 @@ impl Region {
         Ok(region)
     }
 
-    /// As [`Region::open`], without the cleaning up: for who is to be the keeper of state on disk, through
+    /// As [`Region::open`], without the cleaning up: for who is to be the persister of state on disk, through
     /// which the last wills of durable keys are written. He sweeps behind that.
     ///
     /// # Errors
@@ -186,18 +186,20 @@ impl Region {
         let words = file.words();
         let ring = ring::Region::new(words, Geometry::DOMAIN, seed)
             .ok_or_else(|| file.wrong("it is too short"))?;
-        let lane =
-            lanes::claim(&file, &ring, own.incarnation()).ok_or_else(|| Error::LimitReached {
-                what: "nodes that use state".to_owned(),
-                limit: Geometry::DOMAIN.lanes,
-                hint: "end some nodes".to_owned(),
+        let process_slot =
+            process_slots::claim(&file, &ring, own.incarnation()).ok_or_else(|| {
+                Error::LimitReached {
+                    what: "nodes that use state".to_owned(),
+                    limit: Geometry::DOMAIN.process_slots,
+                    hint: "end some nodes".to_owned(),
+                }
             })?;
         let inner = Arc::new(Inner {
             file,
             own: own.clone(),
-            lane,
+            process_slot,
             seed,
-            local: Mutex::new(Local::new(lane)),
+            local: Mutex::new(Local::new(process_slot)),
             clock,
             lost: AtomicU32::new(0),
             wills_left: AtomicBool::new(false),
@@ -236,7 +238,7 @@ impl Region {
         Ok(revision)
     }
 
-    /// As [`Region::commit`], in memory alone: what is on disk stays as it is until a keeper takes the disk
+    /// As [`Region::commit`], in memory alone: what is on disk stays as it is until a persister takes the disk
     /// anew, which then makes it as it is here. For what has to hold though the disk cannot be written.
     ///
     /// # Errors
@@ -281,7 +283,7 @@ impl Region {
             None => writes[index].key,
             Some(guard) => guards[guard].key,
         };
-        let mut look = |at: usize, facts: Option<&Facts>| check(at, facts.map(Head::of).as_ref());
+        let mut look = |at: usize, meta: Option<&LeafMeta>| check(at, meta.map(Head::of).as_ref());
         let len = ring_writes.iter().map(|w| w.content.value.len()).sum();
         for attempt in 0..MAX_ATTEMPTS {
             match inner.attempt(&ring_writes, &ring_guards, now, &mut look) {
@@ -304,7 +306,7 @@ impl Region {
             expect: write.expect,
             durable: write.durable,
         };
-        let mut look = |at: usize, facts: Option<&Facts>| check(at, facts.map(Head::of).as_ref());
+        let mut look = |at: usize, meta: Option<&LeafMeta>| check(at, meta.map(Head::of).as_ref());
         let len = ring_write.content.value.len();
         for attempt in 0..MAX_ATTEMPTS {
             match inner.attempt_one(&ring_write, now, &mut look) {
@@ -442,25 +444,25 @@ fn too_often(key: &str) -> Error {
 }
 
 fn with_flags(mut content: Content<'_>, flags: u16) -> Content<'_> {
-    content.facts.flags |= flags;
+    content.meta.flags |= flags;
     content
 }
 
 fn content<'a>(write: &Write<'a>, writer: &'a [u8], unix_now: u64) -> Content<'a> {
-    let facts = Facts { written_unix_ns: unix_now, ..Facts::default() };
+    let meta = LeafMeta { written_unix_ns: unix_now, ..LeafMeta::default() };
     match write.value {
         None => {
-            Content { writer, value: &[], will: None, facts: Facts { flags: DELETED, ..facts } }
+            Content { writer, value: &[], will: None, meta: LeafMeta { flags: DELETED, ..meta } }
         }
         Some(stored) => Content {
             writer,
             value: stored.bytes,
             will: stored.will,
-            facts: Facts {
+            meta: LeafMeta {
                 kind: stored.kind,
                 type_id: stored.type_id,
                 expires_boot_ns: stored.expires_boot_ns,
-                ..facts
+                ..meta
             },
         },
     }

@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::LAYOUT_VERSION;
 use crate::files::{self, io_error, read_endpoint_header, word_at};
-use crate::fork::Birth;
+use crate::fork::ForkGuard;
 use crate::mapping::{Access, Mapping};
 use crate::node::OwnNode;
 use crate::presence;
@@ -76,8 +76,8 @@ impl Slot {
     }
 
     /// Whether the page was cut off the file: nobody sees any more what is written to it.
-    pub(crate) fn is_spoilt(&self) -> bool {
-        self.map.is_spoilt()
+    pub(crate) fn is_truncated(&self) -> bool {
+        self.map.is_truncated()
     }
 
     /// A free pin, or `None` if all are taken.
@@ -114,7 +114,7 @@ impl Slot {
     /// Lets go of a pin.
     pub fn give_pin(&self, pin: usize) {
         // A forked child has a copy of the sample; the pin is its parent's.
-        if self.node.birth().is_parents() {
+        if self.node.fork_guard().is_parents() {
             return;
         }
         rnet_ring::pins::unpin(&self.page().pins[pin]);
@@ -261,8 +261,8 @@ impl SubscriptionFile {
     }
 
     /// In which process it was made.
-    pub fn birth(&self) -> Birth {
-        self.node.birth()
+    pub fn fork_guard(&self) -> ForkGuard {
+        self.node.fork_guard()
     }
 
     /// Whether the node of this folder lives.
@@ -292,7 +292,7 @@ impl SubscriptionFile {
         let mut slots = self.lock();
         let free = slots.iter().find(|slot| {
             let state = slot.page().bind.state.load(Ordering::Acquire);
-            state == SLOT_FREE && !slot.holds_pins() && !slot.is_spoilt()
+            state == SLOT_FREE && !slot.holds_pins() && !slot.is_truncated()
         });
         let slot = match free {
             Some(slot) => slot.clone(),
@@ -358,7 +358,7 @@ impl SubscriptionFile {
 
 impl Drop for SubscriptionFile {
     fn drop(&mut self) {
-        if self.birth().is_parents() {
+        if self.fork_guard().is_parents() {
             return;
         }
         fail_point!("subscription.leaving");

@@ -76,8 +76,8 @@ impl PeerChunk {
         self.map.get(0)
     }
 
-    pub(crate) fn is_spoilt(&self) -> bool {
-        self.map.is_spoilt()
+    pub(crate) fn is_truncated(&self) -> bool {
+        self.map.is_truncated()
     }
 
     /// Copies a message to the end of `bytes`; `false` if the chunk holds another by the end of it, and
@@ -115,8 +115,8 @@ pub(crate) struct PeerChunks(BTreeMap<u32, Arc<PeerChunk>>);
 
 impl PeerChunks {
     /// Whether the file of one of them was truncated.
-    pub(crate) fn any_spoilt(&self) -> bool {
-        self.0.values().any(|chunk| chunk.is_spoilt())
+    pub(crate) fn any_truncated(&self) -> bool {
+        self.0.values().any(|chunk| chunk.is_truncated())
     }
 
     /// A chunk of the publisher whose file is `path`, mapped at first use. `Ok(None)` if it is

@@ -164,9 +164,9 @@ mod tests {
         // A length that the file does not have, one beyond the limit, another magic, an empty file.
         for (at, word) in [(16, 1 << 19), (16, u64::MAX), (8, 1), (0, 0)] {
             let honest = std::fs::read(&path).unwrap();
-            let mut spoilt = honest.clone();
-            spoilt[at..at + 8].copy_from_slice(&u64::to_le_bytes(word));
-            std::fs::write(&path, &spoilt).unwrap();
+            let mut corrupt = honest.clone();
+            corrupt[at..at + 8].copy_from_slice(&u64::to_le_bytes(word));
+            std::fs::write(&path, &corrupt).unwrap();
             assert!(read(&folder, HASH).is_err(), "{at} {word}");
             std::fs::write(&path, honest).unwrap();
         }

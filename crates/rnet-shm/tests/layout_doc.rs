@@ -183,7 +183,7 @@ fn constants_are_as_written() {
         ("ADMISSION_FREE", layout::ADMISSION_FREE),
         ("ADMISSION_ACTIVE", layout::ADMISSION_ACTIVE),
         ("ADMISSION_DETACHED", layout::ADMISSION_DETACHED),
-        ("REFUSED_FULL", rnet_shm::roster::REFUSED_FULL),
+        ("REFUSED_FULL", rnet_shm::reader_table::REFUSED_FULL),
         ("SLOT_FREE", layout::SLOT_FREE),
         ("SLOT_BOUND", layout::SLOT_BOUND),
         ("SLOT_PAST", layout::SLOT_PAST),

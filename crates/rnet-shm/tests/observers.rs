@@ -46,7 +46,7 @@ impl Stage {
     fn look(&self, observers: &mut Observers, writer: &Writer) {
         observers.refresh();
         let mut found = observers.of_node(self.node.incarnation());
-        writer.roster().set_observers(found.remove(&self.id).unwrap_or_default());
+        writer.reader_table().set_observers(found.remove(&self.id).unwrap_or_default());
     }
 
     fn left(&self) -> usize {

@@ -1,4 +1,4 @@
-//! The region's side of durable writes, with a keeper that does what the test wants.
+//! The region's side of durable writes, with a persister that does what the test wants.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -35,7 +35,7 @@ impl Drop for Net {
     }
 }
 
-/// Says that there is a keeper, until it is to say that there can be none.
+/// Says that there is a persister, until it is to say that there can be none.
 #[derive(Default)]
 struct Promise {
     broken: AtomicBool,
@@ -99,7 +99,7 @@ fn restored<'a>(key: &'a str, bytes: &'a [u8]) -> Restored<'a> {
 }
 
 #[test]
-fn what_the_keeper_decides_holds_and_nothing_before() {
+fn what_the_persister_decides_holds_and_nothing_before() {
     let net = Net::new();
     let region = net.region("a");
     region.set_keep(Arc::new(Promise::default()));
@@ -157,7 +157,7 @@ fn restoring_keeps_what_was_and_yields_to_what_is() {
     assert_eq!(read(&region, "/late").as_deref(), Some(&b"old"[..]));
 }
 
-/// A writer loses patience with a keeper that has begun to write: he has an error, and the change comes
+/// A writer loses patience with a persister that has begun to write: he has an error, and the change comes
 /// nevertheless, to followers too.
 #[test]
 fn a_change_that_comes_late_is_seen_and_cleaned_up_behind() {

@@ -1,8 +1,9 @@
-//! The thread that calls back for changes of the state, `rnet-state`: one for each node that has such callbacks or streams,
-//! from the first of them on.
+//! The thread that calls back for changes of the state, `rnet-state`: one for each node that has such
+//! callbacks or streams, from the first of them on.
 //!
-//! It follows the journal once for all of its tasks, to know when to wake, and each task follows it for itself. So nothing is
-//! handed over between them, and a slow callback has no queue: what it did not come to is in the region, or is counted as skipped.
+//! It follows the journal once for all of its tasks, to know when to wake, and each task follows it for
+//! itself. So nothing is handed over between them, and a slow callback has no queue: what it did not come to
+//! is in the region, or is counted as skipped.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -88,8 +89,8 @@ impl Callbacks {
         self.wake();
     }
 
-    /// Gives the thread a task, and starts it if need be. If it cannot be started, the node's control thread tries again
-    /// once a second.
+    /// Gives the thread a task, and starts it if need be. If it cannot be started, the node's control thread
+    /// tries again once a second.
     pub(super) fn add(&self, shared: &Arc<StateShared>, id: u64, task: Box<dyn Task>) {
         self.send(Command::Add { id, task });
         self.revive(shared);
@@ -174,7 +175,7 @@ fn run(shared: &StateShared, mut sleeper: Own<Follower>) {
     if shared.own().bells().tunes_threads() {
         cpu::keep_short_slices();
     }
-    while !callbacks.stop.load(Ordering::Acquire) && !shared.birth().is_parents() {
+    while !callbacks.stop.load(Ordering::Acquire) && !shared.fork_guard().is_parents() {
         if callbacks.pending.swap(false, Ordering::AcqRel) {
             obey(callbacks, &mut tasks);
             prefix = common_prefix(&tasks);
@@ -189,8 +190,9 @@ fn run(shared: &StateShared, mut sleeper: Own<Follower>) {
         let mut at = 0;
         while at < tasks.len() {
             busy |= tasks[at].1.run();
-            if shared.birth().is_parents() {
-                // A callback has forked and come back here in the child: nothing that this thread holds is the child's.
+            if shared.fork_guard().is_parents() {
+                // A callback has forked and come back here in the child: nothing that this thread holds is
+                // the child's.
                 std::mem::forget((tasks, sleeper));
                 return;
             }
@@ -211,7 +213,7 @@ fn run(shared: &StateShared, mut sleeper: Own<Follower>) {
             pace.wait(&mut bed, limit);
         }
     }
-    if shared.birth().is_parents() {
+    if shared.fork_guard().is_parents() {
         std::mem::forget((tasks, sleeper));
         return;
     }
@@ -295,7 +297,8 @@ fn common_prefix(tasks: &Tasks) -> String {
     prefixes.reduce(|a, b| common(&a, &b).to_owned()).unwrap_or_else(|| "/".to_owned())
 }
 
-/// The longest prefix that means all keys that both mean, by whole names: `/arm` of `/arm` and `/arm/x`, `/` of `/arm` and `/army`.
+/// The longest prefix that means all keys that both mean, by whole names: `/arm` of `/arm` and `/arm/x`, `/`
+/// of `/arm` and `/army`.
 fn common<'a>(a: &'a str, b: &'a str) -> &'a str {
     let (short, long) = if a.len() <= b.len() { (a, b) } else { (b, a) };
     if let Some(rest) = long.strip_prefix(short)

@@ -43,7 +43,7 @@ impl State {
     /// # Errors
     /// `BadName`.
     pub fn cell<T: StateType>(&self, key: &str) -> Result<Cell<T>> {
-        self.shared.check_birth()?;
+        self.shared.check_fork()?;
         Cell::new(self, key_name(key)?.into_owned())
     }
 }

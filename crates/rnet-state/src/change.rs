@@ -1,8 +1,8 @@
 //! Changes that are computed from the present value: counters, lists, sets.
 //!
-//! Each reads the key, computes, and writes on condition that the key is still as it was read; else it begins anew. So
-//! none is lost, whoever else writes. What a key has beside its value stays: its time to live, its durability, and its last will
-//! if it is this node's.
+//! Each reads the key, computes, and writes on condition that the key is still as it was read; else it begins
+//! anew. So none is lost, whoever else writes. What a key has beside its value stays: its time to live, its
+//! durability, and its last will if it is this node's.
 
 use rnet_core::{Error, MAX_TRIES, MAX_VALUE_ITEMS, Result, key_name};
 use rnet_shm::state::{Record, Stored, Write};
@@ -85,8 +85,8 @@ impl StateShared {
 }
 
 impl State {
-    /// Sets a key to what `change` makes of its value (`None`: it is absent); returns that. Where another writer is in between,
-    /// `change` is called again, with the new value.
+    /// Sets a key to what `change` makes of its value (`None`: it is absent); returns that. Where another
+    /// writer is in between, `change` is called again, with the new value.
     ///
     /// # Errors
     /// `LimitReached` if others were faster [`MAX_TRIES`] times; as [`State::set`].
@@ -96,7 +96,7 @@ impl State {
         mut change: impl FnMut(Option<Value>) -> Value,
     ) -> Result<Value> {
         let shared = &self.shared;
-        shared.check_birth()?;
+        shared.check_fork()?;
         let key = key_name(key)?;
         let mut record = Record::default();
         for tries in 0..MAX_TRIES {
@@ -120,9 +120,8 @@ impl State {
 
     /// Adds to an integer, which begins at 0; returns the sum.
     ///
-    /// # Errors
-    /// `StateType` if the key holds no integer; `BadValue` if the sum has no room in 64 bits: then nothing is changed;
-    /// `LimitReached` if others were faster [`MAX_TRIES`] times.
+    /// # Errors `StateType` if the key holds no integer; `BadValue` if the sum has no room in 64 bits: then
+    /// nothing is changed; `LimitReached` if others were faster [`MAX_TRIES`] times.
     pub fn add(&self, key: &str, amount: i64) -> Result<i64> {
         self.shared.rework(key, kind::INT, |present| {
             let present = match present {
@@ -151,12 +150,11 @@ impl State {
         })
     }
 
-    /// Appends to a list, which begins empty, and takes items from its front until it has no more than `max_len`; returns how many
-    /// it has.
+    /// Appends to a list, which begins empty, and takes items from its front until it has no more than
+    /// `max_len`; returns how many it has.
     ///
-    /// # Errors
-    /// `BadValue` if `max_len` is 0 or more than [`MAX_VALUE_ITEMS`], or for a value that no list holds; `StateType` if the
-    /// key holds no list; as [`State::add`].
+    /// # Errors `BadValue` if `max_len` is 0 or more than [`MAX_VALUE_ITEMS`], or for a value that no list
+    /// holds; `StateType` if the key holds no list; as [`State::add`].
     pub fn push(&self, key: &str, value: impl Into<Value>, max_len: usize) -> Result<usize> {
         if max_len == 0 || max_len > MAX_VALUE_ITEMS {
             return Err(Error::BadValue {

@@ -1,5 +1,5 @@
-//! How a watch passes the time until the next change: awake while that pays, by the clock when changes keep time, else asleep
-//! until it is woken. The same rules as of subscribers, learnt by [`Rhythm`].
+//! How a watch passes the time until the next change: awake while that pays, by the clock when changes keep
+//! time, else asleep until it is woken. The same rules as of subscribers, learnt by [`PeriodEstimator`].
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use rnet_shm::clock;
 use rnet_shm::cpu::{self, ShortSlice};
 use rnet_shm::node::OwnNode;
 
-use rnet_node::rhythm::{Plan, Rhythm};
+use rnet_node::period_estimator::{PeriodEstimator, Plan};
 
 /// Looks at the clock once per this many turns of a spin.
 const SPINS_PER_LOOK: u32 = 32;
@@ -24,12 +24,12 @@ pub(super) trait Place {
     fn sleep(&mut self, limit: Duration, precise: bool) -> Woken;
 }
 
-/// The rhythm of the changes of one place, and what was learnt of the last wait.
+/// The period of the changes of one place, and what was learnt of the last wait.
 #[derive(Default)]
 pub(super) struct Pace {
     /// Whether it may change what the scheduler does with the thread.
     tunes: bool,
-    rhythm: Rhythm,
+    period: PeriodEstimator,
     changes: u64,
     /// Whether the change that comes next was waited for, and whether awake.
     waited: bool,
@@ -56,12 +56,12 @@ impl Pace {
         let latency_ns = unix_ns.saturating_sub(written_unix_ns);
         let latency_ns = if latency_ns > OLDEST_NS { 0 } else { latency_ns };
         let written_ns = now_ns.saturating_sub(latency_ns);
-        self.rhythm.learn(written_ns, self.changes);
+        self.period.learn(written_ns, self.changes);
         if self.awake {
-            self.rhythm.met(latency_ns);
+            self.period.met(latency_ns);
         }
         if written_ns >= self.since_ns {
-            self.rhythm.held_up(now_ns, latency_ns);
+            self.period.held_up(now_ns, latency_ns);
         }
     }
 
@@ -81,14 +81,14 @@ impl Pace {
                 return Woken::TimedOut;
             }
             let left = |to_ns: u64| Duration::from_nanos(to_ns.min(end_ns).saturating_sub(now_ns));
-            match self.rhythm.plan(now_ns, since_ns) {
+            match self.period.plan(now_ns, since_ns) {
                 Plan::Sleep => {
                     self.awake = false;
                     return place.sleep(left(end_ns), false);
                 }
                 Plan::Spin(to_ns) => {
                     let (ready, gap_ns) = spin(place, to_ns.min(end_ns));
-                    self.rhythm.held_up(clock::now_ns(), gap_ns);
+                    self.period.held_up(clock::now_ns(), gap_ns);
                     if ready {
                         return Woken::Look;
                     }
@@ -102,7 +102,7 @@ impl Pace {
                         return woken;
                     }
                     self.awake = true;
-                    self.rhythm.dozed(now_ns, now_ns - to_ns);
+                    self.period.dozed(now_ns, now_ns - to_ns);
                     if woken == Woken::Signal || place.poll() {
                         return woken;
                     }
@@ -164,7 +164,7 @@ mod tests {
         // The last one was half a period ago.
         let start_ns = clock::now_ns() - 100 * period_ns + period_ns / 2;
         for n in 0..100 {
-            pace.rhythm.learn(start_ns + n * period_ns, n + 1);
+            pace.period.learn(start_ns + n * period_ns, n + 1);
         }
         let mut place = From { at_ns: start_ns + 100 * period_ns, slept: Vec::new(), polled: 0 };
         pace.wait(&mut place, Duration::from_secs(1));

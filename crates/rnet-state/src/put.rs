@@ -66,7 +66,7 @@ impl<'a> Put<'a> {
     /// `Conflict` if a condition does not hold; as [`State::set`].
     pub fn set(self, value: impl Into<Value>) -> Result<u64> {
         let shared = &self.state.shared;
-        shared.check_birth()?;
+        shared.check_fork()?;
         let key = key_name(self.key)?;
         let value = value.into();
         let prepared = shared.prepare(&key, &value, &self.options)?;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, TryLockError};
 
 use rnet_core::{Error, Result, key_name};
-use rnet_shm::fork::{Birth, Own};
+use rnet_shm::fork::{ForkGuard, Own};
 use rnet_shm::node::OwnNode;
 use rnet_shm::state::{
     Check, Clock, Follower, Guard, Head, Path, Record, Region, Stored, Will, Write,
@@ -148,12 +148,12 @@ impl StateShared {
         &self.own
     }
 
-    pub(super) fn birth(&self) -> Birth {
-        self.own.birth()
+    pub(super) fn fork_guard(&self) -> ForkGuard {
+        self.own.fork_guard()
     }
 
-    pub(crate) fn check_birth(&self) -> Result<()> {
-        self.birth().check(|| format!("state of node {}", self.own.name()))
+    pub(crate) fn check_fork(&self) -> Result<()> {
+        self.fork_guard().check(|| format!("state of node {}", self.own.name()))
     }
 
     pub(super) fn node_name(&self) -> &str {
@@ -166,7 +166,7 @@ impl StateShared {
     }
 
     pub(super) fn revision(&self) -> u64 {
-        if self.birth().is_parents() { 0 } else { self.region.revision() }
+        if self.fork_guard().is_parents() { 0 } else { self.region.revision() }
     }
 
     pub(super) fn follow(&self, after: u64) -> Result<Follower> {
@@ -179,7 +179,7 @@ impl StateShared {
         key: &str,
         make: impl FnOnce(&Self, &Record) -> Result<T>,
     ) -> Result<Option<T>> {
-        self.check_birth()?;
+        self.check_fork()?;
         let key = key_name(key)?;
         let mut record = self.take_spare();
         let made = match self.region.get(&key, &mut record) {
@@ -194,13 +194,13 @@ impl StateShared {
     /// As [`StateShared::read_into`], of a key whose path was found before.
     #[inline]
     pub(super) fn read_at(&self, path: &Path, record: &mut Record) -> Result<bool> {
-        self.check_birth()?;
+        self.check_fork()?;
         self.region.get_at(path, record)
     }
 
     /// Reads a key into a record, whose buffer is the caller's.
     pub(super) fn read_into(&self, key: &str, record: &mut Record) -> Result<bool> {
-        self.check_birth()?;
+        self.check_fork()?;
         self.region.get(key, record)
     }
 
@@ -224,7 +224,7 @@ impl StateShared {
 
     /// Shows the keys under a prefix as of one revision, which it returns; in no order.
     pub(super) fn visit(&self, prefix: &Prefix, mut see: impl FnMut(&Record)) -> Result<u64> {
-        self.check_birth()?;
+        self.check_fork()?;
         self.region.visit(prefix.bytes(), &mut |record| {
             if prefix.matches(record.key()) {
                 see(record);
@@ -232,9 +232,10 @@ impl StateShared {
         })
     }
 
-    /// The keys under a prefix as of one revision, those whose time is over and that nobody has deleted among them; in no order.
+    /// The keys under a prefix as of one revision, those whose time is over and that nobody has deleted among
+    /// them; in no order.
     pub(super) fn records_with_over(&self, prefix: &Prefix) -> Result<(u64, Vec<Record>)> {
-        self.check_birth()?;
+        self.check_fork()?;
         let mut records = Vec::new();
         let revision = self.region.visit_with_over(prefix.bytes(), &mut |record| {
             if prefix.matches(record.key()) {
@@ -415,7 +416,7 @@ impl StateShared {
 
     /// What was reported of the disk, the oldest first.
     pub(super) fn disk_reports(&self) -> Result<Vec<String>> {
-        self.check_birth()?;
+        self.check_fork()?;
         let (_, mut records) = self.region.snapshot(DISK_REPORTS)?;
         records.sort_by(|a, b| a.key().cmp(b.key()));
         Ok(records.iter().map(|r| String::from_utf8_lossy(r.value()).into_owned()).collect())
@@ -433,8 +434,8 @@ impl StateShared {
         done
     }
 
-    /// Whether a key of which a watch knows that its time is over has still that revision. If it has not, or is deleted now
-    /// because its time is over, the journal tells.
+    /// Whether a key of which a watch knows that its time is over has still that revision. If it has not, or
+    /// is deleted now because its time is over, the journal tells.
     pub(super) fn is_over_untold(&self, key: &str, revision: u64) -> Result<bool> {
         if self.region.end(key, revision) {
             return Ok(false);
@@ -456,7 +457,7 @@ impl StateShared {
         bytes: &[u8],
         expect: Option<u64>,
     ) -> Result<u64> {
-        self.check_birth()?;
+        self.check_fork()?;
         let value = Stored { kind: of, type_id: 0, bytes, will: None, expires_boot_ns: 0 };
         let write = Write { key, value: Some(value), expect, durable: None };
         let mut clash = None;
@@ -479,7 +480,7 @@ impl StateShared {
 
     /// Commits keys, each of which must hold what its value may take the place of.
     pub(super) fn commit(&self, items: &mut [Item<'_>], guards: &[Guard<'_>]) -> Result<u64> {
-        self.check_birth()?;
+        self.check_fork()?;
         for _ in 0..MAX_TYPE_ROUNDS {
             // One as a rule, and then without an allocation.
             let (one, many);

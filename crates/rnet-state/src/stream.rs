@@ -81,7 +81,7 @@ impl Watch {
         let id = of.callbacks.next_id();
         let shared = Shared { watch: Some(watch), ready: None, waker: None };
         let shared = Arc::new(Mutex::new(shared));
-        if !of.birth().is_parents() {
+        if !of.fork_guard().is_parents() {
             of.callbacks.add(&of, id, Box::new(WakeTask(shared.clone())));
         }
         ChangeStream { shared, id, of, core, ready: ReadyFd::default() }
@@ -99,7 +99,7 @@ impl ChangeStream {
     /// # Errors
     /// `Closed` in a forked child.
     pub fn into_watch(self) -> Result<Watch> {
-        self.of.check_birth()?;
+        self.of.check_fork()?;
         let mut shared = lock(&self.shared);
         let (watch, ready) = (shared.watch.take(), shared.ready.take());
         drop(shared);
@@ -117,7 +117,7 @@ impl ChangeStream {
     /// As [`Watch::try_recv`].
     pub fn try_recv(&mut self) -> Result<Option<Change>> {
         // Before the lock, which a thread that is not here may hold.
-        self.of.check_birth()?;
+        self.of.check_fork()?;
         let mut shared = lock(&self.shared);
         let next = match (shared.ready.take(), &mut shared.watch) {
             (Some(ready), _) => ready.map(Some),
@@ -136,14 +136,14 @@ impl ChangeStream {
     /// A descriptor that is readable when there may be something to receive, for a loop that waits for
     /// descriptors: epoll, Qt, libuv. An `eventfd`, made by the first call and closed with the stream.
     ///
-    /// Level-triggered: it stays readable until [`ChangeStream::try_recv`] has returned `None`. So receive until
-    /// then; what comes later makes it readable again. It may be readable with nothing there. Read or
+    /// Level-triggered: it stays readable until [`ChangeStream::try_recv`] has returned `None`. So receive
+    /// until then; what comes later makes it readable again. It may be readable with nothing there. Read or
     /// write nothing of it. It takes the place of the task that async code is: use one of both.
     ///
     /// # Errors
     /// `LimitReached` where the process has no descriptor left; `Closed` in a forked child.
     pub fn fd(&mut self) -> Result<BorrowedFd<'_>> {
-        self.of.check_birth()?;
+        self.of.check_fork()?;
         let mut ready = std::mem::take(&mut self.ready);
         let opened = ready.open(|context| self.poll_ready(context));
         self.ready = ready;
@@ -154,7 +154,7 @@ impl ChangeStream {
     /// Whether there is a change, or an error, to take. Takes nothing. If there is none, the task is
     /// woken once there is.
     pub fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        if self.of.birth().is_parents() {
+        if self.of.fork_guard().is_parents() {
             return Poll::Ready(());
         }
         let mut shared = lock(&self.shared);
@@ -202,7 +202,7 @@ impl Stream for ChangeStream {
 
 impl Drop for ChangeStream {
     fn drop(&mut self) {
-        if !self.of.birth().is_parents() {
+        if !self.of.fork_guard().is_parents() {
             let mut shared = lock(&self.shared);
             let ended = (shared.watch.take(), shared.waker.take());
             drop(shared);

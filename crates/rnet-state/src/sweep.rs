@@ -1,7 +1,8 @@
 //! Executing the last wills of nodes that died, and cleaning up behind them.
 //!
-//! Every node that has opened the state does so when a peer goes; the region sees to it that they do not disturb each other. It
-//! is done on a thread of its own, `rnet-sweep`, which ends with the work: the control thread, which notices the departure, has others to tell.
+//! Every node that has opened the state does so when a peer goes; the region sees to it that they do not
+//! disturb each other. It is done on a thread of its own, `rnet-sweep`, which ends with the work: the control
+//! thread, which notices the departure, has others to tell.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -45,7 +46,8 @@ impl StateShared {
         if sweeping.stop.load(Ordering::Acquire) {
             return true;
         }
-        // One that runs still looks again before it ends; who set the mark behind that look comes back in a second.
+        // One that runs still looks again before it ends; who set the mark behind that look comes back in a
+        // second.
         if thread.as_ref().is_some_and(|thread| !thread.is_finished()) {
             return false;
         }
@@ -70,7 +72,7 @@ impl StateShared {
         {
             left = self.region.has_dead() && !self.region.sweep_dead();
             if left {
-                // For the keeper, or for room: others have to do something first.
+                // For the persister, or for room: others have to do something first.
                 std::thread::park_timeout(AGAIN);
             }
         }

@@ -14,8 +14,9 @@ use super::state::State;
 use super::value::Value;
 use rnet_node::Message;
 
-/// Reads and writes of several keys; made by [`State::transaction`]. Nothing is written before [`Transaction::commit`], and then either
-/// all of it is or nothing: nothing if a key that was read here was written by another meanwhile.
+/// Reads and writes of several keys; made by [`State::transaction`]. Nothing is written before
+/// [`Transaction::commit`], and then either all of it is or nothing: nothing if a key that was read here was
+/// written by another meanwhile.
 ///
 /// Dropped without a commit, it has done nothing.
 ///
@@ -85,8 +86,8 @@ impl Transaction {
 
     /// The value of a key: that which this transaction gives it, else the present one.
     ///
-    /// # Errors
-    /// `Conflict` if it was read here before, and another has written it since; `LimitReached` beyond [`MAX_TRANSACTION_KEYS`].
+    /// # Errors `Conflict` if it was read here before, and another has written it since; `LimitReached`
+    /// beyond [`MAX_TRANSACTION_KEYS`].
     pub fn get(&mut self, key: &str) -> Result<Option<Value>> {
         let key = key_name(key)?;
         if let Some(pending) = self.pending(&key) {
@@ -181,13 +182,14 @@ impl Transaction {
         Ok(())
     }
 
-    /// Writes it all, if each key that was read here is still as it was; returns the revision, which all of the keys then have.
+    /// Writes it all, if each key that was read here is still as it was; returns the revision, which all of
+    /// the keys then have.
     ///
-    /// # Errors
-    /// `Conflict` names the first key that another has written; [`State::transact`] then begins anew. As [`State::set`].
+    /// # Errors `Conflict` names the first key that another has written; [`State::transact`] then begins
+    /// anew. As [`State::set`].
     pub fn commit(self) -> Result<u64> {
         let shared = &self.state.shared;
-        shared.check_birth()?;
+        shared.check_fork()?;
         let (mut items, mut guards) = (Vec::with_capacity(self.keys.len()), Vec::new());
         for (key, touched) in &self.keys {
             let Some(Pending { value, options }) = &touched.write else {

@@ -1,17 +1,20 @@
 //! Being told of changes.
 //!
-//! A watch begins with a snapshot, tells what stands there, and then follows the journal of the region from the revision of the
-//! snapshot on. What it tells of a key is bounded by what it remembers of it: the version that it told last, from which it counts
-//! what it did not see. If the journal went on without it, it takes another snapshot and tells the differences, so that the
-//! newest value of each key is always told, and a slow watcher costs nobody memory.
+//! A watch begins with a snapshot, tells what stands there, and then follows the journal of the region from
+//! the revision of the snapshot on. What it tells of a key is bounded by what it remembers of it: the version
+//! that it told last, from which it counts what it did not see. If the journal went on without it, it takes
+//! another snapshot and tells the differences, so that the newest value of each key is always told, and a
+//! slow watcher costs nobody memory.
 //!
-//! As long as the journal is there, no deletion goes by unseen, so the count is exact. Of what happened in a stretch of the journal
-//! that is gone only this is known: no more changes than it had positions. So a key with more writes since it was made than that
-//! was not made in it, and its count is exact, too; of others it is not known, and said to be so.
+//! As long as the journal is there, no deletion goes by unseen, so the count is exact. Of what happened in a
+//! stretch of the journal that is gone only this is known: no more changes than it had positions. So a key
+//! with more writes since it was made than that was not made in it, and its count is exact, too; of others it
+//! is not known, and said to be so.
 //!
-//! **Time.** Readers lose a key at its end, by the clock, whether or not somebody deletes it. The watch deletes it then, so that
-//! all watches are told by the journal, at one revision. Where that cannot be done at once (no memory, a transaction that waits
-//! for the disk) it tells its own user, and what remains of the key is remembered as gone.
+//! **Time.** Readers lose a key at its end, by the clock, whether or not somebody deletes it. The watch
+//! deletes it then, so that all watches are told by the journal, at one revision. Where that cannot be done
+//! at once (no memory, a transaction that waits for the disk) it tells its own user, and what remains of the
+//! key is remembered as gone.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -138,7 +141,7 @@ impl WatchCore {
 
     /// The next change, if there is one.
     pub(super) fn next(&mut self) -> Result<Option<Change>> {
-        self.shared.check_birth()?;
+        self.shared.check_fork()?;
         self.turn = self.turn.wrapping_add(1);
         if self.turn.is_multiple_of(TURNS_PER_END) {
             self.end_times();
@@ -213,8 +216,8 @@ impl WatchCore {
         record.version.checked_sub(before)?.checked_sub(1)
     }
 
-    /// The same of a key in a snapshot, given that no change up to the revision `known` was missed. It may have been
-    /// deleted and made anew, unless there were too few changes for that.
+    /// The same of a key in a snapshot, given that no change up to the revision `known` was missed. It may
+    /// have been deleted and made anew, unless there were too few changes for that.
     fn skipped_behind(&self, record: &Record, known: u64) -> Option<u64> {
         // A deletion, and all writes since.
         let may_be_new = record.version < record.revision.saturating_sub(known);
@@ -288,8 +291,8 @@ impl WatchCore {
         Ok(())
     }
 
-    /// Deletes the keys whose time is over, so that everybody is told once, by the journal; what cannot be deleted now is told here.
-    /// Whether there was one.
+    /// Deletes the keys whose time is over, so that everybody is told once, by the journal; what cannot be
+    /// deleted now is told here. Whether there was one.
     fn end_times(&mut self) -> bool {
         let mut any = false;
         if self.expiries.is_empty() {
@@ -348,11 +351,12 @@ impl Place for WatchCore {
 
 /// Tells changes of the keys under a prefix; made by [`State::watch`].
 ///
-/// First come the present values ([`Change::initial`]), in the order of the keys, then every change in the order of its
-/// revision. A watch that comes late gets the newest value and the number of those that it did not see
-/// ([`Change::skipped`]); nothing queues up for it. A key that came and went unseen is told as deleted, with the number of its
-/// values. A key whose time is over is told as deleted at that time ([`Change::expired`]), also while the disk that it
-/// is kept on is full. What a watch that was very late cannot know is `None`.
+/// First come the present values ([`Change::initial`]), in the order of the keys, then every change in the
+/// order of its revision. A watch that comes late gets the newest value and the number of those that it did
+/// not see ([`Change::skipped`]); nothing queues up for it. A key that came and went unseen is told as
+/// deleted, with the number of its values. A key whose time is over is told as deleted at that time
+/// ([`Change::expired`]), also while the disk that it is kept on is full. What a watch that was very late
+/// cannot know is `None`.
 ///
 /// ```
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -403,8 +407,8 @@ impl Watch {
         self.watch.next()
     }
 
-    /// The next change; waits for it, for ever without a timeout. Changes that follow each other closely, or keep time, are waited
-    /// for awake as far as that pays, as messages are.
+    /// The next change; waits for it, for ever without a timeout. Changes that follow each other closely, or
+    /// keep time, are waited for awake as far as that pays, as messages are.
     ///
     /// # Errors
     /// `Timeout`; `Interrupted` (see [`Watch::interrupter`], [`Watch::set_interruptible`]).
@@ -451,7 +455,7 @@ impl Watch {
         WatchInterrupter {
             stop: self.watch.stop.clone(),
             inner: self.watch.interrupter.clone(),
-            birth: self.watch.shared.birth(),
+            fork_guard: self.watch.shared.fork_guard(),
         }
     }
 }
@@ -484,14 +488,14 @@ impl Iterator for Changes<'_> {
 pub struct WatchInterrupter {
     stop: Arc<AtomicBool>,
     inner: Arc<Mutex<Interrupter>>,
-    birth: rnet_shm::fork::Birth,
+    fork_guard: rnet_shm::fork::ForkGuard,
 }
 
 impl WatchInterrupter {
-    /// Has the wait that goes on end with `Interrupted`, or the next one if none does. A wait that finds a change at that moment
-    /// returns it.
+    /// Has the wait that goes on end with `Interrupted`, or the next one if none does. A wait that finds a
+    /// change at that moment returns it.
     pub fn interrupt(&self) {
-        if !self.birth.is_parents() {
+        if !self.fork_guard.is_parents() {
             self.stop.store(true, Ordering::Release);
             lock(&self.inner).interrupt();
         }

@@ -17,10 +17,11 @@ use super::watch::{Watch, WatchCore};
 const TURN: usize = 32;
 
 impl Watch {
-    /// Calls `callback` for each change, on the node's thread for state, until the returned [`WatchHandle`] is dropped.
+    /// Calls `callback` for each change, on the node's thread for state, until the returned [`WatchHandle`]
+    /// is dropped.
     ///
-    /// The callbacks of a node share that thread: one that takes long delays the others, and skips what was overwritten meanwhile.
-    /// A callback that panics is not called again.
+    /// The callbacks of a node share that thread: one that takes long delays the others, and skips what was
+    /// overwritten meanwhile. A callback that panics is not called again.
     pub fn on(self, mut callback: impl FnMut(Change) + Send + 'static) -> WatchHandle {
         self.on_result(move |result| {
             if let Ok(change) = result {
@@ -102,7 +103,7 @@ impl WatchHandle {
         let cancelled = Arc::new(AtomicBool::new(false));
         let id = shared.callbacks.next_id();
         let task = CallbackTask { watch, callback, over: false, cancelled: cancelled.clone() };
-        if shared.birth().is_parents() {
+        if shared.fork_guard().is_parents() {
             // No thread is here to run it, and what it holds is the parent's.
             std::mem::forget(task);
         } else {
@@ -114,10 +115,10 @@ impl WatchHandle {
         WatchHandle { id, shared, cancelled, core: Some(core) }
     }
 
-    /// What keeps the callback from being called: the thread that is to call it cannot be started, which is tried again once a
-    /// second. `None` as a rule.
+    /// What keeps the callback from being called: the thread that is to call it cannot be started, which is
+    /// tried again once a second. `None` as a rule.
     pub fn error(&self) -> Option<Error> {
-        if self.shared.birth().is_parents() { None } else { self.shared.callbacks.error() }
+        if self.shared.fork_guard().is_parents() { None } else { self.shared.callbacks.error() }
     }
 
     /// Lets the callback run until the node ends.
@@ -128,7 +129,7 @@ impl WatchHandle {
 
 impl Drop for WatchHandle {
     fn drop(&mut self) {
-        if self.core.is_some() && !self.shared.birth().is_parents() {
+        if self.core.is_some() && !self.shared.fork_guard().is_parents() {
             self.cancelled.store(true, Ordering::Release);
             self.shared.callbacks.remove(self.id);
         }

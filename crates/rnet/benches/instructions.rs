@@ -15,7 +15,7 @@ use rnet::{Error, Node, OnFull, Publisher, PublisherOptions, Result};
 use rnet::{Subscriber, SubscriberOptions};
 
 /// Far longer than any step takes under valgrind; a message that is missing ends the program.
-const PATIENCE: Option<Duration> = Some(Duration::from_secs(60));
+const WAIT_LIMIT: Option<Duration> = Some(Duration::from_secs(60));
 
 /// The half of the path that is counted.
 #[derive(Clone, Copy, PartialEq)]
@@ -112,8 +112,8 @@ fn run_in(node: &Node, case: &Case, rounds: u64) -> Result<u64> {
     }
     let options = SubscriberOptions::new().reliable();
     let mut subscriber: Subscriber<[u8]> = node.subscriber_with("/counted", options)?;
-    publisher.wait_for_subscribers(1, PATIENCE)?;
-    subscriber.wait_for_publishers(1, PATIENCE)?;
+    publisher.wait_for_subscribers(1, WAIT_LIMIT)?;
+    subscriber.wait_for_publishers(1, WAIT_LIMIT)?;
     for _ in 0..rounds {
         match case.counted {
             Counted::Loan => {
@@ -167,7 +167,7 @@ fn loan(publisher: &mut Publisher<[u8]>, len_bytes: usize, count: u64) -> Result
 #[inline(never)]
 fn recv(subscriber: &mut Subscriber<[u8]>, count: u64) -> Result<()> {
     for _ in 0..count {
-        black_box(&*subscriber.recv(PATIENCE)?);
+        black_box(&*subscriber.recv(WAIT_LIMIT)?);
     }
     Ok(())
 }

@@ -15,7 +15,7 @@ use rnet::{
 };
 
 const REPEATS: usize = 5;
-const PATIENCE: Option<Duration> = Some(Duration::from_secs(20));
+const WAIT_LIMIT: Option<Duration> = Some(Duration::from_secs(20));
 
 /// One workload: messages of `len` bytes, paced or as fast as they go.
 #[derive(Clone, Copy)]
@@ -108,7 +108,7 @@ fn run(index: usize, work: Work) -> Result<(Vec<[f64; 4]>, Duration)> {
         Some(_) => PublisherOptions::new(),
     };
     let mut publisher: Publisher<[u8]> = node.publisher_with("/bench", options)?;
-    publisher.wait_for_subscribers(work.readers, PATIENCE)?;
+    publisher.wait_for_subscribers(work.readers, WAIT_LIMIT)?;
     let mut message = vec![0u8; work.len];
     let start = Instant::now();
     for seq in 0..work.count {
@@ -154,12 +154,12 @@ fn receive(work: Work, domain: &str) -> Result<()> {
     let qos = SubscriberQos { reliability, wait: work.wait, ..Default::default() };
     let mut subscriber =
         node.subscriber_with::<[u8]>("/bench", SubscriberOptions::new().qos(qos))?;
-    subscriber.wait_for_publishers(1, PATIENCE)?;
+    subscriber.wait_for_publishers(1, WAIT_LIMIT)?;
     let joined = created.elapsed();
     let mut latencies: Vec<u32> = Vec::with_capacity(work.count as usize);
     let (mut expected, mut lost, mut first, mut last) = (0u64, 0u64, 0u64, 0u64);
     while expected < work.count {
-        let sample = subscriber.recv(PATIENCE)?;
+        let sample = subscriber.recv(WAIT_LIMIT)?;
         last = if work.period.is_some() { now_ns() } else { sample.taken_ns() };
         let seq = u64::from_le_bytes(sample[..8].try_into().expect("eight bytes"));
         lost += seq - expected;

@@ -1,9 +1,9 @@
-//! What the state does on this machine, alone: calls, with few keys and with a million; several processes at one key; watching;
-//! memory.
+//! What the state does on this machine, alone: calls, with few keys and with a million; several processes at
+//! one key; watching; memory.
 //!
-//! `cargo bench -p rnet --bench state -- [part of a name] [--few]`; with `--few` the million keys are left out. Each case runs
-//! several times, the cases in turn, so that a machine whose speed drifts is fair to all; printed are the median and the range,
-//! nothing is left out. The comparison with other stores is bench/'s.
+//! `cargo bench -p rnet --bench state -- [part of a name] [--few]`; with `--few` the million keys are left
+//! out. Each case runs several times, the cases in turn, so that a machine whose speed drifts is fair to all;
+//! printed are the median and the range, nothing is left out. The comparison with other stores is bench/'s.
 
 use std::hint::black_box;
 use std::io::{BufRead, BufReader, Write};
@@ -23,7 +23,7 @@ const COUNTERS: usize = 4;
 /// Increments of each.
 const INCREMENTS: u64 = 100_000;
 /// How long a process waits for another.
-const PATIENCE: Option<Duration> = Some(Duration::from_secs(20));
+const WAIT_LIMIT: Option<Duration> = Some(Duration::from_secs(20));
 const VALUE: [u8; 22] = [7; 22];
 
 /// What a case takes, ns for each call, or whatever its unit says.
@@ -321,7 +321,7 @@ fn watch(state: &State) -> Result<()> {
     let mut times = Vec::new();
     say(0.0);
     loop {
-        let change = watch.recv(PATIENCE)?;
+        let change = watch.recv(WAIT_LIMIT)?;
         let at_ns = now_ns();
         let Some(entry) = change.entry else { break };
         let stamp = entry.value.as_bytes().and_then(|b| b.try_into().ok());

@@ -1,7 +1,8 @@
 //! What a type costs over raw bytes of the same length.
 //!
-//! `cargo bench -p rnet --bench typed`. Sender and receiver share a thread, so that a figure is work and no waiting: a message is sent, then
-//! received. Raw and typed take turns, batch by batch; a line shows both, and the differences between neighbours. Every batch counts.
+//! `cargo bench -p rnet --bench typed`. Sender and receiver share a thread, so that a figure is work and no
+//! waiting: a message is sent, then received. Raw and typed take turns, batch by batch; a line shows both,
+//! and the differences between neighbours. Every batch counts.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -10,7 +11,7 @@ use rnet::msgs::{Imu, JointState, Quaternion, Vector3, timestamp_from_ns};
 use rnet::{Message, Node, OnFull, Plain, Publisher, PublisherOptions, Result};
 use rnet::{Subscriber, SubscriberOptions};
 
-const PATIENCE: Option<Duration> = Some(Duration::from_secs(20));
+const WAIT_LIMIT: Option<Duration> = Some(Duration::from_secs(20));
 /// Pairs of batches.
 const ROUNDS: usize = 301;
 /// Messages of a batch.
@@ -101,8 +102,8 @@ impl<T: Message + ?Sized> Ends<T> {
         let publisher = node.publisher_with(topic, options)?;
         let options = SubscriberOptions::new().reliable();
         let mut subscriber = node.subscriber_with(topic, options)?;
-        publisher.wait_for_subscribers(1, PATIENCE)?;
-        subscriber.wait_for_publishers(1, PATIENCE)?;
+        publisher.wait_for_subscribers(1, WAIT_LIMIT)?;
+        subscriber.wait_for_publishers(1, WAIT_LIMIT)?;
         Ok(Self(publisher, subscriber))
     }
 
@@ -112,7 +113,7 @@ impl<T: Message + ?Sized> Ends<T> {
         let begun = Instant::now();
         for _ in 0..BATCH {
             self.0.send(black_box(message))?;
-            black_box(&*self.1.recv(PATIENCE)?);
+            black_box(&*self.1.recv(WAIT_LIMIT)?);
         }
         Ok(begun.elapsed().as_secs_f64() * 1e9 / f64::from(BATCH))
     }

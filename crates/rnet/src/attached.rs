@@ -1,5 +1,5 @@
-//! Subscribers that a [`crate::WaitSet`] keeps: attached and detached at run time, by any thread, also while another
-//! one waits.
+//! Subscribers that a [`crate::WaitSet`] keeps: attached and detached at run time, by any thread, also while
+//! another one waits.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -71,7 +71,7 @@ impl WaitSetHandle {
         mut subscriber: Subscriber<T>,
     ) -> Result<Attached<T>> {
         let receiver = subscriber.receiver();
-        receiver.check_birth()?;
+        receiver.check_fork()?;
         if !Arc::ptr_eq(receiver.bells(), &self.members.bells) {
             return Err(Error::BadValue {
                 what: format!("attach {} to a wait set", subscriber.topic()),
@@ -91,7 +91,8 @@ struct Inner<T: Message + ?Sized> {
     held: T::Held,
 }
 
-/// A subscriber that a [`crate::WaitSet`] waits for; made by [`WaitSetHandle::attach`]. Ends when it is dropped.
+/// A subscriber that a [`crate::WaitSet`] waits for; made by [`WaitSetHandle::attach`]. Ends when it is
+/// dropped.
 pub struct Attached<T: Message + ?Sized> {
     /// `None` once it was detached.
     inner: Option<Inner<T>>,
@@ -102,7 +103,7 @@ pub struct Attached<T: Message + ?Sized> {
 impl<T: Message + ?Sized> Attached<T> {
     fn inner(&mut self) -> Result<&mut Inner<T>> {
         // Asked before the lock is taken, which a thread that is not here may hold.
-        self.core.state.check_birth()?;
+        self.core.state.check_fork()?;
         self.inner
             .as_mut()
             .ok_or_else(|| Error::Closed { what: "a detached subscriber".to_owned() })
@@ -150,7 +151,7 @@ impl<T: Message + ?Sized> Attached<T> {
 impl<T: Message + ?Sized> Drop for Attached<T> {
     fn drop(&mut self) {
         if let Some(inner) = &self.inner
-            && !self.core.state.birth().is_parents()
+            && !self.core.state.fork_guard().is_parents()
         {
             self.members.remove(&inner.member);
         }

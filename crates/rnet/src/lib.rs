@@ -86,7 +86,7 @@ pub mod limits {
 
 /// What a forked child must not use or end; for bindings whose objects hold those of this crate.
 pub mod fork {
-    pub use rnet_shm::fork::{Birth, Own};
+    pub use rnet_shm::fork::{ForkGuard, Own};
 }
 
 /// Now, in ns of CLOCK_MONOTONIC: the clock of all message stamps.
@@ -94,7 +94,8 @@ pub fn now_ns() -> u64 {
     rnet_shm::clock::now_ns()
 }
 
-/// Now, in ns of CLOCK_BOOTTIME, by which the time of keys ends: it goes on while the machine is suspended, and cannot be set.
+/// Now, in ns of CLOCK_BOOTTIME, by which the time of keys ends: it goes on while the machine is suspended,
+/// and cannot be set.
 pub fn boot_ns() -> u64 {
     rnet_shm::clock::boot_ns()
 }

@@ -73,7 +73,7 @@ impl Node {
         topic: &str,
         options: PublisherOptions,
     ) -> Result<Publisher<T>> {
-        self.core.state.check_birth()?;
+        self.core.state.check_fork()?;
         Publisher::open(&self.core, topic, options)
     }
 
@@ -91,11 +91,12 @@ impl Node {
         topic: &str,
         options: SubscriberOptions,
     ) -> Result<Subscriber<T>> {
-        self.core.state.check_birth()?;
+        self.core.state.check_fork()?;
         Subscriber::open(&self.core, topic, options)
     }
 
-    /// The state of the domain: keys that hold values. Opened at the first call, and one for the node: later calls are cheap.
+    /// The state of the domain: keys that hold values. Opened at the first call, and one for the node: later
+    /// calls are cheap.
     ///
     /// # Errors
     /// `OutOfMemory`, `NoPermission`, `LayoutVersion` for the file that holds it; `Closed` in a forked child.
@@ -103,8 +104,8 @@ impl Node {
         self.open_state(None)
     }
 
-    /// As [`Node::state`], with clocks of the caller's, for tests: the wall clock, which stamps writes, and the one by which the
-    /// time of keys ends, in this boot of the machine. They are those of the first call.
+    /// As [`Node::state`], with clocks of the caller's, for tests: the wall clock, which stamps writes, and
+    /// the one by which the time of keys ends, in this boot of the machine. They are those of the first call.
     ///
     /// # Errors
     /// As there.
@@ -131,8 +132,8 @@ impl Node {
     /// ```
     /// # fn main() -> rnet::Result<()> {
     /// # let dir = std::env::temp_dir();
-    /// # let node = rnet::Node::builder("arm").dir(dir).domain(&format!("param{}", std::process::id())).open()?;
-    /// let gain = node
+    /// # let node = rnet::Node::builder("arm").dir(dir).domain(&format!("param{}",
+    /// std::process::id())).open()?; let gain = node
     ///     .param("/gain")
     ///     .default(1.0)
     ///     .min(0.0)
@@ -158,7 +159,7 @@ impl Node {
     /// gone, if its folder is still there by then; if another node has swept it, not at all.
     pub fn on_node(&self, callback: impl FnMut(&NodeEvent) + Send + 'static) {
         // In a forked child there is no thread to call it.
-        if self.core.state.birth().is_parents() {
+        if self.core.state.fork_guard().is_parents() {
             return;
         }
         self.core.state.watchers.add(Box::new(callback));

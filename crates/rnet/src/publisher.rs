@@ -62,8 +62,8 @@ impl<T: Message + ?Sized> Publisher<T> {
         let entry = Entry { id, topic_hash: topic.hash(), kind: EndpointKind::Publisher };
         ty.keep_at(&state.own, topic.as_str())?;
         let writer = Writer::create(&state.own, entry.path(state.own.folder()), id, &meta)?;
-        let roster = writer.roster().clone();
-        let matches = state.matching().add_publisher(id, topic.hash(), meta, roster)?;
+        let reader_table = writer.reader_table().clone();
+        let matches = state.matching().add_publisher(id, topic.hash(), meta, reader_table)?;
         let core = core.clone();
         let publisher = Publisher {
             writer,
@@ -202,24 +202,24 @@ impl<T: Message + ?Sized> Publisher<T> {
 
     /// How many subscribers are served now.
     pub fn subscriber_count(&self) -> usize {
-        if self.writer.birth().is_parents() {
+        if self.writer.fork_guard().is_parents() {
             return 0;
         }
-        self.writer.roster().len()
+        self.writer.reader_table().len()
     }
 
     /// The subscribers that are served now.
     pub fn subscribers(&self) -> Vec<PeerInfo> {
-        if self.writer.birth().is_parents() {
+        if self.writer.fork_guard().is_parents() {
             return Vec::new();
         }
-        let readers = self.writer.roster().readers();
+        let readers = self.writer.reader_table().readers();
         readers.into_iter().map(|(id, node)| PeerInfo { id, node }).collect()
     }
 
     /// Errors of subscribers that did not fit (types or quality of service), oldest first.
     pub fn incompatible(&self) -> Vec<Error> {
-        if self.writer.birth().is_parents() {
+        if self.writer.fork_guard().is_parents() {
             return Vec::new();
         }
         self.state.lock().incompatible.clone()
@@ -232,11 +232,11 @@ impl<T: Message + ?Sized> Publisher<T> {
     /// `Timeout`; `IncompatibleType`, `IncompatibleQos` or `LimitReached`, once for each subscriber
     /// that came and cannot be served.
     pub fn wait_for_subscribers(&self, n: usize, timeout: Option<Duration>) -> Result<()> {
-        self.core.state.check_birth()?;
+        self.core.state.check_fork()?;
         let until = deadline(timeout);
         loop {
             let seen = self.state.changed.count();
-            if self.writer.roster().len() >= n {
+            if self.writer.reader_table().len() >= n {
                 return Ok(());
             }
             let mut matches = self.state.lock();
@@ -269,7 +269,7 @@ impl<T: Message + ?Sized> Publisher<T> {
 
     /// Calls `callback` for each change of who is matched, on the node's bulk dispatch thread.
     pub fn on_match(&self, callback: impl FnMut(&MatchEvent) + Send + 'static) {
-        if self.writer.birth().is_parents() {
+        if self.writer.fork_guard().is_parents() {
             return;
         }
         self.state.hooks.add(Box::new(callback));
@@ -278,25 +278,26 @@ impl<T: Message + ?Sized> Publisher<T> {
 
 /// What it has promised.
 impl<T: Message + ?Sized> Publisher<T> {
-    /// Shows that the publisher is alive without sending, if its liveliness is manual by topic. Each message shows it, too.
+    /// Shows that the publisher is alive without sending, if its liveliness is manual by topic. Each message
+    /// shows it, too.
     ///
     /// # Errors
     /// `Closed` in a forked child.
     pub fn assert_alive(&self) -> Result<()> {
-        self.core.state.check_birth()?;
-        self.writer.roster().assert_alive();
+        self.core.state.check_fork()?;
+        self.writer.reader_table().assert_alive();
         Ok(())
     }
 
     /// Periods of its deadline so far in which it sent nothing; 0 without a deadline.
     pub fn deadline_missed(&self) -> u64 {
-        self.writer.roster().deadline_missed()
+        self.writer.reader_table().deadline_missed()
     }
 
-    /// Calls `callback` when a period of the deadline has ended without a message, on the node's bulk dispatch thread. The
-    /// first period begins with the first message.
+    /// Calls `callback` when a period of the deadline has ended without a message, on the node's bulk
+    /// dispatch thread. The first period begins with the first message.
     pub fn on_deadline(&self, callback: impl FnMut(&DeadlineMissed) + Send + 'static) {
-        if !self.writer.birth().is_parents() {
+        if !self.writer.fork_guard().is_parents() {
             self.state.deadlines.add(Box::new(callback));
         }
     }
@@ -388,7 +389,7 @@ fn wrong_len(topic: &str, len: usize, fixed: usize) -> Error {
 
 impl<T: Message + ?Sized> Drop for Publisher<T> {
     fn drop(&mut self) {
-        if self.writer.birth().is_parents() {
+        if self.writer.fork_guard().is_parents() {
             return;
         }
         self.core.state.matching().remove(self.id);

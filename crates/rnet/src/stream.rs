@@ -144,7 +144,7 @@ impl<T: Message + ?Sized> SampleStream<T> {
 
     /// Asked before its lock is taken: a thread that is not here may hold it.
     fn is_parents(&self) -> bool {
-        self.core.state.birth().is_parents()
+        self.core.state.fork_guard().is_parents()
     }
 
     /// What was received and lost, by publisher; those that are gone included.
@@ -221,7 +221,7 @@ impl<T: Message + ?Sized> SampleStream<T> {
     /// # Errors
     /// As [`Subscriber::try_recv`].
     pub fn try_recv(&mut self) -> Result<Option<OwnedSample<T>>> {
-        self.core.state.check_birth()?;
+        self.core.state.check_fork()?;
         let mut shared = lock(&self.shared);
         let (Some(receiver), Some(held)) = (&mut shared.receiver, &mut self.held) else {
             return Err(Error::Closed { what: "the stream".to_owned() });
@@ -239,14 +239,14 @@ impl<T: Message + ?Sized> SampleStream<T> {
     /// A descriptor that is readable when there may be something to receive, for a loop that waits for
     /// descriptors: epoll, Qt, libuv. An `eventfd`, made by the first call and closed with the stream.
     ///
-    /// Level-triggered: it stays readable until [`SampleStream::try_recv`] has returned `None`. So receive until
-    /// then; what comes later makes it readable again. It may be readable with nothing there. Read or
+    /// Level-triggered: it stays readable until [`SampleStream::try_recv`] has returned `None`. So receive
+    /// until then; what comes later makes it readable again. It may be readable with nothing there. Read or
     /// write nothing of it. It takes the place of the task that async code is: use one of both.
     ///
     /// # Errors
     /// `LimitReached` where the process has no descriptor left; `Closed` in a forked child.
     pub fn fd(&mut self) -> Result<BorrowedFd<'_>> {
-        self.core.state.check_birth()?;
+        self.core.state.check_fork()?;
         let mut ready = std::mem::take(&mut self.ready);
         let opened = ready.open(|context| self.poll_ready(context));
         self.ready = ready;

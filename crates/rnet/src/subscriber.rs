@@ -102,7 +102,7 @@ impl<T: Message + ?Sized> Subscriber<T> {
 
     /// One look at every publisher.
     fn newest(&mut self) -> Result<Option<OwnedSample<T>>> {
-        self.receiver.check_birth()?;
+        self.receiver.check_fork()?;
         self.receiver.take_in();
         let mut found = std::mem::take(&mut self.receiver.found);
         self.receiver.find_newest(&mut found);
@@ -174,13 +174,13 @@ impl<T: Message + ?Sized> Subscriber<T> {
     /// `Timeout`; `IncompatibleType` or `IncompatibleQos` if a publisher came that does not fit;
     /// `LimitReached` or `OutOfMemory`, once, if one came that cannot be followed for now.
     pub fn wait_for_publishers(&mut self, n: usize, timeout: Option<Duration>) -> Result<()> {
-        self.receiver.check_birth()?;
+        self.receiver.check_fork()?;
         let until = deadline(timeout);
         loop {
             self.receiver.take_in();
             for at in 0..self.receiver.channels.len() {
-                if let Err(trouble) = self.receiver.channels[at].begin() {
-                    return Err(self.receiver.fail(at, trouble));
+                if let Err(error) = self.receiver.channels[at].begin() {
+                    return Err(self.receiver.fail(at, error));
                 }
             }
             if self.receiver.admitted() >= n {
@@ -238,14 +238,16 @@ impl<T: Message + ?Sized> Subscriber<T> {
         self.receiver.state.hooks.add(callback);
     }
 
-    /// Calls `callback` when a publisher has sent nothing for a period of this subscriber's deadline, on the node's bulk
-    /// dispatch thread. The first period of each publisher begins with its first message. A publisher whose process has died
-    /// has missed its deadline at once, and for the last time; one that closes its end has missed none.
+    /// Calls `callback` when a publisher has sent nothing for a period of this subscriber's deadline, on the
+    /// node's bulk dispatch thread. The first period of each publisher begins with its first message. A
+    /// publisher whose process has died has missed its deadline at once, and for the last time; one that
+    /// closes its end has missed none.
     pub fn on_deadline(&self, callback: impl FnMut(&DeadlineMissed) + Send + 'static) {
         self.receiver.state.on_deadline(Box::new(callback));
     }
 
-    /// Calls `callback` when a publisher has become alive, or is so no more, on the node's bulk dispatch thread.
+    /// Calls `callback` when a publisher has become alive, or is so no more, on the node's bulk dispatch
+    /// thread.
     pub fn on_liveliness(&self, callback: impl FnMut(&LivelinessChange) + Send + 'static) {
         self.core.state.on_liveliness(&self.receiver.state, self.receiver.id, Box::new(callback));
     }
@@ -311,10 +313,10 @@ pub struct Faults {
 impl Faults {
     /// Counts a message of `publisher` and makes the error of it.
     pub fn malformed(&self, publisher: u64, why: String) -> Error {
-        if let Some(file) = self.file.upgrade().filter(|file| !file.birth().is_parents()) {
+        if let Some(file) = self.file.upgrade().filter(|file| !file.fork_guard().is_parents()) {
             file.count_malformed(publisher);
         }
-        let core = self.core.upgrade().filter(|core| !core.state.birth().is_parents());
+        let core = self.core.upgrade().filter(|core| !core.state.fork_guard().is_parents());
         let node = core.and_then(|core| core.state.matching().node_of(publisher));
         let publisher_node = node.unwrap_or_else(|| "a node that is gone".to_owned());
         Error::Malformed { topic: self.topic.clone(), publisher_node, why }

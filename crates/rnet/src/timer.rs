@@ -81,7 +81,7 @@ impl Timer {
 
 impl Drop for Timer {
     fn drop(&mut self) {
-        if let Some(core) = self.core.take().filter(|core| !core.state.birth().is_parents()) {
+        if let Some(core) = self.core.take().filter(|core| !core.state.fork_guard().is_parents()) {
             self.shared.cancelled.store(true, Ordering::Release);
             core.state.end_task(self.id);
         }
@@ -137,7 +137,7 @@ impl Node {
         callback: impl FnMut(Tick) + Send + 'static,
     ) -> Result<Timer> {
         let state = &self.core().state;
-        state.check_birth()?;
+        state.check_fork()?;
         let now_ns = state.time.now_ns();
         let schedule = match options.once {
             true => Schedule::once(period, now_ns),

@@ -9,7 +9,7 @@ use rnet_node::options::deadline;
 use rnet_node::receiver::Receiver;
 use rnet_shm::barrier::AskingBarrier;
 use rnet_shm::bell::{Sleep, Waiter, Woken};
-use rnet_shm::fork::Birth;
+use rnet_shm::fork::ForkGuard;
 use rnet_shm::subscription::Slot;
 
 use crate::attached::{Attached, Members, WaitSetHandle};
@@ -70,7 +70,7 @@ pub struct WaitSet {
     /// Name of its node.
     node: String,
     waiter: Waiter,
-    birth: Birth,
+    fork_guard: ForkGuard,
     members: Arc<Members>,
     places: Vec<Arc<Slot>>,
     interruptible: bool,
@@ -82,8 +82,8 @@ impl WaitSet {
         let own = &node.core().state.own;
         let (node, waiter) = (own.name().to_string(), Waiter::new(own.bells().clone()));
         let members = Arc::new(Members::new(own.bells().clone(), waiter.bell()));
-        let birth = own.birth();
-        WaitSet { node, waiter, birth, members, places: Vec::new(), interruptible: false }
+        let fork_guard = own.fork_guard();
+        WaitSet { node, waiter, fork_guard, members, places: Vec::new(), interruptible: false }
     }
 
     /// Attaches subscribers to this set from any thread, also while one waits.
@@ -127,10 +127,10 @@ impl WaitSet {
         subscribers: &mut [&mut dyn Waitable],
         timeout: Option<Duration>,
     ) -> Result<bool> {
-        self.birth.check(|| format!("a wait set of node {}", self.node))?;
+        self.fork_guard.check(|| format!("a wait set of node {}", self.node))?;
         for subscriber in subscribers.iter_mut() {
             let receiver = subscriber.handle().0;
-            receiver.check_birth()?;
+            receiver.check_fork()?;
             if !Arc::ptr_eq(receiver.bells(), self.waiter.bells()) {
                 return Err(self.other_node(receiver));
             }

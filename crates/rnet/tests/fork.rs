@@ -289,7 +289,7 @@ fn child_entry() {
                 Duration::new(spent.tv_sec as u64, spent.tv_nsec as u32)
             };
             // Everything rings out: what is over a second later was not to end.
-            std::thread::sleep(Duration::from_secs(1)); // sleep: the looks for strays take 210 ms
+            std::thread::sleep(Duration::from_secs(1)); // sleep: the looks for orphans take 210 ms
             let before = cpu_time();
             std::thread::sleep(Duration::from_secs(1)); // sleep: the time over which is measured
             tell(&format!("{}", (cpu_time() - before).as_millis()));

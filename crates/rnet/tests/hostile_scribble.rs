@@ -14,7 +14,7 @@ use rnet::inspect::Domain;
 use rnet::schema::{Schema, compile_text};
 use rnet::{Dynamic, Error, Node, OnFull, PublisherOptions, SubscriberOptions};
 
-/// Looks of the victim at the spoilt channel, per kind of file.
+/// Looks of the victim at the corrupt channel, per kind of file.
 const LOOKS: u32 = 250;
 /// Seeds per kind of file.
 const ROUNDS: u64 = 3;
@@ -240,7 +240,7 @@ fn scribbled(kind: &str, seed: u64) -> u32 {
     let mut publisher = victim.publisher_with::<[u8]>("/u", options).unwrap();
     let mut peer = Child::spawn(&net, "peer");
     peer.expect("ready");
-    // Both are under way before anything is spoilt.
+    // Both are under way before anything is corrupt.
     look_at(&subscriber.recv(LONG).unwrap());
     let version = std::fs::read(domain(&net).join("VERSION")).unwrap();
     let mut scribbler = Child::spawn(&net, &format!("{kind} {seed}"));
@@ -277,7 +277,7 @@ fn scribbled(kind: &str, seed: u64) -> u32 {
     let inputs: u64 = told.strip_prefix("inputs=").unwrap().parse().unwrap();
     eprintln!("scribble {kind:?}: seed={seed} inputs={inputs} corrupt={corrupt} honest={honest}");
     assert!(inputs > 0, "nothing was written over {kind:?}");
-    // It was its own files that were spoilt, and it is there all the same.
+    // It was its own files that were corrupt, and it is there all the same.
     peer.say("end");
     peer.expect("alive");
     drop((peer, scribbler));
@@ -308,7 +308,7 @@ fn scribbled_over(kinds: std::ops::Range<usize>) -> u32 {
 #[test]
 fn scribble_over_logs_and_chunks() {
     let mut corrupt = scribbled_over(0..2);
-    // Whether a reader meets what was spoilt is a matter of chance, about one in two.
+    // Whether a reader meets what was corrupt is a matter of chance, about one in two.
     for seed in 1000..1040 {
         if corrupt > 0 {
             break;

@@ -37,7 +37,7 @@ fn write(region: &Region, key: &str, kind: u16, bytes: &[u8]) {
 
 #[test]
 fn a_description_that_is_none_stops_setters_and_is_written_anew() {
-    let net = Net::new("param spoilt description");
+    let net = Net::new("param corrupt description");
     let (arm, other) = (net.node("arm"), net.node("other"));
     let region = stranger(&net);
     let declare = || arm.param("/gain").default(1.0).max(9.0).declare().unwrap();
@@ -70,7 +70,7 @@ fn a_description_that_is_none_stops_setters_and_is_written_anew() {
 
 #[test]
 fn a_value_of_another_kind_is_an_error_and_no_other_value() {
-    let net = Net::new("param spoilt value");
+    let net = Net::new("param corrupt value");
     let arm = net.node("arm");
     let region = stranger(&net);
     let gain = arm.param("/gain").default(1.0).declare().unwrap();

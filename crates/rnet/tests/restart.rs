@@ -25,7 +25,7 @@ fn child_entry() {
     let n: u64 = n.parse().unwrap();
     match role {
         // Keeps the numbers from n on, and says which publisher it is.
-        "keeper" => {
+        "persister" => {
             let orders = common::orders();
             let node = net.node("victim");
             let options =
@@ -106,7 +106,7 @@ fn every_kind_of_subscriber_sees_the_new_publisher_and_what_it_keeps() {
     });
     let mut publishers = Vec::new();
     for life in 0..4 {
-        let mut child = Child::spawn(&net, &format!("keeper:{}", life * 100));
+        let mut child = Child::spawn(&net, &format!("persister:{}", life * 100));
         let id: u64 = child.hear().parse().unwrap();
         assert!(!publishers.contains(&id), "a publisher that came back is a new one");
         publishers.push(id);
@@ -228,7 +228,7 @@ fn a_name_can_be_taken_again_the_moment_its_node_is_killed() {
 #[test]
 fn a_name_is_taken_while_its_node_is_stopped() {
     let net = Net::new("stop and start");
-    let mut child = Child::spawn(&net, "keeper:0");
+    let mut child = Child::spawn(&net, "persister:0");
     child.hear();
     child.stop();
     let error = net.builder("victim").open().unwrap_err();

@@ -24,7 +24,7 @@ fn child_entry() {
     let net = Net::of_parent();
     match role.as_str() {
         "reader" => reader::reads_when_told(&net, false),
-        "keeper" => reader::reads_when_told(&net, true),
+        "persister" => reader::reads_when_told(&net, true),
         "crowd" => crowd::reads_with_many(&net),
         "writer" => peer::writes(&net),
         "peer" => peer::has_one_of_each(&net),

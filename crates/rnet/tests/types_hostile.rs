@@ -1,4 +1,4 @@
-//! Peers whose protobuf types are lost, spoilt, huge or without number: who meets them is told why they
+//! Peers whose protobuf types are lost, corrupt, huge or without number: who meets them is told why they
 //! cannot be understood, and goes on with the others.
 
 mod common;
@@ -236,7 +236,8 @@ fn huge(prefix: &str) -> Schema {
         .unwrap()
 }
 
-/// How long it takes is printed and not asserted: a test has no clock. Printed with `--nocapture`; in a release build it counts.
+/// How long it takes is printed and not asserted: a test has no clock. Printed with `--nocapture`; in a
+/// release build it counts.
 #[test]
 fn types_as_large_as_they_may_be_are_compared() {
     let net = Net::new("types_huge");

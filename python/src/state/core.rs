@@ -12,7 +12,7 @@ use super::transaction::Open;
 use super::types::Types;
 use super::watch::WatchCore;
 use crate::errors::OrRaise;
-use crate::fork::{Birth, Own};
+use crate::fork::{ForkGuard, Own};
 use crate::release::release;
 
 /// From this length on a value is copied without the GIL: below, letting go of it and getting it
@@ -23,7 +23,7 @@ pub(crate) struct StateCore {
     /// Whose state it is, for errors.
     node: String,
     inner: RwLock<Option<Own<State>>>,
-    birth: Birth,
+    fork_guard: ForkGuard,
     pub(crate) types: Arc<Types>,
     members: Mutex<Members>,
 }
@@ -54,25 +54,25 @@ impl StateCore {
         Arc::new(StateCore {
             node: node.to_owned(),
             inner: RwLock::new(Some(Own::new(inner))),
-            birth: Birth::here(),
+            fork_guard: ForkGuard::here(),
             types: Arc::new(Types::new(py)),
             members: Mutex::default(),
         })
     }
 
     fn closed_error(&self) -> Error {
-        Error::Closed { what: self.birth.name(format!("the state of node {}", self.node)) }
+        Error::Closed { what: self.fork_guard.name(format!("the state of node {}", self.node)) }
     }
 
     /// Whether it is a forked child's that its parent made: to be left alone.
     pub(crate) fn is_parents(&self) -> bool {
-        self.birth.is_parents()
+        self.fork_guard.is_parents()
     }
 
     /// Runs something short that does not wait, with or without the GIL.
     #[inline]
     pub(crate) fn with<R>(&self, act: impl FnOnce(&State) -> rnet::Result<R>) -> rnet::Result<R> {
-        if self.birth.is_parents() {
+        if self.fork_guard.is_parents() {
             // The lock may be held by a thread that only the parent has.
             return Err(self.closed_error());
         }
@@ -170,7 +170,7 @@ impl StateCore {
 
     /// Keeps it no longer. Call it without the GIL.
     pub(crate) fn forget(&self, watch: &Arc<WatchCore>) {
-        if self.birth.is_parents() {
+        if self.fork_guard.is_parents() {
             return;
         }
         let forgotten = {
@@ -183,7 +183,7 @@ impl StateCore {
 
     /// Closes it, with watches and transactions. Call it without the GIL.
     pub(crate) fn close(&self) {
-        if self.birth.is_parents() {
+        if self.fork_guard.is_parents() {
             return;
         }
         let members = std::mem::take(&mut *self.members());

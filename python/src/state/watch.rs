@@ -22,12 +22,12 @@ use super::types::Types;
 use crate::callback::Callback;
 use crate::errors::{OrRaise, raise};
 use crate::fair::{Fair, Guard, NotHad};
-use crate::fork::{Birth, Own};
+use crate::fork::{ForkGuard, Own};
 use crate::gate;
 use crate::node::NodeShared;
 use crate::release::release;
 use crate::tasks::{Next, Source};
-use crate::wait::{Patience, Stop};
+use crate::wait::{Stop, WaitLimit};
 use crate::waiters::{self, Awaited, Waiters};
 
 /// Who is told.
@@ -46,7 +46,7 @@ enum Mode {
 pub(crate) struct WatchCore {
     prefix: String,
     mode: Fair<Own<Mode>>,
-    birth: Birth,
+    fork_guard: ForkGuard,
     closed: Arc<AtomicBool>,
     /// Has a thread that waits let go of the lock. Gone when it is closed: it holds the node.
     interrupter: Mutex<Option<Own<WatchInterrupter>>>,
@@ -57,11 +57,11 @@ pub(crate) struct WatchCore {
 
 impl WatchCore {
     pub(crate) fn is_closed(&self) -> bool {
-        self.birth.is_parents() || self.closed.load(Ordering::Acquire)
+        self.fork_guard.is_parents() || self.closed.load(Ordering::Acquire)
     }
 
     fn closed_error(&self) -> Error {
-        Error::Closed { what: self.birth.name(format!("the watch of {:?}", self.prefix)) }
+        Error::Closed { what: self.fork_guard.name(format!("the watch of {:?}", self.prefix)) }
     }
 
     fn has_callback(&self) -> Error {
@@ -79,7 +79,7 @@ impl WatchCore {
     /// Takes the lock for something short; a thread that waits lets go of it. Call it without
     /// the GIL.
     fn lock(&self) -> rnet::Result<Guard<'_, Own<Mode>>> {
-        if self.birth.is_parents() {
+        if self.fork_guard.is_parents() {
             // The lock may be held by a thread that only the parent has.
             return Err(self.closed_error());
         }
@@ -133,8 +133,12 @@ impl WatchCore {
         }
     }
 
-    fn take(self: &Arc<Self>, py: Python<'_>, patience: &Patience) -> Result<state::Change, Stop> {
-        patience.run(py, |slice| self.next(slice))
+    fn take(
+        self: &Arc<Self>,
+        py: Python<'_>,
+        wait_limit: &WaitLimit,
+    ) -> Result<state::Change, Stop> {
+        wait_limit.run(py, |slice| self.next(slice))
     }
 
     /// The next change, if it is there. Call it without the GIL.
@@ -182,7 +186,7 @@ impl WatchCore {
 
     /// Ends it; whoever waits is told. Call it without the GIL.
     pub(crate) fn close(self: &Arc<Self>) {
-        if self.birth.is_parents() || self.closed.swap(true, Ordering::AcqRel) {
+        if self.fork_guard.is_parents() || self.closed.swap(true, Ordering::AcqRel) {
             return;
         }
         // A callback that closes its own watch is waited for by nobody but itself: so the lock is
@@ -221,7 +225,7 @@ impl Awaited for WatchCore {
     }
 
     fn is_parents(&self) -> bool {
-        self.birth.is_parents()
+        self.fork_guard.is_parents()
     }
 }
 
@@ -263,7 +267,7 @@ impl Source for Changes {
 
 impl Drop for WatchCore {
     fn drop(&mut self) {
-        if self.birth.is_parents() {
+        if self.fork_guard.is_parents() {
             return;
         }
         if let Some(mut guard) = self.mode.try_lock() {
@@ -305,7 +309,7 @@ impl Watch {
             prefix: prefix.to_owned(),
             interrupter: Mutex::new(Some(Own::new(inner.interrupter()))),
             mode: Fair::new(Own::new(Mode::Direct(inner))),
-            birth: Birth::here(),
+            fork_guard: ForkGuard::here(),
             closed: Arc::default(),
             types: state.types.clone(),
             waiters: Waiters::default(),
@@ -324,8 +328,8 @@ impl Watch {
     /// The next change; waits for it, `timeout` seconds or for as long as it takes. Raises Timeout.
     #[pyo3(signature = (timeout = None))]
     fn recv(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Change> {
-        let patience = Patience::new(py, timeout)?;
-        let told = self.core.take(py, &patience).map_err(|stop| stop.into_err(py))?;
+        let wait_limit = WaitLimit::new(py, timeout)?;
+        let told = self.core.take(py, &wait_limit).map_err(|stop| stop.into_err(py))?;
         Change::new(py, told, &self.core.types)
     }
 
@@ -399,7 +403,7 @@ impl Watch {
     }
 
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<Change>> {
-        match self.core.take(py, &Patience::endless()) {
+        match self.core.take(py, &WaitLimit::endless()) {
             Ok(told) => Change::new(py, told, &self.core.types).map(Some),
             Err(Stop::Error(Error::Closed { .. })) if self.core.is_closed() => Ok(None),
             Err(stop) => Err(stop.into_err(py)),

@@ -440,11 +440,11 @@ impl World {
         self.writer.as_ref().map_or(0, |w| w.child.id())
     }
 
-    /// Descriptors of the two survivors: files of this domain, and what watches processes. The judge
-    /// may be a test of several in its process, which have files of their own. A publisher has one for each chunk
-    /// of its pool, whose bytes are counted; one of a chunk that was given back is a leak. Not counted is the
-    /// store on disk, of which there is one: on a busy machine either survivor may take the other for stopped,
-    /// and its place as keeper.
+    /// Descriptors of the two survivors: files of this domain, and what watches processes. The judge may be a
+    /// test of several in its process, which have files of their own. A publisher has one for each chunk of
+    /// its pool, whose bytes are counted; one of a chunk that was given back is a leak. Not counted is the
+    /// store on disk, of which there is one: on a busy machine either survivor may take the other for
+    /// stopped, and its place as persister.
     fn fds(&self) -> [usize; 2] {
         let chunk = |to: &Path| {
             let name = to.file_name().map(|name| name.to_string_lossy());
@@ -545,15 +545,15 @@ impl World {
     }
 
     /// Starts a process that keeps the state on disk, and stops it there while nobody else is there.
-    pub fn stop_a_keeper(&self) -> Outcome<Process> {
-        let mut keeper = self.spawn("victim", CORPSE, &["lonely", "stays", "durable"], None)?;
-        keeper.ready()?;
-        let pid = rustix::process::Pid::from_child(&keeper.child);
+    pub fn stop_a_persister(&self) -> Outcome<Process> {
+        let mut persister = self.spawn("victim", CORPSE, &["lonely", "stays", "durable"], None)?;
+        persister.ready()?;
+        let pid = rustix::process::Pid::from_child(&persister.child);
         rustix::process::kill_process(pid, rustix::process::Signal::STOP)?;
-        if !keeper.stopped(LONG)? {
-            return Err("the keeper cannot be stopped".into());
+        if !persister.stopped(LONG)? {
+            return Err("the persister cannot be stopped".into());
         }
-        Ok(keeper)
+        Ok(persister)
     }
 
     /// Starts a process that joins the domain, and kills it while nobody else is there: at a fail point, or

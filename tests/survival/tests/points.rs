@@ -66,14 +66,14 @@ fn scene(point: &str) -> Scene {
 /// Where somebody has to have died for a point to be passed at the cleaning up.
 fn death(point: &str) -> Option<&'static str> {
     match point {
-        "state.sweep_seat" => Some("state.sitting"),
+        "state.sweep_lease" => Some("state.sitting"),
         "state.sweep_slab" => Some("state.slab_claimed"),
         _ => None,
     }
 }
 
-/// Points that no node of this test passes: what needs a region that is full, and what needs a directory that is
-/// removed (`crates/rnet/tests/wiped.rs`).
+/// Points that no node of this test passes: what needs a region that is full, and what needs a directory that
+/// is removed (`crates/rnet/tests/wiped.rs`).
 const ELSEWHERE: [&str; 5] =
     ["state.emptying", "home.directory", "home.name", "home.folder", "home.file"];
 
@@ -119,7 +119,7 @@ fn kill_alone(point: &str) -> Outcome<(bool, usize)> {
     let mut world = World::empty(binary())?;
     let stopped = match scene(point) {
         Scene::Nothing => None,
-        Scene::Stopped => Some(world.stop_a_keeper()?),
+        Scene::Stopped => Some(world.stop_a_persister()?),
         _ => {
             world.leave_a_corpse(death(point))?;
             None

@@ -6,7 +6,7 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 const COUNT: u64 = 1000;
-const PATIENCE: Duration = Duration::from_secs(20);
+const WAIT_LIMIT: Duration = Duration::from_secs(20);
 
 #[test]
 fn messages_of_all_sizes_arrive() {
@@ -56,7 +56,7 @@ fn messages_of_all_sizes_arrive() {
             if arrivals.recv_timeout(Duration::from_millis(5)).is_ok() {
                 break;
             }
-            assert!(start.elapsed() < PATIENCE, "no hello was heard");
+            assert!(start.elapsed() < WAIT_LIMIT, "no hello was heard");
         }
         for len in [0, 22, 1 << 20] {
             let mut message = patterned(len);
@@ -70,7 +70,7 @@ fn messages_of_all_sizes_arrive() {
             publisher.flush().unwrap();
             for number in 0..COUNT {
                 let seen = loop {
-                    let seen = arrivals.recv_timeout(PATIENCE).expect("a message was lost");
+                    let seen = arrivals.recv_timeout(WAIT_LIMIT).expect("a message was lost");
                     if seen.1.is_none_or(|header| header.kind != Kind::Hello) {
                         break seen;
                     }

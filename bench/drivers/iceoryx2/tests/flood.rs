@@ -5,7 +5,7 @@ use std::sync::mpsc::channel;
 use std::time::Duration;
 
 const HELLO: &[u8] = b"hello";
-const PATIENCE: Duration = Duration::from_secs(20);
+const WAIT_LIMIT: Duration = Duration::from_secs(20);
 /// Many times what a queue holds.
 const COUNT: u64 = 20_000;
 
@@ -43,7 +43,7 @@ fn a_flood_without_flush_passes_a_full_queue_of_each_subscriber() {
             for (_, arrivals) in &subscriptions {
                 for number in 0..COUNT {
                     let got = loop {
-                        if let Some(got) = arrivals.recv_timeout(PATIENCE).expect("lost") {
+                        if let Some(got) = arrivals.recv_timeout(WAIT_LIMIT).expect("lost") {
                             break got;
                         }
                     };

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 /// How long a sender waits for a reader that stands still.
-const PATIENCE: Duration = Duration::from_secs(20);
+const WAIT_LIMIT: Duration = Duration::from_secs(20);
 
 /// robot-net in each way of waiting.
 pub fn systems() -> Vec<Box<dyn System>> {
@@ -78,7 +78,7 @@ impl System for Rnet {
 
     fn publisher(&self, net: &Net, topic: &Topic) -> Result<Box<dyn Publisher>> {
         let node = node(net)?;
-        let mut options = PublisherOptions::new().reliable(OnFull::Wait(PATIENCE));
+        let mut options = PublisherOptions::new().reliable(OnFull::Wait(WAIT_LIMIT));
         if topic.lane == Lane::Urgent {
             options = options.urgent();
         }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 const HELLO: &[u8] = b"hello";
 const LOADS: [(usize, usize); 3] = [(0, 1000), (22, 1000), (1 << 20, 100)];
-const PATIENCE: Duration = Duration::from_secs(20);
+const WAIT_LIMIT: Duration = Duration::from_secs(20);
 
 #[test]
 fn messages_of_every_size_arrive_in_order_and_unharmed() {
@@ -54,7 +54,7 @@ fn messages_of_every_size_arrive_in_order_and_unharmed() {
                 publisher.flush().unwrap();
                 for number in 0..count as u64 {
                     let got = loop {
-                        let got = arrivals.recv_timeout(PATIENCE).expect("a message was lost");
+                        let got = arrivals.recv_timeout(WAIT_LIMIT).expect("a message was lost");
                         if !got.0 {
                             break got;
                         }

@@ -23,7 +23,7 @@ pub(super) const SYSTEM: System = System {
 };
 
 /// How long the publisher waits for a subscriber that stands still.
-const PATIENCE: Duration = Duration::from_secs(5);
+const WAIT_LIMIT: Duration = Duration::from_secs(5);
 
 struct Rnet {
     // In this order: the nodes are closed after what they opened.
@@ -42,7 +42,7 @@ fn open(arrivals: Arc<Arrivals>) -> Result<Box<dyn Publish>> {
     let receiving = Node::builder("subscriber").domain(&domain).open()?;
     let options = SubscriberOptions::new().reliable();
     let mut incoming = receiving.subscriber_with::<[u8]>(&format!("/{TOPIC}"), options)?;
-    let options = PublisherOptions::new().reliable(OnFull::Wait(PATIENCE));
+    let options = PublisherOptions::new().reliable(OnFull::Wait(WAIT_LIMIT));
     let publisher = node.publisher_with::<[u8]>(&format!("/{TOPIC}"), options)?;
     let stop = Arc::new(AtomicBool::new(false));
     let seen = stop.clone();

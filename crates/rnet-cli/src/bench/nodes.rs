@@ -14,7 +14,7 @@ use super::crew::Crew;
 use super::job::Order;
 use super::roles::Role;
 use super::roles::idle::{JoinReport, JoinerJob};
-use super::roles::nodes::{DeathReport, MetReport, NodesJob, PATIENCE, topic};
+use super::roles::nodes::{DeathReport, MetReport, NodesJob, WAIT_LIMIT, topic};
 use super::{Bench, Spread, as_latency};
 use crate::context::Context;
 use crate::failure::Outcome;
@@ -90,7 +90,7 @@ fn one(bench: &Bench, run: u32, nodes: u16, processes: usize) -> Outcome<Figures
     crew.order(0..processes, Order::Go)?;
     let (mut open_ns, mut met_ns, mut descriptors) = (0, 0, 0);
     for number in 0..processes {
-        let met: MetReport = crew.report(number, PATIENCE)?;
+        let met: MetReport = crew.report(number, WAIT_LIMIT)?;
         open_ns = open_ns.max(met.open_ns.saturating_sub(began_ns));
         met_ns = met_ns.max(met.met_ns.saturating_sub(began_ns));
         descriptors = descriptors.max(met.descriptors);
@@ -98,13 +98,13 @@ fn one(bench: &Bench, run: u32, nodes: u16, processes: usize) -> Outcome<Figures
     let joiner = Role::Joiner(JoinerJob { topic: topic(0, all), times: JOINS });
     crew.add(vec![("joining".to_owned(), joiner)])?;
     crew.order([processes], Order::Go)?;
-    let join: JoinReport = crew.report(processes, PATIENCE)?;
+    let join: JoinReport = crew.report(processes, WAIT_LIMIT)?;
     let join_ns = Spread::of(join.join_ns.iter().map(|&ns| ns as f64));
     let killed_ns = crew.kill(victim)?;
     crew.order(0..victim, Order::Stop)?;
     let mut noticed_ns = 0;
     for number in 0..victim {
-        let death: DeathReport = crew.report(number, PATIENCE)?;
+        let death: DeathReport = crew.report(number, WAIT_LIMIT)?;
         noticed_ns = noticed_ns.max(death.noticed_ns.saturating_sub(killed_ns));
     }
     crew.watch(Duration::ZERO)?;

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 /// has failed, and says so itself.
 pub const MEET: Duration = Duration::from_secs(20);
 /// How long a sender waits for a reader that stands still.
-pub const PATIENCE: Duration = Duration::from_secs(10);
+pub const WAIT_LIMIT: Duration = Duration::from_secs(10);
 /// How often one that receives nothing looks whether all is over.
 pub const LOOK: Duration = Duration::from_millis(100);
 

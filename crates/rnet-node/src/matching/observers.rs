@@ -10,7 +10,7 @@ impl Matching {
         }
         let mut following = self.observers.of_node(self.own.incarnation());
         for (id, publisher) in &self.publishers {
-            publisher.roster.set_observers(following.remove(id).unwrap_or_default());
+            publisher.readers.set_observers(following.remove(id).unwrap_or_default());
         }
     }
 }

@@ -7,7 +7,7 @@ use rnet_core::{Lane, MAX_PUBLISHERS_PER_SUBSCRIPTION, Result};
 use rnet_shm::channel::{Origin, Reader};
 use rnet_shm::node::incarnation_of;
 use rnet_shm::publisher::{PeerPublisher, PublisherMeta};
-use rnet_shm::roster::Roster;
+use rnet_shm::reader_table::ReaderTable;
 use rnet_shm::subscription::{
     Binding, PeerSubscription, SubscriptionFile, SubscriptionMeta, too_many_publishers,
 };
@@ -20,7 +20,7 @@ use crate::subscriber_state::SubscriberState;
 pub struct OwnPublisher {
     pub topic_hash: u64,
     pub meta: PublisherMeta,
-    pub roster: Arc<Roster>,
+    pub readers: Arc<ReaderTable>,
     pub state: Arc<PublisherState>,
     /// Subscriptions that were looked at.
     pub known: BTreeMap<u64, Known>,
@@ -58,9 +58,9 @@ impl OwnPublisher {
     pub fn drop_reader(&mut self, id: u64, died: bool, notices: &mut Vec<Notice>) {
         self.short.remove(&id);
         if died {
-            self.roster.bury(id);
+            self.readers.bury(id);
         } else {
-            self.roster.dismiss(id);
+            self.readers.dismiss(id);
         }
         let mut matches = self.state.lock();
         let Some(at) = matches.matched.iter().position(|p| p.id == id) else { return };

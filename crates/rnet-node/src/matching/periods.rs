@@ -1,7 +1,7 @@
 //! The deadlines and leases of a node's endpoints, looked at by the control thread when they are due.
 //!
-//! Both sides of a match look at the publisher's log, so both come to the same verdict without a message between them. A node
-//! without such endpoints is not woken and looks at nothing.
+//! Both sides of a match look at the publisher's log, so both come to the same verdict without a message
+//! between them. A node without such endpoints is not woken and looks at nothing.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -71,7 +71,7 @@ impl Matching {
     pub fn watch_own(&mut self, id: u64) {
         let Some(own) = self.publishers.get_mut(&id) else { return };
         let Some(period) = own.meta.qos.deadline else { return };
-        let deadline = Deadline::new(period, clock::now_ns(), own.roster.map().newest());
+        let deadline = Deadline::new(period, clock::now_ns(), own.readers.map().newest());
         self.next_look.at(deadline.due_ns());
         own.deadline = Some(deadline);
         self.timed.insert(id);
@@ -135,11 +135,11 @@ impl OwnPublisher {
         notices: &mut Vec<Notice>,
     ) -> Option<u64> {
         let deadline = self.deadline.as_mut()?;
-        let missed = deadline.look(now_ns, self.roster.map().newest());
+        let missed = deadline.look(now_ns, self.readers.map().newest());
         if missed > 0 {
-            self.roster.count_deadline_missed(missed);
+            self.readers.count_deadline_missed(missed);
             let publisher = PeerInfo { id, node: us.to_owned() };
-            let total = self.roster.deadline_missed();
+            let total = self.readers.deadline_missed();
             call(notices, &self.state.deadlines, DeadlineMissed { publisher, missed, total });
         }
         Some(deadline.due_ns())

@@ -1,4 +1,4 @@
-//! How a receiver waits: spinning, dozing by the rhythm of the topic, asleep until it is rung.
+//! How a receiver waits: spinning, dozing by the period of the topic, asleep until it is rung.
 
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -11,7 +11,7 @@ use rnet_shm::clock;
 use rnet_shm::cpu::{self, ShortSlice};
 
 use super::Receiver;
-use crate::rhythm::Plan;
+use crate::period_estimator::Plan;
 
 /// Looks at the clock once per this many turns of a spin.
 const SPINS_PER_LOOK: u32 = 32;
@@ -26,7 +26,7 @@ struct Spun {
 impl Receiver {
     /// Waits until [`Receiver::advance`] may find something; `false` when the time is over.
     pub fn wait(&mut self, until: Option<Instant>) -> Result<bool> {
-        self.check_birth()?;
+        self.check_fork()?;
         if self.state.take_stop() {
             return Err(Error::Interrupted);
         }
@@ -49,14 +49,14 @@ impl Receiver {
                 let at = now.checked_add(Duration::from_nanos(ns.saturating_sub(now_ns)));
                 until.into_iter().chain(at).min()
             };
-            match self.rhythm.plan(now_ns, since_ns) {
+            match self.period.plan(now_ns, since_ns) {
                 Plan::Sleep => {
                     self.awake = false;
                     return self.sleep(until, Sleep::Woken);
                 }
                 Plan::Spin(to_ns) => {
                     let spun = self.spin(at(to_ns));
-                    self.rhythm.held_up(clock::now_ns(), spun.gap_ns);
+                    self.period.held_up(clock::now_ns(), spun.gap_ns);
                     if spun.ready {
                         return Ok(true);
                     }
@@ -70,7 +70,7 @@ impl Receiver {
                     // Else it was the user's time that was over.
                     if now_ns >= to_ns {
                         self.awake = true;
-                        self.rhythm.dozed(now_ns, now_ns - to_ns);
+                        self.period.dozed(now_ns, now_ns - to_ns);
                     }
                 }
             }
@@ -112,7 +112,7 @@ impl Receiver {
     }
 
     /// Learns from a message that was waited for.
-    pub fn learn_rhythm(&mut self, at: usize) {
+    pub fn learn_period(&mut self, at: usize) {
         if self.qos.wait != Wait::Adaptive {
             return;
         }
@@ -120,13 +120,13 @@ impl Receiver {
         let counts = self.channels.iter().flat_map(|c| [c.received(), c.skipped()]);
         let count = counts.fold(0, u64::wrapping_add);
         let (sent_ns, now_ns) = (self.channels[at].current_sent_ns(), clock::now_ns());
-        self.rhythm.learn(sent_ns, count);
+        self.period.learn(sent_ns, count);
         if self.awake {
-            self.rhythm.met(now_ns.saturating_sub(sent_ns));
+            self.period.met(now_ns.saturating_sub(sent_ns));
         }
         // One that was sent before has not been waited for.
         if sent_ns >= self.waits_since_ns {
-            self.rhythm.held_up(now_ns, now_ns.saturating_sub(sent_ns));
+            self.period.held_up(now_ns, now_ns.saturating_sub(sent_ns));
         }
     }
 

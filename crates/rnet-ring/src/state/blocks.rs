@@ -1,15 +1,15 @@
 //! Blocks: taken from slabs, kept for a while after their last use, used again.
 //!
-//! Each lane keeps blocks of its own at hand, so that writers of different keys do not meet here. All
+//! Each process slot keeps blocks of its own at hand, so that writers of different keys do not meet here. All
 //! that another process must know to clean up after a dead one stands in the heads of the blocks:
-//! which lane is responsible for each. The lists are the lane's own memory and die with it.
+//! which process slot is responsible for each. The lists are the process slot's own memory and die with it.
 
 use std::collections::VecDeque;
 
 use super::key::KEY_WORDS;
 use super::layout::{
-    CLASS_UNITS, LANE_NEW, LANE_SLAB, REVOKED, SEAT_REVISION, SEATS, SLAB_UNITS, SLAB_WORDS,
-    SPAN_CLASS, UNIT_WORDS, class_of,
+    CLASS_UNITS, LEASE_REVISION, PROCESS_NEW, PROCESS_SLAB, REVOKED, SLAB_UNITS, SLAB_WORDS,
+    SNAPSHOT_LEASES, SPAN_CLASS, UNIT_WORDS, class_of,
 };
 use super::leaf::{LEAF_HEADER_WORDS, MAX_WRITER_LEN_BYTES, REVISION};
 use super::region::{Host, Region};
@@ -18,11 +18,11 @@ use super::word::{FREE, Head, IS_LEAF, IS_TXN, PRIVATE, RETIRED, Word, pending};
 use crate::fail_point;
 use crate::sync::{Ordering, fence};
 
-/// Blocks that a lane takes from the slabs at a time.
+/// Blocks that a process slot takes from the slabs at a time.
 const REFILL: usize = 64;
 /// Slabs that one refill looks at before it takes a new one.
 const REFILL_SLABS: usize = 512;
-/// Blocks of one class that a lane keeps for itself.
+/// Blocks of one class that a process slot keeps for itself.
 const KEPT: usize = 256;
 /// But not more words than these (512 KiB).
 const KEPT_WORDS: usize = (512 << 10) / 8;
@@ -50,7 +50,7 @@ pub(crate) struct Own {
     pub(crate) words: usize,
 }
 
-/// Blocks of a class that a lane keeps for itself.
+/// Blocks of a class that a process slot keeps for itself.
 fn kept_of(class: usize) -> usize {
     (KEPT_WORDS / (usize::from(CLASS_UNITS[class]) * UNIT_WORDS)).clamp(2, KEPT)
 }
@@ -62,7 +62,7 @@ pub struct NoRoom;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Retired {
     word: Word,
-    /// The lane that made it.
+    /// The process slot that made it.
     from: u16,
     class: usize,
     words: usize,
@@ -72,11 +72,11 @@ pub(crate) struct Retired {
     pub(crate) tomb: Option<Word>,
 }
 
-/// What a lane knows of its own blocks.
+/// What a process slot knows of its own blocks.
 #[derive(Debug)]
 pub struct Local {
-    /// Which lane.
-    pub lane: u16,
+    /// Which process slot.
+    pub process_slot: u16,
     kept: [VecDeque<u32>; SPAN_CLASS],
     cursor: [usize; SPAN_CLASS],
     retired: VecDeque<Retired>,
@@ -87,9 +87,9 @@ pub struct Local {
 
 impl Local {
     /// Nothing is known yet.
-    pub fn new(lane: u16) -> Local {
+    pub fn new(process_slot: u16) -> Local {
         Local {
-            lane,
+            process_slot,
             kept: Default::default(),
             cursor: [0; SPAN_CLASS],
             retired: VecDeque::new(),
@@ -116,8 +116,8 @@ impl Region<'_> {
             return Ok(own);
         }
         // What is kept for readers as of a revision, one of whom may be stopped: they begin anew.
-        for _ in 0..SEATS {
-            if !self.revoke(self.oldest_seat()) {
+        for _ in 0..SNAPSHOT_LEASES {
+            if !self.revoke(self.oldest_lease()) {
                 break;
             }
         }
@@ -155,17 +155,23 @@ impl Region<'_> {
         }
         let unit = local.kept[class].pop_front().ok_or(NoRoom)?;
         let words = usize::from(CLASS_UNITS[class]) * UNIT_WORDS;
-        self.begin(local.lane, unit, class, words)
+        self.begin(local.process_slot, unit, class, words)
     }
 
     /// Gives a block that is already ours its next tag; what is written into it comes afterwards, for
     /// all readers.
-    fn begin(&self, lane: u16, unit: u32, class: usize, words: usize) -> Result<Own, NoRoom> {
-        // Where it lies, and how long it is, came from tables that a peer may have spoilt.
+    fn begin(
+        &self,
+        process_slot: u16,
+        unit: u32,
+        class: usize,
+        words: usize,
+    ) -> Result<Own, NoRoom> {
+        // Where it lies, and how long it is, came from tables that a peer may have corrupt.
         let block = self.block(unit).filter(|block| block.len() >= words).ok_or(NoRoom)?;
         let tag = Head(block[0].load(Ordering::Relaxed)).tag().wrapping_add(1);
         // Released, so that who finds the new tag also finds the tail past the block's last entry (`help`).
-        block[0].store(Head::new(PRIVATE, lane, tag).0, Ordering::Release);
+        block[0].store(Head::new(PRIVATE, process_slot, tag).0, Ordering::Release);
         // So that who is killed before it writes anything leaves no block that says two things.
         block[REVISION].store(pending(tag), Ordering::Relaxed);
         // SYNC-BLOCK: pairs with `Region::named` and `leaf::is_still`.
@@ -175,9 +181,9 @@ impl Region<'_> {
     }
 
     /// Says what the block is from now on; everything in it was written before.
-    pub(crate) fn become_(&self, lane: u16, own: Own, state: u64) {
+    pub(crate) fn become_(&self, process_slot: u16, own: Own, state: u64) {
         let block = self.block(own.unit).expect("our own blocks lie inside the region");
-        block[0].store(Head::new(state, lane, own.tag).0, Ordering::Release);
+        block[0].store(Head::new(state, process_slot, own.tag).0, Ordering::Release);
     }
 
     fn refill(&self, local: &mut Local, host: &impl Host, class: usize) -> Result<(), NoRoom> {
@@ -197,7 +203,7 @@ impl Region<'_> {
         if !local.kept[class].is_empty() {
             return Ok(());
         }
-        if let Some(slab) = self.claim_slabs(local.lane, host, 1, class) {
+        if let Some(slab) = self.claim_slabs(local.process_slot, host, 1, class) {
             let blocks = blocks_per_slab(class) as u64;
             let word = Slab::new(class, BLOCKS, 0, blocks);
             self.slab(slab).store(word.0, Ordering::Release);
@@ -223,7 +229,7 @@ impl Region<'_> {
     fn claim_blocks(&self, local: &mut Local, slab: usize, class: usize) {
         let units = u32::from(CLASS_UNITS[class]);
         let mut got = 0;
-        let here = self.lane(usize::from(local.lane), LANE_SLAB);
+        let here = self.process_slot(usize::from(local.process_slot), PROCESS_SLAB);
         // SYNC-SLAB: see `empty_slab`.
         here.store(slab as u64 + 1, Ordering::SeqCst);
         let known = Slab(self.slab(slab).load(Ordering::SeqCst));
@@ -239,7 +245,7 @@ impl Region<'_> {
             let Some(block) = self.block(unit) else { return };
             let head = Head(block[0].load(Ordering::Relaxed));
             if head.state() == FREE {
-                let ours = Head::new(PRIVATE, local.lane, head.tag()).0;
+                let ours = Head::new(PRIVATE, local.process_slot, head.tag()).0;
                 if block[0]
                     .compare_exchange(head.0, ours, Ordering::AcqRel, Ordering::Relaxed)
                     .is_ok()
@@ -256,14 +262,14 @@ impl Region<'_> {
 
     fn take_span(&self, local: &mut Local, host: &impl Host, words: usize) -> Result<Own, NoRoom> {
         let count = words.div_ceil(SLAB_WORDS);
-        let first = self.claim_slabs(local.lane, host, count, SPAN_CLASS).ok_or(NoRoom)?;
+        let first = self.claim_slabs(local.process_slot, host, count, SPAN_CLASS).ok_or(NoRoom)?;
         let unit = (first * SLAB_UNITS) as u32;
-        let own = self.begin(local.lane, unit, SPAN_CLASS, count * SLAB_WORDS)?;
+        let own = self.begin(local.process_slot, unit, SPAN_CLASS, count * SLAB_WORDS)?;
         for rest in first + 1..first + count {
-            let word = Slab::new(SPAN_CLASS, SPAN_REST, local.lane, 0);
+            let word = Slab::new(SPAN_CLASS, SPAN_REST, local.process_slot, 0);
             self.slab(rest).store(word.0, Ordering::Release);
         }
-        let word = Slab::new(SPAN_CLASS, SPAN, local.lane, count as u64);
+        let word = Slab::new(SPAN_CLASS, SPAN, local.process_slot, count as u64);
         self.slab(first).store(word.0, Ordering::Release);
         fail_point!("state.span");
         Ok(own)
@@ -279,22 +285,22 @@ impl Region<'_> {
         if class < SPAN_CLASS && local.kept[class].len() < kept_of(class) {
             local.kept[class].push_back(unit);
         } else {
-            self.free(local.lane, unit);
+            self.free(local.process_slot, unit);
         }
     }
 
     /// Lets anybody have a block. Its tag stays until then, so that a late reader still reads it whole.
-    pub(crate) fn free(&self, lane: u16, unit: u32) {
+    pub(crate) fn free(&self, process_slot: u16, unit: u32) {
         let Some(block) = self.block(unit) else { return };
         let slab = Self::slab_of(unit);
         let known = Slab(self.slab(slab).load(Ordering::Acquire));
         if known.is_span() {
             // Others may use its later slabs again, and leave this head as it is: a late reader must not
-            // take their words for the span's. State and lane stay, for the sweep after a death here.
+            // take their words for the span's. State and process slot stay, for the sweep after a death here.
             let head = Head(block[0].load(Ordering::Relaxed));
-            let ended = Head::new(head.state(), head.lane(), head.tag().wrapping_add(1));
+            let ended = Head::new(head.state(), head.process_slot(), head.tag().wrapping_add(1));
             block[0].store(ended.0, Ordering::Release);
-            self.free_span(lane, slab, known.count());
+            self.free_span(process_slot, slab, known.count());
             return;
         }
         let tag = Head(block[0].load(Ordering::Relaxed)).tag();
@@ -316,22 +322,22 @@ impl Region<'_> {
     /// The same for a block in any state; one of several who try succeeds.
     pub(crate) fn retire_from(&self, local: &mut Local, word: Word, head: Head, after: u64) {
         let Some(block) = self.block(word.unit()) else { return };
-        let retired = Head::new(RETIRED, local.lane, word.tag()).0;
+        let retired = Head::new(RETIRED, local.process_slot, word.tag()).0;
         let (ok, miss) = (Ordering::AcqRel, Ordering::Relaxed);
         if block[0].compare_exchange(head.0, retired, ok, miss).is_ok() {
             fail_point!("state.retired");
-            self.queue(local, word, head.lane(), after, None);
+            self.queue(local, word, head.process_slot(), after, None);
         }
     }
 
     /// A deletion that stays in its slot until those who read as of an older revision are done.
     pub(crate) fn queue_tomb(&self, local: &mut Local, word: Word, after: u64) {
-        self.queue(local, word, local.lane, after, Some(word));
+        self.queue(local, word, local.process_slot, after, Some(word));
     }
 
     fn queue(&self, local: &mut Local, word: Word, from: u16, after: u64, tomb: Option<Word>) {
         let known = Slab(self.slab(Self::slab_of(word.unit())).load(Ordering::Relaxed));
-        // What is not in the table any more was spoilt by somebody; it is let go of.
+        // What is not in the table any more was corrupt by somebody; it is let go of.
         let (class, words) = match (known.has_blocks(), known.is_span()) {
             (true, _) => (known.class(), usize::from(CLASS_UNITS[known.class()]) * UNIT_WORDS),
             (_, true) => (SPAN_CLASS, known.count() * SLAB_WORDS),
@@ -359,26 +365,26 @@ impl Region<'_> {
             if !many && !large {
                 return;
             }
-            let needed = *oldest.get_or_insert_with(|| self.oldest_seat());
+            let needed = *oldest.get_or_insert_with(|| self.oldest_lease());
             if !self.recycle_one(local, needed) {
                 return;
             }
         }
     }
 
-    /// The same with what was put by for deletions, because the lane's owner ends.
+    /// The same with what was put by for deletions, because the process slot's owner ends.
     pub fn leave(&self, local: &mut Local) -> bool {
         if let Some(own) = local.reserve.take() {
-            self.free(local.lane, own.unit);
+            self.free(local.process_slot, own.unit);
         }
         self.let_go(local)
     }
 
-    /// Lets go of all that the lane keeps; `false` if somebody still reads some.
+    /// Lets go of all that the process slot keeps; `false` if somebody still reads some.
     pub(crate) fn let_go(&self, local: &mut Local) -> bool {
         // Each twice: a deletion is taken out of its slot, and then retired.
         for _ in 0..2 * local.retired.len() {
-            let needed = self.oldest_seat();
+            let needed = self.oldest_lease();
             if local.retired.is_empty() || !self.recycle_one(local, needed) {
                 break;
             }
@@ -388,7 +394,7 @@ impl Region<'_> {
         }
         for class in 0..SPAN_CLASS {
             while let Some(unit) = local.kept[class].pop_front() {
-                self.free(local.lane, unit);
+                self.free(local.process_slot, unit);
             }
         }
         true
@@ -426,20 +432,20 @@ impl Region<'_> {
     /// leaf each.
     fn is_awaited(&self, retired: &Retired) -> bool {
         let from = usize::from(retired.from);
-        from < self.geometry.lanes
-            && self.lane(from, LANE_NEW).load(Ordering::Acquire) == retired.word.0
+        from < self.geometry.process_slots
+            && self.process_slot(from, PROCESS_NEW).load(Ordering::Acquire) == retired.word.0
     }
 
     /// The oldest revision that somebody reads; `u64::MAX` if nobody does.
-    pub(crate) fn oldest_seat(&self) -> u64 {
-        // SYNC-SEAT: pairs with `Region::sit`: either the seat is seen here, or its reader's revision is
+    pub(crate) fn oldest_lease(&self) -> u64 {
+        // SYNC-LEASE: pairs with `Region::sit`: either the lease is seen here, or its reader's revision is
         // no older than what was replaced before this.
-        let mut taken = self.taken_seats().load(Ordering::SeqCst);
+        let mut taken = self.taken_leases().load(Ordering::SeqCst);
         let mut oldest = u64::MAX;
         while taken != 0 {
-            let seat = taken.trailing_zeros() as usize;
+            let lease = taken.trailing_zeros() as usize;
             taken &= taken - 1;
-            oldest = oldest.min(self.seat(seat, SEAT_REVISION).load(Ordering::SeqCst));
+            oldest = oldest.min(self.lease(lease, LEASE_REVISION).load(Ordering::SeqCst));
         }
         oldest
     }
@@ -449,12 +455,12 @@ impl Region<'_> {
         if revision == REVOKED {
             return false;
         }
-        let mut taken = self.taken_seats().load(Ordering::SeqCst);
+        let mut taken = self.taken_leases().load(Ordering::SeqCst);
         let mut done = false;
         while taken != 0 {
-            let seat = taken.trailing_zeros() as usize;
+            let lease = taken.trailing_zeros() as usize;
             taken &= taken - 1;
-            let word = self.seat(seat, SEAT_REVISION);
+            let word = self.lease(lease, LEASE_REVISION);
             done |= word
                 .compare_exchange(revision, REVOKED, Ordering::SeqCst, Ordering::Relaxed)
                 .is_ok();

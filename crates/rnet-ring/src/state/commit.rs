@@ -2,8 +2,8 @@
 
 use super::blocks::{Local, NoRoom, Own};
 use super::key::Key;
-use super::layout::{LANE_NEW, LANE_WILLS};
-use super::leaf::{self, APART, Content, DELETED, DURABLE, EXPIRED, Facts, LOADED, TXN_WORD};
+use super::layout::{PROCESS_NEW, PROCESS_WILLS};
+use super::leaf::{self, APART, Content, DELETED, DURABLE, EXPIRED, LOADED, LeafMeta, TXN_WORD};
 use super::region::{Host, Region};
 use super::settle::Settled;
 use super::trie::Slot;
@@ -27,7 +27,7 @@ pub struct Write<'a> {
 
 impl Write<'_> {
     pub(crate) fn deletes(&self) -> bool {
-        self.content.facts.has(DELETED)
+        self.content.meta.has(DELETED)
     }
 }
 
@@ -60,7 +60,7 @@ pub enum Refused<E> {
     Wait(Word),
     /// Out of shared memory: words that were asked for.
     NoRoom(usize),
-    /// Others were always faster, or the region is spoilt.
+    /// Others were always faster, or the region is corrupt.
     Stuck,
 }
 
@@ -82,36 +82,36 @@ pub enum Done {
     At(u64),
     /// There was nothing to change.
     Nothing,
-    /// The changes wait for the keeper; then [`Region::conclude`].
+    /// The changes wait for the persister; then [`Region::conclude`].
     Persisting(Word),
 }
 
 /// Decides whether a key may be written, from what stands there.
-pub type Check<'c, E> = &'c mut dyn FnMut(usize, Option<&Facts>) -> Result<(), E>;
+pub type Check<'c, E> = &'c mut dyn FnMut(usize, Option<&LeafMeta>) -> Result<(), E>;
 
 /// What stands at a key, for a writer.
 pub(crate) struct Present<'a> {
     pub(crate) slot: Slot<'a>,
     /// The leaf that holds; names nothing if there is none.
     pub(crate) old: Word,
-    pub(crate) facts: Option<Facts>,
+    pub(crate) meta: Option<LeafMeta>,
 }
 
 impl Present<'_> {
     /// The numbers of what is there, for a reader.
-    pub(crate) fn there(&self, now: u64) -> Option<&Facts> {
-        self.facts.as_ref().filter(|facts| {
-            !facts.has(DELETED) && (facts.expires_boot_ns == 0 || facts.expires_boot_ns > now)
+    pub(crate) fn there(&self, now: u64) -> Option<&LeafMeta> {
+        self.meta.as_ref().filter(|meta| {
+            !meta.has(DELETED) && (meta.expires_boot_ns == 0 || meta.expires_boot_ns > now)
         })
     }
     /// The same with what is over, for who deletes it because it is over.
-    pub(crate) fn with_expired(&self) -> Option<&Facts> {
-        self.facts.as_ref().filter(|facts| !facts.has(DELETED))
+    pub(crate) fn with_expired(&self) -> Option<&LeafMeta> {
+        self.meta.as_ref().filter(|meta| !meta.has(DELETED))
     }
-    /// Whether what is there is on disk too. What is over is not there, and the keeper of the disk, which
+    /// Whether what is there is on disk too. What is over is not there, and the persister of the disk, which
     /// has the same clock, sees to its own copy: so neither deleting nor replacing it waits for the disk.
     pub(crate) fn is_durable(&self, now: u64) -> bool {
-        self.there(now).is_some_and(|facts| facts.has(DURABLE))
+        self.there(now).is_some_and(|meta| meta.has(DURABLE))
     }
 }
 
@@ -126,7 +126,7 @@ impl<'a> Region<'a> {
         for _ in 0..MAX_TRIES {
             let slot = self.find(key)?;
             if slot.word.is_none() {
-                return Ok(Present { slot, old: Word::NONE, facts: None });
+                return Ok(Present { slot, old: Word::NONE, meta: None });
             }
             if slot.word.kind() != LEAF {
                 return Err(Refused::Stuck);
@@ -152,12 +152,12 @@ impl<'a> Region<'a> {
                 }
             };
             if old.is_none() {
-                return Ok(Present { slot, old, facts: None });
+                return Ok(Present { slot, old, meta: None });
             }
-            let Some(facts) = self.named(old).and_then(|block| leaf::facts(block, old)) else {
+            let Some(meta) = self.named(old).and_then(|block| leaf::meta(block, old)) else {
                 continue;
             };
-            return Ok(Present { slot, old, facts: Some(facts) });
+            return Ok(Present { slot, old, meta: Some(meta) });
         }
         Err(Refused::Stuck)
     }
@@ -176,7 +176,8 @@ impl<'a> Region<'a> {
             false => self.take(local, host, words)?,
         };
         if write.content.will.is_some() {
-            self.lane(usize::from(local.lane), LANE_WILLS).store(1, Ordering::Release);
+            self.process_slot(usize::from(local.process_slot), PROCESS_WILLS)
+                .store(1, Ordering::Release);
         }
         Ok(Prepared(own))
     }
@@ -205,7 +206,7 @@ impl<'a> Region<'a> {
             // At its revision, a key whose time is over can be deleted; it is absent all the same.
             let over = write.deletes() && expected != 0;
             let seen = if over { present.with_expired() } else { there };
-            let found = seen.map_or(0, |facts| facts.revision);
+            let found = seen.map_or(0, |meta| meta.revision);
             if found != expected {
                 return Err(Refused::Conflict { index, expected, found });
             }
@@ -225,7 +226,7 @@ impl<'a> Region<'a> {
     ) -> Word {
         let block = self.block(own.unit).expect("our own blocks lie inside the region");
         let was_durable = present.is_durable(now);
-        let mut flags = write.content.facts.flags & !(APART | DURABLE | EXPIRED | LOADED);
+        let mut flags = write.content.meta.flags & !(APART | DURABLE | EXPIRED | LOADED);
         if write.durable.unwrap_or(was_durable) {
             flags |= DURABLE;
         }
@@ -233,13 +234,13 @@ impl<'a> Region<'a> {
             flags |= EXPIRED;
         }
         // Of a deleted key nobody counts on, of one whose time is over its followers do.
-        let version = match write.content.facts.has(LOADED) {
-            true => write.content.facts.version,
-            false => present.with_expired().map_or(0, |facts| facts.version).wrapping_add(1),
+        let version = match write.content.meta.has(LOADED) {
+            true => write.content.meta.version,
+            false => present.with_expired().map_or(0, |meta| meta.version).wrapping_add(1),
         };
         leaf::set_before(block, present.old, version, flags);
         block[TXN_WORD].store(txn.0, Ordering::Relaxed);
-        self.become_(local.lane, own, IS_LEAF);
+        self.become_(local.process_slot, own, IS_LEAF);
         fail_point!("state.linked");
         Word::new(LEAF, own.unit, own.tag)
     }
@@ -262,13 +263,13 @@ impl<'a> Region<'a> {
             if write.deletes() && present.with_expired().is_none() {
                 return Ok(Some(Done::Nothing));
             }
-            let apart = write.content.facts.has(LOADED) || write.content.facts.has(APART);
+            let apart = write.content.meta.has(LOADED) || write.content.meta.has(APART);
             if !apart && (write.durable == Some(true) || present.is_durable(now)) {
                 return Ok(None);
             }
             let word = self.link(local, prepared.0, write, &present, Word::NONE, now);
-            let busy = self.busy(local.lane);
-            let new = self.lane(usize::from(local.lane), LANE_NEW);
+            let busy = self.busy(local.process_slot);
+            let new = self.process_slot(usize::from(local.process_slot), PROCESS_NEW);
             busy.store(present.old.0, Ordering::Release);
             new.store(word.0, Ordering::Release);
             fail_point!("state.busy");
@@ -308,10 +309,10 @@ impl<'a> Region<'a> {
 
     /// Takes a deletion out of its slot, at once if nobody reads as of an older revision.
     pub(crate) fn bury(&self, local: &mut Local, key: &Key<'_>, word: Word, revision: u64) {
-        if self.oldest_seat() < revision {
+        if self.oldest_lease() < revision {
             self.queue_tomb(local, word, revision);
         } else {
-            let busy = self.busy(local.lane);
+            let busy = self.busy(local.process_slot);
             busy.store(word.0, Ordering::Release);
             fail_point!("state.burying");
             if self.swap_out(key, word, Word::NONE) {

@@ -5,7 +5,7 @@
 //! itself before it goes by what the leaf says. So nobody waits for a writer that was stopped or killed
 //! in between, there are no gaps, and the order of the journal is the order in which all see changes.
 
-use super::layout::{FOLLOWER_FILTER, REVOKED, SEAT_OWNER, SEAT_REVISION, SEATS};
+use super::layout::{FOLLOWER_FILTER, LEASE_OWNER, LEASE_REVISION, REVOKED, SNAPSHOT_LEASES};
 use super::leaf::{self, DELETED, REVISION};
 use super::region::{Block, Host, Region};
 use super::word::{Entry, Head, IS_LEAF, IS_TXN, LEAF, RETIRED, TXN, Word, is_pending, pending};
@@ -90,7 +90,7 @@ impl<'a> Region<'a> {
             return;
         }
         let deleted =
-            word.kind() == LEAF && leaf::facts(block, word).is_some_and(|facts| facts.has(DELETED));
+            word.kind() == LEAF && leaf::meta(block, word).is_some_and(|meta| meta.has(DELETED));
         let new = Entry::new(word, self.lap(tail), deleted, root);
         fail_point!("state.entering");
         // SYNC-FOLLOW: sequentially consistent, as are a follower's bit and its last look.
@@ -134,51 +134,51 @@ impl<'a> Region<'a> {
     }
 
     /// Sits down to read as of the newest revision: until [`Region::stand_up`], what it needs is kept.
-    /// `None` if all seats are taken, or it was revoked at once.
-    pub(crate) fn sit(&self, lane: u16) -> Result<Option<Seat>, Stuck> {
+    /// `None` if all leases are taken, or it was revoked at once.
+    pub(crate) fn sit(&self, process_slot: u16) -> Result<Option<SnapshotLease>, Stuck> {
         let (ok, miss) = (Ordering::SeqCst, Ordering::Relaxed);
-        let free = (0..SEATS).find(|seat| {
-            let owner = self.seat(*seat, SEAT_OWNER);
+        let free = (0..SNAPSHOT_LEASES).find(|lease| {
+            let owner = self.lease(*lease, LEASE_OWNER);
             owner.load(Ordering::Relaxed) == 0
-                && owner.compare_exchange(0, u64::from(lane) + 1, ok, miss).is_ok()
+                && owner.compare_exchange(0, u64::from(process_slot) + 1, ok, miss).is_ok()
         });
-        let Some(seat) = free else { return Ok(None) };
-        fail_point!("state.seat");
+        let Some(lease) = free else { return Ok(None) };
+        fail_point!("state.lease");
         // 0 holds everything until the revision is known.
-        self.seat(seat, SEAT_REVISION).store(0, Ordering::SeqCst);
-        // SYNC-SEAT: see `Region::oldest_seat`.
-        self.taken_seats().fetch_or(1 << seat, Ordering::SeqCst);
+        self.lease(lease, LEASE_REVISION).store(0, Ordering::SeqCst);
+        // SYNC-LEASE: see `Region::oldest_lease`.
+        self.taken_leases().fetch_or(1 << lease, Ordering::SeqCst);
         fail_point!("state.sitting");
         let revision = match self.newest() {
             Ok(revision) => revision,
             Err(stuck) => {
-                self.stand_up(Seat { seat, revision: 0 });
+                self.stand_up(SnapshotLease { lease, revision: 0 });
                 return Err(stuck);
             }
         };
-        let word = self.seat(seat, SEAT_REVISION);
+        let word = self.lease(lease, LEASE_REVISION);
         if word.compare_exchange(0, revision, ok, miss).is_err() {
             // Revoked before it began.
-            self.stand_up(Seat { seat, revision });
+            self.stand_up(SnapshotLease { lease, revision });
             return Ok(None);
         }
-        Ok(Some(Seat { seat, revision }))
+        Ok(Some(SnapshotLease { lease, revision }))
     }
 
     /// Whether another can read as of a revision.
-    pub fn has_free_seat(&self) -> bool {
-        self.taken_seats().load(Ordering::Acquire) != u64::MAX
+    pub fn has_free_lease(&self) -> bool {
+        self.taken_leases().load(Ordering::Acquire) != u64::MAX
     }
 
-    /// Whether what a seat read is as of its revision: nothing was taken from it meanwhile.
-    pub(crate) fn held(&self, seat: &Seat) -> bool {
-        self.seat(seat.seat, SEAT_REVISION).load(Ordering::SeqCst) != REVOKED
+    /// Whether what a lease read is as of its revision: nothing was taken from it meanwhile.
+    pub(crate) fn held(&self, lease: &SnapshotLease) -> bool {
+        self.lease(lease.lease, LEASE_REVISION).load(Ordering::SeqCst) != REVOKED
     }
 
-    pub(crate) fn stand_up(&self, seat: Seat) {
-        self.taken_seats().fetch_and(!(1 << seat.seat), Ordering::SeqCst);
+    pub(crate) fn stand_up(&self, lease: SnapshotLease) {
+        self.taken_leases().fetch_and(!(1 << lease.lease), Ordering::SeqCst);
         fail_point!("state.standing");
-        self.seat(seat.seat, SEAT_OWNER).store(0, Ordering::Release);
+        self.lease(lease.lease, LEASE_OWNER).store(0, Ordering::Release);
     }
 
     /// A change at a position of the journal.
@@ -206,8 +206,8 @@ impl<'a> Region<'a> {
 
 /// A reader as of one revision.
 #[derive(Debug)]
-pub(crate) struct Seat {
-    seat: usize,
+pub(crate) struct SnapshotLease {
+    lease: usize,
     /// All changes up to this one are seen, none after it.
     pub(crate) revision: u64,
 }

@@ -11,8 +11,8 @@ pub const SLAB_UNITS: usize = if cfg!(loom) { 16 } else { 1024 };
 pub const SLAB_WORDS: usize = SLAB_UNITS * UNIT_WORDS;
 /// Most units a region can have: what a [`super::word::Word`] can name.
 pub const MAX_UNITS: usize = 1 << 28;
-/// Seats for those who read as of one revision.
-pub const SEATS: usize = if cfg!(loom) { 2 } else { 64 };
+/// Snapshot leases, for those who read as of one revision.
+pub const SNAPSHOT_LEASES: usize = if cfg!(loom) { 2 } else { 64 };
 /// Fan-out of an inner node of the trie.
 pub const FAN: usize = 16;
 /// Deepest path: two levels of the second component, four hashes of sixteen levels.
@@ -30,45 +30,45 @@ pub const LOADED_AT: usize = 2;
 pub const GEOMETRY_AT: usize = 3;
 /// The journal's tail, a revision: that of the next change.
 pub const TAIL_AT: usize = LINE_WORDS;
-/// Bit set of the seats that are taken.
-pub const TAKEN_SEATS_AT: usize = 2 * LINE_WORDS;
+/// Bit set of the leases that are taken.
+pub const TAKEN_LEASES_AT: usize = 2 * LINE_WORDS;
 /// Bit set of the followers that sleep.
 pub const ASLEEP_AT: usize = 3 * LINE_WORDS;
 /// Slabs that were ever claimed.
 pub const HIGH_AT: usize = 4 * LINE_WORDS;
 /// No slab below this one is unused, as far as known.
 pub const LOW_AT: usize = 4 * LINE_WORDS + 1;
-/// The keeper's line: see docs/design/durable-state.md.
-pub const KEEPER_AT: usize = 5 * LINE_WORDS;
+/// The persister's line: see docs/design/durable-state.md.
+pub const PERSISTER_AT: usize = 5 * LINE_WORDS;
 /// Words of the header page.
 pub const HEADER_WORDS: usize = if cfg!(loom) { 128 } else { 512 };
 
-/// Lane word: incarnation of the node that owns the lane; 0 while it is free.
-pub const LANE_OWNER: usize = 0;
-/// Lane word: incarnation of the node that sweeps the lane.
-pub const LANE_SWEEPER: usize = 1;
-/// Lane word: the leaf that its owner is about to take out of its slot.
-pub const LANE_BUSY: usize = 2;
-/// Lane word: 1 if a key of the lane's owner may have a last will.
-pub const LANE_WILLS: usize = 3;
-/// Lane word: how often the lane was claimed.
-pub const LANE_CLAIMS: usize = 4;
+/// Process slot word: incarnation of the node that owns the process slot; 0 while it is free.
+pub const PROCESS_OWNER: usize = 0;
+/// Process slot word: incarnation of the node that sweeps the process slot.
+pub const PROCESS_SWEEPER: usize = 1;
+/// Process slot word: the leaf that its owner is about to take out of its slot.
+pub const PROCESS_BUSY: usize = 2;
+/// Process slot word: 1 if a key of the process slot's owner may have a last will.
+pub const PROCESS_WILLS: usize = 3;
+/// Process slot word: how often the process slot was claimed.
+pub const PROCESS_CLAIMS: usize = 4;
 
-/// Lane word: the slab in which its owner looks for free blocks, plus 1.
-pub const LANE_SLAB: usize = 5;
+/// Process slot word: the slab in which its owner looks for free blocks, plus 1.
+pub const PROCESS_SLAB: usize = 5;
 
-/// Lane word: the leaf whose revision its owner does not know yet. Others may have replaced it since, but
-/// it is not used again before.
-pub const LANE_NEW: usize = 6;
+/// Process slot word: the leaf whose revision its owner does not know yet. Others may have replaced it since,
+/// but it is not used again before.
+pub const PROCESS_NEW: usize = 6;
 
-/// Seat word: the lane that sits there, plus 1.
-pub const SEAT_OWNER: usize = 0;
-/// Seat word: the revision that is read; 0 while it is not known, [`REVOKED`] once it is too old.
-pub const SEAT_REVISION: usize = 1;
-/// [`SEAT_REVISION`]: what the reader needs is no longer kept.
+/// Lease word: the process slot that holds it, plus 1.
+pub const LEASE_OWNER: usize = 0;
+/// Lease word: the revision that is read; 0 while it is not known, [`REVOKED`] once it is too old.
+pub const LEASE_REVISION: usize = 1;
+/// [`LEASE_REVISION`]: what the reader needs is no longer kept.
 pub const REVOKED: u64 = u64::MAX;
 
-/// Follower word: the lane that follows, plus 1.
+/// Follower word: the process slot that follows, plus 1.
 pub const FOLLOWER_OWNER: usize = 0;
 /// Follower word: the root slot it waits for, plus 1; 0 for all.
 pub const FOLLOWER_FILTER: usize = 1;
@@ -83,11 +83,11 @@ pub struct Geometry {
     pub root_bits: u32,
     /// Binary logarithm of the entries of the journal.
     pub journal_bits: u32,
-    /// Lanes: nodes that use state at the same time.
-    pub lanes: usize,
+    /// Process slots: nodes that use state at the same time.
+    pub process_slots: usize,
     /// Followers in all; a multiple of 64.
     pub followers: usize,
-    /// Places for requests to the keeper.
+    /// Places for requests to the persister.
     pub asks: usize,
     /// Slabs of 64 KiB.
     pub slabs: usize,
@@ -98,29 +98,35 @@ impl Geometry {
     pub const DOMAIN: Geometry = Geometry {
         root_bits: 12,
         journal_bits: 14,
-        lanes: 512,
+        process_slots: 512,
         followers: 512,
         asks: 256,
         slabs: MAX_UNITS / SLAB_UNITS,
     };
 
     /// What a small test needs.
-    pub const SMALL: Geometry =
-        Geometry { root_bits: 4, journal_bits: 6, lanes: 8, followers: 64, asks: 8, slabs: 64 };
+    pub const SMALL: Geometry = Geometry {
+        root_bits: 4,
+        journal_bits: 6,
+        process_slots: 8,
+        followers: 64,
+        asks: 8,
+        slabs: 64,
+    };
 
-    /// First word of the lanes.
-    pub const fn lanes_at(&self) -> usize {
+    /// First word of the process slots.
+    pub const fn process_slots_at(&self) -> usize {
         HEADER_WORDS
     }
-    /// First word of the seats.
-    pub const fn seats_at(&self) -> usize {
-        self.lanes_at() + self.lanes * LINE_WORDS
+    /// First word of the leases.
+    pub const fn leases_at(&self) -> usize {
+        self.process_slots_at() + self.process_slots * LINE_WORDS
     }
     /// First word of the followers.
     pub const fn followers_at(&self) -> usize {
-        self.seats_at() + SEATS * LINE_WORDS
+        self.leases_at() + SNAPSHOT_LEASES * LINE_WORDS
     }
-    /// First word of the requests to the keeper.
+    /// First word of the requests to the persister.
     pub const fn asks_at(&self) -> usize {
         self.followers_at() + self.followers * LINE_WORDS
     }
@@ -148,7 +154,7 @@ impl Geometry {
     pub const fn packed(&self) -> u64 {
         self.root_bits as u64
             | (self.journal_bits as u64) << 8
-            | (self.lanes as u64) << 16
+            | (self.process_slots as u64) << 16
             | (self.followers as u64) << 32
             | (self.slabs as u64) << 44
     }

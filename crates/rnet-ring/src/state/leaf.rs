@@ -22,19 +22,21 @@ const TYPE: usize = 9;
 /// Words before the key.
 pub const LEAF_HEADER_WORDS: usize = 10;
 
-/// [`Facts::flags`]: the key is deleted by this.
+/// [`LeafMeta::flags`]: the key is deleted by this.
 pub const DELETED: u16 = 1;
-/// [`Facts::flags`] of a write: the value comes from disk. It keeps its version, and does not go there again.
+/// [`LeafMeta::flags`] of a write: the value comes from disk. It keeps its version, and does not go there
+/// again.
 pub const LOADED: u16 = 16;
-/// [`Facts::flags`] of a write: it holds without the disk, which is left as it is until a keeper takes it anew.
+/// [`LeafMeta::flags`] of a write: it holds without the disk, which is left as it is until a persister takes
+/// it anew.
 pub const APART: u16 = 32;
-/// [`Facts::flags`]: the value is on disk too.
+/// [`LeafMeta::flags`]: the value is on disk too.
 pub const DURABLE: u16 = 2;
-/// [`Facts::flags`]: the key has a last will.
+/// [`LeafMeta::flags`]: the key has a last will.
 pub const WILL: u16 = 4;
-/// [`Facts::flags`]: deleted because its time was over.
+/// [`LeafMeta::flags`]: deleted because its time was over.
 pub const EXPIRED: u16 = 8;
-/// [`Facts::flags`]: no value, but the mark of a transaction that has read the key: what was before
+/// [`LeafMeta::flags`]: no value, but the mark of a transaction that has read the key: what was before
 /// still holds, and whoever wants to change it comes before the transaction or after it.
 pub const GUARD: u16 = 1 << 15;
 
@@ -47,7 +49,7 @@ pub const MAX_WILL_LEN_BYTES: usize = MAX_VALUE_LEN_BYTES + 16;
 
 /// The numbers of a leaf.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct Facts {
+pub struct LeafMeta {
     /// Its revision; 0 while it has none.
     pub revision: u64,
     /// Writes of the key since it was made.
@@ -64,7 +66,7 @@ pub struct Facts {
     pub expires_boot_ns: u64,
 }
 
-impl Facts {
+impl LeafMeta {
     /// Whether a flag is set.
     pub fn has(&self, flag: u16) -> bool {
         self.flags & flag != 0
@@ -78,7 +80,7 @@ const SMALL_WORDS: usize = 16;
 #[derive(Clone, Debug, Default)]
 pub struct Record {
     /// The numbers.
-    pub facts: Facts,
+    pub meta: LeafMeta,
     small: [u64; SMALL_WORDS],
     /// Used where `small` is too small.
     large: Vec<u64>,
@@ -115,7 +117,7 @@ impl Record {
     pub fn will(&self) -> Option<&[u8]> {
         let at =
             self.key_len.div_ceil(8) + self.writer_len.div_ceil(8) + self.value_len.div_ceil(8);
-        self.facts.has(WILL).then(|| self.bytes(at, self.will_len))
+        self.meta.has(WILL).then(|| self.bytes(at, self.will_len))
     }
 }
 
@@ -129,7 +131,7 @@ pub struct Content<'a> {
     /// What the key becomes when the writer ends.
     pub will: Option<&'a [u8]>,
     /// Kind, type, flags and times; revision and version are given here.
-    pub facts: Facts,
+    pub meta: LeafMeta,
 }
 
 impl Content<'_> {
@@ -161,22 +163,22 @@ fn put(block: &[AtomicU64], bytes: &[u8]) -> usize {
 pub(crate) fn fill(block: &[AtomicU64], key: &Key<'_>, content: &Content<'_>) {
     let store = |at: usize, value: u64| block[at].store(value, Ordering::Relaxed);
     let will_len = content.will.map_or(0, <[u8]>::len);
-    let facts = &content.facts;
-    let flags = facts.flags & !WILL | if content.will.is_some() { WILL } else { 0 };
+    let meta = &content.meta;
+    let flags = meta.flags & !WILL | if content.will.is_some() { WILL } else { 0 };
     store(PREV, 0);
     store(TXN_WORD, 0);
     store(
         LENS,
         key.bytes().len() as u64
             | (content.writer.len() as u64) << 16
-            | u64::from(facts.kind) << 32
+            | u64::from(meta.kind) << 32
             | u64::from(flags) << 48,
     );
     store(VALUE_LENS, content.value.len() as u64 | (will_len as u64) << 32);
-    store(WRITTEN, facts.written_unix_ns);
-    store(EXPIRES, facts.expires_boot_ns);
+    store(WRITTEN, meta.written_unix_ns);
+    store(EXPIRES, meta.expires_boot_ns);
     store(VERSION, 1);
-    store(TYPE, facts.type_id);
+    store(TYPE, meta.type_id);
     fail_point!("state.filling");
     let mut at = LEAF_HEADER_WORDS;
     at += put(&block[at..], key.bytes());
@@ -237,10 +239,10 @@ pub(crate) fn is_still(block: Block<'_>, word: Word) -> bool {
     Head(block[0].load(Ordering::Relaxed)).tag() == word.tag()
 }
 
-fn facts_of(block: Block<'_>) -> Facts {
+fn meta_of(block: Block<'_>) -> LeafMeta {
     let load = |at: usize| block[at].load(Ordering::Relaxed);
     let lens = load(LENS);
-    Facts {
+    LeafMeta {
         revision: load(REVISION),
         version: load(VERSION),
         kind: (lens >> 32) as u16,
@@ -252,16 +254,16 @@ fn facts_of(block: Block<'_>) -> Facts {
 }
 
 /// The numbers of a leaf; `None` if the block is used for something else by now.
-pub(crate) fn facts(block: Block<'_>, word: Word) -> Option<Facts> {
-    let facts = facts_of(block);
-    is_still(block, word).then_some(facts)
+pub(crate) fn meta(block: Block<'_>, word: Word) -> Option<LeafMeta> {
+    let meta = meta_of(block);
+    is_still(block, word).then_some(meta)
 }
 
 /// Copies a leaf out; `None` if its block is used for something else by now, or says what no leaf says.
 pub(crate) fn copy(block: Block<'_>, word: Word, into: &mut Record) -> Option<()> {
     let lens = block[LENS].load(Ordering::Relaxed);
     let value_lens = block[VALUE_LENS].load(Ordering::Relaxed);
-    let facts = facts_of(block);
+    let meta = meta_of(block);
     let (key_len, writer_len) = ((lens & 0xffff) as usize, (lens >> 16 & 0xffff) as usize);
     let (value_len, will_len) = (value_lens as u32 as usize, (value_lens >> 32) as usize);
     let fits = key_len <= MAX_KEY_LEN_BYTES
@@ -285,7 +287,7 @@ pub(crate) fn copy(block: Block<'_>, word: Word, into: &mut Record) -> Option<()
     }
     (into.key_len, into.writer_len, into.value_len, into.will_len) =
         (key_len, writer_len, value_len, will_len);
-    into.facts = facts;
+    into.meta = meta;
     is_still(block, word).then_some(())
 }
 

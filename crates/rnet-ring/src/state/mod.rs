@@ -8,7 +8,7 @@
 //! | [`leaf`] | a key with its value, written once |
 //! | [`blocks`], [`slabs`] | where leaves come from and where they go |
 //! | [`trie`] | from a key to its slot |
-//! | [`journal`] | the order of all changes: revisions, followers, seats |
+//! | [`journal`] | the order of all changes: revisions, followers, leases |
 //! | [`settle`] | what a leaf in a slot means |
 //! | [`read`], [`commit`], [`transaction`] | reading; writing one key, and several |
 //! | [`sweep`] | cleaning up after the dead |
@@ -38,14 +38,14 @@ pub use blocks::{Local, NoRoom};
 pub use commit::{Done, Guard, Prepared, Refused, Write};
 pub use key::{Key, Prefix};
 pub use layout::Geometry;
-pub use leaf::{Content, Facts, Record};
+pub use leaf::{Content, LeafMeta, Record};
 pub use read::{Next, Position};
 pub use region::{Host, Region};
 pub use slabs::Usage;
 pub use sweep::Swept;
 
 /// Turns of a loop that others can make go round again, each time by getting something done. Only a
-/// hostile peer, or a spoilt region, makes for so many.
+/// hostile peer, or a corrupt region, makes for so many.
 #[cfg(not(loom))]
 pub(crate) const MAX_TRIES: usize = 1 << 20;
 #[cfg(loom)]
@@ -55,7 +55,7 @@ pub(crate) const MAX_TRIES: usize = 1 << 6;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stuck;
 
-/// A slot leads nowhere: the region is spoilt.
+/// A slot leads nowhere: the region is corrupt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Broken;
 

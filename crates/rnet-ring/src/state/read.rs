@@ -1,6 +1,6 @@
 //! Reading: one key, many as of one revision, and what changes.
 
-use super::journal::{Place, Seat};
+use super::journal::{Place, SnapshotLease};
 use super::key::{Key, Prefix};
 use super::layout::SLAB_WORDS;
 use super::leaf::{self, DELETED, Record};
@@ -31,7 +31,7 @@ impl Region<'_> {
     /// fast, and then what is read is held.
     pub fn get(
         &self,
-        lane: u16,
+        process_slot: u16,
         key: &Key<'_>,
         now: &dyn Fn() -> u64,
         into: &mut Record,
@@ -44,9 +44,9 @@ impl Region<'_> {
             }
         }
         for _ in 0..LIGHT_READS {
-            let Some(seat) = self.sit(lane)? else { continue };
+            let Some(lease) = self.sit(process_slot)? else { continue };
             let found = self.read(key, into);
-            self.stand_up(seat);
+            self.stand_up(lease);
             match found? {
                 Found::Nothing => return Ok(false),
                 Found::Leaf => return Ok(is_there(into, now)),
@@ -85,16 +85,16 @@ impl Region<'_> {
     /// Copies all keys of a prefix as of one revision, which is returned: the newest at its beginning.
     pub fn snapshot(
         &self,
-        lane: u16,
+        process_slot: u16,
         prefix: &Prefix,
         now: u64,
         see: &mut dyn FnMut(&Record),
     ) -> Result<u64, Stuck> {
         // Shown only when whole: what was taken from the reader half-way is read anew.
         let mut records: Vec<Record> = Vec::new();
-        let revision = self.as_of_one(lane, &mut |seat| {
+        let revision = self.as_of_one(process_slot, &mut |lease| {
             records.clear();
-            self.collect(seat, prefix, now, &mut records)
+            self.collect(lease, prefix, now, &mut records)
         })?;
         records.iter().for_each(see);
         Ok(revision)
@@ -104,15 +104,15 @@ impl Region<'_> {
     /// for something else meanwhile.
     pub(crate) fn as_of_one(
         &self,
-        lane: u16,
-        look: &mut dyn FnMut(&Seat) -> Result<(), Stuck>,
+        process_slot: u16,
+        look: &mut dyn FnMut(&SnapshotLease) -> Result<(), Stuck>,
     ) -> Result<u64, Stuck> {
         for _ in 0..SNAPSHOTS {
-            let Some(seat) = self.sit(lane)? else { continue };
-            let looked = look(&seat);
-            let held = self.held(&seat);
-            let revision = seat.revision;
-            self.stand_up(seat);
+            let Some(lease) = self.sit(process_slot)? else { continue };
+            let looked = look(&lease);
+            let held = self.held(&lease);
+            let revision = lease.revision;
+            self.stand_up(lease);
             if looked.is_ok() && held {
                 return Ok(revision);
             }
@@ -122,7 +122,7 @@ impl Region<'_> {
 
     fn collect(
         &self,
-        seat: &Seat,
+        lease: &SnapshotLease,
         prefix: &Prefix,
         now: u64,
         records: &mut Vec<Record>,
@@ -132,7 +132,7 @@ impl Region<'_> {
         // (A copy of the smallest leaf is some times as long as the leaf.)
         let mut budget = self.slabs_in_use().saturating_mul(SLAB_WORDS * 8 * 4);
         self.walk(prefix, &mut |word, root| {
-            let Some(word) = self.as_of(word, root, seat.revision)? else { return Err(Stuck) };
+            let Some(word) = self.as_of(word, root, lease.revision)? else { return Err(Stuck) };
             if word.is_none() {
                 return Ok(());
             }
@@ -150,7 +150,7 @@ impl Region<'_> {
     /// Whether a key has this revision as of a snapshot's; 0: none.
     pub(crate) fn is_at(
         &self,
-        seat: &Seat,
+        lease: &SnapshotLease,
         key: &Key<'_>,
         revision: u64,
         now: u64,
@@ -160,12 +160,12 @@ impl Region<'_> {
         if slot.word.kind() == LEAF {
             let Some(block) = self.named(slot.word) else { return Err(Stuck) };
             if leaf::is_of(block, slot.word, key).ok_or(Stuck)? {
-                let word = self.as_of(slot.word, key.root(), seat.revision)?.ok_or(Stuck)?;
+                let word = self.as_of(slot.word, key.root(), lease.revision)?.ok_or(Stuck)?;
                 if !word.is_none() {
                     let block = self.named(word).ok_or(Stuck)?;
-                    let facts = leaf::facts(block, word).ok_or(Stuck)?;
-                    let over = facts.expires_boot_ns != 0 && facts.expires_boot_ns <= now;
-                    found = if facts.has(DELETED) || over { 0 } else { facts.revision };
+                    let meta = leaf::meta(block, word).ok_or(Stuck)?;
+                    let over = meta.expires_boot_ns != 0 && meta.expires_boot_ns <= now;
+                    found = if meta.has(DELETED) || over { 0 } else { meta.revision };
                 }
             }
         }
@@ -200,7 +200,7 @@ impl Region<'_> {
             }
             let copied = word
                 .and_then(|word| leaf::copy(self.named(word)?, word, into))
-                .filter(|()| into.facts.revision == revision);
+                .filter(|()| into.meta.revision == revision);
             match copied {
                 Some(()) if prefix.matches(into.key()) => return Next::Change,
                 Some(()) => {}
@@ -235,7 +235,7 @@ impl Region<'_> {
                 None => {}
             }
             let copied = self.named(word).and_then(|block| leaf::copy(block, word, into));
-            if copied.is_none() || into.facts.revision != at.revision {
+            if copied.is_none() || into.meta.revision != at.revision {
                 return Some(Next::Behind);
             }
             if prefix.matches(into.key()) {
@@ -255,8 +255,8 @@ impl Region<'_> {
 
 /// Whether a copied leaf is a value that is there.
 fn is_there(record: &Record, now: &dyn Fn() -> u64) -> bool {
-    let facts = &record.facts;
-    !facts.has(DELETED) && (facts.expires_boot_ns == 0 || facts.expires_boot_ns > now())
+    let meta = &record.meta;
+    !meta.has(DELETED) && (meta.expires_boot_ns == 0 || meta.expires_boot_ns > now())
 }
 
 /// Where a follower is in the journal.

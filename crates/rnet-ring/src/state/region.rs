@@ -1,8 +1,8 @@
 //! A borrowed region of state, and the bounds within which anything in it is believed.
 
 use super::layout::{
-    ASLEEP_AT, Geometry, HIGH_AT, LANE_BUSY, LINE_WORDS, SLAB_UNITS, SLAB_WORDS, TAIL_AT,
-    TAKEN_SEATS_AT, UNIT_WORDS,
+    ASLEEP_AT, Geometry, HIGH_AT, LINE_WORDS, PROCESS_BUSY, SLAB_UNITS, SLAB_WORDS, TAIL_AT,
+    TAKEN_LEASES_AT, UNIT_WORDS,
 };
 use super::word::{Head, Word};
 use crate::sync::{AtomicU64, Ordering};
@@ -69,8 +69,8 @@ impl<'a> Region<'a> {
     pub(crate) fn tail(&self) -> &'a AtomicU64 {
         self.at(TAIL_AT)
     }
-    pub(crate) fn taken_seats(&self) -> &'a AtomicU64 {
-        self.at(TAKEN_SEATS_AT)
+    pub(crate) fn taken_leases(&self) -> &'a AtomicU64 {
+        self.at(TAKEN_LEASES_AT)
     }
     pub(crate) fn asleep(&self, group: usize) -> &'a AtomicU64 {
         self.at(ASLEEP_AT + group)
@@ -78,21 +78,21 @@ impl<'a> Region<'a> {
     pub(crate) fn high(&self) -> &'a AtomicU64 {
         self.at(HIGH_AT)
     }
-    /// A word of a lane.
-    pub fn lane(&self, lane: usize, word: usize) -> &'a AtomicU64 {
-        self.at(self.geometry.lanes_at() + lane * LINE_WORDS + word)
+    /// A word of a process slot.
+    pub fn process_slot(&self, process_slot: usize, word: usize) -> &'a AtomicU64 {
+        self.at(self.geometry.process_slots_at() + process_slot * LINE_WORDS + word)
     }
-    pub(crate) fn busy(&self, lane: u16) -> &'a AtomicU64 {
-        self.lane(usize::from(lane), LANE_BUSY)
+    pub(crate) fn busy(&self, process_slot: u16) -> &'a AtomicU64 {
+        self.process_slot(usize::from(process_slot), PROCESS_BUSY)
     }
-    pub(crate) fn seat(&self, seat: usize, word: usize) -> &'a AtomicU64 {
-        self.at(self.geometry.seats_at() + seat * LINE_WORDS + word)
+    pub(crate) fn lease(&self, lease: usize, word: usize) -> &'a AtomicU64 {
+        self.at(self.geometry.leases_at() + lease * LINE_WORDS + word)
     }
     /// A word of a follower.
     pub fn follower(&self, follower: usize, word: usize) -> &'a AtomicU64 {
         self.at(self.geometry.followers_at() + follower * LINE_WORDS + word)
     }
-    /// A place for a request to the keeper.
+    /// A place for a request to the persister.
     pub fn ask(&self, ask: usize) -> &'a AtomicU64 {
         self.at(self.geometry.asks_at() + ask)
     }

@@ -3,7 +3,7 @@
 use super::blocks::Local;
 use super::key::Key;
 use super::layout::MAX_TXN_WRITES;
-use super::leaf::{self, DELETED, Facts, PREV, REVISION, Record, TXN_WORD};
+use super::leaf::{self, DELETED, LeafMeta, PREV, REVISION, Record, TXN_WORD};
 use super::region::{Block, Region};
 use super::word::{
     ABORTED, COMMITTED, Head, IS_LEAF, LEAF, PERSISTING, Status, TXN, UNDECIDED, WRITING, Word,
@@ -17,7 +17,7 @@ use crate::sync::Ordering;
 pub(crate) const STATUS: usize = 2;
 /// Transaction word: how many leaves it has.
 pub(crate) const COUNT: usize = 3;
-/// Transaction word: what the keeper says of a refusal.
+/// Transaction word: what the persister says of a refusal.
 pub(crate) const REASON: usize = 4;
 /// First of the transaction's pairs: a leaf, and what stood before it.
 pub(crate) const PAIRS: usize = 5;
@@ -101,9 +101,9 @@ impl<'a> Region<'a> {
     }
 
     /// What is in the way of a writer: ends a transaction that is not decided, after leaving it some
-    /// time. `false` if it is with the keeper and must be waited for.
+    /// time. `false` if it is with the persister and must be waited for.
     pub(crate) fn clear_the_way(&self, txn: Word) -> bool {
-        for _ in 0..PATIENCE {
+        for _ in 0..WAIT_LIMIT {
             match self.status(txn).map(Status::state) {
                 Some(UNDECIDED) => crate::sync::spin(),
                 Some(PERSISTING | WRITING) => return false,
@@ -191,14 +191,14 @@ impl<'a> Region<'a> {
     }
 
     /// The numbers of a leaf that is named.
-    pub fn facts_of(&self, word: Word) -> Option<Facts> {
+    pub fn meta_of(&self, word: Word) -> Option<LeafMeta> {
         if word.is_none() {
             return None;
         }
-        leaf::facts(self.named(word)?, word)
+        leaf::meta(self.named(word)?, word)
     }
 
-    /// Why the keeper refuses a transaction; to be said before it is aborted.
+    /// Why the persister refuses a transaction; to be said before it is aborted.
     pub fn set_reason(&self, txn: Word, reason: u64) {
         if let Some(block) = self.named(txn) {
             block[REASON].store(reason, Ordering::Release);
@@ -225,20 +225,20 @@ impl<'a> Region<'a> {
     pub(crate) fn put_back_before(&self, local: &mut Local, leaf: Word, before: Word, after: u64) {
         let Some(key) = self.key_of(leaf) else { return };
         let swapped = self.swap_out(&key.key(), leaf, before);
-        let deleted = self.facts_of(before).is_some_and(|facts| facts.has(DELETED));
+        let deleted = self.meta_of(before).is_some_and(|meta| meta.has(DELETED));
         if swapped && deleted {
             // Who wanted to take the deletion out of its slot meanwhile did not find it there.
-            self.adopt(local.lane, before);
+            self.adopt(local.process_slot, before);
             self.queue_tomb(local, before, after);
         }
     }
 
-    /// Makes a lane responsible for a leaf of another.
-    pub(crate) fn adopt(&self, lane: u16, leaf: Word) {
+    /// Makes a process slot responsible for a leaf of another.
+    pub(crate) fn adopt(&self, process_slot: u16, leaf: Word) {
         let Some(block) = self.named(leaf) else { return };
         let head = Head(block[0].load(Ordering::Acquire));
         if head.state() == IS_LEAF && head.tag() == leaf.tag() {
-            let ours = Head::new(IS_LEAF, lane, leaf.tag()).0;
+            let ours = Head::new(IS_LEAF, process_slot, leaf.tag()).0;
             let (ok, miss) = (Ordering::AcqRel, Ordering::Relaxed);
             let _ = block[0].compare_exchange(head.0, ours, ok, miss);
         }
@@ -253,4 +253,4 @@ impl<'a> Region<'a> {
 }
 
 /// How often a writer looks at a transaction in its way before it ends it.
-const PATIENCE: usize = 256;
+const WAIT_LIMIT: usize = 256;

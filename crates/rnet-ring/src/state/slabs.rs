@@ -1,7 +1,7 @@
 //! Slabs: 64 KiB of blocks of one class, or a part of a larger block. A word of the table says what each
 //! is; whoever needs one claims it there.
 
-use super::layout::{CLASS_UNITS, LANE_SLAB, LOW_AT, SLAB_UNITS, SLAB_WORDS, SPAN_CLASS};
+use super::layout::{CLASS_UNITS, LOW_AT, PROCESS_SLAB, SLAB_UNITS, SLAB_WORDS, SPAN_CLASS};
 use super::region::{Host, Region};
 use super::word::{FREE, Head, IS_LEAF, IS_NODE, IS_TXN, PRIVATE};
 use crate::fail_point;
@@ -17,13 +17,13 @@ pub(crate) const SPAN_REST: u64 = 4;
 const EMPTYING: u64 = 5;
 const BACKED: u64 = 1 << 63;
 
-/// A slab's word: class, state, lane that claims it, free blocks or slabs of the span, backed.
+/// A slab's word: class, state, process slot that claims it, free blocks or slabs of the span, backed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Slab(pub(crate) u64);
 
 impl Slab {
-    pub(crate) const fn new(class: usize, state: u64, lane: u16, count: u64) -> Slab {
-        Slab(class as u64 | state << 8 | (lane as u64) << 16 | count << 32 | BACKED)
+    pub(crate) const fn new(class: usize, state: u64, process_slot: u16, count: u64) -> Slab {
+        Slab(class as u64 | state << 8 | (process_slot as u64) << 16 | count << 32 | BACKED)
     }
     pub(crate) fn class(self) -> usize {
         (self.0 & 0xff) as usize
@@ -31,20 +31,20 @@ impl Slab {
     fn state(self) -> u64 {
         self.0 >> 8 & 0xff
     }
-    fn lane(self) -> u16 {
+    fn process_slot(self) -> u16 {
         (self.0 >> 16) as u16
     }
     /// Free blocks as far as known, or slabs of a span.
     pub(crate) fn count(self) -> usize {
         (self.0 >> 32 & 0xf_ffff) as usize
     }
-    /// Claimed by this lane, and no further.
-    pub(crate) fn is_claimed_by(self, lane: u16) -> bool {
-        self.state() == CLAIMED && self.lane() == lane
+    /// Claimed by this process slot, and no further.
+    pub(crate) fn is_claimed_by(self, process_slot: u16) -> bool {
+        self.state() == CLAIMED && self.process_slot() == process_slot
     }
-    /// Part of a span of this lane.
-    pub(crate) fn is_rest_of(self, lane: u16) -> bool {
-        self.state() == SPAN_REST && self.lane() == lane
+    /// Part of a span of this process slot.
+    pub(crate) fn is_rest_of(self, process_slot: u16) -> bool {
+        self.state() == SPAN_REST && self.process_slot() == process_slot
     }
     pub(crate) fn has_blocks(self) -> bool {
         matches!(self.state(), BLOCKS | EMPTYING) && self.class() < SPAN_CLASS
@@ -53,12 +53,12 @@ impl Slab {
     pub(crate) fn is_open(self) -> bool {
         self.has_blocks() && self.state() == BLOCKS
     }
-    fn is_emptied_by(self, lane: u16) -> bool {
-        self.state() == EMPTYING && self.lane() == lane
+    fn is_emptied_by(self, process_slot: u16) -> bool {
+        self.state() == EMPTYING && self.process_slot() == process_slot
     }
     /// The same slab in another state.
-    const fn turned(self, state: u64, lane: u16) -> Slab {
-        Slab(self.0 & !0xffff_ff00 | state << 8 | (lane as u64) << 16)
+    const fn turned(self, state: u64, process_slot: u16) -> Slab {
+        Slab(self.0 & !0xffff_ff00 | state << 8 | (process_slot as u64) << 16)
     }
     pub(crate) fn is_span(self) -> bool {
         self.state() == SPAN
@@ -94,24 +94,24 @@ impl Region<'_> {
     /// Claims `count` slabs in a row, with memory behind them and heads that are free.
     pub(crate) fn claim_slabs(
         &self,
-        lane: u16,
+        process_slot: u16,
         host: &impl Host,
         count: usize,
         class: usize,
     ) -> Option<usize> {
-        let first = self.claim_unused(lane, host, count, class);
+        let first = self.claim_unused(process_slot, host, count, class);
         if first.is_some() {
             return first;
         }
         // Who was killed between freeing a slab and saying so left one that nobody looks at.
         self.at(LOW_AT).store(0, Ordering::Release);
-        self.empty_slabs(lane);
-        self.claim_unused(lane, host, count, class)
+        self.empty_slabs(process_slot);
+        self.claim_unused(process_slot, host, count, class)
     }
 
     fn claim_unused(
         &self,
-        lane: u16,
+        process_slot: u16,
         host: &impl Host,
         count: usize,
         class: usize,
@@ -120,7 +120,7 @@ impl Region<'_> {
         // Whatever a peer has written there.
         let mut first = (low as usize).min(self.geometry.slabs);
         while first + count <= self.geometry.slabs {
-            let taken = (0..count).find(|i| !self.claim_slab(first + i, lane, class));
+            let taken = (0..count).find(|i| !self.claim_slab(first + i, process_slot, class));
             match taken {
                 None => {
                     if count == 1 {
@@ -156,13 +156,13 @@ impl Region<'_> {
         }
     }
 
-    fn claim_slab(&self, slab: usize, lane: u16, class: usize) -> bool {
+    fn claim_slab(&self, slab: usize, process_slot: u16, class: usize) -> bool {
         let word = self.slab(slab);
         let now = word.load(Ordering::Acquire);
         if Slab(now).state() != UNUSED {
             return false;
         }
-        let claimed = class as u64 | CLAIMED << 8 | u64::from(lane) << 16 | now & BACKED;
+        let claimed = class as u64 | CLAIMED << 8 | u64::from(process_slot) << 16 | now & BACKED;
         word.compare_exchange(now, claimed, Ordering::AcqRel, Ordering::Relaxed).is_ok()
     }
 
@@ -177,35 +177,35 @@ impl Region<'_> {
     }
 
     /// Makes slabs unused in which every block is free, so that they can be of another class.
-    fn empty_slabs(&self, lane: u16) {
+    fn empty_slabs(&self, process_slot: u16) {
         for slab in 0..self.slabs_in_use() {
             let known = Slab(self.slab(slab).load(Ordering::Acquire));
             if known.is_open() && known.count() == blocks_per_slab(known.class()) {
-                self.empty_slab(lane, slab, known);
+                self.empty_slab(process_slot, slab, known);
             }
         }
     }
 
-    fn empty_slab(&self, lane: u16, slab: usize, known: Slab) {
+    fn empty_slab(&self, process_slot: u16, slab: usize, known: Slab) {
         let class = known.class();
         let word = self.slab(slab);
-        let emptying = known.turned(EMPTYING, lane).0;
+        let emptying = known.turned(EMPTYING, process_slot).0;
         // SYNC-SLAB: pairs with `claim_blocks`: whoever looks for blocks in here is seen, or sees this.
         let (ok, miss) = (Ordering::SeqCst, Ordering::Relaxed);
         if !known.is_open() || word.compare_exchange(known.0, emptying, ok, miss).is_err() {
             return;
         }
         fail_point!("state.emptying");
-        let searched = (0..self.geometry.lanes)
-            .any(|l| self.lane(l, LANE_SLAB).load(Ordering::SeqCst) == slab as u64 + 1);
+        let searched = (0..self.geometry.process_slots)
+            .any(|l| self.process_slot(l, PROCESS_SLAB).load(Ordering::SeqCst) == slab as u64 + 1);
         let unit = |index: usize| {
             (slab * SLAB_UNITS) as u32 + index as u32 * u32::from(CLASS_UNITS[class])
         };
         let blocks = blocks_per_slab(class);
-        let turn = |index: usize, from: u64, to: u64, lane: u16| {
+        let turn = |index: usize, from: u64, to: u64, process_slot: u16| {
             let Some(block) = self.block(unit(index)) else { return false };
             let head = Head(block[0].load(Ordering::Acquire));
-            let next = Head::new(to, lane, head.tag()).0;
+            let next = Head::new(to, process_slot, head.tag()).0;
             head.state() == from
                 && block[0]
                     .compare_exchange(head.0, next, Ordering::AcqRel, Ordering::Relaxed)
@@ -213,7 +213,7 @@ impl Region<'_> {
         };
         let ours = match searched {
             true => 0,
-            false => (0..blocks).take_while(|i| turn(*i, FREE, PRIVATE, lane)).count(),
+            false => (0..blocks).take_while(|i| turn(*i, FREE, PRIVATE, process_slot)).count(),
         };
         if ours == blocks {
             return self.unclaim(slab, 1);
@@ -237,7 +237,7 @@ impl Region<'_> {
         }
     }
 
-    /// Gives up what a dead lane had begun with slabs.
+    /// Gives up what a dead process slot had begun with slabs.
     pub(crate) fn sweep_slabs(&self, dead: u16) {
         let mut slab = 0;
         while slab < self.slabs_in_use() {
@@ -258,11 +258,11 @@ impl Region<'_> {
     }
 
     /// Gives the slabs of a span back, that is ours.
-    pub(crate) fn free_span(&self, lane: u16, first: usize, count: usize) {
+    pub(crate) fn free_span(&self, process_slot: u16, first: usize, count: usize) {
         let count = count.min(self.geometry.slabs - first);
         // From the last to the first: a sweep finds the span whole, or parts of ours that belong to none.
         for slab in (first..first + count).rev() {
-            let word = Slab::new(SPAN_CLASS, SPAN_REST, lane, 0);
+            let word = Slab::new(SPAN_CLASS, SPAN_REST, process_slot, 0);
             self.slab(slab).store(word.0, Ordering::Release);
         }
         fail_point!("state.span_freed");
@@ -327,7 +327,7 @@ pub struct Usage {
     pub slabs: u64,
     /// Blocks that anybody may take.
     pub free: u64,
-    /// Blocks that lanes keep: prepared, at hand, or replaced and still readable.
+    /// Blocks that process slots keep: prepared, at hand, or replaced and still readable.
     pub kept: u64,
     /// Leaves.
     pub leaves: u64,

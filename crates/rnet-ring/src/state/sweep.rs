@@ -1,13 +1,13 @@
-//! Cleaning up after a lane whose owner is dead: nothing it began stays half-done, nothing it held
+//! Cleaning up after a process slot whose owner is dead: nothing it began stays half-done, nothing it held
 //! stays held, and each of its blocks is in a slot or free.
 
 use super::blocks::Local;
 use super::key::{Key, Prefix};
 use super::layout::{
-    CLASS_UNITS, FOLLOWER_OWNER, LANE_BUSY, LANE_NEW, LANE_SLAB, LANE_WILLS, SEAT_OWNER, SEATS,
-    SLAB_UNITS,
+    CLASS_UNITS, FOLLOWER_OWNER, LEASE_OWNER, PROCESS_BUSY, PROCESS_NEW, PROCESS_SLAB,
+    PROCESS_WILLS, SLAB_UNITS, SNAPSHOT_LEASES,
 };
-use super::leaf::{self, DELETED, DURABLE, Facts, Record, WILL};
+use super::leaf::{self, DELETED, DURABLE, LeafMeta, Record, WILL};
 use super::region::{Host, Region};
 use super::settle::Settled;
 use super::slabs::{Slab, blocks_per_slab};
@@ -23,59 +23,72 @@ use crate::sync::Ordering;
 /// How far a sweep has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Swept {
-    /// The lane can be used again.
+    /// The process slot can be used again.
     Clean,
-    /// The keeper still has a transaction of the lane: sweep again later.
+    /// The persister still has a transaction of the process slot: sweep again later.
     Later,
 }
 
 impl Region<'_> {
-    /// Keys whose last will is due, because the owner of their lane is dead. The caller writes what they
-    /// become, each with the revision that is shown here as its condition, before it sweeps, and looks
-    /// once more afterwards. `lane` is the caller's.
-    pub fn wills(&self, lane: u16, dead: u16, see: &mut dyn FnMut(&Record)) -> Result<(), Stuck> {
-        if self.lane(usize::from(dead), LANE_WILLS).load(Ordering::Acquire) == 0 {
+    /// Keys whose last will is due, because the owner of their process slot is dead. The caller writes what
+    /// they become, each with the revision that is shown here as its condition, before it sweeps, and looks
+    /// once more afterwards. `process_slot` is the caller's.
+    pub fn wills(
+        &self,
+        process_slot: u16,
+        dead: u16,
+        see: &mut dyn FnMut(&Record),
+    ) -> Result<(), Stuck> {
+        if self.process_slot(usize::from(dead), PROCESS_WILLS).load(Ordering::Acquire) == 0 {
             return Ok(());
         }
-        self.each_leaf(lane, &|head, facts| head.lane() == dead && facts.has(WILL), see)
+        self.each_leaf(
+            process_slot,
+            &|head, meta| head.process_slot() == dead && meta.has(WILL),
+            see,
+        )
     }
 
     /// Shows what is to be on disk, whatever its key and its time, as of one revision.
-    pub fn each_durable(&self, lane: u16, see: &mut dyn FnMut(&Record)) -> Result<(), Stuck> {
-        self.each_leaf(lane, &|_, facts| facts.has(DURABLE) && !facts.has(DELETED), see)
+    pub fn each_durable(
+        &self,
+        process_slot: u16,
+        see: &mut dyn FnMut(&Record),
+    ) -> Result<(), Stuck> {
+        self.each_leaf(process_slot, &|_, meta| meta.has(DURABLE) && !meta.has(DELETED), see)
     }
 
     /// Shows the keys whose time is over, as of one revision.
     pub fn each_expired(
         &self,
-        lane: u16,
+        process_slot: u16,
         now: u64,
         see: &mut dyn FnMut(&Record),
     ) -> Result<(), Stuck> {
-        let over = |facts: &Facts| facts.expires_boot_ns != 0 && facts.expires_boot_ns <= now;
-        self.each_leaf(lane, &|_, facts| over(facts) && !facts.has(DELETED), see)
+        let over = |meta: &LeafMeta| meta.expires_boot_ns != 0 && meta.expires_boot_ns <= now;
+        self.each_leaf(process_slot, &|_, meta| over(meta) && !meta.has(DELETED), see)
     }
 
     /// Shows the leaves that are wanted, as of one revision; those of internal keys too.
     fn each_leaf(
         &self,
-        lane: u16,
-        wanted: &dyn Fn(Head, &Facts) -> bool,
+        process_slot: u16,
+        wanted: &dyn Fn(Head, &LeafMeta) -> bool,
         see: &mut dyn FnMut(&Record),
     ) -> Result<(), Stuck> {
         let all = Prefix::new(b"/", self.seed, &self.geometry);
         let mut records = Vec::new();
-        self.as_of_one(lane, &mut |seat| {
+        self.as_of_one(process_slot, &mut |lease| {
             records.clear();
             let mut record = Record::default();
             self.walk(&all, &mut |word, root| {
-                let word = self.as_of(word, root, seat.revision)?.ok_or(Stuck)?;
+                let word = self.as_of(word, root, lease.revision)?.ok_or(Stuck)?;
                 if word.is_none() {
                     return Ok(());
                 }
                 let block = self.named(word).ok_or(Stuck)?;
                 let head = Head(block[0].load(Ordering::Acquire));
-                if wanted(head, &leaf::facts(block, word).ok_or(Stuck)?) {
+                if wanted(head, &leaf::meta(block, word).ok_or(Stuck)?) {
                     leaf::copy(block, word, &mut record).ok_or(Stuck)?;
                     records.push(record.clone());
                 }
@@ -86,15 +99,15 @@ impl Region<'_> {
         Ok(())
     }
 
-    /// Cleans up after a dead lane. One process at a time for a lane; who is killed here is swept, and
-    /// the next one begins anew.
+    /// Cleans up after a dead process slot. One process at a time for a process slot; who is killed here is
+    /// swept, and the next one begins anew.
     pub fn sweep(&self, local: &mut Local, host: &impl Host, dead: u16) -> Result<Swept, Stuck> {
         self.free_places(dead);
         // Transactions first: what they say decides which leaves are in use.
         let mut later = false;
         let mut txns = Vec::new();
         self.each_block(&mut |unit, head| {
-            if head.state() == IS_TXN && head.lane() == dead {
+            if head.state() == IS_TXN && head.process_slot() == dead {
                 txns.push(Word::new(TXN, unit, head.tag()));
             }
         });
@@ -107,7 +120,7 @@ impl Region<'_> {
         fail_point!("state.sweep_txns");
         let mut theirs = Vec::new();
         self.each_block(&mut |unit, head| {
-            if head.lane() == dead && head.state() != FREE {
+            if head.process_slot() == dead && head.state() != FREE {
                 theirs.push((unit, head));
             }
         });
@@ -115,14 +128,14 @@ impl Region<'_> {
             self.sweep_block(local, unit, head)?;
         }
         fail_point!("state.sweep_blocks");
-        let busy = Word(self.lane(usize::from(dead), LANE_BUSY).load(Ordering::Acquire));
+        let busy = Word(self.process_slot(usize::from(dead), PROCESS_BUSY).load(Ordering::Acquire));
         if busy.kind() == LEAF {
             self.take_orphan(local, busy)?;
         }
         self.sweep_slabs(dead);
         // The last wills are the caller's: it looks once more, as a transaction of the dead may hold since.
-        for word in [LANE_BUSY, LANE_NEW, LANE_SLAB] {
-            self.lane(usize::from(dead), word).store(0, Ordering::Release);
+        for word in [PROCESS_BUSY, PROCESS_NEW, PROCESS_SLAB] {
+            self.process_slot(usize::from(dead), word).store(0, Ordering::Release);
         }
         fail_point!("state.swept");
         // All of it, here where nobody waits: a node that never writes would keep it for ever.
@@ -130,13 +143,13 @@ impl Region<'_> {
         Ok(Swept::Clean)
     }
 
-    /// Frees the seats and followers of a dead lane.
+    /// Frees the leases and followers of a dead process slot.
     pub fn free_places(&self, dead: u16) {
-        for seat in 0..SEATS {
-            if self.seat(seat, SEAT_OWNER).load(Ordering::Acquire) == u64::from(dead) + 1 {
-                self.taken_seats().fetch_and(!(1 << seat), Ordering::SeqCst);
-                self.seat(seat, SEAT_OWNER).store(0, Ordering::Release);
-                fail_point!("state.sweep_seat");
+        for lease in 0..SNAPSHOT_LEASES {
+            if self.lease(lease, LEASE_OWNER).load(Ordering::Acquire) == u64::from(dead) + 1 {
+                self.taken_leases().fetch_and(!(1 << lease), Ordering::SeqCst);
+                self.lease(lease, LEASE_OWNER).store(0, Ordering::Release);
+                fail_point!("state.sweep_lease");
             }
         }
         for follower in 0..self.geometry.followers {
@@ -170,7 +183,7 @@ impl Region<'_> {
         }
     }
 
-    /// Ends a transaction of a dead lane; `false` if the keeper has it.
+    /// Ends a transaction of a dead process slot; `false` if the persister has it.
     fn end_txn(&self, local: &mut Local, host: &impl Host, txn: Word) -> Result<bool, Stuck> {
         for _ in 0..MAX_TRIES {
             match self.status(txn).map(Status::state) {
@@ -219,9 +232,9 @@ impl Region<'_> {
             if !before.is_none() {
                 self.take_orphan(local, before)?;
             }
-            let facts = self.named(leaf).and_then(|block| leaf::facts(block, leaf));
-            if facts.is_some_and(|facts| facts.has(DELETED)) {
-                self.adopt(local.lane, leaf);
+            let meta = self.named(leaf).and_then(|block| leaf::meta(block, leaf));
+            if meta.is_some_and(|meta| meta.has(DELETED)) {
+                self.adopt(local.process_slot, leaf);
                 self.queue_tomb(local, leaf, revision);
             }
         }
@@ -240,12 +253,12 @@ impl Region<'_> {
                 let word = Word::new(LEAF, unit, head.tag());
                 let block = self.named(word);
                 let tomb = block
-                    .and_then(|block| leaf::facts(block, word))
-                    .is_some_and(|facts| facts.has(DELETED));
+                    .and_then(|block| leaf::meta(block, word))
+                    .is_some_and(|meta| meta.has(DELETED));
                 if !self.take_orphan(local, word)? && tomb {
                     // In its slot: its owner would have taken it out.
                     let after = self.newest()?.saturating_add(1);
-                    self.adopt(local.lane, word);
+                    self.adopt(local.process_slot, word);
                     self.queue_tomb(local, word, after);
                 }
             }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use super::blocks::QUARANTINE;
 use super::commit::Check;
 use super::journal::Place;
-use super::layout::{GEOMETRY_AT, Geometry, LANE_OWNER, MAGIC_AT, TAIL_AT};
+use super::layout::{GEOMETRY_AT, Geometry, MAGIC_AT, PROCESS_OWNER, TAIL_AT};
 use super::region::Block;
 use super::word::{Entry, Head, IS_LEAF, LAP_BITS, LEAF, Word, pending};
 use super::*;
@@ -37,8 +37,8 @@ fn key<'k>(region: &Region<'_>, text: &'k str) -> Key<'k> {
 
 fn content(value: Option<&[u8]>) -> Content<'_> {
     let flags = if value.is_none() { leaf::DELETED } else { 0 };
-    let facts = Facts { kind: 7, flags, written_unix_ns: 5, ..Facts::default() };
-    Content { writer: b"/tester", value: value.unwrap_or_default(), will: None, facts }
+    let meta = LeafMeta { kind: 7, flags, written_unix_ns: 5, ..LeafMeta::default() };
+    Content { writer: b"/tester", value: value.unwrap_or_default(), will: None, meta }
 }
 
 type Never = std::convert::Infallible;
@@ -194,12 +194,12 @@ fn threads_count_every_increment_and_snapshots_are_of_one_moment() {
     put(&region, &mut Local::new(7), "/bank/b", Some(&1000i64.to_le_bytes()), None).unwrap();
     std::thread::scope(|scope| {
         let adders: Vec<_> = (1..4)
-            .map(|lane| {
+            .map(|process_slot| {
                 scope.spawn(move || {
-                    let mut local = Local::new(lane);
+                    let mut local = Local::new(process_slot);
                     let mut done = 0u64;
                     while done < 3000 {
-                        let (value, revision) = counter(&region, lane);
+                        let (value, revision) = counter(&region, process_slot);
                         let next = (value + 1).to_le_bytes();
                         let set = put(&region, &mut local, "/n", Some(&next), Some(revision));
                         match set {
@@ -246,10 +246,10 @@ fn threads_count_every_increment_and_snapshots_are_of_one_moment() {
     assert_eq!(counter(&region, 0).0, 9000);
 }
 
-fn counter(region: &Region<'_>, lane: u16) -> (u64, u64) {
+fn counter(region: &Region<'_>, process_slot: u16) -> (u64, u64) {
     let mut record = Record::default();
-    match region.get(lane, &key(region, "/n"), &|| 0, &mut record).unwrap() {
-        true => (u64::from_le_bytes(record.value().try_into().unwrap()), record.facts.revision),
+    match region.get(process_slot, &key(region, "/n"), &|| 0, &mut record).unwrap() {
+        true => (u64::from_le_bytes(record.value().try_into().unwrap()), record.meta.revision),
         false => (0, 0),
     }
 }
@@ -269,7 +269,7 @@ fn a_follower_sees_each_change_in_order_and_knows_when_it_does_not() {
     let mut seen = Vec::new();
     while region.next_change(&mut at, &prefix, &mut record) == Next::Change {
         let text = String::from_utf8(record.key().to_vec()).unwrap();
-        seen.push((text, record.facts.revision, record.facts.has(leaf::DELETED)));
+        seen.push((text, record.meta.revision, record.meta.has(leaf::DELETED)));
     }
     let expected = [("/a/x", 1, false), ("/a/y", 3, false), ("/a/x", 3, true)];
     assert_eq!(seen, expected.map(|(k, r, d)| (k.to_owned(), r, d)));
@@ -281,14 +281,14 @@ fn a_follower_sees_each_change_in_order_and_knows_when_it_does_not() {
 }
 
 #[test]
-fn a_seat_keeps_what_it_reads() {
+fn a_lease_keeps_what_it_reads() {
     let words = words(Geometry::SMALL);
     let region = region(&words);
     let mut local = Local::new(0);
     for at in ["/x/0", "/x/1", "/x/2"] {
         put(&region, &mut local, at, Some(b"old"), None).unwrap();
     }
-    let seat = region.sit(1).unwrap().unwrap();
+    let lease = region.sit(1).unwrap().unwrap();
     for round in 0..1000 {
         put(&region, &mut local, "/x/0", Some(format!("{round}").as_bytes()), None).unwrap();
     }
@@ -300,7 +300,7 @@ fn a_seat_keeps_what_it_reads() {
     let mut found = Vec::new();
     region
         .walk(&prefix, &mut |word, root| {
-            let word = region.as_of(word, root, seat.revision)?.unwrap();
+            let word = region.as_of(word, root, lease.revision)?.unwrap();
             if let Some(block) = region.named(word).filter(|_| !word.is_none()) {
                 let mut record = Record::default();
                 leaf::copy(block, word, &mut record).unwrap();
@@ -310,7 +310,7 @@ fn a_seat_keeps_what_it_reads() {
         })
         .unwrap();
     assert_eq!(found, vec![b"old".to_vec(); 3]);
-    region.stand_up(seat);
+    region.stand_up(lease);
     put(&region, &mut local, "/x/0", None, None).unwrap();
     put(&region, &mut local, "/x/1", None, None).unwrap();
     put(&region, &mut local, "/x/3", None, None).unwrap();
@@ -323,15 +323,15 @@ fn what_the_dead_held_is_free_again() {
     let words = words(Geometry::SMALL);
     let region = region(&words);
     for round in 0..50u16 {
-        // A lane that dies with everything in its hands.
+        // A process slot that dies with everything in its hands.
         let mut dead = Local::new(1);
-        region.lane(1, LANE_OWNER).store(9, Ordering::Relaxed);
+        region.process_slot(1, PROCESS_OWNER).store(9, Ordering::Relaxed);
         for i in 0..200 {
             put(&region, &mut dead, &format!("/k/{}", i % 7), Some(&[1; 100]), None).unwrap();
         }
         put_all(&region, &mut dead, &[("/k/1", Some(b"x")), ("/k/2", None)]).unwrap();
         put(&region, &mut dead, "/large", Some(&vec![round as u8; 100_000]), None).unwrap();
-        let _seat = region.sit(1).unwrap().unwrap();
+        let _lease = region.sit(1).unwrap().unwrap();
         drop(dead);
         let mut local = Local::new(2);
         assert_eq!(region.sweep(&mut local, &Heap, 1), Ok(Swept::Clean));
@@ -375,10 +375,10 @@ fn what_a_transaction_has_read_is_so_when_it_holds() {
     let both = AtomicU64::new(0);
     let barrier = std::sync::Barrier::new(2);
     std::thread::scope(|scope| {
-        for (lane, mine, others) in [(1, "/lock/a", "/lock/b"), (2, "/lock/b", "/lock/a")] {
+        for (process_slot, mine, others) in [(1, "/lock/a", "/lock/b"), (2, "/lock/b", "/lock/a")] {
             let (both, barrier) = (&both, &barrier);
             scope.spawn(move || {
-                let mut local = Local::new(lane);
+                let mut local = Local::new(process_slot);
                 for _ in 0..2000 {
                     barrier.wait();
                     let taken = take_if_absent(&region, &mut local, mine, others);

@@ -6,8 +6,8 @@
 
 use super::blocks::{Local, NoRoom, Own};
 use super::commit::{Check, Done, Guard, Prepared, Present, Refused, Write};
-use super::journal::Seat;
-use super::leaf::{self, APART, Content, DELETED, Facts, GUARD};
+use super::journal::SnapshotLease;
+use super::leaf::{self, APART, Content, DELETED, GUARD, LeafMeta};
 use super::region::{Block, Host, Region};
 use super::settle::{COUNT, PAIRS, REASON, STATUS};
 use super::word::{ABORTED, COMMITTED, IS_TXN, PERSISTING, Status, TXN, UNDECIDED, Word};
@@ -98,10 +98,10 @@ impl Region<'_> {
         first: usize,
         now: u64,
     ) -> Result<Done, Refused<E>> {
-        let Some(seat) = self.sit(local.lane)? else { return Err(Refused::Again) };
-        let checked = self.all_at(&seat, guards, now);
-        let held = self.held(&seat);
-        self.stand_up(seat);
+        let Some(lease) = self.sit(local.process_slot)? else { return Err(Refused::Again) };
+        let checked = self.all_at(&lease, guards, now);
+        let held = self.held(&lease);
+        self.stand_up(lease);
         match checked {
             Ok(None) if held => Ok(Done::Nothing),
             Ok(Some((index, expected, found))) if held => {
@@ -113,12 +113,12 @@ impl Region<'_> {
 
     fn all_at(
         &self,
-        seat: &Seat,
+        lease: &SnapshotLease,
         guards: &[Guard<'_>],
         now: u64,
     ) -> Result<Option<(usize, u64, u64)>, Stuck> {
         for (index, guard) in guards.iter().enumerate() {
-            if let Some(found) = self.is_at(seat, guard.key, guard.revision, now)? {
+            if let Some(found) = self.is_at(lease, guard.key, guard.revision, now)? {
                 return Ok(Some((index, guard.revision, found)));
             }
         }
@@ -137,7 +137,7 @@ impl Region<'_> {
         block[COUNT].store(0, Ordering::Relaxed);
         block[REASON].store(0, Ordering::Relaxed);
         fail_point!("state.txn");
-        self.become_(local.lane, own, IS_TXN);
+        self.become_(local.process_slot, own, IS_TXN);
         Ok(Word::new(TXN, own.unit, own.tag))
     }
 
@@ -171,13 +171,13 @@ impl Region<'_> {
                 let changes = !write.deletes() || present.with_expired().is_some();
                 if !changes {
                     // That it is not there is what is to be so when this holds.
-                    write.content.facts.flags = GUARD;
+                    write.content.meta.flags = GUARD;
                     write.durable = Some(false);
                 }
                 let word = self.link(local, prepared.0, &write, &present, txn, now);
                 if self.put_in(block, &present, word, used) {
                     done.changes += usize::from(changes);
-                    let apart = write.content.facts.has(APART);
+                    let apart = write.content.meta.has(APART);
                     let durable = write.durable == Some(true) || present.is_durable(now);
                     done.disk |= changes && durable && !apart;
                     break;
@@ -201,8 +201,8 @@ impl Region<'_> {
         used: &mut usize,
     ) -> Result<(), Refused<E>> {
         for (index, guard) in guards.iter().enumerate() {
-            let facts = Facts { flags: GUARD, ..Facts::default() };
-            let content = Content { writer: &[], value: &[], will: None, facts };
+            let meta = LeafMeta { flags: GUARD, ..LeafMeta::default() };
+            let content = Content { writer: &[], value: &[], will: None, meta };
             let write = Write { key: guard.key, content, expect: None, durable: Some(false) };
             let words = content.words(guard.key);
             let own = self.take(local, host, words).map_err(|NoRoom| Refused::NoRoom(words))?;
@@ -244,7 +244,7 @@ impl Region<'_> {
                 return Err(Refused::Again);
             }
             let present = self.present(local, host, guard.key)?;
-            let found = present.there(now).map_or(0, |facts| facts.revision);
+            let found = present.there(now).map_or(0, |meta| meta.revision);
             if found != guard.revision {
                 return Ok(Some(found));
             }
@@ -292,8 +292,8 @@ impl Region<'_> {
         }
     }
 
-    /// Ends a transaction of ours that was decided by the keeper: its revision, or `None` if it was
-    /// refused, with the keeper's reason.
+    /// Ends a transaction of ours that was decided by the persister: its revision, or `None` if it was
+    /// refused, with the persister's reason.
     pub fn conclude(
         &self,
         local: &mut Local,
@@ -335,9 +335,9 @@ impl Region<'_> {
                 self.retire(local, *before, revision);
             }
             let key = self.key_of(*leaf);
-            let facts = self.named(*leaf).and_then(|block| leaf::facts(block, *leaf));
-            if let (Some(key), Some(facts)) = (key, facts)
-                && facts.has(DELETED)
+            let meta = self.named(*leaf).and_then(|block| leaf::meta(block, *leaf));
+            if let (Some(key), Some(meta)) = (key, meta)
+                && meta.has(DELETED)
             {
                 self.bury(local, &key.key(), *leaf, revision);
             }

@@ -15,7 +15,7 @@ const LEVEL: usize = 1;
 /// First slot of a node.
 const SLOTS: usize = 2;
 const NODE_WORDS: usize = SLOTS + FAN;
-/// The lane of what no lane is responsible for.
+/// The process slot of what no process slot is responsible for.
 pub(crate) const NOBODY: u16 = u16::MAX;
 
 /// A slot as it was read.
@@ -68,7 +68,7 @@ impl<'a> Region<'a> {
         }
         block[SLOTS + other.key().nibble(slot.level)].store(slot.word.0, Ordering::Relaxed);
         fail_point!("state.node");
-        self.become_(local.lane, own, IS_NODE);
+        self.become_(local.process_slot, own, IS_NODE);
         let node = Word::new(NODE, own.unit, own.tag);
         fail_point!("state.node_ready");
         // SYNC-SLOT: see `find`.

@@ -50,7 +50,7 @@ impl Word {
 
 /// [`Head::state`]: anybody may take the block.
 pub const FREE: u64 = 0;
-/// [`Head::state`]: its lane prepares it, or keeps it for later.
+/// [`Head::state`]: its process slot prepares it, or keeps it for later.
 pub const PRIVATE: u64 = 1;
 /// [`Head::state`]: a leaf, in a slot or about to be.
 pub const IS_LEAF: u64 = 2;
@@ -58,7 +58,7 @@ pub const IS_LEAF: u64 = 2;
 pub const IS_NODE: u64 = 3;
 /// [`Head::state`]: a transaction.
 pub const IS_TXN: u64 = 4;
-/// [`Head::state`]: taken out of its slot; its lane keeps it for those who still read it.
+/// [`Head::state`]: taken out of its slot; its process slot keeps it for those who still read it.
 pub const RETIRED: u64 = 5;
 
 /// The first word of each block.
@@ -67,17 +67,17 @@ pub struct Head(pub u64);
 
 impl Head {
     /// A head.
-    pub const fn new(state: u64, lane: u16, tag: u32) -> Head {
-        Head(state | (lane as u64) << 8 | (tag as u64) << 32)
+    pub const fn new(state: u64, process_slot: u16, tag: u32) -> Head {
+        Head(state | (process_slot as u64) << 8 | (tag as u64) << 32)
     }
     /// One of the states.
     #[inline]
     pub const fn state(self) -> u64 {
         self.0 & 0xff
     }
-    /// The lane that is responsible for the block.
+    /// The process slot that is responsible for the block.
     #[inline]
-    pub const fn lane(self) -> u16 {
+    pub const fn process_slot(self) -> u16 {
         (self.0 >> 8) as u16
     }
     /// Counts the uses of the block.
@@ -104,7 +104,7 @@ pub const fn is_pending(revision: u64) -> bool {
 pub const UNDECIDED: u64 = 1;
 /// [`Status::state`]: to be written to disk; its writer may still withdraw it.
 pub const PERSISTING: u64 = 2;
-/// [`Status::state`]: being written to disk; the keeper decides.
+/// [`Status::state`]: being written to disk; the persister decides.
 pub const WRITING: u64 = 5;
 /// [`Status::state`]: its changes hold.
 pub const COMMITTED: u64 = 3;

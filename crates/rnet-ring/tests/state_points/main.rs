@@ -1,8 +1,8 @@
 //! The algorithms of the state at each of their fail points, one after the other and each time it is
-//! passed: a lane dies there, or stands still while another does something, and goes on.
+//! passed: a process slot dies there, or stands still while another does something, and goes on.
 //!
 //! This is what loom does for small programs, with fewer interleavings and whole operations: another
-//! lane's operation stands between any two steps of the first. What both are told and what is there
+//! process slot's operation stands between any two steps of the first. What both are told and what is there
 //! afterwards must be what comes out when one follows the other. And nothing may be left of the dead.
 #![cfg(not(loom))]
 
@@ -29,7 +29,7 @@ thread_local! {
     static HOOK: RefCell<Option<Hook>> = const { RefCell::new(None) };
 }
 
-/// How a lane dies in a test: it unwinds, and what it knew is forgotten.
+/// How a process slot dies in a test: it unwinds, and what it knew is forgotten.
 struct Killed;
 
 fn pass(name: &'static str) {

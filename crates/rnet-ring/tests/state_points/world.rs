@@ -1,20 +1,20 @@
-//! A region on the heap, what lanes do with it, and what is seen of it.
+//! A region on the heap, what process slots do with it, and what is seen of it.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use rnet_ring::state::layout::{GEOMETRY_AT, Geometry, LANE_OWNER, MAGIC_AT, TAIL_AT};
+use rnet_ring::state::layout::{GEOMETRY_AT, Geometry, MAGIC_AT, PROCESS_OWNER, TAIL_AT};
 use rnet_ring::state::{
-    Content, Done, Facts, Guard, Host, Key, Local, Prefix, Prepared, Record, Refused, Region,
+    Content, Done, Guard, Host, Key, LeafMeta, Local, Prefix, Prepared, Record, Refused, Region,
     Swept, Write, journal, leaf,
 };
 
-/// Lane of whoever dies or stands still.
+/// Process slot of whoever dies or stands still.
 pub const VICTIM: u16 = 1;
-/// Lane of whoever comes in between.
+/// Process slot of whoever comes in between.
 pub const OTHER: u16 = 2;
-/// Lane of whoever cleans up.
+/// Process slot of whoever cleans up.
 pub const SWEEPER: u16 = 3;
 
 /// Tries of what another was in the way of.
@@ -29,7 +29,7 @@ impl Host for Heap {
     fn wake(&self, _: usize) {}
 }
 
-/// What a lane does.
+/// What a process slot does.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Act {
     /// Sets (key, first byte and length of the value) and deletes (`None`), all or nothing.
@@ -85,8 +85,10 @@ impl Words {
     pub fn begin(&self) -> (Region<'_>, Local) {
         let region = self.region();
         let mut victim = Local::new(VICTIM);
-        for lane in [VICTIM, OTHER, SWEEPER] {
-            region.lane(usize::from(lane), LANE_OWNER).store(u64::from(lane), Ordering::Relaxed);
+        for process_slot in [VICTIM, OTHER, SWEEPER] {
+            region
+                .process_slot(usize::from(process_slot), PROCESS_OWNER)
+                .store(u64::from(process_slot), Ordering::Relaxed);
         }
         let first = Act::Commit(vec![("/a/1", Some((1, 40)))], vec![]);
         let second = Act::Commit(vec![("/a/2", Some((2, 40)))], vec![]);
@@ -105,23 +107,23 @@ fn key<'k>(region: &Region<'_>, text: &'k str) -> Key<'k> {
 
 fn content(value: &Option<Vec<u8>>) -> Content<'_> {
     let flags = if value.is_none() { leaf::DELETED } else { 0 };
-    let facts = Facts { kind: 7, flags, ..Facts::default() };
-    Content { writer: b"/w", value: value.as_deref().unwrap_or_default(), will: None, facts }
+    let meta = LeafMeta { kind: 7, flags, ..LeafMeta::default() };
+    Content { writer: b"/w", value: value.as_deref().unwrap_or_default(), will: None, meta }
 }
 
 fn seen(record: &Record) -> Seen {
     let value = record.value();
     let first = value.first().copied().unwrap_or_default();
     assert!(value.iter().all(|byte| *byte == first), "a value of several writes");
-    (record.facts.revision, record.facts.version, first, value.len())
+    (record.meta.revision, record.meta.version, first, value.len())
 }
 
 /// All keys as of one revision.
-pub fn picture(region: &Region<'_>, lane: u16) -> (u64, Picture) {
+pub fn picture(region: &Region<'_>, process_slot: u16) -> (u64, Picture) {
     let prefix = Prefix::new(b"/", region.seed(), region.geometry());
     let mut found = Picture::new();
     let revision = region
-        .snapshot(lane, &prefix, 0, &mut |record| {
+        .snapshot(process_slot, &prefix, 0, &mut |record| {
             let key = String::from_utf8(record.key().to_vec()).expect("a key of ours");
             assert!(found.insert(key, seen(record)).is_none(), "shown twice");
         })
@@ -134,11 +136,11 @@ pub fn perform(region: &Region<'_>, local: &mut Local, act: &Act) -> Told {
     match act {
         Act::Get(at) => {
             let mut record = Record::default();
-            let found = region.get(local.lane, &key(region, at), &|| 0, &mut record);
+            let found = region.get(local.process_slot, &key(region, at), &|| 0, &mut record);
             Told::Got(found.expect("a read comes to an end").then(|| seen(&record)))
         }
         Act::Snapshot => {
-            let (revision, found) = picture(region, local.lane);
+            let (revision, found) = picture(region, local.process_slot);
             Told::Picture(revision, found)
         }
         Act::Burst(at, count) => {
@@ -235,16 +237,16 @@ pub fn fill_and_empty(region: &Region<'_>, local: &mut Local) {
     assert!(region.leave(local));
 }
 
-/// Cleans up after a dead lane.
+/// Cleans up after a dead process slot.
 pub fn sweep(region: &Region<'_>, local: &mut Local, dead: u16) {
     assert_eq!(region.sweep(local, &Heap, dead), Ok(Swept::Clean));
-    region.lane(usize::from(dead), LANE_OWNER).store(0, Ordering::Relaxed);
+    region.process_slot(usize::from(dead), PROCESS_OWNER).store(0, Ordering::Relaxed);
 }
 
-/// Once all lanes have left, there is nothing but the keys.
+/// Once all process slots have left, there is nothing but the keys.
 pub fn nothing_is_left_over(region: &Region<'_>, locals: &mut [Local], what: &str) {
     for local in locals.iter_mut() {
-        assert!(region.leave(local), "{what}: lane {} cannot leave", local.lane);
+        assert!(region.leave(local), "{what}: process_slot {} cannot leave", local.process_slot);
     }
     let (_, keys) = picture(region, SWEEPER);
     let usage = region.usage();

@@ -16,9 +16,9 @@ use rnet_ring::admission;
 use rnet_ring::follower::Gap;
 use rnet_ring::record::Record;
 
-use super::{Reader, Trouble};
+use super::{ChannelError, Reader};
 use crate::clock;
-use crate::tally::bump;
+use crate::reader_stats::bump;
 
 impl Reader {
     /// Whether newer messages have taken the place of this one, or it has expired. A comparison for a
@@ -40,8 +40,8 @@ impl Reader {
         self.lifespan_ns != u64::MAX && self.is_too_old(sent_ns)
     }
 
-    /// Out of line, so that the readers of publishers without a lifespan do not make room for the call. A stamp from the
-    /// future is a hostile one.
+    /// Out of line, so that the readers of publishers without a lifespan do not make room for the call. A
+    /// stamp from the future is a hostile one.
     #[inline(never)]
     fn is_too_old(&self, sent_ns: u64) -> bool {
         clock::now_ns().saturating_sub(sent_ns) > self.lifespan_ns
@@ -108,7 +108,7 @@ impl Reader {
 
     /// Goes to the newest message, which [`Reader::take`] then hands out and [`Reader::pass_over`]
     /// does not, and passes over those before it. Says when it was sent.
-    pub fn find_newest(&mut self) -> Result<Option<u64>, Trouble> {
+    pub fn find_newest(&mut self) -> Result<Option<u64>, ChannelError> {
         if !self.prepare()? {
             return Ok(None);
         }

@@ -10,11 +10,11 @@ use rnet_ring::{Pull, fail_point, pins};
 
 use rustix::io::Errno;
 
-use super::{MAX_FRUITLESS, Reader, Trouble};
+use super::{ChannelError, MAX_FRUITLESS, Reader};
 use crate::files::io_error;
 use crate::pool::chunk_path;
 use crate::taken::{Batch, Pinned};
-use crate::{clock, shortage, tally};
+use crate::{clock, reader_stats, shortage};
 
 /// A reader in pursuit that found less than this pauses, so that the writer gets ahead.
 const CHASE_LEN_BYTES: usize = 2048;
@@ -28,7 +28,7 @@ const RETRY_NS: u64 = 1_000_000_000;
 const SPARE_BATCHES: usize = 4;
 
 impl Reader {
-    pub(super) fn next_record(&mut self) -> Result<Option<Record>, Trouble> {
+    pub(super) fn next_record(&mut self) -> Result<Option<Record>, ChannelError> {
         if let Some(record) = self.withheld.take() {
             self.slot.forget_pin();
             return Ok(Some(record));
@@ -37,7 +37,7 @@ impl Reader {
             match self.log.next(&self.batch.0) {
                 Ok(Some(record)) => return Ok(Some(record)),
                 Ok(None) => {}
-                Err(what) => return Err(Trouble::Corrupt(what)),
+                Err(what) => return Err(ChannelError::Corrupt(what)),
             }
             self.show_cursor();
             self.keep_distance();
@@ -47,7 +47,7 @@ impl Reader {
             let Some(batch) = Arc::get_mut(&mut self.batch) else { return Ok(None) };
             let pulled = self.log.pull(self.map.log(), &mut batch.0);
             // Before the copy is believed: what was cut off reads as zeros.
-            self.check_spoilt()?;
+            self.check_truncated()?;
             match pulled {
                 Pull::Batch => {
                     fail_point!("take.pulled");
@@ -61,11 +61,11 @@ impl Reader {
                     return Ok(None);
                 }
                 Pull::Lapped if self.was_let_go() => {
-                    self.check_spoilt()?;
+                    self.check_truncated()?;
                     return Err(self.be_let_go());
                 }
                 Pull::Lapped => self.pursuit = 0,
-                Pull::Corrupt(what) => return Err(Trouble::Corrupt(what)),
+                Pull::Corrupt(what) => return Err(ChannelError::Corrupt(what)),
             }
         }
         Ok(None)
@@ -96,13 +96,13 @@ impl Reader {
 
     /// What it takes to read a message in place cannot be had: it is tried again in a while.
     #[cold]
-    fn run_short(&mut self, record: &Record, reference: ChunkRef, errno: Errno) -> Trouble {
+    fn run_short(&mut self, record: &Record, reference: ChunkRef, errno: Errno) -> ChannelError {
         self.withheld = Some(*record);
         self.retry_at_ns = clock::now_ns().saturating_add(RETRY_NS);
         let (path, topic) = (chunk_path(&self.path, reference.chunk), &self.meta.topic);
         let doing = "cannot read a large message in";
         let named = shortage::named(doing, &path, Some(topic), reference.len, errno);
-        Trouble::Short(Box::new(named.unwrap_or_else(|| io_error(doing, &path, errno))))
+        ChannelError::Short(Box::new(named.unwrap_or_else(|| io_error(doing, &path, errno))))
     }
 
     /// Counts a message that was lost because its chunk went on without it: `missing` if there is no
@@ -122,18 +122,18 @@ impl Reader {
         let gone = self.has_left() || self.reliable || (missing && swept());
         let let_go = self.follower.gap(self.admissions()) == Gap::Detached;
         let page = self.slot.page();
-        tally::lost_chunk(page, let_go, gone);
+        reader_stats::lost_chunk(page, let_go, gone);
         page.count.next_seq.store(record.seq.wrapping_add(1), Ordering::Relaxed);
     }
 
     /// Takes hold of a large message; `Ok(None)` if it is lost, which is counted.
-    pub(super) fn pin(&mut self, record: &Record) -> Result<Option<Pinned>, Trouble> {
+    pub(super) fn pin(&mut self, record: &Record) -> Result<Option<Pinned>, ChannelError> {
         let bytes = self.batch.bytes(record.offset, record.len);
         let Some(reference) = ChunkRef::from_bytes(bytes) else {
-            return Err(Trouble::Corrupt("a chunk reference is malformed"));
+            return Err(ChannelError::Corrupt("a chunk reference is malformed"));
         };
         if reference.len > MAX_MESSAGE_LEN_BYTES as u64 {
-            return Err(Trouble::Corrupt("a message is longer than a message may be"));
+            return Err(ChannelError::Corrupt("a message is longer than a message may be"));
         }
         let chunk = match self.chunks.get(&self.path, self.publisher, reference.chunk) {
             Ok(Some(chunk)) => chunk,
@@ -144,7 +144,7 @@ impl Reader {
             Err(errno) => return Err(self.run_short(record, reference, errno)),
         };
         if !chunk.holds(reference.len) {
-            return Err(Trouble::Corrupt("a message is longer than its chunk"));
+            return Err(ChannelError::Corrupt("a message is longer than its chunk"));
         }
         let Some(pin) = self.slot.take_pin() else {
             if self.was_let_go() {
@@ -154,7 +154,7 @@ impl Reader {
                 return Ok(None);
             }
             self.withheld = Some(*record);
-            return Err(Trouble::TooManyPins);
+            return Err(ChannelError::TooManyPins);
         };
         if !pins::try_pin(&self.slot.page().pins[pin], chunk.header(), reference) {
             self.slot.give_pin(pin);

@@ -20,7 +20,7 @@ use crate::bell::{Bells, Sleep, Waiter, Woken};
 use crate::domain::DomainDir;
 use crate::draft::Draft;
 use crate::files::{self, io_error};
-use crate::fork::{Birth, Unshared};
+use crate::fork::{ForkGuard, Unshared};
 use crate::mapping::{Access, Mapping};
 use crate::node::{incarnation_of, ring_control};
 use crate::random::random_u64;
@@ -45,7 +45,7 @@ pub struct ObserverFile {
     seen_endpoints: u32,
     /// When the last sleep ended.
     awake_since: Option<Instant>,
-    birth: Birth,
+    fork_guard: ForkGuard,
 }
 
 impl ObserverFile {
@@ -54,7 +54,7 @@ impl ObserverFile {
     /// # Errors
     /// `LimitReached` beyond 64 observers; `OutOfMemory`, `Io`.
     pub fn create(dir: &DomainDir) -> Result<ObserverFile> {
-        let birth = Birth::here();
+        let fork_guard = ForkGuard::here();
         let folder = dir.observers();
         dir.make_observers()?;
         if listed(&folder).len() >= MAX_OBSERVERS_PER_DOMAIN {
@@ -94,7 +94,7 @@ impl ObserverFile {
             bells,
             waiter,
             awake_since: None,
-            birth,
+            fork_guard,
         })
     }
 
@@ -209,7 +209,7 @@ impl ObserverFile {
 
 impl Drop for ObserverFile {
     fn drop(&mut self) {
-        if self.birth.is_parents() {
+        if self.fork_guard.is_parents() {
             return;
         }
         let _ = rustix::fs::unlink(&self.path);

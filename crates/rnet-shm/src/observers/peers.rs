@@ -195,7 +195,7 @@ impl Known {
     }
 
     fn is_truncated(&self) -> bool {
-        self.pages.iter().any(|page| page.is_spoilt())
+        self.pages.iter().any(|page| page.is_truncated())
     }
 
     fn map_pages(&mut self) {

@@ -7,12 +7,12 @@ use std::sync::atomic::Ordering;
 use rnet_ring::{Gate, Kept, fail_point};
 
 use super::PublisherMap;
-use crate::roster::{ReaderRef, Roster};
+use crate::reader_table::{ReaderRef, ReaderTable};
 
 /// The readers of the writer's copy, and the publisher's file.
 pub(super) struct LogGate<'a> {
     pub readers: &'a [Arc<ReaderRef>],
-    pub roster: &'a Roster,
+    pub reader_table: &'a ReaderTable,
     pub map: &'a PublisherMap,
     pub path: &'a Path,
     /// Messages kept for late joiners.
@@ -61,7 +61,7 @@ impl Gate for LogGate<'_> {
     }
 
     fn give_back(&mut self, first: u32, count: u32) -> bool {
-        if self.roster.is_scanned() {
+        if self.reader_table.is_scanned() {
             return false;
         }
         let (offset, len) = self.range(first, count);

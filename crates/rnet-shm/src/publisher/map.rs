@@ -17,7 +17,8 @@ use crate::mapping::{Access, Mapping};
 pub const CONTROL_AT: usize = 256;
 const _: () = assert!(CONTROL_AT + size_of::<LogControl>() <= PAGE_LEN_BYTES);
 
-/// Length of a publisher's file: behind the log stand the entries of readers that the first page has no room for.
+/// Length of a publisher's file: behind the log stand the entries of readers that the first page has no room
+/// for.
 pub(super) fn file_len(log_at: u64, log_len: u64) -> u64 {
     log_at + log_len + MORE_ADMISSIONS_LEN_BYTES as u64
 }
@@ -59,8 +60,8 @@ impl PublisherMap {
 
     /// Whether its file was truncated under us.
     #[inline]
-    pub fn is_spoilt(&self) -> bool {
-        self.map.is_spoilt()
+    pub fn is_truncated(&self) -> bool {
+        self.map.is_truncated()
     }
 
     /// The log's control lines.

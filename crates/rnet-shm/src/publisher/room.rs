@@ -11,16 +11,16 @@ use rnet_ring::sync::FullFences;
 use super::Writer;
 use crate::bell::{Sleep, Woken};
 use crate::clock;
-use crate::roster::ReaderRef;
+use crate::reader_table::ReaderRef;
 
 /// A writer that waits for room looks up this often, should a ring have been missed.
 const ROOM_POLL: Duration = Duration::from_secs(1);
 /// How long a writer waits for plenty of room, before any will do.
-const ROOM_PATIENCE: Duration = Duration::from_millis(1);
+const ROOM_WAIT: Duration = Duration::from_millis(1);
 /// Plenty of room is this part of the log.
 pub(super) const PLENTY: u64 = 4;
-/// A writer that would let a reader go looks at all of them so many times in a stall, and no more often than this:
-/// how far a look may be late.
+/// A writer that would let a reader go looks at all of them so many times in a stall, and no more often than
+/// this: how far a look may be late.
 const LOOKS_PER_STALL: u32 = 8;
 const LOOKS: Duration = Duration::from_millis(1);
 /// How long a writer spins for room before it sleeps: about what a sleep and a wake-up cost.
@@ -46,7 +46,7 @@ impl Writer {
             }
             std::hint::spin_loop();
         }
-        for (wanted, at_most) in [(plenty, ROOM_PATIENCE), (needed.saturating_add(1), ROOM_POLL)] {
+        for (wanted, at_most) in [(plenty, ROOM_WAIT), (needed.saturating_add(1), ROOM_POLL)] {
             if slowest.needed() != needed || left().is_zero() {
                 return Ok(());
             }
@@ -63,13 +63,17 @@ impl Writer {
     ) -> Result<(), Error> {
         let flow = &self.map.control().flow;
         rnet_ring::room::want(flow, wanted);
-        let (roster, seen, stop) = (&self.roster, self.seen_epoch, &self.stop);
+        let (reader_table, seen, stop) = (&self.reader_table, self.seen_epoch, &self.stop);
         let woken = self.waiter.sleep(
             Sleep::Woken,
             std::iter::once(&flow.asleep),
             &FullFences,
             limit,
-            || slowest.needed() >= wanted || roster.is_newer(seen) || stop.load(Ordering::Acquire),
+            || {
+                slowest.needed() >= wanted
+                    || reader_table.is_newer(seen)
+                    || stop.load(Ordering::Acquire)
+            },
         );
         if woken == Woken::Signal && self.interruptible {
             return Err(Error::Interrupted);
@@ -92,15 +96,15 @@ impl Writer {
     #[cold]
     pub(super) fn wait_for_room(
         &mut self,
-        patience: &mut Patience,
+        stall: &mut StallTimer,
         plenty: u64,
         slowest: Option<(Arc<ReaderRef>, u64)>,
     ) -> Result<(), Error> {
         self.check_stop()?;
         let flow = &self.map.control().flow;
-        let (first, now_ns) = (patience.began_ns == 0, clock::now_ns());
+        let (first, now_ns) = (stall.began_ns == 0, clock::now_ns());
         if first {
-            patience.began_ns = now_ns;
+            stall.began_ns = now_ns;
             flow.full.fetch_add(1, Ordering::Relaxed);
             fail_point!("room.full");
         }
@@ -109,7 +113,7 @@ impl Writer {
             reader.stand.look(reader.needed(), tail, now_ns, first);
         }
         let Some((slowest, needed)) = slowest else { return Ok(()) };
-        match patience.judge(&slowest, now_ns) {
+        match stall.judge(&slowest, now_ns) {
             Verdict::GiveUp => {
                 flow.refused.fetch_add(1, Ordering::Relaxed);
                 fail_point!("room.refused");
@@ -117,9 +121,9 @@ impl Writer {
             }
             Verdict::Detach => {
                 for reader in &self.readers {
-                    reader.stand.outlast(patience.began_ns);
+                    reader.stand.outlast(stall.began_ns);
                 }
-                self.roster.detach(slowest.subscription);
+                self.reader_table.detach(slowest.subscription);
                 self.refresh_readers();
                 Ok(())
             }
@@ -135,7 +139,7 @@ enum Verdict {
 }
 
 /// The memory of one send that found the log full.
-pub(super) struct Patience {
+pub(super) struct StallTimer {
     on_full: OnFull,
     /// When the wait began; 0 before.
     began_ns: u64,
@@ -143,9 +147,9 @@ pub(super) struct Patience {
     looked_twice: bool,
 }
 
-impl Patience {
-    pub(super) fn new(on_full: &OnFull) -> Patience {
-        Patience { on_full: *on_full, began_ns: 0, looked_twice: false }
+impl StallTimer {
+    pub(super) fn new(on_full: &OnFull) -> StallTimer {
+        StallTimer { on_full: *on_full, began_ns: 0, looked_twice: false }
     }
 
     fn judge(&mut self, slowest: &ReaderRef, now_ns: u64) -> Verdict {

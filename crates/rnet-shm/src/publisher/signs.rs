@@ -1,12 +1,13 @@
 //! Signs of life of a publisher: its newest message, and what it asserts without one.
 //!
-//! A message is a sign by itself, so deadlines and leases cost a send nothing: whoever watches one looks at the log.
+//! A message is a sign by itself, so deadlines and leases cost a send nothing: whoever watches one looks at
+//! the log.
 
 use std::sync::atomic::Ordering;
 
 use super::PublisherMap;
 use crate::clock;
-use crate::roster::Roster;
+use crate::reader_table::ReaderTable;
 
 /// The newest message of a publisher.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,8 +29,8 @@ impl PublisherMap {
         Some(Newest { sent, sent_ns })
     }
 
-    /// When the publisher last showed that it is alive, by a message or without, CLOCK_MONOTONIC in ns. A stamp from the
-    /// future is a hostile one, and counts as now.
+    /// When the publisher last showed that it is alive, by a message or without, CLOCK_MONOTONIC in ns. A
+    /// stamp from the future is a hostile one, and counts as now.
     pub fn last_sign_ns(&self, now_ns: u64) -> u64 {
         let asserted_ns = self.control().flow.asserted_ns.load(Ordering::Acquire);
         let newest_ns = self.newest().map_or(0, |newest| newest.sent_ns);
@@ -38,7 +39,7 @@ impl PublisherMap {
 }
 
 /// What the publisher's own node notes in its page.
-impl Roster {
+impl ReaderTable {
     /// The publisher's file, as others see it.
     pub fn map(&self) -> &PublisherMap {
         &self.map

@@ -7,7 +7,7 @@ use rnet_core::Error;
 
 use super::Writer;
 use crate::bell::Bells;
-use crate::fork::Birth;
+use crate::fork::ForkGuard;
 
 /// Ends the waits of one writer; made by [`Writer::stop`].
 #[derive(Clone, Debug)]
@@ -15,13 +15,13 @@ pub struct Stop {
     asked: Arc<AtomicBool>,
     bells: Arc<Bells>,
     bell: u64,
-    birth: Birth,
+    fork_guard: ForkGuard,
 }
 
 impl Stop {
     /// Has the wait for room that goes on end with `Interrupted`, or the next one if none does.
     pub fn ask(&self) {
-        if self.birth.is_parents() {
+        if self.fork_guard.is_parents() {
             return;
         }
         self.asked.store(true, Ordering::Release);
@@ -38,7 +38,7 @@ impl Writer {
             asked: self.stop.clone(),
             bells: self.waiter.bells().clone(),
             bell: self.waiter.bell(),
-            birth: self.birth,
+            fork_guard: self.fork_guard,
         }
     }
 

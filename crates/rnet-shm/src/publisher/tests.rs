@@ -17,7 +17,7 @@ use crate::subscription::{
 };
 
 /// How long a send may take that nothing holds up, on a machine that does much else.
-const PATIENCE: Duration = Duration::from_secs(60);
+const WAIT_LIMIT: Duration = Duration::from_secs(60);
 
 struct World {
     base: PathBuf,
@@ -59,9 +59,9 @@ impl World {
     }
 
     /// A reader that is bound and admitted, and reads nothing.
-    fn admit(&self, roster: &Roster, reliable: bool) -> (SubscriptionFile, Arc<Slot>) {
+    fn admit(&self, reader_table: &ReaderTable, reliable: bool) -> (SubscriptionFile, Arc<Slot>) {
         let (file, slot, bound) = self.bind(reliable, 0);
-        roster.admit(file.id(), "/both", "/t", bound, self.node.bells().clone()).unwrap();
+        reader_table.admit(file.id(), "/both", "/t", bound, self.node.bells().clone()).unwrap();
         (file, slot)
     }
 }
@@ -99,29 +99,29 @@ fn a_control_thread_that_stands_still_stops_no_send() {
         large_depth: 2,
         ..PublisherQos::default()
     });
-    let roster = writer.roster().clone();
-    let (_best_effort, _) = world.admit(&roster, false);
-    let (reliable, _) = world.admit(&roster, true);
+    let reader_table = writer.reader_table().clone();
+    let (_best_effort, _) = world.admit(&reader_table, false);
+    let (reliable, _) = world.admit(&reader_table, true);
     let (ask, outcome, thread) = sender(writer);
     let send = |len: usize| {
         ask.send(len).unwrap();
-        outcome.recv_timeout(PATIENCE).expect("the send waits for a thread that stands still")
+        outcome.recv_timeout(WAIT_LIMIT).expect("the send waits for a thread that stands still")
     };
-    assert!(roster.dismiss(reliable.id()));
-    let stopped = roster.list();
+    assert!(reader_table.dismiss(reliable.id()));
+    let stopped = reader_table.list();
     for _ in 0..64 {
         send(100).unwrap();
         send(100_000).unwrap();
     }
     drop(stopped);
-    let (_stands_still, _) = world.admit(&roster, true);
-    let stopped = roster.list();
+    let (_stands_still, _) = world.admit(&reader_table, true);
+    let stopped = reader_table.list();
     let full = (0..1000).find_map(|_| send(1000).err());
     assert!(matches!(full, Some(Error::Full { .. })), "{full:?}");
     drop(stopped);
     drop(ask);
     // Its readers first: it would wait for the reliable one.
-    roster.bury_node(world.node.incarnation());
+    reader_table.bury_node(world.node.incarnation());
     let writer = thread.join().unwrap();
     assert!(writer.pool.len() <= 4, "{} chunks: none was used again", writer.pool.len());
 }
@@ -132,7 +132,7 @@ fn a_control_thread_that_stands_still_stops_no_send() {
 fn a_pin_of_a_reader_just_admitted_is_seen() {
     let world = World::new();
     let mut writer = world.writer(PublisherQos { large_depth: 1, ..PublisherQos::default() });
-    let roster = writer.roster().clone();
+    let reader_table = writer.reader_table().clone();
     writer.send(&[1; 100_000]).unwrap();
     let acquire = |writer: &mut Writer| {
         // The writer has looked at its readers; what changes from here on it has not seen.
@@ -141,13 +141,13 @@ fn a_pin_of_a_reader_just_admitted_is_seen() {
             next_seq: writer.log.seq(),
             seen_epoch: &mut writer.seen_epoch,
             readers: &mut writer.readers,
-            roster: &writer.roster,
+            reader_table: &writer.reader_table,
         };
         let got = writer.pool.acquire(100_000, &mut view).unwrap();
         writer.pool.give_back(got);
         got
     };
-    let (_file, slot) = world.admit(&roster, false);
+    let (_file, slot) = world.admit(&reader_table, false);
     assert!(writer.readers.is_empty());
     let pin = &slot.page().pins[0];
     pin.store(rnet_ring::pins::pin_word(0), Ordering::SeqCst);
@@ -171,14 +171,14 @@ fn no_memory_is_given_back_under_an_admission() {
     let first = (least / writer.map.log().block_len_bytes()) as u32;
     let mut gate = LogGate {
         readers: &writer.readers,
-        roster: &writer.roster,
+        reader_table: &writer.reader_table,
         map: &writer.map,
         path: &writer.path,
         history: 0,
     };
     assert!(gate.back(first, 2));
     let grown = log_bytes();
-    let (one, two) = (writer.roster.scan(), writer.roster.scan());
+    let (one, two) = (writer.reader_table.scan(), writer.reader_table.scan());
     assert!(!gate.give_back(first, 2));
     drop(one);
     assert!(!gate.give_back(first, 2));
@@ -205,7 +205,7 @@ fn the_past_is_held_while_a_reader_is_admitted() {
             pool_limit_bytes: 4 << 20,
             ..PublisherQos::default()
         });
-        let roster = writer.roster().clone();
+        let reader_table = writer.reader_table().clone();
         let message = vec![7; len];
         let mut send = || writer.send(&message);
         for _ in 0..10 {
@@ -213,21 +213,21 @@ fn the_past_is_held_while_a_reader_is_admitted() {
         }
         let (file, _slot, bound) = world.bind(true, HISTORY);
         let ask = Ask { subscription: file.id(), generation: bound.binding.generation };
-        let (lowest, lowest_seq) = roster.starting_point(0, HISTORY);
+        let (lowest, lowest_seq) = reader_table.starting_point(0, HISTORY);
         assert_eq!(lowest_seq, 10 - HISTORY);
         // What is sent before the writer has seen it is no more of the past that it gets.
         send().unwrap();
         let bells = world.node.bells().clone();
-        let reader = roster.enlist("/both", "/t", bound, bells, (ask, lowest)).unwrap();
-        let (start, start_seq) = roster.starting_point(lowest, HISTORY);
+        let reader = reader_table.enlist("/both", "/t", bound, bells, (ask, lowest)).unwrap();
+        let (start, start_seq) = reader_table.starting_point(lowest, HISTORY);
         assert_eq!(start_seq, 11 - HISTORY);
         let full = (0..100_000).find_map(|_| send().err());
         assert!(matches!(full, Some(Error::Full { .. })), "{len}: {full:?}");
-        roster.answer(ask, &reader, (start, start_seq));
+        reader_table.answer(ask, &reader, (start, start_seq));
         assert!(writer.log.head() <= start, "{len}: the log's head is {}", writer.log.head());
         let chunk = writer.pool.oldest_position();
         assert!(chunk.is_none_or(|oldest| oldest <= start), "{len}: {chunk:?} after {start}");
-        assert_eq!((reader.needed(), roster.len()), (start, 1));
-        roster.bury_node(world.node.incarnation());
+        assert_eq!((reader.needed(), reader_table.len()), (start, 1));
+        reader_table.bury_node(world.node.incarnation());
     }
 }

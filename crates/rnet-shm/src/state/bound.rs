@@ -2,7 +2,7 @@
 //! written to. It stands in the region as a key of our own, which the first to write it decides.
 
 use rnet_core::Error;
-use rnet_ring::state::{self as ring, Content, Facts, Refused};
+use rnet_ring::state::{self as ring, Content, LeafMeta, Refused};
 
 use super::{Disk, Record};
 
@@ -19,7 +19,7 @@ impl Disk {
         let (ring, key) = (inner.sound()?, inner.key(KEY)?);
         let mut record = Record::default();
         let now = || inner.clock.boot_ns();
-        let found = ring.get(inner.lane, &key, &now, &mut record.raw);
+        let found = ring.get(inner.process_slot, &key, &now, &mut record.raw);
         let found = found.map_err(|_| inner.unread(&ring, "reading does not come to an end"));
         Ok(found?.then(|| String::from_utf8_lossy(record.value()).into_owned()))
     }
@@ -32,10 +32,10 @@ impl Disk {
         let inner = &*self.inner;
         let key = inner.key(KEY)?;
         let now = inner.clock.boot_ns();
-        let facts =
-            Facts { version: 1, written_unix_ns: inner.clock.unix_ns(), ..Facts::default() };
+        let meta =
+            LeafMeta { version: 1, written_unix_ns: inner.clock.unix_ns(), ..LeafMeta::default() };
         let writer = inner.own.name().as_str().as_bytes();
-        let content = Content { writer, value: place.as_bytes(), will: None, facts };
+        let content = Content { writer, value: place.as_bytes(), will: None, meta };
         let write = ring::Write { key: &key, content, expect: Some(0), durable: Some(false) };
         loop {
             match inner.attempt_one(&write, now, &mut |_, _| Ok(())) {

@@ -1,7 +1,7 @@
-//! What is to be on disk before it holds: asking the keeper, and being it.
+//! What is to be on disk before it holds: asking the persister, and being it.
 //!
 //! A transaction with durable keys waits in its slots, not decided; readers go by what was before.
-//! Its writer puts it where the keeper looks, and sleeps. The keeper takes all that wait, writes them
+//! Its writer puts it where the persister looks, and sleeps. The persister takes all that wait, writes them
 //! to disk at once, and decides each. docs/design/durable-state.md has the whole of it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,35 +10,35 @@ use std::time::{Duration, Instant};
 
 use rnet_core::Error;
 use rnet_ring::fail_point;
-use rnet_ring::state::layout::{KEEPER_AT, LOADED_AT};
+use rnet_ring::state::layout::{LOADED_AT, PERSISTER_AT};
 use rnet_ring::state::leaf::{DELETED, DURABLE, GUARD, LOADED};
 use rnet_ring::state::word::{ABORTED, COMMITTED, PERSISTING, WRITING, Word};
-use rnet_ring::state::{self as ring, Content, Facts, Refused};
+use rnet_ring::state::{self as ring, Content, LeafMeta, Refused};
 use rustix::thread::futex;
 
 use super::{Clock, Inner, Record, Region, waits};
 
-/// Word of the keeper's line: its bell, rung when somebody asks.
-const KEEPER_BELL: usize = KEEPER_AT;
-/// Word of the keeper's line: the writers' bell, rung when something is decided.
-const DECIDED_BELL: usize = KEEPER_AT + 1;
-/// Word of the keeper's line: who keeps, and that it is not stopped.
-const SEAT: usize = KEEPER_AT + 2;
+/// Word of the persister's line: its bell, rung when somebody asks.
+const PERSISTER_BELL: usize = PERSISTER_AT;
+/// Word of the persister's line: the writers' bell, rung when something is decided.
+const DECIDED_BELL: usize = PERSISTER_AT + 1;
+/// Word of the persister's line: who keeps, and that it is not stopped.
+const LEASE: usize = PERSISTER_AT + 2;
 
-/// How long a writer waits before it looks whether there still is a keeper.
+/// How long a writer waits before it looks whether there still is a persister.
 const SLICE: Duration = Duration::from_millis(20);
-/// How long a writer stays awake for the keeper, and the keeper for the next writer.
+/// How long a writer stays awake for the persister, and the persister for the next writer.
 const AWAKE: Duration = Duration::from_micros(300);
-/// How long the keeper waits for those it has just answered, so that they are written together again.
+/// How long the persister waits for those it has just answered, so that they are written together again.
 const LINGER: Duration = Duration::from_micros(60);
-/// How long a keeper's seat may stay as it is before nobody counts on him.
+/// How long a persister's lease may stay as it is before nobody counts on him.
 const STALL: Duration = Duration::from_millis(700);
-/// How long a writer waits for a keeper that does not take what it asks.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// How long a writer waits for a persister that does not take what it asks.
+const WAIT_LIMIT: Duration = Duration::from_secs(10);
 
-/// What those who wait for the keeper need of it.
+/// What those who wait for the persister need of it.
 pub trait Keep: Send + Sync {
-    /// Sees to it that there is a keeper; called again and again.
+    /// Sees to it that there is a persister; called again and again.
     ///
     /// # Errors
     /// There is none and can be none: that of the disk.
@@ -54,7 +54,7 @@ pub trait Keep: Send + Sync {
     fn refused(&self, reason: u64) -> Error;
 }
 
-/// The keeper's side of a region. It may outlive the [`Region`], whose last wills are written through
+/// The persister's side of a region. It may outlive the [`Region`], whose last wills are written through
 /// it too.
 #[derive(Clone)]
 pub struct Disk {
@@ -82,7 +82,7 @@ pub struct Restored<'a> {
     pub bytes: &'a [u8],
 }
 
-/// A transaction that waits for the keeper.
+/// A transaction that waits for the persister.
 #[derive(Clone, Debug)]
 pub struct Ask {
     word: Word,
@@ -111,13 +111,13 @@ pub struct Kept {
 }
 
 impl Region {
-    /// Says what is to be done so that there is a keeper; without it, who waits for one waits in vain. What
+    /// Says what is to be done so that there is a persister; without it, who waits for one waits in vain. What
     /// is given may hold a [`Disk`]: it is let go of with the region, behind the last wills.
     pub fn set_keep(&self, keep: Arc<dyn Keep>) {
         *self.inner.keep.lock().unwrap_or_else(PoisonError::into_inner) = Some(keep);
     }
 
-    /// The keeper's side.
+    /// The persister's side.
     pub fn disk(&self) -> Disk {
         Disk { inner: self.inner.clone() }
     }
@@ -140,8 +140,8 @@ impl Disk {
     }
 
     /// A word for who keeps, 0 in a new region. It means what its users agree on.
-    pub fn seat(&self) -> &AtomicU64 {
-        self.inner.ring().header(SEAT)
+    pub fn lease(&self) -> &AtomicU64 {
+        self.inner.ring().header(LEASE)
     }
 
     /// Revision of the newest change in the domain.
@@ -162,8 +162,8 @@ impl Disk {
         let ring = self.inner.sound()?;
         let now = self.inner.clock.boot_ns();
         let mut shown = Record::default();
-        let walked = ring.each_durable(self.inner.lane, &mut |record| {
-            let ends = record.facts.expires_boot_ns;
+        let walked = ring.each_durable(self.inner.process_slot, &mut |record| {
+            let ends = record.meta.expires_boot_ns;
             if ends == 0 || ends > now {
                 shown.raw.clone_from(record);
                 shown.shown();
@@ -179,7 +179,7 @@ impl Disk {
         let (ring, ring_key) = (inner.sound().ok()?, inner.key(key).ok()?);
         let mut record = Record::default();
         let now = || inner.clock.boot_ns();
-        let found = ring.get(inner.lane, &ring_key, &now, &mut record.raw);
+        let found = ring.get(inner.process_slot, &ring_key, &now, &mut record.raw);
         record.shown();
         (found == Ok(true) && record.durable).then_some(record)
     }
@@ -192,17 +192,17 @@ impl Disk {
         let inner = &*self.inner;
         // No key of ours: a store that was tampered with. It is passed over, and the others are loaded.
         let Ok(key) = inner.key(value.key) else { return Ok(Restoring::Done) };
-        let facts = Facts {
+        let meta = LeafMeta {
             kind: value.kind,
             type_id: value.type_id,
             version: value.version,
             written_unix_ns: value.written_unix_ns,
             expires_boot_ns: value.expires_boot_ns,
             flags: LOADED,
-            ..Facts::default()
+            ..LeafMeta::default()
         };
         let content =
-            Content { writer: value.writer.as_bytes(), value: value.bytes, will: None, facts };
+            Content { writer: value.writer.as_bytes(), value: value.bytes, will: None, meta };
         let write = ring::Write { key: &key, content, expect: Some(0), durable: Some(true) };
         let now = inner.clock.boot_ns();
         loop {
@@ -220,7 +220,7 @@ impl Disk {
         }
     }
 
-    /// For the keeper: all transactions that wait. From here on their writers do not withdraw them;
+    /// For the persister: all transactions that wait. From here on their writers do not withdraw them;
     /// the same again until [`Disk::decide`].
     pub fn asks(&self) -> Vec<Ask> {
         let Ok(ring) = self.inner.sound() else { return Vec::new() };
@@ -238,7 +238,7 @@ impl Disk {
             {
                 asks.push(Ask { word, changes });
             } else {
-                // Decided already, by a keeper that was killed before it cleared the place.
+                // Decided already, by a persister that was killed before it cleared the place.
                 let (ok, miss) = (Ordering::SeqCst, Ordering::Relaxed);
                 let _ = ring.ask(place).compare_exchange(word.0, 0, ok, miss);
             }
@@ -251,7 +251,7 @@ impl Disk {
         let mut changes = Vec::new();
         for (leaf, before) in ring.pairs(txn)? {
             // A key that was only read stays as it is.
-            if ring.facts_of(leaf)?.has(GUARD) {
+            if ring.meta_of(leaf)?.has(GUARD) {
                 continue;
             }
             let mut record = Record::default();
@@ -259,8 +259,8 @@ impl Disk {
             record.shown();
             // Not known before it is decided.
             record.revision = 0;
-            let keep = record.raw.facts.has(DURABLE) && !record.raw.facts.has(DELETED);
-            let was = ring.facts_of(before).is_some_and(|facts| facts.has(DURABLE));
+            let keep = record.raw.meta.has(DURABLE) && !record.raw.meta.has(DELETED);
+            let was = ring.meta_of(before).is_some_and(|meta| meta.has(DURABLE));
             if keep || was {
                 changes.push(Kept { record, keep });
             }
@@ -268,8 +268,8 @@ impl Disk {
         Some(changes)
     }
 
-    /// For the keeper: what it asked for is on disk, or is not and never will be, for this reason
-    /// ([`Keep::refused`] says what it means). Whether it has ended so; another keeper may have been faster.
+    /// For the persister: what it asked for is on disk, or is not and never will be, for this reason
+    /// ([`Keep::refused`] says what it means). Whether it has ended so; another persister may have been faster.
     pub fn decide(&self, ask: &Ask, done: Result<(), u64>) -> bool {
         let ring = self.inner.ring();
         if let Err(reason) = done {
@@ -298,24 +298,24 @@ impl Disk {
         let Ok(key) = self.inner.key(change.record.key()) else { return };
         let now = || self.inner.clock.boot_ns();
         let mut seen = ring::Record::default();
-        let _ = self.inner.ring().get(self.inner.lane, &key, &now, &mut seen);
+        let _ = self.inner.ring().get(self.inner.process_slot, &key, &now, &mut seen);
     }
 
-    /// What the keeper's bell reads now: for [`Disk::wait_for_asks`], before the look at what there is.
+    /// What the persister's bell reads now: for [`Disk::wait_for_asks`], before the look at what there is.
     pub fn bell(&self) -> u32 {
-        self.inner.file.futex(KEEPER_BELL).load(Ordering::Acquire)
+        self.inner.file.futex(PERSISTER_BELL).load(Ordering::Acquire)
     }
 
-    /// For the keeper: sleeps until somebody asks, if nobody has since the bell read `before`; no longer
+    /// For the persister: sleeps until somebody asks, if nobody has since the bell read `before`; no longer
     /// than `limit`.
     pub fn wait_for_asks(&self, before: u32, limit: Duration) {
-        let bell = self.inner.file.futex(KEEPER_BELL);
+        let bell = self.inner.file.futex(PERSISTER_BELL);
         if !spin_until(&|| bell.load(Ordering::Acquire) != before, AWAKE) {
             wait(bell, before, limit);
         }
     }
 
-    /// For the keeper, behind a commit: waits a moment until as many ask as it has just answered.
+    /// For the persister, behind a commit: waits a moment until as many ask as it has just answered.
     pub fn linger(&self, answered: usize) {
         let ring = self.inner.ring();
         let asks = ring.geometry().asks;
@@ -327,8 +327,8 @@ impl Disk {
     }
 
     /// Ends [`Disk::wait_for_asks`].
-    pub fn wake_keeper(&self) {
-        self.inner.ring_bell(KEEPER_BELL);
+    pub fn wake_persister(&self) {
+        self.inner.ring_bell(PERSISTER_BELL);
     }
 }
 
@@ -378,7 +378,7 @@ impl Inner {
         keep.map_or(Ok(()), |keep| keep.keep())
     }
 
-    /// Has the keeper write a transaction of ours to disk: its revision once it is there.
+    /// Has the persister write a transaction of ours to disk: its revision once it is there.
     pub(super) fn persist(&self, txn: Word) -> Result<u64, Error> {
         waits::aside(|| self.persist_now(txn))
     }
@@ -430,10 +430,10 @@ impl Inner {
         });
     }
 
-    /// Why the keeper refused.
+    /// Why the persister refused.
     fn refused(&self, reason: u64) -> Error {
         self.keeping().map_or_else(
-            || Error::Storage { path: "state".into(), why: "the keeper refused it".to_owned() },
+            || Error::Storage { path: "state".into(), why: "the persister refused it".to_owned() },
             |keep| keep.refused(reason),
         )
     }
@@ -442,18 +442,18 @@ impl Inner {
         let ring = self.ring();
         let (ok, miss) = (Ordering::SeqCst, Ordering::Relaxed);
         let begun = Instant::now();
-        while begun.elapsed() < PATIENCE {
+        while begun.elapsed() < WAIT_LIMIT {
             let placed = (0..ring.geometry().asks)
                 .any(|ask| ring.ask(ask).compare_exchange(0, txn.0, ok, miss).is_ok());
             if placed {
                 fail_point!("state.asked");
-                self.ring_bell(KEEPER_BELL);
+                self.ring_bell(PERSISTER_BELL);
                 return Ok(());
             }
             if !waits::go_on() {
                 return Err(Error::Interrupted);
             }
-            // Whether somebody is the keeper is found out once there is room to ask.
+            // Whether somebody is the persister is found out once there is room to ask.
             let _ = self.keep();
             let bell = self.file.futex(DECIDED_BELL);
             wait(bell, bell.load(Ordering::Acquire), SLICE);
@@ -481,24 +481,24 @@ impl Inner {
             if !matches!(state, Some(PERSISTING | WRITING)) {
                 return Ok(());
             }
-            if begun.elapsed() >= PATIENCE {
+            if begun.elapsed() >= WAIT_LIMIT {
                 return Err(late());
             }
             if !waits::go_on() {
                 return Err(Error::Interrupted);
             }
-            // Before the first sleep too: there may be no keeper.
+            // Before the first sleep too: there may be no persister.
             match self.keep() {
                 Ok(()) => alone = None,
-                // This process cannot be the keeper. Another may be, and then its seat changes.
+                // This process cannot be the persister. Another may be, and then its lease changes.
                 Err(error) => {
-                    let seat = ring.header(SEAT).load(Ordering::SeqCst);
+                    let lease = ring.header(LEASE).load(Ordering::SeqCst);
                     let since = match alone {
-                        Some((seen, since)) if seen == seat => since,
+                        Some((seen, since)) if seen == lease => since,
                         _ => Instant::now(),
                     };
-                    alone = Some((seat, since));
-                    let nobody = seat == 0 || since.elapsed() >= STALL;
+                    alone = Some((lease, since));
+                    let nobody = lease == 0 || since.elapsed() >= STALL;
                     if nobody && state == Some(PERSISTING) {
                         return Err(error);
                     }
@@ -512,7 +512,7 @@ impl Inner {
     }
 
     /// How long a writer stays awake: a disk takes little longer than waking an idle core twice. Not where
-    /// several wait, who would be in the keeper's way.
+    /// several wait, who would be in the persister's way.
     fn spins(&self) -> Duration {
         let ring = self.ring();
         let asks = ring.geometry().asks;
@@ -539,7 +539,7 @@ impl Inner {
         }
         let (ok, miss) = (Ordering::SeqCst, Ordering::Relaxed);
         if asks().any(|ask| ask.compare_exchange(0, txn.0, ok, miss).is_ok()) {
-            self.ring_bell(KEEPER_BELL);
+            self.ring_bell(PERSISTER_BELL);
         }
     }
 }
@@ -547,8 +547,8 @@ impl Inner {
 fn late() -> Error {
     Error::Timeout {
         what:
-            "the keeper of durable state to write to disk; what it has begun to write may come yet"
+            "the persister of durable state to write to disk; what it has begun to write may come yet"
                 .to_owned(),
-        after_ms: PATIENCE.as_millis() as u64,
+        after_ms: WAIT_LIMIT.as_millis() as u64,
     }
 }

@@ -34,7 +34,7 @@ pub(super) struct StateFile {
     pub(super) path: PathBuf,
     pub(super) fd: OwnedFd,
     map: Mapping,
-    /// The file once more, for the lock on our lane's byte: a mapping keeps the description that it was
+    /// The file once more, for the lock on our process slot's byte: a mapping keeps the description that it was
     /// made of, and a forked child keeps the mapping.
     locks: Unshared,
     /// Whether others have begun another region in the place of this one.
@@ -143,19 +143,19 @@ impl StateFile {
         Ok((file, seed))
     }
 
-    /// Locks the byte that stands for a lane; `false` if another has it.
-    pub(super) fn lock_lane(&self, lane: usize) -> bool {
-        ofd::take(&self.locks, span_of(lane)) == Ok(true)
+    /// Locks the byte that stands for a process slot; `false` if another has it.
+    pub(super) fn lock_process_slot(&self, process_slot: usize) -> bool {
+        ofd::take(&self.locks, span_of(process_slot)) == Ok(true)
     }
 
-    pub(super) fn unlock_lane(&self, lane: usize) {
-        ofd::release(&self.locks, span_of(lane));
+    pub(super) fn unlock_process_slot(&self, process_slot: usize) {
+        ofd::release(&self.locks, span_of(process_slot));
     }
 
-    /// Whether another has locked the byte of a lane: then the lane's owner lives. Not to know is not to
-    /// be dead.
-    pub(super) fn lane_is_locked(&self, lane: usize) -> bool {
-        !matches!(ofd::holder(&self.locks, span_of(lane)), Ok(None))
+    /// Whether another has locked the byte of a process slot: then the process slot's owner lives. Not to
+    /// know is not to be dead.
+    pub(super) fn process_slot_is_locked(&self, process_slot: usize) -> bool {
+        !matches!(ofd::holder(&self.locks, span_of(process_slot)), Ok(None))
     }
 
     /// An error for a file that is not what it should be.
@@ -175,12 +175,12 @@ impl StateFile {
     }
 
     #[inline]
-    pub(super) fn is_spoilt(&self) -> bool {
-        self.map.is_spoilt() || self.apart.load(Ordering::Relaxed)
+    pub(super) fn is_truncated(&self) -> bool {
+        self.map.is_truncated() || self.apart.load(Ordering::Relaxed)
     }
 
-    /// Why the region is of no use, when it is spoilt.
-    pub(super) fn why_spoilt(&self) -> &'static str {
+    /// Why the region is of no use, when it is truncated.
+    pub(super) fn why_corrupt(&self) -> &'static str {
         match self.apart.load(Ordering::Relaxed) {
             true => {
                 "the domain's directory was removed while this node could not put it back, and other nodes \
@@ -217,8 +217,8 @@ fn put_back(path: &std::path::Path, fd: &OwnedFd) -> rustix::io::Result<()> {
     lent::put_back(path, fd)
 }
 
-fn span_of(lane: usize) -> ofd::Span {
-    (lane as i64, 1)
+fn span_of(process_slot: usize) -> ofd::Span {
+    (process_slot as i64, 1)
 }
 
 fn wrong(path: &std::path::Path, what: &str) -> Error {

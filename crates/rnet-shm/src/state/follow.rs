@@ -51,7 +51,7 @@ impl Region {
     pub fn follow(&self, after_revision: u64) -> Result<Follower, Error> {
         let inner = &self.inner;
         let ring = inner.sound()?;
-        let me = u64::from(inner.lane) + 1;
+        let me = u64::from(inner.process_slot) + 1;
         let (ok, miss) = (Ordering::AcqRel, Ordering::Relaxed);
         let limit = ring.geometry().followers;
         let number = (0..limit)
@@ -111,7 +111,8 @@ impl Follower {
         }
     }
 
-    /// Sleeps until a change may match, no longer than `limit` and [`MAX_SLEEP`]; it may also return for nothing.
+    /// Sleeps until a change may match, no longer than `limit` and [`MAX_SLEEP`]; it may also return for
+    /// nothing.
     pub fn wait(&mut self, prefix: &str, limit: Duration) -> Woken {
         self.mean(prefix);
         if self.place.interrupted.swap(false, Ordering::AcqRel) {
@@ -180,7 +181,7 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        if !self.inner.own.birth().is_parents() {
+        if !self.inner.own.fork_guard().is_parents() {
             let ring = self.inner.ring();
             ring.wakeless(self.number);
             ring.follower(self.number, FOLLOWER_OWNER).store(0, Ordering::Release);

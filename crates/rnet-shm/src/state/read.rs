@@ -58,7 +58,7 @@ impl Region {
     ) -> Result<bool, Error> {
         let inner = &*self.inner;
         let ring = inner.sound()?;
-        let found = ring.get(inner.lane, key, now, &mut into.raw);
+        let found = ring.get(inner.process_slot, key, now, &mut into.raw);
         let found = found.map_err(|_| inner.unread(&ring, "reading does not come to an end"))?;
         if found {
             into.shown();
@@ -102,7 +102,7 @@ impl Region {
         let ring = inner.sound()?;
         let prefix = ring::Prefix::new(prefix.as_bytes(), inner.seed, &Geometry::DOMAIN);
         let mut shown = Record::default();
-        ring.snapshot(inner.lane, &prefix, now, &mut |record| {
+        ring.snapshot(inner.process_slot, &prefix, now, &mut |record| {
             shown.raw.clone_from(record);
             shown.shown();
             see(&shown);

@@ -9,7 +9,7 @@ use std::collections::{BinaryHeap, HashMap};
 use std::sync::PoisonError;
 
 use rnet_core::Error;
-use rnet_ring::state::{self as ring, Facts, Refused};
+use rnet_ring::state::{self as ring, LeafMeta, Refused};
 
 use super::{Inner, MAX_ATTEMPTS, Region, Write, back_off, content};
 
@@ -70,7 +70,7 @@ impl Region {
         }
     }
 
-    /// Deletes a key that is over, unless it was written since. Of one that is on disk too the keeper
+    /// Deletes a key that is over, unless it was written since. Of one that is on disk too the persister
     /// does the same there.
     ///
     /// Waits for nobody. `false` if it could not be done: there is no memory left to write that down, or a
@@ -87,7 +87,7 @@ impl Region {
             durable: None,
         };
         // Only what is not there any more.
-        let mut over = |_, head: Option<&Facts>| match head {
+        let mut over = |_, head: Option<&LeafMeta>| match head {
             None => Ok(()),
             Some(_) => Err(Error::Interrupted),
         };
@@ -107,9 +107,9 @@ impl Region {
         let now = inner.clock.boot_ns();
         let mut over = Vec::new();
         let Ok(ring) = inner.sound() else { return false };
-        let walked = ring.each_expired(inner.lane, now, &mut |record| {
+        let walked = ring.each_expired(inner.process_slot, now, &mut |record| {
             if let Ok(key) = str::from_utf8(record.key()) {
-                over.push((record.facts.revision, Box::from(key)));
+                over.push((record.meta.revision, Box::from(key)));
             }
         });
         let over: Vec<(u64, Box<str>)> = if walked.is_ok() { over } else { Vec::new() };

@@ -31,16 +31,16 @@ impl Record {
     /// Shows what was copied.
     #[inline]
     pub(super) fn shown(&mut self) {
-        let facts = &self.raw.facts;
-        self.revision = facts.revision;
-        self.version = facts.version;
-        self.kind = facts.kind;
-        self.type_id = facts.type_id;
-        self.deleted = facts.has(DELETED);
-        self.expired = facts.has(EXPIRED);
-        self.durable = facts.has(DURABLE);
-        self.written_unix_ns = facts.written_unix_ns;
-        self.expires_boot_ns = facts.expires_boot_ns;
+        let meta = &self.raw.meta;
+        self.revision = meta.revision;
+        self.version = meta.version;
+        self.kind = meta.kind;
+        self.type_id = meta.type_id;
+        self.deleted = meta.has(DELETED);
+        self.expired = meta.has(EXPIRED);
+        self.durable = meta.has(DURABLE);
+        self.written_unix_ns = meta.written_unix_ns;
+        self.expires_boot_ns = meta.expires_boot_ns;
     }
 
     /// The key; empty if what stands there is no text.
@@ -82,14 +82,14 @@ pub struct Head {
 }
 
 impl Head {
-    pub(super) fn of(facts: &ring::Facts) -> Head {
+    pub(super) fn of(meta: &ring::LeafMeta) -> Head {
         Head {
-            revision: facts.revision,
-            version: facts.version,
-            kind: facts.kind,
-            type_id: facts.type_id,
-            durable: facts.has(DURABLE),
-            expires_boot_ns: facts.expires_boot_ns,
+            revision: meta.revision,
+            version: meta.version,
+            kind: meta.kind,
+            type_id: meta.type_id,
+            durable: meta.has(DURABLE),
+            expires_boot_ns: meta.expires_boot_ns,
         }
     }
 }

@@ -17,7 +17,7 @@ thread_local! {
 
 /// Runs `act`, whose waits for the disk in this thread are left to `waits`.
 ///
-/// A write that `waits` interrupts is withdrawn, and nothing has changed, unless the keeper has begun to
+/// A write that `waits` interrupts is withdrawn, and nothing has changed, unless the persister has begun to
 /// write it: then it may come yet.
 pub fn with_waits<T>(waits: &'static dyn Waits, act: impl FnOnce() -> T) -> T {
     /// Also behind a panic.

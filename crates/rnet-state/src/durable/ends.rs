@@ -1,15 +1,15 @@
-//! The keys on disk whose time ends, and when: the keeper forgets them there, as others do in memory.
+//! The keys on disk whose time ends, and when: the persister forgets them there, as others do in memory.
 
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
 use super::record::Change;
 
-/// How often the time is noted on disk, at the least, while there is a key whose time ends. A key may live so much longer for
-/// each power cut.
+/// How often the time is noted on disk, at the least, while there is a key whose time ends. A key may live so
+/// much longer for each power cut.
 const NOTE_NS: u64 = 60_000_000_000;
 
-/// What the keeper knows of the ends of keys; all by CLOCK_BOOTTIME, in ns.
+/// What the persister knows of the ends of keys; all by CLOCK_BOOTTIME, in ns.
 #[derive(Debug, Default)]
 pub(super) struct Ends {
     due: BTreeSet<(u64, String)>,
@@ -53,7 +53,7 @@ impl Ends {
         Some((*ends).min(self.noted_ns.saturating_add(NOTE_NS)))
     }
 
-    /// How long the keeper may sleep.
+    /// How long the persister may sleep.
     pub fn sleep_limit(&self, now_ns: u64) -> Duration {
         self.due_at().map_or(Duration::MAX, |at| Duration::from_nanos(at.saturating_sub(now_ns)))
     }
@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_keeper_is_due_at_the_next_end_and_once_a_minute() {
+    fn the_persister_is_due_at_the_next_end_and_once_a_minute() {
         let mut ends = Ends::default();
         assert!(!ends.is_due(u64::MAX) && ends.sleep_limit(5) == Duration::MAX);
         ends.written(&[], 1000);

@@ -3,7 +3,7 @@
 //!
 //! redb has a backend for files of its own. This one is here because of the fence, because a
 //! forked child must have no share in the lock ([`rnet_shm::fork`]), and because redb's lock would
-//! keep out who may come in: a taker that copies the store of a keeper that is stopped.
+//! keep out who may come in: a taker that copies the store of a persister that is stopped.
 
 use std::io;
 use std::os::fd::AsFd;

@@ -276,11 +276,11 @@ impl Folder {
         Ok(listing)
     }
 
-    /// Removes what is left of earlier keepers: lower numbers and drafts that nobody holds.
+    /// Removes what is left of earlier persisters: lower numbers and drafts that nobody holds.
     pub(super) fn sweep(&self) {
         let Ok(listing) = self.list() else { return };
         for number in listing.old {
-            // Also while a stopped keeper has it open: what he writes is then nobody's.
+            // Also while a stopped persister has it open: what he writes is then nobody's.
             let _ = rustix::fs::unlink(self.store(number));
         }
         for draft in listing.drafts {

@@ -1,19 +1,19 @@
 //! Durable state: the keys that outlive the domain, on disk.
 //!
-//! One process of the domain, the keeper, writes them; who that is, and what happens when it is
+//! One process of the domain, the persister, writes them; who that is, and what happens when it is
 //! killed or stopped, is drawn in docs/design/durable-state.md.
 //!
 //! | module | what |
 //! |---|---|
-//! | [`service`] | a node's part in it: loading, being or finding the keeper |
+//! | [`service`] | a node's part in it: loading, being or finding the persister |
 //! | [`restore`] | putting back into the region what was on disk |
-//! | [`keeper`] | the keeper's thread |
+//! | [`persister`] | the persister's thread |
 //! | [`folder`] | where it is, whose it must be, what the files in it are |
-//! | [`taker`] | becoming the keeper |
-//! | [`store`] | what the keeper does: loading, committing |
+//! | [`taker`] | becoming the persister |
+//! | [`store`] | what the persister does: loading, committing |
 //! | [`engine`] | one store in one file: redb, its panics contained, its errors sorted |
 //! | [`file`] | that file: locked, each write behind the fence |
-//! | [`seat`] | the fence: the word in the region that says who keeps |
+//! | [`lease`] | the fence: the word in the region that says who keeps |
 //! | [`record`] | the bytes of one key |
 //! | [`ends`] | when which key ends on disk |
 //! | [`time`] | the clock by which keys end, over boots |
@@ -22,10 +22,10 @@ mod ends;
 mod engine;
 mod file;
 mod folder;
-mod keeper;
+mod lease;
+mod persister;
 mod record;
 mod restore;
-mod seat;
 mod service;
 mod store;
 mod taker;

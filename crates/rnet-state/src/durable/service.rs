@@ -1,4 +1,4 @@
-//! A node's part in keeping state on disk: loading it once, and being or finding the keeper.
+//! A node's part in keeping state on disk: loading it once, and being or finding the persister.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -7,13 +7,13 @@ use std::time::{Duration, Instant};
 
 use rnet_core::{Error, Result, fnv1a_64};
 use rnet_shm::domain::DomainDir;
-use rnet_shm::fork::Birth;
+use rnet_shm::fork::ForkGuard;
 use rnet_shm::state::{Disk, Keep, Region, Restoring};
 
 use super::folder::Folder;
-use super::keeper::{self, Left, Shift};
+use super::lease::{LOOK, Pulse};
+use super::persister::{self, Left, Shift};
 use super::restore::restore;
-use super::seat::{LOOK, Pulse};
 use super::store::{Failure, Store, read_only};
 use super::taker::{Host, Taken, Taker};
 
@@ -26,14 +26,14 @@ const LOADED: u64 = 1;
 const UNUSABLE: u64 = 2;
 
 /// How long a start waits for another process that loads.
-const PATIENCE: Duration = Duration::from_secs(10);
+const WAIT_LIMIT: Duration = Duration::from_secs(10);
 /// Reports that are kept for the user, the newest.
 const MAX_REPORTS: usize = 16;
 
 /// What a node has of durable state.
 pub(crate) struct Durable {
     shared: Arc<Shared>,
-    birth: Birth,
+    fork_guard: ForkGuard,
 }
 
 struct Shared {
@@ -57,24 +57,24 @@ struct Office {
     thread: Option<JoinHandle<()>>,
 }
 
-/// The seat in the region's header.
+/// The lease in the region's header.
 #[derive(Clone)]
-struct SeatWord(Disk);
+struct LeaseWord(Disk);
 
-impl std::fmt::Debug for SeatWord {
+impl std::fmt::Debug for LeaseWord {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "SeatWord({:#x})", self.read())
+        write!(f, "LeaseWord({:#x})", self.read())
     }
 }
 
-impl Pulse for SeatWord {
+impl Pulse for LeaseWord {
     fn read(&self) -> u64 {
-        self.0.seat().load(Ordering::SeqCst)
+        self.0.lease().load(Ordering::SeqCst)
     }
 
     fn swap(&self, seen: u64, next: u64) -> bool {
         let (ok, miss) = (Ordering::SeqCst, Ordering::SeqCst);
-        self.0.seat().compare_exchange(seen, next, ok, miss).is_ok()
+        self.0.lease().compare_exchange(seen, next, ok, miss).is_ok()
     }
 }
 
@@ -103,7 +103,7 @@ impl Durable {
         shared.check_place()?;
         shared.load();
         shared.check_place()?;
-        Ok(Durable { shared, birth: Birth::here() })
+        Ok(Durable { shared, fork_guard: ForkGuard::here() })
     }
 
     /// Whether there is something to tell. Cheap.
@@ -122,7 +122,7 @@ impl Durable {
 impl Drop for Durable {
     fn drop(&mut self) {
         // A forked child has neither the thread nor its locks.
-        if self.birth.is_parents() {
+        if self.fork_guard.is_parents() {
             std::mem::forget(self.shared.clone());
             return;
         }
@@ -210,14 +210,14 @@ impl Shared {
         self.told.store(true, Ordering::Relaxed);
     }
 
-    /// Becomes the keeper, if nobody is; `None` if somebody is.
+    /// Becomes the persister, if nobody is; `None` if somebody is.
     fn take(&self, office: &mut Office) -> Result<Option<Store>, Error> {
         if self.shift.is_running() {
             return Ok(None);
         }
         let folder = self.settle_folder()?;
         let taker = office.taker.get_or_insert_with(|| {
-            let pulse = Arc::new(SeatWord(self.disk.clone()));
+            let pulse = Arc::new(LeaseWord(self.disk.clone()));
             Taker::new(
                 folder,
                 Host { region: self.disk.region(), pulse, clock: self.disk.clock().clone() },
@@ -238,7 +238,7 @@ impl Shared {
         }
     }
 
-    /// Loads what is on disk, if nobody has, and starts the keeper's thread; `false` if another has
+    /// Loads what is on disk, if nobody has, and starts the persister's thread; `false` if another has
     /// taken over meanwhile.
     fn start(&self, office: &mut Office, store: Store) -> Result<bool, Error> {
         // The one before has ended, or is about to.
@@ -251,12 +251,12 @@ impl Shared {
         if self.disk.loaded().load(Ordering::SeqCst) != mark {
             // What this process cannot hold, it must not have the disk forget.
             left = self.restore_all(&store)?;
-            if !store.seat().beat() {
+            if !store.lease().beat() {
                 return Ok(false);
             }
             self.disk.loaded().store(mark, Ordering::SeqCst);
         }
-        office.thread = Some(keeper::start(&self.shift, self.disk.clone(), store, left)?);
+        office.thread = Some(persister::start(&self.shift, self.disk.clone(), store, left)?);
         Ok(true)
     }
 
@@ -270,7 +270,7 @@ impl Shared {
             }
             match self.load_once() {
                 Ok(true) => return,
-                Ok(false) if begun.elapsed() < PATIENCE => std::thread::sleep(LOOK / 4),
+                Ok(false) if begun.elapsed() < WAIT_LIMIT => std::thread::sleep(LOOK / 4),
                 Ok(false) => {
                     self.report("another process loads the state on disk and does not end".into());
                     return self.give_up();
@@ -320,7 +320,7 @@ impl Shared {
         let (mut failed, mut left) = (None, Left::default());
         let loaded = store.load(&mut |saved| {
             // Another has taken over, and loads.
-            if failed.is_some() || !store.seat().beat() {
+            if failed.is_some() || !store.lease().beat() {
                 return;
             }
             match restore(&self.disk, &saved) {

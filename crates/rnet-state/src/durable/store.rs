@@ -1,5 +1,5 @@
-//! The store of a domain as its keeper has it: loading and committing; and reading it without
-//! being the keeper, where nobody can be.
+//! The store of a domain as its persister has it: loading and committing; and reading it without
+//! being the persister, where nobody can be.
 
 use std::fs::File;
 use std::os::fd::AsFd;
@@ -15,8 +15,8 @@ use rnet_shm::state::Clock;
 use super::engine::{Engine, Fault};
 use super::file::{Fence, read_at};
 use super::folder::{Folder, storage};
+use super::lease::Lease;
 use super::record::{Change, Saved};
-use super::seat::Seat;
 
 /// How often a store that somebody else writes is read until it is read whole.
 const MAX_READS: u32 = 3;
@@ -27,7 +27,7 @@ const COPY_CHUNK_LEN_BYTES: usize = 1 << 20;
 pub(crate) enum Commit {
     /// It is on disk.
     Done,
-    /// Another process is the keeper by now, and knows whether it is. Nobody is to be told.
+    /// Another process is the persister by now, and knows whether it is. Nobody is to be told.
     Lost,
 }
 
@@ -61,18 +61,22 @@ impl From<Fault> for Failure {
     }
 }
 
-/// The store, open and locked. Only the keeper has one.
+/// The store, open and locked. Only the persister has one.
 #[derive(Debug)]
 pub(crate) struct Store {
     engine: Engine,
-    seat: Arc<Seat>,
+    lease: Arc<Lease>,
     failed: bool,
 }
 
 impl Store {
-    pub(super) fn new(mut engine: Engine, seat: Arc<Seat>, clock: &Clock) -> Result<Store, Fault> {
+    pub(super) fn new(
+        mut engine: Engine,
+        lease: Arc<Lease>,
+        clock: &Clock,
+    ) -> Result<Store, Fault> {
         engine.keep_time(clock)?;
-        Ok(Store { engine, seat, failed: false })
+        Ok(Store { engine, lease, failed: false })
     }
 
     /// Shows every key to `each`; returns the newest revision that was ever written.
@@ -96,9 +100,9 @@ impl Store {
         let done = self.engine.commit(changes, revision);
         self.failed = done.is_err();
         fail_point!("durable.committed");
-        // Behind the sync and before anybody is told. A taker copies after he took the seat; so who
+        // Behind the sync and before anybody is told. A taker copies after he took the lease; so who
         // still has it here knows that what he has synced is in the copy.
-        if !self.seat.holds() {
+        if !self.lease.holds() {
             self.failed = true;
             return Ok(Commit::Lost);
         }
@@ -107,9 +111,9 @@ impl Store {
         Ok(Commit::Done)
     }
 
-    /// The keeper's seat, to beat for while there is work.
-    pub fn seat(&self) -> &Arc<Seat> {
-        &self.seat
+    /// The persister's lease, to beat for while there is work.
+    pub fn lease(&self) -> &Arc<Lease> {
+        &self.lease
     }
 }
 
@@ -135,7 +139,7 @@ pub(crate) fn read_only(
         tries += 1;
         match read_copy(&path).and_then(load).and_then(|engine| engine.load(each)) {
             Ok(revision) => return Ok(Some(revision)),
-            // Its keeper has moved it, or wrote while it was read.
+            // Its persister has moved it, or wrote while it was read.
             Err(Fault::Io(e)) if e.kind() == std::io::ErrorKind::NotFound && tries < MAX_READS => {}
             Err(Fault::Damaged(_)) if tries < MAX_READS => {}
             Err(fault) => return Err(explain(&path, fault)),

@@ -1,9 +1,9 @@
-//! Becoming the keeper.
+//! Becoming the persister.
 //!
 //! That is one of three things, all drawn in docs/design/durable-state.md: to begin a store where
-//! there is none, to take one whose lock is free, or to copy that of a keeper who is stopped. Each
+//! there is none, to take one whose lock is free, or to copy that of a persister who is stopped. Each
 //! ends with the store under a number that was never given before; whoever finds after that that
-//! his number is not the highest, or that the seat went to another meanwhile, was too slow and
+//! his number is not the highest, or that the lease went to another meanwhile, was too slow and
 //! starts over.
 
 use std::fs::File;
@@ -21,7 +21,7 @@ use rustix::io::Errno;
 use super::engine::{Engine, Fault};
 use super::file::{Fence, StoreFile};
 use super::folder::{Folder, Listing, storage};
-use super::seat::{Pulse, Seat, Suspicion};
+use super::lease::{Lease, Pulse, Suspicion};
 use super::store::{Store, each_chunk, explain};
 
 /// How often a try begins anew because others were faster.
@@ -36,7 +36,7 @@ pub(crate) struct Host {
     pub clock: Clock,
 }
 
-/// What came of asking to be the keeper.
+/// What came of asking to be the persister.
 #[derive(Debug)]
 pub(crate) enum Taken {
     /// This process is.
@@ -55,7 +55,7 @@ pub(crate) struct Report {
     pub why: String,
 }
 
-/// One who wants to be the keeper, with what he has seen so far.
+/// One who wants to be the persister, with what he has seen so far.
 #[derive(Debug)]
 pub(crate) struct Taker {
     folder: Folder,
@@ -108,8 +108,8 @@ impl Taker {
         Taker { now_ns, ..self }
     }
 
-    /// Becomes the keeper, if nobody is. To be called again while it says [`Taken::Busy`], each
-    /// [`LOOK`](super::seat::LOOK) or so: a keeper counts as stopped when several looks in a row
+    /// Becomes the persister, if nobody is. To be called again while it says [`Taken::Busy`], each
+    /// [`LOOK`](super::lease::LOOK) or so: a persister counts as stopped when several looks in a row
     /// found him where he was.
     ///
     /// # Errors
@@ -117,7 +117,7 @@ impl Taker {
     pub fn take(&mut self) -> Result<Taken, Error> {
         self.folder.make()?;
         for _ in 0..MAX_TRIES {
-            // Before the look at the files: whoever takes the seat behind our back changes it.
+            // Before the look at the files: whoever takes the lease behind our back changes it.
             let seen = self.host.pulse.read();
             let listing = self.folder.list()?;
             let step = match listing.highest {
@@ -144,11 +144,11 @@ impl Taker {
     /// Begins a store where there is none.
     fn begin(&mut self, seen: u64, number: u64) -> Result<Step, Error> {
         let Some(held) = self.place_empty(number)? else { return Ok(Step::Again) };
-        let Some(seat) = Seat::take(&self.host.pulse, seen) else { return Ok(Step::Again) };
-        self.keep(&seat, &held, number)
+        let Some(lease) = Lease::take(&self.host.pulse, seen) else { return Ok(Step::Again) };
+        self.keep(&lease, &held, number)
     }
 
-    /// Takes the store that is there, if its keeper is gone or stopped.
+    /// Takes the store that is there, if its persister is gone or stopped.
     fn resume(&mut self, seen: u64, number: u64, listing: &Listing) -> Result<Step, Error> {
         let path = self.folder.store(number);
         match lease::hold(&path, self.host.region) {
@@ -156,19 +156,19 @@ impl Taker {
                 if !held.is_at(&path) {
                     return Ok(Step::Again);
                 }
-                let Some(seat) = Seat::take(&self.host.pulse, seen) else {
+                let Some(lease) = Lease::take(&self.host.pulse, seen) else {
                     return Ok(Step::Again);
                 };
-                fail_point!("durable.seated");
+                fail_point!("durable.leased");
                 if !self.folder.place(&path, listing.next)? {
                     return Ok(Step::Again);
                 }
-                self.keep(&seat, &Arc::new(held), listing.next)
+                self.keep(&lease, &Arc::new(held), listing.next)
             }
             Ok(Asked::Taken(by)) if by == self.host.region => {
                 let word = self.suspicion.look(&*self.host.pulse, (self.now_ns)());
-                match word.and_then(|word| Seat::take(&self.host.pulse, word)) {
-                    Some(seat) => self.replace(&seat, number, listing.next),
+                match word.and_then(|word| Lease::take(&self.host.pulse, word)) {
+                    Some(lease) => self.replace(&lease, number, listing.next),
                     None => Ok(Step::Busy),
                 }
             }
@@ -183,28 +183,33 @@ impl Taker {
         }
     }
 
-    /// Goes on with a copy of the store of a keeper that is stopped, who may yet write to his own.
-    fn replace(&mut self, seat: &Arc<Seat>, number: u64, next: u64) -> Result<Step, Error> {
-        let step = self.replace_by_copy(seat, number, next);
+    /// Goes on with a copy of the store of a persister that is stopped, who may yet write to his own.
+    fn replace(&mut self, lease: &Arc<Lease>, number: u64, next: u64) -> Result<Step, Error> {
+        let step = self.replace_by_copy(lease, number, next);
         match step {
-            // Whoever took the seat from us has the answer.
-            Err(_) if !seat.holds() => Ok(Step::Again),
+            // Whoever took the lease from us has the answer.
+            Err(_) if !lease.holds() => Ok(Step::Again),
             step => step,
         }
     }
 
-    fn replace_by_copy(&mut self, seat: &Arc<Seat>, number: u64, next: u64) -> Result<Step, Error> {
+    fn replace_by_copy(
+        &mut self,
+        lease: &Arc<Lease>,
+        number: u64,
+        next: u64,
+    ) -> Result<Step, Error> {
         let Some(draft) = self.draft()? else { return Ok(Step::Again) };
-        if !copy(&self.folder.store(number), &draft, seat)? {
+        if !copy(&self.folder.store(number), &draft, lease)? {
             return Ok(Step::Again);
         }
         // Before it counts, so that what cannot be read never does.
-        match Engine::open(StoreFile::new(draft.held.clone(), seat.clone())) {
+        match Engine::open(StoreFile::new(draft.held.clone(), lease.clone())) {
             Ok(engine) => drop(engine),
-            Err(_) if !seat.holds() => return Ok(Step::Again),
+            Err(_) if !lease.holds() => return Ok(Step::Again),
             Err(Fault::Damaged(why)) => {
                 self.set_aside(&draft.path, number, why)?;
-                return self.begin_instead(seat);
+                return self.begin_instead(lease);
             }
             Err(fault) => return Err(explain(&draft.path, fault)),
         }
@@ -213,18 +218,18 @@ impl Taker {
             return Ok(Step::Again);
         }
         fail_point!("durable.placed");
-        self.keep(seat, &draft.held, next)
+        self.keep(lease, &draft.held, next)
     }
 
     /// Opens the store that has just got its number, if that is still the one that counts.
-    fn keep(&mut self, seat: &Arc<Seat>, held: &Arc<Held>, number: u64) -> Result<Step, Error> {
+    fn keep(&mut self, lease: &Arc<Lease>, held: &Arc<Held>, number: u64) -> Result<Step, Error> {
         let path = self.folder.store(number);
-        match self.open(seat, held, number)? {
+        match self.open(lease, held, number)? {
             None => Ok(Step::Again),
             Some(Ok(store)) => Ok(Step::Kept(store)),
             Some(Err(Fault::Damaged(why))) => {
                 self.set_aside(&path, number, why)?;
-                self.begin_instead(seat)
+                self.begin_instead(lease)
             }
             Some(Err(fault)) => Err(explain(&path, fault)),
         }
@@ -233,26 +238,26 @@ impl Taker {
     /// `None` if another was faster.
     fn open(
         &self,
-        seat: &Arc<Seat>,
+        lease: &Arc<Lease>,
         held: &Arc<Held>,
         number: u64,
     ) -> Result<Option<Result<Store, Fault>>, Error> {
         if self.folder.list()?.highest != Some(number) {
             return Ok(None);
         }
-        let opened = Engine::open(StoreFile::new(held.clone(), seat.clone()));
-        if !seat.holds() {
+        let opened = Engine::open(StoreFile::new(held.clone(), lease.clone()));
+        if !lease.holds() {
             return Ok(None);
         }
-        Ok(Some(opened.and_then(|engine| Store::new(engine, seat.clone(), &self.host.clock))))
+        Ok(Some(opened.and_then(|engine| Store::new(engine, lease.clone(), &self.host.clock))))
     }
 
     /// Begins an empty store in the place of a damaged one, and not with an older one that may lie
     /// there: nobody would know how old its values are.
-    fn begin_instead(&mut self, seat: &Arc<Seat>) -> Result<Step, Error> {
+    fn begin_instead(&mut self, lease: &Arc<Lease>) -> Result<Step, Error> {
         let next = self.folder.list()?.next;
         let Some(held) = self.place_empty(next)? else { return Ok(Step::Again) };
-        match self.open(seat, &held, next)? {
+        match self.open(lease, &held, next)? {
             None => Ok(Step::Again),
             Some(Ok(store)) => Ok(Step::Kept(store)),
             Some(Err(fault)) => Err(explain(&self.folder.store(next), fault)),
@@ -287,16 +292,16 @@ impl Taker {
     }
 }
 
-/// `false` if the store has moved on: its keeper had the seat before us, and not yet its number.
-fn copy(from: &Path, to: &Draft, seat: &Arc<Seat>) -> Result<bool, Error> {
+/// `false` if the store has moved on: its persister had the lease before us, and not yet its number.
+fn copy(from: &Path, to: &Draft, lease: &Arc<Lease>) -> Result<bool, Error> {
     let file = match File::open(from) {
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(false),
         opened => opened.map_err(|e| storage(from, &e))?,
     };
-    let draft = StoreFile::new(to.held.clone(), seat.clone());
+    let draft = StoreFile::new(to.held.clone(), lease.clone());
     each_chunk(&file, &mut |offset, chunk| {
         // A large copy takes its time, and others wait for a sign of life.
-        seat.beat();
+        lease.beat();
         draft.write(offset, chunk)
     })
     .and_then(|()| draft.sync_data())

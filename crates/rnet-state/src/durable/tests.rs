@@ -2,8 +2,8 @@
 
 mod damage;
 mod disk;
-mod keepers;
 mod kill;
+mod persisters;
 mod power;
 
 use std::collections::BTreeMap;
@@ -17,12 +17,12 @@ use rnet_shm::state::Clock;
 
 use super::engine::Engine;
 use super::folder::Folder;
+use super::lease::Pulse;
 use super::record::{Change, Saved};
-use super::seat::Pulse;
 use super::store::Store;
 use super::taker::{Host, Taken, Taker};
 
-/// A seat in this process.
+/// A lease in this process.
 #[derive(Debug, Default)]
 pub(super) struct Word(AtomicU64);
 
@@ -89,7 +89,7 @@ fn taker(place: &Place, region: u64) -> Taker {
     Taker::new(place.folder(), host(region))
 }
 
-/// Becomes the keeper of a store that nobody uses.
+/// Becomes the persister of a store that nobody uses.
 ///
 /// A child that a test beside this one has forked holds the locks of this process until it has executed
 /// its program: the store is free a moment later.

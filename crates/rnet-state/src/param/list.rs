@@ -40,7 +40,7 @@ impl ParamInfo {
 impl State {
     /// All parameters of the domain, declared or only set, in the order of their keys.
     pub fn params(&self) -> Result<Vec<ParamInfo>> {
-        self.shared.check_birth()?;
+        self.shared.check_fork()?;
         let (_, records) = self.shared.region().snapshot(ALL_DESCRIPTIONS)?;
         let mut entries = self.snapshot(ALL_VALUES)?.entries;
         let mut all = BTreeMap::new();
@@ -61,7 +61,7 @@ impl State {
     /// # Errors
     /// `BadName`.
     pub fn param(&self, node: &NodeName, name: &str) -> Result<Option<ParamInfo>> {
-        self.shared.check_birth()?;
+        self.shared.check_fork()?;
         let place = Place::new(node, name)?;
         let mut record = Record::default();
         let about = self.shared.region().get(&place.about, &mut record)?.then_some(&record);
@@ -75,7 +75,7 @@ impl State {
     /// `BadName`; `BadValue` if no node has declared it, or it has no default, or is read-only and its node
     /// runs.
     pub fn reset_param(&self, node: &NodeName, name: &str) -> Result<()> {
-        self.shared.check_birth()?;
+        self.shared.check_fork()?;
         reset(self.shared.region(), &self.core.state.own, &Place::new(node, name)?)
     }
 }

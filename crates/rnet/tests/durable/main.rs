@@ -1,9 +1,9 @@
-//! Durable state through the public API: it outlives the domain, its writers and its keeper.
+//! Durable state through the public API: it outlives the domain, its writers and its persister.
 
 #[path = "../common/mod.rs"]
 mod common;
 mod disks;
-mod keepers;
+mod persisters;
 mod places;
 
 use std::collections::BTreeMap;
@@ -22,8 +22,8 @@ fn child_entry() {
     let Some(role) = role() else { return };
     let net = Net::of_parent();
     match role.as_str() {
-        "writer" => keepers::writer(&net),
-        "servant" => keepers::servant(&net),
+        "writer" => persisters::writer(&net),
+        "servant" => persisters::servant(&net),
         "full" => disks::full(&net),
         other => panic!("no such role: {other}"),
     }
@@ -122,7 +122,7 @@ fn times_and_wills_are_kept_too() {
         // Another domain's directory, as the node that was forgotten lives on in this one.
         let moved = net.base().join("moved");
         std::fs::rename(net.inspect_path(), moved).unwrap();
-        // Its keeper still has the store.
+        // Its persister still has the store.
         let error = net.node("two").state().unwrap().disk_reports().unwrap();
         assert!(error[0].contains("RNET_DIR"), "{error:?}");
         net.node("three").state().unwrap().list("/").unwrap()
@@ -169,7 +169,8 @@ fn left(state: &State, clocks: &Clocks, key: &str) -> Option<u64> {
     Some((ends - clocks.boot_ns.load(Ordering::SeqCst)) / SECOND)
 }
 
-/// A robot without a clock that runs while it is off: it starts in 1970 and learns the time later, or a wrong one.
+/// A robot without a clock that runs while it is off: it starts in 1970 and learns the time later, or a wrong
+/// one.
 #[test]
 fn what_is_left_of_a_time_goes_on_after_a_boot_whatever_the_wall_clock_says() {
     let net = Net::new("time-left");
@@ -216,7 +217,7 @@ fn what_is_left_of_a_time_goes_on_after_a_boot_whatever_the_wall_clock_says() {
     }
 }
 
-/// The keeper forgets what is over, so that no boot brings it back.
+/// The persister forgets what is over, so that no boot brings it back.
 #[test]
 fn what_is_over_is_over_after_a_boot_too() {
     let net = Net::new("over-boot");
@@ -395,8 +396,8 @@ fn obey(state: &State) {
     }
 }
 
-/// Starts a child that has become the keeper.
-fn keeper(net: &Net) -> Child {
+/// Starts a child that has become the persister.
+fn persister(net: &Net) -> Child {
     let mut child = Child::spawn(net, "servant");
     child.expect("ready");
     child.say("set /first 1");

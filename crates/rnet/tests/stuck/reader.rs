@@ -132,7 +132,7 @@ fn wait() {
 
 #[test]
 fn refuse_one_that_keeps_samples() {
-    holds_back("keeper", OnFull::Refuse);
+    holds_back("persister", OnFull::Refuse);
 }
 
 /// The writer goes on without it; it is told, once, and what it missed is counted.
@@ -158,14 +158,14 @@ fn detach() {
 
 #[test]
 fn detach_one_that_keeps_samples() {
-    detaches("keeper");
+    detaches("persister");
 }
 
 /// Stopped for good: what it kept is the publisher's again once it is dead.
 #[test]
 fn stopped_and_then_killed() {
     for on_full in [OnFull::Refuse, OnFull::Wait(SHORT), OnFull::Detach { stall: SHORT }] {
-        let mut scene = Scene::new("keeper", on_full, 100_000);
+        let mut scene = Scene::new("persister", on_full, 100_000);
         match on_full {
             OnFull::Detach { .. } => (0..20).for_each(|_| scene.send().unwrap_or(())),
             _ => is_full(&scene.send_until_full(), "/stopped"),

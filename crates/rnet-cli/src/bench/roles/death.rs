@@ -9,7 +9,7 @@ use rnet::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::{MEET, PATIENCE};
+use super::{MEET, WAIT_LIMIT};
 use crate::bench::job::{Order, Word, WorkerNode};
 use crate::bench::link::Link;
 use crate::failure::{Failure, Outcome};
@@ -87,7 +87,7 @@ impl Watcher {
             }
         });
         let options = PublisherOptions::new()
-            .reliable(OnFull::Wait(PATIENCE))
+            .reliable(OnFull::Wait(WAIT_LIMIT))
             .log_len_bytes(MIN_LOG_LEN_BYTES);
         let publisher = node.publisher_with::<[u8]>(HELD, options)?;
         let (tell, matches) = channel();
@@ -112,7 +112,7 @@ impl Watcher {
         let Watcher { subscriber, publisher, nodes, matches } = self;
         let (peer_lost_ns, freed_ns) = thread::scope(|scope| {
             let held = scope.spawn(|| publisher.send(&MESSAGE).map(|()| rnet::now_ns()));
-            let lost = match subscriber.recv(Some(PATIENCE)).map(drop) {
+            let lost = match subscriber.recv(Some(WAIT_LIMIT)).map(drop) {
                 Err(Error::PeerLost { .. }) => Ok(rnet::now_ns()),
                 Err(error) => Err(error.into()),
                 Ok(()) => Err(Failure::Failed("the victim sends nothing".to_owned())),
@@ -125,8 +125,8 @@ impl Watcher {
         Ok(Noticed {
             peer_lost_ns,
             freed_ns,
-            node_event_ns: nodes.recv_timeout(PATIENCE).map_err(silent)?,
-            match_event_ns: matches.recv_timeout(PATIENCE).map_err(silent)?,
+            node_event_ns: nodes.recv_timeout(WAIT_LIMIT).map_err(silent)?,
+            match_event_ns: matches.recv_timeout(WAIT_LIMIT).map_err(silent)?,
         })
     }
 }

@@ -6,7 +6,7 @@ use rnet::{Error, Node, OnFull, PublisherOptions, SubscriberOptions, Wait};
 use rnet::{Publisher, Subscriber};
 use serde::{Deserialize, Serialize};
 
-use super::{LOOK, MEET, PATIENCE};
+use super::{LOOK, MEET, WAIT_LIMIT};
 use crate::bench::figure::Latencies;
 use crate::bench::job::{Order, Word, WorkerNode};
 use crate::bench::link::Link;
@@ -40,7 +40,7 @@ pub struct SizeReport {
 }
 
 fn publisher(node: &Node, topic: &str) -> rnet::Result<Publisher<[u8]>> {
-    node.publisher_with(topic, PublisherOptions::new().reliable(OnFull::Wait(PATIENCE)))
+    node.publisher_with(topic, PublisherOptions::new().reliable(OnFull::Wait(WAIT_LIMIT)))
 }
 
 fn subscriber(node: &Node, topic: &str, wait: Wait) -> rnet::Result<Subscriber<[u8]>> {
@@ -67,7 +67,7 @@ pub fn ping(node: &WorkerNode, role: &PingerJob, link: &Link) -> Outcome {
             let asked_ns = rnet::now_ns();
             outgoing.send(&mut there, number)?;
             report.sent += 1;
-            let answer = back.recv(Some(PATIENCE)).map_err(|error| lost(error, len))?;
+            let answer = back.recv(Some(WAIT_LIMIT)).map_err(|error| lost(error, len))?;
             let right = message::read(&answer, len, role.body).is_some_and(|r| r.number == number);
             let took_ns = rnet::now_ns() - asked_ns;
             number += 1;

@@ -11,7 +11,7 @@ use crate::bench::link::Link;
 use crate::failure::{Failure, Outcome};
 
 /// How long the nodes of a domain may take to meet, and to notice a death.
-pub const PATIENCE: Duration = Duration::from_secs(120);
+pub const WAIT_LIMIT: Duration = Duration::from_secs(120);
 
 #[derive(Debug, Serialize, Deserialize)]
 pub struct NodesJob {
@@ -69,8 +69,8 @@ pub fn run(worker: &WorkerNode, role: &NodesJob, link: &Link) -> Outcome {
     }
     let open_ns = rnet::now_ns();
     for (publisher, subscriber) in &mut ends {
-        publisher.wait_for_subscribers(1, Some(PATIENCE))?;
-        subscriber.wait_for_publishers(1, Some(PATIENCE))?;
+        publisher.wait_for_subscribers(1, Some(WAIT_LIMIT))?;
+        subscriber.wait_for_publishers(1, Some(WAIT_LIMIT))?;
     }
     let met_ns = rnet::now_ns();
     let descriptors = std::fs::read_dir("/proc/self/fd").map_or(0, Iterator::count);
@@ -79,7 +79,7 @@ pub fn run(worker: &WorkerNode, role: &NodesJob, link: &Link) -> Outcome {
     let mut noticed_ns = 0;
     for _ in 0..role.killed {
         let silent = |_| Failure::TimedOut("was not told of all deaths".to_owned());
-        noticed_ns = deaths.recv_timeout(PATIENCE).map_err(silent)?;
+        noticed_ns = deaths.recv_timeout(WAIT_LIMIT).map_err(silent)?;
     }
     link.done(&DeathReport { noticed_ns })?;
     link.until(Order::Leave);

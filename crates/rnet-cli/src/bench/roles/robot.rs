@@ -7,7 +7,7 @@ use rnet::{Error, Node, OnFull, Publisher, PublisherOptions, Subscriber, Subscri
 use rnet::{WaitSet, Waitable};
 use serde::{Deserialize, Serialize};
 
-use super::{LOOK, MEET, PATIENCE};
+use super::{LOOK, MEET, WAIT_LIMIT};
 use crate::bench::figure::Latencies;
 use crate::bench::job::{Order, Word, WorkerNode};
 use crate::bench::link::Link;
@@ -84,7 +84,7 @@ pub fn run(node: &WorkerNode, role: &RobotJob, link: &Link) -> Outcome {
     let node = node.open()?;
     let mut topics = Vec::with_capacity(role.publishes.len());
     for publish in &role.publishes {
-        let options = PublisherOptions::new().reliable(OnFull::Wait(PATIENCE));
+        let options = PublisherOptions::new().reliable(OnFull::Wait(WAIT_LIMIT));
         topics.push(node.publisher_with::<[u8]>(&publish.topic, options)?);
     }
     let mut heard = Vec::with_capacity(role.subscribes.len());

@@ -5,7 +5,7 @@ use std::time::Duration;
 use rnet::{Error, OnFull, PublisherOptions, SubscriberOptions, Wait};
 use serde::{Deserialize, Serialize};
 
-use super::{MEET, PATIENCE};
+use super::{MEET, WAIT_LIMIT};
 use crate::bench::figure::Latencies;
 use crate::bench::job::{Order, Word, WorkerNode};
 use crate::bench::link::Link;
@@ -49,7 +49,7 @@ pub fn send(node: &WorkerNode, role: &SenderJob, link: &Link) -> Outcome {
     let node = node.open()?;
     let mut options = PublisherOptions::new();
     if role.reliable {
-        options = options.reliable(OnFull::Wait(PATIENCE));
+        options = options.reliable(OnFull::Wait(WAIT_LIMIT));
     }
     if role.urgent {
         options = options.urgent();

@@ -1,4 +1,4 @@
-//! A keeper is killed while it commits, at any moment, for real.
+//! A persister is killed while it commits, at any moment, for real.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
@@ -36,7 +36,7 @@ fn child_entry() {
 }
 
 #[test]
-fn a_killed_keeper_leaves_what_it_acknowledged() {
+fn a_killed_persister_leaves_what_it_acknowledged() {
     let place = Place::new();
     let mut dice = Dice(99);
     let mut last = 0;

@@ -247,7 +247,7 @@ fn constructors_refuse_what_cannot_be() {
 }
 
 /// A message with other bytes at a place of its header, and what is said of it.
-fn spoilt<T: Tailed + std::fmt::Debug>(message: &[u8], at: usize, bytes: &[u8], words: &str) {
+fn corrupt<T: Tailed + std::fmt::Debug>(message: &[u8], at: usize, bytes: &[u8], words: &str) {
     read::<T>(message).expect("it was right before");
     let mut message = message.to_vec();
     message[at..at + bytes.len()].copy_from_slice(bytes);
@@ -259,49 +259,49 @@ fn what_a_reader_checks() {
     refused(read::<Image>(&image()[..191]), "191 bytes, and the header has 192");
     refused(read::<Image>(&image()[..199]), "data_len 8 are not the 199 bytes");
     let offset = |n: u64| n.to_le_bytes();
-    spoilt::<Image>(&image(), 8, &offset(193), "data_offset is 193");
-    spoilt::<Image>(&image(), 8, &offset(128), "data_offset is 128");
-    spoilt::<Image>(&image(), 8, &offset(256), "data_offset 256 and data_len 8");
-    spoilt::<Image>(&image(), 16, &offset(u64::MAX - 100), "data_len 18446744073709551515");
-    spoilt::<Image>(&image(), 32, &[0xff], "frame_id is no UTF-8 from byte 0");
-    spoilt::<Image>(&image(), 35, &[0], "frame_id goes on behind a zero");
-    spoilt::<Image>(&image(), 112, &[0xc3], "encoding is no UTF-8");
-    spoilt::<Image>(&image(), 96, &5_u32.to_le_bytes(), "row_stride is 4");
-    spoilt::<Image>(&image(), 100, &3_u32.to_le_bytes(), "3 rows end 11 bytes");
-    spoilt::<Image>(&image(), 104, &[255; 4], "at most 1073741824");
-    spoilt::<Image>(&image(), 104, &[9, 0, 0, 0], "2 rows end 12 bytes");
+    corrupt::<Image>(&image(), 8, &offset(193), "data_offset is 193");
+    corrupt::<Image>(&image(), 8, &offset(128), "data_offset is 128");
+    corrupt::<Image>(&image(), 8, &offset(256), "data_offset 256 and data_len 8");
+    corrupt::<Image>(&image(), 16, &offset(u64::MAX - 100), "data_len 18446744073709551515");
+    corrupt::<Image>(&image(), 32, &[0xff], "frame_id is no UTF-8 from byte 0");
+    corrupt::<Image>(&image(), 35, &[0], "frame_id goes on behind a zero");
+    corrupt::<Image>(&image(), 112, &[0xc3], "encoding is no UTF-8");
+    corrupt::<Image>(&image(), 96, &5_u32.to_le_bytes(), "row_stride is 4");
+    corrupt::<Image>(&image(), 100, &3_u32.to_le_bytes(), "3 rows end 11 bytes");
+    corrupt::<Image>(&image(), 104, &[255; 4], "at most 1073741824");
+    corrupt::<Image>(&image(), 104, &[9, 0, 0, 0], "2 rows end 12 bytes");
     // A header without data that would be a gigabyte as a RawImage.
     let nothing = message(&Image::new(0, 1, "mono8").unwrap(), &[]);
-    spoilt::<Image>(&nothing, 104, &(1_u32 << 30).to_le_bytes(), "data_len is 0: less than one");
+    corrupt::<Image>(&nothing, 104, &(1_u32 << 30).to_le_bytes(), "data_len is 0: less than one");
     let one = message(&Image::new(8, 1, "mono8").unwrap(), &[0; 8]);
-    spoilt::<Image>(&one, 104, &[9, 0, 0, 0], "row_stride is 9, and data_len is 8");
+    corrupt::<Image>(&one, 104, &[9, 0, 0, 0], "row_stride is 9, and data_len is 8");
 
     let u32 = |n: u32| n.to_le_bytes();
-    spoilt::<PointCloud>(&cloud(), 112, &u32(0), "field_count is 0");
-    spoilt::<PointCloud>(&cloud(), 112, &u32(17), "field_count is 17");
-    spoilt::<PointCloud>(&cloud(), 112, &u32(4), "field 3 has no name");
-    spoilt::<PointCloud>(&cloud(), 192, b"y", "two fields \"y\"");
-    spoilt::<PointCloud>(&cloud(), 192, b"y\0z", "goes on behind a zero");
-    spoilt::<PointCloud>(&cloud(), 224, &u32(9), "\"x\" at 9 does not lie within");
-    spoilt::<PointCloud>(&cloud(), 224, &[255; 4], "does not lie within");
-    spoilt::<PointCloud>(&cloud(), 228, &u32(9), "of type 9");
-    spoilt::<PointCloud>(&cloud(), 108, &u32(23), "row_stride is 23");
-    spoilt::<PointCloud>(&cloud(), 108, &u32(25), "2 rows end 49 bytes");
-    spoilt::<PointCloud>(&cloud(), 100, &[255; 4], "data_len is 48");
+    corrupt::<PointCloud>(&cloud(), 112, &u32(0), "field_count is 0");
+    corrupt::<PointCloud>(&cloud(), 112, &u32(17), "field_count is 17");
+    corrupt::<PointCloud>(&cloud(), 112, &u32(4), "field 3 has no name");
+    corrupt::<PointCloud>(&cloud(), 192, b"y", "two fields \"y\"");
+    corrupt::<PointCloud>(&cloud(), 192, b"y\0z", "goes on behind a zero");
+    corrupt::<PointCloud>(&cloud(), 224, &u32(9), "\"x\" at 9 does not lie within");
+    corrupt::<PointCloud>(&cloud(), 224, &[255; 4], "does not lie within");
+    corrupt::<PointCloud>(&cloud(), 228, &u32(9), "of type 9");
+    corrupt::<PointCloud>(&cloud(), 108, &u32(23), "row_stride is 23");
+    corrupt::<PointCloud>(&cloud(), 108, &u32(25), "2 rows end 49 bytes");
+    corrupt::<PointCloud>(&cloud(), 100, &[255; 4], "data_len is 48");
 
-    spoilt::<Tensor>(&tensor(), 96, &[7], "code 7");
-    spoilt::<Tensor>(&tensor(), 97, &[12], "12 bits");
-    spoilt::<Tensor>(&tensor(), 98, &[2], "2 lanes");
-    spoilt::<Tensor>(&tensor(), 100, &u32(9), "ndim is 9");
-    spoilt::<Tensor>(&tensor(), 104, &(-1_i64).to_le_bytes(), "shape has -1");
-    spoilt::<Tensor>(&tensor(), 168, &(-6_i64).to_le_bytes(), "strides have -6");
-    spoilt::<Tensor>(&tensor(), 168, &7_i64.to_le_bytes(), "ends 13 bytes");
+    corrupt::<Tensor>(&tensor(), 96, &[7], "code 7");
+    corrupt::<Tensor>(&tensor(), 97, &[12], "12 bits");
+    corrupt::<Tensor>(&tensor(), 98, &[2], "2 lanes");
+    corrupt::<Tensor>(&tensor(), 100, &u32(9), "ndim is 9");
+    corrupt::<Tensor>(&tensor(), 104, &(-1_i64).to_le_bytes(), "shape has -1");
+    corrupt::<Tensor>(&tensor(), 168, &(-6_i64).to_le_bytes(), "strides have -6");
+    corrupt::<Tensor>(&tensor(), 168, &7_i64.to_le_bytes(), "ends 13 bytes");
     // Eight products whose sum is 2^128: in 128 bits that is nothing.
     let (long, short) = (3_i64 << 61, 1_i64 << 61);
     let shape = [[long + 1; 7].as_slice(), &[short + 1]].concat();
     let strides = [[long; 7].as_slice(), &[short]].concat();
     let sums = [shape, strides].concat().iter().flat_map(|n| n.to_le_bytes()).collect::<Vec<_>>();
-    spoilt::<Tensor>(&tensor(), 100, &[&u32(8)[..], &sums].concat(), "data_len is 12");
+    corrupt::<Tensor>(&tensor(), 100, &[&u32(8)[..], &sums].concat(), "data_len is 12");
 }
 
 /// [`Image`]'s like of a later version: it has 64 bytes more.

@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rnet_ring::admission::{Ask, Standing, Table};
+use rnet_ring::admissions::Admissions;
 use rnet_ring::fail_point;
 use rnet_ring::join::Epoch;
 use rnet_ring::layout::{REFUSALS_PER_LOG, ReaderSlot, SLOT_BOUND};
-use rnet_ring::seats::Seats;
 
 use crate::barrier::SleeperBarrier;
 use crate::bell::Bells;
@@ -97,7 +97,7 @@ impl ReaderRef {
 
 /// The readers of one publisher.
 #[derive(Debug)]
-pub struct Roster {
+pub struct ReaderTable {
     pub(crate) map: Arc<PublisherMap>,
     /// The publisher's file.
     path: PathBuf,
@@ -116,7 +116,7 @@ pub struct Roster {
     /// Admissions that are looking through the log for where their reader begins.
     scans: AtomicUsize,
     /// What became of their requests. Locked after the list, where both are.
-    seats: Mutex<Seats>,
+    requests: Mutex<Admissions>,
 }
 
 /// An admission that looks through the log.
@@ -138,9 +138,9 @@ enum Why {
     StoodStill,
 }
 
-impl Roster {
-    pub(crate) fn new(map: Arc<PublisherMap>, path: PathBuf, bells: Arc<Bells>) -> Roster {
-        Roster {
+impl ReaderTable {
+    pub(crate) fn new(map: Arc<PublisherMap>, path: PathBuf, bells: Arc<Bells>) -> ReaderTable {
+        ReaderTable {
             map,
             path,
             bells,
@@ -151,7 +151,7 @@ impl Roster {
             observers: Mutex::default(),
             next_refusal: AtomicU64::new(0),
             scans: AtomicUsize::new(0),
-            seats: Mutex::default(),
+            requests: Mutex::default(),
         }
     }
 
@@ -175,8 +175,8 @@ impl Roster {
         self.len() == 0
     }
 
-    fn seats(&self) -> std::sync::MutexGuard<'_, Seats> {
-        self.seats.lock().unwrap_or_else(PoisonError::into_inner)
+    fn requests(&self) -> std::sync::MutexGuard<'_, Admissions> {
+        self.requests.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether the subscription is served as it asks to be now. If not, it may have asked again.
@@ -189,7 +189,7 @@ impl Roster {
     /// it has to ask again.
     pub fn was_let_go(&self, subscription: u64, binding: &PeerBinding) -> bool {
         let ask = Ask { subscription, generation: binding.generation };
-        self.seats().standing(ask) == Some(Standing::LetGo)
+        self.requests().standing(ask) == Some(Standing::LetGo)
     }
 
     /// The writer's side: brings its private copy up to date, returns whether it changed. Takes no
@@ -226,7 +226,7 @@ impl Roster {
         observers.iter().for_each(ObserverRef::ring);
     }
 
-    /// The writer's side, where [`Roster::update`] said that something has changed.
+    /// The writer's side, where [`ReaderTable::update`] said that something has changed.
     pub(crate) fn take_observers(&self) -> Option<Vec<ObserverRef>> {
         self.fresh_observers.take()
     }
@@ -298,13 +298,13 @@ impl Roster {
         if changed {
             self.fresh.put(list.clone());
         }
-        let mut seats = self.seats();
+        let mut requests = self.requests();
         let gone: Vec<u64> =
-            seats.subscriptions().filter(|id| incarnation_of(*id) == incarnation).collect();
+            requests.subscriptions().filter(|id| incarnation_of(*id) == incarnation).collect();
         for subscription in gone {
-            seats.forget(self.admissions(), subscription);
+            requests.forget(self.admissions(), subscription);
         }
-        drop(seats);
+        drop(requests);
         drop(list);
         if !changed {
             return;
@@ -329,8 +329,8 @@ impl Roster {
     /// are nor what they pin.
     pub(crate) fn let_go_truncated(&self) {
         let list = self.list();
-        let spoilt = list.iter().filter(|r| r.page.is_spoilt()).map(|r| r.subscription);
-        let gone: Vec<u64> = spoilt.collect();
+        let truncated = list.iter().filter(|r| r.page.is_truncated()).map(|r| r.subscription);
+        let gone: Vec<u64> = truncated.collect();
         drop(list);
         for subscription in gone {
             self.remove(subscription, Why::Gone, false);
@@ -349,8 +349,8 @@ impl Roster {
         fail_point!("remove.unlisted");
         // With the list locked: nobody finds it neither served nor let go.
         match (why, &reader) {
-            (Why::Gone, _) => self.seats().forget(self.admissions(), subscription),
-            (Why::StoodStill, Some(_)) => self.seats().let_go(self.admissions(), subscription),
+            (Why::Gone, _) => self.requests().forget(self.admissions(), subscription),
+            (Why::StoodStill, Some(_)) => self.requests().let_go(self.admissions(), subscription),
             (Why::StoodStill, None) => {}
         }
         let Some(reader) = reader else { return false };
@@ -377,10 +377,10 @@ mod tests {
     use crate::random::random_u64;
     use crate::subscription::{Binding, PeerSubscription, SubscriptionFile, SubscriptionMeta};
 
-    /// A reader that was let go keeps its seat, and is admitted again only once it has asked again.
+    /// A reader that was let go keeps its request, and is admitted again only once it has asked again.
     #[test]
     fn one_that_was_let_go_has_to_ask_again() {
-        let base = std::env::temp_dir().join(format!("rnet-roster-{:x}", random_u64()));
+        let base = std::env::temp_dir().join(format!("rnet-reader_table-{:x}", random_u64()));
         std::fs::create_dir(&base).unwrap();
         let config = DomainConfig { base: Some(base.clone()), ..DomainConfig::default() };
         let dir = DomainDir::open_or_create(&config).unwrap();
@@ -394,7 +394,7 @@ mod tests {
             qos: PublisherQos::default(),
         };
         let writer = Writer::create(&node, node.folder().join("p"), id, &meta).unwrap();
-        let roster = writer.roster();
+        let reader_table = writer.reader_table();
         let readers: Vec<_> = (0..=READERS_PER_LOG)
             .map(|number| {
                 let (type_desc, qos) = (TypeDesc::Raw, SubscriberQos::default());
@@ -410,7 +410,13 @@ mod tests {
             .collect();
         let found = |number: usize| readers[number].1.binding_to(id).unwrap().unwrap();
         let admit = |number: usize| {
-            roster.admit(readers[number].0, "/both", "/t", found(number), node.bells().clone())
+            reader_table.admit(
+                readers[number].0,
+                "/both",
+                "/t",
+                found(number),
+                node.bells().clone(),
+            )
         };
         // The table takes memory for the entries that are in use.
         let path = node.folder().join("p");
@@ -419,7 +425,7 @@ mod tests {
         let peer = crate::publisher::PeerPublisher::open(&path, id).unwrap();
         for number in 0..READERS_PER_LOG {
             assert_eq!(admit(number).unwrap(), Admitted::New);
-            let (used, grown) = (roster.admissions().used(), blocks() - before);
+            let (used, grown) = (reader_table.admissions().used(), blocks() - before);
             assert_eq!((used, grown > 0), (number + 1, number >= READERS_IN_CONTROL), "{number}");
         }
         assert_eq!((blocks() - before) * 512, MORE_ADMISSIONS_LEN_BYTES as u64);
@@ -428,17 +434,17 @@ mod tests {
             assert_eq!(peer.more_admissions(used).unwrap().len(), 448 * 40);
         }
         let (let_go, _, _, slot) = &readers[0];
-        assert!(roster.detach(*let_go) && !roster.serves(*let_go));
-        assert!(roster.was_let_go(*let_go, &found(0).binding));
-        // It keeps its seat; a third gives its own up.
+        assert!(reader_table.detach(*let_go) && !reader_table.serves(*let_go));
+        assert!(reader_table.was_let_go(*let_go, &found(0).binding));
+        // It keeps its request; a third gives its own up.
         admit(READERS_PER_LOG).unwrap_err();
-        assert!(roster.dismiss(readers[1].0));
+        assert!(reader_table.dismiss(readers[1].0));
         assert_eq!(admit(READERS_PER_LOG).unwrap(), Admitted::New);
-        assert!(roster.was_let_go(*let_go, &found(0).binding));
+        assert!(reader_table.was_let_go(*let_go, &found(0).binding));
         rnet_ring::binding::ask_again(&slot.page().bind, readers[0].2.next_request());
-        assert!(!roster.was_let_go(*let_go, &found(0).binding));
+        assert!(!reader_table.was_let_go(*let_go, &found(0).binding));
         assert_eq!(admit(0).unwrap(), Admitted::New);
-        assert!(roster.serves(*let_go));
+        assert!(reader_table.serves(*let_go));
         drop((readers, writer, node));
         std::fs::remove_dir_all(&base).unwrap();
     }

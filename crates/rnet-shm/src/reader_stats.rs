@@ -10,18 +10,18 @@ use rnet_ring::record::Record;
 /// The sums of what was handed to the user, as they stand in the reader's page. They are kept here
 /// as well, because to read them back from there would cost the message path more.
 #[derive(Debug, Default)]
-pub(crate) struct Tally {
+pub(crate) struct ReaderStats {
     received: u64,
     bytes: u64,
     sum_latency_ns: u64,
     max_latency_ns: u64,
 }
 
-impl Tally {
+impl ReaderStats {
     /// Goes on from what the page says, which its owner alone writes.
-    pub(crate) fn of(page: &ReaderSlot) -> Tally {
+    pub(crate) fn of(page: &ReaderSlot) -> ReaderStats {
         let now = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        Tally {
+        ReaderStats {
             received: now(&page.count.received),
             bytes: now(&page.count.bytes),
             sum_latency_ns: now(&page.count.sum_latency_ns),

@@ -31,7 +31,7 @@ struct NameWatch(Unshared);
 
 impl NameWatch {
     /// Watches the names of a domain; `None` where the kernel has no watch left for this user. Then
-    /// strays stay until a node joins.
+    /// orphans stay until a node joins.
     fn new(dir: &DomainDir) -> Option<NameWatch> {
         let open = || inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK);
         let fd = Unshared::open(open).ok()?;
@@ -94,10 +94,10 @@ impl GivenUp {
     }
 }
 
-/// Sweeps the strays of a domain as they come to be. One node of each process does it: a user has a
+/// Sweeps the orphans of a domain as they come to be. One node of each process does it: a user has a
 /// hundred watches or so.
 #[derive(Debug)]
-pub struct Strays {
+pub struct Orphans {
     dir: DomainDir,
     watch: Option<NameWatch>,
     /// Names that were given up, and when to look at each.
@@ -108,11 +108,11 @@ pub struct Strays {
     looked: Option<Instant>,
 }
 
-impl Strays {
+impl Orphans {
     /// What is there is to be looked at; nothing is heard yet.
-    pub fn new(dir: &DomainDir) -> Strays {
+    pub fn new(dir: &DomainDir) -> Orphans {
         let all = Some(Look::first());
-        Strays { dir: dir.clone(), watch: None, names: BTreeMap::new(), all, looked: None }
+        Orphans { dir: dir.clone(), watch: None, names: BTreeMap::new(), all, looked: None }
     }
 
     /// Begins to hear, by events with this mark, or leaves it to another.
@@ -126,7 +126,7 @@ impl Strays {
             let _ = events.ignore(&watch.0);
             return;
         }
-        // Where it cannot be listened to, strays stay until a node joins.
+        // Where it cannot be listened to, orphans stay until a node joins.
         let watch = NameWatch::new(&self.dir);
         self.watch = watch.filter(|watch| events.listen(&watch.0, mark, false).is_ok());
         if self.watch.is_some() {
@@ -146,21 +146,21 @@ impl Strays {
         removed
     }
 
-    /// The folder of the names is another one now: the next [`Strays::hear`] listens there.
+    /// The folder of the names is another one now: the next [`Orphans::hear`] listens there.
     pub fn moved(&mut self, events: &Watch) {
         if let Some(watch) = self.watch.take() {
             let _ = events.ignore(&watch.0);
         }
     }
 
-    /// When to call [`Strays::take_due`] next.
+    /// When to call [`Orphans::take_due`] next.
     pub fn due(&self) -> Option<Instant> {
         let next = self.names.values().chain(&self.all).map(|look| look.at).min()?;
         Some(self.looked.map_or(next, |looked| next.max(looked + APART)))
     }
 
     /// The names to be looked at now: first at the peers who bore them, so that their end is told,
-    /// then with [`Strays::sweep`].
+    /// then with [`Orphans::sweep`].
     pub fn take_due(&mut self) -> GivenUp {
         let now = Instant::now();
         let mut due = GivenUp::default();

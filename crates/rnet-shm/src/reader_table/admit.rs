@@ -14,7 +14,7 @@ use rnet_ring::fail_point;
 use rnet_ring::layout::{PAGE_LEN_BYTES, READERS_PER_LOG, ReaderSlot};
 use rnet_ring::{LogReader, Pull};
 
-use super::{ReaderRef, Roster};
+use super::{ReaderRef, ReaderTable};
 use crate::barrier::SleeperBarrier;
 use crate::bell::Bells;
 use crate::publisher::Stand;
@@ -25,7 +25,7 @@ use crate::subscription::{BoundPage, no_room};
 const START_TRIES: u32 = 1_000_000;
 const SPINS_PER_YIELD: u32 = 100;
 
-/// What [`Roster::admit`] did.
+/// What [`ReaderTable::admit`] did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Admitted {
     /// The reader is in.
@@ -34,7 +34,7 @@ pub enum Admitted {
     Known,
 }
 
-impl Roster {
+impl ReaderTable {
     /// Admits a reader that has bound a page to this publisher.
     ///
     /// # Errors
@@ -81,9 +81,9 @@ impl Roster {
         let subscription = ask.subscription;
         let mut list = self.list();
         list.retain(|r| !r.has_left() || r.holds_pins());
-        // Those that linger for their pins have no seat any more, but not without end.
+        // Those that linger for their pins have no request any more, but not without end.
         let linger = list.len() >= 2 * READERS_PER_LOG;
-        let place = self.seats().place_for(subscription, READERS_PER_LOG).filter(|_| !linger);
+        let place = self.requests().place_for(subscription, READERS_PER_LOG).filter(|_| !linger);
         let Some(place) = place else {
             self.refuse(subscription);
             let slot: &ReaderSlot = page.get(0);
@@ -98,7 +98,7 @@ impl Roster {
             .back_admission(&self.path, place)
             .map_err(|e| no_room(topic, &self.path, PAGE_LEN_BYTES as u64, e))?;
         fail_point!("admit.backed");
-        self.seats().reserve(ask, place);
+        self.requests().reserve(ask, place);
         // One that has asked again is another reader now. The samples that the one before still
         // holds stay pinned.
         for old in list.iter().filter(|r| r.subscription == subscription) {
@@ -134,7 +134,7 @@ impl Roster {
         self.bells.ring(self.map.control().flow.bell.load(Ordering::Relaxed));
         fail_point!("admit.start");
         // The writer may have let it go meanwhile, or somebody dismissed it.
-        let standing = self.seats().answer(self.admissions(), Grant { ask, start, start_seq });
+        let standing = self.requests().answer(self.admissions(), Grant { ask, start, start_seq });
         reader.admitted.store(standing.is_some(), Ordering::Release);
         self.forget_refusal(ask.subscription);
         reader.ring();
@@ -158,7 +158,7 @@ impl Roster {
             }
             tries += 1;
             if tries > START_TRIES {
-                // A stray pointer of this process spoilt the log; any number will do.
+                // A stray pointer of this process truncated the log; any number will do.
                 break (line.tail.load(Ordering::Acquire), line.seq.load(Ordering::Relaxed));
             }
             if tries % SPINS_PER_YIELD == 0 {

@@ -97,18 +97,18 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
                         };
                     }
                     let bells = stage.reader.bells().clone();
-                    let _ = writer.roster().admit(*sub, "/s", "/t", bound, bells);
+                    let _ = writer.reader_table().admit(*sub, "/s", "/t", bound, bells);
                 }
             }
-            8 => drop(writer.roster().dismiss(*sub)),
-            9 => drop(writer.roster().bury(*sub)),
+            8 => drop(writer.reader_table().dismiss(*sub)),
+            9 => drop(writer.reader_table().bury(*sub)),
             10 if step & 0x10 != 0 => {
                 file.set_len(u64::from(input.byte() % 4) * 4096).unwrap();
             }
             _ => {
-                let _ = (writer.roster().readers(), writer.roster().serves(*sub));
+                let _ = (writer.reader_table().readers(), writer.reader_table().serves(*sub));
                 if let Ok(Some(bound)) = peer.binding_to(id) {
-                    let _ = writer.roster().was_let_go(*sub, &bound.binding);
+                    let _ = writer.reader_table().was_let_go(*sub, &bound.binding);
                 }
             }
         }
@@ -116,8 +116,8 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     for loan in loans {
         writer.drop_loan(loan);
     }
-    writer.roster().bury_node(stage.reader.incarnation());
-    assert!(writer.roster().is_empty());
+    writer.reader_table().bury_node(stage.reader.incarnation());
+    assert!(writer.reader_table().is_empty());
     // Nobody is left to hold the writer back, whatever the pages said.
     writer.send(b"on").expect("a writer without readers sends");
 });

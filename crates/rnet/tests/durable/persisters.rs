@@ -1,11 +1,11 @@
-//! The keeper dies, or stands still, while others need it.
+//! The persister dies, or stands still, while others need it.
 
 use std::time::{Duration, Instant};
 
 use rnet::state::Value;
 
 use crate::common::{Child, Net, eventually, tell};
-use crate::{keeper, obey, reboot, set};
+use crate::{obey, persister, reboot, set};
 
 /// Counts two durable keys up in one transaction, without end.
 pub fn writer(net: &Net) {
@@ -61,11 +61,11 @@ fn the_power_goes_at_any_time() {
 }
 
 #[test]
-fn a_killed_keeper_is_followed_by_whoever_writes() {
+fn a_killed_persister_is_followed_by_whoever_writes() {
     let net = Net::new("killed");
     let node = net.node("here");
     let state = node.state().unwrap();
-    let mut child = keeper(&net);
+    let mut child = persister(&net);
     set(&state, "/a", 1);
     child.kill();
     set(&state, "/a", 2);
@@ -78,11 +78,11 @@ fn a_killed_keeper_is_followed_by_whoever_writes() {
 }
 
 #[test]
-fn a_stopped_keeper_is_replaced_and_goes_on_as_a_writer() {
+fn a_stopped_persister_is_replaced_and_goes_on_as_a_writer() {
     let net = Net::new("stopped");
     let node = net.node("here");
     let state = node.state().unwrap();
-    let mut child = keeper(&net);
+    let mut child = persister(&net);
     for round in 0..3i64 {
         child.stop();
         let begun = Instant::now();
@@ -105,7 +105,7 @@ fn a_stopped_keeper_is_replaced_and_goes_on_as_a_writer() {
 }
 
 #[test]
-fn a_keeper_that_leaves_hands_over() {
+fn a_persister_that_leaves_hands_over() {
     let net = Net::new("leaves");
     let node = net.node("here");
     let state = node.state().unwrap();
@@ -128,7 +128,7 @@ fn a_keeper_that_leaves_hands_over() {
 }
 
 #[test]
-fn the_durable_will_of_a_killed_keeper_is_kept() {
+fn the_durable_will_of_a_killed_persister_is_kept() {
     let net = Net::new("willed");
     let node = net.node("here");
     let state = node.state().unwrap();

@@ -24,19 +24,19 @@ impl Writer {
     /// [`PACE`](crate::barrier::PACE) messages: a writer only writes to its log, and what it wrote to
     /// pages that are gone does no harm but reach nobody.
     #[inline]
-    pub(super) fn check_spoilt(&mut self) -> Result<(), Error> {
-        if sigbus::spoilt_so_far() == self.seen_spoilt && self.inline_below != 0 {
+    pub(super) fn check_truncated(&mut self) -> Result<(), Error> {
+        if sigbus::truncated_so_far() == self.seen_truncated && self.inline_below != 0 {
             return Ok(());
         }
-        self.look_for_spoilt()
+        self.look_for_truncated()
     }
 
     #[cold]
-    fn look_for_spoilt(&mut self) -> Result<(), Error> {
-        self.seen_spoilt = sigbus::spoilt_so_far();
-        self.roster.let_go_truncated();
-        self.pool.drop_spoilt();
-        if self.map.is_spoilt() {
+    fn look_for_truncated(&mut self) -> Result<(), Error> {
+        self.seen_truncated = sigbus::truncated_so_far();
+        self.reader_table.let_go_truncated();
+        self.pool.drop_truncated();
+        if self.map.is_truncated() {
             // From now on every message, however short, comes this way.
             self.inline_below = 0;
             return Err(truncated(&self.path));

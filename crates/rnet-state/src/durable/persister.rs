@@ -1,8 +1,8 @@
-//! The keeper's thread: takes what waits in the region, writes it at once, tells each how it ended.
+//! The persister's thread: takes what waits in the region, writes it at once, tells each how it ended.
 //!
-//! It starts in the process whose durable write found no keeper, with the store in its hands, and
+//! It starts in the process whose durable write found no persister, with the store in its hands, and
 //! ends with its node, when the disk fails, or when another took over because it stood still. A
-//! second thread shows that the process moves while a slow disk holds up the first: a keeper that
+//! second thread shows that the process moves while a slow disk holds up the first: a persister that
 //! waits for its disk is not one that is stopped.
 
 use std::collections::HashMap;
@@ -16,19 +16,19 @@ use rnet_shm::bell::MAX_SLEEP;
 use rnet_shm::state::{Ask, Disk, Record, Restoring};
 
 use super::ends::Ends;
+use super::lease::{BEAT, Lease};
 use super::record::{Change, Saved};
 use super::restore::restore;
-use super::seat::{BEAT, Seat};
 use super::store::{Commit, Failure, Store};
 
-/// For how many beats the second thread stays awake without work, so that a busy keeper need not
+/// For how many beats the second thread stays awake without work, so that a busy persister need not
 /// wake it each time.
 const IDLE_BEATS: u32 = 10;
 
-/// What the keeper's threads share with their node.
+/// What the persister's threads share with their node.
 #[derive(Debug, Default)]
 pub(super) struct Shift {
-    /// The keeper's thread of this node runs.
+    /// The persister's thread of this node runs.
     running: AtomicBool,
     /// It is to end.
     stopping: AtomicBool,
@@ -41,7 +41,7 @@ impl Shift {
 
     pub fn stop(&self, disk: &Disk) {
         self.stopping.store(true, Ordering::SeqCst);
-        disk.wake_keeper();
+        disk.wake_persister();
     }
 
     pub fn is_stopping(&self) -> bool {
@@ -76,12 +76,12 @@ pub(super) fn start(
             }
         }
         let _off = Off(theirs.clone());
-        if let Ok(beats) = Beats::start(store.seat().clone()) {
+        if let Ok(beats) = Beats::start(store.lease().clone()) {
             keep(&theirs, &disk, store, left, &beats);
             beats.stop();
         }
     };
-    rnet_node::thread::spawn("rnet-keeper", body)
+    rnet_node::thread::spawn("rnet-persister", body)
         .inspect_err(|_| ours.running.store(false, Ordering::Release))
 }
 
@@ -90,7 +90,7 @@ pub(super) fn start(
 fn keep(shift: &Shift, disk: &Disk, mut store: Store, mut left: Left, beats: &Beats) {
     beats.work(true);
     // What waits is looked at before what holds: so each change is seen in one of both, also one
-    // that a keeper before us decides while we look.
+    // that a persister before us decides while we look.
     let asks = disk.asks();
     let now = || disk.clock().boot_ns();
     let mut ends = Ends::default();
@@ -122,7 +122,7 @@ fn keep(shift: &Shift, disk: &Disk, mut store: Store, mut left: Left, beats: &Be
         } else if !shift.is_stopping() {
             disk.wait_for_asks(bell, MAX_SLEEP.min(ends.sleep_limit(now())));
         }
-        go_on &= store.seat().beat();
+        go_on &= store.lease().beat();
     }
     if go_on && !ends.is_empty() {
         // What time it is: the keys have no more left of theirs than now.
@@ -132,7 +132,7 @@ fn keep(shift: &Shift, disk: &Disk, mut store: Store, mut left: Left, beats: &Be
     }
 }
 
-/// Tells the writers how it ended; whether the keeper may go on.
+/// Tells the writers how it ended; whether the persister may go on.
 fn tell(
     disk: &Disk,
     store: &Store,
@@ -141,14 +141,14 @@ fn tell(
 ) -> bool {
     match done {
         Ok(Commit::Done) => {
-            // One that another keeper has refused meanwhile is on our disk and not in memory: who
+            // One that another persister has refused meanwhile is on our disk and not in memory: who
             // takes the store next finds that, so somebody must take it.
             asks.iter().fold(true, |all, ask| disk.decide(ask, Ok(())) & all)
         }
         // The one who took over has them all, and knows.
         Ok(Commit::Lost) => false,
         Err(failure) => {
-            if store.seat().beat() {
+            if store.lease().beat() {
                 let reason = u64::from(failure.errno.unsigned_abs());
                 for ask in asks {
                     disk.decide(ask, Err(reason));
@@ -209,7 +209,7 @@ fn print(saved: &Saved<'_>) -> u64 {
 }
 
 /// Makes the disk hold what the region holds, and what waits there: a store was set aside, a commit
-/// of a keeper before us is in doubt, wills and times were over when it was loaded.
+/// of a persister before us is in doubt, wills and times were over when it was loaded.
 fn settle(
     disk: &Disk,
     store: &mut Store,
@@ -262,10 +262,10 @@ struct Working {
 }
 
 impl Beats {
-    fn start(seat: Arc<Seat>) -> Result<Beats, Error> {
+    fn start(lease: Arc<Lease>) -> Result<Beats, Error> {
         let shared = Arc::new(Working::default());
         let working = shared.clone();
-        let thread = rnet_node::thread::spawn("rnet-keeper-beat", move || beat(&working, &seat))?;
+        let thread = rnet_node::thread::spawn("rnet-heartbeat", move || beat(&working, &lease))?;
         Ok(Beats { shared, thread })
     }
 
@@ -283,13 +283,13 @@ impl Beats {
     }
 }
 
-fn beat(working: &Working, seat: &Seat) {
+fn beat(working: &Working, lease: &Lease) {
     let mut idle = 0;
     while !working.stopping.load(Ordering::SeqCst) {
         if working.works.load(Ordering::SeqCst) {
             idle = 0;
-            // Whether the seat is still ours is for the other thread to see.
-            seat.beat();
+            // Whether the lease is still ours is for the other thread to see.
+            lease.beat();
         } else {
             idle += 1;
         }

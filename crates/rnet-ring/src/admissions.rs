@@ -11,7 +11,7 @@ use crate::fail_point;
 
 /// What became of the last request of a subscription.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Seat {
+struct Request {
     place: usize,
     generation: u64,
     standing: Standing,
@@ -19,67 +19,67 @@ struct Seat {
     answered: bool,
 }
 
-/// The seats of one publisher's readers.
+/// The requests of one publisher's readers.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Seats(BTreeMap<u64, Seat>);
+pub struct Admissions(BTreeMap<u64, Request>);
 
-impl Seats {
+impl Admissions {
     /// Where the request stands; `None` if it is a new one.
     pub fn standing(&self, ask: Ask) -> Option<Standing> {
-        let seat = self.0.get(&ask.subscription)?;
-        (seat.generation == ask.generation).then_some(seat.standing)
+        let request = self.0.get(&ask.subscription)?;
+        (request.generation == ask.generation).then_some(request.standing)
     }
 
     /// The place among `places` for a subscription: the one that it has, else the first that is free. `None` if
     /// it has none and all are taken.
     pub fn place_for(&self, subscription: u64, places: usize) -> Option<usize> {
-        if let Some(seat) = self.0.get(&subscription) {
-            return Some(seat.place);
+        if let Some(request) = self.0.get(&subscription) {
+            return Some(request.place);
         }
         let mut taken = vec![false; places];
-        for seat in self.0.values() {
-            taken[seat.place] = true;
+        for request in self.0.values() {
+            taken[request.place] = true;
         }
         taken.iter().position(|taken| !taken)
     }
 
-    /// Takes the seat that [`Seats::place_for`] has found for a new request.
+    /// Takes the request that [`Admissions::place_for`] has found for a new request.
     pub fn reserve(&mut self, ask: Ask, place: usize) {
         let (generation, standing) = (ask.generation, Standing::Served);
-        self.0.insert(ask.subscription, Seat { place, generation, standing, answered: false });
+        self.0.insert(ask.subscription, Request { place, generation, standing, answered: false });
     }
 
-    /// Answers a request that has a seat. A reader that was let go since is told that as well.
+    /// Answers a request that has a request. A reader that was let go since is told that as well.
     pub fn answer(&mut self, entries: Table<'_>, grant: Grant) -> Option<Standing> {
-        let seat = self.0.get_mut(&grant.ask.subscription)?;
-        if seat.generation != grant.ask.generation {
+        let request = self.0.get_mut(&grant.ask.subscription)?;
+        if request.generation != grant.ask.generation {
             return None;
         }
-        seat.answered = true;
-        admission::answer(entries.at(seat.place), grant, seat.standing);
-        Some(seat.standing)
+        request.answered = true;
+        admission::answer(entries.at(request.place), grant, request.standing);
+        Some(request.standing)
     }
 
-    /// Lets a reader go that stood still for too long. Its seat stays, for the time that it asks
+    /// Lets a reader go that stood still for too long. Its request stays, for the time that it asks
     /// again.
     pub fn let_go(&mut self, entries: Table<'_>, subscription: u64) {
-        let Some(seat) = self.0.get_mut(&subscription) else { return };
-        seat.standing = Standing::LetGo;
+        let Some(request) = self.0.get_mut(&subscription) else { return };
+        request.standing = Standing::LetGo;
         fail_point!("detach.noted");
         // Else the answer is still to come, and says so.
-        if seat.answered {
-            admission::let_go(entries.at(seat.place));
+        if request.answered {
+            admission::let_go(entries.at(request.place));
         }
     }
 
     /// Forgets a subscription that is gone, and frees its entry.
     pub fn forget(&mut self, entries: Table<'_>, subscription: u64) {
-        if let Some(seat) = self.0.remove(&subscription) {
-            admission::free(entries.at(seat.place));
+        if let Some(request) = self.0.remove(&subscription) {
+            admission::free(entries.at(request.place));
         }
     }
 
-    /// The subscriptions that have a seat.
+    /// The subscriptions that have a request.
     pub fn subscriptions(&self) -> impl Iterator<Item = u64> + '_ {
         self.0.keys().copied()
     }

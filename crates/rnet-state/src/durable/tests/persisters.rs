@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use rnet_core::Error;
 
-use super::super::seat::LOOK;
+use super::super::lease::LOOK;
 use super::super::store::Commit;
 use super::*;
 
@@ -25,18 +25,18 @@ fn quick_clock() -> u64 {
     })
 }
 
-/// Takes over from a keeper of the same region that does not move.
+/// Takes over from a persister of the same region that does not move.
 fn take_over(taker: &mut Taker) -> Store {
     for _ in 0..100 {
         if let Taken::Kept(store) = taker.take().unwrap() {
             return *store;
         }
     }
-    panic!("the keeper stood still and was not replaced");
+    panic!("the persister stood still and was not replaced");
 }
 
 #[test]
-fn a_store_lasts_from_one_keeper_to_the_next() {
+fn a_store_lasts_from_one_persister_to_the_next() {
     let place = Place::new();
     let mut model = Model::new();
     let mut dice = Dice(5);
@@ -51,7 +51,7 @@ fn a_store_lasts_from_one_keeper_to_the_next() {
 }
 
 #[test]
-fn a_living_keeper_is_left_alone_and_a_stopped_one_replaced() {
+fn a_living_persister_is_left_alone_and_a_stopped_one_replaced() {
     let place = Place::new();
     let host = host(4);
     let new = || Taker::new(place.folder(), host.clone()).with_clock(quick_clock);
@@ -59,7 +59,7 @@ fn a_living_keeper_is_left_alone_and_a_stopped_one_replaced() {
     old.commit(&[set("/a", b"1", 1)], 1).unwrap();
     let mut waiting = new();
     for _ in 0..50 {
-        assert!(old.seat().beat());
+        assert!(old.lease().beat());
         assert!(matches!(waiting.take().unwrap(), Taken::Busy));
     }
     // Now it stands still.
@@ -99,7 +99,7 @@ fn a_domain_elsewhere_does_not_take_what_another_one_keeps() {
             "{error}"
         );
     }
-    assert!(store.seat().beat());
+    assert!(store.lease().beat());
     drop(store);
     kept(&mut other);
 }
@@ -122,7 +122,7 @@ fn drafts_of_the_dead_are_swept_and_those_of_the_living_are_not() {
 #[derive(Debug, Default)]
 struct Race {
     word: Word,
-    /// What was acknowledged. A keeper may be late with what it knows to be on disk, so they need
+    /// What was acknowledged. A persister may be late with what it knows to be on disk, so they need
     /// not come in order; but each once.
     told: Mutex<BTreeSet<u64>>,
     more: Condvar,
@@ -130,7 +130,7 @@ struct Race {
     taken_over: AtomicU64,
 }
 
-/// The seat as one thread sees it, who stops now and then right behind a look at it: between his
+/// The lease as one thread sees it, who stops now and then right behind a look at it: between his
 /// look and what he does because of it.
 #[derive(Debug)]
 struct Stumbling {
@@ -184,7 +184,7 @@ fn keep(race: &Race, mut store: Store) {
         match store.commit(&changes, n) {
             Ok(Commit::Done) => {
                 let mut told = race.told.lock().unwrap();
-                assert!(told.insert(n), "{n} was told by another keeper");
+                assert!(told.insert(n), "{n} was told by another persister");
                 race.more.notify_all();
             }
             Ok(Commit::Lost) => return,
@@ -193,10 +193,10 @@ fn keep(race: &Race, mut store: Store) {
     }
 }
 
-/// Four keepers that stop at any look at the seat and go on at any time, each for the others
+/// Four persisters that stop at any look at the lease and go on at any time, each for the others
 /// stopped long before he is: whatever one of them tells, all later ones find.
 #[test]
-fn whatever_a_keeper_tells_the_next_one_finds() {
+fn whatever_a_persister_tells_the_next_one_finds() {
     const ENOUGH: usize = 400;
     let place = Place::new();
     let race = Arc::new(Race::default());
