@@ -53,7 +53,9 @@ for n in range(1_000_000):
     )
     told = [process.stdout.readline() for _ in range(20)]
     process.send_signal(signal.SIGKILL)
-    rest, _ = process.communicate(timeout=LIMIT_S)
+    # By the buffer that `readline` has filled: `communicate` reads behind it.
+    rest = process.stdout.read()
+    process.wait(timeout=LIMIT_S)
     acknowledged = [int(line) for line in told + rest.splitlines() if line.strip()]
     shutil.rmtree(domain)
     with rnet.Node("after") as node:
@@ -81,9 +83,9 @@ def test_state_dir_is_where_durable_values_are_kept(domain, tmp_path):
         assert node.state["/k"] == 1
 
 
-KEEPER = """
+PERSISTER = """
 import rnet, signal
-state = rnet.Node("keeper").state
+state = rnet.Node("persister").state
 state.set("/kept", 1, durable=True)
 print("keeps", flush=True)
 signal.pause()
@@ -91,14 +93,14 @@ signal.pause()
 
 
 def test_ctrl_c_ends_a_write_that_waits_for_the_disk(domain, program):
-    keeper = program(KEEPER)
-    assert keeper.stdout.readline() == "keeps\n"
+    persister = program(PERSISTER)
+    assert persister.stdout.readline() == "keeps\n"
     with rnet.Node("writer") as node:
         state = node.state
         state["/memory"] = 1
-        # What the disk is asked for waits until somebody takes the stopped keeper's place.
-        keeper.send_signal(signal.SIGSTOP)
-        settle(keeper, "T")
+        # What the disk is asked for waits until somebody takes the stopped persister's place.
+        persister.send_signal(signal.SIGSTOP)
+        settle(persister, "T")
         begun = threading.Event()
 
         def interrupt():
@@ -115,7 +117,7 @@ def test_ctrl_c_ends_a_write_that_waits_for_the_disk(domain, program):
                 pytest.fail("the write was not interrupted")
         finally:
             thread.join()
-            keeper.send_signal(signal.SIGCONT)
+            persister.send_signal(signal.SIGCONT)
         # The disk had not begun, so it was withdrawn.
         assert state["/memory"] == 1 and not state.entry("/memory").durable
         # And it goes on.
