@@ -1,151 +1,29 @@
 //! `rnet.Node`.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, OnceLock};
 
 use pyo3::prelude::*;
-use pyo3::types::{PyCFunction, PyDict, PyTuple};
-use rnet::{Error, PublisherOptions, SubscriberOptions};
+use pyo3::types::PyTuple;
+use rnet::{PublisherOptions, SubscriberOptions};
 
 use crate::callback::Callback;
 use crate::codec::Codec;
 use crate::compare;
 use crate::errors::{OrRaise, bad_value};
 use crate::events;
-use crate::fork::{ForkGuard, Own};
-use crate::param::{Declaration, Param, ParamCore};
+use crate::members::{Kind, Member};
+use crate::param::{Declaration, Param};
 use crate::publisher::{Publisher, PublisherCore};
 use crate::qos;
 use crate::receive::SubscriberCore;
 use crate::release::release;
+use crate::shared::NodeShared;
 use crate::state::PyState;
 use crate::state::core::StateCore;
 use crate::subscriber::Subscriber;
-use crate::timer::{Timer, TimerCore};
+use crate::timer::Timer;
 use crate::wait::seconds;
-
-#[derive(Default)]
-struct Members {
-    publishers: Vec<Weak<PublisherCore>>,
-    subscribers: Vec<Weak<SubscriberCore>>,
-    /// Those with callbacks run as long as the node is there.
-    kept: Vec<Arc<SubscriberCore>>,
-    params: Vec<Weak<ParamCore>>,
-    /// Likewise.
-    kept_params: Vec<Arc<ParamCore>>,
-    timers: Vec<Arc<TimerCore>>,
-}
-
-/// A node and what was made of it.
-pub(crate) struct NodeShared {
-    name: String,
-    domain: String,
-    path: PathBuf,
-    group: Option<String>,
-    node: Mutex<Option<Own<rnet::Node>>>,
-    fork_guard: ForkGuard,
-    members: Mutex<Members>,
-    /// Once it was asked for.
-    state: OnceLock<Arc<StateCore>>,
-}
-
-impl NodeShared {
-    fn members(&self) -> MutexGuard<'_, Members> {
-        self.members.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The node itself, unless it was closed.
-    pub(crate) fn node(&self) -> rnet::Result<rnet::Node> {
-        let closed = || Error::Closed { what: self.fork_guard.name(format!("node {}", self.name)) };
-        if self.fork_guard.is_parents() {
-            return Err(closed());
-        }
-        let node = self.node.lock().unwrap_or_else(PoisonError::into_inner);
-        node.as_deref().cloned().ok_or_else(closed)
-    }
-
-    pub(crate) fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// How the state is shown.
-    pub(crate) fn describe_state(&self) -> String {
-        format!("<rnet.State of domain {}, by node {}>", self.domain, self.name)
-    }
-
-    pub(crate) fn wait_set(&self) -> rnet::Result<rnet::WaitSet> {
-        self.node().map(|node| rnet::WaitSet::new(&node))
-    }
-
-    /// Keeps a subscriber with a callback alive.
-    pub(crate) fn keep(&self, core: Arc<SubscriberCore>) {
-        self.members().kept.push(core);
-    }
-
-    /// Keeps it no longer. Call it without the GIL.
-    pub(crate) fn forget(&self, core: &Arc<SubscriberCore>) {
-        let forgotten = {
-            let mut members = self.members();
-            let at = members.kept.iter().position(|kept| Arc::ptr_eq(kept, core));
-            at.map(|at| members.kept.swap_remove(at))
-        };
-        drop(forgotten);
-    }
-
-    /// Has a parameter closed with the node.
-    pub(crate) fn add_param(&self, core: &Arc<ParamCore>) {
-        let mut members = self.members();
-        members.params.retain(|core| core.strong_count() > 0);
-        members.params.push(Arc::downgrade(core));
-    }
-
-    /// Keeps a parameter with a callback alive.
-    pub(crate) fn keep_param(&self, core: &Arc<ParamCore>) {
-        let mut members = self.members();
-        if !members.kept_params.iter().any(|kept| Arc::ptr_eq(kept, core)) {
-            members.kept_params.push(core.clone());
-        }
-    }
-
-    /// Keeps a timer until it is over.
-    pub(crate) fn keep_timer(&self, core: &Arc<TimerCore>) {
-        let mut members = self.members();
-        let over: Vec<_> = members.timers.extract_if(.., |core| core.is_over()).collect();
-        members.timers.push(core.clone());
-        drop(members);
-        drop(over);
-    }
-
-    /// Closes everything, and leaves the domain. Call it without the GIL.
-    fn close(&self) {
-        if self.fork_guard.is_parents() {
-            return;
-        }
-        let members = std::mem::take(&mut *self.members());
-        members.subscribers.iter().filter_map(Weak::upgrade).for_each(|core| core.close());
-        members.publishers.iter().filter_map(Weak::upgrade).for_each(|core| core.close());
-        members.params.iter().filter_map(Weak::upgrade).for_each(|core| core.close());
-        members.timers.iter().for_each(|core| core.cancel());
-        drop(members);
-        if let Some(state) = self.state.get() {
-            state.close();
-        }
-        let node = self.node.lock().unwrap_or_else(PoisonError::into_inner).take();
-        drop(node);
-    }
-}
-
-impl Drop for NodeShared {
-    fn drop(&mut self) {
-        if self.fork_guard.is_parents() {
-            return;
-        }
-        let node = self.node.get_mut().unwrap_or_else(PoisonError::into_inner).take();
-        let members =
-            std::mem::take(self.members.get_mut().unwrap_or_else(PoisonError::into_inner));
-        release((members, node, self.state.take()));
-    }
-}
 
 /// A named participant of a domain.
 ///
@@ -154,23 +32,9 @@ impl Drop for NodeShared {
 /// multiprocessing, say) the nodes of its parent are closed; it can make its own.
 #[pyclass(frozen, module = "rnet", weakref)]
 pub(crate) struct Node {
+    /// Once it was asked for. Dropped before `shared`, which lets go of it without the GIL.
+    state: OnceLock<Arc<StateCore>>,
     shared: Arc<NodeShared>,
-}
-
-/// Closes a node at the end of the program, while there still is an interpreter that its
-/// callbacks can be waited for in.
-fn close_at_exit(py: Python<'_>, shared: &Arc<NodeShared>) -> PyResult<()> {
-    let shared = Arc::downgrade(shared);
-    let close = move |args: &Bound<'_, PyTuple>, _: Option<&Bound<'_, PyDict>>| {
-        args.py().detach(|| {
-            if let Some(shared) = shared.upgrade() {
-                shared.close();
-            }
-        });
-    };
-    let close = PyCFunction::new_closure(py, None, None, close)?;
-    py.import("atexit")?.call_method1("register", (close,))?;
-    Ok(())
 }
 
 impl Node {
@@ -178,14 +42,11 @@ impl Node {
         let inner = py.detach(|| self.shared.node()?.state()).or_raise(py)?;
         let made = StateCore::new(py, &self.shared.name, inner);
         // Another thread may have been faster: of one node there is one.
-        if let Err(second) = self.shared.state.set(made) {
+        if let Err(second) = self.state.set(made) {
             py.detach(|| second.close());
         }
-        if let Some(core) = self.shared.state.get()
-            && self.shared.node().is_err()
-        {
-            // Closed meanwhile, by who may not have seen it yet.
-            py.detach(|| core.close());
+        if let Some(core) = self.state.get() {
+            py.detach(|| self.shared.members.add_kept(Kind::State, core));
         }
         Ok(())
     }
@@ -228,18 +89,9 @@ impl Node {
             builder = builder.tune_threads(yes);
         }
         let node = py.detach(|| builder.open()).or_raise(py)?;
-        let shared = Arc::new(NodeShared {
-            name: node.name().to_owned(),
-            domain: node.domain().to_owned(),
-            path: node.domain_path().to_owned(),
-            group: group.map(str::to_owned),
-            node: Mutex::new(Some(Own::new(node))),
-            fork_guard: ForkGuard::here(),
-            members: Mutex::default(),
-            state: OnceLock::new(),
-        });
-        close_at_exit(py, &shared)?;
-        Ok(Node { shared })
+        let shared = NodeShared::new(node, group);
+        shared.close_at_exit(py)?;
+        Ok(Node { state: OnceLock::new(), shared })
     }
 
     /// Publishes on a topic.
@@ -318,10 +170,7 @@ impl Node {
         inner.set_interruptible(true);
         let id = inner.id();
         let core = PublisherCore::new(inner);
-        let mut members = self.shared.members();
-        members.publishers.retain(|core| core.strong_count() > 0);
-        members.publishers.push(Arc::downgrade(&core));
-        drop(members);
+        py.detach(|| self.shared.members.add(Kind::Publisher, &core));
         Ok(Publisher::new(core, id, codec, self.shared.clone()))
     }
 
@@ -398,10 +247,7 @@ impl Node {
         let inner = py.detach(open).or_raise(py)?;
         let decoder = codec.into_decoder(inner.faults());
         let core = SubscriberCore::new(inner, wait == "spin");
-        let mut members = self.shared.members();
-        members.subscribers.retain(|core| core.strong_count() > 0);
-        members.subscribers.push(Arc::downgrade(&core));
-        drop(members);
+        py.detach(|| self.shared.members.add(Kind::Subscriber, &core));
         let subscriber = Subscriber::new(core, decoder, self.shared.clone());
         if let Some(callback) = on {
             subscriber.start_callback(py, callback, on_error)?;
@@ -414,10 +260,10 @@ impl Node {
     /// `node.state["/arm/mode"] = "idle"`; see State.
     #[getter]
     fn state(&self, py: Python<'_>) -> PyResult<PyState> {
-        if self.shared.state.get().is_none() {
+        if self.state.get().is_none() {
             self.open_state(py)?;
         }
-        let core = self.shared.state.get().expect("it was opened above").clone();
+        let core = self.state.get().expect("it was opened above").clone();
         core.with(|_| Ok(())).or_raise(py)?;
         Ok(PyState::new(core, self.shared.clone()))
     }
@@ -490,13 +336,7 @@ impl Node {
         let timer = Timer::start(py, &node, period, callback.into_inner(), (once, urgent));
         release(node);
         let timer = timer?;
-        py.detach(|| {
-            self.shared.keep_timer(timer.core());
-            if self.shared.node().is_err() {
-                // Closed meanwhile, by who may not have seen it yet.
-                timer.core().cancel();
-            }
-        });
+        py.detach(|| self.shared.members.add_kept(Kind::Timer, timer.core()));
         Ok(timer)
     }
 

@@ -13,8 +13,9 @@ use crate::callback::Callback;
 use crate::errors::{OrRaise, bad_value, raise};
 use crate::fork::{ForkGuard, Own};
 use crate::gate;
-use crate::node::NodeShared;
+use crate::members::{Kind, Member};
 use crate::release::release;
+use crate::shared::NodeShared;
 use crate::state::disk;
 
 type Inner = rnet::Param<Value>;
@@ -62,9 +63,11 @@ impl ParamCore {
     fn keep(&self, handle: WatchHandle) {
         self.handles.lock().unwrap_or_else(PoisonError::into_inner).push(Own::new(handle));
     }
+}
 
-    /// Ends the callbacks and lets go of the node. Call it without the GIL.
-    pub(crate) fn close(&self) {
+impl Member for ParamCore {
+    /// Ends the callbacks and lets go of the node.
+    fn close(&self) {
         if self.fork_guard.is_parents() {
             return;
         }
@@ -124,7 +127,7 @@ impl Param {
         name: &str,
         said: Declaration<'_, '_>,
     ) -> PyResult<Param> {
-        let words = format!("parameter {name} of {}", node.name());
+        let words = format!("parameter {name} of {}", node.name);
         let value = |given: Option<&Bound<'_, PyAny>>| {
             let given = given.filter(|given| !given.is_none());
             given.map(|given| of_object(&words, given)).transpose()
@@ -161,16 +164,17 @@ impl Param {
         let refused = inner.refused().cloned();
         let (kind, name, key) =
             (inner.description().kind, inner.name().to_owned(), inner.key().to_owned());
-        let words = format!("parameter {name} of {}", node.name());
+        let words = format!("parameter {name} of {}", node.name);
         let core = Arc::new(ParamCore {
             words,
             inner: RwLock::new(Some(Own::new(inner))),
             handles: Mutex::default(),
             fork_guard: ForkGuard::here(),
         });
-        node.add_param(&core);
-        if calls_back {
-            node.keep_param(&core);
+        let members = &node.members;
+        match calls_back {
+            true => py.detach(|| members.add_kept(Kind::Param, &core)),
+            false => py.detach(|| members.add(Kind::Param, &core)),
         }
         let param = Param { core, node: node.clone(), kind, name, key, refused };
         param.warn(py)?;
@@ -217,11 +221,11 @@ impl Param {
         let hook = hook(callback.clone_ref(py));
         let handle = self.core.detached(py, |param| param.on_change(hook))?;
         self.core.keep(handle);
-        self.node.keep_param(&self.core);
-        if self.node.node().is_err() {
-            // Closed meanwhile, by who may not have seen it yet.
+        py.detach(|| self.node.members.keep(&self.core));
+        if let Err(closed) = self.core.with(|_| Ok(())) {
+            // Closed meanwhile, by who may not have seen the callback.
             py.detach(|| self.core.close());
-            return Err(raise(py, &self.core.closed_error()));
+            return Err(raise(py, &closed));
         }
         Ok(callback)
     }
@@ -263,7 +267,7 @@ impl Param {
     }
 
     fn __repr__(&self) -> String {
-        format!("<rnet.Param {} of {}: {}>", self.name, self.node.name(), self.kind)
+        format!("<rnet.Param {} of {}: {}>", self.name, self.node.name, self.kind)
     }
 }
 

@@ -17,8 +17,9 @@ use crate::events;
 use crate::fair::{Fair, Guard};
 use crate::fork::{ForkGuard, Own};
 use crate::loan::Loan;
-use crate::node::NodeShared;
+use crate::members::Member;
 use crate::release::release;
+use crate::shared::NodeShared;
 use crate::wait::{SLICE, WaitLimit};
 
 /// Up to this length a message is copied with the GIL held: letting go of it and getting it back
@@ -170,10 +171,12 @@ impl PublisherCore {
             inner.drop_loan(loan);
         }
     }
+}
 
+impl Member for PublisherCore {
     /// Closes the publisher. While views of loans are there, their memory is too; the last one
-    /// takes the publisher with it. Call it without the GIL.
-    pub(crate) fn close(&self) {
+    /// takes the publisher with it.
+    fn close(&self) {
         if self.fork_guard.is_parents() {
             return;
         }

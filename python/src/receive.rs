@@ -15,6 +15,7 @@ use rnet::{
 
 use crate::fair::{Fair, Guard, NotHad};
 use crate::fork::{ForkGuard, Own};
+use crate::members::Member;
 use crate::release::release;
 use crate::wait::{SLICE, SPIN_SLICE, Stop, WaitLimit};
 use crate::waiters::{self, Awaited, Waiters};
@@ -466,9 +467,11 @@ impl SubscriberCore {
         }
         Ok(sum)
     }
+}
 
-    /// Leaves the topic; whoever waits is told. Call it without the GIL.
-    pub(crate) fn close(self: &Arc<Self>) {
+impl Member for SubscriberCore {
+    /// Leaves the topic; whoever waits is told.
+    fn close(&self) {
         if self.fork_guard.is_parents() || self.closed.swap(true, Ordering::AcqRel) {
             return;
         }

@@ -13,8 +13,9 @@ use crate::callback::Callback;
 use crate::codec::{Copied, Decoder};
 use crate::errors::{OrRaise, is_malformed, pass_over};
 use crate::events::{self, MessageCallback};
-use crate::node::NodeShared;
+use crate::members::Member;
 use crate::receive::{Glance, RawSample, SubscriberCore, Which};
+use crate::shared::NodeShared;
 use crate::tasks::{Next, Source};
 use crate::wait::{Stop, WaitLimit};
 use crate::waiters::{self, Awaited, Waiters};
@@ -73,9 +74,12 @@ impl Subscriber {
             decoder: self.decoder.clone(),
             closed: self.silent.clone(),
         });
-        py.detach(|| self.core.call(move |result| run.run(result))).or_raise(py)?;
-        self.node.keep(self.core.clone());
-        Ok(())
+        let start = || {
+            self.core.call(move |result| run.run(result))?;
+            self.node.members.keep(&self.core);
+            Ok(())
+        };
+        py.detach(start).or_raise(py)
     }
 
     /// What the user gets for a message: its sample, or an object of the topic's type.
@@ -476,7 +480,7 @@ impl Subscriber {
         self.silent.store(true, Ordering::Release);
         py.detach(|| {
             self.core.close();
-            self.node.forget(&self.core);
+            self.node.members.forget(&self.core);
         });
     }
 

@@ -11,6 +11,7 @@ use rnet::{Tick, TimerOptions};
 use crate::errors::OrRaise;
 use crate::events;
 use crate::fork::{ForkGuard, Own};
+use crate::members::Member;
 use crate::wait::WaitLimit;
 
 /// What the Python object, the callback and the node share.
@@ -30,20 +31,20 @@ pub(crate) struct TimerCore {
     once: bool,
 }
 
-impl TimerCore {
-    pub(crate) fn is_over(&self) -> bool {
-        let Counts { cancelled, ticks, .. } = &*self.counts;
-        cancelled.load(Ordering::Acquire) || self.once && ticks.load(Ordering::Relaxed) > 0
-    }
-
-    /// Ends it. Call it without the GIL.
-    pub(crate) fn cancel(&self) {
+impl Member for TimerCore {
+    /// Ends it.
+    fn close(&self) {
         if self.fork_guard.is_parents() {
             return;
         }
         self.counts.cancelled.store(true, Ordering::Release);
         let timer = self.timer.lock().unwrap_or_else(PoisonError::into_inner).take();
         drop(timer);
+    }
+
+    fn is_over(&self) -> bool {
+        let Counts { cancelled, ticks, .. } = &*self.counts;
+        cancelled.load(Ordering::Acquire) || self.once && ticks.load(Ordering::Relaxed) > 0
     }
 }
 
@@ -94,7 +95,7 @@ impl Timer {
 impl Timer {
     /// Ends the timer. Waits for a callback that is running, except in a callback of the same node.
     fn cancel(&self, py: Python<'_>) {
-        py.detach(|| self.core.cancel());
+        py.detach(|| self.core.close());
     }
 
     /// Whether it was cancelled.

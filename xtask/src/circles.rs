@@ -15,7 +15,7 @@ const MAX_FILES: usize = 3;
 
 /// The crates that still have larger circles, and the sizes of these, largest first. The list only
 /// gets shorter: sizes that differ from the sources fail, whichever way they differ.
-const KNOWN: &[(&str, &[usize])] = &[("python", &[11])];
+const KNOWN: &[(&str, &[usize])] = &[];
 
 /// Checks the sources of all crates; the text says what was looked at.
 pub fn check(files: &[SourceFile]) -> Result<(String, Vec<Finding>), String> {

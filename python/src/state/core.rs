@@ -1,6 +1,6 @@
 //! What the objects of one node's state share.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use pyo3::prelude::*;
@@ -8,11 +8,10 @@ use rnet::Error;
 use rnet::state::{Entry, LastWill, State, Value};
 
 use super::disk;
-use super::transaction::Open;
 use super::types::Types;
-use super::watch::WatchCore;
 use crate::errors::OrRaise;
 use crate::fork::{ForkGuard, Own};
+use crate::members::{Member, Members};
 use crate::release::release;
 
 /// From this length on a value is copied without the GIL: below, letting go of it and getting it
@@ -25,16 +24,7 @@ pub(crate) struct StateCore {
     inner: RwLock<Option<Own<State>>>,
     fork_guard: ForkGuard,
     pub(crate) types: Arc<Types>,
-    members: Mutex<Members>,
-}
-
-/// What ends with the state.
-#[derive(Default)]
-struct Members {
-    watches: Vec<Weak<WatchCore>>,
-    /// Those with callbacks run as long as the node is there.
-    kept: Vec<Arc<WatchCore>>,
-    transactions: Vec<Weak<Open>>,
+    pub(crate) members: Members,
 }
 
 /// How a key is to be written.
@@ -56,7 +46,7 @@ impl StateCore {
             inner: RwLock::new(Some(Own::new(inner))),
             fork_guard: ForkGuard::here(),
             types: Arc::new(Types::new(py)),
-            members: Mutex::default(),
+            members: Members::new(),
         })
     }
 
@@ -144,53 +134,15 @@ impl StateCore {
             ..Terms::default()
         }
     }
+}
 
-    fn members(&self) -> MutexGuard<'_, Members> {
-        self.members.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Has a watch closed with the state.
-    pub(crate) fn add_watch(&self, watch: &Arc<WatchCore>) {
-        let watches = &mut self.members().watches;
-        watches.retain(|watch| watch.strong_count() > 0);
-        watches.push(Arc::downgrade(watch));
-    }
-
-    /// Has a transaction ended with the state.
-    pub(crate) fn add_transaction(&self, open: &Arc<Open>) {
-        let transactions = &mut self.members().transactions;
-        transactions.retain(|open| open.strong_count() > 0);
-        transactions.push(Arc::downgrade(open));
-    }
-
-    /// Keeps a watch with a callback alive.
-    pub(crate) fn keep(&self, watch: Arc<WatchCore>) {
-        self.members().kept.push(watch);
-    }
-
-    /// Keeps it no longer. Call it without the GIL.
-    pub(crate) fn forget(&self, watch: &Arc<WatchCore>) {
+impl Member for StateCore {
+    /// Closes it, with watches and transactions.
+    fn close(&self) {
         if self.fork_guard.is_parents() {
             return;
         }
-        let forgotten = {
-            let kept = &mut self.members().kept;
-            let at = kept.iter().position(|other| Arc::ptr_eq(other, watch));
-            at.map(|at| kept.swap_remove(at))
-        };
-        drop(forgotten);
-    }
-
-    /// Closes it, with watches and transactions. Call it without the GIL.
-    pub(crate) fn close(&self) {
-        if self.fork_guard.is_parents() {
-            return;
-        }
-        let members = std::mem::take(&mut *self.members());
-        members.watches.iter().filter_map(Weak::upgrade).for_each(|watch| watch.close());
-        let open = members.transactions.iter().filter_map(Weak::upgrade);
-        open.for_each(|open| drop(open.take()));
-        drop(members);
+        self.members.close();
         let inner = self.inner.write().unwrap_or_else(PoisonError::into_inner).take();
         drop(inner);
     }

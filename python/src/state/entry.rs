@@ -9,13 +9,21 @@ use pyo3::types::{PyIterator, PyList};
 use rnet::state::{self, LastWill, Value};
 
 use super::types::Types;
-use super::value::to_object;
+use super::value::{of_object, to_object};
 
 /// `rnet.DELETE`.
 pub(crate) fn delete_mark(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
     static MARK: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     let find = || Ok::<_, PyErr>(py.import("rnet.state")?.getattr("DELETE")?.unbind());
     Ok(MARK.get_or_try_init(py, find)?.bind(py))
+}
+
+/// A last will as the user gave it.
+pub(super) fn last_will(types: &Types, key: &str, given: &Bound<'_, PyAny>) -> PyResult<LastWill> {
+    if given.is(delete_mark(given.py())?) {
+        return Ok(LastWill::Delete);
+    }
+    of_object(types, key, given).map(LastWill::Becomes)
 }
 
 /// A key with its value and all that is known of it.

@@ -27,16 +27,16 @@ use std::sync::Arc;
 use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
 use pyo3::types::{PyIterator, PyList};
-use rnet::state::{LastWill, Value};
+use rnet::state::Value;
 
 use self::core::{StateCore, Terms};
-use self::entry::{Entry, Snapshot, delete_mark};
+use self::entry::{Entry, Snapshot};
 use self::hash::StateHash;
 use self::transaction::Transaction;
 use self::value::{of_object, to_object};
 use self::watch::Watch;
 use crate::errors::OrRaise;
-use crate::node::NodeShared;
+use crate::shared::NodeShared;
 use crate::wait;
 
 pub(crate) fn add_classes(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -105,14 +105,6 @@ impl PyState {
         let inner = self.core.detached(py, |state| state.snapshot(prefix))?;
         Snapshot::new(py, inner, &self.core.types)
     }
-}
-
-/// A last will as the user gave it.
-fn last_will(core: &StateCore, key: &str, given: &Bound<'_, PyAny>) -> PyResult<LastWill> {
-    if given.is(delete_mark(given.py())?) {
-        return Ok(LastWill::Delete);
-    }
-    of_object(&core.types, key, given).map(LastWill::Becomes)
 }
 
 #[pymethods]
@@ -205,7 +197,7 @@ impl PyState {
         let value = of_object(&self.core.types, key, value)?;
         let ttl = ttl.map(|ttl| wait::seconds(py, "ttl", ttl)).transpose()?;
         let last_will =
-            last_will.map(|given| self::last_will(&self.core, key, given)).transpose()?;
+            last_will.map(|given| entry::last_will(&self.core.types, key, given)).transpose()?;
         let terms = Terms { if_revision, ttl, durable, last_will, change_type, ..Terms::default() };
         self.core.write(py, key, value, terms)
     }
@@ -373,6 +365,7 @@ impl PyState {
     }
 
     fn __repr__(&self) -> String {
-        self.node.describe_state()
+        let NodeShared { name, domain, .. } = &*self.node;
+        format!("<rnet.State of domain {domain}, by node {name}>")
     }
 }

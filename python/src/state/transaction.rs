@@ -11,9 +11,11 @@ use rnet::{Error, Result};
 use super::change::{tried, until_done};
 use super::core::{StateCore, Terms};
 use super::disk;
+use super::entry;
 use super::value::{of_object, to_object};
 use crate::errors::OrRaise;
 use crate::fork::Own;
+use crate::members::{Kind, Member};
 use crate::release::release;
 use crate::wait;
 
@@ -37,7 +39,7 @@ pub(crate) struct Transaction {
 }
 
 /// A transaction until it ends, which it does with the state, too: it would keep a closed node.
-pub(crate) struct Open(Mutex<Own<Option<state::Transaction>>>);
+struct Open(Mutex<Own<Option<state::Transaction>>>);
 
 impl Open {
     fn lock(&self) -> MutexGuard<'_, Own<Option<state::Transaction>>> {
@@ -45,8 +47,14 @@ impl Open {
     }
 
     /// Ends it; what it gives is to be dropped without the GIL. Not for a child of the process.
-    pub(crate) fn take(&self) -> Option<state::Transaction> {
+    fn take(&self) -> Option<state::Transaction> {
         self.lock().take()
+    }
+}
+
+impl Member for Open {
+    fn close(&self) {
+        drop(self.take());
     }
 }
 
@@ -54,7 +62,7 @@ impl Transaction {
     pub(crate) fn begin(py: Python<'_>, core: &Arc<StateCore>) -> PyResult<Transaction> {
         let inner = core.with(|state| Ok(state.transaction())).or_raise(py)?;
         let inner = Arc::new(Open(Mutex::new(Own::new(Some(inner)))));
-        core.add_transaction(&inner);
+        py.detach(|| core.members.add(Kind::Transaction, &inner));
         Ok(Transaction { core: core.clone(), inner, revision: OnceLock::new() })
     }
 
@@ -155,7 +163,7 @@ impl Transaction {
         let value = of_object(&self.core.types, key, value)?;
         let ttl = ttl.map(|ttl| wait::seconds(py, "ttl", ttl)).transpose()?;
         let last_will =
-            last_will.map(|given| super::last_will(&self.core, key, given)).transpose()?;
+            last_will.map(|given| entry::last_will(&self.core.types, key, given)).transpose()?;
         self.write(
             py,
             key,

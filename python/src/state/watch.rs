@@ -24,8 +24,9 @@ use crate::errors::{OrRaise, raise};
 use crate::fair::{Fair, Guard, NotHad};
 use crate::fork::{ForkGuard, Own};
 use crate::gate;
-use crate::node::NodeShared;
+use crate::members::{Kind, Member};
 use crate::release::release;
+use crate::shared::NodeShared;
 use crate::tasks::{Next, Source};
 use crate::wait::{Stop, WaitLimit};
 use crate::waiters::{self, Awaited, Waiters};
@@ -183,9 +184,11 @@ impl WatchCore {
         self.waiters.wake_all();
         Ok(())
     }
+}
 
-    /// Ends it; whoever waits is told. Call it without the GIL.
-    pub(crate) fn close(self: &Arc<Self>) {
+impl Member for WatchCore {
+    /// Ends it; whoever waits is told.
+    fn close(&self) {
         if self.fork_guard.is_parents() || self.closed.swap(true, Ordering::AcqRel) {
             return;
         }
@@ -314,11 +317,7 @@ impl Watch {
             types: state.types.clone(),
             waiters: Waiters::default(),
         });
-        state.add_watch(&core);
-        if state.with(|_| Ok(())).is_err() {
-            // Closed meanwhile, by who may not have seen it yet.
-            py.detach(|| core.close());
-        }
+        py.detach(|| state.members.add(Kind::Watch, &core));
         Ok(Watch { core, state: state.clone(), node: node.clone() })
     }
 }
@@ -373,9 +372,12 @@ impl Watch {
                 }
             });
         };
-        py.detach(|| self.core.call(run)).or_raise(py)?;
-        self.state.keep(self.core.clone());
-        Ok(())
+        let start = || {
+            self.core.call(run)?;
+            self.state.members.keep(&self.core);
+            Ok(())
+        };
+        py.detach(start).or_raise(py)
     }
 
     /// The prefix.
@@ -394,7 +396,7 @@ impl Watch {
     fn close(&self, py: Python<'_>) {
         py.detach(|| {
             self.core.close();
-            self.state.forget(&self.core);
+            self.state.members.forget(&self.core);
         });
     }
 
@@ -428,6 +430,6 @@ impl Watch {
     }
 
     fn __repr__(&self) -> String {
-        format!("<rnet.Watch of {:?}, by node {}>", self.core.prefix, self.node.name())
+        format!("<rnet.Watch of {:?}, by node {}>", self.core.prefix, self.node.name)
     }
 }

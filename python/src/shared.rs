@@ -1,0 +1,87 @@
+//! What a node's Python objects share: they keep it alive, and it closes them.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use pyo3::prelude::*;
+use pyo3::types::{PyCFunction, PyDict, PyTuple};
+use rnet::Error;
+
+use crate::fork::{ForkGuard, Own};
+use crate::members::Members;
+use crate::release::release;
+
+/// A node and what was made of it.
+pub(crate) struct NodeShared {
+    pub(crate) name: String,
+    pub(crate) domain: String,
+    pub(crate) path: PathBuf,
+    pub(crate) group: Option<String>,
+    node: Mutex<Option<Own<rnet::Node>>>,
+    fork_guard: ForkGuard,
+    pub(crate) members: Members,
+}
+
+impl NodeShared {
+    pub(crate) fn new(node: rnet::Node, group: Option<&str>) -> Arc<NodeShared> {
+        Arc::new(NodeShared {
+            name: node.name().to_owned(),
+            domain: node.domain().to_owned(),
+            path: node.domain_path().to_owned(),
+            group: group.map(str::to_owned),
+            node: Mutex::new(Some(Own::new(node))),
+            fork_guard: ForkGuard::here(),
+            members: Members::new(),
+        })
+    }
+
+    /// The node itself, unless it was closed.
+    pub(crate) fn node(&self) -> rnet::Result<rnet::Node> {
+        let closed = || Error::Closed { what: self.fork_guard.name(format!("node {}", self.name)) };
+        if self.fork_guard.is_parents() {
+            return Err(closed());
+        }
+        let node = self.node.lock().unwrap_or_else(PoisonError::into_inner);
+        node.as_deref().cloned().ok_or_else(closed)
+    }
+
+    pub(crate) fn wait_set(&self) -> rnet::Result<rnet::WaitSet> {
+        self.node().map(|node| rnet::WaitSet::new(&node))
+    }
+
+    /// Closes everything, and leaves the domain. Call it without the GIL.
+    pub(crate) fn close(&self) {
+        if self.fork_guard.is_parents() {
+            return;
+        }
+        self.members.close();
+        let node = self.node.lock().unwrap_or_else(PoisonError::into_inner).take();
+        drop(node);
+    }
+
+    /// Closes it at the end of the program, while there still is an interpreter that its
+    /// callbacks can be waited for in.
+    pub(crate) fn close_at_exit(self: &Arc<Self>, py: Python<'_>) -> PyResult<()> {
+        let shared = Arc::downgrade(self);
+        let close = move |args: &Bound<'_, PyTuple>, _: Option<&Bound<'_, PyDict>>| {
+            args.py().detach(|| {
+                if let Some(shared) = shared.upgrade() {
+                    shared.close();
+                }
+            });
+        };
+        let close = PyCFunction::new_closure(py, None, None, close)?;
+        py.import("atexit")?.call_method1("register", (close,))?;
+        Ok(())
+    }
+}
+
+impl Drop for NodeShared {
+    fn drop(&mut self) {
+        if self.fork_guard.is_parents() {
+            return;
+        }
+        let node = self.node.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+        release((self.members.take(), node));
+    }
+}
