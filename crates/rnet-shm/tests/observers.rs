@@ -231,6 +231,13 @@ fn what_the_dead_and_the_mad_have_left_is_swept_or_passed_over() {
     drop(file);
     stage.look(&mut observers, &writer);
     assert_eq!(stage.left(), 3);
+    // Where there is no observer at all, too.
+    std::fs::remove_file(folder.join("3123456789abcdef")).unwrap();
+    std::fs::remove_dir(folder.join("4123456789abcdef")).unwrap();
+    std::fs::write(&orphan, "").unwrap();
+    File::options().write(true).open(&orphan).unwrap().set_modified(long_ago).unwrap();
+    stage.look(&mut observers, &writer);
+    assert_eq!(stage.left(), 1);
 }
 
 #[test]
@@ -251,4 +258,30 @@ fn one_observer_follows_many() {
     assert!(file.endpoints_changed() && !file.endpoints_changed());
     let rung = file.sleep(Duration::ZERO, || false, || false);
     assert_eq!(rung, Woken::TimedOut);
+}
+
+/// What an observer that was killed has left: its files, and nobody who holds them.
+fn leave_a_dead_one(dir: &DomainDir) {
+    let before = listed(dir);
+    let file = ObserverFile::create(dir).unwrap();
+    let new: Vec<PathBuf> = listed(dir).into_iter().filter(|path| !before.contains(path)).collect();
+    let kept: Vec<_> = new.iter().map(|path| std::fs::read(path).unwrap()).collect();
+    drop(file);
+    new.iter().zip(kept).for_each(|(path, bytes)| std::fs::write(path, bytes).unwrap());
+}
+
+fn listed(dir: &DomainDir) -> Vec<PathBuf> {
+    std::fs::read_dir(dir.observers()).into_iter().flatten().map(|e| e.unwrap().path()).collect()
+}
+
+#[test]
+fn dead_ones_take_no_place_where_no_node_sweeps() {
+    let (stage, writer) = Stage::new("dead64", small());
+    (0..64).for_each(|_| leave_a_dead_one(&stage.dir));
+    assert_eq!(stage.left(), 128);
+    let living: Vec<_> = (0..64).map(|_| ObserverFile::create(&stage.dir).unwrap()).collect();
+    assert_eq!(stage.left(), 128);
+    let error = ObserverFile::create(&stage.dir).unwrap_err();
+    assert_eq!(error.code(), "limit_reached", "{error}");
+    drop((living, writer));
 }

@@ -4,6 +4,7 @@ use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use rnet::inspect::{Domain, Follow};
 use rnet::schema::{Schema, compile_text};
 use rnet::{
     Dynamic, Error, MatchEvent, Node, OnFull, OwnedSample, Publisher, PublisherOptions, Subscriber,
@@ -185,6 +186,9 @@ fn victim(dir: &Path, name: &str, flags: &Flags) -> Outcome {
         if flags.durable {
             user.durable()?;
         }
+        if !flags.deaf && !flags.lonely {
+            observe(dir)?;
+        }
         live(&node, &mut user, &ledger, life * STREAMS, &Flags { tells, ..*flags })?;
     }
     Ok(())
@@ -257,6 +261,21 @@ fn typed(node: &Node, flags: &Flags) -> Outcome {
             Err(error) => return Err(error.into()),
         }
     }
+}
+
+/// Reads along with the surviving writer, after a sleep.
+fn observe(dir: &Path) -> Outcome {
+    let domain = Domain::open(Some("s"), Some(dir.to_owned()), None)?;
+    let mut follow = Follow::new(domain, "/k/small", false)?;
+    let (mut bytes, until) = (Vec::new(), Instant::now() + LONG);
+    follow.poll(&mut bytes)?;
+    while Instant::now() < until {
+        follow.wait(LONG);
+        if follow.poll(&mut bytes)?.is_some() {
+            return Ok(());
+        }
+    }
+    Err("the survivor is not heard by an observer".into())
 }
 
 fn live(node: &Node, user: &mut User, ledger: &Ledger, lines: usize, flags: &Flags) -> Outcome {

@@ -289,8 +289,12 @@ impl World {
         let stem = |name: &str| name.split('@').next().unwrap_or_default().to_owned();
         let mut left: Vec<String> = list(".")
             .into_iter()
-            .filter(|name| !["VERSION", "names", "nodes", "state"].contains(&name.as_str()))
+            .filter(|name| {
+                !["VERSION", "names", "nodes", "observers", "state"].contains(&name.as_str())
+            })
             .collect();
+        // No survivor is one.
+        left.extend(list("observers").iter().map(|name| format!("observers/{name}")));
         for sub in ["names", "nodes"] {
             let here = list(sub);
             left.extend(

@@ -66,7 +66,7 @@ fn scene(point: &str) -> Scene {
 /// Where somebody has to have died for a point to be passed at the cleaning up.
 fn death(point: &str) -> Option<&'static str> {
     match point {
-        "state.sweep_lease" => Some("state.sitting"),
+        "state.sweep_lease" => Some("state.lease_taken"),
         "state.sweep_slab" => Some("state.slab_claimed"),
         _ => None,
     }

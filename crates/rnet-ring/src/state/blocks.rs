@@ -438,7 +438,7 @@ impl Region<'_> {
 
     /// The oldest revision that somebody reads; `u64::MAX` if nobody does.
     pub(crate) fn oldest_lease(&self) -> u64 {
-        // SYNC-LEASE: pairs with `Region::sit`: either the lease is seen here, or its reader's revision is
+        // SYNC-LEASE: pairs with `Region::take_lease`: either the lease is seen here, or its reader's revision is
         // no older than what was replaced before this.
         let mut taken = self.taken_leases().load(Ordering::SeqCst);
         let mut oldest = u64::MAX;

@@ -135,7 +135,7 @@ impl<'a> Region<'a> {
 
     /// Sits down to read as of the newest revision: until [`Region::stand_up`], what it needs is kept.
     /// `None` if all leases are taken, or it was revoked at once.
-    pub(crate) fn sit(&self, process_slot: u16) -> Result<Option<SnapshotLease>, Stuck> {
+    pub(crate) fn take_lease(&self, process_slot: u16) -> Result<Option<SnapshotLease>, Stuck> {
         let (ok, miss) = (Ordering::SeqCst, Ordering::Relaxed);
         let free = (0..SNAPSHOT_LEASES).find(|lease| {
             let owner = self.lease(*lease, LEASE_OWNER);
@@ -148,7 +148,7 @@ impl<'a> Region<'a> {
         self.lease(lease, LEASE_REVISION).store(0, Ordering::SeqCst);
         // SYNC-LEASE: see `Region::oldest_lease`.
         self.taken_leases().fetch_or(1 << lease, Ordering::SeqCst);
-        fail_point!("state.sitting");
+        fail_point!("state.lease_taken");
         let revision = match self.newest() {
             Ok(revision) => revision,
             Err(stuck) => {

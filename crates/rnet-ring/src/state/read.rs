@@ -44,7 +44,7 @@ impl Region<'_> {
             }
         }
         for _ in 0..LIGHT_READS {
-            let Some(lease) = self.sit(process_slot)? else { continue };
+            let Some(lease) = self.take_lease(process_slot)? else { continue };
             let found = self.read(key, into);
             self.stand_up(lease);
             match found? {
@@ -108,7 +108,7 @@ impl Region<'_> {
         look: &mut dyn FnMut(&SnapshotLease) -> Result<(), Stuck>,
     ) -> Result<u64, Stuck> {
         for _ in 0..SNAPSHOTS {
-            let Some(lease) = self.sit(process_slot)? else { continue };
+            let Some(lease) = self.take_lease(process_slot)? else { continue };
             let looked = look(&lease);
             let held = self.held(&lease);
             let revision = lease.revision;

@@ -288,7 +288,7 @@ fn a_lease_keeps_what_it_reads() {
     for at in ["/x/0", "/x/1", "/x/2"] {
         put(&region, &mut local, at, Some(b"old"), None).unwrap();
     }
-    let lease = region.sit(1).unwrap().unwrap();
+    let lease = region.take_lease(1).unwrap().unwrap();
     for round in 0..1000 {
         put(&region, &mut local, "/x/0", Some(format!("{round}").as_bytes()), None).unwrap();
     }
@@ -331,7 +331,7 @@ fn what_the_dead_held_is_free_again() {
         }
         put_all(&region, &mut dead, &[("/k/1", Some(b"x")), ("/k/2", None)]).unwrap();
         put(&region, &mut dead, "/large", Some(&vec![round as u8; 100_000]), None).unwrap();
-        let _lease = region.sit(1).unwrap().unwrap();
+        let _lease = region.take_lease(1).unwrap().unwrap();
         drop(dead);
         let mut local = Local::new(2);
         assert_eq!(region.sweep(&mut local, &Heap, 1), Ok(Swept::Clean));

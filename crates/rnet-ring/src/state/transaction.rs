@@ -98,7 +98,7 @@ impl Region<'_> {
         first: usize,
         now: u64,
     ) -> Result<Done, Refused<E>> {
-        let Some(lease) = self.sit(local.process_slot)? else { return Err(Refused::Again) };
+        let Some(lease) = self.take_lease(local.process_slot)? else { return Err(Refused::Again) };
         let checked = self.all_at(&lease, guards, now);
         let held = self.held(&lease);
         self.stand_up(lease);

@@ -12,9 +12,10 @@ use std::time::{Duration, Instant};
 
 use rnet_core::limits::{MAX_FOLLOWED_PER_OBSERVER, MAX_OBSERVERS_PER_DOMAIN};
 use rnet_core::{Error, Result};
+use rnet_ring::fail_point;
 use rnet_ring::layout::{OBSERVER_SLOTS_PER_PAGE, ObserverSlot, PAGE_LEN_BYTES};
 
-use super::{BELLS_SUFFIX, ENDPOINTS, MAGIC, PAGE, WAKE, listed};
+use super::{BELLS_SUFFIX, ENDPOINTS, MAGIC, Observers, PAGE, WAKE, listed};
 use crate::barrier::AskingBarrier;
 use crate::bell::{Bells, Sleep, Waiter, Woken};
 use crate::domain::DomainDir;
@@ -57,7 +58,9 @@ impl ObserverFile {
         let fork_guard = ForkGuard::here();
         let folder = dir.observers();
         dir.make_observers()?;
-        if listed(&folder).len() >= MAX_OBSERVERS_PER_DOMAIN {
+        let is_full = || listed(&folder).len() >= MAX_OBSERVERS_PER_DOMAIN;
+        // Nodes remove what dead observers have left, but perhaps there is none.
+        if is_full() && Observers::new(dir).refresh() && is_full() {
             return Err(Error::LimitReached {
                 what: format!("observers in domain {}", dir.id()),
                 limit: MAX_OBSERVERS_PER_DOMAIN,
@@ -69,6 +72,7 @@ impl ObserverFile {
         let bells_path = folder.join(format!("{id:016x}{BELLS_SUFFIX}"));
         let failed = |e: rustix::io::Errno| io_error("cannot create", &path, e);
         let bells = Arc::new(Bells::create(&bells_path, dir.file_mode())?);
+        fail_point!("observer.bells");
         let made = (|| {
             let (file, draft) = Draft::create(&folder, dir.file_mode())?;
             let words = [MAGIC, u64::from(LAYOUT_VERSION), id, 0];
@@ -84,6 +88,7 @@ impl ObserverFile {
                 return Err(failed(errno));
             }
         };
+        fail_point!("observer.placed");
         let waiter = Waiter::at(bells.clone(), WAKE);
         Ok(ObserverFile {
             path,
@@ -123,6 +128,7 @@ impl ObserverFile {
         };
         self.slots[slot] = publisher;
         self.slot(slot).publisher.store(publisher, Ordering::Release);
+        fail_point!("observer.followed");
         self.greet(std::iter::once((folder, incarnation_of(publisher))));
         Ok(slot)
     }

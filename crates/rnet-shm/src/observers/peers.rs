@@ -89,6 +89,8 @@ impl Observers {
     pub fn refresh(&mut self) -> bool {
         let here = listed(&self.folder);
         if here.is_empty() && self.known.is_empty() {
+            // One that was killed early has left doorbells, or a draft, and no file.
+            self.sweep_unlisted();
             return false;
         }
         self.known.retain(|id, known| here.contains(id) && known.lives() && !known.is_truncated());
@@ -105,8 +107,7 @@ impl Observers {
             }
         }
         self.known.values_mut().for_each(Known::map_pages);
-        self.sweep_bells();
-        draft::sweep(&self.folder);
+        self.sweep_unlisted();
         true
     }
 
@@ -140,8 +141,9 @@ impl Observers {
         let _ = rustix::fs::unlink(self.bells_of(id));
     }
 
-    /// Removes the doorbells of those that were killed before they had a file.
-    fn sweep_bells(&self) {
+    /// Removes what those have left that were killed before they had a file.
+    fn sweep_unlisted(&self) {
+        draft::sweep(&self.folder);
         for entry in std::fs::read_dir(&self.folder).into_iter().flatten().flatten() {
             let name = entry.file_name();
             let id = name.to_str().and_then(|name| name.strip_suffix(BELLS_SUFFIX));
