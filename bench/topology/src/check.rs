@@ -19,8 +19,7 @@ pub(crate) fn check(topology: Topology, path: &Path) -> Result<Topology> {
         return Err(wrong(format!("has {nodes} nodes; at most {MAX_NODES}, each is a process")));
     }
     let mut nodes = BTreeSet::new();
-    // Of each topic: who published it first, and as what.
-    let mut topics: BTreeMap<&str, (&str, &str)> = BTreeMap::new();
+    let mut topics = BTreeSet::new();
     for node in &topology.nodes {
         name(&node.name).map_err(|why| wrong(format!("a node's {why}")))?;
         if !nodes.insert(&node.name) {
@@ -35,12 +34,7 @@ pub(crate) fn check(topology: Topology, path: &Path) -> Result<Topology> {
             if !own.insert(&publish.topic) {
                 return Err(at("is there twice".into()));
             }
-            let (other, msg_type) =
-                *topics.entry(&publish.topic).or_insert((&node.name, &publish.msg_type));
-            if msg_type != publish.msg_type {
-                let mine = &publish.msg_type;
-                return Err(at(format!("publishes {mine}, but node {other} {msg_type}")));
-            }
+            topics.insert(publish.topic.as_str());
         }
     }
     if topics.is_empty() {
@@ -53,7 +47,7 @@ pub(crate) fn check(topology: Topology, path: &Path) -> Result<Topology> {
     for node in &topology.nodes {
         let mut own = BTreeSet::new();
         for topic in &node.subscribes {
-            if !topics.contains_key(topic.as_str()) {
+            if !topics.contains(topic.as_str()) {
                 return Err(wrong(format!(
                     "node {} subscribes to {topic}, which nobody publishes",
                     node.name
@@ -67,11 +61,29 @@ pub(crate) fn check(topology: Topology, path: &Path) -> Result<Topology> {
     Ok(topology)
 }
 
+/// Checks that all publishers of a topic have one type.
+pub(crate) fn one_type(topology: &Topology) -> std::result::Result<(), String> {
+    // Of each topic: its first publisher, and the type.
+    let mut topics: BTreeMap<&str, (&str, &str)> = BTreeMap::new();
+    for node in &topology.nodes {
+        for Publish { topic, msg_type, .. } in &node.publishes {
+            let (other, first) = *topics.entry(topic).or_insert((&node.name, msg_type));
+            if first != msg_type {
+                let mine = &node.name;
+                return Err(format!(
+                    "node {mine}, publisher of {topic}: publishes {msg_type}, but node {other} {first}"
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
 /// A name that every system under comparison can carry.
 fn name(name: &str) -> std::result::Result<(), String> {
-    let fits = |c: u8| c.is_ascii_lowercase() || c.is_ascii_digit() || c == b'_';
+    let fits = |c: u8| c.is_ascii_alphanumeric() || c == b'_';
     if name.is_empty() || name.len() > 100 || !name.bytes().all(fits) {
-        let rule = "a name has 1 to 100 lower-case letters, digits and _";
+        let rule = "a name has 1 to 100 letters, digits and _";
         return Err(format!("name is {name:?}: {rule}"));
     }
     Ok(())

@@ -80,6 +80,7 @@ pub(crate) fn parse(text: &str, path: &Path) -> Result<Topology> {
         left_out: reader.left_out,
     };
     let topology = check::check(topology, path)?;
+    topology.check_types().map_err(wrong)?;
     same_types(&topology, &reader.subscribed).map_err(wrong)?;
     Ok(topology)
 }
@@ -137,7 +138,7 @@ impl Reader {
 }
 
 /// A name with namespaces in one word. ROS allows no `__` in a name, so no two fall together.
-fn flat(name: &str) -> String {
+pub(crate) fn flat(name: &str) -> String {
     name.replace('/', "__")
 }
 

@@ -1,5 +1,7 @@
 //! A robot's topology: which nodes there are, and which topics each publishes and subscribes to.
 //!
+//! The comparison reads its files with it, and so does `rnet bench topology`.
+//!
 //! [`Topology::read`] takes two forms, told apart by the end of the file's name:
 //!
 //! - `.toml`, ours ([`Topology::from_toml`]), compact, for people. `bench/topologies/` has some.
@@ -61,7 +63,7 @@ pub struct Node {
 /// A topic that a node publishes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Publish {
-    /// The topic: lower-case letters, digits and `_`.
+    /// The topic: letters, digits and `_`. A `/` of the file is `__` here, but for the first.
     pub topic: String,
     /// Bytes of each message, see [`msg_type`].
     pub len_bytes: usize,
@@ -105,7 +107,12 @@ impl Topology {
     /// What is wrong with the file, and where.
     pub fn read(path: &Path) -> Result<Self> {
         let wrong = |what: String| Error::new(path, what);
-        let len = std::fs::metadata(path).map_err(|e| wrong(format!("cannot be read: {e}")))?.len();
+        let meta = std::fs::metadata(path).map_err(|e| wrong(format!("cannot be read: {e}")))?;
+        // A device or a pipe has no length to check.
+        if !meta.is_file() {
+            return Err(wrong("is not a file".into()));
+        }
+        let len = meta.len();
         if len > MAX_FILE_LEN_BYTES {
             return Err(wrong(format!("{len} bytes is too long; at most {MAX_FILE_LEN_BYTES}")));
         }
@@ -156,6 +163,14 @@ impl Topology {
     /// What is wrong with the text, and where.
     pub fn from_irobot_json(text: &str, path: &Path) -> Result<Self> {
         irobot::parse(text, path)
+    }
+
+    /// Checks that all publishers of each topic have one type, which typed systems ask for.
+    ///
+    /// # Errors
+    /// The first publisher of another type. A file in iRobot's form is refused for it when it is read.
+    pub fn check_types(&self) -> std::result::Result<(), String> {
+        check::one_type(self)
     }
 
     /// The topics, in the order in which they are first published.

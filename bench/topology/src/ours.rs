@@ -1,6 +1,6 @@
 //! Our form, TOML. Unknown keys are errors: a misspelt key would otherwise change what is measured.
 
-use crate::{Error, Node, Publish, Result, Topology, check, msg_type};
+use crate::{Error, Node, Publish, Result, Topology, check, irobot, msg_type};
 use serde::Deserialize;
 use std::path::Path;
 
@@ -8,6 +8,7 @@ use std::path::Path;
 #[serde(deny_unknown_fields)]
 struct File {
     name: String,
+    #[serde(default)]
     source: String,
     #[serde(default)]
     node: Vec<FileNode>,
@@ -44,16 +45,22 @@ pub(crate) fn parse(text: &str, path: &Path) -> Result<Topology> {
     for node in file.node {
         let mut publishes = Vec::with_capacity(node.publishes.len());
         for publish in node.publishes {
-            let (topic, period_ms) = (publish.topic.clone(), publish.period_ms);
+            let (topic, period_ms) = (word(&publish.topic), publish.period_ms);
             let (msg_type, len_bytes) = typed(publish).map_err(|why| {
                 Error::new(path, format!("node {}, publisher of {topic}: {why}", node.name))
             })?;
             publishes.push(Publish { topic, len_bytes, period_ms, msg_type });
         }
-        nodes.push(Node { name: node.name, publishes, subscribes: node.subscribes });
+        let subscribes = node.subscribes.iter().map(|topic| word(topic)).collect();
+        nodes.push(Node { name: node.name, publishes, subscribes });
     }
     let topology = Topology { name: file.name, source: file.source, nodes, left_out: Vec::new() };
     check::check(topology, path)
+}
+
+/// A topic as one word, with or without its leading slash in the file.
+fn word(topic: &str) -> String {
+    irobot::flat(topic.strip_prefix('/').unwrap_or(topic))
 }
 
 /// The type and the length of what is published.

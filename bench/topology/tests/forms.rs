@@ -110,6 +110,14 @@ fn refused(read: fn(&str) -> Result<Topology, Error>, good: &str, cases: &[(&str
 }
 
 #[test]
+fn a_topic_is_one_word_with_or_without_its_slashes() {
+    let slashes = TOML.replace("\"image\"", "\"/Arm/image\"").replace("[\"state\"", "[\"/state\"");
+    let robot = toml(&slashes).expect("right");
+    assert_eq!(robot.nodes[1].subscribes, ["state", "Arm__image"]);
+    assert_eq!(robot.topics(), ["Arm__image", "state"]);
+}
+
+#[test]
 fn wrong_toml_is_refused_in_words() {
     refused(
         toml,
@@ -128,10 +136,10 @@ fn wrong_toml_is_refused_in_words() {
             ("size = 5000", "bytes = 5000", "either a type or"),
             ("\"stamped_vector\", size = 5000", "\"stamped10b\", size = 5000", "size is for"),
             ("[\"state\"", "[\"stat\"", "node planner subscribes to stat, which nobody"),
-            ("[\"state\"", "[\"image\"", "node planner subscribes to image twice"),
+            ("[\"state\"", "[\"/image\"", "node planner subscribes to image twice"),
             ("topic = \"state\"", "topic = \"image\"", "publisher of image: is there twice"),
             ("\"planner\"", "\"camera\"", "two nodes camera"),
-            ("\"planner\"", "\"Planner\"", "\"Planner\"|lower-case"),
+            ("\"planner\"", "\"pl nner\"", "\"pl nner\"|letters, digits"),
             ("topic = \"image\"", "topic = \"\"", "name is \"\""),
             ("name = \"robot\"", "name = 5", "line 2"),
             ("name = \"robot\"", "{", "is not in our TOML form|line 2"),
@@ -141,7 +149,8 @@ fn wrong_toml_is_refused_in_words() {
     assert!(why.contains("has no nodes"), "{why}");
     let two = "name='n'\nsource='s'\n[[node]]\nname='a'\npublishes=[{topic='t',bytes=BYTES,period_ms=5}]\n\
                [[node]]\nname='b'\npublishes=[{topic='t',type='stamped10b',period_ms=5}]";
-    let why = toml(&two.replace("BYTES", "64")).expect_err("two types").to_string();
+    let mixed = toml(&two.replace("BYTES", "64")).expect("may have two lengths");
+    let why = mixed.check_types().expect_err("two types");
     assert!(why.contains("node b") && why.contains("node a bytes"), "{why}");
     let why = toml(&two.replace("BYTES", "15")).expect_err("too short").to_string();
     assert!(why.contains("15 bytes"), "{why}");

@@ -409,8 +409,9 @@ fn a_topology_that_is_none_is_told_of() {
         (files.dir.to_str().unwrap().to_owned(), "not a file"),
         (file("empty.toml", ""), "missing field"),
         (file("half.toml", "name = 'x'\n[[node"), "line 2"),
-        (file("period.toml", period), "publisher of /t: a period of 0 ms"),
-        (file("binary.toml", "\u{0}\u{1}"), "not a topology"),
+        (file("period.toml", period), "publisher of t: a period of 0 ms"),
+        (file("binary.toml", "\u{0}\u{1}"), "is not in our TOML form"),
+        (file("robot.yaml", period), "ends neither in .toml"),
     ] {
         let ran = rnet!(place, "--json", "bench", "topology", path);
         assert!(ran.stdout.is_empty(), "{ran:#?}");

@@ -26,6 +26,7 @@ pub fn workloads() -> Vec<Workload> {
 
 fn jobs(context: &Context, _repetition: usize) -> Result<Vec<Job>> {
     let topology = Topology::read(&context.topology).map_err(|e| Error::new(e.to_string()))?;
+    topology.check_types().map_err(Error::new)?;
     let seconds = 3.0 * context.scale;
     let published: Vec<&Publish> = topology.nodes.iter().flat_map(|n| &n.publishes).collect();
     let subscribers = |topic: &str| {

@@ -148,8 +148,8 @@ pub struct RttArgs {
 
 #[derive(Debug, Args)]
 pub struct TopologyArgs {
-    /// The robot: a TOML file with nodes and what they publish and subscribe to [default: a
-    /// walking robot of ten nodes]
+    /// File of the robot: nodes and what they publish and subscribe to, as TOML, or as JSON in the form of
+    /// iRobot's ros2-performance [default: a walking robot of ten nodes]
     #[arg(value_name = "FILE")]
     pub file: Option<PathBuf>,
     /// Print the built-in robot's file, to start from, and end

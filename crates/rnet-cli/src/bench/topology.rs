@@ -3,14 +3,14 @@
 //! What is late is defined as in iRobot's ros2-performance: late above a fifth of the period or
 //! 5 ms, too late above the period or 50 ms, whichever is less.
 
-mod file;
-
 use std::io::Write;
+use std::path::Path;
 
+use bench_topology::Topology;
+use rnet::{NodeName, TopicName};
 use serde::Serialize;
 use serde_json::json;
 
-use self::file::{Topology, WALKER};
 use super::args::TopologyArgs;
 use super::crew::{Crew, Post};
 use super::figure::{Latencies, Spread};
@@ -19,12 +19,11 @@ use super::roles::Role;
 use super::roles::robot::{Publish, Received, RobotJob, RobotReport, Source, Subscribe};
 use super::{Bench, Fate, as_bytes, as_count, as_latency, as_percent, row, runs, spread};
 use crate::context::Context;
-use crate::failure::Outcome;
+use crate::failure::{Failure, Outcome};
 use crate::table;
 
-const LATE_SHARE_OF_PERIOD: f64 = 0.2;
-const LATE_NS: f64 = 5e6;
-const TOO_LATE_NS: f64 = 50e6;
+/// The robot for those who bring none.
+const WALKER: &str = include_str!("topology/walker.toml");
 
 /// What became of one topic, of all subscribers and all runs.
 #[derive(Debug, Default, Serialize)]
@@ -67,16 +66,13 @@ pub fn run(context: &mut Context, args: &TopologyArgs) -> Outcome {
         context.out().write_all(WALKER.as_bytes())?;
         return Ok(());
     }
-    let topology = match &args.file {
-        Some(path) => Topology::read(path)?,
-        None => Topology::parse(WALKER).map_err(crate::failure::Failure::Failed)?,
-    };
+    let topology = read(args.file.as_deref())?;
     let (name, nodes) = (&topology.name, topology.nodes.len());
     let some = runs(args.repeats.repeats, args.seconds);
     let what = format_args!("{name}, {nodes} nodes, reliable, {some}");
     let bench = Bench::begin(context, "topology", what)?;
     let mut topics: Vec<Topic> =
-        topology.publishers().keys().map(|topic| Topic::new(&topology, topic)).collect();
+        topology.topics().into_iter().map(|topic| Topic::new(&topology, topic)).collect();
     let mut all = Vec::new();
     for n in 0..args.repeats.repeats {
         all.push(one(&bench, n, args, &topology, &mut topics)?);
@@ -131,10 +127,31 @@ pub fn run(context: &mut Context, args: &TopologyArgs) -> Outcome {
     fate.verdict(false)
 }
 
+/// The topology of a file, or the built-in one, with names that nodes and topics may have.
+fn read(file: Option<&Path>) -> Outcome<Topology> {
+    let read = match file {
+        Some(path) => Topology::read(path),
+        None => Topology::from_toml(WALKER, Path::new("walker.toml")),
+    };
+    let topology = read.map_err(|error| Failure::Failed(error.to_string()))?;
+    for node in &topology.nodes {
+        NodeName::new(&node.name)?;
+    }
+    for topic in topology.topics() {
+        TopicName::new(&absolute(topic))?;
+    }
+    Ok(topology)
+}
+
+/// A topic's name with its leading slash.
+fn absolute(topic: &str) -> String {
+    format!("/{topic}")
+}
+
 impl Topic {
     fn new(topology: &Topology, topic: &str) -> Topic {
-        let subscribers = topology.subscribers(topic);
-        Topic { topic: topic.to_owned(), subscribers, ..Topic::default() }
+        let subscribers = topology.subscribers_of(topic).count();
+        Topic { topic: absolute(topic), subscribers, ..Topic::default() }
     }
 
     fn cells(&self) -> Vec<String> {
@@ -191,8 +208,7 @@ impl Topic {
 
 /// What each node is to do.
 fn posts(topology: &Topology, args: &TopologyArgs) -> Vec<Post> {
-    let publishers = topology.publishers();
-    let count: usize = publishers.values().map(Vec::len).sum();
+    let count: usize = topology.nodes.iter().map(|node| node.publishes.len()).sum();
     let mut indices = std::collections::BTreeMap::<&str, u16>::new();
     let run_ns = args.seconds.as_secs_f64() * 1e9;
     let mut started = 0;
@@ -204,34 +220,29 @@ fn posts(topology: &Topology, args: &TopologyArgs) -> Vec<Post> {
             let period_ns = publish.period_ms * 1e6;
             started += 1;
             Publish {
-                topic: publish.topic.clone(),
+                topic: absolute(&publish.topic),
                 index: *index - 1,
-                len: publish.len,
+                len: publish.len_bytes,
                 period_ns,
                 // Within the run, so that the slow topics of a short one send, too.
                 shift_ns: period_ns.min(run_ns) * f64::from(started - 1) / count as f64,
-                subscribers: topology.subscribers(&publish.topic),
+                subscribers: topology.subscribers_of(&publish.topic).count(),
             }
         });
         let publishes = publishes.collect();
         let subscribes = node.subscribes.iter().map(|topic| {
-            let sources = publishers.get(topic.as_str()).into_iter().flatten();
-            Subscribe { topic: topic.clone(), sources: sources.map(|p| source(p)).collect() }
+            let sources = topology.publishers_of(topic).map(|(_, publish)| Source {
+                len: publish.len_bytes,
+                late_ns: publish.late_ns(),
+                too_late_ns: publish.too_late_ns(),
+            });
+            Subscribe { topic: absolute(topic), sources: sources.collect() }
         });
         let subscribes = subscribes.collect();
         let job = RobotJob { publishes, subscribes, seconds: args.seconds };
         posts.push((node.name.clone(), Role::Robot(job)));
     }
     posts
-}
-
-fn source(publish: &file::Publish) -> Source {
-    let period_ns = publish.period_ms * 1e6;
-    Source {
-        len: publish.len,
-        late_ns: (period_ns * LATE_SHARE_OF_PERIOD).min(LATE_NS) as u64,
-        too_late_ns: period_ns.min(TOO_LATE_NS) as u64,
-    }
 }
 
 fn one(
@@ -254,11 +265,13 @@ fn one(
     let (mut sum_ns, mut count) = (0, 0);
     for topic in topics {
         let published = nodes().flat_map(|(node, r)| node.publishes.iter().zip(&r.published));
-        let sent: Vec<u64> =
-            published.filter(|(p, _)| p.topic == topic.topic).map(|(_, s)| s.sent).collect();
+        let sent: Vec<u64> = published
+            .filter(|(p, _)| absolute(&p.topic) == topic.topic)
+            .map(|(_, s)| s.sent)
+            .collect();
         let heard = nodes().flat_map(|(node, r)| node.subscribes.iter().zip(&r.received));
         let received: Vec<&Received> =
-            heard.filter(|(name, _)| **name == topic.topic).map(|(_, r)| r).collect();
+            heard.filter(|(name, _)| absolute(name) == topic.topic).map(|(_, r)| r).collect();
         let (topic_sum_ns, topic_count) = topic.add(&sent, &received);
         sum_ns += topic_sum_ns;
         count += topic_count;
@@ -276,4 +289,16 @@ fn one(
         sender_behind_max_ns: published.map(|p| p.behind_max_ns).max().unwrap_or(0),
         nodes: used.collect(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_topic_of_the_built_in_robot_has_a_subscriber() {
+        let walker = read(None).unwrap();
+        assert_eq!(walker.nodes.len(), 10);
+        assert!(walker.topics().iter().all(|t| walker.subscribers_of(t).next().is_some()));
+    }
 }
