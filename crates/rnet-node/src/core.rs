@@ -285,14 +285,20 @@ impl NodeState {
     /// afterwards.
     pub fn end_task(&self, id: u64) {
         let lanes = || [Lane::Urgent, Lane::Bulk].map(|lane| self.started(lane));
-        // A callback waits for none of the other lane either: that one may be waiting for it.
-        let outside = !lanes().iter().flatten().any(|d| d.is_this_thread());
+        let outside = !self.is_dispatch_thread();
         // It may be moving from one lane to the other.
         for _ in 0..2 {
             if lanes().iter().flatten().any(|d| d.remove(id, outside)) {
                 return;
             }
         }
+    }
+
+    /// Whether this is one of the node's dispatch threads. A callback waits for none of the other lane either: that
+    /// one may be waiting for it.
+    pub fn is_dispatch_thread(&self) -> bool {
+        let lanes = [Lane::Urgent, Lane::Bulk];
+        lanes.iter().filter_map(|lane| self.started(*lane)).any(|d| d.is_this_thread())
     }
 
     /// Why a dispatch thread that is needed does not run; `None` as a rule.

@@ -13,6 +13,10 @@ pub mod core;
 #[doc(hidden)]
 pub mod dispatch;
 #[doc(hidden)]
+pub mod endpoint_watch;
+#[doc(hidden)]
+pub mod endpoints;
+#[doc(hidden)]
 pub mod extension;
 #[doc(hidden)]
 pub mod fit;
@@ -62,6 +66,8 @@ pub mod timers;
 pub mod types;
 
 pub use self::core::NodeCore;
+pub use endpoint_watch::EndpointWatch;
+pub use endpoints::{Endpoint, EndpointEvent, EndpointQos};
 pub use extension::Extension;
 pub use interrupt::Interrupter;
 pub use match_event::{

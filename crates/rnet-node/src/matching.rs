@@ -6,12 +6,10 @@
 //! announces first, the second one sees it: a change is announced before the peers are looked at.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
-use rnet_core::{Error, Result};
-use rnet_shm::bell::Bells;
+use rnet_core::Result;
 use rnet_shm::channel::Origin;
 use rnet_shm::node::{EndpointKind, Entry, OwnNode, incarnation_of};
 use rnet_shm::observers::Observers;
@@ -28,23 +26,19 @@ use crate::node_event::NodeEvent;
 use crate::subscriber_state::SubscriberState;
 use crate::types::Schemas;
 
+mod endpoints;
 mod limits;
 mod observers;
 mod own;
 mod periods;
+mod places;
 mod short;
 mod told;
 
+use endpoints::Endpoints;
 use own::{Known, OwnPublisher, OwnSubscription, known_of};
 use periods::NextLook;
 use told::Spent;
-
-/// Where a peer is, ourselves included.
-#[derive(Clone)]
-struct Place {
-    node: String,
-    folder: PathBuf,
-}
 
 /// The matching of one node; behind the node's one control-plane lock.
 pub struct Matching {
@@ -73,6 +67,7 @@ pub struct Matching {
     /// Our endpoints of which a deadline or a lease is watched.
     timed: BTreeSet<u64>,
     next_look: NextLook,
+    endpoints: Endpoints,
 }
 
 impl Matching {
@@ -96,6 +91,7 @@ impl Matching {
             ended: false,
             timed: BTreeSet::new(),
             next_look: NextLook::default(),
+            endpoints: Endpoints::default(),
         }
     }
 
@@ -178,6 +174,8 @@ impl Matching {
     fn index_own(&mut self, entry: Entry) {
         self.index.entry(entry.topic_hash).or_default().insert(entry);
         self.pending.insert(entry.topic_hash);
+        self.note_own_change();
+        self.endpoint_came(entry);
     }
 
     /// Takes an endpoint back and tells those it was matched with. The next refresh tells our own
@@ -191,6 +189,8 @@ impl Matching {
         let entry = Entry { id, topic_hash, kind };
         self.own.withdraw(id);
         self.unindex(&entry);
+        self.note_own_change();
+        self.endpoint_went(&entry);
         self.pending.insert(topic_hash);
         self.ring_counterparts(entry);
         self.observers.ring_endpoints();
@@ -244,8 +244,9 @@ impl Matching {
         let mut topics = std::mem::take(&mut self.pending);
         self.short = false;
         for (id, meta, departure) in changes.departed {
-            self.reindex(id, Vec::new(), &mut topics);
             let died = departure == Departure::Died;
+            self.endpoints_departed(id, died);
+            self.reindex(id, Vec::new(), &mut topics);
             self.node_departed(id, died, &mut notices);
             notices.push(Notice::Node(NodeEvent::gone(meta.name, departure)));
         }
@@ -261,11 +262,16 @@ impl Matching {
         }
         for id in changes.changed {
             let entries = self.registry.peer(id).map(|p| p.node.entries().to_vec());
+            self.note_watching(id);
             self.reindex(id, entries.unwrap_or_default(), &mut topics);
+        }
+        if only.is_none() {
+            self.describe_unread();
         }
         for topic in topics {
             self.match_topic(topic, &mut notices);
         }
+        self.tell_watchers(&mut notices);
         Ok(notices)
     }
 
@@ -294,45 +300,15 @@ impl Matching {
         for gone in before.difference(&now) {
             touched.insert(gone.topic_hash);
             self.unindex(gone);
+            self.endpoint_went(gone);
         }
         for new in now.difference(&before) {
             touched.insert(new.topic_hash);
             self.index.entry(new.topic_hash).or_default().insert(*new);
+            self.endpoint_came(*new);
         }
         if !entries.is_empty() {
             self.indexed.insert(node, entries);
-        }
-    }
-
-    /// Name of the node that an endpoint belongs to, while it is there.
-    pub fn node_of(&self, endpoint: u64) -> Option<String> {
-        self.place_of(endpoint).map(|place| place.node)
-    }
-
-    /// The file of a publisher, while its node is there.
-    pub fn publisher_path(&self, id: u64, topic_hash: u64) -> Option<PathBuf> {
-        let entry = Entry { id, topic_hash, kind: EndpointKind::Publisher };
-        self.place_of(id).map(|place| entry.path(&place.folder))
-    }
-
-    fn place_of(&self, endpoint: u64) -> Option<Place> {
-        let incarnation = incarnation_of(endpoint);
-        if incarnation == self.own.incarnation() {
-            let node = self.own.name().to_string();
-            return Some(Place { node, folder: self.own.folder().to_owned() });
-        }
-        let peer = self.registry.peer(incarnation)?;
-        Some(Place { node: peer.node.meta().name.clone(), folder: peer.node.folder().to_owned() })
-    }
-
-    fn bells_of(&mut self, endpoint: u64) -> Result<Arc<Bells>> {
-        let incarnation = incarnation_of(endpoint);
-        if incarnation == self.own.incarnation() {
-            return Ok(self.own.bells().clone());
-        }
-        match self.registry.peer_mut(incarnation) {
-            Some(peer) => peer.node.bells(),
-            None => Err(Error::Closed { what: "the peer".to_owned() }),
         }
     }
 

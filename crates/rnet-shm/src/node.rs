@@ -46,6 +46,7 @@ const ENTRY_LEN_BYTES: u64 = 32;
 const GENERATION_AT: u64 = 4 * 8;
 const COUNT_AT: u64 = 5 * 8;
 const GOODBYE_AT: u64 = 6 * 8;
+const WATCHING_AT: u64 = 7 * 8;
 
 /// Entry state: free for another endpoint.
 const ENTRY_FREE: u64 = 0;
@@ -342,6 +343,17 @@ impl OwnNode {
             let _ = self.write_generation(&mut table);
             fail_point!("withdraw.generation");
         }
+    }
+
+    /// Says whether this node is to be rung at every change of a peer's list.
+    ///
+    /// # Errors
+    /// `Io` if that cannot be written.
+    pub fn set_watching(&self, yes: bool) -> Result<(), Error> {
+        let mut table = self.table();
+        files::write_all_at(&self.file, &u64::from(yes).to_le_bytes(), WATCHING_AT)
+            .and_then(|()| self.write_generation(&mut table))
+            .map_err(|e| io_error("cannot write", &self.folder.join("node"), e))
     }
 
     /// Names the peers that are told once this node's folder is gone.

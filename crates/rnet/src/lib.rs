@@ -66,9 +66,9 @@ pub use rnet_core::{
 };
 pub use rnet_derive::Plain;
 pub use rnet_node::{
-    DeadlineMissed, Interrupter, LivelinessChange, LivelinessCounts, MatchChanges, MatchEvent,
-    Message, MessageType, NodeEvent, PeerInfo, PublisherOptions, PublisherStats, SubscriberOptions,
-    Subscription, Tick,
+    DeadlineMissed, Endpoint, EndpointEvent, EndpointQos, EndpointWatch, Interrupter,
+    LivelinessChange, LivelinessCounts, MatchChanges, MatchEvent, Message, MessageType, NodeEvent,
+    PeerInfo, PublisherOptions, PublisherStats, SubscriberOptions, Subscription, Tick,
 };
 pub use rnet_schema as schema;
 pub use rnet_shm::event::Event;

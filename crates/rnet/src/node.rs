@@ -9,7 +9,10 @@ use rnet_shm::state::Clock;
 
 use crate::param::{ParamBuilder, ParamType};
 use crate::state::State;
-use crate::{Message, NodeEvent, Publisher, PublisherOptions, Subscriber, SubscriberOptions};
+use crate::{
+    EndpointEvent, EndpointWatch, Message, NodeEvent, Publisher, PublisherOptions, Subscriber,
+    SubscriberOptions,
+};
 
 /// A named participant of a domain.
 ///
@@ -163,6 +166,32 @@ impl Node {
             return;
         }
         self.core.state.watchers.add(Box::new(callback));
+    }
+
+    /// Calls `callback` for each publisher and subscription of the domain, this node's own included: once for each
+    /// that there is, then for each that is opened, and once when one of them goes. Ends when the returned
+    /// [`EndpointWatch`] is dropped.
+    ///
+    /// It runs on the bulk dispatch thread. One that panics is not called again. An endpoint that is closed again before
+    /// this node has looked at its node's list is not told of: that takes as long as the control thread takes to wake.
+    ///
+    /// ```no_run
+    /// # fn main() -> rnet::Result<()> {
+    /// let node = rnet::Node::new("graph")?;
+    /// let watch = node.on_endpoint(|event| {
+    ///     let endpoint = event.endpoint();
+    ///     println!("{} of {}: {}", endpoint.topic, endpoint.node, endpoint.type_desc);
+    /// })?;
+    /// # drop(watch); Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// `Closed` in a forked child; `Io` for the domain's directory.
+    pub fn on_endpoint(
+        &self,
+        callback: impl FnMut(&EndpointEvent) + Send + 'static,
+    ) -> Result<EndpointWatch> {
+        EndpointWatch::start(&self.core, Box::new(callback))
     }
 
     pub(crate) fn core(&self) -> &Arc<NodeCore> {

@@ -10,7 +10,7 @@ use rustix::io::Errno;
 
 use super::{
     COUNT_AT, ENTRIES_AT, ENTRY_LEN_BYTES, ENTRY_LIVE, EndpointKind, Entry, GENERATION_AT,
-    GOODBYE_AT, MAGIC, META_AT, META_MAX, NodeMeta, incarnation_of,
+    GOODBYE_AT, MAGIC, META_AT, META_MAX, NodeMeta, WATCHING_AT, incarnation_of,
 };
 use crate::bell::Bells;
 use crate::domain::DomainDir;
@@ -30,6 +30,7 @@ pub struct PeerNode {
     meta: NodeMeta,
     generation: u64,
     entries: Vec<Entry>,
+    watching: bool,
     bells: Option<Arc<Bells>>,
     /// Whether the last look failed for want of a file descriptor.
     missed: bool,
@@ -85,6 +86,7 @@ impl PeerNode {
             meta,
             generation: 0,
             entries: Vec::new(),
+            watching: false,
             bells: None,
             missed: false,
         }))
@@ -113,6 +115,11 @@ impl PeerNode {
     /// The endpoints it announced, as of the last [`PeerNode::refresh`].
     pub fn entries(&self) -> &[Entry] {
         &self.entries
+    }
+
+    /// Whether it wants to be rung at every change of a list, as of the last [`PeerNode::refresh`].
+    pub fn is_watching(&self) -> bool {
+        self.watching
     }
 
     /// The peer's doorbells, mapped at first use.
@@ -196,6 +203,8 @@ impl PeerNode {
         if files::read_exact_at(file, &mut bytes, ENTRIES_AT).is_err() {
             return false;
         }
+        let watching = files::read_exact_at(file, &mut word, WATCHING_AT).is_ok();
+        self.watching = watching && word != [0; 8];
         self.generation = generation;
         self.entries = bytes
             .chunks_exact(ENTRY_LEN_BYTES as usize)

@@ -1,0 +1,61 @@
+//! A callback for endpoints that come and go, as its user holds it.
+
+use std::sync::Arc;
+
+use rnet_core::{Error, Result};
+
+use crate::core::NodeCore;
+use crate::endpoints::{EndpointEvent, Watcher};
+use crate::match_event::Callback;
+
+/// A running callback for endpoints; it ends when this is dropped.
+///
+/// Dropping waits for a callback that is running, except inside a callback of the same node.
+#[must_use = "the callback ends when the EndpointWatch is dropped; keep it or call detach()"]
+pub struct EndpointWatch {
+    watcher: Arc<Watcher>,
+    /// `None` once it was detached.
+    core: Option<Arc<NodeCore>>,
+}
+
+impl EndpointWatch {
+    /// Calls `callback` for each endpoint that there is, and for each that comes or goes.
+    ///
+    /// # Errors
+    /// `Closed` in a forked child; `Io` for the domain's directory.
+    #[doc(hidden)]
+    pub fn start(core: &Arc<NodeCore>, callback: Callback<EndpointEvent>) -> Result<EndpointWatch> {
+        core.state.check_fork()?;
+        let watcher = Arc::new(Watcher::new(callback));
+        core.state.matching().watch_endpoints(&watcher)?;
+        // Dropped, and taken back, if the peers cannot be looked at.
+        let watch = EndpointWatch { watcher, core: Some(core.clone()) };
+        core.state.refresh()?;
+        Ok(watch)
+    }
+
+    /// As [`crate::Subscription::error`].
+    pub fn error(&self) -> Option<Error> {
+        self.core.as_ref()?.state.dispatch_error()
+    }
+
+    /// Lets the callback run until the node ends.
+    pub fn detach(mut self) {
+        self.core = None;
+    }
+}
+
+impl Drop for EndpointWatch {
+    fn drop(&mut self) {
+        if let Some(core) = self.core.take().filter(|core| !core.state.fork_guard().is_parents()) {
+            core.state.matching().unwatch_endpoints(&self.watcher);
+            self.watcher.cancel(!core.state.is_dispatch_thread());
+        }
+    }
+}
+
+impl std::fmt::Debug for EndpointWatch {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("EndpointWatch").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,179 @@
+//! The endpoints of the domain that come and go, and who is called for them.
+//!
+//! Events are queued under the lock of the matching and handed out by the bulk dispatch thread, so that each
+//! watcher sees them in the order in which they were found, whichever thread found them.
+
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+
+use rnet_core::{PublisherQos, SubscriberQos, TypeDesc};
+
+use crate::match_event::Callback;
+
+/// Events that may wait for one callback. Of more than these, endpoints that have come and gone are left out.
+const MAX_EVENTS_WAITING: usize = 1 << 16;
+
+/// A publisher or a subscription of a node of the domain.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Endpoint {
+    /// Its id, unique in the domain.
+    pub id: u64,
+    /// Its topic, with the leading slash.
+    pub topic: String,
+    /// Name of its node.
+    pub node: String,
+    /// The type of its messages.
+    pub type_desc: TypeDesc,
+    /// Whether it publishes or subscribes, and its quality of service.
+    pub qos: EndpointQos,
+}
+
+/// The quality of service of an [`Endpoint`], by its kind.
+#[derive(Clone, Debug, PartialEq)]
+pub enum EndpointQos {
+    /// What a publisher offers.
+    Publisher(PublisherQos),
+    /// What a subscription asks for.
+    Subscriber(SubscriberQos),
+}
+
+/// A change in which endpoints there are.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum EndpointEvent {
+    /// It is there: it was when the watch began, or has been opened since.
+    Opened(Arc<Endpoint>),
+    /// It was closed, or its node has left.
+    Closed(Arc<Endpoint>),
+    /// The process of its node has died.
+    Lost(Arc<Endpoint>),
+}
+
+impl EndpointEvent {
+    /// The endpoint that came or went.
+    pub fn endpoint(&self) -> &Arc<Endpoint> {
+        match self {
+            EndpointEvent::Opened(endpoint)
+            | EndpointEvent::Closed(endpoint)
+            | EndpointEvent::Lost(endpoint) => endpoint,
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A callback and the events that wait for it.
+pub struct Watcher {
+    events: Mutex<VecDeque<EndpointEvent>>,
+    /// Locked while it is called. `None` once it was cancelled or has panicked.
+    callback: Mutex<Option<Callback<EndpointEvent>>>,
+    cancelled: AtomicBool,
+    /// Whether the dispatch thread was told of the events.
+    scheduled: AtomicBool,
+}
+
+impl Watcher {
+    pub fn new(callback: Callback<EndpointEvent>) -> Watcher {
+        Watcher {
+            events: Mutex::default(),
+            callback: Mutex::new(Some(callback)),
+            cancelled: AtomicBool::new(false),
+            scheduled: AtomicBool::new(false),
+        }
+    }
+
+    /// Queues an event; under the lock of the matching, which orders them.
+    pub fn push(&self, event: EndpointEvent) {
+        let mut events = lock(&self.events);
+        if events.len() >= MAX_EVENTS_WAITING && !matches!(event, EndpointEvent::Opened(_)) {
+            let opened = |e: &EndpointEvent| e.endpoint().id == event.endpoint().id;
+            if let Some(at) = events.iter().rposition(opened) {
+                events.remove(at);
+                return;
+            }
+        }
+        events.push_back(event);
+    }
+
+    /// Whether [`Watcher::run`] is to be called, and nobody was told so.
+    pub fn schedule(&self) -> bool {
+        !lock(&self.events).is_empty() && !self.scheduled.swap(true, Ordering::AcqRel)
+    }
+
+    /// Calls the callback for each event; on the bulk dispatch thread.
+    pub fn run(&self) {
+        self.scheduled.store(false, Ordering::Release);
+        let mut callback = lock(&self.callback);
+        while !self.cancelled.load(Ordering::Acquire) {
+            let Some(event) = lock(&self.events).pop_front() else { return };
+            let Some(call) = callback.as_mut() else { break };
+            // The panic hook has told the user. In an unknown state it is not called again.
+            if catch_unwind(AssertUnwindSafe(|| call(&event))).is_err() {
+                self.cancelled.store(true, Ordering::Release);
+            }
+        }
+        let ended = callback.take();
+        drop(callback);
+        lock(&self.events).clear();
+        drop(ended);
+    }
+
+    /// No call begins any more. With `wait`, which is not for dispatch threads, none runs afterwards either.
+    pub fn cancel(&self, wait: bool) {
+        self.cancelled.store(true, Ordering::Release);
+        let ended = match wait {
+            true => lock(&self.callback).take(),
+            false => match self.callback.try_lock() {
+                Ok(mut callback) => callback.take(),
+                Err(TryLockError::Poisoned(callback)) => callback.into_inner().take(),
+                // The thread that is in it drops it.
+                Err(TryLockError::WouldBlock) => None,
+            },
+        };
+        lock(&self.events).clear();
+        drop(ended);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc;
+
+    fn endpoint(id: u64) -> Arc<Endpoint> {
+        let qos = EndpointQos::Subscriber(SubscriberQos::default());
+        let (topic, node) = ("/t".to_owned(), "/n".to_owned());
+        Arc::new(Endpoint { id, topic, node, type_desc: TypeDesc::Raw, qos })
+    }
+
+    #[test]
+    fn a_callback_that_is_too_slow_is_called_for_what_is_there() {
+        let (tell, told) = mpsc::channel();
+        let watcher = Watcher::new(Box::new(move |event: &EndpointEvent| {
+            tell.send((event.endpoint().id, matches!(event, EndpointEvent::Opened(_)))).unwrap();
+        }));
+        let many = MAX_EVENTS_WAITING as u64;
+        watcher.push(EndpointEvent::Opened(endpoint(many)));
+        watcher.run();
+        assert_eq!(told.try_iter().collect::<Vec<_>>(), [(many, true)]);
+        for id in 0..many {
+            watcher.push(EndpointEvent::Opened(endpoint(id)));
+        }
+        for id in many + 1..3 * many {
+            watcher.push(EndpointEvent::Opened(endpoint(id)));
+            watcher.push(EndpointEvent::Closed(endpoint(id)));
+        }
+        // One that it was told of, and one that it was not.
+        watcher.push(EndpointEvent::Closed(endpoint(many)));
+        watcher.push(EndpointEvent::Lost(endpoint(0)));
+        watcher.run();
+        let expected: Vec<(u64, bool)> = (1..many).map(|id| (id, true)).collect();
+        let told: Vec<(u64, bool)> = told.try_iter().collect();
+        assert!(told[..told.len() - 1] == expected && told.last() == Some(&(many, false)));
+    }
+}

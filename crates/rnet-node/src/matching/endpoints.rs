@@ -1,0 +1,170 @@
+//! The endpoints of the domain, for those who watch them come and go.
+//!
+//! A node that watches says so in its header, and nodes ring it after each change of their lists. Its
+//! control thread then reads the lists as for matching, and here the description of each new entry.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use rnet_core::{Error, Result, TopicName};
+use rnet_shm::node::{EndpointKind, Entry, incarnation_of};
+use rnet_shm::publisher::PeerPublisher;
+use rnet_shm::shortage::is_passing;
+use rnet_shm::subscription::PeerSubscription;
+
+use super::Matching;
+use super::own::known_of;
+use crate::endpoints::{Endpoint, EndpointEvent, EndpointQos, Watcher};
+use crate::match_event::Notice;
+
+/// Who watches, and what they were told.
+#[derive(Default)]
+pub struct Endpoints {
+    watchers: Vec<Arc<Watcher>>,
+    /// Those that the watchers were told of, by id.
+    told: BTreeMap<u64, Arc<Endpoint>>,
+    /// Those whose description could not be read, and may be with the next look at everything.
+    unread: BTreeSet<Entry>,
+    /// Peers that watch.
+    peers: BTreeSet<u64>,
+    /// Whether our own list has changed since they were rung.
+    own_changed: bool,
+}
+
+impl Endpoints {
+    fn push(&self, event: EndpointEvent) {
+        self.watchers.iter().for_each(|watcher| watcher.push(event.clone()));
+    }
+}
+
+impl Matching {
+    /// Tells a watcher of all endpoints; call [`Matching::refresh`] afterwards, which also has it called.
+    ///
+    /// # Errors
+    /// `Io`, `OutOfMemory` if the node cannot say that it watches.
+    pub fn watch_endpoints(&mut self, watcher: &Arc<Watcher>) -> Result<()> {
+        for endpoint in self.endpoints.told.values() {
+            watcher.push(EndpointEvent::Opened(endpoint.clone()));
+        }
+        let first = self.endpoints.watchers.is_empty();
+        if first {
+            // Before the lists are read: who changes its own afterwards sees that we watch.
+            self.own.set_watching(true)?;
+            self.greet();
+        }
+        self.endpoints.watchers.push(watcher.clone());
+        if first {
+            let entries: Vec<Entry> = self.index.values().flatten().copied().collect();
+            entries.into_iter().for_each(|entry| self.endpoint_came(entry));
+        }
+        Ok(())
+    }
+
+    /// Tells a watcher of nothing more.
+    pub fn unwatch_endpoints(&mut self, watcher: &Arc<Watcher>) {
+        self.endpoints.watchers.retain(|other| !Arc::ptr_eq(other, watcher));
+        if self.endpoints.watchers.is_empty() {
+            self.endpoints.told.clear();
+            self.endpoints.unread.clear();
+            // Failing to write costs rings that find nothing.
+            let _ = self.own.set_watching(false);
+        }
+    }
+
+    /// Notes that our own list has changed: the next refresh rings who watches.
+    pub fn note_own_change(&mut self) {
+        self.endpoints.own_changed = true;
+    }
+
+    /// There is an entry that was not there before.
+    pub fn endpoint_came(&mut self, entry: Entry) {
+        if self.endpoints.watchers.is_empty() || self.endpoints.told.contains_key(&entry.id) {
+            return;
+        }
+        match self.describe(&entry) {
+            Ok(endpoint) => {
+                let endpoint = Arc::new(endpoint);
+                self.endpoints.push(EndpointEvent::Opened(endpoint.clone()));
+                self.endpoints.told.insert(entry.id, endpoint);
+            }
+            // What contradicts itself is nobody's endpoint.
+            Err(Error::Corrupt { .. } | Error::BadName { .. } | Error::LayoutVersion { .. }) => {}
+            // Closed again, or there is no file descriptor for it.
+            Err(error) => {
+                self.short |= is_passing(&error);
+                self.endpoints.unread.insert(entry);
+            }
+        }
+    }
+
+    /// What the files of an endpoint say of it.
+    fn describe(&self, entry: &Entry) -> Result<Endpoint> {
+        let closed = || Error::Closed { what: "the peer".to_owned() };
+        let place = self.place_of(entry.id).ok_or_else(closed)?;
+        let (id, path) = (entry.id, entry.path(&place.folder));
+        let (topic, type_desc, qos) = match entry.kind {
+            EndpointKind::Publisher => {
+                let meta = PeerPublisher::open(&path, id)?.meta;
+                (meta.topic, meta.type_desc, EndpointQos::Publisher(meta.qos))
+            }
+            EndpointKind::Subscription => {
+                let meta = PeerSubscription::open(&path, id)?.meta;
+                (meta.topic, meta.type_desc, EndpointQos::Subscriber(meta.qos))
+            }
+        };
+        if TopicName::new(&topic)?.hash() != entry.topic_hash {
+            let what = "its entry is of another topic than its file".to_owned();
+            return Err(Error::Corrupt { topic, publisher_node: place.node, what });
+        }
+        Ok(Endpoint { id, topic, node: place.node, type_desc, qos })
+    }
+
+    /// An entry is no longer there.
+    pub fn endpoint_went(&mut self, entry: &Entry) {
+        self.endpoints.unread.remove(entry);
+        if let Some(endpoint) = self.endpoints.told.remove(&entry.id) {
+            self.endpoints.push(EndpointEvent::Closed(endpoint));
+        }
+    }
+
+    /// A node is gone, and with it what it had.
+    pub fn endpoints_departed(&mut self, node: u64, died: bool) {
+        let event = if died { EndpointEvent::Lost } else { EndpointEvent::Closed };
+        for id in known_of(node, self.endpoints.told.keys()) {
+            let gone = self.endpoints.told.remove(&id);
+            gone.into_iter().for_each(|endpoint| self.endpoints.push(event(endpoint)));
+        }
+        self.endpoints.unread.retain(|entry| incarnation_of(entry.id) != node);
+        self.endpoints.peers.remove(&node);
+    }
+
+    /// Notes whether a peer whose list has changed watches.
+    pub fn note_watching(&mut self, node: u64) {
+        let Some(peer) = self.registry.peer(node) else { return };
+        if !peer.node.is_watching() {
+            self.endpoints.peers.remove(&node);
+        } else if self.endpoints.peers.insert(node) {
+            // Our list may have changed after it was read there, and before we knew.
+            self.own.ring(peer.node.folder());
+        }
+    }
+
+    /// Reads again what could not be read.
+    pub fn describe_unread(&mut self) {
+        let unread = std::mem::take(&mut self.endpoints.unread);
+        unread.into_iter().for_each(|entry| self.endpoint_came(entry));
+    }
+
+    /// Rings who watches if our own list has changed, and has our own watchers called.
+    pub fn tell_watchers(&mut self, notices: &mut Vec<Notice>) {
+        if std::mem::take(&mut self.endpoints.own_changed) {
+            for peer in self.endpoints.peers.iter().filter_map(|id| self.registry.peer(*id)) {
+                self.own.ring(peer.node.folder());
+            }
+        }
+        for watcher in self.endpoints.watchers.iter().filter(|watcher| watcher.schedule()) {
+            let watcher = watcher.clone();
+            notices.push(Notice::Call(Box::new(move || watcher.run())));
+        }
+    }
+}

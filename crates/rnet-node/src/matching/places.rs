@@ -1,0 +1,51 @@
+//! Where the node of an endpoint is.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use rnet_core::{Error, Result};
+use rnet_shm::bell::Bells;
+use rnet_shm::node::{EndpointKind, Entry, incarnation_of};
+
+use super::Matching;
+
+/// Where a peer is, ourselves included.
+#[derive(Clone)]
+pub struct Place {
+    pub node: String,
+    pub folder: PathBuf,
+}
+
+impl Matching {
+    /// Name of the node that an endpoint belongs to, while it is there.
+    pub fn node_of(&self, endpoint: u64) -> Option<String> {
+        self.place_of(endpoint).map(|place| place.node)
+    }
+
+    /// The file of a publisher, while its node is there.
+    pub fn publisher_path(&self, id: u64, topic_hash: u64) -> Option<PathBuf> {
+        let entry = Entry { id, topic_hash, kind: EndpointKind::Publisher };
+        self.place_of(id).map(|place| entry.path(&place.folder))
+    }
+
+    pub fn place_of(&self, endpoint: u64) -> Option<Place> {
+        let incarnation = incarnation_of(endpoint);
+        if incarnation == self.own.incarnation() {
+            let node = self.own.name().to_string();
+            return Some(Place { node, folder: self.own.folder().to_owned() });
+        }
+        let peer = self.registry.peer(incarnation)?;
+        Some(Place { node: peer.node.meta().name.clone(), folder: peer.node.folder().to_owned() })
+    }
+
+    pub fn bells_of(&mut self, endpoint: u64) -> Result<Arc<Bells>> {
+        let incarnation = incarnation_of(endpoint);
+        if incarnation == self.own.incarnation() {
+            return Ok(self.own.bells().clone());
+        }
+        match self.registry.peer_mut(incarnation) {
+            Some(peer) => peer.node.bells(),
+            None => Err(Error::Closed { what: "the peer".to_owned() }),
+        }
+    }
+}
