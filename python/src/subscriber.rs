@@ -24,8 +24,8 @@ use crate::{batch, sample};
 /// Receives the messages of one topic. Made by `Node.subscribe`.
 ///
 /// `for message in subscriber` receives for ever, and so does `async for`; what happens to single
-/// publishers, and malformed messages, are counted in `stats` and passed over. Of a publisher that
-/// does not fit, while none is there that does, a warning tells (NotHeard). Messages are Sample
+/// publishers, and malformed messages, are counted in `stats` and skipped. While the only
+/// publishers are incompatible, a loop warns once (NotHeard). Messages are Sample
 /// objects, or objects of the topic's type if the subscriber was made with one; the methods whose
 /// names have `sample` in them give samples, with their time stamps, in both cases.
 ///
@@ -270,7 +270,7 @@ impl Subscriber {
     ///
     /// Raises Timeout; and, once each, what happened to a single publisher while the others go on:
     /// PeerLost, Detached, IncompatibleType, IncompatibleQos, Corrupt, TooManyPins. And Malformed,
-    /// for bytes that are no message of the topic's type: they are passed over.
+    /// for bytes that are no message of the topic's type: they are skipped.
     #[pyo3(signature = (timeout = None))]
     fn recv<'py>(&self, py: Python<'py>, timeout: Option<f64>) -> PyResult<Bound<'py, PyAny>> {
         self.take_next(py, timeout, false)
@@ -296,8 +296,8 @@ impl Subscriber {
         self.try_take(py, true)
     }
 
-    /// The newest message that was not received yet; older ones are passed over and counted as
-    /// skipped. Waits for one if there is none.
+    /// The newest message that was not received yet; older ones are skipped and counted as
+    /// such. Waits for one if there is none.
     #[pyo3(signature = (timeout = None))]
     fn latest<'py>(&self, py: Python<'py>, timeout: Option<f64>) -> PyResult<Bound<'py, PyAny>> {
         self.take_newest(py, timeout, false)

@@ -12,7 +12,7 @@ use crate::state::args::StateCommand;
 use crate::types::args::{ProtoArgs, TypeCommand};
 use crate::value::field::FieldPath;
 
-/// Look at a robot-net domain and talk into it.
+/// Inspect and operate a robot-net domain.
 #[derive(Debug, Parser)]
 #[command(name = "rnet", version, max_term_width = 100)]
 #[command(after_help = "Exit codes: 0 ok, 1 failed, 2 usage, 124 timed out, 130 interrupted.")]
@@ -25,46 +25,46 @@ pub struct Cli {
 
 #[derive(Debug, Args)]
 pub struct Global {
-    /// Domain to look at [env: RNET_DOMAIN] [default: 0]
+    /// Domain [env: RNET_DOMAIN] [default: 0]
     #[arg(long, global = true, value_name = "ID")]
     pub domain: Option<DomainId>,
-    /// Directory in which domains stand [env: RNET_DIR] [default: /dev/shm]
+    /// Directory of the domains [env: RNET_DIR] [default: /dev/shm]
     #[arg(long, global = true, value_name = "PATH")]
     pub dir: Option<PathBuf>,
     /// Unix group that shares the domain [env: RNET_GROUP]
     #[arg(long, global = true, value_name = "GROUP")]
     pub group: Option<String>,
-    /// Print JSON: one document, or one per line for commands that go on
+    /// Print JSON: one document, or one per line for commands that run until stopped
     #[arg(long, global = true)]
     pub json: bool,
 }
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Topics: what is said
+    /// List, print, measure and publish topics
     #[command(subcommand)]
     Topic(TopicCommand),
-    /// Message types: what a message means, and whether it may change
+    /// Show message types, and check whether a change of a type is compatible
     #[command(subcommand)]
     Type(TypeCommand),
-    /// State: what keys hold
+    /// Read, write and watch shared state
     #[command(subcommand)]
     State(StateCommand),
-    /// Parameters: the settings of nodes
+    /// Read, set, save and load the parameters of nodes
     #[command(subcommand)]
     Param(ParamCommand),
-    /// Nodes: who is there
+    /// List nodes and their endpoints
     #[command(subcommand)]
     Node(NodeCommand),
-    /// Why does A not hear B?
+    /// Find out why nodes do not communicate, or what the machine lacks for real time
     Doctor(DoctorArgs),
-    /// How fast is robot-net on this machine?
+    /// Measure robot-net on this machine
     #[command(subcommand)]
     Bench(BenchCommand),
-    /// One process of a bench; `rnet bench` starts it
+    /// Worker process of a benchmark, started by `rnet bench`
     #[command(hide = true)]
     BenchWorker,
-    /// Version of this program and of the shared-memory layout
+    /// Print the version of this program and of the shared-memory layout
     Version,
 }
 
@@ -72,7 +72,7 @@ pub enum Command {
 pub enum TopicCommand {
     /// List the topics
     List(TopicListArgs),
-    /// Who publishes and subscribes to a topic, and how
+    /// Show the publishers and subscribers of a topic
     Info(TopicInfoArgs),
     /// Print the messages of a topic
     Echo(EchoArgs),
@@ -91,7 +91,7 @@ pub struct TopicListArgs {
     /// Show the types
     #[arg(short = 't', long)]
     pub show_types: bool,
-    /// Show publishers and subscribers, counted
+    /// Show the number of publishers and subscribers
     #[arg(short, long)]
     pub verbose: bool,
 }
@@ -141,12 +141,12 @@ pub struct EchoArgs {
     pub full_length: bool,
 }
 
-/// What `hz` and `bw` have in common.
+/// The arguments that `hz` and `bw` share.
 #[derive(Debug, Args)]
 pub struct WatchArgs {
     /// The topic; it need not exist yet
     pub topic: TopicName,
-    /// How many of the last messages count [default: 10000 for hz, 100 for bw]
+    /// Number of latest messages to evaluate [default: 10000 for hz, 100 for bw]
     #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=10_000_000))]
     pub window: Option<u32>,
     /// End after this many reports (there is one per second)
@@ -174,11 +174,10 @@ pub struct DelayArgs {
 
 /// Publish on a topic.
 ///
-/// Raw bytes are given by --hex, --text or --file; a topic that has a type takes them with --raw only. Anything else is DATA, a JSON object such as
-/// '{"x": 1.0}'. Its type is TYPE, a built-in message (foxglove.Pose, or Imu) or one of --proto;
-/// without TYPE, that of the topic's publishers and subscribers. A plain type is taken from them
-/// too, or given by --type-json. Fields that are not named are not set; in plain types they are
-/// zero.
+/// --hex, --text and --file give raw bytes; a topic with a type accepts them with --raw only. Otherwise
+/// DATA is a JSON object such as '{"x": 1.0}'. TYPE is a built-in message (foxglove.Pose, or Imu) or
+/// one of --proto; the default is the type of the topic's publishers and subscribers. --type-json gives
+/// a plain type. Fields that DATA does not name are not set; in plain types they are zero.
 #[derive(Debug, Args)]
 pub struct PubArgs {
     /// The topic
@@ -186,7 +185,7 @@ pub struct PubArgs {
     /// [TYPE] DATA: the message as JSON, after the name of its type; with TYPE raw, DATA is text
     #[arg(num_args = 0..=2, value_name = "DATA", allow_negative_numbers = true)]
     pub words: Vec<String>,
-    /// Send these bytes, in hex; blanks and colons are passed over
+    /// Send these bytes, in hex; blanks and colons are ignored
     #[arg(long, value_name = "BYTES", group = "payload")]
     pub hex: Option<String>,
     /// Send this text
@@ -195,10 +194,10 @@ pub struct PubArgs {
     /// Send the content of this file (- for stdin)
     #[arg(long, value_name = "PATH", group = "payload")]
     pub file: Option<PathBuf>,
-    /// With --hex, --text or --file: the bytes are a message of the topic's type
+    /// With --hex, --text or --file: send the bytes as a message of the topic's type
     #[arg(long, requires = "payload")]
     pub raw: bool,
-    /// The type's description, as JSON or as a file that holds it
+    /// Description of a plain type: JSON, or a file with it
     #[arg(long, value_name = "JSON", conflicts_with = "payload")]
     pub type_json: Option<String>,
     #[command(flatten)]
@@ -215,7 +214,7 @@ pub struct PubArgs {
     /// With --once or --count: do not wait for a subscriber first
     #[arg(long)]
     pub no_wait: bool,
-    /// How long to wait for a subscriber, or for the topic's type, in seconds
+    /// Longest wait for a subscriber, or for the topic's type, in seconds
     #[arg(long, value_name = "S", default_value = "5", value_parser = seconds)]
     pub timeout: Duration,
     /// Lane [default: that of the topic, else bulk]
@@ -256,7 +255,7 @@ pub enum DurabilityArg {
 pub enum NodeCommand {
     /// List the nodes
     List(NodeListArgs),
-    /// What a node publishes and subscribes to, and which process it is
+    /// Show the process and the endpoints of a node
     Info {
         /// The node
         node: NodeName,
@@ -268,7 +267,7 @@ pub struct NodeListArgs {
     /// Show process, uptime, language and version
     #[arg(short, long)]
     pub verbose: bool,
-    /// Go on: print who joins, leaves and dies, as it happens
+    /// Keep running and print each node that joins, leaves or dies
     #[arg(short, long)]
     pub watch: bool,
     /// With --watch: end after this many seconds
@@ -276,23 +275,24 @@ pub struct NodeListArgs {
     pub timeout: Option<Duration>,
 }
 
-/// Why does A not hear B?
+/// Find out why nodes do not communicate, or what the machine lacks for real time.
 ///
-/// Without arguments the whole domain is examined, with --realtime the machine. Exit 0 if all is
-/// well, 1 if there is a problem; each problem comes with what to do.
+/// With A and B, checks why node A does not receive from node B. Without them, checks the whole domain.
+/// With --realtime, checks the machine. Each problem is printed with a remedy. Exit 0 without problems,
+/// 1 with at least one.
 #[derive(Debug, Args)]
 pub struct DoctorArgs {
-    /// The node that should hear
+    /// The node that should receive
     #[arg(value_name = "A", requires = "from")]
     pub to: Option<NodeName>,
-    /// The node that should be heard
+    /// The node that should publish
     #[arg(value_name = "B")]
     pub from: Option<NodeName>,
-    /// Look at this topic only
+    /// Check this topic only
     #[arg(long)]
     pub topic: Option<TopicName>,
-    /// What this machine and this user lack for low latency and low jitter; exit 1 if something
-    /// essential is wrong, 0 if there is advice only
+    /// Check what this machine and this user lack for low latency and low jitter. Exit 1 if an
+    /// essential setting is wrong, 0 if there is advice only
     #[arg(long, conflicts_with_all = ["to", "from", "topic"])]
     pub realtime: bool,
 }

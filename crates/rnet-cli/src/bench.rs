@@ -1,7 +1,7 @@
-//! `rnet bench …`: is this machine fit for it?
+//! `rnet bench …`: measures robot-net on this machine.
 //!
 //! Each bench starts its processes itself, in a private directory, so that it meets no robot that
-//! runs here and nothing is left of it. It measures robot-net and nothing else, through the API that
+//! runs here, and leaves nothing behind. It measures robot-net and nothing else, through the API that
 //! users have; the comparison with other systems is in `bench/` of the repository.
 //!
 //! A run starts when all processes have met, and ends when each message has arrived or counts as lost:

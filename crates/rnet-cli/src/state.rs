@@ -1,4 +1,4 @@
-//! `rnet state …`: what keys hold.
+//! `rnet state …`: reads, writes and watches shared state.
 //!
 //! State is memory that the nodes of a domain share, so these commands take part: each is a node while it runs, and what it
 //! sets is owned by that name. Whoever only looks makes no domain: where none is, there are no keys.

@@ -265,7 +265,7 @@ fn a_node_that_died() {
     // Nobody lives here who would have swept it up before the doctor comes.
     let ran = rnet!(place, "--json", "doctor", "ear", "mouth");
     contains(&problem(&ran, "dead"), &["/mouth", "process died"]);
-    contains(&note(&ran, "dead"), &["/mouth is dead", "swept up"]);
+    contains(&note(&ran, "dead"), &["/mouth is dead", "being removed"]);
     // It was swept up.
     assert_eq!(std::fs::read_dir(place.domain_dir().join("nodes")).unwrap().count(), 0);
 }

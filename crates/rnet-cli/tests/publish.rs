@@ -169,7 +169,7 @@ fn json_waits_for_the_type_of_a_subscriber_that_starts_later() {
     let place = Place::new();
     let mut publish =
         place.spawn(&["topic", "pub", "/pose", r#"{"x": 1.5}"#, "--once", "--timeout", "60"]);
-    publish.until_stderr("nobody uses /pose yet");
+    publish.until_stderr("/pose has no endpoint yet");
     let node = place.node("hearer");
     let mut subscriber = node.subscriber::<Pose>("/pose").unwrap();
     assert_eq!(subscriber.recv(SOON).unwrap().x, 1.5);

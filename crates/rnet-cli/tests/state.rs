@@ -318,8 +318,10 @@ fn keys_that_are_not_there_have_neighbours() {
 fn help_tells_what_a_value_may_be() {
     let place = Place::new();
     let help = rnet!(place, "state", "set", "--help").ok();
-    assert!(help.contains("In a new key it is what it looks like"), "{help}");
-    assert!(rnet!(place, "state", "--help").ok().contains("\n  cas    Set a key if nobody"));
+    assert!(help.contains("For a new key the type follows from VALUE"), "{help}");
+    assert!(
+        rnet!(place, "state", "--help").ok().contains("\n  cas    Set a key if it is still at")
+    );
 }
 
 #[test]

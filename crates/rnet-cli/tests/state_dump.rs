@@ -69,7 +69,7 @@ fn every_value_comes_back_as_it_was() {
     let mut command = place.command();
     command.args(["state", "load", "--domain", "other"]).stdin(std::fs::File::open(&file).unwrap());
     let ran = util::Running::start(command).wait();
-    assert_eq!(ran.stderr, "loaded 0 keys, 13 held it already\n");
+    assert_eq!(ran.stderr, "loaded 0 keys, 13 unchanged\n");
     ran.ok();
     assert_eq!(other.revision(), revision);
 }
@@ -82,7 +82,7 @@ fn what_is_no_number_is_the_same_when_it_is_loaded() {
     state.set("/nan", Value::list([f64::NAN, -0.0])).unwrap();
     let file = dump(&place, "", "nan.jsonl");
     let ran = rnet!(place, "state", "load", &file);
-    assert_eq!(ran.stderr, "loaded 0 keys, 1 held it already\n");
+    assert_eq!(ran.stderr, "loaded 0 keys, 1 unchanged\n");
     state.delete("/nan").unwrap();
     rnet!(place, "state", "load", &file).ok();
     let items = state.items("/nan").unwrap();
@@ -156,7 +156,7 @@ fn a_time_to_live_is_kept_or_over() {
     rnet!(place, "state", "del", "/long").ok();
     std::fs::write(&file, text.replace(&ttl, "0")).unwrap();
     let ran = rnet!(place, "state", "load", &file);
-    assert_eq!(ran.stderr, "loaded 0 keys, 1 left out because their time is over\n");
+    assert_eq!(ran.stderr, "loaded 0 keys, 1 expired and skipped\n");
     ran.ok();
     assert_eq!(rnet!(place, "state", "list").ok(), "");
 }

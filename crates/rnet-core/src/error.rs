@@ -178,7 +178,7 @@ pub enum Error {
     },
     /// One message could not be decoded: its bytes are none of the type that its publisher named. It is counted as malformed;
     /// the messages before and behind it are not concerned.
-    #[error("a message on {topic} from {publisher_node} is malformed: {why}; it is passed over")]
+    #[error("a message on {topic} from {publisher_node} is malformed: {why}; it is skipped")]
     Malformed {
         /// The topic.
         topic: String,

@@ -1,4 +1,4 @@
-"""What can go wrong: one exception for each error code of robot-net.
+"""The exceptions of robot-net, one for each error code.
 
 All are :class:`Error`. Where Python has an exception of its own for the matter, the class is that
 one too: ``except TimeoutError`` catches :class:`Timeout`. The fields of an error, such as the
@@ -80,7 +80,7 @@ class Full(Error):
 
 
 class Timeout(Error, TimeoutError):
-    """What was waited for did not happen in time. Fields: ``what``, ``after_ms``."""
+    """The awaited event did not happen in time. Fields: ``what``, ``after_ms``."""
 
     code = "timeout"
     what: str
@@ -88,7 +88,7 @@ class Timeout(Error, TimeoutError):
 
 
 class Detached(Error):
-    """A reliable publisher went on without this subscriber, which stood still for too long."""
+    """A reliable publisher went on without this subscriber, which had not read for too long."""
 
     code = "detached"
     topic: str
@@ -97,7 +97,7 @@ class Detached(Error):
 
 
 class PeerLost(Error, ConnectionError):
-    """The process of ``node`` ended without saying goodbye; ``topic`` goes on without it."""
+    """The process of ``node`` ended without leaving the domain; ``topic`` goes on without it."""
 
     code = "peer_lost"
     topic: str
@@ -105,7 +105,7 @@ class PeerLost(Error, ConnectionError):
 
 
 class OutOfMemory(Error, MemoryError):
-    """Shared memory for a message cannot be had; nothing already sent is lost."""
+    """Shared memory for a message cannot be allocated; nothing already sent is lost."""
 
     code = "out_of_memory"
     topic: str
@@ -166,7 +166,7 @@ class Corrupt(Error):
 
 
 class Malformed(Error, ValueError):
-    """One message could not be decoded; it is counted and passed over.
+    """One message could not be decoded; it is counted and skipped.
 
     ``why`` says what is wrong, and where; ``seq`` is its number, counted per publisher from 0.
     """
@@ -192,7 +192,7 @@ class Interrupted(Error, InterruptedError):
 
 
 class BadQos(Error, ValueError):
-    """Quality-of-service settings that make no sense. Fields: ``topic``, ``why``."""
+    """Contradictory or invalid quality-of-service settings. Fields: ``topic``, ``why``."""
 
     code = "bad_qos"
     topic: str
@@ -208,7 +208,7 @@ class BadValue(Error, ValueError):
 
 
 class Io(Error, OSError):
-    """The operating system said no. Fields: ``doing``, ``path``, ``errno``."""
+    """A call to the operating system failed. Fields: ``doing``, ``path``, ``errno``."""
 
     code = "io"
     doing: str
@@ -295,9 +295,9 @@ class SchemaError(Error, ValueError):
 
 
 class NotHeard(UserWarning):
-    """Nobody is heard: a publisher does not fit, and none that does is there.
+    """No publisher is received: at least one is incompatible, and no compatible one exists.
 
-    A loop over a subscriber warns of it, once, and goes on: a publisher that fits may come. ``recv``
+    A loop over a subscriber warns once and goes on: a compatible publisher may come later. ``recv``
     raises IncompatibleType or IncompatibleQos instead, as soon as there is one that does not fit.
     """
 
@@ -305,7 +305,7 @@ class NotHeard(UserWarning):
 class ParamRefused(UserWarning):
     """A value was set for a parameter that its node, when it declared it, could not take.
 
-    The parameter is its default; ``Param.refused`` says what stood there, and so does ``rnet param list``.
+    The parameter is its default; ``Param.refused`` and ``rnet param list`` show the refused value.
     """
 
 

@@ -103,7 +103,7 @@ class PublisherStats(NamedTuple):
     connected: bool
     #: Messages received from it that were no messages of the topic's type.
     malformed: int
-    #: Messages that this subscriber passed over: older than the last that it keeps, or than the newest
+    #: Messages that this subscriber skipped: older than the last that it keeps, or than the newest
     #: that ``latest`` gave.
     skipped: int
     #: Messages not taken yet.

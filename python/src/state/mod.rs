@@ -270,8 +270,8 @@ impl PyState {
     /// Watches the keys under a prefix: first what stands there now, then each change, in order, as
     /// Change objects.
     ///
-    /// `for change in state.watch("/arm")` goes on for ever, as does `async for`. Who is slow is told
-    /// the newest value of a key, and how many came and went meanwhile; there is no queue that grows.
+    /// `for change in state.watch("/arm")` goes on for ever, as does `async for`. A slow reader gets
+    /// the newest value of a key and the number of values that it missed; no queue grows.
     #[pyo3(signature = (prefix = ""))]
     fn watch(&self, py: Python<'_>, prefix: &str) -> PyResult<Watch> {
         Watch::open(py, &self.core, &self.node, prefix)

@@ -1,4 +1,4 @@
-//! `rnet.Watch`: being told of changes.
+//! `rnet.Watch`: notification of changes.
 //!
 //! As with a subscriber (`receive.rs`), a thread that waits holds the watch's lock; who wants a
 //! look, or to close it, ends that wait. Reading and awaiting may alternate, at any moment; a callback
@@ -282,13 +282,13 @@ impl Drop for WatchCore {
     }
 }
 
-/// Tells of the keys under a prefix: what stands there, and then each change. Made by `State.watch`.
+/// Gives the values of the keys under a prefix, then each change. Made by `State.watch`.
 ///
 /// `for change in watch` and `async for change in watch` go on until the watch or its node is closed;
 /// `on` hands the changes to a function. The changes come as Change objects, those of one key in the
 /// order in which they were made; the first ones, with `initial`, are what stood there at the
-/// beginning. Who is slow is told the newest value of each key, and by `skipped` how many came
-/// and went.
+/// beginning. A slow reader gets the newest value of each key, and `skipped` counts the values that
+/// it missed.
 ///
 /// Any thread may use it; each change goes to one of those that wait.
 #[pyclass(frozen, module = "rnet", weakref)]

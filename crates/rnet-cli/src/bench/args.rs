@@ -26,28 +26,28 @@ const MAX_PROCESSES: i64 = 200;
 
 /// Most processes that one bench kills.
 const MAX_KILLS: i64 = 100_000;
-/// Most that notice.
+/// Most processes that detect the deaths.
 const MAX_WATCHERS: i64 = 50;
 /// Longest life of a process that is to be killed, in seconds.
 const MAX_SETTLE_SECONDS: f64 = 60.0;
 
 #[derive(Debug, Subcommand)]
 pub enum BenchCommand {
-    /// How many messages per second go through one topic
+    /// Measure the throughput of one topic
     Throughput(ThroughputArgs),
-    /// How long a message takes, sent at a fixed rate
+    /// Measure the latency of messages sent at a fixed rate
     Latency(LatencyArgs),
-    /// The ways of waiting side by side, on idle cores and beside busy loops
+    /// Compare the ways of waiting, on idle cores and beside busy loops
     Wait(WaitArgs),
-    /// How long a message and its answer take, by size
+    /// Measure the round-trip time by message size
     Rtt(RttArgs),
-    /// A whole robot: what comes late, what is lost, CPU and memory
+    /// Run a whole robot: late and lost messages, CPU, memory
     Topology(TopologyArgs),
-    /// What nodes cost that have nothing to say
+    /// Measure the cost of idle nodes
     Idle(IdleArgs),
-    /// How long many nodes take to join, to meet, and to notice a death
+    /// Measure join, match and death notice with many nodes
     Nodes(NodesArgs),
-    /// How soon the end of a process is noticed
+    /// Measure the time until the end of a process is noticed
     Death(DeathArgs),
 }
 
@@ -60,13 +60,13 @@ pub struct ThroughputArgs {
     #[arg(long, value_name = "N", default_value_t = 1,
           value_parser = clap::value_parser!(u16).range(1..=MAX_READERS_PER_CHANNEL as i64))]
     pub readers: u16,
-    /// How the readers wait
+    /// Wait mode of the readers
     #[arg(long, value_enum, default_value_t = WaitArg::Adaptive)]
     pub wait: WaitArg,
-    /// Do not hold the sender back: a slow reader loses messages, which are counted
+    /// Best effort: a slow reader loses messages, which are counted
     #[arg(long)]
     pub best_effort: bool,
-    /// Of messages above 4096 bytes, write and read the first and last bytes only
+    /// Write and read only the first and last bytes of messages above 4096 bytes
     #[arg(long)]
     pub untouched: bool,
     /// Length of a run in seconds
@@ -84,7 +84,7 @@ pub struct LatencyArgs {
     /// Length of a message in bytes; 64K, 1M and 1G are of 1024
     #[arg(long, value_name = "BYTES", default_value = "64", value_parser = size)]
     pub size: usize,
-    /// How the reader waits
+    /// Wait mode of the reader
     #[arg(long, value_enum, default_value_t = WaitArg::Adaptive)]
     pub wait: WaitArg,
     /// Use the urgent lane
@@ -99,14 +99,14 @@ pub struct LatencyArgs {
 
 #[derive(Debug, Args)]
 pub struct WaitArgs {
-    /// Messages per second, with commas between them
+    /// Messages per second, separated by commas
     #[arg(long, visible_alias = "rates", value_name = "HZ", value_delimiter = ',',
           default_value = "100,1000,10000", value_parser = rate)]
     pub rate: Vec<f64>,
     /// Length of a message in bytes; 64K, 1M and 1G are of 1024
     #[arg(long, value_name = "BYTES", default_value = "64", value_parser = size)]
     pub size: usize,
-    /// Ways of waiting, with commas between them; each is compared with the last
+    /// Wait modes, separated by commas; each is compared with the last
     #[arg(
         long,
         value_enum,
@@ -118,10 +118,10 @@ pub struct WaitArgs {
     /// Use the urgent lane
     #[arg(long)]
     pub urgent: bool,
-    /// Length of a run in seconds, for each rate, load and way
+    /// Length of a run in seconds, for each rate, load and wait mode
     #[arg(long, value_name = "S", default_value = "3", value_parser = run_seconds)]
     pub seconds: Duration,
-    /// Runs; they take turns, and figures are their median, with the least and the greatest
+    /// Number of runs, interleaved; figures are their median with minimum and maximum
     #[arg(long, value_name = "N", default_value_t = 5,
           value_parser = clap::value_parser!(u32).range(1..=MAX_REPEATS))]
     pub repeats: u32,
@@ -129,14 +129,14 @@ pub struct WaitArgs {
 
 #[derive(Debug, Args)]
 pub struct RttArgs {
-    /// Lengths of the messages in bytes, with commas between them; 64K, 1M and 1G are of 1024
+    /// Lengths of the messages in bytes, separated by commas; 64K, 1M and 1G are of 1024
     #[arg(long, visible_alias = "sizes", value_name = "BYTES", value_delimiter = ',',
           default_value = "64,4K,64K,1M", value_parser = size)]
     pub size: Vec<usize>,
-    /// How both sides wait
+    /// Wait mode of both sides
     #[arg(long, value_enum, default_value_t = WaitArg::Adaptive)]
     pub wait: WaitArg,
-    /// Of messages above 4096 bytes, write and read the first and last bytes only
+    /// Write and read only the first and last bytes of messages above 4096 bytes
     #[arg(long)]
     pub untouched: bool,
     /// Length of a run in seconds, for each size
@@ -152,7 +152,7 @@ pub struct TopologyArgs {
     /// iRobot's ros2-performance [default: a walking robot of ten nodes]
     #[arg(value_name = "FILE")]
     pub file: Option<PathBuf>,
-    /// Print the built-in robot's file, to start from, and end
+    /// Print the file of the built-in robot as a template, and exit
     #[arg(long, conflicts_with = "file")]
     pub example: bool,
     /// Length of a run in seconds
@@ -168,18 +168,18 @@ pub struct IdleArgs {
     #[arg(long, value_name = "N", default_value_t = 10,
           value_parser = clap::value_parser!(u16).range(1..=MAX_IDLE_NODES))]
     pub nodes: u16,
-    /// How long they are watched, in seconds
+    /// Duration of the measurement in seconds
     #[arg(long, value_name = "S", default_value = "5", value_parser = run_seconds)]
     pub seconds: Duration,
 }
 
 #[derive(Debug, Args)]
 pub struct NodesArgs {
-    /// Nodes of the domain, each with one publisher and one subscriber; several numbers with commas between
+    /// Nodes of the domain, each with one publisher and one subscriber; several numbers, separated by commas
     #[arg(long, value_name = "N", value_delimiter = ',', default_value = "10,100",
           value_parser = clap::value_parser!(u16).range(2..=MAX_NODES))]
     pub nodes: Vec<u16>,
-    /// Processes that share them
+    /// Number of processes that share the nodes
     #[arg(long, value_name = "M", default_value_t = 20,
           value_parser = clap::value_parser!(u16).range(2..=MAX_PROCESSES))]
     pub processes: u16,
@@ -187,28 +187,28 @@ pub struct NodesArgs {
 
 #[derive(Debug, Args)]
 pub struct DeathArgs {
-    /// Processes that are killed, one after the other
+    /// Number of processes to kill, one after the other
     #[arg(long, value_name = "N", default_value_t = 200,
           value_parser = clap::value_parser!(u32).range(1..=MAX_KILLS))]
     pub kills: u32,
-    /// Processes that notice
+    /// Number of processes that detect the deaths
     #[arg(long, value_name = "M", default_value_t = 2,
           value_parser = clap::value_parser!(u16).range(1..=MAX_WATCHERS))]
     pub watchers: u16,
-    /// How long a process lives once all have met, in seconds; 0 kills it when it has just started
+    /// Lifetime of a process after all have matched, in seconds; 0 kills it right after its start
     #[arg(long, value_name = "S", default_value = "0.05", value_parser = settle_seconds)]
     pub settle: Duration,
-    /// Each in a pid namespace of its own, as in a container; takes root or user namespaces
+    /// Run each process in a pid namespace of its own, as in a container; needs root or user namespaces
     #[arg(long)]
     pub apart: bool,
-    /// Fail if a notice came later than this after the kill, in milliseconds
+    /// Fail if a notice comes later than this after the kill, in milliseconds
     #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u32).range(1..))]
     pub limit: Option<u32>,
 }
 
 #[derive(Debug, Args)]
 pub struct Repeats {
-    /// Runs; figures are their median, with the least and the greatest
+    /// Number of runs; figures are their median with minimum and maximum
     #[arg(long, value_name = "N", default_value_t = 3,
           value_parser = clap::value_parser!(u32).range(1..=MAX_REPEATS))]
     pub repeats: u32,
@@ -216,9 +216,9 @@ pub struct Repeats {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum WaitArg {
-    /// Look again and again: the shortest latency, one core kept busy
+    /// Poll: the shortest latency, one busy core
     Spin,
-    /// Spin while it pays, then sleep; the default of subscribers
+    /// Poll while it pays, then sleep; the default of subscribers
     Adaptive,
     /// Sleep at once
     Block,

@@ -32,8 +32,8 @@ pub fn machine(findings: &mut Findings) {
     } else {
         findings.note(
             "membarrier",
-            "the kernel refuses membarrier(2) (old, or a seccomp filter): everything works, each send costs a \
-             fence more",
+            "the kernel refuses membarrier(2) (old, or a seccomp filter): everything works, but each send costs \
+             one more fence",
         );
     }
 }
@@ -69,7 +69,10 @@ pub fn directory(findings: &mut Findings, location: &Location) -> bool {
     }
     match location.exists() {
         Ok(true) => {
-            let what = format!("{} is there, is ours, and has our layout version", path.display());
+            let what = format!(
+                "{} exists, belongs to this user or group, and has the layout version of this program",
+                path.display()
+            );
             findings.ok("directory", what);
             true
         }
@@ -80,7 +83,7 @@ pub fn directory(findings: &mut Findings, location: &Location) -> bool {
                 return false;
             }
             let what = format!(
-                "nobody has joined domain {} yet ({} does not exist)",
+                "no node has joined domain {} yet ({} does not exist)",
                 location.id(),
                 path.display()
             );
@@ -115,7 +118,7 @@ pub fn room(findings: &mut Findings, path: &Path, nodes: usize) {
         if free < MIN_FREE_BYTES {
             findings.problem(
                 "space",
-                format!("{free_mib} MiB of shared memory are free, and {min_mib} MiB are little already"),
+                format!("{free_mib} MiB of shared memory are free, less than the recommended {min_mib} MiB"),
                 "enlarge the tmpfs (mount -o remount,size=…; docker run --shm-size), lower log_len_bytes or \
                  pool_limit_bytes of publishers, or remove what else fills it",
             );
@@ -149,8 +152,8 @@ pub fn left_over(findings: &mut Findings, location: &Location) -> Vec<String> {
         findings.note(
             "dead",
             format!(
-                "node {name} is dead: its process ended without leaving the domain. What it left holds \
-                 nobody back and is swept up now"
+                "node {name} is dead: its process ended without leaving the domain. Its files block \
+                 no other node and are being removed"
             ),
         );
     }
@@ -248,7 +251,7 @@ pub fn neighbours(
             findings.note(
                 "left_over",
                 format!(
-                    "{0} bears our name and belongs to user {owner}: nobody of user {me} can join domain {id}; \
+                    "{0} has the name of our directory and belongs to user {owner}: no node of user {me} can join domain {id}; \
                      remove it: sudo rm -r {0}",
                     path.display()
                 ),
@@ -289,7 +292,7 @@ pub fn neighbours(
                 let what = format!("another domain has nodes: {list} ({how})");
                 if nodes_here == 0 {
                     let advice =
-                        format!("nobody is in domain {}: did you mean {how}?", location.id());
+                        format!("no node is in domain {}: did you mean {how}?", location.id());
                     findings.problem("other_domain", what, advice);
                 } else {
                     findings.note("other_domain", what);

@@ -48,8 +48,10 @@ pub fn everything(findings: &mut Findings, snapshot: &Snapshot, topic: Option<&s
     {
         let advice = match nearest(asked, snapshot.topics().into_iter()) {
             Some(near) => format!("did you mean {near}?"),
-            None => "start the node that publishes it, in this domain; rnet topic list shows what there is"
-                .to_owned(),
+            None => {
+                "start the node that publishes it, in this domain; rnet topic list shows the topics"
+                    .to_owned()
+            }
         };
         let what = format!("there is no topic {asked} in this domain");
         findings.problem("topic_name", what, advice);
@@ -113,7 +115,7 @@ fn one_sided(findings: &mut Findings, snapshot: &Snapshot, topics: &[&str], aske
         };
         let what = format!("{topic} has {what} ({other}: {})", owners(snapshot, topic));
         if asked {
-            let advice = "start the other side, in this domain and under this very name";
+            let advice = "start the other side, in this domain and with exactly this name";
             findings.problem("topic_name", what, advice);
         } else {
             findings.note("topic_name", what);
@@ -171,7 +173,7 @@ fn judge(findings: &mut Findings, snapshot: &Snapshot, pair: Pair<'_>) -> bool {
     }
     if let Some(why) = pair.qos_mismatch() {
         // The sentence ends with which of both must change.
-        let (what, advice) = why.rsplit_once(": ").unwrap_or((&why, "change one of both"));
+        let (what, advice) = why.rsplit_once(": ").unwrap_or((&why, "change one of the two"));
         let what = format!("{to} does not hear {from} on {topic}: {what}");
         findings.problem("qos", what, advice);
         return false;
@@ -179,18 +181,18 @@ fn judge(findings: &mut Findings, snapshot: &Snapshot, pair: Pair<'_>) -> bool {
     let Some(channel) = pair.channel().filter(|_| pair.is_matched()) else {
         if !pair.types_known() {
             let what = format!(
-                "{to} and {from} are not matched on {topic}, and a type that was not read keeps from saying why"
+                "{to} and {from} are not matched on {topic}, and the reason is unknown because a type could not be read"
             );
             findings.note("type", what);
         } else if !lanes_differ(snapshot, topic) {
             let (what, advice) = if pair.channel().is_some() && p.detached > 0 {
                 (
-                    format!("{from} let {to} go on {topic} because it stood still for too long"),
+                    format!("{from} let {to} go on {topic} because it did not read for too long"),
                     format!("{to} is to receive more often; it is served again once it does"),
                 )
             } else {
                 let what = format!("{to} and {from} fit on {topic} and are not matched");
-                let advice = "one of both processes stands still, or the publisher serves 512 subscribers already: look \
+                let advice = "one of the two processes is blocked, or the publisher serves 512 subscribers already: look \
                               at their errors, restart the one that hangs";
                 (what, advice.to_owned())
             };
@@ -205,7 +207,7 @@ fn judge(findings: &mut Findings, snapshot: &Snapshot, pair: Pair<'_>) -> bool {
                 "{to} was woken late {} times on {topic} from {from}: doorbells get lost",
                 channel.late_wakes
             ),
-            "look for a seccomp filter that refuses futex(2) or membarrier(2) to one of both, and for robot-net \
+            "look for a seccomp filter that refuses futex(2) or membarrier(2) to one of them, and for robot-net \
              versions that differ",
         );
     }
@@ -217,7 +219,7 @@ fn judge(findings: &mut Findings, snapshot: &Snapshot, pair: Pair<'_>) -> bool {
                 channel.malformed
             ),
             format!(
-                "look at what {from} sends: rnet topic echo {topic} says byte and field, --raw shows the bytes"
+                "check what {from} sends: rnet topic echo {topic} names byte and field, --raw shows the bytes"
             ),
         );
     }
@@ -226,7 +228,7 @@ fn judge(findings: &mut Findings, snapshot: &Snapshot, pair: Pair<'_>) -> bool {
         findings.note(
             "lifespan",
             format!(
-                "{to} got {} messages on {topic} from {from} not, because they were older than {lifespan:?}",
+                "{to} did not get {} messages on {topic} from {from}, because they were older than {lifespan:?}",
                 channel.expired
             ),
         );
@@ -307,7 +309,7 @@ pub fn two_nodes(
             (0, ..) => findings.note("match", format!("{heard}, and {b} has sent nothing so far")),
             (_, 0, Behind { messages: 0, .. }) => findings.note(
                 "match",
-                format!("{heard}; the {} messages of {b} were sent before {a} came", p.sent),
+                format!("{heard}; the {} messages of {b} were sent before {a} subscribed", p.sent),
             ),
             (_, 0, behind) => findings.problem(
                 "match",
@@ -339,12 +341,13 @@ fn present(findings: &mut Findings, known: &Known<'_>, name: &str) -> bool {
         );
         findings.problem("other_domain", what, advice);
     } else if known.dead.iter().any(|dead| dead == name) {
-        let advice = "its process died without leaving: look at its last words and start it again";
+        let advice =
+            "its process died without leaving the domain: read its last output and start it again";
         findings.problem("dead", format!("{what} any more"), advice);
     } else if let Some(near) = nearest(name, here) {
         findings.problem("node", what, format!("did you mean {near}?"));
     } else {
-        findings.problem("node", what, "start it; rnet node list shows who is there");
+        findings.problem("node", what, "start it; rnet node list shows the nodes of the domain");
     }
     false
 }

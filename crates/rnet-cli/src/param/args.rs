@@ -7,34 +7,34 @@ use rnet::NodeName;
 
 #[derive(Debug, Subcommand)]
 pub enum ParamCommand {
-    /// List parameters and what they are
+    /// List parameters with their values
     List(ListArgs),
     /// Print the value of a parameter
     Get(GetArgs),
     /// Set a parameter
     Set(SetArgs),
-    /// Make a parameter its default
+    /// Reset a parameter to its default
     Reset(ResetArgs),
-    /// Type, bounds, unit and meaning of parameters, as their node declared them
+    /// Show type, bounds, unit and description of parameters, as declared by their node
     Describe(DescribeArgs),
     /// Write parameters as YAML, for `rnet param load`
     Dump(DumpArgs),
-    /// Set what a YAML file says
+    /// Set the parameters of a YAML file
     Load(LoadArgs),
 }
 
-/// Under which name a command takes part.
+/// The name of the node that a command runs as.
 #[derive(Debug, Args)]
 pub struct NodeArg {
-    /// Name of the node that does it, and owns what it sets [default: /rnet_param_PID]
+    /// Name of this command's node, which owns the values that it sets [default: /rnet_param_PID]
     #[arg(short = 'n', long, value_name = "NAME")]
     pub node_name: Option<NodeName>,
 }
 
-/// List parameters and what they are.
+/// List parameters with their values.
 ///
-/// Those of all nodes, or of NODE, running or not: value, unit, and who set it. A parameter whose
-/// stored value its node could not take says so.
+/// Prints value, unit and origin of the parameters of all nodes, or of NODE, running or not. A stored
+/// value that the node refused is marked.
 #[derive(Debug, Args)]
 pub struct ListArgs {
     /// Only parameters of this node
@@ -55,9 +55,9 @@ pub struct GetArgs {
 
 /// Set a parameter.
 ///
-/// VALUE is of the type that the node declared; of a list it is JSON, such as [1, 2]. Before the node
-/// has ever run it is what it looks like, as in a YAML file, and is checked when the node declares it.
-/// Exit 1 and nothing is changed if it does not fit.
+/// VALUE has the type that the node declared; a list is written as JSON, such as [1, 2]. Before the node
+/// has run for the first time, the type is inferred as in a YAML file, and the node checks it when it
+/// declares the parameter. Exit 1 without a change if VALUE does not fit.
 #[derive(Debug, Args)]
 pub struct SetArgs {
     /// The node
@@ -67,7 +67,7 @@ pub struct SetArgs {
     /// The value
     #[arg(allow_hyphen_values = true)]
     pub value: String,
-    /// Also if the node has declared others, but not this one
+    /// Set it even if the node has declared other parameters, but not this one
     #[arg(long)]
     pub undeclared: bool,
     #[command(flatten)]
@@ -96,8 +96,8 @@ pub struct DescribeArgs {
 
 /// Write parameters as YAML, for `rnet param load`.
 ///
-/// What was set is data, what is still its default is a comment: a program that changes a default
-/// later on is not held back by the file.
+/// Values that were set are written as data, defaults as comments. A later change of a default in the
+/// program therefore takes effect.
 #[derive(Debug, Args)]
 pub struct DumpArgs {
     /// Only parameters of this node
@@ -109,15 +109,15 @@ pub struct DumpArgs {
     pub me: NodeArg,
 }
 
-/// Set what a YAML file says.
+/// Set the parameters of a YAML file.
 ///
-/// All or nothing: if one line does not fit, each line that does not is told, and nothing is changed. Files
-/// of ROS 2 (ros__parameters, /** for all nodes) are read, too.
+/// All or nothing: if values do not fit, each of these lines is reported and nothing is changed. Files
+/// of ROS 2 (ros__parameters, /** for all nodes) are accepted.
 #[derive(Debug, Args)]
 pub struct LoadArgs {
     /// The file (- for stdin)
     pub file: PathBuf,
-    /// Also set what a node that has declared others did not declare
+    /// Also set parameters that their node did not declare, although it declared others
     #[arg(long)]
     pub undeclared: bool,
     #[command(flatten)]

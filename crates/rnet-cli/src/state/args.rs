@@ -14,56 +14,56 @@ use crate::value::field::FieldPath;
 pub enum StateCommand {
     /// Print the value of a key
     ///
-    /// Texts and JSON are printed as they are, lists and sets with an element on each line, messages
-    /// by field, bytes as a hex dump. --json tells the type, the revision and who wrote it, too. Exit
-    /// 1 if there is no such key.
+    /// Texts and JSON are printed unchanged, lists and sets with one element per line, messages by
+    /// field, bytes as a hex dump. --json adds the type, the revision and the node that wrote the value.
+    /// Exit 1 if there is no such key.
     Get(GetArgs),
     /// Set a key
     ///
-    /// Without --type, VALUE is of the type that the key has. In a new key it is what it looks like:
-    /// true and false, a number, JSON if it begins with { or [, else text; which it was is said on
-    /// stderr. A message type is a built-in one (foxglove.Pose, or Imu) or one of --proto.
+    /// Without --type, VALUE has the type of the key. For a new key the type follows from VALUE: a bool
+    /// for true and false, a number, JSON if it begins with { or [, else text. The chosen type is printed
+    /// on stderr. A message type is a built-in one (foxglove.Pose, or Imu) or one of --proto.
     Set(SetArgs),
-    /// Set a key if nobody has written it since
+    /// Set a key if it is still at a given revision
     ///
-    /// `set --if-revision` as one word: exit 1 and nothing is changed if the key is not at REVISION,
-    /// which `get --json` and `list --long` tell. VALUE is as for `set`.
+    /// Same as `set --if-revision`. Exit 1 without a change if the key is not at REVISION. `get --json`
+    /// and `list --long` print the revision. VALUE is as for `set`.
     Cas(CasArgs),
     /// Add to a number
     ///
-    /// The sum is printed. However many do it at once, each is counted. A new key begins at zero, as an
-    /// int, or as a float if BY is one.
+    /// Prints the sum. Concurrent additions are all counted. A new key starts at zero: an int, or a
+    /// float if BY is one.
     Add(AddArgs),
     /// Delete keys
     ///
-    /// Exit 1 if one of them does not exist; the others are deleted.
+    /// Exit 1 if one of them does not exist. The others are deleted.
     Del(DelArgs),
     /// List keys
     ///
-    /// All, or those under PREFIX: /arm means /arm and all of /arm/…, and not /army.
+    /// All keys, or those under PREFIX: /arm means /arm and all of /arm/…, but not /army.
     List(ListArgs),
-    /// Print what keys hold, and then each change
+    /// Print the values of keys, then each change
     ///
-    /// A line per key and change, in order. Of a key that changes faster than can be printed the newest
-    /// value comes, and how many were left out is said. --json has a document on each line.
+    /// One line per key and change, in order. When a key changes faster than the output, the newest value
+    /// is printed with the number of omitted changes. --json prints one document per line.
     Watch(WatchArgs),
-    /// Write keys with all that belongs to them, for `rnet state load`
+    /// Write keys with their values and attributes, for `rnet state load`
     ///
-    /// All of one revision, as JSON lines: values, types, message types with their descriptions, whether
-    /// they are durable and when they end. Last wills are left out: they belong to nodes that live.
+    /// All keys as of one revision, as JSON lines: value, type, description of the message type,
+    /// durability and expiry. Last wills are omitted, because they belong to running nodes.
     Dump(DumpArgs),
-    /// Set what `rnet state dump` has written
+    /// Set the keys of a file written by `rnet state dump`
     ///
-    /// The file is read and checked before anything is changed. A key that exists with another value
-    /// ends it, unless --replace is given. Up to 1024 keys are set at once, all or none; more of them
-    /// in parts of so many. What has expired since is left out.
+    /// The whole file is checked before any key is changed. A key that exists with another value is an
+    /// error unless --replace is given. Up to 1024 keys are set in one transaction, more in several.
+    /// Keys that have expired since the dump are skipped.
     Load(LoadArgs),
 }
 
-/// Under which name a command takes part.
+/// The name of the node that a command runs as.
 #[derive(Debug, Args)]
 pub struct NodeArg {
-    /// Name of the node that does it, and owns what it sets [default: /rnet_state_PID]
+    /// Name of this command's node, which owns the keys that it sets [default: /rnet_state_PID]
     #[arg(short = 'n', long, value_name = "NAME")]
     pub node_name: Option<NodeName>,
 }
@@ -77,7 +77,7 @@ pub struct GetArgs {
     /// Print only this field of a message or of JSON, such as pose.x or legs[2].force
     #[arg(long, value_name = "PATH")]
     pub field: Option<FieldPath>,
-    /// Write bytes, and those of a message, as they are
+    /// Write the bytes of the value unchanged
     #[arg(long, conflicts_with_all = ["field", "json"])]
     pub raw: bool,
     /// Longest array (in elements) or hex dump (in bytes) that is printed in full
@@ -90,26 +90,26 @@ pub struct GetArgs {
     pub node: NodeArg,
 }
 
-/// A value as it stands on the command line.
+/// A value on the command line.
 #[derive(Debug, Args)]
 pub struct ValueArgs {
     /// The value, of the type of --type
     #[arg(allow_hyphen_values = true, required_unless_present = "file")]
     pub value: Option<String>,
-    /// Read it from this file (- for stdin); without --type and in a new key it is bytes
+    /// Read the value from this file (- for stdin); the type of a new key is bytes unless --type is given
     #[arg(long, value_name = "PATH", conflicts_with = "value")]
     pub file: Option<PathBuf>,
     /// bool, int, float, str, bytes (as hex), json, list or set (a JSON array), or a message type
-    /// with JSON such as '{"x": 1}' [default: that of the key, else what VALUE looks like]
+    /// with JSON such as '{"x": 1}' [default: the type of the key, else inferred from VALUE]
     #[arg(long = "type", short = 't', value_name = "TYPE")]
     pub type_name: Option<String>,
-    /// Let the key change its type
+    /// Allow a change of the key's type
     #[arg(long)]
     pub change_type: bool,
-    /// The key is gone after this many seconds, unless it is set again
+    /// The key expires after this many seconds unless it is set again
     #[arg(long, value_name = "S", value_parser = lifetime)]
     pub ttl: Option<Duration>,
-    /// Keep the key on disk; the command ends when it is there [default: as the key is, else no]
+    /// Keep the key on disk; the command returns when it is stored [default: as the key is, else no]
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     pub durable: Option<bool>,
     #[command(flatten)]
@@ -126,7 +126,7 @@ pub struct SetArgs {
     pub key: String,
     #[command(flatten)]
     pub value: ValueArgs,
-    /// Only if the key is still at this revision; 0: only if there is no such key
+    /// Set the key only if it is still at this revision; 0: only if it does not exist
     #[arg(long, value_name = "REVISION")]
     pub if_revision: Option<u64>,
 }
@@ -137,7 +137,7 @@ pub struct CasArgs {
     /// The key
     #[arg(value_parser = key)]
     pub key: String,
-    /// The revision that it must be at; 0: there must be no such key
+    /// The required revision; 0: the key must not exist
     pub revision: u64,
     #[command(flatten)]
     pub value: ValueArgs,
@@ -149,7 +149,7 @@ pub struct AddArgs {
     /// The key
     #[arg(value_parser = key)]
     pub key: String,
-    /// How much; may be negative
+    /// The amount; may be negative
     #[arg(default_value = "1", allow_hyphen_values = true)]
     pub by: String,
     #[command(flatten)]
@@ -162,7 +162,7 @@ pub struct DelArgs {
     /// The keys
     #[arg(required = true, value_name = "KEY", value_parser = key)]
     pub keys: Vec<String>,
-    /// Only if the key is still at this revision
+    /// Delete only if the key is still at this revision
     #[arg(long, value_name = "REVISION", value_parser = clap::value_parser!(u64).range(1..))]
     pub if_revision: Option<u64>,
     #[command(flatten)]
@@ -175,7 +175,7 @@ pub struct ListArgs {
     /// Only keys under this name
     #[arg(default_value = "", hide_default_value = true, value_parser = prefix)]
     pub prefix: String,
-    /// Show type, value, revision, who wrote it and when, how long it lives, whether it is durable
+    /// Show type, value, revision, writer, time of the write, remaining time to live, durability
     #[arg(short, long)]
     pub long: bool,
     #[command(flatten)]
@@ -188,7 +188,7 @@ pub struct WatchArgs {
     /// Only keys under this name; /arm means /arm and all of /arm/…
     #[arg(default_value = "", hide_default_value = true, value_parser = prefix)]
     pub prefix: String,
-    /// Leave out what the keys hold at the beginning
+    /// Omit the values at the start
     #[arg(long)]
     pub changes: bool,
     /// End after the first line
@@ -219,7 +219,7 @@ pub struct DumpArgs {
 pub struct LoadArgs {
     /// The file [default: stdin]
     pub file: Option<PathBuf>,
-    /// Overwrite keys that exist, of whatever type they are
+    /// Overwrite existing keys, whatever their type
     #[arg(long)]
     pub replace: bool,
     #[command(flatten)]

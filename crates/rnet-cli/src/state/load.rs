@@ -71,10 +71,10 @@ pub fn run(context: &mut Context, args: LoadArgs) -> Outcome {
     }
     let mut said = format!("loaded {total} key{}", if total == 1 { "" } else { "s" });
     if unchanged > 0 {
-        said.push_str(&format!(", {unchanged} held it already"));
+        said.push_str(&format!(", {unchanged} unchanged"));
     }
     if expired > 0 {
-        said.push_str(&format!(", {expired} left out because their time is over"));
+        said.push_str(&format!(", {expired} expired and skipped"));
     }
     context.say(format_args!("{said}"));
     Ok(())
@@ -112,7 +112,7 @@ fn plan(state: &State, loaded: Vec<Loaded>, replace: bool) -> Outcome<Plan> {
         more => names.push_str(&format!(" and {more} more")),
     }
     Err(Failure::Failed(format!(
-        "nothing was loaded: {} key{s} would be overwritten, and {it} something else now: {names}; use --replace to overwrite",
+        "nothing was loaded: {} key{s} would be overwritten, as {it} another value now: {names}; use --replace to overwrite",
         in_the_way.len()
     )))
 }

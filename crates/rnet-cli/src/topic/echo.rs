@@ -2,7 +2,7 @@
 //!
 //! What a message is was said by its publisher, so each is shown by the type of its own publisher:
 //! a protobuf message without its code, a plain one by its layout, bytes as a dump. A message that is
-//! none of its type is told on stderr, counted, and passed over.
+//! none of its type is reported on stderr, counted and skipped.
 
 use std::borrow::Cow;
 use std::io::IsTerminal;

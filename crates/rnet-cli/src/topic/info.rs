@@ -88,7 +88,7 @@ fn print_publisher(context: &mut Context, p: &PublisherInfo) -> Outcome {
         (Reliability::Reliable, OnFull::Wait(t)) => format!("RELIABLE (when full: wait {t:?})"),
         (Reliability::Reliable, OnFull::Refuse) => "RELIABLE (when full: refuse)".to_owned(),
         (Reliability::Reliable, OnFull::Detach { stall }) => {
-            format!("RELIABLE (when full: detach who stands still for {stall:?})")
+            format!("RELIABLE (when full: detach after a stall of {stall:?})")
         }
     };
     let durability = match p.qos.durability {

@@ -182,7 +182,7 @@ fn type_of(topic: &str, snapshot: &Snapshot) -> Outcome<Option<MessageType>> {
             (TypeDesc::Protobuf(_), Some(schema)) => return Ok(Some(schema.clone().into())),
             (TypeDesc::Protobuf(named), None) => {
                 return Err(Failure::Failed(format!(
-                    "{node} says that messages on {topic} are {}, and what that is cannot be read: {}",
+                    "{node} declares messages on {topic} as {}, but that type cannot be read: {}",
                     named.name,
                     match snapshot.problems.iter().chain(&snapshot.unread).next() {
                         Some(problem) => problem,

@@ -17,7 +17,7 @@ use crate::context::Context;
 use crate::failure::{Failure, Outcome};
 use crate::signal;
 
-/// Longest time between two looks at whether somebody said stop.
+/// Longest time between two checks for a stop request.
 const STEP: Duration = Duration::from_millis(20);
 /// How long a subscriber may stand still before the messages go on without it.
 const STALL: Duration = Duration::from_secs(1);
@@ -90,7 +90,7 @@ fn resolve(
             said = true;
             let unknown = types.unknown(payload).map_or_else(String::new, |why| format!("{why}; "));
             context.say(format_args!(
-                "{unknown}nobody uses {topic} yet, so its type is not known; waiting"
+                "{unknown}{topic} has no endpoint yet, so its type is unknown; waiting"
             ));
         }
         if signal::stopped() {
@@ -98,7 +98,7 @@ fn resolve(
         }
         if deadline.is_some_and(|end| Instant::now() >= end) {
             return Err(Failure::TimedOut(format!(
-                "nobody used {topic} for {:?}, so the type of DATA is not known: start the other side first, name the \
+                "{topic} had no endpoint for {:?}, so the type of DATA is unknown: start the other side first, name the \
                  type (TYPE, --proto, --type-json), or send bytes with --hex, --text or --file",
                 args.timeout
             )));

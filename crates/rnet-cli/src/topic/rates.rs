@@ -1,4 +1,4 @@
-//! What `hz` and `bw` have in common: a window of the last messages, and a report on it each second.
+//! What `hz` and `bw` share: a window of the last messages, and a report on it each second.
 
 use std::collections::VecDeque;
 

@@ -11,41 +11,41 @@ pub enum TypeCommand {
     List(TypeListArgs),
     /// Show a message type: fields, comments, units
     Show(TypeShowArgs),
-    /// May nodes of an old and a new version of a type talk with each other?
+    /// Check whether an old and a new version of a type are compatible
     Check(TypeCheckArgs),
-    /// List all that changed from an old to a new version of a type
+    /// List all changes from an old to a new version of a type
     Diff(TypeDiffArgs),
 }
 
-/// Where types are found beside those that are built in.
+/// Sources of types beside the built-in ones.
 #[derive(Debug, Default, Args)]
 pub struct ProtoArgs {
     /// A .proto file, a folder of them, or a descriptor set (.bin, .binpb, .pb, .desc)
     #[arg(long, value_name = "FILE")]
     pub proto: Vec<PathBuf>,
-    /// Folder in which imports are looked for, behind the file's own
+    /// Folder to search for imports, after the folder of the file
     #[arg(short = 'I', long, value_name = "DIR")]
     pub include: Vec<PathBuf>,
 }
 
 /// List message types, with the first sentence of their comments.
 ///
-/// Those that are built in, or with --proto those of the files. --in-use lists the types of the
+/// Lists the built-in types, or with --proto those of the files. --in-use lists the types of the
 /// domain's topics.
 #[derive(Debug, Args)]
 pub struct TypeListArgs {
-    /// Only types whose name or comment has this word in it
+    /// Only types whose name or comment contains this word
     pub word: Option<String>,
     #[command(flatten)]
     pub files: ProtoArgs,
-    /// The types of the domain's topics; so does --domain
+    /// The types of the domain's topics; implied by --domain
     #[arg(long, conflicts_with_all = ["proto", "include"])]
     pub in_use: bool,
 }
 
 /// Show a message type: fields, comments, units.
 ///
-/// NAME is a full name (foxglove.LaserScan), or a short one (LaserScan) where only one type has it.
+/// NAME is a full name (foxglove.LaserScan), or a short one (LaserScan) that only one type has.
 #[derive(Debug, Args)]
 pub struct TypeShowArgs {
     /// The type
@@ -56,7 +56,7 @@ pub struct TypeShowArgs {
     /// The type of this topic's messages
     #[arg(long, conflicts_with_all = ["proto", "include"])]
     pub topic: Option<TopicName>,
-    /// Show the types that it needs, too
+    /// Also show the types of its fields
     #[arg(long)]
     pub all: bool,
     /// Write it as a FileDescriptorSet with comments to this file (- for stdout), and print nothing
@@ -64,7 +64,7 @@ pub struct TypeShowArgs {
     pub descriptor_set: Option<PathBuf>,
 }
 
-/// Who writes, and who reads.
+/// The direction of compatibility.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Direction {
     /// Old nodes and recordings write, new nodes read
@@ -75,41 +75,40 @@ pub enum Direction {
     Both,
 }
 
-/// What `check` and `diff` compare.
+/// The versions that `check` and `diff` compare.
 #[derive(Debug, Args)]
 pub struct SidesArgs {
     /// A .proto file, a folder of them, or a descriptor set (.bin, .binpb, .pb, .desc)
     pub old: PathBuf,
-    /// The same, as it is now
+    /// The new version of it
     pub new: PathBuf,
-    /// Compare only this type; a type of an import, too
+    /// Compare only this type, which may be one of an import
     #[arg(long = "type", value_name = "NAME")]
     pub types: Vec<String>,
-    /// Folder in which the imports of both are looked for, behind their own
+    /// Folder to search for the imports of both, after their own folders
     #[arg(short = 'I', long, value_name = "DIR")]
     pub include: Vec<PathBuf>,
 }
 
-/// May nodes of an old and a new version of a type talk with each other?
+/// Check whether an old and a new version of a type are compatible.
 ///
-/// Each message type of both is compared by the rules by which nodes compare them when they meet.
-/// A type that is gone counts as a break. Exit 0 if all are compatible, 1 if not or if a file
-/// cannot be read, 2 for wrong use.
+/// Compares each message type of both with the rules that nodes apply when they match endpoints. A
+/// removed type is a break. Exit 0 if all types are compatible, 1 if not or if a file cannot be read,
+/// 2 for wrong usage.
 #[derive(Debug, Args)]
 pub struct TypeCheckArgs {
     #[command(flatten)]
     pub sides: SidesArgs,
-    /// Which messages must be understood
+    /// Which side must understand the other
     #[arg(long, value_enum, default_value_t = Direction::Both)]
     pub direction: Direction,
 }
 
-/// List all that changed from an old to a new version of a type.
+/// List all changes from an old to a new version of a type.
 ///
-/// Stricter than check, which sees only a writer and a reader: an enum value that was removed and a
-/// number that was reserved and is used again break, too, and a field that was removed without
-/// reserving its number is a warning. Exit 0 if nothing breaks, 1 if something does or if a file
-/// cannot be read, 2 for wrong use.
+/// Stricter than check, which compares one writer with one reader: a removed enum value and the reuse of
+/// a reserved number are breaks, and a field removed without reserving its number is a warning. Exit 0
+/// without breaks, 1 with a break or if a file cannot be read, 2 for wrong usage.
 #[derive(Debug, Args)]
 pub struct TypeDiffArgs {
     #[command(flatten)]

@@ -71,7 +71,7 @@ fn folder(root: &Path, includes: &[PathBuf]) -> Outcome<Vec<Unit>> {
     files.into_iter().map(compile).collect()
 }
 
-/// All `.proto` files below a folder, in the order of their names. Hidden folders are passed over, links to folders too.
+/// All `.proto` files below a folder, in the order of their names. Hidden folders and links to folders are skipped.
 fn find(folder: &Path, depth: usize, files: &mut Vec<PathBuf>) -> Outcome {
     let failed =
         |e: std::io::Error| Failure::Failed(format!("cannot read {}: {e}", folder.display()));

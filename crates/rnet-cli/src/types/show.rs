@@ -53,7 +53,7 @@ fn of_topic(context: &mut Context, topic: &str, args: &TypeShowArgs) -> Outcome 
     }
     let used = types(&snapshot, Some(topic));
     if used.is_empty() {
-        let what = format!("messages on {topic} are raw bytes, which nobody has described");
+        let what = format!("messages on {topic} are raw bytes without a description");
         return Err(Failure::Failed(what));
     }
     show(context, &used.iter().collect::<Vec<_>>(), args)

@@ -38,7 +38,7 @@ pub fn hex(bytes: &[u8]) -> String {
     digits.map(char::from).collect()
 }
 
-/// Bytes from hex digits; blanks, colons and a leading `0x` are passed over.
+/// Bytes from hex digits; blanks, colons and a leading `0x` are ignored.
 pub fn from_hex(text: &str) -> Result<Vec<u8>, String> {
     let text = text.strip_prefix("0x").unwrap_or(text);
     let mut digits = Vec::new();
