@@ -36,7 +36,7 @@ fn bad(what: &'static str, name: &str, why: String) -> Error {
 }
 
 /// Checks the ROS rules and returns the absolute form.
-fn normalise(what: &'static str, name: &str, max_len_bytes: usize) -> Result<Box<str>> {
+pub(crate) fn normalise(what: &'static str, name: &str, max_len_bytes: usize) -> Result<Box<str>> {
     if name.is_empty() {
         return Err(bad(what, name, "it is empty".to_owned()));
     }

@@ -5,12 +5,15 @@
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
-use rnet_core::{PublisherQos, SubscriberQos, TypeDesc};
+use rnet_core::{PublisherQos, Result, SubscriberQos, TypeDesc};
+use rnet_schema::Schema;
 
 use crate::match_event::Callback;
+use crate::types::Schemas;
 
 /// Events that may wait for one callback. Of more than these, endpoints that have come and gone are left out.
 const MAX_EVENTS_WAITING: usize = 1 << 16;
@@ -29,6 +32,19 @@ pub struct Endpoint {
     pub type_desc: TypeDesc,
     /// Whether it publishes or subscribes, and its quality of service.
     pub qos: EndpointQos,
+    /// Folder of its node.
+    #[doc(hidden)]
+    pub folder: PathBuf,
+}
+
+impl Endpoint {
+    /// The protobuf type that it names, read anew each time; `None` for messages of another kind.
+    ///
+    /// # Errors
+    /// `Io` once its node is gone; `Corrupt` if what it has there is no such type.
+    pub fn schema(&self) -> Result<Option<Schema>> {
+        Schemas::default().read_if_any(&self.folder, &self.type_desc)
+    }
 }
 
 /// The quality of service of an [`Endpoint`], by its kind.
@@ -147,8 +163,8 @@ mod tests {
 
     fn endpoint(id: u64) -> Arc<Endpoint> {
         let qos = EndpointQos::Subscriber(SubscriberQos::default());
-        let (topic, node) = ("/t".to_owned(), "/n".to_owned());
-        Arc::new(Endpoint { id, topic, node, type_desc: TypeDesc::Raw, qos })
+        let (topic, node, folder) = ("/t".to_owned(), "/n".to_owned(), PathBuf::new());
+        Arc::new(Endpoint { id, topic, node, type_desc: TypeDesc::Raw, qos, folder })
     }
 
     #[test]

@@ -33,6 +33,7 @@
 // Generated code says `::rnet::` everywhere, here too.
 extern crate self as rnet;
 
+mod any;
 mod attached;
 mod batch;
 mod callback;
@@ -52,6 +53,7 @@ mod subscriber;
 mod timer;
 mod waitset;
 
+pub use any::AnySubscription;
 pub use attached::{Attached, WaitSetHandle};
 pub use dynamic::Dynamic;
 pub use node::{Node, NodeBuilder};
@@ -60,9 +62,9 @@ pub use publisher::{Loan, OwnedLoan, Publisher};
 pub use rate::Rate;
 pub use rnet_core::{
     Behind, DomainId, Durability, Error, Field, FieldType, History, Lane, Liveliness, LossCounts,
-    NodeName, OnFull, Plain, PlainField, PlainHeader, PlainType, Prim, ProtobufType, PublisherQos,
-    Reliability, Result, SubscriberQos, TopicName, TypeDesc, TypeMismatch, Wait, bucket_high,
-    bucket_low, float_from_json, float_to_json, key_name, quantile,
+    NamePattern, NodeName, OnFull, Plain, PlainField, PlainHeader, PlainType, Prim, ProtobufType,
+    PublisherQos, Reliability, Result, SubscriberQos, TopicName, TypeDesc, TypeMismatch, Wait,
+    bucket_high, bucket_low, float_from_json, float_to_json, key_name, quantile,
 };
 pub use rnet_derive::Plain;
 pub use rnet_node::{

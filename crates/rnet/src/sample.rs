@@ -8,8 +8,10 @@ use rnet_shm::channel::Taken;
 use rnet_shm::taken::{Payload, Stamp};
 
 use crate::Message;
-use rnet_core::Result;
+use rnet_core::{Result, TypeDesc};
 use rnet_node::receiver::Receiver;
+use rnet_node::types::Schemas;
+use rnet_schema::Schema;
 
 /// What was decoded of a longer message is not used again: it may have become hundreds of times as much memory.
 const MAX_KEPT_LEN_BYTES: usize = 64 << 10;
@@ -107,6 +109,29 @@ impl<T: Message + ?Sized> Sample<'_, T> {
     /// The bytes of the message, as they were sent.
     pub fn bytes(&self) -> &[u8] {
         self.taken.bytes()
+    }
+
+    /// The topic that it was sent on.
+    pub fn topic(&self) -> &str {
+        &self.taken.channel().meta().topic
+    }
+
+    /// Name of its publisher's node.
+    pub fn node(&self) -> &str {
+        self.taken.channel().node()
+    }
+
+    /// What its publisher says that the message is.
+    pub fn type_desc(&self) -> &TypeDesc {
+        &self.taken.channel().meta().type_desc
+    }
+
+    /// The protobuf type that its publisher names, read anew each time; `None` for messages of another kind.
+    ///
+    /// # Errors
+    /// `Io` once the node is gone; `Corrupt` if what it has there is no such type.
+    pub fn schema(&self) -> Result<Option<Schema>> {
+        Schemas::default().read_if_any(self.taken.channel().folder(), self.type_desc())
     }
 }
 

@@ -116,7 +116,7 @@ impl Matching {
             let what = "its entry is of another topic than its file".to_owned();
             return Err(Error::Corrupt { topic, publisher_node: place.node, what });
         }
-        Ok(Endpoint { id, topic, node: place.node, type_desc, qos })
+        Ok(Endpoint { id, topic, node: place.node, type_desc, qos, folder: place.folder })
     }
 
     /// An entry is no longer there.

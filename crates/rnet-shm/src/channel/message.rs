@@ -43,6 +43,11 @@ impl Taken<'_> {
         }
     }
 
+    /// The channel that it came by.
+    pub fn channel(&self) -> &Reader {
+        self.reader
+    }
+
     /// Keeps the message beyond the next take.
     pub fn into_payload(self) -> Payload {
         let current = self.reader.current;

@@ -1,0 +1,133 @@
+//! Patterns of names.
+
+use std::fmt;
+
+use crate::error::{Error, Result};
+use crate::name::normalise;
+
+/// A pattern of names of topics or nodes: a name in which `*` stands for one part and `**` for any number of them.
+///
+/// ```
+/// use rnet_core::NamePattern;
+/// let pattern = NamePattern::new("topic pattern", "/camera/*/image", rnet_core::MAX_TOPIC_LEN_BYTES)?;
+/// assert!(pattern.matches("/camera/left/image"));
+/// assert!(!pattern.matches("/camera/image"));
+/// # Ok::<(), rnet_core::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NamePattern(Box<str>);
+
+impl NamePattern {
+    /// Checks a pattern of at most `max_len_bytes`, with its leading `/`, which may be left out. `what` it is stands in
+    /// errors.
+    ///
+    /// # Errors
+    /// [`Error::BadName`] names the pattern and says what is wrong.
+    pub fn new(what: &'static str, pattern: &str, max_len_bytes: usize) -> Result<NamePattern> {
+        // Stars stand where letters may.
+        let as_name: Vec<&str> =
+            pattern.split('/').map(|part| if is_star(part) { "_" } else { part }).collect();
+        let refuse = |why: String| Error::BadName { what, name: pattern.to_owned(), why };
+        if pattern.len() > max_len_bytes {
+            let long = format!(
+                "it is {} bytes long, and at most {max_len_bytes} are allowed",
+                pattern.len()
+            );
+            return Err(refuse(long));
+        }
+        match normalise(what, &as_name.join("/"), max_len_bytes) {
+            Ok(_) if pattern.starts_with('/') => Ok(NamePattern(pattern.into())),
+            Ok(_) => Ok(NamePattern(format!("/{pattern}").into())),
+            Err(Error::BadName { why, .. }) => {
+                Err(refuse(format!("{why}; * and ** stand for whole parts")))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The pattern, with its leading `/`.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Whether a name, with its leading `/`, is like this.
+    pub fn matches(&self, name: &str) -> bool {
+        let (pattern, name): (Vec<&str>, Vec<&str>) =
+            (self.0.split('/').skip(1).collect(), name.split('/').skip(1).collect());
+        is_like(&pattern, &name)
+    }
+}
+
+impl fmt::Display for NamePattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.0)
+    }
+}
+
+fn is_star(part: &str) -> bool {
+    matches!(part, "*" | "**")
+}
+
+/// Compares parts of names. Of several `**` only the last one ever has to take more, so this is no search.
+fn is_like(pattern: &[&str], name: &[&str]) -> bool {
+    let (mut p, mut n) = (0, 0);
+    // The last `**`, and how many parts of the name were behind it.
+    let mut last: Option<(usize, usize)> = None;
+    while n < name.len() {
+        match pattern.get(p) {
+            Some(&"**") => {
+                last = Some((p, n));
+                p += 1;
+            }
+            Some(part) if *part == "*" || *part == name[n] => (p, n) = (p + 1, n + 1),
+            _ => {
+                let Some((star, from)) = last else { return false };
+                last = Some((star, from + 1));
+                (p, n) = (star + 1, from + 1);
+            }
+        }
+    }
+    pattern[p..].iter().all(|part| *part == "**")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pattern(text: &str) -> Result<NamePattern> {
+        NamePattern::new("topic pattern", text, 255)
+    }
+
+    #[test]
+    fn what_a_pattern_matches() {
+        for (text, name, fits) in [
+            ("/arm", "/arm", true),
+            ("arm", "/arm", true),
+            ("/arm", "/arm/left", false),
+            ("/**", "/arm/left", true),
+            ("/*", "/arm", true),
+            ("/*", "/arm/left", false),
+            ("/arm/*", "/arm/left", true),
+            ("/arm/**", "/arm", true),
+            ("/**/left", "/arm/left", true),
+            ("/**/left", "/left", true),
+            ("/**/left", "/arm/right", false),
+            ("/**/a/**/b", "/a/x/a/y/b", true),
+            ("/**/a/**/b", "/a/x/a/y/c", false),
+            (&"/**".repeat(60), "/a/b/c/d/e/f/g/h/i/j/k/l/m", true),
+            (&format!("{}/z", "/**/a".repeat(50)), &"/a".repeat(90), false),
+        ] {
+            assert_eq!(pattern(text).unwrap().matches(name), fits, "{text} {name}");
+        }
+    }
+
+    #[test]
+    fn a_bad_pattern_is_named() {
+        for text in ["", "/", "//", "/a*", "/***", "/a b", "/1", "/a/", "/a//*", &"/**".repeat(90)]
+        {
+            let error = pattern(text).unwrap_err();
+            assert!(matches!(&error, Error::BadName { name, .. } if name == text), "{error}");
+            assert!(error.to_string().contains("topic pattern"), "{error}");
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! Subscribing to every topic whose name matches a pattern.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rnet_core::{Error, MAX_TOPIC_LEN_BYTES, NamePattern, Result};
+use rnet_node::{EndpointEvent, EndpointQos, EndpointWatch, PublisherStats, Subscription};
+
+use crate::subscriber::Subscriber;
+use crate::{Node, Sample, SubscriberOptions};
+
+type Topics = Arc<Mutex<BTreeMap<String, Subscription>>>;
+
+fn lock(topics: &Topics) -> MutexGuard<'_, BTreeMap<String, Subscription>> {
+    topics.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A callback for all topics that match a pattern; made by [`Node::subscribe_any`]. It ends when this is dropped.
+///
+/// Dropping waits for callbacks that are running, except inside a callback of the same node.
+#[must_use = "the callback ends when the AnySubscription is dropped"]
+pub struct AnySubscription {
+    // First: no topic is added when those that there are end.
+    watch: EndpointWatch,
+    topics: Topics,
+    pattern: NamePattern,
+}
+
+impl AnySubscription {
+    /// The pattern, with its leading slash.
+    pub fn pattern(&self) -> &str {
+        self.pattern.as_str()
+    }
+
+    /// The topics that it has found so far, those without a publisher by now included.
+    pub fn topics(&self) -> Vec<String> {
+        lock(&self.topics).keys().cloned().collect()
+    }
+
+    /// What was received and lost, by topic and publisher, as [`Subscription::stats`].
+    pub fn stats(&self) -> BTreeMap<String, Vec<PublisherStats>> {
+        let topics = lock(&self.topics);
+        topics.iter().map(|(topic, subscription)| (topic.clone(), subscription.stats())).collect()
+    }
+
+    /// As [`Subscription::error`].
+    pub fn error(&self) -> Option<Error> {
+        self.watch.error()
+    }
+}
+
+impl std::fmt::Debug for AnySubscription {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("AnySubscription").field("pattern", &self.pattern.as_str()).finish()
+    }
+}
+
+impl Node {
+    /// Calls `callback` for each message of each topic that matches `pattern`, topics that come later included, until
+    /// the returned [`AnySubscription`] is dropped. In a pattern `*` stands for one part of a name and `**` for any
+    /// number of them: `/**` is every topic, those of this node included.
+    ///
+    /// Messages come as bytes; [`Sample::topic`], [`Sample::node`], [`Sample::type_desc`] and [`Sample::schema`] say what
+    /// they are. `callback` runs on the dispatch threads as any other: that of urgent topics and that of bulk ones may
+    /// call it at the same time. It is also called with errors, as by [`Subscriber::on_result`], and with that of a topic
+    /// that cannot be subscribed to, which is tried again with the topic's next publisher. Each topic is subscribed to
+    /// when its first publisher is found, with the same options; what was sent before is only received with
+    /// `transient_local`.
+    ///
+    /// ```no_run
+    /// # fn main() -> rnet::Result<()> {
+    /// let node = rnet::Node::new("logger")?;
+    /// let all = node.subscribe_any("/camera/*/image", Default::default(), |message| {
+    ///     if let Ok(sample) = message {
+    ///         println!("{}: {} bytes of {}", sample.topic(), sample.bytes().len(), sample.type_desc());
+    ///     }
+    /// })?;
+    /// # drop(all); Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// `BadName` for a bad pattern; `BadQos`, `BadValue` for options that no topic could have; those of
+    /// [`Node::on_endpoint`].
+    pub fn subscribe_any(
+        &self,
+        pattern: &str,
+        options: SubscriberOptions,
+        callback: impl Fn(Result<Sample<'_, [u8]>>) + Send + Sync + 'static,
+    ) -> Result<AnySubscription> {
+        let pattern = NamePattern::new("topic pattern", pattern, MAX_TOPIC_LEN_BYTES)?;
+        options.qos.validate().map_err(|e| e.with_topic(pattern.as_str()))?;
+        let (topics, callback) = (Topics::default(), Arc::new(callback));
+        let (core, found, like) = (Arc::downgrade(self.core()), topics.clone(), pattern.clone());
+        let watch = self.on_endpoint(move |event| {
+            let EndpointEvent::Opened(endpoint) = event else { return };
+            let publishes = matches!(endpoint.qos, EndpointQos::Publisher(_));
+            let topic = &endpoint.topic;
+            if !publishes || !like.matches(topic) || lock(&found).contains_key(topic) {
+                return;
+            }
+            let Some(core) = core.upgrade() else { return };
+            match Subscriber::<[u8]>::open(&core, topic, options.clone()) {
+                Ok(subscriber) => {
+                    let callback = callback.clone();
+                    let subscription = subscriber.on_result(move |message| callback(message));
+                    lock(&found).insert(topic.clone(), subscription);
+                }
+                Err(error) => callback(Err(error)),
+            }
+        })?;
+        Ok(AnySubscription { watch, topics, pattern })
+    }
+}
