@@ -196,6 +196,21 @@ def test_a_callback_gets_each_change_on_another_thread(state, reader):
     assert got.empty()
 
 
+@pytest.mark.parametrize(("urgent", "name"), [(False, "rnet-bulk"), (True, "rnet-urgent")])
+def test_a_callback_runs_on_the_dispatch_thread_of_its_lane(state, reader, urgent, name):
+    state["/n"] = 0
+    got: queue.Queue = queue.Queue()
+
+    def callback(change):
+        with open(f"/proc/self/task/{threading.get_native_id()}/comm") as comm:
+            got.put(comm.read().strip())
+
+    watch = reader.watch("/n")
+    watch.on(callback, urgent=urgent)
+    assert got.get(timeout=LIMIT_S) == name
+    watch.close()
+
+
 def test_a_callback_lives_as_long_as_the_node(node, state):
     home = node("home")
     got: queue.Queue = queue.Queue()

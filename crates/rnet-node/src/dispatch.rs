@@ -1,8 +1,8 @@
 //! The dispatch threads: one per lane and node, so that a bulk callback which takes a second
 //! delays no urgent one.
 //!
-//! A thread waits at one bell for all its subscribers, and for its timers. It runs a few messages of each
-//! subscriber in turn, and between any two messages the timers that are due.
+//! A thread waits at one bell for all its subscribers and watches of the state, and for its timers. It runs a few
+//! messages or changes of each in turn, and between any two of them the timers that are due.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::{JoinHandle, ThreadId};
 use std::time::Duration;
 
-use rnet_core::{Lane, Result};
+use rnet_core::{Lane, Result, Wait};
 use rnet_shm::barrier::AskingBarrier;
 use rnet_shm::bell::{Bells, MAX_SLEEP, Sleep, Waiter, Woken};
 use rnet_shm::cpu;
@@ -20,6 +20,7 @@ use rnet_shm::node::OwnNode;
 use rnet_shm::subscription::Slot;
 
 use crate::node_time::NodeTime;
+use crate::pace::{Pace, Place};
 use crate::thread::spawn;
 use crate::timers::{TimerTask, Timers};
 
@@ -34,9 +35,20 @@ pub trait Task: Send {
     /// there was any.
     fn run(&mut self, lane: Lane, must_yield: &dyn Fn() -> bool) -> bool;
     fn is_ready(&self) -> bool;
-    /// Counts a sleep of the thread, of at most `limit`, that nobody ended though this task had
+    /// Shows that the thread is about to sleep, where the pages of [`Task::add_places`] do not.
+    fn lie_down(&self) {}
+    /// The thread has slept, for at most `limit`. Counts it if nobody ended the sleep though this task had
     /// something to do.
-    fn note_if_late(&self, woken: Woken, limit: Duration);
+    fn get_up(&self, woken: Woken, limit: Duration);
+    /// How long the thread may sleep, as far as this task is concerned.
+    fn sleep_limit(&self) -> Duration {
+        Duration::MAX
+    }
+    /// When the last thing that it took since this was asked was sent, and how many it took, skipped ones
+    /// included; if the thread is to stay awake for the next one where that pays.
+    fn came(&mut self) -> Option<(u64, u64)> {
+        None
+    }
     fn is_over(&self) -> bool;
     fn add_places(&self, places: &mut Vec<Arc<Slot>>);
     /// Whether a publisher counts on the barrier of the thread that sleeps for the task.
@@ -201,6 +213,8 @@ fn run(shared: &Shared, mut waiter: Waiter) {
     let mut tasks: Vec<Box<dyn Task>> = Vec::new();
     let mut timers = Timers::new(shared.time.clone());
     let mut places: Vec<Arc<Slot>> = Vec::new();
+    let mut pace = Pace::of(&shared.bells);
+    let mut came = 0u64;
     // A callback may have forked, and come back here in the child.
     let goes_on = || !shared.stop.load(Ordering::Acquire) && !shared.fork_guard.is_parents();
     while goes_on() {
@@ -232,6 +246,10 @@ fn run(shared: &Shared, mut waiter: Waiter) {
             if shared.fork_guard.is_parents() {
                 break;
             }
+            if let Some((sent_ns, count)) = tasks[at].came() {
+                came = came.wrapping_add(count);
+                pace.came(sent_ns, came);
+            }
             if tasks[at].is_over() {
                 let_go(tasks.swap_remove(at));
             } else {
@@ -242,23 +260,14 @@ fn run(shared: &Shared, mut waiter: Waiter) {
         if busy || left == Some(Duration::ZERO) {
             continue;
         }
-        let by_the_clock = shared.tunes && left.is_some_and(|left| left < MAX_SLEEP);
         let limit = left.unwrap_or(Duration::MAX);
         places.clear();
         tasks.iter().for_each(|task| task.add_places(&mut places));
-        let woken = waiter.sleep_since(
-            if by_the_clock { Sleep::ByTheClock } else { Sleep::Woken },
-            before,
-            places.iter().map(|slot| &slot.page().bind.asleep),
-            &AskingBarrier(|| tasks.iter().any(|task| task.needs_barrier())),
-            limit,
-            || {
-                shared.stop.load(Ordering::Acquire)
-                    || shared.pending.load(Ordering::Acquire)
-                    || tasks.iter().any(|task| task.is_ready())
-            },
-        );
-        tasks.iter().for_each(|task| task.note_if_late(woken, limit));
+        let by_the_clock = shared.tunes && limit < MAX_SLEEP;
+        let limit = tasks.iter().map(|task| task.sleep_limit()).fold(limit, Duration::min);
+        let (tasks, places) = (&tasks, &places);
+        let mut bed = Bed { shared, waiter: &mut waiter, before, by_the_clock, tasks, places };
+        pace.wait(&mut bed, Wait::Adaptive, limit);
     }
     if shared.fork_guard.is_parents() {
         // A callback has forked and come back here in the child, in which this is the only thread:
@@ -268,6 +277,46 @@ fn run(shared: &Shared, mut waiter: Waiter) {
     }
     tasks.into_iter().for_each(let_go);
     let_go(timers);
+}
+
+/// Where the thread waits.
+struct Bed<'a> {
+    shared: &'a Shared,
+    waiter: &'a mut Waiter,
+    /// What the bell read before the tasks ran.
+    before: u32,
+    by_the_clock: bool,
+    tasks: &'a [Box<dyn Task>],
+    places: &'a [Arc<Slot>],
+}
+
+fn is_ready(shared: &Shared, tasks: &[Box<dyn Task>]) -> bool {
+    shared.stop.load(Ordering::Acquire)
+        || shared.pending.load(Ordering::Acquire)
+        || tasks.iter().any(|task| task.is_ready())
+}
+
+impl Place for Bed<'_> {
+    fn poll(&mut self) -> bool {
+        is_ready(self.shared, self.tasks)
+    }
+
+    fn sleep(&mut self, sleep: Sleep, limit: Duration) -> Woken {
+        let sleep = if self.by_the_clock { Sleep::ByTheClock } else { sleep };
+        let woken = self.waiter.sleep_since(
+            sleep,
+            self.before,
+            self.places.iter().map(|slot| &slot.page().bind.asleep),
+            &AskingBarrier(|| self.tasks.iter().any(|task| task.needs_barrier())),
+            limit,
+            || {
+                self.tasks.iter().for_each(|task| task.lie_down());
+                is_ready(self.shared, self.tasks)
+            },
+        );
+        self.tasks.iter().for_each(|task| task.get_up(woken, limit));
+        woken
+    }
 }
 
 /// Drops a task or a timer. What the user's callback has captured may panic in that, too.

@@ -39,6 +39,8 @@ pub mod node_time;
 #[doc(hidden)]
 pub mod options;
 #[doc(hidden)]
+pub mod pace;
+#[doc(hidden)]
 pub mod past;
 #[doc(hidden)]
 pub mod period_estimator;

@@ -12,7 +12,6 @@ use rnet_core::{
 use rnet_shm::barrier::SleeperBarrier;
 use rnet_shm::bell::{Bells, Sleep, Waiter, Woken};
 use rnet_shm::channel::{ChannelError, PIN_LIMIT, Reader};
-use rnet_shm::cpu::ShortSlice;
 use rnet_shm::node::{EndpointKind, Entry};
 use rnet_shm::shortage::is_passing;
 use rnet_shm::subscription::{Slot, SubscriptionFile, SubscriptionMeta};
@@ -20,8 +19,8 @@ use rnet_shm::subscription::{Slot, SubscriptionFile, SubscriptionMeta};
 use crate::core::{NodeCore, NodeState};
 use crate::inbox::{Inbox, MAX_PENDING_ERRORS};
 use crate::options::SubscriberOptions;
+use crate::pace::Pace;
 use crate::past::{Past, PublisherStats, stats_of};
-use crate::period_estimator::PeriodEstimator;
 use crate::subscriber_state::SubscriberState;
 use crate::types::MessageType;
 
@@ -46,13 +45,7 @@ pub struct Receiver {
     pub since_error: u32,
     pub turn: usize,
     pub waiter: Waiter,
-    pub period: PeriodEstimator,
-    /// Whether the last wait was over when the reader was awake for a message that was due.
-    pub awake: bool,
-    /// When the last wait began.
-    pub waits_since_ns: u64,
-    /// Of the thread that slept last.
-    pub short_slice: Option<ShortSlice>,
+    pub pace: Pace,
     pub interruptible: bool,
     /// Length of the message that was decoded last.
     pub decoded_len: usize,
@@ -105,10 +98,7 @@ impl Receiver {
             since_error: 0,
             turn: 0,
             waiter,
-            period: PeriodEstimator::default(),
-            awake: false,
-            waits_since_ns: 0,
-            short_slice: None,
+            pace: Pace::of(node.own.bells()),
             interruptible: false,
             decoded_len: 0,
             found: Vec::new(),

@@ -280,6 +280,16 @@ pub fn parse_folder_name(folder: &str) -> Option<(&str, u64)> {
     Some((stem, u64::from_str_radix(incarnation, 16).ok()?))
 }
 
+/// The folder of an incarnation whose name is not known, if there is one.
+pub(crate) fn find_folder(dir: &DomainDir, incarnation: u64) -> Option<PathBuf> {
+    let entries = std::fs::read_dir(dir.nodes()).into_iter().flatten().flatten();
+    let mut folders = entries.filter(|entry| {
+        let name = entry.file_name();
+        name.to_str().and_then(parse_folder_name).is_some_and(|(_, of)| of == incarnation)
+    });
+    folders.next().map(|entry| entry.path())
+}
+
 #[cfg(test)]
 mod tests {
     use std::mem::MaybeUninit;

@@ -10,12 +10,14 @@
 //! | `read` | reading one key, and many as of one revision |
 //! | `record` | what goes in and out |
 //! | `reap` | the memory of keys whose time is over |
-//! | `follow` | sleeping until something changes |
+//! | `follow` | what changes, and who sleeps until something does |
+//! | `bells` | by which these are woken |
 //! | `time` | the clocks |
 //! | `waits` | what a binding does while a thread waits for the disk |
 //! | `disk` | what is written to disk before it holds |
 //! | `bound` | which folder on disk |
 
+mod bells;
 mod bound;
 mod disk;
 mod file;
@@ -31,24 +33,23 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rnet_core::{Error, MAX_KEY_LEN_BYTES, MAX_TRANSACTION_KEYS, MAX_VALUE_LEN_BYTES};
-use rnet_ring::state::layout::{FOLLOWER_BELL, Geometry};
+use rnet_ring::state::layout::{FOLLOWER_BELL, FOLLOWER_OWNER, Geometry, PROCESS_OWNER};
 use rnet_ring::state::leaf::{APART, DELETED};
 use rnet_ring::state::{self as ring, Content, Done, Host, Key, LeafMeta, Local, Refused, Usage};
-use rustix::thread::futex;
 
 use crate::files;
 use crate::node::OwnNode;
 
 pub use disk::{Ask, Disk, Keep, Kept, Restored, Restoring};
 pub use file::Standing;
-pub use follow::{Follower, Interrupter, Next};
+pub use follow::{Follower, Next};
 pub use read::Path;
 pub use record::{Guard, Head, Record, Stored, Will, Write};
 pub use time::Clock;
 pub use waits::{Waits, with_waits};
 
 /// Version of the layout of the file `state`.
-pub const STATE_VERSION: u64 = 2;
+pub const STATE_VERSION: u64 = 3;
 
 /// Decides whether a key may be written, from what stands there (`None`: nothing).
 pub type Check<'a> = dyn FnMut(usize, Option<&Head>) -> Result<(), Error> + 'a;
@@ -84,6 +85,7 @@ struct Inner {
     /// Keys of this node that end.
     ends: Mutex<reap::Ends>,
     keep: Mutex<Option<Arc<dyn Keep>>>,
+    peer_bells: bells::PeerBells,
     /// Transactions that the persister was writing when their writers lost patience.
     late: Mutex<Vec<ring::word::Word>>,
 }
@@ -93,10 +95,16 @@ impl Host for Inner {
         files::reserve(&self.file.fd, first_word as u64 * 8, words as u64 * 8).is_ok()
     }
     fn wake(&self, follower: usize) {
-        let at = self.ring().geometry().followers_at();
-        let bell = self.file.futex(at + follower * 16 + FOLLOWER_BELL);
-        bell.fetch_add(1, Ordering::Release);
-        let _ = futex::wake(bell, futex::Flags::empty(), i32::MAX as u32);
+        let ring = self.ring();
+        let word = |word| ring.follower(follower, word).load(Ordering::Acquire);
+        // What stands there decides about a ring and nothing else.
+        let process_slot = word(FOLLOWER_OWNER).wrapping_sub(1) as usize;
+        if process_slot < ring.geometry().process_slots {
+            let node = ring.process_slot(process_slot, PROCESS_OWNER).load(Ordering::Acquire);
+            if let Some(bells) = self.peer_bells.of(&self.own, process_slot, node) {
+                bells.ring(word(FOLLOWER_BELL));
+            }
+        }
     }
 }
 
@@ -206,6 +214,7 @@ impl Region {
             sweeping: Mutex::new(()),
             ends: Mutex::default(),
             keep: Mutex::new(None),
+            peer_bells: bells::PeerBells::default(),
             late: Mutex::default(),
         });
         Ok(Region { inner })

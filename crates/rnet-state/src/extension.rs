@@ -10,8 +10,7 @@ use crate::shared::StateShared;
 
 impl Extension for StateShared {
     fn revive(self: Arc<Self>) -> bool {
-        let watches = self.callbacks().revive(&self);
-        self.revive_sweep() && watches
+        self.revive_sweep()
     }
 
     /// Executes the last wills of the dead, and cleans up behind them. Who is dead is for the region to say: what
@@ -29,7 +28,6 @@ impl Extension for StateShared {
     }
 
     fn stop(&self) {
-        self.callbacks().stop();
         self.stop_sweep();
     }
 }

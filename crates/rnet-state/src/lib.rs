@@ -21,7 +21,6 @@
 //! | `extension` | what the node tells the state, and asks of it |
 //! | `param` | parameters |
 
-mod callbacks;
 mod cell;
 mod change;
 mod codec;
@@ -32,7 +31,6 @@ mod extension;
 mod hash;
 mod message;
 mod options;
-mod pace;
 pub mod param;
 mod prefix;
 mod put;

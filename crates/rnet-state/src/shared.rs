@@ -10,7 +10,6 @@ use rnet_shm::state::{
     Check, Clock, Follower, Guard, Head, Path, Record, Region, Stored, Will, Write,
 };
 
-use super::callbacks::Callbacks;
 use super::durable::{Durable, Folder, Places};
 use super::encode::{self, Packed, kind};
 use super::entry::{Entry, LastWill, Owner};
@@ -41,7 +40,6 @@ pub struct StateShared {
     clock: Clock,
     types: Types,
     spare: Mutex<Option<Box<Record>>>,
-    pub(super) callbacks: Callbacks,
     pub(super) sweeping: Sweeping,
 }
 
@@ -128,15 +126,10 @@ impl StateShared {
             clock,
             types: Types::default(),
             spare: Mutex::default(),
-            callbacks: Callbacks::default(),
             sweeping: Sweeping::default(),
         });
         shared.note_reports();
         Ok(shared)
-    }
-
-    pub(crate) fn callbacks(&self) -> &Callbacks {
-        &self.callbacks
     }
 
     pub(crate) fn region(&self) -> &Region {

@@ -1,4 +1,4 @@
-//! Changes for async code, under any executor. The node's thread for state wakes the task.
+//! Changes for async code, under any executor. A dispatch thread of the node wakes the task.
 
 use std::future::Future;
 use std::os::fd::BorrowedFd;
@@ -9,12 +9,12 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use futures_core::Stream;
-use rnet_core::{Error, Result};
-use rnet_shm::bell::MAX_SLEEP;
+use rnet_core::{Error, Lane, Result};
+use rnet_node::dispatch::Task;
+use rnet_shm::bell::{MAX_SLEEP, Woken};
+use rnet_shm::subscription::Slot;
 
-use super::callbacks::Task;
 use super::entry::Change;
-use super::shared::StateShared;
 use super::watch::{Watch, WatchCore};
 use rnet_node::core::NodeCore;
 use rnet_node::ready_fd::ReadyFd;
@@ -31,12 +31,34 @@ fn lock(shared: &Mutex<Shared>) -> MutexGuard<'_, Shared> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+impl Shared {
+    /// The watch, if somebody waits for it.
+    fn awaited(&self) -> Option<&WatchCore> {
+        self.watch.as_ref().filter(|_| self.waker.is_some())
+    }
+}
+
 /// Wakes the async task when its watch has something.
-struct WakeTask(Arc<Mutex<Shared>>);
+struct WakeTask {
+    id: u64,
+    shared: Arc<Mutex<Shared>>,
+    told: u64,
+}
 
 impl Task for WakeTask {
-    fn run(&mut self) -> bool {
-        let mut guard = lock(&self.0);
+    fn id(&self) -> u64 {
+        self.id
+    }
+    fn set_bell(&mut self, bell: u64) {
+        if let Some(watch) = &lock(&self.shared).watch {
+            watch.set_bell(bell);
+        }
+    }
+    fn lane(&self) -> Option<Lane> {
+        None
+    }
+    fn run(&mut self, _lane: Lane, _must_yield: &dyn Fn() -> bool) -> bool {
+        let mut guard = lock(&self.shared);
         let shared = &mut *guard;
         // Without a waker nobody waits.
         if let (Some(watch), Some(_), None) = (&mut shared.watch, &shared.waker, &shared.ready) {
@@ -48,27 +70,42 @@ impl Task for WakeTask {
         let wake = |waker: Waker| catch_unwind(AssertUnwindSafe(|| waker.wake()));
         waker.map(wake).is_some()
     }
-    fn is_over(&self) -> bool {
-        lock(&self.0).watch.is_none()
+    fn is_ready(&self) -> bool {
+        let shared = lock(&self.shared);
+        shared.watch.is_none()
+            || shared.awaited().is_some_and(|watch| shared.ready.is_some() || watch.is_ready())
     }
-    fn prefix(&self) -> String {
-        let shared = lock(&self.0);
-        shared.watch.as_ref().map_or("/", |watch| watch.prefix().bytes()).to_owned()
-    }
-    fn sleep_limit(&self) -> Duration {
-        let shared = lock(&self.0);
-        match &shared.watch {
-            Some(watch) if shared.waker.is_some() => watch.sleep_limit(),
-            _ => MAX_SLEEP,
+    fn lie_down(&self) {
+        if let Some(watch) = lock(&self.shared).awaited() {
+            watch.lie_down();
         }
     }
+    fn get_up(&self, _woken: Woken, _limit: Duration) {
+        if let Some(watch) = &lock(&self.shared).watch {
+            watch.get_up();
+        }
+    }
+    fn sleep_limit(&self) -> Duration {
+        lock(&self.shared).awaited().map_or(Duration::MAX, WatchCore::sleep_limit)
+    }
+    fn came(&mut self) -> Option<(u64, u64)> {
+        lock(&self.shared).watch.as_ref()?.came_since(&mut self.told)
+    }
+    fn is_over(&self) -> bool {
+        lock(&self.shared).watch.is_none()
+    }
+    fn add_places(&self, _places: &mut Vec<Arc<Slot>>) {}
+    fn needs_barrier(&self) -> bool {
+        false
+    }
+    fn move_to(self: Box<Self>, _lane: Lane) {}
 }
 
 /// A watch for async code: a [`Stream`] of changes, or one at a time with [`ChangeStream::recv`].
 pub struct ChangeStream {
     shared: Arc<Mutex<Shared>>,
     id: u64,
-    of: Arc<StateShared>,
+    lane: Lane,
     core: Arc<NodeCore>,
     ready: ReadyFd,
 }
@@ -77,14 +114,14 @@ impl Watch {
     /// Turns the watch into a stream, for any executor.
     pub fn into_stream(self) -> ChangeStream {
         let Watch { watch, core, .. } = self;
-        let of = watch.shared.clone();
-        let id = of.callbacks.next_id();
+        let (id, lane, told) = (core.state.next_task(), watch.lane, 0);
         let shared = Shared { watch: Some(watch), ready: None, waker: None };
         let shared = Arc::new(Mutex::new(shared));
-        if !of.fork_guard().is_parents() {
-            of.callbacks.add(&of, id, Box::new(WakeTask(shared.clone())));
+        if !core.state.fork_guard().is_parents() {
+            let task = WakeTask { id, shared: shared.clone(), told };
+            core.state.dispatcher(lane).add(Box::new(task));
         }
-        ChangeStream { shared, id, of, core, ready: ReadyFd::default() }
+        ChangeStream { shared, id, lane, core, ready: ReadyFd::default() }
     }
 }
 
@@ -99,7 +136,7 @@ impl ChangeStream {
     /// # Errors
     /// `Closed` in a forked child.
     pub fn into_watch(self) -> Result<Watch> {
-        self.of.check_fork()?;
+        self.core.state.check_fork()?;
         let mut shared = lock(&self.shared);
         let (watch, ready) = (shared.watch.take(), shared.ready.take());
         drop(shared);
@@ -117,7 +154,7 @@ impl ChangeStream {
     /// As [`Watch::try_recv`].
     pub fn try_recv(&mut self) -> Result<Option<Change>> {
         // Before the lock, which a thread that is not here may hold.
-        self.of.check_fork()?;
+        self.core.state.check_fork()?;
         let mut shared = lock(&self.shared);
         let next = match (shared.ready.take(), &mut shared.watch) {
             (Some(ready), _) => ready.map(Some),
@@ -143,7 +180,7 @@ impl ChangeStream {
     /// # Errors
     /// `LimitReached` where the process has no descriptor left; `Closed` in a forked child.
     pub fn fd(&mut self) -> Result<BorrowedFd<'_>> {
-        self.of.check_fork()?;
+        self.core.state.check_fork()?;
         let mut ready = std::mem::take(&mut self.ready);
         let opened = ready.open(|context| self.poll_ready(context));
         self.ready = ready;
@@ -154,7 +191,7 @@ impl ChangeStream {
     /// Whether there is a change, or an error, to take. Takes nothing. If there is none, the task is
     /// woken once there is.
     pub fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        if self.of.fork_guard().is_parents() {
+        if self.core.state.fork_guard().is_parents() {
             return Poll::Ready(());
         }
         let mut shared = lock(&self.shared);
@@ -167,12 +204,13 @@ impl ChangeStream {
         if ready.is_some() {
             return Poll::Ready(());
         }
-        // The thread may sleep for longer than until the next key's time is over.
-        let soon = watch.sleep_limit() < MAX_SLEEP;
         *waker = Some(context.waker().clone());
+        // Whoever changes something from here on rings the thread, also one that sleeps already. It may sleep
+        // for longer than until the next key's time is over.
+        let look = watch.lie_down() || watch.sleep_limit() < MAX_SLEEP;
         drop(shared);
-        if soon {
-            self.of.callbacks.wake();
+        if look {
+            self.core.state.dispatcher(self.lane).wake();
         }
         Poll::Pending
     }
@@ -202,12 +240,12 @@ impl Stream for ChangeStream {
 
 impl Drop for ChangeStream {
     fn drop(&mut self) {
-        if !self.of.fork_guard().is_parents() {
+        if !self.core.state.fork_guard().is_parents() {
             let mut shared = lock(&self.shared);
             let ended = (shared.watch.take(), shared.waker.take());
             drop(shared);
             drop(ended);
-            self.of.callbacks.remove(self.id);
+            self.core.state.end_task(self.id);
         }
     }
 }

@@ -17,28 +17,29 @@
 //! key is remembered as gone.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use rnet_core::{Error, Result};
-use rnet_shm::bell::{MAX_SLEEP, Woken};
+use rnet_core::{Error, Lane, Result, Wait};
+use rnet_shm::barrier::AskingBarrier;
+use rnet_shm::bell::{Bells, MAX_SLEEP, Sleep, Waiter, Woken};
 use rnet_shm::fork::Own;
-use rnet_shm::state::{Follower, Interrupter, Next, Record};
+use rnet_shm::state::{Follower, Next, Record};
+use rnet_shm::{clock, cpu};
 
 use super::entry::Change;
-use super::pace::{Pace, Place};
 use super::prefix::Prefix;
 use super::shared::StateShared;
 use super::state::State;
 use rnet_node::core::NodeCore;
+use rnet_node::pace::{Pace, Place};
 
 /// The ends of times are looked at when there is nothing else to tell, and once in so many changes.
 const TURNS_PER_END: u64 = 32;
 
-fn lock(interrupter: &Mutex<Interrupter>) -> MutexGuard<'_, Interrupter> {
-    interrupter.lock().unwrap_or_else(PoisonError::into_inner)
-}
+/// A change that says it was written longer ago, in ns, is timed by its arrival: the clocks do not agree.
+const OLDEST_NS: u64 = 1_000_000_000;
 
 /// What a watch remembers of a key.
 #[derive(Clone, Copy, Debug)]
@@ -61,7 +62,7 @@ fn is_over(expires_boot_ns: u64, now: u64) -> bool {
     expires_boot_ns != 0 && expires_boot_ns <= now
 }
 
-/// A watch without its node: what the state's thread holds.
+/// A watch without its node: what a dispatch thread holds.
 pub(super) struct WatchCore {
     pub(super) shared: Arc<StateShared>,
     prefix: Prefix,
@@ -76,11 +77,17 @@ pub(super) struct WatchCore {
     /// The highest revision that was told.
     told: u64,
     record: Record,
+    /// When what was told last was written, ns since 1970.
     written_unix_ns: u64,
+    /// How many changes were told, those that were skipped among them.
+    came: u64,
     turn: u64,
+    /// At which who waits with the watch itself sleeps.
+    bell: u64,
+    /// Asked by a [`WatchInterrupter`]: the wait that goes on, or the next one, is to end.
     stop: Arc<AtomicBool>,
-    /// That of the present follower.
-    interrupter: Arc<Mutex<Interrupter>>,
+    /// Whose dispatch thread calls back, or wakes a task.
+    pub(super) lane: Lane,
 }
 
 enum Ahead {
@@ -107,7 +114,6 @@ impl WatchCore {
         let now = shared.now();
         records.sort_unstable_by(|a, b| a.key().cmp(b.key()));
         let follower = Own::new(shared.follow(revision)?);
-        let interrupter = Arc::new(Mutex::new(follower.interrupter()));
         let mut seen = BTreeMap::new();
         let mut ahead = VecDeque::new();
         for record in records {
@@ -129,14 +135,12 @@ impl WatchCore {
             told: revision,
             record: Record::default(),
             written_unix_ns: 0,
+            came: 0,
             turn: 0,
+            bell: shared.own().bells().allot(),
             stop: Arc::default(),
-            interrupter,
+            lane: Lane::Bulk,
         })
-    }
-
-    pub(super) fn prefix(&self) -> &Prefix {
-        &self.prefix
     }
 
     /// The next change, if there is one.
@@ -227,6 +231,7 @@ impl WatchCore {
     fn tell(&mut self, record: &Record, initial: bool, skipped: Option<u64>) -> Change {
         let key = record.key();
         self.written_unix_ns = record.written_unix_ns;
+        self.came = self.came.wrapping_add(1).wrapping_add(skipped.unwrap_or(0));
         self.told = self.told.max(record.revision);
         self.forget(key);
         if !record.deleted {
@@ -321,31 +326,71 @@ impl WatchCore {
         Duration::from_nanos(at.saturating_sub(self.shared.now())).min(MAX_SLEEP)
     }
 
-    /// When what was told last was written, ns since 1970.
-    pub(super) fn written_unix_ns(&self) -> u64 {
-        self.written_unix_ns
+    /// When what was told last was written, by the clock of messages, and how many were told.
+    pub(super) fn came(&self) -> (u64, u64) {
+        let latency_ns = clock::unix_ns().saturating_sub(self.written_unix_ns);
+        let latency_ns = if latency_ns > OLDEST_NS { 0 } else { latency_ns };
+        (clock::now_ns().saturating_sub(latency_ns), self.came)
+    }
+
+    /// The same for a dispatch thread, of those that were told since `before`.
+    pub(super) fn came_since(&self, before: &mut u64) -> Option<(u64, u64)> {
+        let (sent_ns, came) = if self.came == *before { return None } else { self.came() };
+        Some((sent_ns, came.wrapping_sub(std::mem::replace(before, came))))
+    }
+
+    pub(super) fn is_parents(&self) -> bool {
+        self.shared.fork_guard().is_parents()
+    }
+
+    /// Whether [`WatchCore::next`] may find something.
+    pub(super) fn is_ready(&self) -> bool {
+        !self.ahead.is_empty() || self.follower.may_have() || self.sleep_limit().is_zero()
+    }
+
+    pub(super) fn set_bell(&self, bell: u64) {
+        self.follower.set_bell(bell);
+    }
+
+    /// Has whoever changes something ring, from here on; `true` if something may be there already.
+    pub(super) fn lie_down(&self) -> bool {
+        self.follower.lie_down()
+    }
+
+    pub(super) fn get_up(&self) {
+        self.follower.get_up();
     }
 }
 
-impl Place for WatchCore {
+/// What a watch waits for, and where it sleeps.
+struct Bed<'a> {
+    watch: &'a mut WatchCore,
+    waiter: &'a mut Waiter,
+}
+
+impl Place for Bed<'_> {
     fn poll(&mut self) -> bool {
-        if self.stop.load(Ordering::Acquire) {
+        if self.watch.stop.load(Ordering::Acquire) {
             return true;
         }
-        match self.next() {
+        match self.watch.next() {
             Ok(None) => false,
             Ok(Some(change)) => {
-                self.put_back(change);
+                self.watch.put_back(change);
                 true
             }
             // It is met again, by who can tell it.
             Err(_) => true,
         }
     }
-    fn sleep(&mut self, limit: Duration, precise: bool) -> Woken {
-        let limit = limit.min(self.sleep_limit());
-        let (follower, prefix) = (&mut self.follower, self.prefix.bytes());
-        if precise { follower.doze(prefix, limit) } else { follower.wait(prefix, limit) }
+
+    fn sleep(&mut self, sleep: Sleep, limit: Duration) -> Woken {
+        let (watch, limit) = (&*self.watch, limit.min(self.watch.sleep_limit()));
+        let ready = || watch.lie_down() || watch.stop.load(Ordering::Acquire);
+        let none = std::iter::empty();
+        let woken = self.waiter.sleep(sleep, none, &AskingBarrier(|| false), limit, ready);
+        watch.get_up();
+        woken
     }
 }
 
@@ -377,8 +422,9 @@ impl Place for WatchCore {
 pub struct Watch {
     pub(super) watch: WatchCore,
     pub(super) core: Arc<NodeCore>,
-    pub(super) interruptible: bool,
+    interruptible: bool,
     pace: Pace,
+    waiter: Waiter,
 }
 
 impl State {
@@ -398,8 +444,16 @@ impl Watch {
     }
 
     pub(super) fn of(watch: WatchCore, core: Arc<NodeCore>) -> Watch {
-        let pace = Pace::of(&core.state.own);
-        Watch { watch, core, interruptible: false, pace }
+        let bells = core.state.own.bells();
+        let (pace, waiter) = (Pace::of(bells), Waiter::at(bells.clone(), watch.bell));
+        watch.set_bell(watch.bell);
+        Watch { watch, core, interruptible: false, pace, waiter }
+    }
+
+    /// Has the urgent dispatch thread call back, instead of the bulk one: see [`Watch::on`].
+    pub fn urgent(mut self) -> Self {
+        self.watch.lane = Lane::Urgent;
+        self
     }
 
     /// The next change, if there is one.
@@ -417,7 +471,8 @@ impl Watch {
         let until = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
         loop {
             if let Some(change) = self.watch.next()? {
-                self.pace.came(self.watch.written_unix_ns(), change.skipped.unwrap_or(0));
+                let (sent_ns, count) = self.watch.came();
+                self.pace.came(sent_ns, count);
                 return Ok(change);
             }
             if self.watch.stop.swap(false, Ordering::AcqRel) {
@@ -434,7 +489,11 @@ impl Watch {
                 }
             }
             let left = left.min(self.watch.sleep_limit());
-            if self.pace.wait(&mut self.watch, left) == Woken::Signal && self.interruptible {
+            // As who waits for urgent messages: somebody who computes is not to hold a change up.
+            self.pace.keep_short_slice(cpu::For::Urgent);
+            let Watch { watch, waiter, pace, .. } = self;
+            let woken = pace.wait(&mut Bed { watch, waiter }, Wait::Adaptive, left);
+            if woken == Woken::Signal && self.interruptible {
                 return Err(Error::Interrupted);
             }
         }
@@ -454,7 +513,8 @@ impl Watch {
     pub fn interrupter(&self) -> WatchInterrupter {
         WatchInterrupter {
             stop: self.watch.stop.clone(),
-            inner: self.watch.interrupter.clone(),
+            bells: self.waiter.bells().clone(),
+            bell: self.waiter.bell(),
             fork_guard: self.watch.shared.fork_guard(),
         }
     }
@@ -487,7 +547,8 @@ impl Iterator for Changes<'_> {
 #[derive(Clone)]
 pub struct WatchInterrupter {
     stop: Arc<AtomicBool>,
-    inner: Arc<Mutex<Interrupter>>,
+    bells: Arc<Bells>,
+    bell: u64,
     fork_guard: rnet_shm::fork::ForkGuard,
 }
 
@@ -497,7 +558,7 @@ impl WatchInterrupter {
     pub fn interrupt(&self) {
         if !self.fork_guard.is_parents() {
             self.stop.store(true, Ordering::Release);
-            lock(&self.inner).interrupt();
+            self.bells.ring(self.bell);
         }
     }
 }

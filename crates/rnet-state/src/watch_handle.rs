@@ -1,27 +1,28 @@
-//! Watches with a callback, which the node's thread for state runs.
+//! Watches with a callback, which a dispatch thread of the node runs.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use rnet_core::{Error, Result};
+use rnet_core::{Error, Lane, Result};
 use rnet_node::core::NodeCore;
+use rnet_node::dispatch::Task;
+use rnet_shm::bell::Woken;
+use rnet_shm::subscription::Slot;
 
-use super::callbacks::Task;
 use super::entry::Change;
-use super::shared::StateShared;
 use super::watch::{Watch, WatchCore};
 
 /// Changes that one task may take before the others have their turn.
 const TURN: usize = 32;
 
 impl Watch {
-    /// Calls `callback` for each change, on the node's thread for state, until the returned [`WatchHandle`]
-    /// is dropped.
+    /// Calls `callback` for each change, on the dispatch thread of the bulk lane ([`Watch::urgent`]: of the
+    /// urgent one), until the returned [`WatchHandle`] is dropped.
     ///
-    /// The callbacks of a node share that thread: one that takes long delays the others, and skips what was
-    /// overwritten meanwhile. A callback that panics is not called again.
+    /// The callbacks and timers of a lane share that thread, in one order: one that takes long delays the
+    /// others, and skips what was overwritten meanwhile. A callback that panics is not called again.
     pub fn on(self, mut callback: impl FnMut(Change) + Send + 'static) -> WatchHandle {
         self.on_result(move |result| {
             if let Ok(change) = result {
@@ -38,16 +39,36 @@ impl Watch {
 
 /// A watch with a callback.
 struct CallbackTask<F> {
+    id: u64,
     watch: WatchCore,
     callback: F,
     over: bool,
+    /// Whether the last look failed; the next one is after the next sleep, not at once.
+    failed: bool,
     /// Set by the handle as it is dropped, which the callback itself may do.
     cancelled: Arc<AtomicBool>,
+    /// How many changes it had told when the thread was last told of them.
+    told: u64,
 }
 
 impl<F: FnMut(Result<Change>) + Send> Task for CallbackTask<F> {
-    fn run(&mut self) -> bool {
+    fn id(&self) -> u64 {
+        self.id
+    }
+    fn set_bell(&mut self, bell: u64) {
+        self.watch.set_bell(bell);
+    }
+    fn lane(&self) -> Option<Lane> {
+        // It stays where it began.
+        None
+    }
+    fn run(&mut self, _lane: Lane, must_yield: &dyn Fn() -> bool) -> bool {
+        self.failed = false;
         for done in 0..TURN {
+            // One at least, as with messages.
+            if done > 0 && must_yield() {
+                return true;
+            }
             if self.cancelled.load(Ordering::Acquire) {
                 self.over = true;
                 return true;
@@ -57,38 +78,50 @@ impl<F: FnMut(Result<Change>) + Send> Task for CallbackTask<F> {
                 Ok(Some(change)) => Ok(change),
                 Err(error) => Err(error),
             };
-            let failed = result.is_err();
+            self.failed = result.is_err();
             let callback = &mut self.callback;
             if catch_unwind(AssertUnwindSafe(|| callback(result))).is_err() {
                 // The panic hook has printed it; a callback in an unknown state is not called again.
                 self.over = true;
                 return true;
             }
-            if failed {
-                // Tried again after the next sleep, not at once.
+            if self.failed || self.watch.is_parents() {
                 return false;
             }
         }
         true
     }
-    fn is_over(&self) -> bool {
-        self.over
+    fn is_ready(&self) -> bool {
+        !self.failed && self.watch.is_ready()
     }
-    fn prefix(&self) -> String {
-        self.watch.prefix().bytes().to_owned()
+    fn lie_down(&self) {
+        self.watch.lie_down();
+    }
+    fn get_up(&self, _woken: Woken, _limit: Duration) {
+        self.watch.get_up();
     }
     fn sleep_limit(&self) -> Duration {
         self.watch.sleep_limit()
     }
+    fn came(&mut self) -> Option<(u64, u64)> {
+        self.watch.came_since(&mut self.told)
+    }
+    fn is_over(&self) -> bool {
+        self.over
+    }
+    fn add_places(&self, _places: &mut Vec<Arc<Slot>>) {}
+    fn needs_barrier(&self) -> bool {
+        false
+    }
+    fn move_to(self: Box<Self>, _lane: Lane) {}
 }
 
 /// A running callback of the state; it ends when this is dropped.
 ///
-/// Dropping waits for a callback that is running, except inside a callback of the state of the same node.
+/// Dropping waits for a callback that is running, except inside a callback of the same node.
 #[must_use = "the callback ends when the WatchHandle is dropped; keep it or call detach()"]
 pub struct WatchHandle {
     id: u64,
-    shared: Arc<StateShared>,
     cancelled: Arc<AtomicBool>,
     core: Option<Arc<NodeCore>>,
 }
@@ -99,26 +132,24 @@ impl WatchHandle {
         callback: impl FnMut(Result<Change>) + Send + 'static,
     ) -> WatchHandle {
         let Watch { watch, core, .. } = watch;
-        let shared = watch.shared.clone();
-        let cancelled = Arc::new(AtomicBool::new(false));
-        let id = shared.callbacks.next_id();
-        let task = CallbackTask { watch, callback, over: false, cancelled: cancelled.clone() };
-        if shared.fork_guard().is_parents() {
+        let (lane, cancelled) = (watch.lane, Arc::new(AtomicBool::new(false)));
+        let (id, over, failed, told) = (core.state.next_task(), false, false, 0);
+        let task =
+            CallbackTask { id, watch, callback, over, failed, cancelled: cancelled.clone(), told };
+        if core.state.fork_guard().is_parents() {
             // No thread is here to run it, and what it holds is the parent's.
             std::mem::forget(task);
         } else {
-            shared.callbacks.add(&shared, id, Box::new(task));
-            if shared.callbacks.error().is_some() {
-                core.state.own.ring_self();
-            }
+            core.state.dispatcher(lane).add(Box::new(task));
         }
-        WatchHandle { id, shared, cancelled, core: Some(core) }
+        WatchHandle { id, cancelled, core: Some(core) }
     }
 
     /// What keeps the callback from being called: the thread that is to call it cannot be started, which is
     /// tried again once a second. `None` as a rule.
     pub fn error(&self) -> Option<Error> {
-        if self.shared.fork_guard().is_parents() { None } else { self.shared.callbacks.error() }
+        let core = self.core.as_ref().filter(|core| !core.state.fork_guard().is_parents())?;
+        core.state.dispatch_error()
     }
 
     /// Lets the callback run until the node ends.
@@ -129,9 +160,9 @@ impl WatchHandle {
 
 impl Drop for WatchHandle {
     fn drop(&mut self) {
-        if self.core.is_some() && !self.shared.fork_guard().is_parents() {
+        if let Some(core) = self.core.take().filter(|core| !core.state.fork_guard().is_parents()) {
             self.cancelled.store(true, Ordering::Release);
-            self.shared.callbacks.remove(self.id);
+            core.state.end_task(self.id);
         }
     }
 }

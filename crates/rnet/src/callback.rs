@@ -54,7 +54,7 @@ where
     fn is_ready(&self) -> bool {
         self.receiver.is_ready()
     }
-    fn note_if_late(&self, woken: Woken, limit: Duration) {
+    fn get_up(&self, woken: Woken, limit: Duration) {
         self.receiver.note_if_late(woken, limit);
     }
     fn is_over(&self) -> bool {

@@ -24,8 +24,8 @@
 //!
 //! # Threads
 //! A [`Node`] has one control thread, which sleeps until a peer joins, leaves or dies, and starts
-//! one dispatch thread per lane with the first callback or waker of that lane, and one for state
-//! with the first callback on it. While it is the one that writes the domain's durable state to
+//! one dispatch thread per lane with the first callback or waker of that lane, those of state
+//! included. While it is the one that writes the domain's durable state to
 //! disk, it has two more. They end with the node. For a short time there may be one that cleans the
 //! state up behind a node that has gone, and, once in a process, one that registers it for
 //! `membarrier`. A publisher has no thread.

@@ -76,7 +76,7 @@ impl Task for WakeTask {
         let shared = lock(&self.shared);
         shared.receiver.is_none() || (shared.waker.is_some() && shared.is_ready())
     }
-    fn note_if_late(&self, woken: Woken, limit: Duration) {
+    fn get_up(&self, woken: Woken, limit: Duration) {
         let shared = lock(&self.shared);
         if let (Some(_), Some(receiver)) = (&shared.waker, &shared.receiver) {
             receiver.note_if_late(woken, limit);

@@ -171,12 +171,14 @@ impl WatchCore {
     /// Hands all changes to `callback` from now on. Call it without the GIL.
     fn call(
         &self,
+        urgent: bool,
         callback: impl Fn(rnet::Result<state::Change>) + Send + 'static,
     ) -> rnet::Result<()> {
         let mut guard = self.lock()?;
         self.direct(&mut guard)?;
         let mode = &mut **guard;
         if let Mode::Direct(inner) = std::mem::replace(mode, Mode::Closed) {
+            let inner = if urgent { inner.urgent() } else { inner };
             *mode = Mode::Callback { _handle: inner.on_result(callback) };
         }
         drop(guard);
@@ -350,11 +352,12 @@ impl Watch {
         py.detach(|| self.core.fileno()).or_raise(py)
     }
 
-    /// Has `callback(change)` called for each change from now on, on a thread of the node's, until
-    /// watch or node is closed. What it raises goes to `sys.unraisablehook`. A callback that takes
-    /// long delays those of other watches of the node, and is then told only the newest values.
-    #[pyo3(signature = (callback, /))]
-    fn on(&self, py: Python<'_>, callback: Callback) -> PyResult<()> {
+    /// Has `callback(change)` called for each change from now on, on the dispatch thread of the bulk
+    /// lane or, with `urgent`, of the urgent one, until watch or node is closed. What it raises goes to
+    /// `sys.unraisablehook`. A callback that takes long delays the others of its lane, and is then told
+    /// only the newest values.
+    #[pyo3(signature = (callback, /, *, urgent = false))]
+    fn on(&self, py: Python<'_>, callback: Callback, urgent: bool) -> PyResult<()> {
         let callback = callback.into_inner();
         let (types, closed) = (self.core.types.clone(), self.core.closed.clone());
         let run = move |result: rnet::Result<state::Change>| {
@@ -373,7 +376,7 @@ impl Watch {
             });
         };
         let start = || {
-            self.core.call(run)?;
+            self.core.call(urgent, run)?;
             self.state.members.keep(&self.core);
             Ok(())
         };

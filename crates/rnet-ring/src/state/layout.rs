@@ -72,7 +72,7 @@ pub const REVOKED: u64 = u64::MAX;
 pub const FOLLOWER_OWNER: usize = 0;
 /// Follower word: the root slot it waits for, plus 1; 0 for all.
 pub const FOLLOWER_FILTER: usize = 1;
-/// Follower word: its bell, a futex.
+/// Follower word: the number of the bell of its node at which whoever waits for it sleeps.
 pub const FOLLOWER_BELL: usize = 2;
 
 /// How large the parts of a region are. All processes of a domain use [`Geometry::DOMAIN`]; tests have

@@ -1,21 +1,14 @@
-//! Following the changes of a domain: reading the journal, and sleeping at its end.
+//! Following the changes of a domain: reading the journal, and showing whoever writes that one sleeps at its end.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Weak};
-use std::time::Duration;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use rnet_core::Error;
 use rnet_ring::fail_point;
-use rnet_ring::state::layout::{
-    FOLLOWER_BELL, FOLLOWER_FILTER, FOLLOWER_OWNER, Geometry, LINE_WORDS,
-};
+use rnet_ring::state::layout::{FOLLOWER_BELL, FOLLOWER_FILTER, FOLLOWER_OWNER, Geometry};
 use rnet_ring::state::{self as ring, Position};
-use rustix::io::Errno;
-use rustix::thread::futex;
 
 use super::{Inner, Record, Region};
-use crate::bell::{MAX_SLEEP, Woken};
-use crate::cpu::Precise;
 
 /// What [`Follower::next`] has found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,18 +22,13 @@ pub enum Next {
 }
 
 /// Follows the changes of the domain.
+/// Its place in the region is free again when it is dropped.
 pub struct Follower {
     inner: Arc<Inner>,
-    place: Arc<Place>,
+    /// Of its place in the region.
+    number: usize,
     at: Position,
     prefix: (String, ring::Prefix),
-}
-
-/// A follower's place in the region; free again when its follower is gone.
-struct Place {
-    inner: Arc<Inner>,
-    number: usize,
-    interrupted: AtomicBool,
 }
 
 impl Region {
@@ -66,10 +54,9 @@ impl Region {
                 hint: "drop some, or watch a longer prefix once and share it".to_owned(),
             })?;
         fail_point!("state.follower");
-        let place = Place { inner: inner.clone(), number, interrupted: AtomicBool::new(false) };
         Ok(Follower {
             inner: inner.clone(),
-            place: Arc::new(place),
+            number,
             at: Position { revision: after_revision.wrapping_add(1), within: 0 },
             prefix: (String::new(), prefix(inner, "")),
         })
@@ -111,75 +98,35 @@ impl Follower {
         }
     }
 
-    /// Sleeps until a change may match, no longer than `limit` and [`MAX_SLEEP`]; it may also return for
-    /// nothing.
-    pub fn wait(&mut self, prefix: &str, limit: Duration) -> Woken {
-        self.mean(prefix);
-        if self.place.interrupted.swap(false, Ordering::AcqRel) {
-            return Woken::Look;
-        }
-        let Ok(ring) = self.inner.sound() else { return Woken::Look };
-        let number = self.place.number;
+    /// Names the bell of its node, at which whoever waits for it sleeps.
+    pub fn set_bell(&self, bell: u64) {
+        // Relaxed: seen by whoever sees from `lie_down` on that it sleeps.
+        self.inner.ring().follower(self.number, FOLLOWER_BELL).store(bell, Ordering::Relaxed);
+    }
+
+    /// Shows that somebody is about to sleep at its bell, who has read the bell before; `true` if there may be
+    /// something already. Whoever makes a change from here on that may match rings the bell, once.
+    pub fn lie_down(&self) -> bool {
+        // What cannot be read is looked at again when the sleep is over.
+        let Ok(ring) = self.inner.sound() else { return false };
         let filter = self.prefix.1.root().map_or(0, |root| u64::from(root) + 1);
-        ring.follower(number, FOLLOWER_FILTER).store(filter, Ordering::Release);
-        let bell = self.place.bell();
-        let before = bell.load(Ordering::Acquire);
+        ring.follower(self.number, FOLLOWER_FILTER).store(filter, Ordering::Release);
         fail_point!("state.falling_asleep");
-        if ring.sleepy(number, &self.at) {
-            return Woken::Look;
-        }
-        let limit = limit.min(MAX_SLEEP);
-        let limit = rustix::time::Timespec {
-            tv_sec: limit.as_secs() as i64,
-            tv_nsec: i64::from(limit.subsec_nanos()),
-        };
-        let slept = match self.place.interrupted.swap(false, Ordering::AcqRel) {
-            true => Ok(()),
-            false => futex::wait(bell, futex::Flags::empty(), before, Some(&limit)),
-        };
-        ring.wakeless(number);
-        match slept {
-            Err(Errno::TIMEDOUT) => Woken::TimedOut,
-            Err(Errno::INTR) => Woken::Signal,
-            _ => Woken::Look,
-        }
+        ring.sleepy(self.number, &self.at)
     }
 
-    /// As [`Follower::wait`], with a limit that is kept as closely as the kernel can.
-    pub fn doze(&mut self, prefix: &str, limit: Duration) -> Woken {
-        let _precise = Precise::timers();
-        self.wait(prefix, limit)
+    /// Whether something was changed that it has not passed yet; it may not match.
+    pub fn may_have(&self) -> bool {
+        self.inner.sound().is_ok_and(|ring| ring.may_have(&self.at))
     }
 
-    /// Ends waits of this follower from other threads.
-    pub fn interrupter(&self) -> Interrupter {
-        Interrupter(Arc::downgrade(&self.place))
+    /// Nobody sleeps for it any more.
+    pub fn get_up(&self) {
+        self.inner.ring().wakeless(self.number);
     }
 }
 
-/// Ends waits of a [`Follower`]; made by [`Follower::interrupter`].
-#[derive(Clone)]
-pub struct Interrupter(Weak<Place>);
-
-impl Interrupter {
-    /// The wait that goes on ends with [`Woken::Look`], or the next one does at once.
-    pub fn interrupt(&self) {
-        let Some(place) = self.0.upgrade() else { return };
-        place.interrupted.store(true, Ordering::Release);
-        let bell = place.bell();
-        bell.fetch_add(1, Ordering::Release);
-        let _ = futex::wake(bell, futex::Flags::empty(), i32::MAX as u32);
-    }
-}
-
-impl Place {
-    fn bell(&self) -> &std::sync::atomic::AtomicU32 {
-        let first = Geometry::DOMAIN.followers_at() + self.number * LINE_WORDS;
-        self.inner.file.futex(first + FOLLOWER_BELL)
-    }
-}
-
-impl Drop for Place {
+impl Drop for Follower {
     fn drop(&mut self) {
         if !self.inner.own.fork_guard().is_parents() {
             let ring = self.inner.ring();

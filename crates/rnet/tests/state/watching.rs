@@ -336,6 +336,82 @@ fn a_future_of_a_change_that_is_dropped_after_its_wake_has_taken_nothing() {
     }
 }
 
+/// The name of the thread on which a watch calls back.
+fn thread_of(watch: Watch) -> String {
+    let (tell, told) = mpsc::channel();
+    let handle = watch.on(move |_| {
+        tell.send(std::thread::current().name().unwrap_or_default().to_owned()).unwrap();
+    });
+    let name = told.recv_timeout(LONG.unwrap()).unwrap();
+    drop(handle);
+    name
+}
+
+#[test]
+fn a_watch_calls_back_on_the_dispatch_thread_of_its_lane() {
+    let net = Net::new("a_watch_calls_back_on_the_dispatch_thread_of_its_lane");
+    let node = net.node("a");
+    let state = node.state().unwrap();
+    state.set("/k", 1).unwrap();
+    assert_eq!(thread_of(state.watch("/k").unwrap()), "rnet-bulk");
+    assert_eq!(thread_of(state.watch("/k").unwrap().urgent()), "rnet-urgent");
+}
+
+#[test]
+fn timers_and_changes_of_a_lane_take_turns_and_the_other_lane_waits_for_neither() {
+    let net = Net::new("timers_and_changes_of_a_lane_take_turns");
+    let (node, other) = (net.node("a"), net.node("b"));
+    let (state, writer) = (node.state().unwrap(), other.state().unwrap());
+    let (entered, inside) = mpsc::channel();
+    let (go_on, wait) = mpsc::channel::<()>();
+    let held = state.watch("/held").unwrap().on(move |_| {
+        entered.send(()).unwrap();
+        wait.recv_timeout(LONG.unwrap()).unwrap();
+    });
+    writer.set("/held", 1).unwrap();
+    inside.recv_timeout(LONG.unwrap()).unwrap();
+    // The bulk thread is inside the callback.
+    let ticks = Arc::new(AtomicU64::new(0));
+    let counted = ticks.clone();
+    let timer = node
+        .timer(Duration::from_millis(1), move |_| {
+            counted.fetch_add(1, Ordering::Relaxed);
+        })
+        .unwrap();
+    let (tell, told) = mpsc::channel();
+    let urgent = state.watch("/stop").unwrap().urgent().on(move |change| {
+        tell.send(change.revision).unwrap();
+    });
+    let last = (0..100).fold(0, |_, n| writer.set("/stop", n).unwrap());
+    while told.recv_timeout(LONG.unwrap()).unwrap() != last {}
+    assert_eq!(ticks.load(Ordering::Relaxed), 0, "the timer waits for the callback of its lane");
+    go_on.send(()).unwrap();
+    eventually("the timer ticks", || ticks.load(Ordering::Relaxed) > 0);
+    drop((held, timer, urgent));
+}
+
+#[test]
+fn changes_that_never_end_keep_no_timer_from_its_tick() {
+    let net = Net::new("changes_that_never_end_keep_no_timer_from_its_tick");
+    let node = net.node("a");
+    let state = node.state().unwrap();
+    let writer = node.state().unwrap();
+    // Each change makes the next one.
+    let watch = state.watch("/k").unwrap().on(move |change| {
+        writer.set("/k", change.revision as i64).unwrap();
+    });
+    state.set("/k", 0).unwrap();
+    let ticks = Arc::new(AtomicU64::new(0));
+    let counted = ticks.clone();
+    let timer = node
+        .timer(Duration::from_millis(1), move |_| {
+            counted.fetch_add(1, Ordering::Relaxed);
+        })
+        .unwrap();
+    eventually("the timer ticks", || ticks.load(Ordering::Relaxed) >= 3);
+    drop((watch, timer));
+}
+
 #[test]
 fn streams_wake_their_task() {
     let net = Net::new("streams_wake_their_task");

@@ -1,90 +1,96 @@
-//! How a watch passes the time until the next change: awake while that pays, by the clock when changes keep
-//! time, else asleep until it is woken. The same rules as of subscribers, learnt by [`PeriodEstimator`].
+//! How a thread passes the time until the next message or change: awake while that pays, by the clock when they
+//! keep time, else asleep until it is woken. What pays is learnt by [`PeriodEstimator`].
+//!
+//! Subscribers, watches of the state and dispatch threads wait so; each says by its [`Place`] what for.
 
 use std::time::Duration;
 
-use rnet_shm::bell::Woken;
+use rnet_core::Wait;
+use rnet_shm::bell::{Bells, Sleep, Woken};
 use rnet_shm::clock;
 use rnet_shm::cpu::{self, ShortSlice};
-use rnet_shm::node::OwnNode;
 
-use rnet_node::period_estimator::{PeriodEstimator, Plan};
+use crate::period_estimator::{PeriodEstimator, Plan};
 
 /// Looks at the clock once per this many turns of a spin.
 const SPINS_PER_LOOK: u32 = 32;
 
-/// A change that says it was written longer ago, in ns, is timed by its arrival: the clocks do not agree.
-const OLDEST_NS: u64 = 1_000_000_000;
-
 /// What can be waited for.
-pub(super) trait Place {
+pub trait Place {
     /// Whether there is something; it is looked at again behind the wait.
     fn poll(&mut self) -> bool;
-    /// Sleeps until there may be something; with `precise` the limit is kept as closely as the kernel can.
-    fn sleep(&mut self, limit: Duration, precise: bool) -> Woken;
+    /// Sleeps until there may be something.
+    fn sleep(&mut self, sleep: Sleep, limit: Duration) -> Woken;
 }
 
-/// The period of the changes of one place, and what was learnt of the last wait.
-#[derive(Default)]
-pub(super) struct Pace {
+/// The period of what comes to one place, and what was learnt of the last wait.
+#[derive(Debug, Default)]
+pub struct Pace {
     /// Whether it may change what the scheduler does with the thread.
     tunes: bool,
     period: PeriodEstimator,
-    changes: u64,
-    /// Whether the change that comes next was waited for, and whether awake.
+    /// Whether what comes next was waited for, and whether awake.
     waited: bool,
     awake: bool,
     /// When the last wait began.
     since_ns: u64,
-    /// Of the thread that waited last.
+    /// Of the thread that slept last.
     short_slice: Option<ShortSlice>,
 }
 
 impl Pace {
-    /// Of a place of this node.
-    pub(super) fn of(own: &OwnNode) -> Pace {
-        Pace { tunes: own.bells().tunes_threads(), ..Pace::default() }
+    /// Of a place at one of these bells.
+    pub fn of(bells: &Bells) -> Pace {
+        Pace { tunes: bells.tunes_threads(), ..Pace::default() }
     }
 
-    /// A change has come, and with it so many that were skipped.
-    pub(super) fn came(&mut self, written_unix_ns: u64, skipped: u64) {
-        self.changes = self.changes.wrapping_add(1).wrapping_add(skipped);
+    /// Something has come that was sent at `sent_ns`, and is number `count` of what came, skipped ones included.
+    pub fn came(&mut self, sent_ns: u64, count: u64) {
         if !std::mem::take(&mut self.waited) {
             return;
         }
-        let (now_ns, unix_ns) = (clock::now_ns(), clock::unix_ns());
-        let latency_ns = unix_ns.saturating_sub(written_unix_ns);
-        let latency_ns = if latency_ns > OLDEST_NS { 0 } else { latency_ns };
-        let written_ns = now_ns.saturating_sub(latency_ns);
-        self.period.learn(written_ns, self.changes);
+        let now_ns = clock::now_ns();
+        let latency_ns = now_ns.saturating_sub(sent_ns);
+        self.period.learn(sent_ns, count);
         if self.awake {
             self.period.met(latency_ns);
         }
-        if written_ns >= self.since_ns {
+        // What was sent before has not been waited for.
+        if sent_ns >= self.since_ns {
             self.period.held_up(now_ns, latency_ns);
         }
     }
 
-    /// Waits until there may be something at the place, for `limit` at the most.
-    pub(super) fn wait(&mut self, place: &mut impl Place, limit: Duration) -> Woken {
+    /// Has this thread go before those that compute, once it is woken.
+    pub fn keep_short_slice(&mut self, whom: cpu::For) {
         if self.tunes {
-            // As who waits for urgent messages: somebody who computes is not to hold a change up.
-            ShortSlice::keep(&mut self.short_slice, cpu::For::Urgent);
+            ShortSlice::keep(&mut self.short_slice, whom);
         }
+    }
+
+    /// Waits until there may be something at the place, for `limit` at the most.
+    pub fn wait(&mut self, place: &mut impl Place, wait: Wait, limit: Duration) -> Woken {
         let since_ns = clock::now_ns();
-        self.since_ns = since_ns;
+        (self.since_ns, self.awake, self.waited) = (since_ns, false, wait == Wait::Adaptive);
         let end_ns = since_ns.saturating_add(u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX));
-        (self.awake, self.waited) = (false, true);
         loop {
             let now_ns = clock::now_ns();
             if now_ns >= end_ns {
                 return Woken::TimedOut;
             }
-            let left = |to_ns: u64| Duration::from_nanos(to_ns.min(end_ns).saturating_sub(now_ns));
-            match self.period.plan(now_ns, since_ns) {
+            let left = |to_ns: u64| match to_ns.min(end_ns) {
+                u64::MAX => Duration::MAX,
+                to_ns => Duration::from_nanos(to_ns.saturating_sub(now_ns)),
+            };
+            let plan = match wait {
+                Wait::Spin => Plan::Spin(u64::MAX),
+                Wait::Block => Plan::Sleep,
+                Wait::Adaptive => self.period.plan(now_ns, since_ns),
+            };
+            match plan {
                 Plan::Sleep => {
                     self.awake = false;
-                    return place.sleep(left(end_ns), false);
+                    return place.sleep(Sleep::Woken, left(end_ns));
                 }
                 Plan::Spin(to_ns) => {
                     let (ready, gap_ns) = spin(place, to_ns.min(end_ns));
@@ -94,7 +100,8 @@ impl Pace {
                     }
                 }
                 Plan::Doze(to_ns) => {
-                    let woken = place.sleep(left(to_ns), self.tunes);
+                    let sleep = if self.tunes { Sleep::ByTheClock } else { Sleep::Woken };
+                    let woken = place.sleep(sleep, left(to_ns));
                     let now_ns = clock::now_ns();
                     if now_ns < to_ns {
                         // Somebody rang, or it was the user's time that was over.
@@ -103,8 +110,11 @@ impl Pace {
                     }
                     self.awake = true;
                     self.period.dozed(now_ns, now_ns - to_ns);
-                    if woken == Woken::Signal || place.poll() {
+                    if woken == Woken::Signal {
                         return woken;
+                    }
+                    if place.poll() {
+                        return Woken::Look;
                     }
                 }
             }
@@ -148,7 +158,8 @@ mod tests {
             self.polled += 1;
             clock::now_ns() >= self.at_ns
         }
-        fn sleep(&mut self, limit: Duration, precise: bool) -> Woken {
+        fn sleep(&mut self, sleep: Sleep, limit: Duration) -> Woken {
+            let precise = sleep == Sleep::ByTheClock;
             self.slept.push(precise);
             let end_ns = clock::now_ns() + limit.as_nanos() as u64;
             while precise && clock::now_ns() < end_ns {
@@ -167,7 +178,7 @@ mod tests {
             pace.period.learn(start_ns + n * period_ns, n + 1);
         }
         let mut place = From { at_ns: start_ns + 100 * period_ns, slept: Vec::new(), polled: 0 };
-        pace.wait(&mut place, Duration::from_secs(1));
+        pace.wait(&mut place, Wait::Adaptive, Duration::from_secs(1));
         place
     }
 
@@ -177,7 +188,10 @@ mod tests {
         assert!(flood.polled > 0 && flood.slept.is_empty(), "{:?}", flood.slept);
         assert_eq!(waits(50_000_000).slept, [false]);
         let mut none = From { at_ns: u64::MAX, slept: Vec::new(), polled: 0 };
-        assert_eq!(Pace::default().wait(&mut none, Duration::ZERO), Woken::TimedOut);
+        assert_eq!(
+            Pace::default().wait(&mut none, Wait::Adaptive, Duration::ZERO),
+            Woken::TimedOut
+        );
         assert_eq!((none.polled, none.slept.len()), (0, 0), "there is no time to look");
     }
 
