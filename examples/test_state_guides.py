@@ -1,6 +1,6 @@
-"""Plays docs/guide/command-line-state.md and docs/guide/from-redis.md: commands, and Python as a session (doctest).
+"""Plays command-line-state.md, from-redis.md and endpoints.md of docs/guide: commands, and Python as a session (doctest).
 
-The Rust of the latter is that of a program of examples/rust, whose tests run it.
+The Rust of from-redis.md is that of a program of examples/rust, whose tests run it.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from played_page import ROOT, agrees, blocks, play_in
 
 COMMANDS = ROOT / "docs" / "guide" / "command-line-state.md"
 REDIS = ROOT / "docs" / "guide" / "from-redis.md"
+ENDPOINTS = ROOT / "docs" / "guide" / "endpoints.md"
 
 #: What the page of commands talks about.
 FILES = {
@@ -34,11 +35,16 @@ def test_the_commands_print_what_the_page_says(page: Path, commands: int) -> Non
         assert not play.terminals
 
 
-def test_the_python_of_the_page_says_what_it_says(monkeypatch: pytest.MonkeyPatch) -> None:
-    sessions = ["\n".join([*lines, ""]) for _, lines in blocks(REDIS, "pycon")]
-    assert len(sessions) == 10
+@pytest.mark.parametrize(
+    ("page", "count", "examples"), [(REDIS, 10, 30), (ENDPOINTS, 2, 24)], ids=["redis", "endpoints"]
+)
+def test_the_python_of_the_page_says_what_it_says(
+    page: Path, count: int, examples: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sessions = ["\n".join([*lines, ""]) for _, lines in blocks(page, "pycon")]
+    assert len(sessions) == count
     # One session: what the page has made before is there later.
-    session = doctest.DocTestParser().get_doctest("".join(sessions), {}, REDIS.name, str(REDIS), 0)
+    session = doctest.DocTestParser().get_doctest("".join(sessions), {}, page.name, str(page), 0)
     with play_in() as play:
         for name in ("RNET_DIR", "RNET_DOMAIN", "RNET_STATE_DIR"):
             monkeypatch.setenv(name, play.environment[name])
@@ -50,5 +56,5 @@ def test_the_python_of_the_page_says_what_it_says(monkeypatch: pytest.MonkeyPatc
         finally:
             if "node" in session.globs:
                 session.globs["node"].close()
-        assert tried >= 30
+        assert tried >= examples
         assert failed == 0, "".join(said)

@@ -44,22 +44,32 @@ pub(crate) fn published_types(
     topic: &str,
     (domain, path, group): (&str, &Path, Option<&str>),
 ) -> PyResult<Vec<Py<PyAny>>> {
-    let class = py.import("rnet.compare")?.getattr("PublishedType")?;
     // The directory that the node has joined, whatever the environment says by now.
     let look = || {
         let base = path.parent().map(Path::to_owned);
         Domain::open(Some(domain), base, group.map(str::to_owned))?.topic_snapshot(topic)
     };
     let snapshot = py.detach(look).or_raise(py)?;
-    let convert = |p: PublisherInfo| {
-        let (kind, name) = match &p.type_desc {
-            TypeDesc::Raw => ("raw", ""),
-            TypeDesc::Plain(plain) => ("plain", plain.name.as_str()),
-            TypeDesc::Protobuf(named) => ("protobuf", named.name.as_str()),
-        };
-        let set = p.schema.as_ref().map(|s| PyBytes::new(py, &s.descriptor_set_with_docs()));
-        let layout = p.type_desc.as_plain().map(|_| p.type_desc.to_json());
-        Ok(class.call1((p.id, &p.node, kind, name, set, layout))?.unbind())
-    };
+    let convert =
+        |p: PublisherInfo| published_type(py, p.id, &p.node, &p.type_desc, p.schema.as_ref());
     snapshot.publishers.into_iter().map(convert).collect()
+}
+
+/// The type of a publisher, as `rnet.PublishedType`.
+pub(crate) fn published_type(
+    py: Python<'_>,
+    publisher: u64,
+    node: &str,
+    desc: &TypeDesc,
+    schema: Option<&Schema>,
+) -> PyResult<Py<PyAny>> {
+    let class = py.import("rnet.compare")?.getattr("PublishedType")?;
+    let (kind, name) = match desc {
+        TypeDesc::Raw => ("raw", ""),
+        TypeDesc::Plain(plain) => ("plain", plain.name.as_str()),
+        TypeDesc::Protobuf(named) => ("protobuf", named.name.as_str()),
+    };
+    let set = schema.map(|s| PyBytes::new(py, &s.descriptor_set_with_docs()));
+    let layout = desc.as_plain().map(|_| desc.to_json());
+    Ok(class.call1((publisher, node, kind, name, set, layout))?.unbind())
 }

@@ -5,7 +5,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use pyo3::prelude::*;
 use rnet::Tick;
-use rnet::{DeadlineMissed, Error, LivelinessChange, LivelinessCounts, MatchEvent, NodeEvent};
+use rnet::{
+    DeadlineMissed, EndpointEvent, EndpointQos, Error, LivelinessChange, LivelinessCounts,
+    MatchEvent, NodeEvent,
+};
 
 use crate::codec::Decoder;
 use crate::errors::{is_malformed, raise};
@@ -95,6 +98,28 @@ pub(crate) fn on_node(callback: Py<PyAny>) -> impl FnMut(&NodeEvent) + Send + 's
     }
 }
 
+/// An `rnet.EndpointEvent`.
+pub(crate) fn endpoint(py: Python<'_>, event: &EndpointEvent) -> PyResult<Py<PyAny>> {
+    let kind = match event {
+        EndpointEvent::Opened(_) => "opened",
+        EndpointEvent::Closed(_) => "closed",
+        EndpointEvent::Lost(_) => "lost",
+        _ => "other",
+    };
+    let end = event.endpoint();
+    let (role, qos) = match &end.qos {
+        EndpointQos::Publisher(qos) => ("publisher", serde_json::to_string(qos)),
+        EndpointQos::Subscriber(qos) => ("subscriber", serde_json::to_string(qos)),
+    };
+    let loads = py.import("json")?.getattr("loads")?;
+    let qos = loads.call1((qos.unwrap_or_else(|_| "{}".to_owned()),))?;
+    let desc = loads.call1((end.type_desc.to_json(),))?;
+    let events = py.import("rnet.events")?;
+    let class = events.getattr("Endpoint")?;
+    let end = class.call1((end.id, role, &end.topic, &end.node, desc, qos))?;
+    Ok(events.getattr("EndpointEvent")?.call1((kind, end))?.unbind())
+}
+
 /// What runs for each message of a subscriber with a callback.
 pub(crate) struct MessageCallback {
     pub(crate) callback: Py<PyAny>,
@@ -119,19 +144,29 @@ impl MessageCallback {
                     }
                     (Err(error), _) => Err(error),
                 },
-                Err(error) => self.report(py, &error),
+                Err(error) => report(py, self.on_error.as_ref(), &error),
             };
             if let Err(error) = outcome {
                 error.write_unraisable(py, Some(self.callback.bind(py)));
             }
         });
     }
+}
 
-    fn report(&self, py: Python<'_>, error: &Error) -> PyResult<Py<PyAny>> {
-        match (&self.on_error, error) {
-            (Some(on_error), _) => on_error.call1(py, (raise(py, error).into_value(py),)),
-            (None, Error::PeerLost { .. } | Error::Detached { .. }) => Ok(py.None()),
-            (None, _) => Err(raise(py, error)),
-        }
+/// Calls `on_error`; without it an error that is not counted is raised.
+fn report(py: Python<'_>, on_error: Option<&Py<PyAny>>, error: &Error) -> PyResult<Py<PyAny>> {
+    match (on_error, error) {
+        (Some(on_error), _) => on_error.call1(py, (raise(py, error).into_value(py),)),
+        (None, Error::PeerLost { .. } | Error::Detached { .. }) => Ok(py.None()),
+        (None, _) => Err(raise(py, error)),
     }
+}
+
+/// As [`report`], for `callback`; what is raised goes to `sys.unraisablehook`.
+pub(crate) fn tell_error(callback: &Py<PyAny>, on_error: Option<&Py<PyAny>>, error: &Error) {
+    crate::gate::enter(|py| {
+        if let Err(error) = report(py, on_error, error) {
+            error.write_unraisable(py, Some(callback.bind(py)));
+        }
+    });
 }

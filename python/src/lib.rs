@@ -17,6 +17,7 @@ mod fair;
 mod fork;
 mod futex;
 mod gate;
+mod handle;
 mod loan;
 mod members;
 mod merge;
@@ -57,6 +58,7 @@ fn _rnet(py: Python<'_>, module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<tasks::Next>()?;
     module.add_class::<param::Param>()?;
     module.add_class::<timer::Timer>()?;
+    module.add_class::<handle::CallbackHandle>()?;
     module.add_class::<timer::Rate>()?;
     state::add_classes(module)?;
     module.add("Sample", sample::class(py)?)?;

@@ -22,6 +22,7 @@ pub(crate) enum Kind {
     Publisher,
     Param,
     Timer,
+    Handle,
     Watch,
     Transaction,
     State,

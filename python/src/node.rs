@@ -5,13 +5,14 @@ use std::sync::{Arc, OnceLock};
 
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
-use rnet::{PublisherOptions, SubscriberOptions};
+use rnet::PublisherOptions;
 
 use crate::callback::Callback;
 use crate::codec::Codec;
 use crate::compare;
 use crate::errors::{OrRaise, bad_value};
 use crate::events;
+use crate::handle::CallbackHandle;
 use crate::members::{Kind, Member};
 use crate::param::{Declaration, Param};
 use crate::publisher::{Publisher, PublisherCore};
@@ -49,6 +50,19 @@ impl Node {
             py.detach(|| self.shared.members.add_kept(Kind::State, core));
         }
         Ok(())
+    }
+
+    fn keep_handle(
+        &self,
+        py: Python<'_>,
+        start: impl FnOnce(&rnet::Node) -> PyResult<CallbackHandle>,
+    ) -> PyResult<CallbackHandle> {
+        let node = self.shared.node().or_raise(py)?;
+        let handle = start(&node);
+        release(node);
+        let handle = handle?;
+        py.detach(|| self.shared.members.add_kept(Kind::Handle, handle.core()));
+        Ok(handle)
     }
 }
 
@@ -213,29 +227,11 @@ impl Node {
             return Err(bad_value(py, "on_error", "it goes with on: give a callback too"));
         }
         let codec = Codec::new(py, r#type)?;
-        let mut options = SubscriberOptions::new()
+        let mut options = qos::subscriber(py, reliable, transient_local, keep_last, keep_all)?
             .message_type(codec.message_type.clone())
             .wait(qos::wait(py, wait)?);
-        if reliable {
-            options = options.reliable();
-        }
-        if transient_local {
-            options = options.transient_local();
-        }
         if let Some(lane) = lane {
             options = options.lane(qos::lane(py, lane)?);
-        }
-        match keep_last {
-            Some(_) if keep_all => {
-                return Err(bad_value(
-                    py,
-                    "keep_all",
-                    "it contradicts keep_last: give one of them",
-                ));
-            }
-            Some(depth) => options = options.keep_last(depth),
-            None if keep_all => options = options.keep_all(),
-            None => {}
         }
         if let Some(period) = qos::optional_seconds(py, "deadline", deadline)? {
             options = options.deadline(period);
@@ -253,6 +249,33 @@ impl Node {
             subscriber.start_callback(py, callback, on_error)?;
         }
         Ok(subscriber)
+    }
+
+    /// Subscribes to every topic whose name matches `pattern`, topics that come later included: `*` stands for one
+    /// part of a name and `**` for any number of them. `callback` gets an AnyMessage for each message, on the node's
+    /// threads for the topics' lanes, until the CallbackHandle that this returns is cancelled, which the callback
+    /// may do, or the node is closed.
+    ///
+    /// `on_error` gets errors, as with `Subscriber.on`, and that of a topic that cannot be subscribed to. The other
+    /// keywords are those of `subscribe`, and hold for each topic.
+    #[pyo3(signature = (pattern, callback, /, *, on_error = None, reliable = false,
+        transient_local = false, keep_last = None, keep_all = false))]
+    #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
+    fn subscribe_any(
+        &self,
+        py: Python<'_>,
+        pattern: &str,
+        callback: Callback,
+        on_error: Option<Callback>,
+        reliable: bool,
+        transient_local: bool,
+        keep_last: Option<u32>,
+        keep_all: bool,
+    ) -> PyResult<CallbackHandle> {
+        let options = qos::subscriber(py, reliable, transient_local, keep_last, keep_all)?;
+        let callbacks = (callback.into_inner(), on_error.map(Callback::into_inner));
+        let start = |node: &_| CallbackHandle::subscribe_any(py, node, pattern, options, callbacks);
+        self.keep_handle(py, start)
     }
 
     /// The state of the domain: keys with values that every node reads and writes, as a mapping.
@@ -345,6 +368,16 @@ impl Node {
     fn on_node(&self, py: Python<'_>, callback: Callback) -> PyResult<()> {
         let hook = events::on_node(callback.into_inner());
         py.detach(|| self.shared.node().map(|node| node.on_node(hook))).or_raise(py)
+    }
+
+    /// Calls `callback` with an EndpointEvent for each publisher and subscriber of the domain, those of this node
+    /// included: once for each that exists, once for each that is opened, and once when one of them goes. Runs on
+    /// the node's thread for the bulk lane, until the CallbackHandle that this returns is cancelled, which the
+    /// callback may do, or the node is closed. What it raises goes to sys.unraisablehook.
+    #[pyo3(signature = (callback, /))]
+    fn on_endpoint(&self, py: Python<'_>, callback: Callback) -> PyResult<CallbackHandle> {
+        let callback = callback.into_inner();
+        self.keep_handle(py, |node| CallbackHandle::on_endpoint(py, node, callback))
     }
 
     /// The types of a topic's publishers, as a list of PublishedType: what travels with the topic, for

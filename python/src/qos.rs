@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use rnet::{Lane, OnFull, Wait};
+use rnet::{Lane, OnFull, SubscriberOptions, Wait};
 
 use crate::errors::bad_value;
 use crate::wait::seconds;
@@ -30,6 +30,31 @@ pub(crate) fn on_full(py: Python<'_>, given: Option<&Bound<'_, PyAny>>) -> PyRes
         return Ok(OnFull::Detach { stall: seconds(py, "on_full", stall)? });
     }
     Err(PyTypeError::new_err(format!("on_full: {}", expected(&given.repr()?.to_string()))))
+}
+
+/// Options of a subscriber that every form of receiving has.
+pub(crate) fn subscriber(
+    py: Python<'_>,
+    reliable: bool,
+    transient_local: bool,
+    keep_last: Option<u32>,
+    keep_all: bool,
+) -> PyResult<SubscriberOptions> {
+    let mut options = SubscriberOptions::new();
+    if reliable {
+        options = options.reliable();
+    }
+    if transient_local {
+        options = options.transient_local();
+    }
+    match keep_last {
+        Some(_) if keep_all => {
+            Err(bad_value(py, "keep_all", "it contradicts keep_last: give one of them"))
+        }
+        Some(depth) => Ok(options.keep_last(depth)),
+        None if keep_all => Ok(options.keep_all()),
+        None => Ok(options),
+    }
 }
 
 /// A time that may be given.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
+import queue
 import shutil
 import signal
 import subprocess
@@ -60,6 +61,14 @@ def node(domain: str) -> Iterator[Callable[..., rnet.Node]]:
     yield make
     for one in made:
         one.close()
+
+
+@pytest.fixture
+def unraisable(monkeypatch: pytest.MonkeyPatch) -> queue.Queue:
+    """What goes to sys.unraisablehook."""
+    told: queue.Queue = queue.Queue()
+    monkeypatch.setattr(sys, "unraisablehook", lambda args: told.put(args.exc_value))
+    return told
 
 
 Pair = tuple[rnet.Publisher, rnet.Subscriber]

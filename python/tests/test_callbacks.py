@@ -15,14 +15,6 @@ import rnet
 from conftest import LIMIT_S
 
 
-@pytest.fixture
-def unraisable(monkeypatch):
-    """What goes to sys.unraisablehook."""
-    told: queue.Queue = queue.Queue()
-    monkeypatch.setattr(sys, "unraisablehook", lambda args: told.put(args.exc_value))
-    return told
-
-
 def test_a_callback_gets_each_message_on_another_thread(pair):
     got: queue.Queue = queue.Queue()
     callback = lambda sample: got.put((bytes(sample), threading.get_native_id()))  # noqa: E731

@@ -197,6 +197,8 @@ CALLBACKS = {
     "match": lambda home, bad: home.subscribe("/t").on_match(bad),
     "publisher": lambda home, bad: home.publisher("/t").on_match(bad),
     "node": lambda home, bad: home.on_node(bad),
+    "endpoint": lambda home, bad: home.on_endpoint(bad),
+    "any": lambda home, bad: home.subscribe_any("/**", bad),
     "watch": lambda home, bad: home.state.watch("/").on(bad),
     "param": lambda home, bad: home.param("p", default=1, on_change=bad),
     "on_change": lambda home, bad: home.param("p", default=1).on_change(bad),

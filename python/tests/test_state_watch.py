@@ -26,14 +26,6 @@ def reader(node):
     return node("reader").state
 
 
-@pytest.fixture
-def unraisable(monkeypatch):
-    """What goes to sys.unraisablehook."""
-    told: queue.Queue = queue.Queue()
-    monkeypatch.setattr(sys, "unraisablehook", lambda args: told.put(args.exc_value))
-    return told
-
-
 def test_first_what_stands_there_then_each_change(state, reader):
     state["/arm/mode"] = "idle"
     state["/army"] = 1

@@ -303,7 +303,7 @@ impl<T: Message + ?Sized> Subscriber<T> {
 
 /// Counts malformed messages of a subscriber; made by [`Subscriber::faults`]. It may outlive the
 /// subscriber, whose file it does not keep.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub struct Faults {
     topic: String,
     file: Weak<SubscriptionFile>,

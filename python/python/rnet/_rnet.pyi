@@ -13,7 +13,7 @@ from typing_extensions import Buffer, Self
 
 from .compare import PublishedType
 from .errors import Error
-from .events import Behind, DeadlineMissed, Liveliness, LivelinessChange
+from .events import AnyMessage, Behind, DeadlineMissed, EndpointEvent, Liveliness, LivelinessChange
 from .events import MatchEvent, NodeEvent, PublisherStats, Tick
 from .msgs._plain import PlainMessage
 from .qos import Detach, Wait
@@ -37,8 +37,8 @@ _T = TypeVar("_T")
 _Number = TypeVar("_Number", int, float)
 
 __all__ = [
-    "BUILTIN_FILES", "ERROR_CODES", "LAYOUT_VERSION", "MAX_SCHEMA_LEN_BYTES", "VERSION", "Change",
-    "Entry", "Loan", "Merge", "Next", "Node", "Param", "Publisher", "Rate", "Sample", "Samples",
+    "BUILTIN_FILES", "ERROR_CODES", "LAYOUT_VERSION", "MAX_SCHEMA_LEN_BYTES", "VERSION",
+    "CallbackHandle", "Change", "Entry", "Loan", "Merge", "Next", "Node", "Param", "Publisher", "Rate", "Sample", "Samples",
     "Snapshot", "State", "StateHash", "Subscriber", "Timer", "Transaction", "Watch", "compare_types",
     "compile_file", "compile_text", "now_ns", "read_descriptor_set",
 ]
@@ -151,11 +151,7 @@ class Node:
     def state(self) -> State: ...
     @overload
     def param(
-        self,
-        name: str,
-        *,
-        default: _P,
-        type: type[_P] | str | None = None,
+        self, name: str, *, default: _P, type: type[_P] | str | None = None,
         min: float | None = None, max: float | None = None,
         choices: list[str] | tuple[str, ...] | None = None, unit: str = "",
         description: str = "", read_only: bool = False, durable: bool = False,
@@ -163,11 +159,7 @@ class Node:
     ) -> Param[_P]: ...
     @overload
     def param(
-        self,
-        name: str,
-        *,
-        default: None = None,
-        type: type[_P],
+        self, name: str, *, default: None = None, type: type[_P],
         min: float | None = None, max: float | None = None,
         choices: list[str] | tuple[str, ...] | None = None, unit: str = "",
         description: str = "", read_only: bool = False, durable: bool = False,
@@ -175,11 +167,7 @@ class Node:
     ) -> Param[_P]: ...
     @overload
     def param(
-        self,
-        name: str,
-        *,
-        default: None = None,
-        type: str,
+        self, name: str, *, default: None = None, type: str,
         min: float | None = None, max: float | None = None,
         choices: list[str] | tuple[str, ...] | None = None, unit: str = "",
         description: str = "", read_only: bool = False, durable: bool = False,
@@ -190,6 +178,13 @@ class Node:
         once: bool = False, urgent: bool = False,
     ) -> Timer: ...
     def on_node(self, callback: Callable[[NodeEvent], object], /) -> None: ...
+    def on_endpoint(self, callback: Callable[[EndpointEvent], object], /) -> CallbackHandle: ...
+    def subscribe_any(
+        self, pattern: str, callback: Callable[[AnyMessage], object], /, *,
+        on_error: Callable[[Error], object] | None = None,
+        reliable: bool = False, transient_local: bool = False,
+        keep_last: int | None = None, keep_all: bool = False,
+    ) -> CallbackHandle: ...
     def published_types(self, topic: str) -> list[PublishedType]: ...
     @property
     def name(self) -> str: ...
@@ -200,6 +195,14 @@ class Node:
     @property
     def closed(self) -> bool: ...
     def close(self) -> None: ...
+    def __enter__(self) -> Self: ...
+    def __exit__(self, *_exception: object) -> None: ...
+
+@final
+class CallbackHandle:
+    def cancel(self) -> None: ...
+    @property
+    def cancelled(self) -> bool: ...
     def __enter__(self) -> Self: ...
     def __exit__(self, *_exception: object) -> None: ...
 

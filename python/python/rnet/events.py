@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from .errors import Error
+
+if TYPE_CHECKING:
+    from ._rnet import Sample
+    from .compare import PublishedType
 
 
 class MatchEvent(NamedTuple):
@@ -62,6 +66,41 @@ class NodeEvent(NamedTuple):
     kind: Literal["joined", "left", "died", "other"]
     #: Name of the node.
     node: str
+
+
+class Endpoint(NamedTuple):
+    """A publisher or subscriber of a node of the domain."""
+
+    #: Its id, unique in the domain; of a publisher as in ``Sample.publisher``.
+    id: int
+    role: Literal["publisher", "subscriber"]
+    #: Its topic, with the leading slash.
+    topic: str
+    #: Name of its node.
+    node: str
+    #: The type of its messages, as ``rnet topic info --json`` shows it: ``kind`` is "raw", "plain" or "protobuf".
+    type: dict[str, Any]
+    #: What it offers or asks for, as ``rnet topic info --json`` shows it.
+    qos: dict[str, Any]
+
+
+class EndpointEvent(NamedTuple):
+    """A change in which publishers and subscribers there are."""
+
+    #: "opened": it exists; "closed": it was closed, or its node has left; "lost": its process has died.
+    kind: Literal["opened", "closed", "lost", "other"]
+    endpoint: Endpoint
+
+
+class AnyMessage(NamedTuple):
+    """A message of a topic that matches the pattern of ``Node.subscribe_any``."""
+
+    #: Its topic, with the leading slash.
+    topic: str
+    #: Its publisher, and the type of its messages.
+    type: PublishedType
+    #: The message, undecoded.
+    sample: Sample
 
 
 class Tick(NamedTuple):

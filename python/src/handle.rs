@@ -1,0 +1,176 @@
+//! `rnet.CallbackHandle`: what runs for a callback until it is cancelled or its node is closed.
+
+use std::any::Any;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+use rnet::schema::Schema;
+use rnet::{Sample, SubscriberOptions, TypeDesc};
+
+use crate::codec::Codec;
+use crate::compare::published_type;
+use crate::errors::OrRaise;
+use crate::events;
+use crate::fork::{ForkGuard, Own};
+use crate::members::Member;
+use crate::sample;
+
+/// Publishers whose types are remembered.
+const MAX_REMEMBERED: usize = 4096;
+
+/// A running callback, kept by its node until it is cancelled.
+pub(crate) struct HandleCore {
+    /// What ends the callback when it is dropped.
+    held: Mutex<Option<Own<Box<dyn Any + Send>>>>,
+    /// From which moment on no call may begin.
+    cancelled: Arc<AtomicBool>,
+    fork_guard: ForkGuard,
+}
+
+impl Member for HandleCore {
+    fn close(&self) {
+        if self.fork_guard.is_parents() {
+            return;
+        }
+        self.cancelled.store(true, Ordering::Release);
+        drop(lock(&self.held).take());
+    }
+
+    fn is_over(&self) -> bool {
+        self.cancelled.load(Ordering::Acquire)
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A function that is called until it is cancelled or its node is closed. Made by `Node.on_endpoint` and
+/// `Node.subscribe_any`.
+#[pyclass(frozen, module = "rnet", weakref)]
+pub(crate) struct CallbackHandle {
+    core: Arc<HandleCore>,
+}
+
+impl CallbackHandle {
+    fn start<H: Any + Send>(
+        py: Python<'_>,
+        cancelled: Arc<AtomicBool>,
+        start: impl FnOnce() -> rnet::Result<H> + Send,
+    ) -> PyResult<CallbackHandle> {
+        let held: Box<dyn Any + Send> = Box::new(py.detach(start).or_raise(py)?);
+        let held = Mutex::new(Some(Own::new(held)));
+        let core = Arc::new(HandleCore { held, cancelled, fork_guard: ForkGuard::here() });
+        Ok(CallbackHandle { core })
+    }
+
+    pub(crate) fn on_endpoint(
+        py: Python<'_>,
+        node: &rnet::Node,
+        callback: Py<PyAny>,
+    ) -> PyResult<CallbackHandle> {
+        let cancelled = Arc::<AtomicBool>::default();
+        let over = cancelled.clone();
+        let call = move |event: &rnet::EndpointEvent| {
+            if !over.load(Ordering::Acquire) {
+                events::tell(&callback, |py| events::endpoint(py, event));
+            }
+        };
+        Self::start(py, cancelled, || node.on_endpoint(call))
+    }
+
+    pub(crate) fn subscribe_any(
+        py: Python<'_>,
+        node: &rnet::Node,
+        pattern: &str,
+        options: SubscriberOptions,
+        (callback, on_error): (Py<PyAny>, Option<Py<PyAny>>),
+    ) -> PyResult<CallbackHandle> {
+        let cancelled = Arc::<AtomicBool>::default();
+        let (over, types) = (cancelled.clone(), Types::default());
+        let decoder = Codec::new(py, None)?.into_decoder(rnet::Faults::default());
+        let call = move |message: rnet::Result<Sample<'_, [u8]>>| {
+            if over.load(Ordering::Acquire) {
+                return;
+            }
+            match message {
+                Ok(sample) => {
+                    let (topic, new) = (sample.topic().to_owned(), types.look(&sample));
+                    let sample = sample.to_owned_sample();
+                    events::tell(&callback, |py| {
+                        let class = py.import("rnet.events")?.getattr("AnyMessage")?;
+                        let named = types.object(py, sample.publisher(), new)?;
+                        let sample = sample::new(py, sample, decoder.clone())?;
+                        Ok(class.call1((topic, named, sample))?.unbind())
+                    });
+                }
+                Err(error) => events::tell_error(&callback, on_error.as_ref(), &error),
+            }
+        };
+        Self::start(py, cancelled, || node.subscribe_any(pattern, options, call))
+    }
+
+    pub(crate) fn core(&self) -> &Arc<HandleCore> {
+        &self.core
+    }
+}
+
+/// The types of publishers, as `rnet.PublishedType`, by their ids. No lock is held while Python runs: its
+/// threads change in between.
+#[derive(Default)]
+struct Types(Mutex<HashMap<u64, Py<PyAny>>>);
+
+/// A publisher that is not remembered: its node, and its type.
+type New = (String, TypeDesc, Option<Schema>);
+
+impl Types {
+    fn look(&self, sample: &Sample<'_, [u8]>) -> Option<New> {
+        let known = lock(&self.0).contains_key(&sample.publisher());
+        // A type that cannot be read is shown without its descriptor set.
+        let new = || {
+            let schema = sample.schema().ok().flatten();
+            (sample.node().to_owned(), sample.type_desc().clone(), schema)
+        };
+        (!known).then(new)
+    }
+
+    fn object(&self, py: Python<'_>, publisher: u64, new: Option<New>) -> PyResult<Py<PyAny>> {
+        let Some((node, desc, schema)) = new else {
+            let known = lock(&self.0).get(&publisher).map(|object| object.clone_ref(py));
+            return Ok(known.unwrap_or_else(|| py.None()));
+        };
+        let made = published_type(py, publisher, &node, &desc, schema.as_ref())?;
+        let mut types = lock(&self.0);
+        let forgotten = (types.len() >= MAX_REMEMBERED).then(|| std::mem::take(&mut *types));
+        types.insert(publisher, made.clone_ref(py));
+        drop(types);
+        drop(forgotten);
+        Ok(made)
+    }
+}
+
+#[pymethods]
+impl CallbackHandle {
+    /// Ends it. Waits for a call that is running, except in a callback of the same node.
+    fn cancel(&self, py: Python<'_>) {
+        py.detach(|| self.core.close());
+    }
+
+    /// Whether it was cancelled.
+    #[getter]
+    fn cancelled(&self) -> bool {
+        self.core.fork_guard.is_parents() || self.core.is_over()
+    }
+
+    fn __enter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        slf
+    }
+
+    #[pyo3(signature = (*_exception))]
+    fn __exit__(&self, py: Python<'_>, _exception: &Bound<'_, PyTuple>) {
+        self.cancel(py);
+    }
+}
