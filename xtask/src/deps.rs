@@ -37,10 +37,11 @@ const BEYOND_THE_MAP: &[Row] = &[
     ("rnet-build", &["rnet-schema"]),
     ("rnet-derive", &[]),
     ("xtask", &[]),
-    // One reader of topologies, for the comparison and for `rnet bench` (decision 0008).
+    // One reader of topologies and one protocol of workers, for the comparison and for `rnet bench` (decision 0008).
     ("bench-topology", &[]),
-    ("bench", &["bench-topology"]),
-    ("rnet-cli", &["bench-topology"]),
+    ("bench-worker", &[]),
+    ("bench", &["bench-topology", "bench-worker"]),
+    ("rnet-cli", &["bench-topology", "bench-worker"]),
     ("rnet-demo", &["rnet"]),
     ("demo", &["rnet"]),
     ("fuzz", &["rnet-core", "rnet-ring", "rnet-schema", "rnet-shm"]),
@@ -191,7 +192,7 @@ impl Graph {
 
 fn name_in_map(package: &str, manifest: &str) -> String {
     match manifest.split('/').next() {
-        Some("bench") if package == "bench-topology" => package.into(),
+        Some("bench") if matches!(package, "bench-topology" | "bench-worker") => package.into(),
         Some("crates" | "Cargo.toml") | None => package.into(),
         Some(directory) => directory.into(),
     }

@@ -3,10 +3,11 @@
 use bench_harness::child::dies_with_its_parent;
 use bench_harness::spec::{Event, Order, Spec};
 use bench_harness::{Broker, Error, Result, clock};
-use std::io::{BufRead, BufReader, Read, Write};
+use bench_worker::{Line, Process};
+use std::io::Read;
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -16,77 +17,36 @@ const FAREWELL: Duration = Duration::from_secs(3);
 /// How much of what a process said is shown when it fails.
 const SAID_LEN: usize = 600;
 
-/// A process that is killed when dropped, and whose standard error is kept.
-struct Kept {
-    child: Child,
-    said: Arc<Mutex<String>>,
+/// The standard error of a process, of which the end is kept for messages.
+#[derive(Clone, Default)]
+struct Said(Arc<Mutex<String>>);
+
+impl Said {
+    fn listen(child: &mut Child) -> Result<Self> {
+        let kept = Self::default();
+        let said = kept.0.clone();
+        let Some(mut stderr) = child.stderr.take() else { return Ok(kept) };
+        std::thread::Builder::new().name("stderr".into()).spawn(move || {
+            let mut part = [0; 4096];
+            while let Ok(len @ 1..) = stderr.read(&mut part) {
+                let mut said = said.lock().unwrap_or_else(PoisonError::into_inner);
+                said.push_str(&String::from_utf8_lossy(&part[..len]));
+                let cut = said.len().saturating_sub(8 * SAID_LEN);
+                let cut = (cut..said.len()).find(|i| said.is_char_boundary(*i)).unwrap_or(0);
+                said.drain(..cut);
+            }
+        })?;
+        Ok(kept)
+    }
 }
 
-impl Kept {
-    fn start(mut command: Command, name: &str) -> Result<Self> {
-        command.stderr(Stdio::piped());
-        // A comparison that is killed leaves nothing running.
-        dies_with_its_parent(&mut command);
-        let mut child = command.spawn().map_err(|e| {
-            Error::new(format!("{name}: {} does not start: {e}", command.get_program().display()))
-        })?;
-        let said = Arc::new(Mutex::new(String::new()));
-        if let Some(mut stderr) = child.stderr.take() {
-            let said = said.clone();
-            std::thread::Builder::new().name("stderr".into()).spawn(move || {
-                let mut part = [0; 4096];
-                while let Ok(len @ 1..) = stderr.read(&mut part) {
-                    let mut said = said.lock().unwrap_or_else(PoisonError::into_inner);
-                    said.push_str(&String::from_utf8_lossy(&part[..len]));
-                    let cut = said.len().saturating_sub(8 * SAID_LEN);
-                    let cut = (cut..said.len()).find(|i| said.is_char_boundary(*i)).unwrap_or(0);
-                    said.drain(..cut);
-                }
-            })?;
-        }
-        Ok(Self { child, said })
-    }
-
-    /// The end of what it said, for an error message.
-    fn said(&self) -> String {
-        let said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
+impl std::fmt::Display for Said {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let said = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let text = said.trim();
         let from = text.len().saturating_sub(SAID_LEN);
         let from = (from..text.len()).find(|i| text.is_char_boundary(*i)).unwrap_or(text.len());
-        if text.is_empty() { String::new() } else { format!("; it said: {}", &text[from..]) }
-    }
-
-    fn measure(&self) -> Result<Usage> {
-        let pid = self.child.id();
-        let status = std::fs::read_to_string(format!("/proc/{pid}/status"))?;
-        let kib = |key: &str| {
-            let line = status.lines().find(|l| l.starts_with(key))?;
-            line.split_ascii_whitespace().nth(1)?.parse().ok()
-        };
-        Ok(Usage {
-            cpu_ns: clock::cpu_ns(pid)?,
-            rss_kib: kib("VmRSS:").unwrap_or(0),
-            rss_peak_kib: kib("VmHWM:").unwrap_or(0),
-        })
-    }
-
-    fn ended_within(&mut self, time: Duration) -> bool {
-        let start = Instant::now();
-        while start.elapsed() < time {
-            if !matches!(self.child.try_wait(), Ok(None)) {
-                return true;
-            }
-            std::thread::sleep(Duration::from_millis(2)); // sleep: std has no wait with a time-out
-        }
-        false
-    }
-}
-
-impl Drop for Kept {
-    fn drop(&mut self) {
-        // Both fail only for a process that has ended.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        if text.is_empty() { Ok(()) } else { write!(f, "; it said: {}", &text[from..]) }
     }
 }
 
@@ -101,16 +61,28 @@ pub struct Usage {
     pub rss_peak_kib: u64,
 }
 
-/// A worker: see [`bench_harness::spec`].
+impl Usage {
+    fn of(pid: u32) -> Result<Self> {
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status"))?;
+        let kib = |key: &str| {
+            let line = status.lines().find(|l| l.starts_with(key))?;
+            line.split_ascii_whitespace().nth(1)?.parse().ok()
+        };
+        Ok(Self {
+            cpu_ns: clock::cpu_ns(pid)?,
+            rss_kib: kib("VmRSS:").unwrap_or(0),
+            rss_peak_kib: kib("VmHWM:").unwrap_or(0),
+        })
+    }
+}
+
+/// A worker: see [`bench_worker`].
 pub struct Worker {
     /// Its name in the run.
     pub name: String,
-    kept: Kept,
-    orders: ChildStdin,
+    worker: bench_worker::Worker,
+    said: Said,
 }
-
-/// What all workers of a run say: who, and the line, or `None` at the end of its output.
-pub type Said = (usize, Option<String>);
 
 impl Worker {
     /// Starts worker `number` of a run, which opens its endpoints. `python` is the interpreter and
@@ -122,7 +94,7 @@ impl Worker {
         (number, name): (usize, &str),
         spec: &Spec,
         python: Option<(&Path, &Path)>,
-        said: Sender<Said>,
+        lines: Sender<Line>,
     ) -> Result<Self> {
         let mut command = match python {
             Some((interpreter, program)) => {
@@ -136,32 +108,19 @@ impl Worker {
                 command
             }
         };
-        command.stdin(Stdio::piped()).stdout(Stdio::piped());
         if let Some(disk) = &spec.net.disk {
             command.env("XDG_STATE_HOME", disk);
         }
-        let mut kept = Kept::start(command, name)?;
-        let piped = || Error::new("standard input and output are piped");
-        let orders = kept.child.stdin.take().ok_or_else(piped)?;
-        let stdout = kept.child.stdout.take().ok_or_else(piped)?;
-        std::thread::Builder::new().name("events".into()).spawn(move || {
-            for line in BufReader::new(stdout).lines().map_while(|l| l.ok()) {
-                if said.send((number, Some(line))).is_err() {
-                    return;
-                }
-            }
-            // Nobody listens when the run is over.
-            let _ = said.send((number, None));
-        })?;
-        let mut worker = Self { name: name.into(), kept, orders };
-        worker.write(&serde_json::to_string(spec)?)?;
-        Ok(worker)
+        prepare(&mut command);
+        let program = command.get_program().display().to_string();
+        let mut worker = bench_worker::Worker::start(number, command, spec, lines)
+            .map_err(|e| Error::new(format!("{name}: {program} does not start: {e}")))?;
+        let said = Said::listen(worker.process().child())?;
+        Ok(Self { name: name.into(), worker, said })
     }
 
-    fn write(&mut self, line: &str) -> Result<()> {
-        writeln!(self.orders, "{line}")
-            .and_then(|()| self.orders.flush())
-            .map_err(|e| Error::new(format!("{}: {e}{}", self.name, self.kept.said())))
+    fn failed(&self, why: impl std::fmt::Display) -> Error {
+        Error::new(format!("{}: {why}{}", self.name, self.said))
     }
 
     /// Orders something.
@@ -169,7 +128,7 @@ impl Worker {
     /// # Errors
     /// When the worker has ended.
     pub fn order(&mut self, order: &Order) -> Result<()> {
-        self.write(&serde_json::to_string(order)?)
+        self.worker.order(order).map_err(|e| self.failed(e))
     }
 
     /// The event in a line that it said; `None` is the end of its output.
@@ -178,18 +137,15 @@ impl Worker {
     /// When it failed, ended, or said something else.
     pub fn event(&mut self, line: Option<&str>, awaited: &str) -> Result<Event> {
         let why = match line.map(|line| (line, serde_json::from_str(line))) {
-            Some((_, Ok(Event::Failed { why }))) => why,
+            Some((_, Ok(Event::Failed { why, .. }))) => why,
             Some((_, Ok(event))) => return Ok(event),
             Some((line, Err(error))) => format!("said {line:?}: {error}"),
-            None => {
-                self.kept.ended_within(Duration::from_millis(200));
-                match self.kept.child.try_wait() {
-                    Ok(Some(status)) => format!("ended with {status} before it was {awaited}"),
-                    _ => format!("closed its output before it was {awaited}"),
-                }
-            }
+            None => match self.worker.process().ended_within(Duration::from_millis(200)) {
+                Ok(Some(status)) => format!("ended with {status} before it was {awaited}"),
+                _ => format!("closed its output before it was {awaited}"),
+            },
         };
-        Err(Error::new(format!("{}: {why}{}", self.name, self.kept.said())))
+        Err(self.failed(why))
     }
 
     /// What it has used so far.
@@ -197,31 +153,31 @@ impl Worker {
     /// # Errors
     /// When it has ended.
     pub fn usage(&self) -> Result<Usage> {
-        self.kept
-            .measure()
-            .map_err(|e| Error::new(format!("{}: {e}{}", self.name, self.kept.said())))
+        Usage::of(self.id()).map_err(|e| self.failed(e))
     }
 
     /// Its process id.
     pub fn id(&self) -> u32 {
-        self.kept.child.id()
+        self.worker.id()
     }
 
     /// Tells it to close and end, without waiting.
     pub fn stop(&mut self) {
         // It may have ended already.
-        let _ = self.order(&Order::Stop { stop: true });
+        let _ = self.order(&Order::stop());
     }
 
     /// Waits until it has ended; kills it when that takes too long.
     pub fn join(mut self) {
-        self.kept.ended_within(FAREWELL);
+        // What cannot be waited for is killed all the same.
+        let _ = self.worker.process().ended_within(FAREWELL);
     }
 }
 
 /// A server.
 pub struct Server {
-    kept: Kept,
+    process: Process,
+    said: Said,
     /// Where it listens on 127.0.0.1.
     pub port: u16,
 }
@@ -253,16 +209,20 @@ impl Server {
         }
         let mut command = Command::new(find_program(&program, bench)?);
         command.args(args).stdin(Stdio::null()).stdout(Stdio::null());
-        let mut server = Self { kept: Kept::start(command, &program)?, port };
+        prepare(&mut command);
+        let mut process = Process::start(&mut command)
+            .map_err(|e| Error::new(format!("{program} does not start: {e}")))?;
+        let said = Said::listen(process.child())?;
+        let mut server = Self { process, said, port };
         let start = Instant::now();
         loop {
             let connected = TcpStream::connect(("127.0.0.1", port)).is_ok();
-            let runs = matches!(server.kept.child.try_wait(), Ok(None));
+            let runs = matches!(server.process.child().try_wait(), Ok(None));
             if connected && runs {
                 return Ok(server);
             }
             if !runs || start.elapsed() > Duration::from_secs(10) {
-                let said = server.kept.said();
+                let said = &server.said;
                 return Err(Error::new(format!("{program} does not listen on port {port}{said}")));
             }
             std::thread::sleep(Duration::from_millis(2)); // sleep: nothing tells when a port opens
@@ -271,7 +231,7 @@ impl Server {
 
     /// Its process id.
     pub fn id(&self) -> u32 {
-        self.kept.child.id()
+        self.process.id()
     }
 
     /// What it has used so far.
@@ -279,10 +239,15 @@ impl Server {
     /// # Errors
     /// When it has ended.
     pub fn usage(&self) -> Result<Usage> {
-        self.kept
-            .measure()
-            .map_err(|e| Error::new(format!("the server has ended: {e}{}", self.kept.said())))
+        Usage::of(self.id())
+            .map_err(|e| Error::new(format!("the server has ended: {e}{}", self.said)))
     }
+}
+
+/// Keeps its standard error, and has it end with the comparison, however that ends.
+fn prepare(command: &mut Command) {
+    command.stderr(Stdio::piped());
+    dies_with_its_parent(command);
 }
 
 /// Looks for a program in `bench/.tools/bin`, then in `PATH`.

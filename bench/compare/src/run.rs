@@ -2,13 +2,14 @@
 
 use crate::additions;
 use crate::memory::Memory;
-use crate::process::{Said, Server, Usage, Worker};
+use crate::process::{Server, Usage, Worker};
 use crate::raw::{Phase, Process, Run};
 use crate::registry::Registry;
 use crate::workloads::Job;
 use bench_harness::result::PhaseResult;
 use bench_harness::spec::{Event, Order, Role, Spec};
 use bench_harness::{Error, Net, Result};
+use bench_worker::Line;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, channel};
@@ -96,7 +97,7 @@ impl Drop for Directory {
 /// The processes of a run. The fields are dropped in this order.
 struct Scene {
     workers: Vec<Worker>,
-    said: Receiver<Said>,
+    said: Receiver<Line>,
     server: Option<Server>,
     _directories: (Directory, Option<Directory>),
 }

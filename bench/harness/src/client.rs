@@ -6,7 +6,7 @@
 //! every call; a latency is one of those that were timed.
 
 use crate::clock::now_ns;
-use crate::control::{Inbox, Note, tell};
+use crate::control::{Inbox, Note};
 use crate::message::{self, HEADER_LEN, Header, Kind};
 use crate::result::{Calls, PhaseResult, Recorder};
 use crate::spec::{Call, Event, KeyValueLoad, Order};
@@ -32,7 +32,7 @@ pub fn run(
         client.set(&load.key, &value(load.len, number))?;
     }
     client.finish()?;
-    tell(&Event::Ready)?;
+    bench_worker::tell(&Event::Ready)?;
     loop {
         match inbox.next(None)? {
             None | Some(Note::Report(..)) => {}
@@ -41,7 +41,7 @@ pub fn run(
                 let load = loads.get(go).ok_or_else(|| Error::new("no such phase"))?;
                 let calls = calls(&mut *client, number, load)?;
                 let result = Box::new(PhaseResult { calls, ..PhaseResult::default() });
-                tell(&Event::Done { phase: go, result })?;
+                bench_worker::tell(&Event::Done { phase: go, result })?;
             }
         }
     }

@@ -1,9 +1,8 @@
 //! The worker's side of the conversation with `compare`: see [`crate::spec`].
 
 use crate::collect::Report;
-use crate::spec::{Event, Order, Spec};
+use crate::spec::{Order, Spec};
 use crate::{Error, Result};
-use std::io::{BufRead, Write};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
@@ -16,7 +15,7 @@ pub enum Note {
 }
 
 enum Arrival {
-    Line(String),
+    Order(std::result::Result<Order, String>),
     Report(usize, Report),
     End,
 }
@@ -33,20 +32,13 @@ impl Inbox {
     /// # Errors
     /// When the line is no specification.
     pub fn begin() -> Result<(Spec, Self)> {
-        let mut first = String::new();
-        std::io::stdin().lock().read_line(&mut first)?;
-        let spec = serde_json::from_str(&first)
+        let spec = bench_worker::job()
             .map_err(|e| Error::new(format!("the first line is no specification: {e}")))?;
         let (sender, arrivals) = channel();
-        let lines = sender.clone();
-        std::thread::Builder::new().name("orders".into()).spawn(move || {
-            for line in std::io::stdin().lock().lines().map_while(|l| l.ok()) {
-                if lines.send(Arrival::Line(line)).is_err() {
-                    return;
-                }
-            }
+        let orders = sender.clone();
+        bench_worker::listen(move |order| {
             // Nobody listens when the worker has ended.
-            let _ = lines.send(Arrival::End);
+            orders.send(order.map_or(Arrival::End, Arrival::Order)).is_ok()
         })?;
         Ok((spec, Self { arrivals, sender }))
     }
@@ -75,23 +67,8 @@ impl Inbox {
         };
         Ok(Some(match arrival {
             Arrival::Report(number, report) => Note::Report(number, report),
-            Arrival::End => Note::Order(Order::Stop { stop: true }),
-            Arrival::Line(line) => Note::Order(
-                serde_json::from_str(&line)
-                    .map_err(|e| Error::new(format!("{line:?} is no order: {e}")))?,
-            ),
+            Arrival::End => Note::Order(Order::stop()),
+            Arrival::Order(order) => Note::Order(order.map_err(Error::new)?),
         }))
     }
-}
-
-/// Tells `compare`.
-///
-/// # Errors
-/// When nobody listens any more.
-pub fn tell(event: &Event) -> Result<()> {
-    let mut out = std::io::stdout().lock();
-    serde_json::to_writer(&mut out, event)?;
-    out.write_all(b"\n")?;
-    out.flush()?;
-    Ok(())
 }

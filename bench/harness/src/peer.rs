@@ -2,7 +2,7 @@
 
 use crate::clock::precise_sleep;
 use crate::collect::{Collector, Report};
-use crate::control::{Inbox, Note, tell};
+use crate::control::{Inbox, Note};
 use crate::pace::{Stream, run_schedule};
 use crate::result::{PhaseResult, Received, Sent};
 use crate::spec::{Event, Load, Order, PublishSpec, SubscribeSpec};
@@ -56,13 +56,13 @@ pub fn run(
         }
         if !ready && subscribed.iter().all(|s| s.joined) {
             ready = true;
-            tell(&Event::Ready)?;
+            bench_worker::tell(&Event::Ready)?;
         }
         if let Some((phase, sent)) = untold.take() {
             if subscribed.iter().all(|s| s.done.len() > phase) {
                 let received = subscribed.iter().map(|s| s.done[phase].clone()).collect();
                 let result = Box::new(PhaseResult { sent, received, ..PhaseResult::default() });
-                tell(&Event::Done { phase, result })?;
+                bench_worker::tell(&Event::Done { phase, result })?;
             } else {
                 untold = Some((phase, sent));
             }

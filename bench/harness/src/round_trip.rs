@@ -1,7 +1,7 @@
 //! Round trips: a process that sends and waits for each message to come back, and one that returns it.
 
 use crate::clock::{now_ns, precise_sleep, sleep_until};
-use crate::control::{Inbox, Note, tell};
+use crate::control::{Inbox, Note};
 use crate::message::{self, HEADER_LEN, Header, Kind};
 use crate::result::PhaseResult;
 use crate::spec::{Event, Order, PingLoad};
@@ -51,7 +51,7 @@ pub fn ping(
             publisher.flush()?;
             if replies.try_recv().is_ok() {
                 ready = true;
-                tell(&Event::Ready)?;
+                bench_worker::tell(&Event::Ready)?;
             }
         }
         // Hellos are repeated until one is back; then there is only to wait.
@@ -61,7 +61,7 @@ pub fn ping(
             Some(Note::Order(Order::Go { go, .. })) => {
                 let load = loads.get(go).ok_or_else(|| Error::new("no such phase"))?;
                 let result = Box::new(trips(&mut *publisher, go, load, &replies)?);
-                tell(&Event::Done { phase: go, result })?;
+                bench_worker::tell(&Event::Done { phase: go, result })?;
             }
         }
     }
@@ -144,7 +144,7 @@ pub fn echo(
         }
     });
     let _subscription = system.subscribe(net, there, sink)?;
-    tell(&Event::Ready)?;
+    bench_worker::tell(&Event::Ready)?;
     loop {
         if let Ok(error) = failures.try_recv() {
             return Err(error);
@@ -153,7 +153,7 @@ pub fn echo(
             None | Some(Note::Report(..)) => {}
             Some(Note::Order(Order::Stop { .. })) => return Ok(()),
             Some(Note::Order(Order::Go { go, .. })) => {
-                tell(&Event::Done { phase: go, result: Box::default() })?;
+                bench_worker::tell(&Event::Done { phase: go, result: Box::default() })?;
             }
         }
     }

@@ -1,21 +1,13 @@
 //! What a worker process is told to do, as JSON on the first line of its standard input.
 //!
-//! Then it is a conversation in lines of JSON, the same for workers in any language:
-//!
-//! ```text
-//! worker                                    compare
-//! {"event":"ready"}                    ->                 endpoints open; each subscriber has heard each publisher
-//!                                      <-  {"go":0,"rates_hz":[null]}
-//! {"event":"done","phase":0,"peer":…}  ->                 all sent, and every subscription has its End
-//!                                      <-  {"go":1,…}     … one for each phase
-//!                                      <-  {"stop":true}  the worker closes its endpoints and ends
-//! {"event":"failed","why":"…"}         ->                 at any time, instead
-//! ```
+//! [`bench_worker`] has the conversation that follows; the worker reports a [`PhaseResult`] for each phase.
 //! Publishers repeat [`Hello`](crate::message::Kind::Hello) until the first `go`, and
 //! [`End`](crate::message::Kind::End) after each phase until the next line arrives; both every 5 ms,
 //! or every millisecond per publisher of the process where that is longer.
 
+use crate::result::PhaseResult;
 use crate::{Net, Topic};
+pub use bench_worker::Order;
 
 /// The first line.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
@@ -172,42 +164,5 @@ impl Call {
     }
 }
 
-/// Each further line on standard input.
-#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
-#[serde(untagged)]
-pub enum Order {
-    /// Run a phase.
-    Go {
-        /// Its number.
-        go: usize,
-        /// For each publisher of the process, the rate to use instead of its load's.
-        #[serde(default)]
-        rates_hz: Vec<Option<f64>>,
-    },
-    /// Close and end.
-    Stop {
-        /// True.
-        stop: bool,
-    },
-}
-
 /// Each line on standard output.
-#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
-#[serde(tag = "event", rename_all = "snake_case")]
-pub enum Event {
-    /// Ready for the first phase.
-    Ready,
-    /// A phase is over.
-    Done {
-        /// Its number.
-        phase: usize,
-        /// What was measured.
-        #[serde(flatten)]
-        result: Box<crate::result::PhaseResult>,
-    },
-    /// The worker cannot go on.
-    Failed {
-        /// Why.
-        why: String,
-    },
-}
+pub type Event = bench_worker::Event<PhaseResult>;

@@ -1,6 +1,6 @@
 //! The main function of a worker process.
 
-use crate::control::{Inbox, tell};
+use crate::control::Inbox;
 use crate::spec::{Event, Role, Spec};
 use crate::{Error, KeyValue, Result, System, client, peer, round_trip};
 use std::process::ExitCode;
@@ -11,7 +11,7 @@ pub fn main(systems: &[&dyn System], stores: &[Box<dyn KeyValue>]) -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             // When this fails too, the exit code is left to tell.
-            let _ = tell(&Event::Failed { why: error.to_string() });
+            let _ = bench_worker::tell(&Event::Failed { why: error.to_string(), timed_out: false });
             ExitCode::FAILURE
         }
     }

@@ -4,16 +4,16 @@
 //! reaches the command alone, which then ends them; when the command is killed they end themselves
 //! (see [`super::link`]).
 
-use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
+use bench_worker::{Line, Order, Worker};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::job::{Job, Order, Word, WorkerNode};
+use super::job::{Event, Job, WorkerNode};
 use super::place::Place;
 use super::roles::Role;
 use crate::failure::{Failure, Outcome};
@@ -41,21 +41,18 @@ struct Heard {
 
 struct Member {
     name: String,
-    child: Child,
-    /// `None` once it is killed: a descriptor for each of many thousands would be too much.
-    stdin: Option<ChildStdin>,
+    worker: Worker,
     heard: Heard,
     /// Its end was ordered, by [`Crew::kill`].
     killed: bool,
 }
 
-/// All workers of a run; those that are left are killed on drop.
+/// All workers of a run; those that are left are killed on drop, one by one.
 pub struct Crew {
     members: Vec<Member>,
-    /// `None` is the end of a worker's output.
-    words: Receiver<(usize, Option<Word>)>,
+    lines: Receiver<Line>,
     /// Kept for workers that come later.
-    sender: Sender<(usize, Option<Word>)>,
+    sender: Sender<Line>,
     place: std::path::PathBuf,
     domain: String,
 }
@@ -64,9 +61,9 @@ impl Crew {
     /// Starts a process for each post, in a domain of `place` that no other run uses, and waits
     /// until all have met.
     pub fn start(place: &Place, run: u32, posts: Vec<Post>) -> Outcome<Crew> {
-        let (sender, words) = channel();
+        let (sender, lines) = channel();
         let (place, domain) = (place.path().to_owned(), format!("run{run}"));
-        let mut crew = Crew { members: Vec::new(), words, sender, place, domain };
+        let mut crew = Crew { members: Vec::new(), lines, sender, place, domain };
         crew.add(posts)?;
         Ok(crew)
     }
@@ -88,36 +85,18 @@ impl Crew {
         let number = self.members.len();
         let (place, domain) = (self.place.clone(), self.domain.clone());
         let job = Job { node: WorkerNode { name: name.replace(' ', "_"), place, domain }, role };
-        let cannot = |e: std::io::Error| Failure::Failed(format!("cannot start {name}: {e}"));
+        let cannot =
+            |e: std::io::Error| Failure::Failed(format!("cannot start {}: {e}", job.node.name));
         let program = std::env::current_exe().map_err(cannot)?;
         let mut command = if apart { apart_from_us(&program) } else { Command::new(program) };
         command.arg("bench-worker").env_remove("RNET_GROUP").process_group(0);
-        command.stdin(Stdio::piped()).stdout(Stdio::piped());
         if apart {
             // Where the process that it waits for is killed, unshare complains of something else.
             command.stderr(Stdio::null());
         }
-        let mut child = command.spawn().map_err(cannot)?;
-        let (Some(stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
-            return Err(Failure::Failed(format!("cannot talk to {name}")));
-        };
-        let words = self.sender.clone();
-        let listen = move || {
-            for line in BufReader::new(stdout).lines().map_while(Result::ok) {
-                let Ok(word) = serde_json::from_str(&line) else { break };
-                if words.send((number, Some(word))).is_err() {
-                    return;
-                }
-            }
-            // Nobody listens when the crew has gone.
-            let _ = words.send((number, None));
-        };
-        let heard = Heard::default();
-        let stdin = Some(stdin);
-        self.members.push(Member { name: name.clone(), child, stdin, heard, killed: false });
-        std::thread::Builder::new().name("worker".to_owned()).spawn(listen).map_err(cannot)?;
-        let line = serde_json::to_string(&job).map_err(std::io::Error::from)?;
-        self.write(number, &line)
+        let worker = Worker::start(number, command, &job, self.sender.clone()).map_err(cannot)?;
+        self.members.push(Member { name, worker, heard: Heard::default(), killed: false });
+        Ok(())
     }
 
     /// Kills a worker; returns the time just before, by [`rnet::now_ns`].
@@ -125,31 +104,25 @@ impl Crew {
         let member = &mut self.members[number];
         let cannot = |e: std::io::Error| Failure::Failed(format!("cannot kill a worker: {e}"));
         member.killed = true;
-        let pid = worker_pid(&member.child).map_err(cannot)?;
+        let pid = worker_pid(&member.worker).map_err(cannot)?;
         let at_ns = rnet::now_ns();
         // SAFETY: the call takes no pointers. The process is a child that was not waited for, or
         // the one child of such a one, which it waits for only once the child is dead.
         if unsafe { libc::kill(pid, libc::SIGKILL) } != 0 {
             return Err(cannot(std::io::Error::last_os_error()));
         }
-        member.stdin = None;
+        member.worker.hang_up();
         Ok(at_ns)
-    }
-
-    fn write(&mut self, number: usize, line: &str) -> Outcome {
-        let member = &mut self.members[number];
-        let told = member.stdin.as_mut().map(|to| to.write_all(format!("{line}\n").as_bytes()));
-        match told {
-            Some(Ok(())) => Ok(()),
-            // It has ended; why is told by its exit status.
-            Some(Err(_)) | None => Err(self.ended(number)),
-        }
     }
 
     /// Gives an order to some of the workers.
     pub fn order(&mut self, numbers: impl IntoIterator<Item = usize>, order: Order) -> Outcome {
-        let line = serde_json::to_string(&order).map_err(std::io::Error::from)?;
-        numbers.into_iter().try_for_each(|number| self.write(number, &line))
+        for number in numbers {
+            // One that has ended tells why by its exit status.
+            let told = self.members[number].worker.order(&order);
+            told.map_err(|_| self.ended(number))?;
+        }
+        Ok(())
     }
 
     pub fn len(&self) -> usize {
@@ -211,28 +184,29 @@ impl Crew {
                 return Err(Failure::Interrupted);
             }
             let left = until.saturating_duration_since(Instant::now());
-            match self.words.recv_timeout(left.min(STEP)) {
-                Ok((number, word)) => {
+            match self.lines.recv_timeout(left.min(STEP)) {
+                Ok((number, line)) => {
                     if self.members[number].killed {
                         // Its output ends, as it has to.
-                        let _ = self.members[number].child.wait();
+                        let _ = self.members[number].worker.process().child().wait();
                         continue;
                     }
                     let heard = &mut self.members[number].heard;
-                    match word {
-                        Some(Word::Ready) => heard.ready = true,
-                        Some(Word::Sent) => heard.sent = true,
-                        Some(Word::Done(report)) => heard.report = Some(report),
-                        Some(Word::Failed { timed_out, message }) => {
+                    match line.and_then(|line| serde_json::from_str(&line).ok()) {
+                        Some(Event::Ready) => heard.ready = true,
+                        Some(Event::Sent) => heard.sent = true,
+                        Some(Event::Done { result, .. }) => heard.report = Some(result.report),
+                        Some(Event::Failed { why, timed_out }) => {
                             // It may have failed because another has died.
                             let mut members = self.members.iter_mut();
                             let dead = members.position(|m| {
-                                !m.killed && matches!(m.child.try_wait(), Ok(Some(_)))
+                                !m.killed
+                                    && matches!(m.worker.process().child().try_wait(), Ok(Some(_)))
                             });
                             if let Some(dead) = dead {
                                 return Err(self.ended(dead));
                             }
-                            let text = format!("{}: {message}", self.name(number));
+                            let text = format!("{}: {why}", self.name(number));
                             return Err(match timed_out {
                                 true => Failure::TimedOut(text),
                                 false => Failure::Failed(text),
@@ -255,43 +229,31 @@ impl Crew {
     fn ended(&mut self, number: usize) -> Failure {
         let member = &mut self.members[number];
         // Its output has ended, so if it has not ended it will not say anything either.
-        let _ = member.child.kill();
-        let how = member.child.wait().map_or_else(|e| e.to_string(), |status| words_of(&status));
-        let (name, pid) = (&member.name, member.child.id());
+        let child = member.worker.process().child();
+        let _ = child.kill();
+        let how = child.wait().map_or_else(|e| e.to_string(), |status| words_of(&status));
+        let (name, pid) = (&member.name, member.worker.id());
         Failure::Failed(format!("the bench is void: {name} (process {pid}) {how} in the middle"))
     }
 
     /// Lets all leave in good order.
     pub fn dismiss(mut self) -> Outcome {
         let living: Vec<usize> = (0..self.len()).filter(|&n| !self.members[n].killed).collect();
-        self.order(living.iter().copied(), Order::Leave)?;
+        self.order(living.iter().copied(), Order::stop())?;
         let unknown = |e| Failure::Failed(format!("the end of a worker cannot be waited for: {e}"));
         let until = Instant::now() + LEAVE;
         for number in living {
-            while self.members[number].child.try_wait().map_err(unknown)?.is_none() {
-                if Instant::now() >= until {
-                    let name = self.name(number);
-                    return Err(Failure::TimedOut(format!("{name} does not leave")));
-                }
-                std::thread::sleep(Duration::from_millis(1));
-            }
-            let status = self.members[number].child.wait().map_err(unknown)?;
+            let left = until.saturating_duration_since(Instant::now());
+            let process = self.members[number].worker.process();
+            let Some(status) = process.ended_within(left).map_err(unknown)? else {
+                let name = self.name(number);
+                return Err(Failure::TimedOut(format!("{name} does not leave")));
+            };
             if !status.success() {
                 return Err(self.ended(number));
             }
         }
         Ok(())
-    }
-}
-
-impl Drop for Crew {
-    fn drop(&mut self) {
-        for member in &mut self.members {
-            let _ = member.child.kill();
-        }
-        for member in &mut self.members {
-            let _ = member.child.wait();
-        }
     }
 }
 
@@ -317,8 +279,8 @@ fn apart_from_us(program: &std::path::Path) -> Command {
 }
 
 /// The worker itself, where the process that was started only waits for it.
-fn worker_pid(child: &Child) -> std::io::Result<libc::pid_t> {
-    let pid = child.id();
+fn worker_pid(worker: &Worker) -> std::io::Result<libc::pid_t> {
+    let pid = worker.id();
     let path = format!("/proc/{pid}/task/{pid}/children");
     let children = std::fs::read_to_string(path).unwrap_or_default();
     let only = children.split_whitespace().next().map_or(Ok(pid as i32), str::parse);

@@ -6,13 +6,14 @@
 
 use std::time::Duration;
 
+use bench_worker::Order;
 use serde::Serialize;
 use serde_json::json;
 
 use super::args::DeathArgs;
 use super::crew::{Crew, can_be_apart};
 use super::figure::{Latencies, Percentiles};
-use super::job::Order;
+use super::job::GO;
 use super::roles::Role;
 use super::roles::death::{Noticed, VictimJob, WatcherJob};
 use super::{Bench, as_latency};
@@ -65,7 +66,7 @@ pub fn run(context: &mut Context, args: &DeathArgs) -> Outcome {
         let job = VictimJob { watchers: args.watchers };
         let victim = crew.len();
         crew.add_in(args.apart, vec![(format!("victim {n}"), Role::Victim(job))])?;
-        crew.order(0..watchers, Order::Go)?;
+        crew.order(0..watchers, Order::phase(GO))?;
         for number in 0..watchers {
             // Held back, every one of them.
             crew.report::<()>(number, Duration::ZERO)?;

@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
+use bench_worker::Order;
 use serde_json::json;
 
 use super::args::IdleArgs;
 use super::crew::Crew;
-use super::job::Order;
+use super::job::{COLLECT, GO};
 use super::roles::Role;
 use super::roles::idle::{IdleJob, IdleReport, JoinReport, JoinerJob};
 use super::usage::Used;
@@ -27,16 +28,16 @@ pub fn run(context: &mut Context, args: &IdleArgs) -> Outcome {
         (format!("idle {i}"), Role::Idle(job))
     });
     let mut crew = Crew::start(&bench.place, 0, posts.collect())?;
-    crew.order(0..nodes, Order::Go)?;
+    crew.order(0..nodes, Order::phase(GO))?;
     crew.watch(args.seconds)?;
-    crew.order(0..nodes, Order::Stop)?;
+    crew.order(0..nodes, Order::phase(COLLECT))?;
     let mut idle: Vec<IdleReport> = Vec::with_capacity(nodes);
     for number in 0..nodes {
         idle.push(crew.report(number, Duration::ZERO)?);
     }
     let joiner = Role::Joiner(JoinerJob { topic: topic(0), times: JOINS });
     crew.add(vec![("joining".to_owned(), joiner)])?;
-    crew.order([nodes], Order::Go)?;
+    crew.order([nodes], Order::phase(GO))?;
     let join: JoinReport = crew.report(nodes, Duration::ZERO)?;
     crew.dismiss()?;
 

@@ -1,7 +1,4 @@
-//! What the command and its workers say to each other: one JSON document per line.
-//!
-//! The command writes a [`Job`], then [`Order`]s, to the worker's stdin; the worker answers with
-//! [`Word`]s on its stdout.
+//! The job of a worker; [`bench_worker`] has the conversation that follows.
 
 use std::path::PathBuf;
 
@@ -32,26 +29,16 @@ impl WorkerNode {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Order {
-    /// All have met: begin.
-    Go,
-    /// All has been sent: read what is left and report.
-    Stop,
-    /// Nobody needs you any more.
-    Leave,
-}
+/// The phase in which workers send, and what they say of it.
+pub const GO: usize = 0;
+/// The phase after it: all has been sent; read what is left and report.
+pub const COLLECT: usize = 1;
 
+/// What a worker says.
+pub type Event = bench_worker::Event<Report>;
+
+/// The report of a role.
 #[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Word {
-    /// Has met everybody.
-    Ready,
-    /// Has sent everything, and still receives.
-    Sent,
-    /// The role's report.
-    Done(Value),
-    /// It cannot be done.
-    Failed { timed_out: bool, message: String },
+pub struct Report {
+    pub report: Value,
 }

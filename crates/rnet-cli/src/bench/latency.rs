@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use bench_worker::Order;
 use rnet::Wait;
 use serde::Serialize;
 use serde_json::json;
@@ -9,7 +10,7 @@ use serde_json::json;
 use super::args::LatencyArgs;
 use super::crew::{Crew, Post};
 use super::figure::{PercentileSpread, Percentiles};
-use super::job::Order;
+use super::job::{COLLECT, GO};
 use super::message::Body;
 use super::roles::Role;
 use super::roles::stream::{ReaderJob, ReaderReport, SenderJob, SenderReport};
@@ -134,9 +135,9 @@ impl Stream {
     /// Has them run; they are `first` and the next of the crew.
     pub fn run(&self, crew: &mut Crew, first: usize) -> Outcome<Run> {
         let (sender, reader) = (first, first + 1);
-        crew.order([reader, sender], Order::Go)?;
+        crew.order([reader, sender], Order::phase(GO))?;
         let sent: SenderReport = crew.report(sender, self.seconds)?;
-        crew.order([reader], Order::Stop)?;
+        crew.order([reader], Order::phase(COLLECT))?;
         let read: ReaderReport = crew.report(reader, self.seconds)?;
         Ok(Run {
             sent: sent.sent,

@@ -4,16 +4,15 @@
 //! is gone the command has died, however it died: a thread that reads stdin then removes the
 //! private directory and ends the process, whatever its other threads are doing.
 
-use std::io::{BufRead, Write};
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 
+use bench_worker::Order;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::job::{Job, Order, Word};
+use super::job::{Event, GO, Job, Report};
 use super::place;
-use super::usage::LISTENER;
 use crate::failure::{Failure, Outcome};
 
 /// Exit code of a worker whose command has died. Nobody is there to read it.
@@ -26,10 +25,8 @@ pub struct Link {
 impl Link {
     /// Reads the job, and listens from then on.
     pub fn open<R: DeserializeOwned>() -> Outcome<(Job<R>, Link)> {
-        let mut first = String::new();
         let cannot = |e| Failure::Failed(format!("a bench-worker cannot begin: {e}"));
-        std::io::stdin().lock().read_line(&mut first).map_err(cannot)?;
-        let job: Job<R> = serde_json::from_str(&first).map_err(|e| {
+        let job: Job<R> = bench_worker::job().map_err(|e| {
             Failure::Usage(format!(
                 "bench-worker is started by `rnet bench`, which gives it a job; this is none: {e}"
             ))
@@ -43,18 +40,14 @@ impl Link {
         }
         let (sender, orders) = channel();
         let place = job.node.place.clone();
-        let listen = move || {
-            for line in std::io::stdin().lock().lines().map_while(Result::ok) {
-                let Ok(order) = serde_json::from_str(&line) else { break };
-                if sender.send(order).is_err() {
-                    // The worker is about to end.
-                    return;
-                }
+        let take = move |order: Option<Result<Order, String>>| match order {
+            Some(Ok(order)) => sender.send(order).is_ok(),
+            Some(Err(_)) | None => {
+                place::remove(&place);
+                std::process::exit(ORPHANED)
             }
-            place::remove(&place);
-            std::process::exit(ORPHANED);
         };
-        std::thread::Builder::new().name(LISTENER.to_owned()).spawn(listen).map_err(cannot)?;
+        bench_worker::listen(take).map_err(cannot)?;
         Ok((job, Link { orders }))
     }
 
@@ -69,16 +62,12 @@ impl Link {
         !matches!(self.orders.try_recv(), Err(TryRecvError::Empty))
     }
 
-    pub fn say(&self, word: &Word) -> Outcome {
-        let mut out = std::io::stdout().lock();
-        serde_json::to_writer(&mut out, word).map_err(std::io::Error::from)?;
-        out.write_all(b"\n")?;
-        out.flush()?;
-        Ok(())
+    pub fn say(&self, event: &Event) -> Outcome {
+        Ok(bench_worker::tell(event)?)
     }
 
     pub fn done(&self, report: &impl Serialize) -> Outcome {
         let report: Value = serde_json::to_value(report).map_err(std::io::Error::from)?;
-        self.say(&Word::Done(report))
+        self.say(&Event::Done { phase: GO, result: Box::new(Report { report }) })
     }
 }

@@ -6,12 +6,13 @@
 
 use std::time::Duration;
 
+use bench_worker::Order;
 use serde::Serialize;
 use serde_json::json;
 
 use super::args::NodesArgs;
 use super::crew::Crew;
-use super::job::Order;
+use super::job::{COLLECT, GO};
 use super::roles::Role;
 use super::roles::idle::{JoinReport, JoinerJob};
 use super::roles::nodes::{DeathReport, MetReport, NodesJob, WAIT_LIMIT, topic};
@@ -87,7 +88,7 @@ fn one(bench: &Bench, run: u32, nodes: u16, processes: usize) -> Outcome<Figures
     };
     let mut crew = Crew::start(&bench.place, run, (0..processes).map(post).collect())?;
     let began_ns = rnet::now_ns();
-    crew.order(0..processes, Order::Go)?;
+    crew.order(0..processes, Order::phase(GO))?;
     let (mut open_ns, mut met_ns, mut descriptors) = (0, 0, 0);
     for number in 0..processes {
         let met: MetReport = crew.report(number, WAIT_LIMIT)?;
@@ -97,11 +98,11 @@ fn one(bench: &Bench, run: u32, nodes: u16, processes: usize) -> Outcome<Figures
     }
     let joiner = Role::Joiner(JoinerJob { topic: topic(0, all), times: JOINS });
     crew.add(vec![("joining".to_owned(), joiner)])?;
-    crew.order([processes], Order::Go)?;
+    crew.order([processes], Order::phase(GO))?;
     let join: JoinReport = crew.report(processes, WAIT_LIMIT)?;
     let join_ns = Spread::of(join.join_ns.iter().map(|&ns| ns as f64));
     let killed_ns = crew.kill(victim)?;
-    crew.order(0..victim, Order::Stop)?;
+    crew.order(0..victim, Order::phase(COLLECT))?;
     let mut noticed_ns = 0;
     for number in 0..victim {
         let death: DeathReport = crew.report(number, WAIT_LIMIT)?;

@@ -1,12 +1,13 @@
 //! `rnet bench rtt`: a request and its answer, size by size.
 
+use bench_worker::Order;
 use serde::Serialize;
 use serde_json::json;
 
 use super::args::RttArgs;
 use super::crew::Crew;
 use super::figure::{PercentileSpread, Percentiles};
-use super::job::Order;
+use super::job::{COLLECT, GO};
 use super::message::Body;
 use super::roles::Role;
 use super::roles::echo::{EchoJob, PingerJob, SizeReport};
@@ -105,10 +106,10 @@ fn one(bench: &Bench, n: u32, args: &RttArgs, body: Body) -> Outcome<Vec<SizeRep
         ("answering".to_owned(), Role::Echo(EchoJob { wait, body })),
     ];
     let mut crew = Crew::start(&bench.place, n, posts)?;
-    crew.order([1, 0], Order::Go)?;
+    crew.order([1, 0], Order::phase(GO))?;
     let time = args.seconds.saturating_mul(args.size.len() as u32);
     let reports: Vec<SizeReport> = crew.report(0, time)?;
-    crew.order([1], Order::Stop)?;
+    crew.order([1], Order::phase(COLLECT))?;
     let answered: u64 = crew.report(1, time)?;
     crew.dismiss()?;
     let asked: u64 = reports.iter().map(|r| r.sent).sum();

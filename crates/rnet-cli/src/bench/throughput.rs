@@ -1,11 +1,12 @@
 //! `rnet bench throughput`: one sender, some readers, as fast as it goes.
 
+use bench_worker::Order;
 use serde::Serialize;
 use serde_json::json;
 
 use super::args::ThroughputArgs;
 use super::crew::Crew;
-use super::job::Order;
+use super::job::{COLLECT, GO};
 use super::message::Body;
 use super::roles::Role;
 use super::roles::stream::{ReaderJob, ReaderReport, SenderJob, SenderReport};
@@ -105,9 +106,9 @@ fn one(bench: &Bench, n: u32, args: &ThroughputArgs) -> Outcome<Run> {
         (format!("reader {i}"), Role::Reader(job))
     }));
     let mut crew = Crew::start(&bench.place, n, posts)?;
-    crew.order((0..=readers).rev(), Order::Go)?;
+    crew.order((0..=readers).rev(), Order::phase(GO))?;
     let sent: SenderReport = crew.report(0, args.seconds)?;
-    crew.order(1..=readers, Order::Stop)?;
+    crew.order(1..=readers, Order::phase(COLLECT))?;
     let mut run = Run {
         sent: sent.sent,
         readers_per_s: Vec::new(),

@@ -7,6 +7,7 @@ use std::io::Write;
 use std::path::Path;
 
 use bench_topology::Topology;
+use bench_worker::Order;
 use rnet::{NodeName, TopicName};
 use serde::Serialize;
 use serde_json::json;
@@ -14,7 +15,7 @@ use serde_json::json;
 use super::args::TopologyArgs;
 use super::crew::{Crew, Post};
 use super::figure::{Latencies, Spread};
-use super::job::Order;
+use super::job::{COLLECT, GO};
 use super::roles::Role;
 use super::roles::robot::{Publish, Received, RobotJob, RobotReport, Source, Subscribe};
 use super::{Bench, Fate, as_bytes, as_count, as_latency, as_percent, row, runs, spread};
@@ -253,9 +254,9 @@ fn one(
     topics: &mut [Topic],
 ) -> Outcome<Run> {
     let mut crew = Crew::start(&bench.place, n, posts(topology, args))?;
-    crew.order(0..crew.len(), Order::Go)?;
+    crew.order(0..crew.len(), Order::phase(GO))?;
     crew.until_sent(args.seconds)?;
-    crew.order(0..crew.len(), Order::Stop)?;
+    crew.order(0..crew.len(), Order::phase(COLLECT))?;
     let mut reports: Vec<RobotReport> = Vec::with_capacity(crew.len());
     for number in 0..crew.len() {
         reports.push(crew.report(number, args.seconds)?);

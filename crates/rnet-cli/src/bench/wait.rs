@@ -4,6 +4,7 @@
 //! The ways take turns within each repetition, and a ratio is computed within a repetition before the
 //! median is taken, so that what else happens on the machine meets all of them alike.
 
+use bench_worker::Order;
 use rnet::Wait;
 use serde::Serialize;
 use serde_json::json;
@@ -11,7 +12,7 @@ use serde_json::json;
 use super::args::{WaitArg, WaitArgs};
 use super::crew::Crew;
 use super::figure::{PercentileSpread, Percentiles};
-use super::job::Order;
+use super::job::{COLLECT, GO};
 use super::latency::{Run, Stream};
 use super::roles::Role;
 use super::roles::busy::{self, BusyJob};
@@ -101,9 +102,9 @@ fn one(bench: &Bench, n: u32, busy_loops: usize, stream: Stream) -> Outcome<Run>
     let mut crew = Crew::start(&bench.place, n, stream.posts())?;
     let loops = (0..busy_loops).map(|core| (format!("loop {core}"), Role::Busy(BusyJob { core })));
     crew.add(loops.collect())?;
-    crew.order(2..crew.len(), Order::Go)?;
+    crew.order(2..crew.len(), Order::phase(GO))?;
     let run = stream.run(&mut crew, 0)?;
-    crew.order(2..crew.len(), Order::Stop)?;
+    crew.order(2..crew.len(), Order::phase(COLLECT))?;
     crew.dismiss()?;
     Ok(run)
 }

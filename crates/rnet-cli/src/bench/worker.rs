@@ -1,6 +1,8 @@
 //! `rnet bench-worker`: one process of a bench. Hidden, as only `rnet bench` starts it.
 
-use super::job::{Order, Word, WorkerNode};
+use bench_worker::Order;
+
+use super::job::{Event, WorkerNode};
 use super::link::Link;
 use super::roles::{Role, busy, death, echo, idle, nodes, robot, stream};
 use crate::failure::{Failure, Outcome};
@@ -11,8 +13,8 @@ pub fn run() -> Outcome {
     let Err(failure) = work(&job.node, &job.role, &link) else { return Ok(()) };
     let timed_out = matches!(failure, Failure::TimedOut(_));
     // Where the command is gone this fails too, and the listener ends the process.
-    let _ = link.say(&Word::Failed { timed_out, message: failure.message() });
-    link.until(Order::Leave);
+    let _ = link.say(&Event::Failed { why: failure.message(), timed_out });
+    link.until(Order::stop());
     Err(Failure::Told)
 }
 

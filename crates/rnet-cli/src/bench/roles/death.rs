@@ -3,6 +3,7 @@
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 
+use bench_worker::Order;
 use rnet::{
     Error, MatchEvent, Node, NodeEvent, OnFull, Publisher, PublisherOptions, Subscriber,
     SubscriberOptions, limits::MIN_LOG_LEN_BYTES,
@@ -10,7 +11,7 @@ use rnet::{
 use serde::{Deserialize, Serialize};
 
 use super::{MEET, WAIT_LIMIT};
-use crate::bench::job::{Order, Word, WorkerNode};
+use crate::bench::job::{Event, GO, WorkerNode};
 use crate::bench::link::Link;
 use crate::failure::{Failure, Outcome};
 
@@ -32,8 +33,8 @@ pub fn die(node: &WorkerNode, role: &VictimJob, link: &Link) -> Outcome {
     let mut holder = node.subscriber_with::<[u8]>(HELD, SubscriberOptions::new().reliable())?;
     publisher.wait_for_subscribers(usize::from(role.watchers), Some(MEET))?;
     holder.wait_for_publishers(usize::from(role.watchers), Some(MEET))?;
-    link.say(&Word::Ready)?;
-    link.until(Order::Leave);
+    link.say(&Event::Ready)?;
+    link.until(Order::stop());
     Ok(())
 }
 
@@ -66,14 +67,14 @@ struct Watcher {
 pub fn watch(node: &WorkerNode, role: &WatcherJob, link: &Link) -> Outcome {
     let node = node.open()?;
     let mut watcher = Watcher::new(&node)?;
-    link.say(&Word::Ready)?;
+    link.say(&Event::Ready)?;
     for _ in 0..role.kills {
-        link.until(Order::Go);
+        link.until(Order::phase(GO));
         watcher.be_held_back()?;
         link.done(&())?;
         link.done(&watcher.notice()?)?;
     }
-    link.until(Order::Leave);
+    link.until(Order::stop());
     Ok(())
 }
 

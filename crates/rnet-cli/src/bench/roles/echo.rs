@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
+use bench_worker::Order;
 use rnet::{Error, Node, OnFull, PublisherOptions, SubscriberOptions, Wait};
 use rnet::{Publisher, Subscriber};
 use serde::{Deserialize, Serialize};
 
 use super::{LOOK, MEET, WAIT_LIMIT};
 use crate::bench::figure::Latencies;
-use crate::bench::job::{Order, Word, WorkerNode};
+use crate::bench::job::{Event, GO, WorkerNode};
 use crate::bench::link::Link;
 use crate::bench::message::{self, Body, Outgoing};
 use crate::failure::{Failure, Outcome};
@@ -53,8 +54,8 @@ pub fn ping(node: &WorkerNode, role: &PingerJob, link: &Link) -> Outcome {
     let mut back = subscriber(&node, BACK, role.wait)?;
     there.wait_for_subscribers(1, Some(MEET))?;
     back.wait_for_publishers(1, Some(MEET))?;
-    link.say(&Word::Ready)?;
-    link.until(Order::Go);
+    link.say(&Event::Ready)?;
+    link.until(Order::phase(GO));
     let mut number = 0;
     let mut reports = Vec::with_capacity(role.sizes.len());
     for &len in &role.sizes {
@@ -82,7 +83,7 @@ pub fn ping(node: &WorkerNode, role: &PingerJob, link: &Link) -> Outcome {
         reports.push(report);
     }
     link.done(&reports)?;
-    link.until(Order::Leave);
+    link.until(Order::stop());
     Ok(())
 }
 
@@ -107,8 +108,8 @@ pub fn echo(node: &WorkerNode, role: &EchoJob, link: &Link) -> Outcome {
     let mut back = publisher(&node, BACK)?;
     there.wait_for_publishers(1, Some(MEET))?;
     back.wait_for_subscribers(1, Some(MEET))?;
-    link.say(&Word::Ready)?;
-    link.until(Order::Go);
+    link.say(&Event::Ready)?;
+    link.until(Order::phase(GO));
     let mut answered = 0_u64;
     loop {
         match there.recv(Some(LOOK)) {
@@ -122,6 +123,6 @@ pub fn echo(node: &WorkerNode, role: &EchoJob, link: &Link) -> Outcome {
         }
     }
     link.done(&answered)?;
-    link.until(Order::Leave);
+    link.until(Order::stop());
     Ok(())
 }

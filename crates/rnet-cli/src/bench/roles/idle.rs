@@ -2,11 +2,12 @@
 
 use std::path::Path;
 
+use bench_worker::Order;
 use rnet::Node;
 use serde::{Deserialize, Serialize};
 
 use super::MEET;
-use crate::bench::job::{Order, Word, WorkerNode};
+use crate::bench::job::{COLLECT, Event, GO, WorkerNode};
 use crate::bench::link::Link;
 use crate::bench::place::Memory;
 use crate::bench::usage::{Meter, Used, rss_bytes};
@@ -32,14 +33,14 @@ pub fn run(node: &WorkerNode, role: &IdleJob, link: &Link) -> Outcome {
     // As most nodes do it: a callback, and with it a dispatch thread that waits.
     let heard = node.subscriber::<[u8]>(&role.subscribes)?.on(|_| ());
     publisher.wait_for_subscribers(1, Some(MEET))?;
-    link.say(&Word::Ready)?;
-    link.until(Order::Go);
+    link.say(&Event::Ready)?;
+    link.until(Order::phase(GO));
     let meter = Meter::start();
-    link.until(Order::Stop);
+    link.until(Order::phase(COLLECT));
     let used = meter.read();
     let node_rss_bytes = used.rss_bytes.saturating_sub(before_bytes);
     link.done(&IdleReport { node_rss_bytes, used })?;
-    link.until(Order::Leave);
+    link.until(Order::stop());
     drop(heard);
     Ok(())
 }
@@ -64,8 +65,8 @@ pub struct JoinReport {
 const SMALL_LEN_BYTES: usize = 22;
 
 pub fn join(node: &WorkerNode, role: &JoinerJob, link: &Link) -> Outcome {
-    link.say(&Word::Ready)?;
-    link.until(Order::Go);
+    link.say(&Event::Ready)?;
+    link.until(Order::phase(GO));
     let mut join_ns = Vec::with_capacity(role.times as usize);
     for _ in 0..role.times {
         let start_ns = rnet::now_ns();
@@ -76,7 +77,7 @@ pub fn join(node: &WorkerNode, role: &JoinerJob, link: &Link) -> Outcome {
     }
     let (reserved, used) = small_topic(&node.open()?, &node.place)?;
     link.done(&JoinReport { join_ns, topic_reserved_bytes: reserved, topic_used_bytes: used })?;
-    link.until(Order::Leave);
+    link.until(Order::stop());
     Ok(())
 }
 

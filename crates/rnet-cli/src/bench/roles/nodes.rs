@@ -3,10 +3,11 @@
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
+use bench_worker::Order;
 use rnet::{Node, NodeEvent};
 use serde::{Deserialize, Serialize};
 
-use crate::bench::job::{Order, Word, WorkerNode};
+use crate::bench::job::{COLLECT, Event, GO, WorkerNode};
 use crate::bench::link::Link;
 use crate::failure::{Failure, Outcome};
 
@@ -47,8 +48,8 @@ pub fn topic(number: usize, all: usize) -> String {
 }
 
 pub fn run(worker: &WorkerNode, role: &NodesJob, link: &Link) -> Outcome {
-    link.say(&Word::Ready)?;
-    link.until(Order::Go);
+    link.say(&Event::Ready)?;
+    link.until(Order::phase(GO));
     let open = |number: usize| -> Outcome<Node> {
         let name = format!("{}_{number}", worker.name);
         Ok(Node::builder(&name).dir(&worker.place).domain(&worker.domain).open()?)
@@ -75,13 +76,13 @@ pub fn run(worker: &WorkerNode, role: &NodesJob, link: &Link) -> Outcome {
     let met_ns = rnet::now_ns();
     let descriptors = std::fs::read_dir("/proc/self/fd").map_or(0, Iterator::count);
     link.done(&MetReport { open_ns, met_ns, descriptors })?;
-    link.until(Order::Stop);
+    link.until(Order::phase(COLLECT));
     let mut noticed_ns = 0;
     for _ in 0..role.killed {
         let silent = |_| Failure::TimedOut("was not told of all deaths".to_owned());
         noticed_ns = deaths.recv_timeout(WAIT_LIMIT).map_err(silent)?;
     }
     link.done(&DeathReport { noticed_ns })?;
-    link.until(Order::Leave);
+    link.until(Order::stop());
     Ok(())
 }

@@ -3,13 +3,14 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use bench_worker::Order;
 use rnet::{Error, Node, OnFull, Publisher, PublisherOptions, Subscriber, SubscriberOptions};
 use rnet::{WaitSet, Waitable};
 use serde::{Deserialize, Serialize};
 
 use super::{LOOK, MEET, WAIT_LIMIT};
 use crate::bench::figure::Latencies;
-use crate::bench::job::{Order, Word, WorkerNode};
+use crate::bench::job::{COLLECT, Event, GO, WorkerNode};
 use crate::bench::link::Link;
 use crate::bench::message::{self, Body, Outgoing, Tally};
 use crate::bench::pace::{Schedule, sleep_precisely, sleep_until};
@@ -98,8 +99,8 @@ pub fn run(node: &WorkerNode, role: &RobotJob, link: &Link) -> Outcome {
     for (topic, subscribe) in heard.iter_mut().zip(&role.subscribes) {
         topic.wait_for_publishers(subscribe.sources.len(), Some(MEET))?;
     }
-    link.say(&Word::Ready)?;
-    link.until(Order::Go);
+    link.say(&Event::Ready)?;
+    link.until(Order::phase(GO));
     let meter = Meter::start();
     let mut used = Used::default();
     let over = AtomicBool::new(false);
@@ -109,8 +110,8 @@ pub fn run(node: &WorkerNode, role: &RobotJob, link: &Link) -> Outcome {
         // Before the rest is read: a run is as long for each node, whatever it publishes.
         used = meter.read();
         if published.is_ok() {
-            link.say(&Word::Sent)?;
-            link.until(Order::Stop);
+            link.say(&Event::Sent)?;
+            link.until(Order::phase(COLLECT));
         }
         over.store(true, Ordering::Release);
         let received = receiver.join();
@@ -118,7 +119,7 @@ pub fn run(node: &WorkerNode, role: &RobotJob, link: &Link) -> Outcome {
         Ok((published?, received.map_err(|_| died())??))
     })?;
     link.done(&RobotReport { published, received, used })?;
-    link.until(Order::Leave);
+    link.until(Order::stop());
     Ok(())
 }
 

@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
+use bench_worker::Order;
 use rnet::{Error, OnFull, PublisherOptions, SubscriberOptions, Wait};
 use serde::{Deserialize, Serialize};
 
 use super::{MEET, WAIT_LIMIT};
 use crate::bench::figure::Latencies;
-use crate::bench::job::{Order, Word, WorkerNode};
+use crate::bench::job::{Event, GO, WorkerNode};
 use crate::bench::link::Link;
 use crate::bench::message::{self, Body, Outgoing, Tally};
 use crate::bench::pace::{Schedule, sleep_precisely};
@@ -57,8 +58,8 @@ pub fn send(node: &WorkerNode, role: &SenderJob, link: &Link) -> Outcome {
     let mut topic = node.publisher_with::<[u8]>(TOPIC, options)?;
     topic.wait_for_subscribers(role.readers, Some(MEET))?;
     sleep_precisely();
-    link.say(&Word::Ready)?;
-    link.until(Order::Go);
+    link.say(&Event::Ready)?;
+    link.until(Order::phase(GO));
     let meter = Meter::start();
     let mut outgoing = Outgoing::new(0, role.len, role.body, role.rate_hz.is_some());
     let mut number = 0;
@@ -81,7 +82,7 @@ pub fn send(node: &WorkerNode, role: &SenderJob, link: &Link) -> Outcome {
         }
     }
     link.done(&SenderReport { sent: number, start_ns, behind_max_ns, used: meter.read() })?;
-    link.until(Order::Leave);
+    link.until(Order::stop());
     Ok(())
 }
 
@@ -118,8 +119,8 @@ pub fn read(node: &WorkerNode, role: &ReaderJob, link: &Link) -> Outcome {
     let mut tally = Tally::default();
     let mut latencies = Latencies::default();
     let mut last_ns = 0;
-    link.say(&Word::Ready)?;
-    link.until(Order::Go);
+    link.say(&Event::Ready)?;
+    link.until(Order::phase(GO));
     let meter = Meter::start();
     let latency_after = role.latency_after.unwrap_or(u64::MAX);
     let mut over = false;
@@ -149,6 +150,6 @@ pub fn read(node: &WorkerNode, role: &ReaderJob, link: &Link) -> Outcome {
     }
     let counted_lost = topic.lost().total();
     link.done(&ReaderReport { tally, counted_lost, last_ns, latencies, used: meter.read() })?;
-    link.until(Order::Leave);
+    link.until(Order::stop());
     Ok(())
 }
