@@ -7,7 +7,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-use rnet_core::{MIN_LOG_LEN_BYTES, PublisherQos};
+use rnet_core::{KnownGap, LossCause, MIN_LOG_LEN_BYTES, Meta, PublisherQos};
 use rnet_fuzz::{Input, domain, node, open, publisher_meta, spoil, subscription_meta};
 use rnet_shm::bell::Bells;
 use rnet_shm::channel::{Origin, Reader};
@@ -95,6 +95,12 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
         match step % 12 {
             0 => drop(writer.try_send(&vec![step; input.short() as usize % 3000])),
             1 => drop(writer.loan(20_000).map(|loan| writer.send_loan(loan).is_ok())),
+            2 if step & 0x80 != 0 => {
+                let meta = Meta::default().with_correlation(7).with_gap(LossCause::Link, 1);
+                let len = if step & 0x40 == 0 { 100 } else { 20_000 };
+                let _ = writer.send_with(&vec![step; len], &meta);
+                let _ = writer.publish_gap(KnownGap { cause: LossCause::Restart, size: 1 });
+            }
             2 => spoil(&file, CONTROL_AT as u64 + input.short() % 400 * 8, &mut input),
             3 => spoil(&file, CONTROL_AT as u64 + u64::from(input.byte() % 48) * 8, &mut input),
             4 => spoil(&file, 4096 + input.short() % 3000 * 8, &mut input),
@@ -118,6 +124,7 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
             10 => {
                 if let Seen::Message(stamp) = observer.poll(&mut bytes) {
                     assert_eq!(stamp.publisher, id);
+                    std::hint::black_box(observer.message_meta());
                 }
             }
             11 if step & 0xe0 == 0xe0 => reader.publisher_left(step & 0x10 != 0),
@@ -128,6 +135,7 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
                     let len = reader.current_len();
                     let message = reader.current();
                     assert_eq!(message.bytes().len(), len);
+                    std::hint::black_box(message.meta());
                     let sum = message.bytes().iter().fold(0_u8, |sum, b| sum.wrapping_add(*b));
                     std::hint::black_box(sum);
                     if step & 0x40 != 0 {

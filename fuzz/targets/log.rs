@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rnet_fuzz::Input;
 use rnet_ring::layout::LogControl;
-use rnet_ring::record::{Head, Kind};
+use rnet_ring::record::{Head, Kind, Tag};
 use rnet_ring::{Log, LogReader, LogWriter, Pull, Unbounded};
 
 /// Words of the ring.
@@ -39,7 +39,8 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
             2 => {
                 let kind = [Kind::Inline, Kind::Chunk][input.byte() as usize % 2];
                 let len = input.short() as u32;
-                let head = Head { seq_lo: input.word(0) as u32, len, kind };
+                let tag = Tag { kind, extended: input.byte() % 2 == 0 };
+                let head = Head { seq_lo: input.word(0) as u32, len, tag };
                 words[input.byte() as usize % RING].store(head.to_word(), Ordering::Relaxed);
             }
             3 => {
@@ -63,6 +64,8 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
                 assert!(reader.position() >= before, "the reader went backwards");
                 if let Some(record) = record {
                     assert!(record.offset + record.len <= BATCH * 8, "a record out of its batch");
+                    let extension_len = reader.extension_len(&record);
+                    assert!(extension_len <= record.offset && record.offset.is_multiple_of(8));
                 }
             }
             _ => {

@@ -68,6 +68,7 @@ pub(crate) fn published_type(
         TypeDesc::Raw => ("raw", ""),
         TypeDesc::Plain(plain) => ("plain", plain.name.as_str()),
         TypeDesc::Protobuf(named) => ("protobuf", named.name.as_str()),
+        TypeDesc::Unknown => ("unknown", ""),
     };
     let set = schema.map(|s| PyBytes::new(py, &s.descriptor_set_with_docs()));
     let layout = desc.as_plain().map(|_| desc.to_json());

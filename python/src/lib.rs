@@ -21,6 +21,7 @@ mod handle;
 mod loan;
 mod members;
 mod merge;
+mod meta;
 mod node;
 mod param;
 mod publisher;

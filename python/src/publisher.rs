@@ -18,6 +18,7 @@ use crate::fair::{Fair, Guard};
 use crate::fork::{ForkGuard, Own};
 use crate::loan::Loan;
 use crate::members::Member;
+use crate::meta::{self, GapTuple, OriginTuple};
 use crate::release::release;
 use crate::shared::NodeShared;
 use crate::wait::{SLICE, WaitLimit};
@@ -239,10 +240,32 @@ impl Publisher {
     /// Sends one message: an object with the buffer protocol (bytes, bytearray, memoryview, numpy
     /// array, ctypes structure), or an object of the topic's type.
     ///
+    /// With it goes what is given: an Origin, of a message that is forwarded; a source time in ns since
+    /// 1970 UTC; a correlation number, which ties it to another message; a KnownGap, messages that are
+    /// missing right before it, which each subscriber counts as lost. A Sample has attributes of these names.
+    ///
     /// If it raises, nothing was sent: Full, OutOfMemory, MessageTooLarge, Closed, BadValue.
-    #[pyo3(signature = (message, /))]
-    fn send(slf: &Bound<'_, Self>, message: &Bound<'_, PyAny>) -> PyResult<()> {
+    #[pyo3(signature = (message, /, *, origin = None, source_ns = None, correlation = None, gap = None))]
+    fn send(
+        slf: &Bound<'_, Self>,
+        message: &Bound<'_, PyAny>,
+        origin: Option<OriginTuple>,
+        source_ns: Option<i64>,
+        correlation: Option<u64>,
+        gap: Option<GapTuple>,
+    ) -> PyResult<()> {
         let (py, this) = (slf.py(), slf.get());
+        let plain = origin.is_none() && source_ns.is_none() && correlation.is_none();
+        if !plain || gap.is_some() {
+            let meta = meta::meta(py, origin, source_ns, correlation, gap)?;
+            let mut object = this.codec.encode(message, this.core.topic())?;
+            if this.codec.send.is_some() {
+                object = object.call_method0("__bytes__")?;
+            }
+            let memory = Bytes::of(&object)?;
+            let bytes = memory.as_slice();
+            return this.core.with_detached(py, |inner| inner.send_with(bytes, meta));
+        }
         if this.codec.is_raw()
             && let Ok(bytes) = message.cast_exact::<PyBytes>()
         {
@@ -253,6 +276,14 @@ impl Publisher {
             return send.bind(py).call1((slf, object)).map(drop);
         }
         this.send_bytes(py, Bytes::of(&object)?.as_slice())
+    }
+
+    /// Has each subscriber count `size` messages as lost for this cause ("overrun", "link", "restart",
+    /// "detached"): messages that are known to be missing before what is sent next. Nothing is sent.
+    #[pyo3(signature = (cause, size))]
+    fn publish_gap(&self, py: Python<'_>, cause: &str, size: u64) -> PyResult<()> {
+        let cause = meta::cause_of(py, cause)?;
+        self.core.with_detached(py, |inner| inner.publish_gap(cause, size))
     }
 
     /// Sends many messages with one call, each row of an array as one; returns how many that were.

@@ -11,6 +11,7 @@ use rnet::{Error, OwnedSample};
 use crate::codec::Decoder;
 use crate::export::{Body, Getter, Memory, make_type, new_object};
 use crate::fork::Own;
+use crate::meta;
 
 static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
 
@@ -45,6 +46,13 @@ fn memoryview(object: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
 
 fn number(object: &Bound<'_, PyAny>, value: u64) -> PyResult<Py<PyAny>> {
     Ok(value.into_pyobject(object.py())?.into_any().unbind())
+}
+
+fn optional<'py, T: IntoPyObject<'py>>(
+    object: &Bound<'py, PyAny>,
+    value: Option<T>,
+) -> PyResult<Py<PyAny>> {
+    Ok(value.into_pyobject(object.py()).map_err(Into::into)?.into_any().unbind())
 }
 
 impl Body for SampleBody {
@@ -94,6 +102,26 @@ Raises Malformed for bytes that are no message of a protobuf type.",
                 get: |object, body| {
                     number(object, body.sample.taken_ns().saturating_sub(body.sample.sent_ns()))
                 },
+            },
+            Getter {
+                name: c"origin",
+                doc: c"Where it was first sent, an Origin, if it is forwarded and says so; else None.",
+                get: |object, body| meta::origin(object.py(), body.sample.origin()),
+            },
+            Getter {
+                name: c"source_ns",
+                doc: c"The time of its source, in ns since 1970 UTC; None if it does not say so.",
+                get: |object, body| optional(object, body.sample.source_ns()),
+            },
+            Getter {
+                name: c"correlation",
+                doc: c"What ties it to another message, a number; None if it does not say so.",
+                get: |object, body| optional(object, body.sample.correlation()),
+            },
+            Getter {
+                name: c"gap",
+                doc: c"What its publisher knows to be missing right before it, a KnownGap; None for nothing.",
+                get: |object, body| meta::gap(object.py(), body.sample.meta().gap),
             },
             Getter {
                 name: c"publisher",

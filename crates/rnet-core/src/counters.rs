@@ -2,6 +2,34 @@
 
 use serde::{Deserialize, Serialize};
 
+/// Why a subscriber did not get a message. [`LossCounts`] says what each means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum LossCause {
+    /// The writer was faster.
+    Overrun,
+    /// Lost between hosts.
+    Link,
+    /// The publisher ended or restarted.
+    Restart,
+    /// The writer had detached the subscriber.
+    Detached,
+}
+
+impl LossCause {
+    /// All of them, in the order of [`LossCounts::parts`] and of the shared layout.
+    pub const ALL: [LossCause; 4] = [Self::Overrun, Self::Link, Self::Restart, Self::Detached];
+
+    /// The name in [`LossCounts::parts`].
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Overrun => "overrun",
+            Self::Link => "link",
+            Self::Restart => "restart",
+            Self::Detached => "detached",
+        }
+    }
+}
+
 /// Messages that a subscriber did not get, by cause. No loss is silent: each one is in exactly one of these counts.
 ///
 /// ```
@@ -22,6 +50,13 @@ pub struct LossCounts {
     pub detached: u64,
 }
 
+impl From<[u64; 4]> for LossCounts {
+    /// Counts in the order of [`LossCause::ALL`].
+    fn from([overrun, link, restart, detached]: [u64; 4]) -> Self {
+        Self { overrun, link, restart, detached }
+    }
+}
+
 impl LossCounts {
     /// All causes together. Saturates instead of wrapping.
     pub fn total(&self) -> u64 {
@@ -38,12 +73,8 @@ impl LossCounts {
 
     /// The causes by name, in the order in which tools show them.
     pub fn parts(&self) -> [(&'static str, u64); 4] {
-        [
-            ("overrun", self.overrun),
-            ("link", self.link),
-            ("restart", self.restart),
-            ("detached", self.detached),
-        ]
+        let counts = [self.overrun, self.link, self.restart, self.detached];
+        std::array::from_fn(|at| (LossCause::ALL[at].name(), counts[at]))
     }
 }
 

@@ -43,6 +43,9 @@ pub enum TypeDesc {
     Plain(PlainType),
     /// A protobuf message.
     Protobuf(ProtobufType),
+    /// A type of a kind that a later version knows. Its messages are bytes to this one.
+    #[serde(other)]
+    Unknown,
 }
 
 /// A protobuf message type, by name and fingerprint. Its descriptor set stands beside the endpoint that
@@ -239,6 +242,7 @@ impl fmt::Display for TypeDesc {
             Self::Raw => f.write_str("raw bytes"),
             Self::Plain(plain) => plain.fmt(f),
             Self::Protobuf(protobuf) => write!(f, "protobuf message {}", protobuf.name),
+            Self::Unknown => f.write_str("a type of an unknown kind"),
         }
     }
 }
@@ -279,7 +283,7 @@ impl TypeDesc {
     /// The plain type, if it is one.
     pub fn as_plain(&self) -> Option<&PlainType> {
         match self {
-            Self::Raw | Self::Protobuf(_) => None,
+            Self::Raw | Self::Protobuf(_) | Self::Unknown => None,
             Self::Plain(plain) => Some(plain),
         }
     }
@@ -287,15 +291,16 @@ impl TypeDesc {
     /// The protobuf type, if it is one.
     pub fn as_protobuf(&self) -> Option<&ProtobufType> {
         match self {
-            Self::Raw | Self::Plain(_) => None,
+            Self::Raw | Self::Plain(_) | Self::Unknown => None,
             Self::Protobuf(protobuf) => Some(protobuf),
         }
     }
 
-    /// Name of the type; `None` for raw bytes.
+    /// Name of the type; `None` for raw bytes, `unknown` for a kind that is not known.
     pub fn name(&self) -> Option<&str> {
         match self {
             Self::Raw => None,
+            Self::Unknown => Some("unknown"),
             Self::Plain(plain) => Some(&plain.name),
             Self::Protobuf(protobuf) => Some(&protobuf.name),
         }

@@ -86,7 +86,8 @@ impl From<PlainType> for MessageType {
 }
 
 /// # Errors
-/// `BadValue` for a protobuf message: a description names it, and does not say what it is.
+/// `BadValue` for a protobuf message: a description names it, and does not say what it is. And for a type of
+/// an unknown kind.
 impl TryFrom<TypeDesc> for MessageType {
     type Error = Error;
 
@@ -97,6 +98,11 @@ impl TryFrom<TypeDesc> for MessageType {
             TypeDesc::Protobuf(named) => Err(Error::BadValue {
                 what: "type".to_owned(),
                 why: format!("protobuf message {} needs its schema", named.name),
+            }),
+            TypeDesc::Unknown => Err(Error::BadValue {
+                what: "type".to_owned(),
+                why: "a later version of robot-net knows its kind, and this one does not"
+                    .to_owned(),
             }),
         }
     }

@@ -89,6 +89,9 @@ zeroed! {
 pub struct HeadLine {
     /// Start of the oldest record that is still whole, a byte position.
     pub head: AtomicU64,
+    /// Messages that the publisher knows to be missing from what it sends, by cause: overrun, link, restart,
+    /// detached. Raised once the record is committed that says where, for readers that are lapped.
+    pub known_lost: [AtomicU64; 4],
 }
 }
 

@@ -4,7 +4,7 @@
 //! meanwhile begun to reuse what was copied, and only then looks at the copy. So a record is
 //! never torn, and no length or tag is checked in memory that can still change.
 
-use crate::record::{HEADER_LEN_BYTES, Head, Kind, Record};
+use crate::record::{HEADER_LEN_BYTES, Head, Kind, Record, extension_len};
 use crate::sync::{AtomicU64, Ordering, fence};
 use crate::{COPY_STEP, Log};
 
@@ -50,6 +50,9 @@ pub struct LogReader {
     batch_len: usize,
     /// Sequence number of the end of the log when the batch was pulled.
     batch_end_seq: u64,
+    /// Number of the last record with extension words, and how many bytes these take. Here and not in each
+    /// record, so that those without pay nothing.
+    extended: (u64, usize),
 }
 
 impl LogReader {
@@ -65,6 +68,7 @@ impl LogReader {
             batch_at: 0,
             batch_len: 0,
             batch_end_seq: 0,
+            extended: (0, 0),
         }
     }
 
@@ -81,6 +85,13 @@ impl LogReader {
     /// Sequence number that the log had reached when the batch was pulled.
     pub fn end_seq(&self) -> u64 {
         self.batch_end_seq
+    }
+
+    /// Bytes of the extension words that end where the payload of this record begins; of the record that was
+    /// handed out last.
+    #[inline]
+    pub fn extension_len(&self, record: &Record) -> usize {
+        if self.extended.0 == record.seq { self.extended.1 } else { 0 }
     }
 
     /// Length of the last batch.
@@ -170,34 +181,58 @@ impl LogReader {
     #[allow(clippy::should_implement_trait)] // borrows a buffer and can fail
     pub fn next(&mut self, buf: &[u64]) -> Result<Option<Record>, &'static str> {
         if self.batch_at < self.batch_len {
-            let at = self.batch_at / 8;
-            let head = Head::from_word(buf[at]).ok_or("a record has no known kind")?;
-            let span = head.span();
-            let left = self.batch_len - self.batch_at;
-            if span > self.known_tail - self.pos {
-                return Err("a record is longer than the log");
-            }
-            if span > left as u64 {
-                // The copy may end inside a record, which the next pull then brings whole; the
-                // first record of a copy is one that the buffer has room for.
-                if self.batch_at == 0 {
-                    return Err("a record is longer than a record may be");
-                }
-                self.batch_len = self.batch_at;
-                return Ok(None);
-            }
-            self.batch_at += span as usize;
-            self.pos += span;
-            let seq = self.accept_seq(head.seq_lo)?;
-            return Ok(Some(Record {
-                kind: head.kind,
-                seq,
-                time_ns: buf[at + 1],
-                offset: (at * 8) + HEADER_LEN_BYTES as usize,
-                len: head.len as usize,
-            }));
+            return match Head::from_word_unextended(buf[self.batch_at / 8]) {
+                Some(head) => self.walk(head, buf),
+                None => self.next_extended(buf),
+            };
         }
         Ok(None)
+    }
+
+    /// As [`LogReader::next`], of a record with extension words.
+    #[cold]
+    #[inline(never)]
+    fn next_extended(&mut self, buf: &[u64]) -> Result<Option<Record>, &'static str> {
+        let head = Head::from_word(buf[self.batch_at / 8]).ok_or("a record has no known kind")?;
+        let Some(record) = self.walk(head, buf)? else { return Ok(None) };
+        let extension_len = extension_len(&buf[record.offset / 8..], record.len)
+            .ok_or("the extension words of a record contradict themselves")?;
+        self.extended = (record.seq, extension_len);
+        Ok(Some(Record {
+            offset: record.offset + extension_len,
+            len: record.len - extension_len,
+            ..record
+        }))
+    }
+
+    /// Goes on behind the record that begins with this head, and hands it out if the copy has all of it.
+    #[inline]
+    fn walk(&mut self, head: Head, buf: &[u64]) -> Result<Option<Record>, &'static str> {
+        let at = self.batch_at / 8;
+        let span = head.span();
+        let left = self.batch_len - self.batch_at;
+        if span > self.known_tail - self.pos {
+            return Err("a record is longer than the log");
+        }
+        if span > left as u64 {
+            // The copy may end inside a record, which the next pull then brings whole; the first
+            // record of a copy is one that the buffer has room for.
+            if self.batch_at == 0 {
+                return Err("a record is longer than a record may be");
+            }
+            self.batch_len = self.batch_at;
+            return Ok(None);
+        }
+        self.batch_at += span as usize;
+        self.pos += span;
+        let seq = self.accept_seq(head.seq_lo)?;
+        Ok(Some(Record {
+            kind: head.tag.kind,
+            seq,
+            time_ns: buf[at + 1],
+            offset: (at * 8) + HEADER_LEN_BYTES as usize,
+            len: head.len as usize,
+        }))
     }
 
     /// Widens the record's half sequence number and counts what is missing before it.

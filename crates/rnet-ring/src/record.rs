@@ -7,11 +7,25 @@
 //! Word 0 holds the low half of the sequence number and, in its high half, the payload length in
 //! the low 24 bits and the kind in the high 8. Word 1 is the send time. A record may begin in one
 //! block of the log and go on in the next.
+//!
+//! Extension words stand before the payload, and the length counts them, if the highest bit of the kind
+//! is set:
+//!
+//! ```text
+//!   16       24        28        32
+//!   | len    | tag (32) | len (32) | bytes, zeros to a multiple of 8 | tag | len | bytes … | payload …
+//! ```
+//! The first word is the length of all of them, itself included. A record without extension words takes
+//! none of the code below that reads them.
 
 /// Bytes in front of each payload.
 pub const HEADER_LEN_BYTES: u64 = 16;
 /// Bytes of the payload of a [`Kind::Chunk`] record.
 pub const CHUNK_REF_LEN_BYTES: usize = 24;
+/// Most bytes of extension words that a record carries.
+pub const MAX_EXTENSION_LEN_BYTES: usize = 1024;
+/// The bit of the kind that says that extension words stand before the payload.
+pub const EXTENDED: u64 = 128;
 /// Longest payload that the 24-bit length field can name.
 pub const MAX_RECORD_LEN_BYTES: usize = (1 << 24) - 1;
 
@@ -41,42 +55,64 @@ impl Kind {
     }
 }
 
+/// What a record carries, and whether extension words stand before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tag {
+    /// What it carries.
+    pub kind: Kind,
+    /// Whether extension words stand before that.
+    pub extended: bool,
+}
+
+impl From<Kind> for Tag {
+    #[inline]
+    fn from(kind: Kind) -> Tag {
+        Tag { kind, extended: false }
+    }
+}
+
 /// A record's first word, taken apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Head {
     /// Low half of the sequence number.
     pub seq_lo: u32,
-    /// Payload bytes.
+    /// Bytes of the payload, and of the extension words before it.
     pub len: u32,
     /// What the record carries.
-    pub kind: Kind,
+    pub tag: Tag,
 }
 
 impl Head {
     /// The word that stands in memory.
     #[inline]
     pub fn to_word(self) -> u64 {
-        u64::from(self.seq_lo) | u64::from(self.len) << 32 | self.kind.tag() << 56
+        let extended = if self.tag.extended { EXTENDED } else { 0 };
+        let kind = self.tag.kind.tag() | extended;
+        u64::from(self.seq_lo) | u64::from(self.len) << 32 | kind << 56
     }
 
     /// Reads a word that nobody vouches for.
     #[inline]
     pub fn from_word(word: u64) -> Option<Head> {
-        Some(Head {
-            seq_lo: word as u32,
-            len: (word >> 32) as u32 & 0x00ff_ffff,
-            kind: Kind::from_tag(word >> 56)?,
-        })
+        let (kind, extended) = ((word >> 56) & !EXTENDED, (word >> 56) & EXTENDED != 0);
+        Some(Self::of(word, Tag { kind: Kind::from_tag(kind)?, extended }))
     }
 
-    /// As [`Head::from_word`], of a record that must carry this.
+    /// As [`Head::from_word`], of a record without extension words.
+    #[inline]
+    pub fn from_word_unextended(word: u64) -> Option<Head> {
+        Some(Self::of(word, Kind::from_tag(word >> 56)?.into()))
+    }
+
+    /// As [`Head::from_word_unextended`], of a record that must carry this.
     #[inline]
     pub fn from_word_of(kind: Kind, word: u64) -> Option<Head> {
-        (word >> 56 == kind.tag()).then_some(Head {
-            seq_lo: word as u32,
-            len: (word >> 32) as u32 & 0x00ff_ffff,
-            kind,
-        })
+        (word >> 56 == kind.tag()).then_some(Self::of(word, kind.into()))
+    }
+
+    #[inline]
+    fn of(word: u64, tag: Tag) -> Head {
+        Head { seq_lo: word as u32, len: (word >> 32) as u32 & 0x00ff_ffff, tag }
     }
 
     /// Bytes that the record takes in the ring; a multiple of 8.
@@ -105,6 +141,22 @@ pub struct Record {
     pub offset: usize,
     /// Payload bytes.
     pub len: usize,
+}
+
+/// Length of the extension words at the begin of these words, which nobody vouches for; `None` if they
+/// contradict themselves. Theirs are as many bytes as the record has.
+#[cold]
+pub fn extension_len(words: &[u64], record_len: usize) -> Option<usize> {
+    let len = usize::try_from(*words.first()?).ok()?;
+    let sound = len.is_multiple_of(8) && (8..=MAX_EXTENSION_LEN_BYTES).contains(&len);
+    if !sound || len > record_len {
+        return None;
+    }
+    let mut rest = words.get(1..len / 8)?;
+    while let [head, after @ ..] = rest {
+        rest = after.get(((head >> 32) as usize).div_ceil(8)..)?;
+    }
+    Some(len)
 }
 
 /// Where a large message stands: the payload of a [`Kind::Chunk`] record.
@@ -153,11 +205,34 @@ mod tests {
     #[test]
     fn words_round_trip() {
         for kind in [Kind::Inline, Kind::Chunk] {
-            let head = Head { seq_lo: u32::MAX, len: 0xff_ffff, kind };
-            assert_eq!(Head::from_word(head.to_word()), Some(head));
+            for extended in [false, true] {
+                let tag = Tag { kind, extended };
+                let head = Head { seq_lo: u32::MAX, len: 0xff_ffff, tag };
+                assert_eq!(Head::from_word(head.to_word()), Some(head));
+                let plain = Head::from_word_unextended(head.to_word());
+                assert_eq!(plain, (!extended).then_some(head));
+            }
         }
         assert_eq!(Head::from_word(0), None);
         assert_eq!(Head::from_word(u64::MAX), None);
+    }
+
+    #[test]
+    fn extension_words_that_contradict_themselves_are_none() {
+        let word = |tag: u64, len: u64| tag | len << 32;
+        // Two words: 8 bytes, 9 bytes.
+        let sound = [48, word(1, 8), 7, word(9, 9), 8, 9, 0xaaaa];
+        assert_eq!(extension_len(&sound, 56), Some(48));
+        assert_eq!(extension_len(&sound, 48), Some(48));
+        assert_eq!(extension_len(&sound, 47), None, "longer than the record");
+        assert_eq!(extension_len(&sound[..5], 56), None, "longer than what was copied");
+        assert_eq!(extension_len(&[8], 8), Some(8), "no word at all");
+        for len in [0, 7, 9, 1032, 1 << 32, u64::MAX] {
+            assert_eq!(extension_len(&[len; 200], 1600), None, "length {len}");
+        }
+        for len in [9, 17, u32::MAX.into()] {
+            assert_eq!(extension_len(&[24, word(1, len), 7], 24), None, "a word of {len} bytes");
+        }
     }
 
     #[test]

@@ -10,7 +10,7 @@
 
 use crate::blocks::{Blocks, Now};
 use crate::layout::BLOCKS_PER_LOG;
-use crate::record::{HEADER_LEN_BYTES, Head, Kind, MAX_RECORD_LEN_BYTES, span_of};
+use crate::record::{HEADER_LEN_BYTES, Head, MAX_RECORD_LEN_BYTES, Tag, span_of};
 use crate::sync::{AtomicU64, Ordering, fence};
 use crate::{COPY_STEP, Log, fail_point};
 
@@ -164,7 +164,8 @@ impl LogWriter {
         usize::try_from(most).unwrap_or(usize::MAX).min(MAX_RECORD_LEN_BYTES)
     }
 
-    /// Appends one record and makes it visible with one release store.
+    /// Appends one record and makes it visible with one release store. If its tag says that it is
+    /// extended, `payload` begins with the extension words (`record.rs`).
     ///
     /// `counted_len` is what the byte counter grows by: the payload's own length, which for a
     /// chunk is not the length of the record. Returns the record's byte position.
@@ -175,7 +176,7 @@ impl LogWriter {
     pub fn push(
         &mut self,
         log: Log<'_>,
-        kind: Kind,
+        tag: impl Into<Tag>,
         time_ns: u64,
         payload: &[u8],
         counted_len: u64,
@@ -184,7 +185,7 @@ impl LogWriter {
         assert!(payload.len() <= self.max_payload, "payload exceeds the log");
         let span = span_of(payload.len());
         let (start, end) = (self.tail, self.tail + span);
-        let head = Head { seq_lo: self.seq as u32, len: payload.len() as u32, kind };
+        let head = Head { seq_lo: self.seq as u32, len: payload.len() as u32, tag: tag.into() };
         if end > self.limit {
             let now = Now { seq: self.seq, time_ns };
             self.push_across(log, now, head, payload, gate)?;

@@ -17,7 +17,7 @@ use crate::bell::Bells;
 use crate::clock;
 use crate::files::io_error;
 use crate::publisher::{PeerPublisher, PublisherMap, PublisherMeta};
-use crate::reader_stats::{ReaderStats, bump};
+use crate::reader_stats::{ReaderStats, bump, loss_counters};
 use crate::reader_table::REFUSED_FULL;
 use crate::sigbus;
 use crate::subscription::{Binding, Slot, SubscriptionFile};
@@ -25,6 +25,7 @@ use crate::taken::{Batch, PeerChunks, Pinned};
 
 mod cursor;
 mod history;
+mod known_lost;
 mod message;
 mod pull;
 
@@ -96,6 +97,8 @@ pub struct Reader {
     died: bool,
     /// Truncated mappings of this process when ours were last looked at for that.
     seen_truncated: u64,
+    /// What of the messages that the publisher knows to be missing was counted, by cause.
+    seen_lost: [u64; 4],
 }
 
 /// Where a publisher is to be found.
@@ -125,6 +128,8 @@ impl Reader {
         // this channel, which would otherwise seem ready until it is taken from.
         let seen_truncated = truncated_to_see(own);
         let map = peer.map()?;
+        // Before anybody can serve us: what comes after that is for us to count.
+        let seen_lost = map.known_lost();
         let lifespan = peer.meta.qos.lifespan;
         let slot = own.bind(&peer.meta.topic, binding)?;
         let reader_stats = ReaderStats::of(slot.page());
@@ -163,6 +168,7 @@ impl Reader {
             taken_ns: 0,
             died: false,
             seen_truncated,
+            seen_lost,
         })
     }
 
@@ -249,13 +255,7 @@ impl Reader {
 
     /// Losses so far, by cause.
     pub fn losses(&self) -> LossCounts {
-        let count = &self.slot.page().count;
-        LossCounts {
-            overrun: count.lost_overrun.load(Ordering::Relaxed),
-            link: count.lost_link.load(Ordering::Relaxed),
-            restart: count.lost_restart.load(Ordering::Relaxed),
-            detached: count.lost_detached.load(Ordering::Relaxed),
-        }
+        loss_counters(self.slot.page()).map(|count| count.load(Ordering::Relaxed)).into()
     }
 
     /// Messages passed over so far at the user's wish.
@@ -304,6 +304,7 @@ impl Reader {
                 || self.log.has_more(self.map.log())
                 || self.has_left()
                 || self.was_let_go()
+                || self.has_unseen_lost()
         };
         // Last, because the looks above may be what met a truncated page.
         found || sigbus::truncated_so_far() != self.seen_truncated
@@ -426,7 +427,10 @@ impl Reader {
 
     fn begin_at(&mut self, begun: Begun) {
         // Counted here, so that no later loss or skip is mistaken for it.
-        bump(&self.slot.page().count.lost_detached, begun.missed);
+        if begun.missed != 0 {
+            bump(&self.slot.page().count.lost_detached, begun.missed);
+            self.count_known_lost();
+        }
         self.refused = false;
         self.log = LogReader::new(begun.start & !7);
         self.log.expect_from(begun.start_seq);

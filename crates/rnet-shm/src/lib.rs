@@ -33,6 +33,7 @@ pub mod domain;
 mod draft;
 mod dying;
 pub mod event;
+pub mod extension;
 #[cfg(feature = "failpoints")]
 mod failpoint;
 mod files;

@@ -7,7 +7,7 @@
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 
-use rnet_core::{Error, MAX_MESSAGE_LEN_BYTES};
+use rnet_core::{Error, LossCounts, MAX_MESSAGE_LEN_BYTES, Meta};
 use rnet_ring::record::{ChunkRef, Record};
 use rnet_ring::{Kind, Log, LogReader, Pull};
 use rustix::io::Errno;
@@ -109,6 +109,8 @@ pub struct Observer {
     missed: MissedCounts,
     /// A message that was found and not handed out yet; it still stands in `batch`.
     withheld: Option<Record>,
+    /// The message that the last poll handed out.
+    current: Option<Record>,
     /// Whether the last poll ended with [`Seen::Short`].
     short: bool,
     chunks: PeerChunks,
@@ -138,6 +140,7 @@ impl Observer {
             next_seq,
             missed: MissedCounts::default(),
             withheld: None,
+            current: None,
             short: false,
             chunks: PeerChunks::default(),
         })
@@ -152,6 +155,19 @@ impl Observer {
     /// What the publisher says of itself.
     pub fn meta(&self) -> &PublisherMeta {
         &self.meta
+    }
+
+    /// What the message carries beside its content that the last poll has found; nothing after a poll that
+    /// found none.
+    pub fn message_meta(&self) -> Meta {
+        let extension = |record| self.batch.extension(&record, self.log.extension_len(&record));
+        self.current.map(extension).unwrap_or_default().meta
+    }
+
+    /// Messages that the publisher knows to be missing from all that it has sent, by cause. No observer
+    /// missed these: [`Observer::message_meta`] says where they would be.
+    pub fn known_lost(&self) -> LossCounts {
+        self.map.known_lost().into()
     }
 
     /// The publisher.
@@ -179,6 +195,7 @@ impl Observer {
     /// first.
     pub fn poll(&mut self, bytes: &mut Vec<u8>) -> Seen {
         self.short = false;
+        self.current = None;
         // Bounded, because a hostile publisher could stream nothing but gaps.
         for _ in 0..MAX_FRUITLESS {
             let next = match self.withheld.take() {
@@ -237,6 +254,7 @@ impl Observer {
                 }
             }
             self.next_seq = Some(record.seq.saturating_add(1));
+            self.current = Some(record);
             return Seen::Message(Stamp {
                 publisher: self.map.id(),
                 seq: record.seq,

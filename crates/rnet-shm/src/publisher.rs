@@ -12,6 +12,7 @@ use rnet_ring::fail_point;
 use rnet_ring::layout::{
     Admission, BLOCKS_PER_LOG, PAGE_LEN_BYTES, READERS_IN_CONTROL, READERS_PER_LOG,
 };
+use rnet_ring::record::Tag;
 use rnet_ring::sync::Barrier;
 use rnet_ring::{Kind, LogWriter, NoRoom, wake};
 use serde::{Deserialize, Serialize};
@@ -31,6 +32,7 @@ use crate::reader_table::{ReaderRef, ReaderTable};
 use crate::subscription::{corrupt, meta_json, no_room, parse_meta};
 
 mod behind;
+mod extended;
 mod gate;
 mod loan;
 mod map;
@@ -261,14 +263,20 @@ impl Writer {
     pub fn send(&mut self, payload: &[u8]) -> Result<(), Error> {
         self.check_fork()?;
         if payload.len() < self.inline_below {
-            return self.commit(Kind::Inline, payload, payload.len() as u64).map(drop);
+            return self.commit(Kind::Inline.into(), payload, payload.len() as u64).map(drop);
         }
-        let mut loan = self.loan(payload.len())?;
-        self.loaned(&mut loan).copy_from_slice(payload);
+        let loan = self.loan_filled(payload)?;
         self.send_loan(loan).map_err(|(loan, error)| {
             self.drop_loan(loan);
             error
         })
+    }
+
+    #[inline]
+    fn loan_filled(&mut self, payload: &[u8]) -> Result<Loaned, Error> {
+        let mut loan = self.loan(payload.len())?;
+        self.loaned(&mut loan).copy_from_slice(payload);
+        Ok(loan)
     }
 
     /// Sends a message if it is short enough for the log and there is room in it at this moment;
@@ -277,7 +285,7 @@ impl Writer {
     pub fn try_send(&mut self, payload: &[u8]) -> bool {
         payload.len() < self.inline_below
             && !self.fork_guard.is_parents()
-            && self.commit_now(Kind::Inline, payload, payload.len() as u64).is_some()
+            && self.commit_now(Kind::Inline.into(), payload, payload.len() as u64).is_some()
     }
 
     /// Lends `len` bytes to be filled in place. Return them with [`Writer::send_loan`] or
@@ -349,17 +357,29 @@ impl Writer {
     /// Sends a loan; on error it is given back.
     #[expect(clippy::result_large_err, reason = "the loan goes back by value, without allocating")]
     pub fn send_loan(&mut self, loan: Loaned) -> Result<(), (Loaned, Error)> {
+        self.send_loan_by(loan, Self::commit)
+    }
+
+    /// Sends a loan; `commit` appends its record.
+    #[inline(always)]
+    #[expect(clippy::result_large_err, reason = "the loan goes back by value, without allocating")]
+    fn send_loan_by(
+        &mut self,
+        loan: Loaned,
+        commit: impl Fn(&mut Self, Tag, &[u8], u64) -> Result<u64, Error>,
+    ) -> Result<(), (Loaned, Error)> {
         if let Err(error) = self.check_fork() {
             return Err((loan, error));
         }
         let sent = match &loan.place {
             Place::Scratch(bytes) => {
-                self.commit(Kind::Inline, &bytes[..loan.len], loan.len as u64).map(drop)
+                commit(self, Kind::Inline.into(), &bytes[..loan.len], loan.len as u64).map(drop)
             }
             Place::Chunk(number) => match self.pool.reference(*number, loan.len) {
-                Some(reference) => self
-                    .commit(Kind::Chunk, &reference.to_bytes(), loan.len as u64)
-                    .map(|position| self.pool.sent(*number, position, self.log.seq() - 1)),
+                Some(reference) => {
+                    commit(self, Kind::Chunk.into(), &reference.to_bytes(), loan.len as u64)
+                        .map(|position| self.pool.sent(*number, position, self.log.seq() - 1))
+                }
                 None if self.pool.is_truncated(*number) => {
                     // The chunk is dropped with the next look, when it has been given back.
                     self.seen_truncated = u64::MAX;
@@ -414,26 +434,26 @@ impl Writer {
 
     /// Appends a record and wakes who sleeps; waits for room as the publisher chose.
     #[inline]
-    fn commit(&mut self, kind: Kind, payload: &[u8], counted_len: u64) -> Result<u64, Error> {
-        match self.commit_now(kind, payload, counted_len) {
+    fn commit(&mut self, tag: Tag, payload: &[u8], counted_len: u64) -> Result<u64, Error> {
+        match self.commit_now(tag, payload, counted_len) {
             Some(position) => Ok(position),
-            None => self.commit_when_room(kind, payload, counted_len),
+            None => self.commit_when_room(tag, payload, counted_len),
         }
     }
 
     /// Commits if there is room.
     #[inline]
-    fn commit_now(&mut self, kind: Kind, payload: &[u8], counted_len: u64) -> Option<u64> {
+    fn commit_now(&mut self, tag: Tag, payload: &[u8], counted_len: u64) -> Option<u64> {
         self.refresh_readers();
         let time_ns = self.stamper.now_ns();
-        let pushed = self.push(kind, time_ns, payload, counted_len);
+        let pushed = self.push(tag, time_ns, payload, counted_len);
         pushed.ok().inspect(|_| self.notify())
     }
 
     #[inline]
     fn push(
         &mut self,
-        kind: Kind,
+        tag: Tag,
         time_ns: u64,
         payload: &[u8],
         counted_len: u64,
@@ -445,13 +465,13 @@ impl Writer {
             path: &self.path,
             history: self.history,
         };
-        self.log.push(self.map.log(), kind, time_ns, payload, counted_len, &mut gate)
+        self.log.push(self.map.log(), tag, time_ns, payload, counted_len, &mut gate)
     }
 
     #[cold]
     fn commit_when_room(
         &mut self,
-        kind: Kind,
+        tag: Tag,
         payload: &[u8],
         counted_len: u64,
     ) -> Result<u64, Error> {
@@ -462,7 +482,7 @@ impl Writer {
             self.refresh_readers();
             let slowest = self.slowest();
             let time_ns = self.stamper.now_ns();
-            match self.push(kind, time_ns, payload, counted_len) {
+            match self.push(tag, time_ns, payload, counted_len) {
                 Ok(position) => {
                     self.notify();
                     return Ok(position);

@@ -56,6 +56,12 @@ impl ReaderStats {
     }
 }
 
+/// The counters of losses, in the order of `LossCause::ALL`.
+pub(crate) fn loss_counters(page: &ReaderSlot) -> [&AtomicU64; 4] {
+    let count = &page.count;
+    [&count.lost_overrun, &count.lost_link, &count.lost_restart, &count.lost_detached]
+}
+
 /// Counts a message whose chunk carries a newer one already, or went with its publisher. For a
 /// reliable reader that was not let go only the second can be: its chunks are not reused.
 #[cold]

@@ -8,9 +8,10 @@ use std::sync::atomic::{Ordering, fence};
 
 use rnet_core::{MAX_CHUNKS_PER_CHANNEL, MAX_INLINE_LEN_BYTES, MAX_MESSAGE_LEN_BYTES};
 use rnet_ring::layout::{CHUNK_MAGIC, ChunkHeader};
-use rnet_ring::record::ChunkRef;
+use rnet_ring::record::{ChunkRef, MAX_EXTENSION_LEN_BYTES, Record};
 use rustix::io::Errno;
 
+use crate::extension::Extension;
 use crate::files;
 use crate::mapping::{Access, Mapping};
 use crate::pool::{CHUNK_HEADER_LEN_BYTES, chunk_path};
@@ -19,7 +20,7 @@ use crate::subscription::Slot;
 /// Words that a reader copies out of the log at a time. docs/decisions/0001 has the measurement.
 const BATCH_WORDS: usize = 1024;
 
-const _: () = assert!(BATCH_WORDS * 8 >= MAX_INLINE_LEN_BYTES + 64);
+const _: () = assert!(BATCH_WORDS * 8 >= MAX_INLINE_LEN_BYTES + MAX_EXTENSION_LEN_BYTES + 64);
 
 /// A private copy of a piece of the log.
 #[derive(Debug)]
@@ -37,6 +38,13 @@ impl Batch {
         unsafe {
             std::slice::from_raw_parts(self.0.as_ptr().cast::<u8>().wrapping_add(offset), len)
         }
+    }
+}
+
+impl Batch {
+    /// What the extension words say that take `len` bytes before the payload of a record.
+    pub(crate) fn extension(&self, record: &Record, len: usize) -> Extension {
+        Extension::from_bytes(self.bytes(record.offset - len, len))
     }
 }
 

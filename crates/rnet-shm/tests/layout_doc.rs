@@ -99,7 +99,7 @@ fn structs_are_as_drawn() {
     let tables = tables(&page());
     let structs = [
         fields_of!(TailLine { tail, last, seq, bytes }),
-        fields_of!(HeadLine { head }),
+        fields_of!(HeadLine { head, known_lost }),
         fields_of!(FlowLine {
             asleep,
             bell,
@@ -190,6 +190,8 @@ fn constants_are_as_written() {
         ("HEADER_LEN_BYTES", record::HEADER_LEN_BYTES),
         ("CHUNK_REF_LEN_BYTES", record::CHUNK_REF_LEN_BYTES as u64),
         ("MAX_RECORD_LEN_BYTES", record::MAX_RECORD_LEN_BYTES as u64),
+        ("MAX_EXTENSION_LEN_BYTES", record::MAX_EXTENSION_LEN_BYTES as u64),
+        ("EXTENDED", record::EXTENDED),
         ("CHUNK_HEADER_LEN_BYTES", rnet_shm::pool::CHUNK_HEADER_LEN_BYTES as u64),
         ("CONTROL_AT", rnet_shm::publisher::CONTROL_AT as u64),
         ("MAX_BELLS_PER_NODE", limits::MAX_BELLS_PER_NODE as u64),

@@ -104,6 +104,8 @@ pub struct PublisherInfo {
     pub refused: u64,
     /// Readers let go because they stood still.
     pub detached: u64,
+    /// Messages that it knows to be missing from all that it sent, by cause: what a link lost.
+    pub known_lost: LossCounts,
     /// Periods of its deadline in which it sent nothing.
     pub deadline_missed: u64,
     /// Of a publisher that shows by topic that it is alive: how long ago it last did, in ns. More than its lease, and it is
@@ -474,13 +476,15 @@ fn word(page: &[u8], at: usize) -> u64 {
 
 fn publisher_info(entry: &Entry, path: &Path, node: &str) -> Result<PublisherInfo> {
     use rnet_shm::ring::layout::{
-        ADMISSION_ACTIVE, Admission, FlowLine, LogControl, READERS_IN_CONTROL, TailLine,
+        ADMISSION_ACTIVE, Admission, FlowLine, HeadLine, LogControl, READERS_IN_CONTROL, TailLine,
     };
     use std::mem::{offset_of, size_of};
     let peer = PeerPublisher::open(path, entry.id)?;
     let page = peer.control_page()?;
     let tail = |at| word(&page, CONTROL_AT + offset_of!(LogControl, tail) + at);
     let flow = |at| word(&page, CONTROL_AT + offset_of!(LogControl, flow) + at);
+    let known_lost = CONTROL_AT + offset_of!(LogControl, head) + offset_of!(HeadLine, known_lost);
+    let known_lost = |at| word(&page, known_lost + at);
     let admissions = CONTROL_AT + offset_of!(LogControl, admissions);
     let more = peer.more_admissions(flow(offset_of!(FlowLine, used_admissions)))?;
     let (first, _) = page[admissions..].split_at(READERS_IN_CONTROL * size_of::<Admission>());
@@ -517,6 +521,7 @@ fn publisher_info(entry: &Entry, path: &Path, node: &str) -> Result<PublisherInf
         full: flow(offset_of!(FlowLine, full)),
         refused: flow(offset_of!(FlowLine, refused)),
         detached: flow(offset_of!(FlowLine, detached)),
+        known_lost: std::array::from_fn(|at| known_lost(at * 8)).into(),
         deadline_missed: flow(offset_of!(FlowLine, deadline_missed)),
         silent_ns,
         memory_bytes: flow(offset_of!(FlowLine, log_bytes)).saturating_add(pool),

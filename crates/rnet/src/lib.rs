@@ -61,10 +61,11 @@ pub use param::Param;
 pub use publisher::{Loan, OwnedLoan, Publisher};
 pub use rate::Rate;
 pub use rnet_core::{
-    Behind, DomainId, Durability, Error, Field, FieldType, History, Lane, Liveliness, LossCounts,
-    NamePattern, NodeName, OnFull, Plain, PlainField, PlainHeader, PlainType, Prim, ProtobufType,
-    PublisherQos, Reliability, Result, SubscriberQos, TopicName, TypeDesc, TypeMismatch, Wait,
-    bucket_high, bucket_low, float_from_json, float_to_json, key_name, quantile,
+    Behind, DomainId, Durability, Error, Field, FieldType, History, KnownGap, Lane, Liveliness,
+    LossCause, LossCounts, Meta, NamePattern, NodeName, OnFull, Origin, Plain, PlainField,
+    PlainHeader, PlainType, Prim, ProtobufType, PublisherQos, Reliability, Result, SubscriberQos,
+    TopicName, TypeDesc, TypeMismatch, Wait, bucket_high, bucket_low, float_from_json,
+    float_to_json, key_name, quantile,
 };
 pub use rnet_derive::Plain;
 pub use rnet_node::{

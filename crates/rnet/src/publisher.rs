@@ -4,7 +4,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rnet_core::{Error, MAX_INLINE_LEN_BYTES, Result, TopicName};
+use rnet_core::{Error, KnownGap, LossCause, MAX_INLINE_LEN_BYTES, Meta, Result, TopicName};
 use rnet_node::core::NodeCore;
 use rnet_node::match_event::PublisherState;
 use rnet_node::options::deadline;
@@ -115,10 +115,60 @@ impl<T: Message + ?Sized> Publisher<T> {
         self.writer.send(bytes)
     }
 
+    /// As [`Publisher::send`], with what the message carries beside its content. Of a message with a known
+    /// gap each subscriber counts the gap as lost, by its cause, even if it is overrun by the message.
+    ///
+    /// ```
+    /// # fn main() -> rnet::Result<()> {
+    /// # let dir = std::env::temp_dir();
+    /// # let domain = format!("meta{}", std::process::id());
+    /// # let node = rnet::Node::builder("calls").dir(dir).domain(&domain).open()?;
+    /// use rnet::Meta;
+    /// let mut replies = node.publisher::<[u8]>("/replies")?;
+    /// let mut heard = node.subscriber::<[u8]>("/replies")?;
+    /// replies.wait_for_subscribers(1, None)?;
+    /// replies.send_with(b"done", Meta::default().with_correlation(42))?;
+    /// let reply = heard.recv(None)?;
+    /// assert_eq!((&*reply, reply.correlation()), (&b"done"[..], Some(42)));
+    /// # drop(reply);
+    /// # drop((replies, heard));
+    /// # let path = node.domain_path().to_owned();
+    /// # drop(node);
+    /// # std::fs::remove_dir_all(path).unwrap();
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Publisher::send`]; a gap is not counted then.
+    pub fn send_with(&mut self, message: &T, meta: Meta) -> Result<()> {
+        if let Some(bytes) = message.as_bytes() {
+            self.check_len(bytes.len())?;
+            return self.writer.send_with(bytes, &meta);
+        }
+        self.check(message)?;
+        if let Some(len) = self.large_len(message) {
+            return self.encode_in_place(message, len)?.send_with(meta).map_err(|(_, error)| error);
+        }
+        message.encode(&mut self.encoded);
+        let sent = self.writer.send_with(&self.encoded, &meta);
+        self.clear_encoded();
+        sent
+    }
+
+    /// Has each subscriber count `size` messages as lost for this cause, before what is sent next:
+    /// messages that the publisher knows to be missing, those that a link lost for example. Nothing is
+    /// sent; subscribers that wait are woken to count.
+    ///
+    /// # Errors
+    /// `Closed` in a forked child, `Io` if the publisher's file was truncated; nothing is counted then.
+    pub fn publish_gap(&mut self, cause: LossCause, size: u64) -> Result<()> {
+        self.writer.publish_gap(KnownGap { cause, size })
+    }
+
     fn send_encoded(&mut self, message: &T) -> Result<()> {
         self.check(message)?;
         if let Some(len) = self.large_len(message) {
-            return self.send_in_place(message, len);
+            return self.encode_in_place(message, len)?.send().map_err(|(_, error)| error);
         }
         message.encode(&mut self.encoded);
         let sent = self.writer.send(&self.encoded);
@@ -140,13 +190,13 @@ impl<T: Message + ?Sized> Publisher<T> {
         self.was_large.then_some(len)
     }
 
-    fn send_in_place(&mut self, message: &T, len: usize) -> Result<()> {
+    fn encode_in_place(&mut self, message: &T, len: usize) -> Result<Loan<'_>> {
         let mut loan = self.lend(len)?;
         let mut left: &mut [u8] = &mut loan;
         message.encode(&mut left);
         let left = left.len();
         loan.truncate(len - left);
-        loan.send().map_err(|(_, error)| error)
+        Ok(loan)
     }
 
     fn clear_encoded(&mut self) {
@@ -424,13 +474,28 @@ pub struct Loan<'a> {
 impl<'a> Loan<'a> {
     /// Sends the message. On error the loan comes back, its content intact.
     #[expect(clippy::result_large_err, reason = "the loan goes back by value, without allocating")]
-    pub fn send(mut self) -> Result<(), (Loan<'a>, Error)> {
+    pub fn send(self) -> Result<(), (Loan<'a>, Error)> {
+        self.send_by(Writer::send_loan)
+    }
+
+    /// As [`Loan::send`], with what the message carries beside its content.
+    #[expect(clippy::result_large_err, reason = "the loan goes back by value, without allocating")]
+    pub fn send_with(self, meta: Meta) -> Result<(), (Loan<'a>, Error)> {
+        self.send_by(|writer, loan| writer.send_loan_with(loan, &meta))
+    }
+
+    #[inline]
+    #[expect(clippy::result_large_err, reason = "the loan goes back by value, without allocating")]
+    fn send_by(
+        mut self,
+        send: impl FnOnce(&mut Writer, Loaned) -> Result<(), (Loaned, Error)>,
+    ) -> Result<(), (Loan<'a>, Error)> {
         if let Some((exact, topic)) = self.exact.filter(|(exact, _)| *exact != self.len()) {
             let error = wrong_len(topic, self.len(), exact);
             return Err((self, error));
         }
         let Some(loan) = self.loan.take() else { return Ok(()) };
-        match self.writer.send_loan(loan) {
+        match send(self.writer, loan) {
             Ok(()) => Ok(()),
             Err((loan, error)) => {
                 self.loan = Some(loan);

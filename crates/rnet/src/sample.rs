@@ -8,7 +8,7 @@ use rnet_shm::channel::Taken;
 use rnet_shm::taken::{Payload, Stamp};
 
 use crate::Message;
-use rnet_core::{Result, TypeDesc};
+use rnet_core::{Meta, Origin, Result, TypeDesc};
 use rnet_node::receiver::Receiver;
 use rnet_node::types::Schemas;
 use rnet_schema::Schema;
@@ -76,6 +76,7 @@ impl<'a, T: Message + ?Sized> Sample<'a, T> {
     pub fn to_owned_sample(self) -> OwnedSample<T> {
         OwnedSample {
             stamp: self.taken.stamp(),
+            meta: self.taken.has_meta().then(|| Box::new(self.taken.meta())),
             payload: T::NEEDS_BYTES.then(|| self.taken.into_payload()),
             held: T::keep(self.held),
         }
@@ -153,6 +154,8 @@ impl<T: Message + ?Sized> Deref for Sample<'_, T> {
 /// A received message that is kept.
 pub struct OwnedSample<T: Message + ?Sized> {
     stamp: Stamp,
+    /// `None` for most.
+    meta: Option<Box<Meta>>,
     /// `None` for what was decoded: it must not hold the publisher's memory.
     payload: Option<Payload>,
     held: T::Held,
@@ -202,7 +205,7 @@ impl<T: Message + ?Sized> fmt::Debug for OwnedSample<T> {
 }
 
 macro_rules! stamp_accessors {
-    ($name:ty, |$self:ident| $stamp:expr) => {
+    ($name:ty, |$self:ident| $stamp:expr, $meta:expr) => {
         impl<T: Message + ?Sized> $name {
             /// The publisher's id, the same for all its messages.
             pub fn publisher(&$self) -> u64 {
@@ -221,6 +224,22 @@ macro_rules! stamp_accessors {
             pub fn taken_ns(&$self) -> u64 {
                 $stamp.taken_ns
             }
+            /// What it carries beside its content.
+            pub fn meta(&$self) -> Meta {
+                $meta
+            }
+            /// Where it was first sent, if it is forwarded and says so.
+            pub fn origin(&$self) -> Option<Origin> {
+                $self.meta().origin
+            }
+            /// The time of its source, ns since 1970 UTC, if it says so.
+            pub fn source_ns(&$self) -> Option<i64> {
+                $self.meta().source_ns
+            }
+            /// What ties it to another message, if it says so: the number of a request, in its reply.
+            pub fn correlation(&$self) -> Option<u64> {
+                $self.meta().correlation
+            }
             /// How long it took from sending to taking.
             pub fn latency(&$self) -> Duration {
                 Duration::from_nanos($stamp.taken_ns.saturating_sub($stamp.sent_ns))
@@ -228,5 +247,9 @@ macro_rules! stamp_accessors {
         }
     };
 }
-stamp_accessors!(Sample<'_, T>, |self| self.taken.stamp());
-stamp_accessors!(OwnedSample<T>, |self| self.stamp);
+stamp_accessors!(Sample<'_, T>, |self| self.taken.stamp(), self.taken.meta());
+stamp_accessors!(
+    OwnedSample<T>,
+    |self| self.stamp,
+    self.meta.as_deref().copied().unwrap_or_default()
+);

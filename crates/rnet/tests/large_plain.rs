@@ -18,7 +18,7 @@ fn small_and_large_images_arrive_as_they_were_sent() {
     for (width, height) in [(3, 2), (640, 480), (1, 1)] {
         let header = Image::new(width, height, "rgb8").unwrap().with_frame_id("camera").unwrap();
         let data: Vec<u8> = (0..header.data_len_bytes()).map(|i| i as u8).collect();
-        publisher.send_with(&header, &data).unwrap();
+        publisher.send_data(&header, &data).unwrap();
         let sample = subscriber.recv(LONG).unwrap();
         assert_eq!((*sample, sample.data()), (header, &data[..]));
         let start = sample.bytes().as_ptr() as usize;
@@ -34,14 +34,14 @@ fn small_and_large_images_arrive_as_they_were_sent() {
         assert_eq!(kept.whole().pixels::<u8>().unwrap().shape()[2], 3);
     }
     let header = Image::new(2, 2, "mono8").unwrap();
-    let error = publisher.send_with(&header, &[0; 3]).unwrap_err();
+    let error = publisher.send_data(&header, &[0; 3]).unwrap_err();
     assert!(error.to_string().contains("3 bytes of data, and the header says 4"), "{error}");
     // Nobody means a black image by it.
     for error in [publisher.send(&header).unwrap_err(), publisher.try_send(&header).unwrap_err()] {
         assert_eq!(error.code(), "bad_value");
         assert!(
             error.to_string().contains("4 bytes of data")
-                && error.to_string().contains("send_with"),
+                && error.to_string().contains("send_data"),
             "{error}"
         );
     }
@@ -73,7 +73,7 @@ fn clouds_and_tensors_arrive_too() {
     let header = Tensor::new(DType::of::<f64>(), &[100, 100]).unwrap();
     let numbers: Vec<f64> = (0..10_000).map(f64::from).collect();
     let data: Vec<u8> = numbers.iter().flat_map(|n| n.to_le_bytes()).collect();
-    tensors.send_with(&header, &data).unwrap();
+    tensors.send_data(&header, &data).unwrap();
     // In place: chunks and the log are aligned to 8.
     assert_eq!(grid.recv(LONG).unwrap().whole().as_slice::<f64>().unwrap(), numbers);
 }

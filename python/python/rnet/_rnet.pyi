@@ -13,8 +13,8 @@ from typing_extensions import Buffer, Self
 
 from .compare import PublishedType
 from .errors import Error
-from .events import AnyMessage, Behind, DeadlineMissed, EndpointEvent, Liveliness, LivelinessChange
-from .events import MatchEvent, NodeEvent, PublisherStats, Tick
+from .events import AnyMessage, Behind, DeadlineMissed, EndpointEvent, KnownGap, Liveliness
+from .events import LivelinessChange, MatchEvent, NodeEvent, Origin, PublisherStats, Tick
 from .msgs._plain import PlainMessage
 from .qos import Detach, Wait
 from .state import Delete
@@ -32,6 +32,7 @@ _DType: TypeAlias = np.dtype[Any] | str | list[Any] | type[np.generic]
 _Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 _OnFull: TypeAlias = Wait | Detach | Literal["refuse"]
 _Lane: TypeAlias = Literal["urgent", "bulk"]
+_Cause: TypeAlias = Literal["overrun", "link", "restart", "detached"]
 _Wait: TypeAlias = Literal["adaptive", "spin", "block"]
 _T = TypeVar("_T")
 _Number = TypeVar("_Number", int, float)
@@ -254,7 +255,12 @@ class Param(Generic[_P]):
 
 @final
 class Publisher(Generic[_T_contra]):
-    def send(self, message: _T_contra, /) -> None: ...
+    def send(
+        self, message: _T_contra, /, *,
+        origin: tuple[int, int, int] | None = None, source_ns: int | None = None,
+        correlation: int | None = None, gap: tuple[str, int] | None = None,
+    ) -> None: ...
+    def publish_gap(self, cause: _Cause, size: int) -> None: ...
     def send_many(self, messages: Buffer | _Array, /) -> int: ...
     def loan(self, len: int | None = None) -> Loan: ...
     def wait_for_subscribers(self, n: int = 1, timeout: float | None = None) -> None: ...
@@ -312,32 +318,20 @@ class Subscriber(Generic[_T_co]):
     def latest_sample(self, timeout: float | None = None) -> Sample: ...
     @overload
     def recv_many(
-        self,
-        max: int | None = None,
-        timeout: float | None = None,
-        *,
-        out: _Array | None = None,
-        dtype: _DType | None = None,
+        self, max: int | None = None, timeout: float | None = None, *,
+        out: _Array | None = None, dtype: _DType | None = None,
         stamps: Literal[False] = False,
     ) -> _Array: ...
     @overload
     def recv_many(
-        self,
-        max: int | None = None,
-        timeout: float | None = None,
-        *,
-        out: _Array | None = None,
-        dtype: _DType | None = None,
+        self, max: int | None = None, timeout: float | None = None, *,
+        out: _Array | None = None, dtype: _DType | None = None,
         stamps: Literal[True],
     ) -> tuple[_Array, np.ndarray[Any, np.dtype[np.int64]]]: ...
     @overload
     def recv_many(
-        self,
-        max: int | None = None,
-        timeout: float | None = None,
-        *,
-        out: _Array | None = None,
-        dtype: _DType | None = None,
+        self, max: int | None = None, timeout: float | None = None, *,
+        out: _Array | None = None, dtype: _DType | None = None,
         stamps: bool = False,
     ) -> _Array | tuple[_Array, np.ndarray[Any, np.dtype[np.int64]]]: ...
     def samples(self) -> Samples: ...
@@ -416,6 +410,14 @@ class Sample(Buffer):
     def taken_ns(self) -> int: ...
     @property
     def latency_ns(self) -> int: ...
+    @property
+    def origin(self) -> Origin | None: ...
+    @property
+    def source_ns(self) -> int | None: ...
+    @property
+    def correlation(self) -> int | None: ...
+    @property
+    def gap(self) -> KnownGap | None: ...
     @property
     def publisher(self) -> int: ...
     def __len__(self) -> int: ...

@@ -18,7 +18,7 @@ class PublishedType(NamedTuple):
     #: Name of its node.
     node: str
     #: What its messages are.
-    kind: Literal["raw", "plain", "protobuf"]
+    kind: Literal["raw", "plain", "protobuf", "unknown"]
     #: Name of the type, of a protobuf message the full one; empty for raw bytes.
     name: str
     #: A FileDescriptorSet with the comments, of a protobuf message; None where it cannot be read.
@@ -84,6 +84,8 @@ def check(publisher: Any, subscriber: Any) -> Verdict:
 def _described(of: Any) -> str | tuple[bytes, str]:
     if not isinstance(of, PublishedType):
         return '{"kind":"raw"}' if of is None else types.codec(of).described
+    if of.kind == "unknown":
+        raise ValueError(f"the type of node {of.node} is of a kind that this version does not know")
     if of.kind == "protobuf":
         if of.descriptor_set is None:
             raise ValueError(f"the type {of.name} of node {of.node} could not be read")

@@ -126,6 +126,26 @@ class Behind(NamedTuple):
     age_s: float
 
 
+class Origin(NamedTuple):
+    """The message that another one forwards."""
+
+    #: Id of the host on which it was sent.
+    host: int
+    #: Id of the publisher that sent it.
+    publisher: int
+    #: Its number at that publisher, counted from 0.
+    seq: int
+
+
+class KnownGap(NamedTuple):
+    """Messages that their publisher knows to be missing."""
+
+    #: Why they are missing.
+    cause: Literal["overrun", "link", "restart", "detached"]
+    #: How many they are.
+    size: int
+
+
 class PublisherStats(NamedTuple):
     """What a subscriber knows of one publisher."""
 

@@ -7,6 +7,11 @@ rnet::include_protos!();
 #[doc = include_str!("../../../docs/guide/messages.md")]
 pub struct Guide;
 
+/// That of the page of what messages carry.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/guide/metadata.md")]
+pub struct Metadata;
+
 /// And that of the page of parameters.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/guide/parameters.md")]

@@ -432,6 +432,7 @@ mod tests {
             full: 0,
             refused: 0,
             detached: 0,
+            known_lost: LossCounts::default(),
             deadline_missed: 0,
             silent_ns: None,
             memory_bytes: 0,

@@ -7,9 +7,9 @@
 use std::borrow::Cow;
 use std::io::IsTerminal;
 
-use rnet::TypeDesc;
 use rnet::inspect::Heard;
 use rnet::schema::{self, Columns, Dynamic, Schema, csv_line};
+use rnet::{Meta, Origin, TypeDesc};
 use serde_json::{Value, json};
 
 use super::listen::{Go, Listener, listen};
@@ -98,7 +98,11 @@ impl Listener for Echo {
         };
         if self.args.info && !context.json() {
             let (seq, node, len) = (heard.stamp.seq, heard.node, bytes.len());
-            context.line(format_args!("# {seq} from {node}, {len} bytes"))?;
+            let meta = match meta_json(heard.meta) {
+                Some(meta) => format!(", {meta}"),
+                None => String::new(),
+            };
+            context.line(format_args!("# {seq} from {node}, {len} bytes{meta}"))?;
         }
         if context.json() {
             self.json(context, heard, bytes.len(), &shown)?;
@@ -131,6 +135,27 @@ impl Listener for Echo {
     fn satisfied(&self) -> bool {
         self.seen >= self.wanted.unwrap_or(1)
     }
+}
+
+/// What a message carries beside its content; ids as text, like that of the publisher.
+fn meta_json(meta: Meta) -> Option<Value> {
+    let mut shown = serde_json::Map::new();
+    if let Some(Origin { host, publisher, seq }) = meta.origin {
+        let (host, publisher) = (host.to_string(), publisher.to_string());
+        let origin = json!({ "host": host, "publisher": publisher, "seq": seq });
+        shown.insert("origin".to_owned(), origin);
+    }
+    if let Some(source_ns) = meta.source_ns {
+        shown.insert("source_ns".to_owned(), source_ns.into());
+    }
+    if let Some(correlation) = meta.correlation {
+        shown.insert("correlation".to_owned(), correlation.to_string().into());
+    }
+    if let Some(gap) = meta.gap {
+        let gap = json!({ "cause": gap.cause.name(), "size": gap.size });
+        shown.insert("gap".to_owned(), gap);
+    }
+    (!shown.is_empty()).then_some(Value::Object(shown))
 }
 
 impl Malformed {
@@ -191,6 +216,9 @@ impl Echo {
             "type": type_name(heard.type_desc),
             "len": len,
         });
+        if let Some(meta) = meta_json(heard.meta) {
+            line["meta"] = meta;
+        }
         match shown {
             Message::Raw(bytes) => line["hex"] = hex(bytes).into(),
             typed => line["data"] = typed.json()?,

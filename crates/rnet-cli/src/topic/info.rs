@@ -115,6 +115,9 @@ fn print_publisher(context: &mut Context, p: &PublisherInfo) -> Outcome {
         p.readers,
         table::bytes(p.memory_bytes as f64)
     ))?;
+    if p.known_lost.total() > 0 {
+        context.line(format_args!("Known to be missing: {}", p.known_lost))?;
+    }
     if p.deadline_missed > 0 {
         context.line(format_args!("Deadline missed: {} times", p.deadline_missed))?;
     }

@@ -180,6 +180,11 @@ fn type_of(topic: &str, snapshot: &Snapshot) -> Outcome<Option<MessageType>> {
             (TypeDesc::Raw, _) => {}
             (TypeDesc::Plain(plain), _) => return Ok(Some(plain.clone().into())),
             (TypeDesc::Protobuf(_), Some(schema)) => return Ok(Some(schema.clone().into())),
+            (TypeDesc::Unknown, _) => {
+                return Err(Failure::Failed(format!(
+                    "{node} says that messages on {topic} are of {desc}, which a later version of rnet knows"
+                )));
+            }
             (TypeDesc::Protobuf(named), None) => {
                 return Err(Failure::Failed(format!(
                     "{node} declares messages on {topic} as {}, but that type cannot be read: {}",

@@ -188,7 +188,7 @@ pub fn compare(publisher: &TypeDesc, subscriber: &TypeDesc) -> Vec<TypeNote> {
                 whole(&mut walk, Rule::Size);
             }
         }
-        (p, s) if p == s => {}
+        (TypeDesc::Protobuf(p), TypeDesc::Protobuf(s)) if p == s => {}
         _ => whole(&mut walk, Rule::Kind),
     }
     walk.notes.sort_by_key(|note| !note.breaking);

@@ -77,9 +77,25 @@ fn the_json_form_is_the_documented_one() {
 }
 
 #[test]
+fn a_kind_of_a_later_version_is_unknown_and_fits_raw_subscribers_alone() {
+    let json = r#"{"kind":"flatbuffer","name":"Pose","fields":7}"#;
+    let later = TypeDesc::from_json(json).unwrap();
+    assert_eq!((&later, later.name()), (&TypeDesc::Unknown, Some("unknown")));
+    assert_eq!(later.to_string(), "a type of an unknown kind");
+    compatible(&later, &TypeDesc::Raw).unwrap();
+    // Two of them may be of two kinds.
+    for (publisher, subscriber) in
+        [(&later, &later), (&TypeDesc::Raw, &later), (&later, &robot().into())]
+    {
+        compatible(publisher, subscriber).unwrap_err();
+    }
+}
+
+#[test]
 fn hostile_json_is_refused_with_a_reason() {
     assert!(refused("").contains("EOF"));
-    assert!(refused(r#"{"kind":"other"}"#).contains("other"));
+    assert!(refused(r#"{"kind":7}"#).contains("variant identifier"));
+    assert!(refused(r#"{"name":"other"}"#).contains("kind"));
     assert!(refused(&" ".repeat(MAX_META_LEN_BYTES + 1)).contains("65537 bytes"));
     assert!(refused(&"[".repeat(60_000)).contains("bad value"));
     assert!(

@@ -77,16 +77,25 @@ impl Reader {
         if self.has_expired(sent_ns) { &count.expired } else { &count.skipped }
     }
 
-    /// Counts what the log lost before a message.
+    /// Counts what is missing before a message.
     #[inline]
     pub(super) fn count_gap(&mut self, record: &Record) {
         let lost = self.log.take_lost();
-        if lost != 0 {
-            self.count_lost(lost, record.seq, record.time_ns);
+        if lost != 0 || self.log.extension_len(record) != 0 {
+            self.count_missing(lost, record);
         }
     }
 
     #[cold]
+    #[inline(never)]
+    fn count_missing(&mut self, lost: u64, record: &Record) {
+        if lost != 0 {
+            self.count_lost(lost, record.seq, record.time_ns);
+            self.count_known_lost();
+        }
+        self.count_known_lost_of(record);
+    }
+
     fn count_lost(&self, lost: u64, seq: u64, sent_ns: u64) {
         let count = &self.slot.page().count;
         if self.has_expired(sent_ns) {
@@ -124,7 +133,9 @@ impl Reader {
         let lost = self.log.take_lost();
         if lost != 0 {
             bump(self.unwanted(record.time_ns), lost);
+            self.count_known_lost();
         }
+        self.count_known_lost_of(&record);
         self.slot.page().count.next_seq.store(record.seq, Ordering::Relaxed);
         if self.has_expired(record.time_ns) {
             // Nor is there a newer one.
@@ -165,6 +176,7 @@ impl Reader {
                 count.next_seq.store(record.seq.wrapping_add(1), Ordering::Relaxed);
             }
         }
+        self.count_known_lost();
     }
 
     /// How far it is behind its publisher.

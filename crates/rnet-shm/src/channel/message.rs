@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use rnet_core::Meta;
+
 use super::Reader;
 use crate::taken::{Payload, Stamp};
 
@@ -46,6 +48,17 @@ impl Taken<'_> {
     /// The channel that it came by.
     pub fn channel(&self) -> &Reader {
         self.reader
+    }
+
+    /// What it carries beside its content.
+    pub fn meta(&self) -> Meta {
+        self.reader.extension_of(&self.reader.current).meta
+    }
+
+    /// Whether it carries anything beside its content.
+    #[inline]
+    pub fn has_meta(&self) -> bool {
+        self.reader.log.extension_len(&self.reader.current) != 0
     }
 
     /// Keeps the message beyond the next take.

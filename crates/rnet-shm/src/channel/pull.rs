@@ -58,6 +58,9 @@ impl Reader {
                 }
                 Pull::Empty => {
                     self.pursuit = 0;
+                    if self.has_unseen_lost() {
+                        self.count_known_lost();
+                    }
                     return Ok(None);
                 }
                 Pull::Lapped if self.was_let_go() => {

@@ -2,7 +2,7 @@
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use rnet_ring::Log;
 use rnet_ring::admission::Table;
@@ -68,6 +68,13 @@ impl PublisherMap {
     #[inline]
     pub fn control(&self) -> &LogControl {
         self.map.get(CONTROL_AT)
+    }
+
+    /// Messages that the publisher knows to be missing, by cause.
+    pub fn known_lost(&self) -> [u64; 4] {
+        let sums = &self.control().head.known_lost;
+        // Pairs with `Writer::raise_known_lost`; whoever was rung for a gap finds it.
+        std::array::from_fn(|at| sums[at].load(Ordering::Acquire))
     }
 
     /// The entries of its readers.

@@ -8,7 +8,7 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use rnet_core::{Durability, Error, Result, TopicName, TypeDesc};
+use rnet_core::{Durability, Error, Meta, Result, TopicName, TypeDesc};
 use rnet_schema::Schema;
 use rnet_shm::node::{EndpointKind, incarnation_of};
 use rnet_shm::observe::{MissedCounts, Observer, Seen};
@@ -35,6 +35,8 @@ pub struct Heard<'a> {
     /// Publisher, number, times. `taken_ns` is when the observer saw it, which says nothing of
     /// the latency that subscribers have.
     pub stamp: Stamp,
+    /// What it carries beside its content.
+    pub meta: Meta,
     /// Name of the publisher's node.
     pub node: &'a str,
     /// What the publisher says its messages are.
@@ -214,6 +216,7 @@ impl Follow {
             let channel = &self.channels[at];
             return Ok(Some(Heard {
                 stamp,
+                meta: channel.observer.message_meta(),
                 node: &channel.node,
                 type_desc: &channel.observer.meta().type_desc,
                 schema: channel.schema.as_ref(),

@@ -4,7 +4,7 @@ use std::fmt;
 use std::ops::{Deref, DerefMut};
 
 use prost::bytes::BufMut;
-use rnet_core::{Error, Result};
+use rnet_core::{Error, Meta, Result};
 
 use super::header::{self, Tailed, bad};
 use super::{Image, PointCloud, Tensor};
@@ -14,7 +14,7 @@ use rnet_node::message::Carried;
 macro_rules! message {
     ($($type:ty),*) => {$(
         /// A header that says of data is not sent by itself: that would be a black image, a tensor of zeros.
-        /// [`Publisher::send_with`] and [`Publisher::loan_with`] send it with its data.
+        /// [`Publisher::send_data`] and [`Publisher::loan_with`] send it with its data.
         impl Carried for $type {
             type Held = Self;
             const NEEDS_BYTES: bool = true;
@@ -32,7 +32,7 @@ macro_rules! message {
                 match self.place().data_len {
                     0 => Ok(()),
                     len => Err(format!(
-                        "the header says {len} bytes of data, and it comes without: use send_with or loan_with"
+                        "the header says {len} bytes of data, and it comes without: use send_data or loan_with"
                     )),
                 }
             }
@@ -65,7 +65,7 @@ impl<T: Tailed + Message<Held = T>> Publisher<T> {
     ///
     /// # Errors
     /// `BadValue` if `data` has another length than the header says; else as [`Publisher::send`].
-    pub fn send_with(&mut self, header: &T, data: &[u8]) -> Result<()> {
+    pub fn send_data(&mut self, header: &T, data: &[u8]) -> Result<()> {
         let place = header.place();
         if place.data_len != data.len() as u64 {
             let (said, len) = (place.data_len, data.len());
@@ -131,7 +131,21 @@ impl<'a, T: Tailed> DataLoan<'a, T> {
 
     /// Sends the message. On error the loan comes back, its content intact.
     #[expect(clippy::result_large_err, reason = "the loan goes back by value, without allocating")]
-    pub fn send(mut self) -> std::result::Result<(), (DataLoan<'a, T>, Error)> {
+    pub fn send(self) -> std::result::Result<(), (DataLoan<'a, T>, Error)> {
+        self.send_by(Loan::send)
+    }
+
+    /// As [`DataLoan::send`], with what the message carries beside its content.
+    #[expect(clippy::result_large_err, reason = "the loan goes back by value, without allocating")]
+    pub fn send_with(self, meta: Meta) -> std::result::Result<(), (DataLoan<'a, T>, Error)> {
+        self.send_by(|loan| loan.send_with(meta))
+    }
+
+    #[expect(clippy::result_large_err, reason = "the loan goes back by value, without allocating")]
+    fn send_by(
+        mut self,
+        send: impl FnOnce(Loan<'a>) -> std::result::Result<(), (Loan<'a>, Error)>,
+    ) -> std::result::Result<(), (DataLoan<'a, T>, Error)> {
         let bytes = header::bytes_of(&self.header);
         // What is between this header and the data is of a later version than this one knows: zero.
         let (head, _) = self.loan.split_at_mut(self.header.data_range().start);
@@ -139,7 +153,7 @@ impl<'a, T: Tailed> DataLoan<'a, T> {
         own.copy_from_slice(bytes);
         later.fill(0);
         let Self { loan, header } = self;
-        loan.send().map_err(|(loan, error)| (Self { loan, header }, error))
+        send(loan).map_err(|(loan, error)| (Self { loan, header }, error))
     }
 }
 

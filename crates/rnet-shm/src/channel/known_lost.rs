@@ -1,0 +1,46 @@
+//! What the publisher itself knows to be missing from what it sends: the loss of a link, for example.
+//!
+//! A reader counts it where it meets the record that says so, where the log lost records, and where it
+//! finds nothing more. The publisher's sums tell what was counted already, so a gap counts once, and no
+//! record that was overrun takes one with it.
+
+use rnet_ring::record::Record;
+
+use super::Reader;
+use crate::extension::Extension;
+use crate::reader_stats::{bump, loss_counters};
+
+impl Reader {
+    /// Whether the publisher knows of more than was counted.
+    #[inline]
+    pub(super) fn has_unseen_lost(&self) -> bool {
+        self.map.known_lost().iter().zip(&self.seen_lost).any(|(now, seen)| now > seen)
+    }
+
+    /// Counts all that the publisher knows of by now.
+    #[cold]
+    pub(super) fn count_known_lost(&mut self) {
+        for (at, sum) in self.map.known_lost().into_iter().enumerate() {
+            self.count_known_lost_to(at, sum);
+        }
+    }
+
+    /// What the extension words say of the record that was read last.
+    pub(super) fn extension_of(&self, record: &Record) -> Extension {
+        self.batch.extension(record, self.log.extension_len(record))
+    }
+
+    /// Counts what a record says.
+    pub(super) fn count_known_lost_of(&mut self, record: &Record) {
+        let extension = self.extension_of(record);
+        if let Some(gap) = extension.meta.gap {
+            self.count_known_lost_to(gap.cause as usize, extension.known_lost);
+        }
+    }
+
+    fn count_known_lost_to(&mut self, at: usize, sum: u64) {
+        let seen = &mut self.seen_lost[at];
+        bump(loss_counters(self.slot.page())[at], sum.saturating_sub(*seen));
+        *seen = sum.max(*seen);
+    }
+}

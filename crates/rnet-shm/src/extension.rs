@@ -1,0 +1,163 @@
+//! Extension words of a record: what a message carries beside its content, as bytes and back.
+//!
+//! The ring checks that the words lie in their record (`rnet_ring::record`); what each of them means is said
+//! here. A word with an unknown tag is passed over, and so is one that is too short for what it should say:
+//! of one that is longer than known the beginning is read. Of two with one tag the first counts.
+//! docs/design/shm-layout.md draws them.
+
+use rnet_core::{KnownGap, LossCause, Meta, Origin};
+use rnet_ring::record::MAX_EXTENSION_LEN_BYTES;
+
+/// Host, publisher, sequence number.
+pub const TAG_ORIGIN: u32 = 1;
+/// ns since 1970 UTC, signed.
+pub const TAG_SOURCE: u32 = 2;
+/// A number.
+pub const TAG_CORRELATION: u32 = 3;
+/// Cause, size, and the sum of the sizes of this cause with this one.
+pub const TAG_GAP: u32 = 4;
+
+/// Longest of what is written here.
+const MAX_LEN_BYTES: usize = 8 + (8 + 24) + (8 + 8) + (8 + 8) + (8 + 24);
+const _: () = assert!(MAX_LEN_BYTES <= MAX_EXTENSION_LEN_BYTES);
+
+/// What the extension words of a record say.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Extension {
+    pub meta: Meta,
+    /// How many messages of the cause of `meta.gap` the publisher knows to be missing, with that gap.
+    pub known_lost: u64,
+}
+
+impl Extension {
+    /// The bytes that stand before the payload.
+    pub(crate) fn to_bytes(self) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(MAX_LEN_BYTES);
+        bytes.extend([0; 8]);
+        let Meta { origin, source_ns, correlation, gap, .. } = self.meta;
+        if let Some(Origin { host, publisher, seq }) = origin {
+            put(&mut bytes, TAG_ORIGIN, &[host, publisher, seq]);
+        }
+        if let Some(source_ns) = source_ns {
+            put(&mut bytes, TAG_SOURCE, &[source_ns.cast_unsigned()]);
+        }
+        if let Some(correlation) = correlation {
+            put(&mut bytes, TAG_CORRELATION, &[correlation]);
+        }
+        if let Some(KnownGap { cause, size }) = gap {
+            put(&mut bytes, TAG_GAP, &[cause as u64, size, self.known_lost]);
+        }
+        let len = bytes.len() as u64;
+        bytes[..8].copy_from_slice(&len.to_le_bytes());
+        bytes
+    }
+
+    /// Reads bytes that nobody vouches for; none at all say nothing.
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Extension {
+        let mut found = Extension::default();
+        let mut rest = bytes.get(8..).unwrap_or_default();
+        while let Some((head, after)) = rest.split_first_chunk::<8>() {
+            let head = u64::from_le_bytes(*head);
+            let len = (head >> 32) as usize;
+            let Some(value) = after.get(..len) else { break };
+            found.read(head as u32, value);
+            rest = after.get(len.next_multiple_of(8)..).unwrap_or_default();
+        }
+        found
+    }
+
+    fn read(&mut self, tag: u32, value: &[u8]) {
+        let (words, _) = value.as_chunks::<8>();
+        let word = |at: usize| words.get(at).map(|word| u64::from_le_bytes(*word));
+        let (first, third) = (word(0), word(0).zip(word(1)).zip(word(2)));
+        let meta = &mut self.meta;
+        match tag {
+            TAG_ORIGIN if meta.origin.is_none() => {
+                meta.origin = third.map(|((host, publisher), seq)| Origin { host, publisher, seq });
+            }
+            TAG_SOURCE if meta.source_ns.is_none() => {
+                meta.source_ns = first.map(u64::cast_signed);
+            }
+            TAG_CORRELATION if meta.correlation.is_none() => meta.correlation = first,
+            TAG_GAP if meta.gap.is_none() => {
+                let Some(((cause, size), known_lost)) = third else { return };
+                // A cause that is not known is one of a later version.
+                let Some(&cause) = LossCause::ALL.get(cause as usize) else { return };
+                meta.gap = Some(KnownGap { cause, size });
+                self.known_lost = known_lost;
+            }
+            _ => {}
+        }
+    }
+}
+
+fn put(bytes: &mut Vec<u8>, tag: u32, words: &[u64]) {
+    let head = u64::from(tag) | (words.len() as u64 * 8) << 32;
+    bytes.extend(std::iter::once(&head).chain(words).flat_map(|word| word.to_le_bytes()));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn full() -> Extension {
+        let meta = Meta::default()
+            .with_origin(Origin { host: 1, publisher: u64::MAX, seq: 3 })
+            .with_source_ns(-4)
+            .with_correlation(5)
+            .with_gap(LossCause::Link, 6);
+        Extension { meta, known_lost: 7 }
+    }
+
+    #[test]
+    fn what_was_written_is_read() {
+        let one = Meta::default().with_correlation(9);
+        for extension in [full(), Extension::default(), Extension { meta: one, known_lost: 0 }] {
+            let bytes = extension.to_bytes();
+            assert!(bytes.len() <= MAX_LEN_BYTES && bytes.len() % 8 == 0);
+            assert_eq!(Extension::from_bytes(&bytes), extension);
+        }
+        assert_eq!(full().to_bytes().len(), MAX_LEN_BYTES);
+        assert_eq!(Extension::from_bytes(&[]), Extension::default());
+    }
+
+    #[test]
+    fn unknown_words_are_passed_over() {
+        let mut bytes = vec![0; 8];
+        put(&mut bytes, 999, &[1, 2]);
+        // Three bytes, which take eight.
+        bytes.extend((1000 | 3_u64 << 32).to_le_bytes());
+        bytes.extend([0xff; 8]);
+        put(&mut bytes, TAG_CORRELATION, &[5]);
+        // A cause of a later version.
+        put(&mut bytes, TAG_GAP, &[4, 1, 1]);
+        let meta = Meta::default().with_correlation(5);
+        assert_eq!(Extension::from_bytes(&bytes), Extension { meta, known_lost: 0 });
+    }
+
+    #[test]
+    fn words_of_another_length_are_read_as_far_as_they_are_known() {
+        let mut bytes = vec![0; 8];
+        put(&mut bytes, TAG_ORIGIN, &[1, 2]);
+        put(&mut bytes, TAG_SOURCE, &[]);
+        put(&mut bytes, TAG_GAP, &[1, 2]);
+        put(&mut bytes, TAG_CORRELATION, &[7, 8, 9]);
+        put(&mut bytes, TAG_CORRELATION, &[6]);
+        let meta = Meta::default().with_correlation(7);
+        assert_eq!(Extension::from_bytes(&bytes).meta, meta);
+    }
+
+    /// Whatever the bytes say, and wherever they end.
+    #[test]
+    fn nothing_is_read_beyond_the_end() {
+        let bytes = full().to_bytes();
+        for len in 0..bytes.len() {
+            let _ = Extension::from_bytes(&bytes[..len]);
+            for value in [0, 1, 0x7f, 0xff] {
+                let mut spoilt = bytes.clone();
+                spoilt[len] = value;
+                let _ = Extension::from_bytes(&spoilt);
+            }
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! Messages that carry more than their content, and what their publisher knows to be missing.
+//!
+//! A known gap is counted twice over: in the publisher's first page, where every reader finds the sums
+//! however many records it missed, and in the record that says where it is.
+
+use std::sync::atomic::Ordering;
+
+use rnet_core::{Error, KnownGap, Meta};
+use rnet_ring::Kind;
+use rnet_ring::record::{MAX_EXTENSION_LEN_BYTES, Tag};
+
+use super::{Loaned, Writer};
+use crate::extension::Extension;
+
+const _: () = assert!(
+    rnet_core::MAX_INLINE_LEN_BYTES + MAX_EXTENSION_LEN_BYTES
+        < rnet_ring::layout::MIN_BLOCK_LEN_BYTES
+);
+
+impl Writer {
+    /// As [`Writer::send`], with what the message carries beside its content.
+    #[cold]
+    pub fn send_with(&mut self, payload: &[u8], meta: &Meta) -> Result<(), Error> {
+        self.check_fork()?;
+        if payload.len() < self.inline_below {
+            let len = payload.len() as u64;
+            return self.commit_extended(Kind::Inline.into(), payload, len, meta).map(drop);
+        }
+        let loan = self.loan_filled(payload)?;
+        self.send_loan_with(loan, meta).map_err(|(loan, error)| {
+            self.drop_loan(loan);
+            error
+        })
+    }
+
+    /// As [`Writer::send_loan`], with what the message carries beside its content.
+    #[cold]
+    #[expect(clippy::result_large_err, reason = "the loan goes back by value, without allocating")]
+    pub fn send_loan_with(&mut self, loan: Loaned, meta: &Meta) -> Result<(), (Loaned, Error)> {
+        self.send_loan_by(loan, |writer, tag, payload, len| {
+            writer.commit_extended(tag, payload, len, meta)
+        })
+    }
+
+    fn commit_extended(
+        &mut self,
+        tag: Tag,
+        payload: &[u8],
+        counted_len: u64,
+        meta: &Meta,
+    ) -> Result<u64, Error> {
+        let known_lost = meta.gap.map_or(0, |gap| self.known_lost_with(gap));
+        let mut bytes = Extension { meta: *meta, known_lost }.to_bytes();
+        bytes.extend_from_slice(payload);
+        let position = self.commit(Tag { extended: true, ..tag }, &bytes, counted_len)?;
+        // Not before: of a message that was not sent nothing is counted.
+        if let Some(gap) = meta.gap {
+            self.raise_known_lost(gap);
+        }
+        Ok(position)
+    }
+
+    /// Has every reader count messages that are missing, without a message of its own, and wakes those
+    /// that sleep.
+    pub fn publish_gap(&mut self, gap: KnownGap) -> Result<(), Error> {
+        self.check_fork()?;
+        self.check_truncated()?;
+        self.refresh_readers();
+        self.raise_known_lost(gap);
+        self.notify();
+        Ok(())
+    }
+
+    fn known_lost_with(&self, gap: KnownGap) -> u64 {
+        let sum = &self.map.control().head.known_lost[gap.cause as usize];
+        sum.load(Ordering::Relaxed).saturating_add(gap.size)
+    }
+
+    fn raise_known_lost(&self, gap: KnownGap) {
+        let sum = self.known_lost_with(gap);
+        self.map.control().head.known_lost[gap.cause as usize].store(sum, Ordering::Release);
+    }
+}
