@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyFloat, PyInt, PyList, PyString, PyTuple, PyType};
+use pyo3::types::{PyList, PyString, PyTuple, PyType};
 use rnet::Error;
 use rnet::param::{ParamKind, Refused};
 use rnet::state::{Value, WatchHandle};
@@ -17,6 +17,7 @@ use crate::members::{Kind, Member};
 use crate::release::release;
 use crate::shared::NodeShared;
 use crate::state::disk;
+use crate::state::value::{plain_number, scalar, scalar_to_object};
 
 type Inner = rnet::Param<Value>;
 
@@ -300,37 +301,23 @@ fn kind_of(given: &Bound<'_, PyAny>) -> PyResult<ParamKind> {
 
 /// The value of a parameter that an object is.
 fn of_object(words: &str, object: &Bound<'_, PyAny>) -> PyResult<Value> {
-    let no = |what: &str| {
-        let text =
-            format!("{words} cannot be {what}: it is a bool, int, float, str or a list of one");
-        Err(PyTypeError::new_err(text))
-    };
-    if let Ok(yes) = object.cast::<PyBool>() {
-        return Ok(Value::Bool(yes.is_true()));
-    }
-    if object.is_instance_of::<PyFloat>() {
-        return Ok(Value::Float(object.extract()?));
-    }
-    if object.is_instance_of::<PyInt>() {
-        let int = object.extract().map(Value::Int);
-        return int.map_err(|_| bad_value(object.py(), words, "an int has 64 bits at most here"));
-    }
-    if let Ok(text) = object.cast::<PyString>() {
-        let text = text.to_str().map(|text| Value::Str(text.to_owned()));
-        return text.map_err(|_| {
-            bad_value(object.py(), words, "the str has a lone surrogate, which is no text")
-        });
+    if let Some(value) = scalar(words, object)? {
+        return Ok(value);
     }
     if object.is_instance_of::<PyList>() || object.is_instance_of::<PyTuple>() {
         let items: PyResult<Vec<Value>> =
             object.try_iter()?.map(|item| of_object(words, &item?)).collect();
         return Ok(list(items?));
     }
-    // What is a number without being one of Python's: numpy.float32, Decimal.
-    let number = object.py().import("rnet.state")?.call_method1("plain_number", (object,))?;
-    match number.is_none() {
-        true => no(&format!("a {}", object.get_type().fully_qualified_name()?)),
-        false => of_object(words, &number),
+    // What is a number without being one of Python's: numpy.float32.
+    match plain_number(object)? {
+        Some(number) => of_object(words, &number),
+        None => {
+            let name = object.get_type().fully_qualified_name()?;
+            Err(PyTypeError::new_err(format!(
+                "{words} cannot be a {name}: it is a bool, int, float, str or a list of one"
+            )))
+        }
     }
 }
 
@@ -350,15 +337,12 @@ fn list(items: Vec<Value>) -> Value {
 
 /// The object that a value is.
 fn to_object<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'py, PyAny>> {
-    Ok(match value {
-        Value::Float(number) => PyFloat::new(py, *number).into_any(),
-        Value::Int(number) => number.into_pyobject(py)?.into_any(),
-        Value::Str(text) => PyString::new(py, text).into_any(),
-        Value::Bool(yes) => PyBool::new(py, *yes).to_owned().into_any(),
-        Value::List(items) => {
+    match (scalar_to_object(py, value)?, value) {
+        (Some(object), _) => Ok(object),
+        (None, Value::List(items)) => {
             let items: PyResult<Vec<_>> = items.iter().map(|item| to_object(py, item)).collect();
-            PyList::new(py, items?)?.into_any()
+            Ok(PyList::new(py, items?)?.into_any())
         }
-        other => return Err(bad_value(py, "parameter", format!("it is {}", other.type_text()))),
-    })
+        (None, other) => Err(bad_value(py, "parameter", format!("it is {}", other.type_text()))),
+    }
 }

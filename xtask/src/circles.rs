@@ -13,19 +13,8 @@ use imports::Edge;
 /// A circle of more files than this is a finding.
 const MAX_FILES: usize = 3;
 
-/// The crates that still have larger circles, and the sizes of these, largest first. The list only
-/// gets shorter: sizes that differ from the sources fail, whichever way they differ.
-const KNOWN: &[(&str, &[usize])] = &[];
-
 /// Checks the sources of all crates; the text says what was looked at.
 pub fn check(files: &[SourceFile]) -> Result<(String, Vec<Finding>), String> {
-    check_against(KNOWN, files)
-}
-
-fn check_against(
-    known: &[(&str, &[usize])],
-    files: &[SourceFile],
-) -> Result<(String, Vec<Finding>), String> {
     let roots: Vec<&str> = files.iter().filter_map(|f| is_root(&f.path)).collect();
     let mut findings = Vec::new();
     let (mut sources, mut edge_count) = (0, 0);
@@ -42,24 +31,7 @@ fn check_against(
             );
         }
         circles.sort_by_key(|circle: &(usize, String)| std::cmp::Reverse(circle.0));
-        let sizes: Vec<usize> = circles.iter().map(|circle| circle.0).collect();
-        let listed = known.iter().find(|row| row.0 == *name).map_or(&[][..], |row| row.1);
-        if sizes == listed {
-            continue;
-        }
-        if sizes.iter().sum::<usize>() > listed.iter().sum() {
-            findings.extend(circles.into_iter().map(|(_, text)| Finding::new(*name, text)));
-        } else {
-            let text = format!(
-                "has circles of {sizes:?} files, but KNOWN in xtask/src/circles.rs lists {listed:?}: \
-                 write down the new sizes"
-            );
-            findings.push(Finding::new(*name, text));
-        }
-    }
-    for (name, _) in known.iter().filter(|row| !crates.contains(&row.0)) {
-        let text = "is no crate, but KNOWN in xtask/src/circles.rs lists it: take it out";
-        findings.push(Finding::new(*name, text));
+        findings.extend(circles.into_iter().map(|(_, text)| Finding::new(*name, text)));
     }
     if edge_count == 0 {
         return Err("found no import between files, so nothing was checked".into());
@@ -127,8 +99,8 @@ mod tests {
         texts.iter().map(file).collect()
     }
 
-    fn findings(known: &[(&str, &[usize])], texts: &[(&str, &str)]) -> Vec<String> {
-        let (_, findings) = check_against(known, &sources(texts)).expect("the sources parse");
+    fn findings(texts: &[(&str, &str)]) -> Vec<String> {
+        let (_, findings) = check(&sources(texts)).expect("the sources parse");
         findings.into_iter().map(|f| format!("{}: {}", f.place, f.text)).collect()
     }
 
@@ -147,27 +119,19 @@ mod tests {
             \n  crates/a/src/b.rs:1 -> crates/a/src/c.rs: crate::c::C\
             \n  crates/a/src/c.rs:1 -> crates/a/src/d.rs: crate::d::D\
             \n  crates/a/src/d.rs:1 -> crates/a/src/a.rs: crate::a::A";
-        assert_eq!(findings(&[], FOUR), [text]);
+        assert_eq!(findings(FOUR), [text]);
     }
 
     #[test]
     fn three_files_are_none() {
         let mut three = FOUR.to_vec();
         three[3].1 = "use crate::a::A; pub struct C;";
-        assert_eq!(findings(&[], &three), [""; 0]);
-    }
-
-    #[test]
-    fn the_list_holds_exactly_what_there_is() {
-        assert_eq!(findings(&[("crates/a", &[4])], FOUR), [""; 0]);
-        assert!(findings(&[("crates/a", &[5])], FOUR)[0].contains("write down the new sizes"));
-        assert!(findings(&[("crates/a", &[4, 4])], FOUR)[0].contains("write down the new sizes"));
-        assert!(findings(&[("crates/b", &[4])], FOUR)[1].contains("is no crate"));
+        assert_eq!(findings(&three), [""; 0]);
     }
 
     #[test]
     fn sources_without_imports_are_an_error() {
-        assert!(check_against(&[], &sources(&[("lib.rs", "struct A;")])).is_err());
-        assert!(check_against(&[], &[]).is_err());
+        assert!(check(&sources(&[("lib.rs", "struct A;")])).is_err());
+        assert!(check(&[]).is_err());
     }
 }

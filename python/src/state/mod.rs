@@ -19,7 +19,7 @@ mod hash;
 mod json;
 mod transaction;
 pub(crate) mod types;
-mod value;
+pub(crate) mod value;
 mod watch;
 
 use std::sync::Arc;

@@ -17,23 +17,28 @@ use crate::errors::bad_value;
 /// The value of an object that is to be written at `key`.
 #[inline]
 pub(crate) fn of_object(types: &Types, key: &str, object: &Bound<'_, PyAny>) -> PyResult<Value> {
-    // The exact types first: of these there is nothing to find out.
-    if object.is_exact_instance_of::<PyFloat>() {
-        return Ok(Value::Float(object.extract()?));
-    }
-    if object.is_exact_instance_of::<PyInt>() {
-        return int(key, object);
-    }
-    if let Ok(text) = object.cast_exact::<PyString>() {
-        return string(key, text);
-    }
-    if let Ok(yes) = object.cast_exact::<PyBool>() {
-        return Ok(Value::Bool(yes.is_true()));
+    if let Some(value) = scalar(key, object)? {
+        return Ok(value);
     }
     if let Ok(bytes) = object.cast_exact::<PyBytes>() {
         return Ok(Value::Bytes(bytes.as_bytes().to_vec()));
     }
     of_other(types, key, object)
+}
+
+/// The value of a bool, a number or a text, also of a class derived from these: numpy.float64, IntEnum.
+#[inline]
+pub(crate) fn scalar(key: &str, object: &Bound<'_, PyAny>) -> PyResult<Option<Value>> {
+    if let Ok(yes) = object.cast::<PyBool>() {
+        return Ok(Some(Value::Bool(yes.is_true())));
+    }
+    if object.is_instance_of::<PyInt>() {
+        return int(key, object).map(Some);
+    }
+    if object.is_instance_of::<PyFloat>() {
+        return Ok(Some(Value::Float(object.extract()?)));
+    }
+    object.cast::<PyString>().ok().map(|text| string(key, text)).transpose()
 }
 
 #[cold]
@@ -57,16 +62,6 @@ fn of_other(types: &Types, key: &str, object: &Bound<'_, PyAny>) -> PyResult<Val
         || object.is_instance_of::<PyMemoryView>()
     {
         return Ok(Value::Bytes(Bytes::of(object)?.as_slice().to_vec()));
-    }
-    // Classes derived from the plain ones: numpy.float64, IntEnum, StrEnum.
-    if object.is_instance_of::<PyFloat>() {
-        return Ok(Value::Float(object.extract()?));
-    }
-    if object.is_instance_of::<PyInt>() {
-        return int(key, object);
-    }
-    if let Ok(text) = object.cast::<PyString>() {
-        return string(key, text);
     }
     if let Some(message) = types.message_of(key, object)? {
         return Ok(message);
@@ -109,7 +104,7 @@ fn at_key(py: Python<'_>, key: &str, error: &PyErr) -> PyErr {
 }
 
 /// The Python number of a scalar of numpy.
-fn plain_number<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
+pub(crate) fn plain_number<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
     let number = object.py().import("rnet.state")?.call_method1("plain_number", (object,))?;
     Ok(if number.is_none() { None } else { Some(number) })
 }
@@ -122,14 +117,25 @@ pub(crate) fn to_object<'py>(
     key: &str,
     value: &Value,
 ) -> PyResult<Bound<'py, PyAny>> {
-    Ok(match value {
+    match scalar_to_object(py, value)? {
+        Some(object) => Ok(object),
+        None => other_to_object(py, types, key, value),
+    }
+}
+
+/// The object of a bool, a number or a text.
+#[inline]
+pub(crate) fn scalar_to_object<'py>(
+    py: Python<'py>,
+    value: &Value,
+) -> PyResult<Option<Bound<'py, PyAny>>> {
+    Ok(Some(match value {
         Value::Float(number) => PyFloat::new(py, *number).into_any(),
         Value::Int(number) => number.into_pyobject(py)?.into_any(),
         Value::Str(text) => PyString::new(py, text).into_any(),
         Value::Bool(yes) => PyBool::new(py, *yes).to_owned().into_any(),
-        Value::Bytes(bytes) => PyBytes::new(py, bytes).into_any(),
-        other => other_to_object(py, types, key, other)?,
-    })
+        _ => return Ok(None),
+    }))
 }
 
 #[cold]
@@ -140,6 +146,7 @@ fn other_to_object<'py>(
     value: &Value,
 ) -> PyResult<Bound<'py, PyAny>> {
     match value {
+        Value::Bytes(bytes) => Ok(PyBytes::new(py, bytes).into_any()),
         Value::Json(text) => decode_json(py)?.call1((text,)),
         Value::List(items) => {
             let items: PyResult<Vec<_>> =
