@@ -67,6 +67,7 @@ fn _rnet(py: Python<'_>, module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(compare::compare_types, module)?)?;
     module.add_function(wrap_pyfunction!(schema::compile_file, module)?)?;
     module.add_function(wrap_pyfunction!(schema::compile_text, module)?)?;
+    module.add_function(wrap_pyfunction!(schema::find_types, module)?)?;
     module.add_function(wrap_pyfunction!(schema::read_descriptor_set, module)?)?;
     module.add("BUILTIN_FILES", rnet::schema::builtin_files().collect::<Vec<_>>())?;
     module.add("MAX_SCHEMA_LEN_BYTES", rnet::schema::limits::MAX_SCHEMA_LEN_BYTES)?;

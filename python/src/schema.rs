@@ -97,6 +97,13 @@ pub(crate) fn compile_text<'py>(
     })
 }
 
+/// The full names, of those that are known, that a name may mean.
+#[pyfunction]
+pub(crate) fn find_types(name: &str, known: Vec<String>) -> Vec<String> {
+    let found = rnet::schema::find_types(name, known.iter().map(String::as_str));
+    found.into_iter().map(str::to_owned).collect()
+}
+
 /// A descriptor set of anybody, within the limits, without what no message needs.
 #[pyfunction]
 pub(crate) fn read_descriptor_set<'py>(

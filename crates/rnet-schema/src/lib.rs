@@ -36,6 +36,7 @@ pub use docs::{Docs, HOLDERS_UNIT, unit_of};
 pub use dynamic::Dynamic;
 pub use error::{DecodeError, Place, SchemaError, ValueError};
 pub use json::{BytesForm, JsonOptions};
+pub use name::{find_types, is_nested};
 pub use path::FieldPath;
 pub use prost_reflect;
 pub use rules::{Rule, Severity};

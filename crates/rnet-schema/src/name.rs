@@ -4,3 +4,36 @@
 pub(crate) fn join(scope: &str, name: &str) -> String {
     if scope.is_empty() { name.to_owned() } else { format!("{scope}.{name}") }
 }
+
+/// In Python and Rust it holds the built-in messages of other packages too.
+const OUR_PACKAGE: &str = "rnet.msgs.";
+
+/// The full names that a name may mean: itself, or else those that end so (`LaserScan`, `foxglove/LaserScan`,
+/// `rnet.msgs.LaserScan`). None, one, or several if the name is not clear.
+pub fn find_types<'a>(name: &str, known: impl Iterator<Item = &'a str> + Clone) -> Vec<&'a str> {
+    let dotted = name.trim_start_matches('.').replace('/', ".");
+    if let Some(exact) = known.clone().find(|full| *full == dotted) {
+        return vec![exact];
+    }
+    for word in [Some(dotted.as_str()), dotted.strip_prefix(OUR_PACKAGE)].into_iter().flatten() {
+        let ends = |full: &&'a str| {
+            full.strip_suffix(word).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
+        };
+        let mut matches: Vec<&str> = known.clone().filter(ends).collect();
+        matches.dedup();
+        // A type inside of another is meant by its short name only where nothing else has it.
+        let outer: Vec<&str> =
+            matches.iter().copied().filter(|m| !is_nested(m, known.clone())).collect();
+        match (outer.is_empty(), matches.is_empty()) {
+            (false, _) => return outer,
+            (true, false) => return matches,
+            (true, true) => {}
+        }
+    }
+    Vec::new()
+}
+
+/// Whether a message is declared inside of another.
+pub fn is_nested<'a>(name: &str, mut known: impl Iterator<Item = &'a str>) -> bool {
+    name.rsplit_once('.').is_some_and(|(outer, _)| known.any(|other| other == outer))
+}

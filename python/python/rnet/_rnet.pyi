@@ -41,7 +41,7 @@ __all__ = [
     "BUILTIN_FILES", "ERROR_CODES", "LAYOUT_VERSION", "MAX_SCHEMA_LEN_BYTES", "VERSION",
     "CallbackHandle", "Change", "Entry", "Loan", "Merge", "Next", "Node", "Param", "Publisher", "Rate", "Sample", "Samples",
     "Snapshot", "State", "StateHash", "Subscriber", "Timer", "Transaction", "Watch", "compare_types",
-    "compile_file", "compile_text", "now_ns", "read_descriptor_set",
+    "compile_file", "compile_text", "find_types", "now_ns", "read_descriptor_set",
 ]
 
 BUILTIN_FILES: list[str]
@@ -56,6 +56,7 @@ def compare_types(
 ) -> list[tuple[str, bool, str, str, str]]: ...
 def compile_file(path: str | os.PathLike[str], include: list[str]) -> bytes: ...
 def compile_text(text: str, name: str, imports: dict[str, str], include: list[str]) -> bytes: ...
+def find_types(name: str, known: list[str]) -> list[str]: ...
 def read_descriptor_set(bytes: bytes) -> bytes: ...
 @final
 class Node:

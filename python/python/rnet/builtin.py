@@ -49,17 +49,11 @@ def named(name: str) -> Any:
     known = {f"rnet.msgs.{own}": (OWN[own], "rnet.msgs") for own in OWN}
     for theirs in FOXGLOVE:
         known[f"foxglove.{theirs}"] = (FOXGLOVE[theirs], "rnet.msgs.foxglove")
-    if dotted in known:
-        return message(*known[dotted])
     short = dotted.removeprefix("rnet.").removeprefix("msgs.")
-    if short in PLAIN:
+    if dotted not in known and short in PLAIN:
         return getattr(importlib.import_module(PLAIN[short], "rnet.msgs"), short)
-    for word in (dotted, dotted.removeprefix("rnet.msgs.")):
-        meant = [full for full in known if f".{full}".endswith(f".{word}")]
-        if len(meant) > 1:
-            several = ", ".join(sorted(meant))
-            why = f"{name} is the name of {len(meant)} types: {several}; write one in full"
-            raise TypeError(why)
-        if meant:
-            return message(*known[meant[0]])
-    return None
+    meant = _rnet.find_types(name, list(known))
+    if len(meant) > 1:
+        several = ", ".join(sorted(meant))
+        raise TypeError(f"{name} is the name of {len(meant)} types: {several}; write one in full")
+    return message(*known[meant[0]]) if meant else None

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use rnet::inspect::Snapshot;
 use rnet::limits::{MAX_MESSAGE_LEN_BYTES, MAX_SCHEMA_LEN_BYTES};
-use rnet::schema::Dynamic;
+use rnet::schema::{Dynamic, is_nested};
 use rnet::{MessageType, TypeDesc};
 use serde_json::Value;
 
@@ -13,7 +13,7 @@ use crate::args::PubArgs;
 use crate::failure::{Failure, Outcome};
 use crate::input::{self, Limit};
 use crate::types::catalog::Catalog;
-use crate::types::names::{find, is_nested};
+use crate::types::names::find;
 use crate::value::hex::from_hex;
 
 const MESSAGE: Limit = Limit::new(MAX_MESSAGE_LEN_BYTES, "a message", "MAX_MESSAGE_LEN_BYTES");

@@ -1,11 +1,10 @@
 //! `rnet type check` and `rnet type diff`: an old version of types against a new one.
 
 use rnet::schema::prost_reflect::MessageDescriptor;
-use rnet::schema::{Diff, DiffLine, Schema, Severity, Verdict, check, diff};
+use rnet::schema::{Diff, DiffLine, Schema, Severity, Verdict, check, diff, is_nested};
 use serde::Serialize;
 
 use super::args::{Direction, SidesArgs, TypeCheckArgs, TypeDiffArgs};
-use super::names::is_nested;
 use super::proto_text::field_type;
 use super::read::Side;
 use crate::context::Context;

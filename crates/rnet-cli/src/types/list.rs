@@ -1,12 +1,13 @@
 //! `rnet type list`.
 
+use rnet::schema::is_nested;
+
 use rnet::MessageType;
 use rnet::msgs::plain::Described;
 use serde_json::json;
 
 use super::args::TypeListArgs;
 use super::catalog::Catalog;
-use super::names::is_nested;
 use super::used::types;
 use crate::context::Context;
 use crate::failure::Outcome;

@@ -1,10 +1,9 @@
 //! Names of types as people write them.
 
+use rnet::schema::find_types;
+
 use crate::failure::{Failure, Outcome};
 use crate::near::nearest;
-
-/// In Python and Rust it holds the built-in messages of other packages too.
-const OUR_PACKAGE: &str = "rnet.msgs.";
 
 /// The full name that is meant: itself, or the one type whose name ends so (`LaserScan`, `foxglove/LaserScan`).
 ///
@@ -15,42 +14,20 @@ pub fn find<'a>(
     known: impl Iterator<Item = &'a str> + Clone,
     none: &str,
 ) -> Outcome<&'a str> {
-    let dotted = name.trim_start_matches('.').replace('/', ".");
-    if let Some(exact) = known.clone().find(|full| *full == dotted) {
-        return Ok(exact);
+    match find_types(name, known.clone()).as_slice() {
+        [one] => Ok(one),
+        [] => Err(Failure::Failed(format!("{none} {name}; {}", hint(name, known)))),
+        many => Err(Failure::Failed(format!(
+            "{name} is the name of {} types: {}; write one of them in full",
+            many.len(),
+            many.join(", ")
+        ))),
     }
-    let without = dotted.strip_prefix(OUR_PACKAGE);
-    for word in [Some(dotted.as_str()), without].into_iter().flatten() {
-        let ends = |full: &&'a str| {
-            full.strip_suffix(word).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
-        };
-        let mut matches: Vec<&str> = known.clone().filter(ends).collect();
-        matches.dedup();
-        // A type inside of another is meant by its short name only where nothing else has it.
-        let outer: Vec<&str> =
-            matches.iter().copied().filter(|m| !is_nested(m, known.clone())).collect();
-        match (outer.as_slice(), matches.as_slice()) {
-            ([one], _) | ([], [one]) => return Ok(one),
-            ([], []) => {}
-            ([], many) | (many, _) => {
-                return Err(Failure::Failed(format!(
-                    "{word} is the name of {} types: {}; write one of them in full",
-                    many.len(),
-                    many.join(", ")
-                )));
-            }
-        }
-    }
-    Err(Failure::Failed(format!("{none} {name}; {}", hint(&dotted, known))))
-}
-
-/// Whether a message is declared inside of another.
-pub fn is_nested<'a>(name: &str, mut known: impl Iterator<Item = &'a str>) -> bool {
-    name.rsplit_once('.').is_some_and(|(outer, _)| known.any(|other| other == outer))
 }
 
 /// What may have been meant.
 fn hint<'a>(name: &str, known: impl Iterator<Item = &'a str> + Clone) -> String {
+    let name = &name.trim_start_matches('.').replace('/', ".");
     if let Some(near) = nearest(name, known.clone()) {
         return format!("did you mean {near}?");
     }
