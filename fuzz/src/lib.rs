@@ -89,10 +89,10 @@ pub fn node(dir: &DomainDir, name: &str) -> Arc<OwnNode> {
 }
 
 pub fn publisher_meta(qos: PublisherQos) -> PublisherMeta {
-    PublisherMeta { topic: TOPIC.to_owned(), type_desc: TypeDesc::Raw, qos }
+    PublisherMeta { topic: TOPIC.to_owned(), type_desc: TypeDesc::Raw, qos, proxy: None }
 }
 
 pub fn subscription_meta() -> SubscriptionMeta {
     let (topic, qos) = (TOPIC.to_owned(), SubscriberQos::default());
-    SubscriptionMeta { topic, type_desc: TypeDesc::Raw, qos }
+    SubscriptionMeta { topic, type_desc: TypeDesc::Raw, qos, proxy: None }
 }

@@ -39,6 +39,7 @@ pub(crate) fn on_match(callback: Py<PyAny>) -> impl FnMut(&MatchEvent) + Send + 
                 MatchEvent::Matched(peer) => ("matched", Some(peer), None),
                 MatchEvent::Unmatched(peer) => ("unmatched", Some(peer), None),
                 MatchEvent::Lost(peer) => ("lost", Some(peer), None),
+                MatchEvent::Changed(peer) => ("changed", Some(peer), None),
                 MatchEvent::Incompatible(error) => ("incompatible", None, Some(error)),
                 _ => ("other", None, None),
             };
@@ -102,6 +103,7 @@ pub(crate) fn on_node(callback: Py<PyAny>) -> impl FnMut(&NodeEvent) + Send + 's
 pub(crate) fn endpoint(py: Python<'_>, event: &EndpointEvent) -> PyResult<Py<PyAny>> {
     let kind = match event {
         EndpointEvent::Opened(_) => "opened",
+        EndpointEvent::Changed(_) => "changed",
         EndpointEvent::Closed(_) => "closed",
         EndpointEvent::Lost(_) => "lost",
         _ => "other",
@@ -116,7 +118,7 @@ pub(crate) fn endpoint(py: Python<'_>, event: &EndpointEvent) -> PyResult<Py<PyA
     let desc = loads.call1((end.type_desc.to_json(),))?;
     let events = py.import("rnet.events")?;
     let class = events.getattr("Endpoint")?;
-    let end = class.call1((end.id, role, &end.topic, &end.node, desc, qos))?;
+    let end = class.call1((end.id, role, &end.topic, &end.node, desc, qos, end.ends))?;
     Ok(events.getattr("EndpointEvent")?.call1((kind, end))?.unbind())
 }
 

@@ -45,7 +45,8 @@ fn list(context: &mut Context, args: NodeListArgs) -> Outcome {
     tell_problems(context, &snapshot);
     if context.json() {
         let nodes = snapshot.nodes.iter().map(document).collect::<Outcome<Vec<_>>>()?;
-        return context.document(&json!({"domain": domain.id(), "nodes": nodes}));
+        let remote = &snapshot.remote;
+        return context.document(&json!({"domain": domain.id(), "nodes": nodes, "remote": remote}));
     }
     if args.verbose {
         let rows = snapshot.nodes.iter().map(|node| {
@@ -64,6 +65,9 @@ fn list(context: &mut Context, args: NodeListArgs) -> Outcome {
     }
     for node in &snapshot.nodes {
         context.line(format_args!("{}", node.meta.name))?;
+    }
+    for remote in &snapshot.remote {
+        context.line(format_args!("{}", remote.node))?;
     }
     Ok(())
 }

@@ -30,6 +30,34 @@ fn list_shows_names_types_and_counts() {
 }
 
 #[test]
+fn proxies_are_shown_as_those_for_which_they_stand() {
+    let place = Place::new();
+    let (link, arm) = (place.node("link"), rnet::Proxy::new("robot2", "arm", 7).unwrap());
+    let options = SubscriberOptions::new().proxy(arm.clone(), 3);
+    let proxy = link.subscriber_with::<Pose>("/pose", options).unwrap();
+    let _poses = link.publisher_with::<Pose>("/pose", PublisherOptions::new().proxy(arm)).unwrap();
+    assert_eq!(rnet!(place, "node", "list").ok(), "/link\n@robot2/arm\n");
+    let json = rnet!(place, "node", "list", "--json").json();
+    assert_eq!(json["nodes"][0]["publishes"], serde_json::json!([]));
+    let remote = serde_json::json!([
+        {"node": "@robot2/arm", "publishes": ["/pose"], "subscribes": ["/pose"]}
+    ]);
+    assert_eq!(json["remote"], remote);
+    let brief = rnet!(place, "topic", "info", "/pose").ok();
+    assert_eq!(brief, "Type: Pose\nPublisher count: 1\nSubscription count: 3\n");
+    proxy.set_ends(5).unwrap();
+    let full = rnet!(place, "topic", "info", "/pose", "-v").ok();
+    assert_eq!(full.matches("Node name: @robot2/arm\n").count(), 2, "{full}");
+    for part in
+        ["Subscription count: 5", "Proxy: in /link\n", "Proxy: in /link, for 5 subscriptions\n"]
+    {
+        assert!(full.contains(part), "{part:?} is missing:\n{full}");
+    }
+    let listed = rnet!(place, "topic", "list", "-v").ok();
+    assert!(listed.contains("/pose [Pose] 5 subscribers"), "{listed}");
+}
+
+#[test]
 fn info_counts_and_describes() {
     let place = Place::new();
     let (a, b) = (place.node("a"), place.node("b"));

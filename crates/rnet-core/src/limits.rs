@@ -10,6 +10,12 @@ pub const MAX_TOPIC_LEN_BYTES: usize = 255;
 /// file name, and file names end at 255 bytes.
 pub const MAX_NODE_NAME_LEN_BYTES: usize = 200;
 
+/// Longest name of a host, in bytes.
+pub const MAX_HOST_LEN_BYTES: usize = 64;
+
+/// Ends of other hosts that one proxy may stand for.
+pub const MAX_ENDS_PER_PROXY: u32 = 1 << 16;
+
 /// Longest domain id, in bytes.
 pub const MAX_DOMAIN_LEN_BYTES: usize = 32;
 

@@ -18,6 +18,7 @@ use crate::match_event::{Callback, Callbacks, LivelinessChange, LivelinessCounts
 use crate::matching::Matching;
 use crate::node_event::NodeEvent;
 use crate::node_time::NodeTime;
+use crate::options::check_ends;
 use crate::subscriber_state::SubscriberState;
 
 /// The state that a node's threads and handles share. The threads hold it too, so it does not
@@ -233,6 +234,14 @@ impl NodeState {
         self.matching().watch_leases(id);
         // The control thread may sleep for longer than until the first lease is over.
         self.own.ring_self();
+    }
+
+    /// Our subscription, a proxy, stands for so many from now on.
+    pub fn set_ends(self: &Arc<Self>, id: u64, ends: u32) -> Result<()> {
+        self.check_fork()?;
+        check_ends(ends)?;
+        self.matching().set_ends(id, ends)?;
+        self.refresh()
     }
 
     /// How many publishers of a subscription are alive at this moment.

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
-use rnet_core::{PublisherQos, Result, SubscriberQos, TypeDesc};
+use rnet_core::{Proxy, PublisherQos, Result, SubscriberQos, TypeDesc};
 use rnet_schema::Schema;
 
 use crate::match_event::Callback;
@@ -26,12 +26,16 @@ pub struct Endpoint {
     pub id: u64,
     /// Its topic, with the leading slash.
     pub topic: String,
-    /// Name of its node.
+    /// Name of its node; of a proxy `@host/node`, the node for which it stands.
     pub node: String,
     /// The type of its messages.
     pub type_desc: TypeDesc,
     /// Whether it publishes or subscribes, and its quality of service.
     pub qos: EndpointQos,
+    /// For which endpoint of another host it stands, if it is a proxy.
+    pub proxy: Option<Proxy>,
+    /// How many endpoints it stands for: 1, or more if it is a proxy of subscriptions.
+    pub ends: u32,
     /// Folder of its node.
     #[doc(hidden)]
     pub folder: PathBuf,
@@ -62,6 +66,8 @@ pub enum EndpointQos {
 pub enum EndpointEvent {
     /// It is there: it was when the watch began, or has been opened since.
     Opened(Arc<Endpoint>),
+    /// A proxy stands for more or fewer endpoints than before.
+    Changed(Arc<Endpoint>),
     /// It was closed, or its node has left.
     Closed(Arc<Endpoint>),
     /// The process of its node has died.
@@ -73,6 +79,7 @@ impl EndpointEvent {
     pub fn endpoint(&self) -> &Arc<Endpoint> {
         match self {
             EndpointEvent::Opened(endpoint)
+            | EndpointEvent::Changed(endpoint)
             | EndpointEvent::Closed(endpoint)
             | EndpointEvent::Lost(endpoint) => endpoint,
         }
@@ -107,8 +114,12 @@ impl Watcher {
     pub fn push(&self, event: EndpointEvent) {
         let mut events = lock(&self.events);
         if events.len() >= MAX_EVENTS_WAITING && !matches!(event, EndpointEvent::Opened(_)) {
-            let opened = |e: &EndpointEvent| e.endpoint().id == event.endpoint().id;
-            if let Some(at) = events.iter().rposition(opened) {
+            let id = event.endpoint().id;
+            let opened = |e: &EndpointEvent| matches!(e, EndpointEvent::Opened(e) if e.id == id);
+            let changed = matches!(event, EndpointEvent::Changed(_));
+            if let Some(at) = events.iter().rposition(opened)
+                && !changed
+            {
                 events.remove(at);
                 return;
             }
@@ -164,7 +175,8 @@ mod tests {
     fn endpoint(id: u64) -> Arc<Endpoint> {
         let qos = EndpointQos::Subscriber(SubscriberQos::default());
         let (topic, node, folder) = ("/t".to_owned(), "/n".to_owned(), PathBuf::new());
-        Arc::new(Endpoint { id, topic, node, type_desc: TypeDesc::Raw, qos, folder })
+        let (proxy, ends) = (None, 1);
+        Arc::new(Endpoint { id, topic, node, type_desc: TypeDesc::Raw, qos, proxy, ends, folder })
     }
 
     #[test]

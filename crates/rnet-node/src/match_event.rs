@@ -1,11 +1,13 @@
 //! What users are told of matching, and by which callbacks.
 
+use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rnet_core::{Error, Result};
+use rnet_shm::reader_table::ReaderTable;
 use rustix::io::Errno;
 use rustix::thread::futex;
 
@@ -30,6 +32,8 @@ pub enum MatchEvent {
     Unmatched(PeerInfo),
     /// A peer's process has died.
     Lost(PeerInfo),
+    /// A subscription that is a proxy stands for more or fewer than before.
+    Changed(PeerInfo),
     /// A peer of the same topic does not fit; the error names both sides.
     Incompatible(Error),
 }
@@ -197,6 +201,8 @@ pub struct PublisherState {
 #[derive(Default)]
 pub struct PublisherMatches {
     pub matched: Vec<PeerInfo>,
+    /// How many ends each proxy among them stands for.
+    pub ends: BTreeMap<u64, u32>,
     pub incompatible: Vec<Error>,
     /// How many of those a wait has returned.
     pub told: usize,
@@ -214,6 +220,16 @@ impl PublisherMatches {
 }
 
 impl PublisherState {
+    /// How many subscribers are served, those included for which proxies stand.
+    pub fn count(&self, readers: &ReaderTable) -> usize {
+        let matches = self.lock();
+        if matches.ends.is_empty() {
+            return readers.len();
+        }
+        let ends = |id| matches.ends.get(id).map_or(1, |ends| *ends as usize);
+        readers.readers().iter().map(|(id, _)| ends(id)).sum()
+    }
+
     pub fn lock(&self) -> MutexGuard<'_, PublisherMatches> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -32,12 +32,14 @@ mod observers;
 mod own;
 mod periods;
 mod places;
+mod proxies;
 mod short;
 mod told;
 
 use endpoints::Endpoints;
 use own::{Known, OwnPublisher, OwnSubscription, known_of};
 use periods::NextLook;
+pub use proxies::shown;
 use told::Spent;
 
 /// The matching of one node; behind the node's one control-plane lock.
@@ -134,7 +136,7 @@ impl Matching {
         meta: PublisherMeta,
         readers: Arc<ReaderTable>,
     ) -> Result<Arc<PublisherState>> {
-        let entry = Entry { id, topic_hash, kind: EndpointKind::Publisher };
+        let entry = Entry::new(id, topic_hash, EndpointKind::Publisher);
         self.own.announce(entry)?;
         let state = Arc::new(PublisherState::default());
         let (known, short) = (BTreeMap::new(), BTreeSet::new());
@@ -151,13 +153,12 @@ impl Matching {
 
     pub fn add_subscription(
         &mut self,
-        topic_hash: u64,
+        entry: Entry,
         meta: SubscriptionMeta,
         file: Arc<SubscriptionFile>,
         state: Arc<SubscriberState>,
     ) -> Result<()> {
-        let id = file.id();
-        let entry = Entry { id, topic_hash, kind: EndpointKind::Subscription };
+        let Entry { id, topic_hash, .. } = entry;
         self.own.announce(entry)?;
         let lane = meta.qos.lane;
         let (known, short) = (BTreeMap::new(), BTreeSet::new());
@@ -183,10 +184,8 @@ impl Matching {
     pub fn remove(&mut self, id: u64) {
         let publisher = self.publishers.remove(&id).map(|p| p.topic_hash);
         let subscription = self.subscriptions.remove(&id).map(|s| s.topic_hash);
-        let kind =
-            if publisher.is_some() { EndpointKind::Publisher } else { EndpointKind::Subscription };
         let Some(topic_hash) = publisher.or(subscription) else { return };
-        let entry = Entry { id, topic_hash, kind };
+        let Some(entry) = self.entry_of(id, topic_hash) else { return };
         self.own.withdraw(id);
         self.unindex(&entry);
         self.note_own_change();
@@ -194,6 +193,10 @@ impl Matching {
         self.pending.insert(topic_hash);
         self.ring_counterparts(entry);
         self.observers.ring_endpoints();
+    }
+
+    fn entry_of(&self, id: u64, topic_hash: u64) -> Option<Entry> {
+        self.index.get(&topic_hash)?.iter().find(|entry| entry.id == id).copied()
     }
 
     fn unindex(&mut self, entry: &Entry) {
@@ -300,7 +303,9 @@ impl Matching {
         for gone in before.difference(&now) {
             touched.insert(gone.topic_hash);
             self.unindex(gone);
-            self.endpoint_went(gone);
+            if !now.iter().any(|entry| (entry.id, entry.kind) == (gone.id, gone.kind)) {
+                self.endpoint_went(gone);
+            }
         }
         for new in now.difference(&before) {
             touched.insert(new.topic_hash);
@@ -401,16 +406,17 @@ impl Matching {
         if peer.meta.topic != subscription.meta.topic {
             return;
         }
-        let info = PeerInfo { id: entry.id, node: place.node.clone() };
+        let shown = shown(&peer.meta.proxy, &place.node);
+        let info = PeerInfo { id: entry.id, node: shown.clone() };
         let ours = (&subscription.meta, &ours);
         let began = Instant::now();
-        let fits = fit((&peer.meta, &theirs), ours, &place.node, &us);
+        let fits = fit((&peer.meta, &theirs), ours, &shown, &us);
         self.spent.add(entry.id, began.elapsed());
         let fits = fits
-            .and_then(|()| same_lane(subscription.lane, &peer.meta, &place.node, &us))
+            .and_then(|()| same_lane(subscription.lane, &peer.meta, &shown, &us))
             .and_then(|()| {
                 let origin = Origin {
-                    node: place.node.clone(),
+                    node: shown.clone(),
                     folder: place.folder.clone(),
                     path: path.clone(),
                     bells,
@@ -426,7 +432,7 @@ impl Matching {
             return;
         }
         subscription.short.remove(&entry.id);
-        subscription.known.insert(entry.id, fits.is_ok().then(|| place.node.clone()));
+        subscription.known.insert(entry.id, fits.is_ok().then(|| shown.clone()));
         let hooks = subscription.state.hooks.clone();
         match fits {
             Ok((reader, watched)) => {
@@ -477,7 +483,7 @@ impl Matching {
             }
             let ours = (&own.meta, &ours);
             let began = Instant::now();
-            let fits = fit(ours, (&peer.meta, &theirs), &us, &place.node);
+            let fits = fit(ours, (&peer.meta, &theirs), &us, &shown(&peer.meta.proxy, &place.node));
             self.spent.add(entry.id, began.elapsed());
             let verdict = match fits {
                 Ok(()) => Known::Pending(peer),
@@ -513,6 +519,7 @@ impl Matching {
             Some(Known::Pending(peer)) => peer,
             Some(other) => {
                 own.known.insert(entry.id, other);
+                own.note_ends(entry, notices);
                 return;
             }
             None => return,
@@ -549,8 +556,12 @@ impl Matching {
             }
         };
         let Some(own) = self.publishers.get_mut(&publisher) else { return };
-        let info = PeerInfo { id: entry.id, node: place.node.clone() };
-        match own.readers.admit(entry.id, &place.node, &peer.meta.topic, bound, bells) {
+        let node = shown(&peer.meta.proxy, &place.node);
+        if peer.meta.proxy.is_some() {
+            own.state.lock().ends.insert(entry.id, entry.ends);
+        }
+        let info = PeerInfo { id: entry.id, node };
+        match own.readers.admit(entry.id, &info.node, &peer.meta.topic, bound, bells) {
             Ok(_) => {
                 own.short.remove(&entry.id);
                 own.known.insert(entry.id, Known::Admitted);

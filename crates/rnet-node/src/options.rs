@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use rnet_core::{
-    Durability, History, Lane, Liveliness, OnFull, PublisherQos, Reliability, SubscriberQos, Wait,
+    Durability, Error, History, Lane, Liveliness, MAX_ENDS_PER_PROXY, OnFull, Proxy, PublisherQos,
+    Reliability, Result, SubscriberQos, Wait,
 };
 use rnet_schema::Schema;
 
@@ -22,6 +23,8 @@ pub struct PublisherOptions {
     pub qos: PublisherQos,
     #[doc(hidden)]
     pub message_type: Option<MessageType>,
+    #[doc(hidden)]
+    pub proxy: Option<Proxy>,
 }
 
 impl PublisherOptions {
@@ -102,6 +105,12 @@ impl PublisherOptions {
         self.message_type = Some(message_type.into());
         self
     }
+    /// For what forwards messages between hosts: the publisher stands for this one.
+    #[doc(hidden)]
+    pub fn proxy(mut self, proxy: Proxy) -> Self {
+        self.proxy = Some(proxy);
+        self
+    }
     /// As [`PublisherOptions::message_type`], a protobuf message.
     pub fn schema(self, schema: &Schema) -> Self {
         self.message_type(schema.clone())
@@ -122,6 +131,9 @@ pub struct SubscriberOptions {
     pub qos: SubscriberQos,
     #[doc(hidden)]
     pub message_type: Option<MessageType>,
+    /// Whom it stands for, and how many.
+    #[doc(hidden)]
+    pub proxy: Option<(Proxy, u32)>,
 }
 
 impl SubscriberOptions {
@@ -183,10 +195,25 @@ impl SubscriberOptions {
         self.message_type = Some(message_type.into());
         self
     }
+    /// For what forwards messages between hosts: the subscriber stands for `ends` subscribers of this node.
+    #[doc(hidden)]
+    pub fn proxy(mut self, proxy: Proxy, ends: u32) -> Self {
+        self.proxy = Some((proxy, ends));
+        self
+    }
     /// As [`SubscriberOptions::message_type`], a protobuf message.
     pub fn schema(self, schema: &Schema) -> Self {
         self.message_type(schema.clone())
     }
+}
+
+/// Refuses a number of ends that no peer would believe.
+pub fn check_ends(ends: u32) -> Result<()> {
+    if (1..=MAX_ENDS_PER_PROXY).contains(&ends) {
+        return Ok(());
+    }
+    let why = format!("it is {ends}, and must be 1 to {MAX_ENDS_PER_PROXY}");
+    Err(Error::BadValue { what: "ends of a proxy".to_owned(), why })
 }
 
 /// `None` means "for as long as it takes".

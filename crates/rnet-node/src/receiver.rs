@@ -18,7 +18,7 @@ use rnet_shm::subscription::{Slot, SubscriptionFile, SubscriptionMeta};
 
 use crate::core::{NodeCore, NodeState};
 use crate::inbox::{Inbox, MAX_PENDING_ERRORS};
-use crate::options::SubscriberOptions;
+use crate::options::{SubscriberOptions, check_ends};
 use crate::pace::Pace;
 use crate::past::{Past, PublisherStats, stats_of};
 use crate::subscriber_state::SubscriberState;
@@ -61,6 +61,9 @@ impl Receiver {
         choose: fn(&str, Option<MessageType>) -> Result<MessageType>,
     ) -> Result<(Receiver, MessageType)> {
         let topic = TopicName::new(topic)?;
+        if let Some((_, ends)) = &options.proxy {
+            check_ends(*ends)?;
+        }
         options.qos.validate().map_err(|e| e.with_topic(topic.as_str()))?;
         let ty = choose(topic.as_str(), options.message_type)?;
         let fixed_len = ty.fixed_len();
@@ -68,12 +71,15 @@ impl Receiver {
             topic: topic.to_string(),
             type_desc: ty.desc(),
             qos: options.qos.clone().resolved(),
+            proxy: options.proxy.as_ref().map(|(proxy, _)| proxy.clone()),
         };
         let node = &core.state;
         node.refresh()?;
         node.matching().check_topic_limit(topic.hash())?;
         let id = node.own.next_endpoint()?;
-        let entry = Entry { id, topic_hash: topic.hash(), kind: EndpointKind::Subscription };
+        let ends = options.proxy.as_ref().map_or(1, |(_, ends)| *ends);
+        let kind = EndpointKind::Subscription;
+        let entry = Entry { id, topic_hash: topic.hash(), kind, ends };
         let path = entry.path(node.own.folder());
         ty.keep_at(&node.own, topic.as_str())?;
         let file = Arc::new(SubscriptionFile::create(node.own.clone(), path, id, &meta)?);
@@ -83,7 +89,7 @@ impl Receiver {
         if let Some(lane) = options.qos.lane {
             state.set_lane(lane);
         }
-        node.matching().add_subscription(topic.hash(), meta, file.clone(), state.clone())?;
+        node.matching().add_subscription(entry, meta, file.clone(), state.clone())?;
         let receiver = Receiver {
             topic,
             id,

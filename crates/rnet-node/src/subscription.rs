@@ -126,6 +126,15 @@ impl Subscription {
             .map_or_else(Default::default, |core| core.state.liveliness_of(self.file.id()))
     }
 
+    /// For a proxy: how many subscribers it stands for from now on.
+    ///
+    /// # Errors
+    /// `BadValue` if it is no proxy, or for none and too many.
+    #[doc(hidden)]
+    pub fn set_ends(&self, ends: u32) -> Result<()> {
+        self.core.as_ref().map_or(Ok(()), |core| core.state.set_ends(self.file.id(), ends))
+    }
+
     /// How many publishers serve the callback, as its thread has seen it last: that is busy while a
     /// callback of its lane runs.
     pub fn publisher_count(&self) -> usize {

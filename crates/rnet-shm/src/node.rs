@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::Mutex;
 use std::sync::atomic::{Ordering, fence};
 
-use rnet_core::{Error, MAX_ENDPOINTS_PER_NODE, NodeName};
+use rnet_core::{Error, MAX_ENDPOINTS_PER_NODE, MAX_ENDS_PER_PROXY, NodeName};
 use rnet_ring::fail_point;
 use rustix::fs::{Mode, OFlags};
 use serde::{Deserialize, Serialize};
@@ -50,8 +50,6 @@ const WATCHING_AT: u64 = 7 * 8;
 
 /// Entry state: free for another endpoint.
 const ENTRY_FREE: u64 = 0;
-/// Entry state: the endpoint's file is complete.
-const ENTRY_LIVE: u64 = 1;
 
 /// What kind of endpoint an entry announces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -71,9 +69,23 @@ pub struct Entry {
     pub topic_hash: u64,
     /// Publisher or subscription.
     pub kind: EndpointKind,
+    /// How many ends it stands for: 1, or, of a proxy's subscription, up to [`MAX_ENDS_PER_PROXY`]. Its state in
+    /// the list; 0 is a free place.
+    pub ends: u32,
 }
 
 impl Entry {
+    /// An endpoint that stands for itself alone.
+    pub fn new(id: u64, topic_hash: u64, kind: EndpointKind) -> Entry {
+        Entry { id, topic_hash, kind, ends: 1 }
+    }
+
+    /// Whether it may stand for that many.
+    fn is_sound(&self) -> bool {
+        let most = if self.kind == EndpointKind::Publisher { 1 } else { MAX_ENDS_PER_PROXY };
+        (1..=most).contains(&self.ends)
+    }
+
     /// The endpoint's file in its node's folder.
     pub fn path(&self, folder: &Path) -> PathBuf {
         let letter = match self.kind {
@@ -307,10 +319,11 @@ impl OwnNode {
         self.control().fork_guard()
     }
 
-    /// Makes an endpoint known; its file must be complete.
+    /// Makes an endpoint known, or what it stands for by now; its file must be complete.
     pub fn announce(&self, entry: Entry) -> Result<(), Error> {
         let mut table = self.table();
-        let place = table.free.first().copied().unwrap_or(table.slots.len());
+        let known = table.places.get(&entry.id).or(table.free.first());
+        let place = known.copied().unwrap_or(table.slots.len());
         let at = ENTRIES_AT + place as u64 * ENTRY_LEN_BYTES;
         let failed = |e| io_error("cannot announce in", &self.folder.join("node"), e);
         if at + ENTRY_LEN_BYTES > table.reserved_until {
@@ -373,7 +386,7 @@ impl OwnNode {
     fn write_entry(&self, place: usize, entry: Option<Entry>) -> rustix::io::Result<()> {
         let words = match entry {
             None => [0, 0, 0, ENTRY_FREE],
-            Some(e) => [e.id, e.topic_hash, e.kind as u64, ENTRY_LIVE],
+            Some(e) => [e.id, e.topic_hash, e.kind as u64, u64::from(e.ends)],
         };
         let bytes: Vec<u8> = words.iter().flat_map(|w| w.to_le_bytes()).collect();
         files::write_all_at(&self.file, &bytes, ENTRIES_AT + place as u64 * ENTRY_LEN_BYTES)

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use rnet_core::{Error, MAX_INLINE_LEN_BYTES, MAX_MESSAGE_LEN_BYTES};
-use rnet_core::{PublisherQos, TypeDesc};
+use rnet_core::{Proxy, PublisherQos, TypeDesc};
 use rnet_ring::fail_point;
 use rnet_ring::layout::{
     Admission, BLOCKS_PER_LOG, PAGE_LEN_BYTES, READERS_IN_CONTROL, READERS_PER_LOG,
@@ -73,6 +73,9 @@ pub struct PublisherMeta {
     pub type_desc: TypeDesc,
     /// The quality of service it offers.
     pub qos: PublisherQos,
+    /// Whom it stands for, if it is a proxy.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proxy: Option<Proxy>,
 }
 
 /// A publisher's file as its readers and tools open it.

@@ -392,13 +392,14 @@ mod tests {
             topic: topic(),
             type_desc: TypeDesc::Raw,
             qos: PublisherQos::default(),
+            proxy: None,
         };
         let writer = Writer::create(&node, node.folder().join("p"), id, &meta).unwrap();
         let reader_table = writer.reader_table();
         let readers: Vec<_> = (0..=READERS_PER_LOG)
             .map(|number| {
                 let (type_desc, qos) = (TypeDesc::Raw, SubscriberQos::default());
-                let meta = SubscriptionMeta { topic: topic(), type_desc, qos };
+                let meta = SubscriptionMeta { topic: topic(), type_desc, qos, proxy: None };
                 let (own, path) =
                     (node.next_endpoint().unwrap(), node.folder().join(format!("s{number}")));
                 let file =

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rnet_core::{Error, MAX_PINS_PER_READER, MAX_PUBLISHERS_PER_SUBSCRIPTION};
-use rnet_core::{SubscriberQos, TypeDesc};
+use rnet_core::{Proxy, SubscriberQos, TypeDesc};
 use rnet_ring::binding::{self, Request};
 use rnet_ring::fail_point;
 use rnet_ring::layout::{BindLine, CountLine, PAGE_LEN_BYTES, ReaderSlot};
@@ -41,6 +41,9 @@ pub struct SubscriptionMeta {
     pub type_desc: TypeDesc,
     /// The quality of service it asks for.
     pub qos: SubscriberQos,
+    /// Whom it stands for, if it is a proxy.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proxy: Option<Proxy>,
 }
 
 /// How a slot is to be bound.
@@ -528,7 +531,8 @@ mod tests {
         let node = Arc::new(OwnNode::create(&dir, &name, "rust", "0").unwrap());
         let (id, path) = (node.next_endpoint().unwrap(), node.folder().join("s0"));
         let (topic, type_desc) = ("/t".to_owned(), TypeDesc::Raw);
-        let meta = SubscriptionMeta { topic, type_desc, qos: SubscriberQos::default() };
+        let meta =
+            SubscriptionMeta { topic, type_desc, qos: SubscriberQos::default(), proxy: None };
         let file = SubscriptionFile::create(node, path.clone(), id, &meta).unwrap();
         let mut seen = 0;
         std::thread::scope(|scope| {

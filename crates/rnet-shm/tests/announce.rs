@@ -24,7 +24,7 @@ fn no_announcement_is_missed() {
                 for topic_hash in 0..1000 {
                     let id = node.next_endpoint().unwrap();
                     let kind = EndpointKind::Publisher;
-                    node.announce(Entry { id, topic_hash, kind }).unwrap();
+                    node.announce(Entry::new(id, topic_hash, kind)).unwrap();
                 }
             });
             while !announcer.is_finished() {

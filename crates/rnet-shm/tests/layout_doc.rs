@@ -375,7 +375,7 @@ fn node_file_is_as_drawn() {
     for (id, topic_hash, kind) in
         [(first, 70, EndpointKind::Publisher), (second, 71, EndpointKind::Subscription)]
     {
-        node.announce(Entry { id, topic_hash, kind }).unwrap();
+        node.announce(Entry::new(id, topic_hash, kind)).unwrap();
     }
     node.withdraw(first);
     assert_eq!([drawn.word("generation"), drawn.word("entries")], [3, 2]);
@@ -400,7 +400,7 @@ fn subscription_file_is_as_drawn() {
     let id = node.next_endpoint().unwrap();
     let path = node.folder().join("s0");
     let (topic, type_desc) = ("/t".to_owned(), TypeDesc::Raw);
-    let meta = SubscriptionMeta { topic, type_desc, qos: SubscriberQos::default() };
+    let meta = SubscriptionMeta { topic, type_desc, qos: SubscriberQos::default(), proxy: None };
     let _file = SubscriptionFile::create(node.clone(), path.clone(), id, &meta).unwrap();
     let drawn = Drawn::open(&path, &tables, "File s<n>");
     drawn.check_header(b"RNETSUB\x01");
@@ -448,7 +448,8 @@ fn publisher_file_records_and_chunk_are_as_drawn() {
     let id = node.next_endpoint().unwrap();
     let path = node.folder().join("p0");
     let qos = PublisherQos { log_len_bytes: LOG_LEN, ..PublisherQos::default() };
-    let meta = PublisherMeta { topic: "/t".to_owned(), type_desc: TypeDesc::Raw, qos };
+    let (topic, proxy) = ("/t".to_owned(), None);
+    let meta = PublisherMeta { topic, type_desc: TypeDesc::Raw, qos, proxy };
     let mut writer = Writer::create(&node, path.clone(), id, &meta).unwrap();
     let drawn = Drawn::open(&path, &tables, "File p<n>");
     drawn.check_header(b"RNETPUB\x01");

@@ -33,7 +33,8 @@ impl Stage {
         let node = OwnNode::create(&dir, &NodeName::new("/p").unwrap(), "rust", "0").unwrap();
         let id = node.next_endpoint().unwrap();
         let path = node.folder().join("p0");
-        let meta = PublisherMeta { topic: "/t".to_owned(), type_desc: TypeDesc::Raw, qos };
+        let (topic, proxy) = ("/t".to_owned(), None);
+        let meta = PublisherMeta { topic, type_desc: TypeDesc::Raw, qos, proxy };
         let writer = Writer::create(&node, path.clone(), id, &meta).unwrap();
         (Stage { dir, node, path, id }, writer)
     }

@@ -7,6 +7,7 @@ mod follow;
 mod location;
 mod lookout;
 mod pair;
+mod snapshot;
 mod types;
 
 use std::path::{Path, PathBuf};
@@ -33,6 +34,7 @@ pub use follow::{Follow, FollowEvent, Heard};
 pub use location::Location;
 pub use lookout::Lookout;
 pub use pair::Pair;
+use rnet_node::matching::shown;
 use rnet_node::types::Schemas;
 use rnet_schema::Schema;
 use rnet_state::{Folder, Places};
@@ -69,6 +71,17 @@ pub struct NodeInfo {
     pub subscribes: Vec<String>,
 }
 
+/// A node of another host, as far as proxies stand for its endpoints here.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct RemoteNode {
+    /// Host and name: `@host/node`.
+    pub node: String,
+    /// Topics of its publishers that reach this host.
+    pub publishes: Vec<String>,
+    /// Topics of this host that it subscribes to.
+    pub subscribes: Vec<String>,
+}
+
 /// A publisher and its counters.
 #[derive(Clone, Debug, Serialize)]
 pub struct PublisherInfo {
@@ -77,8 +90,11 @@ pub struct PublisherInfo {
     pub id: u64,
     /// Its topic.
     pub topic: String,
-    /// Name of its node.
+    /// Name of its node; of a proxy `@host/node`, the node for which it stands.
     pub node: String,
+    /// The node that it is in, if it is a proxy.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub via: Option<String>,
     /// The type of its messages.
     #[serde(rename = "type")]
     pub type_desc: TypeDesc,
@@ -137,8 +153,13 @@ pub struct SubscriptionInfo {
     pub id: u64,
     /// Its topic.
     pub topic: String,
-    /// Name of its node.
+    /// Name of its node; of a proxy `@host/node`, the node for which it stands.
     pub node: String,
+    /// The node that it is in, if it is a proxy.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub via: Option<String>,
+    /// How many subscriptions it stands for: 1, if it is no proxy.
+    pub ends: u32,
     /// The type that it expects.
     #[serde(rename = "type")]
     pub type_desc: TypeDesc,
@@ -221,6 +242,8 @@ impl ChannelInfo {
 pub struct Snapshot {
     /// The nodes, by name.
     pub nodes: Vec<NodeInfo>,
+    /// Nodes of other hosts for whose endpoints proxies stand, by name.
+    pub remote: Vec<RemoteNode>,
     /// The publishers, by topic and node.
     pub publishers: Vec<PublisherInfo>,
     /// The subscriptions, by topic and node.
@@ -344,6 +367,7 @@ impl Domain {
             node.publishes.retain(|t| t == topic.as_str());
             node.subscribes.retain(|t| t == topic.as_str());
         }
+        snapshot.find_remote();
         Ok(snapshot)
     }
 
@@ -371,13 +395,17 @@ impl Domain {
                 let read = match entry.kind {
                     EndpointKind::Publisher => publisher_info(entry, &path, &name).map(|mut p| {
                         (p.schema, p.type_error) = schema(&p.type_desc);
-                        node.publishes.push(p.topic.clone());
+                        if p.via.is_none() {
+                            node.publishes.push(p.topic.clone());
+                        }
                         snapshot.publishers.push(p);
                     }),
                     EndpointKind::Subscription => {
                         subscription_info(entry, &path, &name).map(|mut s| {
                             (s.schema, s.type_error) = schema(&s.type_desc);
-                            node.subscribes.push(s.topic.clone());
+                            if s.via.is_none() {
+                                node.subscribes.push(s.topic.clone());
+                            }
                             snapshot.subscriptions.push(s);
                         })
                     }
@@ -391,82 +419,10 @@ impl Domain {
             snapshot.nodes.push(node);
         }
         snapshot.sort();
+        snapshot.find_remote();
         snapshot.fill_behind();
         Ok(snapshot)
     }
-}
-
-impl Snapshot {
-    fn sort(&mut self) {
-        self.nodes.sort_by(|a, b| a.meta.name.cmp(&b.meta.name));
-        for node in &mut self.nodes {
-            node.publishes.sort_unstable();
-            node.subscribes.sort_unstable();
-        }
-        self.publishers.sort_by(|a, b| (&a.topic, &a.node, a.id).cmp(&(&b.topic, &b.node, b.id)));
-        let by_topic = |a: &SubscriptionInfo, b: &SubscriptionInfo| {
-            (&a.topic, &a.node, a.id).cmp(&(&b.topic, &b.node, b.id))
-        };
-        self.subscriptions.sort_by(by_topic);
-    }
-
-    /// The node of this name, written with or without its leading `/`.
-    pub fn node(&self, name: &str) -> Option<&NodeInfo> {
-        let name = name.trim_start_matches('/');
-        self.nodes.iter().find(|n| n.meta.name.trim_start_matches('/') == name)
-    }
-
-    /// The described type of a topic's messages: that of its first typed publisher, else
-    /// subscriber. `None` if all of its endpoints are raw.
-    pub fn plain_type_of(&self, topic: &str) -> Option<&rnet_core::PlainType> {
-        let publishers = self.publishers.iter().filter(|p| p.topic == topic);
-        let subscribers = self.subscriptions.iter().filter(|s| s.topic == topic);
-        publishers
-            .map(|p| &p.type_desc)
-            .chain(subscribers.map(|s| &s.type_desc))
-            .find_map(TypeDesc::as_plain)
-    }
-
-    /// How far each subscription is behind: needs both ends.
-    fn fill_behind(&mut self) {
-        for subscription in &mut self.subscriptions {
-            for channel in &mut subscription.channels {
-                let from = self.publishers.iter().find(|p| p.id == channel.publisher);
-                channel.behind = from.map_or_else(Behind::default, |p| {
-                    behind_of(p, subscription.id, channel.cursor, channel.next_seq)
-                });
-            }
-        }
-    }
-
-    /// All topics, sorted.
-    pub fn topics(&self) -> Vec<&str> {
-        let publishers = self.publishers.iter().map(|p| p.topic.as_str());
-        let mut topics: Vec<&str> =
-            publishers.chain(self.subscriptions.iter().map(|s| s.topic.as_str())).collect();
-        topics.sort_unstable();
-        topics.dedup();
-        topics
-    }
-}
-
-/// How far a subscription is behind a publisher: one that has not looked yet gets what was sent since
-/// it was admitted.
-fn behind_of(p: &PublisherInfo, subscription: u64, cursor: u64, next_seq: u64) -> Behind {
-    let start = p.admitted.iter().find(|a| a.subscription == subscription).map(|a| a.start_seq);
-    let Some(next) = start.max((next_seq > 0).then_some(next_seq)) else {
-        return Behind::default();
-    };
-    let messages = p.sent.saturating_sub(next);
-    let age_ns = if messages == 0 { 0 } else { age_of(p, cursor, next).unwrap_or(0) };
-    Behind { messages, age_ns }
-}
-
-/// How long ago the first message was sent that is still in the log, of those numbered `next` or
-/// higher. `None` if that cannot be read.
-fn age_of(p: &PublisherInfo, cursor: u64, next: u64) -> Option<u64> {
-    let map = PeerPublisher::open(&p.path, p.id).and_then(|peer| peer.map()).ok()?;
-    Some(map.behind(cursor, next).age_ns)
 }
 
 /// A word of a page, by byte offset.
@@ -509,7 +465,8 @@ fn publisher_info(entry: &Entry, path: &Path, node: &str) -> Result<PublisherInf
     Ok(PublisherInfo {
         id: entry.id,
         topic: peer.meta.topic.clone(),
-        node: node.to_owned(),
+        node: shown(&peer.meta.proxy, node),
+        via: peer.meta.proxy.is_some().then(|| node.to_owned()),
         type_desc: peer.meta.type_desc.clone(),
         schema: None,
         type_error: None,
@@ -537,7 +494,9 @@ fn subscription_info(entry: &Entry, path: &Path, node: &str) -> Result<Subscript
     Ok(SubscriptionInfo {
         id: entry.id,
         topic: peer.meta.topic.clone(),
-        node: node.to_owned(),
+        node: shown(&peer.meta.proxy, node),
+        via: peer.meta.proxy.is_some().then(|| node.to_owned()),
+        ends: if peer.meta.proxy.is_some() { entry.ends } else { 1 },
         type_desc: peer.meta.type_desc.clone(),
         schema: None,
         type_error: None,

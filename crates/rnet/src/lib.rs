@@ -63,9 +63,9 @@ pub use rate::Rate;
 pub use rnet_core::{
     Behind, DomainId, Durability, Error, Field, FieldType, History, KnownGap, Lane, Liveliness,
     LossCause, LossCounts, Meta, NamePattern, NodeName, OnFull, Origin, Plain, PlainField,
-    PlainHeader, PlainType, Prim, ProtobufType, PublisherQos, Reliability, Result, SubscriberQos,
-    TopicName, TypeDesc, TypeMismatch, Wait, bucket_high, bucket_low, float_from_json,
-    float_to_json, key_name, quantile,
+    PlainHeader, PlainType, Prim, ProtobufType, Proxy, PublisherQos, Reliability, Result,
+    SubscriberQos, TopicName, TypeDesc, TypeMismatch, Wait, bucket_high, bucket_low,
+    float_from_json, float_to_json, key_name, quantile,
 };
 pub use rnet_derive::Plain;
 pub use rnet_node::{

@@ -53,13 +53,13 @@ impl<T: Message + ?Sized> Publisher<T> {
         options.qos.validate().map_err(|e| e.with_topic(topic.as_str()))?;
         let ty = types::choose::<T>(topic.as_str(), options.message_type)?;
         let fixed_len = ty.fixed_len();
-        let meta =
-            PublisherMeta { topic: topic.to_string(), type_desc: ty.desc(), qos: options.qos };
+        let (type_desc, qos, proxy) = (ty.desc(), options.qos, options.proxy);
+        let meta = PublisherMeta { topic: topic.to_string(), type_desc, qos, proxy };
         let state = &core.state;
         state.refresh()?;
         state.matching().check_topic_limit(topic.hash())?;
         let id = state.own.next_endpoint()?;
-        let entry = Entry { id, topic_hash: topic.hash(), kind: EndpointKind::Publisher };
+        let entry = Entry::new(id, topic.hash(), EndpointKind::Publisher);
         ty.keep_at(&state.own, topic.as_str())?;
         let writer = Writer::create(&state.own, entry.path(state.own.folder()), id, &meta)?;
         let reader_table = writer.reader_table().clone();
@@ -255,7 +255,7 @@ impl<T: Message + ?Sized> Publisher<T> {
         if self.writer.fork_guard().is_parents() {
             return 0;
         }
-        self.writer.reader_table().len()
+        self.state.count(self.writer.reader_table())
     }
 
     /// The subscribers that are served now.
@@ -286,7 +286,7 @@ impl<T: Message + ?Sized> Publisher<T> {
         let until = deadline(timeout);
         loop {
             let seen = self.state.changed.count();
-            if self.writer.reader_table().len() >= n {
+            if self.state.count(self.writer.reader_table()) >= n {
                 return Ok(());
             }
             let mut matches = self.state.lock();

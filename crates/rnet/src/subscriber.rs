@@ -196,6 +196,15 @@ impl<T: Message + ?Sized> Subscriber<T> {
         }
     }
 
+    /// As [`crate::Subscription::set_ends`].
+    ///
+    /// # Errors
+    /// As there.
+    #[doc(hidden)]
+    pub fn set_ends(&self, ends: u32) -> Result<()> {
+        self.core.state.set_ends(self.receiver.id, ends)
+    }
+
     /// How many publishers serve this subscriber now.
     pub fn publisher_count(&mut self) -> usize {
         if self.receiver.is_parents() {

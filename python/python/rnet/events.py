@@ -15,8 +15,9 @@ class MatchEvent(NamedTuple):
     """A change in who is matched with a publisher or subscriber."""
 
     #: "matched": a peer has joined and is served; "unmatched": it has closed its end;
-    #: "lost": its process has died; "incompatible": it does not fit, see ``error``.
-    kind: Literal["matched", "unmatched", "lost", "incompatible", "other"]
+    #: "lost": its process has died; "incompatible": it does not fit, see ``error``; "changed": it stands for
+    #: more or fewer subscribers of another host.
+    kind: Literal["matched", "unmatched", "lost", "incompatible", "changed", "other"]
     #: Name of the peer's node.
     node: str | None
     #: Id of the peer's publisher or subscription.
@@ -76,19 +77,22 @@ class Endpoint(NamedTuple):
     role: Literal["publisher", "subscriber"]
     #: Its topic, with the leading slash.
     topic: str
-    #: Name of its node.
+    #: Name of its node; "@host/node" for one of another host, for which a node of this host stands.
     node: str
     #: The type of its messages, as ``rnet topic info --json`` shows it: ``kind`` is "raw", "plain" or "protobuf".
     type: dict[str, Any]
     #: What it offers or asks for, as ``rnet topic info --json`` shows it.
     qos: dict[str, Any]
+    #: How many endpoints it stands for: 1, or more for subscribers of another host.
+    ends: int
 
 
 class EndpointEvent(NamedTuple):
     """A change in which publishers and subscribers there are."""
 
     #: "opened": it exists; "closed": it was closed, or its node has left; "lost": its process has died.
-    kind: Literal["opened", "closed", "lost", "other"]
+    #: "changed": a proxy stands for more or fewer, see ``Endpoint.ends``.
+    kind: Literal["opened", "closed", "lost", "changed", "other"]
     endpoint: Endpoint
 
 

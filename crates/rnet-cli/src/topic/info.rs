@@ -37,7 +37,7 @@ pub fn run(context: &mut Context, args: TopicInfoArgs) -> Outcome {
         return context.document(&document);
     }
     context.line(format_args!("Type: {}", types.join(", ")))?;
-    let (publishers, subscribers) = (snapshot.publishers.len(), snapshot.subscriptions.len());
+    let (publishers, subscribers) = (snapshot.publishers.len(), snapshot.subscription_count(topic));
     if !args.verbose {
         context.line(format_args!("Publisher count: {publishers}"))?;
         context.line(format_args!("Subscription count: {subscribers}"))?;
@@ -82,6 +82,9 @@ fn print_comparisons(context: &mut Context, comparisons: &[TypeComparison]) -> O
 
 fn print_publisher(context: &mut Context, p: &PublisherInfo) -> Outcome {
     head(context, &p.node, "PUBLISHER", p.id, &p.type_desc)?;
+    if let Some(via) = &p.via {
+        context.line(format_args!("Proxy: in {via}"))?;
+    }
     context.line(format_args!("QoS profile:"))?;
     let reliability = match (p.qos.reliability, p.qos.on_full) {
         (Reliability::BestEffort, _) => "BEST_EFFORT".to_owned(),
@@ -137,6 +140,9 @@ fn print_publisher(context: &mut Context, p: &PublisherInfo) -> Outcome {
 
 fn print_subscription(context: &mut Context, s: &SubscriptionInfo, all: &Snapshot) -> Outcome {
     head(context, &s.node, "SUBSCRIPTION", s.id, &s.type_desc)?;
+    if let Some(via) = &s.via {
+        context.line(format_args!("Proxy: in {via}, for {} subscriptions", s.ends))?;
+    }
     context.line(format_args!("QoS profile:"))?;
     let reliability = match s.qos.reliability {
         Reliability::BestEffort => "BEST_EFFORT",

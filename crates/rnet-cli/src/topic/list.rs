@@ -47,7 +47,7 @@ fn publishers(snapshot: &Snapshot, topic: &str) -> usize {
 }
 
 fn subscribers(snapshot: &Snapshot, topic: &str) -> usize {
-    snapshot.subscriptions.iter().filter(|s| s.topic == topic).count()
+    snapshot.subscription_count(topic)
 }
 
 /// As ROS 2 prints it: published first, then subscribed.

@@ -14,6 +14,7 @@ use rnet_shm::subscription::PeerSubscription;
 
 use super::Matching;
 use super::own::known_of;
+use super::proxies::shown;
 use crate::endpoints::{Endpoint, EndpointEvent, EndpointQos, Watcher};
 use crate::match_event::Notice;
 
@@ -78,7 +79,15 @@ impl Matching {
 
     /// There is an entry that was not there before.
     pub fn endpoint_came(&mut self, entry: Entry) {
-        if self.endpoints.watchers.is_empty() || self.endpoints.told.contains_key(&entry.id) {
+        if self.endpoints.watchers.is_empty() {
+            return;
+        }
+        if let Some(told) = self.endpoints.told.get_mut(&entry.id) {
+            if told.proxy.is_some() && told.ends != entry.ends {
+                let changed = Arc::new(Endpoint { ends: entry.ends, ..(**told).clone() });
+                *told = changed.clone();
+                self.endpoints.push(EndpointEvent::Changed(changed));
+            }
             return;
         }
         match self.describe(&entry) {
@@ -102,21 +111,23 @@ impl Matching {
         let closed = || Error::Closed { what: "the peer".to_owned() };
         let place = self.place_of(entry.id).ok_or_else(closed)?;
         let (id, path) = (entry.id, entry.path(&place.folder));
-        let (topic, type_desc, qos) = match entry.kind {
+        let (topic, type_desc, qos, proxy) = match entry.kind {
             EndpointKind::Publisher => {
                 let meta = PeerPublisher::open(&path, id)?.meta;
-                (meta.topic, meta.type_desc, EndpointQos::Publisher(meta.qos))
+                (meta.topic, meta.type_desc, EndpointQos::Publisher(meta.qos), meta.proxy)
             }
             EndpointKind::Subscription => {
                 let meta = PeerSubscription::open(&path, id)?.meta;
-                (meta.topic, meta.type_desc, EndpointQos::Subscriber(meta.qos))
+                (meta.topic, meta.type_desc, EndpointQos::Subscriber(meta.qos), meta.proxy)
             }
         };
         if TopicName::new(&topic)?.hash() != entry.topic_hash {
             let what = "its entry is of another topic than its file".to_owned();
             return Err(Error::Corrupt { topic, publisher_node: place.node, what });
         }
-        Ok(Endpoint { id, topic, node: place.node, type_desc, qos, folder: place.folder })
+        let (node, folder) = (shown(&proxy, &place.node), place.folder);
+        let ends = if proxy.is_some() { entry.ends } else { 1 };
+        Ok(Endpoint { id, topic, node, type_desc, qos, proxy, ends, folder })
     }
 
     /// An entry is no longer there.

@@ -30,6 +30,7 @@ pub struct OwnPublisher {
     pub deadline: Option<Deadline>,
 }
 
+#[allow(clippy::large_enum_variant, reason = "few are pending at a time")]
 pub enum Known {
     /// Fits; waits to bind a page to us.
     Pending(PeerSubscription),
@@ -63,6 +64,7 @@ impl OwnPublisher {
             self.readers.dismiss(id);
         }
         let mut matches = self.state.lock();
+        matches.ends.remove(&id);
         let Some(at) = matches.matched.iter().position(|p| p.id == id) else { return };
         let info = matches.matched.swap_remove(at);
         drop(matches);

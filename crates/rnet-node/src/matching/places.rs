@@ -24,7 +24,7 @@ impl Matching {
 
     /// The file of a publisher, while its node is there.
     pub fn publisher_path(&self, id: u64, topic_hash: u64) -> Option<PathBuf> {
-        let entry = Entry { id, topic_hash, kind: EndpointKind::Publisher };
+        let entry = Entry::new(id, topic_hash, EndpointKind::Publisher);
         self.place_of(id).map(|place| entry.path(&place.folder))
     }
 

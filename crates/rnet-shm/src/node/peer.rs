@@ -9,8 +9,8 @@ use rnet_core::{Error, MAX_ENDPOINTS_PER_NODE, NodeName};
 use rustix::io::Errno;
 
 use super::{
-    COUNT_AT, ENTRIES_AT, ENTRY_LEN_BYTES, ENTRY_LIVE, EndpointKind, Entry, GENERATION_AT,
-    GOODBYE_AT, MAGIC, META_AT, META_MAX, NodeMeta, WATCHING_AT, incarnation_of,
+    COUNT_AT, ENTRIES_AT, ENTRY_LEN_BYTES, EndpointKind, Entry, GENERATION_AT, GOODBYE_AT, MAGIC,
+    META_AT, META_MAX, NodeMeta, WATCHING_AT, incarnation_of,
 };
 use crate::bell::Bells;
 use crate::domain::DomainDir;
@@ -217,11 +217,9 @@ impl PeerNode {
                 let id = word_at(bytes, 0);
                 // An entry that claims another node's id would let the peer speak for that node.
                 let own = incarnation_of(id) == self.incarnation;
-                (word_at(bytes, 3) == ENTRY_LIVE && own).then(|| Entry {
-                    id,
-                    topic_hash: word_at(bytes, 1),
-                    kind,
-                })
+                let ends = u32::try_from(word_at(bytes, 3)).ok()?;
+                let entry = Entry { id, topic_hash: word_at(bytes, 1), kind, ends };
+                (own && entry.is_sound()).then_some(entry)
             })
             .collect();
         true

@@ -38,7 +38,8 @@ impl World {
     }
 
     fn writer(&self, qos: PublisherQos) -> Writer {
-        let meta = PublisherMeta { topic: "/t".to_owned(), type_desc: TypeDesc::Raw, qos };
+        let (topic, proxy) = ("/t".to_owned(), None);
+        let meta = PublisherMeta { topic, type_desc: TypeDesc::Raw, qos, proxy };
         Writer::create(&self.node, self.node.folder().join("p"), self.id, &meta).unwrap()
     }
 
@@ -48,6 +49,7 @@ impl World {
             topic: "/t".to_owned(),
             type_desc: TypeDesc::Raw,
             qos: SubscriberQos::default(),
+            proxy: None,
         };
         let own = self.node.next_endpoint().unwrap();
         let path = self.node.folder().join(format!("s{own:x}"));

@@ -1,0 +1,105 @@
+//! What follows from what one look at a domain has found.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use rnet_core::{Behind, TypeDesc};
+use rnet_shm::publisher::PeerPublisher;
+
+use super::{NodeInfo, PublisherInfo, RemoteNode, Snapshot, SubscriptionInfo};
+
+impl Snapshot {
+    pub(super) fn sort(&mut self) {
+        self.nodes.sort_by(|a, b| a.meta.name.cmp(&b.meta.name));
+        for node in &mut self.nodes {
+            node.publishes.sort_unstable();
+            node.subscribes.sort_unstable();
+        }
+        self.publishers.sort_by(|a, b| (&a.topic, &a.node, a.id).cmp(&(&b.topic, &b.node, b.id)));
+        let by_topic = |a: &SubscriptionInfo, b: &SubscriptionInfo| {
+            (&a.topic, &a.node, a.id).cmp(&(&b.topic, &b.node, b.id))
+        };
+        self.subscriptions.sort_by(by_topic);
+    }
+
+    /// Makes the list of nodes of other hosts.
+    pub(super) fn find_remote(&mut self) {
+        let mut found: BTreeMap<&str, [BTreeSet<&str>; 2]> = BTreeMap::new();
+        for p in self.publishers.iter().filter(|p| p.via.is_some()) {
+            found.entry(&p.node).or_default()[0].insert(&p.topic);
+        }
+        for s in self.subscriptions.iter().filter(|s| s.via.is_some()) {
+            found.entry(&s.node).or_default()[1].insert(&s.topic);
+        }
+        let list = |topics: BTreeSet<&str>| topics.into_iter().map(str::to_owned).collect();
+        let remote = found.into_iter().map(|(node, [publishes, subscribes])| RemoteNode {
+            node: node.to_owned(),
+            publishes: list(publishes),
+            subscribes: list(subscribes),
+        });
+        self.remote = remote.collect();
+    }
+
+    /// How many subscriptions a topic has, those included for which proxies stand.
+    pub fn subscription_count(&self, topic: &str) -> usize {
+        let ends = self.subscriptions.iter().filter(|s| s.topic == topic).map(|s| s.ends as usize);
+        ends.sum()
+    }
+
+    /// The node of this name, written with or without its leading `/`.
+    pub fn node(&self, name: &str) -> Option<&NodeInfo> {
+        let name = name.trim_start_matches('/');
+        self.nodes.iter().find(|n| n.meta.name.trim_start_matches('/') == name)
+    }
+
+    /// The described type of a topic's messages: that of its first typed publisher, else
+    /// subscriber. `None` if all of its endpoints are raw.
+    pub fn plain_type_of(&self, topic: &str) -> Option<&rnet_core::PlainType> {
+        let publishers = self.publishers.iter().filter(|p| p.topic == topic);
+        let subscribers = self.subscriptions.iter().filter(|s| s.topic == topic);
+        publishers
+            .map(|p| &p.type_desc)
+            .chain(subscribers.map(|s| &s.type_desc))
+            .find_map(TypeDesc::as_plain)
+    }
+
+    /// How far each subscription is behind: needs both ends.
+    pub(super) fn fill_behind(&mut self) {
+        for subscription in &mut self.subscriptions {
+            for channel in &mut subscription.channels {
+                let from = self.publishers.iter().find(|p| p.id == channel.publisher);
+                channel.behind = from.map_or_else(Behind::default, |p| {
+                    behind_of(p, subscription.id, channel.cursor, channel.next_seq)
+                });
+            }
+        }
+    }
+
+    /// All topics, sorted.
+    pub fn topics(&self) -> Vec<&str> {
+        let publishers = self.publishers.iter().map(|p| p.topic.as_str());
+        let mut topics: Vec<&str> =
+            publishers.chain(self.subscriptions.iter().map(|s| s.topic.as_str())).collect();
+        topics.sort_unstable();
+        topics.dedup();
+        topics
+    }
+}
+
+/// How far a subscription is behind a publisher: one that has not looked yet gets what was sent since
+/// it was admitted.
+fn behind_of(p: &PublisherInfo, subscription: u64, cursor: u64, next_seq: u64) -> Behind {
+    let start = p.admitted.iter().find(|a| a.subscription == subscription).map(|a| a.start_seq);
+    let Some(next) = start.max((next_seq > 0).then_some(next_seq)) else {
+        return Behind::default();
+    };
+    let messages = p.sent.saturating_sub(next);
+    let age_ns = if messages == 0 { 0 } else { age_of(p, cursor, next).unwrap_or(0) };
+    Behind { messages, age_ns }
+}
+
+/// How long ago the first message was sent that is still in the log, of those numbered `next` or
+/// higher. `None` if that cannot be read.
+fn age_of(p: &PublisherInfo, cursor: u64, next: u64) -> Option<u64> {
+    let map = PeerPublisher::open(&p.path, p.id).and_then(|peer| peer.map()).ok()?;
+    Some(map.behind(cursor, next).age_ns)
+}
