@@ -14,7 +14,7 @@ export SOAK_SECONDS ?= 600
 # minutes, kills at random, fuzzes or needs a rival is in SLOW; what takes ten minutes or more is in `make soak`.
 CHECKS := check-fmt check-clippy check-deps check-circles check-tidy
 TESTS := test-rust test-doc test-kill test-instructions test-loom test-python test-demo test-examples
-SLOW := test-hostile test-random test-fuzz test-bench test-bench-python
+SLOW := test-hostile test-random test-fuzz test-dist test-bench test-bench-python
 
 # The comparison: what `make bench` writes, unless told otherwise.
 BENCH_OUT ?= bench/target/report
@@ -22,7 +22,7 @@ COMPARE := bench/target/release/compare
 BENCH_PY := bench/.venv/bin/python
 
 .PHONY: help demo test test-all test-slow quick check build bench bench-quick bench-own soak fuzz clean setup build-rust python-package \
-	bench-setup bench-typed build-bench $(CHECKS) $(TESTS) $(SLOW)
+	bench-setup bench-typed build-bench dist install $(CHECKS) $(TESTS) $(SLOW)
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -80,6 +80,14 @@ soak: ## 1,000 lives of a node, 10^7 changes of state, two minutes of histories,
 fuzz: ## coverage-guided, with AddressSanitizer: each target for FUZZ_SECONDS (default 600)
 	@$(STEP) setup-fuzz scripts/setup.sh --fuzz
 	@STEP_LIMIT_S=86400 FUZZ_SECONDS=$${FUZZ_SECONDS:-600} $(STEP) fuzz scripts/fuzz.sh
+
+dist: ## what is released, in target/dist/out: wheel, sdist, tarball, Debian package, crates
+	@STEP_LIMIT_S=1800 $(STEP) dist scripts/dist.sh
+
+install: export PREFIX ?= /usr/local
+install: ## the command with manual pages, completions and systemd files, below PREFIX (default /usr/local)
+	@test -x target/release/rnet || { echo "run 'make build' first" >&2; exit 1; }
+	@scripts/stage.sh target/release/rnet "$(DESTDIR)" "$(PREFIX)"
 
 clean: ## remove what was built and installed: target/ and .venv/, those of bench/ too
 	cargo clean
@@ -167,6 +175,11 @@ test-demo: python-package build-rust
 
 test-examples: python-package build-rust
 	@$(STEP) --tests test-examples $(PY) -m pytest examples
+
+# What is released is installed into empty places, and used there.
+test-dist: dist
+	@$(STEP) setup-dist scripts/setup.sh --dist
+	@$(STEP) test-dist scripts/dist-test.sh
 
 test-bench: export STEP_LIMIT_S := 2400
 test-bench: export CARGO_INCREMENTAL := 0

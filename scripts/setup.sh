@@ -4,6 +4,7 @@
 #
 #   setup.sh              for everything but what follows
 #   setup.sh --valgrind   valgrind alone, for `cargo xtask instructions`
+#   setup.sh --dist       what checks the Debian package, for scripts/dist-test.sh
 #   setup.sh --fuzz       a C++ compiler alone, for scripts/fuzz.sh (libFuzzer is C++)
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -28,6 +29,10 @@ need_packages() {
 case ${1-} in
 --valgrind)
     command -v valgrind >/dev/null || need_packages valgrind
+    exit
+    ;;
+--dist)
+    command -v lintian >/dev/null && command -v mmdebstrap >/dev/null || need_packages lintian mmdebstrap
     exit
     ;;
 --fuzz)

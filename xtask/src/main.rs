@@ -136,9 +136,13 @@ fn source_files(root: &Path) -> Result<Vec<SourceFile>, String> {
     paths.dedup();
     let mut files = Vec::new();
     for path in paths {
+        // What it leads to is looked at where it stands.
+        if root.join(path).is_symlink() {
+            continue;
+        }
         match std::fs::read(root.join(path)) {
             Ok(bytes) => files.push(SourceFile { path: path.into(), bytes }),
-            // Removed from the working tree but not yet from the index, or a link to a directory.
+            // Removed from the working tree but not yet from the index.
             Err(_) if !root.join(path).is_file() => {}
             Err(error) => return Err(format!("{path}: {error}")),
         }

@@ -64,8 +64,50 @@ pub enum Command {
     /// Worker process of a benchmark, started by `rnet bench`
     #[command(hide = true)]
     BenchWorker,
+    /// Print the script that completes commands, topics, nodes and keys in a shell
+    Completions(CompletionsArgs),
+    /// Write the manual pages into a directory, for packages
+    #[command(hide = true)]
+    Man(ManArgs),
     /// Print the version of this program and of the shared-memory layout
     Version,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = COMPLETIONS_HELP)]
+pub struct CompletionsArgs {
+    /// The shell
+    pub shell: Shell,
+}
+
+const COMPLETIONS_HELP: &str = "\
+Examples:
+  source <(rnet completions bash)      # in ~/.bashrc
+  source <(rnet completions zsh)       # in ~/.zshrc, after compinit
+  rnet completions fish > ~/.config/fish/completions/rnet.fish";
+
+/// A shell that completes.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum Shell {
+    Bash,
+    Zsh,
+    Fish,
+}
+
+impl Shell {
+    pub fn name(self) -> &'static str {
+        match self {
+            Shell::Bash => "bash",
+            Shell::Zsh => "zsh",
+            Shell::Fish => "fish",
+        }
+    }
+}
+
+#[derive(Debug, Args)]
+pub struct ManArgs {
+    /// The directory, which must exist
+    pub dir: PathBuf,
 }
 
 #[derive(Debug, Subcommand)]

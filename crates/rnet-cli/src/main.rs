@@ -11,6 +11,7 @@
 
 mod args;
 mod bench;
+mod completions;
 mod context;
 mod doctor;
 mod failure;
@@ -28,11 +29,12 @@ mod value;
 use std::process::ExitCode;
 
 use args::{Cli, Command};
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 use context::Context;
 use failure::Outcome;
 
 fn main() -> ExitCode {
+    completions::answer();
     let cli = Cli::parse();
     // A worker of a bench is ended by its command, or by whoever means it.
     if !matches!(cli.command, Command::BenchWorker) {
@@ -62,6 +64,8 @@ fn run(context: &mut Context, command: Command) -> Outcome {
         Command::Doctor(args) => doctor::run(context, args),
         Command::Bench(command) => bench::run(context, command),
         Command::BenchWorker => bench::worker::run(),
+        Command::Completions(args) => completions::run(context, &args),
+        Command::Man(args) => Ok(clap_mangen::generate_to(Cli::command(), args.dir)?),
         Command::Version => version(context),
     }
 }

@@ -51,6 +51,12 @@ fn join(context: &Context, node: &NodeArg) -> Outcome<Session> {
     Ok(Session { state: node.state()?, _node: node })
 }
 
+/// The keys that are there now, for completion.
+pub fn keys(context: &Context) -> Outcome<Vec<String>> {
+    let session = join_to_look(context, &NodeArg { node_name: None })?;
+    Ok(session.map(|session| session.state.keys("/")).transpose()?.unwrap_or_default())
+}
+
 /// Takes part where there is state; `None` where there is none, and none is made.
 fn join_to_look(context: &Context, node: &NodeArg) -> Outcome<Option<Session>> {
     match context.domain()?.has_state()? {

@@ -1,0 +1,88 @@
+//! Completion of commands, and of the topics, nodes and keys that are there now.
+//!
+//! A shell asks this program at each Tab: the script that `rnet completions` prints runs it with
+//! [`VARIABLE`] set, and what it prints then are the candidates.
+
+use std::ffi::OsStr;
+
+use clap::{CommandFactory, Parser};
+use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
+use clap_complete::env::{CompleteEnv, Shells};
+use rnet::inspect::Snapshot;
+
+use crate::args::{Cli, CompletionsArgs, Global};
+use crate::context::Context;
+use crate::failure::Outcome;
+use crate::state;
+
+/// Set by the shell's script to the name of the shell.
+const VARIABLE: &str = "RNET_COMPLETE";
+
+/// Options that say where to look, as they may stand on the line that is being completed.
+#[derive(Debug, Parser)]
+#[command(ignore_errors = true, disable_help_flag = true)]
+struct Place {
+    #[command(flatten)]
+    global: Global,
+    rest: Vec<String>,
+}
+
+/// Answers the shell and ends the process, if a shell asks.
+pub fn answer() {
+    CompleteEnv::with_factory(command).var(VARIABLE).bin("rnet").complete();
+}
+
+pub fn run(context: &mut Context, args: &CompletionsArgs) -> Outcome {
+    let name = args.shell.name();
+    if let Some(shell) = Shells::builtins().completer(name) {
+        shell.write_registration(VARIABLE, "rnet", "rnet", "rnet", context.out())?;
+    }
+    Ok(())
+}
+
+/// The commands, with what completes their arguments.
+fn command() -> clap::Command {
+    with_candidates(Cli::command())
+}
+
+fn with_candidates(command: clap::Command) -> clap::Command {
+    let names: Vec<String> = command.get_subcommands().map(|c| c.get_name().to_owned()).collect();
+    let command = command.mut_args(|arg| match arg.get_id().as_str() {
+        "topic" => arg.add(ArgValueCompleter::new(|current: &OsStr| complete(current, topics))),
+        "node" => arg.add(ArgValueCompleter::new(|current: &OsStr| complete(current, nodes))),
+        "key" | "keys" | "prefix" => {
+            arg.add(ArgValueCompleter::new(|current: &OsStr| complete(current, keys)))
+        }
+        _ => arg,
+    });
+    names.into_iter().fold(command, |command, name| command.mut_subcommand(name, with_candidates))
+}
+
+/// Those candidates that begin as the word does. A shell that asks gets none rather than an error.
+fn complete(
+    current: &OsStr,
+    all: fn(&mut Context) -> Outcome<Vec<String>>,
+) -> Vec<CompletionCandidate> {
+    let Some(current) = current.to_str() else { return Vec::new() };
+    let line = std::env::args().skip_while(|word| word != "--").skip(1);
+    let Ok(place) = Place::try_parse_from(line) else { return Vec::new() };
+    let names = all(&mut Context::new(place.global)).unwrap_or_default();
+    let fits = |name: &String| name.starts_with(current) || name[1..].starts_with(current);
+    names.into_iter().filter(fits).map(CompletionCandidate::new).collect()
+}
+
+fn look(context: &Context) -> Outcome<Snapshot> {
+    Ok(context.domain()?.snapshot()?)
+}
+
+fn topics(context: &mut Context) -> Outcome<Vec<String>> {
+    Ok(look(context)?.topics().into_iter().map(str::to_owned).collect())
+}
+
+fn nodes(context: &mut Context) -> Outcome<Vec<String>> {
+    Ok(look(context)?.nodes.into_iter().map(|node| node.meta.name).collect())
+}
+
+fn keys(context: &mut Context) -> Outcome<Vec<String>> {
+    state::keys(context)
+}

@@ -1,0 +1,11 @@
+#!/usr/bin/env bash
+# Packages the crates that are released, and builds each from its package alone: crates.sh FOLDER
+set -euo pipefail
+[ $# -eq 1 ] || { sed -n '2s/^# \?//p' "$0" >&2; exit 2; }
+cd "$(dirname "$0")/.."
+names=$(cargo metadata --no-deps --format-version 1 |
+    python3 -c 'import json, sys; print(*(p["name"] for p in json.load(sys.stdin)["packages"] if p["publish"] is None))')
+args=()
+for name in $names; do args+=(--package "$name"); done
+cargo package --locked --allow-dirty "${args[@]}"
+cp "${CARGO_TARGET_DIR:-target}"/package/*.crate "$1"

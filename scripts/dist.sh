@@ -1,0 +1,48 @@
+#!/usr/bin/env bash
+# Builds what is released, into target/dist: wheel, sdist, tarball, Debian package, crates.
+#
+# One build of `rnet` goes into wheel, tarball and Debian package. It is linked against the C library of 2018
+# (glibc 2.28), and so is the Python extension: they run on Debian 10, Ubuntu 20.04, RHEL 8 and newer.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+readonly dist=$PWD/target/dist glibc=2.28
+version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
+target=$(rustc -vV | sed -n 's/^host: //p')
+machine=${target%%-*}
+
+rm -rf "$dist/out" "$dist/work"
+mkdir -p "$dist/out" "$dist/work"
+if ! cmp -s packaging/requirements.txt "$dist/venv/requirements.txt"; then
+    rm -rf "$dist/venv"
+    python3 -m venv "$dist/venv"
+    "$dist/venv/bin/pip" install --quiet --disable-pip-version-check --requirement packaging/requirements.txt
+    cp packaging/requirements.txt "$dist/venv/requirements.txt"
+fi
+export PATH=$dist/venv/bin:$PATH
+export CARGO_TARGET_DIR=$dist/build CARGO_PROFILE_RELEASE_STRIP=true CARGO_PROFILE_RELEASE_DEBUG=0
+
+echo "== the command"
+cargo zigbuild --release --locked --target "$target.$glibc" --package rnet-cli
+binary=$dist/build/$target/release/rnet
+
+echo "== sdist, and the wheel from it"
+(cd python && maturin sdist --out "$dist/out")
+tar -xzf "$dist/out/rnet-$version.tar.gz" -C "$dist/work"
+source=$dist/work/rnet-$version
+# The command goes into the wheel alone: whoever builds from source builds it with cargo.
+install -Dm755 "$binary" "$source/wheel/scripts/rnet"
+sed -i 's/^\[tool\.maturin\]$/&\ndata = "wheel"/' "$source/pyproject.toml"
+(cd "$source" && maturin build --release --locked --zig --compatibility "manylinux_${glibc/./_}" --out "$dist/out")
+
+echo "== tarball"
+tree=$dist/work/rnet-$version-$machine-linux
+scripts/stage.sh "$binary" "$tree" ""
+cp README.md CHANGELOG.md LICENSE-MIT LICENSE-APACHE "$tree"
+tar -C "$dist/work" --owner=0 --group=0 --sort=name -cJf "$dist/out/${tree##*/}.tar.xz" "${tree##*/}"
+
+echo "== Debian package"
+scripts/deb.sh "$binary" "$version" "$glibc" "$dist/out"
+
+echo "== crates"
+scripts/crates.sh "$dist/out"
+ls -l "$dist/out"
