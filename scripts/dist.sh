@@ -32,7 +32,7 @@ source=$dist/work/rnet-$version
 # The command goes into the wheel alone: whoever builds from source builds it with cargo.
 install -Dm755 "$binary" "$source/wheel/scripts/rnet"
 sed -i 's/^\[tool\.maturin\]$/&\ndata = "wheel"/' "$source/pyproject.toml"
-(cd "$source" && maturin build --release --locked --zig --compatibility "manylinux_${glibc/./_}" --out "$dist/out")
+(cd "$source" && maturin build --release --zig --compatibility "manylinux_${glibc/./_}" --out "$dist/out")
 
 echo "== tarball"
 tree=$dist/work/rnet-$version-$machine-linux

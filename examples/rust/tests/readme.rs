@@ -1,4 +1,4 @@
-//! What the README shows is what the examples run, and its limits are those of the code.
+//! What the README shows is what the examples run, and the limits of the documentation are those of the code.
 
 use std::path::Path;
 
@@ -38,7 +38,7 @@ fn number(text: &str) -> u64 {
 }
 
 #[test]
-fn limits_in_the_readme_are_those_of_the_code() {
+fn limits_in_the_documentation_are_those_of_the_code() {
     use rnet::limits::*;
     let code = [
         ("MAX_MESSAGE_LEN_BYTES", MAX_MESSAGE_LEN_BYTES as u64),
@@ -63,7 +63,7 @@ fn limits_in_the_readme_are_those_of_the_code() {
         ("MAX_TRANSACTION_KEYS", MAX_TRANSACTION_KEYS as u64),
     ]
     .map(|(name, value)| (name.to_owned(), value));
-    let page = read("README.md");
+    let page = read("docs/limits.md");
     let rows = page.lines().skip_while(|line| *line != "| limit | value | constant |").skip(2);
     let shown: Vec<(String, u64)> = rows
         .take_while(|line| line.starts_with('|'))

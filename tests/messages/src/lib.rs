@@ -16,3 +16,8 @@ pub struct Metadata;
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/guide/parameters.md")]
 pub struct Parameters;
+
+/// And that of the page of errors.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/guide/errors.md")]
+pub struct Errors;
