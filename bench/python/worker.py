@@ -1,7 +1,7 @@
 """A worker process of the comparison, for systems' Python libraries.
 
     python worker.py --describe    what can be measured with this Python, as JSON
-    python worker.py               one process of a run, as bench/harness/src/spec.rs and bench/worker describe it
+    python worker.py               one process of a run, as bench/harness/src/spec.rs and crates/rnet-bench describe it
 
 eCAL has an environment of its own, so its Python describes eCAL alone.
 """

@@ -38,10 +38,9 @@ const BEYOND_THE_MAP: &[Row] = &[
     ("rnet-derive", &[]),
     ("xtask", &[]),
     // One reader of topologies and one protocol of workers, for the comparison and for `rnet bench` (decision 0008).
-    ("bench-topology", &[]),
-    ("bench-worker", &[]),
-    ("bench", &["bench-topology", "bench-worker"]),
-    ("rnet-cli", &["bench-topology", "bench-worker"]),
+    ("rnet-bench", &[]),
+    ("bench", &["rnet-bench"]),
+    ("rnet-cli", &["rnet-bench"]),
     ("rnet-demo", &["rnet"]),
     ("demo", &["rnet"]),
     ("fuzz", &["rnet-core", "rnet-ring", "rnet-schema", "rnet-shm"]),
@@ -192,7 +191,6 @@ impl Graph {
 
 fn name_in_map(package: &str, manifest: &str) -> String {
     match manifest.split('/').next() {
-        Some("bench") if matches!(package, "bench-topology" | "bench-worker") => package.into(),
         Some("crates" | "Cargo.toml") | None => package.into(),
         Some(directory) => directory.into(),
     }

@@ -3,7 +3,7 @@
 use bench_harness::child::dies_with_its_parent;
 use bench_harness::spec::{Event, Order, Spec};
 use bench_harness::{Broker, Error, Result, clock};
-use bench_worker::{Line, Process};
+use rnet_bench::worker::{Line, Process};
 use std::io::Read;
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
@@ -76,11 +76,11 @@ impl Usage {
     }
 }
 
-/// A worker: see [`bench_worker`].
+/// A worker: see [`rnet_bench::worker`].
 pub struct Worker {
     /// Its name in the run.
     pub name: String,
-    worker: bench_worker::Worker,
+    worker: rnet_bench::worker::Worker,
     said: Said,
 }
 
@@ -113,7 +113,7 @@ impl Worker {
         }
         prepare(&mut command);
         let program = command.get_program().display().to_string();
-        let mut worker = bench_worker::Worker::start(number, command, spec, lines)
+        let mut worker = rnet_bench::worker::Worker::start(number, command, spec, lines)
             .map_err(|e| Error::new(format!("{name}: {program} does not start: {e}")))?;
         let said = Said::listen(worker.process().child())?;
         Ok(Self { name: name.into(), worker, said })

@@ -9,7 +9,7 @@ use crate::workloads::Job;
 use bench_harness::result::PhaseResult;
 use bench_harness::spec::{Event, Order, Role, Spec};
 use bench_harness::{Error, Net, Result};
-use bench_worker::Line;
+use rnet_bench::worker::Line;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, channel};

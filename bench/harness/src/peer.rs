@@ -56,13 +56,13 @@ pub fn run(
         }
         if !ready && subscribed.iter().all(|s| s.joined) {
             ready = true;
-            bench_worker::tell(&Event::Ready)?;
+            rnet_bench::worker::tell(&Event::Ready)?;
         }
         if let Some((phase, sent)) = untold.take() {
             if subscribed.iter().all(|s| s.done.len() > phase) {
                 let received = subscribed.iter().map(|s| s.done[phase].clone()).collect();
                 let result = Box::new(PhaseResult { sent, received, ..PhaseResult::default() });
-                bench_worker::tell(&Event::Done { phase, result })?;
+                rnet_bench::worker::tell(&Event::Done { phase, result })?;
             } else {
                 untold = Some((phase, sent));
             }

@@ -51,7 +51,7 @@ pub fn ping(
             publisher.flush()?;
             if replies.try_recv().is_ok() {
                 ready = true;
-                bench_worker::tell(&Event::Ready)?;
+                rnet_bench::worker::tell(&Event::Ready)?;
             }
         }
         // Hellos are repeated until one is back; then there is only to wait.
@@ -61,7 +61,7 @@ pub fn ping(
             Some(Note::Order(Order::Go { go, .. })) => {
                 let load = loads.get(go).ok_or_else(|| Error::new("no such phase"))?;
                 let result = Box::new(trips(&mut *publisher, go, load, &replies)?);
-                bench_worker::tell(&Event::Done { phase: go, result })?;
+                rnet_bench::worker::tell(&Event::Done { phase: go, result })?;
             }
         }
     }
@@ -144,7 +144,7 @@ pub fn echo(
         }
     });
     let _subscription = system.subscribe(net, there, sink)?;
-    bench_worker::tell(&Event::Ready)?;
+    rnet_bench::worker::tell(&Event::Ready)?;
     loop {
         if let Ok(error) = failures.try_recv() {
             return Err(error);
@@ -153,7 +153,7 @@ pub fn echo(
             None | Some(Note::Report(..)) => {}
             Some(Note::Order(Order::Stop { .. })) => return Ok(()),
             Some(Note::Order(Order::Go { go, .. })) => {
-                bench_worker::tell(&Event::Done { phase: go, result: Box::default() })?;
+                rnet_bench::worker::tell(&Event::Done { phase: go, result: Box::default() })?;
             }
         }
     }

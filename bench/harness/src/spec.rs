@@ -1,13 +1,13 @@
 //! What a worker process is told to do, as JSON on the first line of its standard input.
 //!
-//! [`bench_worker`] has the conversation that follows; the worker reports a [`PhaseResult`] for each phase.
+//! [`rnet_bench::worker`] has the conversation that follows; the worker reports a [`PhaseResult`] for each phase.
 //! Publishers repeat [`Hello`](crate::message::Kind::Hello) until the first `go`, and
 //! [`End`](crate::message::Kind::End) after each phase until the next line arrives; both every 5 ms,
 //! or every millisecond per publisher of the process where that is longer.
 
 use crate::result::PhaseResult;
 use crate::{Net, Topic};
-pub use bench_worker::Order;
+pub use rnet_bench::worker::Order;
 
 /// The first line.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
@@ -165,4 +165,4 @@ impl Call {
 }
 
 /// Each line on standard output.
-pub type Event = bench_worker::Event<PhaseResult>;
+pub type Event = rnet_bench::worker::Event<PhaseResult>;

@@ -3,7 +3,7 @@
 use super::{Choice, Context, Job, PhasePlan, Workload};
 use bench_harness::spec::{Expect, Load, PublishSpec, Role, SubscribeSpec};
 use bench_harness::{Error, Lane, Profile, Result, Topic};
-use bench_topology::{Publish, Topology};
+use rnet_bench::topology::{Publish, Topology};
 
 pub fn workloads() -> Vec<Workload> {
     vec![Workload {

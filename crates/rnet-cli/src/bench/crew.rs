@@ -9,7 +9,7 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
-use bench_worker::{Line, Order, Worker};
+use rnet_bench::worker::{Line, Order, Worker};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 

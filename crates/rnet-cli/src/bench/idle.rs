@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use bench_worker::Order;
+use rnet_bench::worker::Order;
 use serde_json::json;
 
 use super::args::IdleArgs;

@@ -1,4 +1,4 @@
-//! The job of a worker; [`bench_worker`] has the conversation that follows.
+//! The job of a worker; [`rnet_bench::worker`] has the conversation that follows.
 
 use std::path::PathBuf;
 
@@ -35,7 +35,7 @@ pub const GO: usize = 0;
 pub const COLLECT: usize = 1;
 
 /// What a worker says.
-pub type Event = bench_worker::Event<Report>;
+pub type Event = rnet_bench::worker::Event<Report>;
 
 /// The report of a role.
 #[derive(Debug, Serialize, Deserialize)]

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use bench_worker::Order;
 use rnet::Wait;
+use rnet_bench::worker::Order;
 use serde::Serialize;
 use serde_json::json;
 

@@ -6,7 +6,7 @@
 
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 
-use bench_worker::Order;
+use rnet_bench::worker::Order;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -26,7 +26,7 @@ impl Link {
     /// Reads the job, and listens from then on.
     pub fn open<R: DeserializeOwned>() -> Outcome<(Job<R>, Link)> {
         let cannot = |e| Failure::Failed(format!("a bench-worker cannot begin: {e}"));
-        let job: Job<R> = bench_worker::job().map_err(|e| {
+        let job: Job<R> = rnet_bench::worker::job().map_err(|e| {
             Failure::Usage(format!(
                 "bench-worker is started by `rnet bench`, which gives it a job; this is none: {e}"
             ))
@@ -47,7 +47,7 @@ impl Link {
                 std::process::exit(ORPHANED)
             }
         };
-        bench_worker::listen(take).map_err(cannot)?;
+        rnet_bench::worker::listen(take).map_err(cannot)?;
         Ok((job, Link { orders }))
     }
 
@@ -63,7 +63,7 @@ impl Link {
     }
 
     pub fn say(&self, event: &Event) -> Outcome {
-        Ok(bench_worker::tell(event)?)
+        Ok(rnet_bench::worker::tell(event)?)
     }
 
     pub fn done(&self, report: &impl Serialize) -> Outcome {

@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use bench_worker::Order;
+use rnet_bench::worker::Order;
 use serde::Serialize;
 use serde_json::json;
 

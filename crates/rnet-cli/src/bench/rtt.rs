@@ -1,6 +1,6 @@
 //! `rnet bench rtt`: a request and its answer, size by size.
 
-use bench_worker::Order;
+use rnet_bench::worker::Order;
 use serde::Serialize;
 use serde_json::json;
 

@@ -1,6 +1,6 @@
 //! `rnet bench throughput`: one sender, some readers, as fast as it goes.
 
-use bench_worker::Order;
+use rnet_bench::worker::Order;
 use serde::Serialize;
 use serde_json::json;
 

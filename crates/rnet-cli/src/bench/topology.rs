@@ -6,9 +6,9 @@
 use std::io::Write;
 use std::path::Path;
 
-use bench_topology::Topology;
-use bench_worker::Order;
 use rnet::{NodeName, TopicName};
+use rnet_bench::topology::Topology;
+use rnet_bench::worker::Order;
 use serde::Serialize;
 use serde_json::json;
 

@@ -5,7 +5,7 @@ use std::fs;
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 
-/// The thread of a worker that listens to its parent: that of [`bench_worker::listen`].
+/// The thread of a worker that listens to its parent: that of [`rnet_bench::worker::listen`].
 pub const LISTENER: &str = "orders";
 
 /// CPU time of this process so far, all threads together, in ns.

@@ -4,8 +4,8 @@
 //! The ways take turns within each repetition, and a ratio is computed within a repetition before the
 //! median is taken, so that what else happens on the machine meets all of them alike.
 
-use bench_worker::Order;
 use rnet::Wait;
+use rnet_bench::worker::Order;
 use serde::Serialize;
 use serde_json::json;
 

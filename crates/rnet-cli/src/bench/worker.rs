@@ -1,6 +1,6 @@
 //! `rnet bench-worker`: one process of a bench. Hidden, as only `rnet bench` starts it.
 
-use bench_worker::Order;
+use rnet_bench::worker::Order;
 
 use super::job::{Event, WorkerNode};
 use super::link::Link;

@@ -1,6 +1,6 @@
 //! A loop that computes: what keeps one core busy beside a bench.
 
-use bench_worker::Order;
+use rnet_bench::worker::Order;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use serde::{Deserialize, Serialize};
 

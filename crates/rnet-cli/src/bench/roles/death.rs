@@ -3,11 +3,11 @@
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 
-use bench_worker::Order;
 use rnet::{
     Error, MatchEvent, Node, NodeEvent, OnFull, Publisher, PublisherOptions, Subscriber,
     SubscriberOptions, limits::MIN_LOG_LEN_BYTES,
 };
+use rnet_bench::worker::Order;
 use serde::{Deserialize, Serialize};
 
 use super::{MEET, WAIT_LIMIT};

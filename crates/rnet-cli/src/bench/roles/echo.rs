@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use bench_worker::Order;
 use rnet::{Error, Node, OnFull, PublisherOptions, SubscriberOptions, Wait};
 use rnet::{Publisher, Subscriber};
+use rnet_bench::worker::Order;
 use serde::{Deserialize, Serialize};
 
 use super::{LOOK, MEET, WAIT_LIMIT};

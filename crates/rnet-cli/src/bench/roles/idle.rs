@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use bench_worker::Order;
 use rnet::Node;
+use rnet_bench::worker::Order;
 use serde::{Deserialize, Serialize};
 
 use super::MEET;

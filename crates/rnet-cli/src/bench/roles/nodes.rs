@@ -3,8 +3,8 @@
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-use bench_worker::Order;
 use rnet::{Node, NodeEvent};
+use rnet_bench::worker::Order;
 use serde::{Deserialize, Serialize};
 
 use crate::bench::job::{COLLECT, Event, GO, WorkerNode};

@@ -3,9 +3,9 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use bench_worker::Order;
 use rnet::{Error, Node, OnFull, Publisher, PublisherOptions, Subscriber, SubscriberOptions};
 use rnet::{WaitSet, Waitable};
+use rnet_bench::worker::Order;
 use serde::{Deserialize, Serialize};
 
 use super::{LOOK, MEET, WAIT_LIMIT};

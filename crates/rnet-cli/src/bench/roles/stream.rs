@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use bench_worker::Order;
 use rnet::{Error, OnFull, PublisherOptions, SubscriberOptions, Wait};
+use rnet_bench::worker::Order;
 use serde::{Deserialize, Serialize};
 
 use super::{MEET, WAIT_LIMIT};

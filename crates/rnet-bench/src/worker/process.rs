@@ -1,6 +1,6 @@
 //! The program's side: processes that do not outlive their handles.
 
-use crate::Order;
+use super::Order;
 use serde::Serialize;
 use std::io::{self, BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};

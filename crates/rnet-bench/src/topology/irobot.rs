@@ -2,7 +2,7 @@
 //!
 //! That reader ignores what it does not know, and so does this one.
 
-use crate::{Error, MAX_NODES, Node, Publish, Result, Topology, check, msg_type};
+use super::{Error, MAX_NODES, Node, Publish, Result, Topology, check, msg_type};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use std::collections::BTreeMap;

@@ -1,10 +1,10 @@
 //! The committed topology says the same as the file that it was written after.
 
-use bench_topology::Topology;
+use rnet_bench::topology::Topology;
 use std::path::{Path, PathBuf};
 
 fn committed() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../topologies/sierra_nevada.toml")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bench/topologies/sierra_nevada.toml")
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Our form, TOML. Unknown keys are errors: a misspelt key would otherwise change what is measured.
 
-use crate::{Error, Node, Publish, Result, Topology, check, irobot, msg_type};
+use super::{Error, Node, Publish, Result, Topology, check, irobot, msg_type};
 use serde::Deserialize;
 use std::path::Path;
 

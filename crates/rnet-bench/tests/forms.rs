@@ -1,6 +1,6 @@
 //! Both forms: what they mean, and what is said of files that are wrong.
 
-use bench_topology::{Error, Topology};
+use rnet_bench::topology::{Error, Topology};
 use std::path::Path;
 
 fn toml(text: &str) -> Result<Topology, Error> {

@@ -1,6 +1,6 @@
 //! What holds for every topology, whichever form it came in.
 
-use crate::{
+use super::{
     Error, MAX_LEN_BYTES, MAX_NODES, MAX_PERIOD_MS, MIN_LEN_BYTES, MIN_PERIOD_MS, Publish, Result,
     Topology,
 };

@@ -1,0 +1,5 @@
+//! What the benchmarks of robot-net share: those of the command `rnet bench`, and the comparison with other
+//! systems.
+
+pub mod topology;
+pub mod worker;
