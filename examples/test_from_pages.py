@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+import tempfile
 
 import pytest
 from played_page import ROOT
@@ -13,10 +14,15 @@ GUIDE = ROOT / "docs" / "guide"
 LIMIT_S = 60
 
 
-def run(program: str, name: str) -> str:
+def run(program: str) -> str:
+    with tempfile.TemporaryDirectory(prefix="rnet-from-", dir="/dev/shm") as base:
+        return run_in(base, program)
+
+
+def run_in(base: str, program: str) -> str:
     done = subprocess.run(
         [sys.executable, "-c", program],
-        env={"PATH": "/usr/bin:/bin", "RNET_DOMAIN": f"from-{name}"},
+        env={"PATH": "/usr/bin:/bin", "RNET_DIR": base},
         capture_output=True,
         text=True,
         timeout=LIMIT_S,
@@ -33,7 +39,7 @@ PAIRS = re.findall(
 
 @pytest.mark.parametrize(("program", "output"), PAIRS, ids=range(len(PAIRS)))
 def test_a_program_of_the_page_on_zeromq(program: str, output: str) -> None:
-    assert run(program, "zeromq") == output
+    assert run(program) == output
 
 
 def test_all_programs_of_that_page_have_an_output() -> None:
@@ -43,5 +49,5 @@ def test_all_programs_of_that_page_have_an_output() -> None:
 def test_the_program_of_the_page_on_ros() -> None:
     (program,) = re.findall(r"```python\n(.*?)```", (GUIDE / "from-ros2.md").read_text(encoding="utf-8"), re.S)
     also = "own = node.subscribe(\"/scan\", LaserScan)\n[own.recv(timeout=30) for _ in range(3)]\nnode.close()\n"
-    printed = run(program + also, "ros2").splitlines()
+    printed = run(program + also).splitlines()
     assert printed and set(printed) == {"heard [1.0, 2.0]"}

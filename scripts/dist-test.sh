@@ -12,7 +12,7 @@ cleanup() {
 }
 trap cleanup EXIT
 # A domain of this test alone, in memory.
-export RNET_DIR=/dev/shm RNET_DOMAIN=dist-$$
+export RNET_DIR=/dev/shm RNET_DOMAIN=dist_$$
 
 one() {
     local found
