@@ -46,6 +46,13 @@ fn now_ns() -> u64 {
     rnet::now_ns()
 }
 
+/// How far the wall clock is ahead of now_ns() at this moment, as an rnet.WallOffset.
+#[pyfunction]
+fn wall_offset(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
+    let rnet::WallOffset { offset_ns, uncertainty_ns } = rnet::wall_offset();
+    py.import("rnet.events")?.getattr("WallOffset")?.call1((offset_ns, uncertainty_ns))
+}
+
 /// The compiled part of the package `rnet`; import that.
 #[pymodule]
 fn _rnet(py: Python<'_>, module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -64,6 +71,7 @@ fn _rnet(py: Python<'_>, module: &Bound<'_, PyModule>) -> PyResult<()> {
     state::add_classes(module)?;
     module.add("Sample", sample::class(py)?)?;
     module.add_function(wrap_pyfunction!(now_ns, module)?)?;
+    module.add_function(wrap_pyfunction!(wall_offset, module)?)?;
     module.add_function(wrap_pyfunction!(compare::compare_types, module)?)?;
     module.add_function(wrap_pyfunction!(schema::compile_file, module)?)?;
     module.add_function(wrap_pyfunction!(schema::compile_text, module)?)?;

@@ -23,7 +23,7 @@ use crate::shared::NodeShared;
 use crate::state::PyState;
 use crate::state::core::StateCore;
 use crate::subscriber::Subscriber;
-use crate::timer::Timer;
+use crate::timer::{Rate, Timer};
 use crate::wait::seconds;
 
 /// A named participant of a domain.
@@ -70,13 +70,15 @@ impl Node {
 impl Node {
     /// Joins a domain. What is not given is taken from the environment: RNET_DOMAIN (else "0"),
     /// RNET_DIR (else /dev/shm), RNET_GROUP (else nobody shares the domain), RNET_TUNE_THREADS (else
-    /// "1"). `state_dir` is where durable state is kept, instead of RNET_STATE_DIR (else
+    /// "1"), RNET_SIM_TIME (else "0"). `state_dir` is where durable state is kept, instead of RNET_STATE_DIR (else
     /// $XDG_STATE_HOME/rnet, or ~/.local/state/rnet); the domain has a folder of its own in it. With
     /// `tune_threads=False` waiting changes nothing of the threads that wait: neither the length of
-    /// their time slices nor the slack of their timers.
+    /// their time slices nor the slack of their timers. With `sim_time=True` the node's time is what
+    /// `/clock` says: see `now`.
     #[new]
     #[pyo3(signature = (name, *, domain = None, dir = None, group = None, state_dir = None,
-        tune_threads = None))]
+        tune_threads = None, sim_time = None))]
+    #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
     fn new(
         py: Python<'_>,
         name: &str,
@@ -85,6 +87,7 @@ impl Node {
         group: Option<&str>,
         state_dir: Option<PathBuf>,
         tune_threads: Option<bool>,
+        sim_time: Option<bool>,
     ) -> PyResult<Node> {
         let mut builder = rnet::Node::builder(name).language("python");
         if let Some(domain) = domain {
@@ -101,6 +104,9 @@ impl Node {
         }
         if let Some(yes) = tune_threads {
             builder = builder.tune_threads(yes);
+        }
+        if let Some(yes) = sim_time {
+            builder = builder.sim_time(yes);
         }
         let node = py.detach(|| builder.open()).or_raise(py)?;
         let shared = NodeShared::new(node, group);
@@ -361,6 +367,33 @@ impl Node {
         let timer = timer?;
         py.detach(|| self.shared.members.add_kept(Kind::Timer, timer.core()));
         Ok(timer)
+    }
+
+    /// The robot's time, in ns: that of the host, as rnet.now_ns(), or with sim_time what the last Clock
+    /// message on `/clock` said, and 0 until the first one came. Timers and rates of the node follow it; stamps
+    /// of messages, deadlines, lifespans, liveliness and time-outs go by the host's clock.
+    fn now(&self, py: Python<'_>) -> PyResult<u64> {
+        let node = self.shared.node().or_raise(py)?;
+        let now_ns = node.now();
+        release(node);
+        Ok(now_ns)
+    }
+
+    /// Whether the node's time is simulated.
+    #[getter]
+    fn sim_time(&self, py: Python<'_>) -> PyResult<bool> {
+        let node = self.shared.node().or_raise(py)?;
+        let simulated = node.is_sim_time();
+        release(node);
+        Ok(simulated)
+    }
+
+    /// A Rate of `hz` turns a second of the node's time.
+    fn rate(&self, py: Python<'_>, hz: f64) -> PyResult<Rate> {
+        let node = self.shared.node().or_raise(py)?;
+        let rate = node.rate(hz);
+        release(node);
+        Ok(Rate::of(rate.or_raise(py)?))
     }
 
     /// Calls `callback` with a NodeEvent when a node joins, leaves or dies.

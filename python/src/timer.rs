@@ -145,14 +145,19 @@ pub(crate) struct Rate {
     rate: rnet::Rate,
 }
 
+impl Rate {
+    pub(crate) fn of(mut rate: rnet::Rate) -> Rate {
+        rate.set_interruptible(true);
+        Rate { rate }
+    }
+}
+
 #[pymethods]
 impl Rate {
     /// `hz` times a second, counted from now.
     #[new]
     fn new(py: Python<'_>, hz: f64) -> PyResult<Rate> {
-        let mut rate = rnet::Rate::new(hz).or_raise(py)?;
-        rate.set_interruptible(true);
-        Ok(Rate { rate })
+        rnet::Rate::new(hz).map(Rate::of).or_raise(py)
     }
 
     /// Sleeps until the next tick is due, and returns it: a Tick. Returns at once if it is due already,

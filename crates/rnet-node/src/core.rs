@@ -34,13 +34,13 @@ pub struct NodeState {
     extensions: Mutex<Vec<Arc<dyn Extension>>>,
     opening: Mutex<()>,
     pub watchers: Callbacks<NodeEvent>,
-    /// By which timers run.
+    /// What time it is for the node's timers and rates.
     pub time: NodeTime,
     pub next_task: AtomicU64,
 }
 
 impl NodeState {
-    pub fn new(own: OwnNode) -> Result<Arc<NodeState>> {
+    pub fn new(own: OwnNode, time: NodeTime) -> Result<Arc<NodeState>> {
         let own = Arc::new(own);
         let domain = own.domain().clone();
         Ok(Arc::new(NodeState {
@@ -53,7 +53,7 @@ impl NodeState {
             extensions: Mutex::default(),
             opening: Mutex::default(),
             watchers: Callbacks::default(),
-            time: NodeTime,
+            time,
             next_task: AtomicU64::new(0),
         }))
     }
@@ -324,8 +324,8 @@ pub struct NodeCore {
 }
 
 impl NodeCore {
-    pub fn start(own: OwnNode, is_tool: bool) -> Result<Arc<NodeCore>> {
-        let state = NodeState::new(own)?;
+    pub fn start(own: OwnNode, is_tool: bool, time: NodeTime) -> Result<Arc<NodeCore>> {
+        let state = NodeState::new(own, time)?;
         // Before the first thread: the kernel does it at once for a process of one thread.
         // Otherwise the control thread sees to it once a publisher asks.
         if !rnet_shm::barrier::register_takes_time() {

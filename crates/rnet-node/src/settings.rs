@@ -9,6 +9,7 @@ use rnet_shm::node::OwnNode;
 use rnet_shm::registry::TOOL;
 
 use crate::core::NodeCore;
+use crate::node_time::NodeTime;
 
 /// Settings of a node; each that is given overrides the environment.
 #[derive(Clone, Debug)]
@@ -24,6 +25,8 @@ pub struct NodeSettings {
     /// Whether waits may change what the scheduler does with the threads that wait, instead of what
     /// `RNET_TUNE_THREADS` says (`1` or `0`, default `1`).
     pub tune_threads: Option<bool>,
+    /// Whether the node's time is what `/clock` says, instead of what `RNET_SIM_TIME` says (`1` or `0`, default `0`).
+    pub sim_time: Option<bool>,
     /// The language of the node's program, for the tools.
     pub language: String,
 }
@@ -37,6 +40,7 @@ impl NodeSettings {
             dir: None,
             group: None,
             tune_threads: None,
+            sim_time: None,
             language: "rust".to_owned(),
         }
     }
@@ -48,23 +52,32 @@ impl NodeSettings {
     /// `OutOfMemory` for the domain's directory; `LimitReached` where there are as many nodes as there may be.
     pub fn open(self) -> Result<Arc<NodeCore>> {
         let name = NodeName::new(&self.name)?;
-        let tunes = self.tune_threads.map_or_else(tunes_by_environment, Ok)?;
+        let tunes =
+            self.tune_threads.map_or_else(|| by_environment("RNET_TUNE_THREADS", true), Ok)?;
+        let simulated = self.sim_time.map_or_else(|| by_environment("RNET_SIM_TIME", false), Ok)?;
+        // A tool has no time of its own.
+        let time = if simulated && self.language != TOOL {
+            NodeTime::simulated()
+        } else {
+            NodeTime::default()
+        };
         let config = domain_config(self.domain.as_deref(), self.dir, self.group)?;
         let dir = DomainDir::open_or_create(&config)?;
         let own = OwnNode::create(&dir, &name, &self.language, crate::VERSION)?;
         own.bells().set_tunes_threads(tunes);
-        NodeCore::start(own, self.language == TOOL)
+        NodeCore::start(own, self.language == TOOL, time)
     }
 }
 
-/// What `RNET_TUNE_THREADS` says.
-fn tunes_by_environment() -> Result<bool> {
-    let set = std::env::var_os("RNET_TUNE_THREADS").unwrap_or_default();
+/// What a variable says that is `1` or `0`.
+fn by_environment(name: &str, default: bool) -> Result<bool> {
+    let set = std::env::var_os(name).unwrap_or_default();
     match set.as_encoded_bytes() {
-        b"" | b"1" => Ok(true),
+        b"" => Ok(default),
+        b"1" => Ok(true),
         b"0" => Ok(false),
         _ => Err(Error::BadValue {
-            what: "RNET_TUNE_THREADS".to_owned(),
+            what: name.to_owned(),
             why: format!("{} is neither 0 nor 1", set.display()),
         }),
     }

@@ -27,12 +27,13 @@ pub struct TimerTask {
 
 impl TimerTask {
     /// Calls back if the timer is due; returns whether it goes on.
-    fn run(&mut self, now_ns: u64) -> bool {
+    fn run(&mut self, time: &NodeTime, run_ns: u64) -> bool {
         let cancelled = || self.shared.cancelled.load(Ordering::Acquire);
         if cancelled() {
             return false;
         }
-        let Some(tick) = self.schedule.take(now_ns) else { return true };
+        let Some(mut tick) = self.schedule.take(run_ns) else { return true };
+        tick.due_ns = time.at_ns(tick.due_ns);
         // One thread writes.
         self.shared.missed.fetch_add(tick.missed, Ordering::Relaxed);
         self.shared.ticks.fetch_add(1, Ordering::Relaxed);
@@ -69,7 +70,7 @@ impl Timers {
 
     /// Whether a timer is due.
     pub fn is_due(&self) -> bool {
-        self.queue.first_key_value().is_some_and(|((due_ns, _), _)| *due_ns <= self.time.now_ns())
+        self.queue.first_key_value().is_some_and(|((due_ns, _), _)| *due_ns <= self.time.run_ns())
     }
 
     /// How long until the next one is due; `None` if there is none.
@@ -85,10 +86,10 @@ impl Timers {
             return over;
         }
         // One time for all of them, so that none is due again before every other had its turn.
-        let now_ns = self.time.now_ns();
-        while let Some(first) = self.queue.first_entry().filter(|first| first.key().0 <= now_ns) {
+        let run_ns = self.time.run_ns();
+        while let Some(first) = self.queue.first_entry().filter(|first| first.key().0 <= run_ns) {
             let ((_, id), mut timer) = first.remove_entry();
-            let lives = timer.run(now_ns);
+            let lives = timer.run(&self.time, run_ns);
             match timer.schedule.due_ns() {
                 Some(due_ns) if lives => drop(self.queue.insert((due_ns, id), timer)),
                 _ => over.push(timer),

@@ -59,6 +59,7 @@ pub const FILES: &[(&str, &str)] = files![
     "foxglove/Vector3.proto",
     "foxglove/VoxelGrid.proto",
     "rnet/msgs/BatteryState.proto",
+    "rnet/msgs/Clock.proto",
     "rnet/msgs/Diagnostic.proto",
     "rnet/msgs/EmergencyStop.proto",
     "rnet/msgs/Event.proto",

@@ -29,6 +29,21 @@ pub fn unix_ns() -> u64 {
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
+/// Readings of which the tightest counts.
+const OFFSET_READINGS: usize = 8;
+
+/// By how much [`unix_ns`] is ahead of [`now_ns`], and by how much that may be wrong either way, both in ns.
+pub fn wall_offset() -> (i64, u64) {
+    let reading = || {
+        let (before, unix, after) = (now_ns(), unix_ns(), now_ns());
+        let width = after.saturating_sub(before);
+        // The wall clock was read somewhere in between. Half a width more or less is below one step of a clock.
+        ((unix as i64).wrapping_sub((before + width / 2) as i64), width / 2 + 1)
+    };
+    let readings = (0..OFFSET_READINGS).map(|_| reading());
+    readings.min_by_key(|(_, uncertainty)| *uncertainty).unwrap_or((0, u64::MAX))
+}
+
 /// CLOCK_MONOTONIC for whoever asks for it all the time, never backwards.
 ///
 /// Where the kernel itself keeps time by the processor's time stamp counter, this reads the
@@ -224,6 +239,17 @@ mod tests {
         let stamp = stamper.now_ns();
         let after = now_ns();
         assert!(before <= stamp + 2_000 && stamp <= after + 2_000, "{before} {stamp} {after}");
+    }
+
+    #[test]
+    fn the_wall_clock_is_where_the_offset_says() {
+        let (offset_ns, uncertainty_ns) = wall_offset();
+        let (before, unix, after) = (now_ns(), unix_ns(), now_ns());
+        // NTP slews by 500 ppm at the most, and nobody sets the clock of a machine that tests.
+        let slack = uncertainty_ns as i64 + 1_000_000;
+        assert!(unix as i64 >= before as i64 + offset_ns - slack);
+        assert!(unix as i64 <= after as i64 + offset_ns + slack);
+        assert!(uncertainty_ns > 0);
     }
 
     #[test]

@@ -28,7 +28,7 @@
 //! included. While it is the one that writes the domain's durable state to
 //! disk, it has two more. They end with the node. For a short time there may be one that cleans the
 //! state up behind a node that has gone, and, once in a process, one that registers it for
-//! `membarrier`. A publisher has no thread.
+//! `membarrier`. A node in simulated time has one that follows `/clock`. A publisher has no thread.
 
 // Generated code says `::rnet::` everywhere, here too.
 extern crate self as rnet;
@@ -47,6 +47,7 @@ pub mod protobuf;
 mod publisher;
 mod rate;
 mod sample;
+mod sim_clock;
 pub mod state;
 mod stream;
 mod subscriber;
@@ -95,6 +96,24 @@ pub mod fork {
 /// Now, in ns of CLOCK_MONOTONIC: the clock of all message stamps.
 pub fn now_ns() -> u64 {
     rnet_shm::clock::now_ns()
+}
+
+/// How far the wall clock is ahead of [`now_ns`], as [`wall_offset`] has found it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WallOffset {
+    /// What has to be added to [`now_ns`] for ns since 1970-01-01 UTC.
+    pub offset_ns: i64,
+    /// By how much the offset may be wrong either way, in ns: the clocks cannot be read at the same moment.
+    pub uncertainty_ns: u64,
+}
+
+/// How far CLOCK_REALTIME is ahead of CLOCK_MONOTONIC at this moment, for what leaves the host.
+///
+/// It changes when somebody sets the wall clock, and slowly while NTP corrects it; whether the wall clock is right
+/// it does not say.
+pub fn wall_offset() -> WallOffset {
+    let (offset_ns, uncertainty_ns) = rnet_shm::clock::wall_offset();
+    WallOffset { offset_ns, uncertainty_ns }
 }
 
 /// Now, in ns of CLOCK_BOOTTIME, by which the time of keys ends: it goes on while the machine is suspended,

@@ -8,6 +8,8 @@ use rnet_node::{NodeCore, NodeSettings};
 use rnet_shm::state::Clock;
 
 use crate::param::{ParamBuilder, ParamType};
+use crate::rate::Rate;
+use crate::sim_clock::SimClock;
 use crate::state::State;
 use crate::{
     EndpointEvent, EndpointWatch, Message, NodeEvent, Publisher, PublisherOptions, Subscriber,
@@ -157,6 +159,30 @@ impl Node {
         ParamBuilder::new(self.state(), name)
     }
 
+    /// The robot's time, in ns: CLOCK_MONOTONIC of the host, as [`crate::now_ns`], or the simulated time of a node
+    /// that follows it ([`NodeBuilder::sim_time`]).
+    ///
+    /// The simulated time is what the last [`crate::msgs::Clock`] on `/clock` said, and 0 until the first one came.
+    /// It stands while none comes. Of several publishers the first is followed until it is gone. Timers
+    /// ([`Node::timer`]) and rates ([`Node::rate`]) of the node follow it; stamps of messages, deadlines, lifespans,
+    /// liveliness and the limits of waits go by the host's clock.
+    pub fn now(&self) -> u64 {
+        self.core.state.time.now_ns()
+    }
+
+    /// Whether the node's time is simulated.
+    pub fn is_sim_time(&self) -> bool {
+        self.core.state.time.is_simulated()
+    }
+
+    /// Keeps a loop at `hz` turns a second of the node's time; as [`Rate::new`] where that is the host's.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn rate(&self, hz: f64) -> Result<Rate> {
+        Rate::of(self.core.state.time.clone(), hz)
+    }
+
     /// Calls `callback` when nodes join, leave or die, on the bulk dispatch thread. One that panics
     /// is not called again. A node that came and went before this one looked is told of as joined and then
     /// gone, if its folder is still there by then; if another node has swept it, not at all.
@@ -251,6 +277,13 @@ impl NodeBuilder {
         self
     }
 
+    /// Whether the node's time is the simulated one that `/clock` says, instead of what `RNET_SIM_TIME` says
+    /// (`1` or `0`, default `0`). See [`Node::now`].
+    pub fn sim_time(mut self, yes: bool) -> Self {
+        self.settings.sim_time = Some(yes);
+        self
+    }
+
     /// The language of the node's program, for the tools; bindings set it.
     pub fn language(mut self, language: &str) -> Self {
         self.settings.language = language.to_owned();
@@ -266,6 +299,10 @@ impl NodeBuilder {
 
     /// Joins the domain.
     pub fn open(self) -> Result<Node> {
-        Ok(Node { core: self.settings.open()?, state_dir: self.state_dir.map(Into::into) })
+        let core = self.settings.open()?;
+        if core.state.time.is_simulated() {
+            SimClock::start(&core)?;
+        }
+        Ok(Node { core, state_dir: self.state_dir.map(Into::into) })
     }
 }

@@ -36,12 +36,16 @@ impl Rate {
     /// # Errors
     /// `BadValue` unless `hz` is a number greater than 0 and not above 10⁹.
     pub fn new(hz: f64) -> Result<Rate> {
+        Rate::of(NodeTime::default(), hz)
+    }
+
+    pub(crate) fn of(time: NodeTime, hz: f64) -> Result<Rate> {
         let period = (hz > 0.0 && hz <= 1e9).then(|| Duration::try_from_secs_f64(1.0 / hz).ok());
         let period = period.flatten().ok_or_else(|| Error::BadValue {
             what: "the rate of a loop".to_owned(),
             why: format!("it is {hz} Hz, and must be above 0 and at most 1e9"),
         })?;
-        Rate::every(period)
+        Rate::start(time, period)
     }
 
     /// Once in each `period`, counted from now.
@@ -49,8 +53,11 @@ impl Rate {
     /// # Errors
     /// `BadValue` for a period of zero.
     pub fn every(period: Duration) -> Result<Rate> {
-        let time = NodeTime;
-        let schedule = Schedule::each("the rate of a loop", period, time.now_ns())?;
+        Rate::start(NodeTime::default(), period)
+    }
+
+    fn start(time: NodeTime, period: Duration) -> Result<Rate> {
+        let schedule = Schedule::each("the rate of a loop", period, time.run_ns())?;
         let (overruns, missed, awaited, interruptible) = (0, 0, false, false);
         Ok(Rate { time, schedule, period, overruns, missed, awaited, interruptible })
     }
@@ -59,24 +66,30 @@ impl Rate {
     /// that are over by then are skipped.
     ///
     /// # Errors
-    /// `Interrupted`; see [`Rate::set_interruptible`].
+    /// `Interrupted`; see [`Rate::set_interruptible`]. `Closed` once the node whose simulated time it keeps has ended.
     pub fn sleep(&mut self) -> Result<Tick> {
         self.sleep_for(Duration::MAX)
     }
 
-    /// As [`Rate::sleep`], for `limit` at the longest.
+    /// As [`Rate::sleep`], for `limit` of the host's time at the longest.
     ///
     /// # Errors
-    /// `Interrupted`, `Timeout`; the tick is still to come then.
+    /// As [`Rate::sleep`], and `Timeout`; the tick is still to come then.
     pub fn sleep_for(&mut self, limit: Duration) -> Result<Tick> {
-        let end_ns = self.time.now_ns().saturating_add(rnet_core::time::ns_saturating(limit));
+        let end_ns = crate::now_ns().saturating_add(rnet_core::time::ns_saturating(limit));
         loop {
-            let now_ns = self.time.now_ns();
-            if let Some(tick) = self.schedule.take(now_ns) {
+            if let Some(mut tick) = self.schedule.take(self.time.run_ns()) {
+                tick.due_ns = self.time.at_ns(tick.due_ns);
                 self.overruns += u64::from(!std::mem::take(&mut self.awaited));
                 self.missed = self.missed.saturating_add(tick.missed);
                 return Ok(tick);
             }
+            if self.time.has_ended() {
+                return Err(Error::Closed {
+                    what: "the node whose time the rate keeps".to_owned(),
+                });
+            }
+            let now_ns = crate::now_ns();
             if now_ns >= end_ns {
                 let after_ms = rnet_core::time::ms_ceil(limit);
                 return Err(Error::Timeout {

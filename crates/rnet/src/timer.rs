@@ -138,7 +138,7 @@ impl Node {
     ) -> Result<Timer> {
         let state = &self.core().state;
         state.check_fork()?;
-        let now_ns = state.time.now_ns();
+        let now_ns = state.time.run_ns();
         let schedule = match options.once {
             true => Schedule::once(period, now_ns),
             false => Schedule::each(&format!("a timer of {}", self.name()), period, now_ns)?,

@@ -42,6 +42,7 @@ from ._rnet import (
     Transaction,
     Watch,
     now_ns,
+    wall_offset,
 )
 from . import msgs
 from .compare import PublishedType, TypeChange, Verdict, check
@@ -91,6 +92,7 @@ from .events import (
     Origin,
     PublisherStats,
     Tick,
+    WallOffset,
 )
 from .protos import Protos, load, load_set, load_text
 from .qos import Detach, Wait
@@ -169,6 +171,7 @@ __all__ = [
     "TypeChange",
     "Verdict",
     "Wait",
+    "WallOffset",
     "Watch",
     "check",
     "load",
@@ -177,4 +180,5 @@ __all__ = [
     "msgs",
     "named",
     "now_ns",
+    "wall_offset",
 ]

@@ -14,7 +14,7 @@ from typing_extensions import Buffer, Self
 from .compare import PublishedType
 from .errors import Error
 from .events import AnyMessage, Behind, DeadlineMissed, EndpointEvent, KnownGap, Liveliness
-from .events import LivelinessChange, MatchEvent, NodeEvent, Origin, PublisherStats, Tick
+from .events import LivelinessChange, MatchEvent, NodeEvent, Origin, PublisherStats, Tick, WallOffset
 from .msgs._plain import PlainMessage
 from .qos import Detach, Wait
 from .state import Delete
@@ -41,16 +41,14 @@ __all__ = [
     "BUILTIN_FILES", "ERROR_CODES", "LAYOUT_VERSION", "MAX_SCHEMA_LEN_BYTES", "VERSION",
     "CallbackHandle", "Change", "Entry", "Loan", "Merge", "Next", "Node", "Param", "Publisher", "Rate", "Sample", "Samples",
     "Snapshot", "State", "StateHash", "Subscriber", "Timer", "Transaction", "Watch", "compare_types",
-    "compile_file", "compile_text", "find_types", "now_ns", "read_descriptor_set",
+    "compile_file", "compile_text", "find_types", "now_ns", "read_descriptor_set", "wall_offset",
 ]
 
-BUILTIN_FILES: list[str]
-ERROR_CODES: list[str]
-LAYOUT_VERSION: int
-MAX_SCHEMA_LEN_BYTES: int
-VERSION: str
+BUILTIN_FILES: list[str]; ERROR_CODES: list[str]
+LAYOUT_VERSION: int; MAX_SCHEMA_LEN_BYTES: int; VERSION: str
 
 def now_ns() -> int: ...
+def wall_offset() -> WallOffset: ...
 def compare_types(
     publisher: str | tuple[bytes, str], subscriber: str | tuple[bytes, str]
 ) -> list[tuple[str, bool, str, str, str]]: ...
@@ -61,12 +59,10 @@ def read_descriptor_set(bytes: bytes) -> bytes: ...
 @final
 class Node:
     def __new__(
-        cls,
-        name: str,
-        *,
+        cls, name: str, *,
         domain: str | None = None, dir: str | os.PathLike[str] | None = None,
         group: str | None = None, state_dir: str | os.PathLike[str] | None = None,
-        tune_threads: bool | None = None,
+        tune_threads: bool | None = None, sim_time: bool | None = None,
     ) -> Self: ...
     @overload
     def publisher(
@@ -176,9 +172,12 @@ class Node:
         on_change: Callable[[Any], object] | None = None,
     ) -> Param[Any]: ...
     def timer(
-        self, period: float, callback: Callable[[Tick], object], /, *,
-        once: bool = False, urgent: bool = False,
+        self, period: float, callback: Callable[[Tick], object], /, *, once: bool = False, urgent: bool = False,
     ) -> Timer: ...
+    def now(self) -> int: ...
+    @property
+    def sim_time(self) -> bool: ...
+    def rate(self, hz: float) -> Rate: ...
     def on_node(self, callback: Callable[[NodeEvent], object], /) -> None: ...
     def on_endpoint(self, callback: Callable[[EndpointEvent], object], /) -> CallbackHandle: ...
     def subscribe_any(

@@ -175,3 +175,12 @@ class PublisherStats(NamedTuple):
     expired: int
     #: Periods of the subscriber's deadline in which the publisher sent nothing.
     deadline_missed: int
+
+
+class WallOffset(NamedTuple):
+    """How far the wall clock of the host is ahead of ``rnet.now_ns()``."""
+
+    #: What has to be added to ``rnet.now_ns()`` for ns since 1970-01-01 UTC.
+    offset_ns: int
+    #: By how much the offset may be wrong either way, in ns.
+    uncertainty_ns: int

@@ -80,7 +80,7 @@ class _Span(_Part[Duration]):
     def __set__(self, message: object, value: timedelta, /) -> None: ...
 
 __all__ = ["ArrowPrimitive", "BatteryState", "CameraCalibration", "CircleAnnotation",
-    "Color", "CompressedAudio", "CompressedImage", "CompressedPointCloud",
+    "Clock", "Color", "CompressedAudio", "CompressedImage", "CompressedPointCloud",
     "CompressedVideo", "CubePrimitive", "CylinderPrimitive", "Diagnostic", "EmergencyStop",
     "Event", "FrameTransform", "FrameTransforms", "GeoJSON", "Grid", "Illuminance", "Image",
     "ImageAnnotations", "Imu", "JointCommand", "JointState", "JointStates",
@@ -137,6 +137,12 @@ class BatteryState(Message):
         cell_temperatures: Iterable[float] = ...) -> None: ...
     def HasField(self, field_name: Literal["timestamp", "present", "voltage", "current",
         "charge", "capacity", "design_capacity", "state_of_charge", "temperature"]) -> bool: ...
+
+class Clock(Message):
+    """What time it is in a simulation or in a recording that is played, on the topic
+    `/clock`."""
+    time_ns: int
+    def __init__(self, *, time_ns: int = ...) -> None: ...
 
 class Diagnostic(Message):
     """How the parts of a robot are, said again and again, about once a second: the latest word

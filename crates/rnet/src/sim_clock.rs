@@ -1,0 +1,129 @@
+//! Following `/clock`: the thread `rnet-clock` of a node whose time is simulated.
+//!
+//! A thread of its own, so that no callback that waits for a later time holds that time up.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+
+use rnet_core::{Lane, Result};
+use rnet_node::dispatch::Dispatcher;
+use rnet_node::message::Carried;
+use rnet_node::node_time::NodeTime;
+use rnet_node::receiver::Receiver;
+use rnet_node::thread::spawn;
+use rnet_node::{Extension, Interrupter, NodeCore};
+use rnet_shm::state::Standing;
+
+use crate::SubscriberOptions;
+use crate::msgs::Clock;
+use crate::sample::Decode;
+use crate::subscriber::Subscriber;
+
+/// The topic that says what time it is.
+const TOPIC: &str = "/clock";
+
+/// Takes the time from `/clock` until the node ends.
+pub(crate) struct SimClock {
+    stop: AtomicBool,
+    interrupter: Interrupter,
+    time: NodeTime,
+    /// Until the thread has taken it.
+    reader: Mutex<Option<Reader>>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+struct Reader {
+    receiver: Receiver,
+    held: <Clock as Carried>::Held,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl SimClock {
+    /// Has the time of a node follow `/clock`.
+    pub(crate) fn start(core: &Arc<NodeCore>) -> Result<()> {
+        let clock = core.state.extension(|_| {
+            let options = SubscriberOptions::new().keep_last(1);
+            let (receiver, _, held) = Subscriber::<Clock>::open(core, TOPIC, options)?.into_parts();
+            Ok(Arc::new(SimClock {
+                stop: AtomicBool::new(false),
+                time: core.state.time.clone(),
+                interrupter: Interrupter::of_subscriber(&receiver.state),
+                reader: Mutex::new(Some(Reader { receiver, held })),
+                thread: Mutex::default(),
+            }))
+        })?;
+        if !clock.revive() {
+            // The control thread then tries again once a second.
+            core.state.own.ring_self();
+        }
+        Ok(())
+    }
+
+    fn run(&self, Reader { mut receiver, mut held }: Reader) {
+        let mut leader = None;
+        while !self.stop.load(Ordering::Acquire) && !receiver.is_parents() {
+            // What happens to a publisher is counted, and shown by the tools.
+            let Ok(Some(at)) = receiver.receive(None) else { continue };
+            // Two that publish it would have time go back and forth: the first one is followed for as long as it
+            // is there.
+            let publisher = receiver.channels[at].publisher();
+            if leader.is_some_and(|now| now != publisher && receiver.place_of(now).is_some()) {
+                continue;
+            }
+            let said = receiver.sample::<Clock>(at, &mut held).map(|sample| sample.time_ns);
+            let Some(now_ns) = said.ok().and_then(|ns| u64::try_from(ns).ok()) else { continue };
+            leader = Some(publisher);
+            self.time.set(now_ns);
+            // Timers may be due.
+            for lane in [Lane::Urgent, Lane::Bulk] {
+                receiver.node.started(lane).into_iter().for_each(Dispatcher::wake);
+            }
+        }
+    }
+}
+
+impl Extension for SimClock {
+    fn revive(self: Arc<Self>) -> bool {
+        let mut thread = lock(&self.thread);
+        if thread.is_some() || self.stop.load(Ordering::Acquire) {
+            return true;
+        }
+        let clock = self.clone();
+        let started = spawn("rnet-clock", move || {
+            let reader = lock(&clock.reader).take();
+            reader.into_iter().for_each(|reader| clock.run(reader));
+        });
+        *thread = started.ok();
+        thread.is_some()
+    }
+
+    fn nodes_ended(self: Arc<Self>) -> bool {
+        true
+    }
+
+    fn has_strangers(&self, _is_known: &dyn Fn(u64) -> bool) -> bool {
+        false
+    }
+
+    fn put_back(&self) -> Result<Standing> {
+        Ok(Standing::InPlace)
+    }
+
+    fn stop(&self) {
+        self.stop.store(true, Ordering::Release);
+        self.interrupter.interrupt();
+        let (thread, reader) = (lock(&self.thread).take(), lock(&self.reader).take());
+        self.time.end();
+        // A reader that no thread has taken holds the node.
+        drop(reader);
+        if let Some(thread) = thread
+            && thread.thread().id() != std::thread::current().id()
+        {
+            let _ = thread.join();
+        }
+    }
+}
