@@ -254,6 +254,46 @@ fn a_watch_may_be_dropped_in_its_own_callback_and_one_that_panics_is_called_no_m
     eventually("what the callback holds is dropped", || gone.upgrade().is_none());
 }
 
+/// Where the description of an endpoint stands in its file.
+const META_AT: u64 = 4096;
+
+/// Writes into a file of a node.
+fn scribble(net: &Net, node: &str, file: &str, at: u64, bytes: &[u8]) {
+    let nodes = std::fs::read_dir(net.inspect_path().join("nodes")).unwrap();
+    let mut folders = nodes.map(|entry| entry.unwrap().path());
+    let folder = folders.find(|folder| folder.to_string_lossy().contains(node)).unwrap();
+    let file = std::fs::OpenOptions::new().write(true).open(folder.join(file)).unwrap();
+    file.write_all_at(bytes, at).unwrap();
+}
+
+/// What a newer version may describe.
+#[test]
+fn an_endpoint_of_an_unknown_kind_of_type_is_told_of_and_its_bytes_are_received() {
+    let net = Net::new("unknown kind of type");
+    let (watcher, newer) = (net.node("watcher"), net.node("newer"));
+    let mut publisher = newer.publisher::<[u8]>("/t").unwrap();
+    let text = br#"{"topic":"/t","type":{"kind":"raw"}"#;
+    scribble(&net, "newer", "p0", META_AT, &text[..text.len() - 5]);
+    scribble(&net, "newer", "p0", META_AT + text.len() as u64 - 5, b"odd");
+    let (tell, events) = mpsc::channel();
+    let _watch = watcher.on_endpoint(move |event| tell.send(event.clone()).unwrap()).unwrap();
+    let event = events.recv_timeout(LONG.unwrap()).unwrap();
+    assert_eq!(
+        (event.endpoint().topic.as_str(), &event.endpoint().type_desc),
+        ("/t", &rnet::TypeDesc::Unknown)
+    );
+    let (tell, heard) = mpsc::channel();
+    let tell = Mutex::new(tell);
+    let _any = watcher.subscribe_any("/*", SubscriberOptions::new(), move |message| {
+        let sample = message.unwrap();
+        tell.lock().unwrap().send((sample.type_desc().clone(), sample.bytes().to_vec())).unwrap();
+    });
+    publisher.wait_for_subscribers(1, LONG).unwrap();
+    publisher.send(b"odd").unwrap();
+    let told = heard.recv_timeout(LONG.unwrap()).unwrap();
+    assert_eq!(told, (rnet::TypeDesc::Unknown, b"odd".to_vec()));
+}
+
 #[test]
 fn entries_that_contradict_themselves_are_nobodys() {
     let net = Net::new("hostile endpoints");
@@ -262,17 +302,9 @@ fn entries_that_contradict_themselves_are_nobodys() {
         .map(|topic| hostile.publisher::<[u8]>(topic).unwrap())
         .into_iter()
         .collect();
-    let nodes = net.inspect_path().join("nodes");
-    let folder = std::fs::read_dir(nodes).unwrap().map(|entry| entry.unwrap().path());
-    let folder = folder.into_iter().find(|f| f.to_string_lossy().contains("hostile")).unwrap();
-    let scribble = |file: &str, at: u64, bytes: &[u8]| {
-        let file = std::fs::OpenOptions::new().write(true).open(folder.join(file)).unwrap();
-        file.write_all_at(bytes, at).unwrap();
-    };
-    let meta = 4096;
     // Another topic than the entry's, and one that is no name; the file says how long it is.
-    scribble("p0", meta, br#"{"topic":"/z""#);
-    scribble("p1", meta, br#"{"topic":"! ""#);
+    scribble(&net, "hostile", "p0", META_AT, br#"{"topic":"/z""#);
+    scribble(&net, "hostile", "p1", META_AT, br#"{"topic":"! ""#);
     let told = Told::default();
     let _watch = told.watch(&watcher);
     told.expect("/hostile", "/c", [1, 0, 0]);
