@@ -162,6 +162,12 @@ struct Fate {
 }
 
 impl Fate {
+    fn sum(parts: impl Iterator<Item = Fate>) -> Fate {
+        let mut sum = Fate::default();
+        parts.for_each(|part| sum.add(part));
+        sum
+    }
+
     fn add(&mut self, other: Fate) {
         self.expected += other.expected;
         self.received += other.received;

@@ -42,17 +42,14 @@ pub fn run(context: &mut Context, args: &LatencyArgs) -> Outcome {
     let some = runs(args.repeats.repeats, args.seconds);
     let what = format_args!("{size} B at {rate} Hz, reliable, {lane} lane, reader {wait}, {some}");
     let bench = Bench::begin(context, "latency", what)?;
-    let mut all = Vec::new();
-    for n in 0..args.repeats.repeats {
-        all.push(one(&bench, n, args)?);
-    }
+    let all =
+        (0..args.repeats.repeats).map(|n| one(&bench, n, args)).collect::<Outcome<Vec<_>>>()?;
     let latencies: Vec<Percentiles> = all.iter().map(|r| r.latency).collect();
     let latency = PercentileSpread::of(&latencies);
     let sender = spread(&all, |r| r.sender_cores);
     let reader = spread(&all, |r| r.reader_cores);
     let behind = spread(&all, |r| r.sender_behind_max_ns as f64);
-    let mut fate = Fate::default();
-    all.iter().for_each(|r| fate.add(r.fate));
+    let fate = Fate::sum(all.iter().map(|r| r.fate));
     if context.json() {
         let settings = json!({
             "rate_hz": rate,

@@ -42,8 +42,7 @@ pub fn run(context: &mut Context, args: &RttArgs) -> Outcome {
     for size in &mut sizes {
         size.latency = PercentileSpread::of(&size.runs);
     }
-    let mut fate = Fate::default();
-    sizes.iter().for_each(|size| fate.add(size.fate));
+    let fate = Fate::sum(sizes.iter().map(|size| size.fate));
     if context.json() {
         let settings = json!({
             "size_bytes": args.size,

@@ -43,10 +43,8 @@ pub fn run(context: &mut Context, args: &ThroughputArgs) -> Outcome {
     let plural = if *readers == 1 { "reader" } else { "readers" };
     let what = format_args!("{size} B, {promise}, 1 sender, {readers} {plural} {wait}, {some}");
     let bench = Bench::begin(context, "throughput", what)?;
-    let mut all = Vec::new();
-    for n in 0..args.repeats.repeats {
-        all.push(one(&bench, n, args)?);
-    }
+    let all =
+        (0..args.repeats.repeats).map(|n| one(&bench, n, args)).collect::<Outcome<Vec<_>>>()?;
     let per_s = spread(&all, Run::per_s);
     let per_byte = Spread {
         median: per_s.median * *size as f64,
@@ -55,8 +53,7 @@ pub fn run(context: &mut Context, args: &ThroughputArgs) -> Outcome {
     };
     let sender = spread(&all, |r| r.sender_cores);
     let reader = spread(&all, |r| r.readers_cores.iter().copied().fold(0.0, f64::max));
-    let mut fate = Fate::default();
-    all.iter().for_each(|r| fate.add(r.fate));
+    let fate = Fate::sum(all.iter().map(|r| r.fate));
     if context.json() {
         let settings = json!({
             "size_bytes": size,

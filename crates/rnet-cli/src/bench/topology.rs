@@ -83,8 +83,7 @@ pub fn run(context: &mut Context, args: &TopologyArgs) -> Outcome {
         topic.mean_latency_ns = spread(&topic.means_ns);
         topic.p99_latency_ns = spread(&topic.p99s_ns);
     }
-    let mut fate = Fate::default();
-    topics.iter().for_each(|topic| fate.add(topic.fate));
+    let fate = Fate::sum(topics.iter().map(|topic| topic.fate));
     let late: u64 = topics.iter().map(|t| t.late).sum();
     let too_late: u64 = topics.iter().map(|t| t.too_late).sum();
     let mean = spread(&all, |r| r.mean_latency_ns);

@@ -68,8 +68,7 @@ pub fn run(context: &mut Context, args: &WaitArgs) -> Outcome {
         }
     }
     let cases = cases(args, cores, all);
-    let mut fate = Fate::default();
-    cases.iter().flat_map(|case| &case.runs).for_each(|run| fate.add(run.fate));
+    let fate = Fate::sum(cases.iter().flat_map(|case| &case.runs).map(|run| run.fate));
     if context.json() {
         let settings = json!({
             "rates_hz": args.rate,
