@@ -218,26 +218,19 @@ impl Receiver {
     #[inline(always)]
     pub fn advance(&mut self) -> Result<Option<usize>> {
         self.check_fork()?;
-        let Some(at) = self.advance_plain() else {
+        // The common case: nothing to tell or to take in, and the channel in turn has a message.
+        let at = if self.turn < self.channels.len() { self.turn } else { 0 };
+        let quiet = self.errors.is_empty() && !self.state.full.load(Ordering::Acquire);
+        let plain = quiet && self.channels.get_mut(at).is_some_and(Reader::take_plain);
+        if !plain {
             self.take_in();
             return self.advance_known();
-        };
+        }
+        self.turn = at + 1;
         if let Some(fixed) = self.fixed_len {
             self.check_len(at, fixed)?;
         }
         Ok(Some(at))
-    }
-
-    /// [`Receiver::advance`] in its common case; `None` says nothing.
-    #[inline]
-    fn advance_plain(&mut self) -> Option<usize> {
-        if !self.errors.is_empty() || self.state.full.load(Ordering::Acquire) {
-            return None;
-        }
-        let at = if self.turn < self.channels.len() { self.turn } else { 0 };
-        let plain = self.channels.get_mut(at)?.take_plain();
-        self.turn = at + usize::from(plain);
-        plain.then_some(at)
     }
 
     /// As [`Receiver::advance`], of the publishers that were taken in before.

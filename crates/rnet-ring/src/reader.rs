@@ -68,7 +68,7 @@ impl LogReader {
             batch_at: 0,
             batch_len: 0,
             batch_end_seq: 0,
-            extended: (0, 0),
+            extended: (u64::MAX, 0),
         }
     }
 
@@ -87,11 +87,17 @@ impl LogReader {
         self.batch_end_seq
     }
 
+    /// Whether this record, which was handed out last, has extension words.
+    #[inline]
+    pub fn is_extended(&self, record: &Record) -> bool {
+        self.extended.0 == record.seq
+    }
+
     /// Bytes of the extension words that end where the payload of this record begins; of the record that was
     /// handed out last.
     #[inline]
     pub fn extension_len(&self, record: &Record) -> usize {
-        if self.extended.0 == record.seq { self.extended.1 } else { 0 }
+        if self.is_extended(record) { self.extended.1 } else { 0 }
     }
 
     /// Length of the last batch.

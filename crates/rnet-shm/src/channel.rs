@@ -27,13 +27,12 @@ mod cursor;
 mod history;
 mod known_lost;
 mod message;
-mod pull;
+mod pin;
+mod take;
 
+use cursor::ShownCursor;
+use history::Wanted;
 pub use message::Taken;
-
-/// Records and pulls without a message for the user after which a take gives its caller a turn: a
-/// publisher that streams nothing but gaps must not hold up a lane or a time-out.
-const MAX_FRUITLESS: usize = 1 << 16;
 
 /// Why a channel cannot go on.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,44 +53,29 @@ pub enum ChannelError {
 #[derive(Debug)]
 pub struct Reader {
     publisher: u64,
-    node: String,
-    folder: PathBuf,
-    path: PathBuf,
+    origin: Origin,
     meta: PublisherMeta,
     map: PublisherMap,
     own: Arc<SubscriptionFile>,
     slot: Arc<Slot>,
-    bells: Arc<Bells>,
     reliable: bool,
-    /// How many unread messages the user still wants; [`u64::MAX`] for all.
-    keep_last: u64,
-    /// How old a message may be to be handed out, in ns; [`u64::MAX`] for any age.
-    lifespan_ns: u64,
-    /// Whether one of the two above says that some messages are not handed out.
-    selects: bool,
+    wanted: Wanted,
     /// Where we stand with the publisher.
     follower: Follower,
     /// Whether the user was told that there is no room for us at the publisher.
     refused: bool,
-    /// Until when the withheld message is not tried again, having failed for want of something;
-    /// 0 if it has not.
-    retry_at_ns: u64,
     log: LogReader,
+    next: Next,
     /// The message just taken.
     current: Record,
     pinned: Option<Pinned>,
-    /// A record that was read but not handed out yet: no pin was free, or it is the newest.
-    withheld: Option<Record>,
     batch: Arc<Batch>,
     spare: Vec<Arc<Batch>>,
     chunks: PeerChunks,
     /// Batches that followed each other at once, since the reader last found nothing.
     pursuit: u32,
     reader_stats: ReaderStats,
-    shown_cursor: u64,
-    /// [`rnet_ring::layout::FlowLine::full`] when the cursor was last shown for it.
-    seen_full: u64,
-    rung: u64,
+    shown: ShownCursor,
     taken_ns: u64,
     /// Whether the publisher left by dying.
     died: bool,
@@ -99,6 +83,33 @@ pub struct Reader {
     seen_truncated: u64,
     /// What of the messages that the publisher knows to be missing was counted, by cause.
     seen_lost: [u64; 4],
+}
+
+/// What a reader goes on with.
+#[derive(Debug)]
+enum Next {
+    /// The log's next record.
+    Log,
+    /// A record that was read and not handed out yet: no pin is free, or it is the newest.
+    Withheld(Record),
+    /// A record that could not be read for want of something, not tried again before `at_ns`.
+    RetryAt { record: Record, at_ns: u64 },
+}
+
+impl Next {
+    #[inline]
+    fn is_log(&self) -> bool {
+        matches!(self, Next::Log)
+    }
+
+    /// The record that was read before, after which the log goes on.
+    #[cold]
+    fn take(&mut self) -> Option<Record> {
+        match std::mem::replace(self, Next::Log) {
+            Next::Log => None,
+            Next::Withheld(record) | Next::RetryAt { record, .. } => Some(record),
+        }
+    }
 }
 
 /// Where a publisher is to be found.
@@ -138,33 +149,25 @@ impl Reader {
         let ask = Ask { subscription: own.id(), generation };
         Ok(Reader {
             publisher: binding.publisher,
-            node: origin.node,
-            folder: origin.folder,
-            path: origin.path,
+            origin,
             meta: peer.meta.clone(),
             map,
             own: own.clone(),
             slot,
-            bells: origin.bells,
             reliable: binding.reliable,
-            keep_last: keep_last.map_or(u64::MAX, u64::from),
-            lifespan_ns: lifespan.map_or(u64::MAX, rnet_core::ns_saturating),
-            selects: keep_last.is_some() || lifespan.is_some(),
+            wanted: Wanted::new(keep_last, lifespan),
             follower: Follower::new(ask),
             refused: false,
-            retry_at_ns: 0,
+            next: Next::Log,
             log: LogReader::new(0),
             current: Record { kind: Kind::Inline, seq: 0, time_ns: 0, offset: 0, len: 0 },
             pinned: None,
-            withheld: None,
             batch: Batch::new(),
             spare: Vec::new(),
             chunks: PeerChunks::default(),
             pursuit: 0,
             reader_stats,
-            shown_cursor: 0,
-            seen_full: 0,
-            rung: 0,
+            shown: ShownCursor::default(),
             taken_ns: 0,
             died: false,
             seen_truncated,
@@ -179,12 +182,12 @@ impl Reader {
 
     /// Name of the publisher's node.
     pub fn node(&self) -> &str {
-        &self.node
+        &self.origin.node
     }
 
     /// Folder of the publisher's node.
     pub fn folder(&self) -> &std::path::Path {
-        &self.folder
+        &self.origin.folder
     }
 
     /// What the publisher says of itself.
@@ -281,7 +284,7 @@ impl Reader {
     /// Notes that a sleep ended by its limit, if there was a message that a ring should have told of
     /// and not one that could not be read before for want of something.
     pub fn note_if_late(&self) {
-        if self.retry_at_ns == 0 && self.is_ready() {
+        if !matches!(self.next, Next::RetryAt { .. }) && self.is_ready() {
             bump(&self.slot.page().count.late_wakes, 1);
         }
     }
@@ -289,7 +292,7 @@ impl Reader {
     /// Whether a take may find something.
     #[inline]
     pub fn is_ready(&self) -> bool {
-        if self.withheld.is_some() && self.slot.wants_pin() && !self.was_let_go() {
+        if !self.next.is_log() && self.slot.wants_pin() && !self.was_let_go() {
             // Until a sample is dropped, which rings.
             return false;
         }
@@ -300,7 +303,7 @@ impl Reader {
             self.follower.is_answered(self.admissions()) || (!self.refused && self.is_refused())
         } else {
             // If the publisher is gone: something is left to read, or the channel is to be closed.
-            self.withheld.is_some()
+            !self.next.is_log()
                 || self.log.has_more(self.map.log())
                 || self.has_left()
                 || self.was_let_go()
@@ -364,7 +367,7 @@ impl Reader {
     /// Whether the withheld message was tried a moment ago, and could not be read for want of
     /// something. No sleep is longer than the pause by much, and whoever sleeps looks again.
     fn must_pause(&self) -> bool {
-        self.retry_at_ns != 0 && self.withheld.is_some() && clock::now_ns() < self.retry_at_ns
+        matches!(self.next, Next::RetryAt { at_ns, .. } if clock::now_ns() < at_ns)
     }
 
     /// The publisher is gone: reads what it had committed, then nothing.
@@ -383,7 +386,7 @@ impl Reader {
 
     /// Whether the publisher is gone and everything it had committed was read.
     pub fn is_finished(&self) -> bool {
-        self.withheld.is_none()
+        self.next.is_log()
             && self.follower.is_over(self.admissions())
             && !self.log.has_more(self.map.log())
     }
@@ -447,100 +450,11 @@ impl Reader {
     fn be_let_go(&mut self) -> ChannelError {
         if let LetGo::AskAgain(ask) = self.follower.be_let_go(|| self.own.next_request()) {
             rnet_ring::binding::ask_again(&self.slot.page().bind, ask.generation);
-            self.withheld = None;
+            self.next = Next::Log;
             self.slot.forget_pin();
-            self.own.ring(&self.folder);
+            self.own.ring(&self.origin.folder);
         }
         ChannelError::Detached
-    }
-
-    /// [`Reader::take`] in its common case: a small message that was copied with those before it.
-    /// `false` says nothing; then ask `take`.
-    #[inline]
-    pub fn take_plain(&mut self) -> bool {
-        if self.follower.is_asking() || self.withheld.is_some() || self.pinned.is_some() {
-            return false;
-        }
-        let Some(record) = self.log.next_plain(&self.batch.0) else { return false };
-        if self.passes_over(&record) {
-            self.skip(record.seq, record.time_ns);
-            return false;
-        }
-        self.hand_out(record, record.len as u64);
-        true
-    }
-
-    /// Counts a message and makes it the current one.
-    #[inline]
-    fn hand_out(&mut self, record: Record, len: u64) {
-        fail_point!("take.record");
-        self.reader_stats.taken(self.slot.page(), &record, len, self.taken_ns);
-        fail_point!("take.counted");
-        self.current = record;
-        if self.reliable {
-            self.show_if_awaited(record.kind);
-        }
-    }
-
-    /// Goes on to the next message, which [`Reader::current`] then hands out. `Ok(false)`:
-    /// nothing now. After `Corrupt` or `Refused` the channel is of no more use.
-    pub fn take(&mut self) -> Result<bool, ChannelError> {
-        if !self.prepare()? {
-            return Ok(false);
-        }
-        for _ in 0..MAX_FRUITLESS {
-            let Some(record) = self.next_record()? else {
-                return self.found_nothing().map(|()| false);
-            };
-            self.count_gap(&record);
-            if self.passes_over(&record) {
-                self.skip(record.seq, record.time_ns);
-                continue;
-            }
-            let len = match record.kind {
-                Kind::Inline => {
-                    self.pinned = None;
-                    record.len
-                }
-                Kind::Chunk => match self.pin(&record)? {
-                    Some(pinned) => {
-                        let len = pinned.len;
-                        self.pinned = Some(pinned);
-                        len
-                    }
-                    None => continue,
-                },
-            };
-            self.hand_out(record, len as u64);
-            return Ok(true);
-        }
-        Ok(false)
-    }
-
-    /// What every look begins with; `false` if nothing can be had for now.
-    fn prepare(&mut self) -> Result<bool, ChannelError> {
-        // While the message of the last take is still known: it may have read as zeros.
-        self.check_all_truncated()?;
-        // Here and not when the next message is there: until then the publisher would miss it.
-        self.pinned = None;
-        if self.follower.is_asking() && !self.try_begin()? {
-            return Ok(false);
-        }
-        if self.retry_at_ns != 0 {
-            if self.must_pause() {
-                return Ok(false);
-            }
-            self.retry_at_ns = 0;
-        }
-        Ok(true)
-    }
-
-    /// What a look ends with that found nothing: were we let go?
-    fn found_nothing(&mut self) -> Result<(), ChannelError> {
-        let let_go = self.was_let_go();
-        // A truncated page says that we were let go, or that there is nothing.
-        self.check_truncated()?;
-        if let_go { Err(self.be_let_go()) } else { Ok(()) }
     }
 }
 
@@ -552,7 +466,7 @@ impl Drop for Reader {
         // A message that was taken and never looked at is let go of first.
         self.pinned = None;
         self.own.release(&self.slot);
-        self.own.ring(&self.folder);
+        self.own.ring(&self.origin.folder);
     }
 }
 

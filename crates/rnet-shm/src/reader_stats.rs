@@ -2,19 +2,16 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use rnet_core::bucket_of;
-use rnet_ring::fail_point;
-use rnet_ring::layout::{LATENCY_BUCKETS, ReaderSlot};
-use rnet_ring::record::Record;
+use rnet_ring::layout::ReaderSlot;
 
 /// The sums of what was handed to the user, as they stand in the reader's page. They are kept here
 /// as well, because to read them back from there would cost the message path more.
 #[derive(Debug, Default)]
 pub(crate) struct ReaderStats {
-    received: u64,
-    bytes: u64,
-    sum_latency_ns: u64,
-    max_latency_ns: u64,
+    pub received: u64,
+    pub bytes: u64,
+    pub sum_latency_ns: u64,
+    pub max_latency_ns: u64,
 }
 
 impl ReaderStats {
@@ -27,32 +24,6 @@ impl ReaderStats {
             sum_latency_ns: now(&page.count.sum_latency_ns),
             max_latency_ns: now(&page.count.max_latency_ns),
         }
-    }
-
-    /// Counts a message that is handed to the user.
-    #[inline]
-    pub(crate) fn taken(&mut self, page: &ReaderSlot, record: &Record, len: u64, taken_ns: u64) {
-        let count = &page.count;
-        self.received = self.received.wrapping_add(1);
-        count.received.store(self.received, Ordering::Relaxed);
-        fail_point!("take.received");
-        self.bytes = self.bytes.wrapping_add(len);
-        count.bytes.store(self.bytes, Ordering::Relaxed);
-        fail_point!("take.bytes");
-        count.next_seq.store(record.seq.wrapping_add(1), Ordering::Relaxed);
-        fail_point!("take.next_seq");
-        count.newest_time_ns.store(record.time_ns, Ordering::Relaxed);
-        fail_point!("take.newest");
-        // A stamp from the future is a hostile one.
-        let latency = taken_ns.saturating_sub(record.time_ns);
-        self.sum_latency_ns = self.sum_latency_ns.wrapping_add(latency);
-        count.sum_latency_ns.store(self.sum_latency_ns, Ordering::Relaxed);
-        fail_point!("take.latency");
-        if latency > self.max_latency_ns {
-            self.max_latency_ns = latency;
-            count.max_latency_ns.store(latency, Ordering::Relaxed);
-        }
-        bump(&page.latency[bucket_of(latency).min(LATENCY_BUCKETS - 1)], 1);
     }
 }
 

@@ -9,7 +9,7 @@ use rnet_shm::bell::Bells;
 use rnet_node::NodeCore;
 use rnet_node::receiver::Receiver;
 
-use crate::sample::Decode;
+use crate::subscriber::Decode;
 use crate::subscriber::Subscriber;
 use crate::{Message, OwnedSample, PublisherStats, Sample};
 

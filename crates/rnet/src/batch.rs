@@ -6,7 +6,7 @@ use std::time::Duration;
 use rnet_core::{Error, Result};
 use rnet_node::options::deadline;
 
-use crate::sample::Decode;
+use crate::subscriber::Decode;
 use crate::subscriber::Subscriber;
 use crate::{Message, Sample};
 

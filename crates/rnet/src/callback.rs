@@ -11,7 +11,7 @@ use rnet_node::receiver::{Receiver, is_refusal};
 use rnet_shm::bell::Woken;
 use rnet_shm::subscription::Slot;
 
-use crate::sample::Decode;
+use crate::subscriber::Decode;
 use crate::subscriber::Subscriber;
 use crate::{Message, Sample, Subscription};
 

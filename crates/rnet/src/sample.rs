@@ -9,47 +9,8 @@ use rnet_shm::taken::{Payload, Stamp};
 
 use crate::Message;
 use rnet_core::{Meta, Origin, Result, TypeDesc};
-use rnet_node::receiver::Receiver;
 use rnet_node::types::Schemas;
 use rnet_schema::Schema;
-
-/// What was decoded of a longer message is not used again: it may have become hundreds of times as much memory.
-const MAX_KEPT_LEN_BYTES: usize = 64 << 10;
-
-/// Makes messages of the bytes that a receiver has taken.
-pub(crate) trait Decode {
-    /// The message that [`Receiver::advance`] went on to.
-    fn sample<'a, T: Message + ?Sized>(
-        &'a mut self,
-        at: usize,
-        held: &'a mut T::Held,
-    ) -> Result<Sample<'a, T>>;
-}
-
-impl Decode for Receiver {
-    #[inline]
-    fn sample<'a, T: Message + ?Sized>(
-        &'a mut self,
-        at: usize,
-        held: &'a mut T::Held,
-    ) -> Result<Sample<'a, T>> {
-        let in_place = match T::IN_PLACE_FROM {
-            Some(0) => true,
-            Some(len) => self.channels[at].current_len() >= len,
-            None => false,
-        };
-        if !in_place {
-            if self.decoded_len > MAX_KEPT_LEN_BYTES {
-                drop(T::keep(held));
-            }
-            self.decoded_len = self.channels[at].current_len();
-            if let Err(why) = T::decode(self.channels[at].current().bytes(), held) {
-                return Err(self.malformed(at, why));
-            }
-        }
-        Ok(Sample::new(self.channels[at].current(), held))
-    }
-}
 
 /// A received message, valid until the next receive from the same subscriber.
 ///
@@ -57,17 +18,12 @@ impl Decode for Receiver {
 /// next receive; small ones in the copy that the subscriber made of the log. [`Sample::to_owned_sample`] keeps either for longer without copying.
 /// Protobuf messages are decoded: kept, they hold nothing of the publisher's, and [`Sample::into_message`] gives them away.
 pub struct Sample<'a, T: Message + ?Sized> {
-    taken: Taken<'a>,
-    held: &'a mut T::Held,
+    pub(crate) taken: Taken<'a>,
+    /// What was decoded of it.
+    pub(crate) held: &'a mut T::Held,
 }
 
 impl<'a, T: Message + ?Sized> Sample<'a, T> {
-    /// The caller has decoded it.
-    #[inline]
-    pub(crate) fn new(taken: Taken<'a>, held: &'a mut T::Held) -> Self {
-        Sample { taken, held }
-    }
-
     /// Keeps the message for as long as the result lives.
     ///
     /// At most [`crate::limits::MAX_PINS_PER_READER`] large messages per publisher can be kept at

@@ -19,7 +19,7 @@ use rnet_node::receiver::Receiver;
 use rnet_shm::bell::Woken;
 use rnet_shm::subscription::Slot;
 
-use crate::sample::Decode;
+use crate::subscriber::Decode;
 use crate::subscriber::Subscriber;
 use crate::{
     DeadlineMissed, LivelinessChange, LivelinessCounts, MatchEvent, Message, OwnedSample,

@@ -11,11 +11,13 @@ use rnet_node::receiver::{Receiver, is_refusal};
 use rnet_node::types;
 use rnet_shm::subscription::SubscriptionFile;
 
-use crate::sample::Decode;
 use crate::{
     DeadlineMissed, Interrupter, LivelinessChange, LivelinessCounts, MatchEvent, Message,
     OwnedSample, PeerInfo, PublisherStats, Sample, SubscriberOptions,
 };
+
+/// What was decoded of a longer message is not used again: it may have become hundreds of times as much memory.
+const MAX_KEPT_LEN_BYTES: usize = 64 << 10;
 
 /// Receives messages of type `T` from all publishers of one topic.
 ///
@@ -307,6 +309,41 @@ impl<T: Message + ?Sized> Subscriber<T> {
             file: Arc::downgrade(&self.receiver.file),
             core: Arc::downgrade(&self.core),
         }
+    }
+}
+
+/// Makes messages of the bytes that a receiver has taken.
+pub(crate) trait Decode {
+    /// The message that [`Receiver::advance`] went on to.
+    fn sample<'a, T: Message + ?Sized>(
+        &'a mut self,
+        at: usize,
+        held: &'a mut T::Held,
+    ) -> Result<Sample<'a, T>>;
+}
+
+impl Decode for Receiver {
+    #[inline]
+    fn sample<'a, T: Message + ?Sized>(
+        &'a mut self,
+        at: usize,
+        held: &'a mut T::Held,
+    ) -> Result<Sample<'a, T>> {
+        let in_place = match T::IN_PLACE_FROM {
+            Some(0) => true,
+            Some(len) => self.channels[at].current_len() >= len,
+            None => false,
+        };
+        if !in_place {
+            if self.decoded_len > MAX_KEPT_LEN_BYTES {
+                drop(T::keep(held));
+            }
+            self.decoded_len = self.channels[at].current_len();
+            if let Err(why) = T::decode(self.channels[at].current().bytes(), held) {
+                return Err(self.malformed(at, why));
+            }
+        }
+        Ok(Sample { taken: self.channels[at].current(), held })
     }
 }
 

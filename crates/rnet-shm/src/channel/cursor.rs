@@ -6,22 +6,31 @@ use rnet_ring::{Kind, fail_point, room};
 
 use super::Reader;
 
+/// What the writer has been shown, and what of it was seen.
+#[derive(Debug, Default)]
+pub(super) struct ShownCursor {
+    position: u64,
+    /// [`rnet_ring::layout::FlowLine::full`] when the cursor was last shown for it.
+    full: u64,
+    rung: u64,
+}
+
 impl Reader {
     /// Shows the writer how far we are, and wakes it if it waits for that.
     #[inline]
     pub(super) fn show_cursor(&mut self) {
         let position = self.log.position();
-        if position == self.shown_cursor || self.follower.is_asking() {
+        if position == self.shown.position || self.follower.is_asking() {
             return;
         }
-        self.shown_cursor = position;
+        self.shown.position = position;
         let (cursor, flow) = (&self.slot.page().cursor.cursor, &self.map.control().flow);
         if !self.reliable {
             cursor.store(position, Ordering::Release);
             fail_point!("take.shown");
-        } else if room::show(cursor, position, flow, &mut self.rung) {
+        } else if room::show(cursor, position, flow, &mut self.shown.rung) {
             fail_point!("take.wakes");
-            self.bells.ring(flow.bell.load(Ordering::Relaxed));
+            self.origin.bells.ring(flow.bell.load(Ordering::Relaxed));
         }
     }
 
@@ -35,8 +44,8 @@ impl Reader {
         let asleep = flow.asleep.load(Ordering::Relaxed) != 0;
         let position = self.log.position();
         let enough = asleep && position >= flow.wanted.load(Ordering::Relaxed);
-        if enough || full != self.seen_full || kind == Kind::Chunk {
-            self.seen_full = full;
+        if enough || full != self.shown.full || kind == Kind::Chunk {
+            self.shown.full = full;
             self.show_cursor();
         } else if asleep {
             // Not enough to wake the writer, which looks for itself when its patience is over.

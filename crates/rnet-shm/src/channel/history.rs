@@ -9,6 +9,7 @@
 //! keeps. So has what the log lost before an expired message: it was sent earlier.
 
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use rnet_core::Behind;
 use rnet_ring::Kind;
@@ -16,9 +17,30 @@ use rnet_ring::admission;
 use rnet_ring::follower::Gap;
 use rnet_ring::record::Record;
 
-use super::{ChannelError, Reader};
+use super::{ChannelError, Next, Reader};
 use crate::clock;
 use crate::reader_stats::bump;
+
+/// Which messages the user still wants.
+#[derive(Debug)]
+pub(super) struct Wanted {
+    /// How many unread ones; [`u64::MAX`] for all.
+    keep_last: u64,
+    /// How old one may be to be handed out, in ns; [`u64::MAX`] for any age.
+    lifespan_ns: u64,
+    /// Whether one of the two says that some messages are not handed out.
+    selects: bool,
+}
+
+impl Wanted {
+    pub(super) fn new(keep_last: Option<u32>, lifespan: Option<Duration>) -> Wanted {
+        Wanted {
+            keep_last: keep_last.map_or(u64::MAX, u64::from),
+            lifespan_ns: lifespan.map_or(u64::MAX, rnet_core::ns_saturating),
+            selects: keep_last.is_some() || lifespan.is_some(),
+        }
+    }
+}
 
 impl Reader {
     /// Whether newer messages have taken the place of this one, or it has expired. A comparison for a
@@ -26,7 +48,7 @@ impl Reader {
     /// they were when the batch was copied: between two messages of a batch the user may have slept.
     #[inline]
     pub(super) fn passes_over(&self, record: &Record) -> bool {
-        self.selects && self.is_unwanted(record.seq, record.time_ns)
+        self.wanted.selects && self.is_unwanted(record.seq, record.time_ns)
     }
 
     /// Out of line, so that readers which take all pay for the comparison alone.
@@ -37,14 +59,14 @@ impl Reader {
 
     /// Whether a message is older than its publisher's lifespan.
     fn has_expired(&self, sent_ns: u64) -> bool {
-        self.lifespan_ns != u64::MAX && self.is_too_old(sent_ns)
+        self.wanted.lifespan_ns != u64::MAX && self.is_too_old(sent_ns)
     }
 
     /// Out of line, so that the readers of publishers without a lifespan do not make room for the call. A
     /// stamp from the future is a hostile one.
     #[inline(never)]
     fn is_too_old(&self, sent_ns: u64) -> bool {
-        clock::now_ns().saturating_sub(sent_ns) > self.lifespan_ns
+        clock::now_ns().saturating_sub(sent_ns) > self.wanted.lifespan_ns
     }
 
     #[inline]
@@ -52,7 +74,8 @@ impl Reader {
         let end = self.map.control().tail.seq.load(Ordering::Relaxed);
         let newer = end.saturating_sub(seq);
         // Of a reader that keeps all, never.
-        newer > self.keep_last && (newer - self.keep_last > 1 || self.is_beyond_the_committed(seq))
+        newer > self.wanted.keep_last
+            && (newer - self.wanted.keep_last > 1 || self.is_beyond_the_committed(seq))
     }
 
     /// The number at the end of the log is stored before the message is committed. A writer that
@@ -60,7 +83,7 @@ impl Reader {
     #[cold]
     fn is_beyond_the_committed(&self, seq: u64) -> bool {
         let end = self.map.log().end();
-        end.is_some_and(|(_, end)| end.saturating_sub(seq) > self.keep_last)
+        end.is_some_and(|(_, end)| end.saturating_sub(seq) > self.wanted.keep_last)
     }
 
     /// Counts a message that is passed over, and goes on behind it.
@@ -81,7 +104,7 @@ impl Reader {
     #[inline]
     pub(super) fn count_gap(&mut self, record: &Record) {
         let lost = self.log.take_lost();
-        if lost != 0 || self.log.extension_len(record) != 0 {
+        if lost != 0 || self.log.is_extended(record) {
             self.count_missing(lost, record);
         }
     }
@@ -104,8 +127,10 @@ impl Reader {
             return;
         }
         let end = self.map.control().tail.seq.load(Ordering::Relaxed);
-        let unwanted =
-            end.saturating_sub(self.keep_last).saturating_sub(seq.saturating_sub(lost)).min(lost);
+        let unwanted = end
+            .saturating_sub(self.wanted.keep_last)
+            .saturating_sub(seq.saturating_sub(lost))
+            .min(lost);
         bump(&count.skipped, unwanted);
         let cause = match self.follower.gap(self.admissions()) {
             Gap::Detached => &count.lost_detached,
@@ -143,13 +168,13 @@ impl Reader {
             self.finish_pass(record.kind);
             return Ok(None);
         }
-        self.withheld = Some(record);
+        self.next = Next::Withheld(record);
         Ok(Some(record.time_ns))
     }
 
     /// Passes over the message that [`Reader::find_newest`] went to, or that waits for a pin.
     pub fn pass_over(&mut self) {
-        let Some(record) = self.withheld.take() else { return };
+        let Some(record) = self.next.take() else { return };
         self.slot.forget_pin();
         self.skip(record.seq, record.time_ns);
         self.finish_pass(record.kind);
@@ -165,7 +190,7 @@ impl Reader {
     /// is counted as lost with it.
     pub fn give_up(&mut self) {
         let end = self.map.control().tail.tail.load(Ordering::Acquire);
-        while self.withheld.is_some() || self.log.position() < end {
+        while !self.next.is_log() || self.log.position() < end {
             let Ok(Some(record)) = self.next_record() else { break };
             self.count_gap(&record);
             if self.passes_over(&record) {
@@ -187,13 +212,13 @@ impl Reader {
             return self.map.behind(grant.start, grant.start_seq);
         }
         let position = self.log.position();
-        match (&self.withheld, self.log.next_seq()) {
-            (Some(record), _) => Behind {
+        match (&self.next, self.log.next_seq()) {
+            (Next::Withheld(record) | Next::RetryAt { record, .. }, _) => Behind {
                 age_ns: clock::now_ns().saturating_sub(record.time_ns),
                 ..self.map.behind(position, record.seq)
             },
-            (None, Some(next)) => self.map.behind(position, next),
-            (None, None) => Behind::default(),
+            (Next::Log, Some(next)) => self.map.behind(position, next),
+            (Next::Log, None) => Behind::default(),
         }
     }
 }

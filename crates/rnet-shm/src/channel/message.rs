@@ -58,7 +58,7 @@ impl Taken<'_> {
     /// Whether it carries anything beside its content.
     #[inline]
     pub fn has_meta(&self) -> bool {
-        self.reader.log.extension_len(&self.reader.current) != 0
+        self.reader.log.is_extended(&self.reader.current)
     }
 
     /// Keeps the message beyond the next take.
