@@ -17,7 +17,7 @@ use rnet_shm::state::Standing;
 
 use crate::SubscriberOptions;
 use crate::msgs::Clock;
-use crate::sample::Decode;
+use crate::subscriber::Decode;
 use crate::subscriber::Subscriber;
 
 /// The topic that says what time it is.
