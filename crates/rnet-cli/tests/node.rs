@@ -93,19 +93,18 @@ fn watch_ends_by_itself_when_told() {
     rnet!(place, "node", "list", "--timeout", "1").fails(2);
 }
 
+/// In a full domain there are places for those that say so.
 #[test]
-fn in_a_full_domain_there_are_places_for_tools() {
+fn commands_say_that_they_are_tools() {
     let place = Place::new();
-    let most = rnet::limits::MAX_NODES_PER_DOMAIN - rnet::limits::NODES_KEPT_FOR_TOOLS;
-    let nodes: Vec<_> = (0..most).map(|i| place.node(&format!("n{i}"))).collect();
-    let one_more = rnet::Node::builder("n").dir(&place.dir).domain(util::DOMAIN).open();
-    assert!(one_more.unwrap_err().to_string().contains("for tools"));
-    let mut subscriber = nodes[most - 1].subscriber::<[u8]>("/stop").unwrap();
-    rnet!(place, "topic", "pub", "/stop", "--text", "now", "--once").ok();
-    assert_eq!(&*subscriber.recv(util::SOON).unwrap(), b"now");
-    rnet!(place, "state", "set", "/mode", "idle").ok();
-    rnet!(place, "param", "list").ok();
-    assert_eq!(nodes[0].state().unwrap().get("/mode").unwrap(), Some("idle".into()));
+    let mut subscriber = place.node("hears").subscriber::<[u8]>("/t").unwrap();
+    let running = place.spawn(&["topic", "pub", "/t", "--text", "x", "-n", "says"]);
+    assert_eq!(&*subscriber.recv(util::SOON).unwrap(), b"x");
+    let json = rnet!(place, "node", "list", "--json").json();
+    let languages: Vec<_> =
+        json["nodes"].as_array().unwrap().iter().map(|n| &n["language"]).collect();
+    assert_eq!(languages, ["rust", "tool"]);
+    running.signal("KILL");
 }
 
 /// A number of more than 53 bits is another one in JavaScript and jq.

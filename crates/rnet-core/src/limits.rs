@@ -20,7 +20,7 @@ pub const MAX_ENDS_PER_PROXY: u32 = 1 << 16;
 pub const MAX_DOMAIN_LEN_BYTES: usize = 32;
 
 /// Nodes that may be present in one domain on one host at the same time.
-pub const MAX_NODES_PER_DOMAIN: usize = 256;
+pub const MAX_NODES_PER_DOMAIN: usize = 1024;
 
 /// Of these places the last, which only nodes of tools get: in a full domain `rnet topic pub` and `rnet state set` work.
 pub const NODES_KEPT_FOR_TOOLS: usize = 16;

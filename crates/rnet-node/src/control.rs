@@ -51,7 +51,7 @@ fn run(state: &Arc<NodeState>, mut watch: Watch) {
     loop {
         let (leads, next_period) = {
             let mut matching = state.matching();
-            watch.follow(matching.registry());
+            watch.follow(matching.registry_mut());
             (matching.registry().leads_its_process(), matching.until_next_look())
         };
         orphans.hear(leads, &watch, NAMES);
@@ -96,11 +96,13 @@ fn run(state: &Arc<NodeState>, mut watch: Watch) {
         if woken.listened.contains(&FIFO) {
             let rings = state.own.drain_control();
             // An observer rings a node in the node's own name.
-            if rings.as_ref().is_none_or(|rings| rings.contains(&state.own.incarnation())) {
+            let own = state.own.incarnation();
+            if rings.as_ref().is_none_or(|rings| rings.nodes.contains(&own)) {
                 state.matching().look_at_observers();
             }
             nodes = nodes.zip(rings).map(|(mut nodes, rings)| {
-                nodes.extend(rings);
+                nodes.extend(rings.nodes);
+                state.matching().registry_mut().note_names(rings.names);
                 nodes
             });
         }

@@ -148,22 +148,22 @@ impl NodeState {
         }
     }
 
-    /// Looks at the peers and matches what has changed. Run by the control thread when it is
-    /// rung, and by whoever creates or closes an endpoint, so that the change is quick.
-    pub fn refresh(self: &Arc<Self>) -> Result<()> {
-        self.refresh_only(None, None)?;
+    /// Looks at what the peers have announced and matches what has changed. Run by whoever creates or closes an
+    /// endpoint, so that the change is quick.
+    pub fn refresh(self: &Arc<Self>) {
         let mut matching = self.matching();
-        let look = matching.take_joined() | matching.is_short() | matching.must_look_earlier();
+        let events = matching.refresh_lists();
+        let look = matching.is_short() | matching.must_look_earlier();
         drop(matching);
+        self.tell(events);
         if look {
-            // Peers that were first seen here are to be watched there, and what could not be done
-            // for want of something is to be tried again there.
+            // What could not be done for want of something is to be tried again there.
             self.own.ring_self();
         }
-        Ok(())
     }
 
-    /// As [`NodeState::refresh`], but looks only at the given nodes and names if there are any.
+    /// Looks at the peers and matches what has changed. Run by the control thread when it is rung; `only` and
+    /// `given_up` as in [`Matching::refresh`].
     pub fn refresh_only(
         self: &Arc<Self>,
         only: Option<&[u64]>,
@@ -241,7 +241,8 @@ impl NodeState {
         self.check_fork()?;
         check_ends(ends)?;
         self.matching().set_ends(id, ends)?;
-        self.refresh()
+        self.refresh();
+        Ok(())
     }
 
     /// How many publishers of a subscription are alive at this moment.
@@ -333,7 +334,7 @@ impl NodeCore {
         }
         let control = Some(crate::control::start(state.clone())?);
         let core = Arc::new(NodeCore { state, control });
-        core.state.refresh()?;
+        core.state.refresh_only(None, None)?;
         let matching = core.state.matching();
         matching.check_node_limit(is_tool)?;
         matching.greet();

@@ -28,10 +28,8 @@ impl EndpointWatch {
         core.state.check_fork()?;
         let watcher = Arc::new(Watcher::new(callback));
         core.state.matching().watch_endpoints(&watcher)?;
-        // Dropped, and taken back, if the peers cannot be looked at.
-        let watch = EndpointWatch { watcher, core: Some(core.clone()) };
-        core.state.refresh()?;
-        Ok(watch)
+        core.state.refresh();
+        Ok(EndpointWatch { watcher, core: Some(core.clone()) })
     }
 
     /// As [`crate::Subscription::error`].

@@ -16,7 +16,7 @@ use rnet_shm::observers::Observers;
 use rnet_shm::orphans::GivenUp;
 use rnet_shm::publisher::{PeerPublisher, PublisherMeta};
 use rnet_shm::reader_table::ReaderTable;
-use rnet_shm::registry::{Departure, Registry};
+use rnet_shm::registry::{Changes, Departure, Registry};
 use rnet_shm::shortage::is_passing;
 use rnet_shm::subscription::{PeerSubscription, SubscriptionFile, SubscriptionMeta};
 
@@ -57,11 +57,9 @@ pub struct Matching {
     /// All endpoints of the domain by topic, ours included.
     index: HashMap<u64, BTreeSet<Entry>>,
     /// The entries of each node as last indexed.
-    indexed: HashMap<u64, Vec<Entry>>,
+    indexed: HashMap<u64, Arc<[Entry]>>,
     /// Topics of which some pair waits for its other half.
     pending: BTreeSet<u64>,
-    /// Whether peers have come that the control thread does not watch yet.
-    joined: bool,
     /// Whether some match failed for want of something that may be there later.
     short: bool,
     /// Whether a node has ended, or may have, since this was asked last.
@@ -88,7 +86,6 @@ impl Matching {
             index: HashMap::new(),
             indexed: HashMap::new(),
             pending: BTreeSet::new(),
-            joined: false,
             short: false,
             ended: false,
             timed: BTreeSet::new(),
@@ -105,11 +102,6 @@ impl Matching {
         &mut self.registry
     }
 
-    /// Whether peers have come since this was asked last.
-    pub fn take_joined(&mut self) -> bool {
-        std::mem::take(&mut self.joined)
-    }
-
     /// Whether a node has ended, or may have, since this was asked last: what it left in the state is
     /// to be looked for.
     pub fn take_ended(&mut self) -> bool {
@@ -119,7 +111,7 @@ impl Matching {
     /// Tells all peers that there is a new node, so that they watch for its death.
     pub fn greet(&self) {
         for peer in self.registry.peers().values() {
-            self.own.ring(peer.node.folder());
+            self.own.greet(peer.node.folder());
         }
     }
 
@@ -239,6 +231,18 @@ impl Matching {
             }
             None => self.registry.refresh()?,
         };
+        Ok(self.take_in(changes, only.is_none()))
+    }
+
+    /// Reads what the known peers have announced anew and matches the topics that have changed. Peers that
+    /// come ring.
+    pub fn refresh_lists(&mut self) -> Vec<Notice> {
+        let changes = self.registry.refresh_lists();
+        self.take_in(changes, true)
+    }
+
+    /// `whole` tells whether all peers were looked at.
+    fn take_in(&mut self, changes: Changes, whole: bool) -> Vec<Notice> {
         self.ended |= changes.ended;
         if changes.ended {
             self.observers.ring_endpoints();
@@ -249,7 +253,7 @@ impl Matching {
         for (id, meta, departure) in changes.departed {
             let died = departure == Departure::Died;
             self.endpoints_departed(id, died);
-            self.reindex(id, Vec::new(), &mut topics);
+            self.reindex(id, Arc::default(), &mut topics);
             self.node_departed(id, died, &mut notices);
             notices.push(Notice::Node(NodeEvent::gone(meta.name, departure)));
         }
@@ -257,25 +261,24 @@ impl Matching {
             notices.push(Notice::Node(NodeEvent::Joined(meta.name.clone())));
             notices.push(Notice::Node(NodeEvent::gone(meta.name, departure)));
         }
-        self.joined |= !changes.joined.is_empty();
         for id in changes.joined {
             if let Some(peer) = self.registry.peer(id) {
                 notices.push(Notice::Node(NodeEvent::Joined(peer.node.meta().name.clone())));
             }
         }
         for id in changes.changed {
-            let entries = self.registry.peer(id).map(|p| p.node.entries().to_vec());
+            let entries = self.registry.peer(id).map(|p| p.node.shared_entries());
             self.note_watching(id);
             self.reindex(id, entries.unwrap_or_default(), &mut topics);
         }
-        if only.is_none() {
+        if whole {
             self.describe_unread();
         }
         for topic in topics {
             self.match_topic(topic, &mut notices);
         }
         self.tell_watchers(&mut notices);
-        Ok(notices)
+        notices
     }
 
     /// These nodes have rung, or any may have: the next refresh looks at the topics on which a subscription of
@@ -296,10 +299,10 @@ impl Matching {
 
     /// Brings the index up to date with one node's entries; the topics that differ are added to
     /// `touched`.
-    fn reindex(&mut self, node: u64, entries: Vec<Entry>, touched: &mut BTreeSet<u64>) {
+    fn reindex(&mut self, node: u64, entries: Arc<[Entry]>, touched: &mut BTreeSet<u64>) {
         let now: BTreeSet<Entry> = entries.iter().copied().collect();
-        let before: BTreeSet<Entry> =
-            self.indexed.remove(&node).unwrap_or_default().into_iter().collect();
+        let before = self.indexed.remove(&node).unwrap_or_default();
+        let before: BTreeSet<Entry> = before.iter().copied().collect();
         for gone in before.difference(&now) {
             touched.insert(gone.topic_hash);
             self.unindex(gone);

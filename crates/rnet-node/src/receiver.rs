@@ -74,7 +74,7 @@ impl Receiver {
             proxy: options.proxy.as_ref().map(|(proxy, _)| proxy.clone()),
         };
         let node = &core.state;
-        node.refresh()?;
+        node.refresh();
         node.matching().check_topic_limit(topic.hash())?;
         let id = node.own.next_endpoint()?;
         let ends = options.proxy.as_ref().map_or(1, |(_, ends)| *ends);
@@ -109,7 +109,7 @@ impl Receiver {
             decoded_len: 0,
             found: Vec::new(),
         };
-        node.refresh()?;
+        node.refresh();
         Ok((receiver, ty))
     }
 
@@ -447,7 +447,7 @@ impl Drop for Receiver {
             return;
         }
         self.node.matching().remove(self.id);
-        let _ = self.node.refresh();
+        self.node.refresh();
     }
 }
 

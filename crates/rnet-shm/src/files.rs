@@ -1,7 +1,7 @@
 //! Files in the domain's directory, with errors that name them.
 
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::Path;
 
 use rnet_core::{Error, MAX_META_LEN_BYTES};
@@ -97,6 +97,13 @@ pub fn reserve(fd: impl AsFd, offset: u64, len: u64) -> rustix::io::Result<()> {
             done => return done,
         }
     }
+}
+
+/// Whether a descriptor is of the upper half of what the process may have open: that half is for what cannot be
+/// done without one.
+pub fn is_scarce(fd: impl AsFd) -> bool {
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+    limit.is_some_and(|limit| fd.as_fd().as_raw_fd() as u64 >= limit / 2)
 }
 
 /// Length of an open file, in bytes.

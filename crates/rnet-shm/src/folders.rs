@@ -59,13 +59,10 @@ fn of(path: &Path) -> Option<(Arc<dyn NodeFolder>, &OsStr)> {
     Some((folder, path.file_name()?))
 }
 
-/// Whether a node of this incarnation lives in this process.
-pub(crate) fn is_here(incarnation: u64) -> bool {
-    let living = |folder: &Weak<dyn NodeFolder>| {
-        folder.upgrade().is_some_and(|folder| folder.is_of_living(incarnation))
-    };
-    let folders: Vec<_> = folders(|folders| folders.values().cloned().collect());
-    folders.iter().any(living)
+/// Whether the node of this folder, of this incarnation, lives in this process.
+pub(crate) fn is_here(path: &Path, incarnation: u64) -> bool {
+    let folder = folders(|folders| folders.get(path).and_then(Weak::upgrade));
+    folder.is_some_and(|folder| folder.is_of_living(incarnation))
 }
 
 /// Takes note of a file that was made in a node's folder.

@@ -22,7 +22,7 @@ use rustix::fs::Mode;
 use rustix::io::Errno;
 
 use crate::domain::DomainDir;
-use crate::files::io_error;
+use crate::files::{self, io_error};
 use crate::folders::{self, NodeFolder};
 use crate::presence::{self, Presence};
 use crate::{clock, lent};
@@ -214,11 +214,11 @@ impl Home {
 
 impl NodeFolder for Home {
     fn hold(&self, name: &OsStr, file: BorrowedFd<'_>) {
-        let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
-        let few = |fd: &OwnedFd| limit.is_none_or(|limit| (fd.as_raw_fd() as u64) < limit / 2);
         let mut inner = self.inner();
         match rustix::io::fcntl_dupfd_cloexec(file, 0) {
-            Ok(fd) if few(&fd) => drop(inner.held.insert(name.to_owned(), File::Held(fd))),
+            Ok(fd) if !files::is_scarce(&fd) => {
+                drop(inner.held.insert(name.to_owned(), File::Held(fd)))
+            }
             _ => drop(inner.unheld.insert(name.to_owned())),
         }
     }

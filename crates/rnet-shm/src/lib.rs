@@ -14,7 +14,7 @@
 //! | [`node`] | a node's folder: header, list of endpoints, control FIFO |
 //! | [`home`] | what a node has in the directory, and putting it back |
 //! | [`types`] | protobuf types, which endpoints name by hash |
-//! | [`registry`], [`watch`] | what a node knows of its peers; how it notices their end |
+//! | [`registry`], [`handle`], [`watch`] | what a node knows of its peers; how it notices their end |
 //! | [`bell`], [`barrier`] | sleeping and waking across processes |
 //! | [`publisher`], [`pool`], [`reader_table`] | the writer's side of a channel |
 //! | [`subscription`], [`channel`], [`taken`] | the reader's side |
@@ -39,6 +39,7 @@ mod failpoint;
 mod files;
 mod folders;
 pub mod fork;
+pub mod handle;
 mod handoff;
 pub mod home;
 pub mod lease;
@@ -48,6 +49,7 @@ pub mod node;
 pub mod observe;
 pub mod observers;
 mod ofd;
+mod once;
 pub mod orphans;
 pub mod pool;
 pub mod presence;
@@ -69,4 +71,4 @@ pub mod watch;
 pub use rnet_ring as ring;
 
 /// Version of everything that stands in shared memory; processes of one domain must agree.
-pub const LAYOUT_VERSION: u32 = 5;
+pub const LAYOUT_VERSION: u32 = 6;

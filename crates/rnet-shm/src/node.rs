@@ -1,8 +1,8 @@
 //! A node's folder: the header that says who it is, the list of its endpoints, its doorbells and
 //! the FIFO by which peers tell it that something about matching has changed.
 //!
-//! Everything here is the control plane: written and read with system calls, so that a peer which
-//! truncates its own file gives us an error, not a SIGBUS.
+//! Everything here is the control plane: written with system calls, and read with them but for the first page,
+//! which peers map.
 
 use std::collections::{BTreeSet, HashMap};
 use std::os::fd::OwnedFd;
@@ -34,7 +34,7 @@ mod rings;
 pub use crate::presence::pid_namespace;
 pub use peer::PeerNode;
 use rings::create_fifo;
-pub use rings::ring_control;
+pub use rings::{Rings, ring_control};
 
 /// Bits of an endpoint id that count the endpoints of its node.
 const ENDPOINT_BITS: u32 = 24;

@@ -55,3 +55,30 @@ pub(crate) fn holder(file: impl AsFd, span: Span) -> rustix::io::Result<Option<S
     let held = found.l_type != libc::F_UNLCK as libc::c_short;
     Ok(held.then_some((found.l_start, found.l_len)))
 }
+
+/// Whether anybody holds a lock on the whole of a file that may have lost its name: `None` where that cannot be
+/// told. Reads the list of all locks of the machine, so not for what is asked often.
+pub(crate) fn is_held_somewhere(file: &FileId) -> Option<bool> {
+    let locks = std::fs::read_to_string("/proc/locks").ok()?;
+    let (major, minor) = (rustix::fs::major(file.device), rustix::fs::minor(file.device));
+    let place = format!("{major:02x}:{minor:02x}:{}", file.inode);
+    let is_it = |line: &str| {
+        let mut words = line.split_whitespace().skip(1);
+        words.next() == Some("OFDLCK") && words.any(|word| word == place)
+    };
+    Some(locks.lines().any(is_it))
+}
+
+/// Which file it is, whatever has become of its name.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FileId {
+    device: u64,
+    inode: u64,
+}
+
+impl FileId {
+    pub fn of(file: impl AsFd) -> rustix::io::Result<FileId> {
+        let stat = rustix::fs::fstat(file)?;
+        Ok(FileId { device: stat.st_dev, inode: stat.st_ino })
+    }
+}

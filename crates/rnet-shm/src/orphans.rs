@@ -99,6 +99,7 @@ impl GivenUp {
 #[derive(Debug)]
 pub struct Orphans {
     dir: DomainDir,
+    hears: bool,
     watch: Option<NameWatch>,
     /// Names that were given up, and when to look at each.
     names: BTreeMap<String, Look>,
@@ -109,14 +110,19 @@ pub struct Orphans {
 }
 
 impl Orphans {
-    /// What is there is to be looked at; nothing is heard yet.
+    /// Nothing is looked at and nothing heard yet.
     pub fn new(dir: &DomainDir) -> Orphans {
-        let all = Some(Look::first());
-        Orphans { dir: dir.clone(), watch: None, names: BTreeMap::new(), all, looked: None }
+        let names = BTreeMap::new();
+        Orphans { dir: dir.clone(), hears: false, watch: None, names, all: None, looked: None }
     }
 
-    /// Begins to hear, by events with this mark, or leaves it to another.
+    /// Begins to look and to hear, by events with this mark, or leaves it to another.
     pub fn hear(&mut self, yes: bool, events: &Watch, mark: u32) {
+        if yes != self.hears {
+            self.hears = yes;
+            // Nobody may have looked for a while.
+            self.all = yes.then(Look::first);
+        }
         if yes == self.watch.is_some() {
             return;
         }
@@ -185,22 +191,22 @@ impl Orphans {
     /// Removes those of these names that nobody bears.
     pub fn sweep(&self, due: &GivenUp) {
         if !due.is_empty() {
-            sweep(&self.dir, |stem| due.has(stem), due.all);
+            sweep(&self.dir, due);
         }
     }
 }
 
 /// Removes the names that belong to nobody alive. The folders are for the registry to find, so that an end
 /// is told of before its traces are gone.
-fn sweep(dir: &DomainDir, wanted: impl Fn(&str) -> bool, all: bool) {
-    let entries = std::fs::read_dir(dir.names()).into_iter().flatten().flatten();
-    let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+fn sweep(dir: &DomainDir, due: &GivenUp) {
     // A draft whose close was heard has no maker any more; of the others only the old ones go.
-    let is_left = |stem: &str| wanted(stem) && !(all && draft::is_draft(stem.as_bytes()));
-    for stem in names.filter(|stem| is_left(stem)) {
-        presence::sweep_name(dir, &stem);
-    }
-    if all {
+    due.names.iter().for_each(|stem| presence::sweep_name(dir, stem));
+    if due.all {
+        let entries = std::fs::read_dir(dir.names()).into_iter().flatten().flatten();
+        let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+        names
+            .filter(|stem| !draft::is_draft(stem.as_bytes()))
+            .for_each(|stem| presence::sweep_name(dir, &stem));
         draft::sweep(&dir.names());
     }
 }

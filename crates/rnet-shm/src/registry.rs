@@ -1,14 +1,15 @@
 //! What a node knows of its peers: who there is, what each announces, and who has died.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
 
 use rnet_core::Error;
 
 use crate::domain::DomainDir;
+use crate::handle::Handle;
 use crate::node::{NodeMeta, PeerNode};
 use crate::presence;
 use crate::shortage::is_passing;
-use crate::watch::Handle;
 
 /// The language of nodes that people's tools open: they have places of their own in a domain.
 pub const TOOL: &str = "tool";
@@ -46,6 +47,15 @@ pub struct Peer {
     pub handle: Handle,
 }
 
+/// What a [`Watch`](crate::watch::Watch) is to follow.
+#[derive(Debug, Default)]
+pub(crate) struct Moves {
+    /// Peers that are new, or have another handle.
+    pub joined: Vec<u64>,
+    /// Those that are gone, and by what their end was noticed.
+    pub departed: Vec<(u64, Handle)>,
+}
+
 /// Folders of nodes that are gone.
 #[derive(Debug)]
 #[must_use = "what the dead have left stays until it is swept"]
@@ -63,12 +73,35 @@ impl Left {
     }
 }
 
+/// Reads what a peer has announced since.
+fn read(id: u64, peer: &mut Peer, unread: &mut BTreeSet<u64>, changes: &mut Changes) {
+    if peer.node.refresh() {
+        changes.changed.push(id);
+    }
+    match peer.node.was_missed() {
+        true => unread.insert(id),
+        false => unread.remove(&id),
+    };
+}
+
 /// All living nodes of a domain but (where asked) our own.
 #[derive(Debug)]
 pub struct Registry {
     dir: DomainDir,
     own: Option<u64>,
     peers: BTreeMap<u64, Peer>,
+    /// Who bears a name, as written in file names.
+    bearers: HashMap<Arc<str>, u64>,
+    /// Peers whose locks say whether they live.
+    asked: BTreeSet<u64>,
+    /// Peers whose endpoints could not be read for want of a file descriptor.
+    unread: BTreeSet<u64>,
+    /// The other nodes of this process.
+    siblings: BTreeSet<u64>,
+    /// What has changed since a watch followed.
+    moves: Moves,
+    /// Names of nodes that have greeted and are not known yet.
+    greeted: BTreeMap<u64, String>,
     /// Peers that may have ended without the kernel saying so: their locks are asked for.
     doubted: BTreeSet<u64>,
     /// Peers that have died and whose processes go on as another program.
@@ -92,6 +125,12 @@ impl Registry {
             dir,
             own,
             peers: BTreeMap::new(),
+            bearers: HashMap::new(),
+            asked: BTreeSet::new(),
+            unread: BTreeSet::new(),
+            siblings: BTreeSet::new(),
+            moves: Moves::default(),
+            greeted: BTreeMap::new(),
             doubted: BTreeSet::new(),
             outlived: Vec::new(),
             left: Vec::new(),
@@ -117,20 +156,25 @@ impl Registry {
         self.peers.get(&incarnation)
     }
 
-    /// One peer, to map its bells.
-    pub fn peer_mut(&mut self, incarnation: u64) -> Option<&mut Peer> {
-        self.peers.get_mut(&incarnation)
-    }
-
     /// Whether the word on some peers' life is their lock, which has to be asked for.
     pub fn needs_polling(&self) -> bool {
-        self.peers.values().any(|peer| peer.handle.asks_lock())
+        !self.asked.is_empty()
+    }
+
+    /// What has changed since this was asked last.
+    pub(crate) fn take_moves(&mut self) -> Moves {
+        std::mem::take(&mut self.moves)
+    }
+
+    /// These nodes have told their names: the next look at them need not search for them.
+    pub fn note_names(&mut self, names: BTreeMap<u64, String>) {
+        self.greeted = names;
     }
 
     /// Whether no other node of this process comes before ours: one does what need not be done
-    /// twice.
+    /// twice. `false` until all were looked at.
     pub fn leads_its_process(&self) -> bool {
-        !self.peers.iter().any(|(id, peer)| peer.node.is_this_process() && Some(*id) < self.own)
+        self.looked && self.siblings.first().is_none_or(|first| Some(*first) > self.own)
     }
 
     /// The next look asks for the locks of the peers with these names, and need not believe their
@@ -162,7 +206,7 @@ impl Registry {
 
     /// Whether a node could not be looked at for want of a file descriptor: look again later.
     pub fn is_behind(&self) -> bool {
-        self.missed || self.peers.values().any(|peer| peer.node.was_missed())
+        self.missed || !self.unread.is_empty()
     }
 
     /// Reads the directory anew, and what has changed. What the dead have left is to be taken with
@@ -180,7 +224,7 @@ impl Registry {
             !here.contains(id) && !peer.node.is_here() && !peer.node.lives()
         };
         let gone =
-            self.peers.iter().filter(|(id, peer)| left_out(id, peer) || self.has_died(**id, peer));
+            self.peers.iter().filter(|(id, peer)| self.has_died(**id, peer) || left_out(id, peer));
         for id in gone.map(|(id, _)| *id).collect::<Vec<_>>() {
             self.depart(id, &mut changes);
         }
@@ -189,16 +233,25 @@ impl Registry {
         self.told.retain(|id| here.contains(id));
         self.take_in(listed, &mut changes);
         self.looked = true;
-        for (id, peer) in &mut self.peers {
+        for id in self.asked.clone() {
             // There may be a file descriptor for it by now.
-            if matches!(peer.handle, Handle::Nothing) {
-                peer.handle = Handle::on(&self.dir, &peer.node);
-            }
-            if peer.node.refresh() {
-                changes.changed.push(*id);
+            if let Some(peer) = self.peers.get(&id)
+                && matches!(peer.handle, Handle::Nothing)
+            {
+                self.set_handle(id, Handle::on(&self.dir, &peer.node));
             }
         }
+        changes.changed = self.refresh_lists().changed;
         Ok(changes)
+    }
+
+    /// Reads anew what the peers have announced that are known; a call for each that has announced something since.
+    pub fn refresh_lists(&mut self) -> Changes {
+        let mut changes = Changes::default();
+        for (id, peer) in &mut self.peers {
+            read(*id, peer, &mut self.unread, &mut changes);
+        }
+        changes
     }
 
     /// As [`Registry::refresh`], but looks only at the nodes that have rung or ended, and at those of
@@ -212,33 +265,37 @@ impl Registry {
         let mut changes = Changes::default();
         let unknown = |id: &&u64| Some(**id) != self.own && !self.peers.contains_key(id);
         let unknown: Vec<u64> = nodes.iter().filter(unknown).copied().collect();
-        let strangers = named.is_some() || !unknown.is_empty();
+        let mut names = std::mem::take(&mut self.greeted);
+        let nameless = unknown.iter().filter(|id| !names.contains_key(id)).copied();
+        for node in PeerNode::known(&self.dir, nameless.collect::<Vec<_>>().into_iter()) {
+            names.insert(node.incarnation(), node.stem().to_string());
+        }
+        let name_of = |id: &u64| names.remove(id).map(|stem| (stem, *id));
+        let told: Vec<(String, u64)> = unknown.iter().filter_map(name_of).collect();
+        let strangers = named.is_some() || told.len() < unknown.len();
         // First, because it may fail, and nothing must be taken note of by halves.
-        let listed = if strangers { self.list()? } else { Vec::new() };
+        let mut listed = if strangers { self.list()? } else { told };
         for id in nodes {
             let Some(peer) = self.peers.get_mut(id) else { continue };
-            if peer.node.refresh() {
-                changes.changed.push(*id);
-            }
+            read(*id, peer, &mut self.unread, &mut changes);
             let peer = &self.peers[id];
-            if (!peer.node.is_here() && !peer.node.lives()) || self.has_died(*id, peer) {
+            if self.has_died(*id, peer) || (!peer.node.is_here() && !peer.node.lives()) {
                 self.depart(*id, &mut changes);
             }
             self.doubted.remove(id);
         }
-        if strangers {
+        if !listed.is_empty() || !unknown.is_empty() {
             // One that rang and is not there came and went, and somebody else has swept its folder.
             let swept = |id: &u64| !listed.iter().any(|(_, listed)| listed == id);
             changes.ended |= unknown.iter().any(swept);
-            let mut listed = listed;
             let is_named = |stem: &str| named.is_some_and(|named| named(stem));
             listed.retain(|(stem, id)| nodes.contains(id) || is_named(stem));
             let known = changes.joined.len();
             self.take_in(listed, &mut changes);
             let new: Vec<u64> = changes.joined[known..].to_vec();
             for id in new {
-                if self.peers.get_mut(&id).is_some_and(|peer| peer.node.refresh()) {
-                    changes.changed.push(id);
+                if let Some(peer) = self.peers.get_mut(&id) {
+                    read(id, peer, &mut self.unread, &mut changes);
                 }
             }
         }
@@ -247,6 +304,7 @@ impl Registry {
 
     fn has_died(&self, id: u64, peer: &Peer) -> bool {
         peer.handle.has_ended()
+            || peer.node.is_gone()
             || ((peer.handle.asks_lock() || self.doubted.contains(&id))
                 && !peer.node.lives()
                 && !presence::is_alive(&self.dir, peer.node.stem(), peer.node.incarnation()))
@@ -255,57 +313,83 @@ impl Registry {
     /// Gets to know the nodes that are new.
     fn take_in(&mut self, listed: Vec<(String, u64)>, changes: &mut Changes) {
         self.incomplete = false;
-        let mut new = HashMap::new();
-        for (stem, id) in listed {
-            let departed = changes.departed.iter().any(|(gone, ..)| *gone == id);
-            if Some(id) == self.own || departed || self.peers.contains_key(&id) {
+        let is_new = |(_, id): &(String, u64)| {
+            let departed = changes.departed.iter().any(|(gone, ..)| gone == id);
+            Some(*id) != self.own && !departed && !self.peers.contains_key(id)
+        };
+        let new: Vec<(String, u64)> = listed.into_iter().filter(is_new).collect();
+        let known = PeerNode::known(&self.dir, new.iter().map(|(_, id)| *id));
+        let mut known: HashMap<u64, PeerNode> =
+            known.into_iter().map(|node| (node.incarnation(), node)).collect();
+        for (stem, id) in new {
+            if self.peers.contains_key(&id) {
                 continue;
             }
-            if !presence::is_alive(&self.dir, &stem, id) {
-                self.bury_unseen(&stem, id, changes);
-                self.left.push((stem, id));
-                continue;
-            }
-            match PeerNode::open(&self.dir, &stem, id) {
+            let node = match known.remove(&id).filter(|node| **node.stem() == *stem) {
+                Some(node) => Ok(Some(node)),
+                None if !presence::is_alive(&self.dir, &stem, id) => {
+                    self.bury_unseen(&stem, id, changes);
+                    self.left.push((stem, id));
+                    continue;
+                }
+                None => PeerNode::open(&self.dir, &stem, id),
+            };
+            match node {
                 Ok(Some(node)) => {
-                    let handle = Handle::on(&self.dir, &node);
-                    self.peers.insert(id, Peer { node, handle });
+                    self.join(node);
                     changes.joined.push(id);
-                    new.insert(stem, id);
+                    // Whoever bore a name before its bearer is gone, whatever its process does.
+                    self.depart_bearer_before(id, changes);
                 }
                 Ok(None) => self.incomplete = true,
                 Err(error) => self.missed |= is_passing(&error),
             }
         }
-        if new.is_empty() {
-            return;
+    }
+
+    fn join(&mut self, node: PeerNode) {
+        let id = node.incarnation();
+        if node.is_this_process() {
+            self.siblings.insert(id);
         }
-        // Whoever bore a name before its bearer is gone, whatever its process does.
-        let before = self
-            .peers
-            .iter()
-            .filter(|(id, peer)| new.get(peer.node.stem()).is_some_and(|bearer| bearer != *id));
-        for id in before.map(|(id, _)| *id).collect::<Vec<_>>() {
-            self.depart(id, changes);
-            let joined = changes.joined.len();
-            // Not told of as one that is there.
-            changes.joined.retain(|joined| *joined != id);
-            if changes.joined.len() < joined
-                && let Some((_, meta, departure)) = changes.departed.pop()
-            {
-                changes.unseen.push((meta, departure));
-            }
+        let handle = Handle::on(&self.dir, &node);
+        self.peers.insert(id, Peer { node, handle: Handle::Nothing });
+        self.set_handle(id, handle);
+    }
+
+    pub(crate) fn set_handle(&mut self, id: u64, handle: Handle) {
+        let Some(peer) = self.peers.get_mut(&id) else { return };
+        if handle.asks_lock() {
+            self.asked.insert(id);
+        } else {
+            self.asked.remove(&id);
+        }
+        peer.handle = handle;
+        self.moves.joined.push(id);
+    }
+
+    /// The one that bore this name before is gone.
+    fn depart_bearer_before(&mut self, id: u64, changes: &mut Changes) {
+        let Some(peer) = self.peers.get(&id) else { return };
+        let Some(before) = self.bearers.insert(peer.node.stem().clone(), id) else { return };
+        let was_new = changes.joined.contains(&before);
+        self.depart(before, changes);
+        // Not told of as one that is there.
+        if was_new && let Some((_, meta, departure)) = changes.departed.pop() {
+            changes.joined.retain(|joined| *joined != before);
+            changes.unseen.push((meta, departure));
         }
     }
 
     /// A folder of the dead, of a node that never was a peer: its end is told of nevertheless, once.
     fn bury_unseen(&mut self, stem: &str, id: u64, changes: &mut Changes) {
         changes.ended = true;
-        if !self.looked || !self.told.insert(id) {
+        if !self.looked || self.told.contains(&id) {
             return;
         }
         // One that was killed before it had written who it is was nobody yet.
         if let Ok(Some(node)) = PeerNode::open(&self.dir, stem, id) {
+            self.told.insert(id);
             let departure = if node.said_goodbye() { Departure::Left } else { Departure::Died };
             changes.unseen.push((node.meta().clone(), departure));
         }
@@ -313,14 +397,26 @@ impl Registry {
 
     fn depart(&mut self, id: u64, changes: &mut Changes) {
         let Some(peer) = self.peers.remove(&id) else { return };
+        let first = peer.node.set_gone();
+        self.asked.remove(&id);
+        self.unread.remove(&id);
+        self.siblings.remove(&id);
+        if self.bearers.get(peer.node.stem()) == Some(&id) {
+            self.bearers.remove(peer.node.stem());
+        }
         let departure = if peer.node.said_goodbye() { Departure::Left } else { Departure::Died };
         let goes_on = matches!(peer.handle, Handle::Process(_)) && !peer.handle.has_ended();
+        // Whoever goes on after its goodbye sees to its name itself.
+        let leaves_nothing = departure == Departure::Left && goes_on && !peer.node.is_here();
         if departure == Departure::Died && goes_on {
             self.outlived.push(id);
         }
         changes.ended = true;
-        self.left.push((peer.node.stem().to_owned(), id));
+        if first && !leaves_nothing {
+            self.left.push((peer.node.stem().to_string(), id));
+        }
         changes.departed.push((id, peer.node.meta().clone(), departure));
+        self.moves.departed.push((id, peer.handle));
     }
 
     fn list(&self) -> Result<Vec<(String, u64)>, Error> {

@@ -9,19 +9,16 @@
 //! for at the hint, again in steps that double up to [`LAST_STEP`], and then once per [`POLL`],
 //! which is also how the end is seen where there is no hint.
 
-use std::collections::{BTreeMap, HashSet};
-use std::os::fd::{AsFd, OwnedFd};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use rustix::event::Timespec;
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::OFlags;
 use rustix::io::Errno;
 
-use crate::domain::DomainDir;
-use crate::lent;
-use crate::node::{NodeMeta, PeerNode};
-use crate::presence;
+use crate::handle::Handle;
 use crate::registry::Registry;
 
 /// How often locks are asked for where nothing hints at anything.
@@ -32,65 +29,8 @@ const FIRST_STEP: Duration = Duration::from_millis(1);
 const LAST_STEP: Duration = Duration::from_millis(32);
 /// Events that are taken at once; the others follow.
 const AT_ONCE: usize = 64;
-/// Marks descriptors that are no peer's among the events; incarnations have 40 bits.
+/// Marks descriptors that are no peer's among the events; numbers of descriptors have 31 bits.
 const LISTENED: u64 = 1 << 63;
-
-/// By what the end of a peer is noticed.
-#[derive(Debug)]
-pub enum Handle {
-    /// It lives in this very process and cannot end without us.
-    Ours,
-    /// A pidfd: readable once the process has ended.
-    Process(OwnedFd),
-    /// The write end of its FIFO: in error once nobody reads there any more.
-    Fifo(OwnedFd),
-    /// Its FIFO had no reader when we came: it was ending just then.
-    Ending,
-    /// No descriptor was to be had; its lock is asked for from time to time.
-    Nothing,
-}
-
-impl Handle {
-    /// The best one for a peer whose lock was just held.
-    pub(crate) fn on(dir: &DomainDir, node: &PeerNode) -> Handle {
-        if node.is_this_process() {
-            return Handle::Ours;
-        }
-        if let Some(process) = pidfd(node.meta()) {
-            // The number could have been given to another process before we opened it; the lock
-            // says that the node lives, hence that the number was still its own.
-            let alive = presence::is_alive(dir, node.stem(), node.incarnation());
-            return if alive { Handle::Process(process) } else { Handle::Ending };
-        }
-        match lent::open(&node.folder().join("ctl"), OFlags::WRONLY) {
-            Ok(fifo) => Handle::Fifo(fifo),
-            Err(Errno::NXIO | Errno::NOENT) => Handle::Ending,
-            Err(_) => Handle::Nothing,
-        }
-    }
-
-    /// Whether the kernel says that it has ended.
-    pub(crate) fn has_ended(&self) -> bool {
-        let Handle::Process(process) = self else { return false };
-        let mut fds = [PollFd::new(process, PollFlags::IN)];
-        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-        matches!(poll(&mut fds, Some(&now)), Ok(1..))
-    }
-
-    /// Whether only the lock says for certain.
-    pub(crate) fn asks_lock(&self) -> bool {
-        matches!(self, Handle::Fifo(_) | Handle::Ending | Handle::Nothing)
-    }
-}
-
-/// A handle on the peer's process, if it is in our pid namespace.
-fn pidfd(meta: &NodeMeta) -> Option<OwnedFd> {
-    if !meta.is_in_our_pid_namespace() {
-        return None;
-    }
-    let pid = rustix::process::Pid::from_raw(i32::try_from(meta.pid).ok()?)?;
-    rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()).ok()
-}
 
 /// What has woken a [`Watch`].
 #[derive(Debug, Default)]
@@ -110,11 +50,23 @@ struct Suspect {
     step: Duration,
 }
 
+/// A descriptor that is watched. All nodes of a process share theirs.
+#[derive(Debug)]
+struct Watched {
+    descriptor: Arc<OwnedFd>,
+    peers: BTreeSet<u64>,
+    /// Whether it has told of their end, which it does once.
+    told: bool,
+}
+
 /// Waits for the end of peers, and for what else its owner listens to.
 #[derive(Debug)]
 pub struct Watch {
     epoll: OwnedFd,
-    watched: HashSet<u64>,
+    /// Descriptors by number, and whose end they tell of.
+    watched: HashMap<RawFd, Watched>,
+    /// Peers that the kernel does not watch for us.
+    unwatched: BTreeSet<u64>,
     suspects: BTreeMap<u64, Suspect>,
     /// When the next poll is due, while some peers need it.
     next_poll: Option<Instant>,
@@ -125,7 +77,8 @@ impl Watch {
     pub fn new() -> rustix::io::Result<Watch> {
         Ok(Watch {
             epoll: epoll::create(CreateFlags::CLOEXEC)?,
-            watched: HashSet::new(),
+            watched: HashMap::new(),
+            unwatched: BTreeSet::new(),
             suspects: BTreeMap::new(),
             next_poll: None,
         })
@@ -144,44 +97,69 @@ impl Watch {
 
     /// Watches the peers that are new, forgets those that have departed.
     ///
-    /// A departed peer's handle is closed by the registry, which takes it out of the epoll set,
-    /// unless a forked child holds a copy; so each handle speaks only once.
-    pub fn follow(&mut self, registry: &Registry) {
-        let peers = registry.peers();
-        self.watched.retain(|id| peers.contains_key(id));
-        self.suspects.retain(|id, _| peers.contains_key(id));
-        let mut missed = false;
-        for (id, peer) in peers {
-            if self.watched.contains(id) {
-                continue;
-            }
+    /// A descriptor is taken out of the epoll set explicitly: other nodes of this process, or a forked child, may
+    /// hold it for longer.
+    pub fn follow(&mut self, registry: &mut Registry) {
+        let moves = registry.take_moves();
+        for (id, handle) in moves.departed {
+            self.unwatched.remove(&id);
+            self.suspects.remove(&id);
+            self.forget(id, &handle);
+        }
+        let mut new = std::mem::take(&mut self.unwatched);
+        new.extend(moves.joined);
+        for id in new {
+            let Some(peer) = registry.peer(id) else { continue };
             let added = match &peer.handle {
                 Handle::Ours => true,
                 Handle::Nothing => false,
                 Handle::Ending => {
-                    self.suspect(*id);
+                    self.suspect(id);
                     true
                 }
-                Handle::Process(fd) => self.add(fd, *id, EventFlags::IN),
+                Handle::Process(fd) => self.add(fd, id, EventFlags::IN),
                 // Its end is an error, which is told of unasked.
-                Handle::Fifo(fd) => self.add(fd, *id, EventFlags::empty()),
+                Handle::Fifo(fd) => self.add(fd, id, EventFlags::empty()),
             };
-            if added {
-                self.watched.insert(*id);
+            if !added {
+                self.unwatched.insert(id);
             }
-            missed |= !added;
         }
         // Whom the kernel does not watch for us is looked at, and tried to be watched, until it does.
         self.next_poll = match self.next_poll {
-            _ if !missed && !registry.needs_polling() => None,
+            _ if self.unwatched.is_empty() && !registry.needs_polling() => None,
             None => Some(Instant::now() + POLL),
             due => due,
         };
     }
 
-    fn add(&self, fd: &OwnedFd, id: u64, flags: EventFlags) -> bool {
+    fn add(&mut self, descriptor: &Arc<OwnedFd>, id: u64, flags: EventFlags) -> bool {
+        let number = descriptor.as_raw_fd();
+        if let Some(watched) = self.watched.get_mut(&number) {
+            watched.peers.insert(id);
+            if watched.told {
+                self.suspect(id);
+            }
+            return true;
+        }
         let flags = flags | EventFlags::ONESHOT;
-        epoll::add(&self.epoll, fd, EventData::new_u64(id), flags).is_ok()
+        let data = EventData::new_u64(number as u64);
+        let added = epoll::add(&self.epoll, descriptor, data, flags).is_ok();
+        if added {
+            let (descriptor, peers) = (descriptor.clone(), BTreeSet::from([id]));
+            self.watched.insert(number, Watched { descriptor, peers, told: false });
+        }
+        added
+    }
+
+    fn forget(&mut self, id: u64, handle: &Handle) {
+        let Some(number) = handle.descriptor().map(|fd| fd.as_raw_fd()) else { return };
+        let Some(watched) = self.watched.get_mut(&number) else { return };
+        watched.peers.remove(&id);
+        if watched.peers.is_empty() {
+            let _ = epoll::delete(&self.epoll, &watched.descriptor);
+            self.watched.remove(&number);
+        }
     }
 
     fn suspect(&mut self, id: u64) {
@@ -208,7 +186,11 @@ impl Watch {
         for event in &events {
             match event.data.u64() {
                 mark if mark & LISTENED != 0 => woken.listened.push(mark as u32),
-                id => woken.peers.push(id),
+                number => {
+                    let Some(watched) = self.watched.get_mut(&(number as RawFd)) else { continue };
+                    watched.told = true;
+                    woken.peers.extend(&watched.peers);
+                }
             }
         }
         // Those that have really ended are forgotten with the next `follow`.
@@ -233,5 +215,37 @@ impl Watch {
             self.next_poll = Some(now + POLL);
             woken.poll = true;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::{DomainConfig, DomainDir};
+    use crate::node::OwnNode;
+    use crate::random::random_u64;
+    use rnet_core::NodeName;
+
+    /// The kernel refuses to watch a descriptor: its peer is looked at once a second all the same.
+    #[test]
+    fn one_that_the_kernel_does_not_watch_is_polled() {
+        let base = std::env::temp_dir().join(format!("rnet-watch-{:x}", random_u64()));
+        std::fs::create_dir(&base).unwrap();
+        let config = DomainConfig { base: Some(base.clone()), ..DomainConfig::default() };
+        let dir = DomainDir::open_or_create(&config).unwrap();
+        let name = NodeName::new("/a").unwrap();
+        let node = OwnNode::create(&dir, &name, "rust", "0").unwrap();
+        let mut registry = Registry::new(dir, None);
+        registry.refresh().unwrap();
+        // It says that it waits for an end, and is of a kind that epoll does not take.
+        let plain = std::fs::File::open(node.folder().join("node")).unwrap();
+        let handle = Handle::Process(Arc::new(plain.into()));
+        registry.set_handle(node.incarnation(), handle);
+        assert!(!registry.needs_polling());
+        let mut watch = Watch::new().unwrap();
+        watch.follow(&mut registry);
+        assert!(watch.wait(Some(Duration::from_secs(50))).unwrap().poll);
+        drop(node);
+        std::fs::remove_dir_all(&base).unwrap();
     }
 }

@@ -362,6 +362,11 @@ fn node_file_is_as_drawn() {
     let mut ring = [0; 8];
     File::open(node.folder().join("ctl")).unwrap().read_exact(&mut ring).unwrap();
     assert_eq!(u64::from_le_bytes(ring), 0x12_3456_789a);
+    node.greet(node.folder());
+    let mut greeting = [0; 8 + 16];
+    File::open(node.folder().join("ctl")).unwrap().read_exact(&mut greeting).unwrap();
+    let head = (14 << 48 | node.incarnation()).to_le_bytes();
+    assert_eq!(greeting, *[&head[..], b"arm.controller\0\0"].concat());
 
     let drawn = Drawn::open(&node.folder().join("node"), &tables, "File node");
     drawn.check_header(b"RNETNOD\x01");

@@ -8,9 +8,10 @@ use std::time::Duration;
 
 use rnet_core::{DomainId, NodeName};
 use rnet_shm::domain::{DomainConfig, DomainDir};
+use rnet_shm::handle::Handle;
 use rnet_shm::node::{OwnNode, pid_namespace};
 use rnet_shm::registry::{Departure, Registry};
-use rnet_shm::watch::{Handle, Watch};
+use rnet_shm::watch::Watch;
 
 /// What does not happen within this time does not happen.
 const LONG: Option<Duration> = Some(Duration::from_secs(50));
@@ -76,7 +77,7 @@ fn the_end_of_a_stranger_wakes() {
     let mut registry = domain.registry();
     assert!(matches!(registry.peer(id).unwrap().handle, Handle::Fifo(_)));
     let mut watch = Watch::new().unwrap();
-    watch.follow(&registry);
+    watch.follow(&mut registry);
     drop(node);
     assert_eq!(watch.wait(LONG).unwrap().peers, [id]);
     let changes = registry.refresh_only(&[id], None).unwrap();
@@ -95,7 +96,7 @@ fn a_suspect_is_asked_again() {
     let reader = mkfifo(&ctl);
     let mut registry = domain.registry();
     let mut watch = Watch::new().unwrap();
-    watch.follow(&registry);
+    watch.follow(&mut registry);
     drop(reader);
     let mut asked = 0;
     for _ in 0..30 {
@@ -103,7 +104,7 @@ fn a_suspect_is_asked_again() {
         asked += usize::from(watch.wait(LONG).unwrap().peers == [id]);
         // The lock is the truth: it lives.
         assert!(registry.refresh_only(&[id], None).unwrap().departed.is_empty());
-        watch.follow(&registry);
+        watch.follow(&mut registry);
         if asked == 5 {
             break;
         }
@@ -111,11 +112,11 @@ fn a_suspect_is_asked_again() {
     assert_eq!(asked, 5);
     // In the end it is only looked at with all others.
     while !watch.wait(LONG).unwrap().poll {
-        watch.follow(&registry);
+        watch.follow(&mut registry);
     }
     drop(node);
     assert_eq!(registry.refresh().unwrap().departed.len(), 1);
-    watch.follow(&registry);
+    watch.follow(&mut registry);
     assert!(!watch.wait(Some(Duration::from_millis(1))).unwrap().poll, "nobody needs it");
 }
 
@@ -128,10 +129,10 @@ fn one_that_nobody_listens_for_is_a_suspect_at_once() {
     let ctl = node.folder().join("ctl");
     std::fs::remove_file(&ctl).unwrap();
     drop(mkfifo(&ctl));
-    let registry = domain.registry();
+    let mut registry = domain.registry();
     assert!(matches!(registry.peer(id).unwrap().handle, Handle::Ending));
     let mut watch = Watch::new().unwrap();
-    watch.follow(&registry);
+    watch.follow(&mut registry);
     assert_eq!(watch.wait(LONG).unwrap().peers, [id]);
 }
 
@@ -147,33 +148,17 @@ fn one_that_could_not_be_watched_is_watched_later() {
     let mut registry = domain.registry();
     assert!(matches!(registry.peer(id).unwrap().handle, Handle::Nothing));
     let mut watch = Watch::new().unwrap();
-    watch.follow(&registry);
+    watch.follow(&mut registry);
     assert!(watch.wait(LONG).unwrap().poll, "it can only be asked");
     std::fs::remove_file(&ctl).unwrap();
     let reader = mkfifo(&ctl);
     registry.refresh().unwrap();
     assert!(matches!(registry.peer(id).unwrap().handle, Handle::Fifo(_)));
-    watch.follow(&registry);
+    watch.follow(&mut registry);
     drop((node, reader));
     // A few polls may be in between, on a machine that stands still.
     let mut wakes = std::iter::repeat_with(|| watch.wait(LONG).unwrap()).take(20);
     assert_eq!(wakes.find(|woken| !woken.poll).expect("the kernel tells").peers, [id]);
-}
-
-/// The kernel refuses to watch a descriptor: its peer is looked at once a second all the same.
-#[test]
-fn one_that_the_kernel_does_not_watch_is_polled() {
-    let domain = TestDomain::new();
-    let node = domain.stranger();
-    let id = node.incarnation();
-    let mut registry = domain.registry();
-    // It says that it waits for an end, and is of a kind that epoll does not take.
-    let plain = std::fs::File::open(node.folder().join("node")).unwrap();
-    registry.peer_mut(id).unwrap().handle = Handle::Process(plain.into());
-    assert!(!registry.needs_polling());
-    let mut watch = Watch::new().unwrap();
-    watch.follow(&registry);
-    assert!(watch.wait(LONG).unwrap().poll);
 }
 
 /// Somebody who rings without end does not keep the locks from being asked for.
@@ -181,7 +166,7 @@ fn one_that_the_kernel_does_not_watch_is_polled() {
 fn noise_does_not_hide_the_poll() {
     let domain = TestDomain::new();
     let _node = domain.stranger();
-    let registry = domain.registry();
+    let mut registry = domain.registry();
     let noise = domain.base.join("noise");
     let reader = mkfifo(&noise);
     let mut writer = std::fs::File::options().write(true).open(&noise).unwrap();
@@ -190,7 +175,7 @@ fn noise_does_not_hide_the_poll() {
     watch.listen(&reader, 3, false).unwrap();
     let until = std::time::Instant::now() + LONG.unwrap();
     loop {
-        watch.follow(&registry);
+        watch.follow(&mut registry);
         let woken = watch.wait(LONG).unwrap();
         assert_eq!(woken.listened, [3]);
         if woken.poll {

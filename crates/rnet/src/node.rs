@@ -39,7 +39,8 @@ impl Node {
     ///
     /// # Errors
     /// `BadName`; `NameTaken` if a living node has this name; `NoPermission`, `LayoutVersion`,
-    /// `OutOfMemory` for the domain's directory; `LimitReached` beyond 256 nodes.
+    /// `OutOfMemory` for the domain's directory; `LimitReached` beyond 1,024 nodes, and where
+    /// the process may have no more open files.
     pub fn new(name: &str) -> Result<Node> {
         Node::builder(name).open()
     }

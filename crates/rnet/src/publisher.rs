@@ -56,7 +56,7 @@ impl<T: Message + ?Sized> Publisher<T> {
         let (type_desc, qos, proxy) = (ty.desc(), options.qos, options.proxy);
         let meta = PublisherMeta { topic: topic.to_string(), type_desc, qos, proxy };
         let state = &core.state;
-        state.refresh()?;
+        state.refresh();
         state.matching().check_topic_limit(topic.hash())?;
         let id = state.own.next_endpoint()?;
         let entry = Entry::new(id, topic.hash(), EndpointKind::Publisher);
@@ -77,8 +77,7 @@ impl<T: Message + ?Sized> Publisher<T> {
             core,
             _type: PhantomData,
         };
-        // Dropped, and taken back, if the peers cannot be looked at.
-        publisher.core.state.refresh()?;
+        publisher.core.state.refresh();
         Ok(publisher)
     }
 
@@ -443,7 +442,7 @@ impl<T: Message + ?Sized> Drop for Publisher<T> {
             return;
         }
         self.core.state.matching().remove(self.id);
-        let _ = self.core.state.refresh();
+        self.core.state.refresh();
     }
 }
 

@@ -111,31 +111,6 @@ fn readers_of_a_channel() {
 }
 
 #[test]
-fn nodes_of_a_domain() {
-    let net = Net::new("nodes");
-    let most = limits::MAX_NODES_PER_DOMAIN - limits::NODES_KEPT_FOR_TOOLS;
-    let tool = |i: usize| net.builder(&format!("tool{i}")).tool().open();
-    // A tool that is there already takes no place from others.
-    let first = tool(0).unwrap();
-    let mut nodes: Vec<Node> = (0..most).map(|i| net.node(&format!("n{i}"))).collect();
-    let error = net.builder("one_more").open().unwrap_err();
-    is_limit(&error, most, "nodes in domain t");
-    let tools: Vec<Node> =
-        (1..limits::NODES_KEPT_FOR_TOOLS).map(|i| tool(i).unwrap()).chain([first]).collect();
-    is_limit(&tool(99).unwrap_err(), limits::MAX_NODES_PER_DOMAIN, "nodes in domain t");
-    let mut publisher = nodes[0].publisher::<[u8]>("/t").unwrap();
-    let mut subscriber = tools[7].subscriber::<[u8]>("/t").unwrap();
-    publisher.wait_for_subscribers(1, LONG).unwrap();
-    publisher.send(b"far").unwrap();
-    assert_eq!(&*subscriber.recv(LONG).unwrap(), b"far");
-    // One that leaves among all the tools can come back.
-    drop(nodes.pop());
-    nodes.push(net.node("back"));
-    drop((publisher, subscriber, nodes, tools));
-    net.node("one_more");
-}
-
-#[test]
 fn many_nodes_in_many_processes() {
     let net = Net::new("many processes");
     let mut children: Vec<Child> =

@@ -22,7 +22,7 @@ pub const MAX_IDLE_NODES: i64 = 200;
 /// Most nodes of a large domain: the places that are not kept for tools, less that of the node that joins.
 const MAX_NODES: i64 = (MAX_NODES_PER_DOMAIN - NODES_KEPT_FOR_TOOLS - 1) as i64;
 /// Most processes that share them.
-const MAX_PROCESSES: i64 = 200;
+const MAX_PROCESSES: i64 = 1000;
 
 /// Most processes that one bench kills.
 const MAX_KILLS: i64 = 100_000;

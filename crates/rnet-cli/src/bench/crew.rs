@@ -27,7 +27,7 @@ const START: Duration = Duration::from_secs(30);
 /// still.
 const GRACE: Duration = Duration::from_secs(30);
 /// How long they may take to leave.
-const LEAVE: Duration = Duration::from_secs(10);
+const LEAVE: Duration = Duration::from_secs(120);
 
 /// What a worker is asked to be: its name, for messages, and its role.
 pub type Post = (String, Role);

@@ -38,12 +38,12 @@ impl Matching {
         Some(Place { node: peer.node.meta().name.clone(), folder: peer.node.folder().to_owned() })
     }
 
-    pub fn bells_of(&mut self, endpoint: u64) -> Result<Arc<Bells>> {
+    pub fn bells_of(&self, endpoint: u64) -> Result<Arc<Bells>> {
         let incarnation = incarnation_of(endpoint);
         if incarnation == self.own.incarnation() {
             return Ok(self.own.bells().clone());
         }
-        match self.registry.peer_mut(incarnation) {
+        match self.registry.peer(incarnation) {
             Some(peer) => peer.node.bells(),
             None => Err(Error::Closed { what: "the peer".to_owned() }),
         }

@@ -98,8 +98,8 @@ impl Geometry {
     pub const DOMAIN: Geometry = Geometry {
         root_bits: 12,
         journal_bits: 14,
-        process_slots: 512,
-        followers: 512,
+        process_slots: 1024,
+        followers: 1024,
         asks: 256,
         slabs: MAX_UNITS / SLAB_UNITS,
     };

@@ -1,9 +1,14 @@
 //! A peer's folder, as its node has written it.
+//!
+//! What does not depend on who looks is there once in a process, however many of its nodes know the peer
+//! ([`PeerFile`]). The header of its file is mapped, so a look at whether its endpoints have changed is a load,
+//! and its goodbye can be read when the folder is gone. It takes no descriptor.
 
-use std::os::fd::OwnedFd;
+use std::os::fd::AsFd;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{Ordering, fence};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rnet_core::{Error, MAX_ENDPOINTS_PER_NODE, NodeName};
 use rustix::io::Errno;
@@ -15,37 +20,61 @@ use super::{
 use crate::bell::Bells;
 use crate::domain::DomainDir;
 use crate::files::{self, io_error, word_at};
-use crate::{LAYOUT_VERSION, folders, ofd, presence};
+use crate::fork::ForkGuard;
+use crate::handle::End;
+use crate::mapping::{Access, Mapping};
+use crate::ofd::{self, FileId};
+use crate::once::Once;
+use crate::{LAYOUT_VERSION, folders, presence};
 
-/// A peer's folder, read with system calls only.
+/// The peers of the nodes of this process, by incarnation.
+static PEERS: Once<PeerFile> = Once::new();
+
+/// What this process has of a peer.
 #[derive(Debug)]
-pub struct PeerNode {
+struct PeerFile {
     folder: PathBuf,
-    stem: String,
+    stem: Arc<str>,
     incarnation: u64,
-    /// Kept open for peers of other processes, so that looking is one call and a goodbye can be
-    /// read when the folder is gone. A process with many nodes of its own must not need a file
-    /// for each pair of them.
-    file: Option<OwnedFd>,
+    /// The header of its file `node`.
+    head: Mapping,
+    /// That file, to be asked for its lock when it has lost its name.
+    id: FileId,
     meta: NodeMeta,
-    generation: u64,
-    entries: Vec<Entry>,
-    watching: bool,
-    bells: Option<Arc<Bells>>,
-    /// Whether the last look failed for want of a file descriptor.
-    missed: bool,
+    is_ours: bool,
+    fork_guard: ForkGuard,
+    /// Whether a node of this process has found that it is gone.
+    gone: AtomicBool,
+    list: Mutex<List>,
+    bells: Mutex<Option<Arc<Bells>>>,
+    end: Mutex<Option<End>>,
 }
 
-impl PeerNode {
+/// As `starts_with` of whole components, of paths that are written alike.
+fn is_below(path: &Path, folder: &Path) -> bool {
+    let rest = path.as_os_str().as_bytes().strip_prefix(folder.as_os_str().as_bytes());
+    rest.is_some_and(|rest| rest.starts_with(b"/"))
+}
+
+/// The endpoints of a peer, as of a generation.
+#[derive(Clone, Debug)]
+struct List {
+    generation: u64,
+    entries: Arc<[Entry]>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl PeerFile {
     /// Reads a peer's header. `Ok(None)` while the peer has not finished writing it.
-    pub fn open(dir: &DomainDir, stem: &str, incarnation: u64) -> Result<Option<PeerNode>, Error> {
-        let folder = dir.nodes().join(presence::folder_name(stem, incarnation));
+    fn open(folder: &Path, stem: &str, incarnation: u64) -> Result<Option<PeerFile>, Error> {
         let path = folder.join("node");
+        let failed = |e| io_error("cannot open", &path, e);
         let file = match files::open_read(&path) {
             Ok(file) => file,
-            Err(e @ (Errno::MFILE | Errno::NFILE)) => {
-                return Err(io_error("cannot open", &path, e));
-            }
+            Err(e @ (Errno::MFILE | Errno::NFILE)) => return Err(failed(e)),
             Err(_) => return Ok(None),
         };
         let mut header = [0u8; 48];
@@ -77,63 +106,167 @@ impl PeerNode {
         };
         // The lock is on the folder's name, so that is who it is, whatever the header claims.
         meta.name = name.to_string();
-        let file = (!meta.is_this_process()).then_some(file);
-        Ok(Some(PeerNode {
-            folder,
-            stem: stem.to_owned(),
+        let head = match Mapping::new(file.as_fd(), 0, META_AT as usize, Access::Read, false) {
+            Ok(head) => head,
+            // Truncated since.
+            Err(Errno::INVAL) => return Ok(None),
+            Err(e) => return Err(failed(e)),
+        };
+        Ok(Some(PeerFile {
+            folder: folder.to_owned(),
+            stem: stem.into(),
             incarnation,
-            file,
+            head,
+            id: FileId::of(&file).map_err(failed)?,
+            is_ours: meta.is_this_process(),
             meta,
-            generation: 0,
-            entries: Vec::new(),
-            watching: false,
-            bells: None,
-            missed: false,
+            fork_guard: ForkGuard::here(),
+            gone: AtomicBool::new(false),
+            list: Mutex::new(List { generation: 0, entries: Arc::default() }),
+            bells: Mutex::default(),
+            end: Mutex::default(),
         }))
+    }
+
+    /// Whether it can still be used, in this domain.
+    fn is_good(&self, dir: &DomainDir) -> bool {
+        !self.fork_guard.is_parents()
+            && !self.gone.load(Ordering::Relaxed)
+            && !self.head.is_truncated()
+            && is_below(&self.folder, dir.path())
+    }
+
+    fn word(&self, at: u64) -> u64 {
+        self.head.get::<AtomicU64>(at as usize).load(Ordering::Acquire)
+    }
+
+    /// The endpoints as of now.
+    fn entries(&self) -> rustix::io::Result<List> {
+        let mut list = lock(&self.list);
+        let generation = self.word(GENERATION_AT);
+        if list.generation != generation {
+            // SYNC-LIST: the generation first, by a load of its own.
+            fence(Ordering::Acquire);
+            *list = List { generation, entries: self.read_entries()? };
+        }
+        Ok(list.clone())
+    }
+
+    fn read_entries(&self) -> rustix::io::Result<Arc<[Entry]>> {
+        let file = files::open_read(&self.folder.join("node"))?;
+        let mut word = [0u8; 8];
+        files::read_exact_at(&file, &mut word, COUNT_AT)?;
+        let count = u64::from_le_bytes(word).min(MAX_ENDPOINTS_PER_NODE as u64) as usize;
+        let mut bytes = vec![0u8; count * ENTRY_LEN_BYTES as usize];
+        files::read_exact_at(&file, &mut bytes, ENTRIES_AT)?;
+        let entry = |bytes: &[u8]| {
+            let kind = match word_at(bytes, 2) {
+                0 => EndpointKind::Publisher,
+                1 => EndpointKind::Subscription,
+                _ => return None,
+            };
+            let id = word_at(bytes, 0);
+            // An entry that claims another node's id would let the peer speak for that node.
+            let own = incarnation_of(id) == self.incarnation;
+            let ends = u32::try_from(word_at(bytes, 3)).ok()?;
+            let entry = Entry { id, topic_hash: word_at(bytes, 1), kind, ends };
+            (own && entry.is_sound()).then_some(entry)
+        };
+        Ok(bytes.chunks_exact(ENTRY_LEN_BYTES as usize).filter_map(entry).collect())
+    }
+}
+
+/// A peer, as one node sees it.
+#[derive(Debug)]
+pub struct PeerNode {
+    file: Arc<PeerFile>,
+    list: List,
+    /// Whether the last look failed for want of a file descriptor.
+    missed: bool,
+}
+
+impl PeerNode {
+    /// Reads a peer's header. `Ok(None)` while the peer has not finished writing it.
+    pub fn open(dir: &DomainDir, stem: &str, incarnation: u64) -> Result<Option<PeerNode>, Error> {
+        if let Some(file) = PEERS.find(incarnation)
+            && file.is_good(dir)
+            && *file.stem == *stem
+        {
+            return Ok(Some(PeerNode::of(file)));
+        }
+        let folder = dir.nodes().join(presence::folder_name(stem, incarnation));
+        let Some(new) = PeerFile::open(&folder, stem, incarnation)? else { return Ok(None) };
+        let same = |file: &PeerFile| file.is_good(dir) && *file.stem == *stem;
+        let file = PEERS.enter(incarnation, Arc::new(new), same);
+        Ok(Some(PeerNode::of(file)))
+    }
+
+    fn of(file: Arc<PeerFile>) -> PeerNode {
+        let list = List { generation: 0, entries: Arc::default() };
+        PeerNode { file, list, missed: false }
+    }
+
+    /// Those of these peers that another node of this process knows, which hears of their end, and that have not
+    /// left yet.
+    pub(crate) fn known(dir: &DomainDir, incarnations: impl Iterator<Item = u64>) -> Vec<PeerNode> {
+        let files = PEERS.find_all(incarnations).into_iter();
+        let here = |file: &Arc<PeerFile>| file.is_good(dir) && file.word(GOODBYE_AT) == 0;
+        files.filter(here).map(PeerNode::of).collect()
     }
 
     /// Who the peer is.
     pub fn meta(&self) -> &NodeMeta {
-        &self.meta
+        &self.file.meta
     }
 
     /// The peer's folder.
     pub fn folder(&self) -> &Path {
-        &self.folder
+        &self.file.folder
     }
 
     /// The peer's name as written in file names.
-    pub fn stem(&self) -> &str {
-        &self.stem
+    pub fn stem(&self) -> &Arc<str> {
+        &self.file.stem
     }
 
     /// The peer's incarnation.
     pub fn incarnation(&self) -> u64 {
-        self.incarnation
+        self.file.incarnation
     }
 
     /// The endpoints it announced, as of the last [`PeerNode::refresh`].
     pub fn entries(&self) -> &[Entry] {
-        &self.entries
+        &self.list.entries
     }
 
-    /// Whether it wants to be rung at every change of a list, as of the last [`PeerNode::refresh`].
+    /// The same, as all nodes of this process have them.
+    pub fn shared_entries(&self) -> Arc<[Entry]> {
+        self.list.entries.clone()
+    }
+
+    /// Whether it wants to be rung at every change of a list.
     pub fn is_watching(&self) -> bool {
-        self.watching
+        self.file.word(WATCHING_AT) != 0
     }
 
     /// The peer's doorbells, mapped at first use.
-    pub fn bells(&mut self) -> Result<Arc<Bells>, Error> {
-        if let Some(bells) = &self.bells {
+    pub fn bells(&self) -> Result<Arc<Bells>, Error> {
+        let mut bells = lock(&self.file.bells);
+        if let Some(bells) = &*bells {
             return Ok(bells.clone());
         }
-        let bells = Arc::new(Bells::open(&self.folder.join("bells"))?);
-        Ok(self.bells.insert(bells).clone())
+        let opened = Arc::new(Bells::open(&self.file.folder.join("bells"))?);
+        Ok(bells.insert(opened).clone())
+    }
+
+    /// What this process holds to notice its end.
+    pub(crate) fn end(&self) -> MutexGuard<'_, Option<End>> {
+        lock(&self.file.end)
     }
 
     /// Whether the peer lives in this very process.
     pub fn is_this_process(&self) -> bool {
-        self.file.is_none()
+        self.file.is_ours
     }
 
     /// Whether the last [`PeerNode::refresh`] failed for want of a file descriptor.
@@ -143,85 +276,57 @@ impl PeerNode {
 
     /// Whether the peer's folder is still there.
     pub fn is_here(&self) -> bool {
-        rustix::fs::lstat(&self.folder).is_ok()
+        rustix::fs::lstat(&self.file.folder).is_ok()
+    }
+
+    /// Whether a node of this process has found that the peer is gone.
+    pub(crate) fn is_gone(&self) -> bool {
+        self.file.gone.load(Ordering::Relaxed)
+    }
+
+    /// The other nodes of this process need not find out for themselves that it is gone. `true` for the first.
+    pub(crate) fn set_gone(&self) -> bool {
+        !self.file.gone.swap(true, Ordering::Relaxed)
     }
 
     /// Whether the peer lives, whatever has become of its folder: it has not said goodbye, and its file
     /// is locked.
     pub(crate) fn lives(&self) -> bool {
-        match &self.file {
-            None => folders::is_here(self.incarnation),
-            Some(file) => {
-                !self.said_goodbye() && !matches!(ofd::holder(file, ofd::WHOLE), Ok(None))
-            }
+        if self.file.is_ours {
+            return folders::is_here(&self.file.folder, self.file.incarnation);
+        }
+        if self.is_gone() || self.said_goodbye() {
+            return false;
+        }
+        match files::open_read(&self.file.folder.join("node")) {
+            Ok(file) => !matches!(ofd::holder(&file, ofd::WHOLE), Ok(None)),
+            Err(Errno::NOENT) => ofd::is_held_somewhere(&self.file.id).unwrap_or(true),
+            // Not to know is not to be dead.
+            Err(_) => true,
         }
     }
 
     /// Whether the peer has left of its own will. One of this very process must have.
     pub fn said_goodbye(&self) -> bool {
-        let mut word = [0u8; 8];
-        match &self.file {
-            None => true,
-            Some(file) => {
-                files::read_exact_at(file, &mut word, GOODBYE_AT).is_ok() && word != [0; 8]
-            }
-        }
+        self.file.is_ours || self.file.word(GOODBYE_AT) != 0
     }
 
     /// Reads the entries anew if they have changed; returns whether they had.
     pub fn refresh(&mut self) -> bool {
-        let opened;
-        let file = match &self.file {
-            Some(file) => file,
-            None => match files::open_read(&self.folder.join("node")) {
-                Ok(file) => {
-                    opened = file;
-                    &opened
-                }
-                Err(e) => {
-                    self.missed = matches!(e, Errno::MFILE | Errno::NFILE);
-                    return false;
-                }
-            },
-        };
-        self.missed = false;
-        let mut word = [0u8; 8];
-        if files::read_exact_at(file, &mut word, GENERATION_AT).is_err() {
+        if self.file.word(GENERATION_AT) == self.list.generation {
+            self.missed = false;
             return false;
         }
-        let generation = u64::from_le_bytes(word);
-        if generation == self.generation {
-            return false;
+        match self.file.entries() {
+            Ok(list) => {
+                self.missed = false;
+                self.list = list;
+                true
+            }
+            Err(e) => {
+                self.missed = matches!(e, Errno::MFILE | Errno::NFILE);
+                false
+            }
         }
-        // SYNC-LIST: the generation first, by a call of its own.
-        fence(Ordering::Acquire);
-        if files::read_exact_at(file, &mut word, COUNT_AT).is_err() {
-            return false;
-        }
-        let count = u64::from_le_bytes(word).min(MAX_ENDPOINTS_PER_NODE as u64) as usize;
-        let mut bytes = vec![0u8; count * ENTRY_LEN_BYTES as usize];
-        if files::read_exact_at(file, &mut bytes, ENTRIES_AT).is_err() {
-            return false;
-        }
-        let watching = files::read_exact_at(file, &mut word, WATCHING_AT).is_ok();
-        self.watching = watching && word != [0; 8];
-        self.generation = generation;
-        self.entries = bytes
-            .chunks_exact(ENTRY_LEN_BYTES as usize)
-            .filter_map(|bytes| {
-                let kind = match word_at(bytes, 2) {
-                    0 => EndpointKind::Publisher,
-                    1 => EndpointKind::Subscription,
-                    _ => return None,
-                };
-                let id = word_at(bytes, 0);
-                // An entry that claims another node's id would let the peer speak for that node.
-                let own = incarnation_of(id) == self.incarnation;
-                let ends = u32::try_from(word_at(bytes, 3)).ok()?;
-                let entry = Entry { id, topic_hash: word_at(bytes, 1), kind, ends };
-                (own && entry.is_sound()).then_some(entry)
-            })
-            .collect();
-        true
     }
 }

@@ -92,7 +92,7 @@ impl Lookout {
         if self.watch_folders() {
             events.extend(self.domain.node_events()?);
         }
-        if let Some(registry) = &self.domain.registry {
+        if let Some(registry) = &mut self.domain.registry {
             self.watch.follow(registry);
         }
         let incomplete = self.domain.registry.as_ref().is_some_and(Registry::is_incomplete);

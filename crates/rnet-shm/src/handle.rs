@@ -1,0 +1,122 @@
+//! By what the end of a peer is noticed: a descriptor that the kernel marks, where there is one.
+//!
+//! A process has one pidfd for each other process, however many nodes the two have.
+
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Weak};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::OFlags;
+use rustix::io::Errno;
+
+use crate::domain::DomainDir;
+use crate::node::{NodeMeta, PeerNode};
+use crate::once::Once;
+use crate::{files, lent, presence};
+
+/// The pidfds of this process, by process id.
+static PROCESSES: Once<OwnedFd> = Once::new();
+
+/// By what the end of a peer is noticed.
+#[derive(Clone, Debug)]
+pub enum Handle {
+    /// It lives in this very process and cannot end without us.
+    Ours,
+    /// A pidfd: readable once the process has ended.
+    Process(Arc<OwnedFd>),
+    /// The write end of its FIFO: in error once nobody reads there any more.
+    Fifo(Arc<OwnedFd>),
+    /// Its FIFO had no reader when we came: it was ending just then.
+    Ending,
+    /// No descriptor was to be had; its lock is asked for from time to time.
+    Nothing,
+}
+
+impl Handle {
+    /// The best one for a peer whose lock was just held.
+    pub(crate) fn on(dir: &DomainDir, node: &PeerNode) -> Handle {
+        if node.is_this_process() {
+            return Handle::Ours;
+        }
+        let mut end = node.end();
+        // Another node of this process has found it to be the peer's.
+        if let Some(handle) = end.as_ref().and_then(End::handle) {
+            return handle;
+        }
+        let handle = match pidfd(node.meta()) {
+            // The number could have been given to another process before we opened it; the lock
+            // says that the node lives, hence that the number was still its own.
+            Some(process) => match presence::is_alive(dir, node.stem(), node.incarnation()) {
+                true => Handle::Process(process),
+                false => Handle::Ending,
+            },
+            None => match lent::open(&node.folder().join("ctl"), OFlags::WRONLY) {
+                Ok(fifo) => Handle::Fifo(Arc::new(fifo)),
+                Err(Errno::NXIO | Errno::NOENT) => Handle::Ending,
+                Err(_) => Handle::Nothing,
+            },
+        };
+        if handle.descriptor().is_some_and(files::is_scarce) {
+            return Handle::Nothing;
+        }
+        *end = End::of(&handle);
+        handle
+    }
+
+    /// The descriptor that the kernel watches.
+    pub(crate) fn descriptor(&self) -> Option<&Arc<OwnedFd>> {
+        match self {
+            Handle::Process(fd) | Handle::Fifo(fd) => Some(fd),
+            Handle::Ours | Handle::Ending | Handle::Nothing => None,
+        }
+    }
+
+    /// Whether the kernel says that it has ended.
+    pub(crate) fn has_ended(&self) -> bool {
+        matches!(self, Handle::Process(process) if process_has_ended(process))
+    }
+
+    /// Whether only the lock says for certain.
+    pub(crate) fn asks_lock(&self) -> bool {
+        matches!(self, Handle::Fifo(_) | Handle::Ending | Handle::Nothing)
+    }
+}
+
+/// What this process holds to notice the end of a peer, for as long as one of its nodes does.
+#[derive(Debug)]
+pub(crate) struct End {
+    is_process: bool,
+    descriptor: Weak<OwnedFd>,
+}
+
+impl End {
+    fn of(handle: &Handle) -> Option<End> {
+        let descriptor = Arc::downgrade(handle.descriptor()?);
+        Some(End { is_process: matches!(handle, Handle::Process(_)), descriptor })
+    }
+
+    fn handle(&self) -> Option<Handle> {
+        let descriptor = self.descriptor.upgrade()?;
+        Some(if self.is_process { Handle::Process(descriptor) } else { Handle::Fifo(descriptor) })
+    }
+}
+
+/// A handle on the peer's process, if it is in our pid namespace.
+fn pidfd(meta: &NodeMeta) -> Option<Arc<OwnedFd>> {
+    if !meta.is_in_our_pid_namespace() {
+        return None;
+    }
+    let lives = |process: &OwnedFd| !process_has_ended(process);
+    if let Some(process) = PROCESSES.find(meta.pid.into()).filter(|process| lives(process)) {
+        return Some(process);
+    }
+    let pid = rustix::process::Pid::from_raw(i32::try_from(meta.pid).ok()?)?;
+    let new = rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()).ok()?;
+    Some(PROCESSES.enter(meta.pid.into(), Arc::new(new), lives))
+}
+
+fn process_has_ended(process: &OwnedFd) -> bool {
+    let mut fds = [PollFd::new(process, PollFlags::IN)];
+    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    matches!(poll(&mut fds, Some(&now)), Ok(1..))
+}
