@@ -249,6 +249,10 @@ fn run(shared: &Shared, mut waiter: Waiter) {
             if let Some((sent_ns, count)) = tasks[at].came() {
                 came = came.wrapping_add(count);
                 pace.came(sent_ns, came);
+                if shared.lane == Lane::Bulk {
+                    // As an adaptive subscriber of a bulk topic; the urgent thread has a shorter slice.
+                    pace.keep_short_slice(cpu::For::Bulk);
+                }
             }
             if tasks[at].is_over() {
                 let_go(tasks.swap_remove(at));
