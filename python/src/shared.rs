@@ -54,6 +54,10 @@ impl NodeShared {
         if self.fork_guard.is_parents() {
             return;
         }
+        // A callback may sleep until a simulated time, and is waited for below.
+        if let Ok(node) = self.node() {
+            node.end_time();
+        }
         self.members.close();
         let node = self.node.lock().unwrap_or_else(PoisonError::into_inner).take();
         drop(node);
@@ -82,6 +86,10 @@ impl Drop for NodeShared {
             return;
         }
         let node = self.node.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+        // As in `close`.
+        if let Some(node) = &node {
+            node.end_time();
+        }
         release((self.members.take(), node));
     }
 }

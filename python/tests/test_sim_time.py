@@ -107,6 +107,49 @@ def test_a_rate_ends_with_its_simulated_clock(node):
         rate.sleep()
 
 
+def test_a_node_closes_while_a_callback_sleeps_in_a_time_that_stands(node):
+    sim, host = node("sim", sim_time=True), node("host")
+    rate, told = sim.rate(1), queue.Queue()
+
+    def sleep(_message):
+        told.put("sleeps")
+        try:
+            rate.sleep()
+        except rnet.Closed:
+            told.put("closed")
+
+    sim.subscribe("/go", on=sleep)
+    go = host.publisher("/go")
+    go.wait_for_subscribers(1, LIMIT_S)
+    go.send(b"now")
+    assert told.get(timeout=LIMIT_S) == "sleeps"
+    sim.close()
+    assert told.get(timeout=LIMIT_S) == "closed"
+
+
+@pytest.mark.parametrize("end", ["", "del sim, host, go"])
+def test_a_program_ends_while_a_callback_sleeps_in_a_time_that_stands(program, end):
+    sleeper = program(f"""
+import rnet, threading
+sim, host = rnet.Node("sim", sim_time=True), rnet.Node("host")
+rate, sleeps = sim.rate(1), threading.Event()
+def sleep(message):
+    sleeps.set()
+    try:
+        rate.sleep()
+    except rnet.Closed:
+        print("closed", flush=True)
+sim.subscribe("/go", on=sleep)
+go = host.publisher("/go")
+go.wait_for_subscribers(1, {LIMIT_S})
+go.send(b"now")
+sleeps.wait()
+{end}
+""")
+    said, errors = sleeper.communicate(timeout=LIMIT_S)
+    assert (sleeper.returncode, said, errors) == (0, "closed\n", "")
+
+
 def test_a_player_that_is_killed_leaves_the_time_standing(node, program):
     sim = node("sim", sim_time=True)
     player = program("""

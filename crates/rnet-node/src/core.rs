@@ -355,6 +355,8 @@ impl Drop for NodeCore {
         }
         self.state.stopping.store(true, Ordering::Release);
         self.state.own.ring_self();
+        // A callback may sleep until a simulated time, and is waited for below.
+        self.state.time.end();
         if let Some(control) = self.control.take() {
             // The last handle may be dropped by a callback, on one of the threads themselves.
             if control.thread().id() != std::thread::current().id() {

@@ -3,9 +3,11 @@
 //! waits) goes by the host's clock and does not ask here.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
+use rnet_core::{Error, Result};
+use rnet_shm::fork::ForkGuard;
 use rnet_shm::{clock, sleep};
 
 use crate::match_event::Changes;
@@ -19,22 +21,49 @@ const LONGEST_SLEEP: Duration = Duration::from_secs(24 * 60 * 60);
 #[derive(Clone, Debug, Default)]
 pub struct NodeTime(Option<Arc<Simulated>>);
 
-/// Written by one thread.
-#[derive(Debug, Default)]
+/// Written by one thread. Each time that is set changes one of the two numbers, so that nobody reads one half of it.
+#[derive(Debug)]
 struct Simulated {
-    now_ns: AtomicU64,
+    /// Changed by steps.
     run_ns: AtomicU64,
-    /// `run_ns` less `now_ns`, wrapping; changed by jumps.
-    offset_ns: AtomicU64,
+    /// What the time is ahead of `run_ns`; changed by jumps.
+    ahead_ns: AtomicI64,
+    was_set: AtomicBool,
     /// Nobody sets it any more.
     ended: AtomicBool,
+    fork_guard: ForkGuard,
     changes: Changes,
+}
+
+impl Simulated {
+    fn now_ns(&self) -> u64 {
+        loop {
+            let ahead_ns = self.ahead_ns.load(Ordering::Acquire);
+            let run_ns = self.run_ns.load(Ordering::Acquire);
+            // A step after a jump is not added to the time before the jump.
+            if ahead_ns == self.ahead_ns.load(Ordering::Acquire) {
+                return run_ns.saturating_add_signed(ahead_ns);
+            }
+        }
+    }
+
+    /// Whether it stands for ever.
+    fn has_ended(&self) -> bool {
+        self.ended.load(Ordering::Acquire) || self.fork_guard.is_parents()
+    }
 }
 
 impl NodeTime {
     /// A simulated time, which stands at 0.
     pub fn simulated() -> NodeTime {
-        NodeTime(Some(Arc::default()))
+        NodeTime(Some(Arc::new(Simulated {
+            run_ns: AtomicU64::new(0),
+            ahead_ns: AtomicI64::new(0),
+            was_set: AtomicBool::new(false),
+            ended: AtomicBool::new(false),
+            fork_guard: ForkGuard::here(),
+            changes: Changes::default(),
+        })))
     }
 
     pub fn is_simulated(&self) -> bool {
@@ -43,10 +72,7 @@ impl NodeTime {
 
     /// Now, in ns; 0 as long as the simulated time was not set.
     pub fn now_ns(&self) -> u64 {
-        match &self.0 {
-            None => clock::now_ns(),
-            Some(simulated) => simulated.now_ns.load(Ordering::Acquire),
-        }
+        self.0.as_ref().map_or_else(clock::now_ns, |simulated| simulated.now_ns())
     }
 
     /// How long the clock has run, in ns, which never goes back: by this timers and rates are due. Of the host it is
@@ -58,30 +84,30 @@ impl NodeTime {
         }
     }
 
-    /// What time it is when the clock has run for so long, as far as is known.
+    /// What time it is when the clock has run for so long, if no jump comes; 0 for what was before time 0.
     pub fn at_ns(&self, run_ns: u64) -> u64 {
-        let offset = self.0.as_ref().map_or(0, |s| s.offset_ns.load(Ordering::Acquire));
-        run_ns.wrapping_sub(offset)
+        let ahead_ns = self.0.as_ref().map_or(0, |s| s.ahead_ns.load(Ordering::Acquire));
+        run_ns.saturating_add_signed(ahead_ns)
     }
 
-    /// Sets the simulated time; one thread does.
+    /// Sets the simulated time, which is at most `i64::MAX`; one thread does.
     pub fn set(&self, now_ns: u64) {
         let Some(simulated) = &self.0 else { return };
-        let before_ns = simulated.now_ns.load(Ordering::Relaxed);
-        let mut run_ns = simulated.run_ns.load(Ordering::Relaxed);
-        match now_ns.checked_sub(before_ns) {
-            // What it says first is no step either.
-            Some(step) if before_ns > 0 && step <= LONGEST_STEP_NS => {
-                run_ns = run_ns.saturating_add(step);
+        // What it says first is no step.
+        let was_set = simulated.was_set.swap(true, Ordering::Relaxed);
+        let step = now_ns.checked_sub(simulated.now_ns());
+        match step.filter(|step| was_set && *step <= LONGEST_STEP_NS) {
+            Some(step) => drop(simulated.run_ns.fetch_add(step, Ordering::Release)),
+            None => {
+                let run_ns = simulated.run_ns.load(Ordering::Relaxed);
+                let ahead_ns = now_ns.wrapping_sub(run_ns).cast_signed();
+                simulated.ahead_ns.store(ahead_ns, Ordering::Release);
             }
-            _ => simulated.offset_ns.store(run_ns.wrapping_sub(now_ns), Ordering::Release),
         }
-        simulated.run_ns.store(run_ns, Ordering::Release);
-        simulated.now_ns.store(now_ns, Ordering::Release);
         simulated.changes.notify_all();
     }
 
-    /// Nobody sets it any more: its node has ended.
+    /// Nobody sets it any more: its node ends.
     pub fn end(&self) {
         if let Some(simulated) = &self.0 {
             simulated.ended.store(true, Ordering::Release);
@@ -89,9 +115,18 @@ impl NodeTime {
         }
     }
 
-    /// Whether it stands for ever.
-    pub fn has_ended(&self) -> bool {
-        self.0.as_ref().is_some_and(|simulated| simulated.ended.load(Ordering::Acquire))
+    /// Whether it still goes on.
+    ///
+    /// # Errors
+    /// `Closed` if it stands for ever: its node has ended, or is that of the process that this one was forked from.
+    pub fn check(&self) -> Result<()> {
+        match self.0.as_ref().filter(|simulated| simulated.has_ended()) {
+            None => Ok(()),
+            Some(simulated) => {
+                let what = "the node whose time is waited for".to_owned();
+                Err(Error::Closed { what: simulated.fork_guard.name(what) })
+            }
+        }
     }
 
     /// How long a thread that can be woken at its bell may sleep before it looks again whether the clock has run
@@ -113,7 +148,7 @@ impl NodeTime {
         };
         let seen = simulated.changes.count();
         self.left_until(due_ns).is_zero()
-            || self.has_ended()
+            || simulated.has_ended()
             || simulated.changes.wait(seen, limit.min(LONGEST_SLEEP)).is_ok()
     }
 }
@@ -139,12 +174,66 @@ mod tests {
             (3 * S, 62 * S),
             (i64::MAX as u64, 62 * S),
             (0, 62 * S),
-            (S, 62 * S),
+            (S, 63 * S),
         ] {
             time.set(now);
             assert_eq!((time.now_ns(), time.run_ns()), (now, run));
             assert_eq!(time.at_ns(run), now);
         }
+    }
+
+    #[test]
+    fn a_simulator_that_begins_at_0_loses_no_step() {
+        let time = NodeTime::simulated();
+        for ms in [0, 10, 20] {
+            time.set(ms * 1_000_000);
+            assert_eq!(time.run_ns(), ms * 1_000_000);
+        }
+    }
+
+    #[test]
+    fn what_was_due_before_time_0_was_due_at_0() {
+        let time = NodeTime::simulated();
+        time.set(1_000 * S);
+        time.set(1_010 * S);
+        time.set(2 * S);
+        assert_eq!([1, 8, 9, 11].map(|s| time.at_ns(s * S)), [0, 0, S, 3 * S]);
+        time.set(i64::MAX as u64);
+        assert_eq!(time.at_ns(u64::MAX), u64::MAX);
+    }
+
+    #[test]
+    fn nobody_reads_half_of_a_time() {
+        const JUMP: u64 = 1_000 * S;
+        let time = NodeTime::simulated();
+        std::thread::scope(|scope| {
+            let writer = scope.spawn(|| {
+                for n in 0..300_000 {
+                    // From one of two places to the other, and two steps there.
+                    (0..3).for_each(|step| time.set((1 + n % 2) * JUMP + step));
+                }
+            });
+            while !writer.is_finished() {
+                let now_ns = time.now_ns();
+                assert!(now_ns % JUMP < 3, "it was never {now_ns}");
+            }
+        });
+    }
+
+    #[test]
+    fn what_is_due_is_not_later_than_now() {
+        let time = NodeTime::simulated();
+        time.set(1_000 * S);
+        std::thread::scope(|scope| {
+            let writer = scope.spawn(|| (1..1_000_000).for_each(|n| time.set(1_000 * S + n)));
+            while !writer.is_finished() {
+                let due_ns = time.at_ns(time.run_ns());
+                let now_ns = time.now_ns();
+                assert!(due_ns <= now_ns, "due at {due_ns}, and it is {now_ns}");
+                // Nor does a timer that is made now begin earlier.
+                assert!(now_ns <= time.at_ns(time.run_ns()));
+            }
+        });
     }
 
     #[test]

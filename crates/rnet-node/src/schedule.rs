@@ -14,7 +14,8 @@ use rnet_core::{Error, Result, time::ns_saturating};
 pub struct Tick {
     /// The number of the tick in the schedule: 1 is due one period after the start. Skipped ones count.
     pub number: u64,
-    /// When it was due, in ns of the clock of the timer's node (`rnet::now_ns`).
+    /// When it was due, in ns of the time of the node that the timer or rate was made of (`rnet::Node::now`), and else
+    /// of `rnet::now_ns`. After a jump of a simulated time it is counted back from the new time, to 0 at the least.
     pub due_ns: u64,
     /// How much later it was taken, in ns.
     pub late_ns: u64,

@@ -164,7 +164,7 @@ impl Node {
     /// that follows it ([`NodeBuilder::sim_time`]).
     ///
     /// The simulated time is what the last [`crate::msgs::Clock`] on `/clock` said, and 0 until the first one came.
-    /// It stands while none comes. Of several publishers the first is followed until it is gone. Timers
+    /// It stands while none comes, and in a forked child. Of several publishers the first is followed until it is gone. Timers
     /// ([`Node::timer`]) and rates ([`Node::rate`]) of the node follow it; stamps of messages, deadlines, lifespans,
     /// liveliness and the limits of waits go by the host's clock.
     pub fn now(&self) -> u64 {
@@ -179,9 +179,17 @@ impl Node {
     /// Keeps a loop at `hz` turns a second of the node's time; as [`Rate::new`] where that is the host's.
     ///
     /// # Errors
-    /// As there.
+    /// As there, and `Closed` in a forked child.
     pub fn rate(&self, hz: f64) -> Result<Rate> {
+        self.core.state.check_fork()?;
         Rate::of(self.core.state.time.clone(), hz)
+    }
+
+    /// For bindings, which end callbacks before the node: a simulated time stands from now on, and whoever sleeps
+    /// in it gets `Closed`.
+    #[doc(hidden)]
+    pub fn end_time(&self) {
+        self.core.state.time.end();
     }
 
     /// Calls `callback` when nodes join, leave or die, on the bulk dispatch thread. One that panics

@@ -66,7 +66,8 @@ impl Rate {
     /// that are over by then are skipped.
     ///
     /// # Errors
-    /// `Interrupted`; see [`Rate::set_interruptible`]. `Closed` once the node whose simulated time it keeps has ended.
+    /// `Interrupted`; see [`Rate::set_interruptible`]. `Closed` once the node whose simulated time it keeps has ended,
+    /// and in a forked child.
     pub fn sleep(&mut self) -> Result<Tick> {
         self.sleep_for(Duration::MAX)
     }
@@ -78,16 +79,12 @@ impl Rate {
     pub fn sleep_for(&mut self, limit: Duration) -> Result<Tick> {
         let end_ns = crate::now_ns().saturating_add(rnet_core::time::ns_saturating(limit));
         loop {
+            self.time.check()?;
             if let Some(mut tick) = self.schedule.take(self.time.run_ns()) {
                 tick.due_ns = self.time.at_ns(tick.due_ns);
                 self.overruns += u64::from(!std::mem::take(&mut self.awaited));
                 self.missed = self.missed.saturating_add(tick.missed);
                 return Ok(tick);
-            }
-            if self.time.has_ended() {
-                return Err(Error::Closed {
-                    what: "the node whose time the rate keeps".to_owned(),
-                });
             }
             let now_ns = crate::now_ns();
             if now_ns >= end_ns {

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
-use rnet_core::{Lane, Result};
+use rnet_core::{Lane, Result, Wait};
 use rnet_node::dispatch::Dispatcher;
 use rnet_node::message::Carried;
 use rnet_node::node_time::NodeTime;
@@ -46,7 +46,7 @@ impl SimClock {
     /// Has the time of a node follow `/clock`.
     pub(crate) fn start(core: &Arc<NodeCore>) -> Result<()> {
         let clock = core.state.extension(|_| {
-            let options = SubscriberOptions::new().keep_last(1);
+            let options = SubscriberOptions::new().keep_last(1).wait(Wait::Block);
             let (receiver, _, held) = Subscriber::<Clock>::open(core, TOPIC, options)?.into_parts();
             Ok(Arc::new(SimClock {
                 stop: AtomicBool::new(false),
@@ -117,7 +117,6 @@ impl Extension for SimClock {
         self.stop.store(true, Ordering::Release);
         self.interrupter.interrupt();
         let (thread, reader) = (lock(&self.thread).take(), lock(&self.reader).take());
-        self.time.end();
         // A reader that no thread has taken holds the node.
         drop(reader);
         if let Some(thread) = thread

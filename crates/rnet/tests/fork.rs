@@ -139,6 +139,7 @@ impl Things {
         assert!(subscription.stats().is_empty());
         is_closed("publisher", node.publisher::<[u8]>("/u").map(drop));
         is_closed("subscriber", node.subscriber::<[u8]>("/u").map(drop));
+        is_closed("rate", node.rate(1.0).map(drop));
         is_closed("timer", node.timer(Duration::from_millis(1), |_| ()).map(drop));
         node.on_node(|_| ());
         let Things { mut publisher, subscriber, loan, .. } = self;
@@ -250,6 +251,21 @@ fn child_entry() {
             STOP.store(true, Ordering::Relaxed);
             busy.join().unwrap();
             things.go_on();
+            tell("done");
+        }
+        // Forks while a simulated time stands, which nobody sets in the child.
+        "simulated" => {
+            let sim = net.builder("victim").sim_time(true).open().unwrap();
+            let mut rate = sim.rate(1000.0).unwrap();
+            let child = fork(|| {
+                end_with_parent();
+                is_closed("sleep_for", rate.sleep_for(Duration::from_secs(1)).map(drop));
+                is_closed("sleep", rate.sleep().map(drop));
+                0
+            });
+            assert_eq!(wait_for(child), 0);
+            let stood = rate.sleep_for(Duration::from_millis(1));
+            assert!(matches!(stood, Err(Error::Timeout { .. })), "{stood:?}");
             tell("done");
         }
         // Forks, and then another node takes the lead in its process.
@@ -408,6 +424,12 @@ fn forks_under_load_deadlock_nobody() {
     parent.finish();
     let nodes = net.inspect().nodes;
     assert!(nodes.is_empty(), "{nodes:?}");
+}
+
+#[test]
+fn nobody_waits_for_the_simulated_time_of_his_parent() {
+    let net = Net::new("fork simulated");
+    Child::spawn(&net, "simulated").expect("done");
 }
 
 #[test]

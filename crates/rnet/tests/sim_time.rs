@@ -77,10 +77,15 @@ fn the_first_of_two_publishers_is_followed_until_it_is_gone() {
     let (host, sim) = (net.node("host"), simulated(&net, "sim"));
     let (mut first, mut second) = (clock(&host), clock(&host));
     set(&mut first, &sim, 10 * S);
+    let timer = sim.timer(Duration::from_secs(1), |_| ()).unwrap();
     for n in 0..100 {
         say(&mut second, n * S);
         set(&mut first, &sim, (11 + n) * S);
     }
+    // Each step from a time of the second one to one of the first would be 11 s.
+    let ticks = || timer.ticks() + timer.missed();
+    eventually("100 s have passed", || ticks() >= 100);
+    assert_eq!(ticks(), 100);
     drop(first);
     eventually("the second one is followed", || {
         say(&mut second, S);
@@ -202,6 +207,58 @@ fn timers_run_in_simulated_time_and_stand_with_it() {
     }
     drop((timer, other));
     assert!(told.try_recv().is_err());
+}
+
+#[test]
+fn a_tick_that_was_due_before_time_0_was_due_at_0() {
+    let net = Net::new("a_tick_that_was_due_before_time_0");
+    let (host, sim) = (net.node("host"), simulated(&net, "sim"));
+    let mut clock = clock(&host);
+    set(&mut clock, &sim, 1_000 * S);
+    let mut rate = sim.rate(1.0).unwrap();
+    set(&mut clock, &sim, 1_005 * S + 500 * MS);
+    set(&mut clock, &sim, 200 * MS);
+    let tick = rate.sleep().unwrap();
+    assert_eq!((tick.number, tick.due_ns, tick.late_ns), (5, 0, 500 * MS as u64));
+    // The next one is due by what was left.
+    set(&mut clock, &sim, 700 * MS);
+    assert_eq!(rate.sleep().unwrap().due_ns, 700 * MS as u64);
+}
+
+#[test]
+fn a_step_away_from_time_0_is_time_that_has_passed() {
+    let net = Net::new("a_step_away_from_time_0");
+    let (host, sim) = (net.node("host"), simulated(&net, "sim"));
+    let mut clock = clock(&host);
+    let mut rate = sim.rate(100.0).unwrap();
+    // What it says first is no step; the second one is seen to be read.
+    set(&mut clock, &sim, S);
+    set(&mut clock, &sim, 0);
+    for n in 1..=3 {
+        set(&mut clock, &sim, n * 10 * MS);
+        let tick = rate.sleep_for(Duration::from_secs(1)).unwrap();
+        assert_eq!((tick.number, tick.due_ns), (n as u64, (n * 10 * MS) as u64));
+    }
+}
+
+#[test]
+fn a_node_ends_while_a_callback_sleeps_in_a_time_that_stands() {
+    let net = Net::new("a_node_ends_while_a_callback_sleeps");
+    let (host, sim) = (net.node("host"), simulated(&net, "sim"));
+    let mut rate = sim.rate(1.0).unwrap();
+    let (tell, told) = mpsc::channel();
+    let sleeps = move |_: rnet::Sample<'_, [u8]>| {
+        tell.send(None).unwrap();
+        tell.send(Some(rate.sleep())).unwrap();
+    };
+    sim.subscriber::<[u8]>("/go").unwrap().on(sleeps).detach();
+    let mut go = host.publisher::<[u8]>("/go").unwrap();
+    go.wait_for_subscribers(1, LONG).unwrap();
+    go.send(b"now").unwrap();
+    assert_eq!(told.recv_timeout(LONG.unwrap()), Ok(None));
+    drop(sim);
+    let slept = told.recv_timeout(LONG.unwrap()).unwrap();
+    assert!(matches!(slept, Some(Err(Error::Closed { .. }))), "{slept:?}");
 }
 
 #[test]

@@ -112,7 +112,9 @@ class Tick(NamedTuple):
 
     #: Its number in the schedule: 1 is due one period after the start. Skipped ones count.
     number: int
-    #: When it was due, in ns of CLOCK_MONOTONIC, the clock of time.monotonic_ns().
+    #: When it was due, in ns of the time of the node that the timer or rate was made of, ``Node.now()``; of a
+    #: ``rnet.Rate(hz)``, of ``rnet.now_ns()``. After a jump of a simulated time it is counted back from the new
+    #: time, to 0 at the least.
     due_ns: int
     #: How much later it was taken, in seconds.
     late_s: float
