@@ -302,7 +302,8 @@ fn is_ready(shared: &Shared, tasks: &[Box<dyn Task>]) -> bool {
 
 impl Place for Bed<'_> {
     fn poll(&mut self) -> bool {
-        is_ready(self.shared, self.tasks)
+        // Simulated time goes on with a ring and nothing else.
+        self.waiter.read() != self.before || is_ready(self.shared, self.tasks)
     }
 
     fn sleep(&mut self, sleep: Sleep, limit: Duration) -> Woken {
@@ -353,5 +354,35 @@ fn obey(shared: &Shared, tasks: &mut Vec<Box<dyn Task>>, timers: &mut Timers) {
                 let _ = done.send(found);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rnet_core::NodeName;
+    use rnet_shm::domain::{DomainConfig, DomainDir};
+
+    use super::*;
+
+    #[test]
+    fn a_ring_alone_ends_a_wait_awake() {
+        let base = std::env::temp_dir().join(format!("rnet-dispatch-{}", std::process::id()));
+        std::fs::create_dir(&base).unwrap();
+        let config = DomainConfig { base: Some(base.clone()), ..DomainConfig::default() };
+        let dir = DomainDir::open_or_create(&config).unwrap();
+        let own = OwnNode::create(&dir, &NodeName::new("n").unwrap(), "rust", "0").unwrap();
+        let dispatcher = Dispatcher::start(&own, Lane::Bulk, NodeTime::simulated());
+        let mut waiter = Waiter::new(own.bells().clone());
+        let (bell, before) = (waiter.bell(), waiter.read());
+        let shared = &*dispatcher.shared;
+        let (waiter, by_the_clock) = (&mut waiter, false);
+        let mut bed = Bed { shared, waiter, before, by_the_clock, tasks: &[], places: &[] };
+        assert!(!bed.poll());
+        // As a simulated clock does.
+        own.bells().ring(bell);
+        assert!(bed.poll());
+        dispatcher.stop();
+        drop((dispatcher, own));
+        std::fs::remove_dir_all(base).unwrap();
     }
 }

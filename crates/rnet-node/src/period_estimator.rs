@@ -15,6 +15,8 @@
 
 /// A wait awake is at most this long: about what going to sleep and being woken costs.
 const SPIN_NS: u64 = 50_000;
+/// A flood has ended once nothing of it was sent for this long.
+const FLOOD_ENDS_NS: u64 = 1_000_000;
 /// Messages that must have kept time before the next one is expected.
 const IN_TIME: u32 = 12;
 /// As many messages as the period is learnt from; older ones are forgotten.
@@ -80,6 +82,8 @@ pub struct PeriodEstimator {
     /// When the last message that was waited for was sent, and how many had come up to it.
     last_ns: u64,
     count: u64,
+    /// When the last message was sent, waited for or not.
+    newest_ns: u64,
     /// The beat: when the last message was due, how much later the next one is, and how far
     /// messages are off it in the mean.
     due_ns: f64,
@@ -107,6 +111,7 @@ impl Default for PeriodEstimator {
             gap_ns: f64::INFINITY,
             last_ns: 0,
             count: 0,
+            newest_ns: 0,
             due_ns: 0.0,
             period_ns: 0.0,
             off_ns: 0.0,
@@ -123,12 +128,18 @@ impl Default for PeriodEstimator {
 }
 
 impl PeriodEstimator {
+    /// A message has come, waited for or not.
+    pub fn saw(&mut self, sent_ns: u64) {
+        self.newest_ns = sent_ns;
+    }
+
     /// A message that was waited for has come; it was sent at `sent_ns` and is number `count`.
     pub fn learn(&mut self, sent_ns: u64, count: u64) {
         let interval = sent_ns.saturating_sub(self.last_ns) as f64;
         let messages = count.wrapping_sub(self.count).max(1) as f64;
         let first = self.last_ns == 0;
         (self.last_ns, self.count) = (sent_ns, count);
+        self.saw(sent_ns);
         self.rest = self.rest.saturating_sub(1);
         if first || interval == 0.0 {
             // Nothing to compare with, or a stamp that nobody vouches for.
@@ -205,7 +216,7 @@ impl PeriodEstimator {
     }
 
     /// Whether others want the core of the reader.
-    fn is_contested(&self, now_ns: u64) -> bool {
+    pub fn is_contested(&self, now_ns: u64) -> bool {
         now_ns < self.contested_until_ns
     }
 
@@ -229,7 +240,9 @@ impl PeriodEstimator {
 
     /// What to do now, in a wait that began at `since_ns`.
     pub fn plan(&self, now_ns: u64, since_ns: u64) -> Plan {
-        if self.gap_ns <= SPIN_NS as f64 {
+        // A thread may wait for other things, too, long after its last message.
+        let goes_on = since_ns.saturating_sub(self.newest_ns) <= FLOOD_ENDS_NS;
+        if self.gap_ns <= SPIN_NS as f64 && goes_on {
             let until = since_ns.saturating_add(SPIN_NS);
             return if now_ns < until { Plan::Spin(until) } else { Plan::Sleep };
         }
@@ -455,9 +468,24 @@ mod tests {
     fn a_flood_is_awaited_awake_on_a_contested_core_too() {
         let mut estimator = PeriodEstimator::default();
         (0..20).for_each(|i| estimator.learn(START + i * MS / 50, i));
-        estimator.held_up(START + MS, 3 * MS);
-        let now = START + 2 * MS;
+        let now = START + MS;
+        estimator.held_up(now, 3 * MS);
         assert_eq!(estimator.plan(now, now), Plan::Spin(now + SPIN_NS));
+    }
+
+    #[test]
+    fn a_flood_that_has_ended_is_not_waited_for_awake() {
+        let mut estimator = PeriodEstimator::default();
+        (0..20).for_each(|i| estimator.learn(START + i * MS / 50, i));
+        let last = START + 19 * MS / 50;
+        let begins = |estimator: &PeriodEstimator, now| estimator.plan(now, now);
+        let now = last + FLOOD_ENDS_NS;
+        assert_eq!(begins(&estimator, now), Plan::Spin(now + SPIN_NS));
+        assert_eq!(begins(&estimator, now + 1), Plan::Sleep);
+        // Many that had not to be waited for are the same flood.
+        estimator.saw(last + 5 * MS);
+        let now = last + 6 * MS;
+        assert_eq!(begins(&estimator, now), Plan::Spin(now + SPIN_NS));
     }
 
     #[test]

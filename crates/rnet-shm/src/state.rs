@@ -37,6 +37,7 @@ use rnet_ring::state::layout::{FOLLOWER_BELL, FOLLOWER_OWNER, Geometry, PROCESS_
 use rnet_ring::state::leaf::{APART, DELETED};
 use rnet_ring::state::{self as ring, Content, Done, Host, Key, LeafMeta, Local, Refused, Usage};
 
+use crate::clock;
 use crate::files;
 use crate::node::OwnNode;
 
@@ -101,7 +102,7 @@ impl Host for Inner {
         let process_slot = word(FOLLOWER_OWNER).wrapping_sub(1) as usize;
         if process_slot < ring.geometry().process_slots {
             let node = ring.process_slot(process_slot, PROCESS_OWNER).load(Ordering::Acquire);
-            if let Some(bells) = self.peer_bells.of(&self.own, process_slot, node) {
+            if let Some(bells) = self.peer_bells.of(&self.own, process_slot, node, clock::now_ns) {
                 bells.ring(word(FOLLOWER_BELL));
             }
         }

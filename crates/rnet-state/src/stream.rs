@@ -104,7 +104,6 @@ impl Task for WakeTask {
 /// A watch for async code: a [`Stream`] of changes, or one at a time with [`ChangeStream::recv`].
 pub struct ChangeStream {
     shared: Arc<Mutex<Shared>>,
-    id: u64,
     lane: Lane,
     core: Arc<NodeCore>,
     ready: ReadyFd,
@@ -121,7 +120,7 @@ impl Watch {
             let task = WakeTask { id, shared: shared.clone(), told };
             core.state.dispatcher(lane).add(Box::new(task));
         }
-        ChangeStream { shared, id, lane, core, ready: ReadyFd::default() }
+        ChangeStream { shared, lane, core, ready: ReadyFd::default() }
     }
 }
 
@@ -245,7 +244,8 @@ impl Drop for ChangeStream {
             let ended = (shared.watch.take(), shared.waker.take());
             drop(shared);
             drop(ended);
-            self.core.state.end_task(self.id);
+            // The task is over now. The thread is not waited for: a callback of it may be waiting for this drop.
+            self.core.state.dispatcher(self.lane).wake();
         }
     }
 }

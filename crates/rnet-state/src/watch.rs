@@ -320,10 +320,10 @@ impl WatchCore {
         any
     }
 
-    /// How long a sleep may be, at the most.
+    /// How long it is until the time of a key is over.
     pub(super) fn sleep_limit(&self) -> Duration {
-        let Some((at, _)) = self.expiries.first() else { return MAX_SLEEP };
-        Duration::from_nanos(at.saturating_sub(self.shared.now())).min(MAX_SLEEP)
+        let Some((at, _)) = self.expiries.first() else { return Duration::MAX };
+        Duration::from_nanos(at.saturating_sub(self.shared.now()))
     }
 
     /// When what was told last was written, by the clock of messages, and how many were told.
@@ -566,5 +566,34 @@ impl WatchInterrupter {
 impl std::fmt::Debug for WatchInterrupter {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("WatchInterrupter").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rnet_node::NodeSettings;
+
+    use super::*;
+
+    /// A thread that sleeps for other things as well takes a sleep of `MAX_SLEEP` for one that nobody ended
+    /// only if it was not to end then.
+    #[test]
+    fn a_watch_limits_a_sleep_only_by_the_times_of_its_keys() {
+        let base = std::env::temp_dir().join(format!("rnet-sleep-limit-{}", std::process::id()));
+        std::fs::create_dir(&base).unwrap();
+        let mut settings = NodeSettings::new("n");
+        settings.dir = Some(base.clone());
+        let node = settings.open().unwrap();
+        let state = State::open(&node, None, None).unwrap();
+        let mut watch = state.watch("/").unwrap();
+        state.set("/k", 1).unwrap();
+        watch.try_recv().unwrap().unwrap();
+        assert_eq!(watch.watch.sleep_limit(), Duration::MAX);
+        state.put("/k").ttl(Duration::from_secs(3600)).set(2).unwrap();
+        watch.try_recv().unwrap().unwrap();
+        let limit = watch.watch.sleep_limit();
+        assert!(MAX_SLEEP < limit && limit <= Duration::from_secs(3600), "{limit:?}");
+        drop((watch, state, node));
+        std::fs::remove_dir_all(base).unwrap();
     }
 }

@@ -4,13 +4,24 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::bell::Bells;
+use crate::bell::{Bells, MAX_SLEEP};
 use crate::node::OwnNode;
 use crate::presence;
 
-/// The bells of other nodes, by process slot, each with the incarnation that it is of.
+/// A node whose bells cannot be found is looked for again after so long, and not at every ring: its watches
+/// look by themselves in each [`MAX_SLEEP`].
+const LOOK_AGAIN_NS: u64 = MAX_SLEEP.as_nanos() as u64;
+
+/// What is known of another node.
+struct Peer {
+    incarnation: u64,
+    /// Its bells, or when they were looked for in vain.
+    bells: Result<Arc<Bells>, u64>,
+}
+
+/// The bells of other nodes, by process slot.
 #[derive(Default)]
-pub(super) struct PeerBells(Mutex<BTreeMap<usize, (u64, Arc<Bells>)>>);
+pub(super) struct PeerBells(Mutex<BTreeMap<usize, Peer>>);
 
 impl PeerBells {
     /// Those of the node that has the process slot, mapped at their first use. `None` if it has none: it has
@@ -20,18 +31,63 @@ impl PeerBells {
         own: &OwnNode,
         process_slot: usize,
         incarnation: u64,
+        now_ns: impl Fn() -> u64,
     ) -> Option<Arc<Bells>> {
         if incarnation == own.incarnation() {
             return Some(own.bells().clone());
         }
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        match known.get(&process_slot) {
-            Some((of, bells)) if *of == incarnation => return Some(bells.clone()),
-            _ => {}
+        if let Some(peer) = known.get(&process_slot).filter(|peer| peer.incarnation == incarnation)
+        {
+            match &peer.bells {
+                Ok(bells) => return Some(bells.clone()),
+                Err(looked_ns) if now_ns().saturating_sub(*looked_ns) < LOOK_AGAIN_NS => {
+                    return None;
+                }
+                Err(_) => {}
+            }
         }
-        let folder = presence::find_folder(own.domain(), incarnation)?;
-        let bells = Arc::new(Bells::open(&folder.join("bells")).ok()?);
-        known.insert(process_slot, (incarnation, bells.clone()));
-        Some(bells)
+        let folder = presence::find_folder(own.domain(), incarnation);
+        let bells = folder.and_then(|folder| Bells::open(&folder.join("bells")).ok()).map(Arc::new);
+        let peer = Peer { incarnation, bells: bells.clone().ok_or_else(now_ns) };
+        known.insert(process_slot, peer);
+        bells
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rnet_core::NodeName;
+
+    use super::*;
+    use crate::domain::{DomainConfig, DomainDir};
+    use crate::random::random_u64;
+
+    #[test]
+    fn a_peer_without_a_folder_is_not_looked_for_at_every_ring() {
+        let base = std::env::temp_dir().join(format!("rnet-peer-bells-{:x}", random_u64()));
+        std::fs::create_dir(&base).unwrap();
+        let config = DomainConfig { base: Some(base.clone()), ..DomainConfig::default() };
+        let dir = DomainDir::open_or_create(&config).unwrap();
+        let open =
+            |name| OwnNode::create(&dir, &NodeName::new(name).unwrap(), "rust", "0").unwrap();
+        let (own, peer) = (open("own"), open("peer"));
+        let folder = presence::find_folder(&dir, peer.incarnation()).unwrap();
+        let bells = PeerBells::default();
+        let find = |now_ns| bells.of(&own, 3, peer.incarnation(), || now_ns).is_some();
+        std::fs::rename(&folder, base.join("away")).unwrap();
+        assert!(!find(1));
+        std::fs::rename(base.join("away"), &folder).unwrap();
+        assert!(!find(LOOK_AGAIN_NS), "it is not looked for yet");
+        // Another node that has the slot now is.
+        let third = open("third");
+        assert!(bells.of(&own, 3, third.incarnation(), || 2).is_some());
+        std::fs::rename(&folder, base.join("away")).unwrap();
+        assert!(!find(3));
+        std::fs::rename(base.join("away"), &folder).unwrap();
+        assert!(find(3 + LOOK_AGAIN_NS));
+        assert!(find(3), "it is known");
+        drop((own, peer, third));
+        std::fs::remove_dir_all(base).unwrap();
     }
 }

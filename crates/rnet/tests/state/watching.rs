@@ -9,7 +9,7 @@ use std::task::{Context, Wake, Waker};
 use std::time::Duration;
 
 use rnet::Error;
-use rnet::state::{Change, State, Watch};
+use rnet::state::{Change, ChangeStream, State, Watch};
 
 use crate::common::{LONG, Net, block_on, eventually};
 use crate::{int, refusal};
@@ -410,6 +410,31 @@ fn changes_that_never_end_keep_no_timer_from_its_tick() {
         .unwrap();
     eventually("the timer ticks", || ticks.load(Ordering::Relaxed) >= 3);
     drop((watch, timer));
+}
+
+#[test]
+fn a_stream_that_ends_waits_for_no_callback() {
+    let net = Net::new("a_stream_that_ends_waits_for_no_callback");
+    let state = net.node("n").state().unwrap();
+    let (entered, inside) = mpsc::channel();
+    let (ended, wait) = mpsc::channel();
+    // Waits for what the test does, as a callback does that has another thread close a stream.
+    let _handle = state.watch("/held").unwrap().on(move |_| {
+        entered.send(None).unwrap();
+        entered.send(Some(wait.recv_timeout(LONG.unwrap()))).unwrap();
+    });
+    type End = fn(ChangeStream);
+    let ends: [End; 2] = [drop, |stream| drop(stream.into_watch().unwrap())];
+    for (n, end) in ends.into_iter().enumerate() {
+        let mut stream = state.watch("/k").unwrap().into_stream();
+        let waker = Waker::from(Arc::new(Woken::default()));
+        assert!(stream.poll_ready(&mut Context::from_waker(&waker)).is_pending());
+        state.set("/held", n as i64).unwrap();
+        assert_eq!(inside.recv_timeout(LONG.unwrap()).unwrap(), None);
+        end(stream);
+        ended.send(()).unwrap();
+        assert_eq!(inside.recv().unwrap(), Some(Ok(())), "the callback did not wait in vain");
+    }
 }
 
 #[test]
