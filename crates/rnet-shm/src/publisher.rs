@@ -236,7 +236,13 @@ impl Writer {
         self.fork_guard
     }
 
+    #[inline]
     fn check_fork(&self) -> Result<(), Error> {
+        if self.fork_guard.is_parents() { self.refuse_fork() } else { Ok(()) }
+    }
+
+    #[cold]
+    fn refuse_fork(&self) -> Result<(), Error> {
         self.fork_guard.check(|| format!("the publisher of {}", self.topic))
     }
 

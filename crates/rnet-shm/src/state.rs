@@ -102,7 +102,9 @@ impl Host for Inner {
         let process_slot = word(FOLLOWER_OWNER).wrapping_sub(1) as usize;
         if process_slot < ring.geometry().process_slots {
             let node = ring.process_slot(process_slot, PROCESS_OWNER).load(Ordering::Acquire);
-            if let Some(bells) = self.peer_bells.of(&self.own, process_slot, node, clock::now_ns) {
+            let lives = || self.file.process_slot_is_locked(process_slot);
+            let now_ns = clock::now_ns;
+            if let Some(bells) = self.peer_bells.of(&self.own, process_slot, node, now_ns, lives) {
                 bells.ring(word(FOLLOWER_BELL));
             }
         }

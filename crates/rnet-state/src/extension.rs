@@ -16,6 +16,7 @@ impl Extension for StateShared {
     /// Executes the last wills of the dead, and cleans up behind them. Who is dead is for the region to say: what
     /// the node has seen of them is no matter.
     fn nodes_ended(self: Arc<Self>) -> bool {
+        self.region().forget_dead();
         !self.region().has_dead() || self.sweep()
     }
 

@@ -24,14 +24,15 @@ struct Peer {
 pub(super) struct PeerBells(Mutex<BTreeMap<usize, Peer>>);
 
 impl PeerBells {
-    /// Those of the node that has the process slot, mapped at their first use. `None` if it has none: it has
-    /// ended, or is not there any more.
+    /// Those of the node that has the process slot, mapped at their first use if it lives. `None` if it has
+    /// none: it has ended, or is not there any more.
     pub(super) fn of(
         &self,
         own: &OwnNode,
         process_slot: usize,
         incarnation: u64,
         now_ns: impl Fn() -> u64,
+        lives: impl FnOnce() -> bool,
     ) -> Option<Arc<Bells>> {
         if incarnation == own.incarnation() {
             return Some(own.bells().clone());
@@ -47,11 +48,27 @@ impl PeerBells {
                 Err(_) => {}
             }
         }
+        // Asked with the list locked, so that a death behind this is seen by `forget`.
+        if !lives() {
+            return None;
+        }
         let folder = presence::find_folder(own.domain(), incarnation);
         let bells = folder.and_then(|folder| Bells::open(&folder.join("bells")).ok()).map(Arc::new);
         let peer = Peer { incarnation, bells: bells.clone().ok_or_else(now_ns) };
         known.insert(process_slot, peer);
         bells
+    }
+
+    /// Whether something is known of a node for which this is true.
+    pub(super) fn has(&self, is: impl Fn(u64) -> bool) -> bool {
+        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        known.values().any(|peer| is(peer.incarnation))
+    }
+
+    /// Lets go of the bells of nodes that do not live any more, by process slot and incarnation.
+    pub(super) fn forget(&self, lives: impl Fn(usize, u64) -> bool) {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        known.retain(|process_slot, peer| lives(*process_slot, peer.incarnation));
     }
 }
 
@@ -74,19 +91,23 @@ mod tests {
         let (own, peer) = (open("own"), open("peer"));
         let folder = presence::find_folder(&dir, peer.incarnation()).unwrap();
         let bells = PeerBells::default();
-        let find = |now_ns| bells.of(&own, 3, peer.incarnation(), || now_ns).is_some();
+        let find = |now_ns| bells.of(&own, 3, peer.incarnation(), || now_ns, || true).is_some();
         std::fs::rename(&folder, base.join("away")).unwrap();
         assert!(!find(1));
         std::fs::rename(base.join("away"), &folder).unwrap();
         assert!(!find(LOOK_AGAIN_NS), "it is not looked for yet");
         // Another node that has the slot now is.
         let third = open("third");
-        assert!(bells.of(&own, 3, third.incarnation(), || 2).is_some());
+        assert!(bells.of(&own, 3, third.incarnation(), || 2, || true).is_some());
         std::fs::rename(&folder, base.join("away")).unwrap();
         assert!(!find(3));
         std::fs::rename(base.join("away"), &folder).unwrap();
         assert!(find(3 + LOOK_AGAIN_NS));
         assert!(find(3), "it is known");
+        // Once it has ended nobody has its bells any more.
+        bells.forget(|_, _| false);
+        assert!(!bells.has(|_| true));
+        assert!(bells.of(&own, 3, peer.incarnation(), || 4, || false).is_none());
         drop((own, peer, third));
         std::fs::remove_dir_all(base).unwrap();
     }

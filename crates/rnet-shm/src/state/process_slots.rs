@@ -89,12 +89,23 @@ impl Region {
         !self.inner.dead_process_slots().is_empty()
     }
 
-    /// Whether a process slot is owned by a node that is neither this one nor known to the caller. Cheap.
+    /// Whether a process slot is owned by a node that is neither this one nor known to the caller, or this node
+    /// has something of such a one. Cheap.
     pub fn has_strangers(&self, known: impl Fn(u64) -> bool) -> bool {
         let inner = &*self.inner;
         let stranger =
             |(process_slot, owner): (u16, u64)| process_slot != inner.process_slot && !known(owner);
-        inner.owners().into_iter().any(stranger)
+        inner.owners().into_iter().any(stranger) || inner.peer_bells.has(|node| !known(node))
+    }
+
+    /// Lets go of what this node has of others for ringing them, if they do not live any more.
+    pub fn forget_dead(&self) {
+        let inner = &*self.inner;
+        let Ok(ring) = inner.sound() else { return };
+        inner.peer_bells.forget(|process_slot, incarnation| {
+            ring.process_slot(process_slot, PROCESS_OWNER).load(Ordering::Acquire) == incarnation
+                && inner.file.process_slot_is_locked(process_slot)
+        });
     }
 
     /// Executes the last wills of nodes that died, and cleans up after them; `false` if something is left to
