@@ -383,6 +383,8 @@ impl LogReader {
     fn expect_gap(&mut self) {
         self.moved = true;
         self.next_seq_lo = NO_SEQ;
+        // A hostile log may repeat a number behind a gap: what was known of the old record is not of the new.
+        self.extended = (u64::MAX, 0);
     }
 
     fn jump(&mut self, to: u64, tail: u64) {

@@ -510,7 +510,7 @@ impl Writer {
         no_room(&self.topic, &self.path, held + more, rustix::io::Errno::NOSPC)
     }
 
-    /// Wakes the readers that sleep.
+    /// After a message: says how often there is one, and wakes the readers that sleep.
     #[inline]
     fn notify(&mut self) {
         if self.log.seq().is_multiple_of(PACE) {
@@ -519,6 +519,12 @@ impl Writer {
             // The next message says so: this one was sent, for all we know.
             let _ = self.check_truncated();
         }
+        self.wake();
+    }
+
+    /// Wakes the readers that sleep.
+    #[inline]
+    fn wake(&mut self) {
         self.barrier.light();
         fail_point!("notify.begin");
         // A reader that was admitted during the push is in no copy of the list yet, and may have

@@ -33,7 +33,11 @@ impl Batch {
 
     #[inline]
     pub(crate) fn bytes(&self, offset: usize, len: usize) -> &[u8] {
-        assert!(offset + len <= self.0.len() * 8, "a record reaches out of its batch");
+        let end = offset.checked_add(len);
+        assert!(
+            end.is_some_and(|end| end <= self.0.len() * 8),
+            "a record reaches out of its batch"
+        );
         // SAFETY: the range is inside the boxed words, which are initialised bytes.
         unsafe {
             std::slice::from_raw_parts(self.0.as_ptr().cast::<u8>().wrapping_add(offset), len)
@@ -44,7 +48,10 @@ impl Batch {
 impl Batch {
     /// What the extension words say that take `len` bytes before the payload of a record.
     pub(crate) fn extension(&self, record: &Record, len: usize) -> Extension {
-        Extension::from_bytes(self.bytes(record.offset - len, len))
+        match record.offset.checked_sub(len) {
+            Some(begin) => Extension::from_bytes(self.bytes(begin, len)),
+            None => Extension::default(),
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Receiving.
 
 use std::sync::{Arc, Weak};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rnet_core::{Behind, Error, LossCounts, Result};
 use rnet_node::core::NodeCore;
@@ -96,7 +96,9 @@ impl<T: Message + ?Sized> Subscriber<T> {
             if let Some(sample) = self.newest()? {
                 return Ok(sample);
             }
-            if !self.receiver.wait(until)? {
+            // What made it ready may have been no message for the user.
+            let over = until.is_some_and(|until| Instant::now() >= until);
+            if over || !self.receiver.wait(until)? {
                 return Err(self.timed_out("a message", timeout));
             }
         }

@@ -188,6 +188,33 @@ fn a_gap_is_not_lost_with_its_message() {
 }
 
 #[test]
+fn who_takes_the_newest_counts_the_gaps_of_one_that_has_left() {
+    let net = Net::new("gap left");
+    let (mut publisher, mut subscriber) =
+        pair(&net, PublisherOptions::new(), SubscriberOptions::new());
+    publisher.publish_gap(LossCause::Link, 5).unwrap();
+    publisher.send(&[0; 3]).unwrap();
+    drop(publisher);
+    eventually("its end is known", || subscriber.publisher_count() == 0);
+    assert_eq!(subscriber.latest(LONG).unwrap().len(), 3);
+    assert_eq!(lost(&subscriber), link(5));
+}
+
+#[test]
+fn gaps_alone_do_not_hold_a_time_out_up() {
+    let net = Net::new("gap time-out");
+    let (mut publisher, mut subscriber) =
+        pair(&net, PublisherOptions::new(), SubscriberOptions::new());
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| subscriber.latest(Some(Duration::from_millis(300))).map(drop));
+        while !waiting.is_finished() {
+            publisher.publish_gap(LossCause::Link, 1).unwrap();
+        }
+        assert_eq!(waiting.join().unwrap().unwrap_err().code(), "timeout");
+    });
+}
+
+#[test]
 fn a_gap_without_a_message_is_counted_by_those_that_sleep() {
     let net = Net::new("gap alone");
     let (mut publisher, mut subscriber) =

@@ -158,6 +158,9 @@ impl Reader {
         let lost = self.log.take_lost();
         if lost != 0 {
             bump(self.unwanted(record.time_ns), lost);
+        }
+        // Now: this record may be the last that is read of a publisher that has left.
+        if self.has_unseen_lost() {
             self.count_known_lost();
         }
         self.count_known_lost_of(&record);

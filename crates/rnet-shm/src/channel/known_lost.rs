@@ -4,6 +4,8 @@
 //! finds nothing more. The publisher's sums tell what was counted already, so a gap counts once, and no
 //! record that was overrun takes one with it.
 
+use std::sync::atomic::Ordering;
+
 use rnet_ring::record::Record;
 
 use super::Reader;
@@ -40,7 +42,10 @@ impl Reader {
 
     fn count_known_lost_to(&mut self, at: usize, sum: u64) {
         let seen = &mut self.seen_lost[at];
-        bump(loss_counters(self.slot.page())[at], sum.saturating_sub(*seen));
+        let counter = loss_counters(self.slot.page())[at];
+        // A sum that is absurd fills the counter, and does not turn it round.
+        let room = u64::MAX - counter.load(Ordering::Relaxed);
+        bump(counter, sum.saturating_sub(*seen).min(room));
         *seen = sum.max(*seen);
     }
 }

@@ -111,9 +111,12 @@ impl ObserverFile {
         }
     }
 
-    /// Whether the file is still where publishers look for it.
+    /// Whether its files are still where publishers look for them.
     pub fn is_here(&self) -> bool {
-        rustix::fs::lstat(&self.path).is_ok()
+        // The doorbells of one that was stopped before it had a file may have been taken for those of a dead one.
+        let mut bells = self.path.clone().into_os_string();
+        bells.push(BELLS_SUFFIX);
+        rustix::fs::lstat(&self.path).and(rustix::fs::lstat(bells)).is_ok()
     }
 
     /// Shows a publisher that it is followed, and rings its node, whose folder it is. Returns the slot.

@@ -67,7 +67,7 @@ impl Writer {
         self.check_truncated()?;
         self.refresh_readers();
         self.raise_known_lost(gap);
-        self.notify();
+        self.wake();
         Ok(())
     }
 
