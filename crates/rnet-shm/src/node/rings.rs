@@ -21,6 +21,8 @@ const RING_LEN_BYTES: usize = 8;
 const NAME_LEN_SHIFT: u32 = 48;
 /// No ring is longer.
 const MAX_RING_LEN_BYTES: usize = RING_LEN_BYTES + MAX_NODE_NAME_LEN_BYTES.next_multiple_of(8);
+/// A FIFO is made of pages, of this length or a multiple of it.
+const PAGE_LEN_BYTES: usize = 4096;
 
 /// What was rung.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -42,10 +44,11 @@ impl Rings {
                 return false;
             };
             self.nodes.push(from);
-            // What is no name is as good as none.
-            if let Some(Ok(stem)) = name.get(..name_len).map(std::str::from_utf8)
-                && NodeName::from_file_stem(stem).is_ok()
-            {
+            if name_len > 0 {
+                let stem = str::from_utf8(&name[..name_len]);
+                let Some(stem) = stem.ok().filter(|s| NodeName::from_file_stem(s).is_ok()) else {
+                    return false;
+                };
                 self.names.insert(from, stem.to_owned());
             }
             bytes = rest;
@@ -98,27 +101,25 @@ impl OwnNode {
     /// Takes the pending rings out of the control FIFO. `None` if it cannot be told who has rung,
     /// because the FIFO was full or a peer wrote what is no ring; then anyone may have.
     pub fn drain_control(&self) -> Option<Rings> {
-        let mut bytes = Vec::new();
-        let mut buf = [0u8; 4096];
-        // A peer that rings without end is not listened to without end.
-        while bytes.len() < self.fifo_len_bytes {
-            match rustix::io::read(&self.fifo, &mut buf) {
-                Err(Errno::AGAIN) => break,
-                Ok(len) => {
-                    bytes.extend(&buf[..len]);
-                    if len < buf.len() {
-                        break;
-                    }
-                }
-                Err(Errno::INTR) => {}
-                Err(_) => return None,
-            }
+        // One call takes all that is there, so that none ends within a ring.
+        let mut bytes = Vec::with_capacity(self.fifo_len_bytes);
+        let room = rustix::buffer::spare_capacity(&mut bytes);
+        match rustix::io::read(&self.fifo, room) {
+            Ok(_) | Err(Errno::AGAIN | Errno::INTR) => {}
+            Err(_) => return None,
         }
         let mut rings = Rings::default();
         let whole = rings.add(&bytes);
         rings.nodes.sort_unstable();
         rings.nodes.dedup();
-        (whole && bytes.len() + MAX_RING_LEN_BYTES <= self.fifo_len_bytes).then_some(rings)
+        (whole && !self.may_be_full(bytes.len())).then_some(rings)
+    }
+
+    /// Whether a ring may have found no room beside so many bytes. One that the last page has no room for is
+    /// written to the next page, so the end of each page may be empty.
+    fn may_be_full(&self, len: usize) -> bool {
+        let pages = self.fifo_len_bytes.div_ceil(PAGE_LEN_BYTES);
+        len + pages * MAX_RING_LEN_BYTES > self.fifo_len_bytes
     }
 }
 
@@ -163,4 +164,65 @@ fn ring_with(folder: &Path, from: u64, name: &str) -> bool {
         Err(_) => {}
     }
     true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::{DomainConfig, DomainDir};
+    use crate::random::random_u64;
+
+    fn with_node(body: impl FnOnce(&OwnNode)) {
+        let base = std::env::temp_dir().join(format!("rnet-rings-{:x}", random_u64()));
+        std::fs::create_dir(&base).unwrap();
+        let config = DomainConfig { base: Some(base.clone()), ..DomainConfig::default() };
+        let dir = DomainDir::open_or_create(&config).unwrap();
+        let name = NodeName::new("/rung").unwrap();
+        body(&OwnNode::create(&dir, &name, "rust", "0").unwrap());
+        std::fs::remove_dir_all(&base).unwrap();
+    }
+
+    fn ring_of(from: u64, name: &[u8]) -> Vec<u8> {
+        let mut ring = (from | (name.len() as u64) << NAME_LEN_SHIFT).to_le_bytes().to_vec();
+        ring.extend(name);
+        ring.resize(ring.len().next_multiple_of(8), 0);
+        ring
+    }
+
+    /// Of whatever length its rings are: some leave the end of each page empty.
+    #[test]
+    fn a_ring_that_was_lost_is_noticed() {
+        with_node(|node| {
+            for name_len in (0..=MAX_NODE_NAME_LEN_BYTES).step_by(8) {
+                let name = "n".repeat(name_len);
+                let ring = ring_of(7, name.as_bytes());
+                while rustix::io::write(&node.fifo, &ring).is_ok() {}
+                assert_eq!(node.drain_control(), None, "{} bytes", ring.len());
+                // It is empty then.
+                assert_eq!(node.drain_control(), Some(Rings::default()));
+            }
+        });
+    }
+
+    #[test]
+    fn half_a_fifo_of_rings_is_believed() {
+        with_node(|node| {
+            let ring = ring_of(7, b"sixteen_letters_");
+            for _ in 0..node.fifo_len_bytes / 2 / ring.len() {
+                rustix::io::write(&node.fifo, &ring).unwrap();
+            }
+            let names = BTreeMap::from([(7, "sixteen_letters_".to_owned())]);
+            assert_eq!(node.drain_control(), Some(Rings { nodes: vec![7], names }));
+        });
+    }
+
+    #[test]
+    fn what_is_no_name_is_no_ring() {
+        let long = [b'n'; MAX_NODE_NAME_LEN_BYTES + 8];
+        for name in [&b"a/b"[..], b"\xff", b"..", &long] {
+            let mut bytes = ring_of(7, name);
+            bytes.extend(ring_of(8, b""));
+            assert!(!Rings::default().add(&bytes), "{name:?}");
+        }
+    }
 }
