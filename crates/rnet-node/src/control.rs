@@ -2,6 +2,7 @@
 //! process ends, then matches anew. How an end is noticed, also that of a peer in another
 //! container, is for [`Watch`] to say.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Instant;
@@ -143,9 +144,12 @@ fn tell_of_outlived(state: &NodeState) {
         return;
     }
     let peers = matching.registry().peers().values();
-    for sibling in peers.filter(|peer| peer.node.is_this_process()) {
+    let siblings = peers.filter(|peer| peer.node.is_this_process());
+    let folders: Vec<PathBuf> = siblings.map(|peer| peer.node.folder().to_owned()).collect();
+    drop(matching);
+    for folder in folders {
         for id in &outlived {
-            ring_control(sibling.node.folder(), *id);
+            ring_control(&folder, *id);
         }
     }
 }

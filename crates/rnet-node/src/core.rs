@@ -368,6 +368,5 @@ impl Drop for NodeCore {
             dispatcher.stop();
         }
         self.state.extensions().iter().for_each(|extension| extension.stop());
-        self.state.matching().farewell();
     }
 }

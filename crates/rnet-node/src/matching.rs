@@ -115,12 +115,6 @@ impl Matching {
         }
     }
 
-    /// Has the peers told when this node's folder is gone.
-    pub fn farewell(&self) {
-        let peers = self.registry.peers().values();
-        self.own.set_farewell(peers.map(|peer| peer.node.folder().to_owned()).collect());
-    }
-
     pub fn add_publisher(
         &mut self,
         id: u64,

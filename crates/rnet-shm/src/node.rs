@@ -170,8 +170,6 @@ pub struct OwnNode {
     bells: Arc<Bells>,
     entries: Mutex<EntryTable>,
     types: Types,
-    /// Folders of the peers to tell when this node has left.
-    farewell: Mutex<Vec<PathBuf>>,
     /// Folders of peers that could not be rung yet.
     owed: Mutex<BTreeSet<PathBuf>>,
     home: Arc<Home>,
@@ -245,7 +243,6 @@ impl OwnNode {
                     ..Default::default()
                 }),
                 types: Types::default(),
-                farewell: Mutex::new(Vec::new()),
                 owed: Mutex::default(),
                 home,
             }),
@@ -369,11 +366,6 @@ impl OwnNode {
             .map_err(|e| io_error("cannot write", &self.folder.join("node"), e))
     }
 
-    /// Names the peers that are told once this node's folder is gone.
-    pub fn set_farewell(&self, folders: Vec<PathBuf>) {
-        *self.farewell.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = folders;
-    }
-
     /// The endpoints announced now.
     pub fn entries(&self) -> Vec<Entry> {
         self.table().slots.iter().flatten().copied().collect()
@@ -421,9 +413,10 @@ impl Drop for OwnNode {
         fail_point!("leave.goodbye");
         remove_folder(&self.folder, &self.types);
         fail_point!("leave.folder");
-        let farewell = self.farewell.get_mut().unwrap_or_else(std::sync::PoisonError::into_inner);
-        for folder in farewell.iter() {
-            ring_control(folder, self.incarnation);
+        // Listed now: whoever has seen the folder before is there, also one that this node has not met.
+        for (stem, id) in presence::list(&self.dir).unwrap_or_default() {
+            let peer = self.dir.nodes().join(presence::folder_name(&stem, id));
+            ring_control(&peer, self.incarnation);
         }
         fail_point!("leave.farewell");
     }

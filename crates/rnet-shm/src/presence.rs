@@ -280,14 +280,27 @@ pub fn parse_folder_name(folder: &str) -> Option<(&str, u64)> {
     Some((stem, u64::from_str_radix(incarnation, 16).ok()?))
 }
 
+/// The folders in `nodes/`: the name of each, as written in file names, and the incarnation.
+pub(crate) fn list(dir: &DomainDir) -> Result<Vec<(String, u64)>, Error> {
+    let path = dir.nodes();
+    let failed = |e: std::io::Error| files::io_error("cannot list", &path, e);
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(&path).map_err(failed)? {
+        let entry = entry.map_err(failed)?;
+        // Anything else in the folder is somebody's litter, and none of ours.
+        if let Some(name) = entry.file_name().to_str()
+            && let Some((stem, id)) = parse_folder_name(name)
+        {
+            found.push((stem.to_owned(), id));
+        }
+    }
+    Ok(found)
+}
+
 /// The folder of an incarnation whose name is not known, if there is one.
 pub(crate) fn find_folder(dir: &DomainDir, incarnation: u64) -> Option<PathBuf> {
-    let entries = std::fs::read_dir(dir.nodes()).into_iter().flatten().flatten();
-    let mut folders = entries.filter(|entry| {
-        let name = entry.file_name();
-        name.to_str().and_then(parse_folder_name).is_some_and(|(_, of)| of == incarnation)
-    });
-    folders.next().map(|entry| entry.path())
+    let (stem, id) = list(dir).ok()?.into_iter().find(|(_, id)| *id == incarnation)?;
+    Some(dir.nodes().join(folder_name(&stem, id)))
 }
 
 #[cfg(test)]

@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
-use rnet_core::Error;
+use rnet_core::{Error, MAX_NODES_PER_DOMAIN};
 
 use crate::domain::DomainDir;
+use crate::dying::is_dying;
 use crate::handle::Handle;
 use crate::node::{NodeMeta, PeerNode};
 use crate::presence;
@@ -110,7 +111,7 @@ pub struct Registry {
     left: Vec<(String, u64)>,
     /// Whether everything was looked at once: who was dead by then has not departed since.
     looked: bool,
-    /// The dead of [`Changes::unseen`], until their folders are gone: each is told of once.
+    /// Nodes whose end was told, until their folders are gone: each is told of once.
     told: HashSet<u64>,
     /// Whether the last look met a node that was still being made.
     incomplete: bool,
@@ -230,7 +231,6 @@ impl Registry {
         }
         self.doubted.clear();
         self.missed = false;
-        self.told.retain(|id| here.contains(id));
         self.take_in(listed, &mut changes);
         self.looked = true;
         for id in self.asked.clone() {
@@ -263,16 +263,27 @@ impl Registry {
         named: Option<&dyn Fn(&str) -> bool>,
     ) -> Result<Changes, Error> {
         let mut changes = Changes::default();
-        let unknown = |id: &&u64| Some(**id) != self.own && !self.peers.contains_key(id);
-        let unknown: Vec<u64> = nodes.iter().filter(unknown).copied().collect();
         let mut names = std::mem::take(&mut self.greeted);
+        // A ring is believed in what can be seen.
+        names.retain(|id, stem| {
+            let folder = || self.dir.nodes().join(presence::folder_name(stem, *id));
+            !self.peers.contains_key(id) && rustix::fs::lstat(folder()).is_ok()
+        });
+        let unknown = |id: &&u64| {
+            Some(**id) != self.own
+                && !self.peers.contains_key(id)
+                && (names.contains_key(id) || !self.told.contains(id))
+        };
+        let unknown: Vec<u64> = nodes.iter().filter(unknown).copied().collect();
         let nameless = unknown.iter().filter(|id| !names.contains_key(id)).copied();
         for node in PeerNode::known(&self.dir, nameless.collect::<Vec<_>>().into_iter()) {
             names.insert(node.incarnation(), node.stem().to_string());
         }
         let name_of = |id: &u64| names.remove(id).map(|stem| (stem, *id));
         let told: Vec<(String, u64)> = unknown.iter().filter_map(name_of).collect();
-        let strangers = named.is_some() || told.len() < unknown.len();
+        // To list the folders forgets whose folder is gone.
+        let strangers =
+            named.is_some() || told.len() < unknown.len() || self.told.len() > MAX_NODES_PER_DOMAIN;
         // First, because it may fail, and nothing must be taken note of by halves.
         let mut listed = if strangers { self.list()? } else { told };
         for id in nodes {
@@ -353,6 +364,7 @@ impl Registry {
             self.siblings.insert(id);
         }
         let handle = Handle::on(&self.dir, &node);
+        self.told.remove(&id);
         self.peers.insert(id, Peer { node, handle: Handle::Nothing });
         self.set_handle(id, handle);
     }
@@ -398,6 +410,7 @@ impl Registry {
     fn depart(&mut self, id: u64, changes: &mut Changes) {
         let Some(peer) = self.peers.remove(&id) else { return };
         let first = peer.node.set_gone();
+        self.told.insert(id);
         self.asked.remove(&id);
         self.unread.remove(&id);
         self.siblings.remove(&id);
@@ -408,7 +421,8 @@ impl Registry {
         let goes_on = matches!(peer.handle, Handle::Process(_)) && !peer.handle.has_ended();
         // Whoever goes on after its goodbye sees to its name itself.
         let leaves_nothing = departure == Departure::Left && goes_on && !peer.node.is_here();
-        if departure == Departure::Died && goes_on {
+        // A process that is ending closes its files before the kernel says that it has ended.
+        if departure == Departure::Died && goes_on && !is_dying(peer.node.meta().pid) {
             self.outlived.push(id);
         }
         changes.ended = true;
@@ -419,18 +433,12 @@ impl Registry {
         self.moves.departed.push((id, peer.handle));
     }
 
-    fn list(&self) -> Result<Vec<(String, u64)>, Error> {
-        let path = self.dir.nodes();
-        let failed = |e: std::io::Error| crate::files::io_error("cannot list", &path, e);
-        let mut found = Vec::new();
-        for entry in std::fs::read_dir(&path).map_err(failed)? {
-            let entry = entry.map_err(failed)?;
-            // Anything else in the folder is somebody's litter, and none of ours.
-            if let Some(name) = entry.file_name().to_str()
-                && let Some((stem, id)) = presence::parse_folder_name(name)
-            {
-                found.push((stem.to_owned(), id));
-            }
+    /// The folders that are there; whose folder is gone is forgotten.
+    fn list(&mut self) -> Result<Vec<(String, u64)>, Error> {
+        let found = presence::list(&self.dir)?;
+        if !self.told.is_empty() {
+            let here: HashSet<u64> = found.iter().map(|(_, id)| *id).collect();
+            self.told.retain(|id| here.contains(id));
         }
         Ok(found)
     }

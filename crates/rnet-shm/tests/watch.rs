@@ -10,7 +10,7 @@ use rnet_core::{DomainId, NodeName};
 use rnet_shm::domain::{DomainConfig, DomainDir};
 use rnet_shm::handle::Handle;
 use rnet_shm::node::{OwnNode, pid_namespace};
-use rnet_shm::registry::{Departure, Registry};
+use rnet_shm::registry::{Changes, Departure, Registry};
 use rnet_shm::watch::Watch;
 
 /// What does not happen within this time does not happen.
@@ -208,4 +208,45 @@ fn whoever_bears_a_name_is_the_end_of_who_bore_it() {
     assert_eq!(changes.joined, [second.incarnation()]);
     assert_eq!(changes.departed.iter().map(|(id, ..)| *id).collect::<Vec<_>>(), [old]);
     assert_eq!(registry.peers().len(), 1);
+}
+
+/// A node that comes while another leaves is told, also when the other has never heard of it.
+#[test]
+fn a_node_that_leaves_tells_whoever_is_there() {
+    let domain = TestDomain::new();
+    let create =
+        |name| OwnNode::create(&domain.dir, &NodeName::new(name).unwrap(), "rust", "0").unwrap();
+    let leaves = create("/leaves");
+    let comes = create("/comes");
+    let id = leaves.incarnation();
+    drop(leaves);
+    assert_eq!(comes.drain_control().unwrap().nodes, [id]);
+}
+
+/// The nodes of a process find for themselves that a peer is gone, and only the first sweeps. Whoever is last may
+/// see the folder until then.
+#[test]
+fn a_departed_node_whose_folder_stands_is_told_of_once() {
+    let domain = TestDomain::new();
+    let node = domain.stranger();
+    let id = node.incarnation();
+    let stem = node.name().file_stem();
+    let mut registry = domain.registry();
+    let folder = node.folder().to_owned();
+    let header = std::fs::read(folder.join("node")).unwrap();
+    drop(node);
+    std::fs::create_dir(&folder).unwrap();
+    std::fs::write(folder.join("node"), header).unwrap();
+    assert_eq!(registry.refresh_only(&[id], None).unwrap().departed.len(), 1);
+    // By a look at its name, by a ring in its name, by a look at all.
+    let looks: [&dyn Fn(&mut Registry) -> Changes; 3] = [
+        &|registry| registry.refresh_only(&[], Some(&|named| named == stem)).unwrap(),
+        &|registry| registry.refresh_only(&[id], None).unwrap(),
+        &|registry| registry.refresh().unwrap(),
+    ];
+    for look in looks {
+        let changes = look(&mut registry);
+        assert!(changes.joined.is_empty() && changes.departed.is_empty(), "{changes:?}");
+        assert!(changes.unseen.is_empty(), "{changes:?}");
+    }
 }

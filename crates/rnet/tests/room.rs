@@ -2,6 +2,7 @@
 
 mod common;
 
+use std::collections::BTreeSet;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
@@ -96,17 +97,30 @@ fn events(node: &Node) -> Receiver<NodeEvent> {
     events
 }
 
-/// Waits for so many events of a kind, of nodes whose names begin so.
+/// Waits for an event of a kind of each of so many nodes whose names begin so, and hears none twice.
 fn hear(events: &Receiver<NodeEvent>, count: usize, kind: fn(String) -> NodeEvent, name: &str) {
-    let mut heard = 0;
-    while heard < count {
+    let mut heard = BTreeSet::new();
+    while heard.len() < count {
         let event = events.recv_timeout(LONG.unwrap());
-        let event = event.unwrap_or_else(|_| panic!("{heard} of {count} {name}"));
+        let event = event.unwrap_or_else(|_| panic!("{} of {count} {name}", heard.len()));
         let (NodeEvent::Joined(node) | NodeEvent::Left(node) | NodeEvent::Died(node)) = &event
         else {
             continue;
         };
-        heard += usize::from(node.starts_with(name) && event == kind(node.clone()));
+        if node.starts_with(name) && event == kind(node.clone()) {
+            assert!(heard.insert(node.clone()), "twice: {event:?}");
+        }
+    }
+}
+
+/// What nodes were told has nothing of these nodes any more: what is told twice comes after the first time.
+fn hear_no_more(events: &Receiver<NodeEvent>, name: &str) {
+    for event in events.try_iter() {
+        let (NodeEvent::Joined(node) | NodeEvent::Left(node) | NodeEvent::Died(node)) = &event
+        else {
+            continue;
+        };
+        assert!(!node.starts_with(name), "twice: {event:?}");
     }
 }
 
@@ -162,7 +176,7 @@ fn a_full_domain() {
     children.iter_mut().for_each(|child| child.expect("heard"));
 
     // A process with a quarter of all nodes is killed.
-    let told = [&nodes[0], &nodes[EACH - 1], &tools[0]].map(events);
+    let told = [&nodes[0], &nodes[EACH - 2], &tools[0]].map(events);
     children.pop().unwrap().kill();
     told.iter().for_each(|events| hear(events, EACH, NodeEvent::Died, "/p3"));
     eventually("its subscribers are gone", || publishers[PROCESSES - 1].subscriber_count() == 0);
@@ -170,6 +184,8 @@ fn a_full_domain() {
     drop(nodes.pop());
     nodes.push(net.node("back"));
     net.node("one_more");
+    told.iter().for_each(|events| hear(events, 1, NodeEvent::Joined, "/back"));
+    told.iter().for_each(|events| hear_no_more(events, "/p3"));
     for mut child in children {
         child.say("leave");
         assert_eq!(child.hear_for(FULL_LIMIT.as_secs()), "left");

@@ -1,5 +1,6 @@
 //! One process with some of the nodes of a large domain.
 
+use std::collections::BTreeSet;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
@@ -58,9 +59,9 @@ pub fn run(worker: &WorkerNode, role: &NodesJob, link: &Link) -> Outcome {
     let nodes = numbers().map(open).collect::<Outcome<Vec<_>>>()?;
     let (tell, deaths) = channel();
     nodes[0].on_node(move |event| {
-        if matches!(event, NodeEvent::Died(_)) {
+        if let NodeEvent::Died(name) = event {
             // Nobody listens any more when the process has failed.
-            let _ = tell.send(rnet::now_ns());
+            let _ = tell.send((name.clone(), rnet::now_ns()));
         }
     });
     let mut ends = Vec::with_capacity(role.count);
@@ -78,9 +79,12 @@ pub fn run(worker: &WorkerNode, role: &NodesJob, link: &Link) -> Outcome {
     link.done(&MetReport { open_ns, met_ns, descriptors })?;
     link.until(Order::phase(COLLECT));
     let mut noticed_ns = 0;
-    for _ in 0..role.killed {
+    let mut dead = BTreeSet::new();
+    while dead.len() < role.killed {
         let silent = |_| Failure::TimedOut("was not told of all deaths".to_owned());
-        noticed_ns = deaths.recv_timeout(WAIT_LIMIT).map_err(silent)?;
+        let (name, died_ns) = deaths.recv_timeout(WAIT_LIMIT).map_err(silent)?;
+        dead.insert(name);
+        noticed_ns = died_ns;
     }
     link.done(&DeathReport { noticed_ns })?;
     link.until(Order::stop());
