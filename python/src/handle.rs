@@ -36,7 +36,9 @@ impl Member for HandleCore {
             return;
         }
         self.cancelled.store(true, Ordering::Release);
-        drop(lock(&self.held).take());
+        // Unlocked again before it ends: that waits for a running callback, which may cancel the handle itself.
+        let held = lock(&self.held).take();
+        drop(held);
     }
 
     fn is_over(&self) -> bool {

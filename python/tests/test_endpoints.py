@@ -118,6 +118,32 @@ def test_a_handle_may_be_cancelled_in_its_own_callback_and_goes_with_its_node(no
         home.subscribe_any("/**", seen.put)
 
 
+def test_a_handle_may_be_cancelled_by_a_thread_and_its_callback_at_once(node):
+    home = node()
+    handles: queue.Queue = queue.Queue()
+    inside, done = threading.Event(), threading.Event()
+
+    def cancels(_event: rnet.EndpointEvent) -> None:
+        handle = handles.get(timeout=LIMIT_S)
+        inside.set()
+        while not handle.cancelled:
+            threading.Event().wait(0.001)  # between two looks
+        threading.Event().wait(0.1)  # The other thread goes on to wait for this callback.
+        handle.cancel()
+        done.set()
+
+    handle = home.on_endpoint(cancels)
+    handles.put(handle)
+    publisher = home.publisher("/a")
+    assert inside.wait(LIMIT_S)
+    other = threading.Thread(target=handle.cancel, daemon=True)
+    other.start()
+    assert done.wait(LIMIT_S)
+    other.join(LIMIT_S)
+    assert not other.is_alive()
+    publisher.close()
+
+
 def test_every_topic_that_matches_is_received_with_its_type(node):
     sender, receiver = node("sender"), node("receiver")
     told: queue.Queue = queue.Queue()

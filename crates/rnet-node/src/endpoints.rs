@@ -15,7 +15,8 @@ use rnet_schema::Schema;
 use crate::match_event::Callback;
 use crate::types::Schemas;
 
-/// Events that may wait for one callback. Of more than these, endpoints that have come and gone are left out.
+/// Events that may wait for one callback as they came. Of more than these only what they come to is kept: at
+/// most two for each endpoint.
 const MAX_EVENTS_WAITING: usize = 1 << 16;
 
 /// A publisher or a subscription of a node of the domain.
@@ -92,7 +93,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// A callback and the events that wait for it.
 pub struct Watcher {
-    events: Mutex<VecDeque<EndpointEvent>>,
+    /// With their ids, which are looked through where many wait.
+    events: Mutex<VecDeque<(u64, EndpointEvent)>>,
     /// Locked while it is called. `None` once it was cancelled or has panicked.
     callback: Mutex<Option<Callback<EndpointEvent>>>,
     cancelled: AtomicBool,
@@ -112,19 +114,38 @@ impl Watcher {
 
     /// Queues an event; under the lock of the matching, which orders them.
     pub fn push(&self, event: EndpointEvent) {
-        let mut events = lock(&self.events);
-        if events.len() >= MAX_EVENTS_WAITING && !matches!(event, EndpointEvent::Opened(_)) {
-            let id = event.endpoint().id;
-            let opened = |e: &EndpointEvent| matches!(e, EndpointEvent::Opened(e) if e.id == id);
-            let changed = matches!(event, EndpointEvent::Changed(_));
-            if let Some(at) = events.iter().rposition(opened)
-                && !changed
-            {
-                events.remove(at);
-                return;
+        let (mut events, id) = (lock(&self.events), event.endpoint().id);
+        if events.len() >= MAX_EVENTS_WAITING {
+            match &event {
+                EndpointEvent::Opened(_) => {}
+                EndpointEvent::Changed(endpoint) => {
+                    let last = events.iter_mut().rev().find(|(of, _)| *of == id);
+                    if let Some((
+                        _,
+                        EndpointEvent::Opened(before) | EndpointEvent::Changed(before),
+                    )) = last
+                    {
+                        *before = endpoint.clone();
+                        return;
+                    }
+                }
+                EndpointEvent::Closed(_) | EndpointEvent::Lost(_) => {
+                    while let Some(at) = events.iter().rposition(|(of, _)| *of == id) {
+                        match events[at].1 {
+                            // It goes unheard of.
+                            EndpointEvent::Opened(_) => drop(events.remove(at)),
+                            EndpointEvent::Changed(_) => {
+                                events.remove(at);
+                                continue;
+                            }
+                            EndpointEvent::Closed(_) | EndpointEvent::Lost(_) => {}
+                        }
+                        return;
+                    }
+                }
             }
         }
-        events.push_back(event);
+        events.push_back((id, event));
     }
 
     /// Whether [`Watcher::run`] is to be called, and nobody was told so.
@@ -137,7 +158,7 @@ impl Watcher {
         self.scheduled.store(false, Ordering::Release);
         let mut callback = lock(&self.callback);
         while !self.cancelled.load(Ordering::Acquire) {
-            let Some(event) = lock(&self.events).pop_front() else { return };
+            let Some((_, event)) = lock(&self.events).pop_front() else { return };
             let Some(call) = callback.as_mut() else { break };
             // The panic hook has told the user. In an unknown state it is not called again.
             if catch_unwind(AssertUnwindSafe(|| call(&event))).is_err() {
@@ -173,10 +194,14 @@ mod tests {
     use std::sync::mpsc;
 
     fn endpoint(id: u64) -> Arc<Endpoint> {
+        endpoint_of(id, 1)
+    }
+
+    fn endpoint_of(id: u64, ends: u32) -> Arc<Endpoint> {
         let qos = EndpointQos::Subscriber(SubscriberQos::default());
         let (topic, node, folder) = ("/t".to_owned(), "/n".to_owned(), PathBuf::new());
-        let (proxy, ends) = (None, 1);
-        Arc::new(Endpoint { id, topic, node, type_desc: TypeDesc::Raw, qos, proxy, ends, folder })
+        let (type_desc, proxy) = (TypeDesc::Raw, None);
+        Arc::new(Endpoint { id, topic, node, type_desc, qos, proxy, ends, folder })
     }
 
     #[test]
@@ -203,5 +228,39 @@ mod tests {
         let expected: Vec<(u64, bool)> = (1..many).map(|id| (id, true)).collect();
         let told: Vec<(u64, bool)> = told.try_iter().collect();
         assert!(told[..told.len() - 1] == expected && told.last() == Some(&(many, false)));
+    }
+
+    #[test]
+    fn a_callback_that_is_too_slow_is_told_of_the_last_change_alone() {
+        let (tell, told) = mpsc::channel();
+        let watcher =
+            Watcher::new(Box::new(move |event: &EndpointEvent| tell.send(event.clone()).unwrap()));
+        let many = MAX_EVENTS_WAITING as u64;
+        let [known, waits, goes, back] = [many, 0, 1, many + 1];
+        for id in [known, back] {
+            watcher.push(EndpointEvent::Opened(endpoint(id)));
+        }
+        watcher.run();
+        assert_eq!(told.try_iter().count(), 2);
+        for id in 0..many {
+            watcher.push(EndpointEvent::Opened(endpoint(id)));
+        }
+        for ends in 2..100 {
+            for id in [known, waits, goes] {
+                watcher.push(EndpointEvent::Changed(endpoint_of(id, ends)));
+            }
+            watcher.push(EndpointEvent::Closed(endpoint(back)));
+            watcher.push(EndpointEvent::Opened(endpoint(back)));
+        }
+        watcher.push(EndpointEvent::Closed(endpoint_of(goes, 99)));
+        watcher.push(EndpointEvent::Lost(endpoint(back)));
+        assert_eq!(lock(&watcher.events).len(), MAX_EVENTS_WAITING + 1);
+        watcher.run();
+        let told: Vec<EndpointEvent> = told.try_iter().collect();
+        assert_eq!(told[0], EndpointEvent::Opened(endpoint_of(waits, 99)));
+        assert!(told.iter().all(|event| event.endpoint().id != goes));
+        let last =
+            [EndpointEvent::Changed(endpoint_of(known, 99)), EndpointEvent::Closed(endpoint(back))];
+        assert_eq!(told[told.len() - 2..], last);
     }
 }

@@ -225,18 +225,17 @@ impl Matching {
             }
             None => self.registry.refresh()?,
         };
-        Ok(self.take_in(changes, only.is_none()))
+        Ok(self.take_in(changes))
     }
 
     /// Reads what the known peers have announced anew and matches the topics that have changed. Peers that
     /// come ring.
     pub fn refresh_lists(&mut self) -> Vec<Notice> {
         let changes = self.registry.refresh_lists();
-        self.take_in(changes, true)
+        self.take_in(changes)
     }
 
-    /// `whole` tells whether all peers were looked at.
-    fn take_in(&mut self, changes: Changes, whole: bool) -> Vec<Notice> {
+    fn take_in(&mut self, changes: Changes) -> Vec<Notice> {
         self.ended |= changes.ended;
         if changes.ended {
             self.observers.ring_endpoints();
@@ -265,9 +264,7 @@ impl Matching {
             self.note_watching(id);
             self.reindex(id, entries.unwrap_or_default(), &mut topics);
         }
-        if whole {
-            self.describe_unread();
-        }
+        self.describe_unread();
         for topic in topics {
             self.match_topic(topic, &mut notices);
         }

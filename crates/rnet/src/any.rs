@@ -63,7 +63,8 @@ impl Node {
     /// Messages come as bytes; [`Sample::topic`], [`Sample::node`], [`Sample::type_desc`] and [`Sample::schema`] say what
     /// they are. `callback` runs on the dispatch threads as any other: that of urgent topics and that of bulk ones may
     /// call it at the same time. It is also called with errors, as by [`Subscriber::on_result`], and with that of a topic
-    /// that cannot be subscribed to, which is tried again with the topic's next publisher. Each topic is subscribed to
+    /// that cannot be subscribed to, which is tried again with the topic's next publisher. A callback that panics is not called again for that topic; for the others it is.
+    /// Each topic is subscribed to
     /// when its first publisher is found, with the same options; what was sent before is only received with
     /// `transient_local`.
     ///

@@ -178,6 +178,37 @@ fn scribble(path: PathBuf, at: u64, bytes: &[u8]) {
 }
 
 #[test]
+fn of_two_entries_of_one_endpoint_the_first_counts() {
+    let net = Net::new("one endpoint twice");
+    let link = net.node("link");
+    let _ends = [subscriber(&link, "/a", 2), subscriber(&link, "/b", 2)];
+    let path = folder(&net).join("node");
+    let list = std::fs::read(&path).unwrap();
+    scribble(path.clone(), 8192 + 32, &list[8192..8192 + 24]);
+    scribble(path, 8192 + 32 + 24, &7u64.to_le_bytes());
+    let node = net.node("node");
+    let publisher = node.publisher::<[u8]>("/a").unwrap();
+    publisher.wait_for_subscribers(1, LONG).unwrap();
+    assert_eq!(publisher.subscriber_count(), 2);
+    let (tell, events) = mpsc::channel();
+    let _watch = node.on_endpoint(move |event| tell.send(event.clone()).unwrap()).unwrap();
+    let mark = node.publisher::<[u8]>("/mark").unwrap();
+    drop(mark);
+    let mut told = Vec::new();
+    loop {
+        let event: EndpointEvent = events.recv_timeout(LONG.unwrap()).unwrap();
+        match event {
+            EndpointEvent::Closed(_) => break,
+            EndpointEvent::Opened(endpoint) => told.push((endpoint.topic.clone(), endpoint.ends)),
+            other => panic!("{other:?}"),
+        }
+    }
+    told.sort_unstable();
+    let expected = [("/a", 1), ("/a", 2), ("/mark", 1)].map(|(topic, n)| (topic.to_owned(), n));
+    assert_eq!(told, expected);
+}
+
+#[test]
 fn numbers_and_names_that_cannot_be_are_not_believed() {
     let net = Net::new("hostile proxy");
     let link = net.node("link");

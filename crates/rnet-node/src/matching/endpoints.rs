@@ -24,8 +24,8 @@ pub struct Endpoints {
     watchers: Vec<Arc<Watcher>>,
     /// Those that the watchers were told of, by id.
     told: BTreeMap<u64, Arc<Endpoint>>,
-    /// Those whose description could not be read, and may be with the next look at everything.
-    unread: BTreeSet<Entry>,
+    /// Those whose description could not be read, and may be with the next look; by id.
+    unread: BTreeMap<u64, Entry>,
     /// Peers that watch.
     peers: BTreeSet<u64>,
     /// Whether our own list has changed since they were rung.
@@ -82,6 +82,7 @@ impl Matching {
         if self.endpoints.watchers.is_empty() {
             return;
         }
+        self.endpoints.unread.remove(&entry.id);
         if let Some(told) = self.endpoints.told.get_mut(&entry.id) {
             if told.proxy.is_some() && told.ends != entry.ends {
                 let changed = Arc::new(Endpoint { ends: entry.ends, ..(**told).clone() });
@@ -101,7 +102,7 @@ impl Matching {
             // Closed again, or there is no file descriptor for it.
             Err(error) => {
                 self.short |= is_passing(&error);
-                self.endpoints.unread.insert(entry);
+                self.endpoints.unread.insert(entry.id, entry);
             }
         }
     }
@@ -132,7 +133,7 @@ impl Matching {
 
     /// An entry is no longer there.
     pub fn endpoint_went(&mut self, entry: &Entry) {
-        self.endpoints.unread.remove(entry);
+        self.endpoints.unread.remove(&entry.id);
         if let Some(endpoint) = self.endpoints.told.remove(&entry.id) {
             self.endpoints.push(EndpointEvent::Closed(endpoint));
         }
@@ -145,7 +146,7 @@ impl Matching {
             let gone = self.endpoints.told.remove(&id);
             gone.into_iter().for_each(|endpoint| self.endpoints.push(event(endpoint)));
         }
-        self.endpoints.unread.retain(|entry| incarnation_of(entry.id) != node);
+        self.endpoints.unread.retain(|id, _| incarnation_of(*id) != node);
         self.endpoints.peers.remove(&node);
     }
 
@@ -163,7 +164,7 @@ impl Matching {
     /// Reads again what could not be read.
     pub fn describe_unread(&mut self) {
         let unread = std::mem::take(&mut self.endpoints.unread);
-        unread.into_iter().for_each(|entry| self.endpoint_came(entry));
+        unread.into_values().for_each(|entry| self.endpoint_came(entry));
     }
 
     /// Rings who watches if our own list has changed, and has our own watchers called.

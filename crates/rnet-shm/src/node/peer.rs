@@ -4,6 +4,7 @@
 //! ([`PeerFile`]). The header of its file is mapped, so a look at whether its endpoints have changed is a load,
 //! and its goodbye can be read when the folder is gone. It takes no descriptor.
 
+use std::collections::HashSet;
 use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -159,6 +160,7 @@ impl PeerFile {
         let count = u64::from_le_bytes(word).min(MAX_ENDPOINTS_PER_NODE as u64) as usize;
         let mut bytes = vec![0u8; count * ENTRY_LEN_BYTES as usize];
         files::read_exact_at(&file, &mut bytes, ENTRIES_AT)?;
+        let mut ids = HashSet::with_capacity(count);
         let entry = |bytes: &[u8]| {
             let kind = match word_at(bytes, 2) {
                 0 => EndpointKind::Publisher,
@@ -170,7 +172,8 @@ impl PeerFile {
             let own = incarnation_of(id) == self.incarnation;
             let ends = u32::try_from(word_at(bytes, 3)).ok()?;
             let entry = Entry { id, topic_hash: word_at(bytes, 1), kind, ends };
-            (own && entry.is_sound()).then_some(entry)
+            // Of two entries of one endpoint the first counts: else it would change with each look.
+            (own && entry.is_sound() && ids.insert(id)).then_some(entry)
         };
         Ok(bytes.chunks_exact(ENTRY_LEN_BYTES as usize).filter_map(entry).collect())
     }

@@ -4,7 +4,9 @@ use std::os::fd::AsRawFd;
 use std::time::Duration;
 
 use rnet::inspect::{Domain, Follow, FollowEvent};
-use rnet::{Error, Node, OnFull, PublisherOptions, Subscriber, SubscriberOptions};
+use rnet::{
+    EndpointEvent, Error, Node, OnFull, Proxy, PublisherOptions, Subscriber, SubscriberOptions,
+};
 
 use crate::common::{Child, LONG, Net, eventually, orders, tell};
 use crate::{is_limit, is_out_of_memory, play, refused};
@@ -232,6 +234,52 @@ fn file_descriptors_of_an_observer() {
     child.expect("send");
     down.send(&[1; LARGE]).unwrap();
     child.say("sent");
+    child.expect("done");
+    child.finish();
+}
+
+/// Endpoints that cannot be described for want of files are told of once there are some, as they are then.
+pub(crate) fn a_watch_without_files(net: &Net) {
+    let orders = orders();
+    let node = net.node("child");
+    let publisher = node.publisher::<[u8]>("/t").unwrap();
+    publisher.wait_for_subscribers(2, LONG).unwrap();
+    for changes in [false, true] {
+        let (say, events) = std::sync::mpsc::channel();
+        let limited = Limited::to(libc::RLIMIT_NOFILE, 0);
+        let watch = node.on_endpoint(move |event| say.send(event.clone()).unwrap()).unwrap();
+        if changes {
+            tell("change");
+            assert_eq!(orders.recv().unwrap(), "changed");
+        }
+        drop(limited);
+        let next = || -> EndpointEvent { events.recv_timeout(LONG.unwrap()).unwrap() };
+        let expected = if changes { 5 } else { 2 };
+        while next().endpoint().ends != expected {}
+        // What comes afterwards is of this one alone.
+        drop(node.publisher::<[u8]>("/mark").unwrap());
+        loop {
+            let event = next();
+            assert_eq!(event.endpoint().ends, 1, "{event:?}");
+            if matches!(event, EndpointEvent::Closed(_)) {
+                break;
+            }
+        }
+        drop(watch);
+    }
+    tell("done");
+}
+
+#[test]
+fn file_descriptors_of_a_watch() {
+    let net = Net::new("watch");
+    let node = net.node("parent");
+    let proxy = SubscriberOptions::new().proxy(Proxy::new("robot2", "/arm", 7).unwrap(), 2);
+    let proxy = node.subscriber_with::<[u8]>("/t", proxy).unwrap();
+    let mut child = Child::spawn(&net, "watch");
+    child.expect("change");
+    proxy.set_ends(5).unwrap();
+    child.say("changed");
     child.expect("done");
     child.finish();
 }
