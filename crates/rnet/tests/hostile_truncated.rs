@@ -267,9 +267,9 @@ fn a_publisher_goes_on_when_the_memory_of_its_large_messages_is_cut() {
     drop(subscriber);
     let mut chunks = Vec::new();
     eventually("some message is in memory of its own", || {
-        // Not one that is being made, and has no length yet.
-        let has_len = |path: &PathBuf| std::fs::metadata(path).is_ok_and(|of| of.len() > 0);
-        chunks = files(&net, "peer", "p0.").into_iter().filter(has_len).collect();
+        // Not one that is being made: that fails in ways of its own.
+        let is_made = |path: &PathBuf| std::fs::read(path).is_ok_and(|bytes| bytes.contains(&7));
+        chunks = files(&net, "peer", "p0.").into_iter().filter(is_made).collect();
         !chunks.is_empty()
     });
     cut(&chunks, Cut::All);
