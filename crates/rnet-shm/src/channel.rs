@@ -454,7 +454,8 @@ impl Reader {
             self.slot.forget_pin();
             self.own.ring(&self.origin.folder);
         }
-        ChannelError::Detached
+        // One whose own file was cut was let go for that, and has met it by asking at the latest.
+        self.check_truncated().err().unwrap_or(ChannelError::Detached)
     }
 }
 
