@@ -308,6 +308,7 @@ def test_a_subscriber_with_a_callback_knows_its_publishers(node):
     typed = node("typed").subscribe("/t", Two, on=got.put)
     with pytest.raises(rnet.IncompatibleType):
         typed.wait_for_publishers(1, LIMIT_S)
+    wrong.wait_for_subscribers(1, LIMIT_S)
     assert wrong.subscriber_count == 1  # the untyped one
 
 
