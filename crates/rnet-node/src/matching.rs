@@ -294,10 +294,11 @@ impl Matching {
         let now: BTreeSet<Entry> = entries.iter().copied().collect();
         let before = self.indexed.remove(&node).unwrap_or_default();
         let before: BTreeSet<Entry> = before.iter().copied().collect();
+        let stay: BTreeSet<_> = now.iter().map(|entry| (entry.id, entry.kind)).collect();
         for gone in before.difference(&now) {
             touched.insert(gone.topic_hash);
             self.unindex(gone);
-            if !now.iter().any(|entry| (entry.id, entry.kind) == (gone.id, gone.kind)) {
+            if !stay.contains(&(gone.id, gone.kind)) {
                 self.endpoint_went(gone);
             }
         }

@@ -27,8 +27,17 @@ fn publisher(link: &Node, topic: &str) -> Publisher<[u8]> {
 #[test]
 #[ignore = "the entry of children"]
 fn child_entry() {
-    let Some(_role) = role() else { return };
+    let Some(role) = role() else { return };
     let net = Net::of_parent();
+    if role == "watcher" {
+        let watcher = net.node("watcher");
+        let _watch = watcher.on_endpoint(|event| match event {
+            EndpointEvent::Closed(_) => tell("closed"),
+            event => tell(&event.endpoint().ends.to_string()),
+        });
+        drop(common::orders().recv());
+        return;
+    }
     let link = net.node("link");
     let _ends = (subscriber(&link, "/t", 5), publisher(&link, "/u"));
     tell("ready");
@@ -125,6 +134,27 @@ fn those_who_watch_endpoints_see_what_a_proxy_stands_for() {
     let late = seen.clone();
     let _late = link.on_endpoint(move |event| late.lock().unwrap().push(event.endpoint().ends));
     eventually("the late watch is told", || *seen.lock().unwrap() == [4]);
+}
+
+#[test]
+fn a_watcher_that_was_stopped_sees_what_a_proxy_stands_for_when_it_goes_on() {
+    let net = Net::new("proxy stopped watcher");
+    let link = net.node("link");
+    let proxy = subscriber(&link, "/t", 2);
+    let mut watcher = Child::spawn(&net, "watcher");
+    watcher.expect("2");
+    watcher.stop();
+    // More changes than its FIFO has room for.
+    for ends in (1..=10_000).rev() {
+        proxy.set_ends(ends).unwrap();
+    }
+    proxy.set_ends(7).unwrap();
+    watcher.resume();
+    while watcher.hear() != "7" {}
+    watcher.stop();
+    drop(proxy);
+    watcher.resume();
+    watcher.expect("closed");
 }
 
 #[test]

@@ -248,3 +248,18 @@ fn durable_state_goes_on_and_the_wipe_is_noted() {
     let location = rnet::inspect::Location::new(Some("t"), base, None).unwrap();
     eventually("it is noted", || location.put_back_at().is_some());
 }
+
+/// The first ring of a follower is for a node whose folder has just lost its name.
+#[test]
+fn a_watch_that_was_never_rung_hears_of_a_change_after_a_wipe() {
+    for _ in 0..20 {
+        let net = Net::new("a_watch_that_was_never_rung_hears_of_a_change_after_a_wipe");
+        let (a, b) = (net.node("a"), net.node("b"));
+        let mut watch = b.state().unwrap().watch("/news").unwrap();
+        let state = a.state().unwrap();
+        let hears = std::thread::spawn(move || watch.recv(LONG).unwrap().entry.map(|e| e.value));
+        wipe(&net);
+        state.set("/news", 1).unwrap();
+        assert_eq!(hears.join().unwrap(), Some(1.into()));
+    }
+}
