@@ -16,8 +16,8 @@ def test_the_page_has_every_error_with_what_it_is_in_python() -> None:
     rows = re.findall(r"^\| `(\w+)` \| (.*?) \| (.*?) \|", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
     shown = {code: (re.search(r"`(\w+)`", names), re.findall(r"`(\w+)`", bases)) for code, names, bases in rows}
     assert len(shown) == len(rows)
-    classes = {c.code: c for c in vars(rnet).values() if isinstance(c, type) and issubclass(c, rnet.Error)}
-    del classes[rnet.Error.code]
+    classes = {c.code: c for c in vars(rnet).values() if isinstance(c, type) and issubclass(c, rnet.RnetError)}
+    del classes[rnet.RnetError.code]
     assert shown.keys() == classes.keys()
     for code, (name, bases) in shown.items():
         own = [base.__name__ for base in classes[code].__bases__ if base.__module__ == "builtins"]
@@ -28,7 +28,10 @@ def test_its_python_runs(capsys: pytest.CaptureFixture[str], monkeypatch: pytest
     with tempfile.TemporaryDirectory(prefix="rnet-errors-", dir="/dev/shm") as base:
         monkeypatch.setenv("RNET_DIR", base)
         run_its_python()
-    assert capsys.readouterr().out == "/logger is behind on /torque\n"
+    assert capsys.readouterr().out == (
+        "/logger is behind on /torque\n"
+        "timeout /torque None timed out after 10 ms: a message on /torque; wait longer, or ask `rnet doctor` what is missing\n"
+    )
 
 
 def run_its_python() -> None:

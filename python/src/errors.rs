@@ -70,29 +70,28 @@ macro_rules! put {
 /// The fields of an error, by their Rust names.
 fn fields<'py>(py: Python<'py>, error: &Error) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
+    let (topic, node) = (error.topic(), error.node());
+    put!(dict, topic, node);
     match error {
         Error::BadName { what, name, why } => put!(dict, what, name, why),
-        Error::MessageTooLarge { topic, len, limit } => put!(dict, topic, len, limit),
-        Error::IncompatibleType { topic, publisher_node, subscriber_node, detail } => {
+        Error::MessageTooLarge { len, limit, .. } => put!(dict, len, limit),
+        Error::IncompatibleType { publisher_node, subscriber_node, detail, .. } => {
             let (field_path, publisher, subscriber) =
                 (&detail.field_path, &detail.publisher, &detail.subscriber);
-            put!(dict, topic, publisher_node, subscriber_node, field_path, publisher, subscriber);
+            put!(dict, publisher_node, subscriber_node, field_path, publisher, subscriber);
         }
-        Error::IncompatibleQos { topic, publisher_node, subscriber_node, why } => {
-            put!(dict, topic, publisher_node, subscriber_node, why);
+        Error::IncompatibleQos { publisher_node, subscriber_node, why, .. } => {
+            put!(dict, publisher_node, subscriber_node, why);
         }
-        Error::Full { topic, reader_node } => put!(dict, topic, reader_node),
-        Error::Timeout { what, after_ms } => put!(dict, what, after_ms),
-        Error::Detached { topic, publisher_node, stall_ms } => {
-            put!(dict, topic, publisher_node, stall_ms);
-        }
-        Error::PeerLost { topic, node } => put!(dict, topic, node),
-        Error::OutOfMemory { topic, needed_bytes, limit_bytes, why } => {
-            put!(dict, topic, needed_bytes, limit_bytes, why);
+        Error::Full { reader_node, .. } => put!(dict, reader_node),
+        Error::Timeout { what, after_ms, .. } => put!(dict, what, after_ms),
+        Error::Detached { publisher_node, stall_ms, .. } => put!(dict, publisher_node, stall_ms),
+        Error::OutOfMemory { needed_bytes, limit_bytes, why, .. } => {
+            put!(dict, needed_bytes, limit_bytes, why);
         }
         Error::LimitReached { what, limit, hint } => put!(dict, what, limit, hint),
-        Error::TooManyPins { topic, limit } => put!(dict, topic, limit),
-        Error::NameTaken { node, pid } => put!(dict, node, pid),
+        Error::TooManyPins { limit, .. } => put!(dict, limit),
+        Error::NameTaken { pid, .. } => put!(dict, pid),
         Error::NoPermission { path, why } => {
             let path = path.display().to_string();
             put!(dict, path, why);
@@ -101,10 +100,10 @@ fn fields<'py>(py: Python<'py>, error: &Error) -> PyResult<Bound<'py, PyDict>> {
             let path = path.display().to_string();
             put!(dict, path, found, ours);
         }
-        Error::Corrupt { topic, publisher_node, what } => put!(dict, topic, publisher_node, what),
-        Error::Malformed { topic, publisher_node, why } => put!(dict, topic, publisher_node, why),
+        Error::Corrupt { publisher_node, what, .. } => put!(dict, publisher_node, what),
+        Error::Malformed { publisher_node, why, .. } => put!(dict, publisher_node, why),
         Error::Closed { what } => put!(dict, what),
-        Error::BadQos { topic, why } => put!(dict, topic, why),
+        Error::BadQos { why, .. } => put!(dict, why),
         Error::BadValue { what, why } => put!(dict, what, why),
         Error::Conflict { key, expected, found } => put!(dict, key, expected, found),
         Error::StateType { key, holds, given } => put!(dict, key, holds, given),

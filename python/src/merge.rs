@@ -128,6 +128,7 @@ impl Merge {
         drop(all);
         // Before the time is said to be over, too.
         self.look(&mut locked)?.ok_or_else(|| Error::Timeout {
+            topic: String::new(),
             what: "a message on any topic of the merge".to_owned(),
             after_ms: 0,
         })

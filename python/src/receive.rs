@@ -174,7 +174,8 @@ impl SubscriberCore {
             Ok(guard) => Ok((guard, limit.saturating_sub(began.elapsed()))),
             Err(NotHad::Signal) => Err(Error::Interrupted),
             Err(NotHad::TimedOut) => {
-                Err(Error::Timeout { what: format!("a message on {}", self.topic), after_ms: 0 })
+                let what = format!("a message on {}", self.topic);
+                Err(Error::Timeout { topic: self.topic.to_string(), what, after_ms: 0 })
             }
         }
     }

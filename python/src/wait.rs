@@ -86,11 +86,11 @@ impl WaitLimit {
             py.check_signals().map_err(Stop::Raised)?;
             match error {
                 Error::Interrupted => {}
-                Error::Timeout { what, .. } => {
+                Error::Timeout { topic, what, .. } => {
                     if left().is_some_and(|left| left.is_zero()) {
                         let ms = self.limit.map_or(0, |limit| limit.as_millis());
                         let after_ms = u64::try_from(ms).unwrap_or(u64::MAX);
-                        return Err(Stop::Error(Error::Timeout { what, after_ms }));
+                        return Err(Stop::Error(Error::Timeout { topic, what, after_ms }));
                     }
                 }
                 error => return Err(Stop::Error(error)),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import ctypes
 import os
 import pickle
@@ -16,12 +17,26 @@ from rnet import errors
 
 
 def test_every_error_code_has_its_exception():
-    assert set(errors.BY_CODE) == set(rnet.ERROR_CODES)
+    python_alone = {"missing_numpy", "missing_protobuf", "schema"}
+    assert set(errors.BY_CODE) == set(rnet.ERROR_CODES) | python_alone
     for code, cls in errors.BY_CODE.items():
-        assert cls.code == code and issubclass(cls, rnet.Error)
-        assert cls.__name__.lower() == code.replace("_", "")
+        assert cls.code == code and issubclass(cls, rnet.RnetError)
+        assert cls.__name__.lower().removesuffix("error") == code.replace("_", "")
         assert getattr(rnet, cls.__name__) is cls
         assert cls.__doc__
+
+
+@pytest.mark.parametrize("cls", errors.BY_CODE.values())
+def test_each_has_code_topic_and_node_and_survives_a_pickle(cls):
+    # OSError has an errno of its own, which is to be ours.
+    fields = {"topic": "/t", "node": "/n"} | ({"errno": 2} if cls is rnet.Io else {})
+    for given, topic, node in (({}, None, None), (fields, "/t", "/n")):
+        error = cls("so; do this", **given)
+        for one in (error, pickle.loads(pickle.dumps(error)), copy.copy(error)):
+            assert (type(one), str(one), one.args) == (cls, "so; do this", ("so; do this",))
+            assert (one.code, one.topic, one.node) == (cls.code, topic, node)
+            assert repr(one) == f"{cls.__name__}('so; do this')"
+            assert {name: getattr(one, name) for name in given} == given
 
 
 @pytest.mark.parametrize(
@@ -49,9 +64,9 @@ def test_errors_can_be_pickled(pair):
     _, subscriber = pair()
     with pytest.raises(TimeoutError) as caught:
         subscriber.recv(0.01)
-    copy = pickle.loads(pickle.dumps(caught.value))
-    assert type(copy) is rnet.Timeout
-    assert (str(copy), copy.what, copy.after_ms) == (str(caught.value), "a message on /t", 10)
+    error = pickle.loads(pickle.dumps(caught.value))
+    assert (type(error), str(error)) == (rnet.Timeout, str(caught.value))
+    assert (error.what, error.topic, error.after_ms) == ("a message on /t", "/t", 10)
 
 
 def test_timeouts(pair):
@@ -64,7 +79,8 @@ def test_timeouts(pair):
     ):
         with pytest.raises(rnet.Timeout) as caught:
             wait()
-        assert caught.value.after_ms == 20 and "/t" in caught.value.what
+        assert (caught.value.after_ms, caught.value.topic, caught.value.node) == (20, "/t", None)
+        assert "/t" in caught.value.what and "; wait longer" in str(caught.value)
     with pytest.raises(rnet.Timeout):
         subscriber.recv(0)
     for bad in (-1, float("nan"), float("inf")):
@@ -78,6 +94,7 @@ def test_bad_names(node, name):
     with pytest.raises(rnet.BadName) as caught:
         home.publisher(name)
     assert caught.value.what == "topic" and caught.value.why
+    assert (caught.value.topic, caught.value.node) == (caught.value.name or None, None)
     with pytest.raises(rnet.BadName):
         home.subscribe(name)
     with pytest.raises(rnet.BadName) as caught:
@@ -105,7 +122,8 @@ def test_a_directory_that_is_none(tmp_path):
     file.write_text("x")
     with pytest.raises(OSError) as caught:
         rnet.Node("a", dir=file)
-    assert isinstance(caught.value, rnet.Error) and str(file) in str(caught.value)
+    assert isinstance(caught.value, rnet.RnetError) and str(file) in str(caught.value)
+    assert (caught.value.topic, caught.value.node) == (None, None)
 
 
 def test_settings_that_make_no_sense(node):
@@ -176,7 +194,8 @@ def test_quality_of_service_that_does_not_fit(node):
         publisher.wait_for_subscribers(1, LIMIT_S)
     with pytest.raises(rnet.IncompatibleQos) as caught:
         subscriber.recv(LIMIT_S)
-    assert caught.value.publisher_node == "/sender" and caught.value.why
+    assert caught.value.node == caught.value.publisher_node == "/sender"
+    assert str(caught.value).endswith(caught.value.why)
 
 
 def test_a_reliable_publisher_waits_refuses_or_detaches(node):
@@ -197,7 +216,7 @@ def test_a_reliable_publisher_waits_refuses_or_detaches(node):
             while True:
                 publisher.send(bytes(1000))
         assert caught.value.topic == publisher.topic
-        assert caught.value.reader_node.startswith("/r")
+        assert caught.value.node == caught.value.reader_node == f"/r{len(made) - 1}"
         for _ in range(publisher.sent):
             subscriber.recv(LIMIT_S)
         publisher.send(b"goes on")
@@ -277,7 +296,7 @@ def test_a_send_that_waits_ends_when_its_publisher_is_closed(node, send, closes)
         try:
             while True:
                 SENDS[send](publisher)
-        except rnet.Error as error:
+        except rnet.RnetError as error:
             raised.put(error)
 
     thread = threading.Thread(target=run, daemon=True)

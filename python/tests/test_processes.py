@@ -178,7 +178,7 @@ def test_the_gil_is_free_during_every_wait(node):
             ended = threading.Event()
 
             def waiting(wait=wait, ended=ended) -> None:
-                with pytest.raises(rnet.Error):
+                with pytest.raises(rnet.RnetError):
                     wait()
                 ended.set()
 
@@ -467,7 +467,7 @@ input()
 try:
     while True:
         subscriber.recv(20)
-except rnet.Error as error:
+except rnet.RnetError as error:
     print(type(error).__name__, "truncated" in str(error))
 """
 

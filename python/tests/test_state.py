@@ -323,6 +323,6 @@ def test_large_values(state):
     large = bytes(16 << 20)
     state["/large"] = large
     assert state["/large"] == large
-    with pytest.raises(rnet.Error):
+    with pytest.raises(rnet.RnetError):
         state["/large"] = bytes((64 << 20) + 1)
     assert len(state["/large"]) == len(large)

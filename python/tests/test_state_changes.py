@@ -166,7 +166,7 @@ def test_counters(state):
     with pytest.raises(rnet.BadValue, match="int or a float"):
         state.add("/i", "1")
     state["/top"] = (1 << 63) - 1
-    with pytest.raises(rnet.Error):
+    with pytest.raises(rnet.RnetError):
         state.add("/top")
     assert state["/top"] == (1 << 63) - 1
 
@@ -176,7 +176,7 @@ def test_lists_with_a_bound(state):
     assert state["/log"] == ["line 2", "line 3", "line 4"]
     state.push("/log", {"of": "another type"}, 3)
     assert state["/log"][-1] == {"of": "another type"}
-    with pytest.raises(rnet.Error):
+    with pytest.raises(rnet.RnetError):
         state.push("/log", "x", 0)
     with pytest.raises(OverflowError):
         state.push("/log", "x", -1)

@@ -130,7 +130,7 @@ def test_arrays_and_records_of_numpy(states):
         "/none": np.empty((0,), "f8"),
     }.items():
         if value.size == 0:
-            with pytest.raises((TypeError, rnet.Error)):
+            with pytest.raises((TypeError, rnet.RnetError)):
                 writer[key] = value
             continue
         writer[key] = value

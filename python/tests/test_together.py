@@ -45,7 +45,7 @@ while not ended.is_set():
             take(topic.latest(1) if kind == "latest" else topic.recv(1))
     except rnet.Timeout:
         pass
-    except rnet.Error as error:
+    except rnet.RnetError as error:
         errors.append(type(error).__name__)
 stats = topic.stats()
 print(json.dumps({

@@ -152,7 +152,7 @@ def test_everything_public_has_a_doc_string():
             assert thing.__doc__, name
             for member, value in vars(thing).items():
                 if not member.startswith("_") and (callable(value) or hasattr(value, "__get__")):
-                    told = value.__doc__ or issubclass(thing, (rnet.Error, tuple))
+                    told = value.__doc__ or issubclass(thing, (rnet.RnetError, tuple))
                     assert told, f"{name}.{member}"
         elif callable(thing):
             assert thing.__doc__, name

@@ -15,7 +15,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[non_exhaustive]
 pub enum Error {
     /// The name of a topic, node, domain or key breaks the rules.
-    #[error("bad {what} name {name:?}: {why}")]
+    #[error("bad {what} name {name:?}: {why}; choose another name")]
     BadName {
         /// `"topic"`, `"node"`, `"domain"` or `"key"`.
         what: &'static str,
@@ -53,7 +53,7 @@ pub enum Error {
     },
     /// The subscriber asks for more than the publisher offers. Both sides get this error.
     #[error(
-        "quality of service on {topic} does not match: {why} (publisher {publisher_node}, subscriber {subscriber_node})"
+        "quality of service on {topic} does not match (publisher {publisher_node}, subscriber {subscriber_node}): {why}"
     )]
     IncompatibleQos {
         /// The topic.
@@ -77,8 +77,12 @@ pub enum Error {
         reader_node: String,
     },
     /// What was waited for did not happen in time.
-    #[error("timed out after {after_ms} ms: {what}")]
+    #[error(
+        "timed out after {after_ms} ms: {what}; wait longer, or ask `rnet doctor` what is missing"
+    )]
     Timeout {
+        /// The topic; empty where the wait was for no single topic.
+        topic: String,
         /// What was waited for.
         what: String,
         /// How long, in milliseconds.
@@ -86,7 +90,7 @@ pub enum Error {
     },
     /// A reliable writer went on without this subscriber because it stood still for too long.
     #[error(
-        "{publisher_node} detached this subscriber of {topic}: it stood still for more than {stall_ms} ms; the messages sent since are counted as lost (detached)"
+        "{publisher_node} detached this subscriber of {topic}: it stood still for more than {stall_ms} ms; the messages sent since are counted as lost (detached); receive more often, or ask for a longer stall"
     )]
     Detached {
         /// The topic.
@@ -97,7 +101,7 @@ pub enum Error {
         stall_ms: u64,
     },
     /// The process of a peer ended without saying goodbye.
-    #[error("{node} is gone (its process ended); {topic} goes on without it")]
+    #[error("{node} is gone (its process ended); {topic} goes on without it; start it again")]
     PeerLost {
         /// The topic.
         topic: String,
@@ -166,7 +170,7 @@ pub enum Error {
     },
     /// A peer's shared memory holds what no correct peer writes. The channel is given up; nothing else is touched.
     #[error(
-        "{topic} from {publisher_node} is corrupt: {what}; the channel is closed, other publishers go on"
+        "{topic} from {publisher_node} is corrupt: {what}; the channel is closed, other publishers go on; restart that process"
     )]
     Corrupt {
         /// The topic.
@@ -178,7 +182,9 @@ pub enum Error {
     },
     /// One message could not be decoded: its bytes are none of the type that its publisher named. It is counted as malformed;
     /// the messages before and behind it are not concerned.
-    #[error("a message on {topic} from {publisher_node} is malformed: {why}; it is skipped")]
+    #[error(
+        "a message on {topic} from {publisher_node} is malformed: {why}; it is skipped, see what its publisher sends"
+    )]
     Malformed {
         /// The topic.
         topic: String,
@@ -188,13 +194,13 @@ pub enum Error {
         why: String,
     },
     /// The node, publisher or subscriber was closed.
-    #[error("{what} is closed")]
+    #[error("{what} is closed; open another")]
     Closed {
         /// What was closed.
         what: String,
     },
     /// A wait was ended from outside (a signal, or another thread).
-    #[error("interrupted")]
+    #[error("interrupted; wait again, or end")]
     Interrupted,
     /// Quality-of-service settings that make no sense in themselves.
     #[error("bad quality of service{}: {why}", on_topic(.topic))]
@@ -243,7 +249,7 @@ pub enum Error {
         why: String,
     },
     /// The operating system said no.
-    #[error("{doing} {}: {source_kind}{}", .path.display(), os_text(.os))]
+    #[error("{doing} {}: {source_kind}{}; see to the file and its directory", .path.display(), os_text(.os))]
     Io {
         /// What was being done, in the form `"cannot open"`.
         doing: String,
@@ -320,6 +326,44 @@ impl Error {
         }
     }
 
+    /// The topic that the error is about.
+    pub fn topic(&self) -> Option<&str> {
+        match self {
+            Self::MessageTooLarge { topic, .. }
+            | Self::IncompatibleType { topic, .. }
+            | Self::IncompatibleQos { topic, .. }
+            | Self::Full { topic, .. }
+            | Self::Timeout { topic, .. }
+            | Self::Detached { topic, .. }
+            | Self::PeerLost { topic, .. }
+            | Self::OutOfMemory { topic, .. }
+            | Self::TooManyPins { topic, .. }
+            | Self::Corrupt { topic, .. }
+            | Self::Malformed { topic, .. }
+            | Self::BadQos { topic, .. }
+            | Self::BadName { what: "topic", name: topic, .. } => Some(topic.as_str()),
+            _ => None,
+        }
+        .filter(|topic| !topic.is_empty())
+    }
+
+    /// The node that the error is about: the peer that did what it tells of, the publisher's where publisher and
+    /// subscriber do not fit, or the one whose name is bad or taken.
+    pub fn node(&self) -> Option<&str> {
+        match self {
+            Self::IncompatibleType { publisher_node: node, .. }
+            | Self::IncompatibleQos { publisher_node: node, .. }
+            | Self::Full { reader_node: node, .. }
+            | Self::Detached { publisher_node: node, .. }
+            | Self::PeerLost { node, .. }
+            | Self::NameTaken { node, .. }
+            | Self::Corrupt { publisher_node: node, .. }
+            | Self::Malformed { publisher_node: node, .. }
+            | Self::BadName { what: "node", name: node, .. } => Some(node.as_str()),
+            _ => None,
+        }
+    }
+
     /// Every value that [`code`](Self::code) can return, so that bindings can check that they mirror all of them.
     pub const CODES: [&'static str; 24] = [
         "bad_name",
@@ -387,7 +431,7 @@ mod tests {
         let n = || node.clone();
         let s = || "so".to_owned();
         vec![
-            Error::BadName { what: "topic", name: "a b".into(), why: s() },
+            Error::BadName { what: "topic", name: t(), why: s() },
             Error::MessageTooLarge { topic: t(), len: 9, limit: 8 },
             Error::IncompatibleType {
                 topic: t(),
@@ -402,7 +446,7 @@ mod tests {
                 why: s(),
             },
             Error::Full { topic: t(), reader_node: n() },
-            Error::Timeout { what: s(), after_ms: 5 },
+            Error::Timeout { topic: t(), what: format!("a message on {topic}"), after_ms: 5 },
             Error::Detached { topic: t(), publisher_node: n(), stall_ms: 5 },
             Error::PeerLost { topic: t(), node: n() },
             Error::OutOfMemory { topic: t(), needed_bytes: 5, limit_bytes: 4, why: s() },
@@ -434,30 +478,23 @@ mod tests {
 
     #[test]
     fn messages_name_what_one_needs() {
-        // The variants with a topic; each of them must say it.
-        let of_a_topic = [
-            "message_too_large",
-            "incompatible_type",
-            "incompatible_qos",
-            "full",
-            "detached",
-            "peer_lost",
-            "out_of_memory",
-            "too_many_pins",
-            "corrupt",
-            "malformed",
-            "bad_qos",
-        ];
         for error in one_of_each() {
             let text = error.to_string();
             assert!(!text.contains('\n') && !text.is_empty());
-            assert_eq!(of_a_topic.contains(&error.code()), text.contains("/t"), "{text}");
+            // What names a topic or a node says which, and what says one names it.
+            assert_eq!(error.topic().is_some(), text.contains("/t"), "{text}");
+            assert_eq!(error.node().is_some(), text.contains("/n"), "{text}");
+            // What is to be done comes last: in the words of the variant, or of whoever said what is wrong.
+            assert!(text.contains("; ") || text.ends_with(": so"), "{text}");
             // What a program prints whose `main` returns it.
             assert_eq!(format!("{error:?}"), text);
         }
         let text = |e: &Error| e.to_string();
         let all = one_of_each();
-        assert_eq!(text(&all[23]), "cannot open /x: entity not found (os error 2)");
+        assert_eq!(
+            text(&all[23]),
+            "cannot open /x: entity not found (os error 2); see to the file and its directory"
+        );
         assert!(text(&all[11]).contains("(process 7)"));
         assert_eq!(
             text(&Error::NameTaken { node: "/n".into(), pid: None }).matches("process").count(),

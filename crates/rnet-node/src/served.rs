@@ -72,6 +72,7 @@ impl Served {
             let left = until.map(|until| until.saturating_duration_since(Instant::now()));
             if left.is_some_and(|left| left.is_zero()) {
                 return Err(Error::Timeout {
+                    topic: topic.to_string(),
                     what: format!("{n} publishers on {topic}"),
                     after_ms: timeout.map_or(0, rnet_core::time::ms_ceil),
                 });

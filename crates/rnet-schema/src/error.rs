@@ -37,7 +37,7 @@ pub enum SchemaError {
         message: String,
     },
     /// A file cannot be read, or is no text.
-    #[error("cannot read {path}: {why}")]
+    #[error("cannot read {path}: {why}; correct the path or the file")]
     Read {
         /// The path.
         path: String,
@@ -74,7 +74,7 @@ pub enum SchemaError {
         known: Vec<String>,
     },
     /// A named limit is exceeded.
-    #[error("{what}: {found} exceeds {limit_name} = {limit}")]
+    #[error("{what}: {found} exceeds {limit_name} = {limit}; split it")]
     Limit {
         /// What is too large, and where.
         what: String,
@@ -86,7 +86,7 @@ pub enum SchemaError {
         found: usize,
     },
     /// The bytes are no descriptor set.
-    #[error("descriptor set is malformed at byte {offset}: {why}")]
+    #[error("descriptor set is malformed at byte {offset}: {why}; compile it anew")]
     Malformed {
         /// Where, from the start of the set.
         offset: usize,
@@ -94,7 +94,7 @@ pub enum SchemaError {
         why: String,
     },
     /// The descriptor set contradicts itself.
-    #[error("descriptor set is not valid: {at}: {why}")]
+    #[error("descriptor set is not valid: {at}: {why}; compile it anew")]
     Invalid {
         /// The file, type or field.
         at: String,

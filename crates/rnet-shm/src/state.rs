@@ -450,6 +450,7 @@ impl Inner {
 
 fn too_often(key: &str) -> Error {
     Error::Timeout {
+        topic: String::new(),
         what: format!("writing {key}: other transactions were always in the way"),
         after_ms: 0,
     }

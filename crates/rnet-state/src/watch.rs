@@ -483,6 +483,7 @@ impl Watch {
                 left = until.saturating_duration_since(Instant::now());
                 if left.is_zero() {
                     return Err(Error::Timeout {
+                        topic: String::new(),
                         what: format!("no change under {}", self.watch.prefix.bytes()),
                         after_ms: rnet_core::ms_ceil(timeout.unwrap_or_default()),
                     });

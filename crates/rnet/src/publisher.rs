@@ -299,6 +299,7 @@ impl<T: Message + ?Sized> Publisher<T> {
             let left = match until {
                 Some(until) if until <= now => {
                     return Err(Error::Timeout {
+                        topic: self.topic.to_string(),
                         what: format!("{n} subscribers of {}", self.topic),
                         after_ms: timeout.map_or(0, rnet_core::time::ms_ceil),
                     });

@@ -90,6 +90,7 @@ impl Rate {
             if now_ns >= end_ns {
                 let after_ms = rnet_core::time::ms_ceil(limit);
                 return Err(Error::Timeout {
+                    topic: String::new(),
                     what: "the next tick of a rate".to_owned(),
                     after_ms,
                 });

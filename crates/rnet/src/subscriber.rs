@@ -80,6 +80,7 @@ impl<T: Message + ?Sized> Subscriber<T> {
 
     pub(crate) fn timed_out(&self, what: &str, timeout: Option<Duration>) -> Error {
         Error::Timeout {
+            topic: self.receiver.topic.to_string(),
             what: format!("{what} on {}", self.receiver.topic),
             after_ms: timeout.map_or(0, rnet_core::time::ms_ceil),
         }

@@ -14,7 +14,7 @@ with contextlib.suppress(KeyboardInterrupt):
             gripper = sample.value
         except rnet.Closed:
             break
-        except rnet.Error as error:
+        except rnet.RnetError as error:
             print(error)  # of one publisher or one message, once; the next call goes on
             continue
         known = gripper.mode in robot.Mode.values()

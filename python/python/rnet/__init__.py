@@ -15,8 +15,8 @@ There is nothing to start first, and nothing to end: a program that ends leaves 
 let other threads run, and Ctrl-C ends them.
 
 Names: :class:`Node` makes :class:`Publisher` and :class:`Subscriber`; these give :class:`Loan` and
-:class:`Sample`. :class:`Merge` waits for many subscribers at once. :class:`Error` and what derives
-from it stands in :mod:`rnet.errors`, message types in :mod:`rnet.types`.
+:class:`Sample`. :class:`Merge` waits for many subscribers at once. :class:`RnetError` and what
+derives from it stands in :mod:`rnet.errors`, message types in :mod:`rnet.types`.
 """
 
 from ._rnet import (
@@ -54,7 +54,6 @@ from .errors import (
     Conflict,
     Corrupt,
     Detached,
-    Error,
     Full,
     IncompatibleQos,
     IncompatibleType,
@@ -72,6 +71,7 @@ from .errors import (
     OutOfMemory,
     ParamRefused,
     PeerLost,
+    RnetError,
     SchemaError,
     StateType,
     Storage,
@@ -121,7 +121,6 @@ __all__ = [
     "Endpoint",
     "EndpointEvent",
     "Entry",
-    "Error",
     "Full",
     "IncompatibleQos",
     "IncompatibleType",
@@ -154,6 +153,7 @@ __all__ = [
     "Publisher",
     "PublisherStats",
     "Rate",
+    "RnetError",
     "Sample",
     "Samples",
     "SchemaError",

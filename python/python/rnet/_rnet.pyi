@@ -12,7 +12,7 @@ from google.protobuf.message import Message
 from typing_extensions import Buffer, Self
 
 from .compare import PublishedType
-from .errors import Error
+from .errors import RnetError
 from .events import AnyMessage, Behind, DeadlineMissed, EndpointEvent, KnownGap, Liveliness
 from .events import LivelinessChange, MatchEvent, NodeEvent, Origin, PublisherStats, Tick, WallOffset
 from .msgs._plain import PlainMessage
@@ -104,7 +104,7 @@ class Node:
     def subscribe(
         self, topic: str, type: None = None, *,
         on: Callable[[Sample], object] | None = None,
-        on_error: Callable[[Error], object] | None = None,
+        on_error: Callable[[RnetError], object] | None = None,
         reliable: bool = False, transient_local: bool = False, lane: _Lane | None = None,
         keep_last: int | None = None, keep_all: bool = False, wait: _Wait = "adaptive",
         deadline: float | None = None, manual_by_topic: float | None = None,
@@ -113,7 +113,7 @@ class Node:
     def subscribe(
         self, topic: str, type: type[bytes], *,
         on: Callable[[bytes], object] | None = None,
-        on_error: Callable[[Error], object] | None = None,
+        on_error: Callable[[RnetError], object] | None = None,
         reliable: bool = False, transient_local: bool = False, lane: _Lane | None = None,
         keep_last: int | None = None, keep_all: bool = False, wait: _Wait = "adaptive",
         deadline: float | None = None, manual_by_topic: float | None = None,
@@ -122,7 +122,7 @@ class Node:
     def subscribe(
         self, topic: str, type: type[_Structure], *,
         on: Callable[[_Structure], object] | None = None,
-        on_error: Callable[[Error], object] | None = None,
+        on_error: Callable[[RnetError], object] | None = None,
         reliable: bool = False, transient_local: bool = False, lane: _Lane | None = None,
         keep_last: int | None = None, keep_all: bool = False, wait: _Wait = "adaptive",
         deadline: float | None = None, manual_by_topic: float | None = None,
@@ -131,7 +131,7 @@ class Node:
     def subscribe(
         self, topic: str, type: _DType, *,
         on: Callable[[Any], object] | None = None,
-        on_error: Callable[[Error], object] | None = None,
+        on_error: Callable[[RnetError], object] | None = None,
         reliable: bool = False, transient_local: bool = False, lane: _Lane | None = None,
         keep_last: int | None = None, keep_all: bool = False, wait: _Wait = "adaptive",
         deadline: float | None = None, manual_by_topic: float | None = None,
@@ -140,7 +140,7 @@ class Node:
     def subscribe(
         self, topic: str, type: type[_Message], *,
         on: Callable[[_Message], object] | None = None,
-        on_error: Callable[[Error], object] | None = None,
+        on_error: Callable[[RnetError], object] | None = None,
         reliable: bool = False, transient_local: bool = False, lane: _Lane | None = None,
         keep_last: int | None = None, keep_all: bool = False, wait: _Wait = "adaptive",
         deadline: float | None = None, manual_by_topic: float | None = None,
@@ -182,7 +182,7 @@ class Node:
     def on_endpoint(self, callback: Callable[[EndpointEvent], object], /) -> CallbackHandle: ...
     def subscribe_any(
         self, pattern: str, callback: Callable[[AnyMessage], object], /, *,
-        on_error: Callable[[Error], object] | None = None,
+        on_error: Callable[[RnetError], object] | None = None,
         reliable: bool = False, transient_local: bool = False,
         keep_last: int | None = None, keep_all: bool = False,
     ) -> CallbackHandle: ...
@@ -276,7 +276,7 @@ class Publisher(Generic[_T_contra]):
     @property
     def memory_bytes(self) -> int: ...
     @property
-    def incompatible(self) -> list[Error]: ...
+    def incompatible(self) -> list[RnetError]: ...
     @property
     def copied_loans(self) -> int: ...
     @property
@@ -342,7 +342,7 @@ class Subscriber(Generic[_T_co]):
         callback: Callable[[_T_co], object],
         /,
         *,
-        on_error: Callable[[Error], object] | None = None,
+        on_error: Callable[[RnetError], object] | None = None,
     ) -> None: ...
     def wait_for_publishers(self, n: int = 1, timeout: float | None = None) -> None: ...
     def on_match(self, callback: Callable[[MatchEvent], object], /) -> None: ...

@@ -1,8 +1,7 @@
 """The exceptions of robot-net, one for each error code.
 
-All are :class:`Error`. Where Python has an exception of its own for the matter, the class is that
-one too: ``except TimeoutError`` catches :class:`Timeout`. The fields of an error, such as the
-topic, the node or the limit, are attributes; ``code`` is the same word in every language.
+All are :class:`RnetError`. Where Python has an exception of its own for the matter, the class is
+that one too: ``except TimeoutError`` catches :class:`Timeout`.
 """
 
 from __future__ import annotations
@@ -10,25 +9,26 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 
-class Error(Exception):
-    """Any error of robot-net. The text says what failed, where, and what to do."""
+class RnetError(Exception):
+    """Any error of robot-net. The text says what failed, where, and what to do.
+
+    ``code`` is the same word in every language. ``topic`` is the topic that the error is about, and
+    ``node`` the node: the peer that did what it tells of, the publisher's where publisher and
+    subscriber do not fit, or the one whose name is bad or taken. A class has more fields than these
+    where its annotations name them.
+    """
 
     code: ClassVar[str] = "error"
+    topic: str | None = None
+    node: str | None = None
 
     def __init__(self, message: str = "", **fields: Any) -> None:
         super().__init__(message)
         self.__dict__.update(fields)
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return (_rebuild, (type(self), self.args, dict(self.__dict__)))
 
-
-def _rebuild(cls: type[Error], args: tuple[Any, ...], fields: dict[str, Any]) -> Error:
-    return cls(*args, **fields)
-
-
-class BadName(Error, ValueError):
-    """A topic, node or domain name breaks the rules. Fields: ``what``, ``name``, ``why``."""
+class BadName(RnetError, ValueError):
+    """A topic, node or domain name breaks the rules."""
 
     code = "bad_name"
     what: str
@@ -36,16 +36,15 @@ class BadName(Error, ValueError):
     why: str
 
 
-class MessageTooLarge(Error, ValueError):
-    """A message is longer than allowed; nothing was sent. Fields: ``topic``, ``len``, ``limit``."""
+class MessageTooLarge(RnetError, ValueError):
+    """A message is longer than allowed; nothing was sent."""
 
     code = "message_too_large"
-    topic: str
     len: int
     limit: int
 
 
-class IncompatibleType(Error, TypeError):
+class IncompatibleType(RnetError, TypeError):
     """Publisher and subscriber describe the messages of a topic differently; both get this.
 
     ``field_path`` is the first field that differs, empty if the types as a whole do;
@@ -53,7 +52,6 @@ class IncompatibleType(Error, TypeError):
     """
 
     code = "incompatible_type"
-    topic: str
     publisher_node: str
     subscriber_node: str
     field_path: str
@@ -61,61 +59,55 @@ class IncompatibleType(Error, TypeError):
     subscriber: str
 
 
-class IncompatibleQos(Error):
+class IncompatibleQos(RnetError):
     """The subscriber asks for more than the publisher offers; both get this."""
 
     code = "incompatible_qos"
-    topic: str
     publisher_node: str
     subscriber_node: str
     why: str
 
 
-class Full(Error):
+class Full(RnetError):
     """A reliable subscriber in ``reader_node`` holds ``topic`` back; the message was not sent."""
 
     code = "full"
-    topic: str
     reader_node: str
 
 
-class Timeout(Error, TimeoutError):
-    """The awaited event did not happen in time. Fields: ``what``, ``after_ms``."""
+class Timeout(RnetError, TimeoutError):
+    """The awaited event did not happen in time."""
 
     code = "timeout"
     what: str
     after_ms: int
 
 
-class Detached(Error):
+class Detached(RnetError):
     """A reliable publisher went on without this subscriber, which had not read for too long."""
 
     code = "detached"
-    topic: str
     publisher_node: str
     stall_ms: int
 
 
-class PeerLost(Error, ConnectionError):
+class PeerLost(RnetError, ConnectionError):
     """The process of ``node`` ended without leaving the domain; ``topic`` goes on without it."""
 
     code = "peer_lost"
-    topic: str
-    node: str
 
 
-class OutOfMemory(Error, MemoryError):
+class OutOfMemory(RnetError, MemoryError):
     """Shared memory for a message cannot be allocated; nothing already sent is lost."""
 
     code = "out_of_memory"
-    topic: str
     needed_bytes: int
     limit_bytes: int
     why: str
 
 
-class LimitReached(Error):
-    """A named limit is reached. Fields: ``what``, ``limit``, ``hint``."""
+class LimitReached(RnetError):
+    """A named limit is reached."""
 
     code = "limit_reached"
     what: str
@@ -123,32 +115,30 @@ class LimitReached(Error):
     hint: str
 
 
-class TooManyPins(Error):
-    """The subscriber holds as many large samples as it may. Fields: ``topic``, ``limit``."""
+class TooManyPins(RnetError):
+    """The subscriber holds as many large samples as it may."""
 
     code = "too_many_pins"
-    topic: str
     limit: int
 
 
-class NameTaken(Error):
-    """Another living node of the domain has this name. Fields: ``node``, ``pid``."""
+class NameTaken(RnetError):
+    """Another living node of the domain has this name."""
 
     code = "name_taken"
-    node: str
     pid: int | None
 
 
-class NoPermission(Error, PermissionError):
-    """A file or directory of the domain may not be used by this user. Fields: ``path``, ``why``."""
+class NoPermission(RnetError, PermissionError):
+    """A file or directory of the domain may not be used by this user."""
 
     code = "no_permission"
     path: str
     why: str
 
 
-class LayoutVersion(Error):
-    """Shared memory was laid out by another version. Fields: ``path``, ``found``, ``ours``."""
+class LayoutVersion(RnetError):
+    """Shared memory was laid out by another version."""
 
     code = "layout_version"
     path: str
@@ -156,66 +146,64 @@ class LayoutVersion(Error):
     ours: int
 
 
-class Corrupt(Error):
+class Corrupt(RnetError):
     """A publisher's memory holds what no correct peer writes; its channel is closed."""
 
     code = "corrupt"
-    topic: str
     publisher_node: str
     what: str
 
 
-class Malformed(Error, ValueError):
+class Malformed(RnetError, ValueError):
     """One message could not be decoded; it is counted and skipped.
 
     ``why`` says what is wrong, and where; ``seq`` is its number, counted per publisher from 0.
     """
 
     code = "malformed"
-    topic: str
     publisher_node: str
     why: str
     seq: int | None = None
 
 
-class Closed(Error):
-    """The node, publisher, subscriber or loan was closed before. Field: ``what``."""
+class Closed(RnetError):
+    """The node, publisher, subscriber or loan was closed before."""
 
     code = "closed"
     what: str
 
 
-class Interrupted(Error, InterruptedError):
+class Interrupted(RnetError, InterruptedError):
     """A wait was ended from outside."""
 
     code = "interrupted"
 
 
-class BadQos(Error, ValueError):
-    """Contradictory or invalid quality-of-service settings. Fields: ``topic``, ``why``."""
+class BadQos(RnetError, ValueError):
+    """Contradictory or invalid quality-of-service settings."""
 
     code = "bad_qos"
-    topic: str
     why: str
 
 
-class BadValue(Error, ValueError):
-    """A value does not fit its type or its range. Fields: ``what``, ``why``."""
+class BadValue(RnetError, ValueError):
+    """A value does not fit its type or its range."""
 
     code = "bad_value"
     what: str
     why: str
 
 
-class Io(Error, OSError):
-    """A call to the operating system failed. Fields: ``doing``, ``path``, ``errno``."""
+class Io(RnetError, OSError):
+    """A call to the operating system failed."""
 
     code = "io"
     doing: str
     path: str
+    errno: int | None = None
 
 
-class Conflict(Error):
+class Conflict(RnetError):
     """The key of a conditional write, or of a transaction, was written meanwhile; nothing was changed.
 
     ``expected`` is the revision that was asked for and ``found`` the one that is there; 0 stands for a
@@ -228,11 +216,10 @@ class Conflict(Error):
     found: int
 
 
-class StateType(Error, TypeError):
+class StateType(RnetError, TypeError):
     """A key holds a value of one type, and another one was written or asked for.
 
-    Fields: ``key``, ``holds``, ``given``. ``state.set(key, value, change_type=True)`` writes it all
-    the same.
+    ``state.set(key, value, change_type=True)`` writes it all the same.
     """
 
     code = "state_type"
@@ -241,16 +228,16 @@ class StateType(Error, TypeError):
     given: str
 
 
-class Storage(Error, OSError):
-    """A durable value cannot be kept on disk; in memory it is what it was. Fields: ``path``, ``why``."""
+class Storage(RnetError, OSError):
+    """A durable value cannot be kept on disk; in memory it is what it was."""
 
     code = "storage"
     path: str
     why: str
 
 
-class MissingNumpy(Error, ImportError):
-    """What was called needs numpy, which is not installed. Field: ``what``.
+class MissingNumpy(RnetError, ImportError):
+    """What was called needs numpy, which is not installed.
 
     Of this package alone: no code of robot-net's stands for it.
     """
@@ -259,8 +246,8 @@ class MissingNumpy(Error, ImportError):
     what: str
 
 
-class MissingProtobuf(Error, ImportError):
-    """What was called needs the protobuf runtime, which is not installed. Field: ``what``.
+class MissingProtobuf(RnetError, ImportError):
+    """What was called needs the protobuf runtime, which is not installed.
 
     Of this package alone, as MissingNumpy.
     """
@@ -269,7 +256,7 @@ class MissingProtobuf(Error, ImportError):
     what: str
 
 
-class SchemaError(Error, ValueError):
+class SchemaError(RnetError, ValueError):
     """A ``.proto`` file, a descriptor set or a message class is no schema.
 
     ``reason`` is "proto" (does not parse, or uses what is not defined), "read", "missing_import"
@@ -310,32 +297,4 @@ class ParamRefused(UserWarning):
 
 
 #: The class of each code.
-BY_CODE: dict[str, type[Error]] = {
-    cls.code: cls
-    for cls in (
-        BadName,
-        MessageTooLarge,
-        IncompatibleType,
-        IncompatibleQos,
-        Full,
-        Timeout,
-        Detached,
-        PeerLost,
-        OutOfMemory,
-        LimitReached,
-        TooManyPins,
-        NameTaken,
-        NoPermission,
-        LayoutVersion,
-        Corrupt,
-        Malformed,
-        Closed,
-        Interrupted,
-        BadQos,
-        BadValue,
-        Io,
-        Conflict,
-        StateType,
-        Storage,
-    )
-}
+BY_CODE: dict[str, type[RnetError]] = {cls.code: cls for cls in RnetError.__subclasses__()}

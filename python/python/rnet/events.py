@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from .errors import Error
+from .errors import RnetError
 
 if TYPE_CHECKING:
     from ._rnet import Sample
@@ -23,7 +23,7 @@ class MatchEvent(NamedTuple):
     #: Id of the peer's publisher or subscription.
     id: int | None
     #: Why a peer is incompatible: IncompatibleType or IncompatibleQos.
-    error: Error | None
+    error: RnetError | None
 
 
 class DeadlineMissed(NamedTuple):

@@ -81,7 +81,7 @@ def _read(path: str, folders: list[str]) -> tuple[bytes, bool]:
             # One byte more than may be there is as good as all.
             made = file.read(_rnet.MAX_SCHEMA_LEN_BYTES + 1)
     except OSError as error:
-        why = error.strerror or str(error)
+        why = f"{error.strerror or error}; correct the path or the file"
         raise SchemaError(f"cannot read {path}: {why}", reason="read", file=path) from None
     return _rnet.read_descriptor_set(made), True
 

@@ -123,7 +123,7 @@ impl WatchCore {
             Err(NotHad::Signal) => return Err(Error::Interrupted),
             Err(NotHad::TimedOut) => {
                 let what = format!("no change under {}", self.prefix);
-                return Err(Error::Timeout { what, after_ms: 0 });
+                return Err(Error::Timeout { topic: String::new(), what, after_ms: 0 });
             }
         };
         let left = limit.saturating_sub(began.elapsed());

@@ -99,7 +99,8 @@ impl Matching {
             // Nothing is wrong, so nobody is told; it goes on with the next look.
             self.short = true;
             let after_ms = TYPES_TIME.as_millis() as u64;
-            return Err(Error::Timeout { what: "other types of its node".to_owned(), after_ms });
+            let what = "other types of its node".to_owned();
+            return Err(Error::Timeout { topic: String::new(), what, after_ms });
         }
         let read = self.told_in(folder, theirs);
         let own_folder = self.own.folder().to_owned();

@@ -546,6 +546,7 @@ impl Inner {
 
 fn late() -> Error {
     Error::Timeout {
+        topic: String::new(),
         what:
             "the persister of durable state to write to disk; what it has begun to write may come yet"
                 .to_owned(),

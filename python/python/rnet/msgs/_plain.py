@@ -245,7 +245,7 @@ class PlainMessage:
     def _memory(self) -> memoryview:
         if self._data is None:
             what = f"the loan of this {self._layout.name}"
-            raise Closed(f"{what} is closed", what=what)
+            raise Closed(f"{what} is closed; make another", what=what)
         return self._data
 
     def _data_len(self) -> int:
@@ -321,7 +321,7 @@ class Lent(Generic[_Message]):
         message = self._message
         if self._loan is not None:
             what = f"this loan of {self._publisher.topic}"
-            raise Closed(f"{what} is closed", what=what)
+            raise Closed(f"{what} is closed; make another", what=what)
         message._check(self._data_len)
         header_len = message._layout.size
         self._loan = self._publisher.loan(header_len + self._data_len)
