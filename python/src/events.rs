@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use pyo3::call::PyCallArgs;
 use pyo3::prelude::*;
 use rnet::Tick;
 use rnet::{
@@ -24,11 +25,19 @@ pub(crate) fn tell(callback: &Py<PyAny>, event: impl FnOnce(Python<'_>) -> PyRes
     });
 }
 
+/// An object of a class of `rnet.events`.
+pub(crate) fn make<'py>(
+    py: Python<'py>,
+    class: &str,
+    parts: impl PyCallArgs<'py>,
+) -> PyResult<Py<PyAny>> {
+    Ok(py.import("rnet.events")?.call_method1(class, parts)?.unbind())
+}
+
 /// An `rnet.Tick`.
 pub(crate) fn tick(py: Python<'_>, tick: Tick) -> PyResult<Py<PyAny>> {
-    let class = py.import("rnet.events")?.getattr("Tick")?;
     let late_s = tick.late_ns as f64 * 1e-9;
-    Ok(class.call1((tick.number, tick.due_ns, late_s, tick.missed))?.unbind())
+    make(py, "Tick", (tick.number, tick.due_ns, late_s, tick.missed))
 }
 
 /// A hook of rnet that calls `callback` with an `rnet.MatchEvent`.
@@ -46,8 +55,7 @@ pub(crate) fn on_match(callback: Py<PyAny>) -> impl FnMut(&MatchEvent) + Send + 
             let node = peer.map(|peer| peer.node.as_str());
             let id = peer.map(|peer| peer.id);
             let error = error.map(|error| raise(py, error).into_value(py));
-            let class = py.import("rnet.events")?.getattr("MatchEvent")?;
-            Ok(class.call1((kind, node, id, error))?.unbind())
+            make(py, "MatchEvent", (kind, node, id, error))
         });
     }
 }
@@ -56,9 +64,8 @@ pub(crate) fn on_match(callback: Py<PyAny>) -> impl FnMut(&MatchEvent) + Send + 
 pub(crate) fn on_deadline(callback: Py<PyAny>) -> impl FnMut(&DeadlineMissed) + Send + 'static {
     move |event| {
         tell(&callback, |py| {
-            let class = py.import("rnet.events")?.getattr("DeadlineMissed")?;
             let peer = &event.publisher;
-            Ok(class.call1((peer.node.as_str(), peer.id, event.missed, event.total))?.unbind())
+            make(py, "DeadlineMissed", (peer.node.as_str(), peer.id, event.missed, event.total))
         });
     }
 }
@@ -67,20 +74,15 @@ pub(crate) fn on_deadline(callback: Py<PyAny>) -> impl FnMut(&DeadlineMissed) + 
 pub(crate) fn on_liveliness(callback: Py<PyAny>) -> impl FnMut(&LivelinessChange) + Send + 'static {
     move |change| {
         tell(&callback, |py| {
-            let class = py.import("rnet.events")?.getattr("LivelinessChange")?;
-            let (peer, counts) = (&change.publisher, liveliness_tuple(py, change.counts)?);
-            Ok(class.call1((peer.node.as_str(), peer.id, change.alive, counts))?.unbind())
+            let (peer, counts) = (&change.publisher, liveliness(py, change.counts)?);
+            make(py, "LivelinessChange", (peer.node.as_str(), peer.id, change.alive, counts))
         });
     }
 }
 
 /// An `rnet.Liveliness`.
-pub(crate) fn liveliness_tuple(
-    py: Python<'_>,
-    counts: LivelinessCounts,
-) -> PyResult<Bound<'_, PyAny>> {
-    let class = py.import("rnet.events")?.getattr("Liveliness")?;
-    class.call1((counts.alive, counts.not_alive))
+pub(crate) fn liveliness(py: Python<'_>, counts: LivelinessCounts) -> PyResult<Py<PyAny>> {
+    make(py, "Liveliness", (counts.alive, counts.not_alive))
 }
 
 /// A hook of rnet that calls `callback` with an `rnet.NodeEvent`.
@@ -93,8 +95,7 @@ pub(crate) fn on_node(callback: Py<PyAny>) -> impl FnMut(&NodeEvent) + Send + 's
                 NodeEvent::Died(node) => ("died", node.as_str()),
                 _ => ("other", ""),
             };
-            let class = py.import("rnet.events")?.getattr("NodeEvent")?;
-            Ok(class.call1((kind, node))?.unbind())
+            make(py, "NodeEvent", (kind, node))
         });
     }
 }
@@ -116,10 +117,8 @@ pub(crate) fn endpoint(py: Python<'_>, event: &EndpointEvent) -> PyResult<Py<PyA
     let loads = py.import("json")?.getattr("loads")?;
     let qos = loads.call1((qos.unwrap_or_else(|_| "{}".to_owned()),))?;
     let desc = loads.call1((end.type_desc.to_json(),))?;
-    let events = py.import("rnet.events")?;
-    let class = events.getattr("Endpoint")?;
-    let end = class.call1((end.id, role, &end.topic, &end.node, desc, qos, end.ends))?;
-    Ok(events.getattr("EndpointEvent")?.call1((kind, end))?.unbind())
+    let parts = (end.id, role, &end.topic, &end.node, desc, qos, end.ends);
+    make(py, "EndpointEvent", (kind, make(py, "Endpoint", parts)?))
 }
 
 /// What runs for each message of a subscriber with a callback.

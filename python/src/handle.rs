@@ -103,10 +103,9 @@ impl CallbackHandle {
                     let (topic, new) = (sample.topic().to_owned(), types.look(&sample));
                     let sample = sample.to_owned_sample();
                     events::tell(&callback, |py| {
-                        let class = py.import("rnet.events")?.getattr("AnyMessage")?;
                         let named = types.object(py, sample.publisher(), new)?;
                         let sample = sample::new(py, sample, decoder.clone())?;
-                        Ok(class.call1((topic, named, sample))?.unbind())
+                        events::make(py, "AnyMessage", (topic, named, sample))
                     });
                 }
                 Err(error) => events::tell_error(&callback, on_error.as_ref(), &error),

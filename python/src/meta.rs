@@ -3,7 +3,7 @@
 use pyo3::prelude::*;
 use rnet::{KnownGap, LossCause, Meta, Origin};
 
-use crate::errors;
+use crate::{errors, events};
 
 /// `rnet.Origin`, or any tuple of host, publisher and number.
 pub(crate) type OriginTuple = (u64, u64, u64);
@@ -39,13 +39,11 @@ pub(crate) fn cause_of(py: Python<'_>, name: &str) -> PyResult<LossCause> {
 /// An `rnet.Origin`.
 pub(crate) fn origin(py: Python<'_>, origin: Option<Origin>) -> PyResult<Py<PyAny>> {
     let Some(Origin { host, publisher, seq }) = origin else { return Ok(py.None()) };
-    let class = py.import("rnet.events")?.getattr("Origin")?;
-    Ok(class.call1((host, publisher, seq))?.unbind())
+    events::make(py, "Origin", (host, publisher, seq))
 }
 
 /// An `rnet.KnownGap`.
 pub(crate) fn gap(py: Python<'_>, gap: Option<KnownGap>) -> PyResult<Py<PyAny>> {
     let Some(KnownGap { cause, size }) = gap else { return Ok(py.None()) };
-    let class = py.import("rnet.events")?.getattr("KnownGap")?;
-    Ok(class.call1((cause.name(), size))?.unbind())
+    events::make(py, "KnownGap", (cause.name(), size))
 }

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
-use rnet::PublisherOptions;
+use rnet::{NodeBuilder, PublisherOptions, SubscriberOptions};
 
 use crate::callback::Callback;
 use crate::codec::Codec;
@@ -16,7 +16,7 @@ use crate::handle::CallbackHandle;
 use crate::members::{Kind, Member};
 use crate::param::{Declaration, Param};
 use crate::publisher::{Publisher, PublisherCore};
-use crate::qos;
+use crate::qos::{self, Given};
 use crate::receive::SubscriberCore;
 use crate::release::release;
 use crate::shared::NodeShared;
@@ -52,15 +52,20 @@ impl Node {
         Ok(())
     }
 
+    /// What `act` comes to for the node itself.
+    fn with<R>(&self, py: Python<'_>, act: impl FnOnce(&rnet::Node) -> R) -> PyResult<R> {
+        let node = self.shared.node().or_raise(py)?;
+        let result = act(&node);
+        release(node);
+        Ok(result)
+    }
+
     fn keep_handle(
         &self,
         py: Python<'_>,
         start: impl FnOnce(&rnet::Node) -> PyResult<CallbackHandle>,
     ) -> PyResult<CallbackHandle> {
-        let node = self.shared.node().or_raise(py)?;
-        let handle = start(&node);
-        release(node);
-        let handle = handle?;
+        let handle = self.with(py, start)??;
         py.detach(|| self.shared.members.add_kept(Kind::Handle, handle.core()));
         Ok(handle)
     }
@@ -89,25 +94,14 @@ impl Node {
         tune_threads: Option<bool>,
         sim_time: Option<bool>,
     ) -> PyResult<Node> {
-        let mut builder = rnet::Node::builder(name).language("python");
-        if let Some(domain) = domain {
-            builder = builder.domain(domain);
-        }
-        if let Some(dir) = dir {
-            builder = builder.dir(dir);
-        }
-        if let Some(group) = group {
-            builder = builder.group(group);
-        }
-        if let Some(dir) = state_dir {
-            builder = builder.state_dir(dir);
-        }
-        if let Some(yes) = tune_threads {
-            builder = builder.tune_threads(yes);
-        }
-        if let Some(yes) = sim_time {
-            builder = builder.sim_time(yes);
-        }
+        let builder = rnet::Node::builder(name)
+            .language("python")
+            .given(domain, |builder, domain| builder.domain(domain))
+            .given(dir, |builder, dir| builder.dir(dir))
+            .given(group, |builder, group| builder.group(group))
+            .given(state_dir, |builder, dir| builder.state_dir(dir))
+            .given(tune_threads, NodeBuilder::tune_threads)
+            .given(sim_time, NodeBuilder::sim_time);
         let node = py.detach(|| builder.open()).or_raise(py)?;
         let shared = NodeShared::new(node, group);
         shared.close_at_exit(py)?;
@@ -152,39 +146,23 @@ impl Node {
         manual_by_topic: Option<f64>,
     ) -> PyResult<Publisher> {
         let codec = Codec::new(py, r#type)?;
-        let mut options = PublisherOptions::new().message_type(codec.message_type.clone());
-        if reliable {
-            options = options.reliable(qos::on_full(py, on_full)?);
-        } else if on_full.is_some_and(|given| !given.is_none()) {
+        let on_full = on_full.filter(|given| !given.is_none());
+        if !reliable && on_full.is_some() {
             return Err(bad_value(py, "on_full", "it is for reliable publishers: reliable=True"));
         }
-        if transient_local > 0 {
-            options = options.transient_local(transient_local);
-        }
-        if urgent {
-            options = options.urgent();
-        }
-        if let Some(len) = log_len_bytes {
-            options = options.log_len_bytes(len);
-        }
-        if reserve_log {
-            options = options.reserve_log();
-        }
-        if let Some(len) = pool_limit_bytes {
-            options = options.pool_limit_bytes(len);
-        }
-        if let Some(depth) = large_depth {
-            options = options.large_depth(depth);
-        }
-        if let Some(period) = qos::optional_seconds(py, "deadline", deadline)? {
-            options = options.deadline(period);
-        }
-        if let Some(age) = qos::optional_seconds(py, "lifespan", lifespan)? {
-            options = options.lifespan(age);
-        }
-        if let Some(lease) = qos::optional_seconds(py, "manual_by_topic", manual_by_topic)? {
-            options = options.manual_by_topic(lease);
-        }
+        let time = |what, given| qos::optional_seconds(py, what, given);
+        let options = PublisherOptions::new()
+            .message_type(codec.message_type.clone())
+            .given(reliable.then_some(qos::on_full(py, on_full)?), PublisherOptions::reliable)
+            .given(Some(transient_local).filter(|n| *n > 0), PublisherOptions::transient_local)
+            .given(urgent.then_some(()), |options, ()| options.urgent())
+            .given(log_len_bytes, PublisherOptions::log_len_bytes)
+            .given(reserve_log.then_some(()), |options, ()| options.reserve_log())
+            .given(pool_limit_bytes, PublisherOptions::pool_limit_bytes)
+            .given(large_depth, PublisherOptions::large_depth)
+            .given(time("deadline", deadline)?, PublisherOptions::deadline)
+            .given(time("lifespan", lifespan)?, PublisherOptions::lifespan)
+            .given(time("manual_by_topic", manual_by_topic)?, PublisherOptions::manual_by_topic);
         let open = || self.shared.node()?.publisher_with::<[u8]>(topic, options);
         let mut inner = py.detach(open).or_raise(py)?;
         inner.set_interruptible(true);
@@ -233,18 +211,14 @@ impl Node {
             return Err(bad_value(py, "on_error", "it goes with on: give a callback too"));
         }
         let codec = Codec::new(py, r#type)?;
-        let mut options = qos::subscriber(py, reliable, transient_local, keep_last, keep_all)?
+        let lane = lane.map(|lane| qos::lane(py, lane)).transpose()?;
+        let time = |what, given| qos::optional_seconds(py, what, given);
+        let options = qos::subscriber(py, reliable, transient_local, keep_last, keep_all)?
             .message_type(codec.message_type.clone())
-            .wait(qos::wait(py, wait)?);
-        if let Some(lane) = lane {
-            options = options.lane(qos::lane(py, lane)?);
-        }
-        if let Some(period) = qos::optional_seconds(py, "deadline", deadline)? {
-            options = options.deadline(period);
-        }
-        if let Some(lease) = qos::optional_seconds(py, "manual_by_topic", manual_by_topic)? {
-            options = options.manual_by_topic(lease);
-        }
+            .wait(qos::wait(py, wait)?)
+            .given(lane, SubscriberOptions::lane)
+            .given(time("deadline", deadline)?, SubscriberOptions::deadline)
+            .given(time("manual_by_topic", manual_by_topic)?, SubscriberOptions::manual_by_topic);
         let open = || self.shared.node()?.subscriber_with::<[u8]>(topic, options);
         let inner = py.detach(open).or_raise(py)?;
         let decoder = codec.into_decoder(inner.faults());
@@ -361,10 +335,8 @@ impl Node {
         urgent: bool,
     ) -> PyResult<Timer> {
         let period = seconds(py, "period", period)?;
-        let node = self.shared.node().or_raise(py)?;
-        let timer = Timer::start(py, &node, period, callback.into_inner(), (once, urgent));
-        release(node);
-        let timer = timer?;
+        let (callback, how) = (callback.into_inner(), (once, urgent));
+        let timer = self.with(py, |node| Timer::start(py, node, period, callback, how))??;
         py.detach(|| self.shared.members.add_kept(Kind::Timer, timer.core()));
         Ok(timer)
     }
@@ -373,27 +345,18 @@ impl Node {
     /// message on `/clock` said, and 0 until the first one came. Timers and rates of the node follow it; stamps
     /// of messages, deadlines, lifespans, liveliness and time-outs go by the host's clock.
     fn now(&self, py: Python<'_>) -> PyResult<u64> {
-        let node = self.shared.node().or_raise(py)?;
-        let now_ns = node.now();
-        release(node);
-        Ok(now_ns)
+        self.with(py, rnet::Node::now)
     }
 
     /// Whether the node's time is simulated.
     #[getter]
     fn sim_time(&self, py: Python<'_>) -> PyResult<bool> {
-        let node = self.shared.node().or_raise(py)?;
-        let simulated = node.is_sim_time();
-        release(node);
-        Ok(simulated)
+        self.with(py, rnet::Node::is_sim_time)
     }
 
     /// A Rate of `hz` turns a second of the node's time.
     fn rate(&self, py: Python<'_>, hz: f64) -> PyResult<Rate> {
-        let node = self.shared.node().or_raise(py)?;
-        let rate = node.rate(hz);
-        release(node);
-        Ok(Rate::of(rate.or_raise(py)?))
+        self.with(py, |node| node.rate(hz))?.or_raise(py).map(Rate::of)
     }
 
     /// Calls `callback` with a NodeEvent when a node joins, leaves or dies.

@@ -14,6 +14,7 @@ use crate::errors::{OrRaise, bad_value, raise};
 use crate::fork::{ForkGuard, Own};
 use crate::gate;
 use crate::members::{Kind, Member};
+use crate::qos::Given;
 use crate::release::release;
 use crate::shared::NodeShared;
 use crate::state::disk;
@@ -133,34 +134,24 @@ impl Param {
             let given = given.filter(|given| !given.is_none());
             given.map(|given| of_object(&words, given)).transpose()
         };
-        let mut builder = node.node().or_raise(py)?.param::<Value>(name);
-        if let Some(default) = value(said.default)? {
-            builder = builder.default(default);
-        }
-        if let Some(kind) = said.r#type.filter(|kind| !kind.is_none()) {
-            builder = builder.kind(kind_of(kind)?);
-        }
-        if let Some(min) = value(said.min)? {
-            builder = builder.min(min);
-        }
-        if let Some(max) = value(said.max)? {
-            builder = builder.max(max);
-        }
-        if let Some(choices) = said.choices {
-            builder = builder.choices(choices);
-        }
-        if said.read_only {
-            builder = builder.read_only();
-        }
-        if said.durable {
-            builder = builder.durable();
-        }
+        let kind = said.r#type.filter(|kind| !kind.is_none()).map(kind_of).transpose()?;
         let calls_back = said.on_change.is_some();
-        if let Some(callback) = said.on_change {
-            builder = builder.on_change(hook(callback));
-        }
-        // It is told below, as a warning of Python.
-        builder = builder.unit(said.unit).description(said.description).on_refused(|_| {});
+        let builder = node
+            .node()
+            .or_raise(py)?
+            .param::<Value>(name)
+            .given(value(said.default)?, |builder, default| builder.default(default))
+            .given(kind, |builder, kind| builder.kind(kind))
+            .given(value(said.min)?, |builder, min| builder.min(min))
+            .given(value(said.max)?, |builder, max| builder.max(max))
+            .given(said.choices, |builder, choices| builder.choices(choices))
+            .given(said.read_only.then_some(()), |builder, ()| builder.read_only())
+            .given(said.durable.then_some(()), |builder, ()| builder.durable())
+            .given(said.on_change, |builder, callback| builder.on_change(hook(callback)))
+            .unit(said.unit)
+            .description(said.description)
+            // It is told below, as a warning of Python.
+            .on_refused(|_| {});
         let inner = py.detach(|| builder.declare()).or_raise(py)?;
         let refused = inner.refused().cloned();
         let (kind, name, key) =

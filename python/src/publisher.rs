@@ -94,6 +94,15 @@ impl PublisherCore {
         self.act(&mut self.lock_soon(), act)
     }
 
+    /// What `act` says of the publisher, as [`PublisherCore::with_soon`], without the GIL.
+    fn look<R: Send>(
+        &self,
+        py: Python<'_>,
+        act: impl FnOnce(&mut Inner) -> R + Send,
+    ) -> PyResult<R> {
+        py.detach(|| self.with_soon(|inner| Ok(act(inner)))).or_raise(py)
+    }
+
     /// A send that waits for room keeps the lock for as long as it waits.
     fn lock_soon(&self) -> Guard<'_, Option<Own<Inner>>> {
         self.inner.lock_for_a_look(|| ())
@@ -320,8 +329,7 @@ impl Publisher {
     /// Waits until at least `n` subscribers are served: whatever is sent then reaches them.
     #[pyo3(signature = (n = 1, timeout = None))]
     fn wait_for_subscribers(&self, py: Python<'_>, n: usize, timeout: Option<f64>) -> PyResult<()> {
-        let changes =
-            py.detach(|| self.core.with_soon(|inner| Ok(inner.match_changes()))).or_raise(py)?;
+        let changes = self.core.look(py, |inner| inner.match_changes())?;
         // Slept outside of the lock: other threads may send meanwhile.
         let wait = |slice| {
             let seen = changes.count();
@@ -339,26 +347,14 @@ impl Publisher {
     #[pyo3(signature = (callback, /))]
     fn on_match(&self, py: Python<'_>, callback: Callback) -> PyResult<()> {
         let hook = events::on_match(callback.into_inner());
-        let add = || {
-            self.core.with_soon(move |inner| {
-                inner.on_match(hook);
-                Ok(())
-            })
-        };
-        py.detach(add).or_raise(py)
+        self.core.look(py, |inner| inner.on_match(hook))
     }
 
     /// Calls `callback` with a DeadlineMissed when a period of the deadline has ended without a message.
     #[pyo3(signature = (callback, /))]
     fn on_deadline(&self, py: Python<'_>, callback: Callback) -> PyResult<()> {
         let hook = events::on_deadline(callback.into_inner());
-        let add = || {
-            self.core.with_soon(move |inner| {
-                inner.on_deadline(hook);
-                Ok(())
-            })
-        };
-        py.detach(add).or_raise(py)
+        self.core.look(py, |inner| inner.on_deadline(hook))
     }
 
     /// Shows that the publisher is alive without sending, if its liveliness is manual_by_topic.

@@ -9,11 +9,22 @@ use rnet::{Lane, OnFull, SubscriberOptions, Wait};
 use crate::errors::bad_value;
 use crate::wait::seconds;
 
-/// `None`, `"refuse"`, an `rnet.Wait` or an `rnet.Detach`.
+/// Options of which a keyword argument may be left out.
+pub(crate) trait Given: Sized {
+    /// With what was given.
+    fn given<T>(self, value: Option<T>, set: impl FnOnce(Self, T) -> Self) -> Self {
+        match value {
+            Some(value) => set(self, value),
+            None => self,
+        }
+    }
+}
+
+impl<T> Given for T {}
+
+/// Nothing, `"refuse"`, an `rnet.Wait` or an `rnet.Detach`.
 pub(crate) fn on_full(py: Python<'_>, given: Option<&Bound<'_, PyAny>>) -> PyResult<OnFull> {
-    let Some(given) = given.filter(|given| !given.is_none()) else {
-        return Ok(OnFull::default());
-    };
+    let Some(given) = given else { return Ok(OnFull::default()) };
     if let Ok(name) = given.extract::<String>() {
         return match name.as_str() {
             "refuse" => Ok(OnFull::Refuse),

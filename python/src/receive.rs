@@ -71,6 +71,18 @@ pub(crate) enum Passing {
     Warns,
 }
 
+/// Calls a method that a subscriber has however it is read. Call it without the GIL.
+macro_rules! in_any_mode {
+    ($core:expr, $inner:ident => $call:expr) => {
+        match &mut $core.lock()?.mode {
+            Mode::Direct($inner) => Ok($call),
+            Mode::Stream($inner) => Ok($call),
+            Mode::Callback($inner) => Ok($call),
+            Mode::Closed => Err($core.closed_error()),
+        }
+    };
+}
+
 /// Which message is wanted.
 #[derive(Clone, Copy)]
 pub(crate) enum Which {
@@ -340,12 +352,7 @@ impl SubscriberCore {
 
     /// How many publishers serve it now. Call it without the GIL.
     pub(crate) fn publisher_count(&self) -> rnet::Result<usize> {
-        match &mut self.lock()?.mode {
-            Mode::Direct(inner) => Ok(inner.publisher_count()),
-            Mode::Stream(stream) => Ok(stream.publisher_count()),
-            Mode::Callback(subscription) => Ok(subscription.publisher_count()),
-            Mode::Closed => Err(self.closed_error()),
-        }
+        in_any_mode!(self, inner => inner.publisher_count())
     }
 
     /// Calls `hook` for each change of who is matched. Call it without the GIL.
@@ -353,48 +360,25 @@ impl SubscriberCore {
         &self,
         hook: impl FnMut(&rnet::MatchEvent) + Send + 'static,
     ) -> rnet::Result<()> {
-        match &self.lock()?.mode {
-            Mode::Direct(inner) => inner.on_match(hook),
-            Mode::Stream(stream) => stream.on_match(hook),
-            Mode::Callback(subscription) => subscription.on_match(hook),
-            Mode::Closed => return Err(self.closed_error()),
-        }
-        Ok(())
+        in_any_mode!(self, inner => inner.on_match(hook))
     }
 
     pub(crate) fn on_deadline(
         &self,
         hook: impl FnMut(&rnet::DeadlineMissed) + Send + 'static,
     ) -> rnet::Result<()> {
-        match &self.lock()?.mode {
-            Mode::Direct(inner) => inner.on_deadline(hook),
-            Mode::Stream(stream) => stream.on_deadline(hook),
-            Mode::Callback(subscription) => subscription.on_deadline(hook),
-            Mode::Closed => return Err(self.closed_error()),
-        }
-        Ok(())
+        in_any_mode!(self, inner => inner.on_deadline(hook))
     }
 
     pub(crate) fn on_liveliness(
         &self,
         hook: impl FnMut(&rnet::LivelinessChange) + Send + 'static,
     ) -> rnet::Result<()> {
-        match &self.lock()?.mode {
-            Mode::Direct(inner) => inner.on_liveliness(hook),
-            Mode::Stream(stream) => stream.on_liveliness(hook),
-            Mode::Callback(subscription) => subscription.on_liveliness(hook),
-            Mode::Closed => return Err(self.closed_error()),
-        }
-        Ok(())
+        in_any_mode!(self, inner => inner.on_liveliness(hook))
     }
 
     pub(crate) fn liveliness(&self) -> rnet::Result<rnet::LivelinessCounts> {
-        match &self.lock()?.mode {
-            Mode::Direct(inner) => Ok(inner.liveliness()),
-            Mode::Stream(stream) => Ok(stream.liveliness()),
-            Mode::Callback(subscription) => Ok(subscription.liveliness()),
-            Mode::Closed => Err(self.closed_error()),
-        }
+        in_any_mode!(self, inner => inner.liveliness())
     }
 
     /// Waits for a slice until `n` publishers serve it. Call it without the GIL.
@@ -434,12 +418,7 @@ impl SubscriberCore {
 
     /// What was received and lost, by publisher. Call it without the GIL.
     pub(crate) fn stats(&self) -> rnet::Result<Vec<PublisherStats>> {
-        match &self.lock()?.mode {
-            Mode::Direct(inner) => Ok(inner.stats()),
-            Mode::Stream(stream) => Ok(stream.stats()),
-            Mode::Callback(subscription) => Ok(subscription.stats()),
-            Mode::Closed => Err(self.closed_error()),
-        }
+        in_any_mode!(self, inner => inner.stats())
     }
 
     /// How an iteration takes an error: what happened to a single publisher is counted, or seen by

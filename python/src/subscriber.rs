@@ -47,9 +47,8 @@ fn loss_dict<'py>(py: Python<'py>, lost: &LossCounts) -> PyResult<Bound<'py, PyD
     Ok(dict)
 }
 
-fn behind_tuple<'py>(py: Python<'py>, behind: &Behind) -> PyResult<Bound<'py, PyAny>> {
-    let class = py.import("rnet.events")?.getattr("Behind")?;
-    class.call1((behind.messages, behind.age_ns as f64 * 1e-9))
+fn behind_tuple(py: Python<'_>, behind: &Behind) -> PyResult<Py<PyAny>> {
+    events::make(py, "Behind", (behind.messages, behind.age_ns as f64 * 1e-9))
 }
 
 impl Subscriber {
@@ -421,8 +420,8 @@ impl Subscriber {
 
     /// How many of the matched publishers are alive at this moment: a Liveliness.
     #[getter]
-    fn liveliness<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        events::liveliness_tuple(py, py.detach(|| self.core.liveliness()).or_raise(py)?)
+    fn liveliness(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        events::liveliness(py, py.detach(|| self.core.liveliness()).or_raise(py)?)
     }
 
     /// How many publishers serve this subscriber now.
@@ -439,26 +438,23 @@ impl Subscriber {
 
     /// How far it is behind its publishers, all of them together: a Behind.
     #[getter]
-    fn behind<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+    fn behind(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         behind_tuple(py, &py.detach(|| self.core.behind()).or_raise(py)?)
     }
 
     /// What was received, skipped and lost, and what was not taken yet, by publisher; those that are
     /// gone included. A list of PublisherStats.
     fn stats(&self, py: Python<'_>) -> PyResult<Vec<Py<PyAny>>> {
-        let class = py.import("rnet.events")?.getattr("PublisherStats")?;
         let found = py.detach(|| self.core.stats()).or_raise(py)?;
         let convert = |s: rnet::PublisherStats| {
-            let lost = loss_dict(py, &s.lost)?;
-            let behind = behind_tuple(py, &s.behind)?;
-            let (publisher, node, malformed) = (s.publisher, s.node, s.malformed);
-            let (received, connected, skipped) = (s.received, s.connected, s.skipped);
-            let (expired, missed) = (s.expired, s.deadline_missed);
+            let (lost, behind) = (loss_dict(py, &s.lost)?, behind_tuple(py, &s.behind)?);
+            let rnet::PublisherStats { publisher, node, received, connected, malformed, .. } = s;
+            let (skipped, expired, missed) = (s.skipped, s.expired, s.deadline_missed);
             let fields = (
                 publisher, node, received, lost, connected, malformed, skipped, behind, expired,
                 missed,
             );
-            Ok(class.call1(fields)?.unbind())
+            events::make(py, "PublisherStats", fields)
         };
         found.into_iter().map(convert).collect()
     }

@@ -12,6 +12,7 @@ use crate::errors::OrRaise;
 use crate::events;
 use crate::fork::{ForkGuard, Own};
 use crate::members::Member;
+use crate::qos::Given;
 use crate::wait::WaitLimit;
 
 /// What the Python object, the callback and the node share.
@@ -73,13 +74,9 @@ impl Timer {
                 events::tell(&callback, |py| events::tick(py, tick));
             }
         };
-        let mut options = TimerOptions::new();
-        if once {
-            options = options.once();
-        }
-        if urgent {
-            options = options.urgent();
-        }
+        let options = TimerOptions::new()
+            .given(once.then_some(()), |options, ()| options.once())
+            .given(urgent.then_some(()), |options, ()| options.urgent());
         let start = || node.timer_with(period, options, call);
         let timer = Mutex::new(Some(Own::new(py.detach(start).or_raise(py)?)));
         let core = Arc::new(TimerCore { timer, counts, fork_guard: ForkGuard::here(), once });

@@ -5,13 +5,14 @@ use std::time::Duration;
 
 use pyo3::prelude::*;
 use rnet::Error;
-use rnet::state::{Entry, LastWill, State, Value};
+use rnet::state::{Entry, LastWill, Put, State, Value};
 
 use super::disk;
 use super::types::Types;
 use crate::errors::OrRaise;
 use crate::fork::{ForkGuard, Own};
 use crate::members::{Member, Members};
+use crate::qos::Given;
 use crate::release::release;
 
 /// From this length on a value is copied without the GIL: below, letting go of it and getting it
@@ -149,26 +150,18 @@ impl Member for StateCore {
 }
 
 /// A write under the given terms.
-pub(crate) fn put<'a>(state: &'a State, key: &'a str, terms: Terms) -> rnet::state::Put<'a> {
-    let mut put = state.put(key);
-    if let Some(revision) = terms.if_revision {
-        put = put.if_revision(revision);
-    }
-    if let Some(ttl) = terms.ttl {
-        put = put.ttl(ttl);
-    }
-    if let Some(end) = terms.expires_boot_ns {
-        put = put.expires_at_boot_ns(end);
-    }
-    if let Some(durable) = terms.durable {
-        put = put.durable(durable);
-    }
-    put = match terms.last_will {
-        None => put,
-        Some(LastWill::Delete) => put.last_will_delete(),
-        Some(LastWill::Becomes(value)) => put.last_will(value),
-    };
-    if terms.change_type { put.change_type() } else { put }
+pub(crate) fn put<'a>(state: &'a State, key: &'a str, terms: Terms) -> Put<'a> {
+    state
+        .put(key)
+        .given(terms.if_revision, Put::if_revision)
+        .given(terms.ttl, Put::ttl)
+        .given(terms.expires_boot_ns, Put::expires_at_boot_ns)
+        .given(terms.durable, Put::durable)
+        .given(terms.last_will, |put, will| match will {
+            LastWill::Delete => put.last_will_delete(),
+            LastWill::Becomes(value) => put.last_will(value),
+        })
+        .given(terms.change_type.then_some(()), |put, ()| put.change_type())
 }
 
 /// About how many bytes a value has.

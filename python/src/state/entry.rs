@@ -140,11 +140,25 @@ impl Entry {
 /// A change that a watch tells, or what stood there when it began.
 #[pyclass(frozen, module = "rnet", weakref)]
 pub(crate) struct Change {
+    /// The key.
+    #[pyo3(get)]
     key: String,
+    /// What stands there now; None if it was deleted.
+    #[pyo3(get)]
     entry: Option<Py<Entry>>,
+    /// Whether it was deleted because its time (`ttl`) was over; None if it is gone and nobody can tell why, because
+    /// the watch was very late.
+    #[pyo3(get)]
     expired: Option<bool>,
+    /// Revision of the change.
+    #[pyo3(get)]
     revision: u64,
+    /// How many values of this key came and went before this watch looked; the newest always comes. None if that is not
+    /// known, because the watch was very late and the key may have been deleted and made anew meanwhile.
+    #[pyo3(get)]
     skipped: Option<u64>,
+    /// Whether it is no change, but what stood there when the watch began.
+    #[pyo3(get)]
     initial: bool,
 }
 
@@ -158,18 +172,6 @@ impl Change {
 
 #[pymethods]
 impl Change {
-    /// The key.
-    #[getter]
-    fn key(&self) -> &str {
-        &self.key
-    }
-
-    /// What stands there now; None if it was deleted.
-    #[getter]
-    fn entry(&self, py: Python<'_>) -> Option<Py<Entry>> {
-        self.entry.as_ref().map(|entry| entry.clone_ref(py))
-    }
-
     /// The value that stands there now; None if it was deleted (or is a null of JSON: `deleted` says).
     #[getter]
     fn value<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
@@ -180,32 +182,6 @@ impl Change {
     #[getter]
     fn deleted(&self) -> bool {
         self.entry.is_none()
-    }
-
-    /// Whether it was deleted because its time (`ttl`) was over; None if it is gone and nobody can tell why, because
-    /// the watch was very late.
-    #[getter]
-    fn expired(&self) -> Option<bool> {
-        self.expired
-    }
-
-    /// Revision of the change.
-    #[getter]
-    fn revision(&self) -> u64 {
-        self.revision
-    }
-
-    /// How many values of this key came and went before this watch looked; the newest always comes. None if that is not
-    /// known, because the watch was very late and the key may have been deleted and made anew meanwhile.
-    #[getter]
-    fn skipped(&self) -> Option<u64> {
-        self.skipped
-    }
-
-    /// Whether it is no change, but what stood there when the watch began.
-    #[getter]
-    fn initial(&self) -> bool {
-        self.initial
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {

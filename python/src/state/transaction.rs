@@ -16,6 +16,7 @@ use super::value::{of_object, to_object};
 use crate::errors::OrRaise;
 use crate::fork::Own;
 use crate::members::{Kind, Member};
+use crate::qos::Given;
 use crate::release::release;
 use crate::wait;
 
@@ -85,20 +86,15 @@ impl Transaction {
 
     fn write(&self, py: Python<'_>, key: &str, value: state::Value, terms: Terms) -> PyResult<()> {
         self.with(py, |open| {
-            let mut put = open.put(key);
-            if let Some(ttl) = terms.ttl {
-                put = put.ttl(ttl);
-            }
-            if let Some(durable) = terms.durable {
-                put = put.durable(durable);
-            }
-            put = match terms.last_will {
-                None => put,
-                Some(state::LastWill::Delete) => put.last_will_delete(),
-                Some(state::LastWill::Becomes(value)) => put.last_will(value),
-            };
-            let put = if terms.change_type { put.change_type() } else { put };
-            put.set(value)
+            open.put(key)
+                .given(terms.ttl, |put, ttl| put.ttl(ttl))
+                .given(terms.durable, |put, durable| put.durable(durable))
+                .given(terms.last_will, |put, will| match will {
+                    state::LastWill::Delete => put.last_will_delete(),
+                    state::LastWill::Becomes(value) => put.last_will(value),
+                })
+                .given(terms.change_type.then_some(()), |put, ()| put.change_type())
+                .set(value)
         })
     }
 }
