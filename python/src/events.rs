@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use pyo3::call::PyCallArgs;
 use pyo3::prelude::*;
 use rnet::Tick;
 use rnet::{
@@ -13,6 +12,7 @@ use rnet::{
 
 use crate::codec::Decoder;
 use crate::errors::{is_malformed, raise};
+use crate::meta::make;
 use crate::receive::RawSample;
 
 /// Calls `callback` with what `event` makes; what it raises goes to `sys.unraisablehook`.
@@ -23,15 +23,6 @@ pub(crate) fn tell(callback: &Py<PyAny>, event: impl FnOnce(Python<'_>) -> PyRes
             error.write_unraisable(py, Some(callback.bind(py)));
         }
     });
-}
-
-/// An object of a class of `rnet.events`.
-pub(crate) fn make<'py>(
-    py: Python<'py>,
-    class: &str,
-    parts: impl PyCallArgs<'py>,
-) -> PyResult<Py<PyAny>> {
-    Ok(py.import("rnet.events")?.call_method1(class, parts)?.unbind())
 }
 
 /// An `rnet.Tick`.

@@ -16,6 +16,7 @@ use crate::errors::OrRaise;
 use crate::events;
 use crate::fork::{ForkGuard, Own};
 use crate::members::Member;
+use crate::meta::make;
 use crate::sample;
 
 /// Publishers whose types are remembered.
@@ -105,7 +106,7 @@ impl CallbackHandle {
                     events::tell(&callback, |py| {
                         let named = types.object(py, sample.publisher(), new)?;
                         let sample = sample::new(py, sample, decoder.clone())?;
-                        events::make(py, "AnyMessage", (topic, named, sample))
+                        make(py, "AnyMessage", (topic, named, sample))
                     });
                 }
                 Err(error) => events::tell_error(&callback, on_error.as_ref(), &error),

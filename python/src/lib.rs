@@ -79,7 +79,7 @@ fn _rnet(py: Python<'_>, module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(schema::read_descriptor_set, module)?)?;
     module.add("BUILTIN_FILES", rnet::schema::builtin_files().collect::<Vec<_>>())?;
     module.add("MAX_SCHEMA_LEN_BYTES", rnet::schema::limits::MAX_SCHEMA_LEN_BYTES)?;
-    module.add("ERROR_CODES", rnet::Error::CODES.to_vec())?;
+    module.add("ERROR_CODES", rnet::Error::CODES)?;
     module.add("LAYOUT_VERSION", rnet::LAYOUT_VERSION)?;
     module.add("VERSION", rnet::VERSION)?;
     Ok(())

@@ -1,9 +1,10 @@
 //! What messages carry beside their content, as Python gives and gets it.
 
+use pyo3::call::PyCallArgs;
 use pyo3::prelude::*;
 use rnet::{KnownGap, LossCause, Meta, Origin};
 
-use crate::{errors, events};
+use crate::errors;
 
 /// `rnet.Origin`, or any tuple of host, publisher and number.
 pub(crate) type OriginTuple = (u64, u64, u64);
@@ -36,14 +37,23 @@ pub(crate) fn cause_of(py: Python<'_>, name: &str) -> PyResult<LossCause> {
     })
 }
 
+/// An object of a class of `rnet.events`.
+pub(crate) fn make<'py>(
+    py: Python<'py>,
+    class: &str,
+    parts: impl PyCallArgs<'py>,
+) -> PyResult<Py<PyAny>> {
+    Ok(py.import("rnet.events")?.call_method1(class, parts)?.unbind())
+}
+
 /// An `rnet.Origin`.
 pub(crate) fn origin(py: Python<'_>, origin: Option<Origin>) -> PyResult<Py<PyAny>> {
     let Some(Origin { host, publisher, seq }) = origin else { return Ok(py.None()) };
-    events::make(py, "Origin", (host, publisher, seq))
+    make(py, "Origin", (host, publisher, seq))
 }
 
 /// An `rnet.KnownGap`.
 pub(crate) fn gap(py: Python<'_>, gap: Option<KnownGap>) -> PyResult<Py<PyAny>> {
     let Some(KnownGap { cause, size }) = gap else { return Ok(py.None()) };
-    events::make(py, "KnownGap", (cause.name(), size))
+    make(py, "KnownGap", (cause.name(), size))
 }

@@ -14,6 +14,7 @@ use crate::codec::{Copied, Decoder};
 use crate::errors::{OrRaise, is_malformed, pass_over};
 use crate::events::{self, MessageCallback};
 use crate::members::Member;
+use crate::meta::make;
 use crate::receive::{Glance, RawSample, SubscriberCore, Which};
 use crate::shared::NodeShared;
 use crate::tasks::{Next, Source};
@@ -48,7 +49,7 @@ fn loss_dict<'py>(py: Python<'py>, lost: &LossCounts) -> PyResult<Bound<'py, PyD
 }
 
 fn behind_tuple(py: Python<'_>, behind: &Behind) -> PyResult<Py<PyAny>> {
-    events::make(py, "Behind", (behind.messages, behind.age_ns as f64 * 1e-9))
+    make(py, "Behind", (behind.messages, behind.age_ns as f64 * 1e-9))
 }
 
 impl Subscriber {
@@ -454,7 +455,7 @@ impl Subscriber {
                 publisher, node, received, lost, connected, malformed, skipped, behind, expired,
                 missed,
             );
-            events::make(py, "PublisherStats", fields)
+            make(py, "PublisherStats", fields)
         };
         found.into_iter().map(convert).collect()
     }
