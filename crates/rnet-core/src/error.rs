@@ -6,12 +6,14 @@
 
 use crate::types::TypeMismatch;
 use std::path::PathBuf;
+use strum::{IntoStaticStr, VariantNames};
 
 /// `Result` with this crate's [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// What can go wrong. Expected outcomes of a hot path (nothing to read, nobody listens) are not errors and not here.
-#[derive(Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error, IntoStaticStr, VariantNames)]
+#[strum(serialize_all = "snake_case")]
 #[non_exhaustive]
 pub enum Error {
     /// The name of a topic, node, domain or key breaks the rules.
@@ -298,32 +300,7 @@ impl Error {
     /// assert_eq!(rnet_core::Error::Interrupted.code(), "interrupted");
     /// ```
     pub fn code(&self) -> &'static str {
-        match self {
-            Self::BadName { .. } => "bad_name",
-            Self::MessageTooLarge { .. } => "message_too_large",
-            Self::IncompatibleType { .. } => "incompatible_type",
-            Self::IncompatibleQos { .. } => "incompatible_qos",
-            Self::Full { .. } => "full",
-            Self::Timeout { .. } => "timeout",
-            Self::Detached { .. } => "detached",
-            Self::PeerLost { .. } => "peer_lost",
-            Self::OutOfMemory { .. } => "out_of_memory",
-            Self::LimitReached { .. } => "limit_reached",
-            Self::TooManyPins { .. } => "too_many_pins",
-            Self::NameTaken { .. } => "name_taken",
-            Self::NoPermission { .. } => "no_permission",
-            Self::LayoutVersion { .. } => "layout_version",
-            Self::Corrupt { .. } => "corrupt",
-            Self::Malformed { .. } => "malformed",
-            Self::Closed { .. } => "closed",
-            Self::Interrupted => "interrupted",
-            Self::BadQos { .. } => "bad_qos",
-            Self::BadValue { .. } => "bad_value",
-            Self::Conflict { .. } => "conflict",
-            Self::StateType { .. } => "state_type",
-            Self::Storage { .. } => "storage",
-            Self::Io { .. } => "io",
-        }
+        self.into()
     }
 
     /// The topic that the error is about.
@@ -365,32 +342,7 @@ impl Error {
     }
 
     /// Every value that [`code`](Self::code) can return, so that bindings can check that they mirror all of them.
-    pub const CODES: [&'static str; 24] = [
-        "bad_name",
-        "message_too_large",
-        "incompatible_type",
-        "incompatible_qos",
-        "full",
-        "timeout",
-        "detached",
-        "peer_lost",
-        "out_of_memory",
-        "limit_reached",
-        "too_many_pins",
-        "name_taken",
-        "no_permission",
-        "layout_version",
-        "corrupt",
-        "malformed",
-        "closed",
-        "interrupted",
-        "bad_qos",
-        "bad_value",
-        "conflict",
-        "state_type",
-        "storage",
-        "io",
-    ];
+    pub const CODES: &'static [&'static str] = Self::VARIANTS;
 
     /// An [`Error::Io`] from the standard library's error. `doing` reads `"cannot open"`.
     pub fn io(doing: impl Into<String>, path: impl Into<PathBuf>, source: &std::io::Error) -> Self {

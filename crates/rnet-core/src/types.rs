@@ -28,9 +28,11 @@ use crate::limits::{
     MAX_MESSAGE_LEN_BYTES, MAX_META_LEN_BYTES, MAX_PLAIN_ALIGN_BYTES, MAX_TYPE_DEPTH,
     MAX_TYPE_FIELDS, MAX_TYPE_NAME_LEN_BYTES,
 };
+use serde::de::value::MapAccessDeserializer;
 use serde::de::{self, MapAccess, Visitor};
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize};
 use std::fmt;
+use strum::{IntoStaticStr, VariantArray};
 
 /// The type of a topic's messages.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -105,10 +107,9 @@ impl Field {
 }
 
 /// The type of a field.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum FieldType {
-    /// A number; in JSON its name: `"f64"`.
-    Prim(Prim),
     /// Elements of one type, one after the other; in JSON `{"array":{"of":…,"len":3}}`.
     Array {
         /// Type of the elements.
@@ -118,10 +119,15 @@ pub enum FieldType {
     },
     /// A nested struct; in JSON `{"struct":{"name":…,"size":…,"align":…,"fields":[…]}}`.
     Struct(PlainType),
+    /// A number; in JSON its name: `"f64"`.
+    #[serde(untagged)]
+    Prim(Prim),
 }
 
 /// A number of a fixed size, little endian.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, IntoStaticStr, VariantArray, Serialize)]
+#[strum(serialize_all = "lowercase")]
+#[serde(rename_all = "lowercase")]
 pub enum Prim {
     /// Unsigned, 8 bits.
     U8,
@@ -150,35 +156,11 @@ pub enum Prim {
 
 impl Prim {
     /// All of them, in the order of the documentation.
-    pub const ALL: [Prim; 11] = [
-        Self::U8,
-        Self::U16,
-        Self::U32,
-        Self::U64,
-        Self::I8,
-        Self::I16,
-        Self::I32,
-        Self::I64,
-        Self::F32,
-        Self::F64,
-        Self::Bool,
-    ];
+    pub const ALL: &'static [Prim] = Self::VARIANTS;
 
     /// The name in JSON and in messages.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::U8 => "u8",
-            Self::U16 => "u16",
-            Self::U32 => "u32",
-            Self::U64 => "u64",
-            Self::I8 => "i8",
-            Self::I16 => "i16",
-            Self::I32 => "i32",
-            Self::I64 => "i64",
-            Self::F32 => "f32",
-            Self::F64 => "f64",
-            Self::Bool => "bool",
-        }
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 
     /// Size, in bytes.
@@ -193,7 +175,7 @@ impl Prim {
 
     /// The number type of this name.
     pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|prim| prim.name() == name)
+        Self::ALL.iter().copied().find(|prim| prim.name() == name)
     }
 }
 
@@ -449,28 +431,15 @@ fn check_type(
     }
 }
 
-// The JSON form of a field type, by hand, so that errors name what was found ("unknown number type `float`") instead of
+// A field type is read from JSON by hand, so that errors name what was found ("unknown number type `float`") instead of
 // "no variant of an untagged enum matched".
 
-#[derive(Serialize, Deserialize)]
-struct ArrayForm<T> {
-    of: T,
-    len: u32,
-}
-
-impl Serialize for FieldType {
-    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
-        match self {
-            Self::Prim(prim) => serializer.serialize_str(prim.name()),
-            Self::Array { of, len } => {
-                let form = ArrayForm { of: &**of, len: *len };
-                serializer.serialize_newtype_variant("FieldType", 0, "array", &form)
-            }
-            Self::Struct(plain) => {
-                serializer.serialize_newtype_variant("FieldType", 1, "struct", plain)
-            }
-        }
-    }
+/// What is no number.
+#[derive(Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Nested {
+    Array { of: Box<FieldType>, len: u32 },
+    Struct(PlainType),
 }
 
 impl<'de> Deserialize<'de> for FieldType {
@@ -485,33 +454,20 @@ impl<'de> Deserialize<'de> for FieldType {
 
             fn visit_str<E: de::Error>(self, name: &str) -> std::result::Result<FieldType, E> {
                 Prim::from_name(name).map(FieldType::Prim).ok_or_else(|| {
-                    let known = Prim::ALL.map(Prim::name).join(", ");
+                    let known: Vec<&str> = Prim::ALL.iter().map(|prim| prim.name()).collect();
+                    let known = known.join(", ");
                     E::custom(format_args!("unknown number type {name:?}, known are {known}"))
                 })
             }
 
             fn visit_map<A: MapAccess<'de>>(
                 self,
-                mut map: A,
+                map: A,
             ) -> std::result::Result<FieldType, A::Error> {
-                let ty = match map.next_key::<String>()?.as_deref() {
-                    Some("array") => {
-                        let form: ArrayForm<Box<FieldType>> = map.next_value()?;
-                        FieldType::Array { of: form.of, len: form.len }
-                    }
-                    Some("struct") => FieldType::Struct(map.next_value()?),
-                    _ => {
-                        return Err(de::Error::custom(
-                            "a field type is a name, {\"array\":…} or {\"struct\":…}",
-                        ));
-                    }
-                };
-                match map.next_key::<String>()? {
-                    None => Ok(ty),
-                    Some(_) => {
-                        Err(de::Error::custom("a field type has one key, \"array\" or \"struct\""))
-                    }
-                }
+                Nested::deserialize(MapAccessDeserializer::new(map)).map(|nested| match nested {
+                    Nested::Array { of, len } => FieldType::Array { of, len },
+                    Nested::Struct(plain) => FieldType::Struct(plain),
+                })
             }
         }
         deserializer.deserialize_any(Form)

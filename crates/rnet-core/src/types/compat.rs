@@ -11,6 +11,7 @@
 use super::{Field, FieldType, PlainType, TypeDesc};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
+use strum::{IntoStaticStr, VariantArray};
 
 /// The first difference that keeps a subscriber from reading what a publisher sends.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -51,7 +52,8 @@ pub struct TypeNote {
 }
 
 /// A rule for one kind of difference.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "snake_case", prefix = "plain.")]
 pub(super) enum Rule {
     AppendedByPublisher,
     AppendedBySubscriber,
@@ -74,45 +76,11 @@ pub(super) enum Rule {
 impl Rule {
     /// All of them, in the order of the document.
     #[cfg(test)]
-    pub(super) const ALL: [Self; 16] = [
-        Self::AppendedByPublisher,
-        Self::AppendedBySubscriber,
-        Self::PassedOver,
-        Self::ReservedUsed,
-        Self::Renamed,
-        Self::Size,
-        Self::Kind,
-        Self::TypeName,
-        Self::Tail,
-        Self::FieldType,
-        Self::ArrayLen,
-        Self::StructName,
-        Self::StructSize,
-        Self::Moved,
-        Self::Overlap,
-        Self::PaddingFilled,
-    ];
+    pub(super) const ALL: &'static [Self] = <Self as strum::VariantArray>::VARIANTS;
 
     /// The name in documents and in [`TypeNote::rule`].
-    pub(super) const fn id(self) -> &'static str {
-        match self {
-            Self::AppendedByPublisher => "plain.appended_by_publisher",
-            Self::AppendedBySubscriber => "plain.appended_by_subscriber",
-            Self::PassedOver => "plain.passed_over",
-            Self::ReservedUsed => "plain.reserved_used",
-            Self::Renamed => "plain.renamed",
-            Self::Size => "plain.size",
-            Self::Kind => "plain.kind",
-            Self::TypeName => "plain.type_name",
-            Self::Tail => "plain.tail",
-            Self::FieldType => "plain.field_type",
-            Self::ArrayLen => "plain.array_len",
-            Self::StructName => "plain.struct_name",
-            Self::StructSize => "plain.struct_size",
-            Self::Moved => "plain.moved",
-            Self::Overlap => "plain.overlap",
-            Self::PaddingFilled => "plain.padding_filled",
-        }
+    pub(super) fn id(self) -> &'static str {
+        self.into()
     }
 
     /// Whether messages cannot be read where it applies.

@@ -104,8 +104,10 @@ fn hostile_json_is_refused_with_a_reason() {
     );
     assert!(
         refused_plain(8, 8, r#"{"name":"a","offset":0,"type":{"list":1}}"#)
-            .contains("{\"array\":…}")
+            .contains("expected `array` or `struct`")
     );
+    let two = r#"{"name":"a","offset":0,"type":{"array":{"of":"u8","len":1},"list":1}}"#;
+    assert!(refused_plain(8, 8, two).contains("expected"));
     assert!(refused_plain(8, 8, r#"{"name":"a","offset":-1,"type":"u8"}"#).contains("-1"));
     assert!(
         refused_plain(8, 8, r#"{"name":"a","offset":8,"type":"u8"}"#)
