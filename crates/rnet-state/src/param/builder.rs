@@ -12,7 +12,7 @@ use super::kind::ParamKind;
 use super::place::{Place, words};
 use super::refused::Refused;
 use super::types::{ParamNumber, ParamText, ParamType};
-use crate::{State, Value};
+use crate::State;
 
 type OnChange<T> = Box<dyn FnMut(T) + Send>;
 type OnRefused = Box<dyn FnOnce(&Refused) + Send>;
@@ -21,16 +21,10 @@ type OnRefused = Box<dyn FnOnce(&Refused) + Send>;
 #[must_use = "a parameter is there once it is declared: call declare()"]
 pub struct ParamBuilder<T: ParamType> {
     state: Result<State>,
-    name: String,
     kind: Option<ParamKind>,
     default: Option<T>,
-    min: Option<Value>,
-    max: Option<Value>,
-    choices: Vec<String>,
-    unit: String,
-    text: String,
-    read_only: bool,
-    durable: bool,
+    /// What is said so far; its names are as they were given.
+    said: ParamDescription,
     on_change: Option<OnChange<T>>,
     on_refused: Option<OnRefused>,
     _type: PhantomData<T>,
@@ -43,16 +37,9 @@ impl<T: ParamType> ParamBuilder<T> {
     pub fn new(state: Result<State>, name: &str) -> ParamBuilder<T> {
         ParamBuilder {
             state,
-            name: name.to_owned(),
             kind: T::KIND,
             default: None,
-            min: None,
-            max: None,
-            choices: Vec::new(),
-            unit: String::new(),
-            text: String::new(),
-            read_only: false,
-            durable: false,
+            said: ParamDescription::new("", name, T::KIND.unwrap_or(ParamKind::Str)),
             on_change: None,
             on_refused: None,
             _type: PhantomData,
@@ -71,7 +58,7 @@ impl<T: ParamType> ParamBuilder<T> {
     where
         T::Item: ParamNumber,
     {
-        self.min = Some(least.into());
+        self.said.min = Some(least.into());
         self
     }
 
@@ -80,7 +67,7 @@ impl<T: ParamType> ParamBuilder<T> {
     where
         T::Item: ParamNumber,
     {
-        self.max = Some(most.into());
+        self.said.max = Some(most.into());
         self
     }
 
@@ -89,31 +76,31 @@ impl<T: ParamType> ParamBuilder<T> {
     where
         T: ParamText,
     {
-        self.choices = choices.into_iter().map(Into::into).collect();
+        self.said.choices = choices.into_iter().map(Into::into).collect();
         self
     }
 
     /// The unit of its values, for people.
     pub fn unit(mut self, unit: &str) -> Self {
-        self.unit = unit.to_owned();
+        self.said.unit = unit.to_owned();
         self
     }
 
     /// What it is for, for people.
     pub fn description(mut self, text: &str) -> Self {
-        self.text = text.to_owned();
+        self.said.text = text.to_owned();
         self
     }
 
     /// Nobody can set it while this node runs; set it before the node starts.
     pub fn read_only(mut self) -> Self {
-        self.read_only = true;
+        self.said.read_only = true;
         self
     }
 
     /// What it is set to outlives a power cut, not only the end of this node: it is kept on disk.
     pub fn durable(mut self) -> Self {
-        self.durable = true;
+        self.said.durable = true;
         self
     }
 
@@ -131,7 +118,7 @@ impl<T: ParamType> ParamBuilder<T> {
         self
     }
 
-    /// The kind of its values; for a [`Value`], whose type does not say it, and which has no default to say it.
+    /// The kind of its values; for a [`crate::Value`], whose type does not say it, and which has no default to say it.
     pub fn kind(mut self, kind: ParamKind) -> Self {
         self.kind = Some(kind);
         self
@@ -146,7 +133,7 @@ impl<T: ParamType> ParamBuilder<T> {
     /// those of `Node::state` and of writing state.
     pub fn declare(self) -> Result<Param<T>> {
         let state = self.state?;
-        let place = Place::new(state.core.state.own.name(), &self.name)?;
+        let place = Place::new(state.core.state.own.name(), &self.said.name)?;
         let default = self.default.as_ref().map(ParamType::to_value);
         let bad = |why: String| Error::BadValue { what: words(&place.node, &place.name), why };
         let kind = self.kind.or(default.as_ref().and_then(ParamKind::of));
@@ -154,15 +141,11 @@ impl<T: ParamType> ParamBuilder<T> {
             Some(value) => bad(format!("its default is {}", super::kind::kind_word(value))),
             None => bad("it has neither a type nor a default".to_owned()),
         })?;
-        let mut description = ParamDescription::new(&place.node, &place.name, kind);
+        let (node, name) = (place.node.clone(), place.name.clone());
+        let mut description = ParamDescription { node, name, kind, ..self.said };
         description.default = default.map(|default| description.adapt(default));
-        description.min = self.min.map(|min| description.adapt(min));
-        description.max = self.max.map(|max| description.adapt(max));
-        description.choices = self.choices;
-        description.unit = self.unit;
-        description.text = self.text;
-        description.read_only = self.read_only;
-        description.durable = self.durable;
+        description.min = description.min.take().map(|min| description.adapt(min));
+        description.max = description.max.take().map(|max| description.adapt(max));
         let declared = declare(state.shared.region(), &state.core.state.own, &place, &description)?;
         if let Some(refused) = &declared.refused {
             match self.on_refused {
@@ -204,6 +187,6 @@ fn say(place: &Place, refused: &Refused, description: &ParamDescription) {
 
 impl<T: ParamType> std::fmt::Debug for ParamBuilder<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ParamBuilder").field("name", &self.name).finish_non_exhaustive()
+        f.debug_struct("ParamBuilder").field("name", &self.said.name).finish_non_exhaustive()
     }
 }

@@ -344,5 +344,4 @@ fn from_plain_json(kind: ParamKind, json: &Json) -> Option<Value> {
 }
 
 #[cfg(test)]
-#[path = "description_tests.rs"]
 mod tests;
