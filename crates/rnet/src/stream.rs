@@ -147,68 +147,47 @@ impl<T: Message + ?Sized> SampleStream<T> {
         self.core.state.fork_guard().is_parents()
     }
 
+    /// What `act` says of the receiver; nothing of one that is not here any more.
+    fn look<R: Default>(&self, act: impl FnOnce(&mut Receiver) -> R) -> R {
+        if self.is_parents() {
+            return R::default();
+        }
+        lock(&self.shared).receiver.as_mut().map(act).unwrap_or_default()
+    }
+
     /// What was received and lost, by publisher; those that are gone included.
     pub fn stats(&self) -> Vec<PublisherStats> {
-        if self.is_parents() {
-            return Vec::new();
-        }
-        lock(&self.shared).receiver.as_ref().map(Receiver::stats).unwrap_or_default()
+        self.look(|receiver| receiver.stats())
     }
 
     /// How many publishers serve it now.
     pub fn publisher_count(&self) -> usize {
-        if self.is_parents() {
-            return 0;
-        }
-        lock(&self.shared).receiver.as_mut().map_or(0, Receiver::count_publishers)
+        self.look(Receiver::count_publishers)
     }
 
     /// Calls `callback` for each change of who is matched, on the node's bulk dispatch thread.
     pub fn on_match(&self, callback: impl FnMut(&MatchEvent) + Send + 'static) {
-        if self.is_parents() {
-            return;
-        }
-        if let Some(receiver) = &lock(&self.shared).receiver {
-            receiver.state.hooks.add(Box::new(callback));
-        }
+        self.look(|receiver| receiver.state.hooks.add(Box::new(callback)));
     }
 
     /// As [`crate::Subscriber::on_deadline`].
     pub fn on_deadline(&self, callback: impl FnMut(&DeadlineMissed) + Send + 'static) {
-        if self.is_parents() {
-            return;
-        }
-        if let Some(receiver) = &lock(&self.shared).receiver {
-            receiver.state.on_deadline(Box::new(callback));
-        }
+        self.look(|receiver| receiver.state.on_deadline(Box::new(callback)));
     }
 
     /// As [`crate::Subscriber::on_liveliness`].
     pub fn on_liveliness(&self, callback: impl FnMut(&LivelinessChange) + Send + 'static) {
-        if self.is_parents() {
-            return;
-        }
-        if let Some(receiver) = &lock(&self.shared).receiver {
-            receiver.node.on_liveliness(&receiver.state, receiver.id, Box::new(callback));
-        }
+        self.look(|r| r.node.on_liveliness(&r.state, r.id, Box::new(callback)));
     }
 
     /// As [`crate::Subscriber::liveliness`].
     pub fn liveliness(&self) -> LivelinessCounts {
-        if self.is_parents() {
-            return LivelinessCounts::default();
-        }
-        let shared = lock(&self.shared);
-        let receiver = shared.receiver.as_ref();
-        receiver.map_or_else(Default::default, |r| r.node.liveliness_of(r.id))
+        self.look(|receiver| receiver.node.liveliness_of(receiver.id))
     }
 
     /// How far it is behind its publishers, all of them together.
     pub fn behind(&self) -> Behind {
-        if self.is_parents() {
-            return Behind::default();
-        }
-        lock(&self.shared).receiver.as_ref().map(Receiver::behind).unwrap_or_default()
+        self.look(|receiver| receiver.behind())
     }
 
     /// The next message.

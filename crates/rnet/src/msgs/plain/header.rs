@@ -163,6 +163,37 @@ pub(super) fn set_text<T: PlainHeader, const N: usize>(name: &str, text: &str) -
     Ok(field)
 }
 
+/// Checks that rows of `row` bytes do not overlap, nor reach beyond the data; `what` is in them.
+pub(super) fn check_rows(
+    (height, row, row_stride): (u32, u64, u32),
+    data_len: u64,
+    what: &str,
+) -> std::result::Result<(), String> {
+    if row > u64::from(row_stride) {
+        return Err(format!(
+            "row_stride is {row_stride}, and the {what} of a row have {row} bytes"
+        ));
+    }
+    let between = u128::from(height.saturating_sub(1)) * u128::from(row_stride);
+    let reach = if height == 0 { 0 } else { between + u128::from(row) };
+    if reach > u128::from(data_len) {
+        return Err(format!(
+            "{height} rows end {reach} bytes into the data, and data_len is {data_len}"
+        ));
+    }
+    Ok(())
+}
+
+/// Row `y` of so many, each of `row` bytes.
+pub(super) fn row_of(
+    data: &[u8],
+    y: u32,
+    (height, row, row_stride): (u32, u64, u32),
+) -> Option<&[u8]> {
+    let start = u64::from(y) * u64::from(row_stride);
+    data.get(start as usize..(start + row) as usize).filter(|_| y < height)
+}
+
 /// What is written the same for each header, because its first fields are the same.
 macro_rules! common_header {
     ($type:ident, $view:ident, $first_len_bytes:literal) => {

@@ -6,7 +6,8 @@ use rnet_core::limits::MAX_MESSAGE_LEN_BYTES;
 use rnet_core::{Error, Result};
 
 use super::header::{
-    self, Place, Tailed, bad, check_text, common_header, data_len_of, set_text, text,
+    self, Place, Tailed, bad, check_rows, check_text, common_header, data_len_of, row_of, set_text,
+    text,
 };
 use super::number::{Number, NumberType, numbers};
 
@@ -131,14 +132,14 @@ impl Image {
         }
     }
 
+    /// How many rows, bytes of the pixels of one, and from one to the next.
+    fn rows(&self) -> (u32, u64, u32) {
+        (self.height, self.row_len(), self.row_stride)
+    }
+
     fn check_own(&self) -> std::result::Result<(), String> {
         check_text("encoding", &self.encoding)?;
-        let (row, row_stride) = (self.row_len(), self.row_stride);
-        if row > u64::from(row_stride) {
-            return Err(format!(
-                "row_stride is {row_stride}, and the pixels of a row have {row} bytes"
-            ));
-        }
+        let row_stride = self.row_stride;
         let rows = u128::from(self.height) * u128::from(row_stride);
         if rows > MAX_MESSAGE_LEN_BYTES as u128 {
             return Err(format!(
@@ -146,14 +147,7 @@ impl Image {
                 self.height
             ));
         }
-        let between = u128::from(self.height.saturating_sub(1)) * u128::from(row_stride);
-        let reach = if self.height == 0 { 0 } else { between + u128::from(row) };
-        if reach > u128::from(self.data_len) {
-            return Err(format!(
-                "{} rows end {reach} bytes into the data, and data_len is {}",
-                self.height, self.data_len
-            ));
-        }
+        check_rows(self.rows(), self.data_len, "pixels")?;
         // Of several rows the data holds the first one whole, and it has to hold a single one: a header alone must not become a
         // row of a gigabyte elsewhere.
         if self.height > 0 && u64::from(row_stride) > self.data_len {
@@ -179,11 +173,7 @@ impl<'a> ImageView<'a> {
     /// The bytes of the pixels of row `y`, counted from 0 at the top; where nothing is known of the pixels, all bytes of the row.
     /// `None` beyond the last.
     pub fn row(&self, y: u32) -> Option<&'a [u8]> {
-        if y >= self.header.height {
-            return None;
-        }
-        let start = u64::from(y) * u64::from(self.header.row_stride);
-        self.data.get(start as usize..(start + self.header.row_len()) as usize)
+        row_of(self.data, y, self.header.rows())
     }
 
     /// The rows, from the top.

@@ -5,7 +5,8 @@ use std::fmt;
 use rnet_core::{Error, Result};
 
 use super::header::{
-    self, Place, Tailed, bad, check_text, common_header, data_len_of, set_text, text,
+    self, Place, Tailed, bad, check_rows, check_text, common_header, data_len_of, row_of, set_text,
+    text,
 };
 use super::number::{Number, NumberType};
 
@@ -198,6 +199,11 @@ impl PointCloud {
         u64::from(self.width) * u64::from(self.point_stride)
     }
 
+    /// How many rows, bytes of the points of one, and from one to the next.
+    fn rows(&self) -> (u32, u64, u32) {
+        (self.height, self.row_len(), self.row_stride)
+    }
+
     fn check_own(&self) -> std::result::Result<(), String> {
         let count = self.field_count as usize;
         if count == 0 || count > MAX_FIELDS {
@@ -222,21 +228,7 @@ impl PointCloud {
                 ));
             }
         }
-        let (row, row_stride) = (self.row_len(), self.row_stride);
-        if row > u64::from(row_stride) {
-            return Err(format!(
-                "row_stride is {row_stride}, and the points of a row have {row} bytes"
-            ));
-        }
-        let between = u128::from(self.height.saturating_sub(1)) * u128::from(row_stride);
-        let reach = if self.height == 0 { 0 } else { between + u128::from(row) };
-        if reach > u128::from(self.data_len) {
-            return Err(format!(
-                "{} rows end {reach} bytes into the data, and data_len is {}",
-                self.height, self.data_len
-            ));
-        }
-        Ok(())
+        check_rows(self.rows(), self.data_len, "points")
     }
 }
 
@@ -252,11 +244,7 @@ common_header!(PointCloud, PointCloudView, 832);
 impl<'a> PointCloudView<'a> {
     /// The bytes of the points of row `y`. `None` beyond the last.
     pub fn row(&self, y: u32) -> Option<&'a [u8]> {
-        if y >= self.header.height {
-            return None;
-        }
-        let start = u64::from(y) * u64::from(self.header.row_stride);
-        self.data.get(start as usize..(start + self.header.row_len()) as usize)
+        row_of(self.data, y, self.header.rows())
     }
 
     /// The bytes of each point, row by row.
