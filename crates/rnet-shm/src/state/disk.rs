@@ -279,10 +279,7 @@ impl Disk {
         // Its writer may have seen the end, and have put the place to other use, if it was another's.
         let mine = ring.decide(ask.word, WRITING, to);
         let so = mine || ring.status(ask.word).is_some_and(|status| status.state() == to);
-        for place in 0..ring.geometry().asks {
-            let (ok, miss) = (Ordering::SeqCst, Ordering::Relaxed);
-            let _ = ring.ask(place).compare_exchange(ask.word.0, 0, ok, miss);
-        }
+        self.inner.unask(ask.word);
         fail_point!("state.answered");
         self.inner.ring_bell(DECIDED_BELL);
         if mine && done.is_ok() {
