@@ -64,7 +64,7 @@ def test_what_the_page_of_commands_lists_works(played: Play) -> None:
 def test_what_is_wrong_in_json_is_said_as_on_the_page(played: Play) -> None:
     # The line may end in the middle of it.
     (said,) = re.findall(r"``(field `.*?`.*?)``", " ".join(COMMANDS.read_text().split()))
-    command = """$ rnet topic pub /other Imu '{"angular_velocity": {"w": 1}}'"""
+    command = "$ rnet topic pub /other Twist '{linear: {X: 1}}'"
     assert played.block("", [command])[1].endswith(f": {said}")
 
 

@@ -26,7 +26,7 @@ def masked(lines: list[str]) -> list[str]:
 
 def test_the_page_is_true(play: Play) -> None:
     shown = blocks(PAGE, "console")
-    assert len(shown) == 10
+    assert len(shown) == 13
     for name, lines in shown:
         assert masked(play.block(name, lines)) == lines, f"```console {name}"
     assert not play.terminals, "the page leaves programs running"

@@ -216,15 +216,15 @@ pub struct DelayArgs {
 
 /// Publish on a topic.
 ///
-/// --hex, --text and --file give raw bytes; a topic with a type accepts them with --raw only. Otherwise
-/// DATA is a JSON object such as '{"x": 1.0}'. TYPE is a built-in message (foxglove.Pose, or Imu) or
-/// one of --proto; the default is the type of the topic's publishers and subscribers. --type-json gives
-/// a plain type. Fields that DATA does not name are not set; in plain types they are zero.
+/// DATA is the fields of a message in YAML or JSON, such as '{x: 1.0}' or 'x: 1.0'; those that it does not
+/// name are not set, and zero in plain types. TYPE is a built-in message (foxglove.Pose, or Imu) or one of
+/// --proto; the default is the type of the topic's publishers and subscribers. --type-json gives a plain
+/// type. --hex and --text give raw bytes, which a topic with a type accepts with --raw only.
 #[derive(Debug, Args)]
 pub struct PubArgs {
     /// The topic
     pub topic: TopicName,
-    /// [TYPE] DATA: the message as JSON, after the name of its type; with TYPE raw, DATA is text
+    /// [TYPE] DATA: the fields of the message, after the name of its type; with TYPE raw, DATA is text
     #[arg(num_args = 0..=2, value_name = "DATA", allow_negative_numbers = true)]
     pub words: Vec<String>,
     /// Send these bytes, in hex; blanks and colons are ignored
@@ -233,8 +233,8 @@ pub struct PubArgs {
     /// Send this text
     #[arg(long, value_name = "TEXT", group = "payload", allow_hyphen_values = true)]
     pub text: Option<String>,
-    /// Send the content of this file (- for stdin)
-    #[arg(long, value_name = "PATH", group = "payload")]
+    /// Read DATA from this file (- for stdin); without a type, and with --raw, its bytes are the message
+    #[arg(long, value_name = "PATH", group = "payload", alias = "yaml-file")]
     pub file: Option<PathBuf>,
     /// With --hex, --text or --file: send the bytes as a message of the topic's type
     #[arg(long, requires = "payload")]

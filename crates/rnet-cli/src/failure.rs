@@ -71,6 +71,9 @@ impl Failure {
     pub fn message(&self) -> String {
         match self {
             Failure::Output(e) => format!("cannot write the output: {e}"),
+            Failure::Rnet(Error::StateType { key, holds, given }) => format!(
+                "{key} holds {holds}, not {given}; use its type, or change it with rnet state set --change-type"
+            ),
             Failure::Rnet(error) => error.to_string(),
             Failure::Failed(text) | Failure::Usage(text) | Failure::TimedOut(text) => text.clone(),
             Failure::Told => "failed".to_owned(),

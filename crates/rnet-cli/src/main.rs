@@ -25,6 +25,7 @@ mod table;
 mod topic;
 mod types;
 mod value;
+mod yaml;
 
 use std::process::ExitCode;
 

@@ -11,8 +11,10 @@ mod get;
 mod list;
 mod load;
 mod set;
+mod settings;
 mod text;
-mod yaml;
+mod value;
+mod write;
 
 use args::{NodeArg, ParamCommand};
 use rnet::Node;
@@ -27,6 +29,7 @@ pub fn run(context: &mut Context, command: ParamCommand) -> Outcome {
         ParamCommand::Get(args) => get::run(context, &args),
         ParamCommand::Set(args) => set::run(context, &args),
         ParamCommand::Reset(args) => set::reset(context, &args),
+        ParamCommand::Delete(args) => set::delete(context, &args),
         ParamCommand::Describe(args) => describe::run(context, &args),
         ParamCommand::Dump(args) => dump::run(context, &args),
         ParamCommand::Load(args) => load::run(context, &args),

@@ -8,7 +8,6 @@ mod info;
 mod list;
 mod listen;
 mod payload;
-pub mod plain_json;
 mod publish;
 mod rates;
 

@@ -2,15 +2,18 @@
 //!
 //! - `message`: a message of whatever type, or a field of it;
 //! - `text`, `json`: a value of the state or of a parameter;
+//! - `given`: a message from what a person wrote;
 //! - `plain`: which parts of a plain message are text, times and lists;
 //! - `field`: fields of JSON values: the way to one, all on lines, all as cells;
 //! - `hex`: bytes.
 
 pub mod field;
+pub mod given;
 pub mod hex;
 pub mod json;
 mod message;
 mod plain;
+mod plain_json;
 pub mod text;
 
 use std::borrow::Cow;

@@ -81,12 +81,12 @@ fn what_does_not_fit_is_refused_with_the_reason() {
     for (name, value, why) in [
         ("/pid/gain", "10.5", "10.5 is above its maximum 10.0 1/s"),
         ("/pid/gain", "-1", "-1.0 is below its minimum 0.0 1/s"),
-        ("/pid/gain", "NaN", "is not a number"),
-        ("/pid/gain", "fast", "\"fast\" is no float"),
+        ("/pid/gain", ".nan", "is not a number"),
+        ("/pid/gain", "fast", "\"fast\" is str, and the parameter is float"),
         ("/mode", "fly", "\"fly\" is none of its choices idle, run"),
-        ("/steps", "1.5", "\"1.5\" is no int"),
+        ("/steps", "1.5", "1.5 is float, and the parameter is int"),
         ("/limits", "[1, 4]", "4.0 at [1], which is above its maximum 3.0"),
-        ("/limits", "1, 2", "write it as JSON"),
+        ("/limits", "1, 2", "is str, and the parameter is list[float]"),
     ] {
         let said = rnet!(place, "param", "set", "/arm", name, value).fails(1);
         assert!(said.contains(why), "{said}");
@@ -113,6 +113,80 @@ fn slips_of_the_finger() {
     let said = rnet!(place, "param", "set", "/arm", "a b", "1").fails(2);
     assert!(said.contains("bad parameter name"), "{said}");
     rnet!(place, "param", "set", "/arm").fails(2);
+}
+
+#[test]
+fn what_no_node_has_declared_is_set_only_when_told_so_and_can_be_undone() {
+    let place = Place::new();
+    let said = rnet!(place, "param", "set", "/arm", "mode", "run").fails(1);
+    assert!(said.contains("there is no node /arm in domain clitest"), "{said}");
+    assert_eq!(std::fs::read_dir(&place.dir).unwrap().count(), 0, "nothing was made");
+    let _arm = arm(&place);
+    let _leg = place.node("leg");
+    for (node, why) in [
+        ("/arn", "there is no node /arn in domain clitest; did you mean /arm?"),
+        ("/lge2", "there is no node /lge2"),
+        ("/leg", "/leg has declared no parameters"),
+    ] {
+        let said = rnet!(place, "param", "set", node, "pid.gain", "2").fails(1);
+        assert!(said.contains(why) && said.contains("--undeclared"), "{said}");
+    }
+    assert!(!rnet!(place, "param", "list").ok().contains("not declared yet"));
+    rnet!(place, "param", "set", "/arn", "pid.gain", "2", "--undeclared").ok();
+    rnet!(place, "param", "set", "/arn", "pid.gain", "3").fails(1);
+    assert_eq!(rnet!(place, "param", "get", "/arn", "pid/gain").ok(), "2\n");
+    let said = rnet!(place, "param", "reset", "/arn", "pid/gain").fails(1);
+    assert!(said.contains("rnet param delete"), "{said}");
+    let said = rnet!(place, "param", "delete", "/arn", "pid.gain").fails(0);
+    assert!(said.contains("is deleted (was 2)"), "{said}");
+    rnet!(place, "param", "get", "/arn", "pid/gain").fails(1);
+    let said = rnet!(place, "param", "delete", "/arm", "pid/gain").fails(1);
+    assert!(said.contains("rnet param reset"), "{said}");
+}
+
+#[test]
+fn node_and_parameter_may_be_one_word() {
+    let place = Place::new();
+    let arm = arm(&place);
+    let said = rnet!(place, "param", "set", "/arm/mode", "run").fails(0);
+    assert!(said.contains("parameter /mode of /arm is run (was idle)"), "{said}");
+    rnet!(place, "param", "set", "/arm/steps", "-3").ok();
+    rnet!(place, "param", "set", "/arm", "pid.gain", "2").ok();
+    assert_eq!((arm.mode.get().as_deref(), arm.gain.get()), (Ok("run"), Ok(2.0)));
+    assert_eq!(rnet!(place, "param", "get", "/arm/pid/gain").ok(), "2.0\n");
+    assert!(rnet!(place, "param", "describe", "/arm/pid/gain").ok().contains("unit: 1/s"));
+    assert!(rnet!(place, "param", "describe", "/arm").ok().contains("\n/steps\n"));
+    rnet!(place, "param", "reset", "/arm/mode").ok();
+    assert_eq!(arm.mode.get().as_deref(), Ok("idle"));
+    for (args, code, why) in [
+        (&["get", "/arm"][..], 2, "which parameter of /arm? It has /limits, /mode, /pid/gain"),
+        (&["set", "/arm", "mode"], 2, "which parameter of /arm?"),
+        (&["reset", "/arm"], 2, "which parameter of /arm?"),
+        (
+            &["get", "/arm/mdoe"],
+            1,
+            "there is no parameter /arm/mdoe in domain clitest; did you mean /arm/mode?",
+        ),
+        (&["set", "/arm/mod", "run"], 1, "did you mean /arm/mode?"),
+        (&["describe", "/lidar"], 1, "see rnet param list"),
+    ] {
+        let said = place.run(&[&["param"], args].concat()).fails(code);
+        assert!(said.contains(why), "{said}");
+    }
+}
+
+#[test]
+fn values_are_yaml_except_where_a_text_is_wanted() {
+    let place = Place::new();
+    let node = place.node("arm");
+    let on = node.param("/on").default(false).declare().unwrap();
+    let name = node.param("/name").default("a".to_owned()).declare().unwrap();
+    let joints = node.param("/joints").default(vec!["a".to_owned()]).declare().unwrap();
+    rnet!(place, "param", "set", "/arm", "on", "yes").ok();
+    rnet!(place, "param", "set", "/arm", "name", "12: {").ok();
+    rnet!(place, "param", "set", "/arm", "joints", "[left, 'right knee']").ok();
+    assert_eq!((on.get(), name.get().as_deref()), (Ok(true), Ok("12: {")));
+    assert_eq!(joints.get(), Ok(vec!["left".to_owned(), "right knee".to_owned()]));
 }
 
 #[test]
@@ -153,7 +227,7 @@ fn list_and_describe() {
 #[test]
 fn what_a_node_could_not_take_is_seen_in_the_list() {
     let place = Place::new();
-    rnet!(place, "param", "set", "/arm", "/pid/gain", "99", "-n", "person").ok();
+    rnet!(place, "param", "set", "/arm", "/pid/gain", "99", "--undeclared", "-n", "person").ok();
     let _arm = arm(&place);
     let list = rnet!(place, "param", "list", "/arm").ok();
     assert!(list.contains("default: 99.0, set by /person, is above its maximum 10.0"), "{list}");
@@ -167,19 +241,21 @@ fn what_a_node_could_not_take_is_seen_in_the_list() {
 #[test]
 fn before_the_node_has_run_a_value_is_what_it_looks_like() {
     let place = Place::new();
-    let said = rnet!(place, "param", "set", "/arm", "/pid/gain", "3").fails(0);
-    assert!(said.contains("not declared yet"), "{said}");
-    rnet!(place, "param", "set", "/arm", "mode", "run").ok();
-    rnet!(place, "param", "set", "/arm", "limits", "[0.5, 1]").ok();
+    let set =
+        |name: &str, value: &str| place.run(&["param", "set", "/arm", name, value, "--undeclared"]);
+    let said = set("/pid.gain", "3").fails(0);
+    assert!(said.contains("parameter /pid/gain of /arm is not declared yet"), "{said}");
+    set("mode", "run").ok();
+    set("limits", "[0.5, 1]").ok();
     // And it may become something else as long as nobody has declared it.
-    rnet!(place, "param", "set", "/arm", "steps", "many").ok();
-    rnet!(place, "param", "set", "/arm", "steps", "8").ok();
-    rnet!(place, "param", "set", "/arm", "x", "[[1]]").fails(1);
+    set("steps", "many").ok();
+    set("steps", "8").ok();
+    set("x", "[[1]]").fails(1);
     let list = rnet!(place, "param", "list").ok();
     assert_eq!(list.matches("not declared yet").count(), 4, "{list}");
     let arm = arm(&place);
     assert_eq!((arm.gain.get(), arm.mode.get().as_deref()), (Ok(3.0), Ok("run")));
-    rnet!(place, "param", "set", "/arm", "later", "1", "--undeclared").ok();
+    set("later", "1").ok();
 }
 
 #[test]

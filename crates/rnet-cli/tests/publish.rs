@@ -151,7 +151,7 @@ fn a_type_can_be_given_as_json_or_as_a_file() {
 }
 
 #[test]
-fn json_needs_a_type() {
+fn fields_need_a_type() {
     let place = Place::new();
     let said =
         rnet!(place, "topic", "pub", "/t", r#"{"x": 1}"#, "--once", "--timeout", "0.1").fails(124);
@@ -160,12 +160,30 @@ fn json_needs_a_type() {
     let _raw = node.subscriber::<[u8]>("/t").unwrap();
     let said = rnet!(place, "topic", "pub", "/t", r#"{"x": 1}"#, "--once").fails(1);
     assert!(said.contains("raw bytes") && said.contains("--text"), "{said}");
-    let said = rnet!(place, "topic", "pub", "/t", "hello", "--once").fails(2);
-    assert!(said.contains("not JSON") && said.contains("--text"), "{said}");
+    for (data, why) in [
+        ("hello", "raw bytes without fields"),
+        ("{x: 1", "DATA is no message: this is no YAML"),
+        ("x: *y", "DATA is no message"),
+    ] {
+        let ran = rnet!(place, "topic", "pub", "/t", data, "--once");
+        assert!(ran.stderr.contains(why) && ran.stderr.contains("--text"), "{ran:#?}");
+        assert_ne!(ran.code, Some(0));
+    }
+    for (data, why) in [
+        ("hello", "DATA is the text \"hello\", and a message is its fields"),
+        ("Vector3", "rnet topic pub /new Vector3 '{x: 0.0, y: 0.0, z: 0.0}'"),
+    ] {
+        let said = rnet!(place, "topic", "pub", "/new", data, "--once").fails(2);
+        assert!(said.contains(why), "{said}");
+    }
+    let said =
+        rnet!(place, "topic", "pub", "/new", "geometry_msgs/msg/Twist", "{}", "--timeout", "0.1")
+            .fails(124);
+    assert_eq!(said.matches("did you mean rnet.msgs.Twist?").count(), 2, "{said}");
 }
 
 #[test]
-fn json_waits_for_the_type_of_a_subscriber_that_starts_later() {
+fn fields_wait_for_the_type_of_a_subscriber_that_starts_later() {
     let place = Place::new();
     let mut publish =
         place.spawn(&["topic", "pub", "/pose", r#"{"x": 1.5}"#, "--once", "--timeout", "60"]);
@@ -239,7 +257,10 @@ fn bytes_on_a_typed_topic_are_refused_unless_they_are_said_to_be_of_its_type() {
     for data in [&["--text", "hi"][..], &["--hex", "6869"], &["--file", file], &["raw", "hi"]] {
         for (topic, name) in [("/pose", "Pose"), ("/command", "foxglove.Vector3")] {
             let said = place.run(&[&["topic", "pub", topic, "--once"], data].concat()).fails(1);
-            let words = [topic, name, "--raw", "rnet type show --topic"];
+            let example =
+                if topic == "/pose" { "'{x: 0.0, " } else { "'{x: 0.0, y: 0.0, z: 0.0}'" };
+            // A file may hold fields.
+            let words = [name, example, if data[0] == "--file" { "\"hi\"" } else { "--raw" }];
             assert!(words.iter().all(|word| said.contains(word)), "{said}");
         }
     }
@@ -248,4 +269,38 @@ fn bytes_on_a_typed_topic_are_refused_unless_they_are_said_to_be_of_its_type() {
     assert!(poses.try_recv().unwrap().is_none() && commands.try_recv().unwrap().is_none());
     // Only bytes may be raw.
     place.run(&["topic", "pub", "/command", "--raw", "{}", "--once"]).fails(2);
+}
+
+#[test]
+fn data_is_yaml_as_ros_users_type_it() {
+    let place = Place::new();
+    let node = place.node("hearer");
+    let mut twists = node.subscriber::<rnet::msgs::Twist>("/cmd_vel").unwrap();
+    let file = place.dir.join("twist.yaml");
+    std::fs::write(&file, "linear:\n  x: 0.5\nangular: {z: -1}\n").unwrap();
+    let file = file.to_str().unwrap();
+    for data in [
+        &["Twist", "{linear: {x: 0.5}, angular: {z: -1}}"][..],
+        &["linear:\n  x: 0.5\nangular:\n  z: -1.0\n"],
+        &["{\"linear\": {\"x\": 0.5}, \"angular\": {\"z\": -1}}"],
+        &["Twist", "--file", file],
+        &["--file", file],
+    ] {
+        place.run(&[&["topic", "pub", "--once", "/cmd_vel"], data].concat()).ok();
+        let twist = twists.recv(SOON).unwrap();
+        let (linear, angular) = (twist.linear.unwrap(), twist.angular.unwrap());
+        assert_eq!((linear.x, linear.y, angular.z), (0.5, 0.0, -1.0), "{data:?}");
+    }
+    // The example of an error is what has to be typed.
+    let said = rnet!(place, "topic", "pub", "--once", "/cmd_vel", "{linear: {X: 1}}").fails(1);
+    let (_, example) = said.split_once("; such as '").unwrap_or_else(|| panic!("{said}"));
+    let example = example.trim_end().trim_end_matches('\'');
+    assert_eq!(example, "{linear: {x: 0.0, y: 0.0, z: 0.0}, angular: {x: 0.0, y: 0.0, z: 0.0}}");
+    rnet!(place, "topic", "pub", "--once", "/cmd_vel", example).ok();
+    assert_eq!(twists.recv(SOON).unwrap().linear.unwrap().x, 0.0);
+    let mut poses = node.subscriber::<Pose>("/pose").unwrap();
+    rnet!(place, "topic", "pub", "--once", "/pose", "x: .5").ok();
+    assert_eq!(poses.recv(SOON).unwrap().x, 0.5);
+    let said = rnet!(place, "topic", "pub", "--once", "/pose", "q: 1").fails(1);
+    assert!(said.contains("such as '{x: 0.0, q: [0.0, 0.0, 0.0, 0.0], legs: ["), "{said}");
 }

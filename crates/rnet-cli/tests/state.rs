@@ -65,7 +65,16 @@ fn a_new_key_gets_the_type_that_its_value_looks_like() {
         ("007", "str", json!("007"), "\"007\""),
         ("", "str", json!(""), "\"\""),
         ("-x", "str", json!("-x"), "\"-x\""),
+        ("True", "bool", json!(true), "true"),
+        ("0x10", "int", json!(16), "16"),
+        ("null", "str", json!("null"), "\"null\""),
         ("[1, 2]", "json", json!([1, 2]), "[1,2]"),
+        (
+            "{kp: 1.5, mode: idle}",
+            "json",
+            json!({"kp": 1.5, "mode": "idle"}),
+            r#"{"kp":1.5,"mode":"idle"}"#,
+        ),
         (r#"{"a": "b c"}"#, "json", json!({"a": "b c"}), r#"{"a":"b c"}"#),
     ] {
         let ran = rnet!(place, "state", "set", "/k", given);
@@ -77,8 +86,8 @@ fn a_new_key_gets_the_type_that_its_value_looks_like() {
         rnet!(place, "state", "del", "/k").ok();
     }
     for (given, why) in [
-        ("9223372036854775808", "does not fit into an int; give --type float or str"),
-        ("{\"a\": }", "is no JSON"),
+        ("9223372036854775808", "has no room in 64 bits; give --type float or str"),
+        ("{\"a\": ", "is no JSON"),
     ] {
         let said = rnet!(place, "state", "set", "/k", given).fails(2);
         assert!(said.contains(why), "{said}");
@@ -96,7 +105,7 @@ fn a_key_keeps_its_type_unless_asked() {
     let said = rnet!(place, "state", "set", "/gain", "fast").fails(2);
     assert!(said.contains("\"fast\" is no float: the key holds one"), "{said}");
     let said = rnet!(place, "state", "set", "/gain", "fast", "--type", "str", "--json").fails(1);
-    assert!(said.contains("\"code\":\"state_type\"") && said.contains("/gain"), "{said}");
+    assert!(said.contains("\"code\":\"state_type\"") && said.contains("--change-type"), "{said}");
     assert_eq!(rnet!(place, "state", "get", "/gain").ok(), "2.0\n");
     rnet!(place, "state", "set", "/gain", "fast", "--type", "str", "--change-type").ok();
     rnet!(place, "state", "set", "/gain", "7").ok();
@@ -115,7 +124,7 @@ fn a_key_keeps_its_type_unless_asked() {
     ] {
         let said = rnet!(place, "state", "set", "/k", bad, "--type", type_name).fails(2);
         assert!(
-            said.contains(&format!("is no {}", type_name.replace("list", "JSON array")))
+            said.contains(&format!("is no {}", type_name.replace("list", "list, such as")))
                 || said.contains("is no JSON"),
             "{said}"
         );

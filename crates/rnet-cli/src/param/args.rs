@@ -10,11 +10,17 @@ pub enum ParamCommand {
     /// List parameters with their values
     List(ListArgs),
     /// Print the value of a parameter
-    Get(GetArgs),
+    Get(ParamArgs),
     /// Set a parameter
     Set(SetArgs),
     /// Reset a parameter to its default
-    Reset(ResetArgs),
+    ///
+    /// As if it had never been set. A parameter that no node has declared has no default; delete it.
+    Reset(ParamArgs),
+    /// Delete a parameter that no node has declared
+    ///
+    /// This undoes `set --undeclared`. A declared parameter is reset instead.
+    Delete(ParamArgs),
     /// Show type, bounds, unit and description of parameters, as declared by their node
     Describe(DescribeArgs),
     /// Write parameters as YAML, for `rnet param load`
@@ -43,43 +49,36 @@ pub struct ListArgs {
     pub me: NodeArg,
 }
 
+/// `rnet param get`, `reset` and `delete`.
 #[derive(Debug, Args)]
-pub struct GetArgs {
-    /// The node
+pub struct ParamArgs {
+    /// The node; or node and parameter as one name, such as /arm/pid/gain
     pub node: NodeName,
-    /// The parameter
-    pub name: String,
+    /// The parameter, such as pid/gain or pid.gain
+    pub name: Option<String>,
     #[command(flatten)]
     pub me: NodeArg,
 }
 
 /// Set a parameter.
 ///
-/// VALUE has the type that the node declared; a list is written as JSON, such as [1, 2]. Before the node
-/// has run for the first time, the type is inferred as in a YAML file, and the node checks it when it
-/// declares the parameter. Exit 1 without a change if VALUE does not fit.
+/// VALUE has the type that the node declared; a list is written as [1, 2]. Exit 1 without a change if
+/// VALUE does not fit, or if no node has declared the parameter. With --undeclared it is set before its
+/// node has ever run: the type is inferred as in a YAML file, and the node checks it when it declares the
+/// parameter.
 #[derive(Debug, Args)]
 pub struct SetArgs {
-    /// The node
+    /// The node; or node and parameter as one name, with VALUE behind it
     pub node: NodeName,
-    /// The parameter
+    /// The parameter, such as pid/gain or pid.gain
+    #[arg(allow_negative_numbers = true)]
     pub name: String,
     /// The value
-    #[arg(allow_hyphen_values = true)]
-    pub value: String,
-    /// Set it even if the node has declared other parameters, but not this one
+    #[arg(allow_hyphen_values = true, required = false)]
+    pub value: Option<String>,
+    /// Set it although no node has declared it
     #[arg(long)]
     pub undeclared: bool,
-    #[command(flatten)]
-    pub me: NodeArg,
-}
-
-#[derive(Debug, Args)]
-pub struct ResetArgs {
-    /// The node
-    pub node: NodeName,
-    /// The parameter
-    pub name: String,
     #[command(flatten)]
     pub me: NodeArg,
 }

@@ -13,9 +13,10 @@ pub fn run(context: &mut Context, args: &DescribeArgs) -> Outcome {
     let domain = context.domain()?.id().to_owned();
     let session = join_to_look(context, &args.me)?;
     let all = find::all(session.as_ref().map(|session| &session.state))?;
-    let params = match &args.name {
-        Some(name) => vec![find::one(all, &domain, &args.node, name)?],
-        None => find::of_node(all, &domain, &args.node)?,
+    let is_node = args.name.is_none() && all.iter().any(|(node, ..)| node == args.node.as_str());
+    let params = match is_node {
+        true => find::of_node(all, &domain, &args.node)?,
+        false => vec![find::one(all, &domain, &args.node, args.name.as_deref())?],
     };
     if context.json() {
         let documents: Vec<Json> =

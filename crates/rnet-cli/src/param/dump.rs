@@ -5,7 +5,7 @@ use std::io::Write;
 use serde_json::{Map, Value as Json};
 
 use super::args::DumpArgs;
-use super::yaml::write;
+use super::write;
 use super::{find, join_to_look};
 use crate::context::Context;
 use crate::failure::Outcome;

@@ -36,16 +36,44 @@ pub fn of_node(all: Vec<Named>, domain: &str, node: &NodeName) -> Outcome<Vec<Na
     Err(Failure::Failed(format!("{node} has no parameters in domain {domain}; {hint}")))
 }
 
-/// One of a node.
+/// One of a node: `/arm pid/gain`, or without a name of its own `/arm/pid/gain`.
 ///
 /// # Errors
 /// There is none; with the one that may have been meant.
-pub fn one(all: Vec<Named>, domain: &str, node: &NodeName, name: &str) -> Outcome<Named> {
-    let name = slashed(name);
+pub fn one(
+    mut all: Vec<Named>,
+    domain: &str,
+    node: &NodeName,
+    name: Option<&str>,
+) -> Outcome<Named> {
+    let name = name.map(slashed);
+    let path = format!("{node}{}", name.as_deref().unwrap_or_default());
+    // Of a parameter that was not declared nobody knows where the node's name ends.
+    let found = |(n, m, _): &Named| path.strip_prefix(n.as_str()) == Some(m.as_str());
+    if let Some(at) = all.iter().position(found) {
+        return Ok(all.swap_remove(at));
+    }
+    if name.is_none() && all.iter().all(|(n, ..)| n != node.as_str()) {
+        let paths: Vec<String> = all.iter().map(|(n, m, _)| format!("{n}{m}")).collect();
+        let hint = match nearest(&path, paths.iter().map(String::as_str)) {
+            Some(near) => format!("did you mean {near}?"),
+            None => "see rnet param list".to_owned(),
+        };
+        let what = format!("there is no parameter {path} in domain {domain}; {hint}");
+        return Err(Failure::Failed(what));
+    }
     let of_node = of_node(all, domain, node)?;
-    let hint = hint(&name, of_node.iter().map(|(_, n, _)| n.as_str()));
-    let found = of_node.into_iter().find(|(_, n, _)| *n == name);
-    found.ok_or_else(|| Failure::Failed(format!("{node} has no parameter {name}; {hint}")))
+    let names = of_node.iter().map(|(_, n, _)| n.as_str());
+    Err(match name {
+        Some(name) => {
+            let hint = hint(&name, names);
+            Failure::Failed(format!("{node} has no parameter {name}; {hint}"))
+        }
+        None => {
+            let names: Vec<&str> = names.collect();
+            Failure::Usage(format!("which parameter of {node}? It has {}", names.join(", ")))
+        }
+    })
 }
 
 /// What may have been meant by a name that a node does not have.
@@ -57,9 +85,9 @@ pub fn hint<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> String {
     }
 }
 
-/// A name as it is written, with its slash.
+/// A name with slashes, which ROS 2 writes with dots.
 pub fn slashed(name: &str) -> String {
-    format!("/{}", name.strip_prefix('/').unwrap_or(name))
+    format!("/{}", name.strip_prefix('/').unwrap_or(name).replace('.', "/"))
 }
 
 /// Splits the key of a parameter that no node has declared before its last part.

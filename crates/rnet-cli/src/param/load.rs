@@ -10,17 +10,17 @@ use serde_json::json;
 
 use super::args::LoadArgs;
 use super::find::{self, Named};
-use super::yaml::settings::{self, Setting};
-use super::yaml::tree::{self, MAX_FILE_LEN_BYTES};
-use super::yaml::{Problem, value};
-use super::{join, text};
+use super::settings::{self, Setting};
+use super::{join, text, value};
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
 use crate::input::{self, Limit};
 use crate::signal;
 use crate::value::to_json;
+use crate::yaml::Problem;
+use crate::yaml::tree::{self, MAX_YAML_LEN_BYTES};
 
-const FILE: Limit = Limit::new(MAX_FILE_LEN_BYTES, "a file of parameters", "MAX_FILE_LEN_BYTES");
+const FILE: Limit = Limit::new(MAX_YAML_LEN_BYTES, "a file of parameters", "MAX_YAML_LEN_BYTES");
 
 /// A value that is to be set.
 struct Wanted {

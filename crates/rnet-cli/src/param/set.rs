@@ -1,73 +1,111 @@
-//! `rnet param set` and `rnet param reset`.
+//! `rnet param set`, `reset` and `delete`.
 
 use rnet::param::{ParamInfo, key};
-use rnet::state::Value;
 use rnet::{Error, NodeName};
 use serde_json::json;
 
-use super::args::{ResetArgs, SetArgs};
-use super::yaml::{tree, value};
-use super::{Session, find, join, join_to_look, text};
+use super::args::{ParamArgs, SetArgs};
+use super::find::{self, Named};
+use super::{Session, join, join_to_look, text, value};
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
+use crate::topic::no_such;
 use crate::value::to_json;
 
 pub fn run(context: &mut Context, args: &SetArgs) -> Outcome {
-    let name = find::slashed(&args.name);
-    let key = key(&args.node, &name)?;
-    let session = join(context, &args.me)?;
-    let before = session.state.param(&args.node, &name)?;
-    let (value, change_type) = match before.as_ref().and_then(|info| info.description.as_ref()) {
-        Some(description) => {
-            let value = description.parse(&args.value).map_err(|why| Error::BadValue {
-                what: words(&args.node, &name),
-                why: format!("{:?} {why}", args.value),
-            })?;
-            (value, false)
+    let looking = join_to_look(context, &args.me)?;
+    let all = find::all(looking.as_ref().map(|session| &session.state))?;
+    let (node, name, text) = match &args.value {
+        Some(value) => (args.node.clone(), find::slashed(&args.name), value),
+        // Node and parameter are one word, and the second is the value.
+        None => {
+            let domain = context.domain()?.id().to_owned();
+            let (node, name, _) = find::one(all.clone(), &domain, &args.node, None)?;
+            (NodeName::new(&node)?, name, &args.name)
         }
-        None => (guess(context, args, &session, &name)?, true),
     };
-    let put = session.state.put(&key);
-    let put = if change_type { put.change_type() } else { put };
+    let (key, what) = (key(&node, &name)?, words(&node, &name));
+    let before = match &looking {
+        Some(session) => session.state.param(&node, &name)?,
+        None => None,
+    };
+    let description = before.as_ref().and_then(|info| info.description.as_ref());
+    if description.is_none() && !args.undeclared {
+        return Err(undeclared(context, &all, &node, &name)?);
+    }
+    let value = value::of_text(text, description)
+        .map_err(|why| Error::BadValue { what: what.clone(), why: format!("{text:?}: {why}") })?;
+    let session = match looking {
+        Some(session) => session,
+        None => join(context, &args.me)?,
+    };
+    let mut put = session.state.put(&key);
+    if description.is_none() {
+        put = put.change_type();
+        context.say(format_args!("{what} is not declared yet; it is checked when its node starts"));
+    }
     put.set(value)?;
-    tell(context, &session, &args.node, &name, before.as_ref())
+    tell(context, &session, &node, &name, before.as_ref())
 }
 
-pub fn reset(context: &mut Context, args: &ResetArgs) -> Outcome {
-    let domain = context.domain()?.id().to_owned();
-    let Some(session) = join_to_look(context, &args.me)? else {
-        return find::of_node(Vec::new(), &domain, &args.node).map(drop);
-    };
-    let all = find::all(Some(&session.state))?;
-    let (_, name, before) = find::one(all, &domain, &args.node, &args.name)?;
-    session.state.reset_param(&args.node, &name)?;
-    tell(context, &session, &args.node, &name, Some(&before))
-}
-
-/// The value of a parameter that no node has declared: what it looks like.
-fn guess(context: &Context, args: &SetArgs, session: &Session, name: &str) -> Outcome<Value> {
-    let all = find::all(Some(&session.state))?;
-    let declared: Vec<&str> = all
-        .iter()
-        .filter(|(node, _, info)| node == args.node.as_str() && info.description.is_some())
-        .map(|(_, name, _)| name.as_str())
-        .collect();
-    if !declared.is_empty() && !args.undeclared {
-        let hint = find::hint(name, declared.into_iter());
-        let node = &args.node;
+pub fn reset(context: &mut Context, args: &ParamArgs) -> Outcome {
+    let (session, node, name, before) = present(context, args)?;
+    if before.description.is_none() {
         return Err(Failure::Failed(format!(
-            "{node} has no parameter {name}; {hint} (--undeclared sets it all the same)"
+            "no node has declared {}, so it has no default; rnet param delete removes it",
+            words(&node, &name)
         )));
     }
-    let bad = |why: String| {
-        Failure::Failed(format!("{:?} is no value of a parameter: {why}", args.value))
+    session.state.reset_param(&node, &name)?;
+    tell(context, &session, &node, &name, Some(&before))
+}
+
+pub fn delete(context: &mut Context, args: &ParamArgs) -> Outcome {
+    let (session, node, name, before) = present(context, args)?;
+    let what = words(&node, &name);
+    if before.description.is_some() {
+        return Err(Failure::Failed(format!(
+            "{what} is declared and cannot be deleted; rnet param reset makes it its default"
+        )));
+    }
+    session.state.delete(&before.key)?;
+    if context.json() {
+        return context.document(&json!({"deleted": before.key}));
+    }
+    let was = before.value().map(text::line).unwrap_or_default();
+    context.say(format_args!("{what} is deleted (was {was})"));
+    Ok(())
+}
+
+/// One that is there.
+fn present(context: &Context, args: &ParamArgs) -> Outcome<(Session, NodeName, String, ParamInfo)> {
+    let session = join_to_look(context, &args.me)?;
+    let all = find::all(session.as_ref().map(|session| &session.state))?;
+    let (node, name, before) =
+        find::one(all, context.domain()?.id(), &args.node, args.name.as_deref())?;
+    // What was found stands in the state.
+    let session = session.map_or_else(|| join(context, &args.me), Ok)?;
+    Ok((session, NodeName::new(&node)?, name, before))
+}
+
+/// Why a parameter that no node has declared is not set.
+fn undeclared(context: &Context, all: &[Named], node: &NodeName, name: &str) -> Outcome<Failure> {
+    let mut domain = context.domain()?;
+    let of_node =
+        all.iter().filter(|(n, _, info)| n == node.as_str() && info.description.is_some());
+    let declared: Vec<&str> = of_node.map(|(_, name, _)| name.as_str()).collect();
+    let running = domain.snapshot()?;
+    let running: Vec<&str> = running.nodes.iter().map(|node| node.meta.name.as_str()).collect();
+    let why = if !declared.is_empty() {
+        let hint = find::hint(name, declared.into_iter());
+        format!("{node} has no parameter {name}; {hint}")
+    } else if running.contains(&node.as_str()) {
+        format!("{node} has declared no parameters")
+    } else {
+        let known = all.iter().map(|(node, ..)| node.as_str());
+        no_such("node", domain.id(), node.as_str(), known.chain(running)).message()
     };
-    let tree = tree::read(&args.value).map_err(|problem| bad(problem.why))?;
-    let tree = tree.ok_or_else(|| bad("it is empty".to_owned()))?;
-    let value = value::value(&tree, None).map_err(bad)?;
-    let what = words(&args.node, name);
-    context.say(format_args!("{what} is not declared yet; it is checked when its node starts"));
-    Ok(value)
+    Ok(Failure::Failed(format!("{why} (--undeclared sets it all the same)")))
 }
 
 fn words(node: &NodeName, name: &str) -> String {

@@ -4,7 +4,7 @@ use rnet::param::{ParamDescription, ParamInfo};
 use rnet::state::Value;
 use serde_json::{Value as Json, json};
 
-use super::yaml::write;
+use super::write;
 use crate::value::{tame, to_json};
 
 /// A value on a line: text as it is, all else as in YAML.

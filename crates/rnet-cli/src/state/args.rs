@@ -22,7 +22,8 @@ pub enum StateCommand {
     ///
     /// Without --type, VALUE has the type of the key. For a new key the type follows from VALUE: a bool
     /// for true and false, a number, JSON if it begins with { or [, else text. The chosen type is printed
-    /// on stderr. A message type is a built-in one (foxglove.Pose, or Imu) or one of --proto.
+    /// on stderr. JSON, lists and messages may be written as YAML, such as '{x: 1.0}'. A message type is a
+    /// built-in one (foxglove.Pose, or Imu) or one of --proto.
     Set(SetArgs),
     /// Set a key if it is still at a given revision
     ///
@@ -99,8 +100,8 @@ pub struct ValueArgs {
     /// Read the value from this file (- for stdin); the type of a new key is bytes unless --type is given
     #[arg(long, value_name = "PATH", conflicts_with = "value")]
     pub file: Option<PathBuf>,
-    /// bool, int, float, str, bytes (as hex), json, list or set (a JSON array), or a message type
-    /// with JSON such as '{"x": 1}' [default: the type of the key, else inferred from VALUE]
+    /// bool, int, float, str, bytes (as hex), json, list or set (such as [1, 2]), or a message type
+    /// with fields such as '{x: 1}' [default: the type of the key, else inferred from VALUE]
     #[arg(long = "type", short = 't', value_name = "TYPE")]
     pub type_name: Option<String>,
     /// Allow a change of the key's type

@@ -2,16 +2,16 @@
 
 use rnet::MessageType;
 use rnet::limits::MAX_VALUE_LEN_BYTES;
-use rnet::schema::Dynamic;
 use rnet::state::{StateMessage, Value};
 use serde_json::Value as Json;
 
 use super::args::ValueArgs;
 use crate::failure::{Failure, Outcome};
 use crate::input::{self, Limit};
-use crate::topic::plain_json;
 use crate::types::catalog::Catalog;
+use crate::value::given;
 use crate::value::hex::from_hex;
+use crate::yaml::{self, Scalar};
 
 const VALUE: Limit = Limit::new(MAX_VALUE_LEN_BYTES, "a value of the state", "MAX_VALUE_LEN_BYTES");
 
@@ -135,10 +135,7 @@ fn of_kind(kind: &Kind, given: &Given, why: &str) -> Outcome<Value> {
         Kind::Bytes => {
             Value::Bytes(from_hex(text.trim()).map_err(|e| no(&format!("bytes in hex ({e})")))?)
         }
-        Kind::Json => {
-            parse(text, why)?;
-            Value::Json(text.to_owned())
-        }
+        Kind::Json => json(text, why)?,
         Kind::List => Value::List(array(text, why)?),
         Kind::Set => Value::set(array(text, why)?),
         Kind::Message(message_type) => Value::Message(message(message_type, text, why)?),
@@ -147,39 +144,32 @@ fn of_kind(kind: &Kind, given: &Given, why: &str) -> Outcome<Value> {
 
 /// What a text looks like to whoever wrote it.
 fn looks_like(text: &str) -> Outcome<Value> {
-    match text {
-        "true" => return Ok(Value::Bool(true)),
-        "false" => return Ok(Value::Bool(false)),
-        _ => {}
-    }
     if text.trim_start().starts_with(['{', '[']) {
-        parse(text, "it looks like it; for a text give --type str")?;
-        return Ok(Value::Json(text.to_owned()));
+        return json(text, "it looks like it; for a text give --type str");
     }
-    let Ok(number) = serde_json::from_str::<serde_json::Number>(text) else {
-        return Ok(Value::Str(text.to_owned()));
-    };
-    if let Ok(n) = text.parse() {
-        return Ok(Value::Int(n));
+    match Scalar::plain(text).value() {
+        Ok(found) => Ok(found.unwrap_or_else(|| Value::Str(text.to_owned()))),
+        Err(why) => Err(Failure::Usage(format!("{why}; give --type float or str"))),
     }
-    if text.contains(['.', 'e', 'E']) {
-        return Ok(Value::Float(number.as_f64().unwrap_or(f64::NAN)));
+}
+
+/// JSON as it was written, or that of YAML.
+fn json(text: &str, why: &str) -> Outcome<Value> {
+    match Value::json(text) {
+        Ok(json) => Ok(json),
+        Err(_) => Ok(Value::Json(parse(text, why)?.to_string())),
     }
-    Err(Failure::Usage(format!(
-        "{} does not fit into an int; give --type float or str",
-        shown(text)
-    )))
 }
 
 fn parse(text: &str, why: &str) -> Outcome<Json> {
-    serde_json::from_str(text)
-        .map_err(|e| Failure::Usage(format!("{} is no JSON ({e}): {why}", shown(text))))
+    yaml::json(text)
+        .map_err(|e| Failure::Usage(format!("{} is no JSON or YAML ({e}): {why}", shown(text))))
 }
 
 fn array(text: &str, why: &str) -> Outcome<Vec<Value>> {
     match parse(text, why)? {
         Json::Array(items) => items.iter().map(element).collect(),
-        _ => Err(Failure::Usage(format!("{} is no JSON array: {why}", shown(text)))),
+        _ => Err(Failure::Usage(format!("{} is no list, such as [1, 2]: {why}", shown(text)))),
     }
 }
 
@@ -199,14 +189,7 @@ fn element(item: &Json) -> Outcome<Value> {
 }
 
 fn message(message_type: &MessageType, text: &str, why: &str) -> Outcome<StateMessage> {
-    let value = parse(text, why)?;
-    let bytes = match message_type {
-        MessageType::Plain(plain) => plain_json::encode(plain, &value)?,
-        MessageType::Protobuf(schema) => Dynamic::from_json(schema, &value)
-            .map_err(|e| Failure::Failed(format!("VALUE is no {}: {e}", schema.name())))?
-            .encode(),
-        MessageType::Raw => text.as_bytes().to_vec(),
-    };
+    let bytes = given::encode("VALUE", message_type, &parse(text, why)?)?;
     Ok(StateMessage::new(message_type.clone(), bytes)?)
 }
 

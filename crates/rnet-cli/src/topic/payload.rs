@@ -8,13 +8,15 @@ use rnet::schema::{Dynamic, is_nested};
 use rnet::{MessageType, TypeDesc};
 use serde_json::Value;
 
-use super::{plain_json, type_name};
+use super::type_name;
 use crate::args::PubArgs;
 use crate::failure::{Failure, Outcome};
 use crate::input::{self, Limit};
 use crate::types::catalog::Catalog;
 use crate::types::names::find;
+use crate::value::given;
 use crate::value::hex::from_hex;
+use crate::yaml;
 
 const MESSAGE: Limit = Limit::new(MAX_MESSAGE_LEN_BYTES, "a message", "MAX_MESSAGE_LEN_BYTES");
 const DESCRIPTION: Limit =
@@ -25,40 +27,52 @@ const DESCRIPTION: Limit =
 pub enum Payload {
     /// These bytes.
     Bytes(Vec<u8>),
-    /// A JSON value, of a type that is to be found; named, if the user named it.
-    Json { type_name: Option<String>, value: Value },
+    /// A file: a message where messages have a type, else bytes.
+    File(Vec<u8>),
+    /// Fields, of a type that is to be found; named, if the user named it.
+    Fields { type_name: Option<String>, value: Value },
 }
 
 impl Payload {
     /// Reads the command line, and the file that it may name.
     pub fn of(args: &PubArgs) -> Outcome<Payload> {
-        let flags = [args.hex.is_some(), args.text.is_some(), args.file.is_some()];
-        if flags.contains(&true) && !args.words.is_empty() {
-            let what = "DATA and --hex, --text or --file are two messages; give one";
-            return Err(Failure::Usage(what.to_owned()));
+        let usage = |what: &str| Err(Failure::Usage(what.to_owned()));
+        let bytes = match (&args.hex, &args.text) {
+            (Some(hex), _) => {
+                Some(from_hex(hex).map_err(|e| Failure::Usage(format!("--hex: {e}")))?)
+            }
+            (None, text) => text.clone().map(String::into_bytes),
+        };
+        if let Some(bytes) = bytes {
+            return match (args.words.is_empty(), args.files.proto.is_empty()) {
+                (false, _) => usage("DATA and --hex or --text are two messages; give one"),
+                (_, false) => usage("--proto says what DATA is; --hex and --text go without it"),
+                _ => Ok(Payload::Bytes(bytes)),
+            };
         }
-        if flags.contains(&true) && !args.files.proto.is_empty() {
-            let what = "--proto says what DATA is; --hex, --text and --file go without it";
-            return Err(Failure::Usage(what.to_owned()));
-        }
-        if let Some(hex) = &args.hex {
-            let bytes = from_hex(hex).map_err(|e| Failure::Usage(format!("--hex: {e}")))?;
-            return Ok(Payload::Bytes(bytes));
-        }
-        if let Some(text) = &args.text {
-            return Ok(Payload::Bytes(text.clone().into_bytes()));
-        }
-        if let Some(file) = &args.file {
-            return input::read(file, &MESSAGE).map(Payload::Bytes);
-        }
+        let Some(file) = &args.file else {
+            return match args.words.as_slice() {
+                [] => usage(
+                    "nothing to publish: give DATA, such as '{x: 1.0}', or --file, --hex or --text",
+                ),
+                [raw, data] if raw == "raw" => Ok(Payload::Bytes(data.clone().into_bytes())),
+                [name, data] => Ok(Payload::named(Some(name), fields(data)?)),
+                [data, ..] => Ok(Payload::named(None, fields(data)?)),
+            };
+        };
+        let bytes = input::read(file, &MESSAGE)?;
         match args.words.as_slice() {
-            [] => Err(Failure::Usage(
-                "nothing to publish: give DATA as JSON, or --hex, --text or --file".to_owned(),
-            )),
-            [raw, data] if raw == "raw" => Ok(Payload::Bytes(data.clone().into_bytes())),
-            [name, data] => json(Some(name.clone()), data),
-            [data, ..] => json(None, data),
+            [] if args.raw => Ok(Payload::Bytes(bytes)),
+            [] => Ok(Payload::File(bytes)),
+            _ if args.raw => usage("--raw sends the bytes of --file as they are; leave out TYPE"),
+            [raw] if raw == "raw" => Ok(Payload::Bytes(bytes)),
+            [name] => Ok(Payload::named(Some(name), fields(text_of(&bytes)?)?)),
+            _ => usage("DATA and --file are two messages; give one"),
         }
+    }
+
+    fn named(type_name: Option<&String>, value: Value) -> Payload {
+        Payload::Fields { type_name: type_name.cloned(), value }
     }
 
     /// The bytes, and the type under which they are published. `Ok(None)` if the type is not
@@ -73,6 +87,7 @@ impl Payload {
             Some(given) => Some(given.clone()),
             None => type_of(topic, snapshot)?,
         };
+        let used = snapshot.topics().contains(&topic);
         match self {
             Payload::Bytes(bytes) => {
                 if let (Some(in_use), false) = (&in_use, types.raw) {
@@ -80,10 +95,19 @@ impl Payload {
                 }
                 of_bytes(topic, bytes, in_use).map(Some)
             }
-            Payload::Json { type_name, value } => {
-                let used = snapshot.topics().contains(&topic);
+            Payload::File(bytes) if in_use.is_none() && !types.from_files => {
+                of_bytes(topic, bytes, None).map(Some)
+            }
+            Payload::File(bytes) => {
+                let found = types.choose(topic, None, in_use, used)?;
+                found.map(|found| encoded(&fields(text_of(bytes)?)?, found)).transpose()
+            }
+            Payload::Fields { type_name, value } => {
                 let found = types.choose(topic, type_name.as_deref(), in_use, used)?;
-                found.map(|found| of_json(value, found)).transpose()
+                match (&found, type_name, value) {
+                    (None, None, Value::String(word)) => Err(types.no_data(topic, word)),
+                    _ => found.map(|found| encoded(value, found)).transpose(),
+                }
             }
         }
     }
@@ -105,7 +129,7 @@ impl Types {
         let given = args.type_json.as_deref().map(given_type).transpose()?;
         let catalog = match payload {
             Payload::Bytes(_) => Catalog::default(),
-            Payload::Json { .. } => Catalog::of(&args.files)?,
+            _ => Catalog::of(&args.files)?,
         };
         Ok(Types {
             given: given.map(MessageType::try_from).transpose()?,
@@ -117,11 +141,24 @@ impl Types {
 
     /// Why a type that is named cannot be had without the topic; `None` if it can.
     pub fn unknown(&self, payload: &Payload) -> Option<String> {
-        let Payload::Json { type_name: Some(name), .. } = payload else { return None };
+        let Payload::Fields { type_name: Some(name), .. } = payload else { return None };
         self.catalog.find(name).err().map(|failure| failure.message())
     }
 
-    /// The type of a JSON message: that of the files, else that of the topic, else a built-in one.
+    /// A word where fields are wanted, and no type that it may be of.
+    fn no_data(&self, topic: &str, word: &str) -> Failure {
+        Failure::Usage(match self.catalog.find(word) {
+            Ok(found) => format!(
+                "DATA is missing behind the type: rnet topic pub {topic} {word} '{}'",
+                given::example(&found)
+            ),
+            Err(_) => format!(
+                "DATA is the text {word:?}, and a message is its fields, such as '{{x: 1.0}}'; to send text use --text"
+            ),
+        })
+    }
+
+    /// The type of a message: that of the files, else that of the topic, else a built-in one.
     fn choose(
         &self,
         topic: &str,
@@ -148,7 +185,7 @@ impl Types {
         }
         match used {
             true => Err(Failure::Failed(format!(
-                "messages on {topic} are raw bytes, and JSON has no form there: use --hex, --text or --file, or \
+                "messages on {topic} are raw bytes without fields: use --hex, --text or --file, or \
                  name the type: TYPE, --proto or --type-json"
             ))),
             false => Ok(None),
@@ -204,10 +241,10 @@ fn type_of(topic: &str, snapshot: &Snapshot) -> Outcome<Option<MessageType>> {
 fn bytes_on_a_typed_topic(topic: &str, in_use: &MessageType) -> Failure {
     let desc = in_use.desc();
     let name = type_name(&desc);
+    let example = given::example(in_use);
     Failure::Failed(format!(
-        "messages on {topic} are of type {name}, and --hex, --text, --file and TYPE raw send bytes: give the message as \
-         DATA in JSON (`rnet topic pub {topic} '{{…}}'`, fields as in `rnet type show --topic {topic}`), or say --raw if these bytes \
-         are a {name}"
+        "messages on {topic} are of type {name}, and --hex, --text and TYPE raw send bytes: give the fields \
+         (`rnet topic pub {topic} '{example}'`, or see `rnet type show --topic {topic}`), or say --raw if these bytes are a {name}"
     ))
 }
 
@@ -238,18 +275,8 @@ fn of_bytes(
     }
 }
 
-fn of_json(value: &Value, found: MessageType) -> Outcome<(Vec<u8>, MessageType)> {
-    let bytes = match &found {
-        MessageType::Plain(plain) => plain_json::encode(plain, value)?,
-        MessageType::Protobuf(schema) => Dynamic::from_json(schema, value)
-            .map_err(|e| Failure::Failed(format!("DATA is no {}: {e}", schema.name())))?
-            .encode(),
-        MessageType::Raw => {
-            let what = "raw bytes have no JSON form; use --hex, --text or --file";
-            return Err(Failure::Usage(what.to_owned()));
-        }
-    };
-    Ok((bytes, found))
+fn encoded(value: &Value, found: MessageType) -> Outcome<(Vec<u8>, MessageType)> {
+    Ok((given::encode("DATA", &found, value)?, found))
 }
 
 fn check_name(topic: &str, named: Option<&str>, in_use: &MessageType) -> Outcome {
@@ -263,14 +290,19 @@ fn check_name(topic: &str, named: Option<&str>, in_use: &MessageType) -> Outcome
     }
 }
 
-fn json(type_name: Option<String>, data: &str) -> Outcome<Payload> {
-    match serde_json::from_str(data) {
-        Ok(value) => Ok(Payload::Json { type_name, value }),
-        Err(e) => {
-            let what = format!("DATA is not JSON: {e}; for text use --text, for bytes --hex");
-            Err(Failure::Usage(what))
-        }
-    }
+fn fields(data: &str) -> Outcome<Value> {
+    yaml::json(data).map_err(|why| {
+        Failure::Usage(format!(
+            "DATA is no message: {why}; write its fields as '{{x: 1.0, y: [1, 2]}}', or use --text or --hex for bytes"
+        ))
+    })
+}
+
+fn text_of(bytes: &[u8]) -> Outcome<&str> {
+    std::str::from_utf8(bytes).map_err(|_| {
+        let what = "--file does not hold text in UTF-8; with --raw its bytes are sent as they are";
+        Failure::Failed(what.to_owned())
+    })
 }
 
 /// The type that `--type-json` gives: the JSON itself, or a file that holds it.

@@ -80,6 +80,7 @@ fn resolve(
 ) -> Outcome<(Snapshot, Vec<u8>, MessageType)> {
     let topic = args.topic.as_str();
     let deadline = Instant::now().checked_add(args.timeout);
+    let unknown = types.unknown(payload).map_or_else(String::new, |why| format!("{why}; "));
     let mut said = false;
     loop {
         let snapshot = domain.topic_snapshot(topic)?;
@@ -88,7 +89,6 @@ fn resolve(
         }
         if !said {
             said = true;
-            let unknown = types.unknown(payload).map_or_else(String::new, |why| format!("{why}; "));
             context.say(format_args!(
                 "{unknown}{topic} has no endpoint yet, so its type is unknown; waiting"
             ));
@@ -98,7 +98,7 @@ fn resolve(
         }
         if deadline.is_some_and(|end| Instant::now() >= end) {
             return Err(Failure::TimedOut(format!(
-                "{topic} had no endpoint for {:?}, so the type of DATA is unknown: start the other side first, name the \
+                "{unknown}{topic} had no endpoint for {:?}, so the type of DATA is unknown: start the other side first, name the \
                  type (TYPE, --proto, --type-json), or send bytes with --hex, --text or --file",
                 args.timeout
             )));

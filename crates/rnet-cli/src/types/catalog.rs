@@ -47,7 +47,7 @@ impl Catalog {
     }
 
     /// The types that every robot-net knows.
-    fn built_in() -> Outcome<Catalog> {
+    pub fn built_in() -> Outcome<Catalog> {
         let mut text = "syntax = \"proto3\";\n".to_owned();
         for file in builtin_files() {
             text.push_str(&format!("import \"{file}\";\n"));

@@ -182,26 +182,6 @@ impl ParamDescription {
         }
     }
 
-    /// Reads a value as people write it: `2`, `true`, `idle`, and of lists `[1, 2]`.
-    ///
-    /// # Errors
-    /// Why it is none, in words that follow the text.
-    pub fn parse(&self, text: &str) -> Result<Value, String> {
-        if self.kind.item().is_some() {
-            let json: Json = serde_json::from_str(text)
-                .map_err(|_| format!("is no {}: write it as JSON, such as [1, 2]", self.kind))?;
-            return from_plain_json(self.kind, &json).ok_or(format!("is no {}", self.kind));
-        }
-        let value = match self.kind {
-            ParamKind::Bool => text.parse().ok().map(Value::Bool),
-            ParamKind::Int => text.parse().ok().map(Value::Int),
-            ParamKind::Float => text.parse().ok().map(Value::Float),
-            _ => Some(Value::Str(text.to_owned())),
-        };
-        let hint = if self.kind == ParamKind::Bool { ": write true or false" } else { "" };
-        value.ok_or_else(|| format!("is no {}{hint}", self.kind))
-    }
-
     /// As it stands in the domain.
     pub(crate) fn to_json(&self) -> String {
         let mut map = Map::new();

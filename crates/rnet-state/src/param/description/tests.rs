@@ -60,9 +60,6 @@ fn of_a_list_each_item_must_fit() {
     let said = d.check(&Value::list(vec![0.0; MAX_ITEMS + 1])).unwrap_err();
     assert!(said.contains("4097 items"), "{said}");
     assert_eq!(d.adapt(Value::list([1, 2])), Value::list([1.0, 2.0]));
-    assert_eq!(d.parse("[1, 2.5]"), Ok(Value::list([1.0, 2.5])));
-    assert!(d.parse("1 2").unwrap_err().contains("write it as JSON"));
-    assert!(d.parse("[true]").unwrap_err().contains("is no list[float]"));
     d.max = Some(Value::list([3.0]));
     assert!(d.check_itself().unwrap_err().contains("is no float"));
     let mut legs = ParamDescription::new("/arm", "/legs", ParamKind::Strs);
@@ -96,19 +93,6 @@ fn a_description_must_make_sense_in_itself() {
     let mut text = mode();
     text.min = Some(Value::Str("a".into()));
     assert!(text.check_itself().unwrap_err().contains("a minimum is for numbers"));
-}
-
-#[test]
-fn people_write_values_as_text() {
-    let kind = |kind| ParamDescription::new("/n", "/p", kind);
-    assert_eq!(kind(ParamKind::Bool).parse("true"), Ok(Value::Bool(true)));
-    assert_eq!(kind(ParamKind::Int).parse("-3"), Ok(Value::Int(-3)));
-    assert_eq!(kind(ParamKind::Float).parse("2"), Ok(Value::Float(2.0)));
-    assert_eq!(kind(ParamKind::Str).parse("2"), Ok(Value::Str("2".into())));
-    assert!(kind(ParamKind::Bool).parse("yes").unwrap_err().contains("write true or false"));
-    assert_eq!(kind(ParamKind::Strs).parse("[\"a\"]"), Ok(Value::list(["a"])));
-    assert_eq!(kind(ParamKind::Int).parse("2.5"), Err("is no int".to_owned()));
-    assert_eq!(kind(ParamKind::Float).parse("fast"), Err("is no float".to_owned()));
 }
 
 #[test]

@@ -1,13 +1,21 @@
-//! What a scalar of a parameter file means.
+//! The value of a parameter, as it is written in a file and on a command line.
 
 use rnet::param::{ParamDescription, ParamKind};
 use rnet::state::Value;
 
-use super::tree::{Scalar, Tree, What};
+use crate::yaml::{Scalar, Tree, What, tree};
 
-/// Words that YAML 1.1, and so ROS 2, take for true and false.
-const YES: [&str; 4] = ["yes", "on", "y", "true"];
-const NO: [&str; 4] = ["no", "off", "n", "false"];
+/// The value of a command line. Where a text is wanted it is one, whatever it looks like.
+///
+/// # Errors
+/// Why it is none, in words.
+pub fn of_text(text: &str, wanted: Option<&ParamDescription>) -> Result<Value, String> {
+    if wanted.is_some_and(|wanted| wanted.kind == ParamKind::Str) {
+        return Ok(Value::Str(text.to_owned()));
+    }
+    let tree = tree::read(text).map_err(|problem| problem.why)?;
+    value(&tree.ok_or("there is no value")?, wanted)
+}
 
 /// The value that stands in a file, for a parameter of this description, or for one that was not declared yet.
 ///
@@ -56,82 +64,19 @@ fn uniform(items: Vec<Value>, declared: bool) -> Result<Value, String> {
 
 /// The meaning of one scalar, where a value of `kind` is wanted.
 fn single(scalar: &Scalar, kind: Option<ParamKind>) -> Result<Value, String> {
-    let text = scalar.text.as_str();
-    let not = |what: &str| Err(format!("{text:?} is no {what}"));
-    match scalar.tag.as_deref() {
-        Some("str") => return Ok(Value::Str(text.to_owned())),
-        Some("bool") => return bool_of(text).map_or_else(|| not("bool"), Ok),
-        Some("int") => return int_of(text).unwrap_or_else(|| not("int")),
-        Some("float") => return float_of(text).map_or_else(|| not("float"), Ok),
-        Some(other) => return Err(format!("the tag !!{other} is not known")),
-        None if !scalar.plain => return Ok(Value::Str(text.to_owned())),
-        None => {}
+    let word = if kind == Some(ParamKind::Bool) { scalar.yes_or_no() } else { None };
+    match word {
+        Some(word) => Ok(Value::Bool(word)),
+        None => scalar.value()?.ok_or_else(|| "there is no value".to_owned()),
     }
-    if matches!(text, "" | "~" | "null" | "Null" | "NULL") {
-        return Err("there is no value".to_owned());
-    }
-    if matches!(text, "true" | "True" | "TRUE" | "false" | "False" | "FALSE") {
-        return Ok(Value::Bool(text.starts_with(['t', 'T'])));
-    }
-    if kind == Some(ParamKind::Bool)
-        && let Some(value) = bool_of(text)
-    {
-        return Ok(value);
-    }
-    if let Some(value) = int_of(text) {
-        return value;
-    }
-    Ok(float_of(text).unwrap_or_else(|| Value::Str(text.to_owned())))
-}
-
-fn bool_of(text: &str) -> Option<Value> {
-    let is = |words: [&str; 4]| words.iter().any(|word| word.eq_ignore_ascii_case(text));
-    (is(YES) || is(NO)).then(|| Value::Bool(is(YES)))
-}
-
-/// A whole number, by the rules of YAML 1.2; too large a one is an error and no other number.
-fn int_of(text: &str) -> Option<Result<Value, String>> {
-    let (digits, radix) = match text.split_at_checked(2) {
-        Some(("0x", hex)) => (hex, 16),
-        Some(("0o", octal)) => (octal, 8),
-        _ => (text, 10),
-    };
-    let bare = if radix == 10 { digits.strip_prefix(['+', '-']).unwrap_or(digits) } else { digits };
-    if bare.is_empty() || !bare.chars().all(|c| c.is_digit(radix)) {
-        return None;
-    }
-    let value = i64::from_str_radix(digits, radix);
-    Some(value.map(Value::Int).map_err(|_| format!("{text} has no room in 64 bits")))
-}
-
-/// A number by the rules of YAML 1.2. Rust reads words such as `inf` and `nan` too, which are text here.
-fn float_of(text: &str) -> Option<Value> {
-    let (sign, bare) = match text.strip_prefix('-') {
-        Some(bare) => (-1.0, bare),
-        None => (1.0, text.strip_prefix('+').unwrap_or(text)),
-    };
-    let number = match bare {
-        ".inf" | ".Inf" | ".INF" => f64::INFINITY,
-        ".nan" | ".NaN" | ".NAN" => f64::NAN,
-        _ if !bare.starts_with(|c: char| c.is_ascii_digit() || c == '.') => return None,
-        _ if !bare
-            .chars()
-            .all(|c| c.is_ascii_digit() || matches!(c, '.' | 'e' | 'E' | '+' | '-')) =>
-        {
-            return None;
-        }
-        _ => bare.parse().ok()?,
-    };
-    Some(Value::Float(sign * number))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::param::yaml::tree;
 
     fn read(text: &str) -> Result<Value, String> {
-        value(&tree::read(text).unwrap().unwrap(), None)
+        of_text(text, None)
     }
 
     #[test]
@@ -140,6 +85,7 @@ mod tests {
             ("true", Value::Bool(true)),
             ("False", Value::Bool(false)),
             ("12", Value::Int(12)),
+            ("007", Value::Str("007".into())),
             ("-3", Value::Int(-3)),
             ("+3", Value::Int(3)),
             ("0x1F", Value::Int(31)),

@@ -30,7 +30,7 @@ pub fn file(domain: &str, params: &[(String, String, ParamInfo)], all: bool) -> 
 
 /// What helps who edits the file.
 fn remark(description: &ParamDescription) -> String {
-    let mut parts = vec![super::super::text::range(description)];
+    let mut parts = vec![super::text::range(description)];
     parts.push(description.unit.clone());
     if let Some(default) = &description.default {
         parts.push(format!("default {}", text(default)));
@@ -111,7 +111,8 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::param::yaml::{tree, value};
+    use crate::param::value;
+    use crate::yaml::tree;
 
     #[test]
     fn keys_that_could_be_more_than_text_are_quoted() {

@@ -1,10 +1,18 @@
 //! What a parameter file sets.
+//!
+//! Two shapes are read. Ours names the node and then its parameters:
+//! ```yaml
+//! /arm/controller:
+//!   gain: 1.5
+//!   pid/p: 2.0
+//! ```
+//! That of ROS 2 has `ros__parameters:` in between, may give the node's name in parts, and joins the parts of
+//! a parameter's name by dots. Either may nest instead.
 
 use rnet::NamePattern;
 use rnet::limits::MAX_NODE_NAME_LEN_BYTES;
 
-use super::Problem;
-use super::tree::{Key, Tree, What};
+use crate::yaml::{Key, Problem, Tree, What};
 
 /// The word that tells a ROS 2 file.
 const ROS: &str = "ros__parameters";
@@ -138,7 +146,7 @@ fn twice(all: &[Setting], problems: &mut Vec<Problem>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::param::yaml::tree;
+    use crate::yaml::tree;
 
     fn read(text: &str) -> Result<Vec<(String, usize)>, Vec<Problem>> {
         let all = of(tree::read(text).map_err(|p| vec![p])?)?;

@@ -4,10 +4,10 @@ use std::borrow::Cow;
 
 use saphyr_parser::{Event, Parser, ScalarStyle, Tag};
 
-use super::Problem;
+use super::{Problem, Scalar};
 
-/// Longest file, in bytes. A thousand parameters with all their words need a tenth of it.
-pub const MAX_FILE_LEN_BYTES: usize = 1 << 20;
+/// Longest text, in bytes. A thousand parameters with all their words need a tenth of it.
+pub const MAX_YAML_LEN_BYTES: usize = 1 << 20;
 /// Deepest nesting.
 const MAX_DEPTH: usize = 16;
 
@@ -28,15 +28,6 @@ pub enum What {
     Map(Vec<(Key, Tree)>),
 }
 
-#[derive(Clone, Debug, PartialEq)]
-pub struct Scalar {
-    pub text: String,
-    /// Without quotes, so that it may be a number.
-    pub plain: bool,
-    /// The type that is asked for: `str` of `!!str`.
-    pub tag: Option<String>,
-}
-
 /// A name in a map.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Key {
@@ -51,13 +42,13 @@ struct Open {
     key: Option<Key>,
 }
 
-/// Reads a file; `None` if there is nothing in it.
+/// Reads a text; `None` if there is nothing in it.
 pub fn read(text: &str) -> Result<Option<Tree>, Problem> {
-    if text.len() > MAX_FILE_LEN_BYTES {
+    if text.len() > MAX_YAML_LEN_BYTES {
         let len = text.len();
         return Err(Problem::new(
             1,
-            format!("the file has {len} bytes, and at most {MAX_FILE_LEN_BYTES} are read"),
+            format!("this has {len} bytes, and at most {MAX_YAML_LEN_BYTES} are read"),
         ));
     }
     let mut open: Vec<Open> = Vec::new();
@@ -178,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_parameter_file_does_not_need_is_refused() {
+    fn what_data_does_not_need_is_refused() {
         assert_eq!(why("/a:\n  x: &x 1\n  y: *x\n").0, 3);
         assert!(why("/a:\n  x: &x 1\n  y: *x\n").1.contains("an alias"));
         assert_eq!(
