@@ -10,9 +10,11 @@ import pathlib
 import signal
 import subprocess
 import sys
+from xml.etree import ElementTree
 
 import accounting
 import judge
+import picture
 import pytest
 from judge import ABANDONED, CLOSED, FALLEN, HELD, WINDOW_NS
 
@@ -101,6 +103,9 @@ def test_a_run_is_good_and_says_all_that_it_should():
 
     assert summary["accounting"]["unaccounted"] == 0
     assert summary["accounting"]["received"] > summary["accounting"]["sent"] > 0
+
+    drawn = "".join(ElementTree.fromstring(picture.picture(summary)).itertext())
+    assert all(name in drawn for name in TOPICS | NODES)
     for topic in TOPICS:
         assert topic in out  # in the tables, live and at the end
 
