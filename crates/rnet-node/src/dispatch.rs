@@ -12,15 +12,14 @@ use std::thread::{JoinHandle, ThreadId};
 use std::time::Duration;
 
 use rnet_core::{Lane, Result, Wait};
-use rnet_shm::barrier::AskingBarrier;
-use rnet_shm::bell::{Bells, MAX_SLEEP, Sleep, Waiter, Woken};
+use rnet_shm::bell::{Bells, MAX_SLEEP, Waiter};
 use rnet_shm::cpu;
 use rnet_shm::fork::ForkGuard;
 use rnet_shm::node::OwnNode;
-use rnet_shm::subscription::Slot;
 
+use crate::awaited::{Awaited, Bed};
 use crate::node_time::NodeTime;
-use crate::pace::{Pace, Place};
+use crate::pace::Pace;
 use crate::thread::spawn;
 use crate::timers::{TimerTask, Timers};
 
@@ -34,25 +33,14 @@ pub trait Task: Send {
     /// Does some work on the thread of `lane`, and no second piece of it while `must_yield`; returns whether
     /// there was any.
     fn run(&mut self, lane: Lane, must_yield: &dyn Fn() -> bool) -> bool;
-    fn is_ready(&self) -> bool;
-    /// Shows that the thread is about to sleep, where the pages of [`Task::add_places`] do not.
-    fn lie_down(&self) {}
-    /// The thread has slept, for at most `limit`. Counts it if nobody ended the sleep though this task had
-    /// something to do.
-    fn get_up(&self, woken: Woken, limit: Duration);
-    /// How long the thread may sleep, as far as this task is concerned.
-    fn sleep_limit(&self) -> Duration {
-        Duration::MAX
-    }
+    /// Shows what the thread waits for on behalf of the task, if anybody wants it.
+    fn awaited(&self, look: &mut dyn FnMut(&dyn Awaited));
     /// When the last thing that it took since this was asked was sent, and how many it took, skipped ones
     /// included; if the thread is to stay awake for the next one where that pays.
     fn came(&mut self) -> Option<(u64, u64)> {
         None
     }
     fn is_over(&self) -> bool;
-    fn add_places(&self, places: &mut Vec<Arc<Slot>>);
-    /// Whether a publisher counts on the barrier of the thread that sleeps for the task.
-    fn needs_barrier(&self) -> bool;
     /// Hands the task to the dispatch thread of another lane.
     fn move_to(self: Box<Self>, lane: Lane);
 }
@@ -206,13 +194,12 @@ impl Dispatcher {
     }
 }
 
-fn run(shared: &Shared, mut waiter: Waiter) {
+fn run(shared: &Shared, waiter: Waiter) {
     if shared.lane == Lane::Urgent && shared.tunes {
         cpu::keep_short_slices();
     }
     let mut tasks: Vec<Box<dyn Task>> = Vec::new();
     let mut timers = Timers::new(shared.time.clone());
-    let mut places: Vec<Arc<Slot>> = Vec::new();
     let mut pace = Pace::of(&shared.bells);
     let mut came = 0u64;
     // A callback may have forked, and come back here in the child.
@@ -264,14 +251,14 @@ fn run(shared: &Shared, mut waiter: Waiter) {
         if busy || left == Some(Duration::ZERO) {
             continue;
         }
-        let limit = left.unwrap_or(Duration::MAX);
-        places.clear();
-        tasks.iter().for_each(|task| task.add_places(&mut places));
+        let mut limit = left.unwrap_or(Duration::MAX);
         let by_the_clock = shared.tunes && limit < MAX_SLEEP;
-        let limit = tasks.iter().map(|task| task.sleep_limit()).fold(limit, Duration::min);
-        let (tasks, places) = (&tasks, &places);
-        let mut bed = Bed { shared, waiter: &mut waiter, before, by_the_clock, tasks, places };
-        pace.wait(&mut bed, Wait::Adaptive, limit);
+        let each = |look: &mut dyn FnMut(&dyn Awaited)| {
+            look(shared);
+            tasks.iter().for_each(|task| task.awaited(look));
+        };
+        each(&mut |one| limit = limit.min(one.sleep_limit()));
+        pace.wait(&mut Bed { waiter: &waiter, before, by_the_clock, each }, Wait::Adaptive, limit);
     }
     if shared.fork_guard.is_parents() {
         // A callback has forked and come back here in the child, in which this is the only thread:
@@ -283,44 +270,9 @@ fn run(shared: &Shared, mut waiter: Waiter) {
     let_go(timers);
 }
 
-/// Where the thread waits.
-struct Bed<'a> {
-    shared: &'a Shared,
-    waiter: &'a mut Waiter,
-    /// What the bell read before the tasks ran.
-    before: u32,
-    by_the_clock: bool,
-    tasks: &'a [Box<dyn Task>],
-    places: &'a [Arc<Slot>],
-}
-
-fn is_ready(shared: &Shared, tasks: &[Box<dyn Task>]) -> bool {
-    shared.stop.load(Ordering::Acquire)
-        || shared.pending.load(Ordering::Acquire)
-        || tasks.iter().any(|task| task.is_ready())
-}
-
-impl Place for Bed<'_> {
-    fn poll(&mut self) -> bool {
-        // Simulated time goes on with a ring and nothing else.
-        self.waiter.read() != self.before || is_ready(self.shared, self.tasks)
-    }
-
-    fn sleep(&mut self, sleep: Sleep, limit: Duration) -> Woken {
-        let sleep = if self.by_the_clock { Sleep::ByTheClock } else { sleep };
-        let woken = self.waiter.sleep_since(
-            sleep,
-            self.before,
-            self.places.iter().map(|slot| &slot.page().bind.asleep),
-            &AskingBarrier(|| self.tasks.iter().any(|task| task.needs_barrier())),
-            limit,
-            || {
-                self.tasks.iter().for_each(|task| task.lie_down());
-                is_ready(self.shared, self.tasks)
-            },
-        );
-        self.tasks.iter().for_each(|task| task.get_up(woken, limit));
-        woken
+impl Awaited for Shared {
+    fn is_ready(&self) -> bool {
+        self.stop.load(Ordering::Acquire) || self.pending.load(Ordering::Acquire)
     }
 }
 
@@ -362,6 +314,8 @@ mod tests {
     use rnet_core::NodeName;
     use rnet_shm::domain::{DomainConfig, DomainDir};
 
+    use crate::pace::Place;
+
     use super::*;
 
     #[test]
@@ -372,11 +326,10 @@ mod tests {
         let dir = DomainDir::open_or_create(&config).unwrap();
         let own = OwnNode::create(&dir, &NodeName::new("n").unwrap(), "rust", "0").unwrap();
         let dispatcher = Dispatcher::start(&own, Lane::Bulk, NodeTime::simulated());
-        let mut waiter = Waiter::new(own.bells().clone());
+        let waiter = Waiter::new(own.bells().clone());
         let (bell, before) = (waiter.bell(), waiter.read());
-        let shared = &*dispatcher.shared;
-        let (waiter, by_the_clock) = (&mut waiter, false);
-        let mut bed = Bed { shared, waiter, before, by_the_clock, tasks: &[], places: &[] };
+        let each = |look: &mut dyn FnMut(&dyn Awaited)| look(&*dispatcher.shared);
+        let mut bed = Bed { waiter: &waiter, before, by_the_clock: false, each };
         assert!(!bed.poll());
         // As a simulated clock does.
         own.bells().ring(bell);

@@ -7,6 +7,8 @@
 //! users.
 
 #[doc(hidden)]
+pub mod awaited;
+#[doc(hidden)]
 pub mod control;
 #[doc(hidden)]
 pub mod core;

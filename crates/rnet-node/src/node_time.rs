@@ -2,11 +2,12 @@
 //! Timers and rates ask here how long to wait. Whatever protects people (deadlines, lifespans, leases, limits of
 //! waits) goes by the host's clock and does not ask here.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rnet_core::{Error, Result};
+use rnet_shm::bell::Bells;
 use rnet_shm::fork::ForkGuard;
 use rnet_shm::{clock, sleep};
 
@@ -33,9 +34,20 @@ struct Simulated {
     ended: AtomicBool,
     fork_guard: ForkGuard,
     changes: Changes,
+    /// Bells at which threads sleep until the time is set.
+    sleepers: Mutex<Vec<(Arc<Bells>, u64)>>,
 }
 
 impl Simulated {
+    fn sleepers(&self) -> MutexGuard<'_, Vec<(Arc<Bells>, u64)>> {
+        self.sleepers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn notify_all(&self) {
+        self.changes.notify_all();
+        self.sleepers().iter().for_each(|(bells, bell)| bells.ring(*bell));
+    }
+
     fn now_ns(&self) -> u64 {
         loop {
             let ahead_ns = self.ahead_ns.load(Ordering::Acquire);
@@ -63,6 +75,7 @@ impl NodeTime {
             ended: AtomicBool::new(false),
             fork_guard: ForkGuard::here(),
             changes: Changes::default(),
+            sleepers: Mutex::default(),
         })))
     }
 
@@ -104,14 +117,14 @@ impl NodeTime {
                 simulated.ahead_ns.store(ahead_ns, Ordering::Release);
             }
         }
-        simulated.changes.notify_all();
+        simulated.notify_all();
     }
 
     /// Nobody sets it any more: its node ends.
     pub fn end(&self) {
         if let Some(simulated) = &self.0 {
             simulated.ended.store(true, Ordering::Release);
-            simulated.changes.notify_all();
+            simulated.notify_all();
         }
     }
 
@@ -138,6 +151,21 @@ impl NodeTime {
             // It is woken when the time is set.
             (Some(_), _) => Duration::MAX,
         }
+    }
+
+    /// A thread is about to sleep at a bell, until [`NodeTime::get_up`]: each time that is set rings it.
+    pub fn lie_down(&self, bells: &Arc<Bells>, bell: u64) {
+        if let Some(simulated) = &self.0 {
+            simulated.sleepers().push((bells.clone(), bell));
+        }
+    }
+
+    /// The thread has slept.
+    pub fn get_up(&self, bells: &Arc<Bells>, bell: u64) {
+        let Some(simulated) = &self.0 else { return };
+        let mut sleepers = simulated.sleepers();
+        let at = sleepers.iter().position(|(of, one)| Arc::ptr_eq(of, bells) && *one == bell);
+        at.map(|at| sleepers.swap_remove(at));
     }
 
     /// Sleeps until the clock has run for `due_ns`, or for `limit` of the host's time at the longest; it may return

@@ -14,7 +14,7 @@ use rnet_shm::bell::{Bells, Sleep, Waiter, Woken};
 use rnet_shm::channel::{ChannelError, PIN_LIMIT, Reader};
 use rnet_shm::node::{EndpointKind, Entry};
 use rnet_shm::shortage::is_passing;
-use rnet_shm::subscription::{Slot, SubscriptionFile, SubscriptionMeta};
+use rnet_shm::subscription::{SubscriptionFile, SubscriptionMeta};
 
 use crate::core::{NodeCore, NodeState};
 use crate::inbox::{Inbox, MAX_PENDING_ERRORS};
@@ -136,16 +136,6 @@ impl Receiver {
             channel.set_bell(bell);
         }
         // A channel that the control thread bound meanwhile is caught when it is taken in.
-    }
-
-    /// Adds the pages in which wakers look for a sleeper.
-    pub fn add_places(&self, places: &mut Vec<Arc<Slot>>) {
-        places.extend(self.channels.iter().map(|c| c.slot().clone()));
-    }
-
-    /// Whether one of its publishers counts on the barrier of those that sleep for it.
-    pub fn needs_barrier(&self) -> bool {
-        self.channels.iter().any(Reader::needs_barrier)
     }
 
     pub fn bells(&self) -> &Arc<Bells> {
@@ -472,8 +462,7 @@ impl Receiver {
                 || state.must_stop()
                 || channels.iter().any(|c| c.is_asking() && c.is_ready())
         };
-        let none = std::iter::empty();
-        if self.waiter.sleep(Sleep::Woken, none, &SleeperBarrier, left, ready) == Woken::Signal
+        if self.waiter.sleep(Sleep::Woken, |_| {}, &SleeperBarrier, left, ready) == Woken::Signal
             && self.interruptible
         {
             return Err(Error::Interrupted);

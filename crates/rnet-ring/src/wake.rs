@@ -21,30 +21,30 @@ impl Tickets {
     }
 }
 
-/// The sleeper's side: shows `ticket` in every place where a waker may look. After it, look for
+/// The sleeper's side: shows `ticket` in every place where a waker may look, each of which `places` names. After it, look for
 /// messages once more, and sleep only if there are none and the bell still reads what it read
 /// before this call.
-pub fn announce<'a>(
-    places: impl IntoIterator<Item = &'a AtomicU64>,
+pub fn announce(
+    places: impl FnOnce(&mut dyn FnMut(&AtomicU64)),
     ticket: u64,
     barrier: &impl Barrier,
 ) {
-    for place in places {
+    places(&mut |place| {
         // Release: whoever finds the ticket also finds the bell that was named before it.
         place.store(ticket, Ordering::Release);
         fail_point!("sleep.ticket");
-    }
+    });
     // SYNC-SLEEP: pairs with the light barrier between commit and `must_ring`.
     barrier.heavy();
     fail_point!("sleep.announced");
 }
 
 /// The sleeper's side: awake again.
-pub fn withdraw<'a>(places: impl IntoIterator<Item = &'a AtomicU64>) {
-    for place in places {
+pub fn withdraw(places: impl FnOnce(&mut dyn FnMut(&AtomicU64))) {
+    places(&mut |place| {
         place.store(0, Ordering::Relaxed);
         fail_point!("sleep.withdraw");
-    }
+    });
 }
 
 /// The waker's side, after its store and the light barrier: whether to ring. `last_rung` is the

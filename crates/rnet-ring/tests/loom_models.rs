@@ -317,14 +317,14 @@ fn nobody_sleeps_through_a_message() {
                     break;
                 }
                 let before = us.bell.load(Ordering::Acquire);
-                wake::announce([&us.asleep], tickets.next_ticket(), &FullFences);
+                wake::announce(|at| at(&us.asleep), tickets.next_ticket(), &FullFences);
                 if !reader.has_more(theirs.log()) {
                     // The kernel's futex: sleeps only while the bell is unchanged.
                     while us.bell.load(Ordering::Acquire) == before {
                         us.kernel.wait();
                     }
                 }
-                wake::withdraw([&us.asleep]);
+                wake::withdraw(|at| at(&us.asleep));
             }
         });
         let mut writer = LogWriter::new(memory.log());
@@ -368,13 +368,13 @@ fn a_second_waiter_is_rung_too() {
                 let mut got = reader.next_seq().unwrap();
                 while got < wanted {
                     let before = us.bell.load(Ordering::Acquire);
-                    wake::announce([&us.asleep], us.tickets.next_ticket(), &FullFences);
+                    wake::announce(|at| at(&us.asleep), us.tickets.next_ticket(), &FullFences);
                     if !reader.has_more(theirs.log()) {
                         while us.bell.load(Ordering::Acquire) == before {
                             us.kernel.wait();
                         }
                     }
-                    wake::withdraw([&us.asleep]);
+                    wake::withdraw(|at| at(&us.asleep));
                     got += take(&mut reader, theirs.log());
                 }
             }
@@ -419,13 +419,13 @@ fn a_writer_does_not_sleep_through_room() {
             while shared.cursor.load(Ordering::Acquire) < wanted {
                 let before = bell.0.load(Ordering::Acquire);
                 room::want(&shared.flow, wanted);
-                wake::announce([&shared.flow.asleep], tickets.next_ticket(), &FullFences);
+                wake::announce(|at| at(&shared.flow.asleep), tickets.next_ticket(), &FullFences);
                 if shared.cursor.load(Ordering::Acquire) < wanted {
                     while bell.0.load(Ordering::Acquire) == before {
                         bell.1.wait();
                     }
                 }
-                wake::withdraw([&shared.flow.asleep]);
+                wake::withdraw(|at| at(&shared.flow.asleep));
             }
         }
         reader.join().unwrap();

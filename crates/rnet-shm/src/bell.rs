@@ -170,20 +170,17 @@ impl Waiter {
 
     /// Sleeps until a peer rings, `ready` says there is something, or `limit` is over.
     ///
-    /// `places` are the words in which the wakers look for a sleeper; `ready` is asked once
-    /// between showing the ticket and sleeping, and anything that others do before ringing this
-    /// bell is seen by it or ends the sleep.
-    pub fn sleep<'a, P>(
-        &mut self,
+    /// `places` names the words in which the wakers look for a sleeper, as they are when it is called;
+    /// `ready` is asked once between showing the ticket and sleeping, and anything that others do before
+    /// ringing this bell is seen by it or ends the sleep.
+    pub fn sleep(
+        &self,
         sleep: Sleep,
-        places: P,
+        places: impl Fn(&mut dyn FnMut(&AtomicU64)),
         barrier: &impl Barrier,
         limit: Duration,
         ready: impl FnOnce() -> bool,
-    ) -> Woken
-    where
-        P: Iterator<Item = &'a AtomicU64> + Clone,
-    {
+    ) -> Woken {
         let before = self.read();
         self.sleep_since(sleep, before, places, barrier, limit, ready)
     }
@@ -195,19 +192,16 @@ impl Waiter {
 
     /// As [`Waiter::sleep`], for a waiter that looked for work before it could name the places:
     /// does not sleep if the bell was rung since it read `before`.
-    pub fn sleep_since<'a, P>(
-        &mut self,
+    pub fn sleep_since(
+        &self,
         sleep: Sleep,
         before: u32,
-        places: P,
+        places: impl Fn(&mut dyn FnMut(&AtomicU64)),
         barrier: &impl Barrier,
         limit: Duration,
         ready: impl FnOnce() -> bool,
-    ) -> Woken
-    where
-        P: Iterator<Item = &'a AtomicU64> + Clone,
-    {
-        wake::announce(places.clone(), self.bells.tickets.next_ticket(), barrier);
+    ) -> Woken {
+        wake::announce(&places, self.bells.tickets.next_ticket(), barrier);
         let woken = if ready() {
             Woken::Look
         } else {

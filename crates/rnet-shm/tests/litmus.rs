@@ -122,14 +122,16 @@ fn play(pair: Pair, rounds: u64) -> u64 {
         // The publisher hears of the round some hundred cycles later.
         shake(round, 512);
         match pair {
-            Pair::Asymmetric => wake::announce([&shared.asleep.0], round, &SleeperBarrier),
-            Pair::Changing => wake::announce([&shared.asleep.0], round, &asking),
-            Pair::Broken => wake::announce([&shared.asleep.0], round, &FenceAlone),
+            Pair::Asymmetric => {
+                wake::announce(|place| place(&shared.asleep.0), round, &SleeperBarrier)
+            }
+            Pair::Changing => wake::announce(|place| place(&shared.asleep.0), round, &asking),
+            Pair::Broken => wake::announce(|place| place(&shared.asleep.0), round, &FenceAlone),
         }
         let seen = shared.tail.0.load(Ordering::Acquire) == round;
         let done = wait_for(&shared.done.0, |done| done >> 1 == round);
         unseen += u64::from(!seen && done & 1 == 0);
-        wake::withdraw([&shared.asleep.0]);
+        wake::withdraw(|place| place(&shared.asleep.0));
     }
     let mut status = 0;
     // SAFETY: the child that was forked above, waited for once.

@@ -6,16 +6,15 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
-use std::time::Duration;
 
 use futures_core::Stream;
 use rnet_core::{Error, Lane, Result};
 use rnet_node::dispatch::Task;
-use rnet_shm::bell::{MAX_SLEEP, Woken};
-use rnet_shm::subscription::Slot;
+use rnet_shm::bell::MAX_SLEEP;
 
 use super::entry::Change;
 use super::watch::{Watch, WatchCore};
+use rnet_node::awaited::Awaited;
 use rnet_node::core::NodeCore;
 use rnet_node::ready_fd::ReadyFd;
 
@@ -29,13 +28,6 @@ struct Shared {
 
 fn lock(shared: &Mutex<Shared>) -> MutexGuard<'_, Shared> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-impl Shared {
-    /// The watch, if somebody waits for it.
-    fn awaited(&self) -> Option<&WatchCore> {
-        self.watch.as_ref().filter(|_| self.waker.is_some())
-    }
 }
 
 /// Wakes the async task when its watch has something.
@@ -70,33 +62,16 @@ impl Task for WakeTask {
         let wake = |waker: Waker| catch_unwind(AssertUnwindSafe(|| waker.wake()));
         waker.map(wake).is_some()
     }
-    fn is_ready(&self) -> bool {
+    fn awaited(&self, look: &mut dyn FnMut(&dyn Awaited)) {
+        // Without a waker nobody waits.
         let shared = lock(&self.shared);
-        shared.watch.is_none()
-            || shared.awaited().is_some_and(|watch| shared.ready.is_some() || watch.is_ready())
-    }
-    fn lie_down(&self) {
-        if let Some(watch) = lock(&self.shared).awaited() {
-            watch.lie_down();
-        }
-    }
-    fn get_up(&self, _woken: Woken, _limit: Duration) {
-        if let Some(watch) = &lock(&self.shared).watch {
-            watch.get_up();
-        }
-    }
-    fn sleep_limit(&self) -> Duration {
-        lock(&self.shared).awaited().map_or(Duration::MAX, WatchCore::sleep_limit)
+        shared.watch.iter().filter(|_| shared.waker.is_some()).for_each(|watch| look(watch));
     }
     fn came(&mut self) -> Option<(u64, u64)> {
         lock(&self.shared).watch.as_ref()?.came_since(&mut self.told)
     }
     fn is_over(&self) -> bool {
         lock(&self.shared).watch.is_none()
-    }
-    fn add_places(&self, _places: &mut Vec<Arc<Slot>>) {}
-    fn needs_barrier(&self) -> bool {
-        false
     }
     fn move_to(self: Box<Self>, _lane: Lane) {}
 }
@@ -206,7 +181,8 @@ impl ChangeStream {
         *waker = Some(context.waker().clone());
         // Whoever changes something from here on rings the thread, also one that sleeps already. It may sleep
         // for longer than until the next key's time is over.
-        let look = watch.lie_down() || watch.sleep_limit() < MAX_SLEEP;
+        watch.lie_down();
+        let look = watch.is_ready() || watch.sleep_limit() < MAX_SLEEP;
         drop(shared);
         if look {
             self.core.state.dispatcher(self.lane).wake();

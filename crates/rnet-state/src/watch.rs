@@ -19,11 +19,10 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rnet_core::{Error, Lane, Result, Wait};
-use rnet_shm::barrier::AskingBarrier;
-use rnet_shm::bell::{Bells, MAX_SLEEP, Sleep, Waiter, Woken};
+use rnet_shm::bell::{Bells, Waiter, Woken};
 use rnet_shm::fork::Own;
 use rnet_shm::state::{Follower, Next, Record};
 use rnet_shm::{clock, cpu};
@@ -32,8 +31,10 @@ use super::entry::Change;
 use super::prefix::Prefix;
 use super::shared::StateShared;
 use super::state::State;
-use rnet_node::core::NodeCore;
-use rnet_node::pace::{Pace, Place};
+use rnet_node::awaited::Awaited;
+use rnet_node::core::{NodeCore, NodeState};
+use rnet_node::options::deadline;
+use rnet_node::pace::Pace;
 
 /// The ends of times are looked at when there is nothing else to tell, and once in so many changes.
 const TURNS_PER_END: u64 = 32;
@@ -320,12 +321,6 @@ impl WatchCore {
         any
     }
 
-    /// How long it is until the time of a key is over.
-    pub(super) fn sleep_limit(&self) -> Duration {
-        let Some((at, _)) = self.expiries.first() else { return Duration::MAX };
-        Duration::from_nanos(at.saturating_sub(self.shared.now()))
-    }
-
     /// When what was told last was written, by the clock of messages, and how many were told.
     pub(super) fn came(&self) -> (u64, u64) {
         let latency_ns = clock::unix_ns().saturating_sub(self.written_unix_ns);
@@ -343,54 +338,32 @@ impl WatchCore {
         self.shared.fork_guard().is_parents()
     }
 
-    /// Whether [`WatchCore::next`] may find something.
-    pub(super) fn is_ready(&self) -> bool {
-        !self.ahead.is_empty() || self.follower.may_have() || self.sleep_limit().is_zero()
-    }
-
     pub(super) fn set_bell(&self, bell: u64) {
         self.follower.set_bell(bell);
     }
+}
 
-    /// Has whoever changes something ring, from here on; `true` if something may be there already.
-    pub(super) fn lie_down(&self) -> bool {
-        self.follower.lie_down()
+impl Awaited for WatchCore {
+    fn is_ready(&self) -> bool {
+        !self.ahead.is_empty() || self.follower.may_have() || self.sleep_limit().is_zero()
     }
-
-    pub(super) fn get_up(&self) {
+    fn must_stop(&self) -> bool {
+        self.stop.load(Ordering::Acquire)
+    }
+    fn take_stop(&self) -> bool {
+        self.must_stop() && self.stop.swap(false, Ordering::AcqRel)
+    }
+    /// Until the time of a key is over.
+    fn sleep_limit(&self) -> Duration {
+        let Some((at, _)) = self.expiries.first() else { return Duration::MAX };
+        Duration::from_nanos(at.saturating_sub(self.shared.now()))
+    }
+    /// Has whoever changes something ring, from here on.
+    fn lie_down(&self) {
+        self.follower.lie_down();
+    }
+    fn get_up(&self, _woken: Woken, _limit: Duration) {
         self.follower.get_up();
-    }
-}
-
-/// What a watch waits for, and where it sleeps.
-struct Bed<'a> {
-    watch: &'a mut WatchCore,
-    waiter: &'a mut Waiter,
-}
-
-impl Place for Bed<'_> {
-    fn poll(&mut self) -> bool {
-        if self.watch.stop.load(Ordering::Acquire) {
-            return true;
-        }
-        match self.watch.next() {
-            Ok(None) => false,
-            Ok(Some(change)) => {
-                self.watch.put_back(change);
-                true
-            }
-            // It is met again, by who can tell it.
-            Err(_) => true,
-        }
-    }
-
-    fn sleep(&mut self, sleep: Sleep, limit: Duration) -> Woken {
-        let (watch, limit) = (&*self.watch, limit.min(self.watch.sleep_limit()));
-        let ready = || watch.lie_down() || watch.stop.load(Ordering::Acquire);
-        let none = std::iter::empty();
-        let woken = self.waiter.sleep(sleep, none, &AskingBarrier(|| false), limit, ready);
-        watch.get_up();
-        woken
     }
 }
 
@@ -467,36 +440,56 @@ impl Watch {
     /// # Errors
     /// `Timeout`; `Interrupted` (see [`Watch::interrupter`], [`Watch::set_interruptible`]).
     pub fn recv(&mut self, timeout: Option<Duration>) -> Result<Change> {
-        // A time that no clock reaches is none.
-        let until = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+        let until = deadline(timeout);
         loop {
             if let Some(change) = self.watch.next()? {
                 let (sent_ns, count) = self.watch.came();
                 self.pace.came(sent_ns, count);
                 return Ok(change);
             }
-            if self.watch.stop.swap(false, Ordering::AcqRel) {
-                return Err(Error::Interrupted);
-            }
-            let mut left = MAX_SLEEP;
-            if let Some(until) = until {
-                left = until.saturating_duration_since(Instant::now());
-                if left.is_zero() {
-                    return Err(Error::Timeout {
-                        topic: String::new(),
-                        what: format!("no change under {}", self.watch.prefix.bytes()),
-                        after_ms: rnet_core::ms_ceil(timeout.unwrap_or_default()),
-                    });
-                }
-            }
-            let left = left.min(self.watch.sleep_limit());
+            // A wait set may have had it before.
+            self.watch.set_bell(self.watch.bell);
             // As who waits for urgent messages: somebody who computes is not to hold a change up.
             self.pace.keep_short_slice(cpu::For::Urgent);
-            let Watch { watch, waiter, pace, .. } = self;
-            let woken = pace.wait(&mut Bed { watch, waiter }, Wait::Adaptive, left);
-            if woken == Woken::Signal && self.interruptible {
-                return Err(Error::Interrupted);
+            let each = |look: &mut dyn FnMut(&dyn Awaited)| look(&self.watch);
+            let Watch { waiter, pace, interruptible, .. } = self;
+            if !pace.wait_until(waiter, Wait::Adaptive, until, *interruptible, each)? {
+                return Err(Error::Timeout {
+                    topic: String::new(),
+                    what: format!("no change under {}", self.watch.prefix.bytes()),
+                    after_ms: rnet_core::ms_ceil(timeout.unwrap_or_default()),
+                });
             }
+        }
+    }
+
+    /// For a wait set: its prefix, its node, what it waits for, and at which bell.
+    #[doc(hidden)]
+    pub fn prefix(&self) -> &str {
+        self.watch.prefix.bytes()
+    }
+
+    #[doc(hidden)]
+    pub fn node(&self) -> &NodeState {
+        &self.core.state
+    }
+
+    #[doc(hidden)]
+    pub fn awaited(&self) -> &dyn Awaited {
+        &self.watch
+    }
+
+    #[doc(hidden)]
+    pub fn set_bell(&mut self, bell: u64) {
+        self.watch.set_bell(bell);
+    }
+
+    /// Passes over changes of other keys, so that it is ready only if it has something to tell.
+    #[doc(hidden)]
+    pub fn take_in(&mut self) {
+        // An error is met again, by who can tell it.
+        if let Ok(Some(change)) = self.watch.next() {
+            self.watch.put_back(change);
         }
     }
 
@@ -573,6 +566,7 @@ impl std::fmt::Debug for WatchInterrupter {
 #[cfg(test)]
 mod tests {
     use rnet_node::NodeSettings;
+    use rnet_shm::bell::MAX_SLEEP;
 
     use super::*;
 

@@ -3,13 +3,11 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use rnet_core::{Error, Lane, Result};
+use rnet_node::awaited::Awaited;
 use rnet_node::core::NodeCore;
 use rnet_node::dispatch::Task;
-use rnet_shm::bell::Woken;
-use rnet_shm::subscription::Slot;
 
 use super::entry::Change;
 use super::watch::{Watch, WatchCore};
@@ -91,27 +89,16 @@ impl<F: FnMut(Result<Change>) + Send> Task for CallbackTask<F> {
         }
         true
     }
-    fn is_ready(&self) -> bool {
-        !self.failed && self.watch.is_ready()
-    }
-    fn lie_down(&self) {
-        self.watch.lie_down();
-    }
-    fn get_up(&self, _woken: Woken, _limit: Duration) {
-        self.watch.get_up();
-    }
-    fn sleep_limit(&self) -> Duration {
-        self.watch.sleep_limit()
+    fn awaited(&self, look: &mut dyn FnMut(&dyn Awaited)) {
+        if !self.failed {
+            look(&self.watch);
+        }
     }
     fn came(&mut self) -> Option<(u64, u64)> {
         self.watch.came_since(&mut self.told)
     }
     fn is_over(&self) -> bool {
         self.over
-    }
-    fn add_places(&self, _places: &mut Vec<Arc<Slot>>) {}
-    fn needs_barrier(&self) -> bool {
-        false
     }
     fn move_to(self: Box<Self>, _lane: Lane) {}
 }

@@ -1,165 +1,228 @@
-//! Subscribers that a [`crate::WaitSet`] keeps: attached and detached at run time, by any thread, also while
-//! another one waits.
+//! What a [`crate::WaitSet`] keeps: attached and detached at run time, by any thread, also while another one
+//! waits.
 
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rnet_core::{Error, Result};
-use rnet_shm::bell::Bells;
+use rnet_node::awaited::Awaited;
+use rnet_node::core::NodeState;
+use rnet_shm::bell::{Bells, Woken};
+use rnet_shm::fork::ForkGuard;
 
-use rnet_node::NodeCore;
-use rnet_node::receiver::Receiver;
+use crate::state::{Change, Watch};
+use crate::{Message, OwnedSample, PublisherStats, Rate, Subscriber, Tick, Waitable};
 
-use crate::subscriber::Decode;
-use crate::subscriber::Subscriber;
-use crate::{Message, OwnedSample, PublisherStats, Sample};
-
-/// A receiver that its user and the thread that waits take in turn, neither for long.
-type Member = Arc<Mutex<Receiver>>;
-
-/// What a wait set waits for beside the subscribers that each wait names.
-pub(crate) struct Members {
-    bells: Arc<Bells>,
-    bell: u64,
-    list: Mutex<Vec<Member>>,
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Its user and the thread that waits take it in turn, neither for long.
+type Member<W> = Arc<Mutex<W>>;
+
+/// What a wait set waits for beside what each wait names.
+pub(crate) struct Members {
+    node: String,
+    bells: Arc<Bells>,
+    bell: u64,
+    fork_guard: ForkGuard,
+    stop: AtomicBool,
+    next_id: AtomicU64,
+    list: Mutex<Vec<(u64, Member<dyn Waitable + Send>)>>,
+}
+
 impl Members {
-    pub(crate) fn new(bells: Arc<Bells>, bell: u64) -> Members {
-        Members { bells, bell, list: Mutex::default() }
+    pub(crate) fn new(node: &NodeState, bell: u64) -> Members {
+        Members {
+            node: node.own.name().to_string(),
+            bells: node.own.bells().clone(),
+            bell,
+            fork_guard: node.own.fork_guard(),
+            stop: AtomicBool::new(false),
+            next_id: AtomicU64::new(0),
+            list: Mutex::default(),
+        }
     }
 
-    pub(crate) fn for_each(&self, act: &mut dyn FnMut(&mut Receiver)) {
-        lock(&self.list).iter().for_each(|member| act(&mut lock(member)));
+    pub(crate) fn check_fork(&self) -> Result<()> {
+        self.fork_guard.check(|| format!("a wait set of node {}", self.node))
     }
 
-    fn add(&self, member: Member) {
-        lock(&self.list).push(member);
-        // Who waits looks at it, and shows its tickets in its pages.
+    /// Has it wake who waits with this set.
+    pub(crate) fn wake_by(&self, one: &mut dyn Waitable) -> Result<()> {
+        if let Some(node) = one.node() {
+            node.check_fork()?;
+            if !Arc::ptr_eq(node.own.bells(), &self.bells) {
+                let (theirs, ours) = (node.own.name(), &self.node);
+                return Err(Error::BadValue {
+                    what: format!("wait for {} in a wait set", one.name()),
+                    why: format!(
+                        "it is of node {theirs} and the set of node {ours}: make one set for each node"
+                    ),
+                });
+            }
+        }
+        one.set_bell(&self.bells, self.bell);
+        Ok(())
+    }
+
+    pub(crate) fn for_each(&self, act: &mut dyn FnMut(u64, &mut dyn Waitable)) {
+        lock(&self.list).iter().for_each(|(id, member)| act(*id, &mut *lock(member)));
+    }
+
+    fn ring(&self) {
         self.bells.ring(self.bell);
     }
+}
 
-    fn remove(&self, member: &Member) {
-        lock(&self.list).retain(|other| !Arc::ptr_eq(other, member));
-        self.bells.ring(self.bell);
+impl Awaited for Members {
+    fn is_ready(&self) -> bool {
+        false
+    }
+    fn must_stop(&self) -> bool {
+        self.stop.load(Ordering::Acquire)
+    }
+    fn take_stop(&self) -> bool {
+        self.must_stop() && self.stop.swap(false, Ordering::AcqRel)
     }
 }
 
 impl std::fmt::Debug for Members {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Members").field("bell", &self.bell).finish_non_exhaustive()
+        f.debug_struct("Members").field("node", &self.node).finish_non_exhaustive()
     }
 }
 
-/// Attaches subscribers to a [`crate::WaitSet`] from any thread; made by [`crate::WaitSet::handle`].
+/// Attaches to a [`crate::WaitSet`] from any thread; made by [`crate::WaitSet::handle`].
 #[derive(Clone, Debug)]
 pub struct WaitSetHandle {
     pub(crate) members: Arc<Members>,
 }
 
 impl WaitSetHandle {
-    /// Has the set wait for this subscriber, from now on and until what it returns is dropped or detached. A
-    /// wait that goes on includes it.
+    /// Has the set wait for this subscriber, watch or rate, from now on and until what it returns is dropped or
+    /// detached. A wait that goes on includes it.
     ///
     /// # Errors
-    /// `BadValue` if it is of another node than the set; `Closed` in a forked child. The subscriber ends then.
-    pub fn attach<T: Message + ?Sized>(
-        &self,
-        mut subscriber: Subscriber<T>,
-    ) -> Result<Attached<T>> {
-        let receiver = subscriber.receiver();
-        receiver.check_fork()?;
-        if !Arc::ptr_eq(receiver.bells(), &self.members.bells) {
-            return Err(Error::BadValue {
-                what: format!("attach {} to a wait set", subscriber.topic()),
-                why: "the set is of another node: make one set for each node".to_owned(),
-            });
+    /// `BadValue` if it is of another node than the set; `Closed` in a forked child. It ends then.
+    pub fn attach<W: Waitable + Send + 'static>(&self, mut one: W) -> Result<Attached<W>> {
+        let members = self.members.clone();
+        members.check_fork()?;
+        members.wake_by(&mut one)?;
+        let (id, member) =
+            (members.next_id.fetch_add(1, Ordering::Relaxed), Arc::new(Mutex::new(one)));
+        lock(&members.list).push((id, member.clone()));
+        // Who waits looks at it, and is shown where it is waited for.
+        members.ring();
+        Ok(Attached { id, member: Some(member), members })
+    }
+
+    /// Has the wait that goes on end with `Interrupted`, or the next one if none does. A wait that finds
+    /// something at that moment is over as if it had not been asked.
+    pub fn interrupt(&self) {
+        if !self.members.fork_guard.is_parents() {
+            self.members.stop.store(true, Ordering::Release);
+            self.members.ring();
         }
-        receiver.set_bell(self.members.bell);
-        let (receiver, core, held) = subscriber.into_parts();
-        let member = Arc::new(Mutex::new(receiver));
-        self.members.add(member.clone());
-        Ok(Attached { inner: Some(Inner { member, held }), members: self.members.clone(), core })
     }
 }
 
-struct Inner<T: Message + ?Sized> {
-    member: Member,
-    held: T::Held,
-}
-
-/// A subscriber that a [`crate::WaitSet`] waits for; made by [`WaitSetHandle::attach`]. Ends when it is
-/// dropped.
-pub struct Attached<T: Message + ?Sized> {
+/// What a [`crate::WaitSet`] waits for; made by [`WaitSetHandle::attach`]. It ends when this is dropped.
+pub struct Attached<W: Waitable> {
+    id: u64,
     /// `None` once it was detached.
-    inner: Option<Inner<T>>,
+    member: Option<Member<W>>,
     members: Arc<Members>,
-    core: Arc<NodeCore>,
 }
 
-impl<T: Message + ?Sized> Attached<T> {
-    fn inner(&mut self) -> Result<&mut Inner<T>> {
-        // Asked before the lock is taken, which a thread that is not here may hold.
-        self.core.state.check_fork()?;
-        self.inner
-            .as_mut()
-            .ok_or_else(|| Error::Closed { what: "a detached subscriber".to_owned() })
+impl<W: Waitable> Attached<W> {
+    /// Its id in [`crate::WaitSet::ready`], which no other of the set has or had.
+    pub fn id(&self) -> u64 {
+        self.id
     }
 
+    fn get(&mut self) -> Result<MutexGuard<'_, W>> {
+        // Asked before the lock is taken, which a thread that is not here may hold.
+        self.members.check_fork()?;
+        self.member.as_ref().map(|member| lock(member)).ok_or_else(closed)
+    }
+
+    /// What was attached; the set no longer waits for it, not even in a wait that goes on.
+    ///
+    /// # Errors
+    /// `Closed` in a forked child.
+    pub fn detach(mut self) -> Result<W> {
+        self.members.check_fork()?;
+        self.remove();
+        // The list was the only other holder.
+        let member = self.member.take().and_then(Arc::into_inner).ok_or_else(closed)?;
+        Ok(member.into_inner().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn remove(&self) {
+        if let Some(member) = &self.member {
+            lock(&self.members.list).retain(|(id, _)| *id != self.id);
+            // The thread that sleeps will not find it any more.
+            lock(member).awaited().get_up(Woken::Look, std::time::Duration::ZERO);
+            self.members.ring();
+        }
+    }
+}
+
+fn closed() -> Error {
+    Error::Closed { what: "what was detached from a wait set".to_owned() }
+}
+
+impl<T: Message + ?Sized> Attached<Subscriber<T>> {
     /// The next message, if one is there.
     ///
     /// # Errors
     /// As [`Subscriber::try_recv`].
     pub fn try_recv(&mut self) -> Result<Option<OwnedSample<T>>> {
-        let Inner { member, held } = self.inner()?;
-        let mut receiver = lock(member);
-        match receiver.advance()? {
-            Some(at) => receiver.sample::<T>(at, held).map(Sample::to_owned_sample).map(Some),
-            None => Ok(None),
-        }
+        Ok(self.get()?.try_recv()?.map(|sample| sample.to_owned_sample()))
     }
 
     /// How many publishers serve it now.
     pub fn publisher_count(&mut self) -> usize {
-        self.inner().map_or(0, |inner| lock(&inner.member).count_publishers())
+        self.get().map_or(0, |mut subscriber| subscriber.publisher_count())
     }
 
     /// What was received and lost, by publisher; those that are gone included.
     pub fn stats(&mut self) -> Vec<PublisherStats> {
-        self.inner().map_or_else(|_| Vec::new(), |inner| lock(&inner.member).stats())
-    }
-
-    /// The subscriber again; the set no longer waits for it, not even in a wait that goes on.
-    ///
-    /// # Errors
-    /// `Closed` in a forked child.
-    pub fn detach(mut self) -> Result<Subscriber<T>> {
-        self.inner()?;
-        let closed = || Error::Closed { what: "a detached subscriber".to_owned() };
-        let Inner { member, held } = self.inner.take().ok_or_else(closed)?;
-        self.members.remove(&member);
-        // The list was the only other holder.
-        let receiver = Arc::into_inner(member).ok_or_else(closed)?;
-        let receiver = receiver.into_inner().unwrap_or_else(PoisonError::into_inner);
-        Ok(Subscriber::from_parts(receiver, self.core.clone(), held))
+        self.get().map_or_else(|_| Vec::new(), |subscriber| subscriber.stats())
     }
 }
 
-impl<T: Message + ?Sized> Drop for Attached<T> {
+impl Attached<Watch> {
+    /// The next change, if there is one.
+    ///
+    /// # Errors
+    /// As [`Watch::try_recv`].
+    pub fn try_recv(&mut self) -> Result<Option<Change>> {
+        self.get()?.try_recv()
+    }
+}
+
+impl Attached<Rate> {
+    /// The tick that is due, if one is.
+    ///
+    /// # Errors
+    /// As [`Rate::try_tick`].
+    pub fn try_tick(&mut self) -> Result<Option<Tick>> {
+        self.get()?.try_tick()
+    }
+}
+
+impl<W: Waitable> Drop for Attached<W> {
     fn drop(&mut self) {
-        if let Some(inner) = &self.inner
-            && !self.core.state.fork_guard().is_parents()
-        {
-            self.members.remove(&inner.member);
+        if !self.members.fork_guard.is_parents() {
+            self.remove();
         }
     }
 }
 
-impl<T: Message + ?Sized> std::fmt::Debug for Attached<T> {
+impl<W: Waitable> std::fmt::Debug for Attached<W> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Attached").finish_non_exhaustive()
+        f.debug_struct("Attached").field("id", &self.id).finish_non_exhaustive()
     }
 }

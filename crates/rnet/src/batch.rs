@@ -50,17 +50,17 @@ impl<T: Message + ?Sized> Subscriber<T> {
     ) -> Result<usize> {
         let mut count = 0;
         while count < max {
-            let at = match self.receiver().advance() {
+            let at = match self.receiver.advance() {
                 Ok(Some(at)) => at,
                 Ok(None) if count > 0 => break,
-                Ok(None) => match self.receiver().receive(deadline(timeout))? {
+                Ok(None) => match self.receiver.receive(deadline(timeout))? {
                     Some(at) => at,
                     None => return Err(self.timed_out("a message", timeout)),
                 },
                 // It comes again by itself, unless a sample was dropped meanwhile.
                 Err(Error::TooManyPins { .. }) if count > 0 => break,
                 Err(error) if count > 0 => {
-                    self.receiver().errors.push_front(error);
+                    self.receiver.errors.push_front(error);
                     break;
                 }
                 Err(error) => return Err(error),

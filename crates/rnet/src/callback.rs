@@ -3,13 +3,11 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use rnet_core::{Error, Lane, Result};
+use rnet_node::awaited::Awaited;
 use rnet_node::dispatch::Task;
 use rnet_node::receiver::{Receiver, is_refusal};
-use rnet_shm::bell::Woken;
-use rnet_shm::subscription::Slot;
 
 use crate::subscriber::Decode;
 use crate::subscriber::Subscriber;
@@ -51,20 +49,11 @@ where
         self.receiver.state.served.show(self.receiver.admitted());
         busy
     }
-    fn is_ready(&self) -> bool {
-        self.receiver.is_ready()
-    }
-    fn get_up(&self, woken: Woken, limit: Duration) {
-        self.receiver.note_if_late(woken, limit);
+    fn awaited(&self, look: &mut dyn FnMut(&dyn Awaited)) {
+        look(&self.receiver);
     }
     fn is_over(&self) -> bool {
         self.over
-    }
-    fn add_places(&self, places: &mut Vec<Arc<Slot>>) {
-        self.receiver.add_places(places);
-    }
-    fn needs_barrier(&self) -> bool {
-        self.receiver.needs_barrier()
     }
     fn move_to(self: Box<Self>, lane: Lane) {
         let node = self.receiver.node().clone();

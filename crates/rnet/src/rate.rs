@@ -1,11 +1,14 @@
 //! A loop with a period, on the caller's thread.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use rnet_core::{Error, Result};
 
+use rnet_node::awaited::Awaited;
 use rnet_node::node_time::NodeTime;
 use rnet_node::schedule::{Schedule, Tick};
+use rnet_shm::bell::{Bells, Woken};
 
 /// Keeps a loop at a rate: [`Rate::sleep`] returns at multiples of the period, however long the loop took.
 ///
@@ -25,8 +28,10 @@ pub struct Rate {
     period: Duration,
     overruns: u64,
     missed: u64,
-    /// Whether somebody sleeps for the next tick, or has until its time was over or a signal came.
+    /// Whether somebody has looked for the next tick before it was due.
     awaited: bool,
+    /// At which a wait set sleeps for it.
+    bell: Option<(Arc<Bells>, u64)>,
     interruptible: bool,
 }
 
@@ -58,8 +63,8 @@ impl Rate {
 
     fn start(time: NodeTime, period: Duration) -> Result<Rate> {
         let schedule = Schedule::each("the rate of a loop", period, time.run_ns())?;
-        let (overruns, missed, awaited, interruptible) = (0, 0, false, false);
-        Ok(Rate { time, schedule, period, overruns, missed, awaited, interruptible })
+        let (overruns, missed, awaited, bell, interruptible) = (0, 0, false, None, false);
+        Ok(Rate { time, schedule, period, overruns, missed, awaited, bell, interruptible })
     }
 
     /// Sleeps until the next tick is due. Returns at once if it is due already, which is an overrun; ticks
@@ -79,11 +84,7 @@ impl Rate {
     pub fn sleep_for(&mut self, limit: Duration) -> Result<Tick> {
         let end_ns = crate::now_ns().saturating_add(rnet_core::time::ns_saturating(limit));
         loop {
-            self.time.check()?;
-            if let Some(mut tick) = self.schedule.take(self.time.run_ns()) {
-                tick.due_ns = self.time.at_ns(tick.due_ns);
-                self.overruns += u64::from(!std::mem::take(&mut self.awaited));
-                self.missed = self.missed.saturating_add(tick.missed);
+            if let Some(tick) = self.try_tick()? {
                 return Ok(tick);
             }
             let now_ns = crate::now_ns();
@@ -96,12 +97,39 @@ impl Rate {
                 });
             }
             let due_ns = self.schedule.due_ns().unwrap_or(u64::MAX);
-            self.awaited = true;
             let whole = self.time.sleep_until(due_ns, Duration::from_nanos(end_ns - now_ns));
             if !whole && self.interruptible {
                 return Err(Error::Interrupted);
             }
         }
+    }
+
+    /// The tick that is due, if one is: for a [`crate::WaitSet`], or a loop that waits for something else.
+    ///
+    /// # Errors
+    /// `Closed`, as [`Rate::sleep`].
+    pub fn try_tick(&mut self) -> Result<Option<Tick>> {
+        self.time.check()?;
+        let Some(mut tick) = self.schedule.take(self.time.run_ns()) else {
+            self.awaited = true;
+            return Ok(None);
+        };
+        tick.due_ns = self.time.at_ns(tick.due_ns);
+        self.overruns += u64::from(!std::mem::take(&mut self.awaited));
+        self.missed = self.missed.saturating_add(tick.missed);
+        Ok(Some(tick))
+    }
+
+    /// Whether [`Rate::try_tick`] has something to say. One that is looked at before its tick is due is in time.
+    pub fn is_due(&mut self) -> bool {
+        let is_due = self.is_ready();
+        self.awaited |= !is_due;
+        is_due
+    }
+
+    /// Names the bell of a wait set.
+    pub(crate) fn set_bell(&mut self, bells: &Arc<Bells>, bell: u64) {
+        self.bell = Some((bells.clone(), bell));
     }
 
     /// The time between two ticks.
@@ -122,6 +150,21 @@ impl Rate {
     /// Lets a signal end a sleep with `Interrupted`; otherwise it goes on after the handler.
     pub fn set_interruptible(&mut self, yes: bool) {
         self.interruptible = yes;
+    }
+}
+
+impl Awaited for Rate {
+    fn is_ready(&self) -> bool {
+        self.sleep_limit().is_zero() || self.time.check().is_err()
+    }
+    fn sleep_limit(&self) -> Duration {
+        self.time.left_until(self.schedule.due_ns().unwrap_or(u64::MAX))
+    }
+    fn lie_down(&self) {
+        self.bell.iter().for_each(|(bells, bell)| self.time.lie_down(bells, *bell));
+    }
+    fn get_up(&self, _woken: Woken, _limit: Duration) {
+        self.bell.iter().for_each(|(bells, bell)| self.time.get_up(bells, *bell));
     }
 }
 

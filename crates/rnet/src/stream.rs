@@ -8,16 +8,14 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
-use std::time::Duration;
 
 use futures_core::Stream;
 use rnet_core::{Behind, Error, Lane, Result};
+use rnet_node::awaited::Awaited;
 use rnet_node::core::NodeCore;
 use rnet_node::dispatch::Task;
 use rnet_node::ready_fd::ReadyFd;
 use rnet_node::receiver::Receiver;
-use rnet_shm::bell::Woken;
-use rnet_shm::subscription::Slot;
 
 use crate::subscriber::Decode;
 use crate::subscriber::Subscriber;
@@ -72,28 +70,13 @@ impl Task for WakeTask {
         let wake = |waker: Waker| catch_unwind(AssertUnwindSafe(|| waker.wake()));
         waker.map(wake).is_some()
     }
-    fn is_ready(&self) -> bool {
+    fn awaited(&self, look: &mut dyn FnMut(&dyn Awaited)) {
+        // Without a waker nobody waits, and publishers need not ring.
         let shared = lock(&self.shared);
-        shared.receiver.is_none() || (shared.waker.is_some() && shared.is_ready())
-    }
-    fn get_up(&self, woken: Woken, limit: Duration) {
-        let shared = lock(&self.shared);
-        if let (Some(_), Some(receiver)) = (&shared.waker, &shared.receiver) {
-            receiver.note_if_late(woken, limit);
-        }
+        shared.receiver.iter().filter(|_| shared.waker.is_some()).for_each(|one| look(one));
     }
     fn is_over(&self) -> bool {
         lock(&self.shared).receiver.is_none()
-    }
-    fn add_places(&self, places: &mut Vec<Arc<Slot>>) {
-        let shared = lock(&self.shared);
-        // Without a waker nobody waits, and publishers need not ring.
-        if let (Some(_), Some(receiver)) = (&shared.waker, &shared.receiver) {
-            receiver.add_places(places);
-        }
-    }
-    fn needs_barrier(&self) -> bool {
-        lock(&self.shared).receiver.as_ref().is_some_and(Receiver::needs_barrier)
     }
     fn move_to(self: Box<Self>, _lane: Lane) {}
 }

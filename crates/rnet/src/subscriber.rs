@@ -25,7 +25,7 @@ const MAX_KEPT_LEN_BYTES: usize = 64 << 10;
 /// merged in turn. What was lost is counted by publisher and cause, see [`Subscriber::stats`].
 pub struct Subscriber<T: Message + ?Sized> {
     // Before the core: its drop takes the endpoint back while the node is still there.
-    receiver: Receiver,
+    pub(crate) receiver: Receiver,
     core: Arc<NodeCore>,
     held: T::Held,
 }
@@ -281,10 +281,6 @@ impl<T: Message + ?Sized> Subscriber<T> {
     /// [`crate::WaitSet`] included.
     pub fn interrupter(&mut self) -> Interrupter {
         Interrupter::of_subscriber(&self.receiver.state)
-    }
-
-    pub(crate) fn receiver(&mut self) -> &mut Receiver {
-        &mut self.receiver
     }
 
     /// Receiver and what is held between messages, at once.

@@ -1,42 +1,97 @@
-//! One wait for many topics.
+//! One wait for many topics, changes and ticks.
 
-use std::cell::RefCell;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use rnet_core::{Error, Result};
+use rnet_core::{Result, Wait};
+use rnet_node::awaited::Awaited;
+use rnet_node::core::NodeState;
 use rnet_node::options::deadline;
-use rnet_node::receiver::Receiver;
-use rnet_shm::barrier::AskingBarrier;
-use rnet_shm::bell::{Sleep, Waiter, Woken};
-use rnet_shm::fork::ForkGuard;
-use rnet_shm::subscription::Slot;
+use rnet_node::pace::Pace;
+use rnet_shm::bell::{Bells, Waiter};
 
 use crate::attached::{Attached, Members, WaitSetHandle};
-use crate::subscriber::Subscriber;
-use crate::{Message, Node};
+use crate::state::Watch;
+use crate::{Message, Node, Rate, Subscriber};
 
 mod sealed {
-    /// What a wait set needs of a subscriber; not nameable outside.
-    pub struct Handle<'a>(pub(super) &'a mut super::Receiver);
+    use super::*;
 
+    /// What a wait set needs to know; not nameable outside.
     pub trait Sealed {
-        fn handle(&mut self) -> Handle<'_>;
+        fn name(&self) -> String;
+        /// The node that wakes who waits for it, if one does.
+        fn node(&self) -> Option<&NodeState>;
+        /// Moves all wake-ups to a bell.
+        fn set_bell(&mut self, bells: &Arc<Bells>, bell: u64);
+        /// Takes in what has come, so that [`Awaited::is_ready`] says what is there for the user.
+        fn take_in(&mut self);
+        fn awaited(&self) -> &dyn Awaited;
     }
 }
 
-/// Subscribers of any type, for [`WaitSet::wait`].
+/// What a [`WaitSet`] waits for: subscribers of any type, watches of the state, and rates.
 pub trait Waitable: sealed::Sealed {}
 
 impl<T: Message + ?Sized> sealed::Sealed for Subscriber<T> {
-    fn handle(&mut self) -> sealed::Handle<'_> {
-        sealed::Handle(self.receiver())
+    fn name(&self) -> String {
+        self.topic().to_owned()
+    }
+    fn node(&self) -> Option<&NodeState> {
+        Some(self.receiver.node())
+    }
+    fn set_bell(&mut self, _bells: &Arc<Bells>, bell: u64) {
+        self.receiver.set_bell(bell);
+    }
+    fn take_in(&mut self) {
+        self.receiver.take_in();
+    }
+    fn awaited(&self) -> &dyn Awaited {
+        &self.receiver
     }
 }
 impl<T: Message + ?Sized> Waitable for Subscriber<T> {}
 
-/// Waits until any of several subscribers of a node has something: those that a wait names, and those that
-/// are attached.
+impl sealed::Sealed for Watch {
+    fn name(&self) -> String {
+        format!("changes under {}", self.prefix())
+    }
+    fn node(&self) -> Option<&NodeState> {
+        Some(self.node())
+    }
+    fn set_bell(&mut self, _bells: &Arc<Bells>, bell: u64) {
+        self.set_bell(bell);
+    }
+    fn take_in(&mut self) {
+        self.take_in();
+    }
+    fn awaited(&self) -> &dyn Awaited {
+        self.awaited()
+    }
+}
+impl Waitable for Watch {}
+
+impl sealed::Sealed for Rate {
+    fn name(&self) -> String {
+        "a rate".to_owned()
+    }
+    fn node(&self) -> Option<&NodeState> {
+        None
+    }
+    fn set_bell(&mut self, bells: &Arc<Bells>, bell: u64) {
+        self.set_bell(bells, bell);
+    }
+    fn take_in(&mut self) {
+        self.is_due();
+    }
+    fn awaited(&self) -> &dyn Awaited {
+        self
+    }
+}
+impl Waitable for Rate {}
+
+/// Waits until any of several subscribers and watches of a node, and rates, has something: those that a wait
+/// names, and those that are attached.
 ///
 /// ```no_run
 /// # fn main() -> rnet::Result<()> {
@@ -52,7 +107,8 @@ impl<T: Message + ?Sized> Waitable for Subscriber<T> {}
 /// # }
 /// ```
 ///
-/// Attached subscribers come and go at run time, by any thread, also while one waits:
+/// What is attached comes and goes at run time, by any thread, also while one waits. [`WaitSet::ready`] says
+/// which of it has something:
 ///
 /// ```no_run
 /// # fn main() -> rnet::Result<()> {
@@ -60,33 +116,36 @@ impl<T: Message + ?Sized> Waitable for Subscriber<T> {}
 /// let mut set = rnet::WaitSet::new(&node);
 /// let handle = set.handle(); // For other threads.
 /// let mut imu = handle.attach(node.subscriber::<[u8]>("/imu")?)?;
-/// set.wait(&mut [], None)?;
-/// while let Some(sample) = imu.try_recv()? { println!("imu: {} bytes", sample.len()); }
+/// let mut params = handle.attach(node.state()?.watch("/params")?)?;
+/// let mut tick = handle.attach(node.rate(100.0)?)?;
+/// while set.wait(&mut [], None)? {
+///     if set.ready().contains(&tick.id()) && tick.try_tick()?.is_some() { println!("tick"); }
+///     while let Some(change) = params.try_recv()? { println!("{}", change.key); }
+///     while let Some(sample) = imu.try_recv()? { println!("imu: {} bytes", sample.len()); }
+/// }
 /// let imu = imu.detach()?;
 /// # drop(imu); Ok(()) }
 /// ```
 #[derive(Debug)]
 pub struct WaitSet {
-    /// Name of its node.
-    node: String,
     waiter: Waiter,
-    fork_guard: ForkGuard,
+    pace: Pace,
     members: Arc<Members>,
-    places: Vec<Arc<Slot>>,
+    ready: Vec<u64>,
     interruptible: bool,
 }
 
 impl WaitSet {
-    /// A wait set for subscribers of `node`.
+    /// A wait set for what is of `node`.
     pub fn new(node: &Node) -> WaitSet {
-        let own = &node.core().state.own;
-        let (node, waiter) = (own.name().to_string(), Waiter::new(own.bells().clone()));
-        let members = Arc::new(Members::new(own.bells().clone(), waiter.bell()));
-        let fork_guard = own.fork_guard();
-        WaitSet { node, waiter, fork_guard, members, places: Vec::new(), interruptible: false }
+        let node = &node.core().state;
+        let waiter = Waiter::new(node.own.bells().clone());
+        let members = Arc::new(Members::new(node, waiter.bell()));
+        let (pace, ready) = (Pace::of(waiter.bells()), Vec::new());
+        WaitSet { waiter, pace, members, ready, interruptible: false }
     }
 
-    /// Attaches subscribers to this set from any thread, also while one waits.
+    /// Attaches to this set from any thread, and ends its waits, also while one goes on.
     pub fn handle(&self) -> WaitSetHandle {
         WaitSetHandle { members: self.members.clone() }
     }
@@ -95,8 +154,8 @@ impl WaitSet {
     ///
     /// # Errors
     /// As there.
-    pub fn attach<T: Message + ?Sized>(&self, subscriber: Subscriber<T>) -> Result<Attached<T>> {
-        self.handle().attach(subscriber)
+    pub fn attach<W: Waitable + Send + 'static>(&self, one: W) -> Result<Attached<W>> {
+        self.handle().attach(one)
     }
 
     /// Lets a signal end a wait with `Interrupted`; otherwise waits go on after the handler.
@@ -104,89 +163,52 @@ impl WaitSet {
         self.interruptible = yes;
     }
 
-    #[cold]
-    fn other_node(&self, receiver: &Receiver) -> Error {
-        Error::BadValue {
-            what: format!("wait for {} in a wait set", receiver.topic()),
-            why: format!(
-                "the subscriber is of node {} and the set of node {}: make one set for each node",
-                receiver.node().own.name(),
-                self.node
-            ),
-        }
+    /// Which of what is attached had something when the last wait ended: the [`Attached::id`] of each. A busy
+    /// one hides no other.
+    pub fn ready(&self) -> &[u64] {
+        &self.ready
     }
 
-    /// Waits until one of these subscribers, or of the attached ones, may have a message or an error (or a
-    /// publisher has come); returns `false` when the time is over. `None` waits for as long as it takes.
+    /// Waits until one of those named here, or one that is attached, may have a message, a change, a tick or
+    /// an error; returns `false` when the time is over. `None` waits for as long as it takes. What was not
+    /// taken ends the next wait at once.
     ///
     /// # Errors
-    /// `Interrupted`; see [`WaitSet::set_interruptible`] and [`crate::Interrupter`]. `BadValue` for a
-    /// subscriber of another node than the set's: its publishers wake only its own node's threads.
+    /// `Interrupted`; see [`WaitSet::set_interruptible`], [`WaitSetHandle::interrupt`] and
+    /// [`crate::Interrupter`]. `BadValue` for what is of another node than the set: its publishers wake only
+    /// its own node's threads.
     pub fn wait(
         &mut self,
-        subscribers: &mut [&mut dyn Waitable],
+        named: &mut [&mut dyn Waitable],
         timeout: Option<Duration>,
     ) -> Result<bool> {
-        self.fork_guard.check(|| format!("a wait set of node {}", self.node))?;
-        for subscriber in subscribers.iter_mut() {
-            let receiver = subscriber.handle().0;
-            receiver.check_fork()?;
-            if !Arc::ptr_eq(receiver.bells(), self.waiter.bells()) {
-                return Err(self.other_node(receiver));
-            }
-        }
+        self.members.check_fork()?;
+        named.iter_mut().try_for_each(|one| self.members.wake_by(*one))?;
         let until = deadline(timeout);
-        for subscriber in subscribers.iter_mut() {
-            let receiver = subscriber.handle().0;
-            receiver.set_bell(self.waiter.bell());
-        }
-        let (members, named) = (self.members.clone(), RefCell::new(subscribers));
-        let each = |act: &mut dyn FnMut(&mut Receiver)| {
-            named.borrow_mut().iter_mut().for_each(|subscriber| act(subscriber.handle().0));
-            members.for_each(act);
-        };
-        let any = |is: fn(&Receiver) -> bool| {
-            let mut found = false;
-            each(&mut |receiver| found = found || is(receiver));
-            found
-        };
-        let mut interrupted = false;
         loop {
-            // Read first: who attaches or detaches while the places are named ends the sleep.
-            let before = self.waiter.read();
-            self.places.clear();
-            let mut ready = false;
-            each(&mut |receiver| {
-                receiver.take_in();
-                ready = ready || receiver.is_ready();
-                if !ready {
-                    interrupted |= receiver.state.take_stop();
-                    receiver.add_places(&mut self.places);
-                }
+            let mut any = false;
+            for one in named.iter_mut() {
+                one.take_in();
+                any |= one.awaited().is_ready();
+            }
+            self.ready.clear();
+            self.members.for_each(&mut |id, one| {
+                one.take_in();
+                self.ready.extend(one.awaited().is_ready().then_some(id));
             });
-            if ready {
+            if any || !self.ready.is_empty() {
                 return Ok(true);
             }
-            if interrupted {
-                return Err(Error::Interrupted);
-            }
-            let now = Instant::now();
-            let left = match until {
-                Some(until) if until <= now => return Ok(false),
-                Some(until) => until - now,
-                None => Duration::MAX,
+            let (named, members) = (&*named, &*self.members);
+            let each = |look: &mut dyn FnMut(&dyn Awaited)| {
+                look(members);
+                named.iter().for_each(|one| look(one.awaited()));
+                members.for_each(&mut |_, one| look(one.awaited()));
             };
-            let woken = self.waiter.sleep_since(
-                Sleep::Woken,
-                before,
-                self.places.iter().map(|slot| &slot.page().bind.asleep),
-                &AskingBarrier(|| any(Receiver::needs_barrier)),
-                left,
-                || any(|receiver| receiver.is_ready() || receiver.state.must_stop()),
-            );
-            each(&mut |receiver| receiver.note_if_late(woken, left));
-            // Unless there is a message: looked for above.
-            interrupted = self.interruptible && woken == Woken::Signal;
+            let WaitSet { waiter, pace, interruptible, .. } = self;
+            if !pace.wait_until(waiter, Wait::Block, until, *interruptible, each)? {
+                return Ok(false);
+            }
         }
     }
 }

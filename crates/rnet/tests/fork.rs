@@ -12,9 +12,11 @@ use std::time::Duration;
 
 use common::{Child, LONG, Net, eventually, role, tell};
 use rnet::schema::compile_text;
+use rnet::state::Watch;
 use rnet::{
-    Dynamic, Error, NodeEvent, OnFull, OwnedLoan, OwnedSample, Publisher, PublisherOptions,
-    SampleStream, Subscriber, SubscriberOptions, Subscription, Timer, WaitSet,
+    Attached, Dynamic, Error, NodeEvent, OnFull, OwnedLoan, OwnedSample, Publisher,
+    PublisherOptions, Rate, SampleStream, Subscriber, SubscriberOptions, Subscription, Timer,
+    WaitSet,
 };
 
 /// Has this process end with the one that forked it, which is to wait for it meanwhile.
@@ -83,6 +85,7 @@ struct Things {
     sample: OwnedSample<[u8]>,
     loan: OwnedLoan,
     set: WaitSet,
+    attached: (Attached<Subscriber<[u8]>>, Attached<Watch>, Attached<Rate>),
 }
 
 impl Things {
@@ -103,13 +106,44 @@ impl Things {
         let sample = subscriber.recv(LONG).unwrap().to_owned_sample();
         let loan = publisher.loan_owned(10_000).unwrap();
         let set = WaitSet::new(&node);
-        Things { node, publisher, subscriber, stream, subscription, timer, sample, loan, set }
+        let attached = (
+            set.attach(node.subscriber::<[u8]>("/other").unwrap()).unwrap(),
+            set.attach(node.state().unwrap().watch("/").unwrap()).unwrap(),
+            set.attach(node.rate(1.0).unwrap()).unwrap(),
+        );
+        Things {
+            node,
+            publisher,
+            subscriber,
+            stream,
+            subscription,
+            timer,
+            sample,
+            loan,
+            set,
+            attached,
+        }
     }
 
     /// In the child: each use is refused, nothing waits, and the drop of all does nothing.
     fn are_the_parents(mut self) {
-        let Things { node, publisher, subscriber, stream, subscription, timer, sample, loan, set } =
-            &mut self;
+        let Things {
+            node,
+            publisher,
+            subscriber,
+            stream,
+            subscription,
+            timer,
+            sample,
+            loan,
+            set,
+            attached,
+        } = &mut self;
+        is_closed("an attached subscriber", attached.0.try_recv());
+        is_closed("an attached watch", attached.1.try_recv());
+        is_closed("an attached rate", attached.2.try_tick());
+        is_closed("attach", set.attach(Rate::new(1.0).unwrap()));
+        set.handle().interrupt();
         assert_eq!(timer.period(), Duration::from_millis(1));
         assert_eq!(**sample, [7; 10_000]);
         is_closed("send", publisher.send(&[1]));

@@ -196,21 +196,17 @@ impl ObserverFile {
         }
         let seen = self.seen_endpoints;
         let followed = |slot: &usize| self.slots[*slot] != 0;
-        let places: Vec<&AtomicU64> = (0..self.slots.len())
-            .filter(followed)
-            .map(|slot| {
+        let places = |show: &mut dyn FnMut(&AtomicU64)| {
+            for slot in (0..self.slots.len()).filter(followed) {
                 let at = slot % OBSERVER_SLOTS_PER_PAGE * size_of::<ObserverSlot>();
-                &self.pages[slot / OBSERVER_SLOTS_PER_PAGE].get::<ObserverSlot>(at).asleep
-            })
-            .collect();
+                show(&self.pages[slot / OBSERVER_SLOTS_PER_PAGE].get::<ObserverSlot>(at).asleep);
+            }
+        };
         let bells = &self.bells;
-        let woken = self.waiter.sleep(
-            Sleep::Woken,
-            places.iter().copied(),
-            &AskingBarrier(asks_barrier),
-            left,
-            || ready() || bells.read(ENDPOINTS) != seen,
-        );
+        let woken =
+            self.waiter.sleep(Sleep::Woken, places, &AskingBarrier(asks_barrier), left, || {
+                ready() || bells.read(ENDPOINTS) != seen
+            });
         self.awake_since = Some(Instant::now());
         woken
     }

@@ -66,7 +66,7 @@ impl Writer {
         let (reader_table, seen, stop) = (&self.reader_table, self.seen_epoch, &self.stop);
         let woken = self.waiter.sleep(
             Sleep::Woken,
-            std::iter::once(&flow.asleep),
+            |show| show(&flow.asleep),
             &FullFences,
             limit,
             || {

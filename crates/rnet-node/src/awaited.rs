@@ -1,0 +1,121 @@
+//! What a thread waits for, alone or among others, and the one way in which it waits: as a subscriber, a watch of
+//! the state, a wait set, or a dispatch thread.
+
+use std::sync::atomic::AtomicU64;
+use std::time::{Duration, Instant};
+
+use rnet_core::{Error, Result, Wait};
+use rnet_shm::barrier::AskingBarrier;
+use rnet_shm::bell::{MAX_SLEEP, Sleep, Waiter, Woken};
+
+use crate::pace::{Pace, Place};
+
+/// Something that a thread waits for at its bell.
+pub trait Awaited {
+    /// Whether there may be something to take.
+    fn is_ready(&self) -> bool;
+    /// Whether the wait is to end without it.
+    fn must_stop(&self) -> bool {
+        false
+    }
+    /// As [`Awaited::must_stop`], and forgets it.
+    fn take_stop(&self) -> bool {
+        false
+    }
+    /// How long the thread may sleep.
+    fn sleep_limit(&self) -> Duration {
+        Duration::MAX
+    }
+    /// Shows the words in which wakers look for a sleeper.
+    fn places(&self, _show: &mut dyn FnMut(&AtomicU64)) {}
+    /// Whether a waker counts on the barrier of the thread that sleeps.
+    fn needs_barrier(&self) -> bool {
+        false
+    }
+    /// The thread is about to sleep; told where [`Awaited::places`] does not show it.
+    fn lie_down(&self) {}
+    /// The thread has slept, for at most `limit`.
+    fn get_up(&self, _woken: Woken, _limit: Duration) {}
+}
+
+/// Where a thread waits for several things. `each` shows them, as they are when it is called: others may come
+/// and go meanwhile, and ring.
+pub struct Bed<'a, E> {
+    pub waiter: &'a Waiter,
+    /// What the bell read before it was looked whether something is ready.
+    pub before: u32,
+    pub by_the_clock: bool,
+    pub each: E,
+}
+
+fn any<E: Fn(&mut dyn FnMut(&dyn Awaited))>(each: &E, is: impl Fn(&dyn Awaited) -> bool) -> bool {
+    let mut found = false;
+    each(&mut |one| found = found || is(one));
+    found
+}
+
+impl<E: Fn(&mut dyn FnMut(&dyn Awaited))> Place for Bed<'_, E> {
+    fn poll(&mut self) -> bool {
+        // Simulated time goes on with a ring and nothing else.
+        self.waiter.read() != self.before
+            || any(&self.each, |one| one.is_ready() || one.must_stop())
+    }
+
+    fn sleep(&mut self, sleep: Sleep, limit: Duration) -> Woken {
+        let each = &self.each;
+        let woken = self.waiter.sleep_since(
+            if self.by_the_clock { Sleep::ByTheClock } else { sleep },
+            self.before,
+            |show| each(&mut |one| one.places(show)),
+            &AskingBarrier(|| any(each, |one| one.needs_barrier())),
+            limit,
+            || {
+                each(&mut |one| one.lie_down());
+                any(each, |one| one.is_ready() || one.must_stop())
+            },
+        );
+        each(&mut |one| one.get_up(woken, limit));
+        woken
+    }
+}
+
+impl Pace {
+    /// Waits until something that `each` shows is ready; `false` when the time is over.
+    ///
+    /// # Errors
+    /// `Interrupted` if one of them says so, or by a signal if that may be.
+    pub fn wait_until(
+        &mut self,
+        waiter: &Waiter,
+        wait: Wait,
+        until: Option<Instant>,
+        interruptible: bool,
+        each: impl Fn(&mut dyn FnMut(&dyn Awaited)),
+    ) -> Result<bool> {
+        let mut interrupted = false;
+        loop {
+            // Read first: who comes after the look ends the sleep.
+            let before = waiter.read();
+            if any(&each, |one| one.is_ready()) {
+                return Ok(true);
+            }
+            let mut limit = Duration::MAX;
+            each(&mut |one| {
+                interrupted |= one.take_stop();
+                limit = limit.min(one.sleep_limit());
+            });
+            if interrupted {
+                return Err(Error::Interrupted);
+            }
+            let left = match until.map(|until| until.saturating_duration_since(Instant::now())) {
+                Some(Duration::ZERO) => return Ok(false),
+                left => left.unwrap_or(Duration::MAX),
+            };
+            let tunes = waiter.bells().tunes_threads();
+            let by_the_clock = tunes && limit < left.min(MAX_SLEEP);
+            let mut bed = Bed { waiter, before, by_the_clock, each: &each };
+            let woken = self.wait(&mut bed, wait, left.min(limit));
+            interrupted = interruptible && woken == Woken::Signal;
+        }
+    }
+}
