@@ -2,11 +2,23 @@
 
 A block ```` ```console ```` holds commands behind ``$``, each with what it prints. With a name behind it,
 ```` ```console old ````, it is a terminal: its command goes on running, blocks of the same name show what it prints
-later, and ``^C`` ends it. A line of only ``…`` stands for lines that the page leaves out.
+later, and ``^C`` ends it. A line of only ``…`` stands for lines that the page leaves out, ``…`` within a line for
+what differs from run to run.
+
+A block ```` ```python arm.py ```` is that file: a command of the page runs it. Without a name it is run here. One that
+begins with an import is a program of its own, another one goes on where the one before it ended. What a page takes
+for granted stands in ``examples/given/PAGE/``: files, and in ``names.py`` names; ``Done`` ends a block that would go
+on for ever. A block ```` ```text ```` behind Python is what it prints. ```` ```pycon ```` is a session (doctest).
 """
 
 from __future__ import annotations
 
+import ast
+import asyncio
+import contextlib
+import doctest
+import io
+import itertools
 import os
 import queue
 import re
@@ -16,28 +28,42 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
+
+import rnet
 
 ROOT = Path(__file__).parent.parent
 RNET = ROOT / "target" / "release" / "rnet"
+GIVEN = ROOT / "examples" / "given"
 #: Far longer than anything here takes: a hang is to fail, not to hang the tests.
 LIMIT_S = 60
 
-BLOCK = re.compile(r"^```(\w+) ?(\S*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(r"^```(\w+)[ ,]?(\S*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+PROGRAM = re.compile(r"^```python\n(.*?)^```\n(?:\n*```text\n(.*?)^```$)?", re.MULTILINE | re.DOTALL)
 
 
-def blocks(page: Path, *languages: str) -> list[tuple[str, list[str]]]:
-    """Of the code blocks of the page that are in these languages, what stands behind the language, and the lines."""
-    found = BLOCK.findall(page.read_text())
-    return [(name, text.splitlines()) for language, name, text in found if language in languages]
+def blocks(page: Path, *languages: str) -> list[tuple[str, str, list[str]]]:
+    """The code blocks of the page in these languages, or all: language, what stands behind it, and the lines."""
+    found = BLOCK.findall(page.read_text(encoding="utf-8"))
+    return [
+        (language, name, text.splitlines())
+        for language, name, text in found
+        if not languages or language in languages
+    ]
 
 
 def agrees(shown: list[str], said: list[str]) -> bool:
     """Whether a block of the page shows what was said, but for what it leaves out."""
-    lines = (r"(.*\n)*" if line.strip() == "…" else re.escape(line) + r"\n" for line in shown)
-    return re.fullmatch("".join(lines), "".join(f"{line}\n" for line in said)) is not None
+
+    def pattern(line: str) -> str:
+        return r"(.*\n)*" if line.strip() == "…" else ".*".join(map(re.escape, line.split("…"))) + r"\s*\n"
+
+    return re.fullmatch("".join(map(pattern, shown)), "".join(f"{line}\n" for line in said)) is not None
 
 
 class Terminal:
@@ -152,3 +178,97 @@ def play_in(where: Path | None = None) -> Iterator[Play]:
         for terminal in play.terminals.values():
             terminal.end()
         shutil.rmtree(base)
+
+
+def play_commands(page: Path, play: Play) -> None:
+    """Writes the files of the page and runs its commands, in the order of the page."""
+    for language, name, lines in blocks(page, "console", "proto", "python"):
+        if language == "console":
+            said = play.block(name, lines)
+            assert agrees(lines, said), f"{page.name}: ```console {name}\n" + "\n".join(said)
+            publishes = re.match(r"\$ rnet topic pub (\S+)", lines[0])
+            if name and publishes:
+                # Observers say so if nobody publishes yet.
+                play.block("", [f"$ rnet topic echo {publishes[1]} --once"])
+        elif name and (play.where / name).exists():
+            assert "\n".join(lines) in (play.where / name).read_text(), f"{page.name}: {name} shows something else"
+        elif name:
+            (play.where / name).parent.mkdir(parents=True, exist_ok=True)
+            (play.where / name).write_text("\n".join([*lines, ""]))
+
+
+class Done(Exception):  # noqa: N818
+    """What is given has seen enough of a loop that would go on for ever."""
+
+
+def until(count: int, function: Callable[..., Any] = lambda *_: None) -> Callable[..., Any]:
+    """The function, whose call of this number ends the block."""
+    calls = itertools.count(1)
+
+    def counted(*given: Any) -> Any:
+        if next(calls) == count:
+            function(*given)
+            raise Done
+        return function(*given)
+
+    return counted
+
+
+class Session:
+    """The Python of a page that is no file's: one program after the other, in this process."""
+
+    def __init__(self, page: Path) -> None:
+        self.page = page
+        self.names: dict[str, Any] = {}
+        self._printed = io.StringIO()
+
+    def block(self, lines: list[str], output: list[str] | None) -> None:
+        if lines[0].startswith(("import ", "from ")) and "import rnet" in lines or not self.names:
+            self._begin()
+        before = len(self._printed.getvalue())
+        with contextlib.redirect_stdout(self._printed):
+            code = compile("\n".join(lines), str(self.page), "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+            with contextlib.suppress(Done):
+                running = eval(code, self.names)  # noqa: S307
+                if running is not None:
+                    asyncio.run(running)
+            # Callbacks print later.
+            end = time.monotonic() + LIMIT_S
+            while output is not None and not agrees(output, said := self._printed.getvalue()[before:].splitlines()):
+                assert time.monotonic() < end, f"{self.page.name}: {said} instead of {output}"
+                time.sleep(0.01)  # sleep: what is waited for is a print
+
+    def _begin(self) -> None:
+        self.close()
+        given = GIVEN / self.page.stem / "names.py"
+        self.names = {"__name__": "__main__", "Done": Done, "until": until}
+        if given.exists():
+            exec(compile(given.read_text(), str(given), "exec"), self.names)  # noqa: S102
+
+    def close(self) -> None:
+        for node in self.names.values():
+            if isinstance(node, rnet.Node):
+                node.close()
+
+
+def run_python(page: Path) -> None:
+    session = Session(page)
+    try:
+        for code, output in PROGRAM.findall(page.read_text(encoding="utf-8")):
+            session.block(code.splitlines(), output.splitlines() if output else None)
+    finally:
+        session.close()
+
+
+def run_session(page: Path) -> None:
+    """Its ```pycon, as one: what the page has made before is there later."""
+    text = "".join("\n".join([*lines, ""]) for _, _, lines in blocks(page, "pycon"))
+    session = doctest.DocTestParser().get_doctest(text, {}, page.name, str(page), 0)
+    said: list[str] = []
+    runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
+    try:
+        failed, _ = runner.run(session, out=said.append, clear_globs=False)
+    finally:
+        if "node" in session.globs:
+            session.globs["node"].close()
+    assert failed == 0, "".join(said)

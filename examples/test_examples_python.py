@@ -141,25 +141,5 @@ def test_examples_have_the_names_of_the_rust_ones() -> None:
         suffix = {"python": "py", "rust": "rs"}[language]
         return {path.parent.name for path in folder.glob(f"*/*.{suffix}")}
 
-    # Two belong to pages of the guide, which test_change_a_message.py and test_state_guides.py play.
+    # Two belong to pages of the guide, which test_pages.py plays.
     assert names("python") - {"change_a_message"} == names("rust") - {"tests", "from_redis"}
-
-
-def test_state_in_the_readme(domain: dict[str, str]) -> None:
-    """The README's lines on state, as they stand there; its watch goes on for ever."""
-    page = (HERE.parent.parent / "README.md").read_text(encoding="utf-8")
-    [lines] = [b for b in re.findall(r"```python\n(.*?)```", page, re.S) if "state" in b]
-    program = f"import rnet\n{lines}".replace("change.value)", "change.value, flush=True)")
-    with subprocess.Popen(
-        [sys.executable, "-c", program], env=domain, stdout=subprocess.PIPE, text=True
-    ) as process:
-        assert process.stdout is not None
-        try:
-            told = [process.stdout.readline() for _ in range(3)]
-        finally:
-            process.kill()
-    assert sorted(told) == [
-        "/arm/alive True\n",
-        "/arm/calibration {'offset': [0.1, 0.2]}\n",
-        "/arm/mode idle\n",
-    ]

@@ -23,7 +23,7 @@ one() {
 # The README's Nth block of a language.
 block() {
     awk -v fence="\`\`\`$1" -v wanted="$2" '$0 == "```" { inside = 0 } inside { print }
-        $0 == fence && ++count == wanted { inside = 1 }' README.md
+        index($0, fence) == 1 && ++count == wanted { inside = 1 }' README.md
 }
 
 # Runs both programs; the listener has to print what the talker sends.

@@ -2,22 +2,21 @@
 
 rnet::include_protos!();
 
-/// The Rust of the guide compiles.
+/// The Rust of the guide compiles, and runs where it ends.
 #[cfg(doctest)]
-#[doc = include_str!("../../../docs/guide/messages.md")]
-pub struct Guide;
-
-/// That of the page of what messages carry.
-#[cfg(doctest)]
-#[doc = include_str!("../../../docs/guide/metadata.md")]
-pub struct Metadata;
-
-/// And that of the page of parameters.
-#[cfg(doctest)]
-#[doc = include_str!("../../../docs/guide/parameters.md")]
-pub struct Parameters;
-
-/// And that of the page of errors.
-#[cfg(doctest)]
-#[doc = include_str!("../../../docs/guide/errors.md")]
-pub struct Errors;
+mod guide {
+    macro_rules! pages {
+        ($($page:ident: $path:literal)*) => {
+            $(#[doc = include_str!(concat!("../../../docs/guide/", $path))] struct $page;)*
+        };
+    }
+    pages! {
+        Errors: "errors.md"
+        GettingStarted: "getting-started.md"
+        Images: "images.md"
+        Messages: "messages.md"
+        Metadata: "metadata.md"
+        Parameters: "parameters.md"
+        RealTime: "real-time.md"
+    }
+}

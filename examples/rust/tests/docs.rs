@@ -1,27 +1,10 @@
-//! What the README shows is what the examples run, and the limits of the documentation are those of the code.
+//! What the documentation says of the code: its limits, and where things are.
 
 use std::path::Path;
 
 fn read(path: &str) -> String {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     std::fs::read_to_string(root.join(path)).unwrap_or_else(|e| panic!("{path}: {e}"))
-}
-
-/// The code blocks of a language in a page.
-fn blocks<'a>(page: &'a str, language: &str) -> Vec<&'a str> {
-    let fence = format!("```{language}\n");
-    page.split(&fence).skip(1).filter_map(|rest| rest.split("```").next()).collect()
-}
-
-#[test]
-fn rust_in_the_readme_is_the_typed_example() {
-    let page = read("README.md");
-    let files = ["talker", "listener"].map(|name| read(&format!("examples/rust/typed/{name}.rs")));
-    let shown = blocks(&page, "rust");
-    assert_eq!(shown.len(), files.len());
-    for (block, file) in shown.iter().zip(&files) {
-        assert!(file.ends_with(block), "not in the example:\n{block}");
-    }
 }
 
 /// `4 KiB` as a number.

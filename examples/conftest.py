@@ -1,0 +1,29 @@
+"""What the tests of pages share: a page is played once."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from played_page import GIVEN, ROOT, Play, play_commands, play_in
+
+#: Pages that talk about the files of an example.
+EXAMPLES = {"change-a-message": ROOT / "examples" / "python" / "change_a_message"}
+
+
+@pytest.fixture(scope="session")
+def played() -> Iterator[Callable[[Path], Play]]:
+    """Plays the commands of a page, and gives the player as the page leaves it."""
+    with contextlib.ExitStack() as stack:
+
+        @functools.cache
+        def play_once(page: Path) -> Play:
+            given = EXAMPLES.get(page.stem, GIVEN / page.stem)
+            play = stack.enter_context(play_in(given if given.exists() else None))
+            play_commands(page, play)
+            return play
+
+        yield play_once

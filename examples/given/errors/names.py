@@ -1,0 +1,9 @@
+"""A logger that never reads."""
+
+import itertools
+
+import rnet
+
+logger = rnet.Node("logger")
+unread = logger.subscribe("/torque", reliable=True)
+commands = itertools.repeat(b"1.5")

@@ -1,0 +1,19 @@
+"""A controller; what a loop calls."""
+
+import asyncio
+
+import rnet
+
+compute = lambda: b"1.5"  # noqa: E731
+step = until(3, lambda *_: None)
+speaker = rnet.Node("speaker")
+subscriber = rnet.Node("listener").subscribe("/speech")
+speech = speaker.publisher("/speech")
+speech.wait_for_subscribers()
+speech.send(b"hello")
+loop = asyncio.new_event_loop()
+
+
+def handle(message: rnet.Sample) -> None:
+    assert bytes(message) == b"hello"
+    loop.stop()

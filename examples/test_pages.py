@@ -1,0 +1,95 @@
+"""Plays README.md and every page of the guide: what a block of code says is what happens (``played_page``)."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from played_page import LIMIT_S, RNET, ROOT, Play, blocks, play_in, run_python, run_session
+
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "docs" / "guide").glob("*.md"))]
+
+#: Blocks that are not run, by page and how they begin, and why. Commands of ours in them are parsed all the same.
+NOT_RUN = {
+    ("README.md", "make dist"): "`make test-dist` runs it, and what follows from it",
+    ("getting-started.md", "make build"): "is what this test needs",
+    ("getting-started.md", "cargo run"): "examples/rust/tests/examples.rs runs both",
+    ("check-your-machine.md", "rnet bench"): "minutes; crates/rnet-cli/tests/bench.rs runs each for a moment",
+    ("real-time.md", "rnet doctor"): "what it says is of the machine",
+    ("real-time.md", "GRUB_CMDLINE"): "of a file of the system",
+    ("real-time.md", "chrt"): "rights to SCHED_FIFO",
+    ("real-time.md", "import ctypes"): "rights to SCHED_FIFO, and a core",
+    ("real-time.md", "docker"): "docker",
+}
+
+
+def not_run(page: Path, lines: list[str]) -> bool:
+    return any(page.name == name and lines[0].startswith(begin) for name, begin in NOT_RUN)
+
+
+def pages(*languages: str) -> pytest.MarkDecorator:
+    """Those that have a block in one of these languages."""
+    found = [page for page in PAGES if blocks(page, *languages)]
+    return pytest.mark.parametrize("page", found, ids=lambda page: page.stem)
+
+
+@pages("console")
+def test_commands_print_what_the_page_says(page: Path, played: Callable[[Path], Play]) -> None:
+    played(page)
+
+
+@pages("python", "pycon")
+def test_python_does_what_the_page_says(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with play_in() as play:
+        for name in ("RNET_DIR", "RNET_STATE_DIR"):
+            monkeypatch.setenv(name, play.environment[name])
+        monkeypatch.setenv("RNET_DOMAIN", "python")
+        monkeypatch.delenv("RNET_GROUP", raising=False)
+        monkeypatch.chdir(play.where)
+        if not any(not_run(page, lines) for _, _, lines in blocks(page, "python")):
+            run_python(page)
+        run_session(page)
+
+
+@pages("rust")
+def test_rust_is_compiled(page: Path) -> None:
+    """As a doc test, or because it is a part of an example; the tests of those run them."""
+    if f'"{page.name}"' in (ROOT / "tests" / "messages" / "src" / "lib.rs").read_text():
+        return
+    sources = (ROOT / "examples" / "rust").glob("*/*.rs")
+    programs = [[line.strip() for line in source.read_text().splitlines()] for source in sources]
+    for _, _, block in blocks(page, "rust"):
+        wanted = [line.strip() for line in block]
+        found = any(
+            program[at : at + len(wanted)] == wanted for program in programs for at in range(len(program))
+        )
+        assert found, f"{page.name}: neither compiled as a doc test nor in an example: {wanted}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_every_block_is_played(page: Path) -> None:
+    ran = "\n".join(line for _, _, lines in blocks(page, "console") for line in lines if line.startswith("$ "))
+    for language, name, lines in blocks(page):
+        if language == "sh":
+            assert not_run(page, lines), f"{page.name}: write what it prints, as ```console: {lines}"
+            for line in lines:
+                if line.startswith("rnet "):
+                    options = shlex.split(line, comments=True)[1:]
+                    options = options[: options.index(">")] if ">" in options else options
+                    subprocess.run([RNET, *options, "--help"], check=True, timeout=LIMIT_S, stdout=subprocess.DEVNULL)
+        elif language == "python" and name:
+            assert name in ran or name.split(".")[0] in ran, f"{page.name}: nothing runs {name}"
+        else:
+            assert language in {"console", "pycon", "python", "rust", "proto", "text", "ini", "yaml"}, language
+    text = page.read_text(encoding="utf-8").splitlines()
+    fences = sum(line.startswith("```") for line in text)
+    assert fences == 2 * len(blocks(page)), f"{page.name}: a block without a language, or indented"
+
+
+def test_what_is_not_run_is_there() -> None:
+    shown = {(page.name, lines[0]) for page in PAGES for language, _, lines in blocks(page) if language != "console"}
+    for name, begin in NOT_RUN:
+        assert any(page == name and first.startswith(begin) for page, first in shown), (name, begin)
