@@ -14,7 +14,7 @@ export SOAK_SECONDS ?= 600
 # minutes, kills at random, fuzzes or needs a rival is in SLOW; what takes ten minutes or more is in `make soak`.
 CHECKS := check-fmt check-clippy check-deps check-circles check-tidy
 TESTS := test-rust test-doc test-kill test-instructions test-loom test-python test-demo test-examples
-SLOW := test-hostile test-random test-fuzz test-dist test-bench test-bench-python
+SLOW := test-hostile test-random test-fuzz test-dist site test-bench test-bench-python
 
 # The comparison: what `make bench` writes, unless told otherwise.
 BENCH_OUT ?= bench/target/report
@@ -80,6 +80,9 @@ soak: ## 1,000 lives of a node, 10^7 changes of state, two minutes of histories,
 fuzz: ## coverage-guided, with AddressSanitizer: each target for FUZZ_SECONDS (default 600)
 	@$(STEP) setup-fuzz scripts/setup.sh --fuzz
 	@STEP_LIMIT_S=86400 FUZZ_SECONDS=$${FUZZ_SECONDS:-600} $(STEP) fuzz scripts/fuzz.sh
+
+site: ## the documentation as web pages, in target/site, with its links checked
+	@$(STEP) site scripts/site.py
 
 dist: ## what is released, in target/dist/out: wheel, sdist, tarball, Debian package, crates
 	@STEP_LIMIT_S=1800 $(STEP) dist scripts/dist.sh
