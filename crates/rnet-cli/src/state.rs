@@ -8,6 +8,7 @@ pub mod args;
 mod del;
 mod document;
 mod dump;
+mod flush;
 mod get;
 mod given;
 mod hint;
@@ -31,6 +32,7 @@ pub fn run(context: &mut Context, command: StateCommand) -> Outcome {
         StateCommand::Cas(args) => set::run(context, &args.key, &args.value, Some(args.revision)),
         StateCommand::Add(args) => add::run(context, &args),
         StateCommand::Del(args) => del::run(context, &args),
+        StateCommand::Flush(args) => flush::run(context, &args),
         StateCommand::List(args) => list::run(context, args),
         StateCommand::Watch(args) => watch::run(context, args),
         StateCommand::Dump(args) => dump::run(context, &args),

@@ -1,11 +1,14 @@
-//! `rnet state get`, `set`, `cas`, `del` and `list`.
+//! `rnet state get`, `set`, `cas`, `del`, `flush` and `list`.
 
 mod util;
+
+use std::io::Write;
+use std::process::{Command, Stdio};
 
 use rnet::inspect::Domain;
 use rnet::state::Value;
 use serde_json::json;
-use util::{DOMAIN, POSE, Place, Pose};
+use util::{DOMAIN, POSE, Place, Pose, SOON};
 
 fn exists(place: &Place) -> bool {
     Domain::open(Some(DOMAIN), Some(place.dir.clone()), None).unwrap().exists()
@@ -93,6 +96,80 @@ fn a_new_key_gets_the_type_that_its_value_looks_like() {
         assert!(said.contains(why), "{said}");
     }
     rnet!(place, "state", "get", "/k").fails(1);
+}
+
+#[test]
+fn a_last_will_is_that_of_the_command_which_stays() {
+    let place = Place::new();
+    let node = place.node("watcher");
+    let state = node.state().unwrap();
+    let until = |key: &str, value: Option<Value>| {
+        let mut watch = state.watch(key).unwrap();
+        while state.get(key).unwrap() != value {
+            watch.recv(SOON).unwrap();
+        }
+    };
+    // Told to end, and killed.
+    for (signal, args) in
+        [("INT", &["--last-will", "false"][..]), ("KILL", &["--last-will-delete"])]
+    {
+        let set = &["state", "set", "/online", "true", "--ttl", "1000"];
+        let mut set = place.spawn(&[set, args].concat());
+        set.until_stderr("when this command ends; Ctrl-C ends it");
+        assert_eq!(state.get("/online").unwrap(), Some(true.into()));
+        set.signal(signal);
+        set.until_end();
+        until("/online", (signal == "INT").then(|| false.into()));
+        let code = set.wait().code;
+        assert_eq!(code, (signal == "INT").then_some(130));
+    }
+    // Somebody else has the key now.
+    let mut set = place.spawn(&["state", "set", "/mode", "run", "--last-will", "idle"]);
+    set.until_stderr("/mode becomes \"idle\" when this command ends");
+    state.set("/mode", "halt").unwrap();
+    assert!(
+        set.wait().fails(0).contains("/mode was written by /watcher, so its last will is void")
+    );
+    assert_eq!(state.get("/mode").unwrap(), Some("halt".into()));
+    let said = rnet!(place, "state", "set", "/n", "1", "--last-will", "gone").fails(2);
+    assert!(said.contains("\"gone\" is no int") && said.contains("last will"), "{said}");
+    assert_eq!(state.get("/n").unwrap(), None);
+}
+
+#[test]
+fn flush_counts_and_asks() {
+    let place = Place::new();
+    assert!(rnet!(place, "state", "flush", "--yes").fails(0).contains("deleted 0 of 0 keys"));
+    assert_eq!(std::fs::read_dir(&place.dir).unwrap().count(), 0, "nothing was made");
+    let node = place.node("arm");
+    let state = node.state().unwrap();
+    for key in ["/arm/a", "/arm/b", "/army", "/leg"] {
+        state.set(key, 1).unwrap();
+    }
+    let said = rnet!(place, "state", "flush", "/arm").fails(2);
+    assert!(said.contains("this deletes 2 keys under /arm in domain clitest"), "{said}");
+    assert!(said.contains("--yes"), "{said}");
+    // `script` gives it a terminal.
+    let on_a_terminal = |answer: &str| {
+        let line = concat!(env!("CARGO_BIN_EXE_rnet"), " state flush /arm");
+        let mut command = Command::new("script");
+        command.args(["--quiet", "--return", "--command", line, "/dev/null"]);
+        command.env("RNET_DIR", &place.dir).env("RNET_DOMAIN", DOMAIN).env_remove("RNET_GROUP");
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let child = command.spawn().unwrap();
+        child.stdin.as_ref().unwrap().write_all(answer.as_bytes()).unwrap();
+        let output = child.wait_with_output().unwrap();
+        (output.status.code(), String::from_utf8(output.stdout).unwrap())
+    };
+    let (code, said) = on_a_terminal("\n");
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("delete 2 keys under /arm in domain clitest? [y/N]"), "{said}");
+    assert_eq!(state.keys("").unwrap().len(), 4);
+    let (code, said) = on_a_terminal("y\n");
+    assert_eq!(code, Some(0), "{said}");
+    assert_eq!(state.keys("").unwrap(), ["/army", "/leg"]);
+    assert_eq!(rnet!(place, "state", "flush", "--yes", "--json").json()["deleted"], 2);
+    assert_eq!(state.keys("").unwrap().len(), 0);
 }
 
 #[test]

@@ -37,8 +37,13 @@ pub enum StateCommand {
     Add(AddArgs),
     /// Delete keys
     ///
-    /// Exit 1 if one of them does not exist. The others are deleted.
+    /// To delete all keys under a name, use flush. Exit 1 if one of them does not exist. The others are deleted.
     Del(DelArgs),
+    /// Delete all keys, or all under a name
+    ///
+    /// Says how many keys there are, and asks on a terminal; elsewhere it needs --yes. Parameters become
+    /// their defaults.
+    Flush(FlushArgs),
     /// List keys
     ///
     /// All keys, or those under PREFIX: /arm means /arm and all of /arm/…, but not /army.
@@ -113,6 +118,13 @@ pub struct ValueArgs {
     /// Keep the key on disk; the command returns when it is stored [default: as the key is, else no]
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     pub durable: Option<bool>,
+    /// What the key becomes when this command ends, however it ends; it runs until Ctrl-C, or until
+    /// somebody else writes the key
+    #[arg(long, value_name = "VALUE", allow_hyphen_values = true)]
+    pub last_will: Option<String>,
+    /// As --last-will, but the key is deleted
+    #[arg(long, conflicts_with = "last_will")]
+    pub last_will_delete: bool,
     #[command(flatten)]
     pub files: ProtoArgs,
     #[command(flatten)]
@@ -166,6 +178,19 @@ pub struct DelArgs {
     /// Delete only if the key is still at this revision
     #[arg(long, value_name = "REVISION", value_parser = clap::value_parser!(u64).range(1..))]
     pub if_revision: Option<u64>,
+    #[command(flatten)]
+    pub node: NodeArg,
+}
+
+/// `rnet state flush`.
+#[derive(Debug, Args)]
+pub struct FlushArgs {
+    /// Only keys under this name; /arm means /arm and all of /arm/…
+    #[arg(default_value = "", hide_default_value = true, value_parser = prefix)]
+    pub prefix: String,
+    /// Do not ask
+    #[arg(short, long)]
+    pub yes: bool,
     #[command(flatten)]
     pub node: NodeArg,
 }

@@ -75,6 +75,15 @@ pub fn value(args: &ValueArgs, present: Option<&Value>) -> Outcome<(Value, Why)>
     }
 }
 
+/// The last will of a key that is to hold `value`: of the same type.
+pub fn last_will(text: &str, value: &Value) -> Outcome<Value> {
+    let why = "a last will has the type of the value";
+    match kind_of(value) {
+        Some(kind) => of_kind(&kind, &Given::Text(text.to_owned()), why),
+        None => Err(Failure::Usage(why.to_owned())),
+    }
+}
+
 fn named(name: &str, args: &ValueArgs) -> Outcome<Kind> {
     Ok(match name {
         "bool" => Kind::Bool,

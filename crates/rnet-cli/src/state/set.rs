@@ -1,5 +1,9 @@
 //! `rnet state set` and `rnet state cas`.
 
+use std::time::Duration;
+
+use rnet::Error;
+use rnet::state::State;
 use serde_json::json;
 
 use super::args::ValueArgs;
@@ -10,6 +14,8 @@ use crate::failure::Outcome;
 use crate::signal;
 use crate::value::text;
 
+/// Longest time between two looks at whether somebody said stop.
+const STEP: Duration = Duration::from_millis(100);
 /// Characters of the value that are said to have been set.
 const SAID_CHARS: usize = 60;
 
@@ -27,6 +33,8 @@ pub fn run(
         _ => None,
     };
     let (value, why) = given::value(args, present.as_ref())?;
+    let last_will =
+        args.last_will.as_ref().map(|text| given::last_will(text, &value)).transpose()?;
     let type_name = value.type_name().to_owned();
     let shown = text::line(&value, SAID_CHARS);
     let mut put = state.put(key);
@@ -44,16 +52,50 @@ pub fn run(
     if args.change_type {
         put = put.change_type();
     }
+    let then = match &last_will {
+        Some(will) => format!("becomes {}", text::line(will, SAID_CHARS)),
+        None => "is deleted".to_owned(),
+    };
+    if args.last_will_delete {
+        put = put.last_will_delete();
+    } else if let Some(will) = last_will {
+        put = put.last_will(will);
+    }
     signal::check()?;
     let revision = put.set(value)?;
     if context.json() {
-        return context.document(&json!({"key": key, "type": type_name, "revision": revision}));
+        context.document(&json!({"key": key, "type": type_name, "revision": revision}))?;
+    } else {
+        let why = match why {
+            Why::Told => "",
+            Why::AsBefore => ", as it was",
+            Why::Looks => ", by the look of it",
+        };
+        context.say(format_args!("{key} is {shown} (type {type_name}{why}), revision {revision}"));
     }
-    let why = match why {
-        Why::Told => "",
-        Why::AsBefore => ", as it was",
-        Why::Looks => ", by the look of it",
-    };
-    context.say(format_args!("{key} is {shown} (type {type_name}{why}), revision {revision}"));
-    Ok(())
+    if args.last_will.is_none() && !args.last_will_delete {
+        return Ok(());
+    }
+    context.say(format_args!("{key} {then} when this command ends; Ctrl-C ends it"));
+    context.flush()?;
+    live(context, state, key, revision)
+}
+
+/// Lives for the sake of a last will: until it is told to end, or somebody else has written the key.
+fn live(context: &Context, state: &State, key: &str, revision: u64) -> Outcome {
+    let mut watch = state.watch(key)?;
+    loop {
+        match watch.recv(Some(STEP)) {
+            Ok(change) if change.key == key && change.revision != revision => {
+                let by = change.entry.map_or_else(
+                    || "gone".to_owned(),
+                    |entry| format!("written by {}", entry.owner.node),
+                );
+                context.say(format_args!("{key} was {by}, so its last will is void"));
+                return Ok(());
+            }
+            Ok(_) | Err(Error::Timeout { .. }) => signal::check()?,
+            Err(error) => return Err(error.into()),
+        }
+    }
 }
