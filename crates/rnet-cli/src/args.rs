@@ -15,7 +15,6 @@ use crate::value::field::FieldPath;
 /// Inspect and operate a robot-net domain.
 #[derive(Debug, Parser)]
 #[command(name = "rnet", version, max_term_width = 100)]
-#[command(after_help = "Exit codes: 0 ok, 1 failed, 2 usage, 124 timed out, 130 interrupted.")]
 pub struct Cli {
     #[command(flatten)]
     pub global: Global,
@@ -24,6 +23,7 @@ pub struct Cli {
 }
 
 #[derive(Debug, Args)]
+#[command(next_help_heading = "Global options")]
 pub struct Global {
     /// Domain [env: RNET_DOMAIN] [default: 0]
     #[arg(long, global = true, value_name = "ID")]
@@ -74,17 +74,10 @@ pub enum Command {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = COMPLETIONS_HELP)]
 pub struct CompletionsArgs {
     /// The shell
     pub shell: Shell,
 }
-
-const COMPLETIONS_HELP: &str = "\
-Examples:
-  source <(rnet completions bash)      # in ~/.bashrc
-  source <(rnet completions zsh)       # in ~/.zshrc, after compinit
-  rnet completions fish > ~/.config/fish/completions/rnet.fish";
 
 /// A shell that completes.
 #[derive(Clone, Copy, Debug, ValueEnum)]

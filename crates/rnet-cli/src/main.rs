@@ -15,6 +15,7 @@ mod completions;
 mod context;
 mod doctor;
 mod failure;
+mod help;
 mod input;
 mod near;
 mod node;
@@ -30,13 +31,14 @@ mod yaml;
 use std::process::ExitCode;
 
 use args::{Cli, Command};
-use clap::{CommandFactory, Parser};
+use clap::FromArgMatches;
 use context::Context;
 use failure::Outcome;
 
 fn main() -> ExitCode {
     completions::answer();
-    let cli = Cli::parse();
+    let cli = Cli::from_arg_matches(&help::command().get_matches());
+    let cli = cli.unwrap_or_else(|error| error.exit());
     // A worker of a bench is ended by its command, or by whoever means it.
     if !matches!(cli.command, Command::BenchWorker) {
         signal::install();
@@ -66,7 +68,7 @@ fn run(context: &mut Context, command: Command) -> Outcome {
         Command::Bench(command) => bench::run(context, command),
         Command::BenchWorker => bench::worker::run(),
         Command::Completions(args) => completions::run(context, &args),
-        Command::Man(args) => Ok(clap_mangen::generate_to(Cli::command(), args.dir)?),
+        Command::Man(args) => Ok(clap_mangen::generate_to(help::command(), args.dir)?),
         Command::Version => version(context),
     }
 }

@@ -1,0 +1,205 @@
+//! The command line with its examples, which each command's help ends in.
+
+use clap::{Command, CommandFactory};
+
+use crate::args::Cli;
+
+/// What the help of `rnet` itself ends in.
+const EXIT_CODES: &str = "Exit codes: 0 ok, 1 failed, 2 usage, 124 timed out, 130 interrupted.";
+
+/// Commands with what to type, a line each.
+const EXAMPLES: &[(&str, &[&str])] = &[
+    ("topic list", &["rnet topic list", "rnet topic list --show-types --verbose"]),
+    ("topic info", &["rnet topic info /scan", "rnet topic info /scan --verbose"]),
+    (
+        "topic echo",
+        &[
+            "rnet topic echo /scan --once",
+            "rnet topic echo /odom --field pose.position.x --csv > x.csv",
+        ],
+    ),
+    ("topic hz", &["rnet topic hz /scan", "rnet topic hz /imu --window 1000 --count 3"]),
+    ("topic bw", &["rnet topic bw /camera", "rnet topic bw /camera --timeout 10"]),
+    ("topic delay", &["rnet topic delay /imu", "rnet topic delay /imu --once"]),
+    (
+        "topic pub",
+        &[
+            "rnet topic pub --once /cmd_vel Twist '{linear: {x: 0.5}}'",
+            "rnet topic pub /scan 'frame_id: laser' --rate 10   # of the type of the topic",
+            "rnet topic pub --once /imu Imu --file imu.yaml",
+            "rnet topic pub --once /log --text hello            # raw bytes",
+        ],
+    ),
+    ("type list", &["rnet type list laser", "rnet type list --in-use"]),
+    ("type show", &["rnet type show Imu", "rnet type show --topic /scan"]),
+    (
+        "type check",
+        &[
+            "rnet type check old/robot.proto new/robot.proto",
+            "rnet type check main/protos protos --direction old-writes",
+        ],
+    ),
+    (
+        "type diff",
+        &[
+            "rnet type diff main/protos protos",
+            "rnet type diff old.proto new.proto --type robot.Leg",
+        ],
+    ),
+    ("state get", &["rnet state get /arm/mode", "rnet state get /arm/pid --field kp"]),
+    (
+        "state set",
+        &[
+            "rnet state set /arm/mode idle",
+            "rnet state set /arm/pid '{kp: 1.5, ki: 0.1}' --durable",
+            "rnet state set /goal --type Pose '{position: {x: 2.0}}'",
+            "rnet state set /operator/online true --last-will false",
+        ],
+    ),
+    (
+        "state cas",
+        &["rnet state cas /leader 0 \"$HOSTNAME\" --ttl 10", "rnet state cas /arm/mode 17 run"],
+    ),
+    ("state add", &["rnet state add /starts", "rnet state add /arm/offset -0.5"]),
+    ("state del", &["rnet state del /arm/mode /arm/gain", "rnet state del /lock --if-revision 9"]),
+    ("state flush", &["rnet state flush /tmp", "rnet state flush --yes"]),
+    ("state list", &["rnet state list", "rnet state list /arm --long"]),
+    (
+        "state watch",
+        &["rnet state watch /arm", "rnet state watch /battery/low --changes --once --timeout 60"],
+    ),
+    ("state dump", &["rnet state dump > robot.jsonl", "rnet state dump /arm > arm.jsonl"]),
+    ("state load", &["rnet state load robot.jsonl", "rnet state load --replace < robot.jsonl"]),
+    ("param list", &["rnet param list", "rnet param list /arm"]),
+    ("param get", &["rnet param get /arm pid/gain", "rnet param get /arm/pid/gain --json"]),
+    (
+        "param set",
+        &[
+            "rnet param set /arm pid/gain 2.5",
+            "rnet param set /arm limits '[0.5, 3.0]'",
+            "rnet param set /arm mode run --undeclared   # before the node has ever run",
+        ],
+    ),
+    ("param reset", &["rnet param reset /arm pid/gain", "rnet param reset /arm/mode"]),
+    ("param delete", &["rnet param delete /arm pid/gian", "rnet param delete /amr/mode"]),
+    ("param describe", &["rnet param describe /arm", "rnet param describe /arm pid/gain"]),
+    ("param dump", &["rnet param dump > robot.yaml", "rnet param dump /arm --all"]),
+    ("param load", &["rnet param load robot.yaml", "rnet param load - < robot.yaml"]),
+    ("node list", &["rnet node list --verbose", "rnet node list --watch"]),
+    ("node info", &["rnet node info /arm", "rnet node info /arm --json"]),
+    (
+        "doctor",
+        &[
+            "rnet doctor",
+            "rnet doctor /map /lidar    # why /map does not hear /lidar",
+            "rnet doctor --realtime",
+        ],
+    ),
+    (
+        "bench throughput",
+        &["rnet bench throughput", "rnet bench throughput --size 1M --readers 3 --best-effort"],
+    ),
+    ("bench latency", &["rnet bench latency", "rnet bench latency --rate 1000 --wait block"]),
+    ("bench wait", &["rnet bench wait", "rnet bench wait --rate 1000 --wait spin,adaptive"]),
+    ("bench rtt", &["rnet bench rtt", "rnet bench rtt --size 64,1M --seconds 2"]),
+    (
+        "bench topology",
+        &[
+            "rnet bench topology",
+            "rnet bench topology --example > robot.toml",
+            "rnet bench topology robot.toml",
+        ],
+    ),
+    ("bench idle", &["rnet bench idle", "rnet bench idle --nodes 50"]),
+    ("bench nodes", &["rnet bench nodes", "rnet bench nodes --nodes 100,1000 --processes 50"]),
+    ("bench death", &["rnet bench death", "rnet bench death --kills 1000 --limit 100"]),
+    (
+        "completions",
+        &[
+            "source <(rnet completions bash)      # in ~/.bashrc",
+            "source <(rnet completions zsh)       # in ~/.zshrc, after compinit",
+            "rnet completions fish > ~/.config/fish/completions/rnet.fish",
+        ],
+    ),
+    ("version", &["rnet version", "rnet version --json"]),
+];
+
+/// All commands; a group of commands has the first example of each.
+pub fn command() -> Command {
+    let command = with_examples(Cli::command(), "").0;
+    command.after_help(EXIT_CODES)
+}
+
+fn with_examples(command: Command, path: &str) -> (Command, Vec<&'static str>) {
+    let names: Vec<String> = command.get_subcommands().map(|c| c.get_name().to_owned()).collect();
+    let own = EXAMPLES.iter().find(|(of, _)| *of == path).map_or(&[][..], |(_, lines)| lines);
+    let mut lines = own.to_vec();
+    let mut command = command;
+    for name in names {
+        let path = format!("{path} {name}");
+        command = command.mut_subcommand(name, |sub| {
+            let (sub, examples) = with_examples(sub, path.trim_start());
+            lines.extend(examples.first());
+            sub
+        });
+    }
+    let text = lines.iter().fold("Examples:".to_owned(), |text, line| format!("{text}\n  {line}"));
+    let command = if lines.is_empty() { command } else { command.after_help(text) };
+    (command, lines)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    fn walk(command: &Command, path: &str, seen: &mut Vec<String>) {
+        let all: Vec<&Command> = command.get_subcommands().filter(|c| !c.is_hide_set()).collect();
+        for sub in &all {
+            walk(sub, format!("{path} {}", sub.get_name()).trim_start(), seen);
+        }
+        if path.is_empty() {
+            return;
+        }
+        let text = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+        let lines: Vec<&str> = text.lines().skip(1).map(str::trim).collect();
+        assert!(lines.len() >= 2, "{path}: its help needs two examples in help.rs");
+        let leaf = all.is_empty();
+        for line in lines {
+            let line =
+                line.strip_prefix("source <(").map_or(line, |rest| rest.split(')').next().unwrap());
+            let words = shlex::split(line).unwrap();
+            let words = words.split(|w| w == "|" || w == "<" || w == ">").next().unwrap();
+            assert!(
+                line.starts_with(&format!("rnet {path} ")) || line == format!("rnet {path}"),
+                "{path}: {line}"
+            );
+            let parsed = Cli::try_parse_from(words);
+            assert!(parsed.is_ok(), "{line}: {}", parsed.unwrap_err());
+        }
+        if leaf {
+            seen.push(path.to_owned());
+        }
+    }
+
+    #[test]
+    fn each_command_has_examples_that_parse() {
+        let mut seen = Vec::new();
+        walk(&command(), "", &mut seen);
+        for (path, _) in EXAMPLES {
+            assert!(seen.contains(&(*path).to_owned()), "there is no command {path}");
+        }
+        assert_eq!(seen.len(), EXAMPLES.len());
+    }
+
+    #[test]
+    fn options_of_all_commands_stand_apart() {
+        let help = command().try_get_matches_from(["rnet", "state", "set", "--help"]).unwrap_err();
+        let help = help.to_string();
+        let (own, global) = help.split_once("\nGlobal options:\n").unwrap();
+        for option in ["--domain", "--dir", "--group", "--json"] {
+            assert!(!own.contains(option) && global.contains(option), "{help}");
+        }
+        assert!(own.contains("--ttl") && !global.contains("--ttl"), "{help}");
+    }
+}
