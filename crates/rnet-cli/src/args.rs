@@ -7,6 +7,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use rnet::{DomainId, NodeName, TopicName};
 
 use crate::bench::args::BenchCommand;
+use crate::demo::args::DemoArgs;
 use crate::param::args::ParamCommand;
 use crate::state::args::StateCommand;
 use crate::types::args::{ProtoArgs, TypeCommand};
@@ -61,7 +62,9 @@ pub enum Command {
     /// Measure robot-net on this machine
     #[command(subcommand)]
     Bench(BenchCommand),
-    /// Worker process of a benchmark, started by `rnet bench`
+    /// Run a simulated robot of ten processes, kill one, and show what arrived
+    Demo(DemoArgs),
+    /// Worker process of a benchmark or the demo, which start it
     #[command(hide = true)]
     BenchWorker,
     /// Print the script that completes commands, topics, nodes and keys in a shell

@@ -8,19 +8,19 @@
 //! numbers in the messages tell. Figures are the median of the runs, with the least and the greatest.
 
 pub mod args;
-mod crew;
+pub mod crew;
 mod death;
-mod figure;
+pub mod figure;
 mod idle;
-mod job;
+pub mod job;
 mod latency;
-mod link;
+pub mod link;
 mod machine;
-mod message;
+pub mod message;
 mod nodes;
-mod pace;
-mod place;
-mod roles;
+pub mod pace;
+pub mod place;
+pub mod roles;
 mod rtt;
 mod throughput;
 mod topology;

@@ -13,6 +13,7 @@ mod args;
 mod bench;
 mod completions;
 mod context;
+mod demo;
 mod doctor;
 mod failure;
 mod help;
@@ -66,6 +67,7 @@ fn run(context: &mut Context, command: Command) -> Outcome {
         Command::Node(command) => node::run(context, command),
         Command::Doctor(args) => doctor::run(context, args),
         Command::Bench(command) => bench::run(context, command),
+        Command::Demo(args) => demo::run(context, &args),
         Command::BenchWorker => bench::worker::run(),
         Command::Completions(args) => completions::run(context, &args),
         Command::Man(args) => Ok(clap_mangen::generate_to(help::command(), args.dir)?),

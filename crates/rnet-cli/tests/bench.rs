@@ -6,9 +6,9 @@ use std::fs;
 use std::io::Write;
 use std::os::unix::fs::symlink;
 use std::process::{Command, Stdio};
-use std::time::Duration;
 
 use serde_json::{Value, json};
+use util::processes::{nothing_is_left, processes_of, until, workers_of};
 use util::{Place, Ran, Running};
 
 /// Runs `rnet --json bench …`, looks that nothing is left of it, and returns its document.
@@ -34,47 +34,6 @@ fn document(args: &[&str], ran: &Ran) -> Value {
     let machine = &document["machine"];
     assert!(machine["cores"].as_u64().unwrap() > 0 && machine["cpu"].is_string(), "{machine}");
     document
-}
-
-/// No file in the place, and no process that was started in it.
-#[track_caller]
-fn nothing_is_left(place: &Place) {
-    let left: Vec<_> = fs::read_dir(&place.dir).unwrap().collect();
-    assert!(left.is_empty(), "{left:?}");
-    let processes = processes_of(place);
-    assert!(processes.is_empty(), "{processes:?}");
-}
-
-/// Processes other than this one whose environment names the place.
-fn processes_of(place: &Place) -> Vec<u32> {
-    let setting = format!("RNET_DIR={}", place.dir.display()).into_bytes();
-    let pids = fs::read_dir("/proc").unwrap().flatten();
-    let pids = pids.filter_map(|e| e.file_name().to_str()?.parse::<u32>().ok());
-    let started_here = |pid: &u32| {
-        // What has ended can be read no more; a zombie has no environment.
-        let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-        environment.split(|b| *b == 0).any(|variable| variable == setting)
-    };
-    pids.filter(started_here).collect()
-}
-
-/// The workers of a bench under way: its processes but the command itself.
-fn workers_of(place: &Place) -> Vec<u32> {
-    let is_worker = |pid: &u32| {
-        let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-        line.split(|b| *b == 0).any(|word| word == b"bench-worker")
-    };
-    processes_of(place).into_iter().filter(is_worker).collect()
-}
-
-/// Looks again and again until it is so; the watch on the clock is a guard against hanging.
-#[track_caller]
-fn until(what: &str, mut so: impl FnMut() -> bool) {
-    let end = std::time::Instant::now() + util::SOON.unwrap();
-    while !so() {
-        assert!(std::time::Instant::now() < end, "{what}: never");
-        std::thread::sleep(Duration::from_millis(5)); // sleep: between two looks at /proc
-    }
 }
 
 fn count(value: &Value) -> u64 {
@@ -458,7 +417,7 @@ fn a_worker_that_is_killed_ends_the_bench() {
         signal(name, *workers_of(&place).last().unwrap());
         let Ran { code, stderr, .. } = run.wait();
         assert_eq!(code, Some(1), "{args:?}: {stderr}");
-        assert!(stderr.contains("the bench is void") && stderr.contains("signal"), "{stderr}");
+        assert!(stderr.contains("the run is void") && stderr.contains("signal"), "{stderr}");
         nothing_is_left(&place);
     }
 }
@@ -519,7 +478,8 @@ fn a_worker_removes_nothing_but_the_place_of_a_bench() {
     fs::create_dir(&precious).unwrap();
     for path in [precious.clone(), place.dir.join("robot-net-bench-1-0/../precious")] {
         let role = json!({ "idle": { "publishes": "/a", "subscribes": "/b" } });
-        let job = json!({ "node": { "name": "n", "place": path, "domain": "d" }, "role": role });
+        let node = json!({ "name": "n", "place": path, "dir": path, "domain": "d" });
+        let job = json!({ "node": node, "role": role });
         let mut worker = place.command().arg("bench-worker").stdin(Stdio::piped()).spawn().unwrap();
         // A job, and then the end of whoever gave it.
         writeln!(worker.stdin.take().unwrap(), "{job}").unwrap();

@@ -5,6 +5,7 @@
 //! (see [`super::link`]).
 
 use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::PathBuf;
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
@@ -53,7 +54,8 @@ pub struct Crew {
     lines: Receiver<Line>,
     /// Kept for workers that come later.
     sender: Sender<Line>,
-    place: std::path::PathBuf,
+    place: PathBuf,
+    dir: PathBuf,
     domain: String,
 }
 
@@ -61,9 +63,19 @@ impl Crew {
     /// Starts a process for each post, in a domain of `place` that no other run uses, and waits
     /// until all have met.
     pub fn start(place: &Place, run: u32, posts: Vec<Post>) -> Outcome<Crew> {
+        Crew::start_in(place, place.path().to_owned(), format!("run{run}"), posts)
+    }
+
+    /// The same in a domain of `dir`.
+    pub fn start_in(
+        place: &Place,
+        dir: PathBuf,
+        domain: String,
+        posts: Vec<Post>,
+    ) -> Outcome<Crew> {
         let (sender, lines) = channel();
-        let (place, domain) = (place.path().to_owned(), format!("run{run}"));
-        let mut crew = Crew { members: Vec::new(), lines, sender, place, domain };
+        let place = place.path().to_owned();
+        let mut crew = Crew { members: Vec::new(), lines, sender, place, dir, domain };
         crew.add(posts)?;
         Ok(crew)
     }
@@ -83,8 +95,9 @@ impl Crew {
 
     fn spawn(&mut self, name: String, role: Role, apart: bool) -> Outcome {
         let number = self.members.len();
-        let (place, domain) = (self.place.clone(), self.domain.clone());
-        let job = Job { node: WorkerNode { name: name.replace(' ', "_"), place, domain }, role };
+        let (place, dir, domain) = (self.place.clone(), self.dir.clone(), self.domain.clone());
+        let job =
+            Job { node: WorkerNode { name: name.replace(' ', "_"), place, dir, domain }, role };
         let cannot =
             |e: std::io::Error| Failure::Failed(format!("cannot start {}: {e}", job.node.name));
         let program = std::env::current_exe().map_err(cannot)?;
@@ -233,7 +246,7 @@ impl Crew {
         let _ = child.kill();
         let how = child.wait().map_or_else(|e| e.to_string(), |status| words_of(&status));
         let (name, pid) = (&member.name, member.worker.id());
-        Failure::Failed(format!("the bench is void: {name} (process {pid}) {how} in the middle"))
+        Failure::Failed(format!("the run is void: {name} (process {pid}) {how} in the middle"))
     }
 
     /// Lets all leave in good order.

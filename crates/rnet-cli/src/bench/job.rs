@@ -17,15 +17,17 @@ pub struct Job<R> {
 #[derive(Debug, Serialize, Deserialize)]
 pub struct WorkerNode {
     pub name: String,
-    /// The private directory of the bench.
+    /// The private directory of the bench, which goes with it.
     pub place: PathBuf,
+    /// Where the domain stands: there, or among those of robots.
+    pub dir: PathBuf,
     pub domain: String,
 }
 
 impl WorkerNode {
-    /// Opens it in the bench's domain, whatever the environment says.
+    /// Opens it in that domain, whatever the environment says.
     pub fn open(&self) -> rnet::Result<Node> {
-        Node::builder(&self.name).dir(&self.place).domain(&self.domain).open()
+        Node::builder(&self.name).dir(&self.dir).domain(&self.domain).open()
     }
 }
 

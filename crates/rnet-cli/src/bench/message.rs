@@ -161,7 +161,8 @@ pub struct Tally {
     pub out_of_order: u64,
     /// Messages that were not as they were sent.
     pub corrupt: u64,
-    next: u64,
+    /// The number behind the last one.
+    pub next: u64,
 }
 
 impl Tally {

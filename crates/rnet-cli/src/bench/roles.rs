@@ -12,6 +12,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::demo::robot::DemoJob;
+
 /// How long ends of a topic wait for each other. They are all started, so one that does not come
 /// has failed, and says so itself.
 pub const MEET: Duration = Duration::from_secs(20);
@@ -35,4 +37,5 @@ pub enum Role {
     Nodes(nodes::NodesJob),
     Victim(death::VictimJob),
     Watcher(death::WatcherJob),
+    Demo(DemoJob),
 }

@@ -5,6 +5,7 @@ use rnet_bench::worker::Order;
 use super::job::{Event, WorkerNode};
 use super::link::Link;
 use super::roles::{Role, busy, death, echo, idle, nodes, robot, stream};
+use crate::demo;
 use crate::failure::{Failure, Outcome};
 
 /// Does the job that stands on stdin.
@@ -31,5 +32,6 @@ fn work(node: &WorkerNode, role: &Role, link: &Link) -> Outcome {
         Role::Nodes(role) => nodes::run(node, role, link),
         Role::Victim(role) => death::die(node, role, link),
         Role::Watcher(role) => death::watch(node, role, link),
+        Role::Demo(role) => demo::node::run(node, role, link),
     }
 }

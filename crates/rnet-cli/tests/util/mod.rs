@@ -13,6 +13,8 @@ use std::time::Duration;
 
 use rnet::{Message, Node, Publisher};
 
+pub mod processes;
+
 /// What never takes this long hangs; a guard, not a measurement.
 const HANG: Duration = Duration::from_secs(60);
 pub const SOON: Option<Duration> = Some(HANG);

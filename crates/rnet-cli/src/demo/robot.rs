@@ -1,0 +1,98 @@
+//! Who the ten nodes are, and what they say to each other.
+
+use rnet::Plain;
+use serde::{Deserialize, Serialize};
+
+pub const STATE: &str = "/robot/state";
+pub const TORQUE: &str = "/robot/torque";
+pub const ESTIMATE: &str = "/robot/estimate";
+pub const FORCE: &str = "/robot/force";
+pub const SHUTTER: &str = "/camera/shutter";
+pub const IMAGE: &str = "/camera/image";
+pub const BATTERY: &str = "/battery/state";
+pub const DRIVE: &str = "/operator/drive";
+pub const STOP: &str = "/safety/stop";
+
+/// A message of every topic but the camera's. `python/python/rnet/demo.py` has it too, and rnet compares the two.
+#[derive(Clone, Copy, Debug, Default, Plain)]
+#[repr(C)]
+pub struct Signal {
+    /// The sender's number of it, from 0: by it each receiver finds out what it missed, without asking rnet.
+    pub number: u64,
+    /// When the sensor was read, or when that was which it answers, by [`rnet::now_ns`].
+    pub read_ns: u64,
+    pub values: [f64; 4],
+}
+
+/// The job of a node's process.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct DemoJob {
+    /// Which of [`SEATS`].
+    pub seat: usize,
+}
+
+/// One node.
+pub struct Seat {
+    pub name: &'static str,
+    /// How often it acts by itself; 0 is never.
+    pub hz: u64,
+    pub sends: &'static [&'static str],
+    pub hears: &'static [&'static str],
+}
+
+impl Seat {
+    pub fn period_ns(&self) -> Option<u64> {
+        1_000_000_000_u64.checked_div(self.hz)
+    }
+}
+
+const fn seat(
+    name: &'static str,
+    hz: u64,
+    sends: &'static [&'static str],
+    hears: &'static [&'static str],
+) -> Seat {
+    Seat { name, hz, sends, hears }
+}
+
+/// The one that is killed.
+pub const CONTROLLER: usize = 1;
+
+pub const SEATS: [Seat; 10] = [
+    seat("simulation", 1_000, &[STATE, SHUTTER], &[TORQUE]),
+    seat("controller", 0, &[TORQUE], &[STATE, DRIVE]),
+    seat("estimator", 0, &[ESTIMATE], &[STATE]),
+    seat("force", 10_000, &[FORCE], &[STATE]),
+    seat("camera", 0, &[IMAGE], &[SHUTTER]),
+    seat("battery", 20, &[BATTERY], &[TORQUE]),
+    seat("safety", 0, &[STOP], &[STATE, TORQUE, FORCE]),
+    seat("operator", 20, &[DRIVE], &[STOP, BATTERY]),
+    seat("logger", 0, &[], &[STATE, TORQUE, ESTIMATE, FORCE, SHUTTER, IMAGE, BATTERY, DRIVE, STOP]),
+    seat("display", 0, &[], &[IMAGE, ESTIMATE, STOP]),
+];
+
+/// How many nodes hear a topic.
+pub fn hearers(topic: &str) -> usize {
+    SEATS.iter().filter(|seat| seat.hears.contains(&topic)).count()
+}
+
+/// Whether a slow reader may hold up its senders, for a moment: not those that measure.
+pub fn is_reliable(topic: &str) -> bool {
+    ![FORCE, SHUTTER, IMAGE].contains(&topic)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_topic_has_one_sender_and_somebody_who_hears() {
+        for topic in SEATS.iter().flat_map(|seat| seat.hears) {
+            let senders = SEATS.iter().filter(|seat| seat.sends.contains(topic));
+            assert_eq!(senders.count(), 1, "{topic}");
+        }
+        let mut sent = SEATS.iter().flat_map(|seat| seat.sends);
+        assert!(sent.all(|topic| hearers(topic) > 0));
+        assert_eq!(SEATS[CONTROLLER].name, "controller");
+    }
+}

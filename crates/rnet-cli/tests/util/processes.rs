@@ -1,0 +1,47 @@
+//! What is left of a command, and of the processes that it has started.
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use super::Place;
+
+/// No file in the place, and no process that was started in it.
+#[track_caller]
+pub fn nothing_is_left(place: &Place) {
+    let left: Vec<_> = fs::read_dir(&place.dir).unwrap().collect();
+    assert!(left.is_empty(), "{left:?}");
+    let processes = processes_of(place);
+    assert!(processes.is_empty(), "{processes:?}");
+}
+
+/// Processes other than this one whose environment names the place.
+pub fn processes_of(place: &Place) -> Vec<u32> {
+    let setting = format!("RNET_DIR={}", place.dir.display()).into_bytes();
+    let pids = fs::read_dir("/proc").unwrap().flatten();
+    let pids = pids.filter_map(|e| e.file_name().to_str()?.parse::<u32>().ok());
+    let started_here = |pid: &u32| {
+        // What has ended can be read no more; a zombie has no environment.
+        let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        environment.split(|b| *b == 0).any(|variable| variable == setting)
+    };
+    pids.filter(started_here).collect()
+}
+
+/// The workers of a bench under way: its processes but the command itself.
+pub fn workers_of(place: &Place) -> Vec<u32> {
+    let is_worker = |pid: &u32| {
+        let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        line.split(|b| *b == 0).any(|word| word == b"bench-worker")
+    };
+    processes_of(place).into_iter().filter(is_worker).collect()
+}
+
+/// Looks again and again until it is so; the watch on the clock is a guard against hanging.
+#[track_caller]
+pub fn until(what: &str, mut so: impl FnMut() -> bool) {
+    let end = Instant::now() + super::SOON.unwrap();
+    while !so() {
+        assert!(Instant::now() < end, "{what}: never");
+        std::thread::sleep(Duration::from_millis(5)); // sleep: between two looks at /proc
+    }
+}
