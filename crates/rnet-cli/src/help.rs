@@ -114,6 +114,13 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ("bench nodes", &["rnet bench nodes", "rnet bench nodes --nodes 100,1000 --processes 50"]),
     ("bench death", &["rnet bench death", "rnet bench death --kills 1000 --limit 100"]),
     (
+        "demo",
+        &[
+            "rnet demo",
+            "rnet demo --seconds 60 --domain lab    # look at it: rnet --domain lab topic list",
+        ],
+    ),
+    (
         "completions",
         &[
             "source <(rnet completions bash)      # in ~/.bashrc",

@@ -5,10 +5,6 @@ use std::time::Duration;
 use clap::Args;
 
 #[derive(Debug, Args)]
-#[command(after_help = "\
-While it runs, look at it from another terminal:
-  rnet demo --domain lab
-  rnet --domain lab topic hz /robot/state")]
 pub struct DemoArgs {
     /// Length of the run, in seconds
     #[arg(long, value_name = "S", default_value = "20", value_parser = seconds)]
