@@ -160,7 +160,8 @@ fn node_and_parameter_may_be_one_word() {
     assert_eq!(arm.mode.get().as_deref(), Ok("idle"));
     for (args, code, why) in [
         (&["get", "/arm"][..], 2, "which parameter of /arm? It has /limits, /mode, /pid/gain"),
-        (&["set", "/arm", "mode"], 2, "which parameter of /arm?"),
+        (&["set", "/arm", "pid.gain"], 2, "VALUE is missing: rnet param set /arm /pid/gain VALUE"),
+        (&["set", "/arm", "fast"], 2, "which parameter of /arm?"),
         (&["reset", "/arm"], 2, "which parameter of /arm?"),
         (
             &["get", "/arm/mdoe"],

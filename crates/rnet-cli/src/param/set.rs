@@ -19,6 +19,11 @@ pub fn run(context: &mut Context, args: &SetArgs) -> Outcome {
         Some(value) => (args.node.clone(), find::slashed(&args.name), value),
         // Node and parameter are one word, and the second is the value.
         None => {
+            let name = find::slashed(&args.name);
+            if all.iter().any(|(n, m, _)| n == args.node.as_str() && *m == name) {
+                let what = format!("VALUE is missing: rnet param set {} {name} VALUE", args.node);
+                return Err(Failure::Usage(what));
+            }
             let domain = context.domain()?.id().to_owned();
             let (node, name, _) = find::one(all.clone(), &domain, &args.node, None)?;
             (NodeName::new(&node)?, name, &args.name)
