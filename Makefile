@@ -12,7 +12,7 @@ export SOAK_SECONDS ?= 600
 
 # In the order of the run. `make test` goes on after a failure and shows all of them at the end. What takes
 # minutes, kills at random, fuzzes or needs a rival is in SLOW; what takes ten minutes or more is in `make soak`.
-CHECKS := check-fmt check-clippy check-deps check-circles check-tidy
+CHECKS := check-fmt check-clippy check-doc check-deps check-circles check-tidy
 TESTS := test-rust test-doc test-kill test-instructions test-loom test-python test-demo test-examples
 SLOW := test-hostile test-random test-fuzz test-dist site test-bench test-bench-python
 
@@ -48,7 +48,7 @@ test-slow: ## what `make test` leaves out: AddressSanitizer, kills at random, fu
 quick: ## formatting, lints and unit tests of what changed since the branch left main; no set-up needed
 	@scripts/quick.sh
 
-check: $(CHECKS) ## formatting, clippy without warnings, the map of crates, circles of imports, tidiness
+check: $(CHECKS) ## formatting, clippy and rustdoc without warnings, the map of crates, circles of imports, tidiness
 
 build: setup build-rust python-package ## the release build: libraries, `rnet`, the Python package
 
@@ -123,6 +123,10 @@ check-fmt:
 
 check-clippy:
 	@$(STEP) check-clippy cargo clippy --workspace --all-targets -- -D warnings
+
+check-doc: export RUSTDOCFLAGS := -D warnings
+check-doc:
+	@$(STEP) check-doc cargo doc --workspace --no-deps
 
 check-deps:
 	@$(STEP) check-deps cargo xtask deps

@@ -12,6 +12,12 @@ use strum::{IntoStaticStr, VariantNames};
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// What can go wrong. Expected outcomes of a hot path (nothing to read, nobody listens) are not errors and not here.
+///
+/// ```
+/// let error = rnet_core::TopicName::new("/scan data").unwrap_err();
+/// assert_eq!(error.code(), "bad_name");
+/// println!("{error}"); // says which character, and what to do
+/// ```
 #[derive(Clone, PartialEq, Eq, thiserror::Error, IntoStaticStr, VariantNames)]
 #[strum(serialize_all = "snake_case")]
 #[non_exhaustive]

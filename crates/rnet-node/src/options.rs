@@ -79,7 +79,7 @@ impl PublisherOptions {
         self
     }
     /// Promises a message at least this often. Each period without one is counted here and at every subscriber
-    /// that asks for a deadline, see [`crate::Publisher::on_deadline`].
+    /// that asks for a deadline, see `Publisher::on_deadline`.
     pub fn deadline(mut self, period: Duration) -> Self {
         self.qos.deadline = Some(period);
         self
@@ -89,7 +89,7 @@ impl PublisherOptions {
         self.qos.lifespan = Some(age);
         self
     }
-    /// Alive only for as long as it sends, or calls [`crate::Publisher::assert_alive`], at least once per `lease`.
+    /// Alive only for as long as it sends, or calls `Publisher::assert_alive`, at least once per `lease`.
     pub fn manual_by_topic(mut self, lease: Duration) -> Self {
         self.qos.liveliness = Liveliness::ManualByTopic { lease };
         self
@@ -174,13 +174,13 @@ impl SubscriberOptions {
         self
     }
     /// Asks for a message of each publisher at least this often; the publisher must promise as much. Each period
-    /// without one is counted, see [`crate::Subscriber::on_deadline`].
+    /// without one is counted, see `Subscriber::on_deadline`.
     pub fn deadline(mut self, period: Duration) -> Self {
         self.qos.deadline = Some(period);
         self
     }
     /// Asks for publishers that show at least once per `lease` that they are alive, see
-    /// [`crate::Subscriber::on_liveliness`].
+    /// `Subscriber::on_liveliness`.
     pub fn manual_by_topic(mut self, lease: Duration) -> Self {
         self.qos.liveliness = Liveliness::ManualByTopic { lease };
         self

@@ -107,19 +107,19 @@ impl Subscription {
         map.map_or_else(Behind::default, |map| map.behind_of(page))
     }
 
-    /// As [`crate::Subscriber::on_deadline`].
+    /// As `Subscriber::on_deadline`.
     pub fn on_deadline(&self, callback: impl FnMut(&DeadlineMissed) + Send + 'static) {
         self.state.on_deadline(Box::new(callback));
     }
 
-    /// As [`crate::Subscriber::on_liveliness`].
+    /// As `Subscriber::on_liveliness`.
     pub fn on_liveliness(&self, callback: impl FnMut(&LivelinessChange) + Send + 'static) {
         if let Some(core) = &self.core {
             core.state.on_liveliness(&self.state, self.file.id(), Box::new(callback));
         }
     }
 
-    /// As [`crate::Subscriber::liveliness`].
+    /// As `Subscriber::liveliness`.
     pub fn liveliness(&self) -> LivelinessCounts {
         self.core
             .as_ref()

@@ -1,8 +1,8 @@
 //! Reading along without taking part: for echo, recorders and dashboards.
 //!
 //! An observer has no page that a publisher waits for: it is overrun like nobody else, and counts what
-//! it misses by number. It may sleep: its own file ([`ObserverFile`]) tells publishers so, and they ring
-//! it ([`Observers`]). docs/design/observers.md draws both sides.
+//! it misses by number. It may sleep: its own file (`ObserverFile` in `observers`) tells publishers so, and they ring
+//! it (`Observers`). docs/design/observers.md draws both sides.
 
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
@@ -95,7 +95,7 @@ impl MissedCounts {
     }
 }
 
-/// Follows one publisher unseen.
+/// Follows one publisher unseen. `rnet::inspect::Domain` has an example.
 #[derive(Debug)]
 pub struct Observer {
     path: PathBuf,

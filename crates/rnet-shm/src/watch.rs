@@ -5,7 +5,7 @@
 //! its FIFO `ctl` open for reading, so whoever holds the *write end* is told, by `EPOLLERR`, when
 //! the last reader has closed it, and a process closes its files however it ends. That is a hint,
 //! for somebody else may have opened the FIFO for reading. The truth is the node's lock
-//! ([`presence`]), which the kernel releases microseconds before or after the FIFO: so it is asked
+//! ([`presence`](crate::presence)), which the kernel releases microseconds before or after the FIFO: so it is asked
 //! for at the hint, again in steps that double up to [`LAST_STEP`], and then once per [`POLL`],
 //! which is also how the end is seen where there is no hint.
 

@@ -21,6 +21,25 @@ use crate::value::Value;
 /// Cheap to clone; made by `rnet::Node::state`. It may be used from any thread. Each method says which errors are its
 /// own; beside these, each gives `BadName` for a bad key, `BadValue` for a value that cannot be read, and `Closed` in a
 /// forked child.
+///
+/// ```
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let mut settings = rnet_node::NodeSettings::new("arm");
+/// # settings.dir = Some(std::env::temp_dir());
+/// # settings.domain = Some(format!("state{}", std::process::id()));
+/// # let node = settings.open()?;
+/// # let state = rnet_state::State::open(&node, None, None)?;
+/// // let state = node.state()?;
+/// let revision = state.set("/arm/mode", "idle")?;
+/// assert_eq!(state.get("/arm/mode")?, Some("idle".into()));
+/// // Only if nobody has changed it since:
+/// state.compare_and_set("/arm/mode", revision, "moving")?;
+/// assert!(state.compare_and_set("/arm/mode", revision, "idle").is_err());
+/// # let path = node.state.domain.path().to_owned();
+/// # drop((state, node));
+/// # let _ = std::fs::remove_dir_all(path);
+/// # Ok(()) }
+/// ```
 #[derive(Clone)]
 pub struct State {
     pub(crate) shared: Arc<StateShared>,

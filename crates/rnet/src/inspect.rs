@@ -41,6 +41,34 @@ use rnet_state::{Folder, Places};
 pub use types::{TypeChange, TypeComparison, compare_types};
 
 /// A domain, seen from outside.
+///
+/// ```
+/// # fn main() -> rnet::Result<()> {
+/// # let dir = std::env::temp_dir();
+/// # let domain = format!("domain{}", std::process::id());
+/// # let node = rnet::Node::builder("arm").dir(dir).domain(&domain).open()?;
+/// use rnet::inspect::{Domain, Observer, Seen};
+///
+/// let mut angles = node.publisher::<[u8]>("/angles")?;
+/// # let (dir, id) = (std::env::temp_dir(), node.domain().to_owned());
+/// // Domain::open(None, None, None)? is that of the environment.
+/// let mut domain = Domain::open(Some(&id), Some(dir), None)?;
+/// let snapshot = domain.snapshot()?;
+/// let found = &snapshot.publishers[0];
+/// assert_eq!((&*found.topic, &*found.node), ("/angles", "/arm"));
+///
+/// // Reads its messages unseen, from here on.
+/// let mut observer = Observer::open(found.path.clone(), found.id, false)?;
+/// angles.send(b"0.25")?;
+/// let mut bytes = Vec::new();
+/// assert!(matches!(observer.poll(&mut bytes), Seen::Message(_)));
+/// assert_eq!(bytes, b"0.25");
+/// # drop(angles);
+/// # let path = node.domain_path().to_owned();
+/// # drop(node);
+/// # let _ = std::fs::remove_dir_all(path);
+/// # Ok(()) }
+/// ```
 #[derive(Debug)]
 pub struct Domain {
     config: DomainConfig,

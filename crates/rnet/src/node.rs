@@ -26,6 +26,22 @@ use crate::{
 /// behind that the next start would have to be told to clean. In a process that was forked from this
 /// one, whatever was made before gives `Closed` and does nothing when it is dropped; the child opens
 /// nodes of its own. docs/guide/processes.md says all of it.
+///
+/// ```
+/// # fn main() -> rnet::Result<()> {
+/// # let dir = std::env::temp_dir();
+/// # let domain = format!("node{}", std::process::id());
+/// # let node = rnet::Node::builder("arm").dir(dir).domain(&domain).open()?;
+/// // let node = rnet::Node::new("arm")?;
+/// let mut angles = node.publisher::<[u8]>("/angles")?;
+/// angles.send(b"0.25")?; // nobody listens yet, which is no error
+/// assert_eq!(node.name(), "/arm");
+/// # drop(angles);
+/// # let path = node.domain_path().to_owned();
+/// # drop(node);
+/// # let _ = std::fs::remove_dir_all(path);
+/// # Ok(()) }
+/// ```
 #[derive(Clone)]
 pub struct Node {
     core: Arc<NodeCore>,
@@ -138,8 +154,9 @@ impl Node {
     /// ```
     /// # fn main() -> rnet::Result<()> {
     /// # let dir = std::env::temp_dir();
-    /// # let node = rnet::Node::builder("arm").dir(dir).domain(&format!("param{}",
-    /// std::process::id())).open()?; let gain = node
+    /// # let domain = format!("param{}", std::process::id());
+    /// # let node = rnet::Node::builder("arm").dir(dir).domain(&domain).open()?;
+    /// let gain = node
     ///     .param("/gain")
     ///     .default(1.0)
     ///     .min(0.0)

@@ -27,6 +27,28 @@ const MAX_KEPT_LEN_BYTES: usize = 64 * MAX_INLINE_LEN_BYTES;
 ///
 /// A publisher belongs to one thread at a time (`send` takes `&mut self`); wrap it in a mutex to
 /// share it, or create one per thread: subscribers merge them.
+///
+/// ```
+/// # fn main() -> rnet::Result<()> {
+/// # let dir = std::env::temp_dir();
+/// # let domain = format!("publisher{}", std::process::id());
+/// # let node = rnet::Node::builder("arm").dir(dir).domain(&domain).open()?;
+/// use std::time::Duration;
+/// use rnet::{OnFull, PublisherOptions, SubscriberOptions};
+///
+/// // Every message arrives; a send waits for room for at most 50 ms.
+/// let on_full = OnFull::Wait(Duration::from_millis(50));
+/// let mut jobs = node.publisher_with::<[u8]>("/jobs", PublisherOptions::new().reliable(on_full))?;
+/// let mut worker = node.subscriber_with::<[u8]>("/jobs", SubscriberOptions::new().reliable())?;
+/// jobs.wait_for_subscribers(1, None)?;
+/// jobs.send(b"weld")?;
+/// assert_eq!(&*worker.recv(None)?, b"weld");
+/// # drop((jobs, worker));
+/// # let path = node.domain_path().to_owned();
+/// # drop(node);
+/// # let _ = std::fs::remove_dir_all(path);
+/// # Ok(()) }
+/// ```
 pub struct Publisher<T: Message + ?Sized> {
     writer: Writer,
     id: u64,

@@ -17,6 +17,28 @@ use rnet_schema::Schema;
 /// Large messages are read where the publisher wrote them, which cannot reuse the memory until the
 /// next receive; small ones in the copy that the subscriber made of the log. [`Sample::to_owned_sample`] keeps either for longer without copying.
 /// Protobuf messages are decoded: kept, they hold nothing of the publisher's, and [`Sample::into_message`] gives them away.
+///
+/// ```
+/// # fn main() -> rnet::Result<()> {
+/// # let dir = std::env::temp_dir();
+/// # let domain = format!("sample{}", std::process::id());
+/// # let node = rnet::Node::builder("map").dir(dir).domain(&domain).open()?;
+/// # let mut scans = node.publisher::<[u8]>("/scan")?;
+/// # let mut heard = node.subscriber::<[u8]>("/scan")?;
+/// # scans.wait_for_subscribers(1, None)?;
+/// # scans.send(b"first")?;
+/// # scans.send(b"second")?;
+/// let first = heard.recv(None)?.to_owned_sample(); // stays when the next one is received
+/// let second = heard.recv(None)?;
+/// assert_eq!((&*first, &*second), (&b"first"[..], &b"second"[..]));
+/// assert_eq!(second.seq(), first.seq() + 1);
+/// # drop((first, second));
+/// # drop((scans, heard));
+/// # let path = node.domain_path().to_owned();
+/// # drop(node);
+/// # let _ = std::fs::remove_dir_all(path);
+/// # Ok(()) }
+/// ```
 pub struct Sample<'a, T: Message + ?Sized> {
     pub(crate) taken: Taken<'a>,
     /// What was decoded of it.

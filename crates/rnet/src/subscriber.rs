@@ -23,6 +23,28 @@ const MAX_KEPT_LEN_BYTES: usize = 64 << 10;
 ///
 /// Messages of one publisher come in the order in which they were sent; those of several are
 /// merged in turn. What was lost is counted by publisher and cause, see [`Subscriber::stats`].
+///
+/// ```
+/// # fn main() -> rnet::Result<()> {
+/// # let dir = std::env::temp_dir();
+/// # let domain = format!("subscriber{}", std::process::id());
+/// # let node = rnet::Node::builder("map").dir(dir).domain(&domain).open()?;
+/// use std::time::Duration;
+///
+/// # let mut scans = node.publisher::<[u8]>("/scan")?;
+/// let mut heard = node.subscriber::<[u8]>("/scan")?;
+/// # scans.wait_for_subscribers(1, None)?;
+/// # scans.send(b"1.5")?;
+/// let scan = heard.recv(Some(Duration::from_secs(10)))?; // the next one, or `Timeout`
+/// assert_eq!(&*scan, b"1.5");
+/// assert!(heard.try_recv()?.is_none());
+/// assert_eq!(heard.lost().total(), 0);
+/// # drop((scans, heard));
+/// # let path = node.domain_path().to_owned();
+/// # drop(node);
+/// # let _ = std::fs::remove_dir_all(path);
+/// # Ok(()) }
+/// ```
 pub struct Subscriber<T: Message + ?Sized> {
     // Before the core: its drop takes the endpoint back while the node is still there.
     pub(crate) receiver: Receiver,

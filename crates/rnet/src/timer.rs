@@ -43,6 +43,27 @@ impl TimerOptions {
 /// A running timer; it ends when this is dropped.
 ///
 /// Dropping waits for a callback that is running, except inside a callback of the same node.
+///
+/// ```
+/// # fn main() -> rnet::Result<()> {
+/// # let dir = std::env::temp_dir();
+/// # let domain = format!("timer{}", std::process::id());
+/// # let node = rnet::Node::builder("controller").dir(dir).domain(&domain).open()?;
+/// use std::sync::mpsc;
+/// use std::time::Duration;
+///
+/// let (tell, told) = mpsc::channel();
+/// let timer = node.timer(Duration::from_millis(1), move |tick| {
+///     let _ = tell.send(tick.number);
+/// })?;
+/// let (first, second) = (told.recv().unwrap(), told.recv().unwrap());
+/// assert!(first < second);
+/// drop(timer); // from here on it does not tick
+/// # let path = node.domain_path().to_owned();
+/// # drop(node);
+/// # let _ = std::fs::remove_dir_all(path);
+/// # Ok(()) }
+/// ```
 #[must_use = "the timer ends when the Timer is dropped; keep it or call detach()"]
 pub struct Timer {
     id: u64,

@@ -12,6 +12,26 @@ use super::types::ParamType;
 use crate::{Cell, Change, State, WatchHandle};
 
 /// A parameter of this node. Clones are handles on the same one; its value outlives them.
+///
+/// ```
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let mut settings = rnet_node::NodeSettings::new("arm");
+/// # settings.dir = Some(std::env::temp_dir());
+/// # settings.domain = Some(format!("param{}", std::process::id()));
+/// # let node = settings.open()?;
+/// use rnet_state::param::ParamBuilder;
+///
+/// // In programs: node.param("/gain").default(1.0).max(10.0).declare()?
+/// # let state = rnet_state::State::open(&node, None, None);
+/// let gain = ParamBuilder::new(state, "/gain").default(1.0).max(10.0).declare()?;
+/// gain.set(2.5)?;
+/// assert_eq!(gain.get()?, 2.5);
+/// assert!(gain.set(11.0).is_err());
+/// # let path = node.state.domain.path().to_owned();
+/// # drop((gain, node));
+/// # let _ = std::fs::remove_dir_all(path);
+/// # Ok(()) }
+/// ```
 pub struct Param<T: ParamType> {
     pub(super) inner: Arc<Inner<T>>,
 }

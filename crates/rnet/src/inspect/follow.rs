@@ -90,6 +90,30 @@ struct Channel {
 }
 
 /// Follows all publishers of one topic without taking part.
+///
+/// ```
+/// # fn main() -> rnet::Result<()> {
+/// # let dir = std::env::temp_dir();
+/// # let domain = format!("follow{}", std::process::id());
+/// # let node = rnet::Node::builder("arm").dir(dir).domain(&domain).open()?;
+/// use std::time::Duration;
+/// use rnet::inspect::{Domain, Follow};
+///
+/// let mut angles = node.publisher_with::<[u8]>("/angles", rnet::PublisherOptions::new().transient_local(1))?;
+/// angles.send(b"0.25")?;
+/// # let (dir, id) = (std::env::temp_dir(), node.domain().to_owned());
+/// let mut follow = Follow::new(Domain::open(Some(&id), Some(dir), None)?, "/angles", true)?;
+/// let mut bytes = Vec::new();
+/// while follow.poll(&mut bytes)?.is_none() {
+///     follow.wait(Duration::from_secs(1)); // sleeps until somebody sends
+/// }
+/// assert_eq!(bytes, b"0.25");
+/// # drop((angles, follow));
+/// # let path = node.domain_path().to_owned();
+/// # drop(node);
+/// # let _ = std::fs::remove_dir_all(path);
+/// # Ok(()) }
+/// ```
 pub struct Follow {
     domain: Domain,
     topic: TopicName,
