@@ -96,13 +96,6 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         ],
     ),
     (
-        "demo",
-        &[
-            "rnet demo --domain lab",
-            "rnet --domain lab topic hz /robot/state   # while it runs, from another terminal",
-        ],
-    ),
-    (
         "bench throughput",
         &["rnet bench throughput", "rnet bench throughput --size 1M --readers 3 --best-effort"],
     ),

@@ -90,7 +90,7 @@ fn a_new_key_gets_the_type_that_its_value_looks_like() {
     }
     for (given, why) in [
         ("9223372036854775808", "has no room in 64 bits; give --type float or str"),
-        ("{\"a\": ", "is no JSON"),
+        ("{\"a\": ", "cannot be read (this is no YAML"),
     ] {
         let said = rnet!(place, "state", "set", "/k", given).fails(2);
         assert!(said.contains(why), "{said}");
@@ -202,7 +202,7 @@ fn a_key_keeps_its_type_unless_asked() {
         let said = rnet!(place, "state", "set", "/k", bad, "--type", type_name).fails(2);
         assert!(
             said.contains(&format!("is no {}", type_name.replace("list", "list, such as")))
-                || said.contains("is no JSON"),
+                || said.contains("cannot be read"),
             "{said}"
         );
     }

@@ -172,7 +172,7 @@ fn json(text: &str, why: &str) -> Outcome<Value> {
 
 fn parse(text: &str, why: &str) -> Outcome<Json> {
     yaml::json(text)
-        .map_err(|e| Failure::Usage(format!("{} is no JSON or YAML ({e}): {why}", shown(text))))
+        .map_err(|e| Failure::Usage(format!("{} cannot be read ({e}): {why}", shown(text))))
 }
 
 fn array(text: &str, why: &str) -> Outcome<Vec<Value>> {

@@ -5,7 +5,8 @@ use rnet::schema::find_types;
 use crate::failure::{Failure, Outcome};
 use crate::near::nearest;
 
-/// The full name that is meant: itself, or the one type whose name ends so (`LaserScan`, `foxglove/LaserScan`).
+/// The full name that is meant: itself, or the one type whose name ends so (`LaserScan`, `foxglove/LaserScan`,
+/// `sensor_msgs/msg/LaserScan`).
 ///
 /// # Errors
 /// `none`, with the names that may be meant; or that there are several.
@@ -16,7 +17,11 @@ pub fn find<'a>(
 ) -> Outcome<&'a str> {
     match find_types(name, known.clone()).as_slice() {
         [one] => Ok(one),
-        [] => Err(Failure::Failed(format!("{none} {name}; {}", hint(name, known)))),
+        [] => match name.split_once("/msg/") {
+            // As ROS 2 writes it: geometry_msgs/msg/Twist.
+            Some((_, last)) => find(last, known, none),
+            None => Err(Failure::Failed(format!("{none} {name}; {}", hint(name, known)))),
+        },
         many => Err(Failure::Failed(format!(
             "{name} is the name of {} types: {}; write one of them in full",
             many.len(),
@@ -73,6 +78,7 @@ mod tests {
             (".foxglove.LaserScan", "foxglove.LaserScan"),
             ("foxglove/LaserScan", "foxglove.LaserScan"),
             ("LaserScan", "foxglove.LaserScan"),
+            ("sensor_msgs/msg/LaserScan", "foxglove.LaserScan"),
             ("rnet.msgs.LaserScan", "foxglove.LaserScan"),
             ("rnet.msgs.foxglove.Event", "foxglove.Event"),
             ("msgs.Event", "rnet.msgs.Event"),
