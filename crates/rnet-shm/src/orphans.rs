@@ -14,6 +14,7 @@ use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
 use crate::domain::DomainDir;
 use crate::draft;
 use crate::fork::Unshared;
+use crate::observers::Observers;
 use crate::presence;
 use crate::watch::Watch;
 
@@ -194,6 +195,18 @@ impl Orphans {
             sweep(&self.dir, due);
         }
     }
+}
+
+/// Removes what the dead have left in a domain whose nodes may all be dead: folders, names, observers' files
+/// and drafts. Whoever lives holds a lock, and so does a node that starts meanwhile: they keep what is theirs.
+pub fn sweep_all(dir: &DomainDir) {
+    // Without a list of them the domain is being made.
+    for (stem, incarnation) in presence::list(dir).unwrap_or_default() {
+        presence::sweep(dir, &stem, incarnation);
+    }
+    sweep(dir, &GivenUp { all: true, names: BTreeSet::new() });
+    draft::sweep(dir.path());
+    Observers::new(dir).refresh();
 }
 
 /// Removes the names that belong to nobody alive. The folders are for the registry to find, so that an end

@@ -172,6 +172,11 @@ impl Follow {
         self.channels.len()
     }
 
+    /// Names of the nodes of the publishers that are followed now, in the order in which they were found.
+    pub fn publishers(&self) -> impl Iterator<Item = &str> {
+        self.channels.iter().map(|channel| channel.node.as_str())
+    }
+
     /// Messages that passed unseen so far, by cause: the observer was too slow.
     pub fn missed(&self) -> MissedCounts {
         let mut all = self.missed_before;

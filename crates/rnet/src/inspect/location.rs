@@ -1,17 +1,18 @@
 //! Where a domain is, and what stands there, before anybody looks into it.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use rnet_core::{DomainId, Error, NodeName, Result};
 use rnet_shm::domain::{DEFAULT_BASE, DomainConfig, DomainDir};
 use rnet_shm::node::PeerNode;
-use rnet_shm::{home, presence};
+use rnet_shm::{home, orphans, presence};
 use rustix::fs::Access;
 
 use super::Domain;
 
-/// The directory of a domain, which need not exist. Nothing here changes it, [`Location::domain`] apart: a look sweeps up
-/// after the dead.
+/// The directory of a domain, which need not exist. Nothing here changes it, [`Location::domain`] and
+/// [`Location::clean`] apart: a look sweeps up after the dead.
 #[derive(Clone, Debug)]
 pub struct Location {
     config: DomainConfig,
@@ -93,10 +94,35 @@ impl Location {
         home::lost(&self.path)
     }
 
-    /// Nodes whose process died without leaving, and that nobody has swept up.
+    /// Nodes whose process lives, by name.
+    pub fn living_nodes(&self) -> Vec<NodeName> {
+        let living = self.folders().filter(|folder| folder.alive);
+        sorted(living.filter_map(|folder| folder.node_name()))
+    }
+
+    /// Nodes whose process died without leaving, and that nobody has swept up, by name.
     pub fn dead_nodes(&self) -> Vec<NodeName> {
-        let dead = |folder: &Folder| !folder.alive;
-        self.folders().filter(dead).filter_map(|folder| folder.node_name()).collect()
+        let folders = self.folders().filter(|folder| !folder.alive);
+        // One that died while it started has a name and no folder.
+        let names = self.dir().into_iter().flat_map(|dir| entries(&dir.names()));
+        let names = names.filter(|path| !presence::is_held(path));
+        let names = names.filter_map(|path| node_name(path.file_name()?.to_str()?));
+        sorted(folders.filter_map(|folder| folder.node_name()).chain(names))
+    }
+
+    /// Removes what the dead nodes, and observers, have left, and says which nodes these were. Nothing that
+    /// lives is touched, a node that starts meanwhile included; where nodes live they do the same by
+    /// themselves. The state of the domain stays.
+    ///
+    /// # Errors
+    /// As [`Location::exists`].
+    pub fn clean(&self) -> Result<Vec<NodeName>> {
+        let Some(dir) = DomainDir::open(&self.config)? else { return Ok(Vec::new()) };
+        let mut dead = self.dead_nodes();
+        orphans::sweep_all(&dir);
+        let left = self.dead_nodes();
+        dead.retain(|name| !left.contains(name));
+        Ok(dead)
     }
 
     /// Living nodes that cannot be understood, and why.
@@ -142,8 +168,16 @@ struct Folder {
 
 impl Folder {
     fn node_name(&self) -> Option<NodeName> {
-        NodeName::from_file_stem(&self.stem).ok()
+        node_name(&self.stem)
     }
+}
+
+fn node_name(stem: &str) -> Option<NodeName> {
+    NodeName::from_file_stem(stem).ok()
+}
+
+fn sorted(names: impl Iterator<Item = NodeName>) -> Vec<NodeName> {
+    names.collect::<BTreeSet<_>>().into_iter().collect()
 }
 
 fn entries(folder: &Path) -> impl Iterator<Item = PathBuf> + use<> {
