@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, ColorChoice, Parser, Subcommand, ValueEnum};
 use rnet::{DomainId, NodeName, TopicName};
 
 use crate::bench::args::BenchCommand;
@@ -38,6 +38,15 @@ pub struct Global {
     /// Print JSON: one document, or one per line for commands that run until stopped
     #[arg(long, global = true)]
     pub json: bool,
+    /// Colours: on a terminal unless NO_COLOR is set, always or never
+    #[arg(
+        long,
+        global = true,
+        value_name = "WHEN",
+        default_value = "auto",
+        hide_possible_values = true
+    )]
+    pub color: ColorChoice,
 }
 
 #[derive(Debug, Subcommand)]
@@ -57,6 +66,9 @@ pub enum Command {
     /// List nodes and their endpoints
     #[command(subcommand)]
     Node(NodeCommand),
+    /// List the domains of this host, and remove what dead nodes left in one
+    #[command(subcommand)]
+    Domain(DomainCommand),
     /// Find out why nodes do not communicate, or what the machine lacks for real time
     Doctor(DoctorArgs),
     /// Measure robot-net on this machine
@@ -112,6 +124,17 @@ pub enum TopicCommand {
     List(TopicListArgs),
     /// Show the publishers and subscribers of a topic
     Info(TopicInfoArgs),
+    /// Print the name of a topic's type
+    Type {
+        /// The topic
+        topic: TopicName,
+    },
+    /// List the topics of a type
+    Find {
+        /// Name of the type, in full or its last part; raw for topics without a type
+        #[arg(value_name = "TYPE")]
+        name: String,
+    },
     /// Print the messages of a topic
     Echo(EchoArgs),
     /// Print the rate of a topic, by the publishers' time stamps
@@ -293,11 +316,19 @@ pub enum DurabilityArg {
 pub enum NodeCommand {
     /// List the nodes
     List(NodeListArgs),
-    /// Show the process and the endpoints of a node
+    /// Show the process, the endpoints and the parameters of a node
     Info {
         /// The node
         node: NodeName,
     },
+}
+
+#[derive(Debug, Subcommand)]
+pub enum DomainCommand {
+    /// List the domains of this host, with the number of their nodes
+    List,
+    /// Remove what dead nodes left in the domain; living nodes and the shared state stay
+    Clean,
 }
 
 #[derive(Debug, Args)]

@@ -4,12 +4,16 @@ use std::fmt::Arguments;
 use std::io::{BufWriter, StdoutLock, Write};
 use std::path::PathBuf;
 
+use anstream::AutoStream;
+use anstyle::Style;
+use clap::ColorChoice;
 use rnet::inspect::{DEFAULT_BASE, Domain, Location};
 use rnet::{Node, NodeName};
 use serde::Serialize;
 
 use crate::args::Global;
-use crate::failure::Outcome;
+use crate::failure::{Failure, Outcome};
+use crate::style::HEADING;
 
 /// stdout is written when a command pauses, or this much has come together.
 const OUT_BUFFER_LEN_BYTES: usize = 64 << 10;
@@ -18,12 +22,24 @@ const OUT_BUFFER_LEN_BYTES: usize = 64 << 10;
 pub struct Context {
     global: Global,
     out: BufWriter<StdoutLock<'static>>,
+    /// Whether stdout shows colours.
+    is_coloured: bool,
 }
 
 impl Context {
     pub fn new(global: Global) -> Context {
-        let out = BufWriter::with_capacity(OUT_BUFFER_LEN_BYTES, std::io::stdout().lock());
-        Context { global, out }
+        // It also holds for what goes to stderr.
+        match global.color {
+            ColorChoice::Auto => anstream::ColorChoice::Auto,
+            ColorChoice::Always => anstream::ColorChoice::Always,
+            ColorChoice::Never => anstream::ColorChoice::Never,
+        }
+        .write_global();
+        let stdout = std::io::stdout().lock();
+        // NO_COLOR, TERM and CLICOLOR are heard.
+        let is_coloured = AutoStream::choice(&stdout) != anstream::ColorChoice::Never;
+        let out = BufWriter::with_capacity(OUT_BUFFER_LEN_BYTES, stdout);
+        Context { global, out, is_coloured }
     }
 
     /// Whether data is wanted as JSON.
@@ -47,9 +63,21 @@ impl Context {
         Ok(Location::new(domain.as_ref().map(|d| d.as_str()), dir.clone(), group.clone())?)
     }
 
+    /// The same in a directory of domains that exists: a wrong one would look like one without nodes.
+    pub fn location_that_exists(&self) -> Outcome<Location> {
+        let location = self.location()?;
+        match location.base().is_dir() {
+            true => Ok(location),
+            false => Err(Failure::Usage(format!(
+                "there is no directory {}; --dir (or RNET_DIR) names the directory of the domains",
+                location.base().display()
+            ))),
+        }
+    }
+
     /// The domain to look at.
     pub fn domain(&self) -> Outcome<Domain> {
-        Ok(self.location()?.domain()?)
+        Ok(self.location_that_exists()?.domain()?)
     }
 
     /// A node in this domain, for a command that takes part: `/rnet_WHAT_PID`, unless it is named.
@@ -82,6 +110,17 @@ impl Context {
         Ok(())
     }
 
+    /// A text in a style, on a terminal.
+    pub fn styled(&self, style: Style, text: &str) -> String {
+        if self.is_coloured { format!("{style}{text}{style:#}") } else { text.to_owned() }
+    }
+
+    /// A line that stands above others.
+    pub fn heading(&mut self, text: &str) -> Outcome {
+        let text = self.styled(HEADING, text);
+        self.line(format_args!("{text}"))
+    }
+
     /// The one JSON document of a command.
     pub fn document(&mut self, value: &impl Serialize) -> Outcome {
         serde_json::to_writer_pretty(&mut self.out, value).map_err(std::io::Error::from)?;
@@ -105,6 +144,6 @@ impl Context {
     /// Talk, on stderr.
     pub fn say(&self, text: Arguments<'_>) {
         // A closed stderr is a wish not to be talked to.
-        let _ = writeln!(std::io::stderr(), "{text}");
+        let _ = writeln!(anstream::stderr(), "{text}");
     }
 }

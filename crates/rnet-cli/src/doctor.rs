@@ -24,6 +24,7 @@ use serde::Serialize;
 use crate::args::DoctorArgs;
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
+use crate::style::{NOTE, PROBLEM};
 
 /// How bad a finding is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -81,12 +82,12 @@ pub fn run(context: &mut Context, args: DoctorArgs) -> Outcome {
             "problems": problems,
         }))?;
     } else {
-        context.line(format_args!("domain {id} at {}", path.display()))?;
+        context.heading(&format!("domain {id} at {}", path.display()))?;
         for finding in &findings {
             let level = match finding.level {
-                Level::Ok => "ok     ",
-                Level::Note => "note   ",
-                Level::Problem => "PROBLEM",
+                Level::Ok => "ok     ".to_owned(),
+                Level::Note => context.styled(NOTE, "note   "),
+                Level::Problem => context.styled(PROBLEM, "PROBLEM"),
             };
             context.line(format_args!("{level}  {}", finding.what))?;
             if let Some(advice) = &finding.advice {

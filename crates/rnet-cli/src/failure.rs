@@ -4,6 +4,8 @@ use std::io::{ErrorKind, Write};
 
 use rnet::Error;
 
+use crate::style::PROBLEM;
+
 /// What a command returns.
 pub type Outcome<T = ()> = Result<T, Failure>;
 
@@ -94,7 +96,7 @@ impl Failure {
             let document = serde_json::json!({"error": {"code": self.code(), "message": message}});
             writeln!(std::io::stderr(), "{document}")
         } else {
-            writeln!(std::io::stderr(), "rnet: {message}")
+            writeln!(anstream::stderr(), "{PROBLEM}rnet:{PROBLEM:#} {message}")
         };
     }
 }

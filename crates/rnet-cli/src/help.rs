@@ -11,6 +11,8 @@ const EXIT_CODES: &str = "Exit codes: 0 ok, 1 failed, 2 usage, 124 timed out, 13
 const EXAMPLES: &[(&str, &[&str])] = &[
     ("topic list", &["rnet topic list", "rnet topic list --show-types --verbose"]),
     ("topic info", &["rnet topic info /scan", "rnet topic info /scan --verbose"]),
+    ("topic type", &["rnet topic type /scan", "rnet topic type /scan --json"]),
+    ("topic find", &["rnet topic find LaserScan", "rnet topic find raw"]),
     (
         "topic echo",
         &[
@@ -87,6 +89,8 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ("param load", &["rnet param load robot.yaml", "rnet param load - < robot.yaml"]),
     ("node list", &["rnet node list --verbose", "rnet node list --watch"]),
     ("node info", &["rnet node info /arm", "rnet node info /arm --json"]),
+    ("domain list", &["rnet domain list", "rnet domain list --json"]),
+    ("domain clean", &["rnet domain clean", "rnet domain clean --domain lab"]),
     (
         "doctor",
         &[

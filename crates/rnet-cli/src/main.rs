@@ -5,9 +5,10 @@
 //! - stdout is data, stderr is talk; `--json` makes the data one JSON document, or one per line
 //!   for commands that go on;
 //! - exit 0 ok, 1 failed, 2 usage, 124 timed out, 130 interrupted;
-//! - whoever only looks (`list`, `info`, `echo`, `hz`, `bw`, `delay`, `doctor`) is an observer:
-//!   no node, no subscriber, and no cost to any publisher. `state` takes part as a node, because
-//!   state is memory that nodes share; where there is none, looking at it makes none.
+//! - whoever only looks (`list`, `info`, `find`, `echo`, `hz`, `bw`, `delay`, `doctor`) is an observer:
+//!   no node, no subscriber, and no cost to any publisher. `state`, `param` and `node info` take
+//!   part as a node where there is state, which is memory that nodes share; where there is none,
+//!   looking at it makes none.
 
 mod args;
 mod bench;
@@ -15,6 +16,7 @@ mod completions;
 mod context;
 mod demo;
 mod doctor;
+mod domain;
 mod failure;
 mod help;
 mod input;
@@ -23,6 +25,7 @@ mod node;
 mod param;
 mod signal;
 mod state;
+mod style;
 mod table;
 mod topic;
 mod types;
@@ -65,6 +68,7 @@ fn run(context: &mut Context, command: Command) -> Outcome {
         Command::State(command) => state::run(context, command),
         Command::Param(command) => param::run(context, command),
         Command::Node(command) => node::run(context, command),
+        Command::Domain(command) => domain::run(context, command),
         Command::Doctor(args) => doctor::run(context, args),
         Command::Bench(command) => bench::run(context, command),
         Command::Demo(args) => demo::run(context, &args),

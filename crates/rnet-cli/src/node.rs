@@ -2,15 +2,15 @@
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use rnet::inspect::{NodeInfo, NodeMeta, Snapshot};
+use rnet::inspect::{NodeInfo, NodeMeta};
 use rnet::{NodeEvent, NodeName};
 use serde_json::{Value, json};
 
 use crate::args::{NodeCommand, NodeListArgs};
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
-use crate::topic::{no_such, tell_problems, type_name};
-use crate::{signal, table};
+use crate::topic::{look, no_such, type_name};
+use crate::{domain, param, signal, table};
 
 /// How long a watch sleeps at most: a signal that comes just before it falls asleep does not wake
 /// it.
@@ -40,15 +40,16 @@ fn document(node: &NodeInfo) -> Outcome<Value> {
 }
 
 fn list(context: &mut Context, args: NodeListArgs) -> Outcome {
-    let mut domain = context.domain()?;
-    let snapshot = domain.snapshot()?;
-    tell_problems(context, &snapshot);
+    let (domain, snapshot) = look(context)?;
+    if snapshot.nodes.is_empty() {
+        domain::tell_none(context, "nodes")?;
+    }
     if context.json() {
         let nodes = snapshot.nodes.iter().map(document).collect::<Outcome<Vec<_>>>()?;
         let remote = &snapshot.remote;
         return context.document(&json!({"domain": domain.id(), "nodes": nodes, "remote": remote}));
     }
-    if args.verbose {
+    if args.verbose && !snapshot.nodes.is_empty() {
         let rows = snapshot.nodes.iter().map(|node| {
             let meta = &node.meta;
             vec![
@@ -105,42 +106,49 @@ fn watch(context: &mut Context, args: NodeListArgs) -> Outcome {
 }
 
 fn info(context: &mut Context, name: &NodeName) -> Outcome {
-    let mut domain = context.domain()?;
-    let snapshot = domain.snapshot()?;
+    let (domain, snapshot) = look(context)?;
     let Some(node) = snapshot.node(name.as_str()) else {
         let names = snapshot.nodes.iter().map(|n| n.meta.name.as_str());
         return Err(no_such("node", domain.id(), name.as_str(), names));
     };
-    tell_problems(context, &snapshot);
+    // An endpoint's id begins with its node's incarnation, but the name is as good: a domain
+    // has no two nodes of one name.
+    let publishers = snapshot.publishers.iter().filter(|p| p.node == node.meta.name);
+    let subscribers = snapshot.subscriptions.iter().filter(|s| s.node == node.meta.name);
+    let params = param::of_node(context, &node.meta.name)?;
     if context.json() {
         let mut value = document(node)?;
-        // An endpoint's id begins with its node's incarnation, but the name is as good: a domain
-        // has no two nodes of one name.
-        let publishers = snapshot.publishers.iter().filter(|p| p.node == node.meta.name);
-        let subscribers = snapshot.subscriptions.iter().filter(|s| s.node == node.meta.name);
         value["publishers"] = json!(publishers.collect::<Vec<_>>());
         value["subscribers"] = json!(subscribers.collect::<Vec<_>>());
+        value["parameters"] =
+            params.iter().map(|(node, name, info)| param::document(node, name, info)).collect();
         return context.document(&value);
     }
-    print_info(context, &snapshot, node)
-}
-
-/// In the order of ROS 2, after what the process is.
-fn print_info(context: &mut Context, snapshot: &Snapshot, node: &NodeInfo) -> Outcome {
     let meta = &node.meta;
-    context.line(format_args!("{}", meta.name))?;
+    context.heading(&meta.name)?;
     let up = table::uptime(uptime(meta));
     let place = if meta.is_in_our_pid_namespace() { "" } else { " in another container" };
-    context.line(format_args!("  Process: pid {}{place}, user {}, up {up}", meta.pid, meta.uid))?;
-    context.line(format_args!("  Program: {}", meta.program))?;
-    context.line(format_args!("  Language: {}, robot-net {}", meta.language, meta.version))?;
-    context.line(format_args!("  Subscribers:"))?;
-    for s in snapshot.subscriptions.iter().filter(|s| s.node == meta.name) {
-        context.line(format_args!("    {}: {}", s.topic, type_name(&s.type_desc)))?;
+    let process = format!("pid {}{place}, user {}, up {up}", meta.pid, meta.uid);
+    let language = format!("{}, robot-net {}", meta.language, meta.version);
+    for (word, what) in [("Process", &process), ("Program", &meta.program), ("Language", &language)]
+    {
+        context.line(format_args!("  {word}: {what}"))?;
     }
-    context.line(format_args!("  Publishers:"))?;
-    for p in snapshot.publishers.iter().filter(|p| p.node == meta.name) {
-        context.line(format_args!("    {}: {}", p.topic, type_name(&p.type_desc)))?;
+    // In the order of ROS 2.
+    let subscribers = subscribers.map(|s| vec![s.topic.clone(), type_name(&s.type_desc).into()]);
+    let publishers = publishers.map(|p| vec![p.topic.clone(), type_name(&p.type_desc).into()]);
+    section(context, "Subscribers", subscribers.collect())?;
+    section(context, "Publishers", publishers.collect())?;
+    section(context, "Parameters", params.iter().map(|of| param::row(of)[1..].to_vec()).collect())
+}
+
+/// A part of the description, if there is anything in it.
+fn section(context: &mut Context, title: &str, rows: Vec<Vec<String>>) -> Outcome {
+    if rows.is_empty() {
+        return Ok(());
     }
-    Ok(())
+    context.heading(&format!("  {title}:"))?;
+    table::lines(&rows, table::MAX_COLUMNS - 4)
+        .iter()
+        .try_for_each(|line| context.line(format_args!("    {line}")))
 }

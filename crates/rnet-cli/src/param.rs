@@ -17,8 +17,10 @@ mod value;
 mod write;
 
 use args::{NodeArg, ParamCommand};
+pub use list::row;
 use rnet::Node;
 use rnet::state::State;
+pub use text::document;
 
 use crate::context::Context;
 use crate::failure::Outcome;
@@ -55,4 +57,12 @@ fn join_to_look(context: &Context, me: &NodeArg) -> Outcome<Option<Session>> {
         true => join(context, me).map(Some),
         false => Ok(None),
     }
+}
+
+/// The parameters of a node that is there; none are there where there is no state.
+pub fn of_node(context: &Context, node: &str) -> Outcome<Vec<find::Named>> {
+    let session = join_to_look(context, &NodeArg { node_name: None })?;
+    let mut all = find::all(session.as_ref().map(|session| &session.state))?;
+    all.retain(|(of, ..)| of == node);
+    Ok(all)
 }

@@ -12,17 +12,20 @@ mod publish;
 mod rates;
 
 use rnet::TypeDesc;
-use rnet::inspect::Snapshot;
+use rnet::inspect::{Domain, Snapshot};
 
 use crate::args::TopicCommand;
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
-use crate::near::nearest;
+use crate::near::did_you_mean;
+use crate::style::NOTE;
 
 pub fn run(context: &mut Context, command: TopicCommand) -> Outcome {
     match command {
         TopicCommand::List(args) => list::run(context, args),
         TopicCommand::Info(args) => info::run(context, args),
+        TopicCommand::Type { topic } => list::type_of(context, topic.as_str()),
+        TopicCommand::Find { name } => list::find(context, &name),
         TopicCommand::Echo(args) => echo::run(context, args),
         TopicCommand::Hz(args) => hz::run(context, args),
         TopicCommand::Bw(args) => bw::run(context, args),
@@ -52,16 +55,26 @@ fn type_names<'a>(snapshot: &'a Snapshot, topic: &str) -> Vec<&'a str> {
     names
 }
 
-/// What went wrong with single nodes is talk: the rest of the data stands.
-pub fn tell_problems(context: &Context, snapshot: &Snapshot) {
+/// The domain and what is in it. What went wrong with single nodes is talk: the rest of the data stands.
+pub fn look(context: &Context) -> Outcome<(Domain, Snapshot)> {
+    let mut domain = context.domain()?;
+    let snapshot = domain.snapshot()?;
     for problem in snapshot.problems.iter().chain(&snapshot.unread) {
-        context.say(format_args!("rnet: {problem}"));
+        context.say(format_args!("{NOTE}rnet:{NOTE:#} {problem}"));
     }
+    Ok((domain, snapshot))
 }
 
-/// "There is no such topic", with the name that may have been meant.
-pub fn no_topic(snapshot: &Snapshot, domain: &str, topic: &str) -> Failure {
-    no_such("topic", domain, topic, snapshot.topics().into_iter())
+/// As [`look`], for a topic that exists.
+///
+/// # Errors
+/// There is no such topic, with the name that may have been meant.
+pub fn look_at(context: &Context, topic: &str) -> Outcome<(Domain, Snapshot)> {
+    let (domain, snapshot) = look(context)?;
+    match snapshot.topics().contains(&topic) {
+        true => Ok((domain, snapshot)),
+        false => Err(no_such("topic", domain.id(), topic, snapshot.topics().into_iter())),
+    }
 }
 
 /// "There is no such thing", with the name that may have been meant.
@@ -71,9 +84,7 @@ pub fn no_such<'a>(
     name: &str,
     names: impl Iterator<Item = &'a str>,
 ) -> Failure {
-    let hint = match nearest(name, names) {
-        Some(near) => format!("did you mean {near}?"),
-        None => format!("see rnet {what} list, and rnet doctor for other domains"),
-    };
+    let hint = did_you_mean(name, names)
+        .unwrap_or_else(|| format!("see rnet {what} list, and rnet domain list for other domains"));
     Failure::Failed(format!("there is no {what} {name} in domain {domain}; {hint}"))
 }

@@ -99,20 +99,6 @@ fn a_directory_that_is_not_ours_is_refused_by_name() {
 #[test]
 fn a_directory_that_cannot_be_written_is_refused_by_name() {
     let place = Place::new();
-    let said = rnet!(
-        place,
-        "--dir",
-        "/nonexistent/place",
-        "topic",
-        "pub",
-        "/t",
-        "--text",
-        "x",
-        "--no-wait",
-        "--once"
-    )
-    .fails(1);
-    assert!(said.contains("/nonexistent/place"), "{said}");
     if is_root(&place.dir) {
         return; // Nothing is kept from root.
     }
@@ -128,6 +114,51 @@ fn another_layout_version_is_refused_by_number() {
     std::fs::write(place.domain_dir().join("VERSION"), "999\n").unwrap();
     let said = rnet!(place, "topic", "list").fails(1);
     assert!(said.contains("layout version 999"), "{said}");
+}
+
+#[test]
+fn a_directory_of_domains_that_is_not_there_is_wrong_use() {
+    let place = Place::new();
+    for command in [
+        "topic list",
+        "topic echo /t",
+        "node info /n",
+        "node list --watch",
+        "state list",
+        "state get /k",
+        "param list",
+        "domain list",
+        "domain clean",
+        "type show --topic /t",
+        "topic pub /t --text x --once",
+    ] {
+        let args: Vec<&str> =
+            ["--dir", "/nonexistent"].into_iter().chain(command.split(' ')).collect();
+        let said = place.run(&args).fails(2);
+        assert!(said.contains("there is no directory /nonexistent"), "{command}: {said}");
+    }
+}
+
+#[test]
+fn colour_is_for_terminals_and_for_who_asks() {
+    let place = Place::new();
+    let _node = place.node("a");
+    let coloured = |args: &[&str], set: &[&str]| {
+        let mut command = place.command();
+        command
+            .env_remove("NO_COLOR")
+            .env_remove("CLICOLOR_FORCE")
+            .envs(set.iter().map(|name| (name, "1")));
+        command.args(["node", "list", "-v"]).args(args);
+        util::Running::start(command).wait().ok().contains("\x1b[1mNODE")
+    };
+    assert!(!coloured(&[], &[]), "a pipe is no terminal");
+    assert!(coloured(&[], &["CLICOLOR_FORCE"]));
+    assert!(!coloured(&[], &["CLICOLOR_FORCE", "NO_COLOR"]));
+    assert!(coloured(&["--color", "always"], &[]));
+    assert!(!coloured(&["--color", "never"], &["CLICOLOR_FORCE"]));
+    let said = rnet!(place, "--color", "always", "node", "info", "/b").fails(1);
+    assert!(said.contains("\x1b[1m\x1b[31mrnet:"), "{said:?}");
 }
 
 #[test]
@@ -164,6 +195,17 @@ fn an_empty_domain_is_no_error() {
     assert_eq!(json["domain"], DOMAIN);
     assert_eq!(json["topics"].as_array().unwrap().len(), 0);
     assert_eq!(rnet!(place, "node", "list").ok(), "");
+    for (what, verbose) in [("topic", "-v"), ("node", "-v"), ("state", "-l")] {
+        for args in [&[what, "list"][..], &[what, "list", verbose], &[what, "list", "--json"]] {
+            let ran = place.run(args);
+            let dir = place.dir.to_str().unwrap();
+            assert!(
+                ran.stderr.contains(&format!("in domain {DOMAIN} ({dir}/")),
+                "{args:?}: {ran:#?}"
+            );
+            assert!(ran.ok().starts_with(if args.contains(&"--json") { "{" } else { "" }));
+        }
+    }
     // Looking creates nothing.
     assert_eq!(std::fs::read_dir(&place.dir).unwrap().count(), 0);
 }

@@ -31,16 +31,34 @@ fn info_shows_process_and_topics() {
     assert!(text.starts_with("/lidar\n"), "{text}");
     let pid = format!("pid {}", std::process::id());
     for part in
-        [&pid, "Subscribers:\n    /cmd: raw", "Publishers:\n    /pose: Pose", "Language: rust"]
+        [&pid, "Subscribers:\n    /cmd  raw\n", "Publishers:\n    /pose  Pose\n", "Language: rust"]
     {
         assert!(text.contains(part), "{part} is not in:\n{text}");
     }
+    assert!(!text.contains("Parameters"), "{text}");
     let json = rnet!(place, "node", "info", "/lidar", "--json").json();
     assert_eq!(json["publishers"][0]["topic"], "/pose");
     assert_eq!(json["subscribers"][0]["topic"], "/cmd");
     assert_eq!(json["publishes"], serde_json::json!(["/pose"]));
     let said = rnet!(place, "node", "info", "/Lidar").fails(1);
     assert!(said.contains("did you mean /lidar?"), "{said}");
+}
+
+#[test]
+fn info_shows_parameters_and_no_empty_headings() {
+    let place = Place::new();
+    let (lidar, other) = (place.node("lidar"), place.node("other"));
+    let _rate = lidar.param::<f64>("rate").unit("Hz").default(10.0).declare().unwrap();
+    let _speed = other.param::<f64>("speed").default(1.0).declare().unwrap();
+    let text = rnet!(place, "node", "info", "lidar").ok();
+    assert!(text.ends_with("  Parameters:\n    /rate  10.0  Hz  default\n"), "{text}");
+    assert!(!text.contains("Publishers") && !text.contains("Subscribers"), "{text}");
+    let json = rnet!(place, "node", "info", "lidar", "--json").json();
+    assert_eq!(json["parameters"].as_array().unwrap().len(), 1, "{json:#}");
+    assert_eq!(
+        (&json["parameters"][0]["name"], &json["parameters"][0]["value"]),
+        (&"/rate".into(), &10.0.into())
+    );
 }
 
 #[test]

@@ -50,6 +50,41 @@ fn without_messages_they_time_out() {
 }
 
 #[test]
+fn they_say_when_nothing_comes_any_more_and_who_is_left() {
+    let place = Place::new();
+    for command in ["hz", "bw"] {
+        let (a, b) = (place.node("a"), place.node("b"));
+        let publisher = a.publisher::<[u8]>("/t").unwrap();
+        let idle = b.publisher::<[u8]>("/t").unwrap();
+        let mut run = place.spawn(&["topic", command, "/t"]);
+        run.until_stderr("no new messages; publishers: /");
+        let pump = Pump::start(publisher, vec![1].into());
+        run.until_stdout(if command == "hz" { "average rate" } else { "/s from" });
+        drop(pump);
+        run.until_stderr("no new messages; publishers: /b");
+        drop(idle);
+        run.until_stderr("no new messages; no publisher is left");
+    }
+}
+
+#[test]
+fn delay_says_when_nothing_comes_any_more() {
+    let place = Place::new();
+    let silent = place.node("silent").publisher::<[u8]>("/t").unwrap();
+    let mut run = place.spawn(&["topic", "delay", "/t"]);
+    run.until_stderr("no matched subscriber of /t");
+    drop(silent);
+    let (publisher, subscriber) = talk(&place);
+    let heard = subscriber.on(|_| {});
+    run.until_stderr("no new messages; publishers: /talker");
+    let pump = Pump::start(publisher, vec![1].into());
+    run.until_stdout("the last second");
+    drop(pump);
+    run.until_stderr("no publisher of /t in domain clitest any more; waiting");
+    drop(heard);
+}
+
+#[test]
 fn bw_prints_sizes() {
     let place = Place::new();
     let node = place.node("a");

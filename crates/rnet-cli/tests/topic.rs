@@ -19,8 +19,10 @@ fn list_shows_names_types_and_counts() {
     assert_eq!(typed, "/bytes [raw]\n/pose [Pose]\n/wanted [Pose]\n");
     assert_eq!(
         rnet!(place, "topic", "list", "-v").ok(),
-        "Published topics:\n * /bytes [raw] 1 publisher\n * /pose [Pose] 1 publisher\n\n\
-         Subscribed topics:\n * /pose [Pose] 2 subscribers\n * /wanted [Pose] 1 subscriber\n"
+        "TOPIC    TYPE  PUBLISHERS  SUBSCRIBERS\n\
+         /bytes   raw            1            0\n\
+         /pose    Pose           1            2\n\
+         /wanted  Pose           0            1\n"
     );
     let json = rnet!(place, "topic", "list", "--json").json();
     let pose = &json["topics"][1];
@@ -54,7 +56,7 @@ fn proxies_are_shown_as_those_for_which_they_stand() {
         assert!(full.contains(part), "{part:?} is missing:\n{full}");
     }
     let listed = rnet!(place, "topic", "list", "-v").ok();
-    assert!(listed.contains("/pose [Pose] 5 subscribers"), "{listed}");
+    assert!(listed.contains("/pose  Pose           1            5\n"), "{listed}");
 }
 
 #[test]
@@ -84,7 +86,7 @@ fn info_counts_and_describes() {
         "Node name: /b",
         "Endpoint type: SUBSCRIPTION",
         "KEEP_LAST (5)",
-        "From /a: 1 messages, 0 skipped, 0 lost, 0 messages behind",
+        "FROM  RECEIVED  SKIPPED  LOST  BEHIND\n/a           1        0  0     0\n",
     ] {
         assert!(full.contains(part), "{part} is not in:\n{full}");
     }
@@ -112,16 +114,13 @@ fn info_says_what_was_skipped_and_who_is_behind() {
     };
     let (text, json) = look();
     assert!(text.contains("KEEP_LAST (10)"), "{text}");
-    assert!(
-        text.contains("0 messages, 0 skipped, 0 lost, 30 messages behind, the oldest"),
-        "{text}"
-    );
+    assert!(text.contains("\n/a           0        0  0     30, the oldest "), "{text}");
     assert_eq!(json["qos"]["history"]["keep_last"], 10);
     assert_eq!(json["channels"][0]["behind"]["messages"], 30);
     assert!(json["channels"][0]["behind"]["age_ns"].as_u64().unwrap() > 0);
     subscriber.recv(SOON).unwrap();
     let (text, json) = look();
-    assert!(text.contains("1 messages, 20 skipped, 0 lost, 9 messages behind"), "{text}");
+    assert!(text.contains("\n/a           1       20  0     9, the oldest "), "{text}");
     let channel = &json["channels"][0];
     assert_eq!((&channel["skipped"], &channel["lost"]["overrun"]), (&20.into(), &0.into()));
     assert_eq!(channel["behind"]["messages"], 9);
@@ -136,6 +135,56 @@ fn info_of_no_topic_names_the_one_that_was_meant() {
     assert!(said.contains("no topic /joint_state") && said.contains("/joint_states?"), "{said}");
     let said = rnet!(place, "topic", "info", "/camera").fails(1);
     assert!(said.contains("rnet topic list"), "{said}");
+}
+
+#[test]
+fn every_command_on_a_topic_asks_whether_another_was_meant() {
+    let place = Place::new();
+    let node = place.node("a");
+    let _publisher = node.publisher::<[u8]>("/scan").unwrap();
+    for command in ["info", "type"] {
+        let said = rnet!(place, "topic", command, "/scna").fails(1);
+        assert!(said.contains("no topic /scna") && said.contains("did you mean /scan?"), "{said}");
+    }
+    for command in ["echo", "hz", "bw", "delay"] {
+        let mut waits = place.spawn(&["topic", command, "/scna"]);
+        waits.until_stderr(
+            "no publisher of /scna in domain clitest yet; waiting (did you mean /scan?)",
+        );
+    }
+}
+
+#[test]
+fn types_are_found_by_topic_and_topics_by_type() {
+    let place = Place::new();
+    let (a, b) = (place.node("a"), place.node("b"));
+    let _poses = [a.publisher::<Pose>("/pose").unwrap(), a.publisher::<Pose>("/goal").unwrap()];
+    let _other = b.subscriber::<[u8]>("/bytes").unwrap();
+    assert_eq!(rnet!(place, "topic", "type", "/pose").ok(), "Pose\n");
+    assert_eq!(rnet!(place, "topic", "type", "/bytes").ok(), "raw\n");
+    assert_eq!(rnet!(place, "topic", "find", "Pose").ok(), "/goal\n/pose\n");
+    assert_eq!(rnet!(place, "topic", "find", "raw").ok(), "/bytes\n");
+    let json = rnet!(place, "--json", "topic", "find", "Pose").json();
+    assert_eq!(json["topics"], serde_json::json!(["/goal", "/pose"]));
+    assert_eq!(rnet!(place, "--json", "topic", "type", "/pose").json()["types"][0], "Pose");
+    let said = rnet!(place, "topic", "find", "Poes").fails(1);
+    assert!(said.contains("no topic has the type Poes; did you mean Pose?"), "{said}");
+}
+
+#[test]
+fn tables_fit_a_hundred_columns() {
+    let place = Place::new();
+    let long = format!("/front/{}/image", "camera_".repeat(20));
+    let (a, b) = (place.node(&long), place.node("b"));
+    let publisher = a.publisher::<Pose>(&long).unwrap();
+    let _subscriber = b.subscriber::<Pose>(&long).unwrap();
+    publisher.wait_for_subscribers(1, SOON).unwrap();
+    for args in [&["topic", "list", "-v"][..], &["node", "list", "-v"]] {
+        let text = place.run(args).ok();
+        assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
+        assert!(text.contains("\n/front/camera") && text.contains("/image "), "{text}");
+    }
+    assert_eq!(rnet!(place, "topic", "list", "--json").json()["topics"][0]["topic"], *long);
 }
 
 #[test]

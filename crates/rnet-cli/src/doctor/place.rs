@@ -4,10 +4,11 @@ use std::path::{Path, PathBuf};
 
 use rnet::inspect::{Location, NodeInfo, Snapshot, membarrier_is_offered, pid_namespace};
 use rnet::limits::DEFAULT_LOG_LEN_BYTES;
-use rnet::{DomainId, Error, VERSION};
+use rnet::{Error, NodeName, VERSION};
 use rustix::fs::Access;
 
 use super::Findings;
+use crate::domain;
 
 /// `statfs` type of tmpfs.
 const TMPFS_MAGIC: i64 = 0x0102_1994;
@@ -223,72 +224,53 @@ pub fn neighbours(
     location: &Location,
     nodes_here: usize,
 ) -> Vec<Elsewhere> {
-    let base = location.base();
     let mut elsewhere = Vec::new();
     let me = rustix::process::geteuid().as_raw();
-    let mut names: Vec<String> = std::fs::read_dir(base)
-        .into_iter()
-        .flatten()
-        .flatten()
-        .filter_map(|entry| entry.file_name().into_string().ok())
-        .filter(|name| name.starts_with("rnet-"))
-        .collect();
-    names.sort_unstable();
-    for name in names {
-        if base.join(&name) == location.path() {
-            continue;
-        }
-        let Some((who, id)) = name["rnet-".len()..].split_once('-') else { continue };
-        let Ok(id) = DomainId::new(id) else { continue };
-        let group = who.strip_prefix('g').map(str::to_owned);
-        let owner = std::fs::symlink_metadata(base.join(&name)).ok();
-        let owner = owner.map(|meta| std::os::unix::fs::MetadataExt::uid(&meta));
-        if group.is_none()
-            && who.parse() == Ok(me)
-            && let Some(owner) = owner.filter(|owner| *owner != me)
-        {
-            let path = base.join(&name);
-            findings.note(
-                "left_over",
-                format!(
-                    "{0} has the name of our directory and belongs to user {owner}: no node of user {me} can join domain {id}; \
-                     remove it: sudo rm -r {0}",
-                    path.display()
-                ),
-            );
-            continue;
-        }
-        if group.is_none() && who.parse() != Ok(me) {
-            let what = format!("user {who} has a domain {id}");
-            if id == *location.id() {
+    for other in domain::standing(location) {
+        let domain::Standing { path, id, user, owner, .. } = &other;
+        let path = path.display();
+        match *user {
+            _ if other.path == location.path() => continue,
+            Some(user) if user == me => {
+                if let Some(owner) = owner.filter(|owner| *owner != me) {
+                    findings.note(
+                        "left_over",
+                        format!(
+                            "{path} has the name of our directory and belongs to user {owner}: no node of user {me} can \
+                             join domain {id}; remove it: sudo rm -r {path}"
+                        ),
+                    );
+                    continue;
+                }
+            }
+            Some(user) if id == location.id() => {
                 // Started with sudo, most often: two halves of one robot that never meet.
-                let what = format!("{what}, as this one: nodes of different users do not meet");
+                let what = format!(
+                    "user {user} has a domain {id}, as this one: nodes of different users do not meet"
+                );
                 let advice = format!(
                     "start all nodes as one user; or set RNET_GROUP to a group of both for all of them; or, if they are not \
-                     to meet, use another domain (RNET_DOMAIN); if no node of user {who} runs, that user removes {}",
-                    base.join(&name).display()
+                     to meet, use another domain (RNET_DOMAIN); if no node of user {user} runs, that user removes {path}"
                 );
                 findings.problem("other_user", what, advice);
-            } else {
+                continue;
+            }
+            Some(user) => {
                 findings.note(
                     "other_user",
                     format!(
-                        "{what}: nodes of different users do not meet, unless both set RNET_GROUP"
+                        "user {user} has a domain {id}: nodes of different users do not meet, unless both set RNET_GROUP"
                     ),
                 );
+                continue;
             }
-            continue;
+            None => {}
         }
-        let how = match &group {
-            Some(group) => format!("--domain {id} --group {group}"),
-            None if location.group().is_some() => format!("--domain {id} without --group"),
-            None => format!("--domain {id}"),
-        };
-        let other = location.sibling(id, group).and_then(|other| other.domain());
-        match other.and_then(|mut domain| domain.snapshot()) {
-            Ok(snapshot) if snapshot.nodes.is_empty() => {}
-            Ok(snapshot) => {
-                let list = listed(snapshot.nodes.iter().map(|n| n.meta.name.as_str()));
+        match other.nodes(location) {
+            Ok(nodes) if nodes.living.is_empty() => {}
+            Ok(nodes) => {
+                let how = other.options(location);
+                let list = listed(nodes.living.iter().map(NodeName::as_str));
                 let what = format!("another domain has nodes: {list} ({how})");
                 if nodes_here == 0 {
                     let advice =
@@ -298,15 +280,14 @@ pub fn neighbours(
                     findings.note("other_domain", what);
                 }
                 elsewhere.extend(
-                    snapshot
-                        .nodes
+                    nodes
+                        .living
                         .into_iter()
-                        .map(|n| Elsewhere { domain: how.clone(), node: n.meta.name }),
+                        .map(|node| Elsewhere { domain: how.clone(), node: node.to_string() }),
                 );
             }
-            Err(error) => {
-                findings.note("other_domain", format!("cannot look into {name}: {error}"))
-            }
+            Err(failure) => findings
+                .note("other_domain", format!("cannot look into {path}: {}", failure.message())),
         }
     }
     elsewhere

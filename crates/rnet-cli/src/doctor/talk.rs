@@ -8,7 +8,7 @@ use rnet::{Behind, Lane, Reliability};
 use super::Findings;
 use super::place::Elsewhere;
 use super::publishers;
-use crate::near::{nearest, why_near};
+use crate::near::{did_you_mean, why_near};
 
 /// All that is known about who there is.
 pub struct Known<'a> {
@@ -46,13 +46,10 @@ pub fn everything(findings: &mut Findings, snapshot: &Snapshot, topic: Option<&s
     if let Some(asked) = topic
         && topics.is_empty()
     {
-        let advice = match nearest(asked, snapshot.topics().into_iter()) {
-            Some(near) => format!("did you mean {near}?"),
-            None => {
-                "start the node that publishes it, in this domain; rnet topic list shows the topics"
-                    .to_owned()
-            }
-        };
+        let advice = did_you_mean(asked, snapshot.topics().into_iter()).unwrap_or_else(|| {
+            "start the node that publishes it, in this domain; rnet topic list shows the topics"
+                .to_owned()
+        });
         let what = format!("there is no topic {asked} in this domain");
         findings.problem("topic_name", what, advice);
     }
@@ -344,10 +341,10 @@ fn present(findings: &mut Findings, known: &Known<'_>, name: &str) -> bool {
         let advice =
             "its process died without leaving the domain: read its last output and start it again";
         findings.problem("dead", format!("{what} any more"), advice);
-    } else if let Some(near) = nearest(name, here) {
-        findings.problem("node", what, format!("did you mean {near}?"));
     } else {
-        findings.problem("node", what, "start it; rnet node list shows the nodes of the domain");
+        let advice = did_you_mean(name, here)
+            .unwrap_or_else(|| "start it; rnet node list shows the nodes of the domain".to_owned());
+        findings.problem("node", what, advice);
     }
     false
 }

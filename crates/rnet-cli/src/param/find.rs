@@ -5,7 +5,7 @@ use rnet::param::ParamInfo;
 use rnet::state::State;
 
 use crate::failure::{Failure, Outcome};
-use crate::near::nearest;
+use crate::near::did_you_mean;
 
 /// A parameter, with the node and the name that it belongs to.
 pub type Named = (String, String, ParamInfo);
@@ -29,10 +29,8 @@ pub fn of_node(all: Vec<Named>, domain: &str, node: &NodeName) -> Outcome<Vec<Na
         return Ok(of_node);
     }
     let nodes = others.iter().map(|(n, ..)| n.as_str());
-    let hint = match nearest(node.as_str(), nodes) {
-        Some(near) => format!("did you mean {near}?"),
-        None => "see rnet param list".to_owned(),
-    };
+    let hint =
+        did_you_mean(node.as_str(), nodes).unwrap_or_else(|| "see rnet param list".to_owned());
     Err(Failure::Failed(format!("{node} has no parameters in domain {domain}; {hint}")))
 }
 
@@ -55,10 +53,8 @@ pub fn one(
     }
     if name.is_none() && all.iter().all(|(n, ..)| n != node.as_str()) {
         let paths: Vec<String> = all.iter().map(|(n, m, _)| format!("{n}{m}")).collect();
-        let hint = match nearest(&path, paths.iter().map(String::as_str)) {
-            Some(near) => format!("did you mean {near}?"),
-            None => "see rnet param list".to_owned(),
-        };
+        let hint = did_you_mean(&path, paths.iter().map(String::as_str))
+            .unwrap_or_else(|| "see rnet param list".to_owned());
         let what = format!("there is no parameter {path} in domain {domain}; {hint}");
         return Err(Failure::Failed(what));
     }
@@ -79,10 +75,8 @@ pub fn one(
 /// What may have been meant by a name that a node does not have.
 pub fn hint<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> String {
     let names: Vec<&str> = names.collect();
-    match nearest(name, names.iter().copied()) {
-        Some(near) => format!("did you mean {near}?"),
-        None => format!("it has {}", names.join(", ")),
-    }
+    did_you_mean(name, names.iter().copied())
+        .unwrap_or_else(|| format!("it has {}", names.join(", ")))
 }
 
 /// A name with slashes, which ROS 2 writes with dots.

@@ -3,6 +3,7 @@
 use serde_json::{Value as Json, json};
 
 use super::args::ListArgs;
+use super::find::Named;
 use super::{find, join_to_look, text};
 use crate::context::Context;
 use crate::failure::Outcome;
@@ -28,18 +29,17 @@ pub fn run(context: &mut Context, args: &ListArgs) -> Outcome {
             all.iter().map(|(node, name, info)| text::document(node, name, info)).collect();
         return context.document(&json!({"domain": domain, "params": params}));
     }
-    let rows: Vec<Vec<String>> = all
-        .iter()
-        .map(|(node, name, info)| {
-            let unit = info.description.as_ref().map_or("", |d| d.unit.as_str());
-            vec![
-                node.clone(),
-                name.clone(),
-                info.value().map(text::line).unwrap_or_default(),
-                tame(unit).into_owned(),
-                text::origin(info),
-            ]
-        })
-        .collect();
+    let rows: Vec<Vec<String>> = all.iter().map(row).collect();
     table::print(context, &["NODE", "NAME", "VALUE", "UNIT", "FROM"], &rows)
+}
+
+pub fn row((node, name, info): &Named) -> Vec<String> {
+    let unit = info.description.as_ref().map_or("", |d| d.unit.as_str());
+    vec![
+        node.clone(),
+        name.clone(),
+        info.value().map(text::line).unwrap_or_default(),
+        tame(unit).into_owned(),
+        text::origin(info),
+    ]
 }

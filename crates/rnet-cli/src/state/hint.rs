@@ -3,7 +3,7 @@
 use rnet::state::State;
 
 use crate::failure::Failure;
-use crate::near::nearest;
+use crate::near::{did_you_mean, nearest};
 
 /// So many keys are compared: a name is looked for while somebody waits.
 const MAX_COMPARED: usize = 100_000;
@@ -45,10 +45,7 @@ fn hint(key: &str, keys: &[String]) -> String {
         }
     }
     let names = keys.iter().take(MAX_COMPARED).map(String::as_str);
-    match nearest(key, names) {
-        Some(near) => format!("did you mean {near}?"),
-        None => format!("see rnet state list ({} keys)", keys.len()),
-    }
+    did_you_mean(key, names).unwrap_or_else(|| format!("see rnet state list ({} keys)", keys.len()))
 }
 
 #[cfg(test)]

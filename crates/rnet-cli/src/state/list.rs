@@ -7,8 +7,8 @@ use super::args::ListArgs;
 use super::{document, join_to_look};
 use crate::context::Context;
 use crate::failure::Outcome;
-use crate::table;
 use crate::value::text;
+use crate::{domain, table};
 
 /// Characters of a value in a table.
 const SHOWN_CHARS: usize = 40;
@@ -17,14 +17,18 @@ pub fn run(context: &mut Context, args: ListArgs) -> Outcome {
     let session = join_to_look(context, &args.node)?;
     let state = session.as_ref().map(|session| &session.state);
     if !args.long && !context.json() {
-        for key in state.map(|state| state.keys(&args.prefix)).transpose()?.unwrap_or_default() {
-            context.line(format_args!("{key}"))?;
+        let keys = state.map(|state| state.keys(&args.prefix)).transpose()?.unwrap_or_default();
+        if keys.is_empty() {
+            domain::tell_none(context, "keys")?;
         }
-        return Ok(());
+        return keys.iter().try_for_each(|key| context.line(format_args!("{key}")));
     }
     let snapshot = state.map(|state| state.snapshot(&args.prefix)).transpose()?;
     let (revision, entries) =
         snapshot.map_or_else(Default::default, |picture| (picture.revision, picture.entries));
+    if entries.is_empty() {
+        domain::tell_none(context, "keys")?;
+    }
     if context.json() {
         let domain = context.domain()?;
         let keys: Vec<_> = entries.values().map(document::of).collect();
@@ -33,6 +37,9 @@ pub fn run(context: &mut Context, args: ListArgs) -> Outcome {
             "revision": revision,
             "keys": keys,
         }));
+    }
+    if entries.is_empty() {
+        return Ok(());
     }
     let titles = ["KEY", "TYPE", "VALUE", "REVISION ", "OWNER", "AGE ", "TTL ", "DURABLE"];
     table::print(context, &titles, &entries.values().map(row).collect::<Vec<_>>())

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use rnet::inspect::{ChannelInfo, Snapshot};
 use serde_json::{Value, json};
 
+use super::listen::{Quiet, tell_waiting};
 use crate::args::DelayArgs;
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
@@ -37,24 +38,34 @@ pub fn run(context: &mut Context, args: DelayArgs) -> Outcome {
     let mut next_report = begun;
     let mut reports = 0;
     let mut waiting_said = false;
+    let mut quiet = Quiet::default();
     loop {
         let timed_out = deadline.is_some_and(|end| Instant::now() >= end);
         let stopped = signal::stopped();
         if Instant::now() >= next_report || timed_out || stopped {
-            let rows = channels(&domain.topic_snapshot(topic)?);
+            let snapshot = domain.topic_snapshot(topic)?;
+            let rows = channels(&snapshot);
             if rows.is_empty() && !waiting_said {
-                waiting_said = true;
-                let id = domain.id();
-                context.say(format_args!(
-                    "{topic} has no matched subscriber in domain {id} yet; waiting"
-                ));
+                let unheard = snapshot.publishers.is_empty();
+                let whom = if unheard { "publisher" } else { "matched subscriber" };
+                let since = if before.is_empty() { "yet" } else { "any more" };
+                tell_waiting(context, topic, whom, since);
             }
+            waiting_said = rows.is_empty();
             // The totals come first where that is all, and last.
             let last = args.once || timed_out || stopped;
+            let is_new = |(key, row): &(Key, Row)| {
+                before.get(key).is_none_or(|old| old.received != row.channel.received)
+            };
             if !rows.is_empty() && (last || !before.is_empty()) {
-                report(context, topic, &rows, if last { None } else { Some(&before) })?;
-                context.flush()?;
-                reports += 1;
+                if last || rows.iter().any(is_new) {
+                    report(context, topic, &rows, if last { None } else { Some(&before) })?;
+                    context.flush()?;
+                    reports += 1;
+                    quiet.end();
+                } else {
+                    quiet.tell(context, snapshot.publishers.iter().map(|p| p.node.as_str()));
+                }
             }
             let enough = !rows.is_empty() && args.once || Some(reports) == args.count;
             match (stopped, enough, timed_out) {

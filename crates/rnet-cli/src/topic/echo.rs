@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 use std::io::IsTerminal;
 
-use rnet::inspect::Heard;
+use rnet::inspect::{Follow, Heard};
 use rnet::schema::{self, Columns, Dynamic, Schema, csv_line};
 use rnet::{Meta, Origin, TypeDesc};
 use serde_json::{Value, json};
@@ -117,7 +117,7 @@ impl Listener for Echo {
         Ok(if Some(self.seen) == self.wanted { Go::Enough } else { Go::On })
     }
 
-    fn second(&mut self, context: &mut Context) -> Outcome<Go> {
+    fn second(&mut self, context: &mut Context, _: &Follow) -> Outcome<Go> {
         self.malformed.tell(context);
         Ok(Go::On)
     }

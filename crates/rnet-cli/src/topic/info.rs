@@ -6,22 +6,18 @@ use std::time::Duration;
 use rnet::{Durability, Lane, Liveliness, OnFull, Reliability, TypeDesc, Wait};
 use serde_json::json;
 
-use super::{no_topic, tell_problems, type_name, type_names};
+use super::{look_at, type_name, type_names};
 use crate::args::TopicInfoArgs;
 use crate::context::Context;
 use crate::failure::Outcome;
+use crate::style::PROBLEM;
 use crate::table;
 use crate::types::layout;
 use crate::value::tame;
 
 pub fn run(context: &mut Context, args: TopicInfoArgs) -> Outcome {
     let topic = args.topic.as_str();
-    let mut domain = context.domain()?;
-    let mut snapshot = domain.snapshot()?;
-    if !snapshot.topics().contains(&topic) {
-        return Err(no_topic(&snapshot, domain.id(), topic));
-    }
-    tell_problems(context, &snapshot);
+    let (_, mut snapshot) = look_at(context, topic)?;
     snapshot.publishers.retain(|p| p.topic == topic);
     snapshot.subscriptions.retain(|s| s.topic == topic);
     let types = type_names(&snapshot, topic);
@@ -61,13 +57,13 @@ fn print_comparisons(context: &mut Context, comparisons: &[TypeComparison]) -> O
     if differ.is_empty() {
         return Ok(());
     }
-    context.line(format_args!("Type differences:"))?;
+    context.heading("Type differences:")?;
     for comparison in differ {
         let TypeComparison { publisher_node, subscriber_node, changes, .. } = comparison;
         let word = match comparison {
             TypeComparison { compared: false, .. } => "not compared, a type was not read",
             TypeComparison { compatible: true, .. } => "compatible",
-            _ => "INCOMPATIBLE, nothing is delivered",
+            _ => &context.styled(PROBLEM, "INCOMPATIBLE, nothing is delivered"),
         };
         context.line(format_args!("  {publisher_node} -> {subscriber_node}: {word}"))?;
         for change in changes {
@@ -125,7 +121,7 @@ fn print_publisher(context: &mut Context, p: &PublisherInfo) -> Outcome {
         context.line(format_args!("Deadline missed: {} times", p.deadline_missed))?;
     }
     if let Some(silent_ns) = p.silent_ns {
-        let word = if p.is_alive() { "yes" } else { "NO" };
+        let word = if p.is_alive() { "yes" } else { &context.styled(PROBLEM, "NO") };
         let silent = Duration::from_millis(silent_ns / 1_000_000);
         context.line(format_args!("Alive: {word}, last sign {silent:?} ago"))?;
     }
@@ -164,39 +160,36 @@ fn print_subscription(context: &mut Context, s: &SubscriptionInfo, all: &Snapsho
     context.line(format_args!("  Lane: {}", s.qos.lane.map_or("that of the publisher", lane)))?;
     context.line(format_args!("  Wait: {wait}"))?;
     print_promises(context, s.qos.deadline, s.qos.liveliness)?;
-    for c in &s.channels {
-        let from = all.publishers.iter().find(|p| p.id == c.publisher);
-        context.line(format_args!(
-            "From {}: {} messages, {} skipped, {}{}, {}",
-            from.map_or("a publisher that is gone", |p| &p.node),
-            c.received,
-            c.skipped,
-            c.lost,
-            more(c),
-            c.behind
-        ))?;
-    }
-    if let Some(past) = &s.past {
-        context.line(format_args!(
-            "From publishers that are gone: {} messages, {} skipped, {}{}",
-            past.received,
-            past.skipped,
-            past.lost,
-            more(past)
-        ))?;
+    let from = |c: &ChannelInfo| all.publishers.iter().find(|p| p.id == c.publisher);
+    let named = |c| (from(c).map_or("a publisher that is gone", |p| p.node.as_str()), c);
+    let gone = s.past.iter().map(|past| ("publishers that are gone", past));
+    let gone = gone.filter(|(_, past)| past.received + past.skipped + past.lost.total() > 0);
+    let rows: Vec<_> = s.channels.iter().map(named).chain(gone).map(channel_row).collect();
+    if !rows.is_empty() {
+        let titles = ["FROM", "RECEIVED ", "SKIPPED ", "LOST", "BEHIND", "ALSO"];
+        let also = rows.iter().any(|row| !row[5].is_empty());
+        table::print(context, &titles[..5 + usize::from(also)], &rows)?;
     }
     context.line(format_args!(""))
 }
 
-/// `, 2 expired, 3 malformed`, as far as there are any.
-fn more(channel: &ChannelInfo) -> String {
-    let counts = [
-        (channel.expired, "expired"),
-        (channel.malformed, "malformed"),
-        (channel.deadline_missed, "deadlines missed"),
+fn channel_row((from, c): (&str, &ChannelInfo)) -> Vec<String> {
+    let also = [
+        (c.expired, "expired"),
+        (c.malformed, "malformed"),
+        (c.deadline_missed, "deadlines missed"),
     ];
-    let any = counts.into_iter().filter(|(n, _)| *n > 0);
-    any.map(|(n, word)| format!(", {n} {word}")).collect()
+    let also = also.into_iter().filter(|(n, _)| *n > 0).map(|(n, word)| format!("{n} {word}"));
+    // `2 lost (overrun 2)`, below a title that says lost.
+    let (lost, behind) = (c.lost.to_string(), c.behind.to_string());
+    vec![
+        from.to_owned(),
+        c.received.to_string(),
+        c.skipped.to_string(),
+        lost.replacen(" lost", "", 1),
+        behind.replacen(" messages behind", "", 1).replacen(" message behind", "", 1),
+        also.collect::<Vec<_>>().join(", "),
+    ]
 }
 
 /// Deadline and liveliness, where they are not the defaults.
@@ -225,7 +218,7 @@ fn lane(lane: Lane) -> &'static str {
 
 /// The part that both kinds of endpoint have, in the order of ROS 2.
 fn head(context: &mut Context, node: &str, kind: &str, id: u64, desc: &TypeDesc) -> Outcome {
-    context.line(format_args!("Node name: {node}"))?;
+    context.heading(&format!("Node name: {node}"))?;
     context.line(format_args!("Topic type: {}", type_name(desc)))?;
     context.line(format_args!("Endpoint type: {kind}"))?;
     context.line(format_args!("GID: {id:016x}"))?;

@@ -1,20 +1,23 @@
-//! `rnet topic list`.
+//! `rnet topic list`, `type` and `find`.
 
 use rnet::inspect::Snapshot;
 use serde_json::json;
 
-use super::{tell_problems, type_names};
+use super::{look, look_at, type_names};
 use crate::args::TopicListArgs;
 use crate::context::Context;
 use crate::failure::Outcome;
+use crate::types::names;
+use crate::{domain, table};
 
 pub fn run(context: &mut Context, args: TopicListArgs) -> Outcome {
-    let mut domain = context.domain()?;
-    let snapshot = domain.snapshot()?;
-    tell_problems(context, &snapshot);
+    let (domain, snapshot) = look(context)?;
+    let topics = snapshot.topics();
+    if topics.is_empty() {
+        domain::tell_none(context, "topics")?;
+    }
     if context.json() {
-        let topics: Vec<_> = snapshot
-            .topics()
+        let topics: Vec<_> = topics
             .into_iter()
             .map(|topic| {
                 let sent = snapshot.publishers.iter().filter(|p| p.topic == topic);
@@ -22,17 +25,26 @@ pub fn run(context: &mut Context, args: TopicListArgs) -> Outcome {
                     "topic": topic,
                     "types": type_names(&snapshot, topic),
                     "publishers": publishers(&snapshot, topic),
-                    "subscribers": subscribers(&snapshot, topic),
+                    "subscribers": snapshot.subscription_count(topic),
                     "sent": sent.map(|p| p.sent).sum::<u64>(),
                 })
             })
             .collect();
         return context.document(&json!({"domain": domain.id(), "topics": topics}));
     }
-    if args.verbose {
-        return verbose(context, &snapshot);
+    if args.verbose && !topics.is_empty() {
+        let rows = topics.into_iter().map(|topic| {
+            vec![
+                topic.to_owned(),
+                type_names(&snapshot, topic).join(", "),
+                publishers(&snapshot, topic).to_string(),
+                snapshot.subscription_count(topic).to_string(),
+            ]
+        });
+        let titles = ["TOPIC", "TYPE", "PUBLISHERS ", "SUBSCRIBERS "];
+        return table::print(context, &titles, &rows.collect::<Vec<_>>());
     }
-    for topic in snapshot.topics() {
+    for topic in topics {
         if args.show_types {
             context.line(format_args!("{topic} [{}]", type_names(&snapshot, topic).join(", ")))?;
         } else {
@@ -46,29 +58,29 @@ fn publishers(snapshot: &Snapshot, topic: &str) -> usize {
     snapshot.publishers.iter().filter(|p| p.topic == topic).count()
 }
 
-fn subscribers(snapshot: &Snapshot, topic: &str) -> usize {
-    snapshot.subscription_count(topic)
+/// The names of a topic's types: more than one if its ends do not agree.
+pub fn type_of(context: &mut Context, topic: &str) -> Outcome {
+    let (_, snapshot) = look_at(context, topic)?;
+    let types = type_names(&snapshot, topic);
+    if context.json() {
+        return context.document(&json!({"topic": topic, "types": types}));
+    }
+    types.into_iter().try_for_each(|name| context.line(format_args!("{name}")))
 }
 
-/// As ROS 2 prints it: published first, then subscribed.
-fn verbose(context: &mut Context, snapshot: &Snapshot) -> Outcome {
-    let sides = [
-        ("Published", "publisher", publishers as fn(&Snapshot, &str) -> usize),
-        ("Subscribed", "subscriber", subscribers),
-    ];
-    for (i, (title, word, count)) in sides.into_iter().enumerate() {
-        if i > 0 {
-            context.line(format_args!(""))?;
-        }
-        context.line(format_args!("{title} topics:"))?;
-        for topic in snapshot.topics() {
-            let n = count(snapshot, topic);
-            if n > 0 {
-                let types = type_names(snapshot, topic).join(", ");
-                let s = if n == 1 { "" } else { "s" };
-                context.line(format_args!(" * {topic} [{types}] {n} {word}{s}"))?;
-            }
-        }
+/// The topics that have a type.
+pub fn find(context: &mut Context, name: &str) -> Outcome {
+    let (domain, snapshot) = look(context)?;
+    let typed: Vec<(&str, Vec<&str>)> =
+        snapshot.topics().into_iter().map(|topic| (topic, type_names(&snapshot, topic))).collect();
+    let mut known: Vec<&str> = typed.iter().flat_map(|(_, types)| types).copied().collect();
+    known.sort_unstable();
+    known.dedup();
+    let none = format!("in domain {} no topic has the type", domain.id());
+    let name = names::find(name, known.into_iter(), &none)?;
+    let topics = typed.iter().filter(|(_, types)| types.contains(&name)).map(|(topic, _)| *topic);
+    if context.json() {
+        return context.document(&json!({"type": name, "topics": topics.collect::<Vec<_>>()}));
     }
-    Ok(())
+    topics.into_iter().try_for_each(|topic| context.line(format_args!("{topic}")))
 }

@@ -9,7 +9,7 @@ use rnet::inspect::{Follow, Heard};
 
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
-use crate::near::nearest;
+use crate::near::did_you_mean;
 use crate::signal;
 
 /// Between two reports, and between two words on stderr.
@@ -30,7 +30,7 @@ pub trait Listener {
     fn message(&mut self, context: &mut Context, heard: &Heard<'_>, bytes: &[u8]) -> Outcome<Go>;
 
     /// A second has passed.
-    fn second(&mut self, _context: &mut Context) -> Outcome<Go> {
+    fn second(&mut self, _context: &mut Context, _follow: &Follow) -> Outcome<Go> {
         Ok(Go::On)
     }
 
@@ -52,7 +52,6 @@ pub fn listen(
     listener: &mut impl Listener,
 ) -> Outcome {
     let domain = context.domain()?;
-    let id = domain.id().to_owned();
     let mut follow = Follow::new(domain, topic, history)?;
     let begun = Instant::now();
     let deadline = timeout.and_then(|t| begun.checked_add(t));
@@ -71,11 +70,8 @@ pub fn listen(
             None => true,
         };
         if idle {
-            if !waiting_said && follow.publisher_count() == 0 {
-                waiting_said = true;
-                let near = near(context, topic);
-                context
-                    .say(format_args!("no publisher of {topic} in domain {id} yet; waiting{near}"));
+            if !std::mem::replace(&mut waiting_said, true) && follow.publisher_count() == 0 {
+                tell_waiting(context, topic, "publisher", "yet");
             }
             context.flush()?;
         } else if until_clock > 0 {
@@ -95,7 +91,7 @@ pub fn listen(
         if now >= next_report {
             next_report = now + REPORT_INTERVAL;
             tell_lost(context, &mut follow);
-            let go = listener.second(context)?;
+            let go = listener.second(context, &follow)?;
             context.flush()?;
             if go == Go::Enough {
                 break Ok(());
@@ -112,16 +108,40 @@ pub fn listen(
     ended
 }
 
-/// ` (did you mean /scan?)`, if somebody publishes on a topic of a like name.
-fn near(context: &Context, topic: &str) -> String {
-    let snapshot = context.domain().and_then(|mut domain| Ok(domain.snapshot()?));
-    // What cannot be seen now is looked for, and told, by the loop.
-    let Ok(snapshot) = snapshot else { return String::new() };
-    let topics = snapshot.publishers.iter().map(|p| p.topic.as_str());
-    match nearest(topic, topics) {
-        Some(near) => format!(" (did you mean {near}?)"),
-        None => String::new(),
+/// What is told while no messages come: once, and again when other publishers are left.
+#[derive(Default)]
+pub struct Quiet(Option<String>);
+
+impl Quiet {
+    pub fn tell<'a>(&mut self, context: &Context, nodes: impl Iterator<Item = &'a str>) {
+        let nodes: Vec<&str> = nodes.collect();
+        let left = match nodes.is_empty() {
+            true => "no publisher is left".to_owned(),
+            false => format!("publishers: {}", nodes.join(", ")),
+        };
+        if self.0.as_ref() != Some(&left) {
+            context.say(format_args!("no new messages; {left}"));
+            self.0 = Some(left);
+        }
     }
+
+    /// A message has come.
+    pub fn end(&mut self) {
+        self.0 = None;
+    }
+}
+
+/// Says that nobody is there, yet or any more, and which topic may have been meant, if somebody publishes on one of a like name.
+pub fn tell_waiting(context: &Context, topic: &str, whom: &str, since: &str) {
+    let seen = context.domain().and_then(|mut domain| {
+        let snapshot = domain.snapshot()?;
+        let topics = snapshot.publishers.iter().map(|p| p.topic.as_str());
+        Ok((domain.id().to_owned(), did_you_mean(topic, topics.filter(|t| *t != topic))))
+    });
+    // What cannot be seen now is looked for, and told, by the loop.
+    let Ok((id, near)) = seen else { return };
+    let near = near.map_or_else(String::new, |near| format!(" ({near})"));
+    context.say(format_args!("no {whom} of {topic} in domain {id} {since}; waiting{near}"));
 }
 
 fn tell_events(context: &Context, follow: &mut Follow) {

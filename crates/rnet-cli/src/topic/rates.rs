@@ -2,9 +2,9 @@
 
 use std::collections::VecDeque;
 
-use rnet::inspect::Heard;
+use rnet::inspect::{Follow, Heard};
 
-use super::listen::{Go, Listener, listen};
+use super::listen::{Go, Listener, Quiet, listen};
 use crate::args::WatchArgs;
 use crate::context::Context;
 use crate::failure::Outcome;
@@ -29,13 +29,15 @@ struct Rates {
     /// `seen` at the last report.
     reported: u64,
     reports: u64,
+    quiet: Quiet,
 }
 
 /// Reports on the last `capacity` messages until there is enough.
 pub fn run(context: &mut Context, args: &WatchArgs, capacity: usize, report: Report) -> Outcome {
     let window = Window { topic: args.topic.to_string(), last: VecDeque::new(), seen: 0 };
     let wanted = args.count;
-    let mut rates = Rates { window, capacity, report, wanted, reported: 0, reports: 0 };
+    let quiet = Quiet::default();
+    let mut rates = Rates { window, capacity, report, wanted, reported: 0, reports: 0, quiet };
     listen(context, args.topic.as_str(), false, args.timeout, &mut rates)
 }
 
@@ -57,13 +59,15 @@ impl Listener for Rates {
         Ok(Go::On)
     }
 
-    fn second(&mut self, context: &mut Context) -> Outcome<Go> {
+    fn second(&mut self, context: &mut Context, follow: &Follow) -> Outcome<Go> {
         if self.window.seen == self.reported {
-            if self.window.seen > 0 {
-                context.say(format_args!("no new messages"));
+            // That nobody is there yet was said.
+            if self.window.seen > 0 || follow.publisher_count() > 0 {
+                self.quiet.tell(context, follow.publishers());
             }
             return Ok(Go::On);
         }
+        self.quiet.end();
         self.report(context)?;
         Ok(if Some(self.reports) == self.wanted { Go::Enough } else { Go::On })
     }

@@ -12,7 +12,7 @@ use super::used::types;
 use crate::context::Context;
 use crate::failure::Outcome;
 use crate::table;
-use crate::topic::tell_problems;
+use crate::topic::look;
 use crate::value::tame;
 
 pub fn run(context: &mut Context, args: TypeListArgs) -> Outcome {
@@ -54,7 +54,7 @@ pub fn run(context: &mut Context, args: TypeListArgs) -> Outcome {
     if context.json() {
         return context.document(&json!({"types": documents}));
     }
-    for line in table::lines(&rows) {
+    for line in table::lines(&rows, usize::MAX) {
         context.line(format_args!("{line}"))?;
     }
     Ok(())
@@ -62,9 +62,7 @@ pub fn run(context: &mut Context, args: TypeListArgs) -> Outcome {
 
 /// The types of the domain's topics, with the topics.
 fn in_use(context: &mut Context, word: Option<&str>) -> Outcome {
-    let mut domain = context.domain()?;
-    let snapshot = domain.snapshot()?;
-    tell_problems(context, &snapshot);
+    let (domain, snapshot) = look(context)?;
     let mut used = types(&snapshot, None);
     used.retain(|used| word.is_none_or(|word| holds(used.name(), word)));
     if context.json() {
@@ -81,7 +79,7 @@ fn in_use(context: &mut Context, word: Option<&str>) -> Outcome {
         return context.document(&json!({"domain": domain.id(), "types": documents}));
     }
     let rows = used.iter().map(|used| vec![used.name().to_owned(), used.topics.join(", ")]);
-    for line in table::lines(&rows.collect::<Vec<_>>()) {
+    for line in table::lines(&rows.collect::<Vec<_>>(), usize::MAX) {
         context.line(format_args!("{line}"))?;
     }
     Ok(())

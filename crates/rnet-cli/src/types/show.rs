@@ -16,7 +16,7 @@ use super::proto_text::{field_type, proto_text, split_unit};
 use super::used::{Used, types};
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
-use crate::topic::{no_topic, tell_problems};
+use crate::topic::look_at;
 
 pub fn run(context: &mut Context, args: TypeShowArgs) -> Outcome {
     match &args.topic {
@@ -45,12 +45,7 @@ fn by_name(context: &mut Context, name: &str, args: &TypeShowArgs) -> Outcome {
 }
 
 fn of_topic(context: &mut Context, topic: &str, args: &TypeShowArgs) -> Outcome {
-    let mut domain = context.domain()?;
-    let snapshot = domain.snapshot()?;
-    tell_problems(context, &snapshot);
-    if !snapshot.topics().contains(&topic) {
-        return Err(no_topic(&snapshot, domain.id(), topic));
-    }
+    let (_, snapshot) = look_at(context, topic)?;
     let used = types(&snapshot, Some(topic));
     if used.is_empty() {
         let what = format!("messages on {topic} are raw bytes without a description");
