@@ -259,7 +259,7 @@ pub struct PubArgs {
     #[arg(long, requires = "payload")]
     pub raw: bool,
     /// Description of a plain type: JSON, or a file with it
-    #[arg(long, value_name = "JSON", conflicts_with = "payload")]
+    #[arg(long, value_name = "JSON", conflicts_with_all = ["hex", "text", "raw"])]
     pub type_json: Option<String>,
     #[command(flatten)]
     pub files: ProtoArgs,

@@ -141,6 +141,16 @@ fn a_type_can_be_given_as_json_or_as_a_file() {
             .ok();
         assert_eq!(&*subscriber.recv(SOON).unwrap(), 1f32.to_le_bytes());
     }
+    let data = place.dir.join("level.yaml");
+    std::fs::write(&data, "volt: 2").unwrap();
+    let data = data.to_str().unwrap();
+    rnet!(place, "topic", "pub", "/level", "--file", data, "--type-json", json, "--once").ok();
+    assert_eq!(&*subscriber.recv(SOON).unwrap(), 2f32.to_le_bytes());
+    std::fs::write(data, [0xff]).unwrap();
+    let said =
+        rnet!(place, "topic", "pub", "/level", "--file", data, "--type-json", json, "--once")
+            .fails(1);
+    assert!(said.contains("text in UTF-8") && said.contains("--raw"), "{said}");
     let said = rnet!(place, "topic", "pub", "/level", "{}", "--type-json", "{}", "--once").fails(1);
     assert!(said.contains("type description"), "{said}");
     let nowhere = place.dir.join("nowhere");
