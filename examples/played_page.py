@@ -249,6 +249,8 @@ class Session:
         for node in self.names.values():
             if isinstance(node, rnet.Node):
                 node.close()
+        # What functions refer to would stay for now, with nodes that have no name here.
+        self.names.clear()
 
 
 def run_python(page: Path) -> None:

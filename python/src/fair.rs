@@ -6,7 +6,7 @@
 //!   given a chance to ask the holder to let go. What it asks of one holder the next does not
 //!   hear: who got the lock for a look, and then waits with it, has to see that nobody stands
 //!   behind it ([`Guard::is_wanted`]).
-//! - Who wants to wait ([`Fair::lock_in_turn`]) gives up when its time is over, or when a signal
+//! - Who wants to wait ([`Fair::lock_to_wait`]) gives up when its time is over, or when a signal
 //!   comes, for which Python may have a handler.
 //!
 //! Never taken with the GIL held, except by [`Fair::try_lock`]: its holder may want the GIL next.
@@ -23,6 +23,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use rnet::Error;
+
 use crate::futex::{self, Slept};
 
 const FREE: u32 = 0;
@@ -33,13 +35,6 @@ const WANTED: u32 = 2;
 /// What a word in the queue says.
 const WAITING: u32 = 0;
 const GRANTED: u32 = 1;
-
-/// Why the lock was not had.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum NotHad {
-    TimedOut,
-    Signal,
-}
 
 #[derive(Debug)]
 pub(crate) struct Fair<T> {
@@ -104,29 +99,57 @@ impl<T> Fair<T> {
         Guard { lock: self, _stays: PhantomData }
     }
 
-    /// Takes the lock, in turn; gives up after `limit` or when a signal comes. Release the GIL
-    /// first.
-    pub(crate) fn lock_in_turn(&self, limit: Duration) -> Result<Guard<'_, T>, NotHad> {
+    /// Takes the lock to wait with it, in turn with others who do; says what is left of `limit`, too.
+    /// Release the GIL first.
+    pub(crate) fn lock_to_wait(
+        &self,
+        limit: Duration,
+        timed_out: impl FnOnce() -> Error,
+    ) -> rnet::Result<(Guard<'_, T>, Duration)> {
         if let Some(guard) = self.try_lock() {
-            return Ok(guard);
+            return Ok((guard, limit));
+        }
+        let began = Instant::now();
+        let guard = self.lock_in_turn(limit)?.ok_or_else(timed_out)?;
+        Ok((guard, limit.saturating_sub(began.elapsed())))
+    }
+
+    /// Takes the lock to wait with it and with others: not for long, since nobody hears those meanwhile.
+    /// For `turn` in turn, after that ahead of those who want to wait. Release the GIL first.
+    pub(crate) fn lock_with_others(
+        &self,
+        turn: Duration,
+        ask: impl FnOnce(),
+    ) -> rnet::Result<Guard<'_, T>> {
+        let guard = if turn.is_zero() { None } else { self.lock_in_turn(turn)? };
+        Ok(guard.unwrap_or_else(|| self.lock_for_a_look(ask)))
+    }
+
+    /// Takes the lock, in turn; `None` if that is not possible within `limit`. Release the GIL first.
+    ///
+    /// # Errors
+    /// `Interrupted` when a signal comes.
+    pub(crate) fn lock_in_turn(&self, limit: Duration) -> rnet::Result<Option<Guard<'_, T>>> {
+        if let Some(guard) = self.try_lock() {
+            return Ok(Some(guard));
         }
         let until = Instant::now().checked_add(limit);
         let place = match self.queue_up(|queue| &mut queue.turns) {
-            Ok(guard) => return Ok(guard),
+            Ok(guard) => return Ok(Some(guard)),
             Err(place) => place,
         };
         loop {
             if place.load(Ordering::Acquire) == GRANTED {
-                return Ok(Guard { lock: self, _stays: PhantomData });
+                return Ok(Some(Guard { lock: self, _stays: PhantomData }));
             }
             let left = until.map(|until| until.saturating_duration_since(Instant::now()));
             let why = match futex::wait(&place, WAITING, left) {
                 Slept::Woken => continue,
-                Slept::TimedOut => NotHad::TimedOut,
-                Slept::Signal => NotHad::Signal,
+                Slept::TimedOut => Ok(None),
+                Slept::Signal => Err(Error::Interrupted),
             };
             if self.give_up(&place) {
-                return Err(why);
+                return why;
             }
         }
     }

@@ -35,8 +35,10 @@ mod state;
 mod subscriber;
 mod tasks;
 mod timer;
+mod together;
 mod wait;
 mod waiters;
+mod waitset;
 
 use pyo3::prelude::*;
 
@@ -68,6 +70,7 @@ fn _rnet(py: Python<'_>, module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<timer::Timer>()?;
     module.add_class::<handle::CallbackHandle>()?;
     module.add_class::<timer::Rate>()?;
+    module.add_class::<waitset::WaitSet>()?;
     state::add_classes(module)?;
     module.add("Sample", sample::class(py)?)?;
     module.add_function(wrap_pyfunction!(now_ns, module)?)?;

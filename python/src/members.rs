@@ -18,6 +18,7 @@ pub(crate) trait Member: Send + Sync {
 /// What a member is; in this order they are closed. Callbacks of a subscriber may still publish.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Kind {
+    WaitSet,
     Subscriber,
     Publisher,
     Param,

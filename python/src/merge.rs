@@ -1,23 +1,17 @@
 //! `rnet.Merge`: one wait for many topics.
 
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
-use rnet::{Error, WaitSet, Waitable};
+use rnet::Error;
 
 use crate::errors::{OrRaise, bad_value, is_malformed, pass_over};
-use crate::fair::Guard;
-use crate::fork::Own;
-use crate::receive::{BESIDE, Passing, RawSample, State, SubscriberCore};
+use crate::receive::{Passing, RawSample, SubscriberCore};
 use crate::subscriber::Subscriber;
+use crate::together::{Locked, One, Together};
 use crate::wait::{Stop, WaitLimit};
-use crate::waiters;
-
-/// How long who was asked to let go of the subscribers waits for its turn, before it asks: two
-/// merges of the same subscribers would do nothing but ask each other.
-const TURN: Duration = Duration::from_millis(10);
 
 /// Receives from several subscribers of one node, in turn, with one wait for all.
 ///
@@ -27,10 +21,10 @@ pub(crate) struct Merge {
     subscribers: Vec<Py<Subscriber>>,
     by_name: Vec<Arc<SubscriberCore>>,
     /// In the order in which their locks are taken, which is the same for everybody.
-    by_address: Vec<Arc<SubscriberCore>>,
+    by_address: Vec<One>,
     /// For each of `by_name` its place in `by_address`.
     places: Vec<usize>,
-    set: Mutex<WaitSet>,
+    together: Together,
     /// Who is asked first.
     turn: Mutex<usize>,
 }
@@ -51,21 +45,19 @@ impl Merge {
     }
 
     fn all_closed(&self) -> bool {
-        self.by_address.iter().all(|core| core.is_closed())
+        self.by_name.iter().all(|core| core.is_closed())
     }
 
     /// A message that is there, and whose it is. Who is asked first moves on, so that a busy topic
     /// hides no other. `locked` is by address.
-    fn look(
-        &self,
-        locked: &mut [Guard<'_, Own<State>>],
-    ) -> rnet::Result<Option<(usize, RawSample)>> {
+    fn look(&self, locked: &mut [Locked<'_>]) -> rnet::Result<Option<(usize, RawSample)>> {
         let count = self.by_name.len();
         let mut turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         for step in 0..count {
             let at = (*turn + step) % count;
             let core = &self.by_name[at];
-            match core.look_with(&mut locked[self.places[at]]) {
+            let Locked::Subscriber(_, state) = &mut locked[self.places[at]] else { continue };
+            match core.look_with(state) {
                 Ok(Some(received)) => {
                     *turn = (at + 1) % count;
                     return Ok(Some((at, received)));
@@ -78,60 +70,18 @@ impl Merge {
         Ok(None)
     }
 
-    /// Waits for a message for a slice of time. `gave_way`: the last slice ended because somebody
-    /// asked for it.
-    ///
-    /// The others are heard by nobody while one of the locks is waited for, so a thread that waits
-    /// with one of them is asked for it.
+    /// Waits for a message for a slice of time, as [`Together::wait`].
     fn next(&self, slice: Duration, gave_way: bool) -> rnet::Result<(usize, RawSample)> {
-        let result = self.wait(slice, gave_way);
-        self.by_address.iter().for_each(waiters::pass_on);
-        result
-    }
-
-    fn wait(&self, slice: Duration, gave_way: bool) -> rnet::Result<(usize, RawSample)> {
-        let closed = || Error::Closed { what: "every subscriber of the merge".to_owned() };
-        if self.all_closed() {
-            return Err(closed());
-        }
-        let began = Instant::now();
-        let turn = if gave_way { TURN.min(slice) } else { Duration::ZERO };
-        let locked: rnet::Result<Vec<_>> =
-            self.by_address.iter().map(|core| core.lock_with_others(turn)).collect();
-        let mut locked = locked?;
-        if let Some(found) = self.look(&mut locked)? {
-            return Ok(found);
-        }
-        if locked.iter().any(Guard::is_wanted) {
-            return Err(Error::Interrupted);
-        }
-        let mut all: Vec<&mut dyn Waitable> = Vec::with_capacity(locked.len());
-        for (core, guard) in self.by_address.iter().zip(&mut locked) {
-            match core.direct(guard) {
-                // None is held, or the look would have found it.
-                Ok((inner, _)) => all.push(inner),
-                Err(Error::Closed { .. }) if core.is_closed() => {}
-                Err(error) => return Err(error),
-            }
-        }
-        if all.is_empty() {
-            // Closed since we looked, and nobody is left to end the wait.
-            return Err(closed());
-        }
-        let mut left = slice.saturating_sub(began.elapsed());
-        if self.by_address.iter().any(|core| core.waiters.any()) {
-            left = left.min(BESIDE);
-        }
-        let mut set = self.set.lock().unwrap_or_else(PoisonError::into_inner);
-        set.wait(&mut all, Some(left))?;
-        drop(set);
-        drop(all);
-        // Before the time is said to be over, too.
-        self.look(&mut locked)?.ok_or_else(|| Error::Timeout {
-            topic: String::new(),
-            what: "a message on any topic of the merge".to_owned(),
-            after_ms: 0,
-        })
+        let check = || match self.all_closed() {
+            true => Err(Error::Closed { what: "every subscriber of the merge".to_owned() }),
+            false => Ok(()),
+        };
+        check()?;
+        let look = |locked: &mut [Locked<'_>]| match self.look(locked) {
+            Ok(None) => check().map(|()| None),
+            found => found,
+        };
+        self.together.wait(&self.by_address, slice, gave_way, look)
     }
 
     fn take<'py>(&self, py: Python<'py>, wait_limit: &WaitLimit) -> Result<Found<'py>, Stop> {
@@ -158,8 +108,7 @@ impl Merge {
         if subscribers.iter().any(|s| !Arc::ptr_eq(s.get().node(), first.get().node())) {
             return Err(bad_value(py, "Merge", "all subscribers must be of one node"));
         }
-        let mut set = first.get().node().wait_set().or_raise(py)?;
-        set.set_interruptible(true);
+        let (together, _) = Together::new(first.get().node()).or_raise(py)?;
         let by_name: Vec<_> = subscribers.iter().map(|s| s.get().core().clone()).collect();
         let mut by_address = by_name.clone();
         by_address.sort_by_key(Arc::as_ptr);
@@ -169,8 +118,8 @@ impl Merge {
         }
         let place = |core| by_address.iter().position(|other| Arc::ptr_eq(other, core));
         let places = by_name.iter().filter_map(place).collect();
-        let (set, turn) = (Mutex::new(set), Mutex::new(0));
-        Ok(Merge { subscribers, by_name, by_address, places, set, turn })
+        let by_address = by_address.into_iter().map(One::Subscriber).collect();
+        Ok(Merge { subscribers, by_name, by_address, places, together, turn: Mutex::new(0) })
     }
 
     /// The next message of any, with its subscriber: `subscriber, message = merge.recv()`.

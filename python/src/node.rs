@@ -35,7 +35,7 @@ use crate::wait::seconds;
 pub(crate) struct Node {
     /// Once it was asked for. Dropped before `shared`, which lets go of it without the GIL.
     state: OnceLock<Arc<StateCore>>,
-    shared: Arc<NodeShared>,
+    pub(crate) shared: Arc<NodeShared>,
 }
 
 impl Node {

@@ -82,7 +82,7 @@ impl PublisherCore {
             return Err(self.closed_error());
         }
         // Whatever ends this wait, there may be signals to handle; then it is taken up again.
-        let mut guard = self.inner.lock_in_turn(SLICE).map_err(|_| Error::Interrupted)?;
+        let mut guard = self.inner.lock_in_turn(SLICE)?.ok_or(Error::Interrupted)?;
         self.act(&mut guard, act)
     }
 

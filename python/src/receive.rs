@@ -5,7 +5,7 @@ use std::os::fd::RawFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Waker};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use pyo3::prelude::*;
 use rnet::{
@@ -13,7 +13,7 @@ use rnet::{
     SampleStream, Subscription,
 };
 
-use crate::fair::{Fair, Guard, NotHad};
+use crate::fair::{Fair, Guard};
 use crate::fork::{ForkGuard, Own};
 use crate::members::Member;
 use crate::release::release;
@@ -147,6 +147,14 @@ impl SubscriberCore {
         if self.is_closed() {
             return Err(self.closed_error());
         }
+        self.inner(state)
+    }
+
+    /// As [`SubscriberCore::direct`], also of one that somebody is about to close, who ends its waits.
+    pub(crate) fn inner<'a>(
+        &self,
+        state: &'a mut State,
+    ) -> rnet::Result<(&'a mut Direct, &'a mut Option<RawSample>)> {
         let State { mode, held } = state;
         if matches!(mode, Mode::Stream(_))
             && let Mode::Stream(stream) = std::mem::replace(mode, Mode::Closed)
@@ -178,31 +186,16 @@ impl SubscriberCore {
     /// of `limit`, too. Call it without the GIL.
     fn lock_to_wait(&self, limit: Duration) -> rnet::Result<(Guard<'_, Own<State>>, Duration)> {
         self.check_fork()?;
-        if let Some(guard) = self.state.try_lock() {
-            return Ok((guard, limit));
-        }
-        let began = Instant::now();
-        match self.state.lock_in_turn(limit) {
-            Ok(guard) => Ok((guard, limit.saturating_sub(began.elapsed()))),
-            Err(NotHad::Signal) => Err(Error::Interrupted),
-            Err(NotHad::TimedOut) => {
-                let what = format!("a message on {}", self.topic);
-                Err(Error::Timeout { topic: self.topic.to_string(), what, after_ms: 0 })
-            }
-        }
+        self.state.lock_to_wait(limit, || {
+            let what = format!("a message on {}", self.topic);
+            Error::Timeout { topic: self.topic.to_string(), what, after_ms: 0 }
+        })
     }
 
-    /// Takes the lock to wait with it and with those of other subscribers: not for long, since
-    /// nobody hears those meanwhile. For `turn` in turn with others, after that a thread that
-    /// waits with it lets go. Call it without the GIL.
+    /// As [`Fair::lock_with_others`]. Call it without the GIL.
     pub(crate) fn lock_with_others(&self, turn: Duration) -> rnet::Result<Guard<'_, Own<State>>> {
-        if !turn.is_zero() {
-            match self.lock_to_wait(turn) {
-                Err(Error::Timeout { .. }) => {}
-                result => return result.map(|(guard, _)| guard),
-            }
-        }
-        self.lock()
+        self.check_fork()?;
+        self.state.lock_with_others(turn, || self.interrupter.interrupt())
     }
 
     /// Runs `act` on the subscriber, for a wait for messages: all of it may take `limit`. `act` is told

@@ -147,6 +147,13 @@ impl Rate {
         rate.set_interruptible(true);
         Rate { rate }
     }
+
+    /// Another one that is due at the same time, for a wait set.
+    pub(crate) fn same(&mut self) -> rnet::Rate {
+        // Whoever waits looks before it is due.
+        self.rate.is_due();
+        self.rate.clone()
+    }
 }
 
 #[pymethods]
@@ -163,6 +170,11 @@ impl Rate {
         let rate = &mut self.rate;
         let tick = WaitLimit::endless().run(py, |slice| rate.sleep_for(slice));
         events::tick(py, tick.map_err(|stop| stop.into_err(py))?)
+    }
+
+    /// The tick that is due, or None: for a WaitSet, or a loop that waits for something else.
+    fn try_tick(&mut self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
+        self.rate.try_tick().or_raise(py)?.map(|tick| events::tick(py, tick)).transpose()
     }
 
     /// The time between two ticks, in seconds.

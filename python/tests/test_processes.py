@@ -59,6 +59,7 @@ WAITS = {
     "recv_bytes": "node.subscribe('/t', bytes).recv()",
     "recv_behind_a_thread": "Thread(target=quiet, daemon=True).start(); subscriber.recv()",
     "merge": "rnet.Merge(subscriber, node.subscribe('/u')).recv()",
+    "wait_set": "waits = rnet.WaitSet(node); waits.attach(subscriber); waits.wait()",
     "wait_for_publishers": "subscriber.wait_for_publishers()",
     "wait_for_subscribers": "node.publisher('/u').wait_for_subscribers(2)",
     "send": "fill()",
@@ -291,10 +292,13 @@ subscriber.wait_for_publishers()
 publisher.send(bytes([7]) * 10_000)
 sample = subscriber.recv()
 loan = publisher.loan(10_000)
+waits = rnet.WaitSet(node)
+waits.attach(subscriber)
 child = os.fork()
 if child == 0:
     for use in (lambda: publisher.send(b"x"), subscriber.recv, lambda: subscriber.lost,
-                lambda: node.publisher("/u"), lambda: rnet.Merge(subscriber).recv()):
+                lambda: node.publisher("/u"), lambda: rnet.Merge(subscriber).recv(),
+                waits.wait, lambda: waits.detach(subscriber)):
         try:
             use()
             raise SystemExit("not closed")

@@ -31,7 +31,13 @@ mod sealed {
 }
 
 /// What a [`WaitSet`] waits for: subscribers of any type, watches of the state, and rates.
-pub trait Waitable: sealed::Sealed {}
+pub trait Waitable: sealed::Sealed {
+    /// Whether there may be something to take.
+    fn is_ready(&mut self) -> bool {
+        self.take_in();
+        self.awaited().is_ready()
+    }
+}
 
 impl<T: Message + ?Sized> sealed::Sealed for Subscriber<T> {
     fn name(&self) -> String {
@@ -188,13 +194,11 @@ impl WaitSet {
         loop {
             let mut any = false;
             for one in named.iter_mut() {
-                one.take_in();
-                any |= one.awaited().is_ready();
+                any |= one.is_ready();
             }
             self.ready.clear();
             self.members.for_each(&mut |id, one| {
-                one.take_in();
-                self.ready.extend(one.awaited().is_ready().then_some(id));
+                self.ready.extend(one.is_ready().then_some(id));
             });
             if any || !self.ready.is_empty() {
                 return Ok(true);

@@ -6,6 +6,7 @@ import rnet
 
 compute = lambda: b"1.5"  # noqa: E731
 step = until(3, lambda *_: None)
+halt = switch = print
 speaker = rnet.Node("speaker")
 subscriber = rnet.Node("listener").subscribe("/speech")
 speech = speaker.publisher("/speech")

@@ -15,8 +15,8 @@ There is nothing to start first, and nothing to end: a program that ends leaves 
 let other threads run, and Ctrl-C ends them.
 
 Names: :class:`Node` makes :class:`Publisher` and :class:`Subscriber`; these give :class:`Loan` and
-:class:`Sample`. :class:`Merge` waits for many subscribers at once. :class:`RnetError` and what
-derives from it stands in :mod:`rnet.errors`, message types in :mod:`rnet.types`.
+:class:`Sample`. :class:`Merge` receives from many subscribers, :class:`WaitSet` waits for these, changes
+of the state and ticks at once. :class:`RnetError` and what derives from it stands in :mod:`rnet.errors`, message types in :mod:`rnet.types`.
 """
 
 from ._rnet import (
@@ -40,6 +40,7 @@ from ._rnet import (
     Subscriber,
     Timer,
     Transaction,
+    WaitSet,
     Watch,
     now_ns,
     wall_offset,
@@ -171,6 +172,7 @@ __all__ = [
     "TypeChange",
     "Verdict",
     "Wait",
+    "WaitSet",
     "WallOffset",
     "Watch",
     "check",

@@ -30,6 +30,7 @@ _Message = TypeVar("_Message", bound=Message | PlainMessage)
 # What numpy.dtype() takes for a structured type: a dtype, "f8", [("x", "f8")], numpy.float64.
 _DType: TypeAlias = np.dtype[Any] | str | list[Any] | type[np.generic]
 _Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+_OnError: TypeAlias = Callable[[RnetError], object]
 _OnFull: TypeAlias = Wait | Detach | Literal["refuse"]
 _Lane: TypeAlias = Literal["urgent", "bulk"]
 _Cause: TypeAlias = Literal["overrun", "link", "restart", "detached"]
@@ -40,8 +41,8 @@ _Number = TypeVar("_Number", int, float)
 __all__ = [
     "BUILTIN_FILES", "ERROR_CODES", "LAYOUT_VERSION", "MAX_SCHEMA_LEN_BYTES", "VERSION",
     "CallbackHandle", "Change", "Entry", "Loan", "Merge", "Next", "Node", "Param", "Publisher", "Rate", "Sample", "Samples",
-    "Snapshot", "State", "StateHash", "Subscriber", "Timer", "Transaction", "Watch", "compare_types",
-    "compile_file", "compile_text", "find_types", "now_ns", "read_descriptor_set", "wall_offset",
+    "Snapshot", "State", "StateHash", "Subscriber", "Timer", "Transaction", "WaitSet", "Watch",
+    "compare_types", "compile_file", "compile_text", "find_types", "now_ns", "read_descriptor_set", "wall_offset",
 ]
 
 BUILTIN_FILES: list[str]; ERROR_CODES: list[str]
@@ -70,8 +71,7 @@ class Node:
         reliable: bool = False, on_full: _OnFull | None = None, transient_local: int = 0,
         urgent: bool = False, log_len_bytes: int | None = None, reserve_log: bool = False,
         pool_limit_bytes: int | None = None, large_depth: int | None = None,
-        deadline: float | None = None, lifespan: float | None = None,
-        manual_by_topic: float | None = None,
+        deadline: float | None = None, lifespan: float | None = None, manual_by_topic: float | None = None,
     ) -> Publisher[Buffer]: ...
     @overload
     def publisher(
@@ -79,8 +79,7 @@ class Node:
         reliable: bool = False, on_full: _OnFull | None = None, transient_local: int = 0,
         urgent: bool = False, log_len_bytes: int | None = None, reserve_log: bool = False,
         pool_limit_bytes: int | None = None, large_depth: int | None = None,
-        deadline: float | None = None, lifespan: float | None = None,
-        manual_by_topic: float | None = None,
+        deadline: float | None = None, lifespan: float | None = None, manual_by_topic: float | None = None,
     ) -> Publisher[_Structure]: ...
     @overload
     def publisher(
@@ -88,8 +87,7 @@ class Node:
         reliable: bool = False, on_full: _OnFull | None = None, transient_local: int = 0,
         urgent: bool = False, log_len_bytes: int | None = None, reserve_log: bool = False,
         pool_limit_bytes: int | None = None, large_depth: int | None = None,
-        deadline: float | None = None, lifespan: float | None = None,
-        manual_by_topic: float | None = None,
+        deadline: float | None = None, lifespan: float | None = None, manual_by_topic: float | None = None,
     ) -> Publisher[Any]: ...
     @overload
     def publisher(
@@ -97,14 +95,12 @@ class Node:
         reliable: bool = False, on_full: _OnFull | None = None, transient_local: int = 0,
         urgent: bool = False, log_len_bytes: int | None = None, reserve_log: bool = False,
         pool_limit_bytes: int | None = None, large_depth: int | None = None,
-        deadline: float | None = None, lifespan: float | None = None,
-        manual_by_topic: float | None = None,
+        deadline: float | None = None, lifespan: float | None = None, manual_by_topic: float | None = None,
     ) -> Publisher[_Message]: ...
     @overload
     def subscribe(
         self, topic: str, type: None = None, *,
-        on: Callable[[Sample], object] | None = None,
-        on_error: Callable[[RnetError], object] | None = None,
+        on: Callable[[Sample], object] | None = None, on_error: _OnError | None = None,
         reliable: bool = False, transient_local: bool = False, lane: _Lane | None = None,
         keep_last: int | None = None, keep_all: bool = False, wait: _Wait = "adaptive",
         deadline: float | None = None, manual_by_topic: float | None = None,
@@ -112,8 +108,7 @@ class Node:
     @overload
     def subscribe(
         self, topic: str, type: type[bytes], *,
-        on: Callable[[bytes], object] | None = None,
-        on_error: Callable[[RnetError], object] | None = None,
+        on: Callable[[bytes], object] | None = None, on_error: _OnError | None = None,
         reliable: bool = False, transient_local: bool = False, lane: _Lane | None = None,
         keep_last: int | None = None, keep_all: bool = False, wait: _Wait = "adaptive",
         deadline: float | None = None, manual_by_topic: float | None = None,
@@ -121,8 +116,7 @@ class Node:
     @overload
     def subscribe(
         self, topic: str, type: type[_Structure], *,
-        on: Callable[[_Structure], object] | None = None,
-        on_error: Callable[[RnetError], object] | None = None,
+        on: Callable[[_Structure], object] | None = None, on_error: _OnError | None = None,
         reliable: bool = False, transient_local: bool = False, lane: _Lane | None = None,
         keep_last: int | None = None, keep_all: bool = False, wait: _Wait = "adaptive",
         deadline: float | None = None, manual_by_topic: float | None = None,
@@ -130,8 +124,7 @@ class Node:
     @overload
     def subscribe(
         self, topic: str, type: _DType, *,
-        on: Callable[[Any], object] | None = None,
-        on_error: Callable[[RnetError], object] | None = None,
+        on: Callable[[Any], object] | None = None, on_error: _OnError | None = None,
         reliable: bool = False, transient_local: bool = False, lane: _Lane | None = None,
         keep_last: int | None = None, keep_all: bool = False, wait: _Wait = "adaptive",
         deadline: float | None = None, manual_by_topic: float | None = None,
@@ -139,8 +132,7 @@ class Node:
     @overload
     def subscribe(
         self, topic: str, type: type[_Message], *,
-        on: Callable[[_Message], object] | None = None,
-        on_error: Callable[[RnetError], object] | None = None,
+        on: Callable[[_Message], object] | None = None, on_error: _OnError | None = None,
         reliable: bool = False, transient_local: bool = False, lane: _Lane | None = None,
         keep_last: int | None = None, keep_all: bool = False, wait: _Wait = "adaptive",
         deadline: float | None = None, manual_by_topic: float | None = None,
@@ -182,7 +174,7 @@ class Node:
     def on_endpoint(self, callback: Callable[[EndpointEvent], object], /) -> CallbackHandle: ...
     def subscribe_any(
         self, pattern: str, callback: Callable[[AnyMessage], object], /, *,
-        on_error: Callable[[RnetError], object] | None = None,
+        on_error: _OnError | None = None,
         reliable: bool = False, transient_local: bool = False,
         keep_last: int | None = None, keep_all: bool = False,
     ) -> CallbackHandle: ...
@@ -225,6 +217,7 @@ class Timer:
 class Rate:
     def __new__(cls, hz: float) -> Self: ...
     def sleep(self) -> Tick: ...
+    def try_tick(self) -> Tick | None: ...
     @property
     def period(self) -> float: ...
     @property
@@ -338,11 +331,7 @@ class Subscriber(Generic[_T_co]):
     def recv_async(self) -> Next[_T_co]: ...
     def recv_sample_async(self) -> Next[Sample]: ...
     def on(
-        self,
-        callback: Callable[[_T_co], object],
-        /,
-        *,
-        on_error: Callable[[RnetError], object] | None = None,
+        self, callback: Callable[[_T_co], object], /, *, on_error: _OnError | None = None,
     ) -> None: ...
     def wait_for_publishers(self, n: int = 1, timeout: float | None = None) -> None: ...
     def on_match(self, callback: Callable[[MatchEvent], object], /) -> None: ...
@@ -395,6 +384,14 @@ class Merge:
     def __next__(self) -> tuple[Subscriber[Any], Any]: ...
     @property
     def subscribers(self) -> tuple[Subscriber[Any], ...]: ...
+
+@final
+class WaitSet:
+    def __new__(cls, node: Node) -> Self: ...
+    def attach(self, member: Subscriber[Any] | Watch | Rate, /) -> None: ...
+    def detach(self, member: Subscriber[Any] | Watch | Rate, /) -> None: ...
+    def wait(self, timeout: float | None = None) -> list[Subscriber[Any] | Watch | Rate]: ...
+    def __len__(self) -> int: ...
 
 @final
 class Sample(Buffer):

@@ -20,7 +20,7 @@ mod json;
 mod transaction;
 pub(crate) mod types;
 pub(crate) mod value;
-mod watch;
+pub(crate) mod watch;
 
 use std::sync::Arc;
 

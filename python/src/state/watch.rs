@@ -8,7 +8,7 @@ use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Waker};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use pyo3::exceptions::PyStopAsyncIteration;
 use pyo3::prelude::*;
@@ -21,7 +21,7 @@ use super::entry::Change;
 use super::types::Types;
 use crate::callback::Callback;
 use crate::errors::{OrRaise, raise};
-use crate::fair::{Fair, Guard, NotHad};
+use crate::fair::{Fair, Guard};
 use crate::fork::{ForkGuard, Own};
 use crate::gate;
 use crate::members::{Kind, Member};
@@ -33,7 +33,7 @@ use crate::waiters::{self, Awaited, Waiters};
 
 /// Who is told.
 #[allow(clippy::large_enum_variant, reason = "one a watch, and the largest is the usual one")]
-enum Mode {
+pub(crate) enum Mode {
     Direct(state::Watch),
     Stream(ChangeStream),
     /// The changes go to a callback until the handle is dropped.
@@ -53,7 +53,7 @@ pub(crate) struct WatchCore {
     interrupter: Mutex<Option<Own<WatchInterrupter>>>,
     pub(crate) types: Arc<Types>,
     /// Tasks of asyncio, and threads beside them.
-    waiters: Waiters,
+    pub(crate) waiters: Waiters,
 }
 
 impl WatchCore {
@@ -87,12 +87,25 @@ impl WatchCore {
         Ok(self.mode.lock_for_a_look(|| self.interrupt()))
     }
 
+    /// As [`Fair::lock_with_others`]. Call it without the GIL.
+    pub(crate) fn lock_with_others(&self, turn: Duration) -> rnet::Result<Guard<'_, Own<Mode>>> {
+        if self.fork_guard.is_parents() {
+            return Err(self.closed_error());
+        }
+        self.mode.lock_with_others(turn, || self.interrupt())
+    }
+
     /// The watch itself. Tasks that await a change are not woken any more until
     /// [`waiters::pass_on`], which the caller runs without the lock.
     fn direct<'a>(&self, mode: &'a mut Mode) -> rnet::Result<&'a mut state::Watch> {
         if self.is_closed() {
             return Err(self.closed_error());
         }
+        self.inner(mode)
+    }
+
+    /// As [`WatchCore::direct`], also of one that somebody is about to close, who ends its waits.
+    pub(crate) fn inner<'a>(&self, mode: &'a mut Mode) -> rnet::Result<&'a mut state::Watch> {
         if matches!(mode, Mode::Stream(_))
             && let Mode::Stream(stream) = std::mem::replace(mode, Mode::Closed)
         {
@@ -117,16 +130,10 @@ impl WatchCore {
         if self.is_closed() {
             return Err(self.closed_error());
         }
-        let began = Instant::now();
-        let mut guard = match self.mode.lock_in_turn(limit) {
-            Ok(guard) => guard,
-            Err(NotHad::Signal) => return Err(Error::Interrupted),
-            Err(NotHad::TimedOut) => {
-                let what = format!("no change under {}", self.prefix);
-                return Err(Error::Timeout { topic: String::new(), what, after_ms: 0 });
-            }
-        };
-        let left = limit.saturating_sub(began.elapsed());
+        let (mut guard, left) = self.mode.lock_to_wait(limit, || {
+            let what = format!("no change under {}", self.prefix);
+            Error::Timeout { topic: String::new(), what, after_ms: 0 }
+        })?;
         let result = self.direct(&mut guard)?.recv(Some(self.waiters.alone_for(left)));
         match result {
             Err(_) if self.is_closed() => Err(self.closed_error()),
@@ -321,6 +328,16 @@ impl Watch {
         });
         py.detach(|| state.members.add(Kind::Watch, &core));
         Ok(Watch { core, state: state.clone(), node: node.clone() })
+    }
+}
+
+impl Watch {
+    pub(crate) fn core(&self) -> &Arc<WatchCore> {
+        &self.core
+    }
+
+    pub(crate) fn node(&self) -> &Arc<NodeShared> {
+        &self.node
     }
 }
 
