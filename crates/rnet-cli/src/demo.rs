@@ -14,6 +14,8 @@ mod parts;
 pub mod robot;
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use rnet_bench::worker::Order;
@@ -28,9 +30,9 @@ use crate::bench::roles::Role;
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
 use crate::table;
-use args::DemoArgs;
+use args::{DemoArgs, Model};
 use node::{DemoReport, QUIET};
-use robot::{CONTROLLER, DemoJob, SEATS};
+use robot::{CONTROLLER, DemoJob, SEATS, SIMULATION};
 
 /// The domain, in a directory of its own.
 const OWN_DOMAIN: &str = "demo";
@@ -43,20 +45,23 @@ pub fn run(context: &mut Context, args: &DemoArgs) -> Outcome {
         let why = "the demo shares its domain with nobody: leave --group out";
         return Err(Failure::Usage(why.to_owned()));
     }
+    let python = python(args.model)?;
+    let model = if python.is_some() { "MuJoCo" } else { "embedded" };
     let place = Place::new(&context.base())?;
     let (dir, domain) = match &global.domain {
         Some(domain) => (context.base(), domain.to_string()),
         None => (place.path().to_owned(), OWN_DOMAIN.to_owned()),
     };
+    let count = SEATS.len();
     context.say(format_args!(
-        "a robot of {} processes; look at it: rnet --dir {} --domain {domain} topic list",
-        SEATS.len(),
+        "a robot of {count} processes, model: {model}; look at it: rnet --dir {} --domain {domain} topic list",
         dir.display()
     ));
-    let (story, reports) = perform(context, Crew::start_in(&place, dir, domain, posts())?, args)?;
+    let posts = (0..count).map(|seat| post(seat, python.clone())).collect();
+    let (story, reports) = perform(context, Crew::start_in(&place, dir, domain, posts)?, args)?;
     let summary = Summary::of(&story, &reports);
     if context.json() {
-        let demo = json!({ "version": rnet::VERSION, "model": "arm", "processes": SEATS.len() });
+        let demo = json!({ "version": rnet::VERSION, "model": model, "processes": count });
         context.document(&json!({ "demo": demo, "result": summary }))?;
     } else {
         summary.print(context)?;
@@ -64,12 +69,36 @@ pub fn run(context: &mut Context, args: &DemoArgs) -> Outcome {
     summary.verdict()
 }
 
-fn post(seat: usize) -> Post {
-    (SEATS[seat].name.to_owned(), Role::Demo(DemoJob { seat }))
+/// The Python with MuJoCo and this version of rnet, if it is to be used: beside this program, as in a virtual
+/// environment, or the one of the `PATH`.
+fn python(model: Model) -> Outcome<Option<PathBuf>> {
+    if model == Model::Embedded {
+        return Ok(None);
+    }
+    let beside = std::env::current_exe().ok().map(|program| program.with_file_name("python3"));
+    let fits = |python: &PathBuf| {
+        let look = format!("import sys, rnet.demo; sys.exit(rnet.VERSION != {:?})", rnet::VERSION);
+        let mut command = Command::new(python);
+        command
+            .args(["-c", &look])
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        command.status().is_ok_and(|status| status.success())
+    };
+    let found = beside.into_iter().chain([PathBuf::from("python3")]).find(fits);
+    if found.is_none() && model == Model::Mujoco {
+        let why = "there is no Python with rnet and MuJoCo, or its rnet is of another version; pip install \
+                   'rnet[demo]', or leave --model out";
+        return Err(Failure::Failed(why.to_owned()));
+    }
+    Ok(found)
 }
 
-fn posts() -> Vec<Post> {
-    (0..SEATS.len()).map(post).collect()
+/// The node of a seat; `python` is for that of the model.
+fn post(seat: usize, python: Option<PathBuf>) -> Post {
+    let python = python.filter(|_| seat == SIMULATION);
+    (SEATS[seat].name.to_owned(), Role::Demo(DemoJob::of(seat, python)))
 }
 
 /// What was done, and when, by [`rnet::now_ns`].
@@ -97,7 +126,7 @@ fn perform(
     crew.watch(outage)?;
     context.say(format_args!("{:5.1} s  the controller is started again", passed()));
     let restarted_ns = rnet::now_ns();
-    crew.add(vec![post(CONTROLLER)])?;
+    crew.add(vec![post(CONTROLLER, None)])?;
     crew.order([SEATS.len()], Order::phase(GO))?;
     crew.watch(half)?;
     let living = || (0..=SEATS.len()).filter(|&number| number != CONTROLLER);

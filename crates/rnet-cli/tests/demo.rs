@@ -2,8 +2,8 @@
 
 mod util;
 
-use util::Place;
 use util::processes::{nothing_is_left, processes_of, until, workers_of};
+use util::{Place, Running};
 
 /// Long enough for a busy machine to close the loop again.
 const SECONDS: &str = "5";
@@ -11,7 +11,7 @@ const SECONDS: &str = "5";
 #[test]
 fn the_robot_runs_is_held_and_goes_on_and_nothing_is_lost_unseen() {
     let place = Place::new();
-    let ran = rnet!(place, "--json", "demo", "--seconds", SECONDS);
+    let ran = rnet!(place, "--json", "demo", "--model", "embedded", "--seconds", SECONDS);
     assert_eq!(ran.code, Some(0), "{ran:#?}");
     nothing_is_left(&place);
     let document = ran.json();
@@ -85,5 +85,9 @@ fn what_it_cannot_do_it_says() {
     assert!(said.contains("2 to 3600"), "{said}");
     let said = rnet!(place, "demo", "--group", "lab").fails(2);
     assert!(said.contains("--group"), "{said}");
+    let mut command = place.command();
+    command.args(["demo", "--model", "mujoco"]).env("PATH", "/nonexistent");
+    let said = Running::start(command).wait().fails(1);
+    assert!(said.contains("pip install 'rnet[demo]'"), "{said}");
     nothing_is_left(&place);
 }

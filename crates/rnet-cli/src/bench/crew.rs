@@ -102,7 +102,12 @@ impl Crew {
             |e: std::io::Error| Failure::Failed(format!("cannot start {}: {e}", job.node.name));
         let program = std::env::current_exe().map_err(cannot)?;
         let mut command = if apart { apart_from_us(&program) } else { Command::new(program) };
-        command.arg("bench-worker").env_remove("RNET_GROUP").process_group(0);
+        command.arg("bench-worker");
+        if let Some(python) = job.role.python() {
+            command = Command::new(python);
+            command.args(["-m", "rnet.demo"]);
+        }
+        command.env_remove("RNET_GROUP").process_group(0);
         if apart {
             // Where the process that it waits for is killed, unshare complains of something else.
             command.stderr(Stdio::null());

@@ -8,6 +8,7 @@ pub mod nodes;
 pub mod robot;
 pub mod stream;
 
+use std::path::Path;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -38,4 +39,11 @@ pub enum Role {
     Victim(death::VictimJob),
     Watcher(death::WatcherJob),
     Demo(DemoJob),
+}
+
+impl Role {
+    /// The Python that plays it, if it is not this program.
+    pub fn python(&self) -> Option<&Path> {
+        if let Role::Demo(job) = self { job.python.as_deref() } else { None }
+    }
 }

@@ -2,13 +2,24 @@
 
 use std::time::Duration;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 
 #[derive(Debug, Args)]
 pub struct DemoArgs {
     /// Length of the run, in seconds
     #[arg(long, value_name = "S", default_value = "20", value_parser = seconds)]
     pub seconds: Duration,
+    /// What moves the arm: MuJoCo where the Python package rnet[demo] is installed, or the embedded model
+    #[arg(long, value_enum, default_value_t = Model::Auto)]
+    pub model: Model,
+}
+
+/// What moves the arm.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Model {
+    Auto,
+    Embedded,
+    Mujoco,
 }
 
 fn seconds(text: &str) -> Result<Duration, String> {

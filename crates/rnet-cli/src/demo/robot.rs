@@ -1,5 +1,7 @@
 //! Who the ten nodes are, and what they say to each other.
 
+use std::path::PathBuf;
+
 use rnet::Plain;
 use serde::{Deserialize, Serialize};
 
@@ -29,6 +31,17 @@ pub struct Signal {
 pub struct DemoJob {
     /// Which of [`SEATS`].
     pub seat: usize,
+    /// How many nodes hear each of the topics that it sends on.
+    pub hearers: Vec<usize>,
+    /// The Python that does it, if it is not this program.
+    pub python: Option<PathBuf>,
+}
+
+impl DemoJob {
+    pub fn of(seat: usize, python: Option<PathBuf>) -> DemoJob {
+        let hearers = SEATS[seat].sends.iter().map(|topic| hearers(topic)).collect();
+        DemoJob { seat, hearers, python }
+    }
 }
 
 /// One node.
@@ -55,6 +68,8 @@ const fn seat(
     Seat { name, hz, sends, hears }
 }
 
+/// The one with the model.
+pub const SIMULATION: usize = 0;
 /// The one that is killed.
 pub const CONTROLLER: usize = 1;
 
@@ -93,6 +108,7 @@ mod tests {
         }
         let mut sent = SEATS.iter().flat_map(|seat| seat.sends);
         assert!(sent.all(|topic| hearers(topic) > 0));
+        assert_eq!(SEATS[SIMULATION].name, "simulation");
         assert_eq!(SEATS[CONTROLLER].name, "controller");
     }
 }
