@@ -93,6 +93,10 @@ struct Open {
 ///
 /// As a context manager it gives a writable memoryview and sends when the block ends, or discards
 /// if the block raises. The bytes are those of an earlier message until they are written.
+///
+/// >>> images = node.publisher("/image")
+/// >>> with images.loan(640 * 480) as memory:
+/// ...     memory[:4] = bytes([1, 2, 3, 4])
 #[pyclass(frozen, module = "rnet")]
 pub(crate) struct Loan {
     core: Arc<PublisherCore>,

@@ -16,6 +16,14 @@ use crate::wait::{Stop, WaitLimit};
 /// Receives from several subscribers of one node, in turn, with one wait for all.
 ///
 /// `for subscriber, message in Merge(a, b)` receives for ever; it ends when all are closed.
+///
+/// >>> imu, stop = node.subscribe("/imu"), node.subscribe("/stop")
+/// >>> button = node.publisher("/stop")
+/// >>> button.wait_for_subscribers()
+/// >>> button.send(b"now")
+/// >>> ready, message = rnet.Merge(imu, stop).recv(timeout=10)
+/// >>> ready.topic, bytes(message)
+/// ('/stop', b'now')
 #[pyclass(frozen, module = "rnet")]
 pub(crate) struct Merge {
     subscribers: Vec<Py<Subscriber>>,

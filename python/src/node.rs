@@ -31,6 +31,9 @@ use crate::wait::seconds;
 /// Publishers and subscribers that were made of it keep it alive. `close`, or the end of a `with`
 /// block, closes them all; so does the end of the program. In a process that was forked (by
 /// multiprocessing, say) the nodes of its parent are closed; it can make its own.
+///
+/// >>> with rnet.Node("talker") as talker:
+/// ...     talker.publisher("/hello").send(b"nobody listens, which is no error")
 #[pyclass(frozen, module = "rnet", weakref)]
 pub(crate) struct Node {
     /// Once it was asked for. Dropped before `shared`, which lets go of it without the GIL.

@@ -98,6 +98,15 @@ impl Drop for ParamCore {
 /// `get()`, or `value`, is what it is now: a read of shared memory that waits for nobody, made for
 /// every turn of a loop. `set()` sets it as anybody may; a value that does not fit is a BadValue with
 /// the reason, here as in every other process. It outlives its node.
+///
+/// >>> gain = node.param("/gain", default=1.0, min=0, max=10, unit="1/s")
+/// >>> gain.set(2.5)
+/// >>> gain.get()
+/// 2.5
+/// >>> gain.set(11)
+/// Traceback (most recent call last):
+///     ...
+/// rnet.errors.BadValue: ...
 #[pyclass(frozen, module = "rnet", weakref)]
 pub(crate) struct Param {
     core: Arc<ParamCore>,

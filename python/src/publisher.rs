@@ -214,6 +214,13 @@ impl Drop for PublisherCore {
 /// Sends messages on one topic. Made by `Node.publisher`.
 ///
 /// Any thread may use it; a send from one waits for that of another.
+///
+/// >>> jobs = node.publisher("/jobs", reliable=True, on_full=rnet.Wait(5))
+/// >>> worker = node.subscribe("/jobs", reliable=True)
+/// >>> jobs.wait_for_subscribers()
+/// >>> jobs.send(b"weld")
+/// >>> bytes(worker.recv(timeout=10))
+/// b'weld'
 #[pyclass(frozen, module = "rnet", weakref)]
 pub(crate) struct Publisher {
     core: Arc<PublisherCore>,

@@ -63,7 +63,14 @@ It has the buffer protocol, read-only: bytes(sample), memoryview(sample) and
 numpy.frombuffer(sample, dtype) work, and the latter two copy nothing. The memory of a large
 message (more than 4096 bytes) is the publisher's own; of a small one the copy that the subscriber
 made of the log. It stays as it is as long as the sample or any view of it lives, even after
-subscriber and node are closed. A subscriber can hold 64 large samples per publisher at a time.";
+subscriber and node are closed. A subscriber can hold 64 large samples per publisher at a time.
+
+>>> scans, heard = node.publisher(\"/scan\"), node.subscribe(\"/scan\")
+>>> scans.wait_for_subscribers()
+>>> scans.send(b\"1.5\")
+>>> sample = heard.recv(timeout=10)
+>>> bytes(sample), sample.sent_ns <= rnet.now_ns()
+(b'1.5', True)";
 
     fn getters() -> Vec<Getter<Self>> {
         vec![

@@ -31,6 +31,15 @@ use crate::{batch, sample};
 /// names have `sample` in them give samples, with their time stamps, in both cases.
 ///
 /// Any thread may use it; each message goes to one of those that wait.
+///
+/// >>> speech, hearing = node.publisher("/speech"), node.subscribe("/speech", bytes)
+/// >>> speech.wait_for_subscribers()
+/// >>> speech.send(b"hello")
+/// >>> hearing.recv(timeout=10)   # the next message, or Timeout
+/// b'hello'
+/// >>> hearing.try_recv()         # None where there is none
+/// >>> hearing.lost["overrun"]
+/// 0
 #[pyclass(frozen, module = "rnet", weakref)]
 pub(crate) struct Subscriber {
     core: Arc<SubscriberCore>,

@@ -51,6 +51,12 @@ impl Member for TimerCore {
 
 /// Calls a function with a period, or once, until it is cancelled or its node is closed. Made by
 /// `Node.timer`.
+///
+/// >>> ticks = queue.Queue()
+/// >>> timer = node.timer(0.001, ticks.put)
+/// >>> ticks.get().number < ticks.get().number
+/// True
+/// >>> timer.cancel()
 #[pyclass(frozen, module = "rnet", weakref)]
 pub(crate) struct Timer {
     core: Arc<TimerCore>,
@@ -137,6 +143,11 @@ impl Timer {
 /// however long the loop took. `for tick in rnet.Rate(100):` is the same loop.
 ///
 /// Other threads run meanwhile, and Ctrl-C ends a sleep. A Rate is for one thread.
+///
+/// >>> rate = rnet.Rate(1000)
+/// >>> first, second = rate.sleep(), rate.sleep()
+/// >>> (second.due_ns - first.due_ns) % 1_000_000   # a period, or several
+/// 0
 #[pyclass(module = "rnet")]
 pub(crate) struct Rate {
     rate: rnet::Rate,

@@ -16,6 +16,12 @@ class RnetError(Exception):
     ``node`` the node: the peer that did what it tells of, the publisher's where publisher and
     subscriber do not fit, or the one whose name is bad or taken. A class has more fields than these
     where its annotations name them.
+
+    >>> try:
+    ...     node.publisher("/scan data")
+    ... except rnet.RnetError as error:
+    ...     print(error.code)
+    bad_name
     """
 
     code: ClassVar[str] = "error"

@@ -71,6 +71,14 @@ pub(crate) fn add_classes(module: &Bound<'_, PyModule>) -> PyResult<()> {
 /// somebody's durable write stands there; other threads run meanwhile, and Ctrl-C ends the wait. A write that
 /// was interrupted so is withdrawn, unless the disk had begun with it: then it may come yet, and a look at
 /// the key tells.
+///
+/// >>> state = node.state
+/// >>> state["/arm/mode"] = "idle"
+/// >>> state["/arm/gains"] = {"kp": 12.5}
+/// >>> state["/arm/mode"], state["/arm/gains"]["kp"], "/leg" in state
+/// ('idle', 12.5, False)
+/// >>> sorted(state.keys("/arm"))
+/// ['/arm/gains', '/arm/mode']
 #[pyclass(frozen, mapping, name = "State", module = "rnet", weakref)]
 pub(crate) struct PyState {
     core: Arc<StateCore>,

@@ -22,9 +22,13 @@ use crate::wait;
 
 /// Reads and writes of several keys of which either all hold or none. Made by `State.transaction`.
 ///
-///     with state.transaction() as t:
-///         t["/account/a"] = t["/account/a"] - 10
-///         t["/account/b"] = t["/account/b"] + 10
+/// >>> state = node.state
+/// >>> state["/account/a"], state["/account/b"] = 30, 0
+/// >>> with state.transaction() as t:
+/// ...     t["/account/a"] = t["/account/a"] - 10
+/// ...     t["/account/b"] = t["/account/b"] + 10
+/// >>> state["/account/a"], state["/account/b"]
+/// (20, 10)
 ///
 /// Writes are kept back until the `with` block ends, and are then made in one step, which all
 /// readers see as a whole; if the block raises, nothing is written. If another writer changed a key

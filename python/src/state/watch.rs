@@ -300,6 +300,12 @@ impl Drop for WatchCore {
 /// it missed.
 ///
 /// Any thread may use it; each change goes to one of those that wait.
+///
+/// >>> watch = node.state.watch("/wheel")
+/// >>> node.state["/wheel/speed"] = 1.5
+/// >>> change = watch.recv(timeout=10)
+/// >>> change.key, change.value
+/// ('/wheel/speed', 1.5)
 #[pyclass(frozen, module = "rnet", weakref)]
 pub(crate) struct Watch {
     core: Arc<WatchCore>,

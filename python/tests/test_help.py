@@ -1,0 +1,60 @@
+"""``help(rnet)``: everything public says what it is, and the examples of the main classes run."""
+
+from __future__ import annotations
+
+import doctest
+import inspect
+import queue
+from collections.abc import Callable, Iterator
+
+import pytest
+import rnet
+
+WITH_EXAMPLE = [
+    rnet.Loan,
+    rnet.Merge,
+    rnet.Node,
+    rnet.Param,
+    rnet.Publisher,
+    rnet.Rate,
+    rnet.RnetError,
+    rnet.Sample,
+    rnet.State,
+    rnet.Subscriber,
+    rnet.Timer,
+    rnet.Transaction,
+    rnet.Watch,
+]
+
+
+def public() -> Iterator[tuple[str, str | None]]:
+    """The names of the package that are called, with those of their members, and what each says of itself."""
+    for name in dir(rnet):
+        value = getattr(rnet, name)
+        if name.startswith("_") or not (callable(value) or inspect.ismodule(value)):
+            continue
+        yield name, value.__doc__
+        if not inspect.isclass(value):
+            continue
+        for member, inside in vars(value).items():
+            # Fields of a NamedTuple are described in its own text.
+            if not member.startswith("_") and not hasattr(value, "_fields"):
+                function = getattr(inside, "__func__", inside)
+                if callable(function) or inspect.isdatadescriptor(function):
+                    yield f"{name}.{member}", function.__doc__
+
+
+def test_everything_public_says_what_it_is() -> None:
+    found = dict(public())
+    assert len(found) > 200
+    assert [name for name, text in found.items() if not (text or "").strip()] == []
+
+
+@pytest.mark.parametrize("kind", WITH_EXAMPLE, ids=lambda kind: kind.__name__)
+def test_the_example_runs(kind: type, node: Callable[..., rnet.Node]) -> None:
+    names = {"rnet": rnet, "queue": queue, "node": node("help")}
+    example = doctest.DocTestParser().get_doctest(inspect.getdoc(kind), names, kind.__name__, None, None)
+    assert example.examples
+    said: list[str] = []
+    failed, _ = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(example, out=said.append)
+    assert failed == 0, "".join(said)
