@@ -23,6 +23,10 @@ NOT_RUN = {
     ("real-time.md", "chrt"): "rights to SCHED_FIFO",
     ("real-time.md", "import ctypes"): "rights to SCHED_FIFO, and a core",
     ("real-time.md", "docker"): "docker",
+    ("deploying.md", "docker"): "docker; containers_talk_and_notice_death in crates/rnet/tests/presence.rs stands in",
+    ("deploying.md", "sudo install"): "systemd; scripts/dist-test.sh verifies the unit",
+    ("deploying.md", "sudo systemd-sysusers"): "scripts/dist-test.sh does it below a root of its own",
+    ("deploying.md", "sudo usermod"): "changes the machine's users",
 }
 
 

@@ -99,3 +99,18 @@ if [ "$(id -u)" -eq 0 ] && command -v mmdebstrap >/dev/null; then
 else
     echo "NOT RUN: dist deb: an empty Debian needs root and mmdebstrap"
 fi
+
+echo "== services"
+if [ "$(id -u)" -eq 0 ] && command -v systemd-analyze >/dev/null; then
+    host=$place/host unit=$place/rnet-node@.service
+    dpkg-deb --extract "$deb" "$host"
+    # The program of a node stands where the unit names it on a robot only. What it does not like it says, and ends with 0.
+    sed 's|^ExecStart=.*|ExecStart=/bin/true|' "$host/usr/lib/systemd/system/rnet-node@.service" >"$unit"
+    complaints=$(systemd-analyze verify --man=no "$unit" 2>&1) && [ -z "$complaints" ] || { echo "dist: $complaints"; exit 1; }
+    systemd-sysusers --root="$host" rnet.conf
+    systemd-tmpfiles --root="$host" --create rnet.conf
+    group=$(sed -n 's/^rnet:[^:]*:\([0-9]*\):.*/\1/p' "$host/etc/group")
+    [ "$(stat --format='%a %g' "$host/run/rnet")" = "2770 $group" ]
+else
+    echo "NOT RUN: dist services: making the group's place needs root and systemd"
+fi

@@ -32,7 +32,8 @@ case ${1-} in
     exit
     ;;
 --dist)
-    command -v lintian >/dev/null && command -v mmdebstrap >/dev/null || need_packages lintian mmdebstrap
+    command -v lintian >/dev/null && command -v mmdebstrap >/dev/null && command -v systemd-analyze >/dev/null ||
+        need_packages lintian mmdebstrap systemd
     exit
     ;;
 --fuzz)
