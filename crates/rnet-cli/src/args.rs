@@ -38,7 +38,7 @@ pub struct Global {
     /// Print JSON: one document, or one per line for commands that run until stopped
     #[arg(long, global = true)]
     pub json: bool,
-    /// Colours: on a terminal unless NO_COLOR is set, always or never
+    /// Colours: auto (on a terminal), always or never
     #[arg(
         long,
         global = true,

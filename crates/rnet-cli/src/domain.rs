@@ -147,7 +147,6 @@ fn list(context: &mut Context, location: &Location) -> Outcome {
     }
     if rows.is_empty() {
         context.say(format_args!("no domain in {}", location.base().display()));
-        return Ok(());
     }
     table::print(context, &["DOMAIN", "OWNER", "NODES ", "DEAD ", "DIRECTORY"], &rows)
 }

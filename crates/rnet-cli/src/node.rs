@@ -49,7 +49,7 @@ fn list(context: &mut Context, args: NodeListArgs) -> Outcome {
         let remote = &snapshot.remote;
         return context.document(&json!({"domain": domain.id(), "nodes": nodes, "remote": remote}));
     }
-    if args.verbose && !snapshot.nodes.is_empty() {
+    if args.verbose {
         let rows = snapshot.nodes.iter().map(|node| {
             let meta = &node.meta;
             vec![

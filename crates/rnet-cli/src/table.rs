@@ -14,8 +14,11 @@ const GAP: &str = "  ";
 /// Prints rows in columns as wide as their widest cell; cells are left-aligned, and a column
 /// whose title ends with a blank is right-aligned. In a table that would be too wide, sentences in
 /// left-aligned columns take several lines, and words are cut in their middle; these are whole in
-/// the JSON.
+/// the JSON. Without rows there are no titles either.
 pub fn print(context: &mut Context, titles: &[&str], rows: &[Vec<String>]) -> Outcome {
+    if rows.is_empty() {
+        return Ok(());
+    }
     let head = titles.iter().map(|title| title.trim_end().to_owned()).collect();
     let all: Vec<Vec<String>> = std::iter::once(head).chain(rows.iter().cloned()).collect();
     let mut lines = aligned(&all, titles, MAX_COLUMNS).into_iter();

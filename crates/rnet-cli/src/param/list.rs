@@ -7,15 +7,18 @@ use super::find::Named;
 use super::{find, join_to_look, text};
 use crate::context::Context;
 use crate::failure::Outcome;
-use crate::table;
 use crate::value::tame;
+use crate::{domain, table};
 
 pub fn run(context: &mut Context, args: &ListArgs) -> Outcome {
-    let domain = context.domain()?.id().to_owned();
+    let id = context.domain()?.id().to_owned();
     let session = join_to_look(context, &args.me)?;
     let mut all = find::all(session.as_ref().map(|session| &session.state))?;
     if let Some(node) = &args.node {
-        all = find::of_node(all, &domain, node)?;
+        all = find::of_node(all, &id, node)?;
+    }
+    if all.is_empty() {
+        domain::tell_none(context, "parameters")?;
     }
     for (node, name, info) in &all {
         if let Some(problem) = &info.problem {
@@ -27,7 +30,7 @@ pub fn run(context: &mut Context, args: &ListArgs) -> Outcome {
     if context.json() {
         let params: Vec<Json> =
             all.iter().map(|(node, name, info)| text::document(node, name, info)).collect();
-        return context.document(&json!({"domain": domain, "params": params}));
+        return context.document(&json!({"domain": id, "params": params}));
     }
     let rows: Vec<Vec<String>> = all.iter().map(row).collect();
     table::print(context, &["NODE", "NAME", "VALUE", "UNIT", "FROM"], &rows)

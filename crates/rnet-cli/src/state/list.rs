@@ -38,9 +38,6 @@ pub fn run(context: &mut Context, args: ListArgs) -> Outcome {
             "keys": keys,
         }));
     }
-    if entries.is_empty() {
-        return Ok(());
-    }
     let titles = ["KEY", "TYPE", "VALUE", "REVISION ", "OWNER", "AGE ", "TTL ", "DURABLE"];
     table::print(context, &titles, &entries.values().map(row).collect::<Vec<_>>())
 }

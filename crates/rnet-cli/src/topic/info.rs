@@ -165,11 +165,9 @@ fn print_subscription(context: &mut Context, s: &SubscriptionInfo, all: &Snapsho
     let gone = s.past.iter().map(|past| ("publishers that are gone", past));
     let gone = gone.filter(|(_, past)| past.received + past.skipped + past.lost.total() > 0);
     let rows: Vec<_> = s.channels.iter().map(named).chain(gone).map(channel_row).collect();
-    if !rows.is_empty() {
-        let titles = ["FROM", "RECEIVED ", "SKIPPED ", "LOST", "BEHIND", "ALSO"];
-        let also = rows.iter().any(|row| !row[5].is_empty());
-        table::print(context, &titles[..5 + usize::from(also)], &rows)?;
-    }
+    let titles = ["FROM", "RECEIVED ", "SKIPPED ", "LOST", "BEHIND", "ALSO"];
+    let also = rows.iter().any(|row| !row[5].is_empty());
+    table::print(context, &titles[..5 + usize::from(also)], &rows)?;
     context.line(format_args!(""))
 }
 

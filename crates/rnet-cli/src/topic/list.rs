@@ -32,7 +32,7 @@ pub fn run(context: &mut Context, args: TopicListArgs) -> Outcome {
             .collect();
         return context.document(&json!({"domain": domain.id(), "topics": topics}));
     }
-    if args.verbose && !topics.is_empty() {
+    if args.verbose {
         let rows = topics.into_iter().map(|topic| {
             vec![
                 topic.to_owned(),

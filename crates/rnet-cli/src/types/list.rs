@@ -11,9 +11,9 @@ use super::catalog::Catalog;
 use super::used::types;
 use crate::context::Context;
 use crate::failure::Outcome;
-use crate::table;
 use crate::topic::look;
 use crate::value::tame;
+use crate::{domain, table};
 
 pub fn run(context: &mut Context, args: TypeListArgs) -> Outcome {
     let from_files = !args.files.proto.is_empty() || !args.files.include.is_empty();
@@ -65,6 +65,9 @@ fn in_use(context: &mut Context, word: Option<&str>) -> Outcome {
     let (domain, snapshot) = look(context)?;
     let mut used = types(&snapshot, None);
     used.retain(|used| word.is_none_or(|word| holds(used.name(), word)));
+    if used.is_empty() {
+        domain::tell_none(context, "types")?;
+    }
     if context.json() {
         let documents = used.iter().map(|used| {
             json!({
