@@ -73,6 +73,14 @@ impl Member for WaitSetCore {
 ///
 /// `wait` says which of them have something; what is not taken ends the next wait at once. So a busy one hides
 /// no other, and the program chooses whom it serves first. Any thread may use it. Ctrl-C ends a wait.
+///
+/// >>> orders, mode = node.subscribe("/orders", bytes), node.state.watch("/mode")
+/// >>> waiting = rnet.WaitSet(node)
+/// >>> waiting.attach(orders)
+/// >>> waiting.attach(mode)
+/// >>> node.state["/mode"] = "idle"
+/// >>> [member.try_recv().value for member in waiting.wait(timeout=10)]
+/// ['idle']
 #[pyclass(frozen, module = "rnet", weakref)]
 pub(crate) struct WaitSet {
     core: Arc<WaitSetCore>,

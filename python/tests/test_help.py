@@ -23,6 +23,7 @@ WITH_EXAMPLE = [
     rnet.Subscriber,
     rnet.Timer,
     rnet.Transaction,
+    rnet.WaitSet,
     rnet.Watch,
 ]
 
