@@ -1,16 +1,18 @@
 //! Ending a wait from another thread.
 
 use std::sync::Arc;
-use std::sync::atomic::{Ordering, fence};
+use std::sync::atomic::{AtomicBool, Ordering, fence};
 
+use rnet_shm::bell::Bells;
+use rnet_shm::fork::ForkGuard;
 use rnet_shm::publisher::Stop;
 
-use crate::subscriber_state::SubscriberState;
+use crate::match_event::BellCell;
 
-/// Ends the waits of one subscriber or publisher from any thread; made by
-/// `Subscriber::interrupter` and `Publisher::interrupter`.
+/// Ends the waits of one subscriber, publisher or watch of the state from any thread; made by
+/// `Subscriber::interrupter`, `Publisher::interrupter` and `Watch::interrupter`.
 ///
-/// A thread that waits has the subscriber or publisher to itself (`recv` and `send` take
+/// A thread that waits has the subscriber, publisher or watch to itself (`recv` and `send` take
 /// `&mut self`). Where several share one behind a lock, this asks the one that waits to let go of
 /// it.
 #[derive(Clone)]
@@ -18,16 +20,16 @@ pub struct Interrupter(Of);
 
 #[derive(Clone)]
 enum Of {
-    Subscriber(Arc<SubscriberState>),
+    Waiting(Arc<Waiting>),
     Publisher(Stop),
 }
 
 impl Interrupter {
     /// Has the wait that goes on end with `Interrupted`, or the next one if none does. A wait
-    /// that finds a message, or room for one, at that moment is over as if it had not been asked.
+    /// that finds a message, a change, or room for a message, at that moment is over as if it had not been asked.
     pub fn interrupt(&self) {
         match &self.0 {
-            Of::Subscriber(state) => state.ask_to_stop(),
+            Of::Waiting(waiting) => waiting.ask_to_stop(),
             Of::Publisher(stop) => stop.ask(),
         }
     }
@@ -35,8 +37,8 @@ impl Interrupter {
 
 impl Interrupter {
     #[doc(hidden)]
-    pub fn of_subscriber(state: &Arc<SubscriberState>) -> Interrupter {
-        Interrupter(Of::Subscriber(state.clone()))
+    pub fn of(waiting: &Arc<Waiting>) -> Interrupter {
+        Interrupter(Of::Waiting(waiting.clone()))
     }
 
     #[doc(hidden)]
@@ -51,8 +53,37 @@ impl std::fmt::Debug for Interrupter {
     }
 }
 
-impl SubscriberState {
-    fn ask_to_stop(&self) {
+/// At which bell somebody waits, and whether he is asked to stop.
+pub struct Waiting {
+    stop: AtomicBool,
+    bell: BellCell,
+    bells: Arc<Bells>,
+    fork_guard: ForkGuard,
+}
+
+impl Waiting {
+    pub fn new(bells: Arc<Bells>, bell: u64, fork_guard: ForkGuard) -> Waiting {
+        Waiting { stop: AtomicBool::new(false), bell: BellCell::new(bell), bells, fork_guard }
+    }
+
+    pub fn bells(&self) -> &Arc<Bells> {
+        &self.bells
+    }
+
+    pub fn bell(&self) -> u64 {
+        self.bell.get()
+    }
+
+    pub fn set_bell(&self, bell: u64) {
+        self.bell.set(bell);
+    }
+
+    pub fn ring(&self) {
+        self.bells.ring(self.bell());
+    }
+
+    /// Has the wait that goes on end, or the next one.
+    pub fn ask_to_stop(&self) {
         if self.fork_guard.is_parents() {
             return;
         }
@@ -60,7 +91,7 @@ impl SubscriberState {
         // The bell may be changed meanwhile by a wait set that has not looked at `stop` yet: one
         // of both sees the other. Were it not so, the wait would go on for a second at most.
         fence(Ordering::SeqCst);
-        self.bells.ring(self.bell());
+        self.ring();
     }
 
     /// Whether a wait is to end.
@@ -68,7 +99,7 @@ impl SubscriberState {
         self.stop.load(Ordering::Acquire)
     }
 
-    /// As [`SubscriberState::must_stop`], and forgets it.
+    /// As [`Waiting::must_stop`], and forgets it.
     pub fn take_stop(&self) -> bool {
         self.must_stop() && self.stop.swap(false, Ordering::AcqRel)
     }

@@ -10,7 +10,7 @@ use rnet_core::{
     Behind, Error, Lane, MAX_PUBLISHERS_PER_SUBSCRIPTION, Result, SubscriberQos, TopicName,
 };
 use rnet_shm::barrier::SleeperBarrier;
-use rnet_shm::bell::{Bells, Sleep, Waiter, Woken};
+use rnet_shm::bell::{Sleep, Waiter, Woken};
 use rnet_shm::channel::{ChannelError, PIN_LIMIT, Reader};
 use rnet_shm::node::{EndpointKind, Entry};
 use rnet_shm::shortage::is_passing;
@@ -131,15 +131,11 @@ impl Receiver {
 
     /// Moves all wake-ups of this subscriber to another bell.
     pub fn set_bell(&mut self, bell: u64) {
-        self.state.bell.set(bell);
+        self.state.waiting.set_bell(bell);
         for channel in &self.channels {
             channel.set_bell(bell);
         }
         // A channel that the control thread bound meanwhile is caught when it is taken in.
-    }
-
-    pub fn bells(&self) -> &Arc<Bells> {
-        &self.state.bells
     }
 
     /// Whether [`Receiver::advance`] may find something.
@@ -444,7 +440,7 @@ impl Drop for Receiver {
 impl Receiver {
     /// Sleeps until something about matching may have changed.
     pub fn wait_for_match(&mut self, until: Option<Instant>) -> Result<bool> {
-        if self.state.take_stop() {
+        if self.state.waiting.take_stop() {
             return Err(Error::Interrupted);
         }
         if self.state.bell() != self.waiter.bell() {
@@ -459,7 +455,7 @@ impl Receiver {
         let (state, channels) = (&self.state, &self.channels);
         let ready = || {
             state.full.load(Ordering::Acquire)
-                || state.must_stop()
+                || state.waiting.must_stop()
                 || channels.iter().any(|c| c.is_asking() && c.is_ready())
         };
         if self.waiter.sleep(Sleep::Woken, |_| {}, &SleeperBarrier, left, ready) == Woken::Signal

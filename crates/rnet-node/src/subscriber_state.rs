@@ -8,7 +8,8 @@ use rnet_shm::bell::Bells;
 use rnet_shm::fork::ForkGuard;
 
 use crate::inbox::Inbox;
-use crate::match_event::{BellCell, Callback, Callbacks, DeadlineMissed, Hooks, LivelinessChange};
+use crate::interrupt::Waiting;
+use crate::match_event::{Callback, Callbacks, DeadlineMissed, Hooks, LivelinessChange};
 use crate::served::Served;
 
 /// See the module.
@@ -16,12 +17,9 @@ pub struct SubscriberState {
     inbox: Mutex<Inbox>,
     /// Whether something is in the inbox.
     pub full: AtomicBool,
-    /// Asked by an [`crate::Interrupter`]: the wait that goes on, or the next one, is to end.
-    pub stop: AtomicBool,
-    pub bell: BellCell,
+    pub waiting: Arc<Waiting>,
     /// In which process it was made.
     pub fork_guard: ForkGuard,
-    pub bells: Arc<Bells>,
     /// 0 unknown, 1 bulk, 2 urgent.
     lane: AtomicU64,
     pub hooks: Arc<Hooks>,
@@ -36,10 +34,8 @@ impl SubscriberState {
         SubscriberState {
             inbox: Mutex::default(),
             full: AtomicBool::new(false),
-            stop: AtomicBool::new(false),
-            bell: BellCell::new(bell),
+            waiting: Arc::new(Waiting::new(bells, bell, fork_guard)),
             fork_guard,
-            bells,
             lane: AtomicU64::new(0),
             hooks: Arc::default(),
             deadlines: Arc::default(),
@@ -56,7 +52,7 @@ impl SubscriberState {
     pub fn bring(&self, put: impl FnOnce(&mut Inbox)) {
         put(&mut self.inbox());
         self.full.store(true, Ordering::Release);
-        self.bells.ring(self.bell());
+        self.waiting.ring();
     }
 
     /// Tells of a publisher that cannot be followed.
@@ -74,7 +70,7 @@ impl SubscriberState {
     }
 
     pub fn bell(&self) -> u64 {
-        self.bell.get()
+        self.waiting.bell()
     }
 
     pub fn set_lane(&self, lane: Lane) {

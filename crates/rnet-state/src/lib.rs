@@ -58,5 +58,5 @@ pub use state::State;
 pub use stream::{ChangeFuture, ChangeStream};
 pub use transaction::{Transaction, TransactionPut};
 pub use value::Value;
-pub use watch::{Changes, Watch, WatchInterrupter};
+pub use watch::{Changes, Watch};
 pub use watch_handle::WatchHandle;

@@ -18,11 +18,10 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use rnet_core::{Error, Lane, Result, Wait};
-use rnet_shm::bell::{Bells, Waiter, Woken};
+use rnet_shm::bell::{Waiter, Woken};
 use rnet_shm::fork::Own;
 use rnet_shm::state::{Follower, Next, Record};
 use rnet_shm::{clock, cpu};
@@ -31,8 +30,10 @@ use super::entry::Change;
 use super::prefix::Prefix;
 use super::shared::StateShared;
 use super::state::State;
+use rnet_node::Interrupter;
 use rnet_node::awaited::Awaited;
 use rnet_node::core::{NodeCore, NodeState};
+use rnet_node::interrupt::Waiting;
 use rnet_node::options::deadline;
 use rnet_node::pace::Pace;
 
@@ -85,8 +86,8 @@ pub(super) struct WatchCore {
     turn: u64,
     /// At which who waits with the watch itself sleeps.
     bell: u64,
-    /// Asked by a [`WatchInterrupter`]: the wait that goes on, or the next one, is to end.
-    stop: Arc<AtomicBool>,
+    /// At which bell somebody waits now.
+    waiting: Arc<Waiting>,
     /// Whose dispatch thread calls back, or wakes a task.
     pub(super) lane: Lane,
 }
@@ -125,6 +126,8 @@ impl WatchCore {
                 ahead.push_back(Ahead::Is { record, initial, skipped });
             }
         }
+        let bells = shared.own().bells();
+        let bell = bells.allot();
         Ok(WatchCore {
             shared: shared.clone(),
             prefix,
@@ -138,8 +141,8 @@ impl WatchCore {
             written_unix_ns: 0,
             came: 0,
             turn: 0,
-            bell: shared.own().bells().allot(),
-            stop: Arc::default(),
+            bell,
+            waiting: Arc::new(Waiting::new(bells.clone(), bell, shared.fork_guard())),
             lane: Lane::Bulk,
         })
     }
@@ -339,6 +342,7 @@ impl WatchCore {
     }
 
     pub(super) fn set_bell(&self, bell: u64) {
+        self.waiting.set_bell(bell);
         self.follower.set_bell(bell);
     }
 }
@@ -348,10 +352,10 @@ impl Awaited for WatchCore {
         !self.ahead.is_empty() || self.follower.may_have() || self.sleep_limit().is_zero()
     }
     fn must_stop(&self) -> bool {
-        self.stop.load(Ordering::Acquire)
+        self.waiting.must_stop()
     }
     fn take_stop(&self) -> bool {
-        self.must_stop() && self.stop.swap(false, Ordering::AcqRel)
+        self.waiting.take_stop()
     }
     /// Until the time of a key is over.
     fn sleep_limit(&self) -> Duration {
@@ -504,13 +508,8 @@ impl Watch {
     }
 
     /// A handle with which other threads can end this watch's waits.
-    pub fn interrupter(&self) -> WatchInterrupter {
-        WatchInterrupter {
-            stop: self.watch.stop.clone(),
-            bells: self.waiter.bells().clone(),
-            bell: self.waiter.bell(),
-            fork_guard: self.watch.shared.fork_guard(),
-        }
+    pub fn interrupter(&self) -> Interrupter {
+        Interrupter::of(&self.watch.waiting)
     }
 }
 
@@ -534,32 +533,6 @@ impl Iterator for Changes<'_> {
             Err(Error::Closed { .. }) => None,
             other => Some(other),
         }
-    }
-}
-
-/// Ends the waits of one [`Watch`] from any thread; made by [`Watch::interrupter`].
-#[derive(Clone)]
-pub struct WatchInterrupter {
-    stop: Arc<AtomicBool>,
-    bells: Arc<Bells>,
-    bell: u64,
-    fork_guard: rnet_shm::fork::ForkGuard,
-}
-
-impl WatchInterrupter {
-    /// Has the wait that goes on end with `Interrupted`, or the next one if none does. A wait that finds a
-    /// change at that moment returns it.
-    pub fn interrupt(&self) {
-        if !self.fork_guard.is_parents() {
-            self.stop.store(true, Ordering::Release);
-            self.bells.ring(self.bell);
-        }
-    }
-}
-
-impl std::fmt::Debug for WatchInterrupter {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("WatchInterrupter").finish_non_exhaustive()
     }
 }
 

@@ -1,13 +1,14 @@
 //! What a [`crate::WaitSet`] keeps: attached and detached at run time, by any thread, also while another one
 //! waits.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rnet_core::{Error, Result};
 use rnet_node::awaited::Awaited;
 use rnet_node::core::NodeState;
-use rnet_shm::bell::{Bells, Woken};
+use rnet_node::interrupt::Waiting;
+use rnet_shm::bell::Woken;
 use rnet_shm::fork::ForkGuard;
 
 use crate::state::{Change, Watch};
@@ -23,10 +24,8 @@ type Member<W> = Arc<Mutex<W>>;
 /// What a wait set waits for beside what each wait names.
 pub(crate) struct Members {
     node: String,
-    bells: Arc<Bells>,
-    bell: u64,
+    waiting: Waiting,
     fork_guard: ForkGuard,
-    stop: AtomicBool,
     next_id: AtomicU64,
     list: Mutex<Vec<(u64, Member<dyn Waitable + Send>)>>,
 }
@@ -35,10 +34,8 @@ impl Members {
     pub(crate) fn new(node: &NodeState, bell: u64) -> Members {
         Members {
             node: node.own.name().to_string(),
-            bells: node.own.bells().clone(),
-            bell,
+            waiting: Waiting::new(node.own.bells().clone(), bell, node.own.fork_guard()),
             fork_guard: node.own.fork_guard(),
-            stop: AtomicBool::new(false),
             next_id: AtomicU64::new(0),
             list: Mutex::default(),
         }
@@ -52,7 +49,7 @@ impl Members {
     pub(crate) fn wake_by(&self, one: &mut dyn Waitable) -> Result<()> {
         if let Some(node) = one.node() {
             node.check_fork()?;
-            if !Arc::ptr_eq(node.own.bells(), &self.bells) {
+            if !Arc::ptr_eq(node.own.bells(), self.waiting.bells()) {
                 let (theirs, ours) = (node.own.name(), &self.node);
                 return Err(Error::BadValue {
                     what: format!("wait for {} in a wait set", one.name()),
@@ -62,16 +59,12 @@ impl Members {
                 });
             }
         }
-        one.set_bell(&self.bells, self.bell);
+        one.set_bell(self.waiting.bells(), self.waiting.bell());
         Ok(())
     }
 
     pub(crate) fn for_each(&self, act: &mut dyn FnMut(u64, &mut dyn Waitable)) {
         lock(&self.list).iter().for_each(|(id, member)| act(*id, &mut *lock(member)));
-    }
-
-    fn ring(&self) {
-        self.bells.ring(self.bell);
     }
 }
 
@@ -80,10 +73,10 @@ impl Awaited for Members {
         false
     }
     fn must_stop(&self) -> bool {
-        self.stop.load(Ordering::Acquire)
+        self.waiting.must_stop()
     }
     fn take_stop(&self) -> bool {
-        self.must_stop() && self.stop.swap(false, Ordering::AcqRel)
+        self.waiting.take_stop()
     }
 }
 
@@ -113,17 +106,14 @@ impl WaitSetHandle {
             (members.next_id.fetch_add(1, Ordering::Relaxed), Arc::new(Mutex::new(one)));
         lock(&members.list).push((id, member.clone()));
         // Who waits looks at it, and is shown where it is waited for.
-        members.ring();
+        members.waiting.ring();
         Ok(Attached { id, member: Some(member), members })
     }
 
     /// Has the wait that goes on end with `Interrupted`, or the next one if none does. A wait that finds
     /// something at that moment is over as if it had not been asked.
     pub fn interrupt(&self) {
-        if !self.members.fork_guard.is_parents() {
-            self.members.stop.store(true, Ordering::Release);
-            self.members.ring();
-        }
+        self.members.waiting.ask_to_stop();
     }
 }
 
@@ -164,7 +154,7 @@ impl<W: Waitable> Attached<W> {
             lock(&self.members.list).retain(|(id, _)| *id != self.id);
             // The thread that sleeps will not find it any more.
             lock(member).awaited().get_up(Woken::Look, std::time::Duration::ZERO);
-            self.members.ring();
+            self.members.waiting.ring();
         }
     }
 }

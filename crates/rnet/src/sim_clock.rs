@@ -51,7 +51,7 @@ impl SimClock {
             Ok(Arc::new(SimClock {
                 stop: AtomicBool::new(false),
                 time: core.state.time.clone(),
-                interrupter: Interrupter::of_subscriber(&receiver.state),
+                interrupter: Interrupter::of(&receiver.state.waiting),
                 reader: Mutex::new(Some(Reader { receiver, held })),
                 thread: Mutex::default(),
             }))

@@ -20,7 +20,6 @@
 pub use rnet_state::{
     Cell, Change, ChangeFuture, ChangeStream, Changes, Entry, Hash, LastWill, Owner, Put, Snapshot,
     State, StateMessage, StateType, Transaction, TransactionPut, Value, Watch, WatchHandle,
-    WatchInterrupter,
 };
 #[doc(hidden)]
 pub use rnet_state::{Waits, with_waits};

@@ -302,7 +302,7 @@ impl<T: Message + ?Sized> Subscriber<T> {
     /// A handle with which other threads can end this subscriber's waits, those in a
     /// [`crate::WaitSet`] included.
     pub fn interrupter(&mut self) -> Interrupter {
-        Interrupter::of_subscriber(&self.receiver.state)
+        Interrupter::of(&self.receiver.state.waiting)
     }
 
     /// Receiver and what is held between messages, at once.

@@ -342,3 +342,24 @@ fn many_are_attached() {
     }
     assert!(!set.wait(&mut [], Some(Duration::from_millis(1))).unwrap());
 }
+
+#[test]
+fn a_wait_is_ended_by_the_set_and_by_what_it_waits_for() {
+    let net = Net::new("interrupted");
+    let node = net.node("n");
+    let mut set = WaitSet::new(&node);
+    let (mut topic, watch) = (subscriber(&node, "/t"), node.state().unwrap().watch("/k").unwrap());
+    let (handle, interrupters) = (set.handle(), [topic.interrupter(), watch.interrupter()]);
+    let _attached = (set.attach(topic).unwrap(), set.attach(watch).unwrap());
+    let mut end = |act: &(dyn Fn() + Sync)| {
+        std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| set.wait(&mut [], None));
+            act();
+            assert_eq!(waiting.join().unwrap(), Err(Error::Interrupted));
+        });
+    };
+    for _ in 0..20 {
+        end(&|| handle.interrupt());
+        interrupters.iter().for_each(|one| end(&|| one.interrupt()));
+    }
+}

@@ -13,8 +13,8 @@ use std::time::Duration;
 use pyo3::exceptions::PyStopAsyncIteration;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
-use rnet::Error;
-use rnet::state::{self, ChangeStream, WatchHandle, WatchInterrupter};
+use rnet::state::{self, ChangeStream, WatchHandle};
+use rnet::{Error, Interrupter};
 
 use super::core::StateCore;
 use super::entry::Change;
@@ -50,7 +50,7 @@ pub(crate) struct WatchCore {
     fork_guard: ForkGuard,
     closed: Arc<AtomicBool>,
     /// Has a thread that waits let go of the lock. Gone when it is closed: it holds the node.
-    interrupter: Mutex<Option<Own<WatchInterrupter>>>,
+    interrupter: Mutex<Option<Own<Interrupter>>>,
     pub(crate) types: Arc<Types>,
     /// Tasks of asyncio, and threads beside them.
     pub(crate) waiters: Waiters,

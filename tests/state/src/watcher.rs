@@ -8,7 +8,8 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use rnet::Error;
-use rnet::state::{Change, State, Watch, WatchInterrupter};
+use rnet::Interrupter;
+use rnet::state::{Change, State, Watch};
 
 use crate::facts::Facts;
 use crate::history::Key;
@@ -43,7 +44,7 @@ pub struct Watcher {
     what: String,
     book: Arc<Mutex<Book>>,
     stop: Arc<AtomicBool>,
-    interrupter: WatchInterrupter,
+    interrupter: Interrupter,
     thread: Option<JoinHandle<()>>,
 }
 

@@ -16,10 +16,10 @@ impl Awaited for Receiver {
         self.is_ready()
     }
     fn must_stop(&self) -> bool {
-        self.state.must_stop()
+        self.state.waiting.must_stop()
     }
     fn take_stop(&self) -> bool {
-        self.state.take_stop()
+        self.state.waiting.take_stop()
     }
     fn places(&self, show: &mut dyn FnMut(&AtomicU64)) {
         self.channels.iter().for_each(|channel| show(channel.asleep_word()));
