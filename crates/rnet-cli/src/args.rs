@@ -49,6 +49,14 @@ pub struct Global {
     pub color: ColorChoice,
 }
 
+/// The name of the node that a command runs as.
+#[derive(Debug, Default, Args)]
+pub struct NodeArg {
+    /// Name of this command's node, which owns what it sets [default: /rnet_COMMAND_PID]
+    #[arg(short = 'n', long, value_name = "NAME")]
+    pub node_name: Option<NodeName>,
+}
+
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// List, print, measure and publish topics
@@ -287,9 +295,8 @@ pub struct PubArgs {
     /// Keep the last message for late joiners, or nothing
     #[arg(long, value_enum, default_value_t = DurabilityArg::TransientLocal)]
     pub qos_durability: DurabilityArg,
-    /// Name of the node that publishes [default: /rnet_pub_PID]
-    #[arg(short = 'n', long, value_name = "NAME")]
-    pub node_name: Option<NodeName>,
+    #[command(flatten)]
+    pub me: NodeArg,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -7,11 +7,11 @@ use std::path::PathBuf;
 use anstream::AutoStream;
 use anstyle::Style;
 use clap::ColorChoice;
+use rnet::Node;
 use rnet::inspect::{DEFAULT_BASE, Domain, Location};
-use rnet::{Node, NodeName};
 use serde::Serialize;
 
-use crate::args::Global;
+use crate::args::{Global, NodeArg};
 use crate::failure::{Failure, Outcome};
 use crate::style::HEADING;
 
@@ -81,11 +81,12 @@ impl Context {
     }
 
     /// A node in this domain, for a command that takes part: `/rnet_WHAT_PID`, unless it is named.
-    pub fn node(&self, what: &str, named: Option<&NodeName>) -> Outcome<Node> {
+    pub fn node(&self, what: &str, me: &NodeArg) -> Outcome<Node> {
         let default = format!("/rnet_{what}_{}", std::process::id());
         let Global { domain, dir, group, .. } = &self.global;
         let mut builder =
-            Node::builder(named.map_or(default.as_str(), |name| name.as_str())).tool();
+            Node::builder(me.node_name.as_ref().map_or(default.as_str(), |name| name.as_str()))
+                .tool();
         if let Some(domain) = domain {
             builder = builder.domain(domain.as_str());
         }

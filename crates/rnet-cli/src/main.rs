@@ -23,6 +23,7 @@ mod input;
 mod near;
 mod node;
 mod param;
+mod session;
 mod signal;
 mod state;
 mod style;

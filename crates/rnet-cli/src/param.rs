@@ -16,12 +16,11 @@ mod text;
 mod value;
 mod write;
 
-use args::{NodeArg, ParamCommand};
+use args::ParamCommand;
 pub use list::row;
-use rnet::Node;
-use rnet::state::State;
 pub use text::document;
 
+use crate::args::NodeArg;
 use crate::context::Context;
 use crate::failure::Outcome;
 
@@ -38,31 +37,9 @@ pub fn run(context: &mut Context, command: ParamCommand) -> Outcome {
     }
 }
 
-/// The part that a command takes: a node, for as long as it runs.
-struct Session {
-    state: State,
-    // The state is of the node, so this one is dropped last.
-    _node: Node,
-}
-
-/// Takes part; makes the domain if it is not there yet.
-fn join(context: &Context, me: &NodeArg) -> Outcome<Session> {
-    let node = context.node("param", me.node_name.as_ref())?;
-    Ok(Session { state: node.state()?, _node: node })
-}
-
-/// Takes part where there is state; `None` where there is none, and none is made.
-fn join_to_look(context: &Context, me: &NodeArg) -> Outcome<Option<Session>> {
-    match context.domain()?.has_state()? {
-        true => join(context, me).map(Some),
-        false => Ok(None),
-    }
-}
-
 /// The parameters of a node that is there; none are there where there is no state.
 pub fn of_node(context: &Context, node: &str) -> Outcome<Vec<find::Named>> {
-    let session = join_to_look(context, &NodeArg { node_name: None })?;
-    let mut all = find::all(session.as_ref().map(|session| &session.state))?;
+    let mut all = find::look(context, &NodeArg::default())?;
     all.retain(|(of, ..)| of == node);
     Ok(all)
 }

@@ -18,12 +18,12 @@ mod record;
 mod set;
 mod watch;
 
-use args::{NodeArg, StateCommand};
-use rnet::Node;
-use rnet::state::State;
+use args::StateCommand;
 
+use crate::args::NodeArg;
 use crate::context::Context;
 use crate::failure::Outcome;
+use crate::session::join_to_look;
 
 pub fn run(context: &mut Context, command: StateCommand) -> Outcome {
     match command {
@@ -40,29 +40,8 @@ pub fn run(context: &mut Context, command: StateCommand) -> Outcome {
     }
 }
 
-/// The part that a command takes: a node, for as long as it runs.
-struct Session {
-    state: State,
-    // The state is of the node, so this one is dropped last.
-    _node: Node,
-}
-
-/// Takes part; makes the domain if it is not there yet.
-fn join(context: &Context, node: &NodeArg) -> Outcome<Session> {
-    let node = context.node("state", node.node_name.as_ref())?;
-    Ok(Session { state: node.state()?, _node: node })
-}
-
 /// The keys that are there now, for completion.
 pub fn keys(context: &Context) -> Outcome<Vec<String>> {
-    let session = join_to_look(context, &NodeArg { node_name: None })?;
+    let session = join_to_look(context, "state", &NodeArg::default())?;
     Ok(session.map(|session| session.state.keys("/")).transpose()?.unwrap_or_default())
-}
-
-/// Takes part where there is state; `None` where there is none, and none is made.
-fn join_to_look(context: &Context, node: &NodeArg) -> Outcome<Option<Session>> {
-    match context.domain()?.has_state()? {
-        true => join(context, node).map(Some),
-        false => Ok(None),
-    }
 }

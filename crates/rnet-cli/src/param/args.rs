@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use rnet::NodeName;
 
+use crate::args::NodeArg;
+
 #[derive(Debug, Subcommand)]
 pub enum ParamCommand {
     /// List parameters with their values
@@ -27,14 +29,6 @@ pub enum ParamCommand {
     Dump(DumpArgs),
     /// Set the parameters of a YAML file
     Load(LoadArgs),
-}
-
-/// The name of the node that a command runs as.
-#[derive(Debug, Args)]
-pub struct NodeArg {
-    /// Name of this command's node, which owns the values that it sets [default: /rnet_param_PID]
-    #[arg(short = 'n', long, value_name = "NAME")]
-    pub node_name: Option<NodeName>,
 }
 
 /// List parameters with their values.

@@ -4,15 +4,14 @@ use rnet::param::ParamInfo;
 use serde_json::{Value as Json, json};
 
 use super::args::DescribeArgs;
-use super::{find, join_to_look, text};
+use super::{find, text};
 use crate::context::Context;
 use crate::failure::Outcome;
 use crate::value::tame;
 
 pub fn run(context: &mut Context, args: &DescribeArgs) -> Outcome {
     let domain = context.domain()?.id().to_owned();
-    let session = join_to_look(context, &args.me)?;
-    let all = find::all(session.as_ref().map(|session| &session.state))?;
+    let all = find::look(context, &args.me)?;
     let is_node = args.name.is_none() && all.iter().any(|(node, ..)| node == args.node.as_str());
     let params = match is_node {
         true => find::of_node(all, &domain, &args.node)?,

@@ -5,16 +5,15 @@ use std::io::Write;
 use serde_json::{Map, Value as Json};
 
 use super::args::DumpArgs;
+use super::find;
 use super::write;
-use super::{find, join_to_look};
 use crate::context::Context;
 use crate::failure::Outcome;
 use crate::value::to_json;
 
 pub fn run(context: &mut Context, args: &DumpArgs) -> Outcome {
     let domain = context.domain()?.id().to_owned();
-    let session = join_to_look(context, &args.me)?;
-    let mut all = find::all(session.as_ref().map(|session| &session.state))?;
+    let mut all = find::look(context, &args.me)?;
     if let Some(node) = &args.node {
         all = find::of_node(all, &domain, node)?;
     }

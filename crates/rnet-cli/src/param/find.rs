@@ -4,11 +4,20 @@ use rnet::NodeName;
 use rnet::param::ParamInfo;
 use rnet::state::State;
 
+use crate::args::NodeArg;
+use crate::context::Context;
 use crate::failure::{Failure, Outcome};
 use crate::near::did_you_mean;
+use crate::session::join_to_look;
 
 /// A parameter, with the node and the name that it belongs to.
 pub type Named = (String, String, ParamInfo);
+
+/// All that are there now; none where there is no state.
+pub fn look(context: &Context, me: &NodeArg) -> Outcome<Vec<Named>> {
+    let session = join_to_look(context, "param", me)?;
+    all(session.as_ref().map(|session| &session.state))
+}
 
 /// All parameters, in the order of nodes and names.
 pub fn all(state: Option<&State>) -> Outcome<Vec<Named>> {

@@ -1,14 +1,13 @@
 //! `rnet param get`.
 
 use super::args::ParamArgs;
-use super::{find, join_to_look, text};
+use super::{find, text};
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
 
 pub fn run(context: &mut Context, args: &ParamArgs) -> Outcome {
     let domain = context.domain()?.id().to_owned();
-    let session = join_to_look(context, &args.me)?;
-    let all = find::all(session.as_ref().map(|session| &session.state))?;
+    let all = find::look(context, &args.me)?;
     let (node, name, info) = find::one(all, &domain, &args.node, args.name.as_deref())?;
     let Some(value) = info.value() else {
         return Err(Failure::Failed(format!("parameter {name} of {node} has no value")));

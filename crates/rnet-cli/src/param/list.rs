@@ -4,7 +4,7 @@ use serde_json::{Value as Json, json};
 
 use super::args::ListArgs;
 use super::find::Named;
-use super::{find, join_to_look, text};
+use super::{find, text};
 use crate::context::Context;
 use crate::failure::Outcome;
 use crate::value::tame;
@@ -12,8 +12,7 @@ use crate::{domain, table};
 
 pub fn run(context: &mut Context, args: &ListArgs) -> Outcome {
     let id = context.domain()?.id().to_owned();
-    let session = join_to_look(context, &args.me)?;
-    let mut all = find::all(session.as_ref().map(|session| &session.state))?;
+    let mut all = find::look(context, &args.me)?;
     if let Some(node) = &args.node {
         all = find::of_node(all, &id, node)?;
     }

@@ -6,14 +6,15 @@ use serde_json::json;
 
 use super::args::{ParamArgs, SetArgs};
 use super::find::{self, Named};
-use super::{Session, join, join_to_look, text, value};
+use super::{text, value};
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
+use crate::session::{Session, join, join_to_look};
 use crate::topic::no_such;
 use crate::value::to_json;
 
 pub fn run(context: &mut Context, args: &SetArgs) -> Outcome {
-    let looking = join_to_look(context, &args.me)?;
+    let looking = join_to_look(context, "param", &args.me)?;
     let all = find::all(looking.as_ref().map(|session| &session.state))?;
     let (node, name, text) = match &args.value {
         Some(value) => (args.node.clone(), find::slashed(&args.name), value),
@@ -42,7 +43,7 @@ pub fn run(context: &mut Context, args: &SetArgs) -> Outcome {
         .map_err(|why| Error::BadValue { what: what.clone(), why: format!("{text:?}: {why}") })?;
     let session = match looking {
         Some(session) => session,
-        None => join(context, &args.me)?,
+        None => join(context, "param", &args.me)?,
     };
     let mut put = session.state.put(&key);
     if description.is_none() {
@@ -84,12 +85,12 @@ pub fn delete(context: &mut Context, args: &ParamArgs) -> Outcome {
 
 /// One that is there.
 fn present(context: &Context, args: &ParamArgs) -> Outcome<(Session, NodeName, String, ParamInfo)> {
-    let session = join_to_look(context, &args.me)?;
+    let session = join_to_look(context, "param", &args.me)?;
     let all = find::all(session.as_ref().map(|session| &session.state))?;
     let (node, name, before) =
         find::one(all, context.domain()?.id(), &args.node, args.name.as_deref())?;
     // What was found stands in the state.
-    let session = session.map_or_else(|| join(context, &args.me), Ok)?;
+    let session = session.map_or_else(|| join(context, "param", &args.me), Ok)?;
     Ok((session, NodeName::new(&node)?, name, before))
 }
 

@@ -4,13 +4,13 @@ use rnet::state::Value;
 use serde_json::json;
 
 use super::args::AddArgs;
-use super::join;
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
+use crate::session::join;
 use crate::value::{text, to_json};
 
 pub fn run(context: &mut Context, args: &AddArgs) -> Outcome {
-    let session = join(context, &args.node)?;
+    let session = join(context, "state", &args.me)?;
     let state = &session.state;
     let whole: Option<i64> = args.by.parse().ok();
     let is_float = matches!(state.get(&args.key)?, Some(Value::Float(_)));

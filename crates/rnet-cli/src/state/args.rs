@@ -4,9 +4,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use rnet::NodeName;
 
-use crate::args::seconds;
+use crate::args::{NodeArg, seconds};
 use crate::types::args::ProtoArgs;
 use crate::value::field::FieldPath;
 
@@ -66,14 +65,6 @@ pub enum StateCommand {
     Load(LoadArgs),
 }
 
-/// The name of the node that a command runs as.
-#[derive(Debug, Args)]
-pub struct NodeArg {
-    /// Name of this command's node, which owns the keys that it sets [default: /rnet_state_PID]
-    #[arg(short = 'n', long, value_name = "NAME")]
-    pub node_name: Option<NodeName>,
-}
-
 /// `rnet state get`.
 #[derive(Debug, Args)]
 pub struct GetArgs {
@@ -93,7 +84,7 @@ pub struct GetArgs {
     #[arg(short, long)]
     pub full_length: bool,
     #[command(flatten)]
-    pub node: NodeArg,
+    pub me: NodeArg,
 }
 
 /// A value on the command line.
@@ -128,7 +119,7 @@ pub struct ValueArgs {
     #[command(flatten)]
     pub files: ProtoArgs,
     #[command(flatten)]
-    pub node: NodeArg,
+    pub me: NodeArg,
 }
 
 /// `rnet state set`.
@@ -166,7 +157,7 @@ pub struct AddArgs {
     #[arg(default_value = "1", allow_hyphen_values = true)]
     pub by: String,
     #[command(flatten)]
-    pub node: NodeArg,
+    pub me: NodeArg,
 }
 
 /// `rnet state del`.
@@ -179,7 +170,7 @@ pub struct DelArgs {
     #[arg(long, value_name = "REVISION", value_parser = clap::value_parser!(u64).range(1..))]
     pub if_revision: Option<u64>,
     #[command(flatten)]
-    pub node: NodeArg,
+    pub me: NodeArg,
 }
 
 /// `rnet state flush`.
@@ -192,7 +183,7 @@ pub struct FlushArgs {
     #[arg(short, long)]
     pub yes: bool,
     #[command(flatten)]
-    pub node: NodeArg,
+    pub me: NodeArg,
 }
 
 /// `rnet state list`.
@@ -205,7 +196,7 @@ pub struct ListArgs {
     #[arg(short, long)]
     pub long: bool,
     #[command(flatten)]
-    pub node: NodeArg,
+    pub me: NodeArg,
 }
 
 /// `rnet state watch`.
@@ -227,7 +218,7 @@ pub struct WatchArgs {
     #[arg(long, value_name = "S", value_parser = seconds)]
     pub timeout: Option<Duration>,
     #[command(flatten)]
-    pub node: NodeArg,
+    pub me: NodeArg,
 }
 
 /// `rnet state dump`.
@@ -237,7 +228,7 @@ pub struct DumpArgs {
     #[arg(default_value = "", hide_default_value = true, value_parser = prefix)]
     pub prefix: String,
     #[command(flatten)]
-    pub node: NodeArg,
+    pub me: NodeArg,
 }
 
 /// `rnet state load`.
@@ -249,7 +240,7 @@ pub struct LoadArgs {
     #[arg(long)]
     pub replace: bool,
     #[command(flatten)]
-    pub node: NodeArg,
+    pub me: NodeArg,
 }
 
 /// A key in its absolute form.

@@ -3,12 +3,13 @@
 use serde_json::json;
 
 use super::args::DelArgs;
-use super::{hint, join_to_look};
+use super::hint;
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
+use crate::session::join_to_look;
 
 pub fn run(context: &mut Context, args: &DelArgs) -> Outcome {
-    let session = join_to_look(context, &args.node)?;
+    let session = join_to_look(context, "state", &args.me)?;
     let state = session.as_ref().map(|session| &session.state);
     let mut deleted = Vec::new();
     let mut failures: Vec<Failure> = Vec::new();

@@ -1,13 +1,14 @@
 //! `rnet state dump`.
 
 use super::args::DumpArgs;
+use super::document;
 use super::record::{Head, Writer};
-use super::{document, join_to_look};
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
+use crate::session::join_to_look;
 
 pub fn run(context: &mut Context, args: &DumpArgs) -> Outcome {
-    let session = join_to_look(context, &args.node)?;
+    let session = join_to_look(context, "state", &args.me)?;
     let snapshot = session.map(|session| session.state.snapshot(&args.prefix)).transpose()?;
     let snapshot = snapshot.unwrap_or_default();
     let domain = context.domain()?.id().to_owned();

@@ -6,13 +6,13 @@ use std::os::fd::AsFd;
 use serde_json::json;
 
 use super::args::FlushArgs;
-use super::join_to_look;
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
+use crate::session::join_to_look;
 use crate::signal;
 
 pub fn run(context: &mut Context, args: &FlushArgs) -> Outcome {
-    let session = join_to_look(context, &args.node)?;
+    let session = join_to_look(context, "state", &args.me)?;
     let state = session.as_ref().map(|session| &session.state);
     let keys = state.map(|state| state.keys(&args.prefix)).transpose()?.unwrap_or_default();
     let domain = context.domain()?.id().to_owned();

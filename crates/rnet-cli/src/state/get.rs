@@ -6,14 +6,15 @@ use rnet::state::Value;
 use serde_json::Value as Json;
 
 use super::args::GetArgs;
-use super::{document, hint, join_to_look};
+use super::{document, hint};
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
+use crate::session::join_to_look;
 use crate::value::field::FieldPath;
 use crate::value::{Limits, Message, text, to_json};
 
 pub fn run(context: &mut Context, args: GetArgs) -> Outcome {
-    let session = join_to_look(context, &args.node)?;
+    let session = join_to_look(context, "state", &args.me)?;
     let state = session.as_ref().map(|session| &session.state);
     let entry = state.map(|state| state.entry(&args.key)).transpose()?.flatten();
     let Some(entry) = entry else {

@@ -4,9 +4,10 @@ use rnet::state::Entry;
 use serde_json::json;
 
 use super::args::ListArgs;
-use super::{document, join_to_look};
+use super::document;
 use crate::context::Context;
 use crate::failure::Outcome;
+use crate::session::join_to_look;
 use crate::value::text;
 use crate::{domain, table};
 
@@ -14,7 +15,7 @@ use crate::{domain, table};
 const SHOWN_CHARS: usize = 40;
 
 pub fn run(context: &mut Context, args: ListArgs) -> Outcome {
-    let session = join_to_look(context, &args.node)?;
+    let session = join_to_look(context, "state", &args.me)?;
     let state = session.as_ref().map(|session| &session.state);
     if !args.long && !context.json() {
         let keys = state.map(|state| state.keys(&args.prefix)).transpose()?.unwrap_or_default();

@@ -7,11 +7,11 @@ use rnet::state::State;
 use serde_json::json;
 
 use super::args::LoadArgs;
-use super::join;
 use super::record::{self, Loaded};
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
 use crate::input::{self, Limit};
+use crate::session::join;
 use crate::signal;
 
 /// Keys that stand in the way and are named.
@@ -44,7 +44,7 @@ pub fn run(context: &mut Context, args: LoadArgs) -> Outcome {
     let text = text.map_err(|_| wrong("it is not text in UTF-8".to_owned()))?;
     let loaded = record::read(&text).map_err(wrong)?;
     drop(text);
-    let session = join(context, &args.node)?;
+    let session = join(context, "state", &args.me)?;
     let plan = plan(&session.state, loaded, args.replace)?;
     let total = plan.set.len();
     for (part, keys) in plan.set.chunks(MAX_TRANSACTION_KEYS).enumerate() {

@@ -8,9 +8,9 @@ use serde_json::json;
 
 use super::args::ValueArgs;
 use super::given::{self, Why};
-use super::join;
 use crate::context::Context;
 use crate::failure::Outcome;
+use crate::session::join;
 use crate::signal;
 use crate::value::text;
 
@@ -25,7 +25,7 @@ pub fn run(
     args: &ValueArgs,
     if_revision: Option<u64>,
 ) -> Outcome {
-    let session = join(context, &args.node)?;
+    let session = join(context, "state", &args.me)?;
     let state = &session.state;
     // Which type the key has matters only where nothing says which one is meant.
     let present = match (&args.type_name, args.change_type) {

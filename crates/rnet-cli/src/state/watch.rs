@@ -7,9 +7,10 @@ use rnet::state::{Change, State};
 use serde_json::json;
 
 use super::args::WatchArgs;
-use super::{document, hint, join};
+use super::{document, hint};
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
+use crate::session::join;
 use crate::signal;
 use crate::value::text;
 
@@ -19,7 +20,7 @@ const STEP: Duration = Duration::from_millis(100);
 const SHOWN_CHARS: usize = 1000;
 
 pub fn run(context: &mut Context, args: WatchArgs) -> Outcome {
-    let session = join(context, &args.node)?;
+    let session = join(context, "state", &args.me)?;
     let mut watch = session.state.watch(&args.prefix)?;
     let wanted = if args.once { Some(1) } else { args.count };
     let deadline = args.timeout.and_then(|t| Instant::now().checked_add(t));

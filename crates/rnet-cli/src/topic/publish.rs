@@ -34,7 +34,7 @@ pub fn run(context: &mut Context, args: PubArgs) -> Outcome {
     let (snapshot, bytes, message_type) = resolve(context, &mut domain, &args, &payload, &types)?;
     let desc = message_type.desc();
     let options = options(&args, &snapshot).message_type(message_type);
-    let node = context.node("pub", args.node_name.as_ref())?;
+    let node = context.node("pub", &args.me)?;
     let mut publisher = node.publisher_with::<[u8]>(topic, options)?;
     let begun = Instant::now();
     let wanted = if args.once { Some(1) } else { args.count };
