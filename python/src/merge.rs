@@ -122,7 +122,7 @@ impl Merge {
         by_address.sort_by_key(Arc::as_ptr);
         by_address.dedup_by(|a, b| Arc::ptr_eq(a, b));
         if by_address.len() < subscribers.len() {
-            return Err(bad_value(py, "Merge", "a subscriber is named twice"));
+            return Err(bad_value(py, "Merge", "a subscriber is named twice: name each once"));
         }
         let place = |core| by_address.iter().position(|other| Arc::ptr_eq(other, core));
         let places = by_name.iter().filter_map(place).collect();

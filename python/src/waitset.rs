@@ -141,7 +141,11 @@ impl WaitSet {
         let mut attached = self.attached();
         if WaitSet::place(&attached, member).is_some() {
             drop(attached);
-            return Err(bad_value(member.py(), "attach to a wait set", "it is attached already"));
+            return Err(bad_value(
+                member.py(),
+                "attach to a wait set",
+                "it is attached already: detach it first",
+            ));
         }
         attached.push(Arc::new(Attached { object, source }));
         drop(attached);
@@ -157,7 +161,11 @@ impl WaitSet {
         let detached = WaitSet::place(&attached, member).map(|at| attached.remove(at));
         drop(attached);
         if detached.is_none() {
-            return Err(bad_value(member.py(), "detach from a wait set", "it is not attached"));
+            return Err(bad_value(
+                member.py(),
+                "detach from a wait set",
+                "it is not attached: attach it first",
+            ));
         }
         self.core.handle.interrupt();
         Ok(())

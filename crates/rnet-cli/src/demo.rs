@@ -225,8 +225,8 @@ impl Summary {
             ms.map_or_else(|| "never".to_owned(), |ms| format!("{ms:.0} ms later"))
         };
         context.line(format_args!(
-            "controller  killed at {:.1} s, the motors held the arm {}; started again after {:.1} s, \
-             the loop was closed {}",
+            "controller  killed at {:.1} s, the motors held the arm {};\n            started again after \
+             {:.1} s, the loop was closed {}",
             self.killed_at_s,
             after(self.held_after_ms),
             self.down_s,

@@ -6,7 +6,7 @@ use util::processes::{nothing_is_left, processes_of, until, workers_of};
 use util::{Place, Running};
 
 /// Long enough for a busy machine to close the loop again.
-const SECONDS: &str = "5";
+const SECONDS: &str = "8";
 
 #[test]
 fn the_robot_runs_is_held_and_goes_on_and_nothing_is_lost_unseen() {

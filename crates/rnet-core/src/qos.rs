@@ -247,7 +247,7 @@ impl PublisherQos {
         check_period("deadline", self.deadline)?;
         check_period("the lease of liveliness", self.liveliness.lease())?;
         if self.lifespan.is_some_and(|lifespan| lifespan.is_zero()) {
-            return Err(bad("lifespan is 0, with which nothing would ever be delivered".into()));
+            return Err(bad("lifespan is 0, with which nothing would ever be delivered: make it longer, or leave it out".into()));
         }
         match self.on_full {
             OnFull::Detach { stall } if stall.is_zero() => {

@@ -78,7 +78,7 @@ fn by_environment(name: &str, default: bool) -> Result<bool> {
         b"0" => Ok(false),
         _ => Err(Error::BadValue {
             what: name.to_owned(),
-            why: format!("{} is neither 0 nor 1", set.display()),
+            why: format!("{} is neither 0 nor 1: set one of them, or unset it", set.display()),
         }),
     }
 }

@@ -156,7 +156,7 @@ impl Subscription {
         if own.is_some_and(|d| d.is_this_thread()) && self.publisher_count() < n {
             return Err(Error::BadValue {
                 what: format!("wait for publishers of {}", self.topic),
-                why: "a callback of its lane waits for the thread that it runs on".to_owned(),
+                why: "a callback of its lane waits for the thread that it runs on: wait in another thread".to_owned(),
             });
         }
         self.state.served.wait(&self.topic, n, timeout)

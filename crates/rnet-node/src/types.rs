@@ -97,12 +97,16 @@ impl TryFrom<TypeDesc> for MessageType {
             TypeDesc::Plain(plain) => Ok(MessageType::Plain(plain)),
             TypeDesc::Protobuf(named) => Err(Error::BadValue {
                 what: "type".to_owned(),
-                why: format!("protobuf message {} needs its schema", named.name),
+                why: format!(
+                    "protobuf message {} needs its schema: name it in the options",
+                    named.name
+                ),
             }),
             TypeDesc::Unknown => Err(Error::BadValue {
                 what: "type".to_owned(),
-                why: "a later version of robot-net knows its kind, and this one does not"
-                    .to_owned(),
+                why:
+                    "a later version of robot-net knows its kind, and this one does not: update it"
+                        .to_owned(),
             }),
         }
     }

@@ -346,8 +346,8 @@ fn group_id(group: &str) -> Result<u32, Error> {
         return Ok(id);
     }
     let bad = |why: &str| Error::BadValue { what: format!("group {group:?}"), why: why.to_owned() };
-    let table =
-        std::fs::read_to_string("/etc/group").map_err(|_| bad("/etc/group is not readable"))?;
+    let table = std::fs::read_to_string("/etc/group")
+        .map_err(|_| bad("/etc/group is not readable; give its number instead"))?;
     table
         .lines()
         .find_map(|line| {

@@ -517,7 +517,7 @@ fn check_lengths(writes: &[Write<'_>], guards: &[Guard<'_>]) -> Result<(), Error
         if let Some(twice) = keys.windows(2).find(|pair| pair[0] == pair[1]) {
             return Err(Error::BadValue {
                 what: format!("transaction on {}", twice[0]),
-                why: "it guards the key twice".to_owned(),
+                why: "it guards the key twice: guard it once".to_owned(),
             });
         }
     }
@@ -527,7 +527,7 @@ fn check_lengths(writes: &[Write<'_>], guards: &[Guard<'_>]) -> Result<(), Error
         if let Some(twice) = keys.windows(2).find(|pair| pair[0] == pair[1]) {
             return Err(Error::BadValue {
                 what: format!("transaction on {}", twice[0]),
-                why: "it writes the key twice".to_owned(),
+                why: "it writes the key twice: write it once".to_owned(),
             });
         }
     }

@@ -435,7 +435,13 @@ impl Publisher<[u8]> {
     pub fn send_loan(&mut self, loan: OwnedLoan) -> Result<(), (OwnedLoan, Error)> {
         if loan.publisher != self.id {
             let what = format!("loan on {}", self.topic);
-            return Err((loan, Error::BadValue { what, why: "another publisher lent it".into() }));
+            return Err((
+                loan,
+                Error::BadValue {
+                    what,
+                    why: "another publisher lent it: send it with that one".into(),
+                },
+            ));
         }
         let publisher = self.id;
         self.writer

@@ -90,7 +90,11 @@ fn int(key: &str, object: &Bound<'_, PyAny>) -> PyResult<Value> {
 fn string(key: &str, text: &Bound<'_, PyString>) -> PyResult<Value> {
     match text.to_str() {
         Ok(text) => Ok(Value::Str(text.to_owned())),
-        Err(_) => Err(bad_value(text.py(), key, "the str has a lone surrogate, which is no text")),
+        Err(_) => Err(bad_value(
+            text.py(),
+            key,
+            "the str has a lone surrogate, which is no text: store it as bytes",
+        )),
     }
 }
 
@@ -163,7 +167,7 @@ fn other_to_object<'py>(
         Value::Message(message) => types.object_of(py, key, message),
         Value::Unreadable(why) => Err(malformed(py, key, why)),
         // Those that `to_object` knows do not come here: it is one that came after this package.
-        _ => Err(bad_value(py, key, "its kind of value is newer than this package")),
+        _ => Err(bad_value(py, key, "its kind of value is newer than this package: update rnet")),
     }
 }
 

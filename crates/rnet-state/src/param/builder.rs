@@ -139,7 +139,7 @@ impl<T: ParamType> ParamBuilder<T> {
         let kind = self.kind.or(default.as_ref().and_then(ParamKind::of));
         let kind = kind.ok_or_else(|| match &default {
             Some(value) => bad(format!("its default is {}", super::kind::kind_word(value))),
-            None => bad("it has neither a type nor a default".to_owned()),
+            None => bad("it has neither a type nor a default: give it one of them".to_owned()),
         })?;
         let (node, name) = (place.node.clone(), place.name.clone());
         let mut description = ParamDescription { node, name, kind, ..self.said };

@@ -51,7 +51,7 @@ pub(crate) fn declare(
             Ok(revision) => return Ok(Declared { refused: plan.refused, revision }),
         }
     }
-    conflict.map_or_else(|| Err(bad("it changes all the time".to_owned())), Err)
+    conflict.map_or_else(|| Err(bad("it changes all the time: try again".to_owned())), Err)
 }
 
 /// What came of a declaration.
@@ -227,11 +227,12 @@ pub(crate) fn reset(region: &Region, own: &OwnNode, place: &Place) -> Result<()>
     for _ in 0..MAX_TRIES {
         let value = region.get(&place.key, &mut value)?.then_some(&value);
         if !region.get(&place.about, &mut about)? {
-            return Err(bad("no node has declared it"));
+            return Err(bad("no node has declared it: start its node first"));
         }
         let mut description = board::description(&about).map_err(|why| bad(&why))?;
         may_be_set(own, &description).map_err(|why| bad(&why))?;
-        let default = description.default.clone().ok_or_else(|| bad("it has no default"))?;
+        let default =
+            description.default.clone().ok_or_else(|| bad("it has no default: set it instead"))?;
         description.default_stands = true;
         description.refused = None;
         let plan = Plan {

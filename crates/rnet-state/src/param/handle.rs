@@ -62,13 +62,13 @@ impl<T: ParamType> Param<T> {
         };
         match stored? {
             Some(stored) => T::from_stored(stored)
-                .ok_or_else(|| self.bad("what stands there is none of its values")),
+                .ok_or_else(|| self.bad("what stands there is none of its values: set it anew")),
             // Deleted: that is how anybody makes it its default again.
-            None => self
-                .inner
-                .default
-                .clone()
-                .ok_or_else(|| self.bad("it has no default, and its value was taken away")),
+            None => {
+                self.inner.default.clone().ok_or_else(|| {
+                    self.bad("it has no default, and its value was taken away: set it")
+                })
+            }
         }
     }
 
