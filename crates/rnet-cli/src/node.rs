@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use crate::args::{NodeCommand, NodeListArgs};
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
+use crate::style::NOTE;
 use crate::topic::{look, no_such, type_name};
 use crate::{domain, param, signal, table};
 
@@ -115,7 +116,11 @@ fn info(context: &mut Context, name: &NodeName) -> Outcome {
     // has no two nodes of one name.
     let publishers = snapshot.publishers.iter().filter(|p| p.node == node.meta.name);
     let subscribers = snapshot.subscriptions.iter().filter(|s| s.node == node.meta.name);
-    let params = param::of_node(context, &node.meta.name)?;
+    let params = param::of_node(context, &node.meta.name).unwrap_or_else(|failure| {
+        let why = failure.message();
+        context.say(format_args!("{NOTE}rnet:{NOTE:#} the parameters cannot be read: {why}"));
+        Vec::new()
+    });
     if context.json() {
         let mut value = document(node)?;
         value["publishers"] = json!(publishers.collect::<Vec<_>>());

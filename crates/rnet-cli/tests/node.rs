@@ -62,6 +62,16 @@ fn info_shows_parameters_and_no_empty_headings() {
 }
 
 #[test]
+fn info_does_without_parameters_that_cannot_be_read() {
+    let place = Place::new();
+    let _node = place.node("lidar");
+    std::fs::write(place.domain_dir().join("state"), "no state").unwrap();
+    let ran = rnet!(place, "node", "info", "lidar");
+    assert!(ran.stderr.contains("the parameters cannot be read: "), "{ran:#?}");
+    assert!(ran.ok().starts_with("/lidar\n"));
+}
+
+#[test]
 fn watch_prints_who_joins_leaves_and_dies() {
     let place = Place::new();
     let _here = place.node("here");
