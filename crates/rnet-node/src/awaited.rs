@@ -33,14 +33,14 @@ pub trait Awaited {
         false
     }
     /// The thread is about to sleep; told where [`Awaited::places`] does not show it.
-    fn lie_down(&self) {}
+    fn before_sleep(&self) {}
     /// The thread has slept, for at most `limit`.
-    fn get_up(&self, _woken: Woken, _limit: Duration) {}
+    fn after_sleep(&self, _woken: Woken, _limit: Duration) {}
 }
 
 /// Where a thread waits for several things. `each` shows them, as they are when it is called: others may come
 /// and go meanwhile, and ring.
-pub struct Bed<'a, E> {
+pub struct BellPlace<'a, E> {
     pub waiter: &'a Waiter,
     /// What the bell read before it was looked whether something is ready.
     pub before: u32,
@@ -54,7 +54,7 @@ fn any<E: Fn(&mut dyn FnMut(&dyn Awaited))>(each: &E, is: impl Fn(&dyn Awaited) 
     found
 }
 
-impl<E: Fn(&mut dyn FnMut(&dyn Awaited))> Place for Bed<'_, E> {
+impl<E: Fn(&mut dyn FnMut(&dyn Awaited))> Place for BellPlace<'_, E> {
     fn poll(&mut self) -> bool {
         // Simulated time goes on with a ring and nothing else.
         self.waiter.read() != self.before
@@ -70,11 +70,11 @@ impl<E: Fn(&mut dyn FnMut(&dyn Awaited))> Place for Bed<'_, E> {
             &AskingBarrier(|| any(each, |one| one.needs_barrier())),
             limit,
             || {
-                each(&mut |one| one.lie_down());
+                each(&mut |one| one.before_sleep());
                 any(each, |one| one.is_ready() || one.must_stop())
             },
         );
-        each(&mut |one| one.get_up(woken, limit));
+        each(&mut |one| one.after_sleep(woken, limit));
         woken
     }
 }
@@ -113,8 +113,8 @@ impl Pace {
             };
             let tunes = waiter.bells().tunes_threads();
             let by_the_clock = tunes && limit < left.min(MAX_SLEEP);
-            let mut bed = Bed { waiter, before, by_the_clock, each: &each };
-            let woken = self.wait(&mut bed, wait, left.min(limit));
+            let mut place = BellPlace { waiter, before, by_the_clock, each: &each };
+            let woken = self.wait(&mut place, wait, left.min(limit));
             interrupted = interruptible && woken == Woken::Signal;
         }
     }

@@ -17,7 +17,7 @@ use rnet_shm::cpu;
 use rnet_shm::fork::ForkGuard;
 use rnet_shm::node::OwnNode;
 
-use crate::awaited::{Awaited, Bed};
+use crate::awaited::{Awaited, BellPlace};
 use crate::node_time::NodeTime;
 use crate::pace::Pace;
 use crate::thread::spawn;
@@ -258,7 +258,11 @@ fn run(shared: &Shared, waiter: Waiter) {
             tasks.iter().for_each(|task| task.awaited(look));
         };
         each(&mut |one| limit = limit.min(one.sleep_limit()));
-        pace.wait(&mut Bed { waiter: &waiter, before, by_the_clock, each }, Wait::Adaptive, limit);
+        pace.wait(
+            &mut BellPlace { waiter: &waiter, before, by_the_clock, each },
+            Wait::Adaptive,
+            limit,
+        );
     }
     if shared.fork_guard.is_parents() {
         // A callback has forked and come back here in the child, in which this is the only thread:
@@ -329,11 +333,11 @@ mod tests {
         let waiter = Waiter::new(own.bells().clone());
         let (bell, before) = (waiter.bell(), waiter.read());
         let each = |look: &mut dyn FnMut(&dyn Awaited)| look(&*dispatcher.shared);
-        let mut bed = Bed { waiter: &waiter, before, by_the_clock: false, each };
-        assert!(!bed.poll());
+        let mut place = BellPlace { waiter: &waiter, before, by_the_clock: false, each };
+        assert!(!place.poll());
         // As a simulated clock does.
         own.bells().ring(bell);
-        assert!(bed.poll());
+        assert!(place.poll());
         dispatcher.stop();
         drop((dispatcher, own));
         std::fs::remove_dir_all(base).unwrap();

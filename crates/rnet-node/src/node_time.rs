@@ -153,15 +153,15 @@ impl NodeTime {
         }
     }
 
-    /// A thread is about to sleep at a bell, until [`NodeTime::get_up`]: each time that is set rings it.
-    pub fn lie_down(&self, bells: &Arc<Bells>, bell: u64) {
+    /// A thread is about to sleep at a bell, until [`NodeTime::after_sleep`]: each time that is set rings it.
+    pub fn before_sleep(&self, bells: &Arc<Bells>, bell: u64) {
         if let Some(simulated) = &self.0 {
             simulated.sleepers().push((bells.clone(), bell));
         }
     }
 
     /// The thread has slept.
-    pub fn get_up(&self, bells: &Arc<Bells>, bell: u64) {
+    pub fn after_sleep(&self, bells: &Arc<Bells>, bell: u64) {
         let Some(simulated) = &self.0 else { return };
         let mut sleepers = simulated.sleepers();
         let at = sleepers.iter().position(|(of, one)| Arc::ptr_eq(of, bells) && *one == bell);

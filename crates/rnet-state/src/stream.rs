@@ -181,7 +181,7 @@ impl ChangeStream {
         *waker = Some(context.waker().clone());
         // Whoever changes something from here on rings the thread, also one that sleeps already. It may sleep
         // for longer than until the next key's time is over.
-        watch.lie_down();
+        watch.before_sleep();
         let look = watch.is_ready() || watch.sleep_limit() < MAX_SLEEP;
         drop(shared);
         if look {

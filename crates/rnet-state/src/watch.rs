@@ -363,11 +363,11 @@ impl Awaited for WatchCore {
         Duration::from_nanos(at.saturating_sub(self.shared.now()))
     }
     /// Has whoever changes something ring, from here on.
-    fn lie_down(&self) {
-        self.follower.lie_down();
+    fn before_sleep(&self) {
+        self.follower.before_sleep();
     }
-    fn get_up(&self, _woken: Woken, _limit: Duration) {
-        self.follower.get_up();
+    fn after_sleep(&self, _woken: Woken, _limit: Duration) {
+        self.follower.after_sleep();
     }
 }
 

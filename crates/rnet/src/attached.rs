@@ -153,7 +153,7 @@ impl<W: Waitable> Attached<W> {
         if let Some(member) = &self.member {
             lock(&self.members.list).retain(|(id, _)| *id != self.id);
             // The thread that sleeps will not find it any more.
-            lock(member).awaited().get_up(Woken::Look, std::time::Duration::ZERO);
+            lock(member).awaited().after_sleep(Woken::Look, std::time::Duration::ZERO);
             self.members.waiting.ring();
         }
     }

@@ -160,11 +160,11 @@ impl Awaited for Rate {
     fn sleep_limit(&self) -> Duration {
         self.time.left_until(self.schedule.due_ns().unwrap_or(u64::MAX))
     }
-    fn lie_down(&self) {
-        self.bell.iter().for_each(|(bells, bell)| self.time.lie_down(bells, *bell));
+    fn before_sleep(&self) {
+        self.bell.iter().for_each(|(bells, bell)| self.time.before_sleep(bells, *bell));
     }
-    fn get_up(&self, _woken: Woken, _limit: Duration) {
-        self.bell.iter().for_each(|(bells, bell)| self.time.get_up(bells, *bell));
+    fn after_sleep(&self, _woken: Woken, _limit: Duration) {
+        self.bell.iter().for_each(|(bells, bell)| self.time.after_sleep(bells, *bell));
     }
 }
 

@@ -28,7 +28,7 @@ impl Awaited for Receiver {
         self.channels.iter().any(Reader::needs_barrier)
     }
     /// Counts a sleep that nobody ended though there was something to read.
-    fn get_up(&self, woken: Woken, limit: Duration) {
+    fn after_sleep(&self, woken: Woken, limit: Duration) {
         if woken == Woken::TimedOut && limit > MAX_SLEEP {
             self.channels.iter().for_each(Reader::note_if_late);
         }

@@ -100,13 +100,13 @@ impl Follower {
 
     /// Names the bell of its node, at which whoever waits for it sleeps.
     pub fn set_bell(&self, bell: u64) {
-        // Relaxed: seen by whoever sees from `lie_down` on that it sleeps.
+        // Relaxed: seen by whoever sees from `before_sleep` on that it sleeps.
         self.inner.ring().follower(self.number, FOLLOWER_BELL).store(bell, Ordering::Relaxed);
     }
 
     /// Shows that somebody is about to sleep at its bell, who has read the bell before; `true` if there may be
     /// something already. Whoever makes a change from here on that may match rings the bell, once.
-    pub fn lie_down(&self) -> bool {
+    pub fn before_sleep(&self) -> bool {
         // What cannot be read is looked at again when the sleep is over.
         let Ok(ring) = self.inner.sound() else { return false };
         let filter = self.prefix.1.root().map_or(0, |root| u64::from(root) + 1);
@@ -121,7 +121,7 @@ impl Follower {
     }
 
     /// Nobody sleeps for it any more.
-    pub fn get_up(&self) {
+    pub fn after_sleep(&self) {
         self.inner.ring().wakeless(self.number);
     }
 }
