@@ -191,7 +191,7 @@ pub enum Error {
     /// One message could not be decoded: its bytes are none of the type that its publisher named. It is counted as malformed;
     /// the messages before and behind it are not concerned.
     #[error(
-        "a message on {topic} from {publisher_node} is malformed: {why}; it is skipped, see what its publisher sends"
+        "a message on {topic} from {publisher_node} is malformed: {why}; it is skipped; check what its publisher sends"
     )]
     Malformed {
         /// The topic.
@@ -208,7 +208,7 @@ pub enum Error {
         what: String,
     },
     /// A wait was ended from outside (a signal, or another thread).
-    #[error("interrupted; wait again, or end")]
+    #[error("interrupted; wait again to go on")]
     Interrupted,
     /// Quality-of-service settings that make no sense in themselves.
     #[error("bad quality of service{}: {why}", on_topic(.topic))]
@@ -257,7 +257,7 @@ pub enum Error {
         why: String,
     },
     /// The operating system said no.
-    #[error("{doing} {}: {source_kind}{}; see to the file and its directory", .path.display(), os_text(.os))]
+    #[error("{doing} {}: {source_kind}{}; check the file and its directory", .path.display(), os_text(.os))]
     Io {
         /// What was being done, in the form `"cannot open"`.
         doing: String,
@@ -451,7 +451,7 @@ mod tests {
         let all = one_of_each();
         assert_eq!(
             text(&all[23]),
-            "cannot open /x: entity not found (os error 2); see to the file and its directory"
+            "cannot open /x: entity not found (os error 2); check the file and its directory"
         );
         assert!(text(&all[11]).contains("(process 7)"));
         assert_eq!(
