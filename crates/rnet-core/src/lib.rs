@@ -37,7 +37,7 @@ pub use qos::{Durability, History, Lane, Liveliness, OnFull, PublisherQos};
 pub use qos::{Reliability, SubscriberQos, Wait};
 pub use time::{ms_ceil, ns_saturating};
 pub use types::{
-    Field, FieldType, PlainType, Prim, ProtobufType, TypeDesc, TypeMismatch, TypeNote,
+    Field, FieldType, PlainType, Prim, ProtobufType, TypeChange, TypeDesc, TypeMismatch,
 };
 pub use types::{compare as types_compare, compatible as types_compatible};
 pub use types::{float_from_json, float_to_json};

@@ -20,7 +20,7 @@
 mod compat;
 mod value;
 
-pub use compat::{TypeMismatch, TypeNote, compare, compatible};
+pub use compat::{TypeChange, TypeMismatch, compare, compatible};
 pub use value::{float_from_json, float_to_json};
 
 use crate::error::{Error, Result};

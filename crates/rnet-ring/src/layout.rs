@@ -42,7 +42,7 @@ pub const SLOT_BOUND: u64 = 1;
 pub const SLOT_PAST: u64 = 2;
 
 macro_rules! zeroed {
-    ($(#[$m:meta])* pub struct $name:ident { $($(#[$fm:meta])* pub $f:ident : $t:ty ,)* }) => {
+    ($($(#[$m:meta])* pub struct $name:ident { $($(#[$fm:meta])* pub $f:ident : $t:ty ,)* })*) => {$(
         $(#[$m])*
         pub struct $name { $($(#[$fm])* pub $f : $t ,)* }
         impl Default for $name {
@@ -51,7 +51,7 @@ macro_rules! zeroed {
         impl Zeroed for $name {
             fn zeroed() -> Self { Self::default() }
         }
-    };
+    )*};
 }
 
 trait Zeroed {
@@ -81,9 +81,7 @@ pub struct TailLine {
     /// Payload bytes sent.
     pub bytes: AtomicU64,
 }
-}
 
-zeroed! {
 /// The line that tells lapped readers so; dirtied once per stride of the ring.
 #[repr(C, align(128))]
 pub struct HeadLine {
@@ -93,9 +91,7 @@ pub struct HeadLine {
     /// detached. Raised once the record is committed that says where, for readers that are lapped.
     pub known_lost: [AtomicU64; 4],
 }
-}
 
-zeroed! {
 /// Flow control and the writer's counters; dirtied off the fast path only.
 #[repr(C, align(128))]
 pub struct FlowLine {
@@ -126,9 +122,7 @@ pub struct FlowLine {
     /// Periods of the publisher's deadline in which it sent nothing. Its node's control thread adds to it.
     pub deadline_missed: AtomicU64,
 }
-}
 
-zeroed! {
 /// One admitted reader, in the writer's page: from where on the writer keeps the log for it.
 #[repr(C)]
 pub struct Admission {
@@ -143,9 +137,7 @@ pub struct Admission {
     /// One of the `ADMISSION_…` values; stored last.
     pub state: AtomicU64,
 }
-}
 
-zeroed! {
 /// Why a reader was not admitted.
 #[repr(C)]
 pub struct Refusal {
@@ -154,9 +146,7 @@ pub struct Refusal {
     /// 1: no room for another reader.
     pub reason: AtomicU64,
 }
-}
 
-zeroed! {
 /// Everything of a log but the ring; stands in the first page of a publisher's file.
 #[repr(C)]
 pub struct LogControl {
@@ -174,18 +164,14 @@ pub struct LogControl {
     /// blocks that the ring has. Readers mask what they find.
     pub blocks: [AtomicU64; BLOCKS_PER_LOG],
 }
-}
 
-zeroed! {
 /// What a reader shows its writer, touched by the reader while it reads.
 #[repr(C, align(128))]
 pub struct CursorLine {
     /// Everything below this byte position is done with.
     pub cursor: AtomicU64,
 }
-}
 
-zeroed! {
 /// Which publisher a slot is for, and how its reader is woken; written when binding and around
 /// sleeps, never while reading: the writer looks here after each message.
 #[repr(C, align(128))]
@@ -207,9 +193,7 @@ pub struct BindLine {
     /// Which of the reader's node's bells wakes it.
     pub bell: AtomicU64,
 }
-}
 
-zeroed! {
 /// A reader's counters, for tools.
 #[repr(C, align(128))]
 pub struct CountLine {
@@ -244,9 +228,7 @@ pub struct CountLine {
     /// Periods of the reader's deadline in which the publisher sent nothing. Its node's control thread adds to it.
     pub deadline_missed: AtomicU64,
 }
-}
 
-zeroed! {
 /// One reader of one log: a whole page in the reader's file, which the writer maps read-only.
 #[repr(C, align(4096))]
 pub struct ReaderSlot {
@@ -261,9 +243,7 @@ pub struct ReaderSlot {
     /// Latency histogram, bucket bounds as in `rnet_core::hist`.
     pub latency: [AtomicU64; LATENCY_BUCKETS],
 }
-}
 
-zeroed! {
 /// One publisher that an observer follows, in the observer's file: where the publisher looks for a
 /// sleeping observer.
 #[repr(C, align(128))]
@@ -273,9 +253,7 @@ pub struct ObserverSlot {
     /// Non-zero while the observer sleeps: the ticket of that sleep (see `wake`).
     pub asleep: AtomicU64,
 }
-}
 
-zeroed! {
 /// First words of a chunk's file; the payload begins on the next page.
 #[repr(C)]
 pub struct ChunkHeader {

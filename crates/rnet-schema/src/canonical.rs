@@ -376,22 +376,17 @@ impl Emit<'_> {
         for name in self.reached {
             let body = match self.index[name].item {
                 Item::Message(message) => {
-                    let DescriptorProto { reserved_range, reserved_name, extension_range, .. } =
-                        bare(message);
-                    let reserved = DescriptorProto {
-                        reserved_range,
-                        reserved_name,
-                        extension_range,
-                        ..Default::default()
-                    };
-                    reserved.encode_to_vec()
+                    let mut message = bare(message);
+                    (message.name, message.options) = (None, None);
+                    message.field.clear();
+                    message.oneof_decl.clear();
+                    message.encode_to_vec()
                 }
                 Item::Enum(enumeration) => {
-                    let EnumDescriptorProto { reserved_range, reserved_name, .. } =
-                        bare_enum(enumeration);
-                    let reserved =
-                        EnumDescriptorProto { reserved_range, reserved_name, ..Default::default() };
-                    reserved.encode_to_vec()
+                    let mut enumeration = bare_enum(enumeration);
+                    (enumeration.name, enumeration.options) = (None, None);
+                    enumeration.value.clear();
+                    enumeration.encode_to_vec()
                 }
             };
             if !body.is_empty() {

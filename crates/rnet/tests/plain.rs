@@ -313,7 +313,7 @@ fn a_struct_may_grow_at_its_end() {
     let pairs = net.inspect().compare_types("/pose");
     assert!(pairs.iter().all(|pair| pair.compatible));
     let mut rules: Vec<&str> =
-        pairs.iter().flat_map(|pair| &pair.changes).map(|change| change.rule.as_str()).collect();
+        pairs.iter().flat_map(|pair| &pair.changes).map(|change| change.rule).collect();
     rules.sort_unstable();
     rules.dedup();
     assert_eq!(rules, ["plain.appended_by_publisher", "plain.appended_by_subscriber"]);

@@ -161,7 +161,7 @@ fn old_and_new_understand_each_other() {
     let differing: Vec<_> = pairs.iter().filter(|pair| !pair.changes.is_empty()).collect();
     assert_eq!(differing.len(), 2);
     for pair in differing {
-        let rules: Vec<&str> = pair.changes.iter().map(|change| change.rule.as_str()).collect();
+        let rules: Vec<&str> = pair.changes.iter().map(|change| change.rule).collect();
         assert!(rules.contains(&"field.renamed"), "{rules:?}");
         let added = rules.iter().any(|r| ["field.reader_only", "field.writer_only"].contains(r));
         assert!(added, "{rules:?}");

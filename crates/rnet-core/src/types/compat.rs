@@ -38,17 +38,31 @@ impl std::error::Error for TypeMismatch {}
 
 /// One difference between a publisher's and a subscriber's type.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
-pub struct TypeNote {
-    /// The rule by which it was judged, as in docs/design/types.md: `plain.renamed`.
+pub struct TypeChange {
+    /// The rule of docs/design/types.md that covers it: `plain.renamed`.
     pub rule: &'static str,
-    /// Whether it keeps the subscriber from reading the messages.
+    /// Whether it makes the types incompatible.
     pub breaking: bool,
-    /// The field, from the outside in, by the publisher's names where it has the field. Empty for the types as a whole.
-    pub field_path: String,
-    /// What the publisher has there, in words.
+    /// The field, from the outside in, by the publisher's names where it has the field: `pose.x`. Empty when the types as a
+    /// whole are meant.
+    pub path: String,
+    /// What the publisher has there; empty for nothing.
     pub publisher: String,
-    /// What the subscriber has there, in words.
+    /// What the subscriber has there; empty for nothing.
     pub subscriber: String,
+}
+
+impl std::fmt::Display for TypeChange {
+    /// ``field.renamed `pose.x`: publisher has double x = 1, subscriber has double px = 1``.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.rule)?;
+        if !self.path.is_empty() {
+            write!(f, " `{}`", self.path)?;
+        }
+        let shown = |text: &'_ str| if text.is_empty() { "nothing" } else { text }.to_owned();
+        let (publisher, subscriber) = (shown(&self.publisher), shown(&self.subscriber));
+        write!(f, ": publisher has {publisher}, subscriber has {subscriber}")
+    }
 }
 
 /// A rule for one kind of difference.
@@ -78,7 +92,7 @@ impl Rule {
     #[cfg(test)]
     pub(super) const ALL: &'static [Self] = <Self as strum::VariantArray>::VARIANTS;
 
-    /// The name in documents and in [`TypeNote::rule`].
+    /// The name in documents and in [`TypeChange::rule`].
     pub(super) fn id(self) -> &'static str {
         self.into()
     }
@@ -113,26 +127,26 @@ impl Rule {
 /// (new.size, new.fields) = (16, vec![field("volt", 0), field("ampere", 8)]);
 /// let (old, new) = (TypeDesc::from(old), TypeDesc::from(new));
 /// assert_eq!(types_compatible(&old, &new)?[0].rule, "plain.appended_by_subscriber");
-/// assert_eq!(types_compatible(&new, &old)?[0].field_path, "ampere");
+/// assert_eq!(types_compatible(&new, &old)?[0].path, "ampere");
 /// # Ok::<(), rnet_core::TypeMismatch>(())
 /// ```
 pub fn compatible(
     publisher: &TypeDesc,
     subscriber: &TypeDesc,
-) -> Result<Vec<TypeNote>, TypeMismatch> {
+) -> Result<Vec<TypeChange>, TypeMismatch> {
     let mut notes = compare(publisher, subscriber);
     match notes.first().filter(|note| note.breaking) {
         None => Ok(notes),
         Some(_) => {
-            let TypeNote { field_path, publisher, subscriber, .. } = notes.swap_remove(0);
-            Err(TypeMismatch { field_path, publisher, subscriber })
+            let TypeChange { path, publisher, subscriber, .. } = notes.swap_remove(0);
+            Err(TypeMismatch { field_path: path, publisher, subscriber })
         }
     }
 }
 
 /// Everything that differs between a publisher's and a subscriber's type, what keeps it from being read first; nothing for a raw subscriber, which looks at no field.
 /// The alignment, the order of the fields in the description and the names of padding are no differences.
-pub fn compare(publisher: &TypeDesc, subscriber: &TypeDesc) -> Vec<TypeNote> {
+pub fn compare(publisher: &TypeDesc, subscriber: &TypeDesc) -> Vec<TypeChange> {
     let mut walk = Walk::default();
     let whole = |walk: &mut Walk, rule| {
         walk.note(rule, "", publisher.to_string(), subscriber.to_string());
@@ -224,16 +238,16 @@ impl<'a> Layout<'a> {
 
 #[derive(Default)]
 struct Walk {
-    notes: Vec<TypeNote>,
+    notes: Vec<TypeChange>,
 }
 
 impl Walk {
     fn note(&mut self, rule: Rule, path: &str, publisher: String, subscriber: String) {
         let (rule, breaking) = (rule.id(), rule.is_breaking());
-        self.notes.push(TypeNote {
+        self.notes.push(TypeChange {
             rule,
             breaking,
-            field_path: path.to_owned(),
+            path: path.to_owned(),
             publisher,
             subscriber,
         });

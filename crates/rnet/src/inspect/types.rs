@@ -3,7 +3,8 @@
 use std::collections::HashSet;
 use std::path::Path;
 
-use rnet_core::{Error, TypeDesc, TypeMismatch, TypeNote, types_compare};
+pub use rnet_core::TypeChange;
+use rnet_core::{Error, TypeDesc, TypeMismatch, types_compare};
 use rnet_schema::{Schema, Severity};
 use rnet_shm::domain::DomainDir;
 use rnet_shm::shortage::is_passing;
@@ -34,34 +35,6 @@ pub struct TypeComparison {
     pub compared: bool,
     /// The differences, those that break it first.
     pub changes: Vec<TypeChange>,
-}
-
-/// One difference between two types.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct TypeChange {
-    /// The rule of docs/design/types.md that covers it.
-    pub rule: String,
-    /// Whether it makes the types incompatible.
-    pub breaking: bool,
-    /// The field, from the outside in: `pose.x`; empty when the types as a whole are meant.
-    pub path: String,
-    /// What the publisher has there; empty for nothing.
-    pub publisher: String,
-    /// What the subscriber has there; empty for nothing.
-    pub subscriber: String,
-}
-
-impl std::fmt::Display for TypeChange {
-    /// ``field.renamed `pose.x`: publisher has double x = 1, subscriber has double px = 1``.
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.rule)?;
-        if !self.path.is_empty() {
-            write!(f, " `{}`", self.path)?;
-        }
-        let shown = |text: &'_ str| if text.is_empty() { "nothing" } else { text }.to_owned();
-        let (publisher, subscriber) = (shown(&self.publisher), shown(&self.subscriber));
-        write!(f, ": publisher has {publisher}, subscriber has {subscriber}")
-    }
 }
 
 /// What a type counts for that was read in vain.
@@ -240,9 +213,7 @@ fn differences(
         (Some(writer), Some(reader)) => {
             rnet_schema::check(writer, reader).changes.into_iter().map(of_protobuf).collect()
         }
-        (None, None) if !is_protobuf(p) && !is_protobuf(s) => {
-            types_compare(p, s).into_iter().map(of_plain).collect()
-        }
+        (None, None) if !is_protobuf(p) && !is_protobuf(s) => types_compare(p, s),
         _ => return None,
     };
     changes.sort_by_key(|change| !change.breaking);
@@ -251,7 +222,7 @@ fn differences(
 
 fn of_protobuf(change: rnet_schema::Change) -> TypeChange {
     TypeChange {
-        rule: change.rule.to_string(),
+        rule: change.rule.id(),
         breaking: change.severity == Severity::Breaking,
         path: change.path,
         publisher: change.writer,
@@ -263,19 +234,9 @@ fn is_protobuf(desc: &TypeDesc) -> bool {
     desc.as_protobuf().is_some()
 }
 
-fn of_plain(note: TypeNote) -> TypeChange {
-    TypeChange {
-        rule: note.rule.to_owned(),
-        breaking: note.breaking,
-        path: note.field_path,
-        publisher: note.publisher,
-        subscriber: note.subscriber,
-    }
-}
-
 fn of_others(mismatch: Option<TypeMismatch>) -> Vec<TypeChange> {
     let change = |mismatch: TypeMismatch| TypeChange {
-        rule: "type".to_owned(),
+        rule: "type",
         breaking: true,
         path: mismatch.field_path,
         publisher: mismatch.publisher,

@@ -264,7 +264,7 @@ fn told(publisher: &TypeDesc, subscriber: &TypeDesc) -> Vec<String> {
     match (compatible(publisher, subscriber), breaking) {
         (Ok(all), None) => assert_eq!(all, notes),
         (Err(mismatch), Some(note)) => {
-            assert_eq!(mismatch.field_path, note.field_path);
+            assert_eq!(mismatch.field_path, note.path);
             assert_eq!(
                 (mismatch.publisher, mismatch.subscriber),
                 (note.publisher.clone(), note.subscriber.clone())
@@ -273,7 +273,7 @@ fn told(publisher: &TypeDesc, subscriber: &TypeDesc) -> Vec<String> {
         (verdict, _) => panic!("{verdict:?}, and {notes:?}"),
     }
     let short = |rule: &str| rule.strip_prefix("plain.").expect("one prefix").to_owned();
-    notes.iter().map(|note| format!("{} {}", short(note.rule), note.field_path)).collect()
+    notes.iter().map(|note| format!("{} {}", short(note.rule), note.path)).collect()
 }
 
 #[test]
@@ -503,8 +503,8 @@ fn agree(writer: &PlainType, reader: &PlainType) -> std::result::Result<(), Test
     let breaking = || notes.iter().filter(|note| note.breaking);
     // A struct is judged as a whole, the gaps and reserved bytes in it too.
     let as_a_whole = [Rule::PaddingFilled, Rule::Overlap, Rule::FieldType];
-    let is_one_of = |rules: &[Rule], note: &TypeNote| rules.iter().any(|r| r.id() == note.rule);
-    let on_purpose = |note: &TypeNote| {
+    let is_one_of = |rules: &[Rule], note: &TypeChange| rules.iter().any(|r| r.id() == note.rule);
+    let on_purpose = |note: &TypeChange| {
         is_one_of(ON_PURPOSE, note)
             || (is_one_of(&as_a_whole, note)
                 && [&note.publisher, &note.subscriber].iter().any(|text| text.contains("struct ")))
