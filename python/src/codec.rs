@@ -102,20 +102,17 @@ impl Codec {
         py: Python<'py>,
         topic: &str,
     ) -> PyResult<&'a Bound<'py, PyAny>> {
-        if let Decode::Message { schema, .. } = &self.decode {
+        let uneven = match &self.message_type {
+            MessageType::Protobuf(schema) => Some(format!("protobuf messages {}", schema.name())),
+            MessageType::Plain(plain) if plain.tail => {
+                Some(format!("{}, which differ in length", plain.name))
+            }
+            MessageType::Plain(_) | MessageType::Raw => None,
+        };
+        if let Some(uneven) = uneven {
             return Err(PyTypeError::new_err(format!(
                 "recv_many and send_many are for messages that all have one length, and those of \
-                 {topic} are protobuf messages {}: use recv and send",
-                schema.name()
-            )));
-        }
-        if let MessageType::Plain(plain) = &self.message_type
-            && plain.tail
-        {
-            return Err(PyTypeError::new_err(format!(
-                "recv_many and send_many are for messages that all have one length, and those of \
-                 {topic} are {}, which differ in length: use recv and send",
-                plain.name
+                 {topic} are {uneven}: use recv and send"
             )));
         }
         let make = || {

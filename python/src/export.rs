@@ -23,9 +23,17 @@ pub(crate) struct Memory {
 
 /// An attribute that is computed.
 pub(crate) struct Getter<T> {
-    pub(crate) name: &'static CStr,
-    pub(crate) doc: &'static CStr,
-    pub(crate) get: fn(&Bound<'_, PyAny>, &T) -> PyResult<Py<PyAny>>,
+    name: &'static CStr,
+    doc: &'static CStr,
+    get: fn(&Bound<'_, PyAny>, &T) -> PyResult<Py<PyAny>>,
+}
+
+pub(crate) fn getter<T>(
+    name: &'static CStr,
+    doc: &'static CStr,
+    get: fn(&Bound<'_, PyAny>, &T) -> PyResult<Py<PyAny>>,
+) -> Getter<T> {
+    Getter { name, doc, get }
 }
 
 /// The Rust body of an object with memory.

@@ -81,27 +81,22 @@ fn expected(got: &str) -> String {
     format!("it is {got}, and must be rnet.Wait(seconds), \"refuse\" or rnet.Detach(stall_s)")
 }
 
+/// One of several words.
+fn one_of<T: Copy>(py: Python<'_>, what: &str, name: &str, known: &[(&str, T)]) -> PyResult<T> {
+    let found = known.iter().find(|(word, _)| *word == name);
+    found.map(|(_, value)| *value).ok_or_else(|| {
+        let words: Vec<String> = known.iter().map(|(word, _)| format!("{word:?}")).collect();
+        let (last, others) = words.split_last().expect("there are words");
+        let why = format!("it is {name:?}, and must be {} or {last}", others.join(", "));
+        bad_value(py, what, why)
+    })
+}
+
 pub(crate) fn lane(py: Python<'_>, name: &str) -> PyResult<Lane> {
-    match name {
-        "urgent" => Ok(Lane::Urgent),
-        "bulk" => Ok(Lane::Bulk),
-        _ => Err(bad_value(
-            py,
-            "lane",
-            format!("it is {name:?}, and must be \"urgent\" or \"bulk\""),
-        )),
-    }
+    one_of(py, "lane", name, &[("urgent", Lane::Urgent), ("bulk", Lane::Bulk)])
 }
 
 pub(crate) fn wait(py: Python<'_>, name: &str) -> PyResult<Wait> {
-    match name {
-        "spin" => Ok(Wait::Spin),
-        "adaptive" => Ok(Wait::Adaptive),
-        "block" => Ok(Wait::Block),
-        _ => Err(bad_value(
-            py,
-            "wait",
-            format!("it is {name:?}, and must be \"adaptive\", \"spin\" or \"block\""),
-        )),
-    }
+    let known = [("adaptive", Wait::Adaptive), ("spin", Wait::Spin), ("block", Wait::Block)];
+    one_of(py, "wait", name, &known)
 }

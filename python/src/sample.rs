@@ -9,7 +9,7 @@ use pyo3::types::PyType;
 use rnet::{Error, OwnedSample};
 
 use crate::codec::Decoder;
-use crate::export::{Body, Getter, Memory, make_type, new_object};
+use crate::export::{Body, Getter, Memory, getter, make_type, new_object};
 use crate::fork::Own;
 use crate::meta;
 
@@ -74,67 +74,23 @@ subscriber and node are closed. A subscriber can hold 64 large samples per publi
 
     fn getters() -> Vec<Getter<Self>> {
         vec![
-            Getter {
-                name: c"data",
-                doc: c"The message, as a read-only memoryview.",
-                get: |object, _| memoryview(object),
-            },
-            Getter {
-                name: c"value",
-                doc: c"The message as an object of the subscriber's type, made anew each time; of raw bytes, the sample itself.
-Raises Malformed for bytes that are no message of a protobuf type.",
-                get: |object, body| {
+            getter(c"data", c"The message, as a read-only memoryview.", |object, _| memoryview(object)),
+            getter(c"value", c"The message as an object of the subscriber's type, made anew each time; of raw bytes, the sample itself.
+Raises Malformed for bytes that are no message of a protobuf type.", |object, body| {
                     let value = body.decoder.value_of_sample(object, &body.sample, &body.told);
                     Ok(value?.unbind())
-                },
-            },
-            Getter {
-                name: c"seq",
-                doc: c"Number of the message, counted per publisher from 0.",
-                get: |object, body| number(object, body.sample.seq()),
-            },
-            Getter {
-                name: c"sent_ns",
-                doc: c"When it was sent, in ns of CLOCK_MONOTONIC: the clock of time.monotonic_ns().",
-                get: |object, body| number(object, body.sample.sent_ns()),
-            },
-            Getter {
-                name: c"taken_ns",
-                doc: c"When the subscriber took it out of the log, in ns of the same clock.",
-                get: |object, body| number(object, body.sample.taken_ns()),
-            },
-            Getter {
-                name: c"latency_ns",
-                doc: c"How long it took from sending to taking, in ns.",
-                get: |object, body| {
+                }),
+            getter(c"seq", c"Number of the message, counted per publisher from 0.", |object, body| number(object, body.sample.seq())),
+            getter(c"sent_ns", c"When it was sent, in ns of CLOCK_MONOTONIC: the clock of time.monotonic_ns().", |object, body| number(object, body.sample.sent_ns())),
+            getter(c"taken_ns", c"When the subscriber took it out of the log, in ns of the same clock.", |object, body| number(object, body.sample.taken_ns())),
+            getter(c"latency_ns", c"How long it took from sending to taking, in ns.", |object, body| {
                     number(object, body.sample.taken_ns().saturating_sub(body.sample.sent_ns()))
-                },
-            },
-            Getter {
-                name: c"origin",
-                doc: c"Where it was first sent, an Origin, if it is forwarded and says so; else None.",
-                get: |object, body| meta::origin(object.py(), body.sample.origin()),
-            },
-            Getter {
-                name: c"source_ns",
-                doc: c"The time of its source, in ns since 1970 UTC; None if it does not say so.",
-                get: |object, body| optional(object, body.sample.source_ns()),
-            },
-            Getter {
-                name: c"correlation",
-                doc: c"What ties it to another message, a number; None if it does not say so.",
-                get: |object, body| optional(object, body.sample.correlation()),
-            },
-            Getter {
-                name: c"gap",
-                doc: c"What its publisher knows to be missing right before it, a KnownGap; None for nothing.",
-                get: |object, body| meta::gap(object.py(), body.sample.meta().gap),
-            },
-            Getter {
-                name: c"publisher",
-                doc: c"Id of the publisher, the same for all its messages.",
-                get: |object, body| number(object, body.sample.publisher()),
-            },
+                }),
+            getter(c"origin", c"Where it was first sent, an Origin, if it is forwarded and says so; else None.", |object, body| meta::origin(object.py(), body.sample.origin())),
+            getter(c"source_ns", c"The time of its source, in ns since 1970 UTC; None if it does not say so.", |object, body| optional(object, body.sample.source_ns())),
+            getter(c"correlation", c"What ties it to another message, a number; None if it does not say so.", |object, body| optional(object, body.sample.correlation())),
+            getter(c"gap", c"What its publisher knows to be missing right before it, a KnownGap; None for nothing.", |object, body| meta::gap(object.py(), body.sample.meta().gap)),
+            getter(c"publisher", c"Id of the publisher, the same for all its messages.", |object, body| number(object, body.sample.publisher())),
         ]
     }
 

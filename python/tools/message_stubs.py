@@ -73,7 +73,7 @@ def stubs() -> dict[Path, str]:
     plain = {"Image": "image", "PointCloud": "point_cloud", "Tensor": "tensor"}
     shown = [name for name in theirs if name not in ours and name not in plain]
     imports = "from . import foxglove as foxglove\n"
-    imports += "".join(f"from .foxglove import {name} as {name}\n" for name in shown)
+    imports += "\n".join(wrapped("from .foxglove import (", shown, ")")) + "\n"
     imports += "".join(f"from .{file} import {name} as {name}\n" for name, file in plain.items())
     fields = "from . import _Duration, _Given, _Part, _Span, _Time, _Timestamp\n"
     return {
@@ -94,7 +94,8 @@ def without_unused(text: str) -> str:
     lines = []
     for line in text.splitlines():
         head, is_import, names = line.partition(" import ")
-        if is_import and head.startswith("from ") and " as " not in names.replace(" as _", ""):
+        known = " as " in names.replace(" as _", "") or names.startswith("(")
+        if is_import and head.startswith("from ") and not known:
             bound = [name.split(" as ")[-1] for name in names.split(", ")]
             used = [n for n in bound if len(re.findall(rf"\b{n}\b", text)) > 1]
             kept = [n for n, b in zip(names.split(", "), bound, strict=True) if b in used]

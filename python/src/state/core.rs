@@ -3,6 +3,7 @@
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
+use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
 use rnet::Error;
 use rnet::state::{Entry, LastWill, Put, State, Value};
@@ -146,6 +147,23 @@ impl Member for StateCore {
         self.members.close();
         let inner = self.inner.write().unwrap_or_else(PoisonError::into_inner).take();
         drop(inner);
+    }
+}
+
+/// What `del` comes to.
+pub(crate) fn deleted(key: &str, was_there: bool) -> PyResult<()> {
+    if was_there { Ok(()) } else { Err(PyKeyError::new_err(key.to_owned())) }
+}
+
+/// What `in` comes to, by what a read has found.
+pub(crate) fn is_there<R>(py: Python<'_>, found: rnet::Result<Option<R>>) -> PyResult<bool> {
+    match found {
+        Ok(found) => Ok(found.is_some()),
+        // As a dict: what can be no key is not in it.
+        Err(Error::BadName { .. }) => Ok(false),
+        // There is something, whatever it is.
+        Err(Error::BadValue { .. }) => Ok(true),
+        Err(error) => Err(error).or_raise(py),
     }
 }
 

@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyIterator};
 use rnet::state::Value;
 
-use super::core::StateCore;
+use super::core::{StateCore, deleted, is_there};
 use super::value::{of_object, to_object};
 use crate::errors::OrRaise;
 
@@ -64,10 +64,7 @@ impl StateHash {
     }
 
     fn __delitem__(&self, py: Python<'_>, field: &str) -> PyResult<()> {
-        match self.delete(py, field)? {
-            true => Ok(()),
-            false => Err(PyKeyError::new_err(field.to_owned())),
-        }
+        deleted(field, self.delete(py, field)?)
     }
 
     /// Deletes a field; False if it was absent.
@@ -77,13 +74,7 @@ impl StateHash {
 
     fn __contains__(&self, py: Python<'_>, field: &Bound<'_, PyAny>) -> PyResult<bool> {
         let Ok(field) = field.extract::<&str>() else { return Ok(false) };
-        match self.core.with(|state| state.hash(&self.prefix).get(field)) {
-            Ok(found) => Ok(found.is_some()),
-            Err(rnet::Error::BadName { .. }) => Ok(false),
-            // There is something, whatever it is.
-            Err(rnet::Error::BadValue { .. }) => Ok(true),
-            Err(error) => Err(error).or_raise(py),
-        }
+        is_there(py, self.core.with(|state| state.hash(&self.prefix).get(field)))
     }
 
     fn __len__(&self, py: Python<'_>) -> PyResult<usize> {

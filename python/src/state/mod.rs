@@ -127,22 +127,12 @@ impl PyState {
     }
 
     fn __delitem__(&self, py: Python<'_>, key: &str) -> PyResult<()> {
-        match self.delete(py, key, None)? {
-            true => Ok(()),
-            false => Err(PyKeyError::new_err(key.to_owned())),
-        }
+        self::core::deleted(key, self.delete(py, key, None)?)
     }
 
     fn __contains__(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<bool> {
-        // As a dict: what can be no key is not in it.
         let Ok(key) = key.extract::<&str>() else { return Ok(false) };
-        match self.core.with(|state| state.entry(key)) {
-            Ok(found) => Ok(found.is_some()),
-            Err(rnet::Error::BadName { .. }) => Ok(false),
-            // There is something, whatever it is.
-            Err(rnet::Error::BadValue { .. }) => Ok(true),
-            Err(error) => Err(error).or_raise(py),
-        }
+        self::core::is_there(py, self.core.with(|state| state.entry(key)))
     }
 
     fn __len__(&self, py: Python<'_>) -> PyResult<usize> {

@@ -9,7 +9,7 @@ use rnet::state;
 use rnet::{Error, Result};
 
 use super::change::{tried, until_done};
-use super::core::{StateCore, Terms};
+use super::core::{StateCore, Terms, deleted};
 use super::disk;
 use super::entry;
 use super::value::{of_object, to_object};
@@ -125,10 +125,7 @@ impl Transaction {
     }
 
     fn __delitem__(&self, py: Python<'_>, key: &str) -> PyResult<()> {
-        match self.delete(py, key)? {
-            true => Ok(()),
-            false => Err(PyKeyError::new_err(key.to_owned())),
-        }
+        deleted(key, self.delete(py, key)?)
     }
 
     fn __contains__(&self, py: Python<'_>, key: &str) -> PyResult<bool> {

@@ -66,6 +66,20 @@ impl Link {
         Ok(rnet_bench::worker::tell(event)?)
     }
 
+    /// Says that this worker has met its peers, and waits for the first phase.
+    pub fn ready(&self) -> Outcome {
+        self.say(&Event::Ready)?;
+        self.until(Order::phase(GO));
+        Ok(())
+    }
+
+    /// The last report; what the worker has stays until the bench ends.
+    pub fn finish(&self, report: &impl Serialize) -> Outcome {
+        self.done(report)?;
+        self.until(Order::stop());
+        Ok(())
+    }
+
     pub fn done(&self, report: &impl Serialize) -> Outcome {
         let report: Value = serde_json::to_value(report).map_err(std::io::Error::from)?;
         self.say(&Event::Done { phase: GO, result: Box::new(Report { report }) })

@@ -14,51 +14,14 @@ from google.protobuf.internal.enum_type_wrapper import EnumTypeWrapper
 from google.protobuf.message import Message
 from google.protobuf.timestamp_pb2 import Timestamp
 from . import foxglove as foxglove
-from .foxglove import ArrowPrimitive as ArrowPrimitive
-from .foxglove import CameraCalibration as CameraCalibration
-from .foxglove import CircleAnnotation as CircleAnnotation
-from .foxglove import Color as Color
-from .foxglove import CompressedAudio as CompressedAudio
-from .foxglove import CompressedImage as CompressedImage
-from .foxglove import CompressedPointCloud as CompressedPointCloud
-from .foxglove import CompressedVideo as CompressedVideo
-from .foxglove import CubePrimitive as CubePrimitive
-from .foxglove import CylinderPrimitive as CylinderPrimitive
-from .foxglove import FrameTransform as FrameTransform
-from .foxglove import FrameTransforms as FrameTransforms
-from .foxglove import GeoJSON as GeoJSON
-from .foxglove import Grid as Grid
-from .foxglove import ImageAnnotations as ImageAnnotations
-from .foxglove import JointStates as JointStates
-from .foxglove import KeyValuePair as KeyValuePair
-from .foxglove import LaserScan as LaserScan
-from .foxglove import LinePrimitive as LinePrimitive
-from .foxglove import LocationFix as LocationFix
-from .foxglove import LocationFixes as LocationFixes
-from .foxglove import Log as Log
-from .foxglove import ModelPrimitive as ModelPrimitive
-from .foxglove import Odometry as Odometry
-from .foxglove import PackedElementField as PackedElementField
-from .foxglove import Point2 as Point2
-from .foxglove import Point3 as Point3
-from .foxglove import Point3InFrame as Point3InFrame
-from .foxglove import PointsAnnotation as PointsAnnotation
-from .foxglove import Pose as Pose
-from .foxglove import PoseInFrame as PoseInFrame
-from .foxglove import PosesInFrame as PosesInFrame
-from .foxglove import Quaternion as Quaternion
-from .foxglove import RawAudio as RawAudio
-from .foxglove import RawImage as RawImage
-from .foxglove import SceneEntity as SceneEntity
-from .foxglove import SceneEntityDeletion as SceneEntityDeletion
-from .foxglove import SceneUpdate as SceneUpdate
-from .foxglove import SpherePrimitive as SpherePrimitive
-from .foxglove import TextAnnotation as TextAnnotation
-from .foxglove import TextPrimitive as TextPrimitive
-from .foxglove import TriangleListPrimitive as TriangleListPrimitive
-from .foxglove import Vector2 as Vector2
-from .foxglove import Vector3 as Vector3
-from .foxglove import VoxelGrid as VoxelGrid
+from .foxglove import (ArrowPrimitive, CameraCalibration, CircleAnnotation, Color,
+    CompressedAudio, CompressedImage, CompressedPointCloud, CompressedVideo, CubePrimitive,
+    CylinderPrimitive, FrameTransform, FrameTransforms, GeoJSON, Grid, ImageAnnotations,
+    JointStates, KeyValuePair, LaserScan, LinePrimitive, LocationFix, LocationFixes, Log,
+    ModelPrimitive, Odometry, PackedElementField, Point2, Point3, Point3InFrame,
+    PointsAnnotation, Pose, PoseInFrame, PosesInFrame, Quaternion, RawAudio, RawImage,
+    SceneEntity, SceneEntityDeletion, SceneUpdate, SpherePrimitive, TextAnnotation,
+    TextPrimitive, TriangleListPrimitive, Vector2, Vector3, VoxelGrid)
 from .image import Image as Image
 from .point_cloud import PointCloud as PointCloud
 from .tensor import Tensor as Tensor

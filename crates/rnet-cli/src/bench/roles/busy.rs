@@ -1,10 +1,8 @@
 //! A loop that computes: what keeps one core busy beside a bench.
 
-use rnet_bench::worker::Order;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use serde::{Deserialize, Serialize};
 
-use crate::bench::job::{Event, GO};
 use crate::bench::link::Link;
 use crate::failure::Outcome;
 
@@ -19,15 +17,12 @@ pub struct BusyJob {
 
 pub fn compute(role: &BusyJob, link: &Link) -> Outcome {
     stay_on(role.core);
-    link.say(&Event::Ready)?;
-    link.until(Order::phase(GO));
+    link.ready()?;
     let mut turns = 0u32;
     while !turns.is_multiple_of(TURNS_PER_LOOK) || !link.ordered() {
         turns = std::hint::black_box(turns.wrapping_add(1));
     }
-    link.done(&())?;
-    link.until(Order::stop());
-    Ok(())
+    link.finish(&())
 }
 
 /// Cores that this process may use.

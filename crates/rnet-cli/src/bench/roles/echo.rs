@@ -4,12 +4,11 @@ use std::time::Duration;
 
 use rnet::{Error, Node, OnFull, PublisherOptions, SubscriberOptions, Wait};
 use rnet::{Publisher, Subscriber};
-use rnet_bench::worker::Order;
 use serde::{Deserialize, Serialize};
 
 use super::{LOOK, MEET, WAIT_LIMIT};
 use crate::bench::figure::Latencies;
-use crate::bench::job::{Event, GO, WorkerNode};
+use crate::bench::job::WorkerNode;
 use crate::bench::link::Link;
 use crate::bench::message::{self, Body, Outgoing};
 use crate::failure::{Failure, Outcome};
@@ -54,8 +53,7 @@ pub fn ping(node: &WorkerNode, role: &PingerJob, link: &Link) -> Outcome {
     let mut back = subscriber(&node, BACK, role.wait)?;
     there.wait_for_subscribers(1, Some(MEET))?;
     back.wait_for_publishers(1, Some(MEET))?;
-    link.say(&Event::Ready)?;
-    link.until(Order::phase(GO));
+    link.ready()?;
     let mut number = 0;
     let mut reports = Vec::with_capacity(role.sizes.len());
     for &len in &role.sizes {
@@ -82,9 +80,7 @@ pub fn ping(node: &WorkerNode, role: &PingerJob, link: &Link) -> Outcome {
         }
         reports.push(report);
     }
-    link.done(&reports)?;
-    link.until(Order::stop());
-    Ok(())
+    link.finish(&reports)
 }
 
 fn lost(error: Error, len: usize) -> Failure {
@@ -108,8 +104,7 @@ pub fn echo(node: &WorkerNode, role: &EchoJob, link: &Link) -> Outcome {
     let mut back = publisher(&node, BACK)?;
     there.wait_for_publishers(1, Some(MEET))?;
     back.wait_for_subscribers(1, Some(MEET))?;
-    link.say(&Event::Ready)?;
-    link.until(Order::phase(GO));
+    link.ready()?;
     let mut answered = 0_u64;
     loop {
         match there.recv(Some(LOOK)) {
@@ -122,7 +117,5 @@ pub fn echo(node: &WorkerNode, role: &EchoJob, link: &Link) -> Outcome {
             Err(error) => return Err(error.into()),
         }
     }
-    link.done(&answered)?;
-    link.until(Order::stop());
-    Ok(())
+    link.finish(&answered)
 }

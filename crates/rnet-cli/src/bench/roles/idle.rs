@@ -7,7 +7,7 @@ use rnet_bench::worker::Order;
 use serde::{Deserialize, Serialize};
 
 use super::MEET;
-use crate::bench::job::{COLLECT, Event, GO, WorkerNode};
+use crate::bench::job::{COLLECT, WorkerNode};
 use crate::bench::link::Link;
 use crate::bench::place::Memory;
 use crate::bench::usage::{Meter, Used, rss_bytes};
@@ -31,18 +31,14 @@ pub fn run(node: &WorkerNode, role: &IdleJob, link: &Link) -> Outcome {
     let node = node.open()?;
     let publisher = node.publisher::<[u8]>(&role.publishes)?;
     // As most nodes do it: a callback, and with it a dispatch thread that waits.
-    let heard = node.subscriber::<[u8]>(&role.subscribes)?.on(|_| ());
+    let _heard = node.subscriber::<[u8]>(&role.subscribes)?.on(|_| ());
     publisher.wait_for_subscribers(1, Some(MEET))?;
-    link.say(&Event::Ready)?;
-    link.until(Order::phase(GO));
+    link.ready()?;
     let meter = Meter::start();
     link.until(Order::phase(COLLECT));
     let used = meter.read();
     let node_rss_bytes = used.rss_bytes.saturating_sub(before_bytes);
-    link.done(&IdleReport { node_rss_bytes, used })?;
-    link.until(Order::stop());
-    drop(heard);
-    Ok(())
+    link.finish(&IdleReport { node_rss_bytes, used })
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -65,8 +61,7 @@ pub struct JoinReport {
 const SMALL_LEN_BYTES: usize = 22;
 
 pub fn join(node: &WorkerNode, role: &JoinerJob, link: &Link) -> Outcome {
-    link.say(&Event::Ready)?;
-    link.until(Order::phase(GO));
+    link.ready()?;
     let mut join_ns = Vec::with_capacity(role.times as usize);
     for _ in 0..role.times {
         let start_ns = rnet::now_ns();
@@ -76,9 +71,7 @@ pub fn join(node: &WorkerNode, role: &JoinerJob, link: &Link) -> Outcome {
         join_ns.push(rnet::now_ns() - start_ns);
     }
     let (reserved, used) = small_topic(&node.open()?, &node.place)?;
-    link.done(&JoinReport { join_ns, topic_reserved_bytes: reserved, topic_used_bytes: used })?;
-    link.until(Order::stop());
-    Ok(())
+    link.finish(&JoinReport { join_ns, topic_reserved_bytes: reserved, topic_used_bytes: used })
 }
 
 /// What the files of a topic take, by how much they grow. Everybody else is idle.

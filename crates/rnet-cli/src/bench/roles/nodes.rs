@@ -8,7 +8,7 @@ use rnet::{Node, NodeEvent};
 use rnet_bench::worker::Order;
 use serde::{Deserialize, Serialize};
 
-use crate::bench::job::{COLLECT, Event, GO, WorkerNode};
+use crate::bench::job::{COLLECT, WorkerNode};
 use crate::bench::link::Link;
 use crate::failure::{Failure, Outcome};
 
@@ -49,8 +49,7 @@ pub fn topic(number: usize, all: usize) -> String {
 }
 
 pub fn run(worker: &WorkerNode, role: &NodesJob, link: &Link) -> Outcome {
-    link.say(&Event::Ready)?;
-    link.until(Order::phase(GO));
+    link.ready()?;
     let open = |number: usize| -> Outcome<Node> {
         let name = format!("{}_{number}", worker.name);
         Ok(Node::builder(&name).dir(&worker.place).domain(&worker.domain).open()?)
@@ -86,7 +85,5 @@ pub fn run(worker: &WorkerNode, role: &NodesJob, link: &Link) -> Outcome {
         dead.insert(name);
         noticed_ns = died_ns;
     }
-    link.done(&DeathReport { noticed_ns })?;
-    link.until(Order::stop());
-    Ok(())
+    link.finish(&DeathReport { noticed_ns })
 }

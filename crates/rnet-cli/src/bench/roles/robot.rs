@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{LOOK, MEET, WAIT_LIMIT};
 use crate::bench::figure::Latencies;
-use crate::bench::job::{COLLECT, Event, GO, WorkerNode};
+use crate::bench::job::{COLLECT, Event, WorkerNode};
 use crate::bench::link::Link;
 use crate::bench::message::{self, Body, Outgoing, Tally};
 use crate::bench::pace::{Schedule, sleep_precisely, sleep_until};
@@ -99,8 +99,7 @@ pub fn run(node: &WorkerNode, role: &RobotJob, link: &Link) -> Outcome {
     for (topic, subscribe) in heard.iter_mut().zip(&role.subscribes) {
         topic.wait_for_publishers(subscribe.sources.len(), Some(MEET))?;
     }
-    link.say(&Event::Ready)?;
-    link.until(Order::phase(GO));
+    link.ready()?;
     let meter = Meter::start();
     let mut used = Used::default();
     let over = AtomicBool::new(false);
@@ -118,9 +117,7 @@ pub fn run(node: &WorkerNode, role: &RobotJob, link: &Link) -> Outcome {
         let died = || Failure::Failed("the receiving thread has panicked".to_owned());
         Ok((published?, received.map_err(|_| died())??))
     })?;
-    link.done(&RobotReport { published, received, used })?;
-    link.until(Order::stop());
-    Ok(())
+    link.finish(&RobotReport { published, received, used })
 }
 
 /// Sends each topic's messages when they are due, one thread for all, as a node's timers do, and

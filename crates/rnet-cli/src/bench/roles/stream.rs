@@ -3,12 +3,11 @@
 use std::time::Duration;
 
 use rnet::{Error, OnFull, PublisherOptions, SubscriberOptions, Wait};
-use rnet_bench::worker::Order;
 use serde::{Deserialize, Serialize};
 
 use super::{MEET, WAIT_LIMIT};
 use crate::bench::figure::Latencies;
-use crate::bench::job::{Event, GO, WorkerNode};
+use crate::bench::job::WorkerNode;
 use crate::bench::link::Link;
 use crate::bench::message::{self, Body, Outgoing, Tally};
 use crate::bench::pace::{Schedule, sleep_precisely};
@@ -58,8 +57,7 @@ pub fn send(node: &WorkerNode, role: &SenderJob, link: &Link) -> Outcome {
     let mut topic = node.publisher_with::<[u8]>(TOPIC, options)?;
     topic.wait_for_subscribers(role.readers, Some(MEET))?;
     sleep_precisely();
-    link.say(&Event::Ready)?;
-    link.until(Order::phase(GO));
+    link.ready()?;
     let meter = Meter::start();
     let mut outgoing = Outgoing::new(0, role.len, role.body, role.rate_hz.is_some());
     let mut number = 0;
@@ -81,9 +79,7 @@ pub fn send(node: &WorkerNode, role: &SenderJob, link: &Link) -> Outcome {
             number += 1;
         }
     }
-    link.done(&SenderReport { sent: number, start_ns, behind_max_ns, used: meter.read() })?;
-    link.until(Order::stop());
-    Ok(())
+    link.finish(&SenderReport { sent: number, start_ns, behind_max_ns, used: meter.read() })
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -119,8 +115,7 @@ pub fn read(node: &WorkerNode, role: &ReaderJob, link: &Link) -> Outcome {
     let mut tally = Tally::default();
     let mut latencies = Latencies::default();
     let mut last_ns = 0;
-    link.say(&Event::Ready)?;
-    link.until(Order::phase(GO));
+    link.ready()?;
     let meter = Meter::start();
     let latency_after = role.latency_after.unwrap_or(u64::MAX);
     let mut over = false;
@@ -149,7 +144,5 @@ pub fn read(node: &WorkerNode, role: &ReaderJob, link: &Link) -> Outcome {
         }
     }
     let counted_lost = topic.lost().total();
-    link.done(&ReaderReport { tally, counted_lost, last_ns, latencies, used: meter.read() })?;
-    link.until(Order::stop());
-    Ok(())
+    link.finish(&ReaderReport { tally, counted_lost, last_ns, latencies, used: meter.read() })
 }
