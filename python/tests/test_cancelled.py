@@ -105,10 +105,10 @@ def rest(source: Source) -> Iterator[int]:
         yield number
 
 
-def test_a_thousand_time_outs_in_steady_traffic(source):
+def test_many_time_outs_in_steady_traffic(source):
     async def main() -> list[int]:
         got, timeouts = [], 0
-        while timeouts < 1000:
+        while timeouts < 300:
             try:
                 message = await asyncio.wait_for(source.receiver.recv_async(), PERIOD_S / 10)
                 got.append(source.number(message))
