@@ -312,6 +312,7 @@ impl Error {
     /// The topic that the error is about.
     pub fn topic(&self) -> Option<&str> {
         match self {
+            _ if self.is_of_a_file() => None,
             Self::MessageTooLarge { topic, .. }
             | Self::IncompatibleType { topic, .. }
             | Self::IncompatibleQos { topic, .. }
@@ -334,6 +335,7 @@ impl Error {
     /// subscriber do not fit, or the one whose name is bad or taken.
     pub fn node(&self) -> Option<&str> {
         match self {
+            _ if self.is_of_a_file() => None,
             Self::IncompatibleType { publisher_node: node, .. }
             | Self::IncompatibleQos { publisher_node: node, .. }
             | Self::Full { reader_node: node, .. }
@@ -345,6 +347,12 @@ impl Error {
             | Self::BadName { what: "node", name: node, .. } => Some(node.as_str()),
             _ => None,
         }
+    }
+
+    /// Whether it is `Corrupt` of the state or another file: then it names a path where others name a node.
+    fn is_of_a_file(&self) -> bool {
+        matches!(self, Self::Corrupt { topic, publisher_node, .. }
+            if !topic.starts_with('/') || !publisher_node.starts_with('/'))
     }
 
     /// Every value that [`code`](Self::code) can return, so that bindings can check that they mirror all of them.
@@ -446,6 +454,12 @@ mod tests {
             assert!(text.contains("; ") || text.ends_with(": so"), "{text}");
             // What a program prints whose `main` returns it.
             assert_eq!(format!("{error:?}"), text);
+        }
+        for (topic, publisher_node) in [("state", "/dev/shm/x/state"), ("/dev/shm/x/s1", "a peer")]
+        {
+            let (topic, publisher_node) = (topic.into(), publisher_node.into());
+            let of_a_file = Error::Corrupt { topic, publisher_node, what: "so".into() };
+            assert_eq!((of_a_file.topic(), of_a_file.node()), (None, None));
         }
         let text = |e: &Error| e.to_string();
         let all = one_of_each();

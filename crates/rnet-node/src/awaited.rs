@@ -45,6 +45,8 @@ pub struct BellPlace<'a, E> {
     /// What the bell read before it was looked whether something is ready.
     pub before: u32,
     pub by_the_clock: bool,
+    /// Whether the thread asks for stops when it wakes; a dispatch thread, which never does, would not sleep.
+    pub heeds_stops: bool,
     pub each: E,
 }
 
@@ -58,11 +60,11 @@ impl<E: Fn(&mut dyn FnMut(&dyn Awaited))> Place for BellPlace<'_, E> {
     fn poll(&mut self) -> bool {
         // Simulated time goes on with a ring and nothing else.
         self.waiter.read() != self.before
-            || any(&self.each, |one| one.is_ready() || one.must_stop())
+            || any(&self.each, |one| one.is_ready() || self.heeds_stops && one.must_stop())
     }
 
     fn sleep(&mut self, sleep: Sleep, limit: Duration) -> Woken {
-        let each = &self.each;
+        let (each, heeds_stops) = (&self.each, self.heeds_stops);
         let woken = self.waiter.sleep_since(
             if self.by_the_clock { Sleep::ByTheClock } else { sleep },
             self.before,
@@ -71,7 +73,7 @@ impl<E: Fn(&mut dyn FnMut(&dyn Awaited))> Place for BellPlace<'_, E> {
             limit,
             || {
                 each(&mut |one| one.before_sleep());
-                any(each, |one| one.is_ready() || one.must_stop())
+                any(each, |one| one.is_ready() || heeds_stops && one.must_stop())
             },
         );
         each(&mut |one| one.after_sleep(woken, limit));
@@ -113,7 +115,8 @@ impl Pace {
             };
             let tunes = waiter.bells().tunes_threads();
             let by_the_clock = tunes && limit < left.min(MAX_SLEEP);
-            let mut place = BellPlace { waiter, before, by_the_clock, each: &each };
+            let mut place =
+                BellPlace { waiter, before, by_the_clock, heeds_stops: true, each: &each };
             let woken = self.wait(&mut place, wait, left.min(limit));
             interrupted = interruptible && woken == Woken::Signal;
         }

@@ -259,7 +259,7 @@ fn run(shared: &Shared, waiter: Waiter) {
         };
         each(&mut |one| limit = limit.min(one.sleep_limit()));
         pace.wait(
-            &mut BellPlace { waiter: &waiter, before, by_the_clock, each },
+            &mut BellPlace { waiter: &waiter, before, by_the_clock, heeds_stops: false, each },
             Wait::Adaptive,
             limit,
         );
@@ -332,9 +332,24 @@ mod tests {
         let dispatcher = Dispatcher::start(&own, Lane::Bulk, NodeTime::simulated());
         let waiter = Waiter::new(own.bells().clone());
         let (bell, before) = (waiter.bell(), waiter.read());
-        let each = |look: &mut dyn FnMut(&dyn Awaited)| look(&*dispatcher.shared);
-        let mut place = BellPlace { waiter: &waiter, before, by_the_clock: false, each };
-        assert!(!place.poll());
+        /// Was interrupted while nobody waited for it.
+        struct Interrupted;
+        impl Awaited for Interrupted {
+            fn is_ready(&self) -> bool {
+                false
+            }
+            fn must_stop(&self) -> bool {
+                true
+            }
+        }
+        let each = |look: &mut dyn FnMut(&dyn Awaited)| {
+            look(&*dispatcher.shared);
+            look(&Interrupted);
+        };
+        let by_the_clock = false;
+        let mut place =
+            BellPlace { waiter: &waiter, before, by_the_clock, heeds_stops: false, each };
+        assert!(!place.poll(), "the thread sleeps, whoever was interrupted");
         // As a simulated clock does.
         own.bells().ring(bell);
         assert!(place.poll());

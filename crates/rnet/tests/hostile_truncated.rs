@@ -420,3 +420,24 @@ fn files_that_are_cut_before_they_are_mapped() {
         honest.lost_nothing();
     }
 }
+
+#[test]
+fn a_wait_for_changes_of_a_state_that_is_cut_ends_with_an_error() {
+    let net = Net::new("cut_state");
+    let node = net.node("victim");
+    let state = node.state().unwrap();
+    let (mut alone, mut in_a_set) = (state.watch("/a").unwrap(), state.watch("/b").unwrap());
+    let mut set = rnet::WaitSet::new(&node);
+    std::thread::scope(|scope| {
+        let alone = scope.spawn(move || alone.recv(LONG).unwrap_err());
+        let waited = scope.spawn(move || {
+            assert!(set.wait(&mut [&mut in_a_set], LONG).unwrap());
+            in_a_set.try_recv().unwrap_err()
+        });
+        // sleep: both sleep by then, or get the same error without
+        std::thread::sleep(Duration::from_millis(100));
+        cut(&[net.inspect_path().join("state")], Cut::All);
+        assert_eq!(alone.join().unwrap().code(), "corrupt");
+        assert_eq!(waited.join().unwrap().code(), "corrupt");
+    });
+}

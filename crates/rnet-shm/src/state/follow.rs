@@ -115,9 +115,10 @@ impl Follower {
         ring.sleepy(self.number, &self.at)
     }
 
-    /// Whether something was changed that it has not passed yet; it may not match.
+    /// Whether something was changed that it has not passed yet; it may not match. Also where nothing can be read
+    /// any more, which the next look says.
     pub fn may_have(&self) -> bool {
-        self.inner.sound().is_ok_and(|ring| ring.may_have(&self.at))
+        self.inner.sound().map_or(true, |ring| ring.may_have(&self.at))
     }
 
     /// Nobody sleeps for it any more.
