@@ -434,8 +434,7 @@ fn a_wait_for_changes_of_a_state_that_is_cut_ends_with_an_error() {
             assert!(set.wait(&mut [&mut in_a_set], LONG).unwrap());
             in_a_set.try_recv().unwrap_err()
         });
-        // sleep: both sleep by then, or get the same error without
-        std::thread::sleep(Duration::from_millis(100));
+        std::thread::sleep(Duration::from_millis(100)); // sleep: both wait by then
         cut(&[net.inspect_path().join("state")], Cut::All);
         assert_eq!(alone.join().unwrap().code(), "corrupt");
         assert_eq!(waited.join().unwrap().code(), "corrupt");
