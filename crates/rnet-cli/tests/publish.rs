@@ -186,8 +186,8 @@ fn fields_need_a_type() {
         let said = rnet!(place, "topic", "pub", "/new", data, "--once").fails(2);
         assert!(said.contains(why), "{said}");
     }
-    let said = rnet!(place, "topic", "pub", "/new", "Twistt", "{}", "--timeout", "0.1").fails(124);
-    assert_eq!(said.matches("did you mean rnet.msgs.Twist?").count(), 2, "{said}");
+    let said = rnet!(place, "topic", "pub", "/new", "Twistt", "{}").fails(2);
+    assert!(said.contains("did you mean rnet.msgs.Twist?") && said.contains("--text"), "{said}");
 }
 
 #[test]

@@ -237,9 +237,7 @@ pub enum Error {
         found: u64,
     },
     /// A key of the state holds values of another type. Nothing was changed.
-    #[error(
-        "{key} holds {holds}, not {given}; use its type, or ask for the change of type when it is written"
-    )]
+    #[error("{key} holds {holds}, not {given}; use its type, or allow the change with change_type")]
     StateType {
         /// The key.
         key: String,

@@ -80,25 +80,29 @@ fn resolve(
 ) -> Outcome<(Snapshot, Vec<u8>, MessageType)> {
     let topic = args.topic.as_str();
     let deadline = Instant::now().checked_add(args.timeout);
-    let unknown = types.unknown(payload).map_or_else(String::new, |why| format!("{why}; "));
     let mut said = false;
     loop {
         let snapshot = domain.topic_snapshot(topic)?;
         if let Some((bytes, message_type)) = payload.resolve(topic, &snapshot, types)? {
             return Ok((snapshot, bytes, message_type));
         }
+        if let Some(why) = types.unknown(payload) {
+            return Err(Failure::Usage(format!(
+                "{why}; {topic} has no endpoint from which it could be known: start the other side first, give the \
+                 type's file with --proto or --type-json, or send text with --text"
+            )));
+        }
         if !said {
             said = true;
-            context.say(format_args!(
-                "{unknown}{topic} has no endpoint yet, so its type is unknown; waiting"
-            ));
+            context
+                .say(format_args!("{topic} has no endpoint yet, so its type is unknown; waiting"));
         }
         if signal::stopped() {
             return Err(Failure::Interrupted);
         }
         if deadline.is_some_and(|end| Instant::now() >= end) {
             return Err(Failure::TimedOut(format!(
-                "{unknown}{topic} had no endpoint for {:?}, so the type of DATA is unknown: start the other side first, name the \
+                "{topic} had no endpoint for {:?}, so the type of DATA is unknown: start the other side first, name the \
                  type (TYPE, --proto, --type-json), or send bytes with --hex, --text or --file",
                 args.timeout
             )));

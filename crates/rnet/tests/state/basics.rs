@@ -117,8 +117,7 @@ fn a_key_keeps_its_type_unless_asked() {
     }
     assert_eq!(
         refusal(state.set("/k1", 1.0)),
-        "/k1 holds an integer, not a float; use its type, or ask for the change of type when it is \
-         written"
+        "/k1 holds an integer, not a float; use its type, or allow the change with change_type"
     );
     assert!(refusal(state.get_as::<f64>("/k1")).starts_with("/k1 holds an integer, not a float"));
     assert!(refusal(state.get_as::<i64>("/k3")).contains("a string, not an integer"));
