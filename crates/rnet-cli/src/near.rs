@@ -15,8 +15,12 @@ pub fn why_near(a: &str, b: &str) -> Option<&'static str> {
     if a.eq_ignore_ascii_case(b) {
         return Some("they differ only in upper and lower case");
     }
-    // Names begin with '/', so a suffix is a whole number of parts.
-    if a.ends_with(b) || b.ends_with(a) {
+    let in_front = |long: &str, short: &str| {
+        let front = long.strip_suffix(short).unwrap_or_default();
+        !short.is_empty()
+            && (front.ends_with(['/', '.']) || !front.is_empty() && short.starts_with('/'))
+    };
+    if in_front(a, b) || in_front(b, a) {
         return Some("one of them has a namespace in front");
     }
     if without_digits(a) == without_digits(b) {
@@ -52,14 +56,22 @@ mod tests {
             ("/scan", "/robot/scan"),
             ("/joint_states", "/joint_state"),
             ("/cmd_vel", "/cmdvel"),
+            ("LaserScan", "foxglove.LaserScan"),
+            ("gain", "pid/gain"),
             // Two letters that have changed places are one slip.
             ("/scan", "/scna"),
         ] {
             assert!(why_near(a, b).is_some() && why_near(b, a).is_some(), "{a} {b}");
         }
-        for (a, b) in
-            [("/leg1", "/leg2"), ("/leg1", "/leg10"), ("/a", "/b"), ("/t", "/t"), ("/imu", "/odom")]
-        {
+        for (a, b) in [
+            ("/leg1", "/leg2"),
+            ("/leg1", "/leg10"),
+            ("/a", "/b"),
+            ("/t", "/t"),
+            ("/imu", "/odom"),
+            ("can", "foxglove.LaserScan"),
+            ("", "/scan"),
+        ] {
             assert!(why_near(a, b).is_none(), "{a} {b}");
         }
     }
