@@ -14,6 +14,8 @@ use crate::signal;
 
 /// Between two reports, and between two words on stderr.
 const REPORT_INTERVAL: Duration = Duration::from_secs(1);
+/// For so long at least no message comes before that is told.
+const MIN_SILENCE: Duration = Duration::from_secs(2);
 /// Messages between two looks at the clock, in a flood.
 const MESSAGES_PER_CLOCK: u32 = 64;
 
@@ -108,26 +110,36 @@ pub fn listen(
     ended
 }
 
-/// What is told while no messages come: once, and again when other publishers are left.
+/// What is told while no messages come for long: once, and again when other publishers are left.
 #[derive(Default)]
-pub struct Quiet(Option<String>);
+pub struct Quiet {
+    told: Option<String>,
+    /// When messages came last.
+    last: Option<Instant>,
+    longest_gap: Duration,
+}
 
 impl Quiet {
     pub fn tell<'a>(&mut self, context: &Context, nodes: impl Iterator<Item = &'a str>) {
         let nodes: Vec<&str> = nodes.collect();
+        let since = self.last.get_or_insert_with(Instant::now).elapsed();
         let left = match nodes.is_empty() {
             true => "no publisher is left".to_owned(),
+            // A slow topic is not silent yet.
+            false if since < MIN_SILENCE.max(3 * self.longest_gap) => return,
             false => format!("publishers: {}", nodes.join(", ")),
         };
-        if self.0.as_ref() != Some(&left) {
+        if self.told.as_ref() != Some(&left) {
             context.say(format_args!("no new messages; {left}"));
-            self.0 = Some(left);
+            self.told = Some(left);
         }
     }
 
     /// A message has come.
     pub fn end(&mut self) {
-        self.0 = None;
+        self.told = None;
+        let gap = self.last.replace(Instant::now()).map_or(Duration::ZERO, |last| last.elapsed());
+        self.longest_gap = self.longest_gap.max(gap);
     }
 }
 
@@ -136,7 +148,9 @@ pub fn tell_waiting(context: &Context, topic: &str, whom: &str, since: &str) {
     let seen = context.domain().and_then(|mut domain| {
         let snapshot = domain.snapshot()?;
         let topics = snapshot.publishers.iter().map(|p| p.topic.as_str());
-        Ok((domain.id().to_owned(), did_you_mean(topic, topics.filter(|t| *t != topic))))
+        let exists = topics.clone().any(|t| t == topic);
+        let near = if exists { None } else { did_you_mean(topic, topics) };
+        Ok((domain.id().to_owned(), near))
     });
     // What cannot be seen now is looked for, and told, by the loop.
     let Ok((id, near)) = seen else { return };
