@@ -53,7 +53,7 @@ def until(so):
 
 
 def test_the_arm_in_mujoco_is_driven_held_and_driven_again(place):
-    run = start(place, "--seconds", "5")
+    run = start(place, "--seconds", "8")
     out, err = run.communicate(timeout=10 * LIMIT_S)
     assert run.returncode == 0, out + err
     document = json.loads(out)

@@ -51,7 +51,7 @@ block python 1 >"$place/talker.py"
 block python 2 >"$place/listener.py"
 "$place/venv/bin/rnet" version --json | grep -q "\"version\": *\"$version\""
 talk "$place/venv/bin/python $place/talker.py" "$place/venv/bin/python" "$place/listener.py"
-"$place/venv/bin/rnet" demo --seconds 5
+"$place/venv/bin/rnet" demo --seconds 8
 "$place/venv/bin/python" -c 'import importlib.metadata as m, rnet, pathlib
 meta = m.metadata("rnet")
 assert meta["Description-Content-Type"].startswith("text/markdown") and "robot-net" in meta.get_payload()
@@ -92,7 +92,7 @@ if [ "$(id -u)" -eq 0 ] && command -v mmdebstrap >/dev/null; then
         --customize-hook='copy-in '"$deb"' /tmp' \
         --customize-hook='chroot "$1" sh -c "cd /tmp && apt-get install -y -q ./rnet_*.deb"' \
         --customize-hook='chroot "$1" rnet version' \
-        --customize-hook='chroot "$1" rnet demo --seconds 5' \
+        --customize-hook='chroot "$1" rnet demo --seconds 8' \
         --customize-hook='chroot "$1" sh -c "apt-get purge -y -q rnet && ! test -e /usr/bin/rnet"' \
         stable /dev/null "${DEBIAN_MIRROR:-http://deb.debian.org/debian}"
     rm -rf --one-file-system "$root"

@@ -2,15 +2,24 @@
 
 mod util;
 
+use std::os::unix::fs::PermissionsExt;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
 use util::processes::{nothing_is_left, processes_of, until, workers_of};
 use util::{Place, Running};
 
 /// Long enough for a busy machine to close the loop again.
 const SECONDS: &str = "8";
 
+/// One test after the other: two robots at once are too much for a small machine.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 #[test]
 fn the_robot_runs_is_held_and_goes_on_and_nothing_is_lost_unseen() {
-    let place = Place::new();
+    let (_alone, place) = (alone(), Place::new());
     let ran = rnet!(place, "--json", "demo", "--model", "embedded", "--seconds", SECONDS);
     assert_eq!(ran.code, Some(0), "{ran:#?}");
     nothing_is_left(&place);
@@ -38,8 +47,8 @@ fn the_robot_runs_is_held_and_goes_on_and_nothing_is_lost_unseen() {
 
 #[test]
 fn it_ends_in_a_table() {
-    let place = Place::new();
-    let ran = rnet!(place, "demo", "--seconds", SECONDS);
+    let (_alone, place) = (alone(), Place::new());
+    let ran = rnet!(place, "demo", "--model", "embedded", "--seconds", SECONDS);
     assert_eq!(ran.code, Some(0), "{ran:#?}");
     nothing_is_left(&place);
     assert!(ran.stderr.contains("topic list") && ran.stderr.contains("SIGKILL"), "{ran:#?}");
@@ -51,8 +60,8 @@ fn it_ends_in_a_table() {
 
 #[test]
 fn it_can_be_looked_at_where_it_was_told_to_run() {
-    let place = Place::new();
-    let run = place.spawn(&["demo", "--seconds", "3600", "--domain", "lab"]);
+    let (_alone, place) = (alone(), Place::new());
+    let run = place.spawn(&["demo", "--model", "embedded", "--seconds", "3600", "--domain", "lab"]);
     until("all nodes", || {
         let nodes = rnet!(place, "--domain", "lab", "--json", "node", "list");
         nodes.code == Some(0) && nodes.json()["nodes"].as_array().unwrap().len() == 10
@@ -67,9 +76,9 @@ fn it_can_be_looked_at_where_it_was_told_to_run() {
 
 #[test]
 fn an_interrupt_ends_it_in_good_order_and_a_kill_ends_its_nodes() {
-    let place = Place::new();
+    let (_alone, place) = (alone(), Place::new());
     for (name, code) in [("INT", Some(130)), ("TERM", Some(130)), ("KILL", None)] {
-        let run = place.spawn(&["demo", "--seconds", "3600"]);
+        let run = place.spawn(&["demo", "--model", "embedded", "--seconds", "3600"]);
         until("all nodes", || workers_of(&place).len() == 10);
         run.signal(name);
         assert_eq!(run.wait().code, code, "{name}");
@@ -80,14 +89,32 @@ fn an_interrupt_ends_it_in_good_order_and_a_kill_ends_its_nodes() {
 
 #[test]
 fn what_it_cannot_do_it_says() {
-    let place = Place::new();
-    let said = rnet!(place, "demo", "--seconds", "1").fails(2);
+    let (_alone, place) = (alone(), Place::new());
+    let said = rnet!(place, "demo", "--model", "embedded", "--seconds", "1").fails(2);
     assert!(said.contains("2 to 3600"), "{said}");
     let said = rnet!(place, "demo", "--group", "lab").fails(2);
     assert!(said.contains("--group"), "{said}");
     let mut command = place.command();
     command.args(["demo", "--model", "mujoco"]).env("PATH", "/nonexistent");
     let said = Running::start(command).wait().fails(1);
-    assert!(said.contains("pip install 'rnet[demo]'"), "{said}");
+    assert!(said.contains("pip install 'rnet-….whl[demo]'"), "{said}");
+    nothing_is_left(&place);
+    let _robot = place.node_in("robot", "lab");
+    let said = rnet!(place, "demo", "--domain", "lab").fails(2);
+    assert!(said.contains("/robot is in lab"), "{said}");
+}
+
+#[test]
+fn python_is_tried_in_a_folder_of_the_demo() {
+    let (_alone, place, folder) = (alone(), Place::new(), Place::new());
+    let python = folder.dir.join("python3");
+    std::fs::write(&python, "#!/bin/sh\npwd >\"$SEEN\"\nexit 1\n").unwrap();
+    std::fs::set_permissions(&python, PermissionsExt::from_mode(0o755)).unwrap();
+    let (seen, mut command) = (folder.dir.join("seen"), place.command());
+    command.args(["demo", "--model", "mujoco"]).current_dir(&folder.dir);
+    command.env("PATH", &folder.dir).env("SEEN", &seen);
+    Running::start(command).wait().fails(1);
+    let seen = std::fs::read_to_string(seen).unwrap();
+    assert!(seen.starts_with(place.dir.join("robot-net-bench-").to_str().unwrap()), "{seen}");
     nothing_is_left(&place);
 }

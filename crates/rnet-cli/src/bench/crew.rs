@@ -105,7 +105,8 @@ impl Crew {
         command.arg("bench-worker");
         if let Some(python) = job.role.python() {
             command = Command::new(python);
-            command.args(["-m", "rnet.demo"]);
+            // Python imports what stands in its current folder.
+            command.args(["-m", "rnet.demo"]).current_dir(&self.place);
         }
         command.env_remove("RNET_GROUP").process_group(0);
         if apart {

@@ -6,10 +6,10 @@ use clap::{Args, ValueEnum};
 
 #[derive(Debug, Args)]
 pub struct DemoArgs {
-    /// Length of the run, in seconds
+    /// Length of the run, in seconds: 2 to 3600
     #[arg(long, value_name = "S", default_value = "20", value_parser = seconds)]
     pub seconds: Duration,
-    /// What moves the arm: MuJoCo where the Python package rnet[demo] is installed, or the embedded model
+    /// What moves the arm: MuJoCo where robot-net's wheel is installed with its extra `demo`, or the embedded model
     #[arg(long, value_enum, default_value_t = Model::Auto)]
     pub model: Model,
 }
