@@ -107,7 +107,8 @@ def test_a_type_may_be_given_by_name(node):
     publisher.send(LaserScan(frame_id="laser"))
     assert subscriber.recv(LIMIT_S).frame_id == "laser"
     assert home.subscribe("/joints", "rnet.msgs.JointState")
-    for name in ("LaserScan", "foxglove/LaserScan", "rnet.msgs.LaserScan", ".foxglove.LaserScan"):
+    names = ("LaserScan", "foxglove/LaserScan", "rnet.msgs.LaserScan", ".foxglove.LaserScan")
+    for name in (*names, "sensor_msgs/LaserScan", "sensor_msgs/msg/LaserScan"):
         assert types.codec(name).cls is LaserScan, name
     for name in ("Image", "rnet.msgs.Image"):
         assert types.codec(name).cls is Image, name

@@ -9,13 +9,15 @@ pub(crate) fn join(scope: &str, name: &str) -> String {
 const OUR_PACKAGE: &str = "rnet.msgs.";
 
 /// The full names that a name may mean: itself, or else those that end so (`LaserScan`, `foxglove/LaserScan`,
-/// `rnet.msgs.LaserScan`). None, one, or several if the name is not clear.
+/// `rnet.msgs.LaserScan`), or that end as it does behind its package in ROS (`sensor_msgs/msg/LaserScan`). None, one,
+/// or several if the name is not clear.
 pub fn find_types<'a>(name: &str, known: impl Iterator<Item = &'a str> + Clone) -> Vec<&'a str> {
     let dotted = name.trim_start_matches('.').replace('/', ".");
     if let Some(exact) = known.clone().find(|full| *full == dotted) {
         return vec![exact];
     }
-    for word in [Some(dotted.as_str()), dotted.strip_prefix(OUR_PACKAGE)].into_iter().flatten() {
+    let of_ros = name.rsplit_once('/').map(|(_, last)| last);
+    for word in [Some(&*dotted), dotted.strip_prefix(OUR_PACKAGE), of_ros].into_iter().flatten() {
         let ends = |full: &&'a str| {
             full.strip_suffix(word).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
         };

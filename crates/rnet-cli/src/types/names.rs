@@ -17,11 +17,7 @@ pub fn find<'a>(
 ) -> Outcome<&'a str> {
     match find_types(name, known.clone()).as_slice() {
         [one] => Ok(one),
-        [] => match name.split_once("/msg/") {
-            // As ROS 2 writes it: geometry_msgs/msg/Twist.
-            Some((_, last)) => find(last, known, none),
-            None => Err(Failure::Failed(format!("{none} {name}; {}", hint(name, known)))),
-        },
+        [] => Err(Failure::Failed(format!("{none} {name}; {}", hint(name, known)))),
         many => Err(Failure::Failed(format!(
             "{name} is the name of {} types: {}; write one of them in full",
             many.len(),
@@ -79,6 +75,7 @@ mod tests {
             ("foxglove/LaserScan", "foxglove.LaserScan"),
             ("LaserScan", "foxglove.LaserScan"),
             ("sensor_msgs/msg/LaserScan", "foxglove.LaserScan"),
+            ("sensor_msgs/LaserScan", "foxglove.LaserScan"),
             ("rnet.msgs.LaserScan", "foxglove.LaserScan"),
             ("rnet.msgs.foxglove.Event", "foxglove.Event"),
             ("msgs.Event", "rnet.msgs.Event"),
