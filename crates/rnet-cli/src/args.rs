@@ -83,6 +83,9 @@ pub enum Command {
     #[command(subcommand)]
     Bench(BenchCommand),
     /// Run a simulated robot of ten processes, kill one, and show what arrived
+    ///
+    /// The robot has a domain of its own unless --domain names one, whatever RNET_DOMAIN says; the first line
+    /// says how to look at it.
     Demo(DemoArgs),
     /// Worker process of a benchmark or the demo, which start it
     #[command(hide = true)]
