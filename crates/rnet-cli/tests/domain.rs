@@ -5,7 +5,17 @@ mod util;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rnet::inspect::Location;
+use util::processes::until;
 use util::{DOMAIN, Place};
+
+/// Set when it goes, also by a panic.
+struct Done<'a>(&'a AtomicBool);
+
+impl Drop for Done<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
 
 /// The entry of a domain in `rnet domain list --json`.
 fn listed(place: &Place, domain: &str) -> serde_json::Value {
@@ -14,13 +24,11 @@ fn listed(place: &Place, domain: &str) -> serde_json::Value {
     domains.into_iter().find(|listed| listed["domain"] == domain).unwrap()
 }
 
-/// A node that has set a key and was killed.
+/// A node that publishes and was killed.
 fn kill_a_node(place: &Place, name: &str) {
     let mut victim = place.spawn(&["topic", "pub", "/t", "--text", "x", "-n", name]);
     let location = Location::new(Some(DOMAIN), Some(place.dir.clone()), None).unwrap();
-    while location.living_nodes().is_empty() {
-        std::thread::yield_now();
-    }
+    until("the node", || !location.living_nodes().is_empty());
     victim.signal("KILL");
     victim.until_end();
 }
@@ -95,13 +103,12 @@ fn clean_and_nodes_that_start_do_not_disturb_each_other() {
                 );
             }
         });
+        let _done = Done(&done);
         let open = |i| {
             drop(place.node("leaves"));
             place.node(&format!("stays{i}"))
         };
-        let nodes = (0..NODES).map(open).collect();
-        done.store(true, Ordering::Relaxed);
-        nodes
+        (0..NODES).map(open).collect()
     });
     assert_eq!(location.living_nodes().len(), NODES);
     let publisher = nodes[0].publisher::<[u8]>("/t").unwrap();
