@@ -8,11 +8,11 @@ place=$(mktemp -d)
 listener=
 cleanup() {
     if [ -n "$listener" ]; then kill "$listener" 2>/dev/null || true; fi
-    rm -rf --one-file-system "$place"
+    rm -rf --one-file-system "$place" "/dev/shm/rnet-$(id -u)-$RNET_DOMAIN"
 }
-trap cleanup EXIT
 # A domain of this test alone, in memory.
 export RNET_DIR=/dev/shm RNET_DOMAIN=dist_$$
+trap cleanup EXIT
 
 one() {
     local found

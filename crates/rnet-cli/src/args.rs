@@ -74,7 +74,7 @@ pub enum Command {
     /// List nodes and their endpoints
     #[command(subcommand)]
     Node(NodeCommand),
-    /// List the domains of this host, and remove what dead nodes left in one
+    /// List the domains of the directory, and remove what dead nodes left in one
     #[command(subcommand)]
     Domain(DomainCommand),
     /// Find out why nodes do not communicate, or what the machine lacks for real time
@@ -246,10 +246,10 @@ pub struct DelayArgs {
 
 /// Publish on a topic.
 ///
-/// DATA is the fields of a message in YAML or JSON, such as '{x: 1.0}' or 'x: 1.0'; those that it does not
-/// name are not set, and zero in plain types. TYPE is a built-in message (foxglove.Pose, or Imu) or one of
-/// --proto; the default is the type of the topic's publishers and subscribers. --type-json gives a plain
-/// type. --hex and --text give raw bytes, which a topic with a type accepts with --raw only.
+/// DATA is the fields of a message in YAML or JSON, such as '{x: 1.0}' or 'x: 1.0'. Fields that it does not
+/// name are not set; in plain types they are zero. TYPE is a built-in message (foxglove.Pose, or Imu) or one
+/// of --proto. The default is the type of the topic's publishers and subscribers. --type-json gives a plain
+/// type. --hex and --text give raw bytes. A topic with a type accepts these with --raw only.
 #[derive(Debug, Args)]
 pub struct PubArgs {
     /// The topic
@@ -335,7 +335,7 @@ pub enum NodeCommand {
 
 #[derive(Debug, Subcommand)]
 pub enum DomainCommand {
-    /// List the domains of this host, with the number of their nodes
+    /// List the domains of the directory (--dir), with the number of their nodes
     List,
     /// Remove what dead nodes left in the domain; living nodes and the shared state stay
     Clean,

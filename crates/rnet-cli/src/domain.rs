@@ -62,7 +62,9 @@ impl Standing {
     pub fn options(&self, location: &Location) -> String {
         match &self.group {
             Some(group) => format!("--domain {} --group {group}", self.id),
-            None if location.group().is_some() => format!("--domain {} without --group", self.id),
+            None if location.group().is_some() => {
+                format!("--domain {} without --group and RNET_GROUP", self.id)
+            }
             None => format!("--domain {}", self.id),
         }
     }

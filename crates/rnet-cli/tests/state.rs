@@ -18,7 +18,7 @@ fn exists(place: &Place) -> bool {
 fn who_only_looks_makes_no_domain() {
     let place = Place::new();
     let said = rnet!(place, "state", "get", "/arm/mode").fails(1);
-    assert_eq!(said, "rnet: there is no key /arm/mode in domain clitest; it has no keys at all\n");
+    assert_eq!(said, "rnet: there is no key /arm/mode in domain clitest; the domain has no keys\n");
     assert_eq!(rnet!(place, "state", "list").ok(), "");
     let empty = rnet!(place, "state", "list", "--json").json();
     assert_eq!(empty, json!({"domain": "clitest", "revision": 0, "keys": []}));
@@ -81,7 +81,7 @@ fn a_new_key_gets_the_type_that_its_value_looks_like() {
         (r#"{"a": "b c"}"#, "json", json!({"a": "b c"}), r#"{"a":"b c"}"#),
     ] {
         let ran = rnet!(place, "state", "set", "/k", given);
-        let talk = format!("/k is {said} (type {type_name}, by the look of it), revision ");
+        let talk = format!("/k is {said} (type {type_name}, inferred from the value), revision ");
         assert!(ran.stderr.starts_with(&talk), "{ran:?}");
         ran.ok();
         let document = rnet!(place, "state", "get", "/k", "--json").json();
@@ -386,7 +386,7 @@ fn keys_that_are_not_there_have_neighbours() {
     let said = rnet!(place, "state", "get", "/arm/mod").fails(1);
     assert!(said.ends_with("did you mean /arm/mode?\n"), "{said}");
     let said = rnet!(place, "state", "get", "/arm").fails(1);
-    assert!(said.ends_with("there is /arm/mode, /arm/speed\n"), "{said}");
+    assert!(said.ends_with("keys under it: /arm/mode, /arm/speed\n"), "{said}");
     let said = rnet!(place, "state", "get", "/nothing/like/it").fails(1);
     assert!(said.ends_with("see rnet state list (3 keys)\n"), "{said}");
     assert_eq!(rnet!(place, "state", "list").ok(), "/arm/mode\n/arm/speed\n/army\n");
@@ -404,7 +404,7 @@ fn keys_that_are_not_there_have_neighbours() {
 fn help_tells_what_a_value_may_be() {
     let place = Place::new();
     let help = rnet!(place, "state", "set", "--help").ok();
-    assert!(help.contains("For a new key the type follows from VALUE"), "{help}");
+    assert!(help.contains("For a new key the type is inferred from VALUE"), "{help}");
     assert!(
         rnet!(place, "state", "--help").ok().contains("\n  cas    Set a key if it is still at")
     );

@@ -28,7 +28,7 @@ impl Link {
         let cannot = |e| Failure::Failed(format!("a bench-worker cannot begin: {e}"));
         let job: Job<R> = rnet_bench::worker::job().map_err(|e| {
             Failure::Usage(format!(
-                "bench-worker is started by `rnet bench`, which gives it a job; this is none: {e}"
+                "bench-worker is started by `rnet bench` or `rnet demo` with a job; this is none: {e}"
             ))
         })?;
         // It is removed with all that is in it, whoever gave the job.

@@ -1,4 +1,4 @@
-//! `rnet bench-worker`: one process of a bench. Hidden, as only `rnet bench` starts it.
+//! `rnet bench-worker`: one process of a bench. Hidden, as only `rnet bench` and `rnet demo` start it.
 
 use rnet_bench::worker::Order;
 

@@ -79,7 +79,7 @@ pub struct SetArgs {
 
 #[derive(Debug, Args)]
 pub struct DescribeArgs {
-    /// The node
+    /// The node; or node and parameter as one name, such as /arm/pid/gain
     pub node: NodeName,
     /// The parameter [default: all]
     pub name: Option<String>,

@@ -77,7 +77,7 @@ fn tell(context: &Context, file: &Path, mut problems: Vec<Problem>) -> Failure {
     }
     let lines = if problems.len() == 1 { "line" } else { "lines" };
     Failure::Failed(format!(
-        "nothing was set: {} {lines} of {} cannot be",
+        "nothing was set: {} {lines} of {} cannot be set",
         problems.len(),
         file.display()
     ))

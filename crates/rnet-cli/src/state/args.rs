@@ -19,10 +19,10 @@ pub enum StateCommand {
     Get(GetArgs),
     /// Set a key
     ///
-    /// Without --type, VALUE has the type of the key. For a new key the type follows from VALUE: a bool
-    /// for true and false, a number, JSON if it begins with { or [, else text. The chosen type is printed
-    /// on stderr. JSON, lists and messages may be written as YAML, such as '{x: 1.0}'. A message type is a
-    /// built-in one (foxglove.Pose, or Imu) or one of --proto.
+    /// Without --type, VALUE has the type of the key. For a new key the type is inferred from VALUE: a bool
+    /// for true and false, a number, JSON if it begins with { or [, else text. The type is printed on stderr.
+    /// JSON, lists and messages may be written as YAML, such as '{x: 1.0}'. A message type is a built-in one
+    /// (foxglove.Pose, or Imu) or one of --proto.
     Set(SetArgs),
     /// Set a key if it is still at a given revision
     ///

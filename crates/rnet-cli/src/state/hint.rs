@@ -31,7 +31,7 @@ pub fn near(state: &State, key: &str) -> Option<String> {
 
 fn hint(key: &str, keys: &[String]) -> String {
     if keys.is_empty() {
-        return "it has no keys at all".to_owned();
+        return "the domain has no keys".to_owned();
     }
     let slash = if key.ends_with('/') { "" } else { "/" };
     let folder = format!("{key}{slash}");
@@ -39,9 +39,9 @@ fn hint(key: &str, keys: &[String]) -> String {
         keys.iter().map(String::as_str).filter(|other| other.starts_with(&folder)).collect();
     match under.len().checked_sub(MAX_LISTED) {
         _ if under.is_empty() => {}
-        None | Some(0) => return format!("there is {}", under.join(", ")),
+        None | Some(0) => return format!("keys under it: {}", under.join(", ")),
         Some(more) => {
-            return format!("there is {} and {more} more", under[..MAX_LISTED].join(", "));
+            return format!("keys under it: {} and {more} more", under[..MAX_LISTED].join(", "));
         }
     }
     let names = keys.iter().take(MAX_COMPARED).map(String::as_str);
@@ -60,11 +60,11 @@ mod tests {
     fn what_is_near_or_under_the_name() {
         let keys = ["/arm/a", "/arm/b", "/arm/mode", "/base/mode"];
         assert_eq!(said("/arm/mod", &keys), "did you mean /arm/mode?");
-        assert_eq!(said("/arm", &keys), "there is /arm/a, /arm/b, /arm/mode");
-        assert_eq!(said("/base/", &keys), "there is /base/mode");
+        assert_eq!(said("/arm", &keys), "keys under it: /arm/a, /arm/b, /arm/mode");
+        assert_eq!(said("/base/", &keys), "keys under it: /base/mode");
         assert_eq!(said("/lidar", &keys), "see rnet state list (4 keys)");
-        assert_eq!(said("/lidar", &[]), "it has no keys at all");
+        assert_eq!(said("/lidar", &[]), "the domain has no keys");
         let many: Vec<String> = (0..9).map(|i| format!("/leg/k{i}")).collect();
-        assert_eq!(hint("/leg", &many), "there is /leg/k0, /leg/k1, /leg/k2 and 6 more");
+        assert_eq!(hint("/leg", &many), "keys under it: /leg/k0, /leg/k1, /leg/k2 and 6 more");
     }
 }

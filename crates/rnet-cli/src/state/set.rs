@@ -69,7 +69,7 @@ pub fn run(
         let why = match why {
             Why::Told => "",
             Why::AsBefore => ", as it was",
-            Why::Looks => ", by the look of it",
+            Why::Looks => ", inferred from the value",
         };
         context.say(format_args!("{key} is {shown} (type {type_name}{why}), revision {revision}"));
     }
