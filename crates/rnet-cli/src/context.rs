@@ -1,7 +1,7 @@
 //! What every command needs: the domain, stdout for data, stderr for talk.
 
 use std::fmt::Arguments;
-use std::io::{BufWriter, StdoutLock, Write};
+use std::io::{BufWriter, IsTerminal, StdoutLock, Write};
 use std::path::PathBuf;
 
 use anstream::AutoStream;
@@ -45,6 +45,11 @@ impl Context {
     /// Whether data is wanted as JSON.
     pub fn json(&self) -> bool {
         self.global.json
+    }
+
+    /// Whether somebody looks at the output, and no program reads it.
+    pub fn on_terminal(&self) -> bool {
+        std::io::stdout().is_terminal()
     }
 
     pub fn global(&self) -> &Global {

@@ -153,7 +153,7 @@ fn section(context: &mut Context, title: &str, rows: Vec<Vec<String>>) -> Outcom
         return Ok(());
     }
     context.heading(&format!("  {title}:"))?;
-    table::lines(&rows, table::MAX_COLUMNS - 4)
+    table::lines(&rows, table::MAX_COLUMNS - 4, context.on_terminal())
         .iter()
         .try_for_each(|line| context.line(format_args!("    {line}")))
 }

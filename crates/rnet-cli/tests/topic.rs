@@ -172,7 +172,7 @@ fn types_are_found_by_topic_and_topics_by_type() {
 }
 
 #[test]
-fn tables_fit_a_hundred_columns() {
+fn tables_cut_no_name_for_a_program() {
     let place = Place::new();
     let long = format!("/front/{}/image", "camera_".repeat(20));
     let (a, b) = (place.node(&long), place.node("b"));
@@ -181,8 +181,7 @@ fn tables_fit_a_hundred_columns() {
     publisher.wait_for_subscribers(1, SOON).unwrap();
     for args in [&["topic", "list", "-v"][..], &["node", "list", "-v"]] {
         let text = place.run(args).ok();
-        assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
-        assert!(text.contains("\n/front/camera") && text.contains("/image "), "{text}");
+        assert!(text.contains(&format!("\n{long} ")), "{text}");
     }
     assert_eq!(rnet!(place, "topic", "list", "--json").json()["topics"][0]["topic"], *long);
 }

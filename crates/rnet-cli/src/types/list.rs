@@ -54,7 +54,7 @@ pub fn run(context: &mut Context, args: TypeListArgs) -> Outcome {
     if context.json() {
         return context.document(&json!({"types": documents}));
     }
-    for line in table::lines(&rows, usize::MAX) {
+    for line in table::lines(&rows, usize::MAX, false) {
         context.line(format_args!("{line}"))?;
     }
     Ok(())
@@ -82,7 +82,7 @@ fn in_use(context: &mut Context, word: Option<&str>) -> Outcome {
         return context.document(&json!({"domain": domain.id(), "types": documents}));
     }
     let rows = used.iter().map(|used| vec![used.name().to_owned(), used.topics.join(", ")]);
-    for line in table::lines(&rows.collect::<Vec<_>>(), usize::MAX) {
+    for line in table::lines(&rows.collect::<Vec<_>>(), usize::MAX, false) {
         context.line(format_args!("{line}"))?;
     }
     Ok(())
