@@ -87,6 +87,7 @@ impl Context {
 
     /// A node in this domain, for a command that takes part: `/rnet_WHAT_PID`, unless it is named.
     pub fn node(&self, what: &str, me: &NodeArg) -> Outcome<Node> {
+        self.location_that_exists()?;
         let default = format!("/rnet_{what}_{}", std::process::id());
         let Global { domain, dir, group, .. } = &self.global;
         let mut builder =

@@ -121,7 +121,7 @@ fn diagnose(location: &Location, args: &DoctorArgs) -> Findings {
         Snapshot::default()
     });
     let nodes = snapshot.nodes.len();
-    place::unswept(&mut findings, location.left_overs(), rustix::process::geteuid().as_raw());
+    place::unswept(&mut findings, location);
     place::room(&mut findings, location.path(), nodes);
     deployed::place(&mut findings, location.path(), nodes);
     place::processes(&mut findings, &snapshot);

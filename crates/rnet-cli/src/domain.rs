@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use rnet::inspect::Location;
 use rnet::{DomainId, NodeName};
+use rustix::process::geteuid;
 use serde_json::{Value, json};
 
 use crate::args::DomainCommand;
@@ -154,8 +155,13 @@ fn list(context: &mut Context, location: &Location) -> Outcome {
 }
 
 fn clean(context: &mut Context, location: &Location) -> Outcome {
-    let removed = location.clean()?;
-    let left = location.left_overs();
+    let mut removed = location.clean()?;
+    if !location.left_overs().is_empty() {
+        // A node that died meanwhile is swept, too.
+        removed.extend(location.clean()?);
+    }
+    let (dead, barred) = (dead_of_others(location), barred_names(location));
+    let left: Vec<&PathBuf> = dead.iter().chain(&barred).map(|left| &left.path).collect();
     if context.json() {
         context.document(&json!({"domain": location.id(), "removed": removed, "left": left}))?;
     } else if removed.is_empty() {
@@ -164,11 +170,79 @@ fn clean(context: &mut Context, location: &Location) -> Outcome {
         let names: Vec<&str> = removed.iter().map(NodeName::as_str).collect();
         context.line(format_args!("removed what dead nodes left: {}", names.join(", ")))?;
     }
-    match left.first() {
+    for left in barred {
+        context.say(format_args!("{NOTE}rnet:{NOTE:#} {}; {}", left.what, left.advice));
+    }
+    match dead.into_iter().next() {
         None => Ok(()),
-        Some(path) => Err(Failure::Failed(format!(
-            "{} cannot be removed by this user: sudo rm -r {0}",
+        Some(left) => Err(Failure::Failed(format!("{}; {}", left.what, left.advice))),
+    }
+}
+
+/// Something of another user that this one cannot sweep.
+#[derive(Debug)]
+pub struct Unswept {
+    pub path: PathBuf,
+    pub what: String,
+    pub advice: String,
+}
+
+/// What is left of dead nodes though somebody has looked: another user's, whose umask closes it to us.
+pub fn dead_of_others(location: &Location) -> Vec<Unswept> {
+    of_others(location.left_overs(), geteuid().as_raw(), |path, owner, me| Unswept {
+        what: format!(
+            "{} is left of a node of user {owner} and cannot be swept by user {me}; all else goes on",
             path.display()
-        ))),
+        ),
+        advice: format!("remove it: sudo rm -r {}", path.display()),
+        path,
+    })
+}
+
+/// Files of names that only another user can open. Their node may live, so they must not be removed.
+pub fn barred_names(location: &Location) -> Vec<Unswept> {
+    of_others(location.barred_names(), geteuid().as_raw(), |path, owner, me| Unswept {
+        what: format!(
+            "{} belongs to user {owner} and user {me} may not open it: whether its node lives cannot be told",
+            path.display()
+        ),
+        advice: format!("user {owner} can: rnet domain clean"),
+        path,
+    })
+}
+
+/// Our own is swept by and by, and what has gone meanwhile needs nobody.
+fn of_others(
+    paths: Vec<PathBuf>,
+    me: u32,
+    unswept: impl Fn(PathBuf, u32, u32) -> Unswept,
+) -> Vec<Unswept> {
+    let other = |path: PathBuf| {
+        let owner = std::fs::symlink_metadata(&path).ok()?.uid();
+        (owner != me).then(|| unswept(path, owner, me))
+    };
+    paths.into_iter().filter_map(other).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_there_of_others_is_told() {
+        let path = PathBuf::from("/proc/self/status");
+        let me = geteuid().as_raw();
+        let told = |me| {
+            let paths = vec![path.clone(), "/proc/none".into()];
+            let owners = |path, owner, me| Unswept {
+                path,
+                what: format!("{owner} {me}"),
+                advice: String::new(),
+            };
+            of_others(paths, me, owners)
+        };
+        assert!(told(me).is_empty());
+        let [left] = &told(me + 1)[..] else { panic!() };
+        assert_eq!((&left.path, left.what.as_str()), (&path, &*format!("{me} {}", me + 1)));
     }
 }

@@ -32,7 +32,10 @@ impl Problem {
 /// # Errors
 /// Why it is no data, in words; with the line where there are several.
 pub fn json(text: &str) -> Result<Json, String> {
-    if let Ok(json) = serde_json::from_str(text) {
+    // One that lacks a pair of the text has a name twice, which the tree tells with its line.
+    if let Ok(json) = serde_json::from_str(text)
+        && pairs(&json) == colons(text)
+    {
         return Ok(json);
     }
     let said = |problem: Problem| match text.trim().contains('\n') {
@@ -43,11 +46,34 @@ pub fn json(text: &str) -> Result<Json, String> {
     tree.map_or(Ok(Json::Null), |tree| json_of(&tree))
 }
 
+fn pairs(json: &Json) -> usize {
+    match json {
+        Json::Array(items) => items.iter().map(pairs).sum(),
+        Json::Object(fields) => fields.len() + fields.values().map(pairs).sum::<usize>(),
+        _ => 0,
+    }
+}
+
+/// Colons of a JSON text outside of its strings: one for each pair.
+fn colons(text: &str) -> usize {
+    let (mut in_string, mut escaped, mut count) = (false, false, 0);
+    for byte in text.bytes() {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' => escaped = true,
+            b'"' => in_string = !in_string,
+            b':' if !in_string => count += 1,
+            _ => {}
+        }
+    }
+    count
+}
+
 fn json_of(tree: &Tree) -> Result<Json, String> {
     Ok(match &tree.what {
         // Numbers of 64 bits without a sign have room here, too.
         What::Scalar(scalar) => match scalar.text.parse::<u64>() {
-            Ok(number) if scalar.plain && number > i64::MAX as u64 => number.into(),
+            Ok(number) if number > i64::MAX as u64 && scalar.may_be_number() => number.into(),
             _ => scalar.value()?.map_or(Json::Null, |value| to_json(&value)),
         },
         What::List(items) => items.iter().map(json_of).collect::<Result<_, _>>()?,
@@ -91,6 +117,9 @@ mod tests {
             ("stamp: 2026-11-21T12:00:00.5Z", json!({"stamp": "2026-11-21T12:00:00.5Z"})),
             ("{id: 18446744073709551615, off: ~}", json!({"id": u64::MAX, "off": null})),
             ("x: 1\ny:\n- a\n- 0x10\n", json!({"x": 1, "y": ["a", 16]})),
+            ("{serial: !!str 18446744073709551615}", json!({"serial": "18446744073709551615"})),
+            ("serial: 018446744073709551615", json!({"serial": "018446744073709551615"})),
+            (r#"{"a":":\":","b":{"a":1}}"#, json!({"a": ":\":", "b": {"a": 1}})),
             ("", Json::Null),
             ("hello", json!("hello")),
             // JSON, which is no YAML to every reader.
@@ -102,6 +131,9 @@ mod tests {
         for (text, why) in [
             ("{x: 1", "this is no YAML"),
             ("x: 1\nx: 2", "line 2: \"x\" stands here for a second time; first in line 1"),
+            (r#"{"x": 1, "y": [{"x": 2, "x": 3}]}"#, "\"x\" stands here for a second time"),
+            ("x: 1e999", "1e999 has no room in 64 bits"),
+            (r#"{"x": -1e999}"#, "-1e999 has no room in 64 bits"),
             ("x: !!int y", "\"y\" is no int"),
             ("x: 99999999999999999999", "no room in 64 bits"),
         ] {

@@ -89,7 +89,11 @@ fn a_new_key_gets_the_type_that_its_value_looks_like() {
         rnet!(place, "state", "del", "/k").ok();
     }
     for (given, why) in [
-        ("9223372036854775808", "has no room in 64 bits; give --type float or str"),
+        (
+            "9223372036854775808",
+            "has no room in 64 bits; for another type than it looks like give --type",
+        ),
+        ("1e999", "1e999 has no room in 64 bits"),
         ("{\"a\": ", "cannot be read (this is no YAML"),
     ] {
         let said = rnet!(place, "state", "set", "/k", given).fails(2);
@@ -284,7 +288,7 @@ fn messages_are_set_as_json_and_shown_by_field() {
     assert!(text.contains("frame_id: \"imu\"\n") && text.contains("  z: 1.5  # rad/s\n"), "{text}");
     let field = rnet!(place, "state", "get", "/imu", "--field", "angular_velocity.z");
     assert_eq!(field.ok(), "1.5  # rad/s\n");
-    let said = rnet!(place, "state", "set", "/imu", r#"{"frame": "x"}"#).fails(1);
+    let said = rnet!(place, "state", "set", "/imu", r#"{"frame": "x"}"#).fails(2);
     assert!(said.contains("`frame`") && said.contains("rnet.msgs.Imu"), "{said}");
     let said = rnet!(place, "state", "get", "/imu", "--field", "nothing").fails(1);
     assert!(said.contains("nothing"), "{said}");
@@ -391,7 +395,12 @@ fn keys_that_are_not_there_have_neighbours() {
     assert!(said.ends_with("see rnet state list (3 keys)\n"), "{said}");
     assert_eq!(rnet!(place, "state", "list").ok(), "/arm/mode\n/arm/speed\n/army\n");
     assert_eq!(rnet!(place, "state", "list", "/arm").ok(), "/arm/mode\n/arm/speed\n");
-    assert_eq!(rnet!(place, "state", "list", "/legs").ok(), "");
+    for (prefix, long, hint) in [("/legs", &[][..], ""), ("/amr", &["-l"], "; did you mean /arm?")]
+    {
+        let ran = place.run(&[&["state", "list", prefix], long].concat());
+        assert_eq!(ran.stderr, format!("no keys under {prefix} in domain {DOMAIN}{hint}\n"));
+        ran.ok();
+    }
 
     let ran = rnet!(place, "state", "del", "/arm/mode", "/arm/sped", "/arms", "/army", "--json");
     assert_eq!(ran.json(), json!({"deleted": ["/arm/mode", "/army"]}));

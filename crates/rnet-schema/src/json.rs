@@ -325,6 +325,7 @@ fn read_leaf(field: &FieldDescriptor, json: &Json, at: &str) -> Result<Value, Va
                 let names: Vec<String> = e.values().take(16).map(|v| v.name().to_owned()).collect();
                 format!(" (one of {})", names.join(", "))
             }
+            Kind::Bool => " (true or false)".to_owned(),
             _ => String::new(),
         };
         error(at, format!("expected {expected}{known}, found {}: {e}", brief(shown)))

@@ -49,7 +49,8 @@ fn child_entry() {
         }
         // What this user leaves in the group's domain when it has swept.
         "left_overs" => {
-            for path in swept(&net).left_overs() {
+            let location = swept(&net);
+            for path in location.left_overs().into_iter().chain(location.barred_names()) {
                 let owner = path.symlink_metadata().unwrap().uid();
                 tell(&format!("{} of user {owner}", path.display()));
             }
@@ -314,6 +315,7 @@ fn left_overs_of_others_are_told_of_and_not_stumbled_over() {
     bob.kill();
     drop(again);
     // Root may do everything, and so leaves nothing.
-    assert!(swept(&net).left_overs().is_empty());
+    let location = swept(&net);
+    assert!(location.left_overs().is_empty() && location.barred_names().is_empty());
     assert!(!full.exists());
 }

@@ -1,6 +1,6 @@
 //! The place: the directory, the machine, other domains, and what the dead left.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use rnet::inspect::{Location, NodeInfo, Snapshot, membarrier_is_offered, pid_namespace};
 use rnet::limits::DEFAULT_LOG_LEN_BYTES;
@@ -161,23 +161,10 @@ pub fn left_over(findings: &mut Findings, location: &Location) -> Vec<String> {
     dead
 }
 
-/// What is left of the dead though somebody has looked: another user's, whose umask closes it to us.
-pub fn unswept(findings: &mut Findings, left_overs: Vec<PathBuf>, me: u32) {
-    for path in left_overs {
-        // One that has gone meanwhile.
-        let Ok(meta) = std::fs::metadata(&path) else { continue };
-        let owner = std::os::unix::fs::MetadataExt::uid(&meta);
-        if owner == me {
-            continue;
-        }
-        findings.problem(
-            "left_over",
-            format!(
-                "{} is left of a node of user {owner} and cannot be swept by user {me}; all else goes on",
-                path.display()
-            ),
-            format!("remove it: sudo rm -r {}", path.display()),
-        );
+/// What is left of other users' nodes and cannot be swept by us.
+pub fn unswept(findings: &mut Findings, location: &Location) {
+    for left in domain::dead_of_others(location).into_iter().chain(domain::barred_names(location)) {
+        findings.problem("left_over", left.what, left.advice);
     }
 }
 
@@ -300,24 +287,4 @@ fn listed<'a>(names: impl Iterator<Item = &'a str>) -> String {
     let more = names.len().saturating_sub(SHOWN);
     let shown = names[..names.len() - more].join(", ");
     if more > 0 { format!("{shown} and {more} more") } else { shown }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_left_of_others_is_named_with_the_command_that_removes_it() {
-        let path = PathBuf::from("/proc/self");
-        let me = rustix::process::geteuid().as_raw();
-        let mut findings = Findings::default();
-        // Our own is swept by and by, and what is gone needs nobody.
-        unswept(&mut findings, vec![path.clone(), "/proc/none".into()], me);
-        assert!(findings.0.is_empty(), "{findings:?}");
-        unswept(&mut findings, vec![path], me + 1);
-        let [found] = &findings.0[..] else { panic!("{findings:?}") };
-        assert!(found.what.contains(&format!("/proc/self is left of a node of user {me}")));
-        assert!(found.what.contains(&format!("by user {}", me + 1)));
-        assert_eq!(found.advice.as_deref(), Some("remove it: sudo rm -r /proc/self"));
-    }
 }

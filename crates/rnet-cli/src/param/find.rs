@@ -1,5 +1,7 @@
 //! Which parameter is meant.
 
+use std::collections::BTreeSet;
+
 use rnet::NodeName;
 use rnet::param::ParamInfo;
 use rnet::state::State;
@@ -22,7 +24,9 @@ pub fn look(context: &Context, me: &NodeArg) -> Outcome<Vec<Named>> {
 /// All parameters, in the order of nodes and names.
 pub fn all(state: Option<&State>) -> Outcome<Vec<Named>> {
     let params = state.map(State::params).transpose()?.unwrap_or_default();
-    let mut named: Vec<Named> = params.into_iter().filter_map(name).collect();
+    let nodes = params.iter().filter_map(|info| info.description.as_ref());
+    let nodes: BTreeSet<String> = nodes.map(|description| description.node.clone()).collect();
+    let mut named: Vec<Named> = params.into_iter().filter_map(|info| name(info, &nodes)).collect();
     named.sort_by(|a, b| (&a.0, &a.1).cmp(&(&b.0, &b.1)));
     Ok(named)
 }
@@ -33,7 +37,7 @@ pub fn all(state: Option<&State>) -> Outcome<Vec<Named>> {
 /// There is none; with the node that may have been meant.
 pub fn of_node(all: Vec<Named>, domain: &str, node: &NodeName) -> Outcome<Vec<Named>> {
     let (of_node, others): (Vec<Named>, Vec<Named>) =
-        all.into_iter().partition(|(n, ..)| n == node.as_str());
+        all.into_iter().map(|named| seen_from(node, named)).partition(|(n, ..)| n == node.as_str());
     if !of_node.is_empty() {
         return Ok(of_node);
     }
@@ -58,7 +62,8 @@ pub fn one(
     // Of a parameter that was not declared nobody knows where the node's name ends.
     let found = |(n, m, _): &Named| path.strip_prefix(n.as_str()) == Some(m.as_str());
     if let Some(at) = all.iter().position(found) {
-        return Ok(all.swap_remove(at));
+        let found = all.swap_remove(at);
+        return Ok(if name.is_some() { seen_from(node, found) } else { found });
     }
     if name.is_none() && all.iter().all(|(n, ..)| n != node.as_str()) {
         let paths: Vec<String> = all.iter().map(|(n, m, _)| format!("{n}{m}")).collect();
@@ -93,12 +98,24 @@ pub fn slashed(name: &str) -> String {
     format!("/{}", name.strip_prefix('/').unwrap_or(name).replace('.', "/"))
 }
 
-/// Splits the key of a parameter that no node has declared before its last part.
-fn name(info: ParamInfo) -> Option<Named> {
+/// A parameter that was not declared is one of `node` if its path says so.
+fn seen_from(node: &NodeName, (n, m, info): Named) -> Named {
+    let path = format!("{n}{m}");
+    match path.strip_prefix(node.as_str()) {
+        Some(name) if info.description.is_none() && name.starts_with('/') => {
+            (node.to_string(), name.to_owned(), info)
+        }
+        _ => (n, m, info),
+    }
+}
+
+/// Splits the key of a parameter that no node has declared behind the longest name of a node, else before its last part.
+fn name(info: ParamInfo, nodes: &BTreeSet<String>) -> Option<Named> {
     if let Some(d) = &info.description {
         return Some((d.node.clone(), d.name.clone(), info));
     }
     let rest = info.key.strip_prefix("/params")?;
-    let at = rest.rfind('/').filter(|at| *at > 0)?;
+    let ends = || rest.rmatch_indices('/').map(|(at, _)| at).filter(|at| *at > 0);
+    let at = ends().find(|at| nodes.contains(&rest[..*at])).or_else(|| ends().next())?;
     Some((rest[..at].to_owned(), rest[at..].to_owned(), info))
 }

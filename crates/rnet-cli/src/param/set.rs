@@ -26,7 +26,16 @@ pub fn run(context: &mut Context, args: &SetArgs) -> Outcome {
                 return Err(Failure::Usage(what));
             }
             let domain = context.domain()?.id().to_owned();
-            let (node, name, _) = find::one(all.clone(), &domain, &args.node, None)?;
+            let found = find::one(all.clone(), &domain, &args.node, None);
+            let (node, name, _) = match (found, args.node.as_str().rsplit_once('/')) {
+                (Err(_), Some((node, name))) if args.undeclared && !node.is_empty() => {
+                    return Err(Failure::Usage(format!(
+                        "with --undeclared write node and name apart: rnet param set {node} {name} {} --undeclared",
+                        args.name
+                    )));
+                }
+                (found, _) => found?,
+            };
             (NodeName::new(&node)?, name, &args.name)
         }
     };

@@ -28,7 +28,10 @@ pub fn run(context: &mut Context, args: &FlushArgs) -> Outcome {
     let mut deleted = 0;
     let mut failed = None;
     for key in &keys {
-        signal::check()?;
+        if let Err(stopped) = signal::check() {
+            failed = Some(stopped);
+            break;
+        }
         match state.map_or(Ok(false), |state| state.delete(key)) {
             // One that somebody else deleted meanwhile is not counted.
             Ok(was_there) => deleted += usize::from(was_there),

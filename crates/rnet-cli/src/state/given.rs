@@ -139,7 +139,13 @@ fn of_kind(kind: &Kind, given: &Given, why: &str) -> Outcome<Value> {
         Kind::Int => {
             Value::Int(text.trim().parse().map_err(|_| no("int (a whole number of 64 bits)"))?)
         }
-        Kind::Float => Value::Float(text.trim().parse().map_err(|_| no("float"))?),
+        Kind::Float => match text.trim().parse::<f64>() {
+            // Digits that are infinite are a number that is too large.
+            Ok(x) if x.is_finite() || !text.contains(|c: char| c.is_ascii_digit()) => {
+                Value::Float(x)
+            }
+            _ => return Err(no("float")),
+        },
         Kind::Str => Value::Str(text.to_owned()),
         Kind::Bytes => {
             Value::Bytes(from_hex(text.trim()).map_err(|e| no(&format!("bytes in hex ({e})")))?)
@@ -158,7 +164,9 @@ fn looks_like(text: &str) -> Outcome<Value> {
     }
     match Scalar::plain(text).value() {
         Ok(found) => Ok(found.unwrap_or_else(|| Value::Str(text.to_owned()))),
-        Err(why) => Err(Failure::Usage(format!("{why}; give --type float or str"))),
+        Err(why) => {
+            Err(Failure::Usage(format!("{why}; for another type than it looks like give --type")))
+        }
     }
 }
 

@@ -1,10 +1,10 @@
 //! `rnet state list`.
 
-use rnet::state::Entry;
+use rnet::state::{Entry, State};
 use serde_json::json;
 
 use super::args::ListArgs;
-use super::document;
+use super::{document, hint};
 use crate::context::Context;
 use crate::failure::Outcome;
 use crate::session::join_to_look;
@@ -20,7 +20,7 @@ pub fn run(context: &mut Context, args: ListArgs) -> Outcome {
     if !args.long && !context.json() {
         let keys = state.map(|state| state.keys(&args.prefix)).transpose()?.unwrap_or_default();
         if keys.is_empty() {
-            domain::tell_none(context, "keys")?;
+            tell_none(context, state, &args.prefix)?;
         }
         return keys.iter().try_for_each(|key| context.line(format_args!("{key}")));
     }
@@ -28,7 +28,7 @@ pub fn run(context: &mut Context, args: ListArgs) -> Outcome {
     let (revision, entries) =
         snapshot.map_or_else(Default::default, |picture| (picture.revision, picture.entries));
     if entries.is_empty() {
-        domain::tell_none(context, "keys")?;
+        tell_none(context, state, &args.prefix)?;
     }
     if context.json() {
         let domain = context.domain()?;
@@ -41,6 +41,20 @@ pub fn run(context: &mut Context, args: ListArgs) -> Outcome {
     }
     let titles = ["KEY", "TYPE", "VALUE", "REVISION ", "OWNER", "AGE ", "TTL ", "DURABLE"];
     table::print(context, &titles, &entries.values().map(row).collect::<Vec<_>>())
+}
+
+/// Nothing is under the prefix, or in the domain.
+fn tell_none(context: &Context, state: Option<&State>, prefix: &str) -> Outcome {
+    match state {
+        Some(state) if !state.keys("")?.is_empty() => {
+            let near = hint::near(state, prefix.trim_end_matches('/'));
+            let hint = near.map_or_else(String::new, |near| format!("; did you mean {near}?"));
+            let domain = context.location()?;
+            context.say(format_args!("no keys under {prefix} in domain {}{hint}", domain.id()));
+            Ok(())
+        }
+        _ => domain::tell_none(context, "keys"),
+    }
 }
 
 fn row(entry: &Entry) -> Vec<String> {

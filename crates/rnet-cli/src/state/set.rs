@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use rnet::Error;
-use rnet::state::State;
+use rnet::state::Watch;
 use serde_json::json;
 
 use super::args::ValueArgs;
@@ -62,6 +62,9 @@ pub fn run(
         put = put.last_will(will);
     }
     signal::check()?;
+    let stays = args.last_will.is_some() || args.last_will_delete;
+    // Opened before the key is written: nothing that happens to it afterwards is missed.
+    let watch = stays.then(|| state.watch(key)).transpose()?;
     let revision = put.set(value)?;
     if context.json() {
         context.document(&json!({"key": key, "type": type_name, "revision": revision}))?;
@@ -73,20 +76,17 @@ pub fn run(
         };
         context.say(format_args!("{key} is {shown} (type {type_name}{why}), revision {revision}"));
     }
-    if args.last_will.is_none() && !args.last_will_delete {
-        return Ok(());
-    }
+    let Some(watch) = watch else { return Ok(()) };
     context.say(format_args!("{key} {then} when this command ends; Ctrl-C ends it"));
     context.flush()?;
-    live(context, state, key, revision)
+    live(context, watch, key, revision)
 }
 
 /// Lives for the sake of a last will: until it is told to end, or somebody else has written the key.
-fn live(context: &Context, state: &State, key: &str, revision: u64) -> Outcome {
-    let mut watch = state.watch(key)?;
+fn live(context: &Context, mut watch: Watch, key: &str, revision: u64) -> Outcome {
     loop {
         match watch.recv(Some(STEP)) {
-            Ok(change) if change.key == key && change.revision != revision => {
+            Ok(change) if change.key == key && change.revision > revision => {
                 let by = change.entry.map_or_else(
                     || "gone".to_owned(),
                     |entry| format!("written by {}", entry.owner.node),

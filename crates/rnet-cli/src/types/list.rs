@@ -11,6 +11,7 @@ use super::catalog::Catalog;
 use super::used::types;
 use crate::context::Context;
 use crate::failure::Outcome;
+use crate::near::did_you_mean;
 use crate::topic::look;
 use crate::value::tame;
 use crate::{domain, table};
@@ -64,9 +65,19 @@ pub fn run(context: &mut Context, args: TypeListArgs) -> Outcome {
 fn in_use(context: &mut Context, word: Option<&str>) -> Outcome {
     let (domain, snapshot) = look(context)?;
     let mut used = types(&snapshot, None);
-    used.retain(|used| word.is_none_or(|word| holds(used.name(), word)));
     if used.is_empty() {
         domain::tell_none(context, "types")?;
+    } else if let Some(word) = word {
+        let names: Vec<String> = used.iter().map(|used| used.name().to_owned()).collect();
+        used.retain(|used| holds(used.name(), word));
+        if used.is_empty() {
+            let hint = did_you_mean(word, names.iter().map(String::as_str))
+                .unwrap_or_else(|| format!("in use are {}", names.join(", ")));
+            context.say(format_args!(
+                "no type in domain {} has {word} in its name; {hint}",
+                domain.id()
+            ));
+        }
     }
     if context.json() {
         let documents = used.iter().map(|used| {

@@ -23,7 +23,7 @@ const EXAMPLE_ITEMS: u32 = 4;
 pub fn encode(what: &str, message_type: &MessageType, value: &Value) -> Outcome<Vec<u8>> {
     let wrong = |name: &str, why: String| {
         let example = example(message_type);
-        Failure::Failed(format!("{what} is no {name}: {why}; such as '{example}'"))
+        Failure::Usage(format!("{what} is no {name}: {why}; such as '{example}'"))
     };
     match message_type {
         MessageType::Plain(plain) => {

@@ -32,7 +32,7 @@ impl Scalar {
         let found = match self.tag.as_deref() {
             Some("bool") => Value::Bool(self.yes_or_no().ok_or_else(|| not("bool"))?),
             Some("int") => int_of(text).ok_or_else(|| not("int"))??,
-            Some("float") => float_of(text).ok_or_else(|| not("float"))?,
+            Some("float") => float_of(text).ok_or_else(|| not("float"))??,
             Some("str") => Value::Str(text.to_owned()),
             Some(other) => return Err(format!("the tag !!{other} is not known")),
             None if !self.plain => Value::Str(text.to_owned()),
@@ -42,11 +42,16 @@ impl Scalar {
                 "false" | "False" | "FALSE" => Value::Bool(false),
                 _ => match int_of(text) {
                     Some(int) => int?,
-                    None => float_of(text).unwrap_or_else(|| Value::Str(text.to_owned())),
+                    None => float_of(text).unwrap_or_else(|| Ok(Value::Str(text.to_owned())))?,
                 },
             },
         };
         Ok(Some(found))
+    }
+
+    /// Whether digits in it are a number: neither quotes nor a tag nor leading zeros say otherwise.
+    pub fn may_be_number(&self) -> bool {
+        self.plain && self.tag.is_none() && !is_padded(&self.text)
     }
 
     /// What it says where a bool is wanted.
@@ -78,8 +83,9 @@ fn int_of(text: &str) -> Option<Result<Value, String>> {
     Some(value.map(Value::Int).map_err(|_| format!("{text} has no room in 64 bits")))
 }
 
-/// A number. Rust reads words such as `inf` and `nan` too, which are text here.
-fn float_of(text: &str) -> Option<Value> {
+/// A number; too large a one is an error and not infinity. Rust reads words such as `inf` and `nan` too, which are text
+/// here.
+fn float_of(text: &str) -> Option<Result<Value, String>> {
     let (sign, bare) = match text.strip_prefix('-') {
         Some(bare) => (-1.0, bare),
         None => (1.0, text.strip_prefix('+').unwrap_or(text)),
@@ -91,9 +97,13 @@ fn float_of(text: &str) -> Option<Value> {
             && bare.chars().all(|c| c.is_ascii_digit() || ".eE+-".contains(c))
             && !is_padded(bare) =>
         {
-            bare.parse().ok().filter(|number: &f64| number.is_finite())?
+            let number: f64 = bare.parse().ok()?;
+            if number.is_infinite() {
+                return Some(Err(format!("{text} has no room in 64 bits")));
+            }
+            number
         }
         _ => return None,
     };
-    Some(Value::Float(sign * number))
+    Some(Ok(Value::Float(sign * number)))
 }

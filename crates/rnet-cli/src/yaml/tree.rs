@@ -1,6 +1,7 @@
 //! YAML text as a tree with lines, within limits.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 
 use saphyr_parser::{Event, Parser, ScalarStyle, Tag};
 
@@ -40,6 +41,8 @@ struct Open {
     tree: Tree,
     /// Of a map: the name whose value comes next.
     key: Option<Key>,
+    /// Of a map: its names, with their lines.
+    names: HashMap<String, usize>,
 }
 
 /// Reads a text; `None` if there is nothing in it.
@@ -102,25 +105,25 @@ fn begin(
     if open.len() >= MAX_DEPTH {
         return Err(Problem::new(line, format!("this is more than {MAX_DEPTH} levels deep")));
     }
-    if let Some(Open { tree: Tree { what: What::Map(_), .. }, key: None }) = open.last() {
+    if let Some(Open { tree: Tree { what: What::Map(_), .. }, key: None, .. }) = open.last() {
         return Err(Problem::new(line, "a name has to stand here, and not a list or map"));
     }
-    open.push(Open { tree: Tree { line, what }, key: None });
+    open.push(Open { tree: Tree { line, what }, key: None, names: HashMap::new() });
     Ok(())
 }
 
 /// Puts a finished value where it belongs.
 fn place(open: &mut [Open], root: &mut Option<Tree>, tree: Tree) -> Result<(), Problem> {
-    let Some(Open { tree: outer, key }) = open.last_mut() else {
+    let Some(Open { tree: outer, key, names }) = open.last_mut() else {
         *root = Some(tree);
         return Ok(());
     };
     match (&mut outer.what, key.take()) {
         (What::Map(pairs), Some(name)) => pairs.push((name, tree)),
-        (What::Map(pairs), None) => {
+        (What::Map(_), None) => {
             let What::Scalar(scalar) = tree.what else { return Ok(()) };
-            if let Some((first, _)) = pairs.iter().find(|(name, _)| name.text == scalar.text) {
-                let (text, first) = (scalar.text, first.line);
+            if let Some(first) = names.insert(scalar.text.clone(), tree.line) {
+                let text = scalar.text;
                 let why = format!("{text:?} stands here for a second time; first in line {first}");
                 return Err(Problem::new(tree.line, why));
             }

@@ -137,14 +137,16 @@ impl Location {
             .collect()
     }
 
-    /// What is there of the dead, and files of names that this user may not open, so that nobody knows whether their node
-    /// lives.
+    /// Folders of dead nodes that nobody has swept up.
     pub fn left_overs(&self) -> Vec<PathBuf> {
-        let Some(dir) = self.dir() else { return Vec::new() };
-        let folders = self.folders().filter(|folder| !folder.alive).map(|folder| folder.path);
+        self.folders().filter(|folder| !folder.alive).map(|folder| folder.path).collect()
+    }
+
+    /// Files of names that this user may not open, and so cannot tell whether their node lives.
+    pub fn barred_names(&self) -> Vec<PathBuf> {
         let barred =
             |path: &PathBuf| rustix::fs::access(path, Access::READ_OK | Access::WRITE_OK).is_err();
-        folders.chain(entries(&dir.names()).filter(barred)).collect()
+        self.dir().iter().flat_map(|dir| entries(&dir.names())).filter(barred).collect()
     }
 
     fn folders(&self) -> impl Iterator<Item = Folder> {
