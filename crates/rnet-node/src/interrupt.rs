@@ -25,8 +25,9 @@ enum Of {
 }
 
 impl Interrupter {
-    /// Has the wait that goes on end with `Interrupted`, or the next one if none does. A wait
-    /// that finds a message, a change, or room for a message, at that moment is over as if it had not been asked.
+    /// Has the wait that goes on end with `Interrupted`, or the next one if none does. A wait that finds a message,
+    /// a change, or room for a message, at that moment returns it; then the next wait that finds nothing is
+    /// interrupted.
     pub fn interrupt(&self) {
         match &self.0 {
             Of::Waiting(waiting) => waiting.ask_to_stop(),

@@ -1,7 +1,7 @@
 //! How a thread passes the time until the next message or change: awake while that pays, by the clock when they
 //! keep time, else asleep until it is woken. What pays is learnt by [`PeriodEstimator`].
 //!
-//! Subscribers, watches of the state and dispatch threads wait so; each says by its [`Place`] what for.
+//! Subscribers, watches of the state, wait sets and dispatch threads wait so, for what [`crate::awaited`] shows.
 
 use std::time::Duration;
 

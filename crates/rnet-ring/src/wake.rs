@@ -21,9 +21,9 @@ impl Tickets {
     }
 }
 
-/// The sleeper's side: shows `ticket` in every place where a waker may look, each of which `places` names. After it, look for
-/// messages once more, and sleep only if there are none and the bell still reads what it read
-/// before this call.
+/// The sleeper's side: shows `ticket` in every place where a waker may look, each of which `places` names. After
+/// it, look for messages once more, and sleep only if there are none and the bell still reads what it read before
+/// this call.
 pub fn announce(
     places: impl FnOnce(&mut dyn FnMut(&AtomicU64)),
     ticket: u64,

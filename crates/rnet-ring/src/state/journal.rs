@@ -120,9 +120,9 @@ impl<'a> Region<'a> {
         }
     }
 
-    /// A follower lies down to sleep: `true` if it had better look first, as there is something after its
+    /// A follower is about to sleep: `true` if it had better look first, as there is something after its
     /// position. Whoever changes something from here on wakes it.
-    pub fn sleepy(&self, follower: usize, at: &super::Position) -> bool {
+    pub fn before_sleep(&self, follower: usize, at: &super::Position) -> bool {
         let (group, bit) = (follower / 64, 1 << (follower % 64));
         // SYNC-FOLLOW: see `number`.
         self.asleep(group).fetch_or(bit, Ordering::SeqCst);
@@ -133,7 +133,7 @@ impl<'a> Region<'a> {
         look
     }
 
-    /// Sits down to read as of the newest revision: until [`Region::stand_up`], what it needs is kept.
+    /// Takes a lease to read as of the newest revision: until [`Region::end_snapshot`], what it needs is kept.
     /// `None` if all leases are taken, or it was revoked at once.
     pub(crate) fn take_lease(&self, process_slot: u16) -> Result<Option<SnapshotLease>, Stuck> {
         let (ok, miss) = (Ordering::SeqCst, Ordering::Relaxed);
@@ -152,14 +152,14 @@ impl<'a> Region<'a> {
         let revision = match self.newest() {
             Ok(revision) => revision,
             Err(stuck) => {
-                self.stand_up(SnapshotLease { lease, revision: 0 });
+                self.end_snapshot(SnapshotLease { lease, revision: 0 });
                 return Err(stuck);
             }
         };
         let word = self.lease(lease, LEASE_REVISION);
         if word.compare_exchange(0, revision, ok, miss).is_err() {
             // Revoked before it began.
-            self.stand_up(SnapshotLease { lease, revision });
+            self.end_snapshot(SnapshotLease { lease, revision });
             return Ok(None);
         }
         Ok(Some(SnapshotLease { lease, revision }))
@@ -175,7 +175,7 @@ impl<'a> Region<'a> {
         self.lease(lease.lease, LEASE_REVISION).load(Ordering::SeqCst) != REVOKED
     }
 
-    pub(crate) fn stand_up(&self, lease: SnapshotLease) {
+    pub(crate) fn end_snapshot(&self, lease: SnapshotLease) {
         self.taken_leases().fetch_and(!(1 << lease.lease), Ordering::SeqCst);
         fail_point!("state.standing");
         self.lease(lease.lease, LEASE_OWNER).store(0, Ordering::Release);

@@ -46,7 +46,7 @@ impl Region<'_> {
         for _ in 0..LIGHT_READS {
             let Some(lease) = self.take_lease(process_slot)? else { continue };
             let found = self.read(key, into);
-            self.stand_up(lease);
+            self.end_snapshot(lease);
             match found? {
                 Found::Nothing => return Ok(false),
                 Found::Leaf => return Ok(is_there(into, now)),
@@ -112,7 +112,7 @@ impl Region<'_> {
             let looked = look(&lease);
             let held = self.held(&lease);
             let revision = lease.revision;
-            self.stand_up(lease);
+            self.end_snapshot(lease);
             if looked.is_ok() && held {
                 return Ok(revision);
             }

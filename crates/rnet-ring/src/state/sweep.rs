@@ -155,7 +155,7 @@ impl Region<'_> {
         for follower in 0..self.geometry.followers {
             let owner = self.follower(follower, FOLLOWER_OWNER);
             if owner.load(Ordering::Acquire) == u64::from(dead) + 1 {
-                self.wakeless(follower);
+                self.after_sleep(follower);
                 owner.store(0, Ordering::Release);
                 fail_point!("state.sweep_follower");
             }
@@ -163,7 +163,7 @@ impl Region<'_> {
     }
 
     /// A follower that does not sleep any more.
-    pub fn wakeless(&self, follower: usize) {
+    pub fn after_sleep(&self, follower: usize) {
         self.asleep(follower / 64).fetch_and(!(1 << (follower % 64)), Ordering::SeqCst);
     }
 

@@ -310,7 +310,7 @@ fn a_lease_keeps_what_it_reads() {
         })
         .unwrap();
     assert_eq!(found, vec![b"old".to_vec(); 3]);
-    region.stand_up(lease);
+    region.end_snapshot(lease);
     put(&region, &mut local, "/x/0", None, None).unwrap();
     put(&region, &mut local, "/x/1", None, None).unwrap();
     put(&region, &mut local, "/x/3", None, None).unwrap();

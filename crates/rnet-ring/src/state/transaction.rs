@@ -101,7 +101,7 @@ impl Region<'_> {
         let Some(lease) = self.take_lease(local.process_slot)? else { return Err(Refused::Again) };
         let checked = self.all_at(&lease, guards, now);
         let held = self.held(&lease);
-        self.stand_up(lease);
+        self.end_snapshot(lease);
         match checked {
             Ok(None) if held => Ok(Done::Nothing),
             Ok(Some((index, expected, found))) if held => {

@@ -112,7 +112,7 @@ impl Follower {
         let filter = self.prefix.1.root().map_or(0, |root| u64::from(root) + 1);
         ring.follower(self.number, FOLLOWER_FILTER).store(filter, Ordering::Release);
         fail_point!("state.falling_asleep");
-        ring.sleepy(self.number, &self.at)
+        ring.before_sleep(self.number, &self.at)
     }
 
     /// Whether something was changed that it has not passed yet; it may not match. Also where nothing can be read
@@ -123,7 +123,7 @@ impl Follower {
 
     /// Nobody sleeps for it any more.
     pub fn after_sleep(&self) {
-        self.inner.ring().wakeless(self.number);
+        self.inner.ring().after_sleep(self.number);
     }
 }
 
@@ -131,7 +131,7 @@ impl Drop for Follower {
     fn drop(&mut self) {
         if !self.inner.own.fork_guard().is_parents() {
             let ring = self.inner.ring();
-            ring.wakeless(self.number);
+            ring.after_sleep(self.number);
             ring.follower(self.number, FOLLOWER_OWNER).store(0, Ordering::Release);
         }
     }
