@@ -90,8 +90,11 @@ impl Worker {
         };
         std::thread::Builder::new().name("events".into()).spawn(read)?;
         let mut worker = Self { process, orders };
-        worker.write(job)?;
-        Ok(worker)
+        match worker.write(job) {
+            // It has ended, and the end of what it says tells that.
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(worker),
+            written => written.map(|()| worker),
+        }
     }
 
     fn write(&mut self, what: &impl Serialize) -> io::Result<()> {
