@@ -308,8 +308,8 @@ def test_a_subscriber_with_a_callback_knows_its_publishers(node):
     typed = node("typed").subscribe("/t", Two, on=got.put)
     with pytest.raises(rnet.IncompatibleType):
         typed.wait_for_publishers(1, LIMIT_S)
-    wrong.wait_for_subscribers(1, LIMIT_S)
-    assert wrong.subscriber_count == 1  # the untyped one
+    while wrong.subscriber_count != 1:  # the untyped one
+        time.sleep(0.001)  # sleep: between two looks
 
 
 def test_a_wait_for_the_publishers_of_a_callback_ends_with_the_subscriber(node):
