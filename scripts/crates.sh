@@ -7,7 +7,8 @@ names=$(cargo metadata --no-deps --format-version 1 |
     python3 -c 'import json, sys; print(*(p["name"] for p in json.load(sys.stdin)["packages"] if p["publish"] is None))')
 args=()
 for name in $names; do args+=(--package "$name"); done
-# What cargo has unpacked of an earlier run it takes again, though it has the same version and other content.
-rm -rf "${CARGO_HOME:-$HOME/.cargo}"/registry/{src,cache}/-*/rnet{,-*}-[0-9]*
+# What cargo has unpacked and built in an earlier run it takes again: the version is the same, the content is not.
+rm -rf "${CARGO_HOME:-$HOME/.cargo}"/registry/{src,cache}/-*/rnet{,-*}-[0-9]* \
+    "${CARGO_TARGET_DIR:-target}"/debug/.fingerprint/rnet{,-*}-*
 cargo package --locked --allow-dirty "${args[@]}"
 cp "${CARGO_TARGET_DIR:-target}"/package/*.crate "$1"
