@@ -1,0 +1,9 @@
+//! The link: what joins a domain's hosts. docs/design/wire.md draws it.
+//!
+//! One process per host and domain holds the link. It is an ordinary node with proxies of what other hosts
+//! have; nothing else of robot-net knows of a second transport. The network itself is behind [`Transport`]:
+//! Zenoh with the feature `zenoh`, a network in memory for tests.
+
+mod transport;
+
+pub use transport::{HostId, Presence, Sink, Transport};

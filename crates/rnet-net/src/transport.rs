@@ -1,0 +1,51 @@
+//! What the link asks of a network.
+
+use std::fmt;
+use std::io;
+
+use rnet::Lane;
+
+/// A host of the domain: a random number, made anew when the host boots.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct HostId(pub u64);
+
+impl fmt::Display for HostId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016x}", self.0)
+    }
+}
+
+/// The link of a host, as the network knows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Presence {
+    /// The host.
+    pub host: HostId,
+    /// The term in which its link holds the role: each holder has a higher one.
+    pub term: u64,
+}
+
+/// What carries frames to the links of other hosts.
+///
+/// Frames of one lane from one host arrive in the order in which they were sent, for as long as the connection
+/// lasts. What was under way when it ended may be lost; the stream of frames finds that by its numbers.
+pub trait Transport: Send + Sync + 'static {
+    /// Hands a frame to the network, and waits while the network takes none. Called by the thread that sends for
+    /// the lane, and by no other.
+    ///
+    /// # Errors
+    /// If the network is closed. A host that is not there is no error.
+    fn send(&self, lane: Lane, to: HostId, frame: &[u8]) -> io::Result<()>;
+}
+
+/// Who is told what the network brings. The calls of one lane come from one thread at a time, and must not
+/// wait: the network stands still meanwhile.
+pub trait Sink: Send + Sync + 'static {
+    /// A frame came, which nobody has looked into yet.
+    fn frame(&self, lane: Lane, from: HostId, frame: &[u8]);
+
+    /// A link is there.
+    fn up(&self, presence: Presence);
+
+    /// A link is gone, or no longer heard.
+    fn down(&self, presence: Presence);
+}
