@@ -245,6 +245,14 @@ impl NodeState {
         Ok(())
     }
 
+    /// Our publisher, which defers, admits this subscription.
+    pub fn admit(self: &Arc<Self>, publisher: u64, subscription: u64) -> Result<()> {
+        self.check_fork()?;
+        self.matching().admit(publisher, subscription)?;
+        self.refresh();
+        Ok(())
+    }
+
     /// How many publishers of a subscription are alive at this moment.
     pub fn liveliness_of(&self, id: u64) -> LivelinessCounts {
         // A forked child has no publishers, and a thread that is not there may hold the lock.

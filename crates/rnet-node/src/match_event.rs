@@ -34,6 +34,9 @@ pub enum MatchEvent {
     Lost(PeerInfo),
     /// A subscription that is a proxy stands for more or fewer than before.
     Changed(PeerInfo),
+    /// A subscription waits for a publisher that defers to admit it.
+    #[doc(hidden)]
+    Asked(PeerInfo),
     /// A peer of the same topic does not fit; the error names both sides.
     Incompatible(Error),
 }
@@ -203,6 +206,8 @@ pub struct PublisherMatches {
     pub matched: Vec<PeerInfo>,
     /// How many ends each proxy among them stands for.
     pub ends: BTreeMap<u64, u32>,
+    /// Those that wait for a publisher that defers to admit them.
+    pub asking: Vec<PeerInfo>,
     pub incompatible: Vec<Error>,
     /// How many of those a wait has returned.
     pub told: usize,

@@ -121,15 +121,24 @@ impl Matching {
         topic_hash: u64,
         meta: PublisherMeta,
         readers: Arc<ReaderTable>,
+        deferred: bool,
     ) -> Result<Arc<PublisherState>> {
         let entry = Entry::new(id, topic_hash, EndpointKind::Publisher);
         self.own.announce(entry)?;
         let state = Arc::new(PublisherState::default());
         let (known, short) = (BTreeMap::new(), BTreeSet::new());
+        let (deadline, granted) = (None, deferred.then(BTreeSet::new));
         let state_of = state.clone();
-        let deadline = None;
-        let own =
-            OwnPublisher { topic_hash, meta, readers, state: state_of, known, short, deadline };
+        let own = OwnPublisher {
+            topic_hash,
+            meta,
+            readers,
+            state: state_of,
+            known,
+            short,
+            deadline,
+            granted,
+        };
         self.publishers.insert(id, own);
         self.watch_own(id);
         self.index_own(entry);
@@ -541,6 +550,12 @@ impl Matching {
             }
             return;
         };
+        let node = shown(&peer.meta.proxy, &place.node);
+        let Some(own) = self.publishers.get_mut(&publisher) else { return };
+        if !own.grants(&PeerInfo { id: entry.id, node: node.clone() }, notices) {
+            own.known.insert(entry.id, Known::Pending(peer));
+            return;
+        }
         bound.binding = allowed(&own.meta, &peer.meta, bound.binding);
         let bells = match self.bells_of(entry.id) {
             Ok(bells) => bells,
@@ -551,7 +566,6 @@ impl Matching {
             }
         };
         let Some(own) = self.publishers.get_mut(&publisher) else { return };
-        let node = shown(&peer.meta.proxy, &place.node);
         if peer.meta.proxy.is_some() {
             own.state.lock().ends.insert(entry.id, entry.ends);
         }

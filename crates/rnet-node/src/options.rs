@@ -25,6 +25,8 @@ pub struct PublisherOptions {
     pub message_type: Option<MessageType>,
     #[doc(hidden)]
     pub proxy: Option<Proxy>,
+    #[doc(hidden)]
+    pub deferred: bool,
 }
 
 impl PublisherOptions {
@@ -109,6 +111,13 @@ impl PublisherOptions {
     #[doc(hidden)]
     pub fn proxy(mut self, proxy: Proxy) -> Self {
         self.proxy = Some(proxy);
+        self
+    }
+    /// For what forwards messages between hosts: a subscription is admitted once `Publisher::admit` names it, and
+    /// [`crate::MatchEvent::Asked`] tells that it waits for that.
+    #[doc(hidden)]
+    pub fn deferred(mut self) -> Self {
+        self.deferred = true;
         self
     }
     /// As [`PublisherOptions::message_type`], a protobuf message.

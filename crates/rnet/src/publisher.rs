@@ -76,6 +76,7 @@ impl<T: Message + ?Sized> Publisher<T> {
         let ty = types::choose::<T>(topic.as_str(), options.message_type)?;
         let fixed_len = ty.fixed_len();
         let (type_desc, qos, proxy) = (ty.desc(), options.qos, options.proxy);
+        let deferred = options.deferred;
         let meta = PublisherMeta { topic: topic.to_string(), type_desc, qos, proxy };
         let state = &core.state;
         state.refresh();
@@ -85,7 +86,8 @@ impl<T: Message + ?Sized> Publisher<T> {
         ty.keep_at(&state.own, topic.as_str())?;
         let writer = Writer::create(&state.own, entry.path(state.own.folder()), id, &meta)?;
         let reader_table = writer.reader_table().clone();
-        let matches = state.matching().add_publisher(id, topic.hash(), meta, reader_table)?;
+        let matches =
+            state.matching().add_publisher(id, topic.hash(), meta, reader_table, deferred)?;
         let core = core.clone();
         let publisher = Publisher {
             writer,
@@ -286,6 +288,22 @@ impl<T: Message + ?Sized> Publisher<T> {
         }
         let readers = self.writer.reader_table().readers();
         readers.into_iter().map(|(id, node)| PeerInfo { id, node }).collect()
+    }
+
+    /// The subscriptions that wait for [`Publisher::admit`]; empty unless the publisher defers.
+    #[doc(hidden)]
+    pub fn asking(&self) -> Vec<PeerInfo> {
+        self.state.lock().asking.clone()
+    }
+
+    /// Admits a subscription, now or when it asks; for a publisher that defers. The subscription counts once
+    /// [`MatchEvent::Matched`] says so.
+    ///
+    /// # Errors
+    /// `Closed` in a forked child.
+    #[doc(hidden)]
+    pub fn admit(&self, subscription: u64) -> Result<()> {
+        self.core.state.admit(self.id, subscription)
     }
 
     /// Errors of subscribers that did not fit (types or quality of service), oldest first.

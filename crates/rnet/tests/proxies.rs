@@ -45,6 +45,48 @@ fn child_entry() {
 }
 
 #[test]
+fn a_publisher_that_defers_serves_a_subscription_once_it_admits_it() {
+    let net = Net::new("proxy defers");
+    let (node, link) = (net.node("node"), net.node("link"));
+    let options = PublisherOptions::new().proxy(arm()).transient_local(2).deferred();
+    let mut proxy = link.publisher_with::<[u8]>("/t", options).unwrap();
+    let (tell, events) = mpsc::channel();
+    proxy.on_match(move |event| tell.send(event.clone()).unwrap());
+    let next = || events.recv_timeout(LONG.unwrap()).unwrap();
+    let mut volatile = node.subscriber::<[u8]>("/t").unwrap();
+    let MatchEvent::Asked(first) = next() else { panic!("it has asked") };
+    assert_eq!(proxy.asking(), std::slice::from_ref(&first));
+    assert_eq!((proxy.subscriber_count(), volatile.publisher_count()), (0, 0));
+    // What is sent meanwhile is the past of those that are admitted later.
+    for message in [b"1", b"2", b"3"] {
+        proxy.send(message).unwrap();
+    }
+    let options = SubscriberOptions::new().transient_local();
+    let mut late = node.subscriber_with::<[u8]>("/t", options).unwrap();
+    let MatchEvent::Asked(second) = next() else { panic!("it has asked") };
+    proxy.admit(second.id).unwrap();
+    assert_eq!(next(), MatchEvent::Matched(second));
+    assert_eq!(proxy.asking(), std::slice::from_ref(&first));
+    late.wait_for_publishers(1, LONG).unwrap();
+    proxy.admit(first.id).unwrap();
+    assert_eq!(next(), MatchEvent::Matched(first.clone()));
+    volatile.wait_for_publishers(1, LONG).unwrap();
+    assert!(proxy.asking().is_empty());
+    proxy.send(b"4").unwrap();
+    for message in [b"2", b"3", b"4"] {
+        assert_eq!(&*late.recv(LONG).unwrap(), message);
+    }
+    assert_eq!(&*volatile.recv(LONG).unwrap(), b"4");
+    // One that goes while it asks is no longer asking, and one that comes again asks again.
+    drop(volatile);
+    assert_eq!(next(), MatchEvent::Unmatched(first));
+    let passing = node.subscriber::<[u8]>("/t").unwrap();
+    let MatchEvent::Asked(_) = next() else { panic!("it has asked") };
+    drop(passing);
+    eventually("nobody asks", || proxy.asking().is_empty());
+}
+
+#[test]
 fn a_publisher_counts_the_subscribers_for_which_proxies_stand() {
     let net = Net::new("proxy counts");
     let (node, link) = (net.node("node"), net.node("link"));

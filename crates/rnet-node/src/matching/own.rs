@@ -28,6 +28,8 @@ pub struct OwnPublisher {
     pub short: BTreeSet<u64>,
     /// Its own deadline, if it has promised one.
     pub deadline: Option<Deadline>,
+    /// The subscriptions that it is to admit; `None` if it admits all.
+    pub granted: Option<BTreeSet<u64>>,
 }
 
 #[allow(clippy::large_enum_variant, reason = "few are pending at a time")]
@@ -58,6 +60,10 @@ pub struct OwnSubscription {
 impl OwnPublisher {
     pub fn drop_reader(&mut self, id: u64, died: bool, notices: &mut Vec<Notice>) {
         self.short.remove(&id);
+        if let Some(granted) = &mut self.granted {
+            granted.remove(&id);
+            self.state.lock().asking.retain(|p| p.id != id);
+        }
         if died {
             self.readers.bury(id);
         } else {

@@ -5,7 +5,7 @@ use rnet_shm::node::Entry;
 
 use super::Matching;
 use super::own::OwnPublisher;
-use crate::match_event::{MatchEvent, Notice, push_notice};
+use crate::match_event::{MatchEvent, Notice, PeerInfo, push_notice};
 
 /// The node that users see: of a proxy that for which it stands.
 pub fn shown(proxy: &Option<Proxy>, node: &str) -> String {
@@ -27,7 +27,41 @@ impl OwnPublisher {
     }
 }
 
+impl OwnPublisher {
+    /// Whether this subscription, which has bound a page to us, is to be admitted now. One that is not is
+    /// reported once.
+    pub fn grants(&mut self, peer: &PeerInfo, notices: &mut Vec<Notice>) -> bool {
+        let Some(granted) = &self.granted else { return true };
+        let mut matches = self.state.lock();
+        if granted.contains(&peer.id) {
+            matches.asking.retain(|p| p.id != peer.id);
+            return true;
+        }
+        if !matches.asking.contains(peer) {
+            matches.asking.push(peer.clone());
+            drop(matches);
+            push_notice(notices, self.state.hooks.clone(), MatchEvent::Asked(peer.clone()));
+        }
+        false
+    }
+}
+
 impl Matching {
+    /// Our publisher, which defers, is to admit this subscription. The next refresh does it.
+    ///
+    /// # Errors
+    /// `Closed` if the publisher is not there any more.
+    pub fn admit(&mut self, publisher: u64, subscription: u64) -> Result<()> {
+        let Some(own) = self.publishers.get_mut(&publisher) else {
+            return Err(Error::Closed { what: "the publisher".to_owned() });
+        };
+        if let Some(granted) = &mut own.granted {
+            granted.insert(subscription);
+        }
+        self.pending.insert(own.topic_hash);
+        Ok(())
+    }
+
     /// Our subscription, which is a proxy, stands for so many ends from now on. The next refresh tells our own
     /// publishers.
     ///
