@@ -4,6 +4,7 @@
 //! have; nothing else of robot-net knows of a second transport. The network itself is behind [`Transport`]:
 //! Zenoh with the feature `zenoh`, a network in memory for tests.
 
+pub mod config;
 mod transport;
 
 pub use transport::{HostId, Presence, Sink, Transport};

@@ -1,0 +1,317 @@
+//! What the link is told: which network it talks to, what may cross, and in what shape.
+//!
+//! A setting comes from a flag, else from the environment (`RNET_NETWORK`, `RNET_LISTEN`, `RNET_CONNECT`,
+//! `RNET_HOST`), else from `robot.toml`, else it has its default. The file is the one that `--config` names, else
+//! `RNET_CONFIG`, else `robot.toml` in the working directory, which need not be there. Unknown keys are errors: a
+//! misspelt rule would let cross what it was meant to hold.
+
+mod endpoint;
+mod error;
+mod file;
+mod given;
+mod parse;
+
+use std::fmt;
+use std::num::NonZeroU32;
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use rnet::NamePattern;
+
+pub use endpoint::Endpoint;
+pub use error::{ConfigError, Place};
+pub use given::Given;
+
+/// Topics that no rule lets cross: each host has its own.
+const STAY: &[&str] = &["/_rnet/link"];
+
+/// What the link is told.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Whether there is a network, and how its hosts find each other.
+    pub mode: Mode,
+    /// Who said so.
+    pub mode_from: From,
+    /// The name of this host, as others see it: 1 to 64 letters, digits, `-`, `.` and `_`.
+    pub host: String,
+    /// Where the link can be reached.
+    pub listen: Vec<Endpoint>,
+    /// Where the links of other hosts can be reached.
+    pub connect: Vec<Endpoint>,
+    /// Network interfaces of mode `lan`; empty for all but the loopback.
+    pub interfaces: Vec<String>,
+    /// What may cross. The first rule that fits decides; what none fits may.
+    pub rules: Vec<Rule>,
+    /// In what shape topics cross. The first entry that fits decides.
+    pub topics: Vec<TopicShaping>,
+    /// The file that was read.
+    pub file: Option<PathBuf>,
+    stay: Vec<Rule>,
+}
+
+/// Whether there is a network, and how its hosts find each other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Mode {
+    /// No network.
+    #[default]
+    Off,
+    /// All hosts of the local network that have the same domain.
+    Lan,
+    /// The hosts that are named.
+    Peers,
+}
+
+impl Mode {
+    /// All, as they are written.
+    pub const NAMES: [&str; 3] = ["off", "lan", "peers"];
+}
+
+impl FromStr for Mode {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Mode, ()> {
+        match text {
+            "off" => Ok(Mode::Off),
+            "lan" => Ok(Mode::Lan),
+            "peers" => Ok(Mode::Peers),
+            _ => Err(()),
+        }
+    }
+}
+
+impl fmt::Display for Mode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(Mode::NAMES[*self as usize])
+    }
+}
+
+/// Who gave a setting.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum From {
+    /// Nobody: it is the default.
+    Default,
+    /// An option of the command line, or a variable of the environment.
+    Word(&'static str),
+    /// A file.
+    File(Place),
+}
+
+impl fmt::Display for From {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            From::Default => f.write_str("default"),
+            From::Word(word) => f.write_str(word),
+            From::File(place) => write!(f, "{}:{}", place.file.display(), place.line),
+        }
+    }
+}
+
+/// Which way messages cross, as this host sees it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Direction {
+    /// From another host to this one.
+    In,
+    /// From this host to another one.
+    Out,
+    /// Either; only in rules.
+    #[default]
+    Both,
+}
+
+impl Direction {
+    /// All, as they are written.
+    pub const NAMES: [&str; 3] = ["in", "out", "both"];
+
+    fn covers(self, other: Direction) -> bool {
+        self == Direction::Both || other == Direction::Both || self == other
+    }
+}
+
+impl FromStr for Direction {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Direction, ()> {
+        match text {
+            "in" => Ok(Direction::In),
+            "out" => Ok(Direction::Out),
+            "both" => Ok(Direction::Both),
+            _ => Err(()),
+        }
+    }
+}
+
+impl fmt::Display for Direction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(Direction::NAMES[*self as usize])
+    }
+}
+
+/// Whether messages of topics may cross.
+#[derive(Clone, Debug)]
+pub struct Rule {
+    /// Which topics.
+    pub topic: NamePattern,
+    /// Which way.
+    pub direction: Direction,
+    /// Which other host; `None` for all.
+    pub host: Option<String>,
+    /// Whether they may.
+    pub allow: bool,
+    /// Where it stands; `None` for the rule that keeps reserved topics on their host.
+    pub place: Option<Place>,
+}
+
+impl Rule {
+    fn fits(&self, topic: &str, direction: Direction, host: &str) -> bool {
+        self.direction.covers(direction)
+            && self.host.as_deref().is_none_or(|only| only == host)
+            && self.topic.matches(topic)
+    }
+}
+
+impl fmt::Display for Rule {
+    /// In words, with its place: `the rule "/camera/**" (robot.toml:7)`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.place {
+            Some(place) => {
+                write!(
+                    f,
+                    "the rule {:?} ({}:{})",
+                    self.topic.as_str(),
+                    place.file.display(),
+                    place.line
+                )
+            }
+            None => write!(f, "the rule that {} stays on its host", self.topic),
+        }
+    }
+}
+
+/// How messages are compressed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Compression {
+    /// Not at all.
+    #[default]
+    None,
+    /// LZ4.
+    Lz4,
+}
+
+impl Compression {
+    /// All, as they are written.
+    pub const NAMES: [&str; 2] = ["none", "lz4"];
+}
+
+impl FromStr for Compression {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Compression, ()> {
+        match text {
+            "none" => Ok(Compression::None),
+            "lz4" => Ok(Compression::Lz4),
+            _ => Err(()),
+        }
+    }
+}
+
+impl fmt::Display for Compression {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(Compression::NAMES[*self as usize])
+    }
+}
+
+/// In what shape messages of a topic cross. What is left out for it is *skipped by configuration*, and not lost.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Shaping {
+    /// Most messages per second of a publisher; the newest of those that wait crosses.
+    pub rate_limit_hz: Option<f64>,
+    /// Whether only the newest message of a publisher waits to cross.
+    pub newest_only: bool,
+    /// Of this many messages of a publisher one crosses.
+    pub every: NonZeroU32,
+    /// How they are compressed.
+    pub compression: Compression,
+}
+
+impl Default for Shaping {
+    fn default() -> Shaping {
+        Shaping {
+            rate_limit_hz: None,
+            newest_only: false,
+            every: NonZeroU32::MIN,
+            compression: Compression::None,
+        }
+    }
+}
+
+/// In what shape messages of topics cross.
+#[derive(Clone, Debug)]
+pub struct TopicShaping {
+    /// Which topics.
+    pub topic: NamePattern,
+    /// In what shape.
+    pub shaping: Shaping,
+    /// Where it stands.
+    pub place: Place,
+}
+
+impl Config {
+    /// Reads the settings of this process: `given` on the command line, the environment, the file.
+    ///
+    /// # Errors
+    /// Which setting is wrong, where it stands, and what was expected.
+    pub fn load(given: &Given) -> Result<Config, ConfigError> {
+        given::load(given, &|name| std::env::var_os(name))
+    }
+
+    /// Reads settings from the text of a file; `path` is for errors. Neither flags nor environment are heard.
+    ///
+    /// # Errors
+    /// As [`load`](Config::load).
+    pub fn from_toml(text: &str, path: &std::path::Path) -> Result<Config, ConfigError> {
+        given::merge(&Given::default(), &|_| None, parse::parse(text, Arc::from(path))?)
+    }
+
+    /// Whether messages of `topic` may cross in `direction`, to or from `host`.
+    ///
+    /// # Errors
+    /// The rule that forbids it.
+    pub fn allows(&self, topic: &str, direction: Direction, host: &str) -> Result<(), &Rule> {
+        let mut rules = self.stay.iter().chain(&self.rules);
+        match rules.find(|rule| rule.fits(topic, direction, host)) {
+            Some(rule) if !rule.allow => Err(rule),
+            _ => Ok(()),
+        }
+    }
+
+    /// In what shape messages of `topic` cross.
+    pub fn shaping(&self, topic: &str) -> Shaping {
+        let entry = self.topics.iter().find(|entry| entry.topic.matches(topic));
+        entry.map_or_else(Shaping::default, |entry| entry.shaping)
+    }
+}
+
+/// The rules that hold before all others.
+fn stay() -> Vec<Rule> {
+    let rule = |name: &&str| {
+        let topic = pattern(name).expect("names of ours are patterns");
+        Rule { topic, direction: Direction::Both, host: None, allow: false, place: None }
+    };
+    STAY.iter().map(rule).collect()
+}
+
+fn pattern(text: &str) -> rnet::Result<NamePattern> {
+    NamePattern::new("topic pattern", text, rnet::limits::MAX_TOPIC_LEN_BYTES)
+}
+
+/// Why a text is no name of a host; `None` if it is one.
+fn why_no_host(name: &str) -> Option<String> {
+    let fine = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_');
+    let max = rnet::limits::MAX_HOST_LEN_BYTES;
+    let is_one = !name.is_empty() && name.len() <= max && name.bytes().all(fine);
+    (!is_one).then(|| format!("a name of 1 to {max} letters, digits, '-', '.' and '_'"))
+}
+
+#[cfg(test)]
+mod tests;

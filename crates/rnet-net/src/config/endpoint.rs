@@ -1,0 +1,71 @@
+//! Where a link can be reached.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// The longest host of an endpoint, in bytes: that of a DNS name.
+const MAX_HOST_LEN_BYTES: usize = 253;
+
+/// What an endpoint looks like, for errors.
+pub(super) const FORM: &str = "an endpoint as \"tcp/10.0.0.2:7450\", with a port of 1 to 65535";
+
+/// Where a link can be reached: `tcp/HOST:PORT`, with an IPv6 address in brackets.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Endpoint {
+    host: String,
+    port: u16,
+}
+
+impl Endpoint {
+    /// The address or the DNS name, without brackets.
+    pub fn host(&self) -> &str {
+        &self.host
+    }
+
+    /// The TCP port; never 0.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+}
+
+impl FromStr for Endpoint {
+    /// What is wrong, in words that follow "expected … , found …".
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Endpoint, &'static str> {
+        let Some((protocol, address)) = text.split_once('/') else {
+            return Err("it does not begin with \"tcp/\"");
+        };
+        if protocol != "tcp" {
+            return Err("the protocol is not tcp");
+        }
+        let (host, port) = address.rsplit_once(':').ok_or("it has no port")?;
+        let port = match port.bytes().all(|byte| byte.is_ascii_digit()) {
+            true => port.parse().ok().filter(|port| *port != 0).ok_or("its port is none")?,
+            false => return Err("its port is no number"),
+        };
+        let host = match host.strip_prefix('[').and_then(|host| host.strip_suffix(']')) {
+            Some(inner) => {
+                let address = inner.split_once('%').map_or(inner, |(address, _)| address);
+                address.parse::<std::net::Ipv6Addr>().map_err(|_| "its IPv6 address is none")?;
+                inner
+            }
+            None if host.contains(':') => return Err("an IPv6 address stands in brackets"),
+            None => host,
+        };
+        let fine = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_' | ':' | '%');
+        if host.is_empty() || host.len() > MAX_HOST_LEN_BYTES || !host.chars().all(fine) {
+            return Err("its host is neither an address nor a name");
+        }
+        Ok(Endpoint { host: host.to_owned(), port })
+    }
+}
+
+impl fmt::Display for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.host.contains(':') {
+            true => write!(f, "tcp/[{}]:{}", self.host, self.port),
+            false => write!(f, "tcp/{}:{}", self.host, self.port),
+        }
+    }
+}

@@ -1,0 +1,527 @@
+//! Each setting: what is taken, and what is said of what is not.
+
+use std::collections::HashMap;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use proptest::prelude::*;
+
+use super::*;
+
+fn parsed(text: &str) -> Result<Config, ConfigError> {
+    Config::from_toml(text, Path::new("robot.toml"))
+}
+
+#[track_caller]
+fn refused(text: &str, expected: &str) {
+    let error = parsed(text).expect_err(text).to_string();
+    assert_eq!(error, expected, "{text}");
+}
+
+/// A configuration of these flags and this environment.
+fn loaded(given: &Given, env: &[(&str, &OsStr)]) -> Result<Config, ConfigError> {
+    let env: HashMap<&str, OsString> =
+        env.iter().map(|(name, value)| (*name, value.to_os_string())).collect();
+    given::load(given, &|name| env.get(name).cloned())
+}
+
+/// A directory of the test, gone with it.
+struct Dir(PathBuf);
+
+impl Dir {
+    fn new() -> Dir {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let n = NEXT.fetch_add(1, Ordering::Relaxed);
+        let dir = std::env::temp_dir().join(format!("rnet-config-{}-{n}", std::process::id()));
+        std::fs::create_dir(&dir).unwrap();
+        Dir(dir)
+    }
+}
+
+impl Drop for Dir {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A file of the test, gone with its directory.
+fn file(bytes: &[u8]) -> (Dir, PathBuf) {
+    let dir = Dir::new();
+    let path = dir.0.join("robot.toml");
+    std::fs::write(&path, bytes).unwrap();
+    (dir, path)
+}
+
+const WHOLE: &str = r#"
+[network]
+mode = "peers"
+host = "robot-1"
+listen = ["tcp/0.0.0.0:7450", "tcp/[fe80::1%eth0]:7450"]
+connect = ["tcp/10.0.0.2:7450", "tcp/laptop.local:7450"]
+
+[[network.rule]]
+topic = "/camera/front"
+direction = "out"
+allow = true
+
+[[network.rule]]
+topic = "/camera/**"
+direction = "out"
+host = "laptop"
+allow = false
+
+[[network.rule]]
+topic = "/cmd_vel"
+direction = "in"
+allow = false
+
+[[network.topic]]
+topic = "/camera/*/image"
+rate_limit_hz = 10
+newest_only = true
+every = 3
+compression = "lz4"
+
+[[network.topic]]
+topic = "/**"
+rate_limit_hz = 0.5
+"#;
+
+#[test]
+fn every_key_is_taken() {
+    let config = parsed(WHOLE).unwrap();
+    assert_eq!(config.mode, Mode::Peers);
+    assert_eq!(config.mode_from.to_string(), "robot.toml:3");
+    assert_eq!(config.host, "robot-1");
+    assert_eq!(config.file.as_deref(), Some(Path::new("robot.toml")));
+    let texts = |list: &[Endpoint]| list.iter().map(Endpoint::to_string).collect::<Vec<_>>();
+    assert_eq!(texts(&config.listen), ["tcp/0.0.0.0:7450", "tcp/[fe80::1%eth0]:7450"]);
+    assert_eq!(texts(&config.connect), ["tcp/10.0.0.2:7450", "tcp/laptop.local:7450"]);
+    assert_eq!((config.connect[1].host(), config.connect[1].port()), ("laptop.local", 7450));
+    let image = config.shaping("/camera/left/image");
+    let all = Shaping {
+        rate_limit_hz: Some(10.0),
+        newest_only: true,
+        every: NonZeroU32::new(3).unwrap(),
+        compression: Compression::Lz4,
+    };
+    assert_eq!(image, all);
+    let rest = Shaping { rate_limit_hz: Some(0.5), ..Shaping::default() };
+    assert_eq!(config.shaping("/imu"), rest);
+    assert_eq!((config.rules.len(), config.topics.len()), (3, 2));
+
+    let lan = parsed("[network]\nmode = \"lan\"\ninterfaces = [\"eth0\", \"wlan0\"]").unwrap();
+    assert_eq!((lan.mode, lan.interfaces), (Mode::Lan, vec!["eth0".into(), "wlan0".into()]));
+    assert_eq!(lan.topics.len(), 0);
+}
+
+#[test]
+fn the_network_may_be_one_word_and_is_off_by_default() {
+    for (text, mode, from) in [
+        ("", Mode::Off, "default"),
+        ("network = \"off\"", Mode::Off, "robot.toml:1"),
+        ("\nnetwork = \"lan\"", Mode::Lan, "robot.toml:2"),
+        ("[network]", Mode::Off, "default"),
+        ("[network]\nhost = \"a\"", Mode::Off, "default"),
+        // Whoever says where the others are wants them, unless the mode says otherwise.
+        ("[network]\nconnect = [\"tcp/a:1\"]", Mode::Peers, "default"),
+        ("[network]\nmode = \"off\"\nlisten = [\"tcp/a:1\"]", Mode::Off, "robot.toml:2"),
+    ] {
+        let config = parsed(text).unwrap();
+        assert_eq!((config.mode, config.mode_from.to_string().as_str()), (mode, from), "{text}");
+    }
+}
+
+#[test]
+fn the_first_rule_that_fits_decides() {
+    let config = parsed(WHOLE).unwrap();
+    for (topic, direction, host, line) in [
+        ("/camera/front", Direction::Out, "laptop", None),
+        ("/camera/rear", Direction::Out, "laptop", Some(13)),
+        ("/camera/rear", Direction::Out, "robot-2", None),
+        ("/camera/rear", Direction::In, "laptop", None),
+        ("/cmd_vel", Direction::In, "laptop", Some(19)),
+        ("/cmd_vel", Direction::Out, "laptop", None),
+        ("/imu", Direction::Out, "laptop", None),
+    ] {
+        let verdict = config.allows(topic, direction, host);
+        let found = verdict.err().map(|rule| rule.place.as_ref().unwrap().line);
+        assert_eq!(found, line, "{topic} {direction} {host}");
+    }
+    let rule = config.allows("/cmd_vel", Direction::In, "laptop").unwrap_err();
+    assert_eq!(rule.to_string(), "the rule \"/cmd_vel\" (robot.toml:19)");
+}
+
+#[test]
+fn what_belongs_to_a_host_stays_there_whatever_the_rules_say() {
+    let all = "[[network.rule]]\ntopic = \"/**\"\nallow = true";
+    let config = parsed(all).unwrap();
+    for direction in [Direction::In, Direction::Out] {
+        let rule = config.allows("/_rnet/link", direction, "laptop").unwrap_err();
+        assert_eq!(rule.to_string(), "the rule that /_rnet/link stays on its host");
+    }
+    assert!(config.allows("/_rnet/logs", Direction::Out, "laptop").is_ok());
+}
+
+#[test]
+fn what_a_word_leaves_out_of_nothing_is_allowed() {
+    let config = parsed("").unwrap();
+    assert!(config.allows("/cmd_vel", Direction::In, "anybody").is_ok());
+    assert_eq!(config.shaping("/cmd_vel"), Shaping::default());
+}
+
+#[test]
+fn a_key_that_there_is_not_is_named_with_the_one_that_was_meant() {
+    refused(
+        "[netwrok]\nmode = \"lan\"",
+        "robot.toml:1:2: netwrok: there is no such key; expected \"network\"; did you mean \
+         \"network\"?",
+    );
+    refused(
+        "[network]\nmode = \"lan\"\n  lisen = []",
+        "robot.toml:3:3: network.lisen: there is no such key; expected \"mode\", \"host\", \
+         \"interfaces\", \"listen\", \"connect\", \"rule\" or \"topic\"; did you mean \"listen\"?",
+    );
+    refused(
+        "[[network.rule]]\ntopic = \"/a\"\nallow = true\nhots = \"b\"",
+        "robot.toml:4:1: network.rule.hots: there is no such key; expected \"topic\", \
+         \"direction\", \"host\" or \"allow\"; did you mean \"host\"?",
+    );
+    refused(
+        "[[network.topic]]\ntopic = \"/a\"\nzzz = 1",
+        "robot.toml:3:1: network.topic.zzz: there is no such key; expected \"topic\", \
+         \"rate_limit_hz\", \"newest_only\", \"every\" or \"compression\"",
+    );
+    // Of several, the first.
+    let error = parsed("[network]\nzz = 1\naa = 1").unwrap_err().to_string();
+    assert!(error.starts_with("robot.toml:2:1: network.zz:"), "{error}");
+}
+
+#[test]
+fn a_key_that_is_missing_is_named() {
+    refused(
+        "\n[[network.rule]]\nallow = true",
+        "robot.toml:2:1: network.rule.topic is missing; expected a topic pattern",
+    );
+    refused(
+        "[[network.rule]]\ntopic = \"/a\"",
+        "robot.toml:1:1: network.rule.allow is missing; expected true or false",
+    );
+    refused(
+        "[[network.topic]]\nevery = 2",
+        "robot.toml:1:1: network.topic.topic is missing; expected a topic pattern",
+    );
+}
+
+#[test]
+fn a_value_of_another_type_is_told_with_what_was_expected() {
+    let modes = "\"off\", \"lan\" or \"peers\"";
+    let rate = "messages per second, 0.00001 to 1000000";
+    let count = "a whole number, 1 to 4294967295";
+    let interface = "the name of a network interface";
+    for (key, value, expected, found) in [
+        ("network", "3", "a table, or \"off\" or \"lan\"", "3"),
+        ("network", "\"of\"", modes, "\"of\"; did you mean \"off\"?"),
+        ("network.mode", "\"LAN\"", modes, "\"LAN\"; did you mean \"lan\"?"),
+        ("network.mode", "\"wan\"", modes, "\"wan\"; did you mean \"lan\"?"),
+        ("network.mode", "\"internet\"", modes, "\"internet\""),
+        ("network.mode", "true", modes, "true"),
+        ("network.host", "1.5", "the name of a host", "1.5"),
+        (
+            "network.host",
+            "\"a b\"",
+            "a name of 1 to 64 letters, digits, '-', '.' and '_'",
+            "\"a b\"",
+        ),
+        ("network.interfaces", "\"eth0\"", "an array, as [\"…\", \"…\"]", "\"eth0\""),
+        ("network.interfaces", "[1]", &format!("{interface}, as \"eth0\""), "1"),
+        (
+            "network.interfaces",
+            "[\"a/b\"]",
+            &format!("{interface}, of at most 15 letters"),
+            "\"a/b\"",
+        ),
+        ("network.listen", "{ a = 1 }", "an array, as [\"…\", \"…\"]", "a table"),
+        ("network.connect", "[[]]", endpoint::FORM, "an array"),
+        ("network.rule", "[1]", "a table [[network.rule]]", "1"),
+        ("network.topic", "[2020-01-01]", "a table [[network.topic]]", "2020-01-01"),
+        ("network.topic", "[{ topic = \"/a\", rate_limit_hz = 0 }]", rate, "0"),
+        ("network.topic", "[{ topic = \"/a\", rate_limit_hz = nan }]", rate, "nan"),
+        ("network.topic", "[{ topic = \"/a\", rate_limit_hz = inf }]", rate, "inf"),
+        ("network.topic", "[{ topic = \"/a\", rate_limit_hz = -1.0 }]", rate, "-1.0"),
+        ("network.topic", "[{ topic = \"/a\", rate_limit_hz = \"9\" }]", rate, "\"9\""),
+        ("network.topic", "[{ topic = \"/a\", every = 0 }]", count, "0"),
+        ("network.topic", "[{ topic = \"/a\", every = 1.5 }]", count, "1.5"),
+        ("network.topic", "[{ topic = \"/a\", every = 4294967296 }]", count, "4294967296"),
+        ("network.topic", "[{ topic = \"/a\", newest_only = 1 }]", "true or false", "1"),
+        (
+            "network.topic",
+            "[{ topic = \"/a\", compression = \"lz\" }]",
+            "\"none\" or \"lz4\"",
+            "\"lz\"; did you mean \"lz4\"?",
+        ),
+        (
+            "network.rule",
+            "[{ topic = \"/a\", allow = true, direction = \"uot\" }]",
+            "\"in\", \"out\" or \"both\"",
+            "\"uot\"; did you mean \"out\"?",
+        ),
+        ("network.rule", "[{ topic = \"/a\", allow = \"no\" }]", "true or false", "\"no\""),
+    ] {
+        let error = parsed(&format!("{key} = {value}")).expect_err(value).to_string();
+        let end = format!(": expected {expected}, found {found}");
+        assert!(error.starts_with("robot.toml:1:") && error.ends_with(&end), "{error}\n{end}");
+    }
+}
+
+#[test]
+fn a_place_counts_characters() {
+    refused(
+        "# Überschrift\n  network = { mode = \"lan\", host = \"ä\" }",
+        "robot.toml:2:36: network.host: expected a name of 1 to 64 letters, digits, '-', '.' and \
+         '_', found \"ä\"",
+    );
+}
+
+#[test]
+fn a_bad_pattern_is_told_with_its_reason() {
+    for (pattern, why) in [
+        ("/camera/fro*", "'*' at character 12 is not allowed"),
+        ("", "it is empty"),
+        ("/a//b", "there is nothing between"),
+        (&"/a".repeat(500), "at most 255 are allowed"),
+    ] {
+        for table in ["rule", "topic"] {
+            let text = format!("[[network.{table}]]\ntopic = \"{pattern}\"\nallow = true");
+            let text = text.replace(if table == "topic" { "\nallow = true" } else { "\r" }, "");
+            let error = parsed(&text).expect_err(pattern).to_string();
+            let start =
+                format!("robot.toml:2:9: network.{table}.topic: expected a topic pattern (");
+            assert!(error.starts_with(&start) && error.contains(why), "{error}");
+        }
+    }
+}
+
+#[test]
+fn a_bad_endpoint_is_told_with_its_reason() {
+    for (text, why) in [
+        ("", "it does not begin with \"tcp/\""),
+        ("10.0.0.2:7450", "it does not begin with \"tcp/\""),
+        ("udp/10.0.0.2:7450", "the protocol is not tcp"),
+        ("tcp/10.0.0.2", "it has no port"),
+        ("tcp/10.0.0.2:", "its port is none"),
+        ("tcp/10.0.0.2:0", "its port is none"),
+        ("tcp/10.0.0.2:65536", "its port is none"),
+        ("tcp/10.0.0.2:+1", "its port is no number"),
+        ("tcp/fe80::1:7450", "an IPv6 address stands in brackets"),
+        ("tcp/[fe80::xyz]:7450", "its IPv6 address is none"),
+        ("tcp/:7450", "its host is neither an address nor a name"),
+        ("tcp/a b:7450", "its host is neither an address nor a name"),
+        ("tcp/a#x:7450", "its host is neither an address nor a name"),
+        ("tcp/[::1%a b]:7450", "its host is neither an address nor a name"),
+    ] {
+        refused(
+            &format!("network.listen = [\"tcp/a:1\", \"{text}\"]"),
+            &format!(
+                "robot.toml:1:30: network.listen: expected {} ({why}), found {text:?}",
+                endpoint::FORM
+            ),
+        );
+    }
+}
+
+#[test]
+fn what_contradicts_itself_is_refused() {
+    refused(
+        "network.mode = \"peers\"",
+        "robot.toml:1: expected listen or connect endpoints (network.listen, network.connect, \
+         RNET_LISTEN, RNET_CONNECT) beside the mode \"peers\", found neither",
+    );
+    refused(
+        "[network]\nmode = \"peers\"\nlisten = [\"tcp/a:1\"]\ninterfaces = [\"eth0\"]",
+        "robot.toml:4:14: network.interfaces: expected mode = \"lan\" beside interfaces, found an \
+         array",
+    );
+}
+
+#[test]
+fn what_is_no_toml_is_told_with_its_place() {
+    for (text, at) in [
+        ("[network\n", "robot.toml:1:"),
+        ("\n\nnetwork = \n", "robot.toml:3:"),
+        ("[network]\nmode = \"lan\"\nmode = \"off\"", "robot.toml:3:"),
+        ("network = \"lan\"\n[network]\n", "robot.toml:2:"),
+        ("a = \"\u{1}\"", "robot.toml:1:"),
+        (&"[".repeat(100_000), "robot.toml:1:"),
+    ] {
+        let error = parsed(text).expect_err(text);
+        assert!(matches!(error, ConfigError::Syntax { .. }), "{error}");
+        assert!(error.to_string().starts_with(at), "{error}");
+    }
+}
+
+#[test]
+fn flags_go_before_the_environment_and_that_before_the_file() {
+    let (_dir, path) = file(WHOLE.as_bytes());
+    let text = |text: &str| Some(text.to_owned());
+    let given = Given { config: Some(path.clone()), ..Given::default() };
+    assert_eq!(loaded(&given, &[]).unwrap().host, "robot-1");
+    let env: [(&str, &OsStr); 5] = [
+        ("RNET_CONFIG", "/nonexistent".as_ref()),
+        ("RNET_NETWORK", "off".as_ref()),
+        ("RNET_HOST", "by-env".as_ref()),
+        ("RNET_LISTEN", " tcp/a:1 , tcp/b:2".as_ref()),
+        ("RNET_CONNECT", "".as_ref()),
+    ];
+    let config = loaded(&given, &env).unwrap();
+    assert_eq!((config.mode, config.mode_from.to_string().as_str()), (Mode::Off, "RNET_NETWORK"));
+    assert_eq!(config.host, "by-env");
+    assert_eq!(config.listen.len(), 2);
+    assert_eq!(config.connect.len(), 2, "an empty variable is none");
+    let given = Given {
+        config: Some(path.clone()),
+        network: text("lan"),
+        host: text("by-flag"),
+        listen: text(""),
+        connect: text("tcp/c:3"),
+    };
+    let config = loaded(&given, &env).unwrap();
+    assert_eq!((config.mode, config.mode_from.to_string().as_str()), (Mode::Lan, "--network"));
+    assert_eq!((config.host.as_str(), config.listen.len()), ("by-flag", 0));
+    assert_eq!(config.connect[0].to_string(), "tcp/c:3");
+    let by_env = loaded(&Given::default(), &[("RNET_CONFIG", path.as_os_str())]).unwrap();
+    assert_eq!(by_env.file, Some(path));
+}
+
+#[test]
+fn a_host_without_a_name_has_that_of_the_system() {
+    let host = parsed("").unwrap().host;
+    assert_eq!(why_no_host(&host), None, "{host}");
+}
+
+#[test]
+fn a_wrong_variable_or_flag_is_named() {
+    for (name, value, expected) in [
+        (
+            "RNET_NETWORK",
+            OsStr::new("lam"),
+            "RNET_NETWORK: expected \"off\", \"lan\" or \"peers\", found \"lam\"; did you mean \
+             \"lan\"?",
+        ),
+        (
+            "RNET_NETWORK",
+            OsStr::new("peers"),
+            "RNET_NETWORK: expected listen or connect endpoints (network.listen, network.connect, \
+             RNET_LISTEN, RNET_CONNECT) beside the mode \"peers\", found neither",
+        ),
+        (
+            "RNET_HOST",
+            OsStr::new("a/b"),
+            "RNET_HOST: expected a name of 1 to 64 letters, digits, '-', '.' and '_', found \
+             \"a/b\"",
+        ),
+        ("RNET_HOST", OsStr::from_bytes(b"\xff"), "RNET_HOST: expected text, found \"\u{fffd}\""),
+        (
+            "RNET_CONNECT",
+            OsStr::new("tcp/a:1,b"),
+            "RNET_CONNECT: expected an endpoint as \"tcp/10.0.0.2:7450\", with a port of 1 to \
+             65535 (it does not begin with \"tcp/\"), found \"b\"",
+        ),
+    ] {
+        let (_dir, path) = file(b"");
+        let given = Given { config: Some(path), ..Given::default() };
+        let error = loaded(&given, &[(name, value)]).unwrap_err();
+        assert_eq!(error.to_string(), expected);
+    }
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_named_with_who_named_it() {
+    let dir = Dir::new();
+    let missing = dir.0.join("missing.toml");
+    let long = vec![b'#'; (1 << 20) + 1];
+    let (_long_dir, long) = file(&long);
+    let (_bad_dir, bad) = file(b"# fine\nhost = \"\xff\"\n");
+    for (path, what) in [
+        (missing.as_path(), "cannot be read: No such file or directory"),
+        (&dir.0, "is not a file"),
+        (Path::new("/dev/zero"), "is not a file"),
+        (&long, "has more than 1048576 bytes"),
+        (&bad, "line 2 is not UTF-8"),
+    ] {
+        let error = loaded(&Given::default(), &[("RNET_CONFIG", path.as_os_str())]).unwrap_err();
+        let error = error.to_string();
+        let start = format!("{}: {what}", path.display());
+        assert!(error.starts_with(&start) && error.ends_with(" (named by RNET_CONFIG)"), "{error}");
+    }
+    // A file that root may read is no test of what may not be read.
+    let (_dir, secret) = file(b"");
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o0);
+    std::fs::set_permissions(&secret, mode).unwrap();
+    if std::fs::File::open(&secret).is_err() {
+        let given = Given { config: Some(secret), ..Given::default() };
+        let error = loaded(&given, &[]).unwrap_err().to_string();
+        assert!(error.contains("Permission denied") && error.ends_with("(named by --config)"));
+    }
+}
+
+/// Texts that are nearly a configuration.
+fn nearly() -> impl Strategy<Value = String> {
+    let piece = prop::sample::select(vec![
+        "[network]",
+        "[[network.rule]]",
+        "[[network.topic]]",
+        "network",
+        "mode",
+        "host",
+        "topic",
+        "listen",
+        "allow",
+        "every",
+        "rate_limit_hz",
+        "\n",
+        " = ",
+        "=",
+        ".",
+        "[",
+        "]",
+        "{",
+        "}",
+        ",",
+        "\"",
+        "'''",
+        "\"lan\"",
+        "\"/a/**\"",
+        "true",
+        "0x1f",
+        "-1",
+        "1e400",
+        "nan",
+        "é",
+        "#",
+        "\u{0}",
+        "\u{feff}",
+        "99999999999999999999",
+        "[\"tcp/[::1]:1\"]",
+        "1979-05-27",
+    ]);
+    prop::collection::vec(piece, 0..40).prop_map(|pieces| pieces.concat())
+}
+
+proptest! {
+    #[test]
+    fn no_text_does_harm(text in prop_oneof![any::<String>(), nearly()]) {
+        if let Err(error) = parsed(&text) {
+            prop_assert!(error.to_string().starts_with("robot.toml"), "{error}");
+        }
+    }
+
+    #[test]
+    fn an_endpoint_is_read_as_it_was_written(text in "tcp/[a-z0-9.:\\[\\]%-]{0,20}:[0-9]{1,6}") {
+        if let Ok(endpoint) = text.parse::<Endpoint>() {
+            prop_assert_eq!(endpoint.to_string().parse::<Endpoint>(), Ok(endpoint));
+        }
+    }
+}
