@@ -69,6 +69,7 @@ pub const FILES: &[(&str, &str)] = files![
     "rnet/msgs/JointState.proto",
     "rnet/msgs/JointTrajectory.proto",
     "rnet/msgs/Joy.proto",
+    "rnet/msgs/LinkStatus.proto",
     "rnet/msgs/MagneticField.proto",
     "rnet/msgs/PoseEstimate.proto",
     "rnet/msgs/PoseTrajectory.proto",

@@ -47,8 +47,8 @@ __all__ = ["ArrowPrimitive", "BatteryState", "CameraCalibration", "CircleAnnotat
     "CompressedVideo", "CubePrimitive", "CylinderPrimitive", "Diagnostic", "EmergencyStop",
     "Event", "FrameTransform", "FrameTransforms", "GeoJSON", "Grid", "Illuminance", "Image",
     "ImageAnnotations", "Imu", "JointCommand", "JointState", "JointStates",
-    "JointTrajectory", "Joy", "KeyValuePair", "LaserScan", "LinePrimitive", "LocationFix",
-    "LocationFixes", "Log", "MagneticField", "ModelPrimitive", "Odometry",
+    "JointTrajectory", "Joy", "KeyValuePair", "LaserScan", "LinePrimitive", "LinkStatus",
+    "LocationFix", "LocationFixes", "Log", "MagneticField", "ModelPrimitive", "Odometry",
     "PackedElementField", "Point2", "Point3", "Point3InFrame", "PointCloud",
     "PointsAnnotation", "Pose", "PoseEstimate", "PoseInFrame", "PoseTrajectory",
     "PosesInFrame", "Pressure", "Quaternion", "Range", "RawAudio", "RawImage",
@@ -255,6 +255,85 @@ class Joy(Message):
     def __init__(self, *, timestamp: _Timestamp = ..., device: str = ...,
         axes: Iterable[float] = ..., buttons: Iterable[bool] = ...,
         connected: bool = ...) -> None: ...
+    def HasField(self, field_name: Literal["timestamp"]) -> bool: ...
+
+class LinkStatus(Message):
+    """How the link of a host is, which joins it with other hosts."""
+    State: ClassVar[EnumTypeWrapper]
+    STATE_UNSPECIFIED: ClassVar[int]; STATE_CONNECTING: ClassVar[int]
+    STATE_CONNECTED: ClassVar[int]; STATE_LOST: ClassVar[int]; STATE_REFUSED: ClassVar[int]
+    Direction: ClassVar[EnumTypeWrapper]
+    DIRECTION_UNSPECIFIED: ClassVar[int]; DIRECTION_IN: ClassVar[int]
+    DIRECTION_OUT: ClassVar[int]
+    Cause: ClassVar[EnumTypeWrapper]
+    CAUSE_UNSPECIFIED: ClassVar[int]; CAUSE_CREDIT: ClassVar[int]; CAUSE_WINDOW: ClassVar[int]
+    CAUSE_RULE: ClassVar[int]; CAUSE_RATE_LIMIT: ClassVar[int]
+    class ClockStep(Message):
+        """A step of a peer's clock against this host's."""
+        timestamp: _Time
+        step: _Span
+        def __init__(self, *, timestamp: _Timestamp = ..., step: _Duration = ...) -> None: ...
+        def HasField(self, field_name: Literal["timestamp", "step"]) -> bool: ...
+    class Lost(Message):
+        """What was lost on the way, in messages."""
+        link: int
+        overrun: int
+        restart: int
+        detached: int
+        def __init__(self, *, link: int = ..., overrun: int = ..., restart: int = ...,
+            detached: int = ...) -> None: ...
+    class Topic(Message):
+        """What crosses of a topic, of all publishers together."""
+        name: str
+        direction: int
+        rate_hz: float
+        bytes_per_s: float
+        messages: int
+        lost: _Part[LinkStatus.Lost]
+        skipped: int
+        held_back: int
+        held_back_text: str
+        def __init__(self, *, name: str = ..., direction: int = ..., rate_hz: float = ...,
+            bytes_per_s: float = ..., messages: int = ..., lost: _Given[LinkStatus.Lost] = ...,
+            skipped: int = ..., held_back: int = ..., held_back_text: str = ...) -> None: ...
+        def HasField(self, field_name: Literal["lost"]) -> bool: ...
+    class Peer(Message):
+        """Another host."""
+        host: str
+        id: str
+        version: str
+        address: str
+        state: int
+        since: _Time
+        text: str
+        round_trip: _Span
+        clock_offset: _Span
+        clock_offset_uncertainty: _Span
+        clock_steps: _Messages[LinkStatus.ClockStep]
+        topics: _Messages[LinkStatus.Topic]
+        nodes: int
+        def __init__(self, *, host: str = ..., id: str = ..., version: str = ...,
+            address: str = ..., state: int = ..., since: _Timestamp = ..., text: str = ...,
+            round_trip: _Duration = ..., clock_offset: _Duration = ...,
+            clock_offset_uncertainty: _Duration = ...,
+            clock_steps: Iterable[_Given[LinkStatus.ClockStep]] = ...,
+            topics: Iterable[_Given[LinkStatus.Topic]] = ..., nodes: int = ...) -> None: ...
+        def HasField(self, field_name: Literal["since", "round_trip", "clock_offset",
+            "clock_offset_uncertainty"]) -> bool: ...
+    timestamp: _Time
+    host: str
+    id: str
+    term: int
+    pid: int
+    version: str
+    mode: str
+    listen: _Values[str]
+    peers: _Messages[LinkStatus.Peer]
+    problems: _Values[str]
+    def __init__(self, *, timestamp: _Timestamp = ..., host: str = ..., id: str = ...,
+        term: int = ..., pid: int = ..., version: str = ..., mode: str = ...,
+        listen: Iterable[str] = ..., peers: Iterable[_Given[LinkStatus.Peer]] = ...,
+        problems: Iterable[str] = ...) -> None: ...
     def HasField(self, field_name: Literal["timestamp"]) -> bool: ...
 
 class MagneticField(Message):
