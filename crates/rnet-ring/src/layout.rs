@@ -121,6 +121,8 @@ pub struct FlowLine {
     pub asserted_ns: AtomicU64,
     /// Periods of the publisher's deadline in which it sent nothing. Its node's control thread adds to it.
     pub deadline_missed: AtomicU64,
+    /// When the publisher last put in a message that was sent on another host, CLOCK_MONOTONIC in ns; 0: never.
+    pub forwarded_ns: AtomicU64,
 }
 
 /// One admitted reader, in the writer's page: from where on the writer keeps the log for it.

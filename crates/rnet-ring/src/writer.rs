@@ -200,7 +200,34 @@ impl LogWriter {
             store_bytes(body, payload);
         }
         fail_point!("push.body");
+        self.commit(log, start, end, counted_len);
+        Ok(start)
+    }
 
+    /// As [`LogWriter::push`], at `now_ns` of a message that was sent elsewhere at `sent_ns`, which is what its
+    /// readers see. How long the log keeps it goes by the former.
+    #[cold]
+    pub fn push_forwarded(
+        &mut self,
+        log: Log<'_>,
+        tag: impl Into<Tag>,
+        (now_ns, sent_ns): (u64, u64),
+        payload: &[u8],
+        counted_len: u64,
+        gate: &mut impl Gate,
+    ) -> Result<u64, NoRoom> {
+        assert!(payload.len() <= self.max_payload, "payload exceeds the log");
+        let start = self.tail;
+        let head = Head { seq_lo: self.seq as u32, len: payload.len() as u32, tag: tag.into() };
+        self.push_across(log, Now { seq: self.seq, time_ns: now_ns }, head, payload, gate)?;
+        log.words[self.blocks.index(start + 8)].store(sent_ns, Ordering::Relaxed);
+        self.commit(log, start, start + head.span(), counted_len);
+        Ok(start)
+    }
+
+    /// Makes the record visible that stands at `start`.
+    #[inline(always)]
+    fn commit(&mut self, log: Log<'_>, start: u64, end: u64, counted_len: u64) {
         self.tail = end;
         self.seq += 1;
         self.bytes += counted_len;
@@ -215,10 +242,10 @@ impl LogWriter {
         // sees the record before it.
         line.tail.store(self.tail, Ordering::Release);
         fail_point!("push.tail");
-        Ok(start)
     }
 
-    /// Writes a record that needs room, or reaches into the next block, or begins it.
+    /// Writes a record wherever it stands; [`LogWriter::push`] comes here with one that needs room, or reaches
+    /// into the next block, or begins it.
     #[cold]
     #[inline(never)]
     fn push_across(

@@ -200,9 +200,13 @@ impl Reader {
         &self.slot
     }
 
-    /// When the message just taken was sent, as its publisher says, CLOCK_MONOTONIC in ns.
-    pub fn current_sent_ns(&self) -> u64 {
-        self.current.time_ns
+    /// When the message just taken was sent on this host, as its publisher says, CLOCK_MONOTONIC in ns. One of
+    /// another host came when it was taken, for all that this reader knows.
+    pub fn current_came_ns(&self) -> u64 {
+        let record = &self.current;
+        let is_forwarded =
+            self.log.is_extended(record) && self.extension_of(record).meta.origin.is_some();
+        if is_forwarded { self.taken_ns } else { record.time_ns }
     }
 
     /// Length of the message just taken, in bytes.

@@ -50,7 +50,7 @@ pub use loan::Loaned;
 use loan::Place;
 use map::file_len;
 pub use map::{CONTROL_AT, PublisherMap};
-use room::{PLENTY, StallTimer};
+use room::{Held, PLENTY};
 pub use signs::Newest;
 pub(crate) use stand::Stand;
 pub use stop::Stop;
@@ -155,6 +155,8 @@ pub struct Writer {
     /// Truncated mappings of this process when ours were last looked at for that.
     seen_truncated: u64,
     interruptible: bool,
+    /// The wait that a reader would have caused, of a writer that never waits.
+    held: Held,
     /// Asked by a [`Stop`]: the wait for room that goes on, or the next one, is to end.
     stop: Arc<AtomicBool>,
     /// Where small loans are built, kept between two of them.
@@ -224,6 +226,7 @@ impl Writer {
             inline_below,
             seen_truncated: 0,
             interruptible: false,
+            held: Held::default(),
             stop: Arc::default(),
             scratch: Vec::new(),
             fork_guard: ForkGuard::here(),
@@ -313,7 +316,7 @@ impl Writer {
             bytes.resize(len, 0);
             return Ok(Loaned { len, place: Place::Scratch(bytes) });
         }
-        let mut stall = StallTimer::new(&self.qos.on_full);
+        let mut stall = self.stall_timer();
         loop {
             self.check_truncated()?;
             self.refresh_readers();
@@ -446,7 +449,7 @@ impl Writer {
     fn commit(&mut self, tag: Tag, payload: &[u8], counted_len: u64) -> Result<u64, Error> {
         match self.commit_now(tag, payload, counted_len) {
             Some(position) => Ok(position),
-            None => self.commit_when_room(tag, payload, counted_len),
+            None => self.commit_when_room(tag, payload, counted_len, None),
         }
     }
 
@@ -477,21 +480,27 @@ impl Writer {
         self.log.push(self.map.log(), tag, time_ns, payload, counted_len, &mut gate)
     }
 
+    /// As [`Writer::commit`], of a message that was sent elsewhere at `sent_ns` if that is given.
     #[cold]
     fn commit_when_room(
         &mut self,
         tag: Tag,
         payload: &[u8],
         counted_len: u64,
+        sent_ns: Option<u64>,
     ) -> Result<u64, Error> {
-        let mut stall = StallTimer::new(&self.qos.on_full);
+        let mut stall = self.stall_timer();
         loop {
             let plenty = self.log.capacity_bytes() / PLENTY;
             self.check_truncated()?;
             self.refresh_readers();
             let slowest = self.slowest();
             let time_ns = self.stamper.now_ns();
-            match self.push(tag, time_ns, payload, counted_len) {
+            let pushed = match sent_ns {
+                None => self.push(tag, time_ns, payload, counted_len),
+                Some(sent_ns) => self.push_forwarded(tag, (time_ns, sent_ns), payload, counted_len),
+            };
+            match pushed {
                 Ok(position) => {
                     self.notify();
                     return Ok(position);

@@ -113,7 +113,8 @@ fn structs_are_as_drawn() {
             log_bytes,
             used_admissions,
             asserted_ns,
-            deadline_missed
+            deadline_missed,
+            forwarded_ns
         }),
         fields_of!(Admission { subscription, generation, start, start_seq, state }),
         fields_of!(Refusal { subscription, reason }),

@@ -17,6 +17,8 @@ use crate::{
     PublisherOptions,
 };
 
+mod forward;
+
 /// Memory for encoding that a publisher keeps for the next message.
 const MAX_KEPT_LEN_BYTES: usize = 64 * MAX_INLINE_LEN_BYTES;
 
@@ -166,14 +168,14 @@ impl<T: Message + ?Sized> Publisher<T> {
     pub fn send_with(&mut self, message: &T, meta: Meta) -> Result<()> {
         if let Some(bytes) = message.as_bytes() {
             self.check_len(bytes.len())?;
-            return self.writer.send_with(bytes, &meta);
+            return self.writer.send_with(bytes, &meta, None);
         }
         self.check(message)?;
         if let Some(len) = self.large_len(message) {
             return self.encode_in_place(message, len)?.send_with(meta).map_err(|(_, error)| error);
         }
         message.encode(&mut self.encoded);
-        let sent = self.writer.send_with(&self.encoded, &meta);
+        let sent = self.writer.send_with(&self.encoded, &meta, None);
         self.clear_encoded();
         sent
     }
@@ -451,6 +453,16 @@ impl Publisher<[u8]> {
     /// Sends a loan. On error it comes back, its content intact.
     #[expect(clippy::result_large_err, reason = "the loan goes back by value, without allocating")]
     pub fn send_loan(&mut self, loan: OwnedLoan) -> Result<(), (OwnedLoan, Error)> {
+        self.send_loan_by(loan, Writer::send_loan)
+    }
+
+    #[inline]
+    #[expect(clippy::result_large_err, reason = "the loan goes back by value, without allocating")]
+    fn send_loan_by(
+        &mut self,
+        loan: OwnedLoan,
+        send: impl FnOnce(&mut Writer, Loaned) -> Result<(), (Loaned, Error)>,
+    ) -> Result<(), (OwnedLoan, Error)> {
         if loan.publisher != self.id {
             let what = format!("loan on {}", self.topic);
             return Err((
@@ -462,8 +474,7 @@ impl Publisher<[u8]> {
             ));
         }
         let publisher = self.id;
-        self.writer
-            .send_loan(loan.loan)
+        send(&mut self.writer, loan.loan)
             .map_err(|(loan, error)| (OwnedLoan { publisher, loan }, error))
     }
 
@@ -527,7 +538,7 @@ impl<'a> Loan<'a> {
     /// As [`Loan::send`], with what the message carries beside its content.
     #[expect(clippy::result_large_err, reason = "the loan goes back by value, without allocating")]
     pub fn send_with(self, meta: Meta) -> Result<(), (Loan<'a>, Error)> {
-        self.send_by(|writer, loan| writer.send_loan_with(loan, &meta))
+        self.send_by(|writer, loan| writer.send_loan_with(loan, &meta, None))
     }
 
     #[inline]

@@ -63,6 +63,6 @@ impl Receiver {
         // Those that were passed over came, too. The counters stand in a file that others may write.
         let counts = self.channels.iter().flat_map(|c| [c.received(), c.skipped()]);
         let count = counts.fold(0, u64::wrapping_add);
-        self.pace.came(self.channels[at].current_sent_ns(), count);
+        self.pace.came(self.channels[at].current_came_ns(), count);
     }
 }

@@ -6,10 +6,10 @@
 use std::sync::atomic::Ordering;
 
 use rnet_core::{Error, KnownGap, Meta};
-use rnet_ring::Kind;
 use rnet_ring::record::{MAX_EXTENSION_LEN_BYTES, Tag};
+use rnet_ring::{Kind, NoRoom};
 
-use super::{Loaned, Writer};
+use super::{Loaned, LogGate, Writer};
 use crate::extension::Extension;
 
 const _: () = assert!(
@@ -18,27 +18,40 @@ const _: () = assert!(
 );
 
 impl Writer {
-    /// As [`Writer::send`], with what the message carries beside its content.
+    /// As [`Writer::send`], with what the message carries beside its content. `sent_ns` is when it was sent on
+    /// another host, CLOCK_MONOTONIC of this one in ns; one from the future counts as sent now.
     #[cold]
-    pub fn send_with(&mut self, payload: &[u8], meta: &Meta) -> Result<(), Error> {
+    pub fn send_with(
+        &mut self,
+        payload: &[u8],
+        meta: &Meta,
+        sent_ns: Option<u64>,
+    ) -> Result<(), Error> {
         self.check_fork()?;
         if payload.len() < self.inline_below {
             let len = payload.len() as u64;
-            return self.commit_extended(Kind::Inline.into(), payload, len, meta).map(drop);
+            return self
+                .commit_extended(Kind::Inline.into(), payload, len, (meta, sent_ns))
+                .map(drop);
         }
         let loan = self.loan_filled(payload)?;
-        self.send_loan_with(loan, meta).map_err(|(loan, error)| {
+        self.send_loan_with(loan, meta, sent_ns).map_err(|(loan, error)| {
             self.drop_loan(loan);
             error
         })
     }
 
-    /// As [`Writer::send_loan`], with what the message carries beside its content.
+    /// As [`Writer::send_loan`], with what [`Writer::send_with`] takes.
     #[cold]
     #[expect(clippy::result_large_err, reason = "the loan goes back by value, without allocating")]
-    pub fn send_loan_with(&mut self, loan: Loaned, meta: &Meta) -> Result<(), (Loaned, Error)> {
+    pub fn send_loan_with(
+        &mut self,
+        loan: Loaned,
+        meta: &Meta,
+        sent_ns: Option<u64>,
+    ) -> Result<(), (Loaned, Error)> {
         self.send_loan_by(loan, |writer, tag, payload, len| {
-            writer.commit_extended(tag, payload, len, meta)
+            writer.commit_extended(tag, payload, len, (meta, sent_ns))
         })
     }
 
@@ -47,17 +60,42 @@ impl Writer {
         tag: Tag,
         payload: &[u8],
         counted_len: u64,
-        meta: &Meta,
+        (meta, sent_ns): (&Meta, Option<u64>),
     ) -> Result<u64, Error> {
         let known_lost = meta.gap.map_or(0, |gap| self.known_lost_with(gap));
         let mut bytes = Extension { meta: *meta, known_lost }.to_bytes();
         bytes.extend_from_slice(payload);
-        let position = self.commit(Tag { extended: true, ..tag }, &bytes, counted_len)?;
+        let tag = Tag { extended: true, ..tag };
+        let position = match sent_ns {
+            None => self.commit(tag, &bytes, counted_len)?,
+            Some(_) => self.commit_when_room(tag, &bytes, counted_len, sent_ns)?,
+        };
         // Not before: of a message that was not sent nothing is counted.
         if let Some(gap) = meta.gap {
             self.raise_known_lost(gap);
         }
         Ok(position)
+    }
+
+    /// Appends a record of a message that was sent on another host.
+    pub(super) fn push_forwarded(
+        &mut self,
+        tag: Tag,
+        (now_ns, sent_ns): (u64, u64),
+        payload: &[u8],
+        counted_len: u64,
+    ) -> Result<u64, NoRoom> {
+        // Before the commit: who sees the message sees that it has come now.
+        self.map.control().flow.forwarded_ns.store(now_ns, Ordering::Relaxed);
+        let stamps = (now_ns, sent_ns.min(now_ns));
+        let mut gate = LogGate {
+            readers: &self.readers,
+            reader_table: &self.reader_table,
+            map: &self.map,
+            path: &self.path,
+            history: self.history,
+        };
+        self.log.push_forwarded(self.map.log(), tag, stamps, payload, counted_len, &mut gate)
     }
 
     /// Has every reader count messages that are missing, without a message of its own, and wakes those

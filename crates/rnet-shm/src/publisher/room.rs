@@ -115,6 +115,8 @@ impl Writer {
         let Some((slowest, needed)) = slowest else { return Ok(()) };
         match stall.judge(&slowest, now_ns) {
             Verdict::GiveUp => {
+                self.held.since_ns = stall.began_ns;
+                self.held.seq = self.log.seq();
                 flow.refused.fetch_add(1, Ordering::Relaxed);
                 fail_point!("room.refused");
                 Err(Error::Full { topic: self.topic.clone(), reader_node: slowest.node.clone() })
@@ -138,9 +140,42 @@ enum Verdict {
     Detach,
 }
 
+/// The wait that a reader would have caused, of a writer that never waits: it goes on from send to send, as
+/// long as none succeeds.
+#[derive(Debug, Default)]
+pub(super) struct Held {
+    /// Whether the writer never waits.
+    never_waits: bool,
+    /// When the wait would have begun; 0 before.
+    since_ns: u64,
+    /// Messages sent until then.
+    seq: u64,
+}
+
+impl Writer {
+    /// Whether a send or a loan may wait for readers, as the publisher chose. One that may not returns `Full`
+    /// at once in place of a wait, and lets readers go as it would have done after one.
+    pub fn set_waiting(&mut self, yes: bool) {
+        self.held = Held { never_waits: !yes, ..Held::default() };
+    }
+
+    /// For a send or a loan that may find the log full.
+    pub(super) fn stall_timer(&self) -> StallTimer {
+        let Held { never_waits, since_ns, seq } = self.held;
+        let goes_on = never_waits && seq == self.log.seq();
+        StallTimer {
+            on_full: self.qos.on_full,
+            never_waits,
+            began_ns: if goes_on { since_ns } else { 0 },
+            looked_twice: false,
+        }
+    }
+}
+
 /// The memory of one send that found the log full.
 pub(super) struct StallTimer {
     on_full: OnFull,
+    never_waits: bool,
     /// When the wait began; 0 before.
     began_ns: u64,
     /// Whether the cursors were looked at a second time: the first look may have been at an old copy.
@@ -148,15 +183,9 @@ pub(super) struct StallTimer {
 }
 
 impl StallTimer {
-    pub(super) fn new(on_full: &OnFull) -> StallTimer {
-        StallTimer { on_full: *on_full, began_ns: 0, looked_twice: false }
-    }
-
     fn judge(&mut self, slowest: &ReaderRef, now_ns: u64) -> Verdict {
         match self.on_full {
-            OnFull::Refuse if std::mem::replace(&mut self.looked_twice, true) => Verdict::GiveUp,
-            OnFull::Refuse => Verdict::Wait(Duration::ZERO),
-            OnFull::Wait(limit) => {
+            OnFull::Wait(limit) if !self.never_waits => {
                 let waited = Duration::from_nanos(now_ns - self.began_ns);
                 match limit.saturating_sub(waited) {
                     Duration::ZERO => Verdict::GiveUp,
@@ -165,9 +194,16 @@ impl StallTimer {
             }
             OnFull::Detach { stall } => match slowest.stand.left(stall, now_ns) {
                 Duration::ZERO => Verdict::Detach,
+                _ if self.never_waits => self.refuse(),
                 // Not for longer: the others are to be seen moving as well.
                 left => Verdict::Wait(left.min(LOOKS.max(stall / LOOKS_PER_STALL))),
             },
+            OnFull::Refuse | OnFull::Wait(_) => self.refuse(),
         }
+    }
+
+    fn refuse(&mut self) -> Verdict {
+        let twice = std::mem::replace(&mut self.looked_twice, true);
+        if twice { Verdict::GiveUp } else { Verdict::Wait(Duration::ZERO) }
     }
 }

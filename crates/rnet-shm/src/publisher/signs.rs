@@ -14,7 +14,8 @@ use crate::reader_table::ReaderTable;
 pub struct Newest {
     /// Messages sent so far, this one included.
     pub sent: u64,
-    /// When it was sent, as its publisher says, CLOCK_MONOTONIC in ns.
+    /// When it was sent on this host, as its publisher says, CLOCK_MONOTONIC in ns. One of another host was sent
+    /// when it came: deadlines and leases are about what comes.
     pub sent_ns: u64,
 }
 
@@ -26,6 +27,8 @@ impl PublisherMap {
         // SYNC-COMMIT: see `LogWriter::push`. Both may be those of a message that is not committed yet.
         let last = tail.last.load(Ordering::Acquire);
         let sent_ns = self.log().sent_at(last, sent.checked_sub(1)?)?;
+        // After the look at the log, which has seen the commit.
+        let sent_ns = sent_ns.max(self.control().flow.forwarded_ns.load(Ordering::Acquire));
         Some(Newest { sent, sent_ns })
     }
 

@@ -233,3 +233,22 @@ fn the_past_is_held_while_a_reader_is_admitted() {
         reader_table.bury_node(world.node.incarnation());
     }
 }
+
+/// Deadlines and leases are about what comes, whenever it was sent on its host.
+#[test]
+fn a_forwarded_message_is_a_sign_of_life_when_it_comes() {
+    let world = World::new();
+    let mut writer = world.writer(PublisherQos::default());
+    for len in [10, 100_000] {
+        let before_ns = crate::clock::now_ns();
+        writer.send_with(&vec![7; len], &rnet_core::Meta::default(), Some(1)).unwrap();
+        let newest = writer.map.newest().unwrap();
+        // Two clocks of this host may differ by less than that.
+        assert!(newest.sent_ns + 10_000 > before_ns, "{newest:?}, before {before_ns}");
+        assert_eq!(newest.sent, writer.seq());
+        assert!(writer.map.last_sign_ns(u64::MAX) >= newest.sent_ns);
+    }
+    writer.send(&[7]).unwrap();
+    let (sent, newest) = (writer.map.log().sent_at(0, 2).unwrap(), writer.map.newest().unwrap());
+    assert_eq!((newest.sent, newest.sent_ns), (3, sent));
+}

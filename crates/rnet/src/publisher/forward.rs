@@ -1,0 +1,49 @@
+//! Sending what comes from another host, for what forwards messages between hosts.
+
+use rnet_core::{Error, Meta, Result};
+
+use super::{Loan, OwnedLoan, Publisher};
+
+impl Publisher<[u8]> {
+    /// Sends a message of another host: as [`Publisher::send_with`], but its stamp says `sent_ns`, when it was
+    /// sent there, in ns of CLOCK_MONOTONIC of this host. One from the future counts as sent now. Latency and
+    /// lifespan go by the stamp, deadlines and liveliness by when the message is put in here.
+    ///
+    /// # Errors
+    /// As [`Publisher::send_with`].
+    #[doc(hidden)]
+    pub fn forward(&mut self, message: &[u8], meta: Meta, sent_ns: u64) -> Result<()> {
+        self.check_len(message.len())?;
+        self.writer.send_with(message, &meta, Some(sent_ns))
+    }
+
+    /// Whether a send or a loan may wait for slow subscribers, as [`crate::OnFull`] says; `true` if this is not
+    /// called. Where it may not, what would have waited fails with `Full` at once, and one that would have ended in
+    /// letting a subscriber go does so: under `OnFull::Detach` the first that finds it to have stood still for the
+    /// stall, counted from the first `Full` after which no send succeeded.
+    #[doc(hidden)]
+    pub fn set_waiting(&mut self, yes: bool) {
+        self.writer.set_waiting(yes);
+    }
+
+    /// As [`Publisher::forward`], of a loan; on error it comes back.
+    #[doc(hidden)]
+    #[expect(clippy::result_large_err, reason = "the loan goes back by value, without allocating")]
+    pub fn forward_loan(
+        &mut self,
+        loan: OwnedLoan,
+        meta: Meta,
+        sent_ns: u64,
+    ) -> Result<(), (OwnedLoan, Error)> {
+        self.send_loan_by(loan, |writer, loan| writer.send_loan_with(loan, &meta, Some(sent_ns)))
+    }
+}
+
+impl<'a> Loan<'a> {
+    /// As [`Publisher::forward`], of a loan; on error it comes back.
+    #[doc(hidden)]
+    #[expect(clippy::result_large_err, reason = "the loan goes back by value, without allocating")]
+    pub fn forward(self, meta: Meta, sent_ns: u64) -> Result<(), (Loan<'a>, Error)> {
+        self.send_by(|writer, loan| writer.send_loan_with(loan, &meta, Some(sent_ns)))
+    }
+}
