@@ -6,5 +6,6 @@
 
 pub mod config;
 mod transport;
+pub mod wire;
 
 pub use transport::{HostId, Presence, Sink, Transport};

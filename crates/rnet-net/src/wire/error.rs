@@ -1,0 +1,70 @@
+//! What is wrong with bytes that came from another link.
+
+use super::header::{HEADER_LEN, MAX_FRAME_LEN, VERSION};
+
+/// Why a frame, or an item of one, was refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum WireError {
+    /// Less than a header.
+    #[error("a frame of {0} bytes is shorter than its header of {HEADER_LEN}")]
+    Short(usize),
+    /// No frame at all.
+    #[error("a frame begins with {0:#06x}: this is no frame of a robot-net link")]
+    Magic(u16),
+    /// The frame says another length than it has.
+    #[error("a frame of {is} bytes says that it has {says}")]
+    Length {
+        /// What its header says.
+        says: u32,
+        /// What it has.
+        is: usize,
+    },
+    /// Longer than any frame.
+    #[error("a frame of {0} bytes is longer than the longest of {MAX_FRAME_LEN}")]
+    Long(usize),
+    /// A kind that must be understood and is not.
+    #[error(
+        "an item of kind {0:#04x} has to be understood, and is not known to version {VERSION} of the link's protocol: \
+         install the same release of robot-net on both hosts"
+    )]
+    Kind(u8),
+    /// An item that ends before its fields do, or whose length exceeds its frame.
+    #[error("an item of kind {0:#04x} is cut short")]
+    Cut(u8),
+    /// A number that cannot be what it stands for.
+    #[error("an item of kind {kind:#04x} has a {field} that cannot be")]
+    Field {
+        /// Kind of the item.
+        kind: u8,
+        /// Name of the field.
+        field: &'static str,
+    },
+    /// More than the receiver takes.
+    #[error("{len} bytes are announced, and at most {limit} are taken")]
+    Limit {
+        /// What was announced.
+        len: u64,
+        /// What is taken.
+        limit: usize,
+    },
+    /// A part that does not follow the one before it.
+    #[error(
+        "a part of {len} bytes at {offset} of {total} does not follow the {have} of {known} that are there"
+    )]
+    Part {
+        /// Length of the part.
+        len: usize,
+        /// Where it claims to belong.
+        offset: u64,
+        /// Length of the whole, by this part.
+        total: u64,
+        /// How much is there.
+        have: usize,
+        /// Length of the whole, by the parts before; that of this one where it is the first.
+        known: u64,
+    },
+    /// Compressed bytes that are not.
+    #[error("{0} compressed bytes cannot be decompressed to the length that they state")]
+    Compressed(usize),
+}

@@ -1,0 +1,112 @@
+//! What stands in a frame behind its header.
+
+use rnet::{LossCause, Meta};
+
+use super::part::Part;
+
+/// One thing that a link tells another. A **channel** is a number that the side that wants gives to one
+/// publisher, for the life of the stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Item<'a> {
+    /// A document, or a part of one.
+    Part(Part<'a>),
+    /// To the owner of a type: its descriptor set is needed.
+    NeedType {
+        /// Fingerprint of its structure.
+        hash: u128,
+    },
+    /// To the owner: messages of a publisher are wanted.
+    Want(Want),
+    /// To the owner: they no longer are.
+    Unwant {
+        /// The channel, which ends.
+        channel: u32,
+    },
+    /// To the owner: how much it may send.
+    Credit {
+        /// The channel.
+        channel: u32,
+        /// Bytes of payload read since the channel began, a sum, so that a repeated one does no harm.
+        read: u64,
+    },
+    /// To the owner: a subscription here gets what the channel carries, or no longer does; the owner counts it.
+    Flowing {
+        /// The channel.
+        channel: u32,
+        /// Id of the subscription, on the side that wants.
+        subscription: u64,
+        /// Whether it gets the messages.
+        yes: bool,
+    },
+    /// A message.
+    Data(Data<'a>),
+    /// A part of a large one.
+    Piece(Piece<'a>),
+    /// Messages that will not come.
+    Gap {
+        /// The channel.
+        channel: u32,
+        /// Sequence number of the first of them.
+        seq: u64,
+        /// How many they are.
+        count: u64,
+        /// Why; one that is not known here arrives as [`LossCause::Link`].
+        cause: LossCause,
+    },
+}
+
+/// Messages of a publisher are wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Want {
+    /// The channel on which they are to come.
+    pub channel: u32,
+    /// Id of the publisher, on its host.
+    pub publisher: u64,
+    /// From which sequence number on; `None` for those that are sent from now on.
+    pub from: Option<u64>,
+    /// Whether the publisher is to wait for them to be read.
+    pub reliable: bool,
+    /// How many that were sent earlier are wanted, without `from`; 0 for none.
+    pub transient_local: u64,
+    /// How many bytes of payload may be sent before the first [`Item::Credit`].
+    pub credit: u64,
+}
+
+/// A message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Data<'a> {
+    /// The channel.
+    pub channel: u32,
+    /// Its number at its publisher.
+    pub seq: u64,
+    /// When it was published, ns of the owner's `CLOCK_MONOTONIC`.
+    pub sent_ns: u64,
+    /// What it carries beside its content. Its origin is the channel's and does not cross.
+    pub meta: Meta,
+    /// Its bytes.
+    pub payload: &'a [u8],
+    /// Whether these have to go through [`decompress`](super::decompress).
+    pub compressed: bool,
+}
+
+/// A part of a message that is too long for a frame. The pieces of a message follow each other in their
+/// channel, from its beginning on, with no other message of the channel between them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Piece<'a> {
+    /// The channel.
+    pub channel: u32,
+    /// The message's number at its publisher.
+    pub seq: u64,
+    /// When it was published, ns of the owner's `CLOCK_MONOTONIC`.
+    pub sent_ns: u64,
+    /// As in [`Data::meta`]; that of the first piece counts.
+    pub meta: Meta,
+    /// Length of the whole, in bytes, as it crosses.
+    pub total: u64,
+    /// Where this piece begins.
+    pub offset: u64,
+    /// Its bytes.
+    pub bytes: &'a [u8],
+    /// Whether the whole, when it is there, has to go through [`decompress`](super::decompress).
+    pub compressed: bool,
+}

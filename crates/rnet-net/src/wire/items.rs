@@ -1,0 +1,292 @@
+//! Items to bytes and back: kind, length, fields as varints, and bytes to the end of the item.
+
+use super::error::WireError;
+use super::item::{Data, Item, Piece, Want};
+use super::message::{Before, FLAGS, Message, cause};
+use super::part::{Document, Part};
+use super::varint;
+
+const HELLO: u8 = 1;
+const NODES: u8 = 2;
+const ENDPOINTS: u8 = 3;
+const NEED_TYPE: u8 = 4;
+const TYPE: u8 = 5;
+const WANT: u8 = 6;
+const UNWANT: u8 = 7;
+const CREDIT: u8 = 8;
+const GAP: u8 = 9;
+const REFUSED: u8 = 10;
+const FLOWING: u8 = 11;
+/// With the flags of [`Message`].
+const DATA: u8 = 0x20;
+/// With the flags of [`Message`].
+const PIECE: u8 = 0x40;
+/// Bit of a kind that must be understood.
+const CRITICAL: u8 = 0x80;
+
+const RELIABLE: u64 = 1;
+const FROM: u64 = 1 << 1;
+
+/// The fields of an item while they are written.
+pub struct Head {
+    bytes: [u8; Head::ROOM],
+    len: usize,
+}
+
+impl Head {
+    /// A `Piece` with all that it can have is the longest: four words, two more and a cause, two lengths.
+    const ROOM: usize = 10 * varint::MAX_LEN;
+
+    #[inline]
+    pub fn put(&mut self, value: u64) {
+        self.len += varint::put(&mut self.bytes[self.len..], value);
+    }
+
+    fn put_hash(&mut self, hash: u128) {
+        self.bytes[self.len..self.len + 16].copy_from_slice(&hash.to_le_bytes());
+        self.len += 16;
+    }
+}
+
+/// The fields of an item while they are read, and its bytes behind them.
+pub struct Fields<'a> {
+    pub kind: u8,
+    rest: &'a [u8],
+}
+
+impl<'a> Fields<'a> {
+    #[inline]
+    pub fn word(&mut self) -> Result<u64, WireError> {
+        varint::take(&mut self.rest).ok_or(WireError::Cut(self.kind))
+    }
+
+    /// A number that is to fit into 32 bits.
+    #[inline]
+    pub fn number(&mut self, field: &'static str) -> Result<u32, WireError> {
+        let word = self.word()?;
+        u32::try_from(word).map_err(|_| self.wrong(field))
+    }
+
+    pub fn wrong(&self, field: &'static str) -> WireError {
+        WireError::Field { kind: self.kind, field }
+    }
+
+    fn hash(&mut self) -> Result<u128, WireError> {
+        let (hash, rest) = self.rest.split_first_chunk().ok_or(WireError::Cut(self.kind))?;
+        self.rest = rest;
+        Ok(u128::from_le_bytes(*hash))
+    }
+}
+
+/// Writes the items of one frame.
+#[derive(Clone, Debug, Default)]
+pub struct Encoder {
+    before: Before,
+}
+
+impl Encoder {
+    /// Appends an item to a frame. All items of a frame have to go through one encoder, and those of another frame
+    /// through a new one.
+    #[inline]
+    pub fn encode(&mut self, item: &Item<'_>, out: &mut Vec<u8>) {
+        let mut head = Head { bytes: [0; Head::ROOM], len: 0 };
+        let (kind, tail): (u8, &[u8]) = match *item {
+            Item::Data(Data { channel, seq, sent_ns, meta, payload, compressed }) => {
+                let message = Message { channel, seq, sent_ns, meta, compressed };
+                (DATA | message.put(&mut self.before, &mut head), payload)
+            }
+            Item::Piece(Piece {
+                channel,
+                seq,
+                sent_ns,
+                meta,
+                total,
+                offset,
+                bytes,
+                compressed,
+            }) => {
+                let message = Message { channel, seq, sent_ns, meta, compressed };
+                let flags = message.put(&mut self.before, &mut head);
+                head.put(total);
+                head.put(offset);
+                (PIECE | flags, bytes)
+            }
+            Item::Part(part) => (put_part(&mut head, part), part.bytes),
+            Item::NeedType { hash } => {
+                head.put_hash(hash);
+                (NEED_TYPE, &[])
+            }
+            Item::Want(want) => (put_want(&mut head, want), &[]),
+            Item::Unwant { channel } => {
+                head.put(u64::from(channel));
+                (UNWANT, &[])
+            }
+            Item::Credit { channel, read } => {
+                head.put(u64::from(channel));
+                head.put(read);
+                (CREDIT, &[])
+            }
+            Item::Flowing { channel, subscription, yes } => {
+                head.put(u64::from(channel));
+                head.put(subscription);
+                head.put(u64::from(yes));
+                (FLOWING, &[])
+            }
+            Item::Gap { channel, seq, count, cause } => {
+                head.put(u64::from(channel));
+                head.put(seq);
+                head.put(count);
+                head.put(cause as u64);
+                (GAP, &[])
+            }
+        };
+        let mut start = [0; 1 + varint::MAX_LEN];
+        start[0] = kind;
+        let len = 1 + varint::put(&mut start[1..], (head.len + tail.len()) as u64);
+        out.extend_from_slice(&start[..len]);
+        out.extend_from_slice(&head.bytes[..head.len]);
+        out.extend_from_slice(tail);
+    }
+}
+
+fn put_part(head: &mut Head, part: Part<'_>) -> u8 {
+    let kind = match part.of {
+        Document::Hello => HELLO,
+        Document::Nodes => NODES,
+        Document::Endpoints => ENDPOINTS,
+        Document::Type(hash) => {
+            head.put_hash(hash);
+            TYPE
+        }
+        Document::Refused => REFUSED,
+    };
+    head.put(u64::from(part.total));
+    head.put(u64::from(part.offset));
+    kind
+}
+
+fn put_want(head: &mut Head, want: Want) -> u8 {
+    head.put(u64::from(want.channel));
+    head.put(want.publisher);
+    head.put(if want.reliable { RELIABLE } else { 0 } | want.from.map_or(0, |_| FROM));
+    head.put(want.transient_local);
+    head.put(want.credit);
+    if let Some(from) = want.from {
+        head.put(from);
+    }
+    WANT
+}
+
+/// The items of a frame. After an error there are no more.
+#[derive(Clone, Debug)]
+pub struct Items<'a> {
+    rest: &'a [u8],
+    before: Before,
+}
+
+impl<'a> Items<'a> {
+    /// Of the bytes behind a frame's header.
+    pub fn new(items: &'a [u8]) -> Self {
+        Self { rest: items, before: Before::default() }
+    }
+
+    /// The next item, or `None` for one of a later version.
+    #[inline]
+    fn read(&mut self) -> Result<Option<Item<'a>>, WireError> {
+        let kind = self.rest[0];
+        let mut rest = &self.rest[1..];
+        let len = varint::take(&mut rest).ok_or(WireError::Cut(kind))?;
+        let len = usize::try_from(len).map_err(|_| WireError::Cut(kind))?;
+        let (body, rest) = rest.split_at_checked(len).ok_or(WireError::Cut(kind))?;
+        self.rest = rest;
+        let mut fields = Fields { kind, rest: body };
+        match kind & !FLAGS {
+            DATA => {
+                let message = Message::take(&mut self.before, &mut fields)?;
+                let Message { channel, seq, sent_ns, meta, compressed } = message;
+                let payload = fields.rest;
+                Ok(Some(Item::Data(Data { channel, seq, sent_ns, meta, payload, compressed })))
+            }
+            PIECE => {
+                let message = Message::take(&mut self.before, &mut fields)?;
+                let Message { channel, seq, sent_ns, meta, compressed } = message;
+                let (total, offset) = (fields.word()?, fields.word()?);
+                let bytes = fields.rest;
+                Ok(Some(Item::Piece(Piece {
+                    channel,
+                    seq,
+                    sent_ns,
+                    meta,
+                    total,
+                    offset,
+                    bytes,
+                    compressed,
+                })))
+            }
+            _ => read_other(fields),
+        }
+    }
+}
+
+impl<'a> Iterator for Items<'a> {
+    type Item = Result<Item<'a>, WireError>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        while !self.rest.is_empty() {
+            match self.read() {
+                Ok(Some(item)) => return Some(Ok(item)),
+                Ok(None) => {}
+                Err(error) => {
+                    self.rest = &[];
+                    return Some(Err(error));
+                }
+            }
+        }
+        None
+    }
+}
+
+/// What is no message. Bytes behind the last field are of a later version.
+fn read_other(mut fields: Fields<'_>) -> Result<Option<Item<'_>>, WireError> {
+    let fields = &mut fields;
+    Ok(Some(match fields.kind {
+        HELLO => read_part(Document::Hello, fields)?,
+        NODES => read_part(Document::Nodes, fields)?,
+        ENDPOINTS => read_part(Document::Endpoints, fields)?,
+        REFUSED => read_part(Document::Refused, fields)?,
+        TYPE => {
+            let hash = fields.hash()?;
+            read_part(Document::Type(hash), fields)?
+        }
+        NEED_TYPE => Item::NeedType { hash: fields.hash()? },
+        WANT => {
+            let (channel, publisher) = (fields.number("channel")?, fields.word()?);
+            let flags = fields.word()?;
+            let (transient_local, credit) = (fields.word()?, fields.word()?);
+            let from = if flags & FROM != 0 { Some(fields.word()?) } else { None };
+            let reliable = flags & RELIABLE != 0;
+            Item::Want(Want { channel, publisher, from, reliable, transient_local, credit })
+        }
+        UNWANT => Item::Unwant { channel: fields.number("channel")? },
+        CREDIT => Item::Credit { channel: fields.number("channel")?, read: fields.word()? },
+        FLOWING => Item::Flowing {
+            channel: fields.number("channel")?,
+            subscription: fields.word()?,
+            yes: fields.word()? != 0,
+        },
+        GAP => Item::Gap {
+            channel: fields.number("channel")?,
+            seq: fields.word()?,
+            count: fields.word()?,
+            cause: cause(fields.word()?),
+        },
+        kind if kind & CRITICAL != 0 => return Err(WireError::Kind(kind)),
+        _ => return Ok(None),
+    }))
+}
+
+fn read_part<'a>(of: Document, fields: &mut Fields<'a>) -> Result<Item<'a>, WireError> {
+    let (total, offset) = (fields.number("total")?, fields.number("offset")?);
+    Ok(Item::Part(Part { of, total, offset, bytes: fields.rest }))
+}

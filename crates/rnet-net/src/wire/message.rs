@@ -1,0 +1,123 @@
+//! What `Data` and `Piece` begin with: few bytes, because it is paid for each message.
+//!
+//! Numbers are told by their distance to those of the message before in the same frame. So a frame can be read
+//! without any other, and a repeated one means the same.
+
+use rnet::{KnownGap, LossCause, Meta};
+
+use super::error::WireError;
+use super::items::{Fields, Head};
+use super::varint::{unzigzag, zigzag};
+
+/// Flag in the kind: the bytes are compressed.
+const COMPRESSED: u8 = 1;
+/// Flag in the kind: `Meta::source_ns` is there.
+const SOURCE: u8 = 1 << 1;
+/// Flag in the kind: `Meta::correlation` is there.
+const CORRELATION: u8 = 1 << 2;
+/// Flag in the kind: `Meta::gap` is there.
+const GAP: u8 = 1 << 3;
+/// Flag in the kind: same channel as the message before, next sequence number; neither is there.
+const FOLLOWS: u8 = 1 << 4;
+/// All of them; the other bits say `Data` or `Piece`.
+pub const FLAGS: u8 = COMPRESSED | SOURCE | CORRELATION | GAP | FOLLOWS;
+
+/// Channels of which the last sequence number in the frame is remembered.
+const REMEMBERED: usize = 16;
+
+/// What the messages before this one in its frame have told.
+#[derive(Clone, Debug, Default)]
+pub struct Before {
+    channel: Option<u32>,
+    sent_ns: u64,
+    /// Channel, and the sequence number that is expected next, at the place `channel % REMEMBERED`.
+    expected: [(u32, u64); REMEMBERED],
+}
+
+impl Before {
+    fn expected(&mut self, channel: u32) -> &mut u64 {
+        let slot = &mut self.expected[channel as usize % REMEMBERED];
+        if slot.0 != channel {
+            *slot = (channel, 0);
+        }
+        &mut slot.1
+    }
+}
+
+/// The fields that `Data` and `Piece` have in common.
+#[derive(Clone, Copy)]
+pub struct Message {
+    pub channel: u32,
+    pub seq: u64,
+    pub sent_ns: u64,
+    pub meta: Meta,
+    pub compressed: bool,
+}
+
+impl Message {
+    /// Writes the fields; returns the flags for the kind.
+    #[inline]
+    pub fn put(&self, before: &mut Before, head: &mut Head) -> u8 {
+        let mut flags = if self.compressed { COMPRESSED } else { 0 };
+        let same = before.channel.replace(self.channel) == Some(self.channel);
+        let expected = before.expected(self.channel);
+        let distance = self.seq.wrapping_sub(*expected);
+        *expected = self.seq.wrapping_add(1);
+        if same && distance == 0 {
+            flags |= FOLLOWS;
+        } else {
+            head.put(u64::from(self.channel));
+            head.put(zigzag(distance.cast_signed()));
+        }
+        head.put(zigzag(self.sent_ns.wrapping_sub(before.sent_ns).cast_signed()));
+        before.sent_ns = self.sent_ns;
+        if let Some(source_ns) = self.meta.source_ns {
+            flags |= SOURCE;
+            head.put(zigzag(source_ns));
+        }
+        if let Some(correlation) = self.meta.correlation {
+            flags |= CORRELATION;
+            head.put(correlation);
+        }
+        if let Some(KnownGap { cause, size }) = self.meta.gap {
+            flags |= GAP;
+            head.put(cause as u64);
+            head.put(size);
+        }
+        flags
+    }
+
+    /// Reads what [`put`](Self::put) has written.
+    #[inline]
+    pub fn take(before: &mut Before, fields: &mut Fields<'_>) -> Result<Message, WireError> {
+        let flags = fields.kind & FLAGS;
+        let (channel, distance) = if flags & FOLLOWS == 0 {
+            (fields.number("channel")?, unzigzag(fields.word()?).cast_unsigned())
+        } else {
+            (before.channel.ok_or(fields.wrong("channel"))?, 0)
+        };
+        before.channel = Some(channel);
+        let expected = before.expected(channel);
+        let seq = expected.wrapping_add(distance);
+        *expected = seq.wrapping_add(1);
+        before.sent_ns = before.sent_ns.wrapping_add(unzigzag(fields.word()?).cast_unsigned());
+        let mut meta = Meta::default();
+        if flags & SOURCE != 0 {
+            meta.source_ns = Some(unzigzag(fields.word()?));
+        }
+        if flags & CORRELATION != 0 {
+            meta.correlation = Some(fields.word()?);
+        }
+        if flags & GAP != 0 {
+            meta.gap = Some(KnownGap { cause: cause(fields.word()?), size: fields.word()? });
+        }
+        let compressed = flags & COMPRESSED != 0;
+        Ok(Message { channel, seq, sent_ns: before.sent_ns, meta, compressed })
+    }
+}
+
+/// A cause of a later version is one of the link, so that its messages are counted.
+pub fn cause(number: u64) -> LossCause {
+    let known = usize::try_from(number).ok().and_then(|number| LossCause::ALL.get(number));
+    known.copied().unwrap_or(LossCause::Link)
+}

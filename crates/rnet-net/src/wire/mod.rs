@@ -1,0 +1,21 @@
+//! Frames between two links, as bytes: what each field means stands in docs/design/wire.md.
+//!
+//! Nothing here waits, allocates for what a peer merely announces, or believes a byte before it is checked.
+
+mod compression;
+mod error;
+mod header;
+mod item;
+mod items;
+mod message;
+mod part;
+mod reassembly;
+mod varint;
+
+pub use compression::{compress, decompress};
+pub use error::WireError;
+pub use header::{ACK_AT_ONCE, ACK_ONLY, HEADER_LEN, Header, MAGIC, MAX_FRAME_LEN, VERSION};
+pub use item::{Data, Item, Piece, Want};
+pub use items::{Encoder, Items};
+pub use part::{Document, Part};
+pub use reassembly::{Added, Reassembly};

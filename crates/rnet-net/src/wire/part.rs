@@ -1,0 +1,51 @@
+//! Documents: what one link tells another beside messages, in parts that fit into frames.
+
+/// What a document is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Document {
+    /// JSON: release, host name, domain, limits; the first of a stream.
+    Hello,
+    /// JSON: nodes that have joined, left or died.
+    Nodes,
+    /// JSON: endpoints that were opened, changed, closed.
+    Endpoints,
+    /// A descriptor set, by the fingerprint of its structure (`rnet::ProtobufType::schema`).
+    Type(u128),
+    /// JSON: what is refused, and why.
+    Refused,
+}
+
+/// A document, or a part of one. The parts of a document follow each other in their stream, with none of
+/// another document of its kind between them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Part<'a> {
+    /// Of which document.
+    pub of: Document,
+    /// Length of the whole, in bytes.
+    pub total: u32,
+    /// Where this part begins.
+    pub offset: u32,
+    /// Its bytes.
+    pub bytes: &'a [u8],
+}
+
+impl<'a> Part<'a> {
+    /// Longest part that [`cut`](Self::cut) makes, in bytes.
+    pub const MAX_LEN: usize = 8 << 10;
+
+    /// Cuts a document; an empty one has one empty part.
+    ///
+    /// # Panics
+    /// If the document is longer than a u32 can say.
+    pub fn cut(of: Document, body: &'a [u8]) -> impl Iterator<Item = Part<'a>> {
+        let total = u32::try_from(body.len()).expect("a document is shorter than 4 GiB");
+        let empty = body.is_empty().then_some(Part { of, total, offset: 0, bytes: &[] });
+        let parts = body.chunks(Self::MAX_LEN).enumerate().map(move |(at, bytes)| Part {
+            of,
+            total,
+            offset: (at * Self::MAX_LEN) as u32,
+            bytes,
+        });
+        empty.into_iter().chain(parts)
+    }
+}

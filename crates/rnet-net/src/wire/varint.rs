@@ -1,0 +1,47 @@
+//! Numbers of one to ten bytes, those of protobuf.
+
+/// Longest varint of a u64.
+pub const MAX_LEN: usize = 10;
+
+/// Writes the number to the beginning of `out` and returns the bytes written. `out` has room for [`MAX_LEN`].
+#[inline]
+pub fn put(out: &mut [u8], mut value: u64) -> usize {
+    let mut len = 0;
+    while value >= 0x80 {
+        out[len] = value as u8 | 0x80;
+        value >>= 7;
+        len += 1;
+    }
+    out[len] = value as u8;
+    len + 1
+}
+
+/// Takes a number from the front; `None` if it does not end, or does not fit.
+#[inline]
+pub fn take(bytes: &mut &[u8]) -> Option<u64> {
+    let mut value = 0;
+    for at in 0..MAX_LEN {
+        let byte = *bytes.get(at)?;
+        if at == MAX_LEN - 1 && byte > 1 {
+            return None;
+        }
+        value |= u64::from(byte & 0x7f) << (7 * at);
+        if byte < 0x80 {
+            *bytes = &bytes[at + 1..];
+            return Some(value);
+        }
+    }
+    None
+}
+
+/// A signed number as one that is small where its amount is.
+#[inline]
+pub fn zigzag(value: i64) -> u64 {
+    ((value << 1) ^ (value >> 63)).cast_unsigned()
+}
+
+/// What [`zigzag`] was given.
+#[inline]
+pub fn unzigzag(value: u64) -> i64 {
+    (value >> 1).cast_signed() ^ -(value & 1).cast_signed()
+}
