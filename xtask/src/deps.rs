@@ -19,7 +19,7 @@ const MAP: &[Row] = &[
     ("rnet-ring", &[]),
     ("rnet-shm", &["rnet-core", "rnet-ring"]),
     ("rnet-schema", &[]),
-    ("rnet-net", &["rnet"]),
+    ("rnet-net", &["rnet", "rnet-core", "rnet-shm"]),
     ("rnet-node", &["rnet-core", "rnet-shm", "rnet-schema"]),
     ("rnet-state", &["rnet-node", "rnet-core", "rnet-shm", "rnet-schema"]),
     ("rnet", &["rnet-state", "rnet-node", "rnet-core", "rnet-shm", "rnet-schema", "rnet-derive"]),

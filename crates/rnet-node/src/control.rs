@@ -17,7 +17,7 @@ use rnet_shm::watch::{POLL, Watch};
 
 use crate::core::NodeState;
 use crate::keeping::{Keeping, Look};
-use crate::thread::spawn;
+use rnet_shm::thread::spawn;
 
 /// The FIFO's mark among the events.
 const FIFO: u32 = 0;

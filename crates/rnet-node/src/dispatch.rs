@@ -20,8 +20,8 @@ use rnet_shm::node::OwnNode;
 use crate::awaited::{Awaited, BellPlace};
 use crate::node_time::NodeTime;
 use crate::pace::Pace;
-use crate::thread::spawn;
 use crate::timers::{TimerTask, Timers};
+use rnet_shm::thread::spawn;
 
 /// What a dispatch thread runs.
 pub trait Task: Send {

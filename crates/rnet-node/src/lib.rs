@@ -63,8 +63,6 @@ pub mod subscriber_state;
 #[doc(hidden)]
 pub mod subscription;
 #[doc(hidden)]
-pub mod thread;
-#[doc(hidden)]
 pub mod timers;
 #[doc(hidden)]
 pub mod types;

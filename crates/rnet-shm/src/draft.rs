@@ -54,6 +54,20 @@ impl Draft {
         }
     }
 
+    /// Puts the file in the place of what is there, which is handed to `see` before it goes. Nothing is done
+    /// where nothing is there, or the draft was swept away.
+    pub fn exchange(&self, place: &Path, see: impl FnOnce(&Path)) -> rustix::io::Result<()> {
+        let cwd = rustix::fs::CWD;
+        match rustix::fs::renameat_with(cwd, &self.0, cwd, place, RenameFlags::EXCHANGE) {
+            Ok(()) => {
+                see(&self.0);
+                Ok(())
+            }
+            Err(Errno::NOENT) => Ok(()),
+            Err(errno) => Err(errno),
+        }
+    }
+
     /// Puts the file in the place of what is there.
     pub fn replace(&self, place: &Path) -> rustix::io::Result<()> {
         rustix::fs::rename(&self.0, place)?;

@@ -19,6 +19,8 @@
 //! | [`publisher`], [`pool`], [`reader_table`] | the writer's side of a channel |
 //! | [`subscription`], [`channel`], [`taken`] | the reader's side |
 //! | [`lease`] | a file that one process at a time may write |
+//! | [`role`], [`heartbeat`] | a task of one process at a time, taken over from the dead and the stopped |
+//! | [`host`] | the number of this host |
 //! | [`shortage`] | what the system has run out of, by name |
 //! | [`observe`], [`observers`] | reading along without taking part; waking those who do |
 //! | [`state`] | the state of the domain: keys, values, revisions |
@@ -41,7 +43,9 @@ mod folders;
 pub mod fork;
 pub mod handle;
 mod handoff;
+pub mod heartbeat;
 pub mod home;
+pub mod host;
 pub mod lease;
 mod lent;
 mod mapping;
@@ -58,12 +62,14 @@ pub mod random;
 mod reader_stats;
 pub mod reader_table;
 pub mod registry;
+pub mod role;
 pub mod shortage;
 mod sigbus;
 pub mod sleep;
 pub mod state;
 pub mod subscription;
 pub mod taken;
+pub mod thread;
 pub mod types;
 mod version;
 pub mod watch;

@@ -10,7 +10,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use super::shared::StateShared;
-use rnet_node::thread::spawn;
+use rnet_shm::thread::spawn;
 
 /// When what could not be done is tried again.
 const AGAIN: Duration = Duration::from_millis(100);

@@ -11,9 +11,9 @@ use rnet_node::dispatch::Dispatcher;
 use rnet_node::message::Carried;
 use rnet_node::node_time::NodeTime;
 use rnet_node::receiver::Receiver;
-use rnet_node::thread::spawn;
 use rnet_node::{Extension, Interrupter, NodeCore};
 use rnet_shm::state::Standing;
+use rnet_shm::thread::spawn;
 
 use crate::SubscriberOptions;
 use crate::msgs::Clock;

@@ -10,6 +10,7 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 
 use redb::StorageBackend;
+use rnet_shm::heartbeat::Lease;
 use rnet_shm::lease::Held;
 use rnet_shm::ring::fail_point;
 use rustix::io::Errno;
@@ -18,6 +19,12 @@ use rustix::io::Errno;
 pub(crate) trait Fence: Send + Sync + std::fmt::Debug {
     /// `false` from the moment on that another has taken over.
     fn holds(&self) -> bool;
+}
+
+impl Fence for Lease {
+    fn holds(&self) -> bool {
+        Lease::holds(self)
+    }
 }
 
 /// A store's file. Its lock ends when the last handle is dropped.

@@ -13,7 +13,6 @@
 //! | [`store`] | what the persister does: loading, committing |
 //! | [`engine`] | one store in one file: redb, its panics contained, its errors sorted |
 //! | [`file`] | that file: locked, each write behind the fence |
-//! | [`lease`] | the fence: the word in the region that says who keeps |
 //! | [`record`] | the bytes of one key |
 //! | [`ends`] | when which key ends on disk |
 //! | [`time`] | the clock by which keys end, over boots |
@@ -22,7 +21,6 @@ mod ends;
 mod engine;
 mod file;
 mod folder;
-mod lease;
 mod persister;
 mod record;
 mod restore;

@@ -13,10 +13,10 @@ use std::time::Duration;
 
 use rnet_core::{Error, Result, fnv1a_64};
 use rnet_shm::bell::MAX_SLEEP;
+use rnet_shm::heartbeat::{BEAT, Lease};
 use rnet_shm::state::{Ask, Disk, Record, Restoring};
 
 use super::ends::Ends;
-use super::lease::{BEAT, Lease};
 use super::record::{Change, Saved};
 use super::restore::restore;
 use super::store::{Commit, Failure, Store};
@@ -81,7 +81,7 @@ pub(super) fn start(
             beats.stop();
         }
     };
-    rnet_node::thread::spawn("rnet-persister", body)
+    rnet_shm::thread::spawn("rnet-persister", body)
         .inspect_err(|_| ours.running.store(false, Ordering::Release))
 }
 
@@ -265,7 +265,7 @@ impl Beats {
     fn start(lease: Arc<Lease>) -> Result<Beats, Error> {
         let shared = Arc::new(Working::default());
         let working = shared.clone();
-        let thread = rnet_node::thread::spawn("rnet-heartbeat", move || beat(&working, &lease))?;
+        let thread = rnet_shm::thread::spawn("rnet-heartbeat", move || beat(&working, &lease))?;
         Ok(Beats { shared, thread })
     }
 

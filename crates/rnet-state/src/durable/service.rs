@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 use rnet_core::{Error, Result, fnv1a_64};
 use rnet_shm::domain::DomainDir;
 use rnet_shm::fork::ForkGuard;
+use rnet_shm::heartbeat::{LOOK, Pulse};
 use rnet_shm::state::{Disk, Keep, Region, Restoring};
 
 use super::folder::Folder;
-use super::lease::{LOOK, Pulse};
 use super::persister::{self, Left, Shift};
 use super::restore::restore;
 use super::store::{Failure, Store, read_only};

@@ -9,13 +9,13 @@ use std::sync::Arc;
 use redb::StorageBackend;
 use redb::backends::InMemoryBackend;
 use rnet_core::Error;
+use rnet_shm::heartbeat::Lease;
 use rnet_shm::ring::fail_point;
 use rnet_shm::state::Clock;
 
 use super::engine::{Engine, Fault};
-use super::file::{Fence, read_at};
+use super::file::read_at;
 use super::folder::{Folder, storage};
-use super::lease::Lease;
 use super::record::{Change, Saved};
 
 /// How often a store that somebody else writes is read until it is read whole.

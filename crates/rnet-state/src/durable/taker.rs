@@ -13,6 +13,7 @@ use std::sync::Arc;
 use redb::StorageBackend;
 use rnet_core::Error;
 use rnet_shm::clock;
+use rnet_shm::heartbeat::{Lease, Pulse, Suspicion};
 use rnet_shm::lease::{self, Asked, Held};
 use rnet_shm::ring::fail_point;
 use rnet_shm::state::Clock;
@@ -21,7 +22,6 @@ use rustix::io::Errno;
 use super::engine::{Engine, Fault};
 use super::file::{Fence, StoreFile};
 use super::folder::{Folder, Listing, storage};
-use super::lease::{Lease, Pulse, Suspicion};
 use super::store::{Store, each_chunk, explain};
 
 /// How often a try begins anew because others were faster.
@@ -109,7 +109,7 @@ impl Taker {
     }
 
     /// Becomes the persister, if nobody is. To be called again while it says [`Taken::Busy`], each
-    /// [`LOOK`](super::lease::LOOK) or so: a persister counts as stopped when several looks in a row
+    /// [`LOOK`](rnet_shm::heartbeat::LOOK) or so: a persister counts as stopped when several looks in a row
     /// found him where he was.
     ///
     /// # Errors

@@ -17,30 +17,9 @@ use rnet_shm::state::Clock;
 
 use super::engine::Engine;
 use super::folder::Folder;
-use super::lease::Pulse;
 use super::record::{Change, Saved};
 use super::store::Store;
 use super::taker::{Host, Taken, Taker};
-
-/// A lease in this process.
-#[derive(Debug, Default)]
-pub(super) struct Word(AtomicU64);
-
-impl Word {
-    pub fn new(word: u64) -> Word {
-        Word(AtomicU64::new(word))
-    }
-}
-
-impl Pulse for Word {
-    fn read(&self) -> u64 {
-        self.0.load(Ordering::SeqCst)
-    }
-
-    fn swap(&self, seen: u64, next: u64) -> bool {
-        self.0.compare_exchange(seen, next, Ordering::SeqCst, Ordering::SeqCst).is_ok()
-    }
-}
 
 /// What a store is to hold: value and revision of each key.
 type Model = BTreeMap<String, (Vec<u8>, u64)>;
@@ -82,7 +61,7 @@ impl Drop for Place {
 }
 
 fn host(region: u64) -> Host {
-    Host { region, pulse: Arc::new(Word::default()), clock: Clock::system() }
+    Host { region, pulse: Arc::new(AtomicU64::default()), clock: Clock::system() }
 }
 
 fn taker(place: &Place, region: u64) -> Taker {

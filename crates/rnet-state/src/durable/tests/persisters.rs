@@ -8,8 +8,8 @@ use std::sync::{Condvar, Mutex};
 use std::time::Duration;
 
 use rnet_core::Error;
+use rnet_shm::heartbeat::{LOOK, Pulse};
 
-use super::super::lease::LOOK;
 use super::super::store::Commit;
 use super::*;
 
@@ -121,7 +121,7 @@ fn drafts_of_the_dead_are_swept_and_those_of_the_living_are_not() {
 /// What the threads of the race share.
 #[derive(Debug, Default)]
 struct Race {
-    word: Word,
+    word: AtomicU64,
     /// What was acknowledged. A persister may be late with what it knows to be on disk, so they need
     /// not come in order; but each once.
     told: Mutex<BTreeSet<u64>>,
@@ -163,7 +163,7 @@ impl Pulse for Stumbling {
     }
 
     fn swap(&self, seen: u64, next: u64) -> bool {
-        let swapped = self.race.word.swap(seen, next);
+        let swapped = Pulse::swap(&self.race.word, seen, next);
         self.stumble();
         swapped
     }

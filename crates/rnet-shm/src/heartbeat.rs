@@ -1,39 +1,53 @@
-//! The persister's lease: one word in the region's header, which says who keeps and that he moves.
+//! A lease: one word in shared memory, which says who has a task and that he moves.
 //!
-//! The kernel's lock on the store tells the living from the dead, but not a process that is stopped
-//! from one that works. The word does: its persister adds a beat now and then while he has work, and
-//! who waits for him and sees it stand still takes it over by counting its epoch up. All change it
-//! by compare-and-swap alone, so each epoch has one persister, and an old one notices at his next
-//! look. docs/design/durable-state.md draws what follows from that on disk.
+//! A kernel lock tells the living from the dead, but not a process that is stopped from one that
+//! works. The word does: its holder adds a beat now and then, and who waits and sees it stand still
+//! takes it over by counting its epoch up. All change it by compare-and-swap alone, so each epoch has
+//! one holder, and an old one notices at his next look. The persister of the durable state works
+//! so, and each [`crate::role::Role`].
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use super::file::Fence;
-
-/// How often the persister adds a beat while he has work.
-pub(crate) const BEAT: Duration = Duration::from_millis(100);
-/// For how long the word stands still before its persister counts as stopped.
-pub(crate) const STALL: Duration = Duration::from_millis(500);
+/// How often the holder adds a beat.
+pub const BEAT: Duration = Duration::from_millis(100);
+/// For how long the word stands still before its holder counts as stopped.
+pub const STALL: Duration = Duration::from_millis(500);
 /// What one look at the word counts at most, however long ago the one before it was: who was
-/// himself suspended, with the persister or without him, has not watched him.
-pub(crate) const LOOK: Duration = Duration::from_millis(50);
+/// himself suspended, with the holder or without him, has not watched him.
+pub const LOOK: Duration = Duration::from_millis(50);
 
 const BEAT_BITS: u32 = 20;
 const BEATS: u64 = (1 << BEAT_BITS) - 1;
 
-/// Where the word stands: `epoch << 20 | beats`, 0 in a new region. Both in one order with all
+/// Where the word stands: `epoch << 20 | beats`, 0 when it is new. Both in one order with all
 /// others, and with what is done before and after (`SeqCst`).
-pub(crate) trait Pulse: Send + Sync + std::fmt::Debug {
+pub trait Pulse: Send + Sync + std::fmt::Debug {
     /// What the word reads.
     fn read(&self) -> u64;
     /// Changes it, if it still reads `seen`.
     fn swap(&self, seen: u64, next: u64) -> bool;
 }
 
-/// The lease as its persister has it.
+impl Pulse for AtomicU64 {
+    fn read(&self) -> u64 {
+        self.load(Ordering::SeqCst)
+    }
+
+    fn swap(&self, seen: u64, next: u64) -> bool {
+        self.compare_exchange(seen, next, Ordering::SeqCst, Ordering::SeqCst).is_ok()
+    }
+}
+
+/// The epoch that a word names.
+pub fn epoch_of(word: u64) -> u64 {
+    word >> BEAT_BITS
+}
+
+/// The lease as its holder has it.
 #[derive(Debug)]
-pub(crate) struct Lease {
+pub struct Lease {
     pulse: Arc<dyn Pulse>,
     epoch: u64,
 }
@@ -41,30 +55,38 @@ pub(crate) struct Lease {
 impl Lease {
     /// Takes the lease if the word still reads `seen`.
     pub fn take(pulse: &Arc<dyn Pulse>, seen: u64) -> Option<Arc<Lease>> {
-        let epoch = (seen >> BEAT_BITS) + 1;
+        Lease::take_as(pulse, seen, epoch_of(seen) + 1)
+    }
+
+    /// As [`Lease::take`], with an epoch of the taker's choice that was never given before.
+    pub fn take_as(pulse: &Arc<dyn Pulse>, seen: u64, epoch: u64) -> Option<Arc<Lease>> {
         let taken = pulse.swap(seen, epoch << BEAT_BITS);
         taken.then(|| Arc::new(Lease { pulse: pulse.clone(), epoch }))
     }
 
-    /// Shows that the persister moves; `false` if he is none any more.
+    /// Which holder this is.
+    pub fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
+    /// Shows that the holder moves; `false` if he is none any more.
     pub fn beat(&self) -> bool {
         let seen = self.pulse.read();
-        let next = self.epoch << BEAT_BITS | (seen + 1) & BEATS;
-        // Where the swap fails, another thread of this persister has beaten, which is as good, or
-        // another persister has come.
-        seen >> BEAT_BITS == self.epoch && (self.pulse.swap(seen, next) || self.holds())
+        let next = self.epoch << BEAT_BITS | seen.wrapping_add(1) & BEATS;
+        // Where the swap fails, another thread of this holder has beaten, which is as good, or
+        // another holder has come.
+        epoch_of(seen) == self.epoch && (self.pulse.swap(seen, next) || self.holds())
+    }
+
+    /// `false` from the moment on that another has taken over. One load.
+    pub fn holds(&self) -> bool {
+        epoch_of(self.pulse.read()) == self.epoch
     }
 }
 
-impl Fence for Lease {
-    fn holds(&self) -> bool {
-        self.pulse.read() >> BEAT_BITS == self.epoch
-    }
-}
-
-/// What one who waits has seen of the persister.
+/// What one who waits has seen of the holder.
 #[derive(Debug, Default)]
-pub(crate) struct Suspicion {
+pub struct Suspicion {
     seen: Option<u64>,
     last_look_ns: u64,
     still: Duration,
@@ -89,7 +111,6 @@ impl Suspicion {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::Word;
     use super::*;
 
     const MS: u64 = 1_000_000;
@@ -99,8 +120,8 @@ mod tests {
     }
 
     #[test]
-    fn the_lease_goes_to_one_and_the_old_persister_notices() {
-        let pulse: Arc<dyn Pulse> = Arc::new(Word::default());
+    fn the_lease_goes_to_one_and_the_old_holder_notices() {
+        let pulse: Arc<dyn Pulse> = Arc::new(AtomicU64::default());
         let first = Lease::take(&pulse, 0).expect("it is free");
         assert!(Lease::take(&pulse, 0).is_none(), "the word has changed");
         assert!(first.holds() && first.beat());
@@ -111,7 +132,7 @@ mod tests {
 
     #[test]
     fn beats_count_round_without_touching_the_epoch() {
-        let pulse: Arc<dyn Pulse> = Arc::new(Word::new(6 << BEAT_BITS));
+        let pulse: Arc<dyn Pulse> = Arc::new(AtomicU64::new(6 << BEAT_BITS));
         let lease = take(&pulse);
         // As many as there are, and five more.
         for _ in 0..=BEATS + 5 {
@@ -122,7 +143,7 @@ mod tests {
 
     #[test]
     fn who_stands_still_is_suspected_and_who_beats_is_not() {
-        let pulse: Arc<dyn Pulse> = Arc::new(Word::default());
+        let pulse: Arc<dyn Pulse> = Arc::new(AtomicU64::default());
         let lease = take(&pulse);
         let mut suspicion = Suspicion::default();
         // The first look is the start, each further one counts 50 ms.

@@ -6,7 +6,7 @@ use rnet_core::Result;
 
 /// Starts a thread that leaves signals to the threads of the user's program.
 pub fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>> {
-    let failed = |e: std::io::Error| rnet_shm::shortage::no_thread(name, &e);
+    let failed = |e: std::io::Error| crate::shortage::no_thread(name, &e);
     let mut all = std::mem::MaybeUninit::<libc::sigset_t>::uninit();
     let mut before = std::mem::MaybeUninit::<libc::sigset_t>::uninit();
     // SAFETY: the call writes the set that it is given.
