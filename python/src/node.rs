@@ -41,6 +41,12 @@ pub(crate) struct Node {
     pub(crate) shared: Arc<NodeShared>,
 }
 
+/// Where the programs of this Python stand: beside its own, which may be a link to another's.
+fn programs(py: Python<'_>) -> Option<PathBuf> {
+    let executable = py.import("sys").and_then(|sys| sys.getattr("executable")).ok()?;
+    Some(executable.extract::<PathBuf>().ok()?.parent()?.to_owned())
+}
+
 impl Node {
     fn open_state(&self, py: Python<'_>) -> PyResult<()> {
         let inner = py.detach(|| self.shared.node()?.state()).or_raise(py)?;
@@ -104,7 +110,8 @@ impl Node {
             .given(group, |builder, group| builder.group(group))
             .given(state_dir, |builder, dir| builder.state_dir(dir))
             .given(tune_threads, NodeBuilder::tune_threads)
-            .given(sim_time, NodeBuilder::sim_time);
+            .given(sim_time, NodeBuilder::sim_time)
+            .given(programs(py), NodeBuilder::programs);
         let node = py.detach(|| builder.open()).or_raise(py)?;
         let shared = NodeShared::new(node, group);
         shared.close_at_exit(py)?;

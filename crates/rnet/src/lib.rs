@@ -39,6 +39,7 @@ mod batch;
 mod callback;
 mod dynamic;
 pub mod inspect;
+mod link_start;
 pub mod msgs;
 mod node;
 pub mod param;

@@ -7,6 +7,7 @@ use rnet_core::Result;
 use rnet_node::{NodeCore, NodeSettings};
 use rnet_shm::state::Clock;
 
+use crate::link_start::Asked;
 use crate::param::{ParamBuilder, ParamType};
 use crate::rate::Rate;
 use crate::sim_clock::SimClock;
@@ -63,7 +64,7 @@ impl Node {
 
     /// A node with settings of its own.
     pub fn builder(name: &str) -> NodeBuilder {
-        NodeBuilder { settings: NodeSettings::new(name), state_dir: None }
+        NodeBuilder { settings: NodeSettings::new(name), state_dir: None, programs: None }
     }
 
     /// The node's name, with its leading slash.
@@ -262,6 +263,7 @@ impl std::fmt::Debug for Node {
 pub struct NodeBuilder {
     settings: NodeSettings,
     state_dir: Option<PathBuf>,
+    programs: Option<PathBuf>,
 }
 
 impl NodeBuilder {
@@ -323,9 +325,27 @@ impl NodeBuilder {
         self
     }
 
+    /// For bindings: where their programs are, `rnet-link` among them.
+    #[doc(hidden)]
+    pub fn programs(mut self, dir: impl Into<PathBuf>) -> Self {
+        self.programs = Some(dir.into());
+        self
+    }
+
     /// Joins the domain.
+    ///
+    /// Where a network is configured (`RNET_NETWORK`, `RNET_LISTEN`, `RNET_CONNECT`, `RNET_CONFIG`, or a `robot.toml`
+    /// in the working directory), it starts the link between hosts if there is none: the program `rnet-link`, in the
+    /// background. What prevents that is told on stderr, and is no error of the node.
+    ///
+    /// # Errors
+    /// As [`Node::new`].
     pub fn open(self) -> Result<Node> {
+        let NodeSettings { domain, dir, group, language, .. } = self.settings.clone();
         let core = self.settings.open()?;
+        if language != rnet_shm::registry::TOOL {
+            Asked { domain, dir, group, programs: self.programs }.start_link();
+        }
         if core.state.time.is_simulated() {
             SimClock::start(&core)?;
         }

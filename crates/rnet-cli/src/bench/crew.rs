@@ -108,7 +108,8 @@ impl Crew {
             // Python imports what stands in its current folder.
             command.args(["-m", "rnet.demo"]).current_dir(&self.place);
         }
-        command.env_remove("RNET_GROUP").process_group(0);
+        // What is measured here is this machine, whatever the robot's configuration says.
+        command.env_remove("RNET_GROUP").env("RNET_NETWORK", "off").process_group(0);
         if apart {
             // Where the process that it waits for is killed, unshare complains of something else.
             command.stderr(Stdio::null());

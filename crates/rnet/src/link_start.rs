@@ -1,0 +1,171 @@
+//! The first node that needs the link between hosts starts it.
+//!
+//! The link is a program of its own, `rnet-link`. `rnet-link start` reads the configuration, and puts a link into the
+//! background where there is to be one. What is asked here is only whether that is worth a process: each node that
+//! opens asks, so that a link that has died is there again with the next one. Where nothing is configured, that is a
+//! look at the environment and at whether there is a `robot.toml`. Nodes of tools start nothing.
+
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rnet_shm::thread::spawn;
+use rustix::fs::Access;
+
+const PROGRAM: &str = "rnet-link";
+const FILE: &str = "robot.toml";
+
+/// A longer file is not looked into; `rnet-link` says that it is too long.
+const MAX_FILE_LEN_BYTES: u64 = 1 << 20;
+
+/// Whether this process has said that the program is missing. Once is enough.
+static TOLD: AtomicBool = AtomicBool::new(false);
+
+/// What a node's program has said of its domain, beside the environment.
+pub(crate) struct Asked {
+    pub domain: Option<String>,
+    pub dir: Option<PathBuf>,
+    pub group: Option<String>,
+    /// Where a binding has its programs.
+    pub programs: Option<PathBuf>,
+}
+
+impl Asked {
+    /// Starts the link if one seems to be wanted. A node opens just as well without it, so what goes wrong is told
+    /// on stderr.
+    pub fn start_link(self) {
+        let Some(configured_by) = configured_by() else { return };
+        let started = program(self.programs.as_deref()).and_then(|program| self.run(&program));
+        // A closed stderr is a wish not to be told.
+        if let Err(why) = started
+            && !TOLD.swap(true, Ordering::Relaxed)
+        {
+            let _ = io::Write::write_fmt(
+                &mut io::stderr(),
+                format_args!(
+                    "rnet: a network is configured ({configured_by}), and no other host is reached: {why}\n"
+                ),
+            );
+        }
+    }
+
+    fn run(self, program: &Path) -> Result<(), String> {
+        let mut command = Command::new(program);
+        command.arg("start").stdin(Stdio::null()).stdout(Stdio::null());
+        let domain = self.domain.map(OsString::from);
+        let (dir, group) = (self.dir.map(OsString::from), self.group.map(OsString::from));
+        for (option, value) in [("--domain", domain), ("--dir", dir), ("--group", group)] {
+            if let Some(value) = value {
+                command.arg(option).arg(value);
+            }
+        }
+        // Ctrl-C in the terminal of the node is not meant for it.
+        command.process_group(0);
+        let failed = |e: io::Error| format!("{} cannot be started: {e}", program.display());
+        let mut child = command.spawn().map_err(failed)?;
+        // It ends at once, and what it has to say stands on stderr. Who does not wait leaves a zombie.
+        spawn("rnet-link", move || drop(child.wait())).map(drop).map_err(|e| e.to_string())
+    }
+}
+
+/// Who wants a network, as far as can be told without reading the configuration. A wrong guess costs a process that
+/// ends at once.
+fn configured_by() -> Option<String> {
+    if let Some(network) = set("RNET_NETWORK") {
+        return (network != "off").then(|| format!("RNET_NETWORK={}", network.display()));
+    }
+    let by_variable = ["RNET_LISTEN", "RNET_CONNECT"].into_iter().find(|name| set(name).is_some());
+    if let Some(name) = by_variable {
+        return Some(name.to_owned());
+    }
+    let (file, named) = match set("RNET_CONFIG") {
+        Some(file) => (PathBuf::from(file), true),
+        None => (PathBuf::from(FILE), false),
+    };
+    // One that was named and cannot be read is for `rnet-link` to complain of.
+    speaks_of_network(&file).unwrap_or(named).then(|| file.display().to_string())
+}
+
+fn speaks_of_network(file: &Path) -> io::Result<bool> {
+    let found = fs::metadata(file)?;
+    if !found.is_file() || found.len() > MAX_FILE_LEN_BYTES {
+        return Ok(true);
+    }
+    Ok(fs::read_to_string(file).map_or(true, |text| wants_network(&text)))
+}
+
+/// Whether the text of a file seems to have a network that is not off.
+fn wants_network(text: &str) -> bool {
+    let (mut table, mut speaks) = (String::new(), false);
+    for line in text.lines() {
+        let line: String = line.split('#').next().unwrap_or_default().split_whitespace().collect();
+        if line.starts_with('[') {
+            table = line.clone();
+        }
+        let is_off = match table.as_str() {
+            "" => ["network=\"off\"", "network='off'", "network.mode=\"off\""].contains(&&*line),
+            "[network]" => ["mode=\"off\"", "mode='off'"].contains(&&*line),
+            _ => false,
+        };
+        if is_off {
+            return false;
+        }
+        speaks |= line.contains("network");
+    }
+    speaks
+}
+
+/// The program: named by the environment, beside this one, beside those of the binding, or in the path.
+fn program(programs: Option<&Path>) -> Result<PathBuf, String> {
+    let can_run =
+        |file: &PathBuf| file.is_file() && rustix::fs::access(file, Access::EXEC_OK).is_ok();
+    if let Some(named) = set("RNET_LINK").map(PathBuf::from) {
+        let missing = || format!("RNET_LINK names {}, which is no program", named.display());
+        return Some(named.clone()).filter(can_run).ok_or_else(missing);
+    }
+    let own = std::env::current_exe().ok();
+    let beside = [own.as_deref().and_then(Path::parent), programs].into_iter().flatten();
+    let in_path = set("PATH").unwrap_or_default();
+    let in_path = std::env::split_paths(&in_path).filter(|dir| !dir.as_os_str().is_empty());
+    let mut files = beside.map(Path::to_owned).chain(in_path).map(|dir| dir.join(PROGRAM));
+    files.find(can_run).ok_or_else(|| {
+        format!(
+            "{PROGRAM} is not installed. The package of robot-net brings it (docs/guide/two-computers.md); \
+             RNET_LINK names one that is not in the path; RNET_NETWORK=off does without"
+        )
+    })
+}
+
+fn set(name: &str) -> Option<OsString> {
+    std::env::var_os(name).filter(|value| !value.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::wants_network;
+
+    #[test]
+    fn what_a_file_seems_to_want() {
+        for (text, wants) in [
+            ("", false),
+            ("[camera]\nmode = \"off\"", false),
+            ("# network = \"lan\"", false),
+            ("network = \"lan\"", true),
+            ("network = \"off\" # for now", false),
+            ("network='off'", false),
+            ("network.mode = \"off\"", false),
+            ("[network]\nmode = \"lan\"", true),
+            ("[ network ]\nhost = \"a\"\n mode=\"off\"", false),
+            ("[network]\nmode = \"peers\"\n[camera]\nmode = \"off\"", true),
+            ("[network]\nconnect = [\"tcp/a:1\"]", true),
+            ("network = { mode = \"off\" }", true),
+            ("not toml network", true),
+        ] {
+            assert_eq!(wants_network(text), wants, "{text}");
+        }
+    }
+}
