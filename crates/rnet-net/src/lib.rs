@@ -5,6 +5,8 @@
 //! Zenoh with the feature `zenoh`, a network in memory for tests.
 
 pub mod config;
+#[doc(hidden)]
+pub mod memory;
 mod transport;
 pub mod wire;
 

@@ -1,0 +1,124 @@
+//! What the tests of networks share: a sink that keeps what it is told.
+#![allow(dead_code, reason = "each test uses a part of it")]
+
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use rnet::Lane;
+use rnet_net::{HostId, Presence, Sink};
+
+/// Generous: a loaded machine may take seconds for anything.
+pub const LIMIT: Duration = Duration::from_secs(30);
+
+#[derive(Default)]
+pub struct Heard {
+    pub frames: Vec<(Lane, HostId, Vec<u8>)>,
+    /// Presences, with whether they came or went, and when.
+    pub presences: Vec<(Presence, bool, Instant)>,
+}
+
+impl Heard {
+    /// The frames of one lane from one host, as numbers.
+    pub fn numbers(&self, lane: Lane, from: HostId) -> Vec<u64> {
+        let ours = self.frames.iter().filter(|(of, host, _)| (*of, *host) == (lane, from));
+        ours.map(|(.., frame)| u64::from_le_bytes(frame[..8].try_into().unwrap())).collect()
+    }
+
+    /// Whether this presence was told last as there; `None` if it was never told.
+    pub fn is_up(&self, presence: Presence) -> Option<bool> {
+        self.presences.iter().rev().find(|(of, ..)| *of == presence).map(|(_, up, _)| *up)
+    }
+
+    /// When this presence was last told as there or gone.
+    pub fn told_at(&self, presence: Presence, up: bool) -> Option<Instant> {
+        self.presences
+            .iter()
+            .rev()
+            .find(|told| (told.0, told.1) == (presence, up))
+            .map(|told| told.2)
+    }
+}
+
+/// Keeps what a network tells, for a test that waits for it.
+#[derive(Default)]
+pub struct Recorder {
+    heard: Mutex<Heard>,
+    changed: Condvar,
+}
+
+impl Recorder {
+    pub fn new() -> Arc<Self> {
+        Arc::default()
+    }
+
+    /// Waits until `found` gives something.
+    ///
+    /// # Panics
+    /// If it has not within [`LIMIT`].
+    pub fn wait<T>(&self, what: &str, found: impl Fn(&Heard) -> Option<T>) -> T {
+        let end = Instant::now() + LIMIT;
+        let mut heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            if let Some(found) = found(&heard) {
+                return found;
+            }
+            let left = end.saturating_duration_since(Instant::now());
+            assert!(
+                !left.is_zero(),
+                "after {LIMIT:?} not {what}: {:?}, {} frames",
+                heard.presences,
+                heard.frames.len()
+            );
+            heard =
+                self.changed.wait_timeout(heard, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    /// Waits until a presence is there (`up`) or gone.
+    pub fn wait_presence(&self, presence: Presence, up: bool) -> Instant {
+        self.wait(&format!("{presence:?} up={up}"), |heard| {
+            heard.is_up(presence).filter(|&is| is == up).and_then(|up| heard.told_at(presence, up))
+        })
+    }
+
+    /// Waits until a frame of this number has come, and returns all numbers from that host in order of arrival.
+    pub fn wait_number(&self, lane: Lane, from: HostId, number: u64) -> Vec<u64> {
+        self.wait(&format!("{lane:?} frame {number} from {from}"), |heard| {
+            Some(heard.numbers(lane, from)).filter(|numbers| numbers.contains(&number))
+        })
+    }
+}
+
+impl Sink for Recorder {
+    fn frame(&self, lane: Lane, from: HostId, frame: &[u8]) {
+        self.heard.lock().unwrap_or_else(PoisonError::into_inner).frames.push((
+            lane,
+            from,
+            frame.to_vec(),
+        ));
+        self.changed.notify_all();
+    }
+
+    fn up(&self, presence: Presence) {
+        let mut heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
+        heard.presences.push((presence, true, Instant::now()));
+        self.changed.notify_all();
+    }
+
+    fn down(&self, presence: Presence) {
+        let mut heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
+        heard.presences.push((presence, false, Instant::now()));
+        self.changed.notify_all();
+    }
+}
+
+/// A frame of 64 bytes that begins with its number.
+pub fn numbered(number: u64) -> Vec<u8> {
+    let mut frame = vec![0; 64];
+    frame[..8].copy_from_slice(&number.to_le_bytes());
+    frame
+}
+
+pub fn presence(host: u64, term: u64) -> Presence {
+    Presence { host: HostId(host), term }
+}
