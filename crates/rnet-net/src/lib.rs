@@ -7,6 +7,7 @@
 pub mod config;
 #[doc(hidden)]
 pub mod memory;
+pub mod stream;
 mod transport;
 pub mod wire;
 

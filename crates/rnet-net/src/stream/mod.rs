@@ -1,0 +1,367 @@
+//! What two links send each other on one lane: frames with numbers, acknowledgement, repetition, and how much
+//! may be under way. docs/design/wire.md, sections 3, 5 and 6.
+//!
+//! A stream begins when both sides know each other's term, at number 0. Until then a side only introduces
+//! itself, by frames of acknowledgement with `to_term` 0. So a frame with a number is always meant for one
+//! holder of the link, and what was pushed in one pair of terms arrives in it or not at all.
+//!
+//! A frame is lost if one that was sent later has been received and it has not: the network keeps the order of
+//! a lane. The sender then goes back to it. A time-out repeats one frame alone, and its acknowledgement tells
+//! where to go on, so a network that is merely slow is not given everything again.
+
+mod clock;
+mod receiving;
+mod round_trip;
+mod sending;
+mod window;
+
+use std::ops::Deref;
+use std::sync::Arc;
+
+use rnet::Lane;
+
+use crate::wire::{ACK_AT_ONCE, ACK_ONLY, HEADER_LEN, Header, Item, VERSION};
+
+use clock::Clock;
+pub use clock::ClockOffset;
+use receiving::Receiving;
+use round_trip::RoundTrip;
+use sending::Sending;
+use window::Window;
+
+/// How often a link introduces itself to one that does not answer, at first.
+const INTRODUCE_FIRST_NS: u64 = 50_000_000;
+/// And later: each wait is twice the one before, up to this.
+const INTRODUCE_MAX_NS: u64 = 500_000_000;
+
+/// Bounds of a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Bytes of frames that are kept until they are acknowledged.
+    pub unacknowledged_bytes: usize,
+    /// Bytes of these that wait to be handed to the network.
+    pub unsent_bytes: usize,
+    /// Delay that is not taken for a queue in the network, in ns; `None` for a stream without a window.
+    pub noise_ns: Option<u64>,
+}
+
+impl Limits {
+    /// Those of a lane.
+    pub fn of(lane: Lane) -> Self {
+        let noise_ns = match lane {
+            Lane::Urgent => None,
+            Lane::Bulk => Some(100_000),
+        };
+        Self { unacknowledged_bytes: 4 << 20, unsent_bytes: 256 << 10, noise_ns }
+    }
+}
+
+/// A frame to hand to the network.
+#[derive(Clone, Debug)]
+pub struct Frame(Arc<Vec<u8>>);
+
+impl Deref for Frame {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+/// Why an item was not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PushError {
+    /// The other link has not been heard of; [`Accept::NewPeerTerm`] says when it has.
+    #[error("the link of the other host has not been heard of")]
+    NoPeer,
+    /// Too much waits. There may be room after the next [`Stream::poll`] or [`Stream::accept`].
+    #[error("too much waits for the other host")]
+    Full,
+    /// No frame holds it: a message has to be cut.
+    #[error("an item of {0} bytes is longer than a frame: it has to be cut")]
+    TooLong(usize),
+}
+
+/// What a frame that came is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Accept {
+    /// The next of its stream: its items are to be read.
+    New,
+    /// Nothing but acknowledgement.
+    Acknowledgement,
+    /// Its items were read before.
+    Repeated,
+    /// One before it is missing. It will come again.
+    Ahead,
+    /// Of a link, or for one, that no longer holds its role.
+    Stale,
+    /// The first that was heard of a new holder. Both directions begin anew: what was pushed and is not
+    /// acknowledged is dropped, and everything has to be said again. The frame's items are not to be read; it comes
+    /// again.
+    NewPeerTerm,
+    /// It acknowledges what was never sent, or has a number without a receiver: the peer is not to be talked to.
+    Corrupt,
+}
+
+/// Counters of a stream since it was made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// Frames handed out, with repeated ones and those of acknowledgement.
+    pub frames_sent: u64,
+    /// Their bytes.
+    pub bytes_sent: u64,
+    /// Those that were handed out before.
+    pub frames_repeated: u64,
+    /// Frames that came and were [`Accept::New`].
+    pub frames_received: u64,
+    /// Bytes of all that came in these terms.
+    pub bytes_received: u64,
+    /// Frames dropped because a new holder was heard of.
+    pub frames_dropped: u64,
+    /// Bytes that may be under way; 0 for a stream without a window.
+    pub window_bytes: u64,
+    /// Bytes not acknowledged, with those that were not sent yet.
+    pub unacknowledged_bytes: u64,
+    /// Since when the oldest frame that was sent is not acknowledged, ns of the caller's clock.
+    pub unanswered_since_ns: Option<u64>,
+    /// Round trip, smoothed, in ns.
+    pub round_trip_ns: Option<u64>,
+    /// Smallest round trip of the last 10 s, in ns.
+    pub base_ns: Option<u64>,
+}
+
+/// Both directions between two links, on one lane. All times are ns of one clock, which never goes back.
+#[derive(Debug)]
+pub struct Stream {
+    own_term: u64,
+    /// 0 until it is known.
+    peer_term: u64,
+    sending: Sending,
+    receiving: Receiving,
+    window: Option<Window>,
+    round_trip: RoundTrip,
+    clock: Clock,
+    /// The last stamp given out: each frame has its own.
+    last_sent_ns: u64,
+    /// The highest stamp of ours that came back.
+    last_echo_ns: u64,
+    introduce_at_ns: u64,
+    introduce_wait_ns: u64,
+    stats: Stats,
+}
+
+impl Stream {
+    /// Of the link that holds its host's role in `own_term`, which is not 0.
+    pub fn new(own_term: u64, limits: Limits) -> Self {
+        Self {
+            own_term,
+            peer_term: 0,
+            sending: Sending::new(limits),
+            receiving: Receiving::default(),
+            window: limits.noise_ns.map(Window::new),
+            round_trip: RoundTrip::default(),
+            clock: Clock::default(),
+            last_sent_ns: 0,
+            last_echo_ns: 0,
+            introduce_at_ns: 0,
+            introduce_wait_ns: INTRODUCE_FIRST_NS,
+            stats: Stats::default(),
+        }
+    }
+
+    /// Term of the other link, once it is known.
+    pub fn peer_term(&self) -> Option<u64> {
+        (self.peer_term != 0).then_some(self.peer_term)
+    }
+
+    /// Whether [`push`](Self::push) takes an item that a frame holds.
+    pub fn has_room(&self) -> bool {
+        self.peer_term != 0 && self.sending.has_room(self.window.as_ref())
+    }
+
+    /// Adds an item to the frame that is being filled.
+    ///
+    /// # Errors
+    /// If there is no peer or no room, or the item is longer than a frame. Nothing of it is then taken.
+    #[inline]
+    pub fn push(&mut self, item: &Item<'_>) -> Result<(), PushError> {
+        if self.peer_term == 0 {
+            return Err(PushError::NoPeer);
+        }
+        self.sending.push(item, self.window.as_ref())
+    }
+
+    /// What is being filled may leave now.
+    pub fn flush(&mut self) {
+        self.sending.flush();
+    }
+
+    /// How many bytes a [`Piece`](crate::wire::Piece) should carry now.
+    pub fn piece_len(&self) -> usize {
+        sending::piece_len(self.window.as_ref())
+    }
+
+    /// The next frame for the network, which has to be handed to it before `poll` is called again: a new one, one
+    /// that is repeated, or an acknowledgement. `None` if nothing may leave now.
+    pub fn poll(&mut self, now_ns: u64) -> Option<Frame> {
+        if self.peer_term == 0 {
+            if now_ns < self.introduce_at_ns {
+                return None;
+            }
+            self.introduce_at_ns = now_ns + self.introduce_wait_ns;
+            self.introduce_wait_ns = (2 * self.introduce_wait_ns).min(INTRODUCE_MAX_NS);
+            return Some(self.acknowledgement(now_ns));
+        }
+        let Some(next) = self.sending.next(now_ns, self.window.as_mut(), &mut self.round_trip)
+        else {
+            return self.receiving.due(now_ns).then(|| self.acknowledgement(now_ns));
+        };
+        let flags = if next.ask { ACK_AT_ONCE } else { 0 };
+        let sent_ns = self.stamp(now_ns);
+        let header = self.header(now_ns, sent_ns, flags, next.number, next.len);
+        self.stats.frames_repeated += u64::from(next.repeated);
+        let bytes = self.sending.hand_out(next, now_ns, header);
+        Some(self.count(bytes))
+    }
+
+    /// When [`poll`](Self::poll) has to be called again though nothing is pushed, flushed or accepted before.
+    pub fn wake_at(&self) -> Option<u64> {
+        if self.peer_term == 0 {
+            return Some(self.introduce_at_ns);
+        }
+        [self.sending.repeat_at(), self.receiving.due_at()].into_iter().flatten().min()
+    }
+
+    /// A frame came, whose header this is.
+    pub fn accept(&mut self, now_ns: u64, header: &Header) -> Accept {
+        let Header { from_term, to_term, .. } = *header;
+        if from_term == 0 || from_term < self.peer_term || to_term > self.own_term {
+            return Accept::Stale;
+        }
+        if to_term != 0 && to_term < self.own_term {
+            // It has not heard of us.
+            if self.peer_term == from_term {
+                self.receiving.answer();
+            } else {
+                self.introduce_at_ns = 0;
+            }
+            return Accept::Stale;
+        }
+        self.receiving.note_newest(now_ns, header.sent_ns);
+        self.stats.bytes_received += u64::from(header.len);
+        if from_term > self.peer_term {
+            self.begin_anew(from_term);
+            return Accept::NewPeerTerm;
+        }
+        let only = header.flags & ACK_ONLY != 0;
+        if to_term == 0 {
+            self.receiving.answer();
+            return if only { Accept::Acknowledgement } else { Accept::Corrupt };
+        }
+        if !self.sending.can_acknowledge(header.next) {
+            return Accept::Corrupt;
+        }
+        self.take_acknowledgement(now_ns, header);
+        if only {
+            return Accept::Acknowledgement;
+        }
+        let accept = self.receiving.number(now_ns, header);
+        self.stats.frames_received += u64::from(accept == Accept::New);
+        accept
+    }
+
+    /// How far the other host's clock is ahead of this one's, once it was measured.
+    pub fn clock(&self, now_ns: u64) -> Option<ClockOffset> {
+        self.clock.offset(now_ns)
+    }
+
+    /// How often one of the two clocks has jumped, or run away faster than the uncertainty allows.
+    pub fn steps(&self) -> u64 {
+        self.clock.steps()
+    }
+
+    /// Counters.
+    pub fn stats(&self) -> Stats {
+        Stats {
+            window_bytes: self.window.as_ref().map_or(0, Window::bytes),
+            unacknowledged_bytes: self.sending.kept_bytes() as u64,
+            unanswered_since_ns: self.sending.unanswered_since(),
+            round_trip_ns: self.round_trip.smoothed_ns(),
+            base_ns: self.window.as_ref().and_then(Window::base_ns),
+            ..self.stats
+        }
+    }
+
+    fn begin_anew(&mut self, peer_term: u64) {
+        self.stats.frames_dropped += self.sending.begin_anew();
+        self.receiving.begin_anew();
+        if let Some(window) = &mut self.window {
+            window.restart();
+        }
+        self.peer_term = peer_term;
+        self.introduce_wait_ns = INTRODUCE_FIRST_NS;
+    }
+
+    /// Frees what has arrived, goes back to what has not, and measures.
+    fn take_acknowledgement(&mut self, now_ns: u64, header: &Header) {
+        let echo_ns = header.echo_ns;
+        let possible = echo_ns != 0 && echo_ns <= self.last_sent_ns && echo_ns <= now_ns;
+        let sample = (possible && echo_ns > self.last_echo_ns)
+            .then(|| (now_ns - echo_ns).checked_sub(header.held_ns))
+            .flatten();
+        if let Some(round_trip_ns) = sample {
+            self.last_echo_ns = echo_ns;
+            self.round_trip.sample(round_trip_ns);
+            self.clock.sample(now_ns, header);
+            if let Some(window) = &mut self.window {
+                window.sample(now_ns, round_trip_ns, echo_ns, self.last_sent_ns);
+            }
+        }
+        let lost = self.sending.acknowledge(
+            now_ns,
+            header.next,
+            if possible { echo_ns } else { 0 },
+            &mut self.round_trip,
+        );
+        if lost && let Some(window) = &mut self.window {
+            window.restart();
+        }
+    }
+
+    fn acknowledgement(&mut self, now_ns: u64) -> Frame {
+        let sent_ns = self.stamp(now_ns);
+        let header = self.header(now_ns, sent_ns, ACK_ONLY, 0, HEADER_LEN);
+        let mut bytes = self.sending.buffer();
+        header.encode(&mut bytes);
+        self.count(Arc::new(bytes))
+    }
+
+    fn count(&mut self, bytes: Arc<Vec<u8>>) -> Frame {
+        self.stats.frames_sent += 1;
+        self.stats.bytes_sent += bytes.len() as u64;
+        Frame(bytes)
+    }
+
+    /// Two frames that are polled at one time have two stamps, so that an echo names one.
+    fn stamp(&mut self, now_ns: u64) -> u64 {
+        self.last_sent_ns = now_ns.max(self.last_sent_ns + 1);
+        self.last_sent_ns
+    }
+
+    /// Whatever is sent acknowledges.
+    fn header(&mut self, now_ns: u64, sent_ns: u64, flags: u8, number: u64, len: usize) -> Header {
+        let (next, echo_ns, held_ns) = self.receiving.acknowledged(now_ns);
+        Header {
+            version: VERSION,
+            flags,
+            len: len as u32,
+            from_term: self.own_term,
+            to_term: self.peer_term,
+            number,
+            next,
+            sent_ns,
+            echo_ns,
+            held_ns,
+        }
+    }
+}

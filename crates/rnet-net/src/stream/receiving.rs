@@ -1,0 +1,71 @@
+//! What has come, and when it has to be acknowledged.
+
+use crate::wire::{ACK_AT_ONCE, Header};
+
+use super::Accept;
+
+/// What came waits at most so long for its acknowledgement.
+pub const ACK_DELAY_NS: u64 = 5_000_000;
+/// At most so many bytes wait.
+const ACK_BYTES: u64 = 32 << 10;
+
+#[derive(Debug, Default)]
+pub struct Receiving {
+    /// Number that comes next.
+    next: u64,
+    /// Highest stamp that came, and when.
+    newest: Option<(u64, u64)>,
+    /// Bytes since the last acknowledgement.
+    bytes: u64,
+    /// When an acknowledgement has to leave.
+    due_at_ns: Option<u64>,
+}
+
+impl Receiving {
+    pub fn begin_anew(&mut self) {
+        (self.next, self.bytes) = (0, 0);
+        self.answer();
+    }
+
+    /// Has to be acknowledged at once.
+    pub fn answer(&mut self) {
+        self.due_at_ns = Some(0);
+    }
+
+    pub fn due_at(&self) -> Option<u64> {
+        self.due_at_ns
+    }
+
+    pub fn due(&self, now_ns: u64) -> bool {
+        self.due_at_ns.is_some_and(|due_ns| due_ns <= now_ns)
+    }
+
+    pub fn note_newest(&mut self, now_ns: u64, sent_ns: u64) {
+        if self.newest.is_none_or(|(newest_ns, _)| newest_ns < sent_ns) {
+            self.newest = Some((sent_ns, now_ns));
+        }
+    }
+
+    /// A frame with a number came.
+    pub fn number(&mut self, now_ns: u64, header: &Header) -> Accept {
+        if header.number != self.next {
+            self.answer();
+            return if header.number < self.next { Accept::Repeated } else { Accept::Ahead };
+        }
+        self.next += 1;
+        self.bytes += u64::from(header.len);
+        if header.flags & ACK_AT_ONCE != 0 || self.bytes >= ACK_BYTES {
+            self.answer();
+        } else if self.due_at_ns.is_none() {
+            self.due_at_ns = Some(now_ns + ACK_DELAY_NS);
+        }
+        Accept::New
+    }
+
+    /// `next`, `echo_ns` and `held_ns` of a frame that leaves.
+    pub fn acknowledged(&mut self, now_ns: u64) -> (u64, u64, u64) {
+        (self.bytes, self.due_at_ns) = (0, None);
+        let (echo_ns, at_ns) = self.newest.unwrap_or((0, now_ns));
+        (self.next, echo_ns, now_ns.saturating_sub(at_ns))
+    }
+}

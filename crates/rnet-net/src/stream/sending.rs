@@ -1,0 +1,283 @@
+//! Frames that are being filled, wait to be sent, or to be acknowledged.
+
+use std::collections::VecDeque;
+use std::mem;
+use std::sync::Arc;
+
+use crate::wire::{Encoder, HEADER_LEN, Header, Item, MAX_FRAME_LEN};
+
+use super::round_trip::RoundTrip;
+use super::window::Window;
+use super::{Limits, PushError};
+
+/// Length at which a frame is full, without a window.
+const FULL_LEN: usize = 16 << 10;
+/// The fields of a `Piece` with all that it may carry.
+const PIECE_FIELDS: usize = 96;
+/// Bytes that may wait to be sent, however small the window is.
+const MIN_UNSENT: usize = 16 << 10;
+/// Buffers that are kept for later frames.
+const SPARE: usize = 64;
+
+/// How many bytes a piece should carry.
+pub fn piece_len(window: Option<&Window>) -> usize {
+    let frame = match window {
+        Some(window) if !window.jumbo() => window.frame_len(),
+        _ => MAX_FRAME_LEN,
+    };
+    frame - HEADER_LEN - PIECE_FIELDS
+}
+
+/// The frame that is to leave next.
+#[derive(Debug)]
+pub struct Next {
+    at: usize,
+    pub number: u64,
+    pub len: usize,
+    /// Has to be acknowledged at once.
+    pub ask: bool,
+    pub repeated: bool,
+}
+
+#[derive(Debug)]
+struct Kept {
+    bytes: Arc<Vec<u8>>,
+    /// Its last stamp; 0 if it was not sent.
+    sent_ns: u64,
+    /// When it was first sent.
+    first_ns: u64,
+}
+
+#[derive(Debug)]
+pub struct Sending {
+    limits: Limits,
+    encoder: Encoder,
+    /// Empty, or a header and items.
+    filling: Vec<u8>,
+    /// What is being filled may leave.
+    flushed: bool,
+    /// Full frames that are not acknowledged, in order.
+    kept: VecDeque<Kept>,
+    /// Number of the first of these.
+    first: u64,
+    /// One after the highest number that was ever sent.
+    sent_end: u64,
+    /// How many of `kept` are under way; those behind wait to be sent, or to be sent again.
+    under_way: usize,
+    kept_bytes: usize,
+    under_way_bytes: usize,
+    /// Bytes sent since an acknowledgement was last asked for.
+    unasked_bytes: usize,
+    /// When the first frame under way is repeated.
+    repeat_at_ns: Option<u64>,
+    spare: Vec<Vec<u8>>,
+}
+
+impl Sending {
+    pub fn new(limits: Limits) -> Self {
+        Self {
+            limits,
+            encoder: Encoder::default(),
+            filling: Vec::new(),
+            flushed: false,
+            kept: VecDeque::new(),
+            first: 0,
+            sent_end: 0,
+            under_way: 0,
+            kept_bytes: 0,
+            under_way_bytes: 0,
+            unasked_bytes: 0,
+            repeat_at_ns: None,
+            spare: Vec::new(),
+        }
+    }
+
+    /// Drops everything; returns how many frames that were.
+    pub fn begin_anew(&mut self) -> u64 {
+        let dropped = self.kept.len() + usize::from(!self.filling.is_empty());
+        let (limits, spare) = (self.limits, mem::take(&mut self.spare));
+        *self = Self { spare, ..Self::new(limits) };
+        dropped as u64
+    }
+
+    pub fn kept_bytes(&self) -> usize {
+        self.kept_bytes + self.filling.len()
+    }
+
+    pub fn unanswered_since(&self) -> Option<u64> {
+        self.kept.front().filter(|kept| kept.sent_ns != 0).map(|kept| kept.first_ns)
+    }
+
+    pub fn repeat_at(&self) -> Option<u64> {
+        self.repeat_at_ns
+    }
+
+    #[inline]
+    pub fn has_room(&self, window: Option<&Window>) -> bool {
+        let kept_bytes = self.kept_bytes();
+        let unsent_limit = match window {
+            Some(window) => (2 * window.bytes() as usize).max(MIN_UNSENT),
+            None => usize::MAX,
+        };
+        kept_bytes < self.limits.unacknowledged_bytes
+            && kept_bytes - self.under_way_bytes < unsent_limit.min(self.limits.unsent_bytes)
+    }
+
+    #[inline]
+    pub fn push(&mut self, item: &Item<'_>, window: Option<&Window>) -> Result<(), PushError> {
+        if !self.has_room(window) {
+            return Err(PushError::Full);
+        }
+        let full_len = window.map_or(FULL_LEN, Window::frame_len);
+        let before = self.filling.len();
+        self.encode(item);
+        if self.filling.len() > full_len && before > 0 {
+            self.filling.truncate(before);
+            self.seal();
+            self.encode(item);
+        }
+        let len = self.filling.len();
+        if len > MAX_FRAME_LEN {
+            self.filling.clear();
+            return Err(PushError::TooLong(len - HEADER_LEN));
+        }
+        if len >= full_len {
+            self.seal();
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn encode(&mut self, item: &Item<'_>) {
+        if self.filling.is_empty() {
+            self.filling = self.buffer();
+            self.encoder = Encoder::default();
+        }
+        self.encoder.encode(item, &mut self.filling);
+    }
+
+    /// A buffer of a header's length.
+    pub fn buffer(&mut self) -> Vec<u8> {
+        let mut buffer = self.spare.pop().unwrap_or_default();
+        buffer.clear();
+        buffer.resize(HEADER_LEN, 0);
+        buffer
+    }
+
+    fn seal(&mut self) {
+        let bytes = mem::take(&mut self.filling);
+        self.flushed = false;
+        self.kept_bytes += bytes.len();
+        self.kept.push_back(Kept { bytes: Arc::new(bytes), sent_ns: 0, first_ns: 0 });
+    }
+
+    pub fn flush(&mut self) {
+        self.flushed = !self.filling.is_empty();
+    }
+
+    /// The frame that is to leave now.
+    pub fn next(
+        &mut self,
+        now_ns: u64,
+        window: Option<&mut Window>,
+        round_trip: &mut RoundTrip,
+    ) -> Option<Next> {
+        if self.repeat_at_ns.is_some_and(|at_ns| at_ns <= now_ns) {
+            round_trip.timed_out();
+            self.repeat_at_ns = Some(now_ns + round_trip.time_out_ns());
+            let len = self.kept[0].bytes.len();
+            return Some(Next { at: 0, number: self.first, len, ask: true, repeated: true });
+        }
+        let at = self.under_way;
+        let len = match self.kept.get(at) {
+            Some(kept) => kept.bytes.len(),
+            None if self.flushed => self.filling.len(),
+            None => return None,
+        };
+        let mut ask = false;
+        if let Some(window) = window {
+            if !window.admits(now_ns, self.under_way_bytes, len) {
+                return None;
+            }
+            self.unasked_bytes += len;
+            ask = window.leaves(now_ns, self.under_way_bytes + len, self.unasked_bytes);
+        }
+        if at == self.kept.len() {
+            self.seal();
+        }
+        let repeated = self.kept[at].sent_ns != 0;
+        ask |= repeated;
+        if ask {
+            self.unasked_bytes = 0;
+        }
+        self.under_way += 1;
+        self.under_way_bytes += len;
+        self.repeat_at_ns.get_or_insert(now_ns + round_trip.time_out_ns());
+        Some(Next { at, number: self.first + at as u64, len, ask, repeated })
+    }
+
+    /// Writes the header of the frame that leaves.
+    pub fn hand_out(&mut self, next: Next, now_ns: u64, header: Header) -> Arc<Vec<u8>> {
+        let kept = &mut self.kept[next.at];
+        if !next.repeated {
+            kept.first_ns = now_ns;
+        }
+        kept.sent_ns = header.sent_ns;
+        self.sent_end = self.sent_end.max(next.number + 1);
+        // Copies it if the caller still has what it was given before.
+        header.encode(Arc::make_mut(&mut kept.bytes).as_mut_slice());
+        Arc::clone(&kept.bytes)
+    }
+
+    /// Whether the peer can expect this number next.
+    pub fn can_acknowledge(&self, next: u64) -> bool {
+        next <= self.sent_end
+    }
+
+    /// The peer expects `next`, and the newest frame that it has received has the stamp `echo_ns`. Returns whether a
+    /// frame was lost.
+    pub fn acknowledge(
+        &mut self,
+        now_ns: u64,
+        next: u64,
+        echo_ns: u64,
+        round_trip: &mut RoundTrip,
+    ) -> bool {
+        let before = self.first;
+        while self.first < next {
+            self.free_first();
+        }
+        if self.first != before {
+            round_trip.progress();
+            self.repeat_at_ns = None;
+        }
+        let lost = self.under_way > 0
+            && next == self.first
+            && self.kept.front().is_some_and(|first| first.sent_ns < echo_ns);
+        if lost {
+            (self.under_way, self.under_way_bytes) = (0, 0);
+        }
+        if self.under_way == 0 {
+            self.repeat_at_ns = None;
+        } else {
+            self.repeat_at_ns.get_or_insert(now_ns + round_trip.time_out_ns());
+        }
+        lost
+    }
+
+    fn free_first(&mut self) {
+        let Some(first) = self.kept.pop_front() else { return };
+        let len = first.bytes.len();
+        self.first += 1;
+        self.kept_bytes -= len;
+        if self.under_way > 0 {
+            self.under_way -= 1;
+            self.under_way_bytes -= len;
+        }
+        if self.spare.len() < SPARE
+            && let Ok(buffer) = Arc::try_unwrap(first.bytes)
+        {
+            self.spare.push(buffer);
+        }
+    }
+}
