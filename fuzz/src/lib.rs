@@ -94,5 +94,5 @@ pub fn publisher_meta(qos: PublisherQos) -> PublisherMeta {
 
 pub fn subscription_meta() -> SubscriptionMeta {
     let (topic, qos) = (TOPIC.to_owned(), SubscriberQos::default());
-    SubscriptionMeta { topic, type_desc: TypeDesc::Raw, qos, proxy: None }
+    SubscriptionMeta { topic, type_desc: TypeDesc::Raw, qos, proxy: None, link: None }
 }

@@ -94,6 +94,7 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
                             reliable: step & 0x20 == 0,
                             history: input.word(3),
                             keep_last: (step & 0x40 != 0).then(|| input.short() as u32),
+                            link: None,
                         };
                     }
                     let bells = stage.reader.bells().clone();

@@ -245,6 +245,14 @@ impl NodeState {
         Ok(())
     }
 
+    /// Our subscription, a passive one, is to be served by this publisher, or no more.
+    pub fn set_served_by(self: &Arc<Self>, id: u64, publisher: u64, yes: bool) -> Result<()> {
+        self.check_fork()?;
+        self.matching().set_served_by(id, publisher, yes)?;
+        self.refresh();
+        Ok(())
+    }
+
     /// Our publisher, which defers, admits this subscription.
     pub fn admit(self: &Arc<Self>, publisher: u64, subscription: u64) -> Result<()> {
         self.check_fork()?;

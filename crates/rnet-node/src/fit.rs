@@ -6,7 +6,8 @@ use rnet_core::{
 };
 use rnet_schema::Schema;
 use rnet_shm::publisher::PublisherMeta;
-use rnet_shm::subscription::{PeerBinding, SubscriptionMeta};
+use rnet_shm::ring::binding::Past;
+use rnet_shm::subscription::{LinkPart, PeerBinding, SubscriptionMeta};
 
 /// What an endpoint says of its protobuf type.
 pub enum Told {
@@ -106,9 +107,17 @@ pub fn allowed(
 ) -> PeerBinding {
     let reliable = |reliability| reliability == Reliability::Reliable;
     let both = reliable(publisher.qos.reliability) && reliable(subscriber.qos.reliability);
+    let history = match Past::from_word(binding.history) {
+        Past::Newest(count) => Past::Newest(count.min(publisher.qos.history())),
+        Past::From(seq) if matches!(subscriber.link, Some(LinkPart::Forwards(_))) => {
+            Past::From(seq)
+        }
+        Past::From(_) => Past::Newest(0),
+    };
+    let reads = !subscriber.is_passive();
     PeerBinding {
-        reliable: binding.reliable && both,
-        history: binding.history.min(publisher.qos.history()),
+        reliable: reads && binding.reliable && both,
+        history: if reads { history.to_word() } else { 0 },
         ..binding
     }
 }

@@ -27,7 +27,9 @@ use crate::subscriber_state::SubscriberState;
 use crate::types::Schemas;
 
 mod endpoints;
+mod gone;
 mod limits;
+mod link;
 mod observers;
 mod own;
 mod periods;
@@ -37,7 +39,7 @@ mod short;
 mod told;
 
 use endpoints::Endpoints;
-use own::{Known, OwnPublisher, OwnSubscription, known_of};
+use own::{Known, OwnPublisher, OwnSubscription};
 use periods::NextLook;
 pub use proxies::shown;
 use told::Spent;
@@ -152,13 +154,25 @@ impl Matching {
         meta: SubscriptionMeta,
         file: Arc<SubscriptionFile>,
         state: Arc<SubscriberState>,
+        from: Option<u64>,
     ) -> Result<()> {
         let Entry { id, topic_hash, .. } = entry;
         self.own.announce(entry)?;
         let lane = meta.qos.lane;
         let (known, short) = (BTreeMap::new(), BTreeSet::new());
-        let watched = BTreeMap::new();
-        let own = OwnSubscription { topic_hash, meta, file, state, known, short, lane, watched };
+        let (watched, served_by) = (BTreeMap::new(), BTreeMap::new());
+        let own = OwnSubscription {
+            topic_hash,
+            meta,
+            file,
+            state,
+            known,
+            short,
+            lane,
+            watched,
+            from,
+            served_by,
+        };
         self.subscriptions.insert(id, own);
         self.index_own(entry);
         self.observers.ring_endpoints();
@@ -321,23 +335,6 @@ impl Matching {
         }
     }
 
-    /// Ends the matches with a node that is gone.
-    fn node_departed(&mut self, node: u64, died: bool, notices: &mut Vec<Notice>) {
-        for publisher in self.publishers.values_mut() {
-            let gone: Vec<u64> = known_of(node, publisher.known.keys());
-            for id in gone {
-                publisher.known.remove(&id);
-                publisher.drop_reader(id, died, notices);
-            }
-            publisher.readers.bury_node(node);
-        }
-        for subscription in self.subscriptions.values_mut() {
-            for id in known_of(node, subscription.known.keys()) {
-                subscription.drop_publisher(id, died, notices);
-            }
-        }
-    }
-
     fn match_topic(&mut self, topic: u64, notices: &mut Vec<Notice>) {
         let entries: Vec<Entry> = self.index.get(&topic).into_iter().flatten().copied().collect();
         self.drop_withdrawn(&entries, notices);
@@ -361,31 +358,12 @@ impl Matching {
         }
     }
 
-    /// Ends the matches of our endpoints of a topic, whose entries these are, with endpoints that were taken back.
-    fn drop_withdrawn(&mut self, entries: &[Entry], notices: &mut Vec<Notice>) {
-        let here: BTreeSet<u64> = entries.iter().map(|e| e.id).collect();
-        for id in &here {
-            let Some(publisher) = self.publishers.get_mut(id) else { continue };
-            let gone: Vec<u64> =
-                publisher.known.keys().filter(|id| !here.contains(id)).copied().collect();
-            for id in gone {
-                publisher.known.remove(&id);
-                publisher.drop_reader(id, false, notices);
-            }
-        }
-        for id in &here {
-            let Some(subscription) = self.subscriptions.get_mut(id) else { continue };
-            let gone: Vec<u64> =
-                subscription.known.keys().filter(|id| !here.contains(id)).copied().collect();
-            for id in gone {
-                subscription.drop_publisher(id, false, notices);
-            }
-        }
-    }
-
     /// Our subscription meets a publisher: checks it once, then binds a page to it.
     fn meet_publisher(&mut self, sub: u64, entry: &Entry, notices: &mut Vec<Notice>) {
-        let known = self.subscriptions.get(&sub).is_none_or(|s| s.known.contains_key(&entry.id));
+        let known = self
+            .subscriptions
+            .get(&sub)
+            .is_none_or(|s| s.known.contains_key(&entry.id) || !s.meta.may_follow(entry.id));
         let Some(place) = self.place_of(entry.id).filter(|_| !known) else { return };
         let path = entry.path(&place.folder);
         // A file that is gone again belonged to a publisher that is leaving; its entry follows.
@@ -416,18 +394,20 @@ impl Matching {
         let began = Instant::now();
         let fits = fit((&peer.meta, &theirs), ours, &shown, &us);
         self.spent.add(entry.id, began.elapsed());
-        let fits = fits
-            .and_then(|()| same_lane(subscription.lane, &peer.meta, &shown, &us))
-            .and_then(|()| {
-                let origin = Origin {
-                    node: shown.clone(),
-                    folder: place.folder.clone(),
-                    path: path.clone(),
-                    bells,
-                };
-                let watched = subscription.to_watch(&peer)?;
-                Ok((subscription.bind(&peer, origin, entry.id)?, watched))
-            });
+        let fits = fits.and_then(|()| same_lane(subscription.lane, &peer.meta, &shown, &us));
+        if subscription.meta.is_passive() {
+            return self.meet_passively(sub, entry, (info, &place), fits, notices);
+        }
+        let fits = fits.and_then(|()| {
+            let origin = Origin {
+                node: shown.clone(),
+                folder: place.folder.clone(),
+                path: path.clone(),
+                bells,
+            };
+            let watched = subscription.to_watch(&peer)?;
+            Ok((subscription.bind(&peer, origin, entry.id)?, watched))
+        });
         if let Err(error) = fits.as_ref()
             && is_passing(error)
         {
@@ -485,6 +465,10 @@ impl Matching {
             if peer.meta.topic != own.meta.topic {
                 return;
             }
+            if !peer.meta.may_follow(publisher) {
+                own.known.insert(entry.id, Known::Rejected);
+                return;
+            }
             let ours = (&own.meta, &ours);
             let began = Instant::now();
             let fits = fit(ours, (&peer.meta, &theirs), &us, &shown(&peer.meta.proxy, &place.node));
@@ -492,9 +476,7 @@ impl Matching {
             let verdict = match fits {
                 Ok(()) => Known::Pending(peer),
                 Err(error) => {
-                    own.state.lock().note(error.clone());
-                    own.state.changed.notify_all();
-                    push_notice(notices, own.state.hooks.clone(), MatchEvent::Incompatible(error));
+                    own.note_misfit(&peer.meta, error, notices);
                     if self.own.folder() != place.folder {
                         // Both sides are to know, and it may have looked before we announced
                         // ourselves.
@@ -542,8 +524,14 @@ impl Matching {
             return;
         }
         let Some(mut bound) = bound else {
-            own.known.insert(entry.id, Known::Pending(peer));
-            self.pending.insert(entry.topic_hash);
+            if peer.meta.is_passive() {
+                // It rings when it has bound a page.
+                own.drop_reader(entry.id, false, notices);
+                own.known.insert(entry.id, Known::Admitted);
+            } else {
+                own.known.insert(entry.id, Known::Pending(peer));
+                self.pending.insert(entry.topic_hash);
+            }
             if first_sight && self.own.folder() != place.folder {
                 // It may have looked at its peers before we announced ourselves.
                 self.own.ring(&place.folder);
@@ -566,7 +554,7 @@ impl Matching {
             }
         };
         let Some(own) = self.publishers.get_mut(&publisher) else { return };
-        if peer.meta.proxy.is_some() {
+        if peer.meta.proxy.is_some() && peer.meta.counts() {
             own.state.lock().ends.insert(entry.id, entry.ends);
         }
         let info = PeerInfo { id: entry.id, node };
@@ -574,13 +562,9 @@ impl Matching {
             Ok(_) => {
                 own.short.remove(&entry.id);
                 own.known.insert(entry.id, Known::Admitted);
-                let mut matches = own.state.lock();
-                if !matches.matched.contains(&info) {
-                    matches.matched.push(info.clone());
+                if peer.meta.counts() {
+                    own.note_match(info, notices);
                 }
-                drop(matches);
-                own.state.changed.notify_all();
-                push_notice(notices, own.state.hooks.clone(), MatchEvent::Matched(info));
             }
             Err(error) => {
                 self.wait_for(publisher, entry, peer);

@@ -7,6 +7,7 @@ use rnet_core::{
     Reliability, Result, SubscriberQos, Wait,
 };
 use rnet_schema::Schema;
+use rnet_shm::subscription::LinkPart;
 
 use crate::MessageType;
 
@@ -143,6 +144,12 @@ pub struct SubscriberOptions {
     /// Whom it stands for, and how many.
     #[doc(hidden)]
     pub proxy: Option<(Proxy, u32)>,
+    /// What it does for a link between hosts.
+    #[doc(hidden)]
+    pub link: Option<LinkPart>,
+    /// From which message on it forwards.
+    #[doc(hidden)]
+    pub from: Option<u64>,
 }
 
 impl SubscriberOptions {
@@ -208,6 +215,25 @@ impl SubscriberOptions {
     #[doc(hidden)]
     pub fn proxy(mut self, proxy: Proxy, ends: u32) -> Self {
         self.proxy = Some((proxy, ends));
+        self
+    }
+    /// For what forwards messages between hosts: the subscriber reads the messages of this publisher alone, and
+    /// nobody counts or reports it as a subscriber. With `from` it begins with the message of that sequence number,
+    /// whatever its durability; with the oldest in the log if that one was given up, and with the next one if it
+    /// has not been sent yet. Without, it begins as other subscribers do.
+    ///
+    /// The past of a best_effort subscriber ends where its [`SubscriberOptions::keep_last`] does, as for others.
+    #[doc(hidden)]
+    pub fn forwarder(mut self, publisher: u64, from: Option<u64>) -> Self {
+        self.link = Some(LinkPart::Forwards(publisher));
+        self.from = from;
+        self
+    }
+    /// For what forwards messages between hosts: the subscriber is matched by type and quality of service as any
+    /// other, but only publishers that `Subscriber::admit_to` names serve it and count it, and it receives nothing.
+    #[doc(hidden)]
+    pub fn passive(mut self) -> Self {
+        self.link = Some(LinkPart::Passive);
         self
     }
     /// As [`SubscriberOptions::message_type`], a protobuf message.

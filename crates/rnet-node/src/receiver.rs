@@ -72,6 +72,7 @@ impl Receiver {
             type_desc: ty.desc(),
             qos: options.qos.clone().resolved(),
             proxy: options.proxy.as_ref().map(|(proxy, _)| proxy.clone()),
+            link: options.link,
         };
         let node = &core.state;
         node.refresh();
@@ -89,7 +90,7 @@ impl Receiver {
         if let Some(lane) = options.qos.lane {
             state.set_lane(lane);
         }
-        node.matching().add_subscription(entry, meta, file.clone(), state.clone())?;
+        node.matching().add_subscription(entry, meta, file.clone(), state.clone(), options.from)?;
         let receiver = Receiver {
             topic,
             id,

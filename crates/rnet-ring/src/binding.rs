@@ -13,8 +13,35 @@ pub struct Request {
     pub subscription: u64,
     /// Whether the reader holds the writer back.
     pub reliable: bool,
-    /// How many past messages it asks for.
+    /// What it asks for of what was sent before, a [`Past`] as its word.
     pub history: u64,
+}
+
+/// What a reader asks for of what was sent before it was admitted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Past {
+    /// So many of the newest messages.
+    Newest(u64),
+    /// The messages from this number on, as far as the log has them.
+    From(u64),
+}
+
+impl Past {
+    /// This bit of the word says that the others are a sequence number.
+    const FROM: u64 = 1 << 63;
+
+    /// The word that stands in memory. A number that has no room in it is ahead of every log, and stays so.
+    pub fn to_word(self) -> u64 {
+        match self {
+            Past::Newest(count) => count.min(Past::FROM - 1),
+            Past::From(seq) => Past::FROM | seq.min(Past::FROM - 1),
+        }
+    }
+
+    /// Reads a word, whatever it is.
+    pub fn from_word(word: u64) -> Past {
+        if word & Past::FROM == 0 { Past::Newest(word) } else { Past::From(word & !Past::FROM) }
+    }
 }
 
 /// The reader's side: binds a page that is free, with a request that is numbered `generation`; no two of a

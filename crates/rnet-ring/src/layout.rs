@@ -188,7 +188,7 @@ pub struct BindLine {
     pub generation: AtomicU64,
     /// 1 if the reader holds the writer back.
     pub reliable: AtomicU64,
-    /// How many past messages the reader asks for.
+    /// What the reader asks for of what was sent before, see [`crate::binding::Past`].
     pub history: AtomicU64,
     /// Non-zero while the reader sleeps: the ticket of that sleep (see `wake`).
     pub asleep: AtomicU64,

@@ -50,6 +50,8 @@ pub struct LogReader {
     batch_len: usize,
     /// Sequence number of the end of the log when the batch was pulled.
     batch_end_seq: u64,
+    /// Whether a lap takes it to the oldest record, and not half a log ahead.
+    stays: bool,
     /// Number of the last record with extension words, and how many bytes these take. Here and not in each
     /// record, so that those without pay nothing.
     extended: (u64, usize),
@@ -68,8 +70,14 @@ impl LogReader {
             batch_at: 0,
             batch_len: 0,
             batch_end_seq: 0,
+            stays: false,
             extended: (u64::MAX, 0),
         }
+    }
+
+    /// Has a lap take it to the oldest record that is there: of a reader whose writer does not pass it again.
+    pub fn stay(&mut self) {
+        self.stays = true;
     }
 
     /// Everything below this position has been handed out.
@@ -349,7 +357,7 @@ impl LogReader {
             if at < self.pos {
                 return Pull::Corrupt("the head went backwards");
             }
-            let aim = tail - (tail - at) / 2;
+            let aim = if self.stays { at } else { tail - (tail - at) / 2 };
             let mut whole = true;
             while at < aim {
                 let word = log.word(at).load(Ordering::Relaxed);

@@ -51,3 +51,27 @@ fn a_tail_without_end_is_not_walked_to() {
         assert!(matches!(found, Pull::Corrupt(_) | Pull::Lapped), "{tail}: {found:?}");
     }
 }
+
+/// A reader that stays goes on with the oldest record after a lap, any other half a log ahead.
+#[test]
+fn a_reader_that_stays_misses_no_more_than_what_is_gone() {
+    let control = LogControl::default();
+    let words: Vec<AtomicU64> = (0..64).map(|_| AtomicU64::new(0)).collect();
+    let log = Log::new(&control, &words).expect("a power of two");
+    let mut writer = LogWriter::new(log);
+    for time in 0..100 {
+        let pushed = writer.push(log, Kind::Inline, time, &[7; 16], 16, &mut Unbounded);
+        pushed.expect("nobody holds it back");
+    }
+    let first = |mut reader: LogReader| {
+        let mut buf = [0; 64];
+        assert_eq!(reader.pull(log, &mut buf), Pull::Lapped);
+        assert_eq!(reader.pull(log, &mut buf), Pull::Batch);
+        reader.next(&buf).expect("sound").expect("there is one").seq
+    };
+    let mut stays = LogReader::new(0);
+    stays.stay();
+    // Records of 32 bytes.
+    assert_eq!(first(stays), writer.head() / 32);
+    assert!(first(LogReader::new(0)) > writer.head() / 32);
+}

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use rnet_core::Error;
 use rnet_core::{LossCounts, MAX_PINS_PER_READER};
 use rnet_ring::admission::{Ask, Table};
+use rnet_ring::binding::Past;
 use rnet_ring::fail_point;
 use rnet_ring::follower::{Begun, Follower, Left, LetGo};
 use rnet_ring::layout::{ADMISSION_FREE, Admission};
@@ -59,6 +60,8 @@ pub struct Reader {
     own: Arc<SubscriptionFile>,
     slot: Arc<Slot>,
     reliable: bool,
+    /// Whether it asked for messages that the publisher has not promised to keep.
+    asks_from: bool,
     wanted: Wanted,
     /// Where we stand with the publisher.
     follower: Follower,
@@ -155,6 +158,7 @@ impl Reader {
             own: own.clone(),
             slot,
             reliable: binding.reliable,
+            asks_from: matches!(Past::from_word(binding.history), Past::From(_)),
             wanted: Wanted::new(keep_last, lifespan),
             follower: Follower::new(ask),
             refused: false,
@@ -440,6 +444,10 @@ impl Reader {
         }
         self.refused = false;
         self.log = LogReader::new(begun.start & !7);
+        // A push that had not seen us may have given up where we begin, and none since.
+        if self.asks_from && self.reliable {
+            self.log.stay();
+        }
         self.log.expect_from(begun.start_seq);
         fail_point!("begin.found");
         self.slot.page().count.next_seq.store(begun.start_seq, Ordering::Relaxed);

@@ -18,7 +18,7 @@ use crate::mapping::Mapping;
 use crate::node::incarnation_of;
 use crate::observers::{ObserverRef, are_same};
 use crate::publisher::{PublisherMap, Stand};
-use crate::subscription::PeerBinding;
+use crate::subscription::{LinkPart, PeerBinding};
 
 mod admit;
 
@@ -38,6 +38,8 @@ pub struct ReaderRef {
     pub reliable: bool,
     /// How many of the newest messages it wants; `None`: every one.
     pub(crate) keep_last: Option<u32>,
+    /// What it does for a link between hosts.
+    link: Option<LinkPart>,
     /// Which of its requests was granted.
     generation: u64,
     publisher: u64,
@@ -64,6 +66,11 @@ impl ReaderRef {
 
     fn is_served(&self) -> bool {
         self.admitted.load(Ordering::Acquire) && !self.has_left()
+    }
+
+    /// Whether it is one of those whom the publisher serves, for its user.
+    fn counts(&self) -> bool {
+        self.is_served() && !matches!(self.link, Some(LinkPart::Forwards(_)))
     }
 
     pub(crate) fn has_left(&self) -> bool {
@@ -162,17 +169,23 @@ impl ReaderTable {
     /// The readers now, as subscription and node.
     pub fn readers(&self) -> Vec<(u64, String)> {
         let list = self.list();
-        list.iter().filter(|r| r.is_served()).map(|r| (r.subscription, r.node.clone())).collect()
+        list.iter().filter(|r| r.counts()).map(|r| (r.subscription, r.node.clone())).collect()
     }
 
     /// How many readers there are.
     pub fn len(&self) -> usize {
-        self.list().iter().filter(|r| r.is_served()).count()
+        self.list().iter().filter(|r| r.counts()).count()
     }
 
     /// Whether nobody reads.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// The list for the writer has changed. Those that read nothing are none of its business.
+    fn put_fresh(&self, list: &[Arc<ReaderRef>]) {
+        let reads = |r: &&Arc<ReaderRef>| r.link != Some(LinkPart::Passive);
+        self.fresh.put(list.iter().filter(reads).cloned().collect());
     }
 
     fn requests(&self) -> std::sync::MutexGuard<'_, Admissions> {
@@ -220,7 +233,7 @@ impl ReaderTable {
         before.clone_from(&observers);
         let list = self.list();
         self.fresh_observers.put(observers.clone());
-        self.fresh.put(list.clone());
+        self.put_fresh(&list);
         drop(list);
         self.epoch.admit(self.map.log(), &SleeperBarrier);
         observers.iter().for_each(ObserverRef::ring);
@@ -296,7 +309,7 @@ impl ReaderTable {
         });
         let changed = list.len() != before;
         if changed {
-            self.fresh.put(list.clone());
+            self.put_fresh(&list);
         }
         let mut requests = self.requests();
         let gone: Vec<u64> =
@@ -345,7 +358,7 @@ impl ReaderTable {
         }
         let lingers = |r: &ReaderRef| keep_pins && r.holds_pins();
         list.retain(|r| r.subscription != subscription || !r.has_left() || lingers(r));
-        self.fresh.put(list.clone());
+        self.put_fresh(&list);
         fail_point!("remove.unlisted");
         // With the list locked: nobody finds it neither served nor let go.
         match (why, &reader) {
@@ -399,7 +412,8 @@ mod tests {
         let readers: Vec<_> = (0..=READERS_PER_LOG)
             .map(|number| {
                 let (type_desc, qos) = (TypeDesc::Raw, SubscriberQos::default());
-                let meta = SubscriptionMeta { topic: topic(), type_desc, qos, proxy: None };
+                let meta =
+                    SubscriptionMeta { topic: topic(), type_desc, qos, proxy: None, link: None };
                 let (own, path) =
                     (node.next_endpoint().unwrap(), node.folder().join(format!("s{number}")));
                 let file =

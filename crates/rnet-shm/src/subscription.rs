@@ -23,6 +23,10 @@ use crate::mapping::{Access, Mapping};
 use crate::node::OwnNode;
 use crate::presence;
 
+mod link;
+
+pub use link::{LinkPart, PassivePage};
+
 const MAGIC: u64 = u64::from_le_bytes(*b"RNETSUB\x01");
 const HEADER_WORDS: usize = 7;
 const SLOT_COUNT_AT: u64 = 6 * 8;
@@ -44,6 +48,9 @@ pub struct SubscriptionMeta {
     /// Whom it stands for, if it is a proxy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proxy: Option<Proxy>,
+    /// What it does for a link between hosts, if it is no ordinary one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub link: Option<LinkPart>,
 }
 
 /// How a slot is to be bound.
@@ -53,7 +60,7 @@ pub struct Binding {
     pub publisher: u64,
     /// Whether the reader holds the writer back.
     pub reliable: bool,
-    /// How many past messages it asks for.
+    /// What it asks for of what was sent before, a [`Past`](rnet_ring::binding::Past) as its word.
     pub history: u64,
     /// Which of the reader's node's bells wakes it.
     pub bell: u64,
@@ -428,10 +435,12 @@ pub struct PeerBinding {
     pub generation: u64,
     /// Whether the reader holds the writer back.
     pub reliable: bool,
-    /// How many past messages it asks for.
+    /// What it asks for of what was sent before, a [`Past`](rnet_ring::binding::Past) as its word.
     pub history: u64,
     /// How many of the newest messages it wants; `None`: every one.
     pub keep_last: Option<u32>,
+    /// What the subscription does for a link between hosts.
+    pub link: Option<LinkPart>,
 }
 
 impl PeerSubscription {
@@ -483,7 +492,8 @@ impl PeerSubscription {
         };
         let Request { reliable, history, .. } = request;
         let keep_last = self.meta.qos.depth();
-        let binding = PeerBinding { generation, reliable, history, keep_last };
+        let link = self.meta.link;
+        let binding = PeerBinding { generation, reliable, history, keep_last, link };
         Ok(Some(BoundPage { binding, page }))
     }
 }
@@ -531,8 +541,13 @@ mod tests {
         let node = Arc::new(OwnNode::create(&dir, &name, "rust", "0").unwrap());
         let (id, path) = (node.next_endpoint().unwrap(), node.folder().join("s0"));
         let (topic, type_desc) = ("/t".to_owned(), TypeDesc::Raw);
-        let meta =
-            SubscriptionMeta { topic, type_desc, qos: SubscriberQos::default(), proxy: None };
+        let meta = SubscriptionMeta {
+            topic,
+            type_desc,
+            qos: SubscriberQos::default(),
+            proxy: None,
+            link: None,
+        };
         let file = SubscriptionFile::create(node, path.clone(), id, &meta).unwrap();
         let mut seen = 0;
         std::thread::scope(|scope| {

@@ -406,7 +406,8 @@ fn subscription_file_is_as_drawn() {
     let id = node.next_endpoint().unwrap();
     let path = node.folder().join("s0");
     let (topic, type_desc) = ("/t".to_owned(), TypeDesc::Raw);
-    let meta = SubscriptionMeta { topic, type_desc, qos: SubscriberQos::default(), proxy: None };
+    let qos = SubscriberQos::default();
+    let meta = SubscriptionMeta { topic, type_desc, qos, proxy: None, link: None };
     let _file = SubscriptionFile::create(node.clone(), path.clone(), id, &meta).unwrap();
     let drawn = Drawn::open(&path, &tables, "File s<n>");
     drawn.check_header(b"RNETSUB\x01");

@@ -25,7 +25,7 @@ pub use rnet_shm::observe::{Missed, MissedCause, MissedCounts, Observer, Seen};
 use rnet_shm::publisher::{CONTROL_AT, PeerPublisher};
 use rnet_shm::registry::{Changes, Registry};
 use rnet_shm::ring::layout::{LATENCY_BUCKETS, PINS_PER_READER, SLOT_BOUND, SLOT_PAST};
-use rnet_shm::subscription::PeerSubscription;
+use rnet_shm::subscription::{LinkPart, PeerSubscription};
 pub use rnet_shm::taken::Stamp;
 use serde::{Serialize, Serializer};
 
@@ -82,6 +82,13 @@ pub struct Domain {
 /// measured is a number.
 fn as_text<S: Serializer>(id: &u64, serializer: S) -> std::result::Result<S::Ok, S::Error> {
     serializer.collect_str(id)
+}
+
+fn as_text_if_any<S: Serializer>(
+    id: &Option<u64>,
+    serializer: S,
+) -> std::result::Result<S::Ok, S::Error> {
+    as_text(&id.unwrap_or_default(), serializer)
 }
 
 /// A node of the domain.
@@ -188,6 +195,9 @@ pub struct SubscriptionInfo {
     pub via: Option<String>,
     /// How many subscriptions it stands for: 1, if it is no proxy.
     pub ends: u32,
+    /// The publisher whose messages it forwards to another host, if it is the link's.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "as_text_if_any")]
+    pub forwards: Option<u64>,
     /// The type that it expects.
     #[serde(rename = "type")]
     pub type_desc: TypeDesc,
@@ -276,6 +286,9 @@ pub struct Snapshot {
     pub publishers: Vec<PublisherInfo>,
     /// The subscriptions, by topic and node.
     pub subscriptions: Vec<SubscriptionInfo>,
+    /// Subscriptions that forward messages to other hosts; nobody counts them among the others.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub forwarders: Vec<SubscriptionInfo>,
     /// What could not be read, in words.
     pub problems: Vec<String>,
     /// Types that were not read, and why not; nothing is known to be wrong with them.
@@ -391,6 +404,7 @@ impl Domain {
         // Two names may share a hash.
         snapshot.publishers.retain(|p| p.topic == topic.as_str());
         snapshot.subscriptions.retain(|s| s.topic == topic.as_str());
+        snapshot.forwarders.retain(|s| s.topic == topic.as_str());
         for node in &mut snapshot.nodes {
             node.publishes.retain(|t| t == topic.as_str());
             node.subscribes.retain(|t| t == topic.as_str());
@@ -431,6 +445,9 @@ impl Domain {
                     EndpointKind::Subscription => {
                         subscription_info(entry, &path, &name).map(|mut s| {
                             (s.schema, s.type_error) = schema(&s.type_desc);
+                            if s.forwards.is_some() {
+                                return snapshot.forwarders.push(s);
+                            }
                             if s.via.is_none() {
                                 node.subscribes.push(s.topic.clone());
                             }
@@ -448,6 +465,7 @@ impl Domain {
         }
         snapshot.sort();
         snapshot.find_remote();
+        snapshot.leave_out_forwarders();
         snapshot.fill_behind();
         Ok(snapshot)
     }
@@ -525,6 +543,10 @@ fn subscription_info(entry: &Entry, path: &Path, node: &str) -> Result<Subscript
         node: shown(&peer.meta.proxy, node),
         via: peer.meta.proxy.is_some().then(|| node.to_owned()),
         ends: if peer.meta.proxy.is_some() { entry.ends } else { 1 },
+        forwards: match peer.meta.link {
+            Some(LinkPart::Forwards(publisher)) => Some(publisher),
+            _ => None,
+        },
         type_desc: peer.meta.type_desc.clone(),
         schema: None,
         type_error: None,

@@ -292,22 +292,6 @@ impl<T: Message + ?Sized> Publisher<T> {
         readers.into_iter().map(|(id, node)| PeerInfo { id, node }).collect()
     }
 
-    /// The subscriptions that wait for [`Publisher::admit`]; empty unless the publisher defers.
-    #[doc(hidden)]
-    pub fn asking(&self) -> Vec<PeerInfo> {
-        self.state.lock().asking.clone()
-    }
-
-    /// Admits a subscription, now or when it asks; for a publisher that defers. The subscription counts once
-    /// [`MatchEvent::Matched`] says so.
-    ///
-    /// # Errors
-    /// `Closed` in a forked child.
-    #[doc(hidden)]
-    pub fn admit(&self, subscription: u64) -> Result<()> {
-        self.core.state.admit(self.id, subscription)
-    }
-
     /// Errors of subscribers that did not fit (types or quality of service), oldest first.
     pub fn incompatible(&self) -> Vec<Error> {
         if self.writer.fork_guard().is_parents() {

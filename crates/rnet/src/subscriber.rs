@@ -232,6 +232,31 @@ impl<T: Message + ?Sized> Subscriber<T> {
         self.core.state.set_ends(self.receiver.id, ends)
     }
 
+    /// For a passive subscriber: this publisher is to serve it and to count it, now or as soon as it is there and
+    /// fits. It holds the publisher back in nothing, and receives nothing.
+    ///
+    /// # Errors
+    /// `BadValue` if it is not passive; `Closed` in a forked child.
+    #[doc(hidden)]
+    pub fn admit_to(&self, publisher_id: u64) -> Result<()> {
+        self.core.state.set_served_by(self.receiver.id, publisher_id, true)
+    }
+
+    /// Takes [`Subscriber::admit_to`] back.
+    ///
+    /// # Errors
+    /// As there.
+    #[doc(hidden)]
+    pub fn release_from(&self, publisher_id: u64) -> Result<()> {
+        self.core.state.set_served_by(self.receiver.id, publisher_id, false)
+    }
+
+    /// The id of this subscriber, which its publishers know it by.
+    #[doc(hidden)]
+    pub fn id(&self) -> u64 {
+        self.receiver.id
+    }
+
     /// How many publishers serve this subscriber now.
     pub fn publisher_count(&mut self) -> usize {
         if self.receiver.is_parents() {

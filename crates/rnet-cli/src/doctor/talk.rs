@@ -461,6 +461,7 @@ mod tests {
             node: "/ear".to_owned(),
             via: None,
             ends: 1,
+            forwards: None,
             type_desc: TypeDesc::Raw,
             schema: None,
             type_error: None,

@@ -20,6 +20,7 @@ pub fn run(context: &mut Context, args: TopicInfoArgs) -> Outcome {
     let (_, mut snapshot) = look_at(context, topic)?;
     snapshot.publishers.retain(|p| p.topic == topic);
     snapshot.subscriptions.retain(|s| s.topic == topic);
+    snapshot.forwarders.retain(|s| s.topic == topic);
     let types = type_names(&snapshot, topic);
     let comparisons = snapshot.compare_types(topic);
     if context.json() {
@@ -44,7 +45,7 @@ pub fn run(context: &mut Context, args: TopicInfoArgs) -> Outcome {
         print_publisher(context, publisher)?;
     }
     context.line(format_args!("Subscription count: {subscribers}\n"))?;
-    for subscription in &snapshot.subscriptions {
+    for subscription in snapshot.subscriptions.iter().chain(&snapshot.forwarders) {
         print_subscription(context, subscription, &snapshot)?;
     }
     print_comparisons(context, &comparisons)
@@ -135,7 +136,9 @@ fn print_publisher(context: &mut Context, p: &PublisherInfo) -> Outcome {
 }
 
 fn print_subscription(context: &mut Context, s: &SubscriptionInfo, all: &Snapshot) -> Outcome {
-    head(context, &s.node, "SUBSCRIPTION", s.id, &s.type_desc)?;
+    let kind =
+        if s.forwards.is_some() { "FORWARDER (of the link, not counted)" } else { "SUBSCRIPTION" };
+    head(context, &s.node, kind, s.id, &s.type_desc)?;
     if let Some(via) = &s.via {
         context.line(format_args!("Proxy: in {via}, for {} subscriptions", s.ends))?;
     }

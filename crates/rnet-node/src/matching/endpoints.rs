@@ -92,7 +92,9 @@ impl Matching {
             return;
         }
         match self.describe(&entry) {
-            Ok(endpoint) => {
+            // What forwards messages between hosts is no subscription of anybody.
+            Ok(None) => {}
+            Ok(Some(endpoint)) => {
                 let endpoint = Arc::new(endpoint);
                 self.endpoints.push(EndpointEvent::Opened(endpoint.clone()));
                 self.endpoints.told.insert(entry.id, endpoint);
@@ -108,7 +110,7 @@ impl Matching {
     }
 
     /// What the files of an endpoint say of it.
-    fn describe(&self, entry: &Entry) -> Result<Endpoint> {
+    fn describe(&self, entry: &Entry) -> Result<Option<Endpoint>> {
         let closed = || Error::Closed { what: "the peer".to_owned() };
         let place = self.place_of(entry.id).ok_or_else(closed)?;
         let (id, path) = (entry.id, entry.path(&place.folder));
@@ -119,6 +121,9 @@ impl Matching {
             }
             EndpointKind::Subscription => {
                 let meta = PeerSubscription::open(&path, id)?.meta;
+                if !meta.counts() {
+                    return Ok(None);
+                }
                 (meta.topic, meta.type_desc, EndpointQos::Subscriber(meta.qos), meta.proxy)
             }
         };
@@ -128,7 +133,7 @@ impl Matching {
         }
         let (node, folder) = (shown(&proxy, &place.node), place.folder);
         let ends = if proxy.is_some() { entry.ends } else { 1 };
-        Ok(Endpoint { id, topic, node, type_desc, qos, proxy, ends, folder })
+        Ok(Some(Endpoint { id, topic, node, type_desc, qos, proxy, ends, folder }))
     }
 
     /// An entry is no longer there.

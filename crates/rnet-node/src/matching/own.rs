@@ -3,13 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use rnet_core::{Lane, MAX_PUBLISHERS_PER_SUBSCRIPTION, Result};
+use rnet_core::{Durability, Error, Lane, MAX_PUBLISHERS_PER_SUBSCRIPTION, Result};
 use rnet_shm::channel::{Origin, Reader};
 use rnet_shm::node::incarnation_of;
 use rnet_shm::publisher::{PeerPublisher, PublisherMeta};
 use rnet_shm::reader_table::ReaderTable;
+use rnet_shm::ring::binding::Past;
 use rnet_shm::subscription::{
-    Binding, PeerSubscription, SubscriptionFile, SubscriptionMeta, too_many_publishers,
+    Binding, PassivePage, PeerSubscription, SubscriptionFile, SubscriptionMeta, too_many_publishers,
 };
 
 use super::periods::Watched;
@@ -36,7 +37,7 @@ pub struct OwnPublisher {
 pub enum Known {
     /// Fits; waits to bind a page to us.
     Pending(PeerSubscription),
-    /// Served. Its file is opened again if it has to be admitted anew: thousands of open files
+    /// Served, or passive. Its file is opened again if it has to be admitted anew: thousands of open files
     /// would be too many.
     Admitted,
     /// Does not fit, or was refused.
@@ -55,9 +56,33 @@ pub struct OwnSubscription {
     pub lane: Option<Lane>,
     /// Publishers whose deadline or lease is watched.
     pub watched: BTreeMap<u64, Watched>,
+    /// From which message on it forwards.
+    pub from: Option<u64>,
+    /// The publishers that are to serve it if it is passive, and the pages that are bound to them.
+    pub served_by: BTreeMap<u64, Option<PassivePage>>,
 }
 
 impl OwnPublisher {
+    /// A subscription is served from now on.
+    pub fn note_match(&self, peer: PeerInfo, notices: &mut Vec<Notice>) {
+        let mut matches = self.state.lock();
+        if !matches.matched.contains(&peer) {
+            matches.matched.push(peer.clone());
+        }
+        drop(matches);
+        self.state.changed.notify_all();
+        push_notice(notices, self.state.hooks.clone(), MatchEvent::Matched(peer));
+    }
+
+    /// A subscription does not fit. One that is not counted is its own node's to tell of.
+    pub fn note_misfit(&self, meta: &SubscriptionMeta, error: Error, notices: &mut Vec<Notice>) {
+        if meta.counts() {
+            self.state.lock().note(error.clone());
+            self.state.changed.notify_all();
+            push_notice(notices, self.state.hooks.clone(), MatchEvent::Incompatible(error));
+        }
+    }
+
     pub fn drop_reader(&mut self, id: u64, died: bool, notices: &mut Vec<Notice>) {
         self.short.remove(&id);
         if let Some(granted) = &mut self.granted {
@@ -84,6 +109,9 @@ impl OwnSubscription {
     pub fn drop_publisher(&mut self, id: u64, died: bool, notices: &mut Vec<Notice>) {
         self.short.remove(&id);
         let Some(Some(node)) = self.known.remove(&id) else { return };
+        if self.meta.is_passive() {
+            return self.drop_passively(PeerInfo { id, node }, died, notices);
+        }
         self.end_watch(id, &node, died, notices);
         self.tell_liveliness(PeerInfo { id, node: node.clone() }, false, notices);
         self.state.bring(|inbox| inbox.leave(id, died));
@@ -97,16 +125,17 @@ impl OwnSubscription {
         if self.known.values().flatten().count() >= MAX_PUBLISHERS_PER_SUBSCRIPTION {
             return Err(too_many_publishers(&self.meta.topic));
         }
-        let history = match peer.meta.qos.durability {
-            rnet_core::Durability::TransientLocal { depth } if self.meta.qos.transient_local => {
-                u64::from(depth)
+        let past = match (self.from, peer.meta.qos.durability) {
+            (Some(seq), _) => Past::From(seq),
+            (None, Durability::TransientLocal { depth }) if self.meta.qos.transient_local => {
+                Past::Newest(depth.into())
             }
-            _ => 0,
+            _ => Past::Newest(0),
         };
         let binding = Binding {
             publisher,
             reliable: self.meta.qos.reliability == rnet_core::Reliability::Reliable,
-            history,
+            history: past.to_word(),
             bell: self.state.bell(),
         };
         Reader::bind(&self.file, peer, origin, binding, self.meta.qos.depth())

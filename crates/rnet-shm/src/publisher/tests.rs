@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use rnet_core::{Durability, NodeName, OnFull, PublisherQos, Reliability, SubscriberQos, TypeDesc};
 use rnet_ring::admission::Ask;
+use rnet_ring::binding::Past;
 
 use super::*;
 use crate::domain::{DomainConfig, DomainDir};
@@ -50,6 +51,7 @@ impl World {
             type_desc: TypeDesc::Raw,
             qos: SubscriberQos::default(),
             proxy: None,
+            link: None,
         };
         let own = self.node.next_endpoint().unwrap();
         let path = self.node.folder().join(format!("s{own:x}"));
@@ -215,13 +217,13 @@ fn the_past_is_held_while_a_reader_is_admitted() {
         }
         let (file, _slot, bound) = world.bind(true, HISTORY);
         let ask = Ask { subscription: file.id(), generation: bound.binding.generation };
-        let (lowest, lowest_seq) = reader_table.starting_point(0, HISTORY);
+        let (lowest, lowest_seq) = reader_table.starting_point(0, Past::Newest(HISTORY));
         assert_eq!(lowest_seq, 10 - HISTORY);
         // What is sent before the writer has seen it is no more of the past that it gets.
         send().unwrap();
         let bells = world.node.bells().clone();
         let reader = reader_table.enlist("/both", "/t", bound, bells, (ask, lowest)).unwrap();
-        let (start, start_seq) = reader_table.starting_point(lowest, HISTORY);
+        let (start, start_seq) = reader_table.starting_point(lowest, Past::Newest(HISTORY));
         assert_eq!(start_seq, 11 - HISTORY);
         let full = (0..100_000).find_map(|_| send().err());
         assert!(matches!(full, Some(Error::Full { .. })), "{len}: {full:?}");

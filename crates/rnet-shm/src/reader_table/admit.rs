@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use rnet_core::Error;
 use rnet_ring::admission::{Ask, Grant};
+use rnet_ring::binding::Past;
 use rnet_ring::fail_point;
 use rnet_ring::layout::{PAGE_LEN_BYTES, READERS_PER_LOG, ReaderSlot};
 use rnet_ring::{LogReader, Pull};
@@ -52,10 +53,10 @@ impl ReaderTable {
         if self.grants(ask) {
             return Ok(Admitted::Known);
         }
-        let history = bound.binding.history;
-        let (lowest, _) = self.starting_point(0, history);
+        let past = Past::from_word(bound.binding.history);
+        let (lowest, _) = self.starting_point(0, past);
         let reader = self.enlist(node, topic, bound, bells, (ask, lowest))?;
-        self.answer(ask, &reader, self.starting_point(lowest, history));
+        self.answer(ask, &reader, self.starting_point(lowest, past));
         Ok(Admitted::New)
     }
 
@@ -110,6 +111,7 @@ impl ReaderTable {
             node: node.to_owned(),
             reliable: binding.reliable,
             keep_last: binding.keep_last,
+            link: binding.link,
             generation: binding.generation,
             publisher: self.map.id(),
             page,
@@ -120,7 +122,7 @@ impl ReaderTable {
             admitted: AtomicBool::new(false),
         });
         list.push(reader.clone());
-        self.fresh.put(list.clone());
+        self.put_fresh(&list);
         drop(list);
         fail_point!("admit.listed");
         self.epoch.admit(self.map.log(), &SleeperBarrier);
@@ -141,14 +143,15 @@ impl ReaderTable {
         fail_point!("admit.rung");
     }
 
-    /// Position and sequence number from which a new reader reads: the end, or `history` messages
-    /// before it, which stand at `lowest` or behind it.
+    /// Position and sequence number from which a new reader reads: the end, or where the past begins that it asks
+    /// for, which stands at `lowest` or behind it.
     ///
     /// What is found before the writer knows the reader is no more than a lower bound: the messages
     /// that are the newest later stand behind it, and by then the writer may have given it up. What is
     /// found after the epoch was raised is exact: a push in flight that has not seen the reader yet
-    /// gives up nothing of the newest `history` messages, because no push does.
-    pub(crate) fn starting_point(&self, lowest: u64, history: u64) -> (u64, u64) {
+    /// gives up nothing of the newest messages that late joiners get, because no push does. Of older ones it may:
+    /// a reader that asked for those finds itself lapped, and begins with the oldest record.
+    pub(crate) fn starting_point(&self, lowest: u64, past: Past) -> (u64, u64) {
         let log = self.map.log();
         let line = &log.control.tail;
         let mut tries = 0;
@@ -167,12 +170,18 @@ impl ReaderTable {
             }
             std::hint::spin_loop();
         };
-        if history == 0 {
+        let from_seq = match past {
+            Past::Newest(count) => end_seq.saturating_sub(count),
+            Past::From(seq) => seq,
+        };
+        if from_seq >= end_seq {
             return (end, end_seq);
         }
-        let from_seq = end_seq.saturating_sub(history);
         let _scan = self.scan();
         let mut reader = LogReader::new(lowest.max(log.control.head.head.load(Ordering::Acquire)));
+        if matches!(past, Past::From(_)) {
+            reader.stay();
+        }
         let mut buf = vec![0u64; 2048];
         loop {
             let before = reader.position();

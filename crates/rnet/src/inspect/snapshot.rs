@@ -19,6 +19,16 @@ impl Snapshot {
             (&a.topic, &a.node, a.id).cmp(&(&b.topic, &b.node, b.id))
         };
         self.subscriptions.sort_by(by_topic);
+        self.forwarders.sort_by(by_topic);
+    }
+
+    /// Publishers do not count what forwards their messages.
+    pub(super) fn leave_out_forwarders(&mut self) {
+        let ids: BTreeSet<u64> = self.forwarders.iter().map(|f| f.id).collect();
+        for publisher in &mut self.publishers {
+            let counts = publisher.admitted.iter().filter(|a| !ids.contains(&a.subscription));
+            publisher.readers = counts.count() as u64;
+        }
     }
 
     /// Makes the list of nodes of other hosts.
@@ -64,7 +74,7 @@ impl Snapshot {
 
     /// How far each subscription is behind: needs both ends.
     pub(super) fn fill_behind(&mut self) {
-        for subscription in &mut self.subscriptions {
+        for subscription in self.subscriptions.iter_mut().chain(&mut self.forwarders) {
             for channel in &mut subscription.channels {
                 let from = self.publishers.iter().find(|p| p.id == channel.publisher);
                 channel.behind = from.map_or_else(Behind::default, |p| {

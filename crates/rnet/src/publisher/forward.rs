@@ -1,8 +1,27 @@
-//! Sending what comes from another host, for what forwards messages between hosts.
+//! What a publisher offers for the sake of what forwards messages between hosts.
 
 use rnet_core::{Error, Meta, Result};
 
 use super::{Loan, OwnedLoan, Publisher};
+use crate::{Message, PeerInfo};
+
+impl<T: Message + ?Sized> Publisher<T> {
+    /// The subscriptions that wait for [`Publisher::admit`]; empty unless the publisher defers.
+    #[doc(hidden)]
+    pub fn asking(&self) -> Vec<PeerInfo> {
+        self.state.lock().asking.clone()
+    }
+
+    /// Admits a subscription, now or when it asks; for a publisher that defers. The subscription counts once
+    /// [`MatchEvent::Matched`](crate::MatchEvent::Matched) says so.
+    ///
+    /// # Errors
+    /// `Closed` in a forked child.
+    #[doc(hidden)]
+    pub fn admit(&self, subscription: u64) -> Result<()> {
+        self.core.state.admit(self.id, subscription)
+    }
+}
 
 impl Publisher<[u8]> {
     /// Sends a message of another host: as [`Publisher::send_with`], but its stamp says `sent_ns`, when it was

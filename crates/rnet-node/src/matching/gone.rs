@@ -1,0 +1,50 @@
+//! The end of matches: with nodes that are gone, and with endpoints that were taken back.
+
+use std::collections::BTreeSet;
+
+use rnet_shm::node::Entry;
+
+use super::Matching;
+use super::own::known_of;
+use crate::match_event::Notice;
+
+impl Matching {
+    /// Ends the matches with a node that is gone.
+    pub(super) fn node_departed(&mut self, node: u64, died: bool, notices: &mut Vec<Notice>) {
+        for publisher in self.publishers.values_mut() {
+            let gone: Vec<u64> = known_of(node, publisher.known.keys());
+            for id in gone {
+                publisher.known.remove(&id);
+                publisher.drop_reader(id, died, notices);
+            }
+            publisher.readers.bury_node(node);
+        }
+        for subscription in self.subscriptions.values_mut() {
+            for id in known_of(node, subscription.known.keys()) {
+                subscription.drop_publisher(id, died, notices);
+            }
+        }
+    }
+
+    /// Ends the matches of our endpoints of a topic, whose entries these are, with endpoints that were taken back.
+    pub(super) fn drop_withdrawn(&mut self, entries: &[Entry], notices: &mut Vec<Notice>) {
+        let here: BTreeSet<u64> = entries.iter().map(|e| e.id).collect();
+        for id in &here {
+            let Some(publisher) = self.publishers.get_mut(id) else { continue };
+            let gone: Vec<u64> =
+                publisher.known.keys().filter(|id| !here.contains(id)).copied().collect();
+            for id in gone {
+                publisher.known.remove(&id);
+                publisher.drop_reader(id, false, notices);
+            }
+        }
+        for id in &here {
+            let Some(subscription) = self.subscriptions.get_mut(id) else { continue };
+            let gone: Vec<u64> =
+                subscription.known.keys().filter(|id| !here.contains(id)).copied().collect();
+            for id in gone {
+                subscription.drop_publisher(id, false, notices);
+            }
+        }
+    }
+}
