@@ -71,7 +71,7 @@ pub enum EndpointEvent {
     Changed(Arc<Endpoint>),
     /// It was closed, or its node has left.
     Closed(Arc<Endpoint>),
-    /// The process of its node has died.
+    /// The process of its node has died, or of a proxy the node for which it stood.
     Lost(Arc<Endpoint>),
 }
 

@@ -191,11 +191,20 @@ impl Matching {
     /// Takes an endpoint back and tells those it was matched with. The next refresh tells our own
     /// other endpoints.
     pub fn remove(&mut self, id: u64) {
+        self.take_back(id, false);
+    }
+
+    /// As [`Matching::remove`], of a publisher that ends as if its process had died.
+    pub fn lose(&mut self, id: u64) {
+        self.take_back(id, true);
+    }
+
+    fn take_back(&mut self, id: u64, lost: bool) {
         let publisher = self.publishers.remove(&id).map(|p| p.topic_hash);
         let subscription = self.subscriptions.remove(&id).map(|s| s.topic_hash);
         let Some(topic_hash) = publisher.or(subscription) else { return };
         let Some(entry) = self.entry_of(id, topic_hash) else { return };
-        self.own.withdraw(id);
+        self.own.withdraw(id, lost);
         self.unindex(&entry);
         self.note_own_change();
         self.endpoint_went(&entry);

@@ -4,12 +4,13 @@
 //! Everything here is the control plane: written with system calls, and read with them but for the first page,
 //! which peers map.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::Mutex;
 use std::sync::atomic::{Ordering, fence};
+use std::time::{Duration, Instant};
 
 use rnet_core::{Error, MAX_ENDPOINTS_PER_NODE, MAX_ENDS_PER_PROXY, NodeName};
 use rnet_ring::fail_point;
@@ -50,6 +51,10 @@ const WATCHING_AT: u64 = 7 * 8;
 
 /// Entry state: free for another endpoint.
 const ENTRY_FREE: u64 = 0;
+/// Entry state: its endpoint was lost.
+const ENTRY_LOST: u64 = 1 << 32;
+/// How long an entry says that its endpoint was lost, for peers that look late.
+const LOST_FOR: Duration = Duration::from_secs(60);
 
 /// What kind of endpoint an entry announces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -182,9 +187,29 @@ struct EntryTable {
     /// Where the endpoints stand, by id, and the places before the end that are free.
     places: HashMap<u64, usize>,
     free: BTreeSet<usize>,
+    /// Places that say of an endpoint that it was lost, since when; oldest first.
+    lost: VecDeque<(usize, u64, Instant)>,
     next_number: u64,
     generation: u64,
     reserved_until: u64,
+}
+
+impl EntryTable {
+    /// Where an entry is to stand.
+    fn place_for(&mut self, id: u64) -> usize {
+        // Peers read no more places than a node may have endpoints.
+        let is_full = |table: &EntryTable| {
+            table.free.is_empty() && table.slots.len() >= MAX_ENDPOINTS_PER_NODE
+        };
+        while let Some((place, _, since)) = self.lost.front().copied()
+            && (since.elapsed() >= LOST_FOR || is_full(self))
+        {
+            self.lost.pop_front();
+            self.free.insert(place);
+        }
+        let known = self.places.get(&id).or(self.free.first());
+        known.copied().unwrap_or(self.slots.len())
+    }
 }
 
 impl OwnNode {
@@ -319,8 +344,7 @@ impl OwnNode {
     /// Makes an endpoint known, or what it stands for by now; its file must be complete.
     pub fn announce(&self, entry: Entry) -> Result<(), Error> {
         let mut table = self.table();
-        let known = table.places.get(&entry.id).or(table.free.first());
-        let place = known.copied().unwrap_or(table.slots.len());
+        let place = table.place_for(entry.id);
         let at = ENTRIES_AT + place as u64 * ENTRY_LEN_BYTES;
         let failed = |e| io_error("cannot announce in", &self.folder.join("node"), e);
         if at + ENTRY_LEN_BYTES > table.reserved_until {
@@ -334,25 +358,40 @@ impl OwnNode {
         table.free.remove(&place);
         table.slots[place] = Some(entry);
         table.places.insert(entry.id, place);
-        self.write_entry(place, Some(entry)).map_err(failed)?;
+        let Entry { id, topic_hash, kind, ends } = entry;
+        self.write_entry(place, [id, topic_hash, kind as u64, ends.into()]).map_err(failed)?;
         fail_point!("announce.entry");
         self.write_generation(&mut table).map_err(failed)?;
         fail_point!("announce.generation");
         Ok(())
     }
 
-    /// Takes an endpoint back.
-    pub fn withdraw(&self, id: u64) {
+    /// Takes an endpoint back; peers find that it was closed, or `lost`.
+    pub fn withdraw(&self, id: u64, lost: bool) {
         let mut table = self.table();
         if let Some(place) = table.places.remove(&id) {
-            table.slots[place] = None;
-            table.free.insert(place);
+            let entry = table.slots[place].take();
+            let words = match entry.filter(|_| lost) {
+                None => {
+                    table.free.insert(place);
+                    [0, 0, 0, ENTRY_FREE]
+                }
+                Some(entry) => {
+                    table.lost.push_back((place, id, Instant::now()));
+                    [id, entry.topic_hash, entry.kind as u64, ENTRY_LOST]
+                }
+            };
             // Failing to write would leave an entry whose file is gone, which peers skip.
-            let _ = self.write_entry(place, None);
+            let _ = self.write_entry(place, words);
             fail_point!("withdraw.entry");
             let _ = self.write_generation(&mut table);
             fail_point!("withdraw.generation");
         }
+    }
+
+    /// Whether an endpoint that is not there any more was lost.
+    pub fn has_lost(&self, id: u64) -> bool {
+        self.table().lost.iter().any(|(_, lost, _)| *lost == id)
     }
 
     /// Says whether this node is to be rung at every change of a peer's list.
@@ -375,11 +414,7 @@ impl OwnNode {
         self.entries.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
-    fn write_entry(&self, place: usize, entry: Option<Entry>) -> rustix::io::Result<()> {
-        let words = match entry {
-            None => [0, 0, 0, ENTRY_FREE],
-            Some(e) => [e.id, e.topic_hash, e.kind as u64, u64::from(e.ends)],
-        };
+    fn write_entry(&self, place: usize, words: [u64; 4]) -> rustix::io::Result<()> {
         let bytes: Vec<u8> = words.iter().flat_map(|w| w.to_le_bytes()).collect();
         files::write_all_at(&self.file, &bytes, ENTRIES_AT + place as u64 * ENTRY_LEN_BYTES)
     }

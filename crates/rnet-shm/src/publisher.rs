@@ -155,6 +155,8 @@ pub struct Writer {
     /// Truncated mappings of this process when ours were last looked at for that.
     seen_truncated: u64,
     interruptible: bool,
+    /// Whether it waits at its end until its large messages were taken.
+    lingers: bool,
     /// The wait that a reader would have caused, of a writer that never waits.
     held: Held,
     /// Asked by a [`Stop`]: the wait for room that goes on, or the next one, is to end.
@@ -226,6 +228,7 @@ impl Writer {
             inline_below,
             seen_truncated: 0,
             interruptible: false,
+            lingers: true,
             held: Held::default(),
             stop: Arc::default(),
             scratch: Vec::new(),
@@ -268,6 +271,11 @@ impl Writer {
     /// Lets a signal end a wait for room with `Interrupted`.
     pub fn set_interruptible(&mut self, yes: bool) {
         self.interruptible = yes;
+    }
+
+    /// At its end its large messages go at once.
+    pub fn do_not_linger(&mut self) {
+        self.lingers = false;
     }
 
     /// Sends one message. On `Err` nothing was sent.
@@ -560,7 +568,7 @@ impl Drop for Writer {
             return;
         }
         let until = Instant::now() + LINGER;
-        while let Some(last) = self.pool.newest_position() {
+        while let Some(last) = self.pool.newest_position().filter(|_| self.lingers) {
             self.refresh_readers();
             let Some((slowest, needed)) = self.slowest() else { break };
             let left = until.saturating_duration_since(Instant::now());

@@ -383,7 +383,7 @@ fn node_file_is_as_drawn() {
     {
         node.announce(Entry::new(id, topic_hash, kind)).unwrap();
     }
-    node.withdraw(first);
+    node.withdraw(first, false);
     assert_eq!([drawn.word("generation"), drawn.word("entries")], [3, 2]);
     let entry = &tables["Entry of the list"];
     let size = tiled("Entry of the list", entry);
@@ -394,6 +394,9 @@ fn node_file_is_as_drawn() {
     assert_eq!(at(0, "state"), 0);
     let read = ["id", "topic_hash", "kind", "state"].map(|field| at(1, field));
     assert_eq!(read, [second, 71, 1, 1]);
+    node.withdraw(second, true);
+    let read = ["id", "topic_hash", "kind", "state"].map(|field| at(1, field));
+    assert_eq!(read, [second, 71, 1, 1 << 32]);
     drop(node);
     assert_eq!(drawn.word("goodbye"), 1);
 }

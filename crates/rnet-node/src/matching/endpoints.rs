@@ -140,7 +140,9 @@ impl Matching {
     pub fn endpoint_went(&mut self, entry: &Entry) {
         self.endpoints.unread.remove(&entry.id);
         if let Some(endpoint) = self.endpoints.told.remove(&entry.id) {
-            self.endpoints.push(EndpointEvent::Closed(endpoint));
+            let event =
+                if self.was_lost(entry.id) { EndpointEvent::Lost } else { EndpointEvent::Closed };
+            self.endpoints.push(event(endpoint));
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use rnet_shm::node::Entry;
+use rnet_shm::node::{Entry, incarnation_of};
 
 use super::Matching;
 use super::own::known_of;
@@ -39,12 +39,24 @@ impl Matching {
             }
         }
         for id in &here {
-            let Some(subscription) = self.subscriptions.get_mut(id) else { continue };
+            let Some(subscription) = self.subscriptions.get(id) else { continue };
             let gone: Vec<u64> =
                 subscription.known.keys().filter(|id| !here.contains(id)).copied().collect();
-            for id in gone {
-                subscription.drop_publisher(id, false, notices);
+            for publisher in gone {
+                let lost = self.was_lost(publisher);
+                if let Some(subscription) = self.subscriptions.get_mut(id) {
+                    subscription.drop_publisher(publisher, lost, notices);
+                }
             }
         }
+    }
+
+    /// Whether an endpoint that is not there any more was lost, while its node is there.
+    pub(super) fn was_lost(&self, id: u64) -> bool {
+        let incarnation = incarnation_of(id);
+        if incarnation == self.own.incarnation() {
+            return self.own.has_lost(id);
+        }
+        self.registry.peer(incarnation).is_some_and(|peer| peer.node.has_lost(id))
     }
 }

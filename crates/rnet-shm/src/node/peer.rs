@@ -15,8 +15,8 @@ use rnet_core::{Error, MAX_ENDPOINTS_PER_NODE, NodeName};
 use rustix::io::Errno;
 
 use super::{
-    COUNT_AT, ENTRIES_AT, ENTRY_LEN_BYTES, EndpointKind, Entry, GENERATION_AT, GOODBYE_AT, MAGIC,
-    META_AT, META_MAX, NodeMeta, WATCHING_AT, incarnation_of,
+    COUNT_AT, ENTRIES_AT, ENTRY_LEN_BYTES, ENTRY_LOST, EndpointKind, Entry, GENERATION_AT,
+    GOODBYE_AT, MAGIC, META_AT, META_MAX, NodeMeta, WATCHING_AT, incarnation_of,
 };
 use crate::bell::Bells;
 use crate::domain::DomainDir;
@@ -58,10 +58,12 @@ fn is_below(path: &Path, folder: &Path) -> bool {
 }
 
 /// The endpoints of a peer, as of a generation.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 struct List {
     generation: u64,
     entries: Arc<[Entry]>,
+    /// Endpoints that were lost, not closed.
+    lost: Arc<[u64]>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -123,7 +125,7 @@ impl PeerFile {
             meta,
             fork_guard: ForkGuard::here(),
             gone: AtomicBool::new(false),
-            list: Mutex::new(List { generation: 0, entries: Arc::default() }),
+            list: Mutex::new(List::default()),
             bells: Mutex::default(),
             end: Mutex::default(),
         }))
@@ -148,12 +150,12 @@ impl PeerFile {
         if list.generation != generation {
             // SYNC-LIST: the generation first, by a load of its own.
             fence(Ordering::Acquire);
-            *list = List { generation, entries: self.read_entries()? };
+            *list = List { generation, ..self.read_list()? };
         }
         Ok(list.clone())
     }
 
-    fn read_entries(&self) -> rustix::io::Result<Arc<[Entry]>> {
+    fn read_list(&self) -> rustix::io::Result<List> {
         let file = files::open_read(&self.folder.join("node"))?;
         let mut word = [0u8; 8];
         files::read_exact_at(&file, &mut word, COUNT_AT)?;
@@ -161,6 +163,7 @@ impl PeerFile {
         let mut bytes = vec![0u8; count * ENTRY_LEN_BYTES as usize];
         files::read_exact_at(&file, &mut bytes, ENTRIES_AT)?;
         let mut ids = HashSet::with_capacity(count);
+        let mut lost = Vec::new();
         let entry = |bytes: &[u8]| {
             let kind = match word_at(bytes, 2) {
                 0 => EndpointKind::Publisher,
@@ -170,12 +173,16 @@ impl PeerFile {
             let id = word_at(bytes, 0);
             // An entry that claims another node's id would let the peer speak for that node.
             let own = incarnation_of(id) == self.incarnation;
+            if own && word_at(bytes, 3) == ENTRY_LOST {
+                lost.push(id);
+            }
             let ends = u32::try_from(word_at(bytes, 3)).ok()?;
             let entry = Entry { id, topic_hash: word_at(bytes, 1), kind, ends };
             // Of two entries of one endpoint the first counts: else it would change with each look.
             (own && entry.is_sound() && ids.insert(id)).then_some(entry)
         };
-        Ok(bytes.chunks_exact(ENTRY_LEN_BYTES as usize).filter_map(entry).collect())
+        let entries = bytes.chunks_exact(ENTRY_LEN_BYTES as usize).filter_map(entry).collect();
+        Ok(List { generation: 0, entries, lost: lost.into() })
     }
 }
 
@@ -205,8 +212,7 @@ impl PeerNode {
     }
 
     fn of(file: Arc<PeerFile>) -> PeerNode {
-        let list = List { generation: 0, entries: Arc::default() };
-        PeerNode { file, list, missed: false }
+        PeerNode { file, list: List::default(), missed: false }
     }
 
     /// Those of these peers that another node of this process knows, which hears of their end, and that have not
@@ -245,6 +251,11 @@ impl PeerNode {
     /// The same, as all nodes of this process have them.
     pub fn shared_entries(&self) -> Arc<[Entry]> {
         self.list.entries.clone()
+    }
+
+    /// Whether an endpoint that it has announced no more was lost.
+    pub fn has_lost(&self, id: u64) -> bool {
+        self.list.lost.contains(&id)
     }
 
     /// Whether it wants to be rung at every change of a list.

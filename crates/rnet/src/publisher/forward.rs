@@ -6,6 +6,18 @@ use super::{Loan, OwnedLoan, Publisher};
 use crate::{Message, PeerInfo};
 
 impl<T: Message + ?Sized> Publisher<T> {
+    /// Closes the publisher as if its process had died: subscribers that have read it to the end get `PeerLost`, and
+    /// all who are told of endpoints and matches are told that it was lost. For a proxy, when the node for which it
+    /// stands is lost. Large messages that were not read yet go with it, and are counted as lost.
+    #[doc(hidden)]
+    pub fn lose(mut self) {
+        if self.writer.fork_guard().is_parents() {
+            return;
+        }
+        self.writer.do_not_linger();
+        self.core.state.matching().lose(self.id);
+    }
+
     /// The subscriptions that wait for [`Publisher::admit`]; empty unless the publisher defers.
     #[doc(hidden)]
     pub fn asking(&self) -> Vec<PeerInfo> {
