@@ -5,6 +5,7 @@
 //! Zenoh with the feature `zenoh`, a network in memory for tests.
 
 pub mod config;
+pub mod link;
 #[doc(hidden)]
 pub mod memory;
 pub mod stream;

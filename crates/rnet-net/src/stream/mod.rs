@@ -179,6 +179,11 @@ impl Stream {
         self.peer_term != 0 && self.sending.has_room(self.window.as_ref())
     }
 
+    /// Whether something was pushed and is not handed out, or has to be again.
+    pub fn has_unsent(&self) -> bool {
+        self.sending.has_unsent()
+    }
+
     /// Adds an item to the frame that is being filled.
     ///
     /// # Errors
@@ -331,7 +336,7 @@ impl Stream {
     fn acknowledgement(&mut self, now_ns: u64) -> Frame {
         let sent_ns = self.stamp(now_ns);
         let header = self.header(now_ns, sent_ns, ACK_ONLY, 0, HEADER_LEN);
-        let mut bytes = vec![0; HEADER_LEN];
+        let mut bytes = self.sending.buffer();
         header.encode(&mut bytes);
         self.count(Arc::new(bytes))
     }

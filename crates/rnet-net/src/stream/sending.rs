@@ -123,6 +123,11 @@ impl Sending {
             && kept_bytes - self.under_way_bytes < unsent_limit.min(self.limits.unsent_bytes)
     }
 
+    /// Whether something waits to be sent.
+    pub fn has_unsent(&self) -> bool {
+        self.under_way < self.kept.len() || !self.filling.is_empty()
+    }
+
     #[inline]
     pub fn push(&mut self, item: &Item<'_>, window: Option<&Window>) -> Result<(), PushError> {
         if !self.has_room(window) {
@@ -150,12 +155,18 @@ impl Sending {
     #[inline]
     fn encode(&mut self, item: &Item<'_>) {
         if self.filling.is_empty() {
-            self.filling = self.spare.pop().unwrap_or_default();
-            self.filling.clear();
-            self.filling.resize(HEADER_LEN, 0);
+            self.filling = self.buffer();
             self.encoder = Encoder::default();
         }
         self.encoder.encode(item, &mut self.filling);
+    }
+
+    /// A buffer of a header's length.
+    pub fn buffer(&mut self) -> Vec<u8> {
+        let mut buffer = self.spare.pop().unwrap_or_default();
+        buffer.clear();
+        buffer.resize(HEADER_LEN, 0);
+        buffer
     }
 
     fn seal(&mut self) {

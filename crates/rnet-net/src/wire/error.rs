@@ -64,6 +64,9 @@ pub enum WireError {
         /// Length of the whole, by the parts before; that of this one where it is the first.
         known: u64,
     },
+    /// A header that no peer that follows the protocol sends.
+    #[error("it acknowledges what was never sent, or is sent before its receiver is known")]
+    Stream,
     /// Compressed bytes that are not.
     #[error("{0} compressed bytes cannot be decompressed to the length that they state")]
     Compressed(usize),

@@ -113,7 +113,8 @@ impl Drop for Thread {
 pub struct Handle(Box<dyn Link>);
 
 impl Handle {
-    fn thread(net: Net, node: Node) -> Handle {
+    /// An actor that is a thread, with a node of its domain.
+    pub fn thread(net: Net, node: Node) -> Handle {
         let (steps, told) = mpsc::channel::<Step>();
         let (tell, outcomes) = mpsc::channel();
         let thread = std::thread::spawn(move || {

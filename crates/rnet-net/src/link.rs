@@ -1,0 +1,209 @@
+//! The link of a host: a node with proxies of what other hosts have.
+//!
+//! Three kinds of threads. The control thread (`control`) knows hosts and endpoints. Each lane to each host has
+//! a thread that reads the publishers which that host wants, and sends (`lane`, `forwarder`). What arrives is
+//! published by the thread that the network brings it with (`arrive`, `proxy`).
+
+mod arrive;
+mod control;
+mod directory;
+mod event;
+mod forwarder;
+mod host;
+mod known;
+mod lane;
+mod places;
+mod proxy;
+mod status;
+
+use std::collections::HashMap;
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError, RwLock, mpsc};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use rnet::{EndpointWatch, Lane, Node, NodeBuilder};
+
+use crate::config::Config;
+use crate::transport::{HostId, Presence, Sink, Transport};
+
+use control::Control;
+use event::Event;
+use lane::{LaneState, lock};
+use places::Places;
+
+/// What a link is opened with.
+pub struct LinkOptions {
+    /// Its node, in the domain that it links.
+    pub node: NodeBuilder,
+    /// This host, and the term in which the role is held.
+    pub presence: Presence,
+    /// What is allowed to cross, and how; the name of the host.
+    pub config: Config,
+    /// Whether the role is still held. It is asked before each frame that is sent.
+    pub holds: Arc<dyn Fn() -> bool + Send + Sync>,
+}
+
+/// Why a link cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum LinkError {
+    /// The node, or one of its endpoints.
+    #[error(transparent)]
+    Node(#[from] rnet::Error),
+    /// The network, or a thread.
+    #[error(transparent)]
+    Network(#[from] io::Error),
+}
+
+/// What the threads of a link share.
+struct Shared {
+    node: Node,
+    name: String,
+    domain: String,
+    presence: Presence,
+    config: Config,
+    holds: Arc<dyn Fn() -> bool + Send + Sync>,
+    events: mpsc::Sender<Event>,
+    /// Nobody has it after the end: it holds this.
+    transport: Mutex<Option<Arc<dyn Transport>>>,
+    places: Places,
+    sessions: AtomicU64,
+    lanes: RwLock<HashMap<(HostId, Lane), Arc<LaneState>>>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+    ended: (Mutex<Option<String>>, Condvar),
+    /// Frames that were refused.
+    refused: AtomicU64,
+}
+
+impl Shared {
+    /// Numbers grow from term to term: a session of a later holder is above all of the one before.
+    fn next_session(&self) -> u64 {
+        self.presence.term << 24 | self.sessions.fetch_add(1, Ordering::Relaxed)
+    }
+
+    fn transport(&self) -> Option<Arc<dyn Transport>> {
+        lock(&self.transport).clone()
+    }
+
+    fn add_lane(&self, lane: Arc<LaneState>) {
+        let mut lanes = self.lanes.write().unwrap_or_else(PoisonError::into_inner);
+        lanes.insert((lane.host, lane.lane), lane);
+    }
+
+    fn remove_lane(&self, lane: &Arc<LaneState>) {
+        let mut lanes = self.lanes.write().unwrap_or_else(PoisonError::into_inner);
+        // A host that has come back has another by now.
+        if lanes.get(&(lane.host, lane.lane)).is_some_and(|there| Arc::ptr_eq(there, lane)) {
+            lanes.remove(&(lane.host, lane.lane));
+        }
+    }
+
+    fn spawn(&self, name: &str, run: impl FnOnce() + Send + 'static) {
+        match std::thread::Builder::new().name(name.chars().take(15).collect()).spawn(run) {
+            Ok(thread) => {
+                let mut threads = lock(&self.threads);
+                threads.retain(|thread| !thread.is_finished());
+                threads.push(thread);
+            }
+            Err(error) => self.end(&format!("no thread can be started: {error}")),
+        }
+    }
+
+    /// The link cannot go on.
+    fn end(&self, why: &str) {
+        let (ended, changed) = &self.ended;
+        lock(ended).get_or_insert_with(|| why.to_owned());
+        changed.notify_all();
+    }
+}
+
+/// The link of a host, which ends when this is dropped.
+pub struct Link {
+    shared: Arc<Shared>,
+    watch: Option<EndpointWatch>,
+    control: Option<JoinHandle<()>>,
+}
+
+impl Link {
+    /// Joins the domain and the network, which `connect` opens for frames and news to be given to its second
+    /// argument.
+    ///
+    /// # Errors
+    /// Of opening the node, and the network.
+    pub fn open<T: Transport>(
+        options: LinkOptions,
+        connect: impl FnOnce(Presence, Arc<dyn Sink>) -> io::Result<Arc<T>>,
+    ) -> Result<Link, LinkError> {
+        let LinkOptions { node, presence, config, holds } = options;
+        let node = node.open()?;
+        let (events, received) = mpsc::channel();
+        let domain = node.domain().to_owned();
+        let places = Places::open(node.domain_path())?;
+        let shared = Arc::new(Shared {
+            name: config.host.clone(),
+            domain,
+            presence,
+            config,
+            holds,
+            events: events.clone(),
+            transport: Mutex::default(),
+            places,
+            sessions: AtomicU64::new(1),
+            lanes: RwLock::default(),
+            threads: Mutex::default(),
+            ended: Default::default(),
+            refused: AtomicU64::new(0),
+            node,
+        });
+        let control = Control::new(shared.clone(), received)?;
+        let sink: Arc<dyn Sink> = shared.clone();
+        let transport = connect(presence, sink)?;
+        *lock(&shared.transport) = Some(transport);
+        let watch = shared.node.on_endpoint(move |event| {
+            let _ = events.send(Event::Local(event.clone()));
+        })?;
+        let control = std::thread::Builder::new()
+            .name("rnet-link".to_owned())
+            .spawn(move || control.run())?;
+        Ok(Link { shared, watch: Some(watch), control: Some(control) })
+    }
+
+    /// Waits until the link cannot go on, and says why; `None` if it can after `limit`.
+    pub fn wait(&self, limit: Duration) -> Option<String> {
+        let (ended, changed) = &self.shared.ended;
+        let ended = lock(ended);
+        let (ended, _) = changed
+            .wait_timeout_while(ended, limit, |ended| ended.is_none())
+            .unwrap_or_else(PoisonError::into_inner);
+        ended.clone()
+    }
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        drop(self.watch.take());
+        let _ = self.shared.events.send(Event::Stop);
+        if let Some(control) = self.control.take() {
+            let _ = control.join();
+        }
+        drop(lock(&self.shared.transport).take());
+        for thread in std::mem::take(&mut *lock(&self.shared.threads)) {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Sink for Shared {
+    fn frame(&self, lane: Lane, from: HostId, frame: &[u8]) {
+        self.arrived(lane, from, frame);
+    }
+
+    fn up(&self, presence: Presence) {
+        let _ = self.events.send(Event::Up(presence));
+    }
+
+    fn down(&self, presence: Presence) {
+        let _ = self.events.send(Event::Down(presence));
+    }
+}

@@ -1,0 +1,203 @@
+//! What the network brings: frames are checked, and messages published.
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
+
+use rnet::{Error, Lane, now_ns};
+
+use crate::stream::Accept;
+use crate::transport::HostId;
+use crate::wire::{Data, Document, Header, Item, Items, Piece, WireError, decompress};
+
+use super::Shared;
+use super::event::Event;
+use super::lane::{LaneState, Order, Say, lock};
+use super::proxy::Proxy;
+
+/// The proxy of the channel that came last: messages of a channel come together.
+type Current = Option<(u32, Arc<Mutex<Proxy>>)>;
+
+impl Shared {
+    /// A frame from this host. Nobody has looked into it before.
+    pub(super) fn arrived(&self, lane: Lane, from: HostId, frame: &[u8]) {
+        let found = {
+            let lanes = self.lanes.read().unwrap_or_else(std::sync::PoisonError::into_inner);
+            lanes.get(&(from, lane)).cloned()
+        };
+        // Of a host that is not there: its link is told of first.
+        let Some(state) = found else { return };
+        if let Err(error) = self.take(&state, frame) {
+            self.refused.fetch_add(1, Ordering::Relaxed);
+            let what = format!("frame of host {from}");
+            let _ =
+                self.events.send(Event::Fault(Error::BadValue { what, why: error.to_string() }));
+        }
+        state.wake_in_time();
+    }
+
+    fn take(&self, state: &LaneState, frame: &[u8]) -> Result<(), WireError> {
+        let (header, items) = Header::decode(frame)?;
+        let now = now_ns();
+        let (accept, offset) = {
+            let mut stream = lock(&state.stream);
+            let accept = stream.accept(now, &header);
+            (accept, stream.clock(now).map_or(0, |clock| clock.offset_ns))
+        };
+        match accept {
+            Accept::New => {}
+            Accept::NewPeerTerm => {
+                let _ = self.events.send(Event::Session(state.host, header.from_term));
+                return Ok(());
+            }
+            Accept::Acknowledgement | Accept::Repeated | Accept::Ahead | Accept::Stale => {
+                return Ok(());
+            }
+            Accept::Corrupt => return Err(WireError::Stream),
+        }
+        let mut current = None;
+        let mut taken = Ok(());
+        for item in Items::new(items) {
+            taken = item.and_then(|item| self.take_item(state, &mut current, item, offset));
+            if taken.is_err() {
+                break;
+            }
+        }
+        self.leave(state, &mut current);
+        taken
+    }
+
+    fn take_item(
+        &self,
+        state: &LaneState,
+        current: &mut Current,
+        item: Item<'_>,
+        offset: i64,
+    ) -> Result<(), WireError> {
+        let (host, lane) = (state.host, state.lane);
+        let event = match item {
+            Item::Data(data) => return self.take_data(state, current, &data, offset),
+            Item::Piece(piece) => return self.take_piece(state, current, &piece, offset),
+            Item::Gap { channel, seq, count, cause } => {
+                if let Some(proxy) = self.proxy(state, current, channel) {
+                    lock(proxy).gap(seq, count, cause);
+                }
+                return Ok(());
+            }
+            Item::Credit { channel, read } => {
+                state.order(Order::Credit(channel, read));
+                return Ok(());
+            }
+            Item::Part(part) => {
+                let mut documents = lock(&state.documents);
+                let whole = documents
+                    .add(part.of, part.total.into(), part.offset.into(), part.bytes)?
+                    .whole;
+                let Some(whole) = whole.map(<[u8]>::to_vec) else { return Ok(()) };
+                match part.of {
+                    Document::Type(hash) => Event::Type(host, hash, whole),
+                    of => Event::Document(host, of, whole),
+                }
+            }
+            Item::NeedType { hash } => Event::NeedType(host, hash),
+            Item::Want(want) => Event::Want(host, lane, want),
+            Item::Unwant { channel } => Event::Unwant(host, lane, channel),
+            Item::Flowing { channel, subscription, yes } => {
+                Event::Flowing(host, lane, channel, subscription, yes)
+            }
+        };
+        let _ = self.events.send(event);
+        Ok(())
+    }
+
+    /// The proxy that this channel feeds; none for a channel that was given up.
+    fn proxy<'a>(
+        &self,
+        state: &LaneState,
+        current: &'a mut Current,
+        channel: u32,
+    ) -> Option<&'a Mutex<Proxy>> {
+        if current.as_ref().is_none_or(|(of, _)| *of != channel) {
+            self.leave(state, current);
+            *current = Some((channel, lock(&state.channels).get(&channel)?.clone()));
+        }
+        current.as_ref().map(|(_, proxy)| &**proxy)
+    }
+
+    /// The frame goes on with another channel, or ends.
+    fn leave(&self, state: &LaneState, current: &mut Current) {
+        let Some((channel, proxy)) = current.take() else { return };
+        let mut proxy = lock(&proxy);
+        if proxy.channel != Some(channel) {
+            return;
+        }
+        if let Some(next) = proxy.next_seq {
+            self.places.set(proxy.slot, next);
+        }
+        if proxy.is_stuck() {
+            state.note_stuck();
+        } else if let Some(read) = proxy.take_credit() {
+            state.say(Say::Item(Item::Credit { channel, read }));
+        }
+    }
+
+    fn take_data(
+        &self,
+        state: &LaneState,
+        current: &mut Current,
+        data: &Data<'_>,
+        offset: i64,
+    ) -> Result<(), WireError> {
+        let Some(proxy) = self.proxy(state, current, data.channel) else { return Ok(()) };
+        let mut proxy = lock(proxy);
+        let sent_ns = data.sent_ns.saturating_add_signed(-offset);
+        let published = match data.compressed {
+            false => proxy.publish(data.seq, sent_ns, data.meta, data.payload),
+            true => {
+                let mut message = Vec::new();
+                decompress(data.payload, proxy.limit(), &mut message)?;
+                proxy.publish(data.seq, sent_ns, data.meta, &message)
+            }
+        };
+        proxy.came(data.payload.len() as u64 + super::proxy::MESSAGE_COST);
+        drop(proxy);
+        self.note(published);
+        Ok(())
+    }
+
+    fn take_piece(
+        &self,
+        state: &LaneState,
+        current: &mut Current,
+        piece: &Piece<'_>,
+        offset: i64,
+    ) -> Result<(), WireError> {
+        let Some(proxy) = self.proxy(state, current, piece.channel) else { return Ok(()) };
+        let mut proxy = lock(proxy);
+        let sent_ns = piece.sent_ns.saturating_add_signed(-offset);
+        proxy.came(piece.bytes.len() as u64);
+        // Taken out meanwhile, as the whole stands in it.
+        let mut reassembly = proxy.take_reassembly();
+        let whole = reassembly.add(piece.seq, piece.total, piece.offset, piece.bytes)?.whole;
+        let cost = if whole.is_some() { super::proxy::MESSAGE_COST } else { 0 };
+        let published = match whole {
+            None => Ok(()),
+            Some(whole) if piece.compressed => {
+                let mut message = Vec::new();
+                decompress(whole, proxy.limit(), &mut message)?;
+                proxy.publish(piece.seq, sent_ns, piece.meta, &message)
+            }
+            Some(whole) => proxy.publish(piece.seq, sent_ns, piece.meta, whole),
+        };
+        proxy.came(cost);
+        proxy.put_reassembly(reassembly);
+        drop(proxy);
+        self.note(published);
+        Ok(())
+    }
+
+    fn note(&self, published: rnet::Result<()>) {
+        if let Err(error) = published {
+            let _ = self.events.send(Event::Fault(error));
+        }
+    }
+}

@@ -1,0 +1,226 @@
+//! The control thread of a link: which hosts there are, what they have, and what crosses.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, mpsc};
+use std::time::{Duration, Instant};
+
+use rnet::{EndpointEvent, Result};
+
+use crate::transport::{HostId, Presence};
+use crate::wire::Document;
+
+use super::Shared;
+use super::directory::{Announce, Described, Hello, from_json, to_json};
+use super::event::Event;
+use super::host::Host;
+use super::known::Known;
+use super::lane::Say;
+use super::status::Status;
+
+/// How often hosts are looked after though nothing happens.
+const TICK: Duration = Duration::from_millis(100);
+
+pub struct Control {
+    pub known: Known,
+    pub hosts: BTreeMap<HostId, Host>,
+    events: mpsc::Receiver<Event>,
+    status: Status,
+}
+
+impl Control {
+    pub fn new(shared: Arc<Shared>, events: mpsc::Receiver<Event>) -> Result<Control> {
+        let status = Status::new(&shared)?;
+        let known = Known {
+            shared,
+            local: BTreeMap::new(),
+            types: HashMap::new(),
+            places: HashMap::new(),
+            faults: Vec::new(),
+        };
+        Ok(Control { known, hosts: BTreeMap::new(), events, status })
+    }
+
+    /// Runs until the link ends.
+    pub fn run(mut self) {
+        let mut looked = Instant::now();
+        loop {
+            let event = self.events.recv_timeout(TICK.saturating_sub(looked.elapsed()));
+            match event {
+                Ok(Event::Stop) | Err(mpsc::RecvTimeoutError::Disconnected) => break,
+                Ok(Event::RoleLost) => {
+                    self.known.shared.end("another process holds the role of the link");
+                    break;
+                }
+                Ok(Event::TransportFailed(error)) => {
+                    self.known.shared.end(&format!("the network has failed: {error}"));
+                    break;
+                }
+                Ok(event) => self.take(event),
+                Err(mpsc::RecvTimeoutError::Timeout) => {}
+            }
+            if looked.elapsed() >= TICK {
+                looked = Instant::now();
+                self.look();
+            }
+        }
+        for host in self.hosts.values() {
+            host.end();
+        }
+    }
+
+    fn take(&mut self, event: Event) {
+        match event {
+            Event::Local(event) => self.local(&event),
+            Event::Up(presence) => self.up(presence),
+            Event::Down(presence) => {
+                if let Some(host) = self.hosts.get_mut(&presence.host) {
+                    host.down(presence.term);
+                }
+            }
+            Event::Session(id, session) => {
+                let Some(host) = self.hosts.get_mut(&id) else { return };
+                if host.begin(session) {
+                    self.greet(id);
+                }
+            }
+            Event::Document(id, Document::Hello, text) => self.hello(id, &text),
+            Event::Document(id, Document::Endpoints, text) => self.announced(id, &text),
+            Event::Document(..) => {}
+            Event::NeedType(id, hash) => self.give_type(id, hash),
+            Event::Type(id, hash, set) => {
+                self.with(id, |host, known| host.learn(known, hash, &set))
+            }
+            Event::Want(id, lane, wanted) => {
+                self.with(id, |host, known| host.want(known, lane, wanted));
+            }
+            Event::Unwant(id, lane, channel) => {
+                self.with(id, |host, _| host.unwant(lane, channel));
+            }
+            Event::Flowing(id, lane, channel, subscription, yes) => {
+                self.with(id, |host, known| {
+                    host.flowing(known, (lane, channel), subscription, yes);
+                });
+            }
+            Event::Asked(id, endpoint) => self.with(id, |host, known| host.asked(known, endpoint)),
+            Event::ChannelEnded(id, lane, channel) => {
+                self.with(id, |host, _| host.channel_ended(lane, channel));
+            }
+            Event::Fault(error) => self.known.fault(&error),
+            Event::TransportFailed(_) | Event::RoleLost | Event::Stop => {}
+        }
+    }
+
+    fn with(&mut self, id: HostId, act: impl FnOnce(&mut Host, &mut Known)) {
+        if let Some(host) = self.hosts.get_mut(&id) {
+            act(host, &mut self.known);
+        }
+    }
+
+    fn up(&mut self, presence: Presence) {
+        if presence.host == self.known.shared.presence.host {
+            return;
+        }
+        match self.hosts.get_mut(&presence.host) {
+            Some(host) => host.up(presence.term),
+            None => {
+                let Some(transport) = self.known.shared.transport() else { return };
+                let host = Host::new(&self.known.shared, presence, &transport);
+                self.hosts.insert(presence.host, host);
+            }
+        }
+    }
+
+    /// Says who we are, and all that there is.
+    fn greet(&self, id: HostId) {
+        let Some(host) = self.hosts.get(&id) else { return };
+        let shared = &self.known.shared;
+        let wall = rnet::wall_offset();
+        let hello = Hello {
+            release: rnet::VERSION.to_owned(),
+            host: shared.name.clone(),
+            domain: shared.domain.clone(),
+            wall_offset_ns: wall.offset_ns,
+            wall_uncertainty_ns: wall.uncertainty_ns,
+        };
+        host.say(Say::Document(Document::Hello, to_json(&hello)));
+    }
+
+    fn hello(&mut self, id: HostId, text: &[u8]) {
+        let hello: Hello = match from_json("greeting of a link", text) {
+            Ok(hello) => hello,
+            Err(error) => return self.known.fault(&error),
+        };
+        let taken: Vec<String> =
+            self.hosts.iter().filter(|(other, _)| **other != id).map(|(_, h)| h.name()).collect();
+        let Control { known, hosts, .. } = self;
+        let Some(host) = hosts.get_mut(&id) else { return };
+        host.greeted(hello, &taken);
+        let name = host.name();
+        let opened =
+            known.local.values().filter(|e| known.crosses(e, &name)).map(|e| Described::of(e));
+        let announce = Announce { all: true, opened: opened.collect(), ..Announce::default() };
+        host.say(Say::Document(Document::Endpoints, to_json(&announce)));
+    }
+
+    fn announced(&mut self, id: HostId, text: &[u8]) {
+        match from_json::<Announce>("endpoints of another host", text) {
+            Ok(announce) => self.with(id, |host, known| host.announced(known, announce)),
+            Err(error) => self.known.fault(&error),
+        }
+    }
+
+    fn give_type(&mut self, id: HostId, hash: u128) {
+        let wanted = format!("{hash:032x}");
+        let Some(host) = self.hosts.get(&id) else { return };
+        let found = self.known.local.values().find(|endpoint| {
+            matches!(&endpoint.type_desc, rnet::TypeDesc::Protobuf(named) if named.schema == wanted)
+        });
+        if let Some(Ok(Some(schema))) = found.map(|endpoint| endpoint.schema()) {
+            host.say(Say::Document(Document::Type(hash), schema.descriptor_set_with_docs()));
+        }
+    }
+
+    /// An endpoint of this host has come or gone.
+    fn local(&mut self, event: &EndpointEvent) {
+        let endpoint = event.endpoint();
+        if endpoint.proxy.is_some() || endpoint.node == self.known.shared.node.name() {
+            return;
+        }
+        let mut announce = Announce::default();
+        match event {
+            EndpointEvent::Opened(_) => {
+                self.known.local.insert(endpoint.id, endpoint.clone());
+                announce.opened.push(Described::of(endpoint));
+            }
+            EndpointEvent::Closed(_) => announce.closed.push(endpoint.id),
+            EndpointEvent::Lost(_) => announce.lost.push(endpoint.id),
+            _ => return,
+        }
+        let text = to_json(&announce);
+        for host in self.hosts.values_mut().filter(|host| host.is_greeted()) {
+            if self.known.crosses(endpoint, &host.name()) {
+                host.say(Say::Document(Document::Endpoints, text.clone()));
+            }
+        }
+        match announce.opened.is_empty() {
+            true => drop(self.known.local.remove(&endpoint.id)),
+            // Its quality of service decides how it is served.
+            false => {
+                for host in self.hosts.values_mut() {
+                    host.look_again(&mut self.known, &endpoint.topic);
+                }
+            }
+        }
+    }
+
+    fn look(&mut self) {
+        let lost: Vec<HostId> =
+            self.hosts.iter().filter(|(_, host)| host.is_lost()).map(|(id, _)| *id).collect();
+        for id in lost {
+            if let Some(host) = self.hosts.remove(&id) {
+                host.lose(&mut self.known);
+            }
+        }
+        self.status.look(&self.known, &self.hosts);
+    }
+}

@@ -1,0 +1,155 @@
+//! What links tell each other of their hosts: JSON, in the types that stand in shared memory too.
+//!
+//! Fields that are not known are passed over, and those that are missing have defaults, so that older and newer
+//! links read each other.
+
+use rnet::{
+    Endpoint, EndpointQos, Error, Lane, MessageType, Proxy, PublisherQos, Result, SubscriberQos,
+    TopicName, TypeDesc, schema::Schema,
+};
+use serde::{Deserialize, Serialize};
+
+/// The first that a link says in a stream.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Hello {
+    /// Release of robot-net.
+    pub release: String,
+    /// Name of the host, as people see it.
+    pub host: String,
+    /// The domain.
+    pub domain: String,
+    /// How far the wall clock is ahead of CLOCK_MONOTONIC, in ns.
+    pub wall_offset_ns: i64,
+    /// By how much that may be wrong, in ns.
+    pub wall_uncertainty_ns: u64,
+}
+
+/// Endpoints that have come and gone.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Announce {
+    /// Whether `opened` are all that there are.
+    pub all: bool,
+    /// Endpoints that are there.
+    pub opened: Vec<Described>,
+    /// Those that were closed.
+    pub closed: Vec<u64>,
+    /// Those whose process has died.
+    pub lost: Vec<u64>,
+}
+
+/// An endpoint of a host.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Described {
+    /// Its id there.
+    pub id: u64,
+    /// Its node.
+    pub node: String,
+    /// Its topic.
+    pub topic: String,
+    /// Its type, in the form of [`TypeDesc::from_json`].
+    #[serde(rename = "type")]
+    pub type_desc: serde_json::Value,
+    /// What it offers or asks for.
+    pub qos: Qos,
+}
+
+/// The quality of service of an endpoint, by its kind.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Qos {
+    /// Of a publisher.
+    Publisher(PublisherQos),
+    /// Of a subscription.
+    Subscriber(SubscriberQos),
+}
+
+impl Described {
+    /// What is told of an endpoint of this host.
+    pub fn of(endpoint: &Endpoint) -> Described {
+        let qos = match &endpoint.qos {
+            EndpointQos::Publisher(qos) => Qos::Publisher(qos.clone()),
+            EndpointQos::Subscriber(qos) => Qos::Subscriber(qos.clone()),
+        };
+        Described {
+            id: endpoint.id,
+            node: endpoint.node.clone(),
+            topic: endpoint.topic.clone(),
+            type_desc: serde_json::to_value(&endpoint.type_desc).unwrap_or_default(),
+            qos,
+        }
+    }
+}
+
+/// An endpoint of another host whose description has passed all checks.
+#[derive(Clone, Debug)]
+pub struct Remote {
+    /// Its topic.
+    pub topic: String,
+    /// Its type, which may be known by name only.
+    pub type_desc: TypeDesc,
+    /// What it offers or asks for.
+    pub qos: Qos,
+    /// What stands for it here.
+    pub proxy: Proxy,
+}
+
+impl Remote {
+    /// Checks what the link of `host` says of an endpoint there.
+    ///
+    /// # Errors
+    /// What is wrong with it, naming the node or topic.
+    pub fn check(host: &str, described: &Described) -> Result<Remote> {
+        let topic = TopicName::new(&described.topic)?.as_str().to_owned();
+        let type_desc = TypeDesc::from_json(&described.type_desc.to_string())?;
+        match &described.qos {
+            Qos::Publisher(qos) => qos.validate(),
+            Qos::Subscriber(qos) => qos.validate(),
+        }
+        .map_err(|error| error.with_topic(&topic))?;
+        let proxy = Proxy::new(host, &described.node, described.id)?;
+        Ok(Remote { topic, type_desc, qos: described.qos.clone(), proxy })
+    }
+
+    /// The lane on which its messages cross, if it is a publisher.
+    pub fn lane(&self) -> Lane {
+        match &self.qos {
+            Qos::Publisher(qos) => qos.lane,
+            Qos::Subscriber(_) => Lane::Bulk,
+        }
+    }
+
+    /// The name under which its type has to be asked for, if only that is known.
+    pub fn hash(&self) -> Option<&str> {
+        match &self.type_desc {
+            TypeDesc::Protobuf(named) => Some(&named.schema),
+            TypeDesc::Raw | TypeDesc::Plain(_) | TypeDesc::Unknown => None,
+        }
+    }
+
+    /// The type of the endpoint that stands for it; `schema` is that of its hash.
+    ///
+    /// # Errors
+    /// `BadValue` for a type of a kind that only a later release knows.
+    pub fn message_type(&self, schema: Option<&Schema>) -> Result<MessageType> {
+        match schema {
+            Some(schema) => Ok(MessageType::Protobuf(schema.clone())),
+            None => MessageType::try_from(self.type_desc.clone()),
+        }
+    }
+}
+
+/// The bytes of a message of this module.
+pub fn to_json(message: &impl Serialize) -> Vec<u8> {
+    serde_json::to_vec(message).expect("names and numbers can be written")
+}
+
+/// Reads such a message.
+///
+/// # Errors
+/// `BadValue` with what is wrong.
+pub fn from_json<'a, T: Deserialize<'a>>(what: &str, bytes: &'a [u8]) -> Result<T> {
+    serde_json::from_slice(bytes)
+        .map_err(|error| Error::BadValue { what: what.to_owned(), why: error.to_string() })
+}

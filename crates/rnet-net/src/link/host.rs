@@ -1,0 +1,522 @@
+//! Another host: what it has, what stands for it here, and what crosses.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use rnet::schema::Schema;
+use rnet::{
+    EndpointQos, Error, Lane, MatchEvent, PublisherOptions, PublisherQos, Reliability, Result,
+    Subscriber, SubscriberOptions, limits,
+};
+
+use crate::config::Direction;
+use crate::stream::{Limits, Stream};
+use crate::transport::{Presence, Transport};
+use crate::wire::{Item, Want};
+
+mod crossing;
+mod owner;
+
+pub use crossing::Crossing;
+
+use super::Shared;
+use super::directory::{Announce, Described, Hello, Qos, Remote};
+use super::event::Event;
+use super::known::{Known, Place};
+use super::lane::{LaneState, Say, Sending, lock};
+use super::proxy::{CREDIT_LEN_BYTES, Proxy};
+
+/// For how long a link that is no longer heard may be replaced before its host counts as lost.
+const GRACE: Duration = Duration::from_millis(500);
+/// Endpoints of one host that are believed.
+const MAX_ENDPOINTS: usize = 1 << 16;
+
+/// A publisher there, and its proxy here.
+struct RemotePublisher {
+    remote: Remote,
+    proxy: Arc<Mutex<Proxy>>,
+    channel: Option<u32>,
+    /// Whether the channel was asked for with reliability.
+    reliable: bool,
+    /// Whether messages flow, so that subscriptions may be admitted.
+    flows: bool,
+    /// It is gone there, lost if `true`, and its channel has not ended yet.
+    leaving: Option<bool>,
+}
+
+/// A channel that the other host wants of us.
+struct Given {
+    wanted: Want,
+    /// Subscriptions there that get what it carries.
+    served: BTreeSet<u64>,
+}
+
+pub struct Host {
+    shared: Arc<Shared>,
+    pub presence: Presence,
+    pub hello: Option<Hello>,
+    name: String,
+    pub lanes: [Arc<LaneState>; 2],
+    session: Option<u64>,
+    down: Option<Instant>,
+    publishers: BTreeMap<u64, RemotePublisher>,
+    subscriptions: BTreeMap<u64, (Remote, Subscriber<[u8]>)>,
+    /// Endpoints whose type was asked for.
+    unknown: BTreeMap<String, Vec<Described>>,
+    given: HashMap<(Lane, u32), Given>,
+    next_channel: u32,
+}
+
+pub const LANES: [Lane; 2] = [Lane::Bulk, Lane::Urgent];
+
+fn place(lane: Lane) -> usize {
+    usize::from(lane == Lane::Urgent)
+}
+
+impl Host {
+    /// A host whose link is there; its lanes begin to send.
+    pub fn new(shared: &Arc<Shared>, presence: Presence, transport: &Arc<dyn Transport>) -> Host {
+        let session = shared.next_session();
+        let lanes = LANES.map(|lane| {
+            let stream = Stream::new(session, Limits::of(lane));
+            let (state, set) = LaneState::new(&shared.node, lane, presence.host, stream);
+            shared.add_lane(state.clone());
+            let sending = Sending {
+                state: state.clone(),
+                set,
+                transport: transport.clone(),
+                events: shared.events.clone(),
+                holds: shared.holds.clone(),
+            };
+            shared.spawn(&format!("rnet-link-{lane:?}").to_lowercase(), move || sending.run());
+            state
+        });
+        Host {
+            shared: shared.clone(),
+            presence,
+            hello: None,
+            name: presence.host.to_string(),
+            lanes,
+            session: None,
+            down: None,
+            publishers: BTreeMap::new(),
+            subscriptions: BTreeMap::new(),
+            unknown: BTreeMap::new(),
+            given: HashMap::new(),
+            next_channel: 1,
+        }
+    }
+
+    /// Its name; its id until it has said one.
+    pub fn name(&self) -> String {
+        self.name.clone()
+    }
+
+    /// Whether it knows what this host has.
+    pub fn is_greeted(&self) -> bool {
+        self.hello.is_some()
+    }
+
+    /// Says something on the bulk lane, which has the directory.
+    pub fn say(&self, say: Say) {
+        self.lanes[place(Lane::Bulk)].say(say);
+    }
+
+    fn lane(&self, lane: Lane) -> &Arc<LaneState> {
+        &self.lanes[place(lane)]
+    }
+
+    /// Its link is there, in this term.
+    pub fn up(&mut self, term: u64) {
+        if term >= self.presence.term {
+            self.presence.term = term;
+            self.down = None;
+        }
+    }
+
+    /// The link of that term is not.
+    pub fn down(&mut self, term: u64) {
+        if term == self.presence.term {
+            self.down = Some(Instant::now());
+        }
+    }
+
+    /// Whether it counts as lost.
+    pub fn is_lost(&self) -> bool {
+        self.down.is_some_and(|since| since.elapsed() >= GRACE)
+    }
+
+    /// Its link has begun a new session: no channel holds any more. `false` if that was known.
+    pub fn begin(&mut self, session: u64) -> bool {
+        if self.session == Some(session) {
+            return false;
+        }
+        self.session = Some(session);
+        for lane in &self.lanes {
+            lane.clear(session);
+        }
+        for remote in self.publishers.values_mut() {
+            remote.channel = None;
+            lock(&remote.proxy).follow(None);
+        }
+        self.end_given();
+        self.unknown.clear();
+        true
+    }
+
+    pub fn greeted(&mut self, hello: Hello, taken: &[String]) {
+        let fine = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_');
+        let base: String = hello.host.chars().filter(|c| fine(*c)).take(48).collect();
+        let base = if base.is_empty() { self.presence.host.to_string() } else { base };
+        let free = |name: &String| !taken.contains(name) && *name != self.shared.name;
+        let mut names = std::iter::once(base.clone()).chain((2..).map(|n| format!("{base}-{n}")));
+        if self.hello.is_none() {
+            self.name = names.find(free).unwrap_or(base);
+        }
+        self.hello = Some(hello);
+    }
+
+    pub fn announced(&mut self, known: &mut Known, announce: Announce) {
+        if announce.all {
+            let here: BTreeSet<u64> = announce.opened.iter().map(|d| d.id).collect();
+            let gone: Vec<u64> = (self.publishers.keys().chain(self.subscriptions.keys()))
+                .filter(|id| !here.contains(id))
+                .copied()
+                .collect();
+            for id in gone {
+                self.gone(known, id, true);
+            }
+        }
+        for described in announce.opened {
+            let (id, topic) = (described.id, described.topic.clone());
+            if let Err(error) = self.opened(known, described) {
+                known.fault(&error.with_topic(&topic));
+            }
+            self.asked(known, id);
+        }
+        for id in announce.closed {
+            self.gone(known, id, false);
+        }
+        for id in announce.lost {
+            self.gone(known, id, true);
+        }
+    }
+
+    fn opened(&mut self, known: &mut Known, described: Described) -> Result<()> {
+        let id = described.id;
+        if self.publishers.contains_key(&id) || self.subscriptions.contains_key(&id) {
+            return Ok(());
+        }
+        if self.publishers.len() + self.subscriptions.len() >= MAX_ENDPOINTS {
+            let what = format!("endpoints of host {}", self.name);
+            let hint = "the other host has more than any robot; look at what opens them".to_owned();
+            return Err(Error::LimitReached { what, limit: MAX_ENDPOINTS, hint });
+        }
+        let remote = Remote::check(&self.name, &described)?;
+        if known.shared.config.allows(&remote.topic, Direction::In, &self.name).is_err() {
+            return Ok(());
+        }
+        let schema = match remote.hash() {
+            None => None,
+            Some(hash) => match known.types.get(hash) {
+                Some(schema) => Some(schema.clone()),
+                None => {
+                    let hash = hash.to_owned();
+                    let asked = self.unknown.contains_key(&hash);
+                    if let (false, Ok(number)) = (asked, u128::from_str_radix(&hash, 16)) {
+                        self.say(Say::Item(Item::NeedType { hash: number }));
+                    }
+                    self.unknown.entry(hash).or_default().push(described);
+                    return Ok(());
+                }
+            },
+        };
+        let message_type = remote.message_type(schema.as_ref())?;
+        match remote.qos.clone() {
+            Qos::Publisher(qos) => {
+                let key = (self.presence.host, id);
+                let pool = qos.pool_limit_bytes;
+                let place = known.places.remove(&key).unwrap_or_default();
+                let slot = known.shared.places.claim(self.presence.host, id);
+                let next_seq = place.next_seq.or(slot.next_seq);
+                let options = PublisherOptions::new()
+                    .qos(PublisherQos { reserve_log: false, ..qos })
+                    .message_type(message_type)
+                    .proxy(remote.proxy.clone())
+                    .deferred();
+                let publisher = known.shared.node.publisher_with::<[u8]>(&remote.topic, options)?;
+                let (events, host) = (known.shared.events.clone(), self.presence.host);
+                publisher.on_match(move |event| {
+                    if !matches!(event, MatchEvent::Incompatible(_)) {
+                        let _ = events.send(Event::Asked(host, id));
+                    }
+                });
+                let limit = limits::MAX_MESSAGE_LEN_BYTES.min(pool as usize);
+                let mut proxy = Proxy::new(publisher, (host, id), next_seq, slot.number, limit);
+                proxy.expected = place.readers;
+                proxy.expects_all = slot.next_seq.is_some();
+                let proxy = Arc::new(Mutex::new(proxy));
+                let (channel, reliable, flows, leaving) = (None, false, false, None);
+                let publisher =
+                    RemotePublisher { remote, proxy, channel, reliable, flows, leaving };
+                self.publishers.insert(id, publisher);
+            }
+            Qos::Subscriber(qos) => {
+                let options = SubscriberOptions::new()
+                    .qos(qos)
+                    .message_type(message_type)
+                    .proxy(remote.proxy.clone(), 1)
+                    .passive();
+                let passive = known.shared.node.subscriber_with::<[u8]>(&remote.topic, options)?;
+                self.subscriptions.insert(id, (remote, passive));
+            }
+        }
+        Ok(())
+    }
+
+    /// A type that was asked for has come.
+    pub fn learn(&mut self, known: &mut Known, hash: u128, set: &[u8]) {
+        let hash = format!("{hash:032x}");
+        let Some(waiting) = self.unknown.remove(&hash) else { return };
+        for described in waiting {
+            let name = described.type_desc["name"].as_str().unwrap_or_default().to_owned();
+            let learnt = Schema::from_descriptor_set(set, &name)
+                .map_err(|error| error.to_string())
+                .and_then(|schema| match schema.hash().to_string() == hash {
+                    true => Ok(schema),
+                    false => Err(format!("it has the hash {}, not {hash}", schema.hash())),
+                });
+            match learnt {
+                Ok(schema) => drop(known.types.insert(hash.clone(), schema)),
+                Err(why) => {
+                    let what = format!("type {name} of host {}", self.name);
+                    known.fault(&Error::BadValue { what, why });
+                    continue;
+                }
+            }
+            let (id, topic) = (described.id, described.topic.clone());
+            if let Err(error) = self.opened(known, described) {
+                known.fault(&error.with_topic(&topic));
+            }
+            self.asked(known, id);
+        }
+    }
+
+    /// An endpoint there is gone.
+    fn gone(&mut self, known: &mut Known, id: u64, lost: bool) {
+        for waiting in self.unknown.values_mut() {
+            waiting.retain(|described| described.id != id);
+        }
+        if let Some((_, passive)) = self.subscriptions.remove(&id) {
+            for given in self.given.values_mut() {
+                given.served.remove(&id);
+            }
+            drop(passive);
+        }
+        let Some(remote) = self.publishers.get_mut(&id) else { return };
+        // What its channel still brings comes first.
+        if remote.channel.is_some() {
+            remote.leaving = Some(lost);
+        } else {
+            self.drop_publisher(known, id, lost);
+        }
+    }
+
+    fn drop_publisher(&mut self, known: &mut Known, id: u64, lost: bool) {
+        let Some(remote) = self.publishers.remove(&id) else { return };
+        if let Some(channel) = remote.channel {
+            lock(&self.lane(remote.remote.lane()).channels).remove(&channel);
+        }
+        let mut proxy = lock(&remote.proxy);
+        known.shared.places.release(proxy.slot);
+        proxy.close(lost);
+    }
+
+    /// Subscriptions of the proxy of this publisher have come, gone, or wait to be admitted.
+    pub fn asked(&mut self, known: &mut Known, id: u64) {
+        let Some(remote) = self.publishers.get_mut(&id) else { return };
+        let lane = remote.remote.lane();
+        let state = &self.lanes[place(lane)];
+        let mut proxy = lock(&remote.proxy);
+        let (asking, served) = proxy.readers();
+        // Those that have read it before go on where it stopped; so a gap is counted by them.
+        let again: Vec<u64> = asking
+            .iter()
+            .filter(|id| proxy.expects_all || proxy.expected.contains(id))
+            .copied()
+            .collect();
+        for subscription in &again {
+            proxy.admit(*subscription);
+        }
+        let wanted = !asking.is_empty() || !served.is_empty();
+        let goes_on = !again.is_empty() || !served.is_empty();
+        let reliable = offers_reliable(&remote.remote)
+            && asking.union(&served).any(|id| {
+                known.local.get(id).is_some_and(|endpoint| {
+                    matches!(&endpoint.qos, EndpointQos::Subscriber(qos)
+                        if qos.reliability == Reliability::Reliable)
+                })
+            });
+        if let Some(channel) = remote.channel
+            && (!wanted || (reliable && !remote.reliable))
+        {
+            state.say(Say::Item(Item::Unwant { channel }));
+            lock(&state.channels).remove(&channel);
+            remote.channel = None;
+            proxy.follow(None);
+            if !wanted {
+                remote.flows = false;
+                proxy.next_seq = None;
+                proxy.admitted.clear();
+                known.shared.places.set(proxy.slot, 0);
+                // What it has kept for late joiners gets old.
+                if history(&remote.remote) > 0 {
+                    let described = describe(&remote.remote, id);
+                    drop(proxy);
+                    self.drop_publisher(known, id, false);
+                    if let Err(error) = self.opened(known, described) {
+                        known.fault(&error);
+                    }
+                    return;
+                }
+            }
+        }
+        if wanted && remote.channel.is_none() && self.session.is_some() && remote.leaving.is_none()
+        {
+            let channel = self.next_channel;
+            self.next_channel = self.next_channel.wrapping_add(1).max(1);
+            remote.channel = Some(channel);
+            remote.reliable = reliable;
+            proxy.follow(Some(channel));
+            proxy.expects_all = false;
+            if !goes_on {
+                proxy.next_seq = None;
+            }
+            lock(&state.channels).insert(channel, remote.proxy.clone());
+            state.say(Say::Item(Item::Want(Want {
+                channel,
+                publisher: id,
+                from: proxy.next_seq,
+                reliable,
+                transient_local: history(&remote.remote),
+                credit: CREDIT_LEN_BYTES,
+            })));
+        }
+        let Some(channel) = remote.channel else { return };
+        if remote.flows {
+            for subscription in &asking {
+                proxy.admit(*subscription);
+            }
+            let (come, gone): (Vec<u64>, Vec<u64>) = (
+                served.difference(&proxy.admitted).copied().collect(),
+                proxy.admitted.difference(&served).copied().collect(),
+            );
+            let changes =
+                come.into_iter().map(|id| (id, true)).chain(gone.into_iter().map(|id| (id, false)));
+            for (subscription, yes) in changes {
+                state.say(Say::Item(Item::Flowing { channel, subscription, yes }));
+            }
+            proxy.admitted = served;
+        }
+    }
+
+    /// The owner has ended a channel of ours.
+    fn ended(&mut self, known: &mut Known, lane: Lane, channel: u32) {
+        let ours = self
+            .publishers
+            .iter()
+            .find(|(_, remote)| remote.remote.lane() == lane && remote.channel == Some(channel));
+        let Some(id) = ours.map(|(id, _)| *id) else { return };
+        lock(&self.lane(lane).channels).remove(&channel);
+        let Some(remote) = self.publishers.get_mut(&id) else { return };
+        remote.channel = None;
+        if let Some(lost) = remote.leaving {
+            self.drop_publisher(known, id, lost);
+        }
+    }
+
+    pub fn flowing(
+        &mut self,
+        known: &mut Known,
+        (lane, channel): (Lane, u32),
+        subscription: u64,
+        yes: bool,
+    ) {
+        if subscription == 0 && !yes {
+            return self.ended(known, lane, channel);
+        }
+        if subscription == 0 {
+            let ours = self.publishers.iter_mut().find(|(_, remote)| {
+                remote.remote.lane() == lane && remote.channel == Some(channel)
+            });
+            if let Some((id, remote)) = ours {
+                remote.flows = true;
+                let id = *id;
+                self.asked(known, id);
+            }
+            return;
+        }
+        self.serve(known, (lane, channel), subscription, yes);
+    }
+
+    /// A subscription of this host on `topic` has become known.
+    pub fn look_again(&mut self, known: &mut Known, topic: &str) {
+        let on: Vec<u64> = self
+            .publishers
+            .iter()
+            .filter(|(_, remote)| remote.remote.topic == topic)
+            .map(|(id, _)| *id)
+            .collect();
+        for id in on {
+            self.asked(known, id);
+        }
+    }
+
+    /// The lanes end.
+    pub fn end(&self) {
+        for lane in &self.lanes {
+            lane.end();
+            self.shared.remove_lane(lane);
+        }
+    }
+
+    /// The host is gone, or nobody hears it: its nodes are lost.
+    pub fn lose(mut self, known: &mut Known) {
+        self.end();
+        for lane in &self.lanes {
+            lock(&lane.channels).clear();
+        }
+        for (id, remote) in std::mem::take(&mut self.publishers) {
+            let mut proxy = lock(&remote.proxy);
+            if proxy.next_seq.is_some() {
+                let readers = proxy.admitted.clone();
+                let place = Place { next_seq: proxy.next_seq, readers };
+                known.keep_place((self.presence.host, id), place);
+            }
+            known.shared.places.release(proxy.slot);
+            proxy.close(true);
+        }
+    }
+}
+
+fn offers_reliable(remote: &Remote) -> bool {
+    matches!(&remote.qos, Qos::Publisher(qos) if qos.reliability == Reliability::Reliable)
+}
+
+fn history(remote: &Remote) -> u64 {
+    match &remote.qos {
+        Qos::Publisher(qos) => qos.history(),
+        Qos::Subscriber(_) => 0,
+    }
+}
+
+fn describe(remote: &Remote, id: u64) -> Described {
+    Described {
+        id,
+        node: remote.proxy.node().to_owned(),
+        topic: remote.topic.clone(),
+        type_desc: serde_json::to_value(&remote.type_desc).unwrap_or_default(),
+        qos: remote.qos.clone(),
+    }
+}

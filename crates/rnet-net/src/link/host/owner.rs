@@ -1,0 +1,125 @@
+//! The side of a channel that has the publisher: what the other host wants of this one.
+
+use std::collections::BTreeSet;
+
+use rnet::{EndpointQos, Error, Lane, Reliability, Result, SubscriberOptions};
+
+use crate::wire::Want;
+
+use super::super::event::ended;
+use super::super::forwarder::Forwarder;
+use super::super::known::Known;
+use super::super::lane::{Order, Say};
+use super::{Given, Host};
+
+impl Host {
+    /// The other host wants a publisher of this one.
+    pub fn want(&mut self, known: &mut Known, lane: Lane, wanted: Want) {
+        let made = self.forwarder(known, lane, wanted);
+        let state = self.lane(lane);
+        match made {
+            Ok(forwarder) => {
+                state.order(Order::Add(Box::new(forwarder)));
+                self.given
+                    .insert((lane, wanted.channel), Given { wanted, served: BTreeSet::new() });
+            }
+            Err(error) => {
+                state.say(Say::Item(ended(wanted.channel)));
+                known.fault(&error);
+            }
+        }
+    }
+
+    fn forwarder(&self, known: &Known, lane: Lane, wanted: Want) -> Result<Forwarder> {
+        let Some(endpoint) = known.local.get(&wanted.publisher) else {
+            let what = format!("publisher {:x}, which host {} wants", wanted.publisher, self.name);
+            return Err(Error::Closed { what });
+        };
+        let topic = &endpoint.topic;
+        let EndpointQos::Publisher(qos) = &endpoint.qos else {
+            let what = format!("endpoint of {topic}, which host {} wants", self.name);
+            return Err(Error::BadValue { what, why: "it is a subscription".to_owned() });
+        };
+        if qos.lane != lane || !known.crosses(endpoint, &self.name) {
+            let what = format!("wish of host {} for {topic}", self.name);
+            return Err(Error::BadValue { what, why: "it is not offered there".to_owned() });
+        }
+        // Errors name one of those for whom it reads.
+        let for_whom = self.subscriptions.values().find(|(remote, _)| remote.topic == *topic);
+        let mut options = SubscriberOptions::new().forwarder(wanted.publisher, wanted.from);
+        options = match wanted.reliable && qos.reliability == Reliability::Reliable {
+            true => options.reliable(),
+            false => options.keep_all(),
+        };
+        if wanted.transient_local > 0 {
+            options = options.transient_local();
+        }
+        if let Some((remote, _)) = for_whom {
+            options = options.proxy(remote.proxy.clone(), 1);
+        }
+        let subscriber = known.shared.node.subscriber_with::<[u8]>(topic, options)?;
+        let shaping = known.shared.config.shaping(topic);
+        let of = (wanted.channel, self.session.unwrap_or_default());
+        Ok(Forwarder::new(of, subscriber, wanted.from, wanted.credit, shaping))
+    }
+
+    /// The other host wants a publisher of this one no more.
+    pub fn unwant(&mut self, lane: Lane, channel: u32) {
+        if let Some(given) = self.given.remove(&(lane, channel)) {
+            self.lane(lane).order(Order::Remove(channel));
+            self.release(&given);
+        }
+    }
+
+    fn release(&self, given: &Given) {
+        for subscription in &given.served {
+            if let Some((_, passive)) = self.subscriptions.get(subscription) {
+                let _ = passive.release_from(given.wanted.publisher);
+            }
+        }
+    }
+
+    /// A subscription there gets, or no longer gets, what a channel of ours carries.
+    pub(super) fn serve(
+        &mut self,
+        known: &mut Known,
+        (lane, channel): (Lane, u32),
+        subscription: u64,
+        yes: bool,
+    ) {
+        let Some(given) = self.given.get_mut(&(lane, channel)) else { return };
+        let Some((_, passive)) = self.subscriptions.get(&subscription) else { return };
+        let publisher = given.wanted.publisher;
+        let changed = match yes {
+            true => {
+                given.served.insert(subscription);
+                passive.admit_to(publisher)
+            }
+            false => {
+                given.served.remove(&subscription);
+                passive.release_from(publisher)
+            }
+        };
+        if let Err(error) = changed {
+            known.fault(&error);
+        }
+    }
+
+    /// Our forwarder has read all that its publisher has left.
+    pub fn channel_ended(&mut self, lane: Lane, channel: u32) {
+        if let Some(given) = self.given.remove(&(lane, channel)) {
+            self.release(&given);
+        }
+    }
+
+    /// No channel holds any more.
+    pub(super) fn end_given(&mut self) {
+        for given in std::mem::take(&mut self.given).into_values() {
+            for subscription in given.served {
+                if let Some((_, passive)) = self.subscriptions.get(&subscription) {
+                    let _ = passive.release_from(given.wanted.publisher);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,320 @@
+//! One lane to one other host: its stream, the thread that sends, and what arrives.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
+use std::time::Duration;
+
+use rnet::{Lane, Node, WaitSet, WaitSetHandle, Waitable, now_ns};
+
+use crate::stream::Stream;
+use crate::transport::{HostId, Transport};
+use crate::wire::{Document, Item, Part, Reassembly};
+
+use super::event::{Event, ended};
+use super::forwarder::{Forwarded, Forwarder, Forwarders, Turn};
+use super::proxy::Proxy;
+
+/// How often room is looked for that a subscriber of this host did not have.
+const RETRY_NS: u64 = 1_000_000;
+/// Longest document that another host may send.
+const MAX_DOCUMENT_LEN_BYTES: usize = 16 << 20;
+
+pub fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What the sending thread is asked for.
+pub enum Order {
+    /// Reads a publisher of this host.
+    Add(Box<Forwarder>),
+    /// Ends a channel.
+    Remove(u32),
+    /// So many bytes of a channel were read.
+    Credit(u32, u64),
+    /// Ends all channels: the other link, or this one, has begun anew.
+    Clear,
+}
+
+/// What is to be said beside messages.
+pub enum Say {
+    /// As it is.
+    Item(Item<'static>),
+    /// A document, in as many parts as it takes.
+    Document(Document, Vec<u8>),
+}
+
+/// The shared part of a lane.
+pub struct LaneState {
+    pub lane: Lane,
+    pub host: HostId,
+    pub stream: Mutex<Stream>,
+    /// The proxies of this host, by the channel that feeds them.
+    pub channels: Mutex<HashMap<u32, Arc<Mutex<Proxy>>>>,
+    orders: Mutex<Vec<Order>>,
+    /// And how many parts of the first have been said.
+    say: Mutex<(VecDeque<Say>, usize)>,
+    pub documents: Mutex<Reassembly<Document>>,
+    waker: WaitSetHandle,
+    /// Whether the thread was woken and has not looked since.
+    woken: AtomicBool,
+    /// The session of the other link that the control thread knows; 0 before the first.
+    session: AtomicU64,
+    /// Until when it sleeps; 0 while it is awake.
+    sleeps_until: AtomicU64,
+    /// Whether it waits for the other link to acknowledge.
+    waits: AtomicBool,
+    /// Whether something waits for room in a subscriber of this host.
+    stuck: AtomicBool,
+    ended: AtomicBool,
+    /// What has gone through each channel.
+    pub forwarded: Mutex<HashMap<u32, Forwarded>>,
+}
+
+impl LaneState {
+    /// The lane, and the wait set of its thread.
+    pub fn new(node: &Node, lane: Lane, host: HostId, stream: Stream) -> (Arc<LaneState>, WaitSet) {
+        let set = WaitSet::new(node);
+        let state = LaneState {
+            lane,
+            host,
+            stream: Mutex::new(stream),
+            channels: Mutex::default(),
+            orders: Mutex::default(),
+            say: Mutex::default(),
+            documents: Mutex::new(Reassembly::new(MAX_DOCUMENT_LEN_BYTES)),
+            waker: set.handle(),
+            woken: AtomicBool::new(false),
+            session: AtomicU64::new(0),
+            sleeps_until: AtomicU64::new(0),
+            waits: AtomicBool::new(false),
+            stuck: AtomicBool::new(false),
+            ended: AtomicBool::new(false),
+            forwarded: Mutex::default(),
+        };
+        (Arc::new(state), set)
+    }
+
+    pub fn order(&self, order: Order) {
+        lock(&self.orders).push(order);
+        self.wake();
+    }
+
+    pub fn say(&self, say: Say) {
+        lock(&self.say).0.push_back(say);
+        self.wake();
+    }
+
+    /// Has the thread look at everything.
+    pub fn wake(&self) {
+        if !self.woken.swap(true, Ordering::AcqRel) {
+            self.waker.interrupt();
+        }
+    }
+
+    /// Something was heard of the other link: wakes the thread if it waits for that, or sleeps for longer than the
+    /// stream may wait.
+    pub fn wake_in_time(&self) {
+        if self.waits.load(Ordering::Acquire) {
+            return self.wake();
+        }
+        let planned = self.sleeps_until.load(Ordering::Acquire);
+        if lock(&self.stream).wake_at().is_some_and(|at| at < planned) {
+            self.wake();
+        }
+    }
+
+    /// Something waits for room.
+    pub fn note_stuck(&self) {
+        self.stuck.store(true, Ordering::Release);
+        self.wake();
+    }
+
+    /// The thread ends.
+    pub fn end(&self) {
+        self.ended.store(true, Ordering::Release);
+        self.wake();
+    }
+
+    /// The other link has begun this session: forgets what was to be said, and ends all channels.
+    pub fn clear(&self, session: u64) {
+        self.session.store(session, Ordering::Release);
+        *lock(&self.say) = Default::default();
+        lock(&self.channels).clear();
+        self.order(Order::Clear);
+    }
+}
+
+/// What the sending thread has.
+pub struct Sending {
+    pub state: Arc<LaneState>,
+    pub set: WaitSet,
+    pub transport: Arc<dyn Transport>,
+    pub events: mpsc::Sender<Event>,
+    pub holds: Arc<dyn Fn() -> bool + Send + Sync>,
+}
+
+impl Sending {
+    /// Sends until the lane ends, or the role is lost.
+    pub fn run(mut self) {
+        let mut forwarders = Forwarders::new();
+        while !self.state.ended.load(Ordering::Acquire) {
+            self.state.woken.store(false, Ordering::Release);
+            self.take_orders(&mut forwarders);
+            self.talk();
+            let more = self.read(&mut forwarders);
+            self.retry();
+            if !self.send() {
+                return;
+            }
+            if !more {
+                self.sleep(&mut forwarders);
+            }
+        }
+    }
+
+    fn take_orders(&self, forwarders: &mut Forwarders) {
+        for order in std::mem::take(&mut *lock(&self.state.orders)) {
+            match order {
+                Order::Add(forwarder) => drop(forwarders.insert(forwarder.channel, *forwarder)),
+                Order::Remove(channel) => {
+                    forwarders.remove(&channel);
+                    lock(&self.state.forwarded).remove(&channel);
+                }
+                Order::Credit(channel, read) => {
+                    if let Some(forwarder) = forwarders.get_mut(&channel) {
+                        forwarder.credit(read);
+                    }
+                }
+                Order::Clear => {
+                    forwarders.clear();
+                    lock(&self.state.forwarded).clear();
+                }
+            }
+        }
+    }
+
+    /// Hands what is to be said to the stream, as far as it has room.
+    fn talk(&self) {
+        let mut say = lock(&self.state.say);
+        let (say, part) = &mut *say;
+        let mut stream = lock(&self.state.stream);
+        // What is meant for another session of the other link is not said in this one.
+        if stream.peer_term() != Some(self.state.session.load(Ordering::Acquire)) {
+            return;
+        }
+        while let Some(first) = say.front() {
+            let pushed = match first {
+                Say::Item(item) => stream.push(item),
+                Say::Document(of, body) => Part::cut(*of, body).skip(*part).try_for_each(|next| {
+                    stream.push(&Item::Part(next))?;
+                    *part += 1;
+                    Ok(())
+                }),
+            };
+            if pushed.is_err() {
+                return;
+            }
+            *part = 0;
+            say.pop_front();
+        }
+    }
+
+    /// Gives each forwarder a turn; whether one of them may have more.
+    fn read(&self, forwarders: &mut Forwarders) -> bool {
+        let now = now_ns();
+        let (mut more, mut over) = (false, Vec::new());
+        for (channel, forwarder) in &mut *forwarders {
+            let mut stream = lock(&self.state.stream);
+            if stream.peer_term() != Some(forwarder.session) {
+                // The other link has begun anew, and gives the number to another channel.
+                over.push((*channel, false));
+                continue;
+            }
+            match forwarder.turn(&mut stream, now) {
+                Ok(Turn::More) => more = true,
+                Ok(Turn::Idle | Turn::Blocked) => {}
+                Ok(Turn::Ended) => over.push((*channel, true)),
+                Err(error) => {
+                    more = true;
+                    let _ = self.events.send(Event::Fault(error));
+                }
+            }
+            drop(stream);
+            lock(&self.state.forwarded).insert(*channel, forwarder.forwarded());
+        }
+        for (channel, tell) in over {
+            forwarders.remove(&channel);
+            if !tell {
+                continue;
+            }
+            self.state.say(Say::Item(ended(channel)));
+            let _ =
+                self.events.send(Event::ChannelEnded(self.state.host, self.state.lane, channel));
+        }
+        more
+    }
+
+    /// Publishes what has waited for room, and tells the owners what was read.
+    fn retry(&self) {
+        if !self.state.stuck.swap(false, Ordering::AcqRel) {
+            return;
+        }
+        let channels: Vec<_> = lock(&self.state.channels).values().cloned().collect();
+        for proxy in channels {
+            let mut proxy = lock(&proxy);
+            if let Err(error) = proxy.retry() {
+                let _ = self.events.send(Event::Fault(error));
+            }
+            if proxy.is_stuck() {
+                self.state.stuck.store(true, Ordering::Release);
+            } else if let Some((channel, read)) = proxy.channel.zip(proxy.take_credit()) {
+                self.state.say(Say::Item(Item::Credit { channel, read }));
+            }
+        }
+    }
+
+    /// Sends all frames that may leave; `false` if the link is to end.
+    fn send(&self) -> bool {
+        lock(&self.state.stream).flush();
+        loop {
+            let Some(frame) = lock(&self.state.stream).poll(now_ns()) else { return true };
+            // Whoever has been stopped, and replaced meanwhile, must not go on sending.
+            if !(self.holds)() {
+                let _ = self.events.send(Event::RoleLost);
+                return false;
+            }
+            if let Err(error) = self.transport.send(self.state.lane, self.state.host, &frame) {
+                let _ = self.events.send(Event::TransportFailed(error));
+                return false;
+            }
+        }
+    }
+
+    fn sleep(&mut self, forwarders: &mut Forwarders) {
+        // What comes while this is computed finds it asleep, and wakes it.
+        self.state.sleeps_until.store(u64::MAX, Ordering::SeqCst);
+        let (has_room, wake_at) = {
+            let stream = lock(&self.state.stream);
+            let waits = !stream.has_room() || stream.has_unsent();
+            self.state.waits.store(waits, Ordering::Release);
+            (stream.has_room(), stream.wake_at())
+        };
+        let now = now_ns();
+        let retry = self.state.stuck.load(Ordering::Acquire).then(|| now + RETRY_NS);
+        let limited = forwarders.values().filter_map(Forwarder::wake_at).filter(|at| *at > now);
+        let until = wake_at.into_iter().chain(retry).chain(limited).min();
+        self.state.sleeps_until.fetch_min(until.unwrap_or(u64::MAX), Ordering::SeqCst);
+        let limit = until.map(|until| Duration::from_nanos(until.saturating_sub(now)));
+        let mut named: Vec<&mut dyn Waitable> = forwarders
+            .values_mut()
+            .filter(|forwarder| {
+                has_room && forwarder.has_credit() && forwarder.wake_at().is_none_or(|at| at <= now)
+            })
+            .map(|forwarder| &mut forwarder.subscriber as &mut dyn Waitable)
+            .collect();
+        // Interrupted is what wakes it.
+        let _ = self.set.wait(&mut named, limit);
+        self.state.sleeps_until.store(0, Ordering::SeqCst);
+    }
+}

@@ -1,0 +1,240 @@
+//! A publisher of another host, as this host has it.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use rnet::{Error, LossCause, Meta, Origin, PeerInfo, Publisher, Result};
+
+use crate::transport::HostId;
+use crate::wire::Reassembly;
+
+/// Bytes that the owner may send before it hears how many were read.
+pub const CREDIT_LEN_BYTES: u64 = 1 << 20;
+/// What a message counts beside its bytes.
+pub const MESSAGE_COST: u64 = 64;
+
+/// A message that a subscriber of this host has no room for.
+struct Waiting {
+    bytes: Vec<u8>,
+    meta: Meta,
+    sent_ns: u64,
+}
+
+/// What has come of a proxy.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Arrived {
+    /// Messages that were published here.
+    pub messages: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Messages that will not come.
+    pub lost: u64,
+    /// Messages that came twice and were dropped.
+    pub repeated: u64,
+}
+
+/// A proxy publisher, and what its channel has brought.
+pub struct Proxy {
+    /// `None` once it was closed: a frame that is being read may still name its channel.
+    publisher: Option<Publisher<[u8]>>,
+    host: HostId,
+    endpoint: u64,
+    /// The channel that carries its messages, if it is wanted.
+    pub channel: Option<u32>,
+    /// Number of the next message that is expected; `None` before the first.
+    pub next_seq: Option<u64>,
+    waiting: VecDeque<Waiting>,
+    /// Bytes of the channel that were read, and what the owner knows of them.
+    read: u64,
+    told: u64,
+    /// Bytes that count as read once nothing waits any more.
+    owed: u64,
+    reassembly: Option<Reassembly<u64>>,
+    /// Longest message, in bytes.
+    limit: usize,
+    pub arrived: Arrived,
+    /// Subscriptions that were admitted and have not gone.
+    pub admitted: BTreeSet<u64>,
+    /// Those that had read it before it was lost; all, if another process held the link then.
+    pub expected: BTreeSet<u64>,
+    pub expects_all: bool,
+    /// Where its place stands.
+    pub slot: Option<u64>,
+}
+
+impl Proxy {
+    /// A proxy of this publisher of `host`; what came of it before ended before `next_seq`.
+    pub fn new(
+        mut publisher: Publisher<[u8]>,
+        (host, endpoint): (HostId, u64),
+        next_seq: Option<u64>,
+        slot: Option<u64>,
+        limit: usize,
+    ) -> Proxy {
+        publisher.set_waiting(false);
+        Proxy {
+            publisher: Some(publisher),
+            host,
+            endpoint,
+            channel: None,
+            next_seq,
+            waiting: VecDeque::new(),
+            read: 0,
+            told: 0,
+            owed: 0,
+            reassembly: None,
+            limit,
+            arrived: Arrived::default(),
+            admitted: BTreeSet::new(),
+            expected: BTreeSet::new(),
+            expects_all: false,
+            slot,
+        }
+    }
+
+    /// A new channel begins; what the one before has brought and nobody had room for stays.
+    pub fn follow(&mut self, channel: Option<u32>) {
+        self.channel = channel;
+        self.reassembly = None;
+        (self.read, self.told, self.owed) = (0, 0, 0);
+    }
+
+    fn forward(&mut self, bytes: &[u8], meta: Meta, sent_ns: u64) -> Result<()> {
+        self.publisher.as_mut().map_or(Ok(()), |publisher| publisher.forward(bytes, meta, sent_ns))
+    }
+
+    /// The subscriptions that wait to be admitted, and those that are served.
+    pub fn readers(&self) -> (BTreeSet<u64>, BTreeSet<u64>) {
+        let ids = |peers: Vec<PeerInfo>| peers.into_iter().map(|peer| peer.id).collect();
+        let Some(publisher) = &self.publisher else { return Default::default() };
+        (ids(publisher.asking()), ids(publisher.subscribers()))
+    }
+
+    /// Serves this subscription.
+    pub fn admit(&self, subscription: u64) {
+        // It fails in a forked child alone.
+        let _ = self.publisher.as_ref().map(|publisher| publisher.admit(subscription));
+    }
+
+    /// Closes it, as one whose process has died if it is `lost`.
+    pub fn close(&mut self, lost: bool) {
+        self.waiting.clear();
+        match self.publisher.take() {
+            Some(publisher) if lost => publisher.lose(),
+            publisher => drop(publisher),
+        }
+    }
+
+    /// Longest message that it takes, in bytes.
+    pub fn limit(&self) -> usize {
+        self.limit
+    }
+
+    /// What puts large messages together, for as long as it is not put back.
+    pub fn take_reassembly(&mut self) -> Reassembly<u64> {
+        self.reassembly.take().unwrap_or_else(|| Reassembly::new(self.limit))
+    }
+
+    pub fn put_reassembly(&mut self, reassembly: Reassembly<u64>) {
+        self.reassembly = Some(reassembly);
+    }
+
+    /// Whether something waits for room.
+    pub fn is_stuck(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
+    /// Whether nobody has had this message.
+    fn is_new(&mut self, seq: u64) -> bool {
+        if self.next_seq.is_some_and(|next| seq < next) {
+            self.arrived.repeated += 1;
+            return false;
+        }
+        // A number that was passed over without a gap was left out as configured, and is no loss.
+        self.next_seq = Some(seq.saturating_add(1));
+        true
+    }
+
+    /// Publishes a message. One that a reliable subscriber of this host has no room for waits.
+    ///
+    /// # Errors
+    /// Of [`Publisher::send`], but `Full`. The message is counted as lost then.
+    pub fn publish(&mut self, seq: u64, sent_ns: u64, meta: Meta, bytes: &[u8]) -> Result<()> {
+        if !self.is_new(seq) {
+            return Ok(());
+        }
+        let origin = Origin { host: self.host.0, publisher: self.endpoint, seq };
+        let meta = meta.with_origin(origin);
+        if self.waiting.is_empty() {
+            match self.forward(bytes, meta, sent_ns) {
+                Err(Error::Full { .. }) => {}
+                sent => return self.sent(bytes.len(), sent),
+            }
+        }
+        self.waiting.push_back(Waiting { bytes: bytes.to_vec(), meta, sent_ns });
+        Ok(())
+    }
+
+    /// Counts bytes of the channel that came.
+    pub fn came(&mut self, len: u64) {
+        self.owed += len;
+        if self.waiting.is_empty() {
+            self.read += std::mem::take(&mut self.owed);
+        }
+    }
+
+    /// Publishes what waits, as far as there is room.
+    ///
+    /// # Errors
+    /// As [`Proxy::publish`].
+    pub fn retry(&mut self) -> Result<()> {
+        while let Some(first) = self.waiting.pop_front() {
+            let sent = self.forward(&first.bytes, first.meta, first.sent_ns);
+            if matches!(sent, Err(Error::Full { .. })) {
+                self.waiting.push_front(first);
+                return Ok(());
+            }
+            self.sent(first.bytes.len(), sent)?;
+        }
+        self.came(0);
+        Ok(())
+    }
+
+    fn sent(&mut self, len: usize, sent: Result<()>) -> Result<()> {
+        match sent {
+            Ok(()) => {
+                self.arrived.messages += 1;
+                self.arrived.bytes += len as u64;
+                Ok(())
+            }
+            Err(error) => {
+                self.lose(LossCause::Link, 1);
+                Err(error)
+            }
+        }
+    }
+
+    /// `count` messages from `seq` on will not come.
+    pub fn gap(&mut self, seq: u64, count: u64, cause: LossCause) {
+        let end = seq.saturating_add(count);
+        let from = self.next_seq.unwrap_or(seq).max(seq);
+        if end > from {
+            self.next_seq = Some(end);
+            self.lose(cause, end - from);
+        }
+    }
+
+    fn lose(&mut self, cause: LossCause, count: u64) {
+        self.arrived.lost += count;
+        // It fails in a forked child or with a truncated file alone, where nobody reads it any more.
+        let _ = self.publisher.as_mut().map(|publisher| publisher.publish_gap(cause, count));
+    }
+
+    /// What is to be told to the owner of the bytes that were read, once that is worth an item.
+    pub fn take_credit(&mut self) -> Option<u64> {
+        let due = self.read - self.told >= CREDIT_LEN_BYTES / 4;
+        due.then(|| {
+            self.told = self.read;
+            self.read
+        })
+    }
+}

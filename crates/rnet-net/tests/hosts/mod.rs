@@ -1,0 +1,84 @@
+//! Hosts of one process: a domain and a link each, and a network in memory that joins them.
+
+#![allow(dead_code, reason = "each test binary uses its part")]
+
+use std::path::Path;
+use std::sync::Arc;
+
+use rnet::Node;
+use rnet_net::config::Config;
+use rnet_net::link::{Link, LinkOptions};
+use rnet_net::memory::MemoryNet;
+use rnet_net::{HostId, Presence};
+
+use crate::common::{Child, Net};
+
+pub struct Hosts {
+    links: Vec<Option<Link>>,
+    net: Arc<MemoryNet>,
+    terms: Vec<u64>,
+    // Last: its directories are removed when nobody is in them any more.
+    domains: Vec<Net>,
+}
+
+impl Hosts {
+    /// As many hosts, called `host0` and so on.
+    pub fn new(test: &str, count: usize) -> Hosts {
+        Hosts::with_config(test, &vec![""; count])
+    }
+
+    /// A host for each of these configurations.
+    pub fn with_config(test: &str, configs: &[&str]) -> Hosts {
+        let net = MemoryNet::new();
+        let domains: Vec<Net> = configs.iter().map(|_| Net::new(test)).collect();
+        let links = (0..configs.len()).map(|_| None).collect();
+        let mut hosts = Hosts { links, net, terms: vec![0; configs.len()], domains };
+        for (host, config) in configs.iter().enumerate() {
+            hosts.start(host, config);
+        }
+        hosts
+    }
+
+    /// Starts the link of a host, in the next term.
+    pub fn start(&mut self, host: usize, config: &str) {
+        self.terms[host] += 1;
+        let presence = Presence { host: HostId(host as u64 + 1), term: self.terms[host] };
+        let mut config = Config::from_toml(config, Path::new("robot.toml")).unwrap();
+        config.host = format!("host{host}");
+        let name = format!("_link{}", self.terms[host]);
+        let options = LinkOptions {
+            node: self.domains[host].builder(&name),
+            presence,
+            config,
+            holds: Arc::new(|| true),
+        };
+        let net = self.net.clone();
+        let link = Link::open(options, |presence, sink| Ok(net.join(presence, sink))).unwrap();
+        self.links[host] = Some(link);
+    }
+
+    /// Ends the link of a host.
+    pub fn stop(&mut self, host: usize) {
+        self.links[host] = None;
+    }
+
+    pub fn node(&self, host: usize, name: &str) -> Node {
+        self.domains[host].node(name)
+    }
+
+    pub fn domain(&self, host: usize) -> &Net {
+        &self.domains[host]
+    }
+
+    pub fn child(&self, host: usize, role: &str) -> Child {
+        Child::spawn(&self.domains[host], role)
+    }
+
+    pub fn cut(&self, a: usize, b: usize) {
+        self.net.cut(HostId(a as u64 + 1), HostId(b as u64 + 1));
+    }
+
+    pub fn heal(&self, a: usize, b: usize) {
+        self.net.heal(HostId(a as u64 + 1), HostId(b as u64 + 1));
+    }
+}

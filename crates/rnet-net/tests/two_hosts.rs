@@ -1,0 +1,255 @@
+//! Nodes of two hosts: two domains of this machine, joined by links over a network in memory.
+
+#[path = "../../rnet/tests/common/mod.rs"]
+mod common;
+mod hosts;
+
+use std::time::Duration;
+
+use common::{LONG, eventually};
+use hosts::Hosts;
+use rnet::{EndpointEvent, Error, LossCause, Meta, OnFull, PublisherOptions, SubscriberOptions};
+
+/// Between two looks for room.
+const PAUSE: Duration = Duration::from_millis(5);
+
+#[test]
+fn a_message_crosses() {
+    let hosts = Hosts::new("crosses", 2);
+    let (lidar, map) = (hosts.node(0, "lidar"), hosts.node(1, "map"));
+    let mut scans = lidar.publisher::<[u8]>("/scan").unwrap();
+    let mut heard = map.subscriber::<[u8]>("/scan").unwrap();
+    scans.wait_for_subscribers(1, LONG).unwrap();
+    assert_eq!(scans.subscribers()[0].node, "@host1/map");
+    for number in 0..5_u8 {
+        let meta = Meta::default().with_correlation(number.into()).with_source_ns(7);
+        scans.send_with(&[number; 22], meta).unwrap();
+    }
+    for number in 0..5_u8 {
+        let scan = heard.recv(LONG).unwrap();
+        assert_eq!((&*scan, scan.node()), (&[number; 22][..], "@host0/lidar"));
+        assert_eq!((scan.correlation(), scan.source_ns()), (Some(number.into()), Some(7)));
+        let origin = scan.origin().unwrap();
+        assert_eq!((origin.publisher, origin.seq), (scans.id(), number.into()));
+    }
+    assert_eq!(heard.lost().total(), 0);
+}
+
+#[test]
+fn either_may_wait_for_the_other() {
+    let hosts = Hosts::new("waits", 2);
+    let (lidar, map) = (hosts.node(0, "lidar"), hosts.node(1, "map"));
+    let mut heard = map.subscriber::<[u8]>("/scan").unwrap();
+    let mut scans = lidar.publisher::<[u8]>("/scan").unwrap();
+    // Whoever has been told that the publisher is there gets what it sends from then on.
+    heard.wait_for_publishers(1, LONG).unwrap();
+    scans.send(b"first").unwrap();
+    assert_eq!(&*heard.recv(LONG).unwrap(), b"first");
+    scans.wait_for_subscribers(1, LONG).unwrap();
+    drop(heard);
+    eventually("it is counted no more", || scans.subscriber_count() == 0);
+    let mut heard = map.subscriber::<[u8]>("/scan").unwrap();
+    scans.wait_for_subscribers(1, LONG).unwrap();
+    scans.send(b"second").unwrap();
+    assert_eq!(&*heard.recv(LONG).unwrap(), b"second");
+    drop(scans);
+    eventually("it has left", || heard.publisher_count() == 0);
+}
+
+#[test]
+fn late_joiners_get_what_was_kept() {
+    let hosts = Hosts::new("late", 2);
+    let (lidar, map) = (hosts.node(0, "lidar"), hosts.node(1, "map"));
+    let mut maps =
+        lidar.publisher_with::<[u8]>("/map", PublisherOptions::new().transient_local(2)).unwrap();
+    for number in 0..4_u8 {
+        maps.send(&[number; 8]).unwrap();
+    }
+    let late = SubscriberOptions::new().transient_local();
+    for _ in 0..2 {
+        let mut first = map.subscriber_with::<[u8]>("/map", late.clone()).unwrap();
+        let mut volatile = map.subscriber::<[u8]>("/map").unwrap();
+        assert_eq!(&*first.recv(LONG).unwrap(), &[2; 8]);
+        assert_eq!(&*first.recv(LONG).unwrap(), &[3; 8]);
+        volatile.wait_for_publishers(1, LONG).unwrap();
+        assert!(volatile.try_recv().unwrap().is_none());
+        // The next one gets them from the proxy.
+        let mut second = map.subscriber_with::<[u8]>("/map", late.clone()).unwrap();
+        assert_eq!(&*second.recv(LONG).unwrap(), &[2; 8]);
+        drop((first, volatile, second));
+    }
+}
+
+#[test]
+fn a_large_message_crosses_whole() {
+    let hosts = Hosts::new("large", 2);
+    let (camera, viewer) = (hosts.node(0, "camera"), hosts.node(1, "viewer"));
+    let reliable = PublisherOptions::new().reliable(OnFull::Wait(LONG.unwrap()));
+    let mut images = camera.publisher_with::<[u8]>("/image", reliable).unwrap();
+    let mut seen =
+        viewer.subscriber_with::<[u8]>("/image", SubscriberOptions::new().reliable()).unwrap();
+    images.wait_for_subscribers(1, LONG).unwrap();
+    for len in [8 << 10, (8 << 10) + 1, 100_000, 6 << 20] {
+        let image: Vec<u8> = (0..len).map(|at: usize| (at * 7 / 3) as u8).collect();
+        images.send(&image).unwrap();
+        let got = seen.recv(LONG).unwrap();
+        assert!(*got == image[..], "{len} bytes");
+    }
+    assert_eq!(seen.lost().total(), 0);
+}
+
+#[test]
+fn a_reliable_subscriber_there_holds_the_publisher_back() {
+    let hosts = Hosts::new("reliable", 2);
+    let (from, to) = (hosts.node(0, "from"), hosts.node(1, "to"));
+    let options = PublisherOptions::new().reliable(OnFull::Refuse).log_len_bytes(1 << 16);
+    let mut publisher = from.publisher_with::<[u8]>("/t", options).unwrap();
+    let mut subscriber =
+        to.subscriber_with::<[u8]>("/t", SubscriberOptions::new().reliable()).unwrap();
+    publisher.wait_for_subscribers(1, LONG).unwrap();
+    let message = |number: u64| [&number.to_le_bytes()[..], &[0; 1000]].concat();
+    let (mut sent, mut refused) = (0_u64, 0);
+    // What the link reads makes room for some more, for as long as the other host has room.
+    while refused < 100 {
+        match publisher.send(&message(sent)) {
+            Ok(()) => (sent, refused) = (sent + 1, 0),
+            Err(Error::Full { .. }) => {
+                refused += 1;
+                std::thread::sleep(PAUSE); // sleep: nothing tells when the link makes no more room
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+    assert!(sent < 10_000, "the link has taken {sent} messages of 1 kB");
+    for number in 0..sent {
+        let message = subscriber.recv(LONG).unwrap();
+        assert_eq!(message[..8], number.to_le_bytes());
+    }
+    // And it goes on.
+    eventually("there is room", || publisher.send(&[0; 8]).is_ok());
+    assert_eq!(subscriber.lost().total(), 0);
+}
+
+#[test]
+fn types_and_quality_of_service_are_compared_across() {
+    let hosts = Hosts::new("mismatch", 2);
+    let (from, to) = (hosts.node(0, "from"), hosts.node(1, "to"));
+    let publisher = from.publisher::<rnet::msgs::Imu>("/imu").unwrap();
+    let mut other = to.subscriber::<rnet::msgs::JointState>("/imu").unwrap();
+    let error = other.recv(LONG).unwrap_err();
+    let text = error.to_string();
+    assert!(matches!(error, Error::IncompatibleType { .. }), "{text}");
+    assert!(text.contains("@host0/from") && text.contains("/imu"), "{text}");
+    eventually("the publisher is told", || {
+        publisher.incompatible().iter().any(|error| error.to_string().contains("@host1/to"))
+    });
+    let reliable = SubscriberOptions::new().reliable();
+    let mut strict = to.subscriber_with::<rnet::msgs::Imu>("/imu", reliable).unwrap();
+    assert!(matches!(strict.recv(LONG).unwrap_err(), Error::IncompatibleQos { .. }));
+}
+
+#[test]
+fn a_death_there_is_told_here() {
+    let hosts = Hosts::new("death", 2);
+    let to = hosts.node(1, "to");
+    let mut subscriber = to.subscriber::<[u8]>("/t").unwrap();
+    let mut child = hosts.child(0, "talker");
+    subscriber.wait_for_publishers(1, LONG).unwrap();
+    child.say("send");
+    assert_eq!(&*subscriber.recv(LONG).unwrap(), b"alive");
+    child.kill();
+    match subscriber.recv(LONG).unwrap_err() {
+        Error::PeerLost { node, topic } => {
+            assert_eq!((node.as_str(), topic.as_str()), ("@host0/talker", "/t"));
+        }
+        other => panic!("{other}"),
+    }
+}
+
+#[test]
+#[ignore = "the entry of children"]
+fn child_entry() {
+    let Some(role) = common::role() else { return };
+    let node = common::Net::of_parent().node(&role);
+    let mut publisher = node.publisher::<[u8]>("/t").unwrap();
+    for order in common::orders() {
+        assert_eq!(order, "send");
+        publisher.send(b"alive").unwrap();
+    }
+}
+
+#[test]
+fn a_cut_cable_is_a_loss_that_is_counted_and_heals() {
+    let hosts = Hosts::new("cut", 2);
+    let (from, to) = (hosts.node(0, "from"), hosts.node(1, "to"));
+    // A short log, so that some of it is gone.
+    let options = PublisherOptions::new().log_len_bytes(1 << 16);
+    let mut publisher = from.publisher_with::<[u8]>("/t", options).unwrap();
+    let mut subscriber =
+        to.subscriber_with::<[u8]>("/t", SubscriberOptions::new().keep_all()).unwrap();
+    publisher.wait_for_subscribers(1, LONG).unwrap();
+    publisher.send(&0_u64.to_le_bytes()).unwrap();
+    assert_eq!(*subscriber.recv(LONG).unwrap(), 0_u64.to_le_bytes());
+    hosts.cut(0, 1);
+    assert!(matches!(subscriber.recv(LONG).unwrap_err(), Error::PeerLost { .. }));
+    eventually("nobody is counted there", || publisher.subscriber_count() == 0);
+    let many = 10_000_u64;
+    for number in 1..many {
+        publisher.send(&number.to_le_bytes()).unwrap();
+    }
+    hosts.heal(0, 1);
+    publisher.wait_for_subscribers(1, LONG).unwrap();
+    publisher.send(&many.to_le_bytes()).unwrap();
+    let (mut last, mut got) = (0, 0);
+    while last < many {
+        let message = subscriber.recv(LONG).unwrap();
+        let number = u64::from_le_bytes(message[..8].try_into().unwrap());
+        assert!(number > last, "{number} after {last}");
+        (last, got) = (number, got + 1);
+    }
+    let lost = subscriber.lost();
+    assert!(got < many, "the log is too short for all of them");
+    // What came at once when the cable was whole again may have been too much for a short log.
+    assert_eq!(got + lost.total(), many, "{lost:?}");
+    assert!(lost.link > 0 && lost.total() == lost.link + lost.overrun, "{lost:?}");
+}
+
+#[test]
+fn endpoints_of_all_hosts_are_seen() {
+    let hosts = Hosts::new("seen", 3);
+    let (one, two) = (hosts.node(0, "one"), hosts.node(1, "two"));
+    let (tell, told) = std::sync::mpsc::channel();
+    let watcher = hosts.node(2, "watcher");
+    let _watch = watcher
+        .on_endpoint(move |event| {
+            let endpoint = event.endpoint();
+            if endpoint.proxy.is_some() {
+                let opened = matches!(event, EndpointEvent::Opened(_));
+                tell.send((endpoint.node.clone(), endpoint.topic.clone(), opened)).unwrap();
+            }
+        })
+        .unwrap();
+    let publisher = one.publisher::<rnet::msgs::Imu>("/imu").unwrap();
+    let subscriber = two.subscriber::<[u8]>("/stop").unwrap();
+    let next = || told.recv_timeout(LONG.unwrap()).unwrap();
+    let mut seen = [next(), next()];
+    seen.sort();
+    let of = |node: &str, topic: &str, opened| (node.to_owned(), topic.to_owned(), opened);
+    assert_eq!(seen, [of("@host0/one", "/imu", true), of("@host1/two", "/stop", true)]);
+    drop(publisher);
+    assert_eq!(next(), of("@host0/one", "/imu", false));
+    drop(subscriber);
+    assert_eq!(next(), of("@host1/two", "/stop", false));
+}
+
+#[test]
+fn a_known_gap_is_counted_there() {
+    let hosts = Hosts::new("gap", 2);
+    let (from, to) = (hosts.node(0, "from"), hosts.node(1, "to"));
+    let mut publisher = from.publisher::<[u8]>("/t").unwrap();
+    let mut subscriber = to.subscriber::<[u8]>("/t").unwrap();
+    publisher.wait_for_subscribers(1, LONG).unwrap();
+    publisher.send_with(b"x", Meta::default().with_gap(LossCause::Restart, 5)).unwrap();
+    assert_eq!(&*subscriber.recv(LONG).unwrap(), b"x");
+    assert_eq!(subscriber.lost().restart, 5);
+}
