@@ -336,7 +336,7 @@ impl Stream {
     fn acknowledgement(&mut self, now_ns: u64) -> Frame {
         let sent_ns = self.stamp(now_ns);
         let header = self.header(now_ns, sent_ns, ACK_ONLY, 0, HEADER_LEN);
-        let mut bytes = self.sending.buffer();
+        let mut bytes = vec![0; HEADER_LEN];
         header.encode(&mut bytes);
         self.count(Arc::new(bytes))
     }

@@ -155,18 +155,12 @@ impl Sending {
     #[inline]
     fn encode(&mut self, item: &Item<'_>) {
         if self.filling.is_empty() {
-            self.filling = self.buffer();
+            self.filling = self.spare.pop().unwrap_or_default();
+            self.filling.clear();
+            self.filling.resize(HEADER_LEN, 0);
             self.encoder = Encoder::default();
         }
         self.encoder.encode(item, &mut self.filling);
-    }
-
-    /// A buffer of a header's length.
-    pub fn buffer(&mut self) -> Vec<u8> {
-        let mut buffer = self.spare.pop().unwrap_or_default();
-        buffer.clear();
-        buffer.resize(HEADER_LEN, 0);
-        buffer
     }
 
     fn seal(&mut self) {
