@@ -18,6 +18,8 @@ struct Cable {
     delay_ns: u64,
     /// Delay beyond that, at random: frames overtake each other.
     jitter_ns: u64,
+    /// How late the receiver looks at most; frames keep their order.
+    late_ns: Option<u64>,
     /// Of 100 frames.
     lost: u64,
     /// Of 100 frames.
@@ -27,8 +29,15 @@ struct Cable {
     rate: Option<u64>,
 }
 
-const GOOD: Cable =
-    Cable { delay_ns: MS, jitter_ns: 0, lost: 0, doubled: 0, cut: false, rate: None };
+const GOOD: Cable = Cable {
+    delay_ns: MS,
+    jitter_ns: 0,
+    late_ns: None,
+    lost: 0,
+    doubled: 0,
+    cut: false,
+    rate: None,
+};
 
 /// What was pushed or read, by the terms of sender and receiver.
 type Log = BTreeMap<(u64, u64), Vec<u64>>;
@@ -46,6 +55,8 @@ struct Side {
     ppm: u64,
     cable: Cable,
     busy_until_ns: u64,
+    /// When the last frame arrives.
+    last_ns: u64,
     pushed: Log,
     read: Log,
     read_bytes: u64,
@@ -62,6 +73,7 @@ impl Side {
             ppm: 0,
             cable,
             busy_until_ns: 0,
+            last_ns: 0,
             pushed: Log::new(),
             read: Log::new(),
             read_bytes: 0,
@@ -152,7 +164,15 @@ impl Network {
                 }
                 let copies = 1 + u64::from(self.chance(100) < cable.doubled);
                 for _ in 0..copies {
-                    let arrives_ns = start_ns + cable.delay_ns + self.chance(cable.jitter_ns + 1);
+                    let mut arrives_ns =
+                        start_ns + cable.delay_ns + self.chance(cable.jitter_ns + 1);
+                    if let Some(most_ns) = cable.late_ns {
+                        // Mostly a little.
+                        let late_ns = self.chance(most_ns + 1) * self.chance(1000) / 1000;
+                        let side = &mut self.sides[at];
+                        side.last_ns = side.last_ns.max(arrives_ns + late_ns);
+                        arrives_ns = side.last_ns;
+                    }
                     self.sent += 1;
                     self.under_way.push(Reverse((arrives_ns, self.sent, 1 - at, frame.clone())));
                 }
@@ -250,7 +270,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     let cable = (0..20 * MS, 0..5 * MS, 0..40_u64, 0..20_u64, any::<bool>(), any::<bool>());
     let cable = cable.prop_map(|(delay_ns, jitter_ns, lost, doubled, cut, overtakes)| {
         let jitter_ns = if overtakes { jitter_ns } else { 0 };
-        Cable { delay_ns, jitter_ns, lost, doubled, cut, rate: None }
+        Cable { delay_ns, jitter_ns, late_ns: None, lost, doubled, cut, rate: None }
     });
     let step = prop_oneof![
         6 => (0..2_usize, 1..40_usize, 0..3000_usize, any::<bool>())
@@ -342,6 +362,21 @@ fn a_fast_cable_is_full() {
     assert!(read >= rate * 9 / 10, "{read} bytes per second");
     // 1 ms.
     assert!(queue <= rate / 1000, "{queue} bytes in the queue");
+}
+
+/// Hosts that look late are not taken for a queue.
+#[test]
+fn a_cable_between_busy_hosts_is_full() {
+    for (rate, late_ns, queue_ns) in
+        [(1_250_000_000, MS / 5, MS / 2), (125_000_000, MS, 2 * MS), (2_500_000, MS, 4 * MS)]
+    {
+        let late_ns = Some(late_ns);
+        let cable = Cable { rate: Some(rate), delay_ns: 30_000, late_ns, ..GOOD };
+        let mut network = Network::meet(Lane::Bulk, cable, 1);
+        let (read, queue) = saturate(&mut network, S / 2, 2 * S);
+        assert!(read >= rate * 9 / 10, "{read} bytes per second of {rate}");
+        assert!(queue <= rate * queue_ns / S, "{queue} bytes in the queue at {rate}");
+    }
 }
 
 #[test]

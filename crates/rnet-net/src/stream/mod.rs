@@ -126,7 +126,7 @@ pub struct Stats {
     pub unanswered_since_ns: Option<u64>,
     /// Round trip, smoothed, in ns.
     pub round_trip_ns: Option<u64>,
-    /// Smallest round trip of the last 10 s, in ns.
+    /// Smallest round trip since it was last measured anew, in ns.
     pub base_ns: Option<u64>,
 }
 

@@ -18,10 +18,14 @@ const QUEUED_HIGH: u64 = 4;
 /// From here on it shrinks to what the network holds without a queue.
 const QUEUED_FAR: u64 = 8;
 
+/// A round takes a round trip, and this long: a queue delays all frames of such a time, a host that is busy some.
+const ROUND_NS: u64 = 10_000_000;
 /// The smallest round trip is measured anew when it is older: our own queue is otherwise taken for the cable.
 const BASE_AGE_NS: u64 = 10_000_000_000;
 /// Frames that are sent alone for that.
-const LONE_FRAMES: u32 = 4;
+const LONE_FRAMES: u32 = 8;
+/// How late the hosts may be without that being taken for a queue.
+const MAX_NOISE_NS: u64 = 5_000_000;
 /// After a pause of this length the network may be another.
 const IDLE_NS: u64 = 1_000_000_000;
 
@@ -33,20 +37,29 @@ struct Lone {
     /// How many have come back.
     frames: u32,
     smallest_ns: u64,
+    sum_ns: u64,
 }
 
 #[derive(Debug)]
 pub struct Window {
     bytes: u64,
+    /// At least so much is noise.
+    least_noise_ns: u64,
+    /// What is: by how much frames that were sent alone came back later than the fastest of them, on average.
     noise_ns: u64,
-    /// Smallest round trip, and when it was last seen.
-    base: Option<(u64, u64)>,
+    /// Smallest round trip.
+    base_ns: Option<u64>,
+    /// When that was measured last.
+    measured_ns: Option<u64>,
     /// While the base is measured anew.
     lone: Option<Lone>,
-    /// Smallest round trip since the last change of the window.
+    /// Whether no queue was seen since the window was smallest.
+    starting: bool,
+    /// The last stamp given out before this round.
+    round_after_ns: u64,
+    round_since_ns: u64,
+    /// Smallest round trip of frames that were sent in this round.
     smallest_ns: u64,
-    /// The stamp whose echo ends this round.
-    round_ends_ns: u64,
     /// Whether a frame had to wait for the window in this round.
     limited: bool,
     /// When the last frame left.
@@ -57,11 +70,15 @@ impl Window {
     pub fn new(noise_ns: u64) -> Self {
         Self {
             bytes: MIN_WINDOW,
+            least_noise_ns: noise_ns,
             noise_ns,
-            base: None,
+            base_ns: None,
+            measured_ns: None,
             lone: None,
+            starting: true,
+            round_after_ns: 0,
+            round_since_ns: 0,
             smallest_ns: u64::MAX,
-            round_ends_ns: 0,
             limited: false,
             left_ns: 0,
         }
@@ -72,13 +89,14 @@ impl Window {
     }
 
     pub fn base_ns(&self) -> Option<u64> {
-        self.base.map(|(ns, _)| ns)
+        self.base_ns
     }
 
     /// Begins with the smallest window again; the base stays.
     pub fn restart(&mut self) {
         self.bytes = MIN_WINDOW;
-        self.begin_round(self.round_ends_ns);
+        self.starting = true;
+        (self.smallest_ns, self.limited) = (u64::MAX, false);
     }
 
     /// Length at which a frame is full, in bytes.
@@ -99,10 +117,10 @@ impl Window {
             }
             return true;
         }
-        if self.base.is_some_and(|(_, seen_ns)| seen_ns + BASE_AGE_NS < now_ns)
-            && self.lone.is_none()
-        {
-            self.lone = Some(Lone { from_ns: u64::MAX, frames: 0, smallest_ns: u64::MAX });
+        let current = |measured_ns: u64| now_ns < measured_ns + BASE_AGE_NS;
+        if self.lone.is_none() && !self.measured_ns.is_some_and(current) {
+            let (from_ns, smallest_ns) = (u64::MAX, u64::MAX);
+            self.lone = Some(Lone { from_ns, frames: 0, smallest_ns, sum_ns: 0 });
         }
         if self.lone.is_some() {
             return false;
@@ -127,20 +145,17 @@ impl Window {
         if self.lone.is_some() {
             self.measure(now_ns, ns, echo_ns);
             // Frames alone say nothing of the window.
-            self.begin_round(last_ns);
+            self.begin_round(now_ns, last_ns);
             return;
         }
-        match &mut self.base {
-            Some((base_ns, seen_ns)) if ns <= *base_ns + *base_ns / 16 => {
-                (*base_ns, *seen_ns) = ((*base_ns).min(ns), now_ns);
-            }
-            Some(_) => {}
-            None => self.base = Some((ns, now_ns)),
+        self.base_ns = Some(self.base_ns.map_or(ns, |base_ns| base_ns.min(ns)));
+        if echo_ns <= self.round_after_ns {
+            return;
         }
         self.smallest_ns = self.smallest_ns.min(ns);
-        if echo_ns > self.round_ends_ns {
-            self.adjust(ns);
-            self.begin_round(last_ns);
+        if now_ns - self.round_since_ns >= ROUND_NS {
+            self.adjust();
+            self.begin_round(now_ns, last_ns);
         }
     }
 
@@ -148,34 +163,35 @@ impl Window {
         let Some(lone) = self.lone.as_mut().filter(|lone| lone.from_ns <= echo_ns) else { return };
         lone.frames += 1;
         lone.smallest_ns = lone.smallest_ns.min(ns);
+        lone.sum_ns = lone.sum_ns.saturating_add(ns);
         if lone.frames == LONE_FRAMES {
-            self.base = Some((lone.smallest_ns, now_ns));
+            let mean_ns = lone.sum_ns / u64::from(LONE_FRAMES);
+            let noise_ns = mean_ns.saturating_sub(lone.smallest_ns);
+            self.noise_ns = noise_ns.min(MAX_NOISE_NS).max(self.least_noise_ns);
+            (self.base_ns, self.measured_ns) = (Some(lone.smallest_ns), Some(now_ns));
             self.lone = None;
         }
     }
 
-    fn begin_round(&mut self, last_ns: u64) {
-        (self.smallest_ns, self.round_ends_ns, self.limited) = (u64::MAX, last_ns, false);
+    fn begin_round(&mut self, now_ns: u64, last_ns: u64) {
+        (self.round_since_ns, self.round_after_ns) = (now_ns, last_ns);
+        (self.smallest_ns, self.limited) = (u64::MAX, false);
     }
 
-    /// Once in a round trip. The smallest of its samples says that there is a queue; that there is none, the last
-    /// one as well, which alone has seen what the last change did.
-    fn adjust(&mut self, last_ns: u64) {
-        let Some((base_ns, _)) = self.base else { return };
-        let empty_ns = base_ns.saturating_add(self.noise_ns);
+    fn adjust(&mut self) {
+        let Some(base_ns) = self.base_ns else { return };
+        let (ns, empty_ns) = (self.smallest_ns.max(1), base_ns.saturating_add(self.noise_ns));
         // What the network would hold without a queue.
-        let held = |ns: u64| {
-            let held = u128::from(self.bytes) * u128::from(empty_ns) / u128::from(ns.max(1));
-            u64::try_from(held).unwrap_or(u64::MAX).min(self.bytes)
-        };
+        let held = (u128::from(self.bytes) * u128::from(empty_ns.min(ns)) / u128::from(ns)) as u64;
+        let queued = self.bytes - held;
         let frame = self.frame_len() as u64;
-        let queued = self.bytes - held(self.smallest_ns);
+        self.starting &= queued < QUEUED_LOW * frame;
         if queued > QUEUED_FAR * frame {
-            self.bytes = held(self.smallest_ns) + QUEUED_LOW * frame;
+            self.bytes = held + QUEUED_LOW * frame;
         } else if queued > QUEUED_HIGH * frame {
             self.bytes -= frame;
-        } else if self.bytes - held(last_ns) < QUEUED_LOW * frame && self.limited {
-            self.bytes += frame;
+        } else if queued < QUEUED_LOW * frame && self.limited {
+            self.bytes += if self.starting { self.bytes / 2 } else { frame };
         }
         self.bytes = self.bytes.clamp(MIN_WINDOW, MAX_WINDOW);
     }
