@@ -8,6 +8,7 @@ use rnet::{DomainId, NodeName, TopicName};
 
 use crate::bench::args::BenchCommand;
 use crate::demo::args::DemoArgs;
+use crate::link::args::LinkArgs;
 use crate::param::args::ParamCommand;
 use crate::state::args::StateCommand;
 use crate::types::args::{ProtoArgs, TypeCommand};
@@ -74,6 +75,8 @@ pub enum Command {
     /// List nodes and their endpoints
     #[command(subcommand)]
     Node(NodeCommand),
+    /// Link this host with others, and show how that is going
+    Link(LinkArgs),
     /// List the domains of the directory, and remove what dead nodes left in one
     #[command(subcommand)]
     Domain(DomainCommand),
@@ -163,9 +166,12 @@ pub struct TopicListArgs {
     /// Show the types
     #[arg(short = 't', long)]
     pub show_types: bool,
-    /// Show the number of publishers and subscribers
+    /// Show the number of publishers and subscribers, and the hosts of the publishers
     #[arg(short, long)]
     pub verbose: bool,
+    /// List only the topics that somebody of this host publishes or subscribes to
+    #[arg(long, value_name = "NAME")]
+    pub host: Option<String>,
 }
 
 #[derive(Debug, Args)]
@@ -343,9 +349,12 @@ pub enum DomainCommand {
 
 #[derive(Debug, Args)]
 pub struct NodeListArgs {
-    /// Show process, uptime, language and version
+    /// Show host, process, uptime, language and version
     #[arg(short, long)]
     pub verbose: bool,
+    /// List only the nodes of this host
+    #[arg(long, value_name = "NAME", conflicts_with = "watch")]
+    pub host: Option<String>,
     /// Keep running and print each node that joins, leaves or dies
     #[arg(short, long)]
     pub watch: bool,

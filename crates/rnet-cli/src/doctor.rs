@@ -5,6 +5,7 @@
 //! - `place`: the directory, the machine's limits, other domains, nodes that died;
 //! - `publishers`: whether those of a topic agree;
 //! - `deployed`: what removes the directory, and what keeps containers apart;
+//! - `network`: the link, and why another host is not reached;
 //! - `talk`: who publishes what to whom, and why it does not arrive;
 //! - `realtime`: what the machine lacks for low latency (`--realtime`).
 //!
@@ -12,6 +13,7 @@
 //! as every node does that sees them.
 
 mod deployed;
+mod network;
 mod place;
 mod publishers;
 mod realtime;
@@ -126,6 +128,7 @@ fn diagnose(location: &Location, args: &DoctorArgs) -> Findings {
     deployed::place(&mut findings, location.path(), nodes);
     place::processes(&mut findings, &snapshot);
     let others = place::neighbours(&mut findings, location, nodes);
+    network::network(&mut findings, location, &snapshot);
     let topic = args.topic.as_ref().map(TopicName::as_str);
     if let Some((a, b)) = args.to.as_ref().zip(args.from.as_ref()) {
         let known = talk::Known { snapshot: &snapshot, dead: &dead, others: &others };

@@ -89,6 +89,9 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ("param load", &["rnet param load robot.yaml", "rnet param load - < robot.yaml"]),
     ("node list", &["rnet node list --verbose", "rnet node list --watch"]),
     ("node info", &["rnet node info /arm", "rnet node info /arm --json"]),
+    ("link run", &["rnet link run", "rnet link run --network lan --host laptop"]),
+    ("link start", &["rnet link start", "rnet link start --connect tcp/10.0.0.2:7450"]),
+    ("link status", &["rnet link status", "rnet link status --json"]),
     ("domain list", &["rnet domain list", "rnet domain list --json"]),
     ("domain clean", &["rnet domain clean", "rnet domain clean --domain lab"]),
     (
@@ -110,8 +113,8 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         "bench topology",
         &[
             "rnet bench topology",
-            "rnet bench topology --example > robot.toml",
-            "rnet bench topology robot.toml",
+            "rnet bench topology --example > topology.toml",
+            "rnet bench topology topology.toml",
         ],
     ),
     ("bench idle", &["rnet bench idle", "rnet bench idle --nodes 50"]),

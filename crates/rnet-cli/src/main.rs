@@ -6,7 +6,8 @@
 //!   for commands that go on;
 //! - exit 0 ok, 1 failed, 2 usage, 124 timed out, 130 interrupted;
 //! - whoever only looks (`list`, `info`, `find`, `echo`, `hz`, `bw`, `delay`, `doctor`) is an observer:
-//!   no node, no subscriber, and no cost to any publisher. `state`, `param` and `node info` take
+//!   no node, no subscriber, and no cost to any publisher. But what listens to a topic of another host is
+//!   one: it crosses only while somebody subscribes. `state`, `param` and `node info` take
 //!   part as a node where there is state, which is memory that nodes share; where there is none,
 //!   looking at it makes none.
 
@@ -20,6 +21,7 @@ mod domain;
 mod failure;
 mod help;
 mod input;
+mod link;
 mod near;
 mod node;
 mod param;
@@ -69,6 +71,7 @@ fn run(context: &mut Context, command: Command) -> Outcome {
         Command::State(command) => state::run(context, command),
         Command::Param(command) => param::run(context, command),
         Command::Node(command) => node::run(context, command),
+        Command::Link(args) => link::run(context, args),
         Command::Domain(command) => domain::run(context, command),
         Command::Doctor(args) => doctor::run(context, args),
         Command::Bench(command) => bench::run(context, command),

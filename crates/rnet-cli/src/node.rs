@@ -2,13 +2,15 @@
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use rnet::inspect::{NodeInfo, NodeMeta};
+use rnet::inspect::{NodeInfo, NodeMeta, RemoteNode};
 use rnet::{NodeEvent, NodeName};
 use serde_json::{Value, json};
 
 use crate::args::{NodeCommand, NodeListArgs};
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
+use crate::link::heard::{host_of, own_host};
+use crate::near::did_you_mean;
 use crate::style::NOTE;
 use crate::topic::{look, no_such, type_name};
 use crate::{domain, param, signal, table};
@@ -41,14 +43,29 @@ fn document(node: &NodeInfo) -> Outcome<Value> {
 }
 
 fn list(context: &mut Context, args: NodeListArgs) -> Outcome {
-    let (domain, snapshot) = look(context)?;
+    let (domain, mut snapshot) = look(context)?;
     if snapshot.nodes.is_empty() {
         domain::tell_none(context, "nodes")?;
+    }
+    let (own, others) = (own_host(&snapshot), !snapshot.remote.is_empty());
+    if let Some(host) = &args.host {
+        let is_there = |node: &RemoteNode| host_of(&node.node).0 == Some(host.as_str());
+        let mut hosts = snapshot.remote.iter().filter_map(|node| host_of(&node.node).0);
+        if *host != own && !hosts.any(|known| known == host) {
+            let known = snapshot.remote.iter().filter_map(|node| host_of(&node.node).0);
+            let hint = did_you_mean(host, known.chain([own.as_str()]));
+            let hint = hint.unwrap_or_else(|| "see rnet link status".to_owned());
+            return Err(Failure::Failed(format!("no host {host} is known; {hint}")));
+        }
+        snapshot.nodes.retain(|_| *host == own);
+        snapshot.remote.retain(is_there);
     }
     if context.json() {
         let nodes = snapshot.nodes.iter().map(document).collect::<Outcome<Vec<_>>>()?;
         let remote = &snapshot.remote;
-        return context.document(&json!({"domain": domain.id(), "nodes": nodes, "remote": remote}));
+        return context.document(
+            &json!({"domain": domain.id(), "host": own, "nodes": nodes, "remote": remote}),
+        );
     }
     if args.verbose {
         let rows = snapshot.nodes.iter().map(|node| {
@@ -60,10 +77,25 @@ fn list(context: &mut Context, args: NodeListArgs) -> Outcome {
                 meta.language.clone(),
                 meta.version.clone(),
                 meta.program.clone(),
+                own.clone(),
             ]
         });
-        let titles = ["NODE", "PID ", "UPTIME", "LANGUAGE", "VERSION", "PROGRAM"];
-        return table::print(context, &titles, &rows.collect::<Vec<_>>());
+        // Of the nodes of other hosts no more is known.
+        let remote = snapshot.remote.iter().map(|node| {
+            let mut row = vec!["-".to_owned(); 7];
+            let (host, name) = host_of(&node.node);
+            row[0] = name.to_owned();
+            row[6] = host.unwrap_or("-").to_owned();
+            row
+        });
+        let mut titles = vec!["NODE", "PID ", "UPTIME", "LANGUAGE", "VERSION", "PROGRAM"];
+        let mut rows: Vec<_> = rows.chain(remote).collect();
+        // Where all are of one host, nobody needs its name.
+        match others {
+            false => rows.iter_mut().for_each(|row| row.truncate(titles.len())),
+            true => titles.push("HOST"),
+        }
+        return table::print(context, &titles, &rows);
     }
     for node in &snapshot.nodes {
         context.line(format_args!("{}", node.meta.name))?;

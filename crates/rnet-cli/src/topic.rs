@@ -5,6 +5,7 @@ mod delay;
 mod echo;
 mod hz;
 mod info;
+mod interest;
 mod list;
 mod listen;
 mod payload;

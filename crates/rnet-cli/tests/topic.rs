@@ -56,7 +56,7 @@ fn proxies_are_shown_as_those_for_which_they_stand() {
         assert!(full.contains(part), "{part:?} is missing:\n{full}");
     }
     let listed = rnet!(place, "topic", "list", "-v").ok();
-    assert!(listed.contains("/pose  Pose           1            5\n"), "{listed}");
+    assert!(listed.contains("/pose  Pose           1            5  robot2\n"), "{listed}");
 }
 
 #[test]

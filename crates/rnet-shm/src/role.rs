@@ -225,6 +225,18 @@ impl Role {
         Err(files::io_error("cannot use", &self.path, Errno::BUSY))
     }
 
+    /// The process that holds the role, moving or not; `None` if none does. Another may take it at any moment.
+    ///
+    /// # Errors
+    /// Those of the system, naming the file.
+    pub fn holder(&self) -> Result<Option<u32>> {
+        let file = self.file()?;
+        let failed = |errno| files::io_error("cannot look at", &self.path, errno);
+        let free = file.is_free(file.read()).map_err(failed)?;
+        let pid = file.word(AT_PID).load(Ordering::Relaxed);
+        Ok((!free).then(|| u32::try_from(pid).unwrap_or_default()))
+    }
+
     /// Waits until nobody else holds the role, and takes it: at once when its holder's process has ended, after
     /// [`LOOK`] when its holder has given it back, and after [`STALL`](crate::heartbeat::STALL) when its
     /// process is stopped. `None` once `stop` is set, which is looked at every [`LOOK`].

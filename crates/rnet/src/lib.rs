@@ -89,6 +89,16 @@ pub mod limits {
     pub use rnet_shm::bell::MAX_SLEEP;
 }
 
+/// A task that one process of a domain has at a time, for the link between hosts; `inspect::Location::role` opens
+/// one.
+#[doc(hidden)]
+pub mod role {
+    pub use rnet_shm::role::{Held, Role};
+}
+
+#[doc(hidden)]
+pub use link_start::{configured_by as link_asked_by, program as link_program};
+
 /// What a forked child must not use or end; for bindings whose objects hold those of this crate.
 pub mod fork {
     pub use rnet_shm::fork::{ForkGuard, Own};

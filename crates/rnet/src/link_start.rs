@@ -74,7 +74,7 @@ impl Asked {
 
 /// Who wants a network, as far as can be told without reading the configuration. A wrong guess costs a process that
 /// ends at once.
-fn configured_by() -> Option<String> {
+pub fn configured_by() -> Option<String> {
     if let Some(network) = set("RNET_NETWORK") {
         return (network != "off").then(|| format!("RNET_NETWORK={}", network.display()));
     }
@@ -120,7 +120,10 @@ fn wants_network(text: &str) -> bool {
 }
 
 /// The program: named by the environment, beside this one, beside those of the binding, or in the path.
-fn program(programs: Option<&Path>) -> Result<PathBuf, String> {
+///
+/// # Errors
+/// Why there is none, in words.
+pub fn program(programs: Option<&Path>) -> Result<PathBuf, String> {
     let can_run =
         |file: &PathBuf| file.is_file() && rustix::fs::access(file, Access::EXEC_OK).is_ok();
     if let Some(named) = set("RNET_LINK").map(PathBuf::from) {

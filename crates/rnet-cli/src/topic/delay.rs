@@ -3,7 +3,8 @@
 //! Every subscriber counts the latency of each of its messages in a histogram in shared memory,
 //! from the publisher's time stamp to its own taking. This command reads those histograms. An
 //! observer's own times would say how often it polls, and nothing of what the subscribers have;
-//! so where there is no subscriber, there is no delay to show.
+//! so where there is no subscriber, there is no delay to show. Of a topic with publishers of other hosts this command is
+//! one itself (`interest`).
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -11,6 +12,7 @@ use std::time::{Duration, Instant};
 use rnet::inspect::{ChannelInfo, Snapshot};
 use serde_json::{Value, json};
 
+use super::interest::Interest;
 use super::listen::{Quiet, tell_waiting};
 use crate::args::DelayArgs;
 use crate::context::Context;
@@ -39,12 +41,18 @@ pub fn run(context: &mut Context, args: DelayArgs) -> Outcome {
     let mut reports = 0;
     let mut waiting_said = false;
     let mut quiet = Quiet::default();
+    let mut interest = Interest::default();
     loop {
         let timed_out = deadline.is_some_and(|end| Instant::now() >= end);
         let stopped = signal::stopped();
         if Instant::now() >= next_report || timed_out || stopped {
             let snapshot = domain.topic_snapshot(topic)?;
-            let rows = channels(&snapshot);
+            if snapshot.subscriptions.is_empty() {
+                interest.show(context, topic, snapshot.publishers.iter().map(|p| p.node.as_str()));
+            }
+            let mut rows = channels(&snapshot);
+            // Of this command's own subscription, what it has measured.
+            rows.retain(|(_, row)| row.channel.received > 0 || !interest.is_own(&row.subscriber));
             if rows.is_empty() && !waiting_said {
                 let unheard = snapshot.publishers.is_empty();
                 let whom = if unheard { "publisher" } else { "matched subscriber" };

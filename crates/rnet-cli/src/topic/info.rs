@@ -10,6 +10,7 @@ use super::{look_at, type_name, type_names};
 use crate::args::TopicInfoArgs;
 use crate::context::Context;
 use crate::failure::Outcome;
+use crate::link::heard::{host_of, own_host};
 use crate::style::PROBLEM;
 use crate::table;
 use crate::types::layout;
@@ -17,12 +18,18 @@ use crate::value::tame;
 
 pub fn run(context: &mut Context, args: TopicInfoArgs) -> Outcome {
     let topic = args.topic.as_str();
-    let (_, mut snapshot) = look_at(context, topic)?;
+    let (_, all) = look_at(context, topic)?;
+    let mut snapshot = all.clone();
     snapshot.publishers.retain(|p| p.topic == topic);
     snapshot.subscriptions.retain(|s| s.topic == topic);
     snapshot.forwarders.retain(|s| s.topic == topic);
     let types = type_names(&snapshot, topic);
     let comparisons = snapshot.compare_types(topic);
+    // Where all are of one host, nobody needs its name.
+    let nodes = snapshot.publishers.iter().map(|p| &p.node);
+    let mut nodes = nodes.chain(snapshot.subscriptions.iter().map(|s| &s.node));
+    let own = nodes.any(|node| host_of(node).0.is_some()).then(|| own_host(&all));
+    let own = own.as_deref();
     if context.json() {
         let document = json!({
             "topic": topic,
@@ -42,11 +49,11 @@ pub fn run(context: &mut Context, args: TopicInfoArgs) -> Outcome {
     }
     context.line(format_args!("\nPublisher count: {publishers}\n"))?;
     for publisher in &snapshot.publishers {
-        print_publisher(context, publisher)?;
+        print_publisher(context, publisher, own)?;
     }
     context.line(format_args!("Subscription count: {subscribers}\n"))?;
     for subscription in snapshot.subscriptions.iter().chain(&snapshot.forwarders) {
-        print_subscription(context, subscription, &snapshot)?;
+        print_subscription(context, subscription, &snapshot, own)?;
     }
     print_comparisons(context, &comparisons)
 }
@@ -77,8 +84,8 @@ fn print_comparisons(context: &mut Context, comparisons: &[TypeComparison]) -> O
     Ok(())
 }
 
-fn print_publisher(context: &mut Context, p: &PublisherInfo) -> Outcome {
-    head(context, &p.node, "PUBLISHER", p.id, &p.type_desc)?;
+fn print_publisher(context: &mut Context, p: &PublisherInfo, own: Option<&str>) -> Outcome {
+    head(context, &p.node, own, "PUBLISHER", p.id, &p.type_desc)?;
     if let Some(via) = &p.via {
         context.line(format_args!("Proxy: in {via}"))?;
     }
@@ -135,10 +142,15 @@ fn print_publisher(context: &mut Context, p: &PublisherInfo) -> Outcome {
     context.line(format_args!(""))
 }
 
-fn print_subscription(context: &mut Context, s: &SubscriptionInfo, all: &Snapshot) -> Outcome {
+fn print_subscription(
+    context: &mut Context,
+    s: &SubscriptionInfo,
+    all: &Snapshot,
+    own: Option<&str>,
+) -> Outcome {
     let kind =
         if s.forwards.is_some() { "FORWARDER (of the link, not counted)" } else { "SUBSCRIPTION" };
-    head(context, &s.node, kind, s.id, &s.type_desc)?;
+    head(context, &s.node, own, kind, s.id, &s.type_desc)?;
     if let Some(via) = &s.via {
         context.line(format_args!("Proxy: in {via}, for {} subscriptions", s.ends))?;
     }
@@ -218,8 +230,18 @@ fn lane(lane: Lane) -> &'static str {
 }
 
 /// The part that both kinds of endpoint have, in the order of ROS 2.
-fn head(context: &mut Context, node: &str, kind: &str, id: u64, desc: &TypeDesc) -> Outcome {
+fn head(
+    context: &mut Context,
+    node: &str,
+    own: Option<&str>,
+    kind: &str,
+    id: u64,
+    desc: &TypeDesc,
+) -> Outcome {
     context.heading(&format!("Node name: {node}"))?;
+    if let Some(host) = own.map(|own| host_of(node).0.unwrap_or(own)) {
+        context.line(format_args!("Host: {host}"))?;
+    }
     context.line(format_args!("Topic type: {}", type_name(desc)))?;
     context.line(format_args!("Endpoint type: {kind}"))?;
     context.line(format_args!("GID: {id:016x}"))?;

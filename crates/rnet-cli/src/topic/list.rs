@@ -1,5 +1,7 @@
 //! `rnet topic list`, `type` and `find`.
 
+use std::collections::BTreeSet;
+
 use rnet::inspect::Snapshot;
 use serde_json::json;
 
@@ -7,14 +9,24 @@ use super::{look, look_at, type_names};
 use crate::args::TopicListArgs;
 use crate::context::Context;
 use crate::failure::Outcome;
+use crate::link::heard::{host_of, own_host};
 use crate::types::names;
 use crate::{domain, table};
 
 pub fn run(context: &mut Context, args: TopicListArgs) -> Outcome {
     let (domain, snapshot) = look(context)?;
-    let topics = snapshot.topics();
+    let own = own_host(&snapshot);
+    let mut topics = snapshot.topics();
     if topics.is_empty() {
         domain::tell_none(context, "topics")?;
+    }
+    if let Some(host) = &args.host {
+        topics.retain(|topic| {
+            let ends = snapshot.publishers.iter().filter(|p| p.topic == *topic).map(|p| &p.node);
+            let subscribers = snapshot.subscriptions.iter().filter(|s| s.topic == *topic);
+            let mut ends = ends.chain(subscribers.map(|s| &s.node));
+            ends.any(|node| host_of(node).0.unwrap_or(&own) == host)
+        });
     }
     if context.json() {
         let topics: Vec<_> = topics
@@ -24,6 +36,7 @@ pub fn run(context: &mut Context, args: TopicListArgs) -> Outcome {
                 json!({
                     "topic": topic,
                     "types": type_names(&snapshot, topic),
+                    "hosts": hosts(&snapshot, &own, topic),
                     "publishers": publishers(&snapshot, topic),
                     "subscribers": snapshot.subscription_count(topic),
                     "sent": sent.map(|p| p.sent).sum::<u64>(),
@@ -33,16 +46,23 @@ pub fn run(context: &mut Context, args: TopicListArgs) -> Outcome {
         return context.document(&json!({"domain": domain.id(), "topics": topics}));
     }
     if args.verbose {
+        let mut titles = vec!["TOPIC", "TYPE", "PUBLISHERS ", "SUBSCRIBERS "];
         let rows = topics.into_iter().map(|topic| {
             vec![
                 topic.to_owned(),
                 type_names(&snapshot, topic).join(", "),
                 publishers(&snapshot, topic).to_string(),
                 snapshot.subscription_count(topic).to_string(),
+                hosts(&snapshot, &own, topic).join(", "),
             ]
         });
-        let titles = ["TOPIC", "TYPE", "PUBLISHERS ", "SUBSCRIBERS "];
-        return table::print(context, &titles, &rows.collect::<Vec<_>>());
+        let mut rows: Vec<_> = rows.collect();
+        // Where all are of one host, nobody needs its name.
+        match snapshot.remote.is_empty() {
+            true => rows.iter_mut().for_each(|row| row.truncate(titles.len())),
+            false => titles.push("HOST"),
+        }
+        return table::print(context, &titles, &rows);
     }
     for topic in topics {
         if args.show_types {
@@ -52,6 +72,13 @@ pub fn run(context: &mut Context, args: TopicListArgs) -> Outcome {
         }
     }
     Ok(())
+}
+
+/// The hosts of a topic's publishers.
+fn hosts<'a>(snapshot: &'a Snapshot, own: &'a str, topic: &str) -> Vec<&'a str> {
+    let publishers = snapshot.publishers.iter().filter(|p| p.topic == topic);
+    let hosts: BTreeSet<&str> = publishers.map(|p| host_of(&p.node).0.unwrap_or(own)).collect();
+    hosts.into_iter().collect()
 }
 
 fn publishers(snapshot: &Snapshot, topic: &str) -> usize {

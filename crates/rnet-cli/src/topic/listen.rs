@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use rnet::inspect::{Follow, Heard};
 
+use super::interest::Interest;
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
 use crate::near::did_you_mean;
@@ -61,6 +62,7 @@ pub fn listen(
     let mut bytes = Vec::new();
     let mut until_clock = 0;
     let mut waiting_said = false;
+    let mut interest = Interest::default();
     let ended = loop {
         let idle = match follow.poll(&mut bytes)? {
             Some(heard) => {
@@ -72,6 +74,7 @@ pub fn listen(
             None => true,
         };
         if idle {
+            interest.show(context, topic, follow.publishers());
             if !std::mem::replace(&mut waiting_said, true) && follow.publisher_count() == 0 {
                 tell_waiting(context, topic, "publisher", "yet");
             }

@@ -61,6 +61,11 @@ impl Place {
     pub fn command(&self) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_rnet"));
         command.env("RNET_DIR", &self.dir).env("RNET_DOMAIN", DOMAIN).env_remove("RNET_GROUP");
+        for name in ["RNET_NETWORK", "RNET_CONFIG", "RNET_LISTEN", "RNET_CONNECT", "RNET_HOST"] {
+            command.env_remove(name);
+        }
+        // Not the one that may stand beside `rnet`.
+        command.env("RNET_LINK", self.dir.join("rnet-link"));
         // What is durable is to be gone with the test.
         command.env("RNET_STATE_DIR", self.dir.join("durable"));
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());

@@ -372,12 +372,13 @@ impl Follow {
                     Err(error) if is_for_now(&error, dir, &folder) => return Err(error),
                     // Its bytes can be followed all the same.
                     Err(error) => {
-                        let event = FollowEvent::Untyped(node.clone(), error.to_string());
+                        let event = FollowEvent::Untyped(info.node.clone(), error.to_string());
                         self.events.push(event);
                         None
                     }
                 };
-                let (node, gone, short) = (node.clone(), false, false);
+                // Of a proxy, the node for which it stands.
+                let (node, gone, short) = (info.node, false, false);
                 Ok((
                     info.topic,
                     Channel { observer, node, folder, schema, slot: None, gone, short },
@@ -390,7 +391,7 @@ impl Follow {
                     channel.slot =
                         file.and_then(|file| file.follow(entry.id, &channel.folder).ok());
                     self.short.retain(|id| *id != entry.id);
-                    self.events.push(FollowEvent::Joined(node));
+                    self.events.push(FollowEvent::Joined(channel.node.clone()));
                     self.channels.push(channel);
                 }
                 // Another topic of the same hash, or it closed while we looked.

@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 
 use rnet_core::{DomainId, Error, NodeName, Result};
 use rnet_shm::domain::{DEFAULT_BASE, DomainConfig, DomainDir};
+use rnet_shm::host::host_id;
 use rnet_shm::node::PeerNode;
+use rnet_shm::role::Role;
 use rnet_shm::{home, orphans, presence};
 use rustix::fs::Access;
 
@@ -147,6 +149,24 @@ impl Location {
         let barred =
             |path: &PathBuf| rustix::fs::access(path, Access::READ_OK | Access::WRITE_OK).is_err();
         self.dir().iter().flat_map(|dir| entries(&dir.names())).filter(barred).collect()
+    }
+
+    /// A role of the domain. The domain is made if it is not there.
+    ///
+    /// # Errors
+    /// Those of opening a node, for the domain; `Io` for the role's file.
+    #[doc(hidden)]
+    pub fn role(&self, name: &str) -> Result<Role> {
+        Role::open(&DomainDir::open_or_create(&self.config)?, name)
+    }
+
+    /// The number of this host, which it has until it boots again. The domain is made if it is not there.
+    ///
+    /// # Errors
+    /// Those of opening a node, for the domain; `Io` for the number's file.
+    #[doc(hidden)]
+    pub fn host_id(&self) -> Result<u64> {
+        host_id(&DomainDir::open_or_create(&self.config)?)
     }
 
     fn folders(&self) -> impl Iterator<Item = Folder> {

@@ -1,0 +1,216 @@
+//! Other hosts: what is configured, whether the link runs, and why a host is not reached.
+
+use std::io::ErrorKind;
+use std::net::{TcpStream, ToSocketAddrs};
+use std::path::Path;
+use std::time::Duration;
+
+use rnet::inspect::{Location, Snapshot};
+use rnet::msgs::LinkStatus;
+use rnet::msgs::link_status::State;
+
+use super::Findings;
+use crate::link::args::LinkOptions;
+use crate::link::heard::last;
+use crate::link::program::{Settings, settings};
+use crate::value::tame;
+
+const CHECK: &str = "network";
+/// For how long an address is tried.
+const CONNECT: Duration = Duration::from_secs(2);
+/// Addresses of one name that are tried.
+const MAX_ADDRESSES: usize = 4;
+
+/// Looks at the network, if there is to be one.
+pub fn network(findings: &mut Findings, location: &Location, snapshot: &Snapshot) {
+    let status = last(snapshot);
+    let asked_by = rnet::link_asked_by();
+    let settings = match rnet::link_program(None) {
+        Ok(program) => settings(program, &LinkOptions::default()),
+        Err(why) => {
+            // Where nobody wants a network nothing is missing.
+            if let Some(asked_by) = asked_by {
+                let what =
+                    format!("a network is configured ({asked_by}), and rnet-link is not there");
+                findings.problem(CHECK, what, why);
+            }
+            return;
+        }
+    };
+    let settings = match settings {
+        Ok(settings) => settings,
+        Err(why) => {
+            return findings.problem(
+                CHECK,
+                tame(&why).into_owned(),
+                "correct the setting; no host is linked before",
+            );
+        }
+    };
+    if settings.version != rnet::VERSION {
+        let (link, own) = (&settings.version, rnet::VERSION);
+        let what = format!("rnet-link is of version {link}, and this is {own}");
+        findings.problem(
+            CHECK,
+            what,
+            "install both from one package; RNET_LINK names another rnet-link",
+        );
+    }
+    if settings.mode == "off" {
+        match &status {
+            Some(status) => findings.note(
+                CHECK,
+                format!(
+                    "the network is off here ({}), and process {} links this host",
+                    settings.mode_from, status.pid
+                ),
+            ),
+            None => findings.note(CHECK, format!("the network is off ({})", settings.mode_from)),
+        }
+    } else {
+        configured(findings, &settings);
+    }
+    let id = location.id();
+    match &status {
+        Some(status) => linked(findings, &settings, status, id.as_str()),
+        None if settings.mode != "off" => {
+            let what = format!("the network is configured, and no link runs in domain {id}");
+            let advice = "open a node, or rnet link start; rnet link shows why it ends";
+            findings.problem(CHECK, what, advice);
+        }
+        None => {}
+    }
+}
+
+fn configured(findings: &mut Findings, settings: &Settings) {
+    findings.ok(CHECK, format!("the network is {:?} ({})", settings.mode, settings.mode_from));
+    if settings.mode == "lan" {
+        findings.note(
+            CHECK,
+            "\"lan\": anyone on the LAN can join this domain, hear its topics and publish on them",
+        );
+    }
+    for interface in &settings.interfaces {
+        if !Path::new("/sys/class/net").join(interface).exists() {
+            let there = std::fs::read_dir("/sys/class/net").into_iter().flatten().flatten();
+            let there = there.map(|entry| entry.file_name().to_string_lossy().into_owned());
+            let mut there: Vec<String> = there.filter(|name| name != "lo").collect();
+            there.sort_unstable();
+            let what = format!("there is no network interface {interface}");
+            let advice = format!("network.interfaces may name {}", there.join(", "));
+            findings.problem(CHECK, what, advice);
+        }
+    }
+}
+
+fn linked(findings: &mut Findings, settings: &Settings, status: &LinkStatus, domain: &str) {
+    let (host, pid) = (tame(&status.host), status.pid);
+    findings.ok(CHECK, format!("process {pid} links this host as {host}, in term {}", status.term));
+    for endpoint in &status.listen {
+        match try_connect(&reachable(endpoint)) {
+            Ok(()) => findings.ok(CHECK, format!("the link can be reached on {}", tame(endpoint))),
+            Err(why) => findings.problem(
+                CHECK,
+                format!(
+                    "the link listens on {}, and cannot be reached there: {why}",
+                    tame(endpoint)
+                ),
+                "look whether a firewall of this host closes the port (nft list ruleset)",
+            ),
+        }
+    }
+    for peer in &status.peers {
+        let name = if peer.host.is_empty() { &peer.address } else { &peer.host };
+        let (name, text) = (tame(name), tame(&peer.text));
+        match peer.state() {
+            State::Connected if peer.version != rnet::VERSION && !peer.version.is_empty() => {
+                findings.note(
+                    CHECK,
+                    format!(
+                        "host {name} is connected, of version {}; this is {}",
+                        tame(&peer.version),
+                        rnet::VERSION
+                    ),
+                )
+            }
+            State::Connected => findings.ok(CHECK, format!("host {name} is connected")),
+            State::Refused => findings.problem(
+                CHECK,
+                format!("host {name} is refused: {text}"),
+                "run one version of rnet on both hosts, and one configuration",
+            ),
+            State::Lost => {
+                let what = format!("host {name} was connected and is not heard any more: {text}");
+                findings.problem(
+                    CHECK,
+                    what.trim_end_matches(": "),
+                    "look whether it runs, and at the cable",
+                );
+            }
+            State::Connecting | State::Unspecified => {}
+        }
+    }
+    for endpoint in &settings.connect {
+        let is_up = |peer: &rnet::msgs::link_status::Peer| {
+            peer.address == *endpoint && peer.state() == State::Connected
+        };
+        if !status.peers.iter().any(is_up) {
+            not_connected(findings, endpoint, domain);
+        }
+    }
+    for problem in &status.problems {
+        findings.problem(CHECK, tame(problem).into_owned(), "rnet link status shows more");
+    }
+}
+
+/// An endpoint of the configuration to which there is no connection.
+fn not_connected(findings: &mut Findings, endpoint: &str, domain: &str) {
+    match try_connect(endpoint) {
+        Ok(()) => findings.note(
+            CHECK,
+            format!(
+                "{endpoint} answers. If its host is in no list of rnet link status, its link is of another domain \
+                 than {domain}, or what answers is no link"
+            ),
+        ),
+        Err(why) => {
+            let advice = match why.as_str() {
+                "connection refused" => {
+                    "start the link there (a node with network.listen, or rnet link), or correct the port"
+                }
+                "no answer" => "look whether the host is on, and whether a firewall drops the port",
+                "no route" => "connect both hosts to one network, or correct the address",
+                _ => "correct the address in network.connect",
+            };
+            findings.problem(CHECK, format!("{endpoint} is not reached: {why}"), advice);
+        }
+    }
+}
+
+/// An address by which this host reaches its own listener.
+fn reachable(endpoint: &str) -> String {
+    endpoint.replace("/0.0.0.0:", "/127.0.0.1:").replace("/[::]:", "/[::1]:")
+}
+
+/// Opens a TCP connection and closes it.
+fn try_connect(endpoint: &str) -> Result<(), String> {
+    let address = endpoint.strip_prefix("tcp/").ok_or("it is no TCP endpoint")?;
+    let found = address.to_socket_addrs().map_err(|e| format!("its name is not known ({e})"))?;
+    let mut last = "its name has no address".to_owned();
+    for address in found.take(MAX_ADDRESSES) {
+        match TcpStream::connect_timeout(&address, CONNECT) {
+            Ok(_) => return Ok(()),
+            Err(error) => {
+                last = match error.kind() {
+                    ErrorKind::ConnectionRefused => "connection refused".to_owned(),
+                    ErrorKind::TimedOut | ErrorKind::WouldBlock => "no answer".to_owned(),
+                    ErrorKind::HostUnreachable | ErrorKind::NetworkUnreachable => {
+                        "no route".to_owned()
+                    }
+                    _ => error.to_string(),
+                }
+            }
+        }
+    }
+    Err(last)
+}

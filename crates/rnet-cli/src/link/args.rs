@@ -1,0 +1,47 @@
+//! The words of `rnet link`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+/// Link this host with others.
+///
+/// Nodes start the link themselves where a network is configured, in robot.toml or by RNET_NETWORK. This runs it in
+/// the terminal until Ctrl-C.
+#[derive(Debug, Args)]
+pub struct LinkArgs {
+    #[command(flatten)]
+    pub options: LinkOptions,
+    #[command(subcommand)]
+    pub command: Option<LinkCommand>,
+}
+
+/// Settings, instead of those of the environment and of the file.
+#[derive(Debug, Default, Args)]
+pub struct LinkOptions {
+    /// File with the settings [env: RNET_CONFIG] [default: robot.toml, if it is there]
+    #[arg(long, global = true, value_name = "PATH")]
+    pub config: Option<PathBuf>,
+    /// off, lan or peers [env: RNET_NETWORK] [default: off]
+    #[arg(long, global = true, value_name = "MODE")]
+    pub network: Option<String>,
+    /// Name of this host [env: RNET_HOST] [default: that of the system]
+    #[arg(long, global = true, value_name = "NAME")]
+    pub host: Option<String>,
+    /// Where to be reached, such as tcp/0.0.0.0:7450, separated by commas [env: RNET_LISTEN]
+    #[arg(long, global = true, value_name = "ENDPOINTS")]
+    pub listen: Option<String>,
+    /// Where others are reached, such as tcp/10.0.0.2:7450, separated by commas [env: RNET_CONNECT]
+    #[arg(long, global = true, value_name = "ENDPOINTS")]
+    pub connect: Option<String>,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum LinkCommand {
+    /// Run the link in this terminal until Ctrl-C; the same as rnet link alone
+    Run,
+    /// Start the link in the background, as nodes do; it ends with the last node of the domain
+    Start,
+    /// Show which hosts the link hears, what crosses, what is held back and why
+    Status,
+}

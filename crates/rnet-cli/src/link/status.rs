@@ -1,0 +1,219 @@
+//! `rnet link status`.
+
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use rnet::MessageType;
+use rnet::msgs::link_status::{Cause, Direction, Peer, State, Topic};
+use rnet::msgs::{LinkStatus, duration_to_ns, timestamp_to_ns};
+use rnet::schema::Dynamic;
+use serde_json::json;
+
+use super::args::LinkOptions;
+use super::heard::{TOPIC, last};
+use super::program;
+use crate::context::Context;
+use crate::failure::{Failure, Outcome};
+use crate::style::PROBLEM;
+use crate::topic::look;
+use crate::value::{Message, tame};
+use crate::{signal, table};
+
+/// For how long the first word of a link that has just begun is waited for.
+const FIRST_WORD: Duration = Duration::from_secs(3);
+/// A link says something each second; one that has not for so long does not move.
+const SILENT: Duration = Duration::from_secs(5);
+
+pub fn run(context: &mut Context, options: &LinkOptions) -> Outcome {
+    let begun = Instant::now();
+    let status = loop {
+        let (_, snapshot) = look(context)?;
+        let found = last(&snapshot);
+        let begins = snapshot.publishers.iter().any(|p| p.topic == TOPIC);
+        if found.is_some() || !begins || begun.elapsed() > FIRST_WORD {
+            break found;
+        }
+        signal::check()?;
+        std::thread::sleep(Duration::from_millis(20)); // sleep: between two looks at a condition
+    };
+    let Some(status) = status else {
+        let why = why_none(context, options);
+        if context.json() {
+            context.document(&json!({"running": false, "why": why}))?;
+            return Err(Failure::Told);
+        }
+        return Err(Failure::Failed(why));
+    };
+    let silent = since(&status.timestamp).filter(|silent| *silent > SILENT);
+    if context.json() {
+        let mut document = as_json(&status)?;
+        document["running"] = true.into();
+        return context.document(&document);
+    }
+    print(context, &status)?;
+    let silent = silent
+        .map(|time| format!("process {} has said nothing for {}", status.pid, table::uptime(time)));
+    for problem in status.problems.iter().cloned().chain(silent) {
+        let word = context.styled(PROBLEM, "PROBLEM");
+        context.line(format_args!("\n{word}  {}", tame(&problem)))?;
+    }
+    Ok(())
+}
+
+/// Why there is no link, in words.
+fn why_none(context: &Context, options: &LinkOptions) -> String {
+    let id = context.location().map(|location| location.id().to_string()).unwrap_or_default();
+    let none = format!("no link runs in domain {id}");
+    let program = match rnet::link_program(None) {
+        Ok(program) => program,
+        Err(why) => return format!("{none}: {why}"),
+    };
+    match program::settings(program, options) {
+        Err(why) => format!("{none}, and none can start: {why}"),
+        Ok(settings) if settings.mode == "off" && settings.mode_from == "default" => {
+            format!(
+                "{none}: the network is off, as nobody has asked for one ({})",
+                settings.looked()
+            )
+        }
+        Ok(settings) if settings.mode == "off" => {
+            format!("{none}: the network is off ({})", settings.mode_from)
+        }
+        Ok(settings) => format!(
+            "{none}, and the network is {:?} ({}): the next node that opens starts it, and so does rnet link start; \
+             rnet link shows why it ends",
+            settings.mode, settings.mode_from
+        ),
+    }
+}
+
+fn as_json(status: &LinkStatus) -> Outcome<serde_json::Value> {
+    let bytes = prost::Message::encode_to_vec(status);
+    let MessageType::Protobuf(schema) = <LinkStatus as rnet::Message>::message_type()? else {
+        return Err(Failure::Failed(format!("the type of {TOPIC} is not protobuf")));
+    };
+    let failed = |e| Failure::Failed(format!("{TOPIC}: {e}"));
+    let dynamic = Dynamic::decode(&schema, &bytes).map_err(failed)?;
+    Message::Protobuf(dynamic, None).json()
+}
+
+/// How long ago a moment was.
+fn since(moment: &Option<rnet::msgs::Timestamp>) -> Option<Duration> {
+    let then = Duration::from_nanos(timestamp_to_ns(moment.as_ref()?)?.try_into().ok()?);
+    SystemTime::now().duration_since(UNIX_EPOCH).ok()?.checked_sub(then)
+}
+
+fn print(context: &mut Context, status: &LinkStatus) -> Outcome {
+    let LinkStatus { host, id, term, pid, version, mode, listen, .. } = status;
+    context.heading(&format!("host {}", tame(host)))?;
+    context.line(format_args!(
+        "id {}, term {term}, process {pid}, rnet {}",
+        tame(id),
+        tame(version)
+    ))?;
+    let listen = match listen.is_empty() {
+        true => "listens nowhere".to_owned(),
+        false => format!("listens on {}", listen.join(", ")),
+    };
+    context.line(format_args!("network {}, {}", tame(mode), tame(&listen)))?;
+    if status.peers.is_empty() {
+        return context.line(format_args!("\nno other host is known"));
+    }
+    context.line(format_args!(""))?;
+    let titles =
+        ["HOST", "STATE", "SINCE ", "ADDRESS", "VERSION", "NODES ", "RTT ", "CLOCK OFFSET "];
+    let rows: Vec<Vec<String>> = status.peers.iter().map(peer_row).collect();
+    table::print(context, &titles, &rows)?;
+    for peer in &status.peers {
+        if !peer.text.is_empty() {
+            context.line(format_args!("{}: {}", name(peer), tame(&peer.text)))?;
+        }
+        for step in &peer.clock_steps {
+            let by = step.step.as_ref().and_then(duration_to_ns).map_or("-".into(), signed);
+            let ago = since(&step.timestamp).map_or("-".into(), table::uptime);
+            context.line(format_args!("{}: its clock stepped by {by}, {ago} ago", name(peer)))?;
+        }
+    }
+    let topics = status.peers.iter().flat_map(|peer| peer.topics.iter().map(move |t| (peer, t)));
+    let rows: Vec<Vec<String>> = topics.map(|(peer, topic)| topic_row(peer, topic)).collect();
+    if rows.is_empty() {
+        return context.line(format_args!("\nnothing crosses"));
+    }
+    context.line(format_args!(""))?;
+    let titles =
+        ["HOST", "DIR", "TOPIC", "RATE ", "PER S ", "MESSAGES ", "LOST", "SKIPPED ", "HELD BACK"];
+    table::print(context, &titles, &rows)
+}
+
+fn name(peer: &Peer) -> String {
+    let known = [&peer.host, &peer.id, &peer.address].into_iter().find(|name| !name.is_empty());
+    known.map_or_else(|| "?".to_owned(), |name| tame(name).into_owned())
+}
+
+fn or_dash(text: &str) -> String {
+    if text.is_empty() { "-".to_owned() } else { tame(text).into_owned() }
+}
+
+fn peer_row(peer: &Peer) -> Vec<String> {
+    let state = match peer.state() {
+        State::Unspecified => "-",
+        State::Connecting => "connecting",
+        State::Connected => "connected",
+        State::Lost => "lost",
+        State::Refused => "refused",
+    };
+    let ns = |time: &Option<rnet::msgs::Duration>| time.as_ref().and_then(duration_to_ns);
+    let offset = ns(&peer.clock_offset).map(|offset| {
+        let about = ns(&peer.clock_offset_uncertainty).map(|ns| table::latency(ns.unsigned_abs()));
+        format!("{} ± {}", signed(offset), about.unwrap_or_else(|| "?".to_owned()))
+    });
+    vec![
+        name(peer),
+        state.to_owned(),
+        since(&peer.since).map_or("-".into(), table::uptime),
+        or_dash(&peer.address),
+        or_dash(&peer.version),
+        peer.nodes.to_string(),
+        ns(&peer.round_trip).map_or("-".into(), |ns| table::latency(ns.unsigned_abs())),
+        offset.unwrap_or_else(|| "-".to_owned()),
+    ]
+}
+
+fn signed(ns: i64) -> String {
+    format!("{}{}", if ns < 0 { '-' } else { '+' }, table::latency(ns.unsigned_abs()))
+}
+
+fn topic_row(peer: &Peer, topic: &Topic) -> Vec<String> {
+    let direction = match topic.direction() {
+        Direction::Unspecified => "-",
+        Direction::In => "in",
+        Direction::Out => "out",
+    };
+    let lost = topic.lost.unwrap_or_default();
+    let by_cause = [
+        (lost.link, "link"),
+        (lost.overrun, "overrun"),
+        (lost.restart, "restart"),
+        (lost.detached, "detached"),
+    ];
+    let lost = by_cause.iter().filter(|(n, _)| *n > 0).map(|(n, cause)| format!("{n} {cause}"));
+    let lost = lost.collect::<Vec<_>>().join(", ");
+    let held_back = match (topic.held_back(), topic.held_back_text.as_str()) {
+        (Cause::Unspecified, "") => "",
+        (Cause::Credit, "") => "credit",
+        (Cause::Window, "") => "window",
+        (Cause::Rule, "") => "rule",
+        (Cause::RateLimit, "") => "rate limit",
+        (_, text) => text,
+    };
+    vec![
+        name(peer),
+        direction.to_owned(),
+        tame(&topic.name).into_owned(),
+        format!("{:.1} Hz", topic.rate_hz),
+        table::bytes(topic.bytes_per_s),
+        topic.messages.to_string(),
+        if lost.is_empty() { "0".to_owned() } else { lost },
+        topic.skipped.to_string(),
+        or_dash(held_back),
+    ]
+}

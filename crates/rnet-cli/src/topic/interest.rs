@@ -1,0 +1,48 @@
+//! Messages of other hosts cross the network only while somebody here subscribes, and an observer does not.
+//!
+//! So a command that listens to a topic with publishers of other hosts takes part after all: as the node of a tool, with
+//! a best_effort subscription of bytes, for as long as it listens.
+
+use rnet::{Node, Subscription};
+
+use crate::args::NodeArg;
+use crate::context::Context;
+use crate::link::heard::host_of;
+use crate::style::NOTE;
+
+#[derive(Default)]
+pub struct Interest {
+    held: Option<(Subscription, Node)>,
+    tried: bool,
+}
+
+impl Interest {
+    /// Subscribes to the topic if one of its publishers' nodes is of another host.
+    pub fn show<'n>(
+        &mut self,
+        context: &Context,
+        topic: &str,
+        mut publishers: impl Iterator<Item = &'n str>,
+    ) {
+        if self.tried || !publishers.any(|node| host_of(node).0.is_some()) {
+            return;
+        }
+        self.tried = true;
+        let subscribed = context.node("topic", &NodeArg::default()).and_then(|node| {
+            // Its reads are the subscription's own; what is shown is what the observer sees.
+            Ok((node.subscriber::<[u8]>(topic)?.on(|_| {}), node))
+        });
+        match subscribed {
+            Ok(held) => self.held = Some(held),
+            Err(failure) => context.say(format_args!(
+                "{NOTE}rnet:{NOTE:#} messages of other hosts may not come: {}",
+                failure.message()
+            )),
+        }
+    }
+
+    /// Whether a node is that of the subscription.
+    pub fn is_own(&self, node: &str) -> bool {
+        self.held.as_ref().is_some_and(|(_, own)| own.name() == node)
+    }
+}

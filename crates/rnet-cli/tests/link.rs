@@ -1,0 +1,402 @@
+//! `rnet link …`, and what the other commands say of other hosts. The link is a node of the test that says what a
+//! link says, and has its proxies; the program is a script.
+
+mod util;
+
+use std::fs;
+use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
+
+use rnet::msgs::link_status::{Cause, ClockStep, Direction, Lost, Peer, State, Topic};
+use rnet::msgs::{LinkStatus, duration_from_ns, timestamp_now};
+use rnet::{Node, Proxy, Publisher, PublisherOptions, SubscriberOptions};
+use serde_json::{Value, json};
+use util::{DOMAIN, Place, Pose, Ran, SOON};
+
+/// What stands for the program: says how it was called, and what the settings are.
+fn install(place: &Place, settings: &Value) {
+    let (path, draft) = (place.dir.join("rnet-link"), place.dir.join("draft"));
+    let script = format!(
+        "#!/bin/sh\nif [ \"$1\" = config ]; then cat <<'END'\n{settings}\nEND\nelse echo \"called $*\"; fi\n"
+    );
+    fs::write(&draft, script).unwrap();
+    fs::set_permissions(&draft, fs::Permissions::from_mode(0o755)).unwrap();
+    fs::rename(draft, path).unwrap();
+}
+
+fn settings(mode: &str, from: &str) -> Value {
+    json!({
+        "version": rnet::VERSION, "mode": mode, "mode_from": from, "file": null, "host": "robot-1",
+        "interfaces": [], "listen": [], "connect": [], "rules": 0, "topics": 0,
+    })
+}
+
+/// The node of a link, as tools take it.
+fn link(place: &Place) -> Node {
+    Node::builder("_rnet/link_1").tool().dir(&place.dir).domain(DOMAIN).open().unwrap()
+}
+
+fn says(link: &Node, status: &LinkStatus) -> Publisher<LinkStatus> {
+    let options = PublisherOptions::new().transient_local(1);
+    let mut publisher = link.publisher_with("/_rnet/link", options).unwrap();
+    publisher.send(status).unwrap();
+    publisher
+}
+
+fn status() -> LinkStatus {
+    let topic = |name: &str, direction: Direction| Topic {
+        name: name.into(),
+        direction: direction.into(),
+        rate_hz: 10.0,
+        bytes_per_s: 1.5e6,
+        messages: 1234,
+        ..Topic::default()
+    };
+    let held = Topic {
+        lost: Some(Lost { link: 3, overrun: 2, ..Lost::default() }),
+        skipped: 7,
+        held_back: Cause::Rule.into(),
+        held_back_text: "the rule \"/camera/**\" (robot.toml:7)".into(),
+        ..topic("/camera/front/image", Direction::Out)
+    };
+    let laptop = Peer {
+        host: "laptop".into(),
+        id: "00000000000000ab".into(),
+        version: rnet::VERSION.into(),
+        address: "tcp/10.0.0.2:7450".into(),
+        state: State::Connected.into(),
+        since: Some(timestamp_now()),
+        round_trip: Some(duration_from_ns(1_200_000)),
+        clock_offset: Some(duration_from_ns(-3_400_000)),
+        clock_offset_uncertainty: Some(duration_from_ns(600_000)),
+        clock_steps: vec![ClockStep {
+            timestamp: Some(timestamp_now()),
+            step: Some(duration_from_ns(2_000_000_000)),
+        }],
+        topics: vec![topic("/cmd_vel", Direction::In), held],
+        nodes: 3,
+        ..Peer::default()
+    };
+    let silent = Peer {
+        address: "tcp/10.0.0.3:7450".into(),
+        state: State::Connecting.into(),
+        ..Peer::default()
+    };
+    LinkStatus {
+        timestamp: Some(timestamp_now()),
+        host: "robot-1".into(),
+        id: "00000000000000cd".into(),
+        term: 4,
+        pid: 77,
+        version: rnet::VERSION.into(),
+        mode: "peers".into(),
+        listen: vec!["tcp/0.0.0.0:7450".into()],
+        peers: vec![laptop, silent],
+        problems: vec!["two hosts are called laptop".into()],
+    }
+}
+
+fn laptop_node(name: &str, endpoint: u64) -> Proxy {
+    Proxy::new("laptop", name, endpoint).unwrap()
+}
+
+#[test]
+fn status_shows_hosts_and_what_crosses() {
+    let place = Place::new();
+    let link = link(&place);
+    let _said = says(&link, &status());
+    let text = rnet!(place, "link", "status").ok();
+    let rows: Vec<&str> = text.lines().collect();
+    assert!(rows.iter().all(|row| row.chars().count() <= 100), "{text}");
+    assert_eq!(rows[0], "host robot-1");
+    assert!(rows[1].contains("term 4, process 77"), "{text}");
+    assert_eq!(rows[2], "network peers, listens on tcp/0.0.0.0:7450");
+    let row = |words: &str| {
+        let is_it = |row: &&&str| {
+            let found: Vec<&str> = row.split_whitespace().collect();
+            found.join(" ").starts_with(words)
+        };
+        rows.iter().find(is_it).unwrap_or_else(|| panic!("{words}: {text}"))
+    };
+    let peer = row("laptop connected");
+    for part in ["tcp/10.0.0.2:7450", "3", "1.2 ms", "-3.4 ms ± 600.0 us"] {
+        assert!(peer.contains(part), "{part}: {text}");
+    }
+    assert!(row("tcp/10.0.0.3:7450").contains("connecting"), "{text}");
+    assert!(row("laptop: its clock stepped by +2.00 s").ends_with(" ago"), "{text}");
+    assert!(
+        row("laptop in").contains("/cmd_vel") && row("laptop in").contains("10.0 Hz"),
+        "{text}"
+    );
+    let held = row("laptop out");
+    for part in ["/camera/front/image", "1.50 MB", "1234", "3 link", "7"] {
+        assert!(held.contains(part), "{part}: {text}");
+    }
+    assert!(
+        text.contains("robot.toml:7") && text.contains("PROBLEM  two hosts are called laptop"),
+        "{text}"
+    );
+    let json = rnet!(place, "link", "status", "--json").json();
+    assert_eq!((&json["running"], &json["term"]), (&true.into(), &4.into()));
+    assert_eq!(json["peers"][0]["topics"][1]["lost"]["link"], 3);
+    assert_eq!(json["peers"][1]["state"], "STATE_CONNECTING");
+}
+
+#[test]
+fn of_two_links_the_later_is_shown() {
+    let place = Place::new();
+    let link = link(&place);
+    let _old = says(&link, &status());
+    let _new = says(&link, &LinkStatus { term: 5, host: "robot-new".into(), ..status() });
+    let _older = says(&link, &LinkStatus { term: 3, ..status() });
+    assert!(rnet!(place, "link", "status").ok().starts_with("host robot-new\n"));
+}
+
+#[test]
+fn status_says_why_there_is_none() {
+    let place = Place::new();
+    let _node = place.node("robot");
+    let said = rnet!(place, "link", "status").fails(1);
+    assert!(said.contains("no link runs in domain clitest: RNET_LINK names "), "{said}");
+    install(&place, &settings("off", "default"));
+    let said = rnet!(place, "link", "status").fails(1);
+    assert!(
+        said.contains("the network is off") && said.contains("there is no robot.toml in /"),
+        "{said}"
+    );
+    install(&place, &settings("off", "robot.toml:3"));
+    let said = rnet!(place, "link", "status").fails(1);
+    assert!(said.contains("the network is off (robot.toml:3)"), "{said}");
+    install(&place, &settings("lan", "RNET_NETWORK"));
+    let said = rnet!(place, "link", "status").fails(1);
+    assert!(said.contains("the network is \"lan\" (RNET_NETWORK): the next node"), "{said}");
+    let ran = rnet!(place, "link", "status", "--json");
+    assert_eq!((ran.code, &ran.json()["running"]), (Some(1), &false.into()));
+    // What is wrong with a setting is what the program says.
+    let script = "#!/bin/sh\necho 'rnet-link: robot.toml:3:1: network.lisen: there is no such key' >&2; exit 1";
+    fs::write(place.dir.join("rnet-link"), script).unwrap();
+    let said = rnet!(place, "link", "status").fails(1);
+    assert!(said.contains("none can start: robot.toml:3:1: network.lisen"), "{said}");
+}
+
+#[test]
+fn the_program_is_told_domain_and_settings() {
+    let place = Place::new();
+    let said = rnet!(place, "link").fails(1);
+    assert!(said.contains("RNET_LINK names"), "{said}");
+    install(&place, &settings("lan", "RNET_NETWORK"));
+    assert_eq!(rnet!(place, "link").ok(), "called run\n");
+    assert_eq!(rnet!(place, "link", "run", "--network", "lan").ok(), "called run --network lan\n");
+    let ran = rnet!(
+        place,
+        "--domain",
+        "lab",
+        "--dir",
+        "/tmp",
+        "link",
+        "start",
+        "--config",
+        "a.toml",
+        "--host",
+        "h",
+        "--listen",
+        "tcp/a:1",
+        "--connect",
+        "tcp/b:2"
+    );
+    assert_eq!(
+        ran.ok(),
+        "called start --domain lab --dir /tmp --config a.toml --host h --listen tcp/a:1 --connect tcp/b:2\n"
+    );
+    fs::write(place.dir.join("rnet-link"), "#!/bin/sh\nexit 3").unwrap();
+    assert_eq!(rnet!(place, "link", "start").fails(1), "");
+}
+
+#[test]
+fn lists_name_the_host_where_there_are_several() {
+    let place = Place::new();
+    let (node, link) = (place.node("lidar"), link(&place));
+    let _own = node.publisher::<Pose>("/pose").unwrap();
+    let verbose =
+        rnet!(place, "topic", "list", "-v").ok() + &rnet!(place, "node", "list", "-v").ok();
+    assert!(!verbose.contains("HOST"), "{verbose}");
+    assert!(!rnet!(place, "topic", "info", "/pose", "-v").ok().contains("Host:"));
+
+    let _said = says(&link, &status());
+    let options = |endpoint| PublisherOptions::new().proxy(laptop_node("/viewer", endpoint));
+    let _theirs = link.publisher_with::<Pose>("/goal", options(1)).unwrap();
+    let _also = link.publisher_with::<Pose>("/pose", options(2)).unwrap();
+    let proxy = SubscriberOptions::new().proxy(laptop_node("/viewer", 3), 1);
+    let _heard = link.subscriber_with::<Pose>("/pose", proxy).unwrap();
+    let text = rnet!(place, "node", "list", "-v").ok();
+    let row = |text: &str, start: &str| {
+        let row = text.lines().find(|row| row.starts_with(start));
+        row.unwrap_or_else(|| panic!("{start}: {text}")).to_owned()
+    };
+    assert!(text.lines().next().unwrap().ends_with("HOST"), "{text}");
+    assert!(
+        row(&text, "/lidar ").ends_with("robot-1") && row(&text, "/viewer ").ends_with("laptop"),
+        "{text}"
+    );
+    let list = |host: &str| rnet!(place, "node", "list", "--host", host);
+    assert_eq!(list("laptop").ok(), "@laptop/viewer\n");
+    assert_eq!(list("robot-1").ok(), "/_rnet/link_1\n/lidar\n");
+    assert!(list("labtop").fails(1).contains("no host labtop is known; did you mean laptop?"));
+    let json = rnet!(place, "node", "list", "--json").json();
+    assert_eq!(
+        (&json["host"], &json["remote"][0]["node"]),
+        (&"robot-1".into(), &"@laptop/viewer".into())
+    );
+
+    let text = rnet!(place, "topic", "list", "-v").ok();
+    assert!(
+        row(&text, "/goal ").ends_with(" laptop")
+            && row(&text, "/pose ").ends_with("laptop, robot-1"),
+        "{text}"
+    );
+    let list = |host: &str| rnet!(place, "topic", "list", "--host", host).ok();
+    assert_eq!(list("laptop"), "/goal\n/pose\n");
+    assert_eq!(list("robot-1"), "/_rnet/link\n/pose\n");
+    let json = rnet!(place, "topic", "list", "--json").json();
+    assert_eq!(json["topics"][1]["hosts"], json!(["laptop"]));
+    let text = rnet!(place, "topic", "info", "/pose", "-v").ok();
+    assert!(text.contains("Node name: /lidar\nHost: robot-1\n"), "{text}");
+    assert!(text.contains("Node name: @laptop/viewer\nHost: laptop\n"), "{text}");
+}
+
+#[test]
+fn who_listens_to_another_host_subscribes_for_as_long_as_it_listens() {
+    let place = Place::new();
+    let link = link(&place);
+    let options = PublisherOptions::new().proxy(laptop_node("/lidar", 1));
+    let mut theirs = link.publisher_with::<Pose>("/scan", options).unwrap();
+    let mut own = place.node("own").publisher::<Pose>("/own").unwrap();
+    let pose = util::POSE;
+    for command in ["echo", "hz", "bw", "delay"] {
+        let running = place.spawn(&["topic", command, "/scan", "--count", "1"]);
+        theirs.wait_for_subscribers(1, SOON).unwrap();
+        let sends = std::thread::scope(|scope| {
+            let waits = scope.spawn(move || running.wait());
+            while !waits.is_finished() {
+                theirs.send(&pose).unwrap();
+                std::thread::sleep(std::time::Duration::from_millis(10)); // sleep: a publisher's period
+            }
+            waits.join().unwrap()
+        });
+        let text = sends.ok();
+        assert!(!text.is_empty(), "{command}");
+        assert!(command != "echo" || text.contains("1.5"), "{text}");
+        let begun = std::time::Instant::now();
+        while theirs.subscriber_count() > 0 {
+            assert!(begun.elapsed() < SOON.unwrap(), "{command} has left its subscription");
+            std::thread::sleep(std::time::Duration::from_millis(1)); // sleep: between two looks at a condition
+        }
+    }
+    // Of a topic of this host it stays an observer.
+    let running = place.spawn(&["topic", "echo", "/own", "--count", "1"]);
+    let sends = std::thread::scope(|scope| {
+        let waits = scope.spawn(move || running.wait());
+        while !waits.is_finished() {
+            own.send(&pose).unwrap();
+            assert_eq!(own.subscriber_count(), 0);
+            std::thread::sleep(std::time::Duration::from_millis(10)); // sleep: a publisher's period
+        }
+        waits.join().unwrap()
+    });
+    sends.ok();
+}
+
+/// The findings of the network.
+fn network(ran: &Ran) -> Vec<(String, String)> {
+    let json = ran.json();
+    let findings = json["findings"].as_array().unwrap().iter();
+    let ours = findings.filter(|finding| finding["check"] == "network");
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    ours.map(|f| (text(&f["level"]), text(&f["what"]) + " -> " + &text(&f["advice"]))).collect()
+}
+
+#[track_caller]
+fn has(found: &[(String, String)], level: &str, parts: &[&str]) {
+    let fits =
+        |(of, text): &(String, String)| of == level && parts.iter().all(|p| text.contains(p));
+    assert!(found.iter().any(fits), "{level} {parts:?} is not in {found:#?}");
+}
+
+#[test]
+fn doctor_says_why_there_is_no_link() {
+    let place = Place::new();
+    let _node = place.node("robot");
+    let doctor = |network: &str| {
+        let mut command = place.command();
+        command.args(["doctor", "--json"]);
+        if !network.is_empty() {
+            command.env("RNET_NETWORK", network);
+        }
+        self::network(&util::Running::start(command).wait())
+    };
+    assert_eq!(doctor(""), []);
+    has(&doctor("lan"), "problem", &["configured (RNET_NETWORK=lan)", "RNET_LINK names"]);
+    install(&place, &settings("off", "default"));
+    has(&doctor(""), "note", &["the network is off (default)"]);
+    let mut lan = settings("lan", "RNET_NETWORK");
+    lan["interfaces"] = json!(["nonexistent0"]);
+    lan["version"] = "0.0.1".into();
+    install(&place, &lan);
+    let found = doctor("lan");
+    has(&found, "ok", &["the network is \"lan\" (RNET_NETWORK)"]);
+    has(&found, "note", &["anyone on the LAN"]);
+    has(&found, "problem", &["no network interface nonexistent0"]);
+    has(&found, "problem", &["rnet-link is of version 0.0.1"]);
+    has(&found, "problem", &["no link runs in domain clitest", "rnet link start"]);
+    fs::write(place.dir.join("rnet-link"), "#!/bin/sh\necho 'rnet-link: bad key' >&2; exit 1")
+        .unwrap();
+    has(&doctor("lan"), "problem", &["bad key -> correct the setting"]);
+}
+
+#[test]
+fn doctor_says_why_a_host_is_not_reached() {
+    let place = Place::new();
+    let link = link(&place);
+    let open = TcpListener::bind("127.0.0.1:0").unwrap();
+    let open_at = format!("tcp/127.0.0.1:{}", open.local_addr().unwrap().port());
+    // Nobody listens on a port that was just given back.
+    let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let closed_at = format!("tcp/127.0.0.1:{closed}");
+    let mut settings = settings("peers", "robot.toml:2");
+    settings["connect"] =
+        json!([open_at, closed_at, "tcp/10.0.0.2:7450", "tcp/no.such.host.invalid:1"]);
+    install(&place, &settings);
+    let mut said = status();
+    said.listen = vec![open_at.replace("127.0.0.1", "0.0.0.0"), closed_at.clone()];
+    said.peers[1].state = State::Refused.into();
+    said.peers[1].text = "it speaks version 9 of the wire".into();
+    said.peers.push(Peer {
+        host: "old".into(),
+        version: "0.0.1".into(),
+        state: State::Connected.into(),
+        ..Peer::default()
+    });
+    said.peers.push(Peer { host: "away".into(), state: State::Lost.into(), ..Peer::default() });
+    let _said = says(&link, &said);
+    let found = network(&rnet!(place, "doctor", "--json"));
+    has(&found, "ok", &["process 77 links this host as robot-1"]);
+    has(&found, "ok", &["can be reached on tcp/0.0.0.0:"]);
+    has(
+        &found,
+        "problem",
+        &[&closed_at, "cannot be reached there: connection refused", "firewall"],
+    );
+    has(&found, "ok", &["host laptop is connected"]);
+    has(&found, "note", &["host old is connected, of version 0.0.1"]);
+    has(&found, "problem", &["tcp/10.0.0.3:7450 is refused: it speaks version 9"]);
+    has(&found, "problem", &["host away was connected and is not heard"]);
+    has(&found, "note", &[&open_at, "answers", "another domain"]);
+    has(
+        &found,
+        "problem",
+        &[&closed_at, "is not reached: connection refused", "start the link there"],
+    );
+    has(&found, "problem", &["no.such.host.invalid:1 is not reached: its name is not known"]);
+    has(&found, "problem", &["two hosts are called laptop"]);
+    assert!(!found.iter().any(|(_, text)| text.contains("10.0.0.2:7450")), "{found:#?}");
+}
