@@ -98,7 +98,8 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
             2 if step & 0x80 != 0 => {
                 let meta = Meta::default().with_correlation(7).with_gap(LossCause::Link, 1);
                 let len = if step & 0x40 == 0 { 100 } else { 20_000 };
-                let _ = writer.send_with(&vec![step; len], &meta);
+                let sent_ns = (step & 0x20 != 0).then_some(u64::from(step));
+                let _ = writer.send_with(&vec![step; len], &meta, sent_ns);
                 let _ = writer.publish_gap(KnownGap { cause: LossCause::Restart, size: 1 });
             }
             2 => spoil(&file, CONTROL_AT as u64 + input.short() % 400 * 8, &mut input),

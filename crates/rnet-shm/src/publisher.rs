@@ -324,7 +324,7 @@ impl Writer {
             bytes.resize(len, 0);
             return Ok(Loaned { len, place: Place::Scratch(bytes) });
         }
-        let mut stall = self.stall_timer();
+        let mut stall = None;
         loop {
             self.check_truncated()?;
             self.refresh_readers();
@@ -497,7 +497,7 @@ impl Writer {
         counted_len: u64,
         sent_ns: Option<u64>,
     ) -> Result<u64, Error> {
-        let mut stall = self.stall_timer();
+        let mut stall = None;
         loop {
             let plenty = self.log.capacity_bytes() / PLENTY;
             self.check_truncated()?;

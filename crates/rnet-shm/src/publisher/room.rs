@@ -96,11 +96,12 @@ impl Writer {
     #[cold]
     pub(super) fn wait_for_room(
         &mut self,
-        stall: &mut StallTimer,
+        stall: &mut Option<StallTimer>,
         plenty: u64,
         slowest: Option<(Arc<ReaderRef>, u64)>,
     ) -> Result<(), Error> {
         self.check_stop()?;
+        let stall = stall.get_or_insert_with(|| self.stall_timer());
         let flow = &self.map.control().flow;
         let (first, now_ns) = (stall.began_ns == 0, clock::now_ns());
         if first {
@@ -159,8 +160,8 @@ impl Writer {
         self.held = Held { never_waits: !yes, ..Held::default() };
     }
 
-    /// For a send or a loan that may find the log full.
-    pub(super) fn stall_timer(&self) -> StallTimer {
+    /// For a send or a loan that has found the log full.
+    fn stall_timer(&self) -> StallTimer {
         let Held { never_waits, since_ns, seq } = self.held;
         let goes_on = never_waits && seq == self.log.seq();
         StallTimer {
