@@ -149,10 +149,8 @@ fn a_forwarder_begins_in_full_flight() {
         let options = options.clone().forwarder(id, Some(1));
         let mut forwarder = link.subscriber_with::<[u8]>("/t", options).unwrap();
         let first = forwarder.recv(LONG).unwrap().seq();
-        let mut next = first + 1;
-        for _ in 0..200 {
-            assert_eq!(forwarder.recv(LONG).unwrap().seq(), next);
-            next += 1;
+        for seq in first + 1..first + 200 {
+            assert_eq!(forwarder.recv(LONG).unwrap().seq(), seq);
         }
     }
     drop(stop);
