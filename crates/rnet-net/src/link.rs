@@ -79,7 +79,7 @@ struct Shared {
 impl Shared {
     /// Numbers grow from term to term: a session of a later holder is above all of the one before.
     fn next_session(&self) -> u64 {
-        self.presence.term << 24 | self.sessions.fetch_add(1, Ordering::Relaxed)
+        self.presence.term << 20 | self.sessions.fetch_add(1, Ordering::Relaxed)
     }
 
     fn transport(&self) -> Option<Arc<dyn Transport>> {
