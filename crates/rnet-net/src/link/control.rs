@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
-use rnet::{EndpointEvent, Result};
+use rnet::{EndpointEvent, Error, Result};
 
 use crate::transport::{HostId, Presence};
 use crate::wire::Document;
@@ -19,6 +19,8 @@ use super::status::Status;
 
 /// How often hosts are looked after though nothing happens.
 const TICK: Duration = Duration::from_millis(100);
+/// Hosts that a link talks to.
+const MAX_HOSTS: usize = 64;
 
 pub struct Control {
     pub known: Known,
@@ -120,8 +122,14 @@ impl Control {
         if presence.host == self.known.shared.presence.host {
             return;
         }
+        let full = self.hosts.len() >= MAX_HOSTS;
         match self.hosts.get_mut(&presence.host) {
             Some(host) => host.up(presence.term),
+            None if full => {
+                let what = "hosts of a domain".to_owned();
+                let hint = "give the robots domains of their own (RNET_DOMAIN)".to_owned();
+                self.known.fault(&Error::LimitReached { what, limit: MAX_HOSTS, hint });
+            }
             None => {
                 let Some(transport) = self.known.shared.transport() else { return };
                 let host = Host::new(&self.known.shared, presence, &transport);

@@ -208,7 +208,8 @@ impl Host {
         if self.publishers.contains_key(&id) || self.subscriptions.contains_key(&id) {
             return Ok(());
         }
-        if self.publishers.len() + self.subscriptions.len() >= MAX_ENDPOINTS {
+        let unknown: usize = self.unknown.values().map(Vec::len).sum();
+        if self.publishers.len() + self.subscriptions.len() + unknown >= MAX_ENDPOINTS {
             let what = format!("endpoints of host {}", self.name);
             let hint = "the other host has more than any robot; look at what opens them".to_owned();
             return Err(Error::LimitReached { what, limit: MAX_ENDPOINTS, hint });

@@ -43,6 +43,7 @@ pub struct Proxy {
     /// Number of the next message that is expected; `None` before the first.
     pub next_seq: Option<u64>,
     waiting: VecDeque<Waiting>,
+    waiting_len_bytes: u64,
     /// Bytes of the channel that were read, and what the owner knows of them.
     read: u64,
     told: u64,
@@ -78,6 +79,7 @@ impl Proxy {
             channel: None,
             next_seq,
             waiting: VecDeque::new(),
+            waiting_len_bytes: 0,
             read: 0,
             told: 0,
             owed: 0,
@@ -118,6 +120,7 @@ impl Proxy {
     /// Closes it, as one whose process has died if it is `lost`.
     pub fn close(&mut self, lost: bool) {
         self.waiting.clear();
+        self.waiting_len_bytes = 0;
         match self.publisher.take() {
             Some(publisher) if lost => publisher.lose(),
             publisher => drop(publisher),
@@ -170,6 +173,14 @@ impl Proxy {
                 sent => return self.sent(bytes.len(), sent),
             }
         }
+        self.waiting_len_bytes += bytes.len() as u64 + MESSAGE_COST;
+        // An owner that keeps to its credit never comes here.
+        if self.waiting_len_bytes > 2 * CREDIT_LEN_BYTES + self.limit as u64 {
+            self.waiting_len_bytes -= bytes.len() as u64 + MESSAGE_COST;
+            self.lose(LossCause::Link, 1);
+            let what = format!("message of host {}", self.host);
+            return Err(Error::BadValue { what, why: "it is more than was asked for".to_owned() });
+        }
         self.waiting.push_back(Waiting { bytes: bytes.to_vec(), meta, sent_ns });
         Ok(())
     }
@@ -193,6 +204,7 @@ impl Proxy {
                 self.waiting.push_front(first);
                 return Ok(());
             }
+            self.waiting_len_bytes -= first.bytes.len() as u64 + MESSAGE_COST;
             self.sent(first.bytes.len(), sent)?;
         }
         self.came(0);
