@@ -17,6 +17,11 @@ use super::proxy::Proxy;
 /// The proxy of the channel that came last: messages of a channel come together.
 type Current = Option<(u32, Arc<Mutex<Proxy>>)>;
 
+/// A time of the other host by the clock of this one. Now, before the clocks were compared.
+fn here(sent_ns: u64, offset: Option<i64>) -> u64 {
+    offset.map_or_else(now_ns, |offset| sent_ns.saturating_add_signed(offset.saturating_neg()))
+}
+
 impl Shared {
     /// A frame from this host. Nobody has looked into it before.
     pub(super) fn arrived(&self, lane: Lane, from: HostId, frame: &[u8]) {
@@ -41,7 +46,7 @@ impl Shared {
         let (accept, offset) = {
             let mut stream = lock(&state.stream);
             let accept = stream.accept(now, &header);
-            (accept, stream.clock(now).map_or(0, |clock| clock.offset_ns))
+            (accept, stream.clock(now).map(|clock| clock.offset_ns))
         };
         match accept {
             Accept::New => {}
@@ -71,7 +76,7 @@ impl Shared {
         state: &LaneState,
         current: &mut Current,
         item: Item<'_>,
-        offset: i64,
+        offset: Option<i64>,
     ) -> Result<(), WireError> {
         let (host, lane) = (state.host, state.lane);
         let event = match item {
@@ -145,11 +150,11 @@ impl Shared {
         state: &LaneState,
         current: &mut Current,
         data: &Data<'_>,
-        offset: i64,
+        offset: Option<i64>,
     ) -> Result<(), WireError> {
         let Some(proxy) = self.proxy(state, current, data.channel) else { return Ok(()) };
         let mut proxy = lock(proxy);
-        let sent_ns = data.sent_ns.saturating_add_signed(-offset);
+        let sent_ns = here(data.sent_ns, offset);
         let published = match data.compressed {
             false => proxy.publish(data.seq, sent_ns, data.meta, data.payload),
             true => {
@@ -169,11 +174,11 @@ impl Shared {
         state: &LaneState,
         current: &mut Current,
         piece: &Piece<'_>,
-        offset: i64,
+        offset: Option<i64>,
     ) -> Result<(), WireError> {
         let Some(proxy) = self.proxy(state, current, piece.channel) else { return Ok(()) };
         let mut proxy = lock(proxy);
-        let sent_ns = piece.sent_ns.saturating_add_signed(-offset);
+        let sent_ns = here(piece.sent_ns, offset);
         proxy.came(piece.bytes.len() as u64);
         // Taken out meanwhile, as the whole stands in it.
         let mut reassembly = proxy.take_reassembly();

@@ -19,6 +19,8 @@ use super::status::Status;
 
 /// How often hosts are looked after though nothing happens.
 const TICK: Duration = Duration::from_millis(100);
+/// How often what was refused is asked for again.
+const ASK_AGAIN: Duration = Duration::from_secs(1);
 /// Hosts that a link talks to.
 const MAX_HOSTS: usize = 64;
 
@@ -27,6 +29,7 @@ pub struct Control {
     pub hosts: BTreeMap<HostId, Host>,
     events: mpsc::Receiver<Event>,
     status: Status,
+    asked: Instant,
 }
 
 impl Control {
@@ -39,7 +42,7 @@ impl Control {
             places: HashMap::new(),
             faults: Vec::new(),
         };
-        Ok(Control { known, hosts: BTreeMap::new(), events, status })
+        Ok(Control { known, hosts: BTreeMap::new(), events, status, asked: Instant::now() })
     }
 
     /// Runs until the link ends.
@@ -228,6 +231,10 @@ impl Control {
             if let Some(host) = self.hosts.remove(&id) {
                 host.lose(&mut self.known);
             }
+        }
+        if self.asked.elapsed() >= ASK_AGAIN {
+            self.asked = Instant::now();
+            self.hosts.values_mut().for_each(|host| host.ask_again(&mut self.known));
         }
         self.status.look(&self.known, &self.hosts);
     }

@@ -142,6 +142,15 @@ impl Host {
         }
     }
 
+    /// Asks again for what is wanted and was refused: there may be room by now.
+    pub fn ask_again(&mut self, known: &mut Known) {
+        let refused = self.publishers.iter().filter(|(_, remote)| remote.channel.is_none());
+        let refused: Vec<u64> = refused.map(|(id, _)| *id).collect();
+        for id in refused {
+            self.asked(known, id);
+        }
+    }
+
     /// Whether it counts as lost.
     pub fn is_lost(&self) -> bool {
         self.down.is_some_and(|since| since.elapsed() >= GRACE)
@@ -369,7 +378,6 @@ impl Host {
             if !wanted {
                 remote.flows = false;
                 proxy.next_seq = None;
-                proxy.admitted.clear();
                 known.shared.places.set(proxy.slot, 0);
                 // What it has kept for late joiners gets old.
                 if history(&remote.remote) > 0 {
@@ -491,7 +499,7 @@ impl Host {
         for (id, remote) in std::mem::take(&mut self.publishers) {
             let mut proxy = lock(&remote.proxy);
             if proxy.next_seq.is_some() {
-                let readers = proxy.admitted.clone();
+                let readers = proxy.readers().1;
                 let place = Place { next_seq: proxy.next_seq, readers };
                 known.keep_place((self.presence.host, id), place);
             }

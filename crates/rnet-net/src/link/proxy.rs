@@ -53,7 +53,7 @@ pub struct Proxy {
     /// Longest message, in bytes.
     limit: usize,
     pub arrived: Arrived,
-    /// Subscriptions that were admitted and have not gone.
+    /// Subscriptions that its owner knows to be served.
     pub admitted: BTreeSet<u64>,
     /// Those that had read it before it was lost; all, if another process held the link then.
     pub expected: BTreeSet<u64>,
@@ -97,6 +97,8 @@ impl Proxy {
     pub fn follow(&mut self, channel: Option<u32>) {
         self.channel = channel;
         self.reassembly = None;
+        // Its owner counts nobody yet.
+        self.admitted.clear();
         (self.read, self.told, self.owed) = (0, 0, 0);
     }
 
