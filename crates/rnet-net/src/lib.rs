@@ -11,5 +11,7 @@ pub mod memory;
 pub mod stream;
 mod transport;
 pub mod wire;
+#[cfg(feature = "zenoh")]
+pub mod zenoh;
 
 pub use transport::{HostId, Presence, Sink, Transport};

@@ -36,7 +36,6 @@ mod periods;
 mod places;
 mod proxies;
 mod short;
-mod succession;
 mod told;
 
 use endpoints::Endpoints;
@@ -161,7 +160,7 @@ impl Matching {
         self.own.announce(entry)?;
         let lane = meta.qos.lane;
         let (known, short) = (BTreeMap::new(), BTreeSet::new());
-        let (watched, served_by, proxies) = Default::default();
+        let (watched, served_by) = (BTreeMap::new(), BTreeMap::new());
         let own = OwnSubscription {
             topic_hash,
             meta,
@@ -173,7 +172,6 @@ impl Matching {
             watched,
             from,
             served_by,
-            proxies,
         };
         self.subscriptions.insert(id, own);
         self.index_own(entry);
@@ -433,7 +431,6 @@ impl Matching {
             Ok((reader, watched)) => {
                 subscription.lane = Some(peer.meta.qos.lane);
                 subscription.state.set_lane(peer.meta.qos.lane);
-                subscription.note_proxy(entry.id, &peer.meta.proxy, notices);
                 subscription.state.bring(|inbox| inbox.add(reader));
                 push_notice(notices, hooks, MatchEvent::Matched(info.clone()));
                 self.watch_peer(sub, entry.id, watched);

@@ -9,7 +9,6 @@ use rnet_ring::layout::LATENCY_BUCKETS;
 use rnet_ring::record::Record;
 use rnet_ring::{Kind, Pull, fail_point};
 
-use super::repeated::Words;
 use super::{ChannelError, Reader};
 use crate::clock;
 use crate::reader_stats::bump;
@@ -87,13 +86,8 @@ impl Reader {
             let Some(record) = self.next_record()? else {
                 return self.found_nothing().map(|()| false);
             };
-            let words = self.count_gap(&record);
-            if words == Words::Repeated {
-                self.drop_repeated(&record);
-                continue;
-            }
+            self.count_gap(&record);
             if self.passes_over(&record) {
-                self.note_heard(&record);
                 self.skip(record.seq, record.time_ns);
                 continue;
             }
@@ -108,16 +102,10 @@ impl Reader {
                         self.pinned = Some(pinned);
                         len
                     }
-                    None => {
-                        self.note_heard(&record);
-                        continue;
-                    }
+                    None => continue,
                 },
             };
             self.hand_out(record, len as u64);
-            if words == Words::New {
-                self.note_heard(&record);
-            }
             return Ok(true);
         }
         Ok(false)

@@ -1,0 +1,349 @@
+//! The network between hosts: two Zenoh sessions, one per lane, each with connections and threads of its own.
+//!
+//! The sessions share nothing, so that no frame of the bulk lane stands before one of the urgent lane in a queue
+//! of this process. Both are peers: frames go straight to the host that they are for, and no session routes for
+//! others. docs/design/wire.md §2 has the keys and the ports.
+
+mod settings;
+
+use std::collections::{BTreeMap, HashMap};
+use std::io;
+use std::net::{TcpListener, ToSocketAddrs};
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rnet::{DomainId, Lane};
+use zenoh::bytes::ZBytes;
+use zenoh::liveliness::LivelinessToken;
+use zenoh::pubsub::{Publisher, Subscriber};
+use zenoh::qos::{CongestionControl, Priority};
+use zenoh::sample::{Locality, Sample, SampleKind};
+use zenoh::{Session, Wait};
+
+use crate::config::Endpoint;
+use crate::{HostId, Presence, Sink, Transport};
+
+/// Presences beyond this are not told: more hosts than a domain has, made up by one of them.
+const MAX_PRESENCES: usize = 1024;
+/// Publishers that are kept ready, one for each host that is sent to.
+const MAX_PUBLISHERS: usize = 64;
+
+/// How the hosts of a domain find each other.
+#[derive(Clone, Debug, Default)]
+pub struct ZenohOptions {
+    /// Where the urgent lane listens; the bulk lane listens one port above.
+    pub listen: Vec<Endpoint>,
+    /// Where the urgent lanes of other hosts listen. Tried for as long as the network is open.
+    pub connect: Vec<Endpoint>,
+    /// Interfaces on which hosts of the same domain are looked for by multicast; empty for all but the loopback.
+    /// `None`: only those in `connect` are met, and those that connect.
+    pub lan: Option<Vec<String>>,
+}
+
+/// Why the network could not be opened.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ZenohError {
+    /// The port, or the one above it for the bulk lane, is taken.
+    #[error(
+        "cannot listen on {endpoint}: port {port} is in use, by another link or another program. Choose another \
+             port (the {lane} lane takes this one), or end who uses it: `ss -ltnp 'sport = {port}'` shows it"
+    )]
+    PortInUse {
+        /// As it was given.
+        endpoint: Endpoint,
+        /// The one that is in use.
+        port: u16,
+        /// Which lane wants it.
+        lane: &'static str,
+    },
+    /// The address cannot be listened on.
+    #[error(
+        "cannot listen on {endpoint}: {cause}. Give an address of this host, or 0.0.0.0 for all of them"
+    )]
+    BadListen {
+        /// As it was given.
+        endpoint: Endpoint,
+        /// What the system said.
+        cause: io::Error,
+    },
+    /// There is no port above it for the bulk lane.
+    #[error(
+        "{endpoint} leaves no port for the bulk lane, which takes the one above: give a port of at most 65534"
+    )]
+    NoSecondPort {
+        /// As it was given.
+        endpoint: Endpoint,
+    },
+    /// The host has no such interface.
+    #[error("this host has no network interface {name:?}; it has {known}")]
+    NoInterface {
+        /// As it was given.
+        name: String,
+        /// Those that it has.
+        known: String,
+    },
+    /// Zenoh itself has refused.
+    #[error("Zenoh cannot open the {lane} session: {cause}")]
+    Zenoh {
+        /// Which lane it is for.
+        lane: &'static str,
+        /// What Zenoh said.
+        cause: zenoh::Error,
+    },
+}
+
+/// The network of one host and domain. Dropped, it leaves: the others are told at once. Let no call of its
+/// [`Sink`] drop the last reference, as leaving waits for these calls.
+pub struct ZenohNet {
+    urgent: LaneNet,
+    bulk: LaneNet,
+}
+
+struct LaneNet {
+    prefix: String,
+    own: HostId,
+    priority: Priority,
+    /// One for each host that is sent to. Locked only to find one: a sender that waits holds up no other.
+    publishers: Mutex<HashMap<HostId, Arc<Publisher<'static>>>>,
+    _frames: Subscriber<()>,
+    _presences: Subscriber<()>,
+    _token: LivelinessToken,
+    session: Session,
+}
+
+impl ZenohNet {
+    /// Joins the domain as `own`. Returns when both lanes listen, before anybody is found.
+    ///
+    /// # Errors
+    /// [`ZenohError`], if an endpoint or interface cannot be used.
+    pub fn open(
+        options: &ZenohOptions,
+        own: Presence,
+        domain: &DomainId,
+        sink: Arc<dyn Sink>,
+    ) -> Result<Arc<Self>, ZenohError> {
+        if let Some(filter) =
+            std::env::var("RNET_LINK_LOG").ok().filter(|filter| !filter.is_empty())
+        {
+            zenoh::init_log_from_env_or(filter);
+        }
+        check(options)?;
+        let presences =
+            Arc::new(Presences { own: own.host, sink: Arc::clone(&sink), seen: Mutex::default() });
+        let lane = |lane| LaneNet::open(options, own, domain, lane, &sink, &presences);
+        Ok(Arc::new(Self { urgent: lane(Lane::Urgent)?, bulk: lane(Lane::Bulk)? }))
+    }
+}
+
+impl Transport for ZenohNet {
+    fn send(&self, lane: Lane, to: HostId, frame: &[u8]) -> io::Result<()> {
+        let net = match lane {
+            Lane::Urgent => &self.urgent,
+            Lane::Bulk => &self.bulk,
+        };
+        net.send(to, frame).map_err(io::Error::other)
+    }
+}
+
+impl LaneNet {
+    fn open(
+        options: &ZenohOptions,
+        own: Presence,
+        domain: &DomainId,
+        lane: Lane,
+        sink: &Arc<dyn Sink>,
+        presences: &Arc<Presences>,
+    ) -> Result<Self, ZenohError> {
+        let failed = |cause| ZenohError::Zenoh { lane: name(lane), cause };
+        let config = settings::settings(options, domain, lane).map_err(failed)?;
+        let session = zenoh::open(config).wait().map_err(failed)?;
+        let prefix = format!("rnet/1/{domain}/{}", name(lane));
+
+        // Zenoh calls from the thread of each connection; the sink hears of one at a time.
+        let one_at_a_time = Mutex::new(());
+        let told = Arc::clone(sink);
+        let frames = session
+            .declare_subscriber(format!("{prefix}/{}/*", own.host))
+            .allowed_origin(Locality::Remote)
+            .callback(move |sample: Sample| {
+                let Some(from) = sample.key_expr().rsplit('/').next().and_then(hex) else { return };
+                let _guard = one_at_a_time.lock().unwrap_or_else(PoisonError::into_inner);
+                told.frame(lane, HostId(from), &sample.payload().to_bytes());
+            })
+            .wait()
+            .map_err(failed)?;
+        let told = Arc::clone(presences);
+        let others = session
+            .liveliness()
+            .declare_subscriber(format!("{prefix}/host/*/*"))
+            .history(true)
+            .callback(move |sample: Sample| {
+                let mut parts = sample.key_expr().rsplit('/');
+                let (Some(term), Some(host)) =
+                    (parts.next().and_then(hex), parts.next().and_then(hex))
+                else {
+                    return;
+                };
+                told.tell(
+                    Presence { host: HostId(host), term },
+                    lane,
+                    sample.kind() == SampleKind::Put,
+                );
+            })
+            .wait()
+            .map_err(failed)?;
+        // Last: who sees it may send at once.
+        let token = session
+            .liveliness()
+            .declare_token(format!("{prefix}/host/{}/{:016x}", own.host, own.term))
+            .wait()
+            .map_err(failed)?;
+        let priority = match lane {
+            Lane::Urgent => Priority::RealTime,
+            Lane::Bulk => Priority::Data,
+        };
+        Ok(Self {
+            prefix,
+            own: own.host,
+            priority,
+            publishers: Mutex::default(),
+            _frames: frames,
+            _presences: others,
+            _token: token,
+            session,
+        })
+    }
+
+    fn send(&self, to: HostId, frame: &[u8]) -> zenoh::Result<()> {
+        self.publisher(to)?.put(ZBytes::from(frame)).wait()
+    }
+
+    fn publisher(&self, to: HostId) -> zenoh::Result<Arc<Publisher<'static>>> {
+        let mut publishers = self.publishers.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(publisher) = publishers.get(&to) {
+            return Ok(Arc::clone(publisher));
+        }
+        // Hosts come and go for years, and each boot makes another id.
+        if publishers.len() == MAX_PUBLISHERS {
+            publishers.clear();
+        }
+        let publisher = self
+            .session
+            .declare_publisher(format!("{}/{to}/{}", self.prefix, self.own))
+            .congestion_control(CongestionControl::Block)
+            .priority(self.priority)
+            // The link has packed the frame: nothing is to be added to it.
+            .express(true)
+            .allowed_destination(Locality::Remote)
+            .wait()?;
+        Ok(Arc::clone(publishers.entry(to).or_insert(Arc::new(publisher))))
+    }
+}
+
+impl Drop for LaneNet {
+    fn drop(&mut self) {
+        // The process goes on without it in any case.
+        let _ = self.session.close().wait();
+    }
+}
+
+/// Who is there. A host is, while its token is seen on both lanes.
+struct Presences {
+    own: HostId,
+    sink: Arc<dyn Sink>,
+    seen: Mutex<BTreeMap<(u64, u64), [bool; 2]>>,
+}
+
+impl Presences {
+    fn tell(&self, presence: Presence, lane: Lane, is_there: bool) {
+        if presence.host == self.own {
+            return;
+        }
+        // Held while the sink is told, so that it hears both lanes in one order.
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let key = (presence.host.0, presence.term);
+        if !seen.contains_key(&key) && (!is_there || seen.len() >= MAX_PRESENCES) {
+            return;
+        }
+        let lanes = seen.entry(key).or_default();
+        let was_up = *lanes == [true; 2];
+        lanes[usize::from(lane == Lane::Bulk)] = is_there;
+        let lanes = *lanes;
+        if lanes == [false; 2] {
+            seen.remove(&key);
+        }
+        match (was_up, lanes == [true; 2]) {
+            (false, true) => self.sink.up(presence),
+            (true, false) => self.sink.down(presence),
+            _ => {}
+        }
+    }
+}
+
+/// Sixteen lower-case hex digits, as keys have them.
+fn hex(text: &str) -> Option<u64> {
+    let digits =
+        text.len() == 16 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+    u64::from_str_radix(text, 16).ok().filter(|_| digits)
+}
+
+fn name(lane: Lane) -> &'static str {
+    match lane {
+        Lane::Urgent => "urgent",
+        Lane::Bulk => "bulk",
+    }
+}
+
+/// The port of a lane, as the rule of wire.md has it.
+fn port(endpoint: &Endpoint, lane: Lane) -> Option<u16> {
+    match lane {
+        Lane::Urgent => Some(endpoint.port()),
+        Lane::Bulk => endpoint.port().checked_add(1),
+    }
+}
+
+/// Finds what Zenoh would refuse, to say what to do about it.
+fn check(options: &ZenohOptions) -> Result<(), ZenohError> {
+    for endpoint in options.listen.iter().chain(&options.connect) {
+        if port(endpoint, Lane::Bulk).is_none() {
+            return Err(ZenohError::NoSecondPort { endpoint: endpoint.clone() });
+        }
+    }
+    for endpoint in &options.listen {
+        for lane in [Lane::Urgent, Lane::Bulk] {
+            let Some(port) = port(endpoint, lane) else { continue };
+            let listened = (endpoint.host(), port).to_socket_addrs().and_then(|found| {
+                TcpListener::bind(found.collect::<Vec<_>>().as_slice()).map(drop)
+            });
+            match listened {
+                Ok(()) => {}
+                Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
+                    return Err(ZenohError::PortInUse {
+                        endpoint: endpoint.clone(),
+                        port,
+                        lane: name(lane),
+                    });
+                }
+                Err(cause) => {
+                    return Err(ZenohError::BadListen { endpoint: endpoint.clone(), cause });
+                }
+            }
+        }
+    }
+    for interface in options.lan.iter().flatten() {
+        let known = Path::new("/sys/class/net");
+        if interface.contains('/') || interface.starts_with('.') || !known.join(interface).exists()
+        {
+            let found = std::fs::read_dir(known).into_iter().flatten().flatten();
+            let mut names: Vec<_> =
+                found.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+            names.sort();
+            return Err(ZenohError::NoInterface {
+                name: interface.clone(),
+                known: names.join(", "),
+            });
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,112 @@
+//! What the sessions of Zenoh are set to, and why.
+
+use rnet::{DomainId, Lane};
+use serde_json::{Value, json};
+use zenoh::Config;
+
+use super::{ZenohOptions, port};
+use crate::config::Endpoint;
+
+// Where Zenoh closes a connection whose other end is gone, its thread waits in the kernel for as long as this says,
+// which is 10 s by default: the host would be told as gone that much later, and others would not be read meanwhile.
+const _: () = assert!(
+    option_env!("TCP_LINGER_TIMEOUT").is_some(),
+    "build with TCP_LINGER_TIMEOUT=0 in the environment, as .cargo/config.toml has it: Zenoh takes it when it is \
+     compiled (if it was before, `cargo clean --package zenoh-link-tcp`)"
+);
+
+/// Silence of a host for this long, in milliseconds, ends the connection. A quarter of it is the pulse.
+const LEASE_MS: u64 = 800;
+/// A connection that takes nothing for this long, in milliseconds, is ended. Above the lease, and yet as short as
+/// can be: a sender that waits holds up its lane, and until it gives up Zenoh does not end the connection even if
+/// the lease is over (it waits under the lock that ending takes). A cable of 0.2 Mbit/s takes a batch in this time.
+const STALL_MS: u64 = 1000;
+/// As much is handed to the kernel at once: a frame with Zenoh's own words. A jumbo frame takes four.
+const BATCH_LEN_BYTES: usize = 17 << 10;
+/// For how long a connection may take, in milliseconds. The kernel repeats a lost SYN after 1 s, so a cable that
+/// is back is noticed within that.
+const OPEN_MS: u64 = 1500;
+/// The longest message that is put together, in bytes: a jumbo frame with room for Zenoh's own words.
+const MAX_MESSAGE_LEN_BYTES: usize = 128 << 10;
+/// The connections of a lane: twice the hosts of a domain, as the links of old and new holders overlap.
+const MAX_CONNECTIONS: usize = 128;
+/// The first of 14,000 ports for multicast, below those that Linux gives out by itself.
+const FIRST_GROUP_PORT: u64 = 17_000;
+
+pub(super) fn settings(
+    options: &ZenohOptions,
+    domain: &DomainId,
+    lane: Lane,
+) -> zenoh::Result<Config> {
+    let written = |endpoint: &Endpoint| {
+        let bracketed = if endpoint.host().contains(':') {
+            format!("[{}]", endpoint.host())
+        } else {
+            endpoint.host().into()
+        };
+        port(endpoint, lane).map(|port| format!("tcp/{bracketed}:{port}"))
+    };
+    let mut listen: Vec<String> = options.listen.iter().filter_map(written).collect();
+    let connect: Vec<String> = options.connect.iter().filter_map(written).collect();
+    if let Some(interfaces) = options.lan.as_ref().filter(|_| listen.is_empty()) {
+        // Any port: the multicast says which. A socket that is bound to an interface is reached through no other.
+        let bound = interfaces.iter().map(|interface| format!("tcp/0.0.0.0:0#iface={interface}"));
+        listen = if interfaces.is_empty() { vec!["tcp/0.0.0.0:0".into()] } else { bound.collect() };
+    }
+    let interfaces = options
+        .lan
+        .as_ref()
+        .filter(|names| !names.is_empty())
+        .map_or("auto".into(), |names| names.join(","));
+
+    let set: &[(&str, Value)] = &[
+        ("mode", json!("peer")),
+        ("listen/endpoints", json!(listen)),
+        ("connect/endpoints", json!(connect)),
+        // For ever, and never slower than this: a host that is back is to be met within two seconds.
+        ("connect/timeout_ms", json!(-1)),
+        ("connect/exit_on_failure", json!(false)),
+        (
+            "connect/retry",
+            json!({ "period_init_ms": 100, "period_max_ms": 500, "period_increase_factor": 2 }),
+        ),
+        // Opening waits for nobody.
+        ("open/return_conditions/connect_scouted", json!(false)),
+        ("open/return_conditions/declares", json!(false)),
+        ("scouting/delay", json!(0)),
+        ("scouting/multicast/enabled", json!(options.lan.is_some())),
+        ("scouting/multicast/address", json!(group(domain, lane))),
+        ("scouting/multicast/interface", json!(interfaces)),
+        // Gossip would have hosts connect that were not told of each other.
+        ("scouting/gossip/enabled", json!(options.lan.is_some())),
+        ("transport/unicast/open_timeout", json!(OPEN_MS)),
+        ("transport/unicast/accept_timeout", json!(OPEN_MS)),
+        ("transport/unicast/max_sessions", json!(MAX_CONNECTIONS)),
+        ("transport/link/tx/lease", json!(LEASE_MS)),
+        ("transport/link/tx/keep_alive", json!(4)),
+        ("transport/link/tx/batch_size", json!(BATCH_LEN_BYTES)),
+        (
+            "transport/link/tx/queue/congestion_control/block/wait_before_close",
+            json!(STALL_MS * 1000),
+        ),
+        ("transport/link/rx/max_message_size", json!(MAX_MESSAGE_LEN_BYTES)),
+        ("transport/shared_memory/enabled", json!(false)),
+        ("adminspace/enabled", json!(false)),
+        ("timestamping/enabled", json!(false)),
+    ];
+    let mut config = Config::default();
+    for (key, value) in set {
+        config.insert_json5(key, &value.to_string())?;
+    }
+    Ok(config)
+}
+
+/// The multicast group of a lane of a domain. The port tells them apart as well: a socket hears what comes for
+/// its port in all groups that its host has joined.
+fn group(domain: &DomainId, lane: Lane) -> String {
+    // FNV-1a: every release has to come to the same group.
+    let mix = |hash: u64, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    let hash = domain.as_str().bytes().fold(0xcbf2_9ce4_8422_2325, mix);
+    let port = FIRST_GROUP_PORT + 2 * (hash % 7_000) + u64::from(lane == Lane::Bulk);
+    format!("239.255.{}.{}:{port}", (hash >> 40) as u8, (hash >> 32) as u8)
+}
