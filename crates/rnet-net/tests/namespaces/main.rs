@@ -1,0 +1,6 @@
+//! The network on Zenoh between hosts of their own, which are cut, slowed and rebooted.
+
+mod net;
+mod peer;
+mod relay;
+mod zenoh;

@@ -1,0 +1,309 @@
+//! Hosts on this machine: network namespaces on one bridge, each with a directory and a monotonic clock of its own.
+//!
+//! The bridge stands in a namespace too, so that nothing of this machine's own network is touched. What a test
+//! has killed leaves its namespaces; the next one removes them.
+
+use std::fs;
+use std::io::{self, Write};
+use std::net::Ipv4Addr;
+use std::path::PathBuf;
+use std::process::{self, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+/// All of this machine's namespaces of tests begin so; the id of the test's process follows.
+const PREFIX: &str = "rnet-hosts-";
+/// By so much the clock of each host is ahead of the one before, in seconds.
+const CLOCK_STEP_S: u32 = 5000;
+
+static NEXT: AtomicU32 = AtomicU32::new(0);
+
+/// A bridge to which hosts are joined. Dropped, it kills what runs in them and removes them.
+pub struct Net {
+    name: String,
+    hosts: u8,
+}
+
+/// One host. It lives no longer than its net.
+pub struct Host {
+    namespace: String,
+    switch: String,
+    index: u8,
+    address: Ipv4Addr,
+    dir: PathBuf,
+}
+
+/// Which way a host loses packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    In,
+    Out,
+    Both,
+}
+
+impl Net {
+    /// A net without hosts, or `None` where this cannot be had, which is said.
+    pub fn new(test: &str) -> Option<Self> {
+        if let Some(why) = missing() {
+            println!("NOT RUN: {test}: {why}");
+            return None;
+        }
+        sweep();
+        let net = Self {
+            name: format!("{PREFIX}{}-{}", process::id(), NEXT.fetch_add(1, Ordering::Relaxed)),
+            hosts: 0,
+        };
+        let switch = net.switch();
+        ip(&["netns", "add", &switch]);
+        ip(&["-n", &switch, "link", "add", "bridge", "type", "bridge"]);
+        ip(&["-n", &switch, "link", "set", "bridge", "up"]);
+        Some(net)
+    }
+
+    fn switch(&self) -> String {
+        format!("{}-s", self.name)
+    }
+
+    /// Joins another host, with the address 10.77.0.1, .2 and so on.
+    pub fn host(&mut self) -> Host {
+        self.hosts += 1;
+        let (index, switch) = (self.hosts, self.switch());
+        let host = Host {
+            namespace: format!("{}-{index}", self.name),
+            address: Ipv4Addr::new(10, 77, 0, index),
+            dir: PathBuf::from(format!("/dev/shm/{}-{index}", self.name)),
+            switch: switch.clone(),
+            index,
+        };
+        let (namespace, port) = (&host.namespace, format!("port{index}"));
+        ip(&["netns", "add", namespace]);
+        ip(&[
+            "-n", &switch, "link", "add", "name", &port, "type", "veth", "peer", "name", "eth0",
+            "netns", namespace,
+        ]);
+        ip(&["-n", &switch, "link", "set", &port, "master", "bridge"]);
+        ip(&["-n", &switch, "link", "set", &port, "up"]);
+        ip(&["-n", namespace, "address", "add", &format!("{}/24", host.address), "dev", "eth0"]);
+        ip(&["-n", namespace, "link", "set", "lo", "up"]);
+        ip(&["-n", namespace, "link", "set", "eth0", "up"]);
+        // For multicast.
+        ip(&["-n", namespace, "route", "add", "default", "dev", "eth0"]);
+        fs::create_dir_all(&host.dir).unwrap();
+        host
+    }
+}
+
+impl Drop for Net {
+    fn drop(&mut self) {
+        remove(&self.name);
+    }
+}
+
+impl Host {
+    /// Where it is reached.
+    pub fn address(&self) -> Ipv4Addr {
+        self.address
+    }
+
+    /// A command that runs on this host, with its directory and its clock. Kill it by [`Host::kill_all`]: the
+    /// process that is spawned is one that waits for it.
+    pub fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
+        let mut command = Command::new("ip");
+        let ahead = (CLOCK_STEP_S * u32::from(self.index)).to_string();
+        command.args(["netns", "exec", &self.namespace]);
+        command
+            .args(["unshare", "--time", "--fork", "--kill-child", "--monotonic", &ahead, "--"])
+            .arg(program);
+        command.env("RNET_DIR", &self.dir).env_remove("RNET_DOMAIN");
+        command
+    }
+
+    /// Limits what it sends: a rate as `tc` writes it, such as `20mbit`; `None` for no limit.
+    pub fn shape(&self, rate: Option<&str>) {
+        match rate {
+            Some(rate) => self.run(&[
+                "tc", "qdisc", "replace", "dev", "eth0", "root", "tbf", "rate", rate, "burst",
+                "32kb", "latency", "50ms",
+            ]),
+            None => self.run(&["tc", "qdisc", "delete", "dev", "eth0", "root"]),
+        }
+    }
+
+    /// Loses this share of its packets, at random. 100 is a cut cable; [`Host::heal`] ends it.
+    pub fn lose(&self, percent: u8, way: Way) {
+        let rule = if percent >= 100 {
+            "drop".into()
+        } else {
+            format!("numgen random mod 100 < {percent} drop")
+        };
+        let mut rules =
+            String::from("table inet loss {}\nflush table inet loss\ndelete table inet loss\n");
+        rules += "table inet loss {\n";
+        for (hook, other) in [("input", Way::Out), ("output", Way::In)] {
+            if way != other {
+                let device = if hook == "input" { "iifname" } else { "oifname" };
+                rules += &format!(
+                    "chain {hook} {{ type filter hook {hook} priority 0; {device} eth0 {rule}; }}\n"
+                );
+            }
+        }
+        rules += "}\n";
+        self.nft(&rules);
+    }
+
+    /// Loses no packets any more.
+    pub fn heal(&self) {
+        self.nft("table inet loss {}\ndelete table inet loss\n");
+    }
+
+    /// Takes another address, 10.77.0.`last`, in place of the one it has.
+    pub fn set_address(&mut self, last: u8) {
+        // First: with it, the kernel removes those of the same network that came later.
+        ip(&["-n", &self.namespace, "address", "flush", "dev", "eth0"]);
+        self.address = Ipv4Addr::new(10, 77, 0, last);
+        ip(&[
+            "-n",
+            &self.namespace,
+            "address",
+            "add",
+            &format!("{}/24", self.address),
+            "dev",
+            "eth0",
+        ]);
+        // The kernel removes it with the address.
+        ip(&["-n", &self.namespace, "route", "replace", "default", "dev", "eth0"]);
+    }
+
+    /// Kills all its processes.
+    pub fn kill_all(&self) {
+        kill_in(&self.namespace);
+    }
+
+    /// Kills all its processes and empties its directory, as the end of power does.
+    pub fn reboot(&self) {
+        self.kill_all();
+        fs::remove_dir_all(&self.dir).unwrap();
+        fs::create_dir_all(&self.dir).unwrap();
+    }
+
+    /// How many bytes have come to it over the bridge, with the headers of Ethernet.
+    pub fn received_bytes(&self) -> u64 {
+        let path = format!("/sys/class/net/port{}/statistics/tx_bytes", self.index);
+        let output = Command::new("ip")
+            .args(["netns", "exec", &self.switch, "cat", &path])
+            .output()
+            .unwrap();
+        String::from_utf8_lossy(&output.stdout).trim().parse().unwrap()
+    }
+
+    fn run(&self, arguments: &[&str]) {
+        let output = Command::new("ip")
+            .args(["netns", "exec", &self.namespace])
+            .args(arguments)
+            .output()
+            .unwrap();
+        assert!(
+            output.status.success(),
+            "{arguments:?}: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+    }
+
+    fn nft(&self, rules: &str) {
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", &self.namespace, "nft", "-f", "-"]).stdin(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        child.stdin.take().unwrap().write_all(rules.as_bytes()).unwrap();
+        assert!(child.wait().unwrap().success(), "nft refuses:\n{rules}");
+    }
+}
+
+/// Why there can be no hosts here.
+fn missing() -> Option<String> {
+    if !rustix::process::geteuid().is_root() {
+        return Some("network namespaces need root".into());
+    }
+    for (tool, package) in
+        [("ip", "iproute2"), ("tc", "iproute2"), ("nft", "nftables"), ("unshare", "util-linux")]
+    {
+        let found =
+            Command::new(tool).arg("-V").stdout(Stdio::null()).stderr(Stdio::null()).status();
+        if found.is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
+            return Some(format!("`{tool}` not found (Debian, Ubuntu: apt-get install {package})"));
+        }
+    }
+    let tried = Command::new("unshare").args(["--net", "--time", "--fork", "true"]).output();
+    let refused = tried.ok().filter(|output| !output.status.success())?;
+    Some(format!(
+        "no namespace can be made here: {}",
+        String::from_utf8_lossy(&refused.stderr).trim()
+    ))
+}
+
+fn ip(arguments: &[&str]) {
+    let output = Command::new("ip").args(arguments).output().unwrap();
+    assert!(
+        output.status.success(),
+        "ip {}: {}",
+        arguments.join(" "),
+        String::from_utf8_lossy(&output.stderr)
+    );
+}
+
+/// The ids, as this machine sees them, of what runs in a namespace.
+fn pids(namespace: &str) -> Vec<i32> {
+    let output = Command::new("ip").args(["netns", "pids", namespace]).output().unwrap();
+    String::from_utf8_lossy(&output.stdout)
+        .split_whitespace()
+        .filter_map(|pid| pid.parse().ok())
+        .collect()
+}
+
+fn kill(pids: &[i32]) {
+    for pid in pids.iter().filter_map(|pid| Pid::from_raw(*pid)) {
+        // It may have ended by itself.
+        let _ = kill_process(pid, Signal::KILL);
+    }
+}
+
+/// Kills until nobody is left: what is killed may just have started another.
+fn kill_in(namespace: &str) {
+    loop {
+        let found = pids(namespace);
+        if found.is_empty() {
+            return;
+        }
+        kill(&found);
+    }
+}
+
+/// Removes the namespaces and directories whose names begin so.
+fn remove(prefix: &str) {
+    let listed = Command::new("ip").args(["netns", "list"]).output().unwrap();
+    for line in String::from_utf8_lossy(&listed.stdout).lines() {
+        let namespace = line.split(' ').next().unwrap_or_default();
+        if namespace.starts_with(&format!("{prefix}-")) {
+            kill_in(namespace);
+            // Another test may be removing it at this moment.
+            let _ = Command::new("ip").args(["netns", "del", namespace]).output();
+        }
+    }
+    for entry in fs::read_dir("/dev/shm").into_iter().flatten().flatten() {
+        if entry.file_name().to_string_lossy().starts_with(&format!("{prefix}-")) {
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
+/// Removes what tests have left that were killed.
+fn sweep() {
+    let listed = Command::new("ip").args(["netns", "list"]).output().unwrap();
+    for line in String::from_utf8_lossy(&listed.stdout).lines() {
+        let owner = line.strip_prefix(PREFIX).and_then(|rest| rest.split('-').next());
+        if let Some(owner) = owner.filter(|owner| !PathBuf::from(format!("/proc/{owner}")).exists())
+        {
+            remove(&format!("{PREFIX}{owner}"));
+        }
+    }
+}
