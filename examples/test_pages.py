@@ -19,7 +19,7 @@ NOT_RUN = {
     ("getting-started.md", "make build"): "is what this test needs",
     ("getting-started.md", "cargo run --bin example-hello-listener"): "examples/rust/tests/examples.rs runs both",
     ("check-your-machine.md", "rnet bench throughput"): "minutes; crates/rnet-cli/tests/bench.rs runs each for a moment",
-    ("check-your-machine.md", "rnet bench topology --example > robot.toml"): "minutes; crates/rnet-cli/tests/bench.rs runs each for a moment",
+    ("check-your-machine.md", "rnet bench topology --example > topology.toml"): "minutes; crates/rnet-cli/tests/bench.rs runs each for a moment",
     ("real-time.md", "rnet doctor --realtime"): "what it says is of the machine",
     ("real-time.md", 'GRUB_CMDLINE_LINUX_DEFAULT="quiet isolcpus=managed_irq,domain,2-3 nohz_full=2-3 irqaffinity=0-1"'): "of a file of the system",
     ("real-time.md", "chrt -f 50 ./controller"): "rights to SCHED_FIFO",
@@ -28,6 +28,8 @@ NOT_RUN = {
     ('deploying.md', 'docker run --ipc=host --user "$(id -u):$(id -g)" -e RNET_DOMAIN=left robot python camera.py'): "docker; containers_talk_and_notice_death in crates/rnet/tests/presence.rs stands in",
     ("deploying.md", "sudo install -D arm.py /etc/rnet/nodes/arm"): "systemd; scripts/dist-test.sh verifies the unit",
     ("deploying.md", "sudo systemd-sysusers rnet.conf && sudo systemd-tmpfiles --create rnet.conf && sudo systemctl daemon-reload"): "scripts/dist-test.sh does it below a root of its own",
+    ("two-computers.md", "rnet node list --verbose"): "two hosts; crates/rnet-net/tests/rnet_link.rs and crates/rnet-cli/tests/link.rs stand in",
+    ("two-computers.md", "rnet link --network peers --connect tcp/10.0.0.2:7450 --host laptop"): "two hosts",
     ("deploying.md", 'sudo usermod -aG rnet "$USER"'): "changes the machine's users",
 }
 
@@ -94,7 +96,7 @@ def test_every_block_is_played(page: Path) -> None:
             module = name.removesuffix(".py").replace("/", ".")
             assert name in ran.split() or f"-m {module} " in f"{ran} ".replace("\n", " "), f"{page.name}: nothing runs {name}"
         else:
-            assert language in {"console", "pycon", "python", "rust", "proto", "text", "ini", "yaml"}, language
+            assert language in {"console", "pycon", "python", "rust", "proto", "text", "ini", "toml", "yaml"}, language
     text = page.read_text(encoding="utf-8").splitlines()
     fences = sum(line.startswith("```") for line in text)
     assert fences == 2 * len(blocks(page)), f"{page.name}: a block without a language, or indented"

@@ -372,6 +372,7 @@ fn doctor_says_why_a_host_is_not_reached() {
     said.peers[1].text = "it speaks version 9 of the wire".into();
     said.peers.push(Peer {
         host: "old".into(),
+        address: "tcp/10.0.0.4:7450".into(),
         version: "0.0.1".into(),
         state: State::Connected.into(),
         ..Peer::default()

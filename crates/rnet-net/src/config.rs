@@ -91,7 +91,7 @@ impl fmt::Display for Mode {
 pub enum From {
     /// Nobody: it is the default.
     Default,
-    /// An option of the command line, or a variable of the environment.
+    /// An option of the command line, a variable of the environment, or that there are endpoints.
     Word(&'static str),
     /// A file.
     File(Place),

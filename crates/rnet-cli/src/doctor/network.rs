@@ -151,8 +151,10 @@ fn linked(findings: &mut Findings, settings: &Settings, status: &LinkStatus, dom
         }
     }
     for endpoint in &settings.connect {
+        // The address of a host that has connected by itself may not be known.
         let is_up = |peer: &rnet::msgs::link_status::Peer| {
-            peer.address == *endpoint && peer.state() == State::Connected
+            (peer.address == *endpoint || peer.address.is_empty())
+                && peer.state() == State::Connected
         };
         if !status.peers.iter().any(is_up) {
             not_connected(findings, endpoint, domain);

@@ -8,6 +8,9 @@ use super::error::{ConfigError, near, one_of};
 use super::parse::Parsed;
 use super::{Config, Endpoint, From, Mode, endpoint, file, stay, why_no_host};
 
+/// Who wants a network without naming a mode.
+const ENDPOINTS: &str = "listen or connect endpoints are set";
+
 /// What the command line says; `None` where it says nothing.
 #[derive(Clone, Debug, Default)]
 pub struct Given {
@@ -63,7 +66,9 @@ pub(super) fn merge(
         None => match file.mode {
             Some((mode, place)) => (mode, From::File(place)),
             // Whoever says where the others are wants them.
-            None if !(listen.is_empty() && connect.is_empty()) => (Mode::Peers, From::Default),
+            None if !(listen.is_empty() && connect.is_empty()) => {
+                (Mode::Peers, From::Word(ENDPOINTS))
+            }
             None => (Mode::Off, From::Default),
         },
     };

@@ -126,7 +126,7 @@ fn the_network_may_be_one_word_and_is_off_by_default() {
         ("[network]", Mode::Off, "default"),
         ("[network]\nhost = \"a\"", Mode::Off, "default"),
         // Whoever says where the others are wants them, unless the mode says otherwise.
-        ("[network]\nconnect = [\"tcp/a:1\"]", Mode::Peers, "default"),
+        ("[network]\nconnect = [\"tcp/a:1\"]", Mode::Peers, "listen or connect endpoints are set"),
         ("[network]\nmode = \"off\"\nlisten = [\"tcp/a:1\"]", Mode::Off, "robot.toml:2"),
     ] {
         let config = parsed(text).unwrap();
@@ -464,6 +464,17 @@ fn a_file_that_cannot_be_read_is_named_with_who_named_it() {
         let given = Given { config: Some(secret), ..Given::default() };
         let error = loaded(&given, &[]).unwrap_err().to_string();
         assert!(error.contains("Permission denied") && error.ends_with("(named by --config)"));
+    }
+}
+
+#[test]
+fn the_guide_shows_files_that_are_taken() {
+    let page = include_str!("../../../../docs/guide/two-computers.md");
+    let files: Vec<&str> =
+        page.split("```toml\n").skip(1).map(|rest| rest.split("```").next().unwrap()).collect();
+    assert_eq!(files.len(), 4);
+    for text in files {
+        assert_ne!(parsed(text).expect(text).mode, Mode::Off, "{text}");
     }
 }
 
