@@ -14,7 +14,7 @@ export SOAK_SECONDS ?= 600
 # minutes, kills at random, fuzzes or needs a rival is in SLOW; what takes ten minutes or more is in `make soak`.
 CHECKS := check-fmt check-clippy check-doc check-deps check-circles check-tidy
 TESTS := test-rust test-doc test-kill test-instructions test-loom test-python test-demo test-examples
-SLOW := test-hostile test-random test-fuzz test-dist site test-bench test-bench-python
+SLOW := test-net test-hostile test-random test-fuzz test-dist site test-bench test-bench-python
 
 # The comparison: what `make bench` writes, unless told otherwise.
 BENCH_OUT ?= bench/target/report
@@ -40,7 +40,7 @@ test-all: ## `make test` and `make test-slow`
 	@$(MAKE) --keep-going check setup python-package $(TESTS) $(SLOW); code=$$?; \
 	$(STEP) --summary; exit $$code
 
-test-slow: ## what `make test` leaves out: AddressSanitizer, kills at random, fuzzing, and the comparison, which installs the rivals
+test-slow: ## what `make test` leaves out: the network between hosts, AddressSanitizer, kills at random, fuzzing, and the comparison, which installs the rivals
 	@$(STEP) --start
 	@$(MAKE) --keep-going $(SLOW); code=$$?; \
 	$(STEP) --summary; exit $$code
@@ -153,6 +153,11 @@ test-kill:
 test-random: export SURVIVAL_SECONDS ?= 60
 test-random:
 	@$(STEP) --tests test-random cargo test $(FAILPOINTS) --test random --test histories -- --include-ignored
+
+# The only step that builds Zenoh, but for dist. Hosts are network namespaces, which need root.
+test-net:
+	@$(STEP) setup-net scripts/setup.sh --net
+	@$(STEP) --tests test-net cargo test --package rnet-net --features zenoh
 
 # The tests of scribbled and truncated memory once more, where any access out of bounds ends the process.
 test-hostile: export CARGO_TARGET_DIR := target/asan

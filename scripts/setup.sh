@@ -5,6 +5,7 @@
 #   setup.sh              for everything but what follows
 #   setup.sh --valgrind   valgrind alone, for `cargo xtask instructions`
 #   setup.sh --dist       what checks the Debian package, for scripts/dist-test.sh
+#   setup.sh --net        what makes hosts of network namespaces, for `make test-net`
 #   setup.sh --fuzz       a C++ compiler alone, for scripts/fuzz.sh (libFuzzer is C++)
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -34,6 +35,11 @@ case ${1-} in
 --dist)
     command -v lintian >/dev/null && command -v mmdebstrap >/dev/null && command -v systemd-analyze >/dev/null ||
         need_packages lintian mmdebstrap systemd
+    exit
+    ;;
+--net)
+    # Without them, or without root, the tests that need hosts say that they were not run.
+    if [ "$(id -u)" -eq 0 ] && ! { command -v ip && command -v nft; } >/dev/null; then need_packages iproute2 nftables; fi
     exit
     ;;
 --fuzz)

@@ -46,7 +46,8 @@ impl Net {
     /// A net without hosts, or `None` where this cannot be had, which is said.
     pub fn new(test: &str) -> Option<Self> {
         if let Some(why) = missing() {
-            println!("NOT RUN: {test}: {why}");
+            // Past the test harness, which keeps what a test prints that passes.
+            let _ = writeln!(io::stderr(), "NOT RUN: {test}: {why}");
             return None;
         }
         sweep();
