@@ -1,0 +1,112 @@
+//! The words of the command line.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+use rnet::DomainId;
+use rnet_net::config::Given;
+
+/// The link between the hosts of a robot-net domain. `rnet link` starts it and shows how it is.
+#[derive(Debug, Parser)]
+#[command(name = "rnet-link", version, max_term_width = 100)]
+pub struct Cli {
+    #[command(flatten)]
+    pub options: Options,
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Link this host with others until Ctrl-C or SIGTERM
+    Run {
+        /// As `start` does: without a terminal, and no longer than there are nodes
+        #[arg(long, hide = true)]
+        background: bool,
+    },
+    /// Start the link in the background, unless the network is off or one runs and another stands by
+    Start,
+    /// Print the settings as JSON
+    Config,
+}
+
+/// What goes for all commands.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Options")]
+pub struct Options {
+    /// Domain [env: RNET_DOMAIN] [default: 0]
+    #[arg(long, global = true, value_name = "ID")]
+    pub domain: Option<DomainId>,
+    /// Directory of the domains [env: RNET_DIR] [default: /dev/shm]
+    #[arg(long, global = true, value_name = "PATH")]
+    pub dir: Option<PathBuf>,
+    /// Unix group that shares the domain [env: RNET_GROUP]
+    #[arg(long, global = true, value_name = "GROUP")]
+    pub group: Option<String>,
+    /// File with the settings [env: RNET_CONFIG] [default: robot.toml, if it is there]
+    #[arg(long, global = true, value_name = "PATH")]
+    pub config: Option<PathBuf>,
+    /// off, lan or peers [env: RNET_NETWORK] [default: off]
+    #[arg(long, global = true, value_name = "MODE")]
+    pub network: Option<String>,
+    /// Name of this host [env: RNET_HOST] [default: that of the system]
+    #[arg(long, global = true, value_name = "NAME")]
+    pub host: Option<String>,
+    /// Where to be reached, such as tcp/0.0.0.0:7450, separated by commas [env: RNET_LISTEN]
+    #[arg(long, global = true, value_name = "ENDPOINTS")]
+    pub listen: Option<String>,
+    /// Where others are reached, such as tcp/10.0.0.2:7450, separated by commas [env: RNET_CONNECT]
+    #[arg(long, global = true, value_name = "ENDPOINTS")]
+    pub connect: Option<String>,
+}
+
+impl Options {
+    /// Those that configuration is made of.
+    pub fn given(&self) -> Given {
+        Given {
+            config: self.config.clone(),
+            network: self.network.clone(),
+            host: self.host.clone(),
+            listen: self.listen.clone(),
+            connect: self.connect.clone(),
+        }
+    }
+
+    /// The words that say the same to another process.
+    pub fn words(&self) -> Vec<OsString> {
+        let text = |value: &Option<String>| value.clone().map(OsString::from);
+        let path = |value: &Option<PathBuf>| value.clone().map(OsString::from);
+        let all = [
+            ("--domain", self.domain.as_ref().map(|id| id.as_str().into())),
+            ("--dir", path(&self.dir)),
+            ("--group", text(&self.group)),
+            ("--config", path(&self.config)),
+            ("--network", text(&self.network)),
+            ("--host", text(&self.host)),
+            ("--listen", text(&self.listen)),
+            ("--connect", text(&self.connect)),
+        ];
+        all.into_iter().filter_map(|(name, value)| Some([name.into(), value?])).flatten().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_words_of_options_are_read_as_the_same() {
+        Cli::command().debug_assert();
+        let words = "rnet-link start --domain lab --dir /tmp --group g --config a.toml --network lan --host h \
+                     --listen tcp/a:1 --connect tcp/b:1";
+        let first = Cli::parse_from(words.split_whitespace());
+        let again: Vec<OsString> =
+            ["rnet-link".into(), "run".into()].into_iter().chain(first.options.words()).collect();
+        let second = Cli::parse_from(again);
+        assert_eq!(format!("{:?}", first.options), format!("{:?}", second.options));
+        assert_eq!(first.options.words().len(), 16);
+    }
+}

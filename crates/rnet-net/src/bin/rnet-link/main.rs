@@ -1,0 +1,43 @@
+//! `rnet-link`: the link between hosts, one process for each host and domain.
+//!
+//! `run` is the link: it waits for its turn, holds the role and links until it is told to end (`run.rs`, `nodes.rs`).
+//! `start` puts one into the background where the configuration wants a link (`start.rs`). `config` says what the
+//! settings come to. The link itself is the library's.
+
+mod args;
+mod detach;
+mod domain;
+mod nodes;
+mod run;
+mod settings;
+mod start;
+mod stop;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use args::{Cli, Command};
+
+/// What went wrong, in words.
+type Outcome = Result<(), String>;
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let outcome = match cli.command {
+        Command::Run { background } => run::run(&cli.options, background),
+        Command::Start => start::start(&cli.options),
+        Command::Config => settings::show(&cli.options),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            eprintln!("rnet-link: {why}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn told(error: impl std::fmt::Display) -> String {
+    error.to_string()
+}

@@ -1,0 +1,121 @@
+//! `rnet-link run`: stands by, then links.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use rnet::role::Held;
+use rnet_net::config::{Config, Mode};
+use rnet_net::link::{Link, LinkOptions};
+use rnet_net::zenoh::{ZenohNet, ZenohOptions};
+use rnet_net::{HostId, Presence};
+
+use crate::args::Options;
+use crate::domain::Domain;
+use crate::{Outcome, detach, nodes, stop, told};
+
+/// In the background: for how long the one who stands by is waited for. One that is stopped is replaced in this time.
+const STANDBY: Duration = Duration::from_secs(2);
+/// Between two looks at whether to stop.
+const LOOK: Duration = Duration::from_millis(50);
+
+pub fn run(options: &Options, background: bool) -> Outcome {
+    if background {
+        detach::close_inherited();
+        detach::leave_session();
+    }
+    stop::on_signals();
+    let config = Config::load(&options.given()).map_err(told)?;
+    if config.mode == Mode::Off {
+        return Err(format!(
+            "the network is off ({}). Set network = \"lan\" in robot.toml, or RNET_NETWORK=lan; \
+             docs/guide/two-computers.md has more",
+            config.mode_from
+        ));
+    }
+    let domain = Domain::open(options)?;
+    if background {
+        nodes::end_with_the_last(&domain.location)?;
+    }
+    let Some(standby) = stand_by(&domain, background)? else { return Ok(()) };
+    if background && domain.link.holder().map_err(told)?.is_some() {
+        detach::silence();
+    }
+    let held = domain.link.wait_for_turn(stop::flag()).map_err(told)?;
+    let Some(held) = held.map(Arc::new) else { return Ok(()) };
+    drop(standby);
+    link(options, config, &domain, &held, background)
+}
+
+/// Waits to be the next; `None` if this process is to end, or, in the background, if there is a next already.
+fn stand_by(domain: &Domain, background: bool) -> Result<Option<Held>, String> {
+    if !background {
+        return domain.standby.wait_for_turn(stop::flag()).map_err(told);
+    }
+    let over = Arc::new(AtomicBool::new(false));
+    let (ended, alarm) = (over.clone(), std::thread::current());
+    let limit = std::thread::Builder::new().name("rnet-limit".into()).spawn(move || {
+        let looks = STANDBY.as_millis() / LOOK.as_millis();
+        for _ in 0..looks {
+            if stop::is_set() || ended.load(Ordering::SeqCst) {
+                break;
+            }
+            std::thread::park_timeout(LOOK);
+        }
+        ended.store(true, Ordering::SeqCst);
+        alarm.unpark();
+    });
+    limit.map_err(|e| format!("no thread can be started: {e}"))?;
+    let held = domain.standby.wait_for_turn(&over).map_err(told);
+    over.store(true, Ordering::SeqCst);
+    held
+}
+
+fn link(
+    options: &Options,
+    config: Config,
+    domain: &Domain,
+    held: &Arc<Held>,
+    background: bool,
+) -> Outcome {
+    let id = domain.location.id();
+    if config.mode == Mode::Lan {
+        eprintln!(
+            "rnet-link: the network of domain {id} is \"lan\": anyone on the LAN can join it, hear its topics and \
+             publish on them"
+        );
+    }
+    let network = ZenohOptions {
+        listen: config.listen.clone(),
+        connect: config.connect.clone(),
+        lan: (config.mode == Mode::Lan).then(|| config.interfaces.clone()),
+    };
+    let host = HostId(domain.location.host_id().map_err(told)?);
+    let role = held.clone();
+    let link_options = LinkOptions {
+        node: Domain::node(options),
+        presence: Presence { host, term: held.term() },
+        config,
+        holds: Arc::new(move || role.holds()),
+    };
+    let link = Link::open(link_options, |own, sink| {
+        ZenohNet::open(&network, own, id, sink).map_err(std::io::Error::other)
+    });
+    let link = link.map_err(|e| format!("the link of domain {id} cannot be opened: {e}"))?;
+    if background {
+        // The next in line, for the moment in which this one ends.
+        detach::spawn(options)?;
+        detach::silence();
+    }
+    while !stop::is_set() {
+        if let Some(why) = link.wait(LOOK) {
+            return Err(why);
+        }
+        if !held.holds() {
+            return Err(format!(
+                "another process has become the link of domain {id}: this one stood still"
+            ));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,26 @@
+//! `rnet-link config`: what flags, environment and file come to.
+
+use rnet_net::config::{Config, Endpoint};
+use serde_json::json;
+
+use crate::args::Options;
+use crate::{Outcome, told};
+
+pub fn show(options: &Options) -> Outcome {
+    let config = Config::load(&options.given()).map_err(told)?;
+    let texts = |list: &[Endpoint]| list.iter().map(Endpoint::to_string).collect::<Vec<_>>();
+    let document = json!({
+        "version": rnet::VERSION,
+        "mode": config.mode.to_string(),
+        "mode_from": config.mode_from.to_string(),
+        "file": config.file,
+        "host": config.host,
+        "interfaces": config.interfaces,
+        "listen": texts(&config.listen),
+        "connect": texts(&config.connect),
+        "rules": config.rules.len(),
+        "topics": config.topics.len(),
+    });
+    println!("{document:#}");
+    Ok(())
+}

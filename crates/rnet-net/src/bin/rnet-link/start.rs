@@ -1,0 +1,23 @@
+//! `rnet-link start`: what nodes call when they open.
+
+use rnet_net::config::{Config, Mode};
+
+use crate::args::Options;
+use crate::domain::Domain;
+use crate::{Outcome, detach, told};
+
+pub fn start(options: &Options) -> Outcome {
+    detach::close_inherited();
+    let config = Config::load(&options.given()).map_err(told)?;
+    if config.mode == Mode::Off {
+        println!("the network is off ({}): no link is started", config.mode_from);
+        return Ok(());
+    }
+    let domain = Domain::open(options)?;
+    let holders = [domain.link.holder().map_err(told)?, domain.standby.holder().map_err(told)?];
+    if let [Some(link), Some(standby)] = holders {
+        println!("process {link} links this host, and process {standby} stands by");
+        return Ok(());
+    }
+    detach::spawn(options)
+}

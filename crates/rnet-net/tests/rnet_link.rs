@@ -1,0 +1,319 @@
+//! The program `rnet-link`, run as nodes, people and systemd run it.
+
+use std::fs;
+use std::io::Read;
+use std::net::TcpListener;
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use rnet::Node;
+use rnet::inspect::Location;
+use rustix::process::{Pid, Signal};
+
+const DOMAIN: &str = "linktest";
+/// For anything that is going to happen at all.
+const LONG: Duration = Duration::from_secs(60);
+
+/// A directory of domains of one test, and the program in it.
+struct Place(PathBuf);
+
+impl Place {
+    fn new() -> Place {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let n = NEXT.fetch_add(1, Ordering::Relaxed);
+        let dir = PathBuf::from(format!("/dev/shm/rnet-link-{}-{n}", std::process::id()));
+        fs::create_dir(&dir).unwrap();
+        Place(dir)
+    }
+
+    /// With a network of one host that listens on a port of its own.
+    fn with_port() -> Place {
+        let place = Place::new();
+        place.configure(&format!(
+            "[network]\nhost = \"one\"\nlisten = [\"tcp/127.0.0.1:{}\"]",
+            free_port()
+        ));
+        place
+    }
+
+    fn configure(&self, text: &str) {
+        fs::write(self.0.join("robot.toml"), text).unwrap();
+    }
+
+    fn command(&self, words: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_rnet-link"));
+        for name in [
+            "RNET_NETWORK",
+            "RNET_CONFIG",
+            "RNET_LISTEN",
+            "RNET_CONNECT",
+            "RNET_HOST",
+            "RNET_GROUP",
+        ] {
+            command.env_remove(name);
+        }
+        command
+            .args(words)
+            .env("RNET_DOMAIN", DOMAIN)
+            .env("RNET_DIR", &self.0)
+            .current_dir(&self.0);
+        command.stdin(Stdio::null());
+        command
+    }
+
+    fn run(&self, words: &[&str]) -> Output {
+        self.command(words).output().unwrap()
+    }
+
+    /// A node that starts no link itself: the test does.
+    fn node(&self) -> Node {
+        Node::builder("robot").domain(DOMAIN).dir(&self.0).open().unwrap()
+    }
+
+    fn location(&self) -> Location {
+        Location::new(Some(DOMAIN), Some(self.0.clone()), None).unwrap()
+    }
+
+    fn holder(&self, role: &str) -> Option<u32> {
+        self.location().role(role).unwrap().holder().unwrap()
+    }
+
+    /// Waits for a process that links and one that stands by.
+    fn wait_for_both(&self) -> (u32, u32) {
+        let mut both = None;
+        eventually("one links and one stands by", || {
+            both = self.holder("link").zip(self.holder("link-standby"));
+            both.is_some_and(|(link, standby)| link != standby) && self.is_linked()
+        });
+        both.unwrap()
+    }
+
+    /// Whether the link says how it is.
+    fn is_linked(&self) -> bool {
+        let snapshot = self.location().domain().unwrap().snapshot().unwrap();
+        snapshot.publishers.iter().any(|publisher| publisher.topic == "/_rnet/link")
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        for role in ["link", "link-standby"] {
+            // Both, in case the test has failed: a link outlives the test otherwise.
+            if let Some(pid) = self.holder(role) {
+                signal(pid, Signal::KILL);
+            }
+        }
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A port that is free, and so is the one above it.
+fn free_port() -> u16 {
+    loop {
+        let first = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = first.local_addr().unwrap().port();
+        if port < u16::MAX && TcpListener::bind(("127.0.0.1", port + 1)).is_ok() {
+            return port;
+        }
+    }
+}
+
+fn signal(pid: u32, signal: Signal) {
+    let _ = rustix::process::kill_process(Pid::from_raw(pid as i32).unwrap(), signal);
+}
+
+#[track_caller]
+fn eventually(what: &str, mut done: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !done() {
+        assert!(begun.elapsed() < LONG, "it never happened: {what}");
+        std::thread::sleep(Duration::from_millis(10)); // sleep: between two looks at a condition
+    }
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+#[test]
+fn where_the_network_is_off_nothing_starts() {
+    let place = Place::new();
+    let ran = place.run(&["start"]);
+    assert_eq!(text(&ran.stdout), "the network is off (default): no link is started\n");
+    assert!(ran.status.success() && ran.stderr.is_empty());
+    assert!(!place.location().exists().unwrap(), "no domain was made");
+    let ran = place.run(&["run"]);
+    assert_eq!(ran.status.code(), Some(1));
+    assert!(text(&ran.stderr).starts_with("rnet-link: the network is off (default). Set"));
+    place.configure("[network]\nmode = \"off\"\nlisten = [\"tcp/127.0.0.1:7450\"]");
+    assert!(text(&place.run(&["start"]).stdout).contains("off (robot.toml:2)"));
+}
+
+#[test]
+fn a_mistake_is_told_before_anything_starts() {
+    let place = Place::new();
+    place.configure("[network]\nmode = \"lan\"\nlisen = []");
+    for word in ["start", "run", "config"] {
+        let ran = place.run(&[word]);
+        assert_eq!(ran.status.code(), Some(1));
+        let said = text(&ran.stderr);
+        assert!(
+            said.starts_with("rnet-link: robot.toml:3:1: network.lisen: there is no such key"),
+            "{said}"
+        );
+    }
+    assert!(!place.location().exists().unwrap());
+    assert_eq!(place.run(&["strat"]).status.code(), Some(2));
+}
+
+#[test]
+fn config_says_what_the_settings_come_to() {
+    let place = Place::new();
+    place.configure("[network]\nmode = \"lan\"\ninterfaces = [\"lo\"]\nhost = \"one\"");
+    let ran = place.run(&["config", "--connect", "tcp/10.0.0.2:7450"]);
+    let settings: serde_json::Value = serde_json::from_slice(&ran.stdout).unwrap();
+    assert_eq!(settings["mode"], "lan");
+    assert_eq!(settings["mode_from"], "robot.toml:2");
+    assert_eq!(settings["file"], "robot.toml");
+    assert_eq!(settings["version"], rnet::VERSION);
+    assert_eq!(settings["connect"], serde_json::json!(["tcp/10.0.0.2:7450"]));
+}
+
+#[test]
+fn a_link_in_the_background_has_a_successor_and_ends_with_the_last_node() {
+    let place = Place::with_port();
+    let node = place.node();
+    // A pipe of the starting process, which the link is to leave alone: its end comes while the link runs.
+    let (mut read, write) = std::io::pipe().unwrap();
+    rustix::io::fcntl_setfd(&write, rustix::io::FdFlags::empty()).unwrap();
+    let started = place.run(&["start"]);
+    assert!(started.status.success(), "{}", text(&started.stderr));
+    drop(write);
+    read.read_to_end(&mut Vec::new()).unwrap();
+
+    let (link, standby) = place.wait_for_both();
+    for pid in [link, standby] {
+        for fd in 0..3 {
+            let file = fs::read_link(format!("/proc/{pid}/fd/{fd}")).unwrap();
+            assert_eq!(file.to_str(), Some("/dev/null"), "{fd} of {pid}");
+        }
+        let pid = Pid::from_raw(pid as i32);
+        assert_eq!(rustix::process::getsid(pid).unwrap(), pid.unwrap());
+    }
+    let again = text(&place.run(&["start"]).stdout);
+    assert_eq!(again, format!("process {link} links this host, and process {standby} stands by\n"));
+
+    // The next in line takes over, and has one itself.
+    signal(link, Signal::KILL);
+    eventually("the one who stood by links", || place.holder("link") == Some(standby));
+    let (second, third) = place.wait_for_both();
+    assert_eq!(second, standby);
+    // It ends on SIGTERM, too, and the next one takes over.
+    signal(second, Signal::TERM);
+    eventually("the third links", || place.holder("link") == Some(third));
+    let (_, fourth) = place.wait_for_both();
+
+    // A tool does not keep it.
+    let _tool = Node::builder("tool").tool().domain(DOMAIN).dir(&place.0).open().unwrap();
+    drop(node);
+    for pid in [third, fourth] {
+        let gone = format!("/proc/{pid}/stat");
+        eventually("it ends with the last node", || {
+            fs::read_to_string(&gone).map_or(true, |stat| stat.contains(") Z "))
+        });
+    }
+    assert_eq!((place.holder("link"), place.holder("link-standby")), (None, None));
+}
+
+#[test]
+fn a_link_in_a_terminal_stays_until_it_is_told() {
+    let place = Place::with_port();
+    let mut link =
+        place.command(&["run"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    eventually("it links", || place.holder("link") == Some(link.id()) && place.is_linked());
+    drop(place.node());
+    // Another one in a terminal waits for its turn.
+    let mut next = place.command(&["run"]).spawn().unwrap();
+    eventually("it stands by", || place.holder("link-standby") == Some(next.id()));
+    assert!(link.try_wait().unwrap().is_none(), "it goes without nodes");
+    signal(link.id(), Signal::INT);
+    let ended = link.wait_with_output().unwrap();
+    assert_eq!((ended.status.code(), text(&ended.stderr)), (Some(0), String::new()));
+    eventually("the next one links", || place.holder("link") == Some(next.id()));
+    signal(next.id(), Signal::TERM);
+    assert!(next.wait().unwrap().success());
+}
+
+#[test]
+fn what_keeps_a_link_from_starting_is_said() {
+    let place = Place::new();
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let at = format!("tcp/{}", taken.local_addr().unwrap());
+    let _node = place.node();
+    for words in [["run", "--listen"], ["start", "--listen"]] {
+        let mut command = place.command(&words);
+        // In the background it is said as well, until it links.
+        let (mut read, write) = std::io::pipe().unwrap();
+        command.arg(&at).stderr(write);
+        let mut child = command.spawn().unwrap();
+        drop(command);
+        let mut said = String::new();
+        read.read_to_string(&mut said).unwrap();
+        child.wait().unwrap();
+        assert!(said.contains("cannot be opened: cannot listen on tcp/127.0.0.1:"), "{said}");
+    }
+    eventually("none is left", || place.holder("link").or(place.holder("link-standby")).is_none());
+}
+
+#[test]
+fn lan_says_that_anyone_can_join() {
+    let place = Place::new();
+    place.configure("[network]\nmode = \"lan\"\ninterfaces = [\"lo\"]");
+    let mut command = place.command(&["run", "--listen"]);
+    command.arg(format!("tcp/127.0.0.1:{}", free_port()));
+    let (read, write) = std::io::pipe().unwrap();
+    let mut child = command.stderr(write).spawn().unwrap();
+    drop(command);
+    let mut lines = std::io::BufRead::lines(std::io::BufReader::new(read));
+    let first = lines.next().unwrap().unwrap();
+    assert_eq!(
+        first,
+        "rnet-link: the network of domain linktest is \"lan\": anyone on the LAN can join it, hear its topics and \
+         publish on them"
+    );
+    eventually("it links", || place.is_linked());
+    signal(child.id(), Signal::TERM);
+    assert!(child.wait().unwrap().success());
+    assert!(lines.next().is_none(), "once");
+}
+
+#[test]
+fn two_hosts_talk() {
+    let (one, two) = (Place::new(), Place::new());
+    let port = free_port();
+    one.configure(&format!("[network]\nhost = \"one\"\nlisten = [\"tcp/127.0.0.1:{port}\"]"));
+    two.configure(&format!("[network]\nhost = \"two\"\nconnect = [\"tcp/127.0.0.1:{port}\"]"));
+    let (lidar, map) = (one.node(), two.node());
+    for place in [&one, &two] {
+        let started = place.run(&["start"]);
+        assert!(started.status.success(), "{}", text(&started.stderr));
+    }
+    let options = rnet::PublisherOptions::new().reliable(rnet::OnFull::Wait(LONG));
+    let mut scans = lidar.publisher_with::<[u8]>("/scan", options).unwrap();
+    let options = rnet::SubscriberOptions::new().reliable();
+    let mut heard = map.subscriber_with::<[u8]>("/scan", options).unwrap();
+    scans.wait_for_subscribers(1, Some(LONG)).unwrap();
+    for n in 0..100_u8 {
+        scans.send(&[n]).unwrap();
+    }
+    for n in 0..100 {
+        let sample = heard.recv(Some(LONG)).unwrap();
+        assert_eq!((&*sample, sample.node()), (&[n][..], "@one/robot"));
+    }
+    // With the last node goes the link, and with it what it stood for.
+    drop((scans, lidar));
+    eventually("the first link ends", || one.holder("link").is_none());
+    eventually("its publisher is gone", || heard.publisher_count() == 0);
+}
