@@ -1,6 +1,7 @@
 //! The network on Zenoh between hosts of their own, which are cut, slowed and rebooted.
 
 mod net;
+mod nodes;
 mod peer;
 mod relay;
 mod zenoh;

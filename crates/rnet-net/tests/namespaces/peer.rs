@@ -19,7 +19,7 @@ use crate::relay::relay;
 
 /// Generous: a loaded machine may take seconds for anything.
 const LIMIT: Duration = Duration::from_secs(60);
-const PORT: u16 = 7450;
+pub const PORT: u16 = 7450;
 
 /// What was written, and when it was read.
 type Line = (String, Instant);
@@ -48,6 +48,11 @@ impl Peer {
         Self::spawn(host, &format!("relay {to} {}", delay.as_millis()))
     }
 
+    /// An actor of `nodes.rs`.
+    pub fn actor(host: &Host, words: &str) -> Self {
+        Self::spawn(host, words)
+    }
+
     fn spawn(host: &Host, words: &str) -> Self {
         let mut command: Command = host.command(env::current_exe().unwrap());
         command.args(["--exact", "peer::actor", "--ignored", "--nocapture"]).env("ACTOR", words);
@@ -69,6 +74,11 @@ impl Peer {
     /// Has the network send `count` frames on each lane to a host.
     pub fn send(&mut self, to: u64, count: u64) {
         writeln!(self.child.stdin.as_mut().unwrap(), "{to} {count}").unwrap();
+    }
+
+    /// Ends the input of the process.
+    pub fn end_input(&mut self) {
+        self.child.stdin = None;
     }
 
     /// Waits for the `nth` line that begins so, and returns its rest and when it came.
@@ -119,6 +129,9 @@ fn actor() {
             say("ready");
             let _ = std::io::read_to_string(std::io::stdin());
         }
+        ["link", id, ref connect @ ..] => crate::nodes::link(id, connect),
+        ["talk"] => crate::nodes::talk(),
+        ["listen"] => crate::nodes::listen(),
         ["lan", id] => {
             network(id, ZenohOptions { lan: Some(vec!["eth0".into()]), ..ZenohOptions::default() })
         }
@@ -179,7 +192,7 @@ impl Sink for Speaker {
     }
 }
 
-fn say(line: &str) {
+pub fn say(line: &str) {
     let mut output = std::io::stdout().lock();
     // The test that would read it may have ended.
     let _ = writeln!(output, "\n{line}").and_then(|()| output.flush());
