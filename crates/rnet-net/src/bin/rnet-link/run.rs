@@ -53,17 +53,16 @@ fn stand_by(domain: &Domain, background: bool) -> Result<Option<Held>, String> {
         return domain.standby.wait_for_turn(stop::flag()).map_err(told);
     }
     let over = Arc::new(AtomicBool::new(false));
-    let (ended, alarm) = (over.clone(), std::thread::current());
+    let ended = over.clone();
     let limit = std::thread::Builder::new().name("rnet-limit".into()).spawn(move || {
         let looks = STANDBY.as_millis() / LOOK.as_millis();
         for _ in 0..looks {
             if stop::is_set() || ended.load(Ordering::SeqCst) {
                 break;
             }
-            std::thread::park_timeout(LOOK);
+            std::thread::sleep(LOOK);
         }
         ended.store(true, Ordering::SeqCst);
-        alarm.unpark();
     });
     limit.map_err(|e| format!("no thread can be started: {e}"))?;
     let held = domain.standby.wait_for_turn(&over).map_err(told);
