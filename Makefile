@@ -22,7 +22,7 @@ COMPARE := bench/target/release/compare
 BENCH_PY := bench/.venv/bin/python
 
 .PHONY: help demo test test-all test-slow quick check build bench bench-quick bench-own soak fuzz clean setup build-rust python-package \
-	bench-setup bench-typed build-bench dist install $(CHECKS) $(TESTS) $(SLOW)
+	bench-setup bench-typed build-bench build-link dist install $(CHECKS) $(TESTS) $(SLOW)
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -90,6 +90,7 @@ dist: ## what is released, in target/dist/out: wheel, sdist, tarball, Debian pac
 install: export PREFIX ?= /usr/local
 install: ## the command with manual pages, completions and systemd files, below PREFIX (default /usr/local)
 	@test -x target/release/rnet || { echo "run 'make build' first" >&2; exit 1; }
+	@test -x target/release/rnet-link || echo "without rnet-link, which joins hosts: 'make build-link' builds it"
 	@scripts/stage.sh target/release/rnet "$(DESTDIR)" "$(PREFIX)"
 
 clean: ## remove what was built and installed: target/ and .venv/, those of bench/ too
@@ -104,6 +105,9 @@ setup: ## tools and Python packages in .venv; part of test, build and demo
 NOT_BUILT := rnet-build rnet-python rnet-survival rnet-state-tests rnet-message-tests xtask
 build-rust:
 	@$(STEP) build-rust cargo build --release --workspace $(NOT_BUILT:%=--exclude %)
+
+build-link: ## the link between hosts, with Zenoh, which nothing else needs
+	@$(STEP) build-link cargo build --release --package rnet-net --features zenoh --bin rnet-link
 
 python-package: setup
 	@$(STEP) python-package env --chdir=python --unset=CONDA_PREFIX \

@@ -44,12 +44,18 @@ talk() {
     rm -rf "/dev/shm/rnet-$(id -u)-$RNET_DOMAIN"
 }
 
+# The link that stands beside a command is of its version.
+link_of() {
+    "$1/rnet-link" config | grep -q "\"version\": *\"$version\""
+}
+
 echo "== wheel"
 python3 -m venv "$place/venv"
 "$place/venv/bin/pip" install --quiet --disable-pip-version-check "$(one 'rnet-*.whl')"
 block python 1 >"$place/talker.py"
 block python 2 >"$place/listener.py"
 "$place/venv/bin/rnet" version --json | grep -q "\"version\": *\"$version\""
+link_of "$place/venv/bin"
 talk "$place/venv/bin/python $place/talker.py" "$place/venv/bin/python" "$place/listener.py"
 "$place/venv/bin/rnet" demo --seconds 8
 "$place/venv/bin/python" -c 'import importlib.metadata as m, rnet, pathlib
@@ -62,6 +68,7 @@ echo "== tarball"
 tar -xJf "$(one 'rnet-*-linux.tar.xz')" -C "$place"
 tree=$(compgen -G "$place/rnet-*-linux")
 [ "$("$tree/bin/rnet" version)" = "$("$place/venv/bin/rnet" version)" ]
+link_of "$tree/bin"
 test -s "$tree/share/man/man1/rnet-topic-echo.1.gz" && test -s "$tree/share/bash-completion/completions/rnet"
 
 echo "== crates"
@@ -92,6 +99,7 @@ if [ "$(id -u)" -eq 0 ] && command -v mmdebstrap >/dev/null; then
         --customize-hook='copy-in '"$deb"' /tmp' \
         --customize-hook='chroot "$1" sh -c "cd /tmp && apt-get install -y -q ./rnet_*.deb"' \
         --customize-hook='chroot "$1" rnet version' \
+        --customize-hook='chroot "$1" rnet-link config' \
         --customize-hook='chroot "$1" rnet demo --seconds 8' \
         --customize-hook='chroot "$1" sh -c "apt-get purge -y -q rnet && ! test -e /usr/bin/rnet"' \
         stable /dev/null "${DEBIAN_MIRROR:-http://deb.debian.org/debian}"

@@ -1,14 +1,19 @@
 #!/usr/bin/env bash
-# Puts the files of an installation under a directory: the command, manual pages, completions, systemd files.
+# Puts the files of an installation under a directory: the command, manual pages, completions, systemd files, and
+# the link between hosts where one stands beside the command.
 #
 #   stage.sh BINARY ROOT PREFIX     such as: stage.sh target/release/rnet "$DESTDIR" /usr/local
 set -euo pipefail
-[ $# -eq 3 ] || { sed -n '2,4s/^# \?//p' "$0" >&2; exit 2; }
+[ $# -eq 3 ] || { sed -n '2,5s/^# \?//p' "$0" >&2; exit 2; }
 binary=$(realpath "$1")
 root=$2$3
 cd "$(dirname "$0")/.."
 
 install -Dm755 "$binary" "$root/bin/rnet"
+link=${binary%/*}/rnet-link
+if [ -x "$link" ]; then
+    install -m755 "$link" "$root/bin/rnet-link"
+fi
 install -d "$root/share/man/man1"
 "$binary" man "$root/share/man/man1"
 gzip -9nf "$root"/share/man/man1/*.1
