@@ -126,6 +126,11 @@ impl Forwarder {
         self.course.sent < self.limit
     }
 
+    /// Whether a part of a message waits to be sent and may be: no message that comes would wake who waits.
+    pub fn can_go_on(&self) -> bool {
+        self.large.is_some() && self.has_credit()
+    }
+
     /// Hands some messages to the stream.
     ///
     /// # Errors

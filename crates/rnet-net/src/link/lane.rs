@@ -300,6 +300,11 @@ impl Sending {
             self.state.waits.store(waits, Ordering::Release);
             (stream.has_room(), stream.wake_at())
         };
+        // Room that has come since the last turn.
+        if has_room && forwarders.values().any(Forwarder::can_go_on) {
+            self.state.sleeps_until.store(0, Ordering::SeqCst);
+            return;
+        }
         let now = now_ns();
         let retry = self.state.stuck.load(Ordering::Acquire).then(|| now + RETRY_NS);
         let limited = forwarders.values().filter_map(Forwarder::wake_at).filter(|at| *at > now);
