@@ -6,6 +6,7 @@ use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
 use rnet::Node;
@@ -316,4 +317,70 @@ fn two_hosts_talk() {
     drop((scans, lidar));
     eventually("the first link ends", || one.holder("link").is_none());
     eventually("its publisher is gone", || heard.publisher_count() == 0);
+}
+
+/// One link is stopped, then one is killed, and so on, on either side, while a publisher goes on.
+#[test]
+fn links_change_hands_under_traffic() {
+    let (one, two) = (Place::new(), Place::new());
+    let port = free_port();
+    one.configure(&format!("[network]\nhost = \"one\"\nlisten = [\"tcp/127.0.0.1:{port}\"]"));
+    two.configure(&format!("[network]\nhost = \"two\"\nconnect = [\"tcp/127.0.0.1:{port}\"]"));
+    let (from, to) = (one.node(), two.node());
+    for place in [&one, &two] {
+        assert!(place.run(&["start"]).status.success());
+    }
+    let options = rnet::PublisherOptions::new()
+        .reliable(rnet::OnFull::Wait(LONG))
+        .log_len_bytes(16 << 20)
+        .transient_local(10_000);
+    let mut numbers = from.publisher_with::<[u8]>("/numbers", options).unwrap();
+    let options = rnet::SubscriberOptions::new().reliable();
+    let mut heard = to.subscriber_with::<[u8]>("/numbers", options).unwrap();
+    numbers.wait_for_subscribers(1, Some(LONG)).unwrap();
+    let (tell, told) = std::sync::mpsc::channel::<()>();
+    let sending = std::thread::spawn(move || {
+        let mut number = 0_u64;
+        // sleep: about a thousand a second, until it is told to end.
+        while told.recv_timeout(Duration::from_millis(1)) == Err(RecvTimeoutError::Timeout) {
+            numbers.send(&number.to_le_bytes()).unwrap();
+            number += 1;
+        }
+        (numbers, number)
+    });
+    let mut next = 0;
+    let mut take = |heard: &mut rnet::Subscriber<[u8]>, until: Option<u64>, limit: Duration| {
+        let begun = Instant::now();
+        while until.is_none_or(|until| next < until) {
+            match heard.recv(Some(limit.saturating_sub(begun.elapsed()))) {
+                Ok(message) => {
+                    let number = u64::from_le_bytes(message[..8].try_into().unwrap());
+                    assert_eq!(number, next, "in order, and once");
+                    next += 1;
+                }
+                Err(rnet::Error::Timeout { .. }) => return next,
+                Err(error) => panic!("{error} after {next}"),
+            }
+        }
+        next
+    };
+    for (round, place) in [&one, &two, &one, &two].into_iter().enumerate() {
+        let (link, standby) = place.wait_for_both();
+        let before = take(&mut heard, None, Duration::from_millis(300));
+        assert!(before > 0);
+        signal(link, if round < 2 { Signal::STOP } else { Signal::KILL });
+        let begun = Instant::now();
+        eventually("the one who stood by links", || place.holder("link") == Some(standby));
+        eventually("it is heard again", || {
+            take(&mut heard, None, Duration::from_millis(20)) > before + 500
+        });
+        println!("round {round}: {:?}", begun.elapsed());
+        eventually("the one before is gone", || {
+            fs::read_to_string(format!("/proc/{link}/stat")).map_or(true, |s| s.contains(") Z "))
+        });
+    }
+    drop(tell);
+    let (_numbers, sent) = sending.join().unwrap();
+    assert_eq!(take(&mut heard, Some(sent), LONG), sent);
+    assert_eq!(heard.lost().total(), 0);
 }

@@ -8,6 +8,7 @@ mod args;
 mod detach;
 mod domain;
 mod nodes;
+mod predecessor;
 mod run;
 mod settings;
 mod start;

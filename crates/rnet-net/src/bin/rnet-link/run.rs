@@ -12,7 +12,7 @@ use rnet_net::{HostId, Presence};
 
 use crate::args::Options;
 use crate::domain::Domain;
-use crate::{Outcome, detach, nodes, stop, told};
+use crate::{Outcome, detach, nodes, predecessor, stop, told};
 
 /// In the background: for how long the one who stands by is waited for. One that is stopped is replaced in this time.
 const STANDBY: Duration = Duration::from_secs(2);
@@ -38,12 +38,16 @@ pub fn run(options: &Options, background: bool) -> Outcome {
         nodes::end_with_the_last(&domain.location)?;
     }
     let Some(standby) = stand_by(&domain, background)? else { return Ok(()) };
-    if background && domain.link.holder().map_err(told)?.is_some() {
+    let before = domain.link.holder().map_err(told)?;
+    if background && before.is_some() {
         detach::silence();
     }
     let held = domain.link.wait_for_turn(stop::flag()).map_err(told)?;
     let Some(held) = held.map(Arc::new) else { return Ok(()) };
     drop(standby);
+    if let Some(pid) = before {
+        predecessor::end(pid);
+    }
     link(options, config, &domain, &held, background)
 }
 
