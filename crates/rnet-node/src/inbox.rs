@@ -22,6 +22,8 @@ pub struct Inbox {
     pub channels: Vec<Reader>,
     /// Publishers that were taken in and have left since, and whether they died.
     pub left: Vec<(u64, bool)>,
+    /// Proxies that have left and have found no successor, and the nodes for which they stood.
+    pub lost: Vec<(u64, String)>,
     /// What went wrong, oldest first.
     pub errors: VecDeque<Error>,
     /// Publishers that came and went.
@@ -49,6 +51,17 @@ impl Inbox {
         if self.channels[at].is_finished() {
             self.fold(at);
         }
+    }
+
+    /// Nothing comes any more by a proxy that has left.
+    pub fn lose(&mut self, publisher: u64, node: String) {
+        if let Some(channel) = self.channels.iter_mut().find(|c| c.publisher() == publisher) {
+            return channel.note_death();
+        }
+        if self.lost.len() == MAX_PENDING_ERRORS {
+            self.lost.remove(0);
+        }
+        self.lost.push((publisher, node));
     }
 
     /// Keeps an error for the user; the oldest makes room for it.

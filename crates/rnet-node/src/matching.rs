@@ -36,6 +36,7 @@ mod periods;
 mod places;
 mod proxies;
 mod short;
+mod succession;
 mod told;
 
 use endpoints::Endpoints;
@@ -160,7 +161,7 @@ impl Matching {
         self.own.announce(entry)?;
         let lane = meta.qos.lane;
         let (known, short) = (BTreeMap::new(), BTreeSet::new());
-        let (watched, served_by) = (BTreeMap::new(), BTreeMap::new());
+        let (watched, served_by, proxies) = Default::default();
         let own = OwnSubscription {
             topic_hash,
             meta,
@@ -172,6 +173,7 @@ impl Matching {
             watched,
             from,
             served_by,
+            proxies,
         };
         self.subscriptions.insert(id, own);
         self.index_own(entry);
@@ -431,6 +433,7 @@ impl Matching {
             Ok((reader, watched)) => {
                 subscription.lane = Some(peer.meta.qos.lane);
                 subscription.state.set_lane(peer.meta.qos.lane);
+                subscription.note_proxy(entry.id, &peer.meta.proxy, notices);
                 subscription.state.bring(|inbox| inbox.add(reader));
                 push_notice(notices, hooks, MatchEvent::Matched(info.clone()));
                 self.watch_peer(sub, entry.id, watched);

@@ -24,7 +24,10 @@ use crate::past::{Past, PublisherStats, stats_of};
 use crate::subscriber_state::SubscriberState;
 use crate::types::MessageType;
 
+mod succession;
 mod waits;
+
+use succession::Succession;
 
 /// Tells of an error at the latest after this many messages, however busy the topic is.
 const ERROR_TURN: u32 = 64;
@@ -41,6 +44,7 @@ pub struct Receiver {
     pub node: Arc<NodeState>,
     pub channels: Vec<Reader>,
     pub past: Past,
+    succession: Succession,
     pub errors: VecDeque<Error>,
     pub since_error: u32,
     pub turn: usize,
@@ -101,6 +105,7 @@ impl Receiver {
             node: node.clone(),
             channels: Vec::new(),
             past: Past::default(),
+            succession: Succession::default(),
             errors: VecDeque::new(),
             since_error: 0,
             turn: 0,
@@ -145,6 +150,7 @@ impl Receiver {
         !self.errors.is_empty()
             || self.channels.iter().any(Reader::is_ready)
             || self.state.full.load(Ordering::Acquire)
+            || self.has_successor()
     }
 
     /// Takes in what the control thread has brought, if it has brought anything.
@@ -158,27 +164,39 @@ impl Receiver {
     #[cold]
     pub fn take_inbox(&mut self) {
         self.state.full.store(false, Ordering::Relaxed);
-        let Inbox { channels, left, errors, past } = std::mem::take(&mut *self.state.inbox());
+        let inbox = std::mem::take(&mut *self.state.inbox());
+        let Inbox { channels, left, lost, errors, past } = inbox;
         self.past.absorb(past);
         errors.into_iter().for_each(|error| self.note(error));
         for (publisher, died) in left {
-            if let Some(at) = self.place_of(publisher) {
-                self.channels[at].publisher_left(died);
+            if let Some(channel) = self.known_mut(publisher) {
+                channel.publisher_left(died);
             }
         }
-        for channel in channels {
-            channel.set_bell(self.state.bell());
-            self.channels.push(channel);
+        channels.into_iter().for_each(|channel| self.follow(channel));
+        self.succeed();
+        for (publisher, node) in lost {
+            match self.known_mut(publisher) {
+                // Told when what it has left is read.
+                Some(channel) => channel.note_death(),
+                None => self.note(Error::PeerLost { topic: self.topic.to_string(), node }),
+            }
         }
         // A user who looks seldom has left some unread. Those that are there may be as many as all places.
-        while self.channels.len() > MAX_PUBLISHERS_PER_SUBSCRIPTION
+        while self.channels.len() + self.succession.len() > MAX_PUBLISHERS_PER_SUBSCRIPTION
             && let Some(at) = self.channels.iter().position(Reader::has_left)
         {
             self.channels[at].give_up();
             if let Some(error) = self.end_channel(at) {
                 self.note(error);
             }
+            self.succeed();
         }
+    }
+
+    fn known_mut(&mut self, publisher: u64) -> Option<&mut Reader> {
+        let mut known = self.channels.iter_mut().chain(self.succession.readers_mut());
+        known.find(|channel| channel.publisher() == publisher)
     }
 
     pub fn note(&mut self, error: Error) {
@@ -222,6 +240,9 @@ impl Receiver {
 
     /// As [`Receiver::advance`], of the publishers that were taken in before.
     pub fn advance_known(&mut self) -> Result<Option<usize>> {
+        if self.succession.len() != 0 {
+            self.succeed();
+        }
         self.since_error = self.since_error.wrapping_add(1);
         if self.since_error.is_multiple_of(ERROR_TURN)
             && let Some(error) = self.errors.pop_front()
@@ -259,6 +280,7 @@ impl Receiver {
 
     /// Has every channel go to its newest message; adds when it was sent, and by which publisher.
     pub fn find_newest(&mut self, found: &mut Vec<(u64, u64)>) {
+        self.succeed();
         let mut at = 0;
         while let Some(channel) = self.channels.get_mut(at) {
             let publisher = channel.publisher();
@@ -346,6 +368,7 @@ impl Receiver {
 
     pub fn close_channel(&mut self, at: usize) {
         let channel = self.channels.swap_remove(at);
+        self.succession.remember(&channel);
         self.past.push(stats_of(&channel));
     }
 
@@ -392,6 +415,7 @@ impl Receiver {
     /// How many publishers serve it, those included that have just begun to.
     pub fn count_publishers(&mut self) -> usize {
         self.take_in();
+        self.succeed();
         let mut at = 0;
         while let Some(channel) = self.channels.get_mut(at) {
             let begun = channel.begin();
@@ -403,11 +427,13 @@ impl Receiver {
             // Another stands here now if this one had to be closed.
             at += usize::from(self.channels.len() == before);
         }
+        self.begin_successors();
         self.admitted()
     }
 
     pub fn admitted(&self) -> usize {
-        self.channels.iter().filter(|c| c.is_admitted()).count()
+        let known = self.channels.iter().chain(self.succession.readers());
+        known.filter(|c| c.is_admitted()).count()
     }
 
     pub fn behind(&self) -> Behind {
@@ -421,7 +447,8 @@ impl Receiver {
         // lock may be held by a thread that is not there.
         let inbox = (!self.is_parents()).then(|| self.state.inbox());
         let new = inbox.iter().flat_map(|inbox| &inbox.channels);
-        let channels = self.channels.iter().chain(new).map(stats_of);
+        let channels = self.channels.iter().chain(self.succession.readers()).chain(new);
+        let channels = channels.map(stats_of);
         let mut past = self.past.clone();
         past.absorb(inbox.as_ref().map(|inbox| inbox.past.clone()).unwrap_or_default());
         channels.chain(past.iter().cloned()).collect()
@@ -453,11 +480,12 @@ impl Receiver {
             Some(until) => until - now,
             None => Duration::MAX,
         };
-        let (state, channels) = (&self.state, &self.channels);
+        let state = &self.state;
+        let known = || self.channels.iter().chain(self.succession.readers());
         let ready = || {
             state.full.load(Ordering::Acquire)
                 || state.waiting.must_stop()
-                || channels.iter().any(|c| c.is_asking() && c.is_ready())
+                || known().any(|c| c.is_asking() && c.is_ready())
         };
         if self.waiter.sleep(Sleep::Woken, |_| {}, &SleeperBarrier, left, ready) == Woken::Signal
             && self.interruptible

@@ -29,6 +29,7 @@ mod history;
 mod known_lost;
 mod message;
 mod pin;
+mod repeated;
 mod take;
 
 use cursor::ShownCursor;
@@ -86,6 +87,8 @@ pub struct Reader {
     seen_truncated: u64,
     /// What of the messages that the publisher knows to be missing was counted, by cause.
     seen_lost: [u64; 4],
+    /// The last message that was had of the publisher for which this one is a proxy.
+    heard: Option<rnet_core::Origin>,
 }
 
 /// What a reader goes on with.
@@ -176,6 +179,7 @@ impl Reader {
             died: false,
             seen_truncated,
             seen_lost,
+            heard: None,
         })
     }
 
@@ -390,6 +394,25 @@ impl Reader {
             }
         }
         self.died = died;
+    }
+
+    /// The publisher, which left, turns out to have died.
+    pub fn note_death(&mut self) {
+        self.died = true;
+    }
+
+    /// Where the publisher's log ends now.
+    pub fn end(&self) -> u64 {
+        self.map.control().tail.tail.load(Ordering::Acquire)
+    }
+
+    /// Whether all that stood before `end` in the log was read. Of a publisher that has not admitted us, nothing
+    /// is to be read.
+    pub fn has_read_to(&self, end: u64) -> bool {
+        if self.follower.is_asking() {
+            return !self.follower.is_answered(self.admissions());
+        }
+        self.next.is_log() && self.log.position() >= end
     }
 
     /// Whether the publisher is gone and everything it had committed was read.

@@ -210,6 +210,7 @@ impl<T: Message + ?Sized> Subscriber<T> {
                     return Err(self.receiver.fail(at, error));
                 }
             }
+            self.receiver.begin_successors();
             if self.receiver.admitted() >= n {
                 return Ok(());
             }

@@ -21,9 +21,12 @@ impl Matching {
         }
         for subscription in self.subscriptions.values_mut() {
             for id in known_of(node, subscription.known.keys()) {
-                subscription.drop_publisher(id, died, notices);
+                if !died || !subscription.await_successor(id, notices) {
+                    subscription.drop_publisher(id, died, notices);
+                }
             }
         }
+        self.watch_awaited();
     }
 
     /// Ends the matches of our endpoints of a topic, whose entries these are, with endpoints that were taken back.

@@ -14,6 +14,7 @@ use rnet_shm::subscription::{
 };
 
 use super::periods::Watched;
+use super::succession::Proxies;
 use crate::match_event::{MatchEvent, Notice, PeerInfo, PublisherState, push_notice};
 use crate::periods::Deadline;
 use crate::subscriber_state::SubscriberState;
@@ -60,6 +61,7 @@ pub struct OwnSubscription {
     pub from: Option<u64>,
     /// The publishers that are to serve it if it is passive, and the pages that are bound to them.
     pub served_by: BTreeMap<u64, Option<PassivePage>>,
+    pub proxies: Proxies,
 }
 
 impl OwnPublisher {
@@ -108,21 +110,37 @@ impl OwnPublisher {
 impl OwnSubscription {
     pub fn drop_publisher(&mut self, id: u64, died: bool, notices: &mut Vec<Notice>) {
         self.short.remove(&id);
-        let Some(Some(node)) = self.known.remove(&id) else { return };
-        if self.meta.is_passive() {
-            return self.drop_passively(PeerInfo { id, node }, died, notices);
+        if self.proxies.is_awaited(id) {
+            return;
         }
+        if self.meta.is_passive() {
+            if let Some(Some(node)) = self.known.remove(&id) {
+                self.drop_passively(PeerInfo { id, node }, died, notices);
+            }
+            return;
+        }
+        if self.end_match(id, died, notices).is_some() {
+            self.state.bring(|inbox| inbox.leave(id, died));
+        }
+    }
+
+    /// The match is over; gives the publisher's node.
+    pub fn end_match(&mut self, id: u64, died: bool, notices: &mut Vec<Notice>) -> Option<String> {
+        self.proxies.forget(id);
+        let node = self.known.remove(&id)??;
         self.end_watch(id, &node, died, notices);
-        self.tell_liveliness(PeerInfo { id, node: node.clone() }, false, notices);
-        self.state.bring(|inbox| inbox.leave(id, died));
-        let info = PeerInfo { id, node };
+        let info = PeerInfo { id, node: node.clone() };
+        self.tell_liveliness(info.clone(), false, notices);
         let event = if died { MatchEvent::Lost(info) } else { MatchEvent::Unmatched(info) };
         push_notice(notices, self.state.hooks.clone(), event);
+        Some(node)
     }
 
     pub fn bind(&self, peer: &PeerPublisher, origin: Origin, publisher: u64) -> Result<Reader> {
         // Those that are there. What those that have left leave unread has room besides.
-        if self.known.values().flatten().count() >= MAX_PUBLISHERS_PER_SUBSCRIPTION {
+        let there =
+            self.known.iter().filter(|(id, n)| n.is_some() && !self.proxies.is_awaited(**id));
+        if there.count() >= MAX_PUBLISHERS_PER_SUBSCRIPTION {
             return Err(too_many_publishers(&self.meta.topic));
         }
         let past = match (self.from, peer.meta.qos.durability) {

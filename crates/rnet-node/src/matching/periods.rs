@@ -41,7 +41,7 @@ impl Default for NextLook {
 }
 
 impl NextLook {
-    fn at(&mut self, due_ns: u64) {
+    pub fn at(&mut self, due_ns: u64) {
         self.earlier |= due_ns < self.due_ns;
         self.due_ns = self.due_ns.min(due_ns);
     }
@@ -185,7 +185,9 @@ impl OwnSubscription {
         for (publisher, alive) in changed {
             self.tell_liveliness(publisher, alive, notices);
         }
-        self.watched.values().map(|watched| watched.due_ns(leases)).min()
+        self.lose_awaited(now_ns, notices);
+        let watched = self.watched.values().map(|watched| watched.due_ns(leases));
+        watched.chain(self.proxies.due_ns()).min()
     }
 
     /// A publisher has gone. One that has died breaks its promise with that: it is not waited for.

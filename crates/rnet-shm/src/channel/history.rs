@@ -17,6 +17,7 @@ use rnet_ring::admission;
 use rnet_ring::follower::Gap;
 use rnet_ring::record::Record;
 
+use super::repeated::Words;
 use super::{ChannelError, Next, Reader};
 use crate::clock;
 use crate::reader_stats::bump;
@@ -100,23 +101,30 @@ impl Reader {
         if self.has_expired(sent_ns) { &count.expired } else { &count.skipped }
     }
 
-    /// Counts what is missing before a message.
+    /// Counts what is missing before a message, and says whether it is one that was had before.
     #[inline]
-    pub(super) fn count_gap(&mut self, record: &Record) {
+    pub(super) fn count_gap(&mut self, record: &Record) -> Words {
         let lost = self.log.take_lost();
         if lost != 0 || self.log.is_extended(record) {
-            self.count_missing(lost, record);
+            self.count_missing(lost, record)
+        } else {
+            Words::None
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn count_missing(&mut self, lost: u64, record: &Record) {
+    fn count_missing(&mut self, lost: u64, record: &Record) -> Words {
         if lost != 0 {
-            self.count_lost(lost, record.seq, record.time_ns);
+            self.count_lost(self.lost_new(lost, record), record.seq, record.time_ns);
             self.count_known_lost();
         }
+        if self.is_repeated(record) {
+            self.pass_known_lost_of(record);
+            return Words::Repeated;
+        }
         self.count_known_lost_of(record);
+        if self.log.is_extended(record) { Words::New } else { Words::None }
     }
 
     fn count_lost(&self, lost: u64, seq: u64, sent_ns: u64) {
@@ -157,7 +165,13 @@ impl Reader {
         };
         let lost = self.log.take_lost();
         if lost != 0 {
-            bump(self.unwanted(record.time_ns), lost);
+            bump(self.unwanted(record.time_ns), self.lost_new(lost, &record));
+        }
+        if self.is_repeated(&record) {
+            // All that its publisher has sent so far was had.
+            self.seen_lost = self.map.known_lost();
+            self.drop_repeated(&record);
+            return Ok(None);
         }
         // Now: this record may be the last that is read of a publisher that has left.
         if self.has_unseen_lost() {
@@ -167,6 +181,7 @@ impl Reader {
         self.slot.page().count.next_seq.store(record.seq, Ordering::Relaxed);
         if self.has_expired(record.time_ns) {
             // Nor is there a newer one.
+            self.note_heard(&record);
             self.skip(record.seq, record.time_ns);
             self.finish_pass(record.kind);
             return Ok(None);
@@ -179,11 +194,12 @@ impl Reader {
     pub fn pass_over(&mut self) {
         let Some(record) = self.next.take() else { return };
         self.slot.forget_pin();
+        self.note_heard(&record);
         self.skip(record.seq, record.time_ns);
         self.finish_pass(record.kind);
     }
 
-    fn finish_pass(&mut self, kind: Kind) {
+    pub(super) fn finish_pass(&mut self, kind: Kind) {
         if self.reliable {
             self.show_if_awaited(kind);
         }
@@ -195,7 +211,11 @@ impl Reader {
         let end = self.map.control().tail.tail.load(Ordering::Acquire);
         while !self.next.is_log() || self.log.position() < end {
             let Ok(Some(record)) = self.next_record() else { break };
-            self.count_gap(&record);
+            if self.count_gap(&record) == Words::Repeated {
+                self.drop_repeated(&record);
+                continue;
+            }
+            self.note_heard(&record);
             if self.passes_over(&record) {
                 self.skip(record.seq, record.time_ns);
             } else {

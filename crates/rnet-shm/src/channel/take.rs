@@ -9,6 +9,7 @@ use rnet_ring::layout::LATENCY_BUCKETS;
 use rnet_ring::record::Record;
 use rnet_ring::{Kind, Pull, fail_point};
 
+use super::repeated::Words;
 use super::{ChannelError, Reader};
 use crate::clock;
 use crate::reader_stats::bump;
@@ -86,8 +87,13 @@ impl Reader {
             let Some(record) = self.next_record()? else {
                 return self.found_nothing().map(|()| false);
             };
-            self.count_gap(&record);
+            let words = self.count_gap(&record);
+            if words == Words::Repeated {
+                self.drop_repeated(&record);
+                continue;
+            }
             if self.passes_over(&record) {
+                self.note_heard(&record);
                 self.skip(record.seq, record.time_ns);
                 continue;
             }
@@ -102,10 +108,16 @@ impl Reader {
                         self.pinned = Some(pinned);
                         len
                     }
-                    None => continue,
+                    None => {
+                        self.note_heard(&record);
+                        continue;
+                    }
                 },
             };
             self.hand_out(record, len as u64);
+            if words == Words::New {
+                self.note_heard(&record);
+            }
             return Ok(true);
         }
         Ok(false)
