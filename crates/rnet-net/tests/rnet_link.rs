@@ -384,3 +384,19 @@ fn links_change_hands_under_traffic() {
     assert_eq!(take(&mut heard, Some(sent), LONG), sent);
     assert_eq!(heard.lost().total(), 0);
 }
+
+/// A node that opens while the link ends with the one before finds it still there, and has one all the same.
+#[test]
+fn a_node_that_comes_as_the_link_ends_has_a_link() {
+    let place = Place::with_port();
+    let mut node = place.node();
+    assert!(place.run(&["start"]).status.success());
+    for _ in 0..8 {
+        place.wait_for_both();
+        drop(node);
+        node = place.node();
+        assert!(place.run(&["start"]).status.success());
+    }
+    place.wait_for_both();
+    eventually("it links", || place.is_linked());
+}

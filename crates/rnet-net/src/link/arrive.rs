@@ -25,6 +25,10 @@ fn here(sent_ns: u64, offset: Option<i64>) -> u64 {
 impl Shared {
     /// A frame from this host. Nobody has looked into it before.
     pub(super) fn arrived(&self, lane: Lane, from: HostId, frame: &[u8]) {
+        // Whoever has been stopped, and replaced meanwhile, must not go on publishing.
+        if !(self.holds)() {
+            return;
+        }
         let found = {
             let lanes = self.lanes.read().unwrap_or_else(std::sync::PoisonError::into_inner);
             lanes.get(&(from, lane)).cloned()

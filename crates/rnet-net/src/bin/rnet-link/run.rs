@@ -48,7 +48,12 @@ pub fn run(options: &Options, background: bool) -> Outcome {
     if let Some(pid) = before {
         predecessor::end(pid);
     }
-    link(options, config, &domain, &held, background)
+    let outcome = link(options, config, &domain, &held, background);
+    drop(held);
+    if background && nodes::came_back(&domain.location) {
+        detach::spawn(options)?;
+    }
+    outcome
 }
 
 /// Waits to be the next; `None` if this process is to end, or, in the background, if there is a next already.

@@ -1,0 +1,142 @@
+//! What a message costs between two hosts: through the link, or through Zenoh alone. Started once on each host, see
+//! scripts/link-speed.sh.
+//!
+//!     link_speed (rnet|zenoh) (send|receive) LEN COUNT HZ [ENDPOINT]
+//!
+//! HZ 0 sends as fast as the receiver takes it (reliable, Block). The receiver prints messages per second and the latency by
+//! CLOCK_MONOTONIC, which both hosts have to share.
+
+use std::time::{Duration, Instant};
+
+use rnet::{Node, OnFull, PublisherOptions, SubscriberOptions, now_ns};
+use zenoh::Wait as _;
+use zenoh::qos::CongestionControl;
+
+const TOPIC: &str = "/speed";
+const LIMIT: Duration = Duration::from_secs(120);
+
+struct Job {
+    len: usize,
+    count: u64,
+    hz: u64,
+}
+
+fn main() {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let number = |at: usize| words[at].parse::<u64>().expect("a number");
+    let job = Job { len: number(2) as usize, count: number(3), hz: number(4) };
+    match (words[0].as_str(), words[1].as_str()) {
+        ("rnet", "send") => rnet_send(&job),
+        ("rnet", "receive") => rnet_receive(&job),
+        ("zenoh", "send") => zenoh_send(&job, &words[5]),
+        ("zenoh", "receive") => zenoh_receive(&job, &words[5]),
+        _ => panic!("rnet or zenoh, send or receive"),
+    }
+}
+
+/// Calls `send` with each message, in its time.
+fn each(job: &Job, mut send: impl FnMut(&[u8])) {
+    let mut message = vec![7_u8; job.len.max(16)];
+    let begun = Instant::now();
+    for number in 0..job.count {
+        if let Some(due) = (number * 1_000_000_000).checked_div(job.hz) {
+            std::thread::sleep(Duration::from_nanos(due).saturating_sub(begun.elapsed()));
+        }
+        message[..8].copy_from_slice(&now_ns().to_le_bytes());
+        message[8..16].copy_from_slice(&number.to_le_bytes());
+        send(&message);
+    }
+}
+
+/// What has been received.
+struct Seen {
+    began: Option<Instant>,
+    latencies_ns: Vec<u64>,
+}
+
+impl Seen {
+    fn new(job: &Job) -> Seen {
+        Seen { began: None, latencies_ns: Vec::with_capacity(job.count as usize) }
+    }
+
+    fn take(&mut self, message: &[u8]) {
+        let sent = u64::from_le_bytes(message[..8].try_into().expect("8 bytes"));
+        self.began.get_or_insert_with(Instant::now);
+        self.latencies_ns.push(now_ns().saturating_sub(sent));
+    }
+
+    fn tell(mut self, job: &Job) {
+        let seconds = self.began.map_or(f64::NAN, |began| began.elapsed().as_secs_f64());
+        let count = self.latencies_ns.len();
+        self.latencies_ns.sort_unstable();
+        let us = |q: f64| self.latencies_ns[((count - 1) as f64 * q) as usize] as f64 / 1e3;
+        println!(
+            "len {} got {count} of {} rate {:.0}/s p50 {:.1} us p99 {:.1} us",
+            job.len,
+            job.count,
+            count as f64 / seconds,
+            us(0.5),
+            us(0.99)
+        );
+    }
+}
+
+fn rnet_send(job: &Job) {
+    let node = Node::new("sender").expect("a node");
+    let options = PublisherOptions::new().reliable(OnFull::Wait(LIMIT)).log_len_bytes(8 << 20);
+    let mut publisher = node.publisher_with::<[u8]>(TOPIC, options).expect("a publisher");
+    publisher.wait_for_subscribers(1, Some(LIMIT)).expect("a subscriber");
+    each(job, |message| publisher.send(message).expect("it is sent"));
+    while publisher.subscriber_count() > 0 {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+fn rnet_receive(job: &Job) {
+    let node = Node::new("receiver").expect("a node");
+    let options = SubscriberOptions::new().reliable();
+    let mut subscriber = node.subscriber_with::<[u8]>(TOPIC, options).expect("a subscriber");
+    let mut seen = Seen::new(job);
+    for _ in 0..job.count {
+        seen.take(&subscriber.recv(Some(LIMIT)).expect("a message"));
+    }
+    seen.tell(job);
+}
+
+fn config(key: &str, endpoint: &str) -> zenoh::Config {
+    let mut config = zenoh::Config::default();
+    let endpoints = format!("[{endpoint:?}]");
+    for (key, value) in
+        [("scouting/multicast/enabled", "false"), ("listen/endpoints", "[]"), (key, &endpoints)]
+    {
+        config.insert_json5(key, value).expect("a setting");
+    }
+    config
+}
+
+fn zenoh_send(job: &Job, endpoint: &str) {
+    let session = zenoh::open(config("connect/endpoints", endpoint)).wait().expect("a session");
+    let publisher = session
+        .declare_publisher("speed")
+        .congestion_control(CongestionControl::Block)
+        .wait()
+        .expect("a publisher");
+    while !publisher.matching_status().wait().expect("a status").matching() {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    each(job, |message| publisher.put(message).wait().expect("it is sent"));
+    while publisher.matching_status().wait().expect("a status").matching() {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+fn zenoh_receive(job: &Job, endpoint: &str) {
+    let session = zenoh::open(config("listen/endpoints", endpoint)).wait().expect("a session");
+    let subscriber = session.declare_subscriber("speed").wait().expect("a subscriber");
+    let mut seen = Seen::new(job);
+    for _ in 0..job.count {
+        let sample = subscriber.recv_timeout(LIMIT).expect("it lives").expect("a message");
+        seen.take(&sample.payload().to_bytes());
+    }
+    seen.tell(job);
+}

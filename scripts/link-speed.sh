@@ -1,0 +1,62 @@
+#!/usr/bin/env bash
+# Messages between two network namespaces, through the link and through Zenoh alone, in turns. Needs root, and
+# release builds: cargo build --release -p rnet-net --features zenoh --bin rnet-link --example link_speed
+#
+#   link-speed.sh [ROUNDS]      3 rounds if not given
+set -euo pipefail
+cd "$(dirname "$0")/.."
+readonly rounds=${1:-3} program=$PWD/target/release/examples/link_speed
+readonly place=$(mktemp -d /dev/shm/rnet-speed-XXXXXX)
+readonly a=rnet-speed-a b=rnet-speed-b
+export RNET_LINK=$PWD/target/release/rnet-link
+
+end() {
+    ip netns pids "$a" 2>/dev/null | xargs -r kill -9 || true
+    ip netns pids "$b" 2>/dev/null | xargs -r kill -9 || true
+    ip netns del "$a" 2>/dev/null || true
+    ip netns del "$b" 2>/dev/null || true
+    rm -rf "$place"
+}
+trap end EXIT
+end
+mkdir -p "$place/a" "$place/b"
+ip netns add "$a"
+ip netns add "$b"
+ip link add veth-a netns "$a" type veth peer name veth-b netns "$b"
+for side in a:10.77.0.1 b:10.77.0.2; do
+    ip -n "rnet-speed-${side%%:*}" addr add "${side#*:}/24" dev "veth-${side%%:*}"
+    ip -n "rnet-speed-${side%%:*}" link set "veth-${side%%:*}" up
+    ip -n "rnet-speed-${side%%:*}" link set lo up
+done
+
+# in HOST COMMAND...: with the settings of a robot on that host
+in_host() {
+    local host=$1
+    shift
+    local settings=(RNET_DIR="$place/$host" RNET_HOST="$host")
+    if [ "$host" = a ]; then
+        settings+=(RNET_LISTEN=tcp/10.77.0.1:7450)
+    else
+        settings+=(RNET_CONNECT=tcp/10.77.0.1:7450)
+    fi
+    ip netns exec "rnet-speed-$host" env "${settings[@]}" "$@"
+}
+
+measure() { # SYSTEM LEN COUNT HZ
+    in_host a "$program" "$1" receive "$2" "$3" "$4" tcp/10.77.0.1:7460 >"$place/out" &
+    local receiver=$!
+    [ "$1" = rnet ] || sleep 0.5
+    in_host b "$program" "$1" send "$2" "$3" "$4" tcp/10.77.0.1:7460 >/dev/null &
+    wait "$receiver"
+    wait
+    echo "$1 $(cat "$place/out")"
+}
+
+for _ in $(seq "$rounds"); do
+    for work in "22 500000 0" "1024 300000 0" "1048576 500 0" "64 3000 1000"; do
+        for system in rnet zenoh; do
+            # shellcheck disable=SC2086
+            measure "$system" $work
+        done
+    done
+done
