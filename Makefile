@@ -27,8 +27,8 @@ BENCH_PY := bench/.venv/bin/python
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
 
-demo: build ## run a robot of ten processes for DEMO_SECONDS (default 20); no set-up needed
-	@$(PY) demo/run.py
+demo: build $(if $(filter 2,$(HOSTS)),build-link) ## run a robot of ten processes for DEMO_SECONDS (default 20); HOSTS=2: on two hosts, whose cable is cut (root)
+	@DEMO_HOSTS=$(HOSTS) $(PY) demo/run.py
 
 test: ## check, then the tests of the product: Rust, docs, kills, loom, Python, demo, examples
 	@$(STEP) --start
@@ -159,9 +159,10 @@ test-random:
 	@$(STEP) --tests test-random cargo test $(FAILPOINTS) --test random --test histories -- --include-ignored
 
 # The only step that builds Zenoh, but for dist. Hosts are network namespaces, which need root.
-test-net:
+test-net: python-package build-rust build-link
 	@$(STEP) setup-net scripts/setup.sh --net
 	@$(STEP) --tests test-net cargo test --package rnet-net --features zenoh
+	@$(STEP) --tests test-net-demo $(PY) -m pytest demo/test_two_hosts.py
 
 # The tests of scribbled and truncated memory once more, where any access out of bounds ends the process.
 test-hostile: export CARGO_TARGET_DIR := target/asan
@@ -187,7 +188,7 @@ test-python: python-package
 	@$(STEP) --tests test-python $(PY) -m pytest python/tests
 
 test-demo: python-package build-rust
-	@$(STEP) --tests test-demo $(PY) -m pytest demo
+	@$(STEP) --tests test-demo $(PY) -m pytest demo --ignore=demo/test_two_hosts.py
 
 test-examples: python-package build-rust
 	@$(STEP) --tests test-examples $(PY) -m pytest examples

@@ -4,11 +4,14 @@ The simulation reports a verdict per window (robot/verdict.py), and each moment 
 took over. All times are CLOCK_MONOTONIC in ns, the same in all processes.
 """
 
+from robot.safe_hold import TIMEOUT_NS
 from robot.verdict import State
 
 WINDOW_NS = 250_000_000  # short beside the outage, so that one settles and another holds within it
 SETTLE_NS = 1_000_000_000  # after a controller took over: it blends in for START_S = 0.5 s
 MIN_CLOSED_SHARE = 0.5  # on a busy machine single windows may be late; a loop that is open has none that is closed
+# From a cut cable to the safe hold, in simulated time: 10 ms for the last torques and for steps made up for.
+HOLD_DEADLINE_MS = TIMEOUT_NS * 1e-6 + 10
 
 CLOSED, HELD, FALLEN, ABANDONED = (
     state.value for state in (State.LOOP_CLOSED, State.HELD_SAFE, State.FALLEN, State.ABANDONED)
@@ -16,12 +19,14 @@ CLOSED, HELD, FALLEN, ABANDONED = (
 
 
 class Story:
-    """What happened, and when."""
+    """What happened, and when. `outage` and `repair` are what took the controller away, and brought it back."""
 
-    def __init__(self):
+    def __init__(self, outage="the controller was killed", repair="the controller was restarted", deadline_ms=None):
+        self.outage, self.repair, self.deadline_ms = outage, repair, deadline_ms
         self.begin_ns = self.killed_ns = self.restarted_ns = self.end_ns = None
         self.verdicts = []  # reports of the simulation: at_ns (end of the window), state, ...
         self.changes = []  # (at_ns, True if the controller took over, False if the safe hold did)
+        self.clock = []  # (at_ns, simulated time in ns)
 
     def held_after_ms(self):
         """From the kill to the safe hold in ms, or None if it did not come. It may have been there already."""
@@ -30,6 +35,17 @@ class Story:
             return 0.0
         holds = [at_ns for at_ns, driven in self.changes if not driven and at_ns > self.killed_ns]
         return (holds[0] - self.killed_ns) * 1e-6 if holds else None
+
+    def held_after_simulated_ms(self):
+        """As `held_after_ms`, in simulated time, the least that it can have been: a simulation that was held up
+        had less time to notice. None if the hold did not come."""
+        times = [at_ns for at_ns, driven in self.changes if not driven and at_ns > self.killed_ns]
+        if self.held_after_ms() in (None, 0.0):
+            return self.held_after_ms()
+        held_ns = next(time_ns for at_ns, time_ns in self.clock if at_ns == times[0])
+        before = [pair for pair in self.clock if pair[0] <= self.killed_ns]
+        seen_ns, time_ns = max(before, default=(self.killed_ns, held_ns))
+        return max(0.0, (held_ns - time_ns - (self.killed_ns - seen_ns)) * 1e-6)
 
     def driven_again_ns(self):
         """When the new controller's first torques reached the motors, or None."""
@@ -48,17 +64,20 @@ class Story:
         """What went wrong, in words; an empty list if the robot did all that it should."""
         found = [f"the robot fell {self._at(v)}" for v in self.verdicts if v["state"] == FALLEN][:1]
         found += [f"nobody held the robot {self._at(v)}" for v in self.verdicts if v["state"] == ABANDONED][:1]
-        found += self._closed("before the controller was killed", self.begin_ns, self.killed_ns)
+        found += self._closed(f"before {self.outage}", self.begin_ns, self.killed_ns)
         if self.held_after_ms() is None:
-            found.append("the safe hold did not take over when the controller was killed")
+            found.append(f"the safe hold did not take over when {self.outage}")
+        elif self.deadline_ms is not None and self.held_after_simulated_ms() > self.deadline_ms:
+            late = f"{self.held_after_simulated_ms():.0f} ms after {self.outage}, {self.deadline_ms:.0f} ms is the limit"
+            found.append(f"the safe hold took over {late}")
         outage = self._states(self.killed_ns, self.restarted_ns)
         if not outage or outage[-1] != HELD:
-            found.append(f"the robot was not held safe while the controller was dead ({self._count(outage)})")
+            found.append(f"the robot was not held safe after {self.outage} ({self._count(outage)})")
         again_ns = self.driven_again_ns()
         if again_ns is None:
-            found.append("the loop did not close again after the controller was restarted")
+            found.append(f"the loop did not close again after {self.repair}")
         else:
-            found += self._closed("after the controller was restarted", again_ns + SETTLE_NS // 2, self.end_ns)
+            found += self._closed(f"after {self.repair}", again_ns + SETTLE_NS // 2, self.end_ns)
         return found
 
     def _closed(self, when, from_ns, until_ns):

@@ -3,227 +3,22 @@
 It starts the nodes, shows what they say to each other, kills the controller in the middle and starts it again, and
 judges: exit 0 if all is well, 1 with the reason if a message was lost without being counted, a node did not join, or
 the loop did not close. README.md says who the nodes are; DEMO_BREAK breaks one of them, to see that this is noticed.
+With DEMO_HOSTS=2 the robot has two computers and the cable between them is cut: two_hosts.py.
 """
 
+import contextlib
 import os
-import pathlib
 import signal
 import sys
-import time
 
-import accounting
-import judge
 import summary as summaries
 import tables
+import two_hosts
 from domain import Domain
+from session import OUT, ROOT, Demo
 from supervision import Crew, DemoFailed
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
-OUT = ROOT / "target" / "demo"
 DEFAULT_SECONDS, MIN_SECONDS = 20.0, 5.0
-START_S = 60.0  # a cold start reads MuJoCo from disk
-JOIN_S = 15.0
-SETTLE_S = 5.0  # for the last messages to arrive
-ASK_S = 0.05
-
-
-class Python:
-    """A node of demo/nodes."""
-
-    language = "Python"
-
-    def command(self, name):
-        return [sys.executable, "-m", f"nodes.{name}"]
-
-
-class Rust:
-    """A node of demo/nodes-rust."""
-
-    language = "Rust"
-
-    def __init__(self, binary, *arguments):
-        self._binary, self._arguments = binary, arguments
-
-    def command(self, name):
-        target = pathlib.Path(os.environ.get("CARGO_TARGET_DIR") or ROOT / "target")
-        return [str(target / "release" / self._binary), *self._arguments]
-
-
-# In the order of joining: each finds somebody whom it hears, so that its time to join can be told.
-NODES = {
-    "simulation": Python(),
-    "controller": Python(),
-    "estimator": Python(),
-    "force": Rust("demo-force"),
-    "camera": Python(),
-    "battery": Python(),
-    "safety": Rust("demo-safety"),
-    "operator": Python(),
-    "logger": Rust("demo-logger", str(OUT / "messages.jsonl")),
-    "watcher": Rust("demo-watch"),
-}
-
-
-class Demo:
-    """One run."""
-
-    def __init__(self, crew, seconds):
-        self.crew, self.seconds = crew, seconds
-        self.children = {}
-        self.told = {}  # node: {event: its newest report}
-        self.join_ms = {}
-        self.rejoin_ms = None  # of the second controller
-        self.story = judge.Story()
-        self.stops = []
-        self.table = tables.LiveTable()
-        self.rows = None
-
-    def run(self):
-        """Everything up to the end of the nodes' work; returns what summary.py needs beside this object."""
-        begin = time.monotonic()
-        self._start_all()
-        self.table.say(
-            f"{len(NODES)} processes in domain {self.crew.env['RNET_DOMAIN']}, all joined "
-            f"{time.monotonic() - begin:.1f} s after the start"
-        )
-        books_before = self._books(lambda books: True, JOIN_S, "look at the domain")
-        for child in self.children.values():
-            child.measure_from_now()
-        self.story.begin_ns = time.monotonic_ns()
-        down_s = self._outage()
-        self._go_on_until(self.story.begin_ns * 1e-9 + self.seconds)
-        books_end = self._books(lambda books: True, JOIN_S, "look at the domain")
-        self.story.end_ns = time.monotonic_ns()
-        usage = {name: child.usage() for name, child in self.children.items()}
-        return summaries.Evidence(down_s, books_before, books_end, *self._close_the_books(), usage)
-
-    # --- the three acts -------------------------------------------------------------------------------------------
-
-    def _start_all(self):
-        for name in NODES:
-            self._start(name)
-        for name in NODES:
-            self._wait_for(name, "ready", START_S, "start")
-        for name in NODES:
-            self._join(name)
-        self._books(_all_matched, JOIN_S, "meet all of its peers")
-
-    def _outage(self):
-        """Kills the controller so that the outage lies in the middle, and starts it again."""
-        down_s = min(3.0, 0.3 * self.seconds)
-        self._go_on_until(self.story.begin_ns * 1e-9 + (self.seconds - down_s) / 2)
-        self.table.say(f"{self._elapsed():5.1f} s  the controller is killed (SIGKILL)")
-        self.story.killed_ns = time.monotonic_ns()
-        self.children["controller"].kill()
-        self._go_on_until(self.story.killed_ns * 1e-9 + down_s)
-        self.table.say(f"{self._elapsed():5.1f} s  the controller is started again")
-        self.story.restarted_ns = time.monotonic_ns()
-        first_join_ms = self.join_ms["controller"]
-        self.told["controller"] = {}
-        self._start("controller")
-        self._join("controller")
-        self.rejoin_ms, self.join_ms["controller"] = self.join_ms["controller"], first_join_ms
-        return (self.story.restarted_ns - self.story.killed_ns) * 1e-9
-
-    def _close_the_books(self):
-        """Ends the sending, waits until what was sent has arrived, and collects all counts."""
-        # The safety monitor first: it is not to take the end for a failure.
-        for name in sorted(NODES, key=lambda name: name != "safety"):
-            self.children[name].tell("quiet")
-            if name == "safety":
-                self._wait_for(name, "quiet", SETTLE_S, "fall quiet")
-        sent = {name: self._wait_for(name, "quiet", SETTLE_S, "fall quiet")["sent"] for name in NODES}
-        books = self._books(accounting.is_settled, SETTLE_S, None)
-        tally = self._ask("logger", "tally", SETTLE_S)["topics"]
-        return books, sent, tally
-
-    # --- talking with the nodes -----------------------------------------------------------------------------------
-
-    def _start(self, name):
-        self.children[name] = self.crew.start(name, NODES[name].command(name))
-
-    def _join(self, name):
-        self._wait_for(name, "ready", START_S, "start")
-        self.children[name].tell("join")
-        self.join_ms[name] = self._wait_for(name, "joined", JOIN_S, "join")["join_ms"]
-
-    def _wait_for(self, name, event, timeout_s, to_do):
-        until = time.monotonic() + timeout_s
-        while event not in self.told.setdefault(name, {}):
-            if not self._hear(until):
-                words = self.children[name].last_words()
-                raise DemoFailed(f"{name} did not {to_do} within {timeout_s:.0f} s{words and ': ' + words}")
-        return self.told[name][event]
-
-    def _ask(self, name, question, timeout_s):
-        self.told[name].pop(question, None)
-        self.children[name].tell(question)
-        return self._wait_for(name, question, timeout_s, f"answer '{question}'")
-
-    def _books(self, good, timeout_s, to_do):
-        """The watcher's books, once they are `good`. In time or, if `to_do` is None, as they are then."""
-        until = time.monotonic() + timeout_s
-        while True:
-            books = self._ask("watcher", "books", timeout_s)
-            problem = good(books)
-            if problem is True:
-                return books
-            if time.monotonic() >= until:
-                if to_do is None:
-                    return books
-                raise DemoFailed(f"{problem} did not {to_do} within {timeout_s:.0f} s")
-            self._go_on_until(time.monotonic() + ASK_S)
-
-    def _go_on_until(self, until):
-        while self._hear(until):
-            pass
-
-    def _hear(self, until):
-        """Deals with one report; False when the time is over."""
-        heard = self.crew.next_report(until)
-        if heard is None:
-            return False
-        child, report = heard
-        if child is not self.children.get(child.name):
-            return True  # of the controller that was killed
-        self.told.setdefault(child.name, {})[report["event"]] = report
-        match report["event"]:
-            case "table":
-                self._show(report["rows"])
-            case "verdict":
-                self.story.verdicts.append(report)
-            case "driven":
-                self.story.changes.append((report["at_ns"], report["by_controller"]))
-            case "stop":
-                self.stops.append(report)
-                verb = "raises an urgent stop" if report["active"] else "takes the stop back"
-                self.table.say(f"{self._elapsed():5.1f} s  the safety monitor {verb}: {report['reason']}")
-            case "noise":
-                self.table.say(f"{child.name}: {report['text'].rstrip()}")
-        return True
-
-    def _show(self, rows):
-        if self.story.begin_ns is None or self.story.end_ns is not None:
-            return
-        state = self.story.verdicts[-1]["state"] if self.story.verdicts else "-"
-        self.table.show(f"{self._elapsed():5.1f} s of {self.seconds:.0f} s   robot: {state}", rows)
-
-    def _elapsed(self):
-        return (time.monotonic_ns() - self.story.begin_ns) * 1e-9 if self.story.begin_ns else 0.0
-
-
-def _all_matched(books):
-    """True if everybody hears and is heard, or else somebody who does not or is not."""
-    for name in NODES:
-        if f"/{name}" not in books["nodes"]:
-            return name
-    for publisher in books["publishers"]:
-        if not publisher["gone"] and not publisher["readers"]:
-            return f"{publisher['node']} (on {publisher['topic']})"
-    for subscription in books["subscriptions"]:
-        if not subscription["gone"] and (subscription["unserved"] or not subscription["publishers"]):
-            return f"{subscription['node']} (on {subscription['topic']})"
-    return True
 
 
 def _seconds():
@@ -244,14 +39,21 @@ def _interrupt(number, _frame):
 def main():
     """Runs the demo; returns the exit code."""
     seconds = _seconds()
+    hosts = os.environ.get("DEMO_HOSTS") or "1"
+    if hosts not in ("1", "2"):
+        sys.exit(f"demo: HOSTS is {hosts!r}, expected 1 or 2")
+    if hosts == "2" and (why := two_hosts.missing()):
+        sys.exit(f"demo: HOSTS=2: {why}")
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _interrupt)
     OUT.mkdir(parents=True, exist_ok=True)
     for old in (*OUT.glob("*.log"), OUT / "summary.json"):
         old.unlink(missing_ok=True)
     try:
-        with Domain() as domain, Crew(OUT, ROOT / "demo", domain.environment()) as crew:
-            demo = Demo(crew, seconds)
+        with Domain() as domain, contextlib.ExitStack() as stack:
+            cable = stack.enter_context(two_hosts.cable(domain)) if hosts == "2" else None
+            crew = stack.enter_context(Crew(OUT, ROOT / "demo", domain.environment()))
+            demo = two_hosts.TwoHosts(crew, seconds, cable) if cable else Demo(crew, seconds)
             evidence, reason = None, None
             try:
                 evidence = demo.run()
@@ -260,10 +62,12 @@ def main():
     except KeyboardInterrupt:
         print("\ndemo: interrupted", file=sys.stderr)
         return 130
-    summary = summaries.make(demo, NODES, evidence, reason)
+    summary = summaries.make(demo, evidence, reason)
     summaries.write(summary, OUT / "summary.json")
     if evidence:
         tables.print_summary(summary)
+        if cable:
+            tables.print_hosts(summary["hosts"])
     for failure in summary["failures"]:
         print(f"demo: FAILED: {failure}", file=sys.stderr)
     if summary["ok"]:

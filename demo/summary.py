@@ -20,11 +20,11 @@ class Evidence(NamedTuple):
     usage: dict  # {node: (CPU s, of s, resident kB)}
 
 
-def make(demo, nodes, evidence, reason):
+def make(demo, evidence, reason):
     """The summary as a dict. `reason`: why the run did not come to its end, and `evidence` then is None."""
     failures = [reason] if reason else []
     if evidence:
-        failures += accounting.check(evidence.books, evidence.sent, evidence.tally)
+        failures += demo.check(evidence)
         failures += demo.story.failures()
     story, told = demo.story, demo.told
     seconds = (story.end_ns - story.begin_ns) * 1e-9 if evidence else 0.0
@@ -34,13 +34,14 @@ def make(demo, nodes, evidence, reason):
         "seconds": seconds,
         "cpus": os.cpu_count(),
         "topics": _topics(evidence) if evidence else {},
-        "nodes": {name: _node(demo, evidence, name, node.language) for name, node in nodes.items()},
+        "nodes": {name: _node(demo, evidence, name, node.language) for name, node in demo.nodes.items()},
         "recovery": _recovery(demo, evidence) if evidence else None,
         "loop": told.get("simulation", {}).get("loop"),
         "camera_source": told.get("camera", {}).get("source", {}).get("source"),
         "verdicts": _verdicts(story) if evidence else [],
         "stops": [_stop(s, story.begin_ns) for s in demo.stops] if evidence else [],
         "accounting": _accounting(evidence) if evidence else None,
+        **(demo.more(evidence) if evidence else {}),
     }
 
 
@@ -82,6 +83,7 @@ def _recovery(demo, evidence):
         "killed_at_s": (story.killed_ns - story.begin_ns) * 1e-9,
         "down_s": evidence.down_s,
         "held_after_ms": story.held_after_ms(),
+        "held_after_simulated_ms": story.held_after_simulated_ms(),
         "join_ms": demo.rejoin_ms,
         "recovery_ms": story.recovery_ms(),
     }
@@ -93,7 +95,7 @@ def _verdicts(story):
 
 def _verdict(verdict, begin_ns):
     until_s = (verdict["at_ns"] - begin_ns) * 1e-9
-    kept = {key: value for key, value in verdict.items() if key not in ("event", "at_ns")}
+    kept = {key: value for key, value in verdict.items() if key not in ("event", "at_ns", "time_ns")}
     return {"from_s": until_s - WINDOW_NS * 1e-9, "until_s": until_s, **kept}
 
 

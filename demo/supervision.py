@@ -102,8 +102,8 @@ class Crew:
         self.reports = queue.SimpleQueue()
         self.children = []
 
-    def start(self, name, command):
-        child = Child(self, name, command, self.env)
+    def start(self, name, command, env=None):
+        child = Child(self, name, command, env or self.env)
         self.children.append(child)
         return child
 

@@ -59,10 +59,11 @@ def print_summary(summary, out=sys.stdout):
         )
     if recovery:
         held, again = recovery["held_after_ms"], recovery["recovery_ms"]
+        cut = "hosts" in summary
         say(
-            f"controller    killed at {recovery['killed_at_s']:.1f} s; "
+            f"{'cable         cut' if cut else 'controller    killed'} at {recovery['killed_at_s']:.1f} s; "
             + ("no safe hold" if held is None else f"the safe hold took over {held:.0f} ms later")
-            + f"; started again after {recovery['down_s']:.1f} s; "
+            + f"; {'healed' if cut else 'started again'} after {recovery['down_s']:.1f} s; "
             + ("loop not closed again" if again is None else f"loop closed again {again:.0f} ms after that")
         )
     for stop in summary["stops"]:
@@ -78,6 +79,23 @@ def print_summary(summary, out=sys.stdout):
         f"messages      {accounting['sent']:,} sent; {accounting['received']:,} received by all subscribers together, "
         f"{accounting['lost']:,} lost and counted, {accounting['unaccounted']:,} lost unseen"
     )
+
+
+def print_hosts(hosts, out=sys.stdout):
+    """What crossed between two hosts."""
+    for name, host in hosts.items():
+        link = host["link"]
+        offset, about, trip = (link[key] for key in ("clock_offset_us", "clock_uncertainty_us", "round_trip_us"))
+        print(
+            f"\nTo host {name} ({', '.join(host['nodes'])}); round trip {microseconds(trip)} us, "
+            f"clock of the other host {(offset or 0) * 1e-6:+,.3f} s, known to {microseconds(about)} us",
+            file=out,
+        )
+        print(f"{'topic':<18} {'messages':>10} {'p50 (us)':>10} {'p99 (us)':>10}  lost", file=out)
+        for topic, t in host["topics"].items():
+            p50, p99 = (microseconds(t["latency_us"][key]) for key in ("p50", "p99"))
+            lost = ", ".join(f"{count:,} {cause}" for cause, count in t["lost"].items() if count) or "0"
+            print(f"{topic:<18} {t['crossed']:>10,} {p50:>10} {p99:>10}  {lost}", file=out)
 
 
 def _story(verdicts):

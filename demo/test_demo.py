@@ -135,6 +135,11 @@ def test_ctrl_c_leaves_nothing_behind():
     assert finish(demo)[0] == 130
 
 
+def test_a_number_of_hosts_that_makes_no_sense_is_refused():
+    code, out, err, _ = finish(start(DEMO_HOSTS="3"))
+    assert code == 1 and "HOSTS" in err and out == ""
+
+
 def test_seconds_that_make_no_sense_are_refused():
     code, out, err, _ = finish(start(DEMO_SECONDS="soon"))
     assert code == 1 and "DEMO_SECONDS" in err and out == ""
@@ -208,7 +213,21 @@ def story(*, before=CLOSED, outage=HELD, after=CLOSED, changes=((0, True), (10, 
     states = [before] * 10 + [outage] * 6 + [after] * 10
     made.verdicts = [{"at_ns": (n + 1) * WINDOW_NS, "state": state} for n, state in enumerate(states)]
     made.changes = [(n * WINDOW_NS + 1, driven) for n, driven in changes]
+    made.clock = [(at_ns, at_ns) for at_ns, _ in made.changes]
     return made
+
+
+@pytest.mark.parametrize("late_ms, is_late", [(judge.HOLD_DEADLINE_MS - 1, False), (judge.HOLD_DEADLINE_MS + 1, True)])
+def test_a_hold_after_the_deadline_is_found(late_ms, is_late):
+    held_ns = 10 * WINDOW_NS + int(late_ms * 1e6)
+    late = story()
+    late.deadline_ms = judge.HOLD_DEADLINE_MS
+    late.changes[1] = (held_ns, False)
+    late.clock = [(9 * WINDOW_NS, 9 * WINDOW_NS), (held_ns, held_ns)]
+    assert any("ms is the limit" in failure for failure in late.failures()) == is_late
+    # A simulation that stood still in the meantime had no time to notice.
+    late.clock[1] = (held_ns, held_ns - 5_000_000)
+    assert not any("ms is the limit" in failure for failure in late.failures())
 
 
 def test_a_story_as_it_should_be_is_good():

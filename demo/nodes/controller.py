@@ -11,6 +11,8 @@ from robot.control import Controller
 from .messages import DriveCommand, JointTorques, RobotState, StopEvent
 from .process import STALL_S, Process, newest
 
+# A controller that has seen no state for so long starts anew: the actuators are held, the joints are elsewhere.
+GAP_NS = 100_000_000
 WAIT_S = 0.05  # how often to look whether the demo is over while no state comes
 
 
@@ -36,11 +38,14 @@ def main():
     states.wait_for_publishers(1, timeout=10)
     process.joined()
 
-    message = JointTorques()
+    message, last_ns = JointTorques(), 0
     while not process.quiet.is_set():
         state = newest(states, WAIT_S)
         if state is None or broken:
             continue
+        if state.time_ns - last_ns > GAP_NS:
+            controller = Controller()
+        last_ns = state.time_ns
         vx, yaw = (0.0, 0.0) if stopped else (drive.vx, drive.yaw)
         torques = controller.update(state.time_ns, state.joint_positions[:], state.joint_velocities[:], vx, yaw)
         message.time_ns = state.time_ns

@@ -10,7 +10,7 @@ import numpy as np
 import rnet
 from judge import WINDOW_NS
 from robot.model import STEP_NS, Quadruped
-from robot.safe_hold import SafeHold
+from robot.safe_hold import TIMEOUT_NS, SafeHold
 from robot.verdict import Monitor
 
 from .messages import STOP_CONTROLLER_SILENT, BodyPose, JointTorques, RobotState, StopEvent
@@ -101,6 +101,9 @@ class Simulation:
                 return
 
     def _command(self, torques):
+        # An answer to a state of long ago, as a link brings it after an outage, is none for the robot as it is now.
+        if self.robot.time_ns - torques.time_ns > TIMEOUT_NS:
+            return
         stop = self.stop
         # A silent controller that speaks again is heard. What else stops the robot goes on until it is taken back.
         if stop is None or not stop.active or stop.reason == STOP_CONTROLLER_SILENT:
@@ -119,7 +122,9 @@ class Simulation:
         robot.step(torques)
         if self.driven == hold.active:
             self.driven = not hold.active
-            self.process.report("driven", at_ns=time.monotonic_ns(), by_controller=self.driven)
+            self.process.report(
+                "driven", at_ns=time.monotonic_ns(), time_ns=robot.time_ns, by_controller=self.driven
+            )
         verdict = self.monitor.observe(
             robot.time_ns,
             float(robot.base_position[2]),
@@ -136,6 +141,7 @@ class Simulation:
         self.process.report(
             "verdict",
             at_ns=time.monotonic_ns(),
+            time_ns=verdict.time_ns,
             state=verdict.state.value,
             min_height_m=verdict.min_height_m,
             max_tilt_rad=verdict.max_tilt_rad,

@@ -4,7 +4,7 @@
 //! A process that is killed takes its files with it. The ledger therefore holds on to the log of
 //! each publisher that it has seen ([`Observer`]), and reads from it how much was sent in the end.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use rnet::LossCounts;
 use rnet::inspect::{Observer, PublisherInfo, Seen, Snapshot, SubscriptionInfo};
@@ -18,6 +18,8 @@ struct Sender {
     info: PublisherInfo,
     gone: bool,
     log: Option<Observer>,
+    /// The first message that the link took from it to another host, if it did.
+    forwarded_from: Option<u64>,
 }
 
 /// A subscription, as last seen.
@@ -39,6 +41,7 @@ pub struct Ledger {
 impl Ledger {
     /// Enters what a look at the domain has shown.
     pub fn enter(&mut self, snapshot: Snapshot) {
+        let forwarders: HashSet<u64> = snapshot.forwarders.iter().map(|f| f.id).collect();
         let seen: HashMap<u64, ()> = snapshot.publishers.iter().map(|p| (p.id, ())).collect();
         for (_, sender) in self.senders.iter_mut().filter(|(id, _)| !seen.contains_key(id)) {
             sender.close();
@@ -66,11 +69,14 @@ impl Ledger {
                 }
             }
             let id = info.id;
-            let log = match self.senders.remove(&id) {
-                Some(known) => known.log,
-                None => Observer::open(info.path.clone(), id, false).ok(),
+            let (log, forwarded_from) = match self.senders.remove(&id) {
+                Some(known) => (known.log, known.forwarded_from),
+                None => (Observer::open(info.path.clone(), id, false).ok(), None),
             };
-            self.senders.insert(id, Sender { info, gone: false, log });
+            let forwarded = info.admitted.iter().filter(|a| forwarders.contains(&a.subscription));
+            let first = forwarded.map(|admitted| admitted.start_seq).min();
+            let forwarded_from = forwarded_from.into_iter().chain(first).min();
+            self.senders.insert(id, Sender { info, gone: false, log, forwarded_from });
         }
     }
 
@@ -131,6 +137,9 @@ impl Sender {
             "sent": self.info.sent,
             "readers": self.info.readers,
             "gone": self.gone,
+            "proxy": self.info.via.is_some(),
+            "known_lost": self.info.known_lost,
+            "forwarded_from": self.forwarded_from,
         })
     }
 }
@@ -156,6 +165,7 @@ impl Receiver {
             "node": self.info.node,
             "topic": self.info.topic,
             "gone": self.gone,
+            "proxy": self.info.via.is_some(),
             "publishers": self.served.len(),
             "unserved": unserved,
             // What was sent after it ended is owed to nobody.

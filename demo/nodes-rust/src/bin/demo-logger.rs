@@ -1,5 +1,6 @@
 //! The logger: hears everything, counts it by the senders' own numbers, and writes a line per second
-//! to the file given as its argument.
+//! to the file given as its argument. With a second argument, `one-life`, each sender lives for the whole
+//! run, so its numbers go on through a link that is lost and comes back as another publisher.
 //!
 //! What must not be missing from a log is heard reliably; the two fast streams best_effort, because
 //! a logger must not hold a sensor up.
@@ -37,7 +38,8 @@ fn logger(process: &Process) -> rnet::Result<()> {
     process.joined();
     drop(first);
 
-    let ears = Ears { node, tallies: Tallies::default() };
+    let one_life = std::env::args().nth(2).is_some_and(|word| word == "one-life");
+    let ears = Ears { node, tallies: Tallies::default(), one_life };
     let events = Arc::new(Mutex::new(Vec::new()));
     let stops = events.clone();
     let kept = SubscriberOptions::new().reliable().transient_local();
@@ -50,7 +52,7 @@ fn logger(process: &Process) -> rnet::Result<()> {
         ears.hear::<BatteryState>("/battery/state", true)?,
         ears.hear::<DriveCommand>("/operator/drive", true)?,
         ears.hear_with::<[u8]>("/camera/image", SubscriberOptions::new().keep_all(), |image| {
-            image.seq()
+            (Some(image.publisher()), image.seq())
         })?,
         ears.hear_with::<StopEvent>("/safety/stop", kept, move |event| {
             let line = json!({
@@ -59,7 +61,7 @@ fn logger(process: &Process) -> rnet::Result<()> {
                 "at_ns": event.raised_ns,
             });
             stops.lock().unwrap_or_else(PoisonError::into_inner).push(line);
-            event.count
+            (None, event.count)
         })?,
     ];
     let mut file = std::env::args().nth(1).and_then(|path| open(&path));
@@ -104,6 +106,7 @@ fn summary(tallies: &Tallies) -> Value {
 struct Ears {
     node: Node,
     tallies: Tallies,
+    one_life: bool,
 }
 
 impl Ears {
@@ -112,21 +115,23 @@ impl Ears {
         // A record leaves nothing out by choice.
         let options = SubscriberOptions::new().keep_all();
         let options = if reliable { options.reliable() } else { options };
-        self.hear_with::<T>(topic, options, |message| message.count())
+        self.hear_with::<T>(topic, options, |message| (None, message.count()))
     }
 
     fn hear_with<T: Message + ?Sized>(
         &self,
         topic: &'static str,
         options: SubscriberOptions,
-        mut number: impl FnMut(&Sample<'_, T>) -> u64 + Send + 'static,
+        // By whom its messages are numbered, if not by their node, and the number.
+        mut number: impl FnMut(&Sample<'_, T>) -> (Option<u64>, u64) + Send + 'static,
     ) -> rnet::Result<Subscription> {
         lock(&self.tallies).insert(topic, Tally::default());
-        let tallies = self.tallies.clone();
+        let (tallies, one_life) = (self.tallies.clone(), self.one_life);
         let subscriber = self.node.subscriber_with::<T>(topic, options)?;
         Ok(subscriber.on(move |sample| {
-            let number = number(&sample);
-            lock(&tallies).entry(topic).or_default().note(sample.publisher(), number);
+            let (by, number) = number(&sample);
+            let publisher = by.unwrap_or(if one_life { 0 } else { sample.publisher() });
+            lock(&tallies).entry(topic).or_default().note(publisher, number);
         }))
     }
 }

@@ -1,0 +1,146 @@
+"""What crossed between two hosts, and was a message lost on the way without being counted?
+
+Each host has a watcher with books of its own, in which the publishers of the other host are proxies. A proxy's own
+log is like any other; what the link lost is not in it but in its `known_lost`, and its subscribers count that as lost
+too. Three things must hold, beside the logger's own count (accounting.py):
+
+1. The books of each host agree by themselves.
+2. What a publisher sent since the link has taken from it is what its proxies sent, and what they know to be missing.
+   They may know of more, as a connection may end when a message has come and its sender does not know it yet. Such
+   messages are told, and are no loss; that nothing came twice the logger says.
+3. Each sender has counted what its own host's watcher has.
+"""
+
+import accounting
+
+OWN_TOPICS = "/_rnet/"  # of the link itself
+
+
+def local(books):
+    """The books of one host without what stands for the other: the publishers and subscriptions of its own nodes."""
+    gaps = {}
+    for proxy in _proxies(books):
+        gaps[proxy["topic"]] = gaps.get(proxy["topic"], 0) + sum(proxy["known_lost"].values())
+    own = [s for s in books["subscriptions"] if not s["proxy"] and not s["topic"].startswith(OWN_TOPICS)]
+    return {
+        **books,
+        "publishers": [
+            p for p in books["publishers"] if not p["proxy"] and not p["topic"].startswith(OWN_TOPICS)
+        ],
+        "subscriptions": [_owed_with_gaps(s, gaps.get(s["topic"], 0)) for s in own],
+    }
+
+
+def _owed_with_gaps(subscription, gaps):
+    """A subscriber counts those gaps as lost that its proxies have told since it was admitted."""
+    if subscription["gone"]:
+        return subscription
+    counted = min(max(0, -accounting.unaccounted(subscription)), gaps)
+    return {**subscription, "owed": subscription["owed"] + counted}
+
+
+def _proxies(books):
+    return [p for p in books["publishers"] if p["proxy"] and not p["topic"].startswith(OWN_TOPICS)]
+
+
+def ways(books_by_host):
+    """(host, topic, messages due there, messages that came, those known to be missing) of all that crossed."""
+    for host, books in books_by_host.items():
+        for other, source in books_by_host.items():
+            if other == host:
+                continue
+            for publisher in source["publishers"]:
+                if publisher["proxy"] or publisher["forwarded_from"] is None:
+                    continue
+                name = f"@{other}{publisher['node']}"
+                ends = [p for p in _proxies(books) if (p["node"], p["topic"]) == (name, publisher["topic"])]
+                came = sum(p["sent"] for p in ends)
+                missing = sum(sum(p["known_lost"].values()) for p in ends)
+                yield host, publisher["topic"], publisher["sent"] - publisher["forwarded_from"], came, missing
+
+
+def check(books_by_host, sent_by_host, tally, tally_host):
+    """All that does not agree, in words; an empty list if no message was lost unseen."""
+    for host, books in books_by_host.items():
+        own_tally = tally if host == tally_host else {}
+        for problem in accounting.check(local(books), sent_by_host[host], own_tally):
+            yield f"host {host}: {problem}"
+    for host, topic, due, came, missing in ways(books_by_host):
+        if due > came + missing:
+            yield f"{due - came - missing} messages of {topic} were lost on the way to {host} without being counted"
+
+
+def is_settled(books_by_host):
+    """Whether all that was sent has been dealt with on both hosts, so that the books can be closed."""
+    return all(accounting.is_settled(local(books)) for books in books_by_host.values()) and all(
+        due <= came + missing for _, _, due, came, missing in ways(books_by_host)
+    )
+
+
+def merged(books_by_host):
+    """The books of all hosts as one, with the time of the first. Latency is that of the host to which a topic
+    crosses."""
+    books = {host: local(books) for host, books in books_by_host.items()}
+    latency = {}
+    for host in books.values():
+        latency.update({topic: times for topic, times in host["latency_us"].items() if times["p50"] is not None})
+    for host, topic, *_ in ways(books_by_host):
+        latency[topic] = books[host]["latency_us"].get(topic)
+    return {
+        "at_ns": next(iter(books.values()))["at_ns"],
+        "publishers": [p for host in books.values() for p in host["publishers"]],
+        "subscriptions": [s for host in books.values() for s in host["subscriptions"]],
+        "latency_us": {topic: times for topic, times in latency.items() if times},
+    }
+
+
+def summary(books_by_host, status_by_host, nodes_by_host):
+    """What came to each host, by topic, and what its link says."""
+    crossed = {}
+    for host, topic, due, came, missing in ways(books_by_host):
+        crossed.setdefault(host, {})[topic] = (came, max(0, came + missing - due))
+    return {
+        host: {
+            "nodes": nodes_by_host[host],
+            "topics": {
+                topic: {
+                    "crossed": count,
+                    "latency_us": books["latency_us"].get(topic),
+                    "lost": _lost(local(books), topic),
+                    "lost_though_come": surplus,
+                }
+                for topic, (count, surplus) in sorted(crossed.get(host, {}).items())
+            },
+            "link": link(status_by_host[host]),
+        }
+        for host, books in books_by_host.items()
+    }
+
+
+def _lost(books, topic):
+    heard = [s for s in books["subscriptions"] if s["topic"] == topic and not s["gone"]]
+    return {cause: sum(s["lost"][cause] for s in heard) for cause in accounting.CAUSES}
+
+
+def link(status):
+    """What `rnet link status --json` of a host says about the other one."""
+    peer = status["peers"][0]
+    return {
+        "host": peer["host"],
+        "state": peer["state"],
+        "term": status["term"],
+        "round_trip_us": _microseconds(peer["round_trip"]),
+        "clock_offset_us": _microseconds(peer["clock_offset"]),
+        "clock_uncertainty_us": _microseconds(peer["clock_offset_uncertainty"]),
+        "problems": status["problems"],
+        # Its counters begin anew when the other host comes back.
+        "topics": [
+            {key: topic[key] for key in ("name", "direction", "messages", "lost", "skipped", "held_back_text")}
+            for topic in peer["topics"]
+        ],
+    }
+
+
+def _microseconds(duration):
+    """Of a protobuf duration in JSON, such as "0.000166486s"; None if it is not known."""
+    return float(duration.removesuffix("s")) * 1e6 if duration else None

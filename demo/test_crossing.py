@@ -1,0 +1,111 @@
+"""Tests of crossing.py: is a message noticed that was lost between two hosts?"""
+
+import copy
+import os
+
+import crossing
+import hosts
+
+NO_LOSS = dict.fromkeys(("overrun", "link", "restart", "detached"), 0)
+
+
+def publisher(node, sent, *, proxy=False, link=0, forwarded_from=None):
+    return {
+        "node": node,
+        "topic": "/robot/state",
+        "sent": sent,
+        "readers": 1,
+        "gone": False,
+        "proxy": proxy,
+        "known_lost": {**NO_LOSS, "link": link},
+        "forwarded_from": forwarded_from,
+    }
+
+
+def books():
+    """100 messages, of which the link took those from 10 on; 5 were lost with a connection, after which there was
+    a second proxy."""
+    heard = {
+        "node": "/logger",
+        "topic": "/robot/state",
+        "gone": False,
+        "proxy": False,
+        "unserved": 0,
+        "owed": 85,
+        "received": 85,
+        "skipped": 0,
+        "queued": 0,
+        "lost": {**NO_LOSS, "link": 5},
+    }
+    first, second = publisher("@motors/sim", 40, proxy=True), publisher("@motors/sim", 45, proxy=True, link=5)
+    return {
+        "motors": {
+            "at_ns": 1,
+            "publishers": [publisher("/sim", 100, forwarded_from=10)],
+            # The link's, which is never read.
+            "subscriptions": [{**heard, "node": "@control/logger", "proxy": True, "received": 0}],
+            "latency_us": {},
+        },
+        "control": {
+            "at_ns": 5,
+            "publishers": [first, second],
+            "subscriptions": [heard],
+            "latency_us": {"/robot/state": {"p50": 1.0}},
+        },
+    }
+
+
+SENT = {"motors": {"sim": {"/robot/state": 100}}, "control": {}}
+TALLY = {"/robot/state": {"received": 85, "missing": 5, "disordered": 0}}
+
+
+def check(books, sent=SENT, tally=TALLY):
+    return list(crossing.check(books, sent, tally, "control"))
+
+
+def test_books_that_agree_are_good():
+    assert check(books()) == []
+    assert crossing.is_settled(books())
+
+
+def test_what_the_link_loses_is_found():
+    changed = books()
+    changed["control"]["publishers"][1]["sent"] -= 1
+    reason = "1 messages of /robot/state were lost on the way to control"
+    assert any(reason in problem for problem in check(changed))
+    assert not crossing.is_settled(changed)
+
+
+def test_a_logger_that_gets_a_message_twice_is_found():
+    assert any("twice" in p for p in check(books(), tally={"/robot/state": {**TALLY["/robot/state"], "disordered": 1}}))
+
+
+def test_a_gap_that_no_proxy_has_told_is_found():
+    changed = books()
+    changed["control"]["subscriptions"][0]["lost"]["link"] += 1
+    assert any("counted that nobody sent" in problem for problem in check(changed))
+
+
+def test_a_message_lost_between_proxy_and_subscriber_is_found():
+    changed = books()
+    changed["control"]["subscriptions"][0]["owed"] += 6
+    assert any("lost without being counted" in problem for problem in check(changed))
+
+
+def test_a_sender_and_a_logger_that_count_otherwise_are_found():
+    sent = copy.deepcopy(SENT)
+    sent["motors"]["sim"]["/robot/state"] = 101
+    assert any("host motors: sim says it sent 101" in problem for problem in check(books(), sent))
+    assert any("misses 6" in p for p in check(books(), tally={"/robot/state": {**TALLY["/robot/state"], "missing": 6}}))
+
+
+def test_books_of_both_are_shown_as_one():
+    merged = crossing.merged(books())
+    assert [p["node"] for p in merged["publishers"]] == ["/sim"]
+    assert [(s["node"], s["owed"]) for s in merged["subscriptions"]] == [("/logger", 90)]
+    assert merged["latency_us"] == {"/robot/state": {"p50": 1.0}}
+
+
+def test_without_root_there_are_no_hosts(monkeypatch):
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    assert hosts.missing() == "hosts are network namespaces, which need root"

@@ -1,0 +1,128 @@
+"""The robot with two computers: sensors and actuators on one host, estimation and control on the other.
+
+The nodes are those of session.py, and know nothing of it: only their environment says how the hosts are joined. In
+place of the controller's death the cable between the hosts is cut, and healed.
+"""
+
+import json
+import os
+import pathlib
+import shutil
+import time
+
+import crossing
+import hosts
+import judge
+import session
+from session import OUT, ROOT, SETTLE_S, Demo, Rust
+
+MOTORS, CONTROL = "motors", "control"
+CUT_S = 2.0
+STATUS_S = 5.0
+# The books of each host are kept by a watcher there.
+WATCHERS = {MOTORS: "watcher", CONTROL: "watcher2"}
+NODES = {
+    **session.NODES,
+    # Each sender lives for the whole run: the link is what goes and comes back.
+    "logger": Rust("demo-logger", str(OUT / "messages.jsonl"), "one-life"),
+    "watcher2": Rust("demo-watch"),
+}
+ON_CONTROL = ("controller", "estimator", "operator", "logger", "watcher2")
+
+
+def host_of(node):
+    return CONTROL if node in ON_CONTROL else MOTORS
+
+
+def _target():
+    return pathlib.Path(os.environ.get("CARGO_TARGET_DIR") or ROOT / "target") / "release"
+
+
+def missing():
+    """Why there can be no hosts here, or None."""
+    return hosts.missing() or (None if _link().exists() else f"{_link()} is not there: `make build-link` builds it")
+
+
+def _link():
+    return pathlib.Path(os.environ.get("RNET_LINK") or _target() / "rnet-link")
+
+
+def cable(domain):
+    """The two hosts, joined."""
+    return hosts.Cable(domain, (MOTORS, CONTROL), _link())
+
+
+class TwoHosts(Demo):
+    """One run on two hosts."""
+
+    nodes = NODES
+    shown = WATCHERS[CONTROL]
+
+    def __init__(self, crew, seconds, cable):
+        super().__init__(crew, seconds)
+        self.cable = cable
+        self.host = {host.name: host for host in cable.hosts}
+        self.story = judge.Story("the cable was cut", "the cable was healed", judge.HOLD_DEADLINE_MS)
+        self.books = {}  # {host: its watcher's newest}
+        self.status = {}  # {host: what its link says in the end}
+
+    def _start(self, name):
+        host = self.host[host_of(name)]
+        command = host.command(*self.nodes[name].command(name))
+        self.children[name] = self.crew.start(name, command, self.cable.environment(host))
+
+    def _meet(self):
+        for host, watcher in WATCHERS.items():
+            nodes = [name for name in self.nodes if host_of(name) == host and name != "watcher2"]
+            matched = lambda books: session.all_matched(crossing.local(books), nodes)  # noqa: E731
+            self._books(matched, session.JOIN_S, "meet all of its peers", watcher)
+
+    def _look(self):
+        for host, watcher in WATCHERS.items():
+            self.books[host] = self._books(lambda books: True, session.JOIN_S, "look at the domain", watcher)
+        return crossing.merged(self.books)
+
+    def _outage(self):
+        """Cuts the cable so that the outage lies in the middle, and heals it."""
+        down_s = min(CUT_S, 0.3 * self.seconds)
+        self._go_on_until(self.story.begin_ns * 1e-9 + (self.seconds - down_s) / 2)
+        self.cable.cut()
+        self.story.killed_ns = time.monotonic_ns()
+        self.table.say(f"{self._elapsed():5.1f} s  the cable is cut")
+        self._go_on_until(self.story.killed_ns * 1e-9 + down_s)
+        self.table.say(f"{self._elapsed():5.1f} s  the cable is healed")
+        self.story.restarted_ns = time.monotonic_ns()
+        self.cable.heal()
+        return (self.story.restarted_ns - self.story.killed_ns) * 1e-9
+
+    def _settle(self):
+        until = time.monotonic() + SETTLE_S
+        self._look()
+        while not crossing.is_settled(self.books) and time.monotonic() < until:
+            self._go_on_until(time.monotonic() + session.ASK_S)
+            self._look()
+        for name, host in self.host.items():
+            self.status[name] = self._link_status(host)
+        return crossing.merged(self.books)
+
+    def _link_status(self, host):
+        """What the link of a host says, a second after all was quiet."""
+        rnet = str(_target() / "rnet") if (_target() / "rnet").exists() else shutil.which("rnet")
+        environment = self.cable.environment(host)
+        first, until = None, time.monotonic() + STATUS_S
+        while True:
+            status = json.loads(host.run(rnet, "link", "status", "--json", env=environment))
+            first = first or status["timestamp"]
+            if status["timestamp"] != first or time.monotonic() > until:
+                return status
+            self._go_on_until(time.monotonic() + session.ASK_S)
+
+    def check(self, evidence):
+        sent = {host: {} for host in self.books}
+        for name, count in evidence.sent.items():
+            sent[host_of(name)][name] = count
+        return list(crossing.check(self.books, sent, evidence.tally, host_of("logger")))
+
+    def more(self, _evidence):
+        nodes = {host: [name for name in self.nodes if host_of(name) == host] for host in self.books}
+        return {"hosts": crossing.summary(self.books, self.status, nodes)}
