@@ -139,7 +139,7 @@ impl Shared {
         if proxy.channel != Some(channel) {
             return;
         }
-        if let Some(next) = proxy.next_seq {
+        if let Some(next) = proxy.place() {
             self.places.set(proxy.slot, next);
         }
         if proxy.is_stuck() {

@@ -500,7 +500,7 @@ impl Host {
             let mut proxy = lock(&remote.proxy);
             if proxy.next_seq.is_some() {
                 let readers = proxy.readers().1;
-                let place = Place { next_seq: proxy.next_seq, readers };
+                let place = Place { next_seq: proxy.place(), readers };
                 known.keep_place((self.presence.host, id), place);
             }
             known.shared.places.release(proxy.slot);

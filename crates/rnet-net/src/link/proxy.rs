@@ -12,8 +12,10 @@ pub const CREDIT_LEN_BYTES: u64 = 1 << 20;
 /// What a message counts beside its bytes.
 pub const MESSAGE_COST: u64 = 64;
 
-/// A message that a subscriber of this host has no room for.
+/// A message that a subscriber of this host has no room for, or a gap behind one.
 struct Waiting {
+    seq: u64,
+    gap: Option<(LossCause, u64)>,
     bytes: Vec<u8>,
     meta: Meta,
     sent_ns: u64,
@@ -119,6 +121,11 @@ impl Proxy {
         let _ = self.publisher.as_ref().map(|publisher| publisher.admit(subscription));
     }
 
+    /// Where its successor has to go on: what waits for room was not published.
+    pub fn place(&self) -> Option<u64> {
+        self.waiting.front().map_or(self.next_seq, |first| Some(first.seq))
+    }
+
     /// Closes it, as one whose process has died if it is `lost`.
     pub fn close(&mut self, lost: bool) {
         self.waiting.clear();
@@ -183,7 +190,7 @@ impl Proxy {
             let what = format!("message of host {}", self.host);
             return Err(Error::BadValue { what, why: "it is more than was asked for".to_owned() });
         }
-        self.waiting.push_back(Waiting { bytes: bytes.to_vec(), meta, sent_ns });
+        self.waiting.push_back(Waiting { seq, gap: None, bytes: bytes.to_vec(), meta, sent_ns });
         Ok(())
     }
 
@@ -201,6 +208,11 @@ impl Proxy {
     /// As [`Proxy::publish`].
     pub fn retry(&mut self) -> Result<()> {
         while let Some(first) = self.waiting.pop_front() {
+            if let Some((cause, count)) = first.gap {
+                self.waiting_len_bytes -= MESSAGE_COST;
+                self.lose(cause, count);
+                continue;
+            }
             let sent = self.forward(&first.bytes, first.meta, first.sent_ns);
             if matches!(sent, Err(Error::Full { .. })) {
                 self.waiting.push_front(first);
@@ -233,7 +245,13 @@ impl Proxy {
         let from = self.next_seq.unwrap_or(seq).max(seq);
         if end > from {
             self.next_seq = Some(end);
-            self.lose(cause, end - from);
+            if self.waiting.is_empty() {
+                return self.lose(cause, end - from);
+            }
+            // In its place: a successor that goes on before it counts it.
+            let (gap, meta) = (Some((cause, end - from)), Meta::default());
+            self.waiting.push_back(Waiting { seq: from, gap, bytes: Vec::new(), meta, sent_ns: 0 });
+            self.waiting_len_bytes += MESSAGE_COST;
         }
     }
 
