@@ -15,6 +15,12 @@ use super::{Given, Host};
 impl Host {
     /// The other host wants a publisher of this one.
     pub fn want(&mut self, known: &mut Known, lane: Lane, wanted: Want) {
+        // One channel for a publisher: however many are asked for, there are no more forwarders than publishers.
+        let before =
+            self.given.iter().find(|(_, given)| given.wanted.publisher == wanted.publisher);
+        if let Some((lane, channel)) = before.map(|(key, _)| *key) {
+            self.unwant(lane, channel);
+        }
         let made = self.forwarder(known, lane, wanted);
         let state = self.lane(lane);
         match made {
