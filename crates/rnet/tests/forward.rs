@@ -35,22 +35,22 @@ fn a_forwarded_message_has_the_stamp_of_its_host() {
     let mut subscriber = node.subscriber::<[u8]>("/t").unwrap();
     publisher.wait_for_subscribers(1, LONG).unwrap();
     for (seq, len) in LENGTHS.into_iter().enumerate() {
-        let (bytes, meta) = (vec![seq as u8; len], of(seq as u64));
+        let (bytes, first) = (vec![seq as u8; len], 4 * seq as u64);
         let sent_ns = rnet::now_ns() - SECOND_NS;
-        publisher.forward(&bytes, meta, sent_ns).unwrap();
+        publisher.forward(&bytes, of(first), sent_ns).unwrap();
         let mut loan = publisher.loan(len).unwrap();
         loan.copy_from_slice(&bytes);
-        loan.forward(meta, sent_ns).map_err(|(_, error)| error).unwrap();
+        loan.forward(of(first + 1), sent_ns).map_err(|(_, error)| error).unwrap();
         let mut loan = publisher.loan_owned(len).unwrap();
         publisher.loaned(&mut loan).copy_from_slice(&bytes);
-        publisher.forward_loan(loan, meta, sent_ns).map_err(|(_, error)| error).unwrap();
-        for _ in 0..3 {
+        publisher.forward_loan(loan, of(first + 2), sent_ns).map_err(|(_, error)| error).unwrap();
+        for seq in first..first + 3 {
             let sample = subscriber.recv(LONG).unwrap();
-            assert_eq!((&*sample, sample.meta(), sample.sent_ns()), (&bytes[..], meta, sent_ns));
+            assert_eq!((&*sample, sample.meta(), sample.sent_ns()), (&bytes[..], of(seq), sent_ns));
             assert!(sample.latency() >= Duration::from_secs(1));
         }
         // One from the future counts as sent now.
-        publisher.forward(&bytes, meta, u64::MAX).unwrap();
+        publisher.forward(&bytes, of(first + 3), u64::MAX).unwrap();
         let sent_ns = subscriber.recv(LONG).unwrap().sent_ns();
         assert!(sent_ns <= rnet::now_ns());
     }

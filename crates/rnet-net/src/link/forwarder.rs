@@ -185,7 +185,9 @@ impl Forwarder {
             },
             false => match self.subscriber.try_recv()? {
                 Some(sample)
-                    if shaping == Shaping::default() && sample.len() <= WHOLE_LEN_BYTES =>
+                    if shaping == Shaping::default()
+                        && sample.len() <= WHOLE_LEN_BYTES
+                        && self.course.next_seq.is_some() =>
                 {
                     let data = Data {
                         channel: self.channel,
@@ -204,6 +206,11 @@ impl Forwarder {
         };
         self.seen += 1;
         let seq = sample.seq();
+        if self.course.next_seq.is_none() {
+            // It has been told that messages flow: those that it missed before the first one are a loss too.
+            let lost = self.subscriber.lost();
+            self.course.next_seq = Some(seq.saturating_sub(lost.overrun + lost.detached));
+        }
         if !self.seen.is_multiple_of(shaping.every.get().into()) {
             self.course.skip(seq + 1);
             return Ok(true);
@@ -283,7 +290,8 @@ impl Course {
     /// Hands a message to the stream, which has room.
     fn pass(&mut self, stream: &mut Stream, data: &Data<'_>) {
         self.note_gap(stream, data.seq);
-        let pushed = stream.push(&Item::Data(*data));
+        // The gap may have taken the last of the room; the message was read and goes with it.
+        let pushed = stream.push_along(&Item::Data(*data));
         debug_assert!(pushed.is_ok(), "it was asked whether there is room");
         let len = data.payload.len() as u64;
         self.sent += len + MESSAGE_COST;

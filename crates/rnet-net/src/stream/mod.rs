@@ -196,6 +196,18 @@ impl Stream {
         self.sending.push(item, self.window.as_ref())
     }
 
+    /// Adds an item that belongs to the one before, whether or not there is room.
+    ///
+    /// # Errors
+    /// If there is no peer, or the item is longer than a frame. Nothing of it is then taken.
+    #[inline]
+    pub fn push_along(&mut self, item: &Item<'_>) -> Result<(), PushError> {
+        if self.peer_term == 0 {
+            return Err(PushError::NoPeer);
+        }
+        self.sending.push_along(item, self.window.as_ref())
+    }
+
     /// What is being filled may leave now.
     pub fn flush(&mut self) {
         self.sending.flush();

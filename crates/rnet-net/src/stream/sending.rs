@@ -133,6 +133,16 @@ impl Sending {
         if !self.has_room(window) {
             return Err(PushError::Full);
         }
+        self.push_along(item, window)
+    }
+
+    /// Adds what belongs to the item before, for which there was room.
+    #[inline]
+    pub fn push_along(
+        &mut self,
+        item: &Item<'_>,
+        window: Option<&Window>,
+    ) -> Result<(), PushError> {
         let full_len = window.map_or(FULL_LEN, Window::frame_len);
         let before = self.filling.len();
         self.encode(item);
