@@ -121,6 +121,11 @@ impl Forwarder {
         self.limit = self.limit.max(read.min(self.course.sent).saturating_add(self.credit));
     }
 
+    /// Bytes that were handed to the stream.
+    pub fn sent(&self) -> u64 {
+        self.course.sent
+    }
+
     /// Whether a message would be read now.
     pub fn has_credit(&self) -> bool {
         self.course.sent < self.limit

@@ -88,6 +88,7 @@ impl Host {
                 transport: transport.clone(),
                 events: shared.events.clone(),
                 holds: shared.holds.clone(),
+                first: 0,
             };
             shared.spawn(&format!("rnet-link-{lane:?}").to_lowercase(), move || sending.run());
             state
@@ -247,8 +248,9 @@ impl Host {
             Qos::Publisher(qos) => {
                 let key = (self.presence.host, id);
                 let pool = qos.pool_limit_bytes;
-                let place = known.places.remove(&key).unwrap_or_default();
                 let slot = known.shared.places.claim(self.presence.host, id);
+                let expects_all = slot.next_seq.is_some() && !known.places.contains_key(&key);
+                let place = known.places.remove(&key).unwrap_or_default();
                 let next_seq = place.next_seq.or(slot.next_seq);
                 let options = PublisherOptions::new()
                     .qos(PublisherQos { reserve_log: false, ..qos })
@@ -265,7 +267,7 @@ impl Host {
                 let limit = limits::MAX_MESSAGE_LEN_BYTES.min(pool as usize);
                 let mut proxy = Proxy::new(publisher, (host, id), next_seq, slot.number, limit);
                 proxy.expected = place.readers;
-                proxy.expects_all = slot.next_seq.is_some();
+                proxy.expects_all = expects_all;
                 let proxy = Arc::new(Mutex::new(proxy));
                 let (channel, reliable, flows, leaving) = (None, false, false, None);
                 let publisher =
@@ -498,12 +500,18 @@ impl Host {
         }
         for (id, remote) in std::mem::take(&mut self.publishers) {
             let mut proxy = lock(&remote.proxy);
-            if proxy.next_seq.is_some() {
-                let readers = proxy.readers().1;
-                let place = Place { next_seq: proxy.place(), readers };
-                known.keep_place((self.presence.host, id), place);
+            let of = (self.presence.host, id);
+            match proxy.place() {
+                None => known.shared.places.release(proxy.slot),
+                Some(next_seq) => {
+                    known.shared.places.leave(proxy.slot, of, next_seq);
+                    // With those that it had not admitted again since it was lost before.
+                    let readers = &proxy.readers().1 | &proxy.expected;
+                    if !proxy.expects_all {
+                        known.keep_place(of, Place { next_seq: Some(next_seq), readers });
+                    }
+                }
             }
-            known.shared.places.release(proxy.slot);
             proxy.close(true);
         }
     }

@@ -1,6 +1,7 @@
 //! One lane to one other host: its stream, the thread that sends, and what arrives.
 
 use std::collections::{HashMap, VecDeque};
+use std::ops::Bound::{Excluded, Included, Unbounded};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::Duration;
@@ -152,6 +153,8 @@ pub struct Sending {
     pub transport: Arc<dyn Transport>,
     pub events: mpsc::Sender<Event>,
     pub holds: Arc<dyn Fn() -> bool + Send + Sync>,
+    /// The channel that has the first turn.
+    pub first: u32,
 }
 
 impl Sending {
@@ -220,29 +223,38 @@ impl Sending {
         }
     }
 
-    /// Gives each forwarder a turn; whether one of them may have more.
-    fn read(&self, forwarders: &mut Forwarders) -> bool {
+    /// Gives each forwarder a turn; whether one of them may have more. The next time, one for which the others have
+    /// left no room is the first: what they always have more of would otherwise keep it from ever being sent.
+    fn read(&mut self, forwarders: &mut Forwarders) -> bool {
         let now = now_ns();
-        let (mut more, mut over) = (false, Vec::new());
-        for (channel, forwarder) in &mut *forwarders {
-            let mut stream = lock(&self.state.stream);
-            if stream.peer_term() != Some(forwarder.session) {
-                // The other link has begun anew, and gives the number to another channel.
-                over.push((*channel, false));
-                continue;
-            }
-            match forwarder.turn(&mut stream, now) {
-                Ok(Turn::More) => more = true,
-                Ok(Turn::Idle | Turn::Blocked) => {}
-                Ok(Turn::Ended) => over.push((*channel, true)),
-                Err(error) => {
-                    more = true;
-                    let _ = self.events.send(Event::Fault(error));
+        let (mut more, mut over, mut passed_over) = (false, Vec::new(), None);
+        let parts = [(Included(self.first), Unbounded), (Unbounded, Excluded(self.first))];
+        for part in parts {
+            for (channel, forwarder) in forwarders.range_mut(part) {
+                let mut stream = lock(&self.state.stream);
+                if stream.peer_term() != Some(forwarder.session) {
+                    // The other link has begun anew, and gives the number to another channel.
+                    over.push((*channel, false));
+                    continue;
                 }
+                let before = forwarder.sent();
+                match forwarder.turn(&mut stream, now) {
+                    Ok(Turn::More) => more = true,
+                    Ok(Turn::Blocked) if forwarder.has_credit() && forwarder.sent() == before => {
+                        passed_over.get_or_insert(*channel);
+                    }
+                    Ok(Turn::Idle | Turn::Blocked) => {}
+                    Ok(Turn::Ended) => over.push((*channel, true)),
+                    Err(error) => {
+                        more = true;
+                        let _ = self.events.send(Event::Fault(error));
+                    }
+                }
+                drop(stream);
+                lock(&self.state.forwarded).insert(*channel, forwarder.forwarded());
             }
-            drop(stream);
-            lock(&self.state.forwarded).insert(*channel, forwarder.forwarded());
         }
+        self.first = passed_over.unwrap_or(self.first);
         for (channel, tell) in over {
             forwarders.remove(&channel);
             if !tell {

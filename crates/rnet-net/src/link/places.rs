@@ -29,7 +29,7 @@ pub struct Places {
 
 #[derive(Default)]
 struct Slots {
-    /// Those of the holder before, not claimed yet.
+    /// Those of the holder before and of hosts that are lost, not claimed yet.
     left: HashMap<(u64, u64), (u64, u64)>,
     free: Vec<u64>,
     count: u64,
@@ -82,13 +82,16 @@ impl Places {
         if let Some((number, next)) = slots.left.remove(&(host.0, endpoint)) {
             return Slot { number: Some(number), next_seq: Some(next).filter(|next| *next > 0) };
         }
-        let number = slots.free.pop().or_else(|| {
-            let number = slots.count;
-            (number < MAX_SLOTS).then(|| {
-                slots.count += 1;
-                number
-            })
-        });
+        let mut number = slots.free.pop();
+        if number.is_none() && slots.count < MAX_SLOTS {
+            number = Some(slots.count);
+            slots.count += 1;
+        }
+        if number.is_none() {
+            // One whose host may never come back.
+            let any = slots.left.keys().next().copied();
+            number = any.and_then(|any| slots.left.remove(&any)).map(|(number, _)| number);
+        }
         drop(slots);
         if let Some(number) = number {
             self.write(number, &[host.0, endpoint, 0]);
@@ -100,6 +103,14 @@ impl Places {
     pub fn set(&self, slot: Option<u64>, next_seq: u64) {
         if let Some(number) = slot {
             let _ = self.file.write_all_at(&next_seq.to_le_bytes(), number * SLOT_LEN + 16);
+        }
+    }
+
+    /// Its host is lost: the place is kept, for the publisher or for the next holder of the role.
+    pub fn leave(&self, slot: Option<u64>, (host, endpoint): (HostId, u64), next_seq: u64) {
+        self.set(slot, next_seq);
+        if let Some(number) = slot {
+            lock(&self.slots).left.insert((host.0, endpoint), (number, next_seq));
         }
     }
 
@@ -138,6 +149,9 @@ mod tests {
         assert_eq!(next.claim(host, 4), Slot { number: Some(1), next_seq: None });
         assert_eq!(next.claim(HostId(8), 3).next_seq, None, "it is of another host");
         assert_eq!(next.claim(host, 3).next_seq, Some(9));
+        next.leave(Some(0), (host, 1), 50);
+        assert_eq!(Places::open(&dir).unwrap().claim(host, 1).next_seq, Some(50), "left, too");
+        assert_eq!(next.claim(host, 1), Slot { number: Some(0), next_seq: Some(50) });
         // Whatever the file says, there is a place.
         std::fs::write(dir.join(FILE), [0xff; 100]).unwrap();
         assert!(Places::open(&dir).unwrap().claim(host, 1).number.is_some());
