@@ -4,6 +4,7 @@
 //! of this process. Both are peers: frames go straight to the host that they are for, and no session routes for
 //! others. docs/design/wire.md §2 has the keys and the ports.
 
+mod scouting;
 mod settings;
 
 use std::collections::{BTreeMap, HashMap};
@@ -11,6 +12,7 @@ use std::io;
 use std::net::{TcpListener, ToSocketAddrs};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use rnet::{DomainId, Lane};
 use zenoh::bytes::ZBytes;
@@ -23,8 +25,13 @@ use zenoh::{Session, Wait};
 use crate::config::Endpoint;
 use crate::{HostId, Presence, Sink, Transport};
 
+use scouting::{Opening, Scouting};
+use settings::group;
+
 /// Presences beyond this are not told: more hosts than a domain has, made up by one of them.
 const MAX_PRESENCES: usize = 1024;
+/// For so long a host that was lost is missed, if it does not come back.
+const MISSED: Duration = Duration::from_secs(600);
 /// Publishers that are kept ready, one for each host that is sent to.
 const MAX_PUBLISHERS: usize = 64;
 
@@ -109,6 +116,7 @@ struct LaneNet {
     _frames: Subscriber<()>,
     _presences: Subscriber<()>,
     _token: LivelinessToken,
+    _scouting: Option<Scouting>,
     session: Session,
 }
 
@@ -129,8 +137,12 @@ impl ZenohNet {
             zenoh::init_log_from_env_or(filter);
         }
         check(options)?;
-        let presences =
-            Arc::new(Presences { own: own.host, sink: Arc::clone(&sink), seen: Mutex::default() });
+        let presences = Arc::new(Presences {
+            own: own.host,
+            sink: Arc::clone(&sink),
+            seen: Mutex::default(),
+            missed: Mutex::default(),
+        });
         let lane = |lane| LaneNet::open(options, own, domain, lane, &sink, &presences);
         Ok(Arc::new(Self { urgent: lane(Lane::Urgent)?, bulk: lane(Lane::Bulk)? }))
     }
@@ -157,7 +169,14 @@ impl LaneNet {
     ) -> Result<Self, ZenohError> {
         let failed = |cause| ZenohError::Zenoh { lane: name(lane), cause };
         let config = settings::settings(options, domain, lane).map_err(failed)?;
+        let opening = options.lan.is_some().then(Opening::begin);
         let session = zenoh::open(config).wait().map_err(failed)?;
+        let missed = Arc::clone(presences);
+        let scouting = opening.and_then(|opening| {
+            let interfaces = options.lan.clone().unwrap_or_default();
+            // Without it, as where no interface is up yet, hosts are found as often as Zenoh looks for them.
+            opening.ended(group(domain, lane), interfaces, move || missed.is_missed()).ok()
+        });
         let prefix = format!("rnet/1/{domain}/{}", name(lane));
 
         // Zenoh calls from the thread of each connection; the sink hears of one at a time.
@@ -211,6 +230,7 @@ impl LaneNet {
             _frames: frames,
             _presences: others,
             _token: token,
+            _scouting: scouting,
             session,
         })
     }
@@ -253,6 +273,8 @@ struct Presences {
     own: HostId,
     sink: Arc<dyn Sink>,
     seen: Mutex<BTreeMap<(u64, u64), [bool; 2]>>,
+    /// Hosts that were there, and when they were lost.
+    missed: Mutex<BTreeMap<u64, Instant>>,
 }
 
 impl Presences {
@@ -273,11 +295,26 @@ impl Presences {
         if lanes == [false; 2] {
             seen.remove(&key);
         }
+        let mut missed = self.missed.lock().unwrap_or_else(PoisonError::into_inner);
+        if lanes == [true; 2] {
+            missed.remove(&presence.host.0);
+        } else if was_up && missed.len() < MAX_PRESENCES {
+            missed.insert(presence.host.0, Instant::now());
+        }
+        drop(missed);
         match (was_up, lanes == [true; 2]) {
             (false, true) => self.sink.up(presence),
             (true, false) => self.sink.down(presence),
             _ => {}
         }
+    }
+
+    /// Whether nobody is there, or somebody is gone and may come back.
+    fn is_missed(&self) -> bool {
+        let is_alone = self.seen.lock().unwrap_or_else(PoisonError::into_inner).is_empty();
+        let mut missed = self.missed.lock().unwrap_or_else(PoisonError::into_inner);
+        missed.retain(|_, since| since.elapsed() < MISSED);
+        is_alone || !missed.is_empty()
     }
 }
 

@@ -1,5 +1,7 @@
 //! What the sessions of Zenoh are set to, and why.
 
+use std::net::{Ipv4Addr, SocketAddrV4};
+
 use rnet::{DomainId, Lane};
 use serde_json::{Value, json};
 use zenoh::Config;
@@ -31,7 +33,7 @@ const MAX_MESSAGE_LEN_BYTES: usize = 128 << 10;
 /// The connections of a lane: twice the hosts of a domain, as the links of old and new holders overlap.
 const MAX_CONNECTIONS: usize = 128;
 /// The first of 14,000 ports for multicast, below those that Linux gives out by itself.
-const FIRST_GROUP_PORT: u64 = 17_000;
+const FIRST_GROUP_PORT: u16 = 17_000;
 
 pub(super) fn settings(
     options: &ZenohOptions,
@@ -75,7 +77,7 @@ pub(super) fn settings(
         ("open/return_conditions/declares", json!(false)),
         ("scouting/delay", json!(0)),
         ("scouting/multicast/enabled", json!(options.lan.is_some())),
-        ("scouting/multicast/address", json!(group(domain, lane))),
+        ("scouting/multicast/address", json!(group(domain, lane).to_string())),
         ("scouting/multicast/interface", json!(interfaces)),
         // Gossip would have hosts connect that were not told of each other.
         ("scouting/gossip/enabled", json!(options.lan.is_some())),
@@ -103,10 +105,10 @@ pub(super) fn settings(
 
 /// The multicast group of a lane of a domain. The port tells them apart as well: a socket hears what comes for
 /// its port in all groups that its host has joined.
-fn group(domain: &DomainId, lane: Lane) -> String {
+pub(super) fn group(domain: &DomainId, lane: Lane) -> SocketAddrV4 {
     // FNV-1a: every release has to come to the same group.
     let mix = |hash: u64, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
     let hash = domain.as_str().bytes().fold(0xcbf2_9ce4_8422_2325, mix);
-    let port = FIRST_GROUP_PORT + 2 * (hash % 7_000) + u64::from(lane == Lane::Bulk);
-    format!("239.255.{}.{}:{port}", (hash >> 40) as u8, (hash >> 32) as u8)
+    let port = FIRST_GROUP_PORT + 2 * (hash % 7_000) as u16 + u16::from(lane == Lane::Bulk);
+    SocketAddrV4::new(Ipv4Addr::new(239, 255, (hash >> 40) as u8, (hash >> 32) as u8), port)
 }

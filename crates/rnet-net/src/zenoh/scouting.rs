@@ -1,0 +1,132 @@
+//! Looks for hosts of the LAN that were lost, more often than Zenoh does.
+//!
+//! Zenoh asks by multicast who is there as a session opens, 1, 3 and 7 s later, and then every 8 s, and has no
+//! setting for that: a host that was cut off would be found within 8 s of healing. While one is missed, or nobody is
+//! there, this asks twice a second in the same words, and hands the answers to the socket with which Zenoh asks,
+//! so that Zenoh connects as if it had asked itself.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io;
+use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::net::sockopt::set_ip_multicast_if_with_ifindex;
+
+const PERIOD: Duration = Duration::from_millis(500);
+/// Who is there, in version 9 of Zenoh's protocol: routers, peers and clients are meant.
+const SCOUT: [u8; 3] = [0x01, 0x09, 0b111];
+/// What an answer begins with, in the low five bits of its first byte.
+const HELLO: u8 = 0x02;
+/// Longer answers are not handed on: one has the addresses of a host.
+const MAX_HELLO_LEN_BYTES: usize = 4096;
+
+/// Asks for as long as it is not dropped.
+pub struct Scouting {
+    ended: Arc<AtomicBool>,
+}
+
+/// Held while a session of Zenoh opens, whose sockets are to be told from those of others.
+pub struct Opening {
+    _alone: MutexGuard<'static, ()>,
+    before: BTreeSet<u16>,
+}
+
+impl Opening {
+    pub fn begin() -> Opening {
+        static ALONE: Mutex<()> = Mutex::new(());
+        let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+        Opening { _alone: alone, before: udp_ports().unwrap_or_default() }
+    }
+
+    /// Begins to ask in `group` on these interfaces (all, if there are none), while `is_missed` says so, for the
+    /// session that was opened meanwhile.
+    ///
+    /// # Errors
+    /// If the socket cannot be made, the session has none, or no thread can be started.
+    pub fn ended(
+        self,
+        group: SocketAddrV4,
+        interfaces: Vec<String>,
+        is_missed: impl Fn() -> bool + Send + 'static,
+    ) -> io::Result<Scouting> {
+        let ports = udp_ports()?;
+        let zenoh = ports.difference(&self.before).find(|port| **port != group.port());
+        let zenoh = *zenoh.ok_or_else(|| io::Error::other("Zenoh looks for no hosts"))?;
+        let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
+        let ended = Arc::new(AtomicBool::new(false));
+        let told = Arc::clone(&ended);
+        thread::Builder::new().name("rnet-scouting".into()).spawn(move || {
+            while !told.load(Ordering::Relaxed) {
+                if is_missed() {
+                    ask(&socket, group, &interfaces);
+                }
+                hand_on(&socket, zenoh);
+            }
+        })?;
+        Ok(Scouting { ended })
+    }
+}
+
+impl Drop for Scouting {
+    fn drop(&mut self) {
+        self.ended.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Asks on all interfaces that are there and can be asked on, which may change.
+fn ask(socket: &UdpSocket, group: SocketAddrV4, interfaces: &[String]) {
+    let known = fs::read_dir("/sys/class/net").into_iter().flatten().flatten();
+    for name in known.filter_map(|entry| entry.file_name().into_string().ok()) {
+        let is_ours = if interfaces.is_empty() { name != "lo" } else { interfaces.contains(&name) };
+        let index = fs::read_to_string(format!("/sys/class/net/{name}/ifindex"));
+        let index = index.ok().and_then(|text| text.trim().parse().ok());
+        let Some(index) = index.filter(|_| is_ours) else { continue };
+        let any = Ipv4Addr::UNSPECIFIED;
+        // One that is down is asked on the next time.
+        if set_ip_multicast_if_with_ifindex(socket, &any, &any, index).is_ok() {
+            let _ = socket.send_to(&SCOUT, group);
+        }
+    }
+}
+
+/// Hands answers to Zenoh until it is time to ask again.
+fn hand_on(socket: &UdpSocket, zenoh: u16) {
+    let until = Instant::now() + PERIOD;
+    let mut answer = [0; MAX_HELLO_LEN_BYTES + 1];
+    loop {
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return;
+        }
+        let _ = socket.set_read_timeout(Some(left));
+        match socket.recv(&mut answer) {
+            Ok(len @ 1..=MAX_HELLO_LEN_BYTES) if answer[0] & 0x1f == HELLO => {
+                let _ = socket.send_to(&answer[..len], (Ipv4Addr::LOCALHOST, zenoh));
+            }
+            Ok(_) => {}
+            // Of the time, or of a packet that was sent.
+            Err(_) => return thread::sleep(until.saturating_duration_since(Instant::now())),
+        }
+    }
+}
+
+/// The ports of all UDP sockets of this process that are bound to any IPv4 address.
+fn udp_ports() -> io::Result<BTreeSet<u16>> {
+    let ours: BTreeSet<String> = fs::read_dir("/proc/self/fd")?
+        .flatten()
+        .filter_map(|entry| fs::read_link(entry.path()).ok()?.into_os_string().into_string().ok())
+        .filter_map(|target| Some(target.strip_prefix("socket:[")?.strip_suffix(']')?.to_owned()))
+        .collect();
+    let table = fs::read_to_string("/proc/self/net/udp")?;
+    let bound = table.lines().skip(1).filter_map(|line| {
+        let mut words = line.split_whitespace();
+        let (address, inode) = (words.nth(1)?, words.nth(7)?);
+        let port = address.strip_prefix("00000000:")?;
+        u16::from_str_radix(port, 16).ok().filter(|_| ours.contains(inode))
+    });
+    Ok(bound.collect())
+}
