@@ -4,6 +4,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use rnet::Node;
 use rnet_net::config::Config;
@@ -27,10 +28,19 @@ impl Hosts {
         Hosts::with_config(test, &vec![""; count])
     }
 
+    /// The same for a test that runs for longer than others.
+    pub fn for_long(test: &str, count: usize, limit: Duration) -> Hosts {
+        let domains = (0..count).map(|_| Net::for_long(test, limit)).collect();
+        Hosts::in_domains(domains, &vec![""; count])
+    }
+
     /// A host for each of these configurations.
     pub fn with_config(test: &str, configs: &[&str]) -> Hosts {
+        Hosts::in_domains(configs.iter().map(|_| Net::new(test)).collect(), configs)
+    }
+
+    fn in_domains(domains: Vec<Net>, configs: &[&str]) -> Hosts {
         let net = MemoryNet::new();
-        let domains: Vec<Net> = configs.iter().map(|_| Net::new(test)).collect();
         let links = (0..configs.len()).map(|_| None).collect();
         let mut hosts = Hosts { links, net, terms: vec![0; configs.len()], domains };
         for (host, config) in configs.iter().enumerate() {
@@ -76,6 +86,16 @@ impl Hosts {
 
     pub fn cut(&self, a: usize, b: usize) {
         self.net.cut(HostId(a as u64 + 1), HostId(b as u64 + 1));
+    }
+
+    /// Nothing passes from `a` to `b`.
+    pub fn cut_one_way(&self, a: usize, b: usize) {
+        self.net.cut_one_way(HostId(a as u64 + 1), HostId(b as u64 + 1));
+    }
+
+    /// Ends the connection of two hosts, which begins anew.
+    pub fn reset(&self, a: usize, b: usize) {
+        self.net.reset(HostId(a as u64 + 1), HostId(b as u64 + 1));
     }
 
     pub fn heal(&self, a: usize, b: usize) {

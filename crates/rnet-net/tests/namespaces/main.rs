@@ -1,5 +1,7 @@
 //! The network on Zenoh between hosts of their own, which are cut, slowed and rebooted.
 
+mod crowd;
+mod killed;
 mod net;
 mod nodes;
 mod peer;

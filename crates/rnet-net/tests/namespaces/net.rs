@@ -181,6 +181,28 @@ impl Host {
         kill_in(&self.namespace);
     }
 
+    /// Its processes of this name, the one that was started first before the others.
+    pub fn processes(&self, name: &str) -> Vec<i32> {
+        let mut found: Vec<(u64, i32)> = pids(&self.namespace)
+            .into_iter()
+            .filter_map(|pid| {
+                let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+                let (begin, rest) = stat.rsplit_once(") ")?;
+                let mut fields = rest.split(' ');
+                let is_dead = fields.next()? == "Z";
+                let started = fields.nth(18)?.parse().ok()?;
+                (begin.ends_with(&format!("({name}")) && !is_dead).then_some((started, pid))
+            })
+            .collect();
+        found.sort_unstable();
+        found.into_iter().map(|(_, pid)| pid).collect()
+    }
+
+    /// Kills one of them.
+    pub fn kill(&self, pid: i32) {
+        kill(&[pid]);
+    }
+
     /// Kills all its processes and empties its directory, as the end of power does.
     pub fn reboot(&self) {
         self.kill_all();

@@ -130,6 +130,7 @@ fn actor() {
             let _ = std::io::read_to_string(std::io::stdin());
         }
         ["link", id, ref connect @ ..] => crate::nodes::link(id, connect),
+        ["crowd", host] => crate::crowd::actor(host),
         ["talk"] => crate::nodes::talk(),
         ["listen"] => crate::nodes::listen(),
         ["lan", id] => {

@@ -1,0 +1,85 @@
+//! Nodes of two hosts with the program `rnet-link`, which is killed again and again.
+
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use crate::net::{Host, Net};
+use crate::peer::{PORT, Peer};
+
+/// A link that nobody waits for, as nodes start it.
+fn start(host: &Host, name: &str, connect: Option<&Host>) {
+    let mut command: Command = host.command(env!("CARGO_BIN_EXE_rnet-link"));
+    command.arg("start").env("RNET_HOST", name).current_dir("/");
+    command.env("RNET_LISTEN", format!("tcp/0.0.0.0:{PORT}"));
+    if let Some(other) = connect {
+        command.env("RNET_CONNECT", format!("tcp/{}:{PORT}", other.address()));
+    }
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// The processes of the link of a host, of which the first holds the role, once there are two.
+fn both(host: &Host) -> [i32; 2] {
+    let begun = Instant::now();
+    loop {
+        if let [link, standby] = host.processes("rnet-link")[..] {
+            return [link, standby];
+        }
+        assert!(begun.elapsed() < Duration::from_secs(60), "a link and one that stands by");
+        std::thread::sleep(Duration::from_millis(10)); // sleep: between two looks at a condition
+    }
+}
+
+fn kill_links(test: &str, times: usize) {
+    let Some(mut net) = Net::new(test) else { return };
+    let (one, two) = (net.host(), net.host());
+    let listener = Peer::actor(&two, "listen");
+    let mut talker = Peer::actor(&one, "talk");
+    start(&one, "host1", None);
+    start(&two, "host2", Some(&one));
+    let more = |count: usize| listener.wait("heard", listener.count("heard") + count).1;
+    more(1);
+    let mut times_ms = Vec::new();
+    for turn in 0..times {
+        let host = [&one, &two][turn % 2];
+        let [link, standby] = both(host);
+        let killed = Instant::now();
+        host.kill(link);
+        let heard = more(2);
+        times_ms.push((heard - killed).as_millis());
+        let begun = Instant::now();
+        while host.processes("rnet-link").first() != Some(&standby) {
+            assert!(begun.elapsed() < Duration::from_secs(60), "the one that stood by links");
+            std::thread::sleep(Duration::from_millis(10)); // sleep: between two looks at a condition
+        }
+        // A kill in each second.
+        std::thread::sleep(Duration::from_secs(1).saturating_sub(killed.elapsed())); // sleep: the pace of the test
+    }
+    talker.end_input();
+    let sent: u64 = talker.wait("sent", 1).0.parse().unwrap();
+    let (told, _) = listener.wait(&format!("heard {sent}:"), 1);
+    let told: Vec<u64> = told.split(' ').map(|number| number.parse().unwrap()).collect();
+    times_ms.sort_unstable();
+    println!(
+        "{times} links killed: {sent} sent, {} received, {} lost, PeerLost {}; two hundred more after ms: median {:?} \
+         max {:?}",
+        told[0],
+        told[1],
+        listener.count("lost"),
+        times_ms.get(times / 2),
+        times_ms.last()
+    );
+    assert_eq!(told[0] + told[1], sent);
+    assert_eq!(listener.count("twice"), 0);
+}
+
+#[test]
+fn links_that_are_killed_lose_nothing_uncounted() {
+    kill_links("killed::links_that_are_killed_lose_nothing_uncounted", 5);
+}
+
+#[test]
+#[ignore = "for `make soak`: a minute"]
+fn soak_a_link_is_killed_every_second() {
+    kill_links("killed::soak_a_link_is_killed_every_second", 60);
+}

@@ -1,0 +1,32 @@
+//! Numbers that a seed gives (SplitMix64: Steele, Lea and Flood, 2014).
+
+use std::ops::Range;
+use std::time::Duration;
+
+pub struct Random(pub u64);
+
+impl Random {
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    pub fn below(&mut self, limit: usize) -> usize {
+        (self.next() % limit as u64) as usize
+    }
+
+    pub fn in_range(&mut self, range: Range<u64>) -> u64 {
+        range.start + self.next() % (range.end - range.start)
+    }
+
+    /// In `of` cases so many.
+    pub fn chance(&mut self, cases: u64, of: u64) -> bool {
+        self.next() % of < cases
+    }
+
+    pub fn ms(&mut self, range: Range<u64>) -> Duration {
+        Duration::from_millis(self.in_range(range))
+    }
+}
