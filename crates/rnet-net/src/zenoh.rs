@@ -74,14 +74,6 @@ pub enum ZenohError {
         /// What the system said.
         cause: io::Error,
     },
-    /// There is no port above it for the bulk lane.
-    #[error(
-        "{endpoint} leaves no port for the bulk lane, which takes the one above: give a port of at most 65534"
-    )]
-    NoSecondPort {
-        /// As it was given.
-        endpoint: Endpoint,
-    },
     /// The host has no such interface.
     #[error("this host has no network interface {name:?}; it has {known}")]
     NoInterface {
@@ -333,23 +325,15 @@ fn name(lane: Lane) -> &'static str {
 }
 
 /// The port of a lane, as the rule of wire.md has it.
-fn port(endpoint: &Endpoint, lane: Lane) -> Option<u16> {
-    match lane {
-        Lane::Urgent => Some(endpoint.port()),
-        Lane::Bulk => endpoint.port().checked_add(1),
-    }
+fn port(endpoint: &Endpoint, lane: Lane) -> u16 {
+    endpoint.port() + u16::from(lane == Lane::Bulk)
 }
 
 /// Finds what Zenoh would refuse, to say what to do about it.
 fn check(options: &ZenohOptions) -> Result<(), ZenohError> {
-    for endpoint in options.listen.iter().chain(&options.connect) {
-        if port(endpoint, Lane::Bulk).is_none() {
-            return Err(ZenohError::NoSecondPort { endpoint: endpoint.clone() });
-        }
-    }
     for endpoint in &options.listen {
         for lane in [Lane::Urgent, Lane::Bulk] {
-            let Some(port) = port(endpoint, lane) else { continue };
+            let port = port(endpoint, lane);
             let listened = (endpoint.host(), port).to_socket_addrs().and_then(|found| {
                 TcpListener::bind(found.collect::<Vec<_>>().as_slice()).map(drop)
             });

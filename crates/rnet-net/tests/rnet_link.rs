@@ -229,6 +229,25 @@ fn a_link_in_the_background_has_a_successor_and_ends_with_the_last_node() {
 }
 
 #[test]
+fn start_replaces_links_that_are_stopped() {
+    let place = Place::with_port();
+    let _node = place.node();
+    assert!(place.run(&["start"]).status.success());
+    let (link, standby) = place.wait_for_both();
+    // Whoever comes to life meanwhile has to be stopped too.
+    for pid in [standby, link] {
+        signal(pid, Signal::STOP);
+    }
+    let again = place.run(&["start"]);
+    assert_eq!((text(&again.stdout).as_str(), again.status.success()), ("", true));
+    eventually("another one links", || {
+        place.holder("link").is_some_and(|pid| pid != link && pid != standby)
+    });
+    place.wait_for_both();
+    signal(standby, Signal::KILL);
+}
+
+#[test]
 fn a_link_in_a_terminal_stays_until_it_is_told() {
     let place = Place::with_port();
     let mut link =

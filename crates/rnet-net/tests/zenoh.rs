@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use common::{LIMIT, Recorder, numbered, presence};
 use rnet::{DomainId, Lane};
-use rnet_net::zenoh::{ZenohError, ZenohNet, ZenohOptions};
+use rnet_net::zenoh::{ZenohNet, ZenohOptions};
 use rnet_net::{Presence, Transport};
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -272,11 +272,4 @@ fn what_cannot_be_opened_is_named_with_what_to_do() {
     let unknown = ZenohOptions { lan: Some(vec!["eth77".into()]), ..ZenohOptions::default() };
     let error = try_open(&unknown);
     assert!(error.contains("no network interface \"eth77\"") && error.contains("lo"), "{error}");
-
-    let last = ZenohOptions {
-        listen: vec!["tcp/127.0.0.1:65535".parse().unwrap()],
-        ..ZenohOptions::default()
-    };
-    let result = ZenohNet::open(&last, presence(1, 1), &DomainId::default(), Recorder::new());
-    assert!(matches!(result.err(), Some(ZenohError::NoSecondPort { .. })));
 }

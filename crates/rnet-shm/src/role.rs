@@ -237,6 +237,26 @@ impl Role {
         Ok((!free).then(|| u32::try_from(pid).unwrap_or_default()))
     }
 
+    /// As [`Role::holder`], of one that moves: its next beat is waited for, up to
+    /// [`STALL`](crate::heartbeat::STALL).
+    ///
+    /// # Errors
+    /// As there.
+    pub fn moving_holder(&self) -> Result<Option<u32>> {
+        let file = self.file()?;
+        let (first, mut suspicion) = (file.read(), Suspicion::default());
+        loop {
+            let holder = self.holder()?;
+            if holder.is_none() || file.read() != first {
+                return Ok(holder);
+            }
+            if suspicion.look(&*file, clock::now_ns()).is_some() {
+                return Ok(None);
+            }
+            std::thread::sleep(LOOK / 5);
+        }
+    }
+
     /// Waits until nobody else holds the role, and takes it: at once when its holder's process has ended, after
     /// [`LOOK`] when its holder has given it back, and after [`STALL`](crate::heartbeat::STALL) when its
     /// process is stopped. `None` once `stop` is set, which is looked at every [`LOOK`].

@@ -7,7 +7,7 @@ use std::str::FromStr;
 const MAX_HOST_LEN_BYTES: usize = 253;
 
 /// What an endpoint looks like, for errors.
-pub(super) const FORM: &str = "an endpoint as \"tcp/10.0.0.2:7450\", with a port of 1 to 65535";
+pub(super) const FORM: &str = "an endpoint as \"tcp/10.0.0.2:7450\", with a port of 1 to 65534";
 
 /// Where a link can be reached: `tcp/HOST:PORT`, with an IPv6 address in brackets.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -22,7 +22,7 @@ impl Endpoint {
         &self.host
     }
 
-    /// The TCP port; never 0.
+    /// The TCP port of the urgent lane, 1 to 65534: the bulk lane takes the one above.
     pub fn port(&self) -> u16 {
         self.port
     }
@@ -41,7 +41,11 @@ impl FromStr for Endpoint {
         }
         let (host, port) = address.rsplit_once(':').ok_or("it has no port")?;
         let port = match port.bytes().all(|byte| byte.is_ascii_digit()) {
-            true => port.parse().ok().filter(|port| *port != 0).ok_or("its port is none")?,
+            true => match port.parse().map_err(|_| "its port is none")? {
+                0 => return Err("its port is none"),
+                u16::MAX => return Err("the bulk lane takes the port above, and there is none"),
+                port => port,
+            },
             false => return Err("its port is no number"),
         };
         let host = match host.strip_prefix('[').and_then(|host| host.strip_suffix(']')) {

@@ -314,6 +314,7 @@ fn a_bad_endpoint_is_told_with_its_reason() {
         ("tcp/10.0.0.2:", "its port is none"),
         ("tcp/10.0.0.2:0", "its port is none"),
         ("tcp/10.0.0.2:65536", "its port is none"),
+        ("tcp/10.0.0.2:65535", "the bulk lane takes the port above, and there is none"),
         ("tcp/10.0.0.2:+1", "its port is no number"),
         ("tcp/fe80::1:7450", "an IPv6 address stands in brackets"),
         ("tcp/[fe80::xyz]:7450", "its IPv6 address is none"),
@@ -427,7 +428,7 @@ fn a_wrong_variable_or_flag_is_named() {
             "RNET_CONNECT",
             OsStr::new("tcp/a:1,b"),
             "RNET_CONNECT: expected an endpoint as \"tcp/10.0.0.2:7450\", with a port of 1 to \
-             65535 (it does not begin with \"tcp/\"), found \"b\"",
+             65534 (it does not begin with \"tcp/\"), found \"b\"",
         ),
     ] {
         let (_dir, path) = file(b"");

@@ -46,10 +46,10 @@ pub(super) fn settings(
         } else {
             endpoint.host().into()
         };
-        port(endpoint, lane).map(|port| format!("tcp/{bracketed}:{port}"))
+        format!("tcp/{bracketed}:{}", port(endpoint, lane))
     };
-    let mut listen: Vec<String> = options.listen.iter().filter_map(written).collect();
-    let connect: Vec<String> = options.connect.iter().filter_map(written).collect();
+    let mut listen: Vec<String> = options.listen.iter().map(written).collect();
+    let connect: Vec<String> = options.connect.iter().map(written).collect();
     if let Some(interfaces) = options.lan.as_ref().filter(|_| listen.is_empty()) {
         // Any port: the multicast says which. A socket that is bound to an interface is reached through no other.
         let bound = interfaces.iter().map(|interface| format!("tcp/0.0.0.0:0#iface={interface}"));

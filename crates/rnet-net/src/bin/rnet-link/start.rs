@@ -14,8 +14,10 @@ pub fn start(options: &Options) -> Outcome {
         return Ok(());
     }
     let domain = Domain::open(options)?;
-    let holders = [domain.link.holder().map_err(told)?, domain.standby.holder().map_err(told)?];
-    if let [Some(link), Some(standby)] = holders {
+    // One that is stopped is there and does nothing. Whoever is started replaces it.
+    let link = domain.link.moving_holder().map_err(told)?;
+    let standby = domain.standby.moving_holder().map_err(told)?;
+    if let (Some(link), Some(standby)) = (link, standby) {
         println!("process {link} links this host, and process {standby} stands by");
         return Ok(());
     }
