@@ -24,7 +24,7 @@ pub use error::{ConfigError, Place};
 pub use given::Given;
 
 /// Topics that no rule lets cross: each host has its own.
-const STAY: &[&str] = &["/_rnet/link"];
+const STAY: &[&str] = &["/_rnet/link", rnet::NODES_TOPIC];
 
 /// What the link is told.
 #[derive(Clone, Debug)]

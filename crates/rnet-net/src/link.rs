@@ -23,7 +23,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError, RwLock, mpsc};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use rnet::{EndpointWatch, Lane, Node, NodeBuilder};
+use rnet::{EndpointWatch, Lane, Node, NodeBuilder, NodeEvent};
 
 use crate::config::Config;
 use crate::transport::{HostId, Presence, Sink, Transport};
@@ -163,6 +163,7 @@ impl Link {
         let watch = shared.node.on_endpoint(move |event| {
             let _ = events.send(Event::Local(event.clone()));
         })?;
+        watch_nodes(&shared);
         let control = std::thread::Builder::new()
             .name("rnet-link".to_owned())
             .spawn(move || control.run())?;
@@ -191,6 +192,20 @@ impl Drop for Link {
         for thread in std::mem::take(&mut *lock(&self.shared.threads)) {
             let _ = thread.join();
         }
+    }
+}
+
+/// Tells the control thread of the nodes of this host.
+fn watch_nodes(shared: &Shared) {
+    let (events, order) = (shared.events.clone(), Arc::new(Mutex::new(())));
+    // What happens after the nodes were asked for is told after them.
+    let (_first, then) = (lock(&order), order.clone());
+    shared.node.on_node(move |event| {
+        let _then = lock(&then);
+        let _ = events.send(Event::Node(event.clone()));
+    });
+    for node in shared.node.peers() {
+        let _ = shared.events.send(Event::Node(NodeEvent::Joined(node)));
     }
 }
 

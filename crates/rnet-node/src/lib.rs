@@ -53,6 +53,8 @@ pub mod ready_fd;
 #[doc(hidden)]
 pub mod receiver;
 #[doc(hidden)]
+pub mod remote_nodes;
+#[doc(hidden)]
 pub mod schedule;
 #[doc(hidden)]
 pub mod served;

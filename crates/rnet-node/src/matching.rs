@@ -43,6 +43,7 @@ use endpoints::Endpoints;
 use own::{Known, OwnPublisher, OwnSubscription};
 use periods::NextLook;
 pub use proxies::shown;
+pub use succession::GRACE as SUCCESSOR_GRACE;
 use told::Spent;
 
 /// The matching of one node; behind the node's one control-plane lock.

@@ -15,6 +15,19 @@ pub enum NodeEvent {
 }
 
 impl NodeEvent {
+    /// The node: of another host as `@host/node`.
+    pub fn node(&self) -> &str {
+        match self {
+            NodeEvent::Joined(node) | NodeEvent::Left(node) | NodeEvent::Died(node) => node,
+        }
+    }
+
+    #[doc(hidden)]
+    pub fn is_remote(&self) -> bool {
+        // No node of a host is called so.
+        self.node().starts_with('@')
+    }
+
     #[doc(hidden)]
     pub fn gone(name: String, departure: Departure) -> NodeEvent {
         match departure {

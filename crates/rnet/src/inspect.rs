@@ -7,6 +7,7 @@ mod follow;
 mod location;
 mod lookout;
 mod pair;
+mod remote;
 mod snapshot;
 mod types;
 
@@ -76,6 +77,7 @@ pub struct Domain {
     registry: Option<Registry>,
     path: PathBuf,
     schemas: Schemas,
+    remote: remote::Watched,
 }
 
 /// What identifies something is a text in JSON: JavaScript, jq and others keep 53 bits of a number. What is counted or
@@ -311,7 +313,8 @@ impl Domain {
     fn of_config(config: DomainConfig) -> Result<Domain> {
         let path = DomainDir::path_of(&config)?;
         let registry = DomainDir::open(&config)?.map(|dir| Registry::new(dir, None));
-        Ok(Domain { config, registry, path, schemas: Schemas::default() })
+        let (schemas, remote) = Default::default();
+        Ok(Domain { config, registry, path, schemas, remote })
     }
 
     /// The domain's id.
@@ -366,7 +369,7 @@ impl Domain {
     }
 
     /// Looks at the nodes, and says what has changed since the last look of any kind. The first
-    /// look finds that all that are there have joined.
+    /// look finds that all that are there have joined. Nodes of other hosts are named `@host/node`.
     ///
     /// # Errors
     /// `NoPermission`, `LayoutVersion`, `Io` for the domain's directory.
@@ -381,7 +384,9 @@ impl Domain {
         let joined = changes.joined.iter().filter_map(|id| peers?.get(id));
         let joined = joined.map(|peer| NodeEvent::Joined(peer.node.meta().name.clone()));
         // A node that was started anew first dies and then joins.
-        Ok(gone.chain(unseen).chain(joined).collect())
+        let mut events: Vec<NodeEvent> = gone.chain(unseen).chain(joined).collect();
+        events.extend(self.remote.look(self.registry.as_ref()));
+        Ok(events)
     }
 
     /// Looks at everything.

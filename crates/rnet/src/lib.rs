@@ -97,6 +97,9 @@ pub mod role {
 }
 
 #[doc(hidden)]
+pub use rnet_node::remote_nodes::NODES_TOPIC;
+
+#[doc(hidden)]
 pub use link_start::{configured_by as link_asked_by, program as link_program};
 
 /// What a forked child must not use or end; for bindings whose objects hold those of this crate.

@@ -213,12 +213,24 @@ impl Node {
     /// Calls `callback` when nodes join, leave or die, on the bulk dispatch thread. One that panics
     /// is not called again. A node that came and went before this one looked is told of as joined and then
     /// gone, if its folder is still there by then; if another node has swept it, not at all.
+    ///
+    /// Nodes of other hosts are told of as `@host/node`. They have died, too, when their host is no longer heard.
     pub fn on_node(&self, callback: impl FnMut(&NodeEvent) + Send + 'static) {
         // In a forked child there is no thread to call it.
         if self.core.state.fork_guard().is_parents() {
             return;
         }
         self.core.state.watchers.add(Box::new(callback));
+        // It fails where this node cannot write a word of its own file, whose pages are there.
+        let watched = self.core.state.matching().watch_remote_nodes();
+        self.core.state.tell(watched.unwrap_or_default());
+    }
+
+    /// The other nodes of this host, as this one knows them; for the link.
+    #[doc(hidden)]
+    pub fn peers(&self) -> Vec<String> {
+        let matching = self.core.state.matching();
+        matching.registry().peers().values().map(|peer| peer.node.meta().name.clone()).collect()
     }
 
     /// Calls `callback` for each publisher and subscription of the domain, this node's own included: once for each

@@ -1,16 +1,16 @@
 //! The control thread of a link: which hosts there are, what they have, and what crosses.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
-use rnet::{EndpointEvent, Error, Result};
+use rnet::{EndpointEvent, Error, NodeEvent, Result};
 
 use crate::transport::{HostId, Presence};
 use crate::wire::Document;
 
 use super::Shared;
-use super::directory::{Announce, Described, Hello, from_json, to_json};
+use super::directory::{Announce, Described, Hello, Joined, Nodes, from_json, to_json};
 use super::event::Event;
 use super::host::Host;
 use super::known::Known;
@@ -21,6 +21,8 @@ use super::status::Status;
 const TICK: Duration = Duration::from_millis(100);
 /// How often what was refused is asked for again.
 const ASK_AGAIN: Duration = Duration::from_secs(1);
+/// Nodes of robot-net itself, links above all: of no use to other hosts.
+const OUR_OWN: &str = "/_rnet/";
 /// Hosts that a link talks to.
 const MAX_HOSTS: usize = 64;
 
@@ -38,6 +40,7 @@ impl Control {
         let known = Known {
             shared,
             local: BTreeMap::new(),
+            nodes: BTreeSet::new(),
             types: HashMap::new(),
             places: HashMap::new(),
             faults: Vec::new(),
@@ -76,6 +79,7 @@ impl Control {
     fn take(&mut self, event: Event) {
         match event {
             Event::Local(event) => self.local(&event),
+            Event::Node(event) => self.local_node(event),
             Event::Up(presence) => self.up(presence),
             Event::Down(presence) => {
                 if let Some(host) = self.hosts.get_mut(&presence.host) {
@@ -90,6 +94,7 @@ impl Control {
             }
             Event::Document(id, Document::Hello, text) => self.hello(id, &text),
             Event::Document(id, Document::Endpoints, text) => self.announced(id, &text),
+            Event::Document(id, Document::Nodes, text) => self.told_of_nodes(id, &text),
             Event::Document(..) => {}
             Event::NeedType(id, hash) => self.give_type(id, hash),
             Event::Type(id, hash, set) => {
@@ -171,6 +176,39 @@ impl Control {
             known.local.values().filter(|e| known.crosses(e, &name)).map(|e| Described::of(e));
         let announce = Announce { all: true, opened: opened.collect(), ..Announce::default() };
         host.say(Say::Document(Document::Endpoints, to_json(&announce)));
+        let joined = known.nodes.iter().map(|name| Joined { name: name.clone() }).collect();
+        let nodes = Nodes { all: true, joined, ..Nodes::default() };
+        host.say(Say::Document(Document::Nodes, to_json(&nodes)));
+    }
+
+    fn told_of_nodes(&mut self, id: HostId, text: &[u8]) {
+        match from_json::<Nodes>("nodes of another host", text) {
+            Ok(nodes) => self.with(id, |host, known| host.told_of_nodes(known, nodes)),
+            Err(error) => self.known.fault(&error),
+        }
+    }
+
+    /// A node of this host has come or gone.
+    fn local_node(&mut self, event: NodeEvent) {
+        let mut nodes = Nodes::default();
+        if event.is_remote() || event.node().starts_with(OUR_OWN) {
+            return;
+        }
+        match event {
+            NodeEvent::Joined(name) => {
+                if !self.known.nodes.insert(name.clone()) {
+                    return;
+                }
+                nodes.joined.push(Joined { name });
+            }
+            NodeEvent::Left(name) if self.known.nodes.remove(&name) => nodes.left.push(name),
+            NodeEvent::Died(name) if self.known.nodes.remove(&name) => nodes.died.push(name),
+            _ => return,
+        }
+        let text = to_json(&nodes);
+        for host in self.hosts.values().filter(|host| host.is_greeted()) {
+            host.say(Say::Document(Document::Nodes, text.clone()));
+        }
     }
 
     fn announced(&mut self, id: HostId, text: &[u8]) {

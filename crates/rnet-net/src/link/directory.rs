@@ -25,6 +25,27 @@ pub struct Hello {
     pub wall_uncertainty_ns: u64,
 }
 
+/// Nodes that have joined and gone, with endpoints or without.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Nodes {
+    /// Whether `joined` are all that there are.
+    pub all: bool,
+    /// Nodes that are there.
+    pub joined: Vec<Joined>,
+    /// Names of those that have left.
+    pub left: Vec<String>,
+    /// Names of those whose process has died.
+    pub died: Vec<String>,
+}
+
+/// A node of a host.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Joined {
+    /// Its name.
+    pub name: String,
+}
+
 /// Endpoints that have come and gone.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]

@@ -1,6 +1,6 @@
 //! What the threads of a link tell its control thread.
 
-use rnet::{EndpointEvent, Error, Lane};
+use rnet::{EndpointEvent, Error, Lane, NodeEvent};
 
 use crate::transport::{HostId, Presence};
 use crate::wire::{Document, Item, Want};
@@ -9,6 +9,8 @@ use crate::wire::{Document, Item, Want};
 pub enum Event {
     /// Endpoints of this host.
     Local(EndpointEvent),
+    /// Nodes of this host.
+    Node(NodeEvent),
     Up(Presence),
     Down(Presence),
     /// The link of a host has begun anew; its session.

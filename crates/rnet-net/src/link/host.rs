@@ -16,6 +16,7 @@ use crate::transport::{Presence, Transport};
 use crate::wire::{Item, Want};
 
 mod crossing;
+mod nodes;
 mod owner;
 
 pub use crossing::Crossing;
@@ -62,6 +63,7 @@ pub struct Host {
     down: Option<Instant>,
     publishers: BTreeMap<u64, RemotePublisher>,
     subscriptions: BTreeMap<u64, (Remote, Subscriber<[u8]>)>,
+    nodes: nodes::HostNodes,
     /// Endpoints whose type was asked for.
     unknown: BTreeMap<String, Vec<Described>>,
     given: HashMap<(Lane, u32), Given>,
@@ -103,6 +105,7 @@ impl Host {
             down: None,
             publishers: BTreeMap::new(),
             subscriptions: BTreeMap::new(),
+            nodes: nodes::HostNodes::default(),
             unknown: BTreeMap::new(),
             given: HashMap::new(),
             next_channel: 1,
@@ -495,6 +498,7 @@ impl Host {
     /// The host is gone, or nobody hears it: its nodes are lost.
     pub fn lose(mut self, known: &mut Known) {
         self.end();
+        self.nodes.lose();
         for lane in &self.lanes {
             lock(&lane.channels).clear();
         }

@@ -26,6 +26,8 @@ pub struct Known {
     pub shared: Arc<Shared>,
     /// Endpoints of this host, those of the link apart.
     pub local: BTreeMap<u64, Arc<Endpoint>>,
+    /// Names of the nodes of this host, that of the link apart.
+    pub nodes: BTreeSet<String>,
     /// Types by their hash.
     pub types: HashMap<String, Schema>,
     /// Where the publishers of other hosts had come to, by host and endpoint.

@@ -55,7 +55,7 @@ impl Hosts {
         let presence = Presence { host: HostId(host as u64 + 1), term: self.terms[host] };
         let mut config = Config::from_toml(config, Path::new("robot.toml")).unwrap();
         config.host = format!("host{host}");
-        let name = format!("_link{}", self.terms[host]);
+        let name = format!("/_rnet/link{}", self.terms[host]);
         let options = LinkOptions {
             node: self.domains[host].builder(&name),
             presence,

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use rnet_core::{Error, Result, TopicName};
+use rnet_shm::clock;
 use rnet_shm::node::{EndpointKind, Entry, incarnation_of};
 use rnet_shm::publisher::PeerPublisher;
 use rnet_shm::shortage::is_passing;
@@ -17,6 +18,7 @@ use super::own::known_of;
 use super::proxies::shown;
 use crate::endpoints::{Endpoint, EndpointEvent, EndpointQos, Watcher};
 use crate::match_event::Notice;
+use crate::remote_nodes::{End, NODES_TOPIC, RemoteNodes};
 
 /// Who watches, and what they were told.
 #[derive(Default)]
@@ -30,29 +32,103 @@ pub struct Endpoints {
     peers: BTreeSet<u64>,
     /// Whether our own list has changed since they were rung.
     own_changed: bool,
+    /// Nodes of other hosts, of which our user is told; the hash of their topic, while he is.
+    remote: RemoteNodes,
+    nodes_topic: Option<u64>,
 }
 
 impl Endpoints {
     fn push(&self, event: EndpointEvent) {
+        // What stands for a node is nobody's endpoint.
+        if is_node(event.endpoint()) {
+            return;
+        }
         self.watchers.iter().for_each(|watcher| watcher.push(event.clone()));
+    }
+
+    /// Whether somebody is told of this endpoint.
+    fn concerns(&self, topic_hash: u64) -> bool {
+        !self.watchers.is_empty() || self.nodes_topic == Some(topic_hash)
+    }
+
+    /// Whether endpoints of other nodes are looked at without a watcher.
+    fn is_watching(&self) -> bool {
+        !self.watchers.is_empty() || self.nodes_topic.is_some()
+    }
+
+    /// It is told of by `event`, and, if it stands for a node, that this one has ended so.
+    fn went(&mut self, endpoint: Arc<Endpoint>, lost: bool, end: End) {
+        if is_node(&endpoint) {
+            self.remote.went(endpoint.id, &endpoint.node, end, clock::now_ns());
+        }
+        self.push(if lost { EndpointEvent::Lost } else { EndpointEvent::Closed }(endpoint));
     }
 }
 
+/// Whether it stands for a node of another host.
+fn is_node(endpoint: &Endpoint) -> bool {
+    endpoint.topic == NODES_TOPIC
+        && endpoint.proxy.is_some()
+        && matches!(endpoint.qos, EndpointQos::Publisher(_))
+}
+
 impl Matching {
+    /// Tells of nodes of other hosts from now on, of those that are there already only when they go.
+    ///
+    /// # Errors
+    /// As [`Matching::watch_endpoints`].
+    pub fn watch_remote_nodes(&mut self) -> Result<Vec<Notice>> {
+        if self.endpoints.nodes_topic.is_some() {
+            return Ok(Vec::new());
+        }
+        let hash = TopicName::new(NODES_TOPIC)?.hash();
+        self.begin_to_watch()?;
+        self.endpoints.nodes_topic = Some(hash);
+        let known: Vec<Entry> = self.index.get(&hash).into_iter().flatten().copied().collect();
+        known.into_iter().for_each(|entry| self.endpoint_came(entry));
+        // Nobody rang us before. Who is there already has not joined now.
+        let mut notices = self.refresh_lists();
+        notices.retain(|notice| !matches!(notice, Notice::Node(event) if event.is_remote()));
+        self.endpoints.remote.take();
+        Ok(notices)
+    }
+
+    /// Others ring us from now on when their lists change.
+    fn begin_to_watch(&mut self) -> Result<()> {
+        if !self.endpoints.is_watching() {
+            // Before the lists are read: who changes its own afterwards sees that we watch.
+            self.own.set_watching(true)?;
+            self.greet();
+        }
+        Ok(())
+    }
+
+    /// Gives up nodes of other hosts whose link has had no successor.
+    pub fn look_at_remote_nodes(&mut self, now_ns: u64, notices: &mut Vec<Notice>) {
+        self.endpoints.remote.look(now_ns);
+        self.tell_of_remote_nodes(notices);
+    }
+
+    fn tell_of_remote_nodes(&mut self, notices: &mut Vec<Notice>) {
+        let events = self.endpoints.remote.take();
+        if self.endpoints.nodes_topic.is_some() {
+            notices.extend(events.into_iter().map(Notice::Node));
+        }
+        if let Some(due_ns) = self.endpoints.remote.due_ns() {
+            self.next_look.at(due_ns);
+        }
+    }
+
     /// Tells a watcher of all endpoints; call [`Matching::refresh`] afterwards, which also has it called.
     ///
     /// # Errors
     /// `Io`, `OutOfMemory` if the node cannot say that it watches.
     pub fn watch_endpoints(&mut self, watcher: &Arc<Watcher>) -> Result<()> {
-        for endpoint in self.endpoints.told.values() {
+        for endpoint in self.endpoints.told.values().filter(|endpoint| !is_node(endpoint)) {
             watcher.push(EndpointEvent::Opened(endpoint.clone()));
         }
         let first = self.endpoints.watchers.is_empty();
-        if first {
-            // Before the lists are read: who changes its own afterwards sees that we watch.
-            self.own.set_watching(true)?;
-            self.greet();
-        }
+        self.begin_to_watch()?;
         self.endpoints.watchers.push(watcher.clone());
         if first {
             let entries: Vec<Entry> = self.index.values().flatten().copied().collect();
@@ -65,10 +141,14 @@ impl Matching {
     pub fn unwatch_endpoints(&mut self, watcher: &Arc<Watcher>) {
         self.endpoints.watchers.retain(|other| !Arc::ptr_eq(other, watcher));
         if self.endpoints.watchers.is_empty() {
-            self.endpoints.told.clear();
-            self.endpoints.unread.clear();
-            // Failing to write costs rings that find nothing.
-            let _ = self.own.set_watching(false);
+            let nodes = self.endpoints.nodes_topic;
+            self.endpoints.told.retain(|_, endpoint| nodes.is_some() && is_node(endpoint));
+            self.endpoints.unread.retain(|_, entry| nodes == Some(entry.topic_hash));
+            if nodes.is_none() {
+                self.endpoints.remote = RemoteNodes::default();
+                // Failing to write costs rings that find nothing.
+                let _ = self.own.set_watching(false);
+            }
         }
     }
 
@@ -79,7 +159,7 @@ impl Matching {
 
     /// There is an entry that was not there before.
     pub fn endpoint_came(&mut self, entry: Entry) {
-        if self.endpoints.watchers.is_empty() {
+        if !self.endpoints.concerns(entry.topic_hash) {
             return;
         }
         self.endpoints.unread.remove(&entry.id);
@@ -96,6 +176,9 @@ impl Matching {
             Ok(None) => {}
             Ok(Some(endpoint)) => {
                 let endpoint = Arc::new(endpoint);
+                if is_node(&endpoint) {
+                    self.endpoints.remote.came(endpoint.id, &endpoint.node);
+                }
                 self.endpoints.push(EndpointEvent::Opened(endpoint.clone()));
                 self.endpoints.told.insert(entry.id, endpoint);
             }
@@ -140,18 +223,17 @@ impl Matching {
     pub fn endpoint_went(&mut self, entry: &Entry) {
         self.endpoints.unread.remove(&entry.id);
         if let Some(endpoint) = self.endpoints.told.remove(&entry.id) {
-            let event =
-                if self.was_lost(entry.id) { EndpointEvent::Lost } else { EndpointEvent::Closed };
-            self.endpoints.push(event(endpoint));
+            let lost = self.was_lost(entry.id);
+            self.endpoints.went(endpoint, lost, if lost { End::Died } else { End::Left });
         }
     }
 
     /// A node is gone, and with it what it had.
     pub fn endpoints_departed(&mut self, node: u64, died: bool) {
-        let event = if died { EndpointEvent::Lost } else { EndpointEvent::Closed };
         for id in known_of(node, self.endpoints.told.keys()) {
-            let gone = self.endpoints.told.remove(&id);
-            gone.into_iter().for_each(|endpoint| self.endpoints.push(event(endpoint)));
+            if let Some(endpoint) = self.endpoints.told.remove(&id) {
+                self.endpoints.went(endpoint, died, End::WithLink);
+            }
         }
         self.endpoints.unread.retain(|id, _| incarnation_of(*id) != node);
         self.endpoints.peers.remove(&node);
@@ -176,6 +258,7 @@ impl Matching {
 
     /// Rings who watches if our own list has changed, and has our own watchers called.
     pub fn tell_watchers(&mut self, notices: &mut Vec<Notice>) {
+        self.tell_of_remote_nodes(notices);
         if std::mem::take(&mut self.endpoints.own_changed) {
             for peer in self.endpoints.peers.iter().filter_map(|id| self.registry.peer(*id)) {
                 self.own.ring(peer.node.folder());

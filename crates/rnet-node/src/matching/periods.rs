@@ -115,6 +115,7 @@ impl Matching {
             due.is_some()
         });
         self.next_look = NextLook { due_ns, earlier: false };
+        self.look_at_remote_nodes(now_ns, &mut notices);
         notices
     }
 

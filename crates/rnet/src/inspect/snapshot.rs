@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use rnet_core::{Behind, TypeDesc};
+use rnet_node::remote_nodes::NODES_TOPIC;
 use rnet_shm::publisher::PeerPublisher;
 
 use super::{NodeInfo, PublisherInfo, RemoteNode, Snapshot, SubscriptionInfo};
@@ -35,7 +36,11 @@ impl Snapshot {
     pub(super) fn find_remote(&mut self) {
         let mut found: BTreeMap<&str, [BTreeSet<&str>; 2]> = BTreeMap::new();
         for p in self.publishers.iter().filter(|p| p.via.is_some()) {
-            found.entry(&p.node).or_default()[0].insert(&p.topic);
+            let topics = &mut found.entry(&p.node).or_default()[0];
+            // It stands for the node itself, which may have no other.
+            if p.topic != NODES_TOPIC {
+                topics.insert(&p.topic);
+            }
         }
         for s in self.subscriptions.iter().filter(|s| s.via.is_some()) {
             found.entry(&s.node).or_default()[1].insert(&s.topic);
@@ -47,6 +52,7 @@ impl Snapshot {
             subscribes: list(subscribes),
         });
         self.remote = remote.collect();
+        self.publishers.retain(|p| p.via.is_none() || p.topic != NODES_TOPIC);
     }
 
     /// How many subscriptions a topic has, those included for which proxies stand.

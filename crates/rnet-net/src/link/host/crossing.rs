@@ -41,11 +41,13 @@ impl Host {
         clocks.min_by_key(|clock| clock.uncertainty_ns)
     }
 
-    /// How many nodes it has, of those with endpoints.
+    /// How many nodes it has.
     pub fn node_count(&self) -> u32 {
         let publishers = self.publishers.values().map(|publisher| publisher.remote.proxy.node());
         let subscriptions = self.subscriptions.values().map(|(remote, _)| remote.proxy.node());
-        let nodes: BTreeSet<&str> = publishers.chain(subscriptions).collect();
+        // A link of an earlier release tells of endpoints alone.
+        let nodes: BTreeSet<&str> =
+            publishers.chain(subscriptions).chain(self.nodes.names()).collect();
         u32::try_from(nodes.len()).unwrap_or(u32::MAX)
     }
 

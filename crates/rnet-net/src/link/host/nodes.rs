@@ -1,0 +1,79 @@
+//! The nodes of another host, each with a publisher here that stands for it and sends nothing: so tools and
+//! `on_node` find those without endpoints too.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use rnet::{
+    Error, NODES_TOPIC, NodeName, Proxy, Publisher, PublisherOptions, PublisherQos, Result,
+    TopicName, limits,
+};
+
+use super::super::directory::Nodes;
+use super::super::known::Known;
+use super::Host;
+
+/// Nodes of one host that are believed.
+const MAX_NODES: usize = 1024;
+
+/// The nodes of one host, by name.
+#[derive(Default)]
+pub struct HostNodes(BTreeMap<String, Publisher<[u8]>>);
+
+impl HostNodes {
+    /// Their names.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.keys().map(String::as_str)
+    }
+
+    /// All have died.
+    pub fn lose(&mut self) {
+        std::mem::take(&mut self.0).into_values().for_each(Publisher::lose);
+    }
+}
+
+impl Host {
+    /// Its link tells of nodes.
+    pub fn told_of_nodes(&mut self, known: &mut Known, told: Nodes) {
+        let mut died: BTreeSet<String> = told.died.into_iter().collect();
+        if told.all {
+            let here: BTreeSet<&str> = told.joined.iter().map(|node| node.name.as_str()).collect();
+            died.extend(self.nodes.names().filter(|name| !here.contains(name)).map(str::to_owned));
+        }
+        for name in &died {
+            if let Some(publisher) = self.nodes.0.remove(name) {
+                publisher.lose();
+            }
+        }
+        for name in &told.left {
+            self.nodes.0.remove(name);
+        }
+        for node in told.joined {
+            if let Err(error) = self.node_joined(known, &node.name) {
+                known.fault(&error);
+            }
+        }
+    }
+
+    fn node_joined(&mut self, known: &Known, name: &str) -> Result<()> {
+        let name = NodeName::new(name)?.to_string();
+        if self.nodes.0.contains_key(&name) {
+            return Ok(());
+        }
+        if self.nodes.0.len() >= MAX_NODES {
+            let what = format!("nodes of host {}", self.name);
+            let hint = "the other host has more than any robot; look at what opens them".to_owned();
+            return Err(Error::LimitReached { what, limit: MAX_NODES, hint });
+        }
+        // Each term of the link has the same number for a node.
+        let proxy = Proxy::new(&self.name, &name, TopicName::new(&name)?.hash())?;
+        let qos = PublisherQos {
+            log_len_bytes: limits::MIN_LOG_LEN_BYTES,
+            reserve_log: false,
+            ..PublisherQos::default()
+        };
+        let options = PublisherOptions::new().qos(qos).proxy(proxy);
+        let publisher = known.shared.node.publisher_with::<[u8]>(NODES_TOPIC, options)?;
+        self.nodes.0.insert(name, publisher);
+        Ok(())
+    }
+}
