@@ -67,6 +67,8 @@ pub struct Host {
     /// Endpoints whose type was asked for.
     unknown: BTreeMap<String, Vec<Described>>,
     given: HashMap<(Lane, u32), Given>,
+    /// Subscriptions there that are served before they are known, and by which channels.
+    early: BTreeSet<(u64, usize, u32)>,
     next_channel: u32,
 }
 
@@ -108,6 +110,7 @@ impl Host {
             nodes: nodes::HostNodes::default(),
             unknown: BTreeMap::new(),
             given: HashMap::new(),
+            early: BTreeSet::new(),
             next_channel: 1,
         }
     }
@@ -285,6 +288,7 @@ impl Host {
                     .passive();
                 let passive = known.shared.node.subscriber_with::<[u8]>(&remote.topic, options)?;
                 self.subscriptions.insert(id, (remote, passive));
+                self.serve_early(known, id);
             }
         }
         Ok(())
@@ -329,6 +333,7 @@ impl Host {
             }
             drop(passive);
         }
+        self.early.retain(|(subscription, ..)| *subscription != id);
         let Some(remote) = self.publishers.get_mut(&id) else { return };
         // What its channel still brings comes first.
         if remote.channel.is_some() {
@@ -354,7 +359,9 @@ impl Host {
         let lane = remote.remote.lane();
         let state = &self.lanes[place(lane)];
         let mut proxy = lock(&remote.proxy);
-        let (asking, served) = proxy.readers();
+        let (mut asking, served) = proxy.readers();
+        // Of one that is not known yet neither are its wishes: it is looked at when it is, in `look_again`.
+        asking.retain(|id| known.local.contains_key(id));
         // Those that have read it before go on where it stopped; so a gap is counted by them.
         let again: Vec<u64> = asking
             .iter()

@@ -10,7 +10,7 @@ use super::super::event::ended;
 use super::super::forwarder::Forwarder;
 use super::super::known::Known;
 use super::super::lane::{Order, Say};
-use super::{Given, Host};
+use super::{Given, Host, LANES, MAX_ENDPOINTS, place};
 
 impl Host {
     /// The other host wants a publisher of this one.
@@ -74,6 +74,7 @@ impl Host {
         if let Some(given) = self.given.remove(&(lane, channel)) {
             self.lane(lane).order(Order::Remove(channel));
             self.release(&given);
+            self.early.retain(|(_, of, early)| (*of, *early) != (place(lane), channel));
         }
     }
 
@@ -94,7 +95,15 @@ impl Host {
         yes: bool,
     ) {
         let Some(given) = self.given.get_mut(&(lane, channel)) else { return };
-        let Some((_, passive)) = self.subscriptions.get(&subscription) else { return };
+        let Some((_, passive)) = self.subscriptions.get(&subscription) else {
+            let key = (subscription, place(lane), channel);
+            if !yes {
+                self.early.remove(&key);
+            } else if self.early.len() < MAX_ENDPOINTS {
+                self.early.insert(key);
+            }
+            return;
+        };
         let publisher = given.wanted.publisher;
         let changed = match yes {
             true => {
@@ -111,15 +120,31 @@ impl Host {
         }
     }
 
+    /// A subscription there is known now. Word that it is served may have come before: by the other lane, ahead of
+    /// its announcement, or while its type was asked for.
+    pub(super) fn serve_early(&mut self, known: &mut Known, subscription: u64) {
+        let from = (subscription, 0, 0);
+        let early: Vec<_> = (self.early.range(from..))
+            .take_while(|(of, ..)| *of == subscription)
+            .copied()
+            .collect();
+        for key in early {
+            self.early.remove(&key);
+            self.serve(known, (LANES[key.1], key.2), subscription, true);
+        }
+    }
+
     /// Our forwarder has read all that its publisher has left.
     pub fn channel_ended(&mut self, lane: Lane, channel: u32) {
         if let Some(given) = self.given.remove(&(lane, channel)) {
             self.release(&given);
+            self.early.retain(|(_, of, early)| (*of, *early) != (place(lane), channel));
         }
     }
 
     /// No channel holds any more.
     pub(super) fn end_given(&mut self) {
+        self.early.clear();
         for given in std::mem::take(&mut self.given).into_values() {
             for subscription in given.served {
                 if let Some((_, passive)) = self.subscriptions.get(&subscription) {
