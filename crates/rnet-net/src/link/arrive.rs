@@ -35,7 +35,10 @@ impl Shared {
         };
         // Of a host that is not there: its link is told of first.
         let Some(state) = found else { return };
-        if let Err(error) = self.take(&state, frame) {
+        state.taking.fetch_add(1, Ordering::SeqCst);
+        let taken = self.take(&state, frame);
+        state.taking.fetch_sub(1, Ordering::SeqCst);
+        if let Err(error) = taken {
             self.refused.fetch_add(1, Ordering::Relaxed);
             let what = format!("frame of host {from}");
             let _ =

@@ -136,6 +136,11 @@ impl Forwarder {
         self.large.is_some() && self.has_credit()
     }
 
+    /// Whether it has read all that there is, or may read no more.
+    pub fn is_at_rest(&self) -> bool {
+        !self.has_credit() || (self.large.is_none() && self.subscriber.behind().messages == 0)
+    }
+
     /// Hands some messages to the stream.
     ///
     /// # Errors

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::ops::Bound::{Excluded, Included, Unbounded};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::Duration;
 
@@ -35,6 +35,8 @@ pub enum Order {
     Credit(u32, u64),
     /// Ends all channels: the other link, or this one, has begun anew.
     Clear,
+    /// Says whether the lane is at rest, once it has looked at everything: [`LaneState::ask_rest`].
+    Rest(mpsc::Sender<Option<u64>>),
 }
 
 /// What is to be said beside messages.
@@ -70,6 +72,8 @@ pub struct LaneState {
     ended: AtomicBool,
     /// What has gone through each channel.
     pub forwarded: Mutex<HashMap<u32, Forwarded>>,
+    /// How many frames that have come are being read.
+    pub taking: AtomicUsize,
 }
 
 impl LaneState {
@@ -92,6 +96,7 @@ impl LaneState {
             stuck: AtomicBool::new(false),
             ended: AtomicBool::new(false),
             forwarded: Mutex::default(),
+            taking: AtomicUsize::new(0),
         };
         (Arc::new(state), set)
     }
@@ -123,6 +128,26 @@ impl LaneState {
         if lock(&self.stream).wake_at().is_some_and(|at| at < planned) {
             self.wake();
         }
+    }
+
+    /// Asks the thread how many frames and messages have come so far, which it answers with `None` while something
+    /// is under way.
+    pub fn ask_rest(&self) -> mpsc::Receiver<Option<u64>> {
+        let (tell, told) = mpsc::channel();
+        self.order(Order::Rest(tell));
+        told
+    }
+
+    /// What has come so far, if nothing is to be said, sent, acknowledged or published that could be.
+    fn rest(&self) -> Option<u64> {
+        let busy = !lock(&self.say).0.is_empty()
+            || !lock(&self.orders).is_empty()
+            || self.taking.load(Ordering::SeqCst) != 0;
+        let stream = lock(&self.stream).stats();
+        let channels: Vec<_> = lock(&self.channels).values().cloned().collect();
+        let published: u64 = channels.iter().map(|proxy| lock(proxy).arrived.messages).sum();
+        let at_rest = !busy && stream.unacknowledged_bytes == 0;
+        at_rest.then_some(stream.frames_received + published)
     }
 
     /// Something waits for room.
@@ -163,12 +188,16 @@ impl Sending {
         let mut forwarders = Forwarders::new();
         while !self.state.ended.load(Ordering::Acquire) {
             self.state.woken.store(false, Ordering::Release);
-            self.take_orders(&mut forwarders);
+            let asked = self.take_orders(&mut forwarders);
             self.talk();
             let more = self.read(&mut forwarders);
             self.retry();
             if !self.send() {
                 return;
+            }
+            for asked in asked {
+                let read = !more && forwarders.values().all(Forwarder::is_at_rest);
+                let _ = asked.send(self.state.rest().filter(|_| read));
             }
             if !more {
                 self.sleep(&mut forwarders);
@@ -176,7 +205,9 @@ impl Sending {
         }
     }
 
-    fn take_orders(&self, forwarders: &mut Forwarders) {
+    /// Returns who asks whether the lane is at rest.
+    fn take_orders(&self, forwarders: &mut Forwarders) -> Vec<mpsc::Sender<Option<u64>>> {
+        let mut asked = Vec::new();
         for order in std::mem::take(&mut *lock(&self.state.orders)) {
             match order {
                 Order::Add(forwarder) => drop(forwarders.insert(forwarder.channel, *forwarder)),
@@ -193,8 +224,10 @@ impl Sending {
                     forwarders.clear();
                     lock(&self.state.forwarded).clear();
                 }
+                Order::Rest(tell) => asked.push(tell),
             }
         }
+        asked
     }
 
     /// Hands what is to be said to the stream, as far as it has room.

@@ -6,13 +6,14 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rnet::Node;
+use rnet::msgs::{LinkStatus, duration_to_ns};
+use rnet::{Node, SubscriberOptions};
 use rnet_net::config::Config;
 use rnet_net::link::{Link, LinkOptions};
 use rnet_net::memory::MemoryNet;
 use rnet_net::{HostId, Presence};
 
-use crate::common::{Child, Net};
+use crate::common::{Child, LONG, Net, eventually};
 
 pub struct Hosts {
     links: Vec<Option<Link>>,
@@ -78,6 +79,34 @@ impl Hosts {
 
     pub fn domain(&self, host: usize) -> &Net {
         &self.domains[host]
+    }
+
+    /// Waits until nothing is under way between the hosts.
+    pub fn settle(&self) {
+        let mut before = None;
+        eventually("nothing is under way", || {
+            let links = self.links.iter().flatten();
+            let now: Option<Vec<u64>> = links.map(Link::at_rest).collect();
+            let settled = now.is_some() && now == before;
+            before = now;
+            settled
+        });
+    }
+
+    /// By how much the clocks of the others, as this host knows them, may be wrong.
+    pub fn clock_uncertainty(&self, host: usize) -> Duration {
+        let node = self.node(host, "clocks");
+        let options = SubscriberOptions::new().transient_local();
+        let mut statuses = node.subscriber_with::<LinkStatus>("/_rnet/link", options).unwrap();
+        loop {
+            let status = statuses.recv(LONG).unwrap();
+            let known: Option<Vec<_>> =
+                status.peers.iter().map(|peer| peer.clock_offset_uncertainty.as_ref()).collect();
+            let known = known.filter(|known| known.len() + 1 == self.links.len());
+            if let Some(largest) = known.into_iter().flatten().filter_map(duration_to_ns).max() {
+                return Duration::from_nanos(largest.unsigned_abs());
+            }
+        }
     }
 
     pub fn child(&self, host: usize, role: &str) -> Child {

@@ -5,7 +5,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
 use rnet::{
-    Behind, Error, LossCounts, MatchEvent, Node, OwnedSample, Publisher, PublisherOptions,
+    Behind, Error, LossCounts, MatchEvent, Meta, Node, OwnedSample, Publisher, PublisherOptions,
     PublisherQos, Result, SampleStream, Subscriber, SubscriberOptions, SubscriberQos, Subscription,
 };
 use serde::{Deserialize, Serialize};
@@ -163,10 +163,15 @@ fn ms(timeout_ms: u64) -> Option<Duration> {
     Some(Duration::from_millis(timeout_ms))
 }
 
+/// The number that the publisher itself gave a message: that of a proxy may be another.
+fn seq(meta: &Meta, seq: u64) -> u64 {
+    meta.origin.map_or(seq, |origin| origin.seq)
+}
+
 fn got(sample: &OwnedSample<[u8]>) -> Got {
     Got {
         publisher: sample.publisher(),
-        seq: sample.seq(),
+        seq: seq(&sample.meta(), sample.seq()),
         len: sample.len(),
         digest: digest(sample),
     }
@@ -338,9 +343,9 @@ impl Actor {
                 Ok(sample) => {
                     let tag = u64::from_le_bytes(sample[..8].try_into().expect("8 bytes"));
                     let next = next.entry(sample.publisher()).or_default();
-                    let right = sample.seq() >= *next
-                        && *sample == *content(tag, sample.seq(), sample.len());
-                    *next = sample.seq() + 1;
+                    let seq = seq(&sample.meta(), sample.seq());
+                    let right = seq >= *next && *sample == *content(tag, seq, sample.len());
+                    *next = seq + 1;
                     tally.wrong += u64::from(!right);
                 }
                 Err(Error::Timeout { .. }) => {}

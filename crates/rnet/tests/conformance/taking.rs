@@ -28,6 +28,7 @@ pub fn keep_last_passes_over_the_older(net: &mut impl Transport) {
         let count = if len == 22 { 10 } else { 100 };
         let from = from.min(10);
         writer.send(TAG, from, count, len);
+        net.settle();
         for (index, got) in (from + count - 3..).zip(reader.receive(3)) {
             is_message(&got, TAG, index, len);
         }
@@ -46,12 +47,14 @@ pub fn latest_passes_over_all_but_the_newest(net: &mut impl Transport) {
     for len in [22, 5000, 22] {
         writer.send(TAG, sent, 5, len);
         sent += 5;
+        net.settle();
         is_message(&reader.got(Step::Latest { timeout_ms: 30_000 })[0], TAG, sent - 1, len);
         received += 1;
     }
     assert_eq!(reader.fails(Step::Latest { timeout_ms: 0 }).0, "timeout");
     // After one taken in order, with others already copied out of the log.
     writer.send(TAG, sent, 5, 22);
+    net.settle();
     is_message(&reader.receive(1)[0], TAG, sent, 22);
     sent += 5;
     received += 2;
@@ -90,9 +93,11 @@ pub fn nothing_is_nothing(net: &mut impl Transport) {
     let zero = Step::Receive { count: 1, timeout_ms: 0, hold: false };
     assert_eq!(reader.fails(zero.clone()).0, "timeout");
     writer.send(TAG, 0, 1, 22);
+    net.settle();
     // What is there is had without waiting.
     is_message(&reader.got(zero)[0], TAG, 0, 22);
     writer.send(TAG, 1, 1, 22);
+    net.settle();
     is_message(&reader.got(Step::TryReceive)[0], TAG, 1, 22);
     assert!(reader.got(Step::TryReceive).is_empty());
 }

@@ -2,7 +2,7 @@
 
 use std::sync::mpsc;
 
-use rnet::{Node, PublisherQos, SubscriberQos};
+use rnet::{LossCounts, Node, PublisherQos, SubscriberQos};
 
 use crate::actor::{Actor, Got, Outcome, Step, Tally};
 use crate::common::{self, Child, Net};
@@ -14,6 +14,18 @@ pub trait Transport {
     /// How the domain calls the node of the actor `name`.
     fn node_name(&self, name: &str) -> String {
         format!("/{name}")
+    }
+    /// Waits until what was sent is where its readers find it, and its senders know what was read.
+    fn settle(&mut self) {}
+    /// Waits until what is sent next is newer than all before, by the clock of whoever compares.
+    fn let_clocks_pass(&mut self) {}
+    /// Bytes that are taken beside the log before a reader stands still for its publisher.
+    fn room_len_bytes(&self) -> u64 {
+        0
+    }
+    /// How many were lost because somebody read more slowly than was sent.
+    fn overruns(&self, lost: &LossCounts) -> u64 {
+        lost.overrun
     }
 }
 
