@@ -5,9 +5,9 @@ log is like any other; what the link lost is not in it but in its `known_lost`, 
 too. Three things must hold, beside the logger's own count (accounting.py):
 
 1. The books of each host agree by themselves.
-2. What a publisher sent since the link has taken from it is what its proxies sent, and what they know to be missing.
-   They may know of more, as a connection may end when a message has come and its sender does not know it yet. Such
-   messages are told, and are no loss; that nothing came twice the logger says.
+2. A publisher's numbers, from the first that has crossed, are those that its proxies sent, one proxy after another,
+   and those that they know to be missing. None is in neither, and none in both, but for what the publisher keeps for
+   late joiners, which the next proxy may repeat.
 3. Each sender has counted what its own host's watcher has.
 """
 
@@ -44,19 +44,36 @@ def _proxies(books):
 
 
 def ways(books_by_host):
-    """(host, topic, messages due there, messages that came, those known to be missing) of all that crossed."""
+    """(host, publisher of another host, its proxies there from the first to the last) of all that crossed."""
     for host, books in books_by_host.items():
         for other, source in books_by_host.items():
             if other == host:
                 continue
             for publisher in source["publishers"]:
-                if publisher["proxy"] or publisher["forwarded_from"] is None:
+                if publisher["proxy"]:
                     continue
                 name = f"@{other}{publisher['node']}"
                 ends = [p for p in _proxies(books) if (p["node"], p["topic"]) == (name, publisher["topic"])]
-                came = sum(p["sent"] for p in ends)
-                missing = sum(sum(p["known_lost"].values()) for p in ends)
-                yield host, publisher["topic"], publisher["sent"] - publisher["forwarded_from"], came, missing
+                # One that has brought nothing but a gap goes on where the one before has ended.
+                begun = sorted((p for p in ends if p["first"] is not None), key=lambda end: end["first"])
+                if begun:
+                    yield host, publisher, begun + [p for p in ends if p["first"] is None]
+
+
+def _missing(end):
+    return sum(end["known_lost"].values())
+
+
+def uncounted(publisher, ends):
+    """(messages of the publisher that are in no proxy's count, messages that are in more than one)."""
+    never, twice, until = 0, 0, None
+    for end in ends:
+        first = until if end["first"] is None else end["first"]
+        if until is not None:
+            never += max(0, first - until)
+            twice += max(0, until - first - publisher["kept"])
+        until = max(until or 0, first + end["sent"] + _missing(end))
+    return never + max(0, publisher["sent"] - until), twice + max(0, until - publisher["sent"])
 
 
 def check(books_by_host, sent_by_host, tally, tally_host):
@@ -65,15 +82,18 @@ def check(books_by_host, sent_by_host, tally, tally_host):
         own_tally = tally if host == tally_host else {}
         for problem in accounting.check(local(books), sent_by_host[host], own_tally):
             yield f"host {host}: {problem}"
-    for host, topic, due, came, missing in ways(books_by_host):
-        if due > came + missing:
-            yield f"{due - came - missing} messages of {topic} were lost on the way to {host} without being counted"
+    for host, publisher, ends in ways(books_by_host):
+        never, twice = uncounted(publisher, ends)
+        if never:
+            yield f"{never} messages of {publisher['topic']} were lost on the way to {host} without being counted"
+        if twice:
+            yield f"{twice} messages of {publisher['topic']} were counted twice on the way to {host}"
 
 
 def is_settled(books_by_host):
     """Whether all that was sent has been dealt with on both hosts, so that the books can be closed."""
     return all(accounting.is_settled(local(books)) for books in books_by_host.values()) and all(
-        due <= came + missing for _, _, due, came, missing in ways(books_by_host)
+        uncounted(publisher, ends) == (0, 0) for _, publisher, ends in ways(books_by_host)
     )
 
 
@@ -84,8 +104,8 @@ def merged(books_by_host):
     latency = {}
     for host in books.values():
         latency.update({topic: times for topic, times in host["latency_us"].items() if times["p50"] is not None})
-    for host, topic, *_ in ways(books_by_host):
-        latency[topic] = books[host]["latency_us"].get(topic)
+    for host, publisher, _ in ways(books_by_host):
+        latency[publisher["topic"]] = books[host]["latency_us"].get(publisher["topic"])
     return {
         "at_ns": next(iter(books.values()))["at_ns"],
         "publishers": [p for host in books.values() for p in host["publishers"]],
@@ -97,8 +117,8 @@ def merged(books_by_host):
 def summary(books_by_host, status_by_host, nodes_by_host):
     """What came to each host, by topic, and what its link says."""
     crossed = {}
-    for host, topic, due, came, missing in ways(books_by_host):
-        crossed.setdefault(host, {})[topic] = (came, max(0, came + missing - due))
+    for host, publisher, ends in ways(books_by_host):
+        crossed.setdefault(host, {})[publisher["topic"]] = sum(end["sent"] for end in ends)
     return {
         host: {
             "nodes": nodes_by_host[host],
@@ -107,9 +127,8 @@ def summary(books_by_host, status_by_host, nodes_by_host):
                     "crossed": count,
                     "latency_us": books["latency_us"].get(topic),
                     "lost": _lost(local(books), topic),
-                    "lost_though_come": surplus,
                 }
-                for topic, (count, surplus) in sorted(crossed.get(host, {}).items())
+                for topic, count in sorted(crossed.get(host, {}).items())
             },
             "link": link(status_by_host[host]),
         }

@@ -9,16 +9,17 @@ import hosts
 NO_LOSS = dict.fromkeys(("overrun", "link", "restart", "detached"), 0)
 
 
-def publisher(node, sent, *, proxy=False, link=0, forwarded_from=None):
+def publisher(node, sent, *, link=0, first=None):
     return {
         "node": node,
         "topic": "/robot/state",
         "sent": sent,
         "readers": 1,
         "gone": False,
-        "proxy": proxy,
+        "proxy": first is not None,
         "known_lost": {**NO_LOSS, "link": link},
-        "forwarded_from": forwarded_from,
+        "first": first,
+        "kept": 0,
     }
 
 
@@ -37,11 +38,11 @@ def books():
         "queued": 0,
         "lost": {**NO_LOSS, "link": 5},
     }
-    first, second = publisher("@motors/sim", 40, proxy=True), publisher("@motors/sim", 45, proxy=True, link=5)
+    first, second = publisher("@motors/sim", 40, first=10), publisher("@motors/sim", 45, link=5, first=50)
     return {
         "motors": {
             "at_ns": 1,
-            "publishers": [publisher("/sim", 100, forwarded_from=10)],
+            "publishers": [publisher("/sim", 100)],
             # The link's, which is never read.
             "subscriptions": [{**heard, "node": "@control/logger", "proxy": True, "received": 0}],
             "latency_us": {},
@@ -74,6 +75,24 @@ def test_what_the_link_loses_is_found():
     reason = "1 messages of /robot/state were lost on the way to control"
     assert any(reason in problem for problem in check(changed))
     assert not crossing.is_settled(changed)
+
+
+def test_what_is_lost_between_two_connections_is_found():
+    changed = books()
+    changed["control"]["publishers"][0]["sent"] -= 1
+    assert any("1 messages of /robot/state were lost on the way" in problem for problem in check(changed))
+
+
+def test_what_is_counted_as_lost_though_it_came_is_found():
+    changed = books()
+    changed["control"]["publishers"][1]["known_lost"]["link"] += 2
+    assert any("2 messages of /robot/state were counted twice" in problem for problem in check(changed))
+    changed = books()
+    changed["control"]["publishers"][1]["first"] -= 3
+    assert any("3 messages of /robot/state were counted twice" in problem for problem in check(changed))
+    # What is kept for late joiners comes again.
+    changed["motors"]["publishers"][0]["kept"] = 3
+    assert not any("counted twice" in problem for problem in check(changed))
 
 
 def test_a_logger_that_gets_a_message_twice_is_found():

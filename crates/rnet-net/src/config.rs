@@ -234,6 +234,13 @@ pub struct Shaping {
     pub compression: Compression,
 }
 
+impl Shaping {
+    /// Whether messages are passed over for newer ones.
+    pub fn takes_newest(&self) -> bool {
+        self.newest_only || self.rate_limit_hz.is_some()
+    }
+}
+
 impl Default for Shaping {
     fn default() -> Shaping {
         Shaping {

@@ -253,3 +253,63 @@ fn a_known_gap_is_counted_there() {
     assert_eq!(&*subscriber.recv(LONG).unwrap(), b"x");
     assert_eq!(subscriber.lost().restart, 5);
 }
+
+#[test]
+fn what_is_sent_through_a_cut_before_the_first_message_is_accounted_for() {
+    let hosts = Hosts::new("first_cut", 2);
+    let (from, to) = (hosts.node(0, "from"), hosts.node(1, "to"));
+    let options = PublisherOptions::new().log_len_bytes(1 << 16);
+    let mut publisher = from.publisher_with::<[u8]>("/t", options).unwrap();
+    let mut subscriber =
+        to.subscriber_with::<[u8]>("/t", SubscriberOptions::new().keep_all()).unwrap();
+    publisher.wait_for_subscribers(1, LONG).unwrap();
+    hosts.cut(0, 1);
+    assert!(matches!(subscriber.recv(LONG).unwrap_err(), Error::PeerLost { .. }));
+    eventually("nobody is counted there", || publisher.subscriber_count() == 0);
+    for number in 0..10_u64 {
+        publisher.send(&number.to_le_bytes()).unwrap();
+    }
+    hosts.heal(0, 1);
+    publisher.wait_for_subscribers(1, LONG).unwrap();
+    publisher.send(&10_u64.to_le_bytes()).unwrap();
+    let mut got = 0;
+    loop {
+        let message = subscriber.recv(LONG).unwrap();
+        got += 1;
+        if *message == 10_u64.to_le_bytes() {
+            break;
+        }
+    }
+    assert_eq!(got + subscriber.lost().total(), 11, "{:?}", subscriber.lost());
+}
+
+#[test]
+fn what_is_missing_at_the_end_is_told_though_no_message_follows() {
+    let hosts = Hosts::new("let_go", 2);
+    let (from, to) = (hosts.node(0, "from"), hosts.node(1, "to"));
+    let options = PublisherOptions::new()
+        .reliable(OnFull::Detach { stall: Duration::from_millis(10) })
+        .log_len_bytes(1 << 16);
+    let mut publisher = from.publisher_with::<[u8]>("/t", options).unwrap();
+    let mut subscriber =
+        to.subscriber_with::<[u8]>("/t", SubscriberOptions::new().reliable()).unwrap();
+    publisher.wait_for_subscribers(1, LONG).unwrap();
+    publisher.send(&[0; 1000]).unwrap();
+    subscriber.recv(LONG).unwrap();
+    // The link stands still, and is let go.
+    hosts.cut(0, 1);
+    for _ in 0..1000 {
+        publisher.send(&[1; 1000]).unwrap();
+    }
+    hosts.heal(0, 1);
+    let (mut got, mut lost) = (1, 0);
+    eventually("every message has come or is lost", || {
+        // An error is that the host was lost, if this has taken as long as that.
+        while let Some(message) = subscriber.try_recv().transpose() {
+            got += u64::from(message.is_ok());
+        }
+        lost = subscriber.lost().total();
+        got + lost == 1001
+    });
+    assert!(lost > 0);
+}

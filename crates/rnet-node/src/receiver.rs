@@ -32,6 +32,17 @@ use succession::Succession;
 /// Tells of an error at the latest after this many messages, however busy the topic is.
 const ERROR_TURN: u32 = 64;
 
+/// Where a subscription stands that has a single publisher.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// No publisher is known, or it is gone and all that it has left was read.
+    Alone,
+    /// The publisher has not admitted it, or has let it go and not admitted it again.
+    Asking,
+    /// Number of the next message: those before it were received, counted as lost, or never promised.
+    Reading(u64),
+}
+
 /// The receiving half that does not keep its node alive; dispatch threads hold these.
 pub struct Receiver {
     pub topic: TopicName,
@@ -429,6 +440,14 @@ impl Receiver {
         }
         self.begin_successors();
         self.admitted()
+    }
+
+    /// Where it has come to with its only publisher.
+    pub fn standing(&self) -> Standing {
+        match self.channels.first() {
+            None => Standing::Alone,
+            Some(channel) => channel.next_seq().map_or(Standing::Asking, Standing::Reading),
+        }
     }
 
     pub fn admitted(&self) -> usize {

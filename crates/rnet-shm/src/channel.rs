@@ -401,6 +401,16 @@ impl Reader {
         self.died = true;
     }
 
+    /// Number of the next message: those before it were handed out, counted as lost, or never promised. `None`
+    /// until the publisher has admitted us, and after it has let us go.
+    pub fn next_seq(&self) -> Option<u64> {
+        match &self.next {
+            _ if self.is_asking() => None,
+            Next::Withheld(record) | Next::RetryAt { record, .. } => Some(record.seq),
+            Next::Log => self.log.next_seq(),
+        }
+    }
+
     /// Where the publisher's log ends now.
     pub fn end(&self) -> u64 {
         self.map.control().tail.tail.load(Ordering::Acquire)

@@ -157,8 +157,8 @@ impl Observer {
         &self.meta
     }
 
-    /// What the message carries beside its content that the last poll has found; nothing after a poll that
-    /// found none.
+    /// What the message carries beside its content that the last poll has found, also of one whose memory was used
+    /// anew; nothing after a poll that found none.
     pub fn message_meta(&self) -> Meta {
         let extension = |record| self.batch.extension(&record, self.log.extension_len(&record));
         self.current.map(extension).unwrap_or_default().meta
@@ -225,6 +225,7 @@ impl Observer {
                 return self.miss(expected, record.seq, MissedCause::Overrun);
             }
             bytes.clear();
+            self.current = Some(record);
             let payload = self.batch.bytes(record.offset, record.len);
             match record.kind {
                 Kind::Inline => bytes.extend_from_slice(payload),
@@ -242,6 +243,7 @@ impl Observer {
                             );
                         }
                         Err(errno) => {
+                            self.current = None;
                             self.withheld = Some(record);
                             self.short = true;
                             return Seen::Short(Box::new(self.short_of(reference, errno)));
@@ -254,7 +256,6 @@ impl Observer {
                 }
             }
             self.next_seq = Some(record.seq.saturating_add(1));
-            self.current = Some(record);
             return Seen::Message(Stamp {
                 publisher: self.map.id(),
                 seq: record.seq,

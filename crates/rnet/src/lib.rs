@@ -70,6 +70,8 @@ pub use rnet_core::{
     float_from_json, float_to_json, key_name, quantile,
 };
 pub use rnet_derive::Plain;
+#[doc(hidden)]
+pub use rnet_node::receiver::Standing;
 pub use rnet_node::{
     DeadlineMissed, Endpoint, EndpointEvent, EndpointQos, EndpointWatch, Interrupter,
     LivelinessChange, LivelinessCounts, MatchChanges, MatchEvent, Message, MessageType, NodeEvent,

@@ -7,7 +7,7 @@ use rnet_core::{Behind, Error, LossCounts, Result};
 use rnet_node::core::NodeCore;
 use rnet_node::match_event::MatchCallback;
 use rnet_node::options::deadline;
-use rnet_node::receiver::{Receiver, is_refusal};
+use rnet_node::receiver::{Receiver, Standing, is_refusal};
 use rnet_node::types;
 use rnet_shm::subscription::SubscriptionFile;
 
@@ -250,6 +250,13 @@ impl<T: Message + ?Sized> Subscriber<T> {
     #[doc(hidden)]
     pub fn release_from(&self, publisher_id: u64) -> Result<()> {
         self.core.state.set_served_by(self.receiver.id, publisher_id, false)
+    }
+
+    /// For what forwards messages between hosts: where it has come to with its only publisher, as far as the last
+    /// receive has looked.
+    #[doc(hidden)]
+    pub fn standing(&self) -> Standing {
+        self.receiver.standing()
     }
 
     /// The id of this subscriber, which its publishers know it by.

@@ -18,8 +18,8 @@ struct Sender {
     info: PublisherInfo,
     gone: bool,
     log: Option<Observer>,
-    /// The first message that the link took from it to another host, if it did.
-    forwarded_from: Option<u64>,
+    /// Of a proxy: the number that the first message it was to send has at the publisher for which it stands.
+    first: Option<u64>,
 }
 
 /// A subscription, as last seen.
@@ -41,7 +41,6 @@ pub struct Ledger {
 impl Ledger {
     /// Enters what a look at the domain has shown.
     pub fn enter(&mut self, snapshot: Snapshot) {
-        let forwarders: HashSet<u64> = snapshot.forwarders.iter().map(|f| f.id).collect();
         let seen: HashMap<u64, ()> = snapshot.publishers.iter().map(|p| (p.id, ())).collect();
         for (_, sender) in self.senders.iter_mut().filter(|(id, _)| !seen.contains_key(id)) {
             sender.close();
@@ -69,14 +68,14 @@ impl Ledger {
                 }
             }
             let id = info.id;
-            let (log, forwarded_from) = match self.senders.remove(&id) {
-                Some(known) => (known.log, known.forwarded_from),
+            let (log, first) = match self.senders.remove(&id) {
+                Some(known) => (known.log, known.first),
                 None => (Observer::open(info.path.clone(), id, false).ok(), None),
             };
-            let forwarded = info.admitted.iter().filter(|a| forwarders.contains(&a.subscription));
-            let first = forwarded.map(|admitted| admitted.start_seq).min();
-            let forwarded_from = forwarded_from.into_iter().chain(first).min();
-            self.senders.insert(id, Sender { info, gone: false, log, forwarded_from });
+            // What it knows to be missing may lie behind the message that is looked at: then the number is too low,
+            // and never too high.
+            let first = info.via.as_ref().and_then(|_| first_of(&info)).max(first);
+            self.senders.insert(id, Sender { info, gone: false, log, first });
         }
     }
 
@@ -113,6 +112,18 @@ impl Ledger {
     }
 }
 
+/// Where the numbers of a proxy begin, as its oldest message and what is known to be missing say.
+fn first_of(info: &PublisherInfo) -> Option<u64> {
+    let mut log = Observer::open(info.path.clone(), info.id, true).ok()?;
+    let seq = match log.poll(&mut Vec::new()) {
+        Seen::Message(stamp) => stamp.seq,
+        Seen::Missed(missed) => missed.first_seq,
+        _ => return None,
+    };
+    let origin = log.message_meta().origin?;
+    origin.seq.checked_sub(seq + log.known_lost().total())
+}
+
 impl Sender {
     /// The publisher is gone: reads the rest of its log to learn how much it had sent.
     fn close(&mut self) {
@@ -127,6 +138,7 @@ impl Sender {
             };
             self.info.sent = self.info.sent.max(sent);
         }
+        self.info.known_lost = log.known_lost();
     }
 
     fn to_json(&self) -> Value {
@@ -139,7 +151,8 @@ impl Sender {
             "gone": self.gone,
             "proxy": self.info.via.is_some(),
             "known_lost": self.info.known_lost,
-            "forwarded_from": self.forwarded_from,
+            "first": self.first,
+            "kept": self.info.qos.history(),
         })
     }
 }

@@ -142,9 +142,7 @@ impl Shared {
         if proxy.channel != Some(channel) {
             return;
         }
-        if let Some(next) = proxy.place() {
-            self.places.set(proxy.slot, next);
-        }
+        self.places.set(proxy.slot, proxy.place());
         if proxy.is_stuck() {
             state.note_stuck();
         } else if let Some(read) = proxy.take_credit() {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use rnet::{Error, LossCause, OwnedSample, Result, Subscriber};
+use rnet::{Error, LossCause, OwnedSample, Result, Standing, Subscriber};
 
 use crate::config::{Compression, Shaping};
 use crate::stream::{PushError, Stream};
@@ -94,6 +94,7 @@ impl Forwarder {
                 channel,
                 next_seq: from,
                 cause: LossCause::Link,
+                lost: 0,
                 sent: 0,
                 forwarded: Forwarded::default(),
             },
@@ -158,7 +159,7 @@ impl Forwarder {
             }
             match self.next(stream, now_ns) {
                 Ok(true) => {}
-                Ok(false) => return self.idle(stream),
+                Ok(false) => return Ok(self.idle(stream)),
                 Err(Error::PeerLost { .. }) => {}
                 Err(error @ Error::Detached { .. }) => {
                     self.course.cause = LossCause::Detached;
@@ -170,23 +171,38 @@ impl Forwarder {
         Ok(Turn::More)
     }
 
-    /// Nothing was found: the past was read, or the publisher is gone.
-    fn idle(&mut self, stream: &mut Stream) -> Result<Turn> {
-        let there = self.subscriber.publisher_count() > 0;
-        if there && !self.started {
+    /// Nothing was found: the past was read, it waits to be admitted, or the publisher is gone.
+    fn idle(&mut self, stream: &mut Stream) -> Turn {
+        let next_seq = match self.subscriber.standing() {
+            Standing::Alone if self.started => return Turn::Ended,
+            // One that was let go is admitted again.
+            Standing::Alone | Standing::Asking => return Turn::Idle,
+            Standing::Reading(next_seq) => next_seq,
+        };
+        // What is missing at the end: perhaps no message comes that would show it.
+        self.come_to(stream, next_seq);
+        if !self.started {
+            self.started = true;
             let flows = Item::Flowing { channel: self.channel, subscription: 0, yes: true };
-            match stream.push(&flows) {
-                Ok(()) => self.started = true,
-                Err(_) => return Ok(Turn::Blocked),
-            }
+            self.course.say(stream, &flows);
         }
-        Ok(if self.started && !there { Turn::Ended } else { Turn::Idle })
+        Turn::Idle
+    }
+
+    /// The next message has this number.
+    fn come_to(&mut self, stream: &mut Stream, seq: u64) {
+        if self.shaping.takes_newest() {
+            let lost = self.subscriber.lost();
+            self.course.leave_out(stream, seq, lost.overrun + lost.detached);
+        } else {
+            self.course.come_to(stream, seq);
+        }
     }
 
     /// Reads a message; whether there was one.
     fn next(&mut self, stream: &mut Stream, now_ns: u64) -> Result<bool> {
         let shaping = self.shaping;
-        let sample = match shaping.newest_only || shaping.rate_limit_hz.is_some() {
+        let sample = match shaping.takes_newest() {
             true if now_ns < self.not_before_ns => return Ok(false),
             true => match self.subscriber.latest(Some(Duration::ZERO)) {
                 Ok(sample) => sample,
@@ -195,9 +211,7 @@ impl Forwarder {
             },
             false => match self.subscriber.try_recv()? {
                 Some(sample)
-                    if shaping == Shaping::default()
-                        && sample.len() <= WHOLE_LEN_BYTES
-                        && self.course.next_seq.is_some() =>
+                    if shaping == Shaping::default() && sample.len() <= WHOLE_LEN_BYTES =>
                 {
                     let data = Data {
                         channel: self.channel,
@@ -216,17 +230,12 @@ impl Forwarder {
         };
         self.seen += 1;
         let seq = sample.seq();
-        if self.course.next_seq.is_none() {
-            // It has been told that messages flow: those that it missed before the first one are a loss too.
-            let lost = self.subscriber.lost();
-            self.course.next_seq = Some(seq.saturating_sub(lost.overrun + lost.detached));
-        }
+        self.come_to(stream, seq);
         if !self.seen.is_multiple_of(shaping.every.get().into()) {
-            self.course.skip(seq + 1);
+            self.course.leave_out_one(seq);
             return Ok(true);
         }
-        if shaping.newest_only || shaping.rate_limit_hz.is_some() {
-            self.course.skip(seq);
+        if shaping.takes_newest() {
             let period = shaping.rate_limit_hz.map_or(0.0, |hz| 1e9 / hz);
             // By the clock and not by the last one, so that the mean is as configured.
             self.not_before_ns = (self.not_before_ns as f64).max(now_ns as f64 - period) as u64;
@@ -241,7 +250,7 @@ impl Forwarder {
         };
         let large = Large { sample, compressed, offset: 0 };
         if large.bytes().len() > WHOLE_LEN_BYTES {
-            self.course.note_gap(stream, seq);
+            self.course.next_seq = Some(seq + 1);
             self.large = Some(large);
             return Ok(true);
         }
@@ -291,6 +300,8 @@ struct Course {
     next_seq: Option<u64>,
     /// Why messages are missing before the next one.
     cause: LossCause,
+    /// How many the subscription had counted as lost when it was last asked.
+    lost: u64,
     /// Bytes that were sent.
     sent: u64,
     forwarded: Forwarded,
@@ -299,32 +310,61 @@ struct Course {
 impl Course {
     /// Hands a message to the stream, which has room.
     fn pass(&mut self, stream: &mut Stream, data: &Data<'_>) {
-        self.note_gap(stream, data.seq);
-        // The gap may have taken the last of the room; the message was read and goes with it.
-        let pushed = stream.push_along(&Item::Data(*data));
-        debug_assert!(pushed.is_ok(), "it was asked whether there is room");
+        self.come_to(stream, data.seq);
+        self.next_seq = Some(data.seq + 1);
+        self.say(stream, &Item::Data(*data));
         let len = data.payload.len() as u64;
         self.sent += len + MESSAGE_COST;
         self.forwarded.messages += 1;
         self.forwarded.bytes += len;
     }
 
-    /// What comes before message `next` is left out, as configured.
-    fn skip(&mut self, next: u64) {
-        let from = self.next_seq.replace(next).unwrap_or(next);
-        self.forwarded.skipped += next.saturating_sub(from);
+    /// There was room for the first item of a turn; what belongs to it goes with it.
+    fn say(&self, stream: &mut Stream, item: &Item<'_>) {
+        let pushed = stream.push_along(item);
+        debug_assert!(pushed.is_ok(), "the other link is there, and the item fits into a frame");
     }
 
-    /// Tells of the messages that are missing before message `seq`.
-    fn note_gap(&mut self, stream: &mut Stream, seq: u64) {
-        let expected = self.next_seq.replace(seq + 1).unwrap_or(seq);
-        if seq > expected {
-            let (channel, count, cause) = (self.channel, seq - expected, self.cause);
-            self.forwarded.lost += count;
-            let pushed = stream.push(&Item::Gap { channel, seq: expected, count, cause });
-            debug_assert!(pushed.is_ok(), "it was asked whether there is room");
+    /// The next message has this number: those before it that did not come are lost.
+    fn come_to(&mut self, stream: &mut Stream, seq: u64) {
+        match self.next_seq.replace(seq) {
+            Some(next_seq) if next_seq < seq => self.lose(stream, next_seq, seq - next_seq),
+            Some(_) => {}
+            // Nothing is missing: it says from where on nothing may be.
+            None => self.tell_gap(stream, seq, 0),
         }
         self.cause = LossCause::Link;
+    }
+
+    /// As [`Course::come_to`], where those that did not come are lost as far as the subscription has counted them
+    /// so, `lost` in all, and left out as configured otherwise.
+    fn leave_out(&mut self, stream: &mut Stream, seq: u64, lost: u64) {
+        let next_seq = self.next_seq.unwrap_or(seq);
+        let missing = seq.saturating_sub(next_seq);
+        let count = lost.saturating_sub(std::mem::replace(&mut self.lost, lost)).min(missing);
+        self.forwarded.skipped += missing - count;
+        if count > 0 {
+            self.lose(stream, next_seq, count);
+        }
+        // Nothing is missing any more.
+        self.next_seq = self.next_seq.map(|_| seq);
+        self.come_to(stream, seq);
+    }
+
+    /// This message is left out as configured.
+    fn leave_out_one(&mut self, seq: u64) {
+        self.next_seq = Some(seq + 1);
+        self.forwarded.skipped += 1;
+    }
+
+    fn lose(&mut self, stream: &mut Stream, seq: u64, count: u64) {
+        self.forwarded.lost += count;
+        self.tell_gap(stream, seq, count);
+    }
+
+    fn tell_gap(&self, stream: &mut Stream, seq: u64, count: u64) {
+        let (channel, cause) = (self.channel, self.cause);
+        self.say(stream, &Item::Gap { channel, seq, count, cause });
     }
 }
 

@@ -390,7 +390,7 @@ impl Host {
             if !wanted {
                 remote.flows = false;
                 proxy.next_seq = None;
-                known.shared.places.set(proxy.slot, 0);
+                known.shared.places.set(proxy.slot, None);
                 // What it has kept for late joiners gets old.
                 if history(&remote.remote) > 0 {
                     let described = describe(&remote.remote, id);

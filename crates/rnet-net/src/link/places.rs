@@ -1,9 +1,9 @@
 //! How far the publishers of other hosts have come, in a file of the domain: what the next holder of the role
 //! goes on from.
 //!
-//! Slots of three words, host, endpoint and the number of the next message, little-endian; a host of 0 is no
-//! slot. They are written after the messages that they count. A holder that was killed in between has its
-//! successor ask for a few messages again, which subscribers know by their origin.
+//! Slots of three words, little-endian: host, endpoint, and one above the number of the next message, or 0 if
+//! nobody reads it. A host of 0 is no slot. They are written after the messages that they count. A holder that
+//! was killed in between has its successor ask for a few messages again, which subscribers know by their origin.
 
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
@@ -29,7 +29,7 @@ pub struct Places {
 
 #[derive(Default)]
 struct Slots {
-    /// Those of the holder before and of hosts that are lost, not claimed yet.
+    /// Those of the holder before and of hosts that are lost, not claimed yet: number and last word.
     left: HashMap<(u64, u64), (u64, u64)>,
     free: Vec<u64>,
     count: u64,
@@ -79,8 +79,8 @@ impl Places {
     /// The place of a publisher, which is its own from now on.
     pub fn claim(&self, host: HostId, endpoint: u64) -> Slot {
         let mut slots = lock(&self.slots);
-        if let Some((number, next)) = slots.left.remove(&(host.0, endpoint)) {
-            return Slot { number: Some(number), next_seq: Some(next).filter(|next| *next > 0) };
+        if let Some((number, word)) = slots.left.remove(&(host.0, endpoint)) {
+            return Slot { number: Some(number), next_seq: word.checked_sub(1) };
         }
         let mut number = slots.free.pop();
         if number.is_none() && slots.count < MAX_SLOTS {
@@ -99,18 +99,19 @@ impl Places {
         Slot { number, next_seq: None }
     }
 
-    /// It has come to message `next_seq`; 0 if nobody reads it.
-    pub fn set(&self, slot: Option<u64>, next_seq: u64) {
+    /// It has come to message `next_seq`; `None` if nobody reads it.
+    pub fn set(&self, slot: Option<u64>, next_seq: Option<u64>) {
         if let Some(number) = slot {
-            let _ = self.file.write_all_at(&next_seq.to_le_bytes(), number * SLOT_LEN + 16);
+            let _ = self.file.write_all_at(&word(next_seq).to_le_bytes(), number * SLOT_LEN + 16);
         }
     }
 
     /// Its host is lost: the place is kept, for the publisher or for the next holder of the role.
     pub fn leave(&self, slot: Option<u64>, (host, endpoint): (HostId, u64), next_seq: u64) {
-        self.set(slot, next_seq);
+        self.set(slot, Some(next_seq));
         if let Some(number) = slot {
-            lock(&self.slots).left.insert((host.0, endpoint), (number, next_seq));
+            let word = word(Some(next_seq));
+            lock(&self.slots).left.insert((host.0, endpoint), (number, word));
         }
     }
 
@@ -129,6 +130,11 @@ impl Places {
     }
 }
 
+/// The last word of a slot.
+fn word(next_seq: Option<u64>) -> u64 {
+    next_seq.map_or(0, |next_seq| next_seq.saturating_add(1))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -141,14 +147,14 @@ mod tests {
         let first = Places::open(&dir).unwrap();
         let [a, b, c] = [1, 2, 3].map(|endpoint| first.claim(host, endpoint));
         assert_eq!((a.number, b.number, a.next_seq), (Some(0), Some(1), None));
-        first.set(a.number, 41);
-        first.set(c.number, 9);
+        first.set(a.number, Some(41));
+        first.set(c.number, Some(0));
         first.release(b.number);
         let next = Places::open(&dir).unwrap();
         assert_eq!(next.claim(host, 1), Slot { number: Some(0), next_seq: Some(41) });
         assert_eq!(next.claim(host, 4), Slot { number: Some(1), next_seq: None });
         assert_eq!(next.claim(HostId(8), 3).next_seq, None, "it is of another host");
-        assert_eq!(next.claim(host, 3).next_seq, Some(9));
+        assert_eq!(next.claim(host, 3).next_seq, Some(0));
         next.leave(Some(0), (host, 1), 50);
         assert_eq!(Places::open(&dir).unwrap().claim(host, 1).next_seq, Some(50), "left, too");
         assert_eq!(next.claim(host, 1), Slot { number: Some(0), next_seq: Some(50) });

@@ -239,10 +239,10 @@ impl Proxy {
         }
     }
 
-    /// `count` messages from `seq` on will not come.
+    /// `count` messages from `seq` on will not come. With none it says which one is the first.
     pub fn gap(&mut self, seq: u64, count: u64, cause: LossCause) {
         let end = seq.saturating_add(count);
-        let from = self.next_seq.unwrap_or(seq).max(seq);
+        let from = (*self.next_seq.get_or_insert(seq)).max(seq);
         if end > from {
             self.next_seq = Some(end);
             if self.waiting.is_empty() {
