@@ -89,6 +89,8 @@ pub struct Reader {
     seen_lost: [u64; 4],
     /// The last message that was had of the publisher for which this one is a proxy.
     heard: Option<rnet_core::Origin>,
+    /// Whether it goes on from another proxy, and was not admitted yet.
+    goes_on: bool,
 }
 
 /// What a reader goes on with.
@@ -180,6 +182,7 @@ impl Reader {
             seen_truncated,
             seen_lost,
             heard: None,
+            goes_on: false,
         })
     }
 
@@ -481,7 +484,8 @@ impl Reader {
         if self.asks_from && self.reliable {
             self.log.stay();
         }
-        self.log.expect_from(begun.start_seq);
+        let goes_on = std::mem::take(&mut self.goes_on);
+        self.log.expect_from(if goes_on { 0 } else { begun.start_seq });
         fail_point!("begin.found");
         self.slot.page().count.next_seq.store(begun.start_seq, Ordering::Relaxed);
         self.show_cursor();

@@ -8,7 +8,7 @@ use std::ops::ControlFlow;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use common::{Child, LONG, Net, block_on, role, tell};
+use common::{Child, LONG, Net, block_on, eventually, role, tell};
 use rnet::{
     Error, LossCause, MatchEvent, Meta, Node, OnFull, Origin, Proxy, Publisher, PublisherOptions,
     Subscriber, SubscriberOptions,
@@ -405,4 +405,31 @@ fn a_proxy_that_claims_what_another_stands_for_spoils_only_its_own() {
     heard.wait_for_publishers(1, LONG).unwrap();
     send(&mut next, 4, 16);
     expect(&mut heard, [4]);
+}
+
+#[test]
+fn a_subscriber_that_comes_late_to_the_next_proxy_counts_what_it_missed() {
+    let net = Net::new("late to the next");
+    let (link, node) = (net.node("link"), net.node("node"));
+    let mut proxy = link.publisher_with::<[u8]>("/t", proxied(7)).unwrap();
+    let (mut early, mut late) = (subscriber(&node), subscriber(&node));
+    proxy.wait_for_subscribers(2, LONG).unwrap();
+    (0..3).for_each(|seq| send(&mut proxy, seq, 22));
+    let both = [&mut early, &mut late];
+    both.into_iter().for_each(|subscriber| expect(subscriber, 0..3));
+    let late_id = late.id();
+    drop(proxy);
+    let mut next_proxy = link.publisher_with::<[u8]>("/t", proxied(7).deferred()).unwrap();
+    eventually("both ask", || next_proxy.asking().len() == 2);
+    next_proxy.admit(early.id());
+    next_proxy.wait_for_subscribers(1, LONG).unwrap();
+    next_proxy.publish_gap(LossCause::Link, 4).unwrap();
+    (7..9).for_each(|seq| send(&mut next_proxy, seq, 22));
+    next_proxy.admit(late_id);
+    next_proxy.wait_for_subscribers(2, LONG).unwrap();
+    send(&mut next_proxy, 9, 22);
+    expect(&mut early, 7..10);
+    expect(&mut late, 9..10);
+    assert_eq!((early.lost().total(), early.lost().link), (4, 4));
+    assert_eq!((late.lost().total(), late.lost().link), (6, 4));
 }

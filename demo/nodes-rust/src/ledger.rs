@@ -63,9 +63,17 @@ impl Ledger {
             for admitted in &info.admitted {
                 // The first place counts: a reader that was detached and admitted again has lost
                 // what lies between, and has it counted.
-                if let Some(receiver) = self.receivers.get_mut(&admitted.subscription) {
-                    receiver.served.entry(info.id).or_insert(admitted.start_seq);
-                }
+                let Some(receiver) = self.receivers.get_mut(&admitted.subscription) else {
+                    continue;
+                };
+                // Whoever was served by the proxy before goes on: all of the next one is owed to it.
+                let before = receiver.served.keys().filter(|id| **id != info.id);
+                let goes_on = info.via.is_some()
+                    && before.filter_map(|id| self.senders.get(id)).any(|before| {
+                        (&before.info.node, &before.info.topic) == (&info.node, &info.topic)
+                    });
+                let start = if goes_on { 0 } else { admitted.start_seq };
+                receiver.served.entry(info.id).or_insert(start);
             }
             let id = info.id;
             let (log, first) = match self.senders.remove(&id) {

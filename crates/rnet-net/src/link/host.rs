@@ -44,6 +44,7 @@ struct RemotePublisher {
     flows: bool,
     /// It is gone there, lost if `true`, and its channel has not ended yet.
     leaving: Option<bool>,
+    opened: Instant,
 }
 
 /// A channel that the other host wants of us.
@@ -276,8 +277,9 @@ impl Host {
                 proxy.expects_all = expects_all;
                 let proxy = Arc::new(Mutex::new(proxy));
                 let (channel, reliable, flows, leaving) = (None, false, false, None);
+                let opened = Instant::now();
                 let publisher =
-                    RemotePublisher { remote, proxy, channel, reliable, flows, leaving };
+                    RemotePublisher { remote, proxy, channel, reliable, flows, leaving, opened };
                 self.publishers.insert(id, publisher);
             }
             Qos::Subscriber(qos) => {
@@ -372,7 +374,14 @@ impl Host {
             proxy.admit(*subscription);
         }
         let wanted = !asking.is_empty() || !served.is_empty();
-        let goes_on = !again.is_empty() || !served.is_empty();
+        let is_late =
+            |id: &u64| known.local.contains_key(id) && !asking.contains(id) && !served.contains(id);
+        let late = proxy.expected.iter().any(is_late);
+        // So that they miss nothing. One that is stopped keeps the others waiting no longer.
+        if late && remote.channel.is_none() && remote.opened.elapsed() < GRACE {
+            return;
+        }
+        let goes_on = late || !again.is_empty() || !served.is_empty();
         let reliable = offers_reliable(&remote.remote)
             && asking.union(&served).any(|id| {
                 known.local.get(id).is_some_and(|endpoint| {

@@ -34,9 +34,15 @@ impl Reader {
         self.heard
     }
 
-    /// Messages up to this one were had by way of another proxy of the same publisher.
+    /// Messages up to this one were had by way of another proxy of the same publisher. So all that this one sends
+    /// is wanted, and all that it knows to be missing: also what came before it has admitted us.
     pub fn go_on_from(&mut self, heard: Origin) {
         self.heard = Some(heard);
+        self.seen_lost = Default::default();
+        self.goes_on = self.is_asking();
+        if !self.goes_on && self.log.next_seq().is_some() {
+            self.log.expect_from(0);
+        }
     }
 
     /// What was had of the origin of the record, and its number.
