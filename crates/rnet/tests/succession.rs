@@ -421,15 +421,16 @@ fn a_subscriber_that_comes_late_to_the_next_proxy_counts_what_it_missed() {
     drop(proxy);
     let mut next_proxy = link.publisher_with::<[u8]>("/t", proxied(7).deferred()).unwrap();
     eventually("both ask", || next_proxy.asking().len() == 2);
-    next_proxy.admit(early.id());
+    next_proxy.admit(early.id()).unwrap();
     next_proxy.wait_for_subscribers(1, LONG).unwrap();
     next_proxy.publish_gap(LossCause::Link, 4).unwrap();
     (7..9).for_each(|seq| send(&mut next_proxy, seq, 22));
-    next_proxy.admit(late_id);
+    next_proxy.admit(late_id).unwrap();
     next_proxy.wait_for_subscribers(2, LONG).unwrap();
     send(&mut next_proxy, 9, 22);
     expect(&mut early, 7..10);
     expect(&mut late, 9..10);
+    [&mut early, &mut late].into_iter().for_each(nothing_more);
     assert_eq!((early.lost().total(), early.lost().link), (4, 4));
     assert_eq!((late.lost().total(), late.lost().link), (6, 4));
 }
