@@ -2,10 +2,15 @@
 # Messages between two network namespaces, through the link and through Zenoh alone, in turns. Needs root, and
 # release builds: cargo build --release -p rnet-net --features zenoh --bin rnet-link --example link_speed
 #
-#   link-speed.sh [ROUNDS]      3 rounds if not given
+#   link-speed.sh [ROUNDS]             what a message costs; 3 rounds if not given
+#   link-speed.sh urgent [ROUNDS]      urgent events at 100 Hz on a cable that is idle, and on one full of images;
+#                                      fails if an event is missing
 set -euo pipefail
 cd "$(dirname "$0")/.."
-readonly rounds=${1:-3} program=$PWD/target/release/examples/link_speed
+work=speed
+[ "${1:-}" != urgent ] || { work=urgent && shift; }
+readonly work rounds=${1:-3}
+readonly program=$PWD/target/release/examples/link_speed
 readonly place=$(mktemp -d /dev/shm/rnet-speed-XXXXXX)
 readonly a=rnet-speed-a b=rnet-speed-b
 export RNET_LINK=$PWD/target/release/rnet-link
@@ -42,21 +47,41 @@ in_host() {
     ip netns exec "rnet-speed-$host" env "${settings[@]}" "$@"
 }
 
-measure() { # SYSTEM LEN COUNT HZ
+measure() { # SYSTEM LEN COUNT HZ; says it on a line
     in_host a "$program" "$1" receive "$2" "$3" "$4" tcp/10.77.0.1:7460 >"$place/out" &
     local receiver=$!
-    [ "$1" = rnet ] || sleep 0.5
+    [ "$1" != zenoh ] || sleep 0.5
     in_host b "$program" "$1" send "$2" "$3" "$4" tcp/10.77.0.1:7460 >/dev/null &
     wait "$receiver"
     wait
     echo "$1 $(cat "$place/out")"
 }
 
+# Limits what both hosts send.
+shape() { # RATE
+    for side in a b; do
+        tc -n "rnet-speed-$side" qdisc replace dev "veth-$side" root tbf rate "$1" burst 32kb latency 50ms
+    done
+}
+
+if [ "$work" = urgent ]; then
+    for _ in $(seq "$rounds"); do
+        for rate in 20mbit 1gbit; do
+            shape "$rate"
+            for image in 0 1000000; do
+                echo -n "$rate "
+                measure urgent "$image" 1000 100
+            done
+        done
+    done
+    exit
+fi
+
 for _ in $(seq "$rounds"); do
-    for work in "22 500000 0" "1024 300000 0" "1048576 500 0" "64 3000 1000"; do
+    for job in "22 500000 0" "1024 300000 0" "1048576 500 0" "64 3000 1000"; do
         for system in rnet zenoh; do
             # shellcheck disable=SC2086
-            measure "$system" $work
+            measure "$system" $job
         done
     done
 done

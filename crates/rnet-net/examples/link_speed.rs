@@ -2,10 +2,15 @@
 //! scripts/link-speed.sh.
 //!
 //!     link_speed (rnet|zenoh) (send|receive) LEN COUNT HZ [ENDPOINT]
+//!     link_speed urgent (send|receive) LEN COUNT HZ
+//!
+//! `urgent` sends COUNT urgent events of 64 bytes beside images of LEN bytes, which leave no room in the bulk lane; no
+//! images if LEN is 0. The receiver fails if an event is missing.
 //!
 //! HZ 0 sends as fast as the receiver takes it (reliable, Block). The receiver prints messages per second and the latency by
 //! CLOCK_MONOTONIC, which both hosts have to share.
 
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use rnet::{Node, OnFull, PublisherOptions, SubscriberOptions, now_ns};
@@ -14,6 +19,8 @@ use zenoh::qos::CongestionControl;
 
 const TOPIC: &str = "/speed";
 const LIMIT: Duration = Duration::from_secs(120);
+/// The images have filled the cable after this time.
+const SATURATED: Duration = Duration::from_secs(2);
 
 struct Job {
     len: usize,
@@ -28,6 +35,8 @@ fn main() {
     match (words[0].as_str(), words[1].as_str()) {
         ("rnet", "send") => rnet_send(&job),
         ("rnet", "receive") => rnet_receive(&job),
+        ("urgent", "send") => urgent_send(&job),
+        ("urgent", "receive") => urgent_receive(&job),
         ("zenoh", "send") => zenoh_send(&job, &words[5]),
         ("zenoh", "receive") => zenoh_receive(&job, &words[5]),
         _ => panic!("rnet or zenoh, send or receive"),
@@ -101,6 +110,71 @@ fn rnet_receive(job: &Job) {
         seen.take(&subscriber.recv(Some(LIMIT)).expect("a message"));
     }
     seen.tell(job);
+}
+
+/// An event of `urgent`, in bytes.
+const EVENT_LEN: usize = 64;
+const IMAGES: &str = "/images";
+
+fn urgent_send(job: &Job) {
+    let node = Node::new("sender").expect("a node");
+    let options = PublisherOptions::new().reliable(OnFull::Wait(LIMIT)).urgent();
+    let mut events = node.publisher_with::<[u8]>(TOPIC, options).expect("a publisher");
+    let images = (job.len > 0).then(|| {
+        let options = PublisherOptions::new().reliable(OnFull::Wait(LIMIT));
+        let images = node.publisher_with::<[u8]>(IMAGES, options).expect("a publisher");
+        images.wait_for_subscribers(1, Some(LIMIT)).expect("a subscriber");
+        images
+    });
+    events.wait_for_subscribers(1, Some(LIMIT)).expect("a subscriber");
+    let ended = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        if let Some(mut images) = images {
+            let (ended, image) = (&ended, vec![7; job.len]);
+            // It fails when the receiver has seen enough.
+            scope.spawn(move || while !ended.load(Relaxed) && images.send(&image).is_ok() {});
+            std::thread::sleep(SATURATED);
+        }
+        each(&Job { len: EVENT_LEN, ..*job }, |message| events.send(message).expect("it is sent"));
+        while events.subscriber_count() > 0 {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        ended.store(true, Relaxed);
+    });
+}
+
+fn urgent_receive(job: &Job) {
+    let node = Node::new("receiver").expect("a node");
+    let reliable = || SubscriberOptions::new().reliable();
+    let mut events = node.subscriber_with::<[u8]>(TOPIC, reliable()).expect("a subscriber");
+    let (ended, bytes) = (AtomicBool::new(false), AtomicU64::new(0));
+    std::thread::scope(|scope| {
+        if job.len > 0 {
+            let mut images =
+                node.subscriber_with::<[u8]>(IMAGES, reliable()).expect("a subscriber");
+            let (ended, bytes) = (&ended, &bytes);
+            scope.spawn(move || {
+                while !ended.load(Relaxed) {
+                    if let Ok(image) = images.recv(Some(Duration::from_millis(100))) {
+                        bytes.fetch_add(image.len() as u64, Relaxed);
+                    }
+                }
+            });
+        }
+        let mut seen = Seen::new(job);
+        for number in 0..job.count {
+            let event = events.recv(Some(LIMIT)).expect("an event");
+            assert_eq!(event[8..16], number.to_le_bytes(), "an event was lost");
+            if number == 0 {
+                bytes.store(0, Relaxed);
+            }
+            seen.take(&event);
+        }
+        let seconds = seen.began.map_or(f64::NAN, |began| began.elapsed().as_secs_f64());
+        ended.store(true, Relaxed);
+        print!("images {:.1} Mbit/s ", bytes.load(Relaxed) as f64 * 8e-6 / seconds);
+        seen.tell(job);
+    });
 }
 
 fn config(key: &str, endpoint: &str) -> zenoh::Config {
