@@ -8,7 +8,7 @@ use crate::transport::HostId;
 use crate::wire::Reassembly;
 
 /// Bytes that the owner may send before it hears how many were read.
-pub const CREDIT_LEN_BYTES: u64 = 1 << 20;
+pub const CREDIT_LEN_BYTES: u64 = 4 << 20;
 /// What a message counts beside its bytes.
 pub const MESSAGE_COST: u64 = 64;
 

@@ -6,8 +6,8 @@ use super::Accept;
 
 /// What came waits at most so long for its acknowledgement.
 pub const ACK_DELAY_NS: u64 = 5_000_000;
-/// At most so many bytes wait.
-const ACK_BYTES: u64 = 32 << 10;
+/// At most so many bytes wait. Where the window is smaller its sender asks earlier.
+const ACK_BYTES: u64 = 256 << 10;
 
 #[derive(Debug, Default)]
 pub struct Receiving {

@@ -21,11 +21,7 @@ const SPARE: usize = 64;
 
 /// How many bytes a piece should carry.
 pub fn piece_len(window: Option<&Window>) -> usize {
-    let frame = match window {
-        Some(window) if !window.jumbo() => window.frame_len(),
-        _ => MAX_FRAME_LEN,
-    };
-    frame - HEADER_LEN - PIECE_FIELDS
+    window.map_or(MAX_FRAME_LEN, Window::frame_len) - HEADER_LEN - PIECE_FIELDS
 }
 
 /// The frame that is to leave next.
@@ -209,7 +205,7 @@ impl Sending {
                 return None;
             }
             self.unasked_bytes += len;
-            ask = window.leaves(now_ns, self.under_way_bytes + len, self.unasked_bytes);
+            ask = window.leaves(now_ns, len, self.under_way_bytes + len, self.unasked_bytes);
         }
         if at == self.kept.len() {
             self.seal();

@@ -1,12 +1,13 @@
 //! How many bytes may be under way, by delay as in TCP Vegas (Brakmo and Peterson, 1995): few enough that what
-//! queues in the network delays the urgent lane by a few frames, enough that the cable is full.
+//! queues in the network delays the urgent lane by a few frames or a fraction of a millisecond, enough that the
+//! cable is full.
+
+use std::mem;
 
 /// Smallest frame, in bytes: one that a cable takes as a whole.
 const MIN_FRAME: u64 = 1400;
-/// Longest frame of small messages.
-const MAX_FRAME: u64 = 16 << 10;
-/// From this window on, a large message is cut into the longest frames.
-const JUMBO_WINDOW: u64 = 1 << 20;
+/// Longest frame: one that Zenoh hands to the kernel at once.
+const MAX_FRAME: u64 = 60 << 10;
 const MIN_WINDOW: u64 = 2 * MIN_FRAME;
 const MAX_WINDOW: u64 = 4 << 20;
 /// A frame is this part of the window.
@@ -17,13 +18,24 @@ const QUEUED_LOW: u64 = 2;
 const QUEUED_HIGH: u64 = 4;
 /// From here on it shrinks to what the network holds without a queue.
 const QUEUED_FAR: u64 = 8;
+/// A queue that delays by less than this is as short as one of `QUEUED_LOW` frames, however many they are.
+const SHORT_NS: u64 = 300_000;
+/// Up to this rate, in bytes per second. Beyond it hosts limit more often than cables do: what waits in a host waits
+/// for its processors, in the connection of this lane, and delays nobody else.
+const CABLE_RATE: u64 = 125_000_000;
+/// By how much `SHORT_NS` may grow with the rate.
+const MAX_FASTER: u64 = 4;
 
 /// A round takes a round trip, and this long: a queue delays all frames of such a time, a host that is busy some.
 const ROUND_NS: u64 = 10_000_000;
+/// Until a queue is first seen.
+const FIRST_ROUND_NS: u64 = 1_000_000;
+/// After so many rounds without a queue the path has become wider, and the window grows by half in a round.
+const WIDER_ROUNDS: u32 = 4;
 /// The smallest round trip is measured anew when it is older: our own queue is otherwise taken for the cable.
 const BASE_AGE_NS: u64 = 10_000_000_000;
 /// Frames that are sent alone for that.
-const LONE_FRAMES: u32 = 8;
+const LONE_FRAMES: usize = 8;
 /// How late the hosts may be without that being taken for a queue.
 const MAX_NOISE_NS: u64 = 5_000_000;
 /// After a pause of this length the network may be another.
@@ -35,9 +47,8 @@ struct Lone {
     /// Stamps of these frames are not below; not yet known while others are under way.
     from_ns: u64,
     /// How many have come back.
-    frames: u32,
-    smallest_ns: u64,
-    sum_ns: u64,
+    frames: usize,
+    round_trips_ns: [u64; LONE_FRAMES],
 }
 
 #[derive(Debug)]
@@ -45,7 +56,7 @@ pub struct Window {
     bytes: u64,
     /// At least so much is noise.
     least_noise_ns: u64,
-    /// What is: by how much frames that were sent alone came back later than the fastest of them, on average.
+    /// What is: by how much the median of frames that were sent alone came back later than the fastest of them.
     noise_ns: u64,
     /// Smallest round trip.
     base_ns: Option<u64>,
@@ -55,6 +66,11 @@ pub struct Window {
     lone: Option<Lone>,
     /// Whether no queue was seen since the window was smallest.
     starting: bool,
+    /// Rounds since a queue was last seen in which the window was full.
+    wider: u32,
+    /// Bytes that have left in this round, and per second in the rounds before.
+    left_bytes: u64,
+    rate: u64,
     /// The last stamp given out before this round.
     round_after_ns: u64,
     round_since_ns: u64,
@@ -76,6 +92,9 @@ impl Window {
             measured_ns: None,
             lone: None,
             starting: true,
+            wider: 0,
+            left_bytes: 0,
+            rate: 0,
             round_after_ns: 0,
             round_since_ns: 0,
             smallest_ns: u64::MAX,
@@ -96,17 +115,13 @@ impl Window {
     pub fn restart(&mut self) {
         self.bytes = MIN_WINDOW;
         self.starting = true;
+        (self.wider, self.rate) = (0, 0);
         (self.smallest_ns, self.limited) = (u64::MAX, false);
     }
 
     /// Length at which a frame is full, in bytes.
     pub fn frame_len(&self) -> usize {
         (self.bytes / FRAMES).clamp(MIN_FRAME, MAX_FRAME) as usize
-    }
-
-    /// Whether frames of the greatest length may leave.
-    pub fn jumbo(&self) -> bool {
-        self.bytes >= JUMBO_WINDOW
     }
 
     /// Whether a frame may leave.
@@ -119,8 +134,8 @@ impl Window {
         }
         let current = |measured_ns: u64| now_ns < measured_ns + BASE_AGE_NS;
         if self.lone.is_none() && !self.measured_ns.is_some_and(current) {
-            let (from_ns, smallest_ns) = (u64::MAX, u64::MAX);
-            self.lone = Some(Lone { from_ns, frames: 0, smallest_ns, sum_ns: 0 });
+            let round_trips_ns = [0; LONE_FRAMES];
+            self.lone = Some(Lone { from_ns: u64::MAX, frames: 0, round_trips_ns });
         }
         if self.lone.is_some() {
             return false;
@@ -130,9 +145,11 @@ impl Window {
         admits
     }
 
-    /// A frame leaves; whether it has to be acknowledged at once, given the bytes since the last such one.
-    pub fn leaves(&mut self, now_ns: u64, under_way: usize, unasked: usize) -> bool {
+    /// A frame of `len` bytes leaves; whether it has to be acknowledged at once, given the bytes under way and those
+    /// since the last such one, with its own.
+    pub fn leaves(&mut self, now_ns: u64, len: usize, under_way: usize, unasked: usize) -> bool {
         self.left_ns = now_ns;
+        self.left_bytes += len as u64;
         if let Some(lone) = &mut self.lone {
             lone.from_ns = lone.from_ns.min(now_ns);
         }
@@ -153,7 +170,12 @@ impl Window {
             return;
         }
         self.smallest_ns = self.smallest_ns.min(ns);
-        if now_ns - self.round_since_ns >= ROUND_NS {
+        let round_ns = if self.starting { FIRST_ROUND_NS } else { ROUND_NS };
+        let took_ns = now_ns - self.round_since_ns;
+        if took_ns >= round_ns {
+            let rate = u128::from(self.left_bytes) * 1_000_000_000 / u128::from(took_ns);
+            // One round may be slow for reasons of a host.
+            self.rate = (rate as u64).max(self.rate - self.rate / 16);
             self.adjust();
             self.begin_round(now_ns, last_ns);
         }
@@ -161,21 +183,21 @@ impl Window {
 
     fn measure(&mut self, now_ns: u64, ns: u64, echo_ns: u64) {
         let Some(lone) = self.lone.as_mut().filter(|lone| lone.from_ns <= echo_ns) else { return };
+        lone.round_trips_ns[lone.frames] = ns;
         lone.frames += 1;
-        lone.smallest_ns = lone.smallest_ns.min(ns);
-        lone.sum_ns = lone.sum_ns.saturating_add(ns);
         if lone.frames == LONE_FRAMES {
-            let mean_ns = lone.sum_ns / u64::from(LONE_FRAMES);
-            let noise_ns = mean_ns.saturating_sub(lone.smallest_ns);
+            lone.round_trips_ns.sort_unstable();
+            let smallest_ns = lone.round_trips_ns[0];
+            let noise_ns = lone.round_trips_ns[LONE_FRAMES / 2] - smallest_ns;
             self.noise_ns = noise_ns.min(MAX_NOISE_NS).max(self.least_noise_ns);
-            (self.base_ns, self.measured_ns) = (Some(lone.smallest_ns), Some(now_ns));
+            (self.base_ns, self.measured_ns) = (Some(smallest_ns), Some(now_ns));
             self.lone = None;
         }
     }
 
     fn begin_round(&mut self, now_ns: u64, last_ns: u64) {
         (self.round_since_ns, self.round_after_ns) = (now_ns, last_ns);
-        (self.smallest_ns, self.limited) = (u64::MAX, false);
+        (self.smallest_ns, self.limited, self.left_bytes) = (u64::MAX, false, 0);
     }
 
     fn adjust(&mut self) {
@@ -185,13 +207,31 @@ impl Window {
         let held = (u128::from(self.bytes) * u128::from(empty_ns.min(ns)) / u128::from(ns)) as u64;
         let queued = self.bytes - held;
         let frame = self.frame_len() as u64;
-        self.starting &= queued < QUEUED_LOW * frame;
-        if queued > QUEUED_FAR * frame {
-            self.bytes = held + QUEUED_LOW * frame;
-        } else if queued > QUEUED_HIGH * frame {
-            self.bytes -= frame;
-        } else if queued < QUEUED_LOW * frame && self.limited {
-            self.bytes += if self.starting { self.bytes / 2 } else { frame };
+        let delay_ns = ns.saturating_sub(empty_ns);
+        let short_ns =
+            (u128::from(SHORT_NS) * u128::from(self.rate) / u128::from(CABLE_RATE)) as u64;
+        let short_ns = short_ns.clamp(SHORT_NS, MAX_FASTER * SHORT_NS);
+        let beyond =
+            |frames: u64| queued >= frames * frame && delay_ns >= frames / QUEUED_LOW * short_ns;
+        if !beyond(QUEUED_LOW) {
+            if self.limited {
+                self.wider = self.wider.saturating_add(1);
+                self.bytes += match self.starting {
+                    true => self.bytes,
+                    false if self.wider > WIDER_ROUNDS => self.bytes / 2,
+                    false => frame,
+                };
+            }
+        } else {
+            self.wider = 0;
+            // The first queue may be a moment's: a whole round has to say that it is long.
+            if !mem::take(&mut self.starting) {
+                if beyond(QUEUED_FAR) {
+                    self.bytes = held + QUEUED_LOW * frame;
+                } else if beyond(QUEUED_HIGH) {
+                    self.bytes -= frame;
+                }
+            }
         }
         self.bytes = self.bytes.clamp(MIN_WINDOW, MAX_WINDOW);
     }

@@ -21,10 +21,13 @@ const _: () = assert!(
 const LEASE_MS: u64 = 800;
 /// A connection that takes nothing for this long, in milliseconds, is ended. Above the lease, and yet as short as
 /// can be: a sender that waits holds up its lane, and until it gives up Zenoh does not end the connection even if
-/// the lease is over (it waits under the lock that ending takes). A cable of 0.2 Mbit/s takes a batch in this time.
+/// the lease is over (it waits under the lock that ending takes). A cable of 0.6 Mbit/s takes a batch in this time.
 const STALL_MS: u64 = 1000;
-/// As much is handed to the kernel at once: a frame with Zenoh's own words. A jumbo frame takes four.
-const BATCH_LEN_BYTES: usize = 17 << 10;
+/// As much is handed to the kernel at once, the most that Zenoh can: the longest frame of the bulk lane with Zenoh's
+/// own words.
+const BATCH_LEN_BYTES: usize = 65_535;
+/// Batches of the bulk lane that wait for the kernel: its sender is not woken for each.
+const BULK_BATCHES: usize = 4;
 /// For how long a connection may take, in milliseconds. The kernel repeats a lost SYN after 1 s, so a cable that
 /// is back is noticed within that.
 const OPEN_MS: u64 = 1500;
@@ -87,6 +90,7 @@ pub(super) fn settings(
         ("transport/link/tx/lease", json!(LEASE_MS)),
         ("transport/link/tx/keep_alive", json!(4)),
         ("transport/link/tx/batch_size", json!(BATCH_LEN_BYTES)),
+        ("transport/link/tx/queue/size/data", json!(BULK_BATCHES)),
         (
             "transport/link/tx/queue/congestion_control/block/wait_before_close",
             json!(STALL_MS * 1000),
