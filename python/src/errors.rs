@@ -115,6 +115,12 @@ fn fields<'py>(py: Python<'py>, error: &Error) -> PyResult<Bound<'py, PyDict>> {
             let (path, errno) = (path.display().to_string(), os);
             put!(dict, doing, path, errno);
         }
+        Error::ServerLost { host, .. } => put!(dict, host),
+        Error::CallFailed { failure, .. } => {
+            let (kind, text) = (&failure.kind, &failure.text);
+            put!(dict, kind, text);
+        }
+        Error::Refused { backlog, .. } => put!(dict, backlog),
         // Has none, or is newer than this package, which then shows its text.
         _ => {}
     }

@@ -254,6 +254,46 @@ pub enum Error {
         /// What stands in the way (disk full, read-only), and what to do.
         why: String,
     },
+    /// The server that had a call has gone before it answered. Whether it has done what was asked is not known.
+    #[error(
+        "the server of {topic} in {node} on host {host} is gone before it answered: it has ended or closed the service; what was asked may have been done or not; call again once it is back"
+    )]
+    ServerLost {
+        /// The service.
+        topic: String,
+        /// Node of the server.
+        node: String,
+        /// Host of the server.
+        host: String,
+    },
+    /// The handler of a service failed or panicked.
+    #[error("{topic} failed in {node}: {failure}; the handler there says why")]
+    CallFailed {
+        /// The service.
+        topic: String,
+        /// Node of the server.
+        node: String,
+        /// What the handler said.
+        failure: Box<Failure>,
+    },
+    /// A service has as many calls waiting as it takes. The call was not begun.
+    #[error(
+        "the server of {topic} in {node} is busy: {backlog} calls wait there already; call again later, or give it a longer backlog or more handlers"
+    )]
+    Refused {
+        /// The service.
+        topic: String,
+        /// Node of the server that refused last.
+        node: String,
+        /// Calls that may wait there.
+        backlog: u32,
+    },
+    /// A call was cancelled.
+    #[error("the call of {topic} was cancelled; call again if it is wanted")]
+    Cancelled {
+        /// The service.
+        topic: String,
+    },
     /// The operating system said no.
     #[error("{doing} {}: {source_kind}{}; check the file and its directory", .path.display(), os_text(.os))]
     Io {
@@ -266,6 +306,21 @@ pub enum Error {
         /// The system's error number, where there is one.
         os: Option<i32>,
     },
+}
+
+/// What the handler of a service said when it failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// The type of its error; `panic` for a panic.
+    pub kind: String,
+    /// Its text.
+    pub text: String,
+}
+
+impl std::fmt::Display for Failure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: {}", self.kind, self.text)
+    }
 }
 
 /// The same text as `Display`: it is what a program whose `main` returns this error prints.
@@ -323,6 +378,10 @@ impl Error {
             | Self::Corrupt { topic, .. }
             | Self::Malformed { topic, .. }
             | Self::BadQos { topic, .. }
+            | Self::ServerLost { topic, .. }
+            | Self::CallFailed { topic, .. }
+            | Self::Refused { topic, .. }
+            | Self::Cancelled { topic }
             | Self::BadName { what: "topic", name: topic, .. } => Some(topic.as_str()),
             _ => None,
         }
@@ -339,6 +398,9 @@ impl Error {
             | Self::Full { reader_node: node, .. }
             | Self::Detached { publisher_node: node, .. }
             | Self::PeerLost { node, .. }
+            | Self::ServerLost { node, .. }
+            | Self::CallFailed { node, .. }
+            | Self::Refused { node, .. }
             | Self::NameTaken { node, .. }
             | Self::Corrupt { publisher_node: node, .. }
             | Self::Malformed { publisher_node: node, .. }
@@ -428,6 +490,14 @@ mod tests {
             Error::Conflict { key: "/k".into(), expected: 3, found: 5 },
             Error::StateType { key: "/k".into(), holds: s(), given: s() },
             Error::Storage { path: "/x".into(), why: s() },
+            Error::ServerLost { topic: t(), node: n(), host: "lab".into() },
+            Error::CallFailed {
+                topic: t(),
+                node: n(),
+                failure: Box::new(Failure { kind: "panic".into(), text: s() }),
+            },
+            Error::Refused { topic: t(), node: n(), backlog: 64 },
+            Error::Cancelled { topic: t() },
             Error::io("cannot open", "/x", &std::io::Error::from_raw_os_error(2)),
         ]
     }
@@ -462,7 +532,7 @@ mod tests {
         let text = |e: &Error| e.to_string();
         let all = one_of_each();
         assert_eq!(
-            text(&all[23]),
+            text(&all[27]),
             "cannot open /x: entity not found (os error 2); check the file and its directory"
         );
         assert!(text(&all[11]).contains("(process 7)"));

@@ -37,6 +37,17 @@ impl EndpointWatch {
         self.core.as_ref()?.state.dispatch_error()
     }
 
+    /// Calls the callback on this thread for what waits for it, for a thread on which the bulk dispatch thread may
+    /// wait. Not inside the callback.
+    #[doc(hidden)]
+    pub fn run(&self) {
+        if let Some(core) = &self.core
+            && !core.state.fork_guard().is_parents()
+        {
+            self.watcher.run();
+        }
+    }
+
     /// Lets the callback run until the node ends.
     pub fn detach(mut self) {
         self.core = None;

@@ -59,6 +59,8 @@ pub const FILES: &[(&str, &str)] = files![
     "foxglove/Vector3.proto",
     "foxglove/VoxelGrid.proto",
     "rnet/msgs/BatteryState.proto",
+    "rnet/msgs/CallControl.proto",
+    "rnet/msgs/CallStatus.proto",
     "rnet/msgs/Clock.proto",
     "rnet/msgs/Diagnostic.proto",
     "rnet/msgs/EmergencyStop.proto",

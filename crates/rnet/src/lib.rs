@@ -28,7 +28,8 @@
 //! included. While it is the one that writes the domain's durable state to
 //! disk, it has two more. They end with the node. For a short time there may be one that cleans the
 //! state up behind a node that has gone, and, once in a process, one that registers it for
-//! `membarrier`. A node in simulated time has one that follows `/clock`. A publisher has no thread.
+//! `membarrier`. A node in simulated time has one that follows `/clock`. A publisher has no thread. A [`Service`] has one for each handler that
+//! may run at once and one more; a [`Client`] has one from its first async call on.
 
 // Generated code says `::rnet::` everywhere, here too.
 extern crate self as rnet;
@@ -36,6 +37,7 @@ extern crate self as rnet;
 mod any;
 mod attached;
 mod batch;
+mod call;
 mod callback;
 mod dynamic;
 pub mod inspect;
@@ -57,16 +59,20 @@ mod waitset;
 
 pub use any::AnySubscription;
 pub use attached::{Attached, WaitSetHandle};
+pub use call::{
+    CallOptions, Client, ClientStats, HandlerError, Pending, Received, Responder, Service,
+    ServiceBuilder, ServiceStats,
+};
 pub use dynamic::Dynamic;
 pub use node::{Node, NodeBuilder};
 pub use param::Param;
 pub use publisher::{Loan, OwnedLoan, Publisher};
 pub use rate::Rate;
 pub use rnet_core::{
-    Behind, DomainId, Durability, Error, Field, FieldType, History, KnownGap, Lane, Liveliness,
-    LossCause, LossCounts, Meta, NamePattern, NodeName, OnFull, Origin, Plain, PlainField,
-    PlainHeader, PlainType, Prim, ProtobufType, Proxy, PublisherQos, Reliability, Result,
-    SubscriberQos, TopicName, TypeDesc, TypeMismatch, Wait, bucket_high, bucket_low,
+    Behind, DomainId, Durability, Error, Failure, Field, FieldType, History, KnownGap, Lane,
+    Liveliness, LossCause, LossCounts, Meta, NamePattern, NodeName, OnFull, Origin, Plain,
+    PlainField, PlainHeader, PlainType, Prim, ProtobufType, Proxy, PublisherQos, Reliability,
+    Result, SubscriberQos, TopicName, TypeDesc, TypeMismatch, Wait, bucket_high, bucket_low,
     float_from_json, float_to_json, key_name, quantile,
 };
 pub use rnet_derive::Plain;

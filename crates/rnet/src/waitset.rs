@@ -139,6 +139,7 @@ pub struct WaitSet {
     members: Arc<Members>,
     ready: Vec<u64>,
     interruptible: bool,
+    wait: Wait,
 }
 
 impl WaitSet {
@@ -148,7 +149,7 @@ impl WaitSet {
         let waiter = Waiter::new(node.own.bells().clone());
         let members = Arc::new(Members::new(node, waiter.bell()));
         let (pace, ready) = (Pace::of(waiter.bells()), Vec::new());
-        WaitSet { waiter, pace, members, ready, interruptible: false }
+        WaitSet { waiter, pace, members, ready, interruptible: false, wait: Wait::Block }
     }
 
     /// Attaches to this set from any thread, and ends its waits, also while one goes on.
@@ -167,6 +168,17 @@ impl WaitSet {
     /// Lets a signal end a wait with `Interrupted`; otherwise waits go on after the handler.
     pub fn set_interruptible(&mut self, yes: bool) {
         self.interruptible = yes;
+    }
+
+    /// A set whose waits are adaptive, as those of one subscriber: of what it has waited for it has to be told by
+    /// [`WaitSet::came`].
+    pub(crate) fn adaptive(node: &Node) -> WaitSet {
+        WaitSet { wait: Wait::Adaptive, ..WaitSet::new(node) }
+    }
+
+    /// A message was taken that was sent at `sent_ns`, and is number `count` of all that were taken.
+    pub(crate) fn came(&mut self, sent_ns: u64, count: u64) {
+        self.pace.came(sent_ns, count);
     }
 
     /// Which of what is attached had something when the last wait ended: the [`Attached::id`] of each. A busy
@@ -209,8 +221,8 @@ impl WaitSet {
                 named.iter().for_each(|one| look(one.awaited()));
                 members.for_each(&mut |_, one| look(one.awaited()));
             };
-            let WaitSet { waiter, pace, interruptible, .. } = self;
-            if !pace.wait_until(waiter, Wait::Block, until, *interruptible, each)? {
+            let WaitSet { waiter, pace, interruptible, wait, .. } = self;
+            if !pace.wait_until(waiter, *wait, until, *interruptible, each)? {
                 return Ok(false);
             }
         }

@@ -242,6 +242,34 @@ class Storage(RnetError, OSError):
     why: str
 
 
+class ServerLost(RnetError, ConnectionError):
+    """The server of a call is gone before it answered; what was asked may have been done or not."""
+
+    code = "server_lost"
+    host: str
+
+
+class CallFailed(RnetError):
+    """The handler of a service failed: ``kind`` is the type of its error, ``text`` what it says."""
+
+    code = "call_failed"
+    kind: str
+    text: str
+
+
+class Refused(RnetError):
+    """The backlogs of all servers of a service are full; the call was not begun."""
+
+    code = "refused"
+    backlog: int
+
+
+class Cancelled(RnetError):
+    """A call was cancelled."""
+
+    code = "cancelled"
+
+
 class MissingNumpy(RnetError, ImportError):
     """What was called needs numpy, which is not installed.
 

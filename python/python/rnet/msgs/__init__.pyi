@@ -42,7 +42,8 @@ class _Time(_Part[Timestamp]):
 class _Span(_Part[Duration]):
     def __set__(self, message: object, value: timedelta, /) -> None: ...
 
-__all__ = ["ArrowPrimitive", "BatteryState", "CameraCalibration", "CircleAnnotation",
+__all__ = ["ArrowPrimitive", "BatteryState", "CallControl", "CallStatus",
+    "CameraCalibration", "CircleAnnotation",
     "Clock", "Color", "CompressedAudio", "CompressedImage", "CompressedPointCloud",
     "CompressedVideo", "CubePrimitive", "CylinderPrimitive", "Diagnostic", "EmergencyStop",
     "Event", "FrameTransform", "FrameTransforms", "GeoJSON", "Grid", "Illuminance", "Image",
@@ -100,6 +101,27 @@ class BatteryState(Message):
         cell_temperatures: Iterable[float] = ...) -> None: ...
     def HasField(self, field_name: Literal["timestamp", "present", "voltage", "current",
         "charge", "capacity", "design_capacity", "state_of_charge", "temperature"]) -> bool: ...
+
+class CallControl(Message):
+    """What a caller tells the server of a call; the correlation of the message says which call."""
+    Action: ClassVar[EnumTypeWrapper]
+    ACTION_UNSPECIFIED: ClassVar[int]; ACTION_CANCEL: ClassVar[int]
+    action: int
+    def __init__(self, *, action: int = ...) -> None: ...
+
+class CallStatus(Message):
+    """How a call ended that did not end with its only reply; the correlation of the message says
+    which call."""
+    State: ClassVar[EnumTypeWrapper]
+    STATE_UNSPECIFIED: ClassVar[int]; STATE_DONE: ClassVar[int]; STATE_FAILED: ClassVar[int]
+    STATE_CANCELLED: ClassVar[int]; STATE_REFUSED: ClassVar[int]
+    state: int
+    replies: int
+    code: str
+    text: str
+    backlog: int
+    def __init__(self, *, state: int = ..., replies: int = ..., code: str = ...,
+        text: str = ..., backlog: int = ...) -> None: ...
 
 class Clock(Message):
     """What time it is in a simulation or in a recording that is played, on the topic

@@ -1,0 +1,108 @@
+//! Services: calls, which are messages on topics below `/_rnet/call` (docs/design/calls.md).
+
+mod book;
+mod bytes;
+mod client;
+mod desk;
+mod intake;
+mod line;
+mod open;
+mod peer;
+mod pending;
+mod servers;
+mod service;
+
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use rnet_core::{Error, Result, TopicName};
+
+pub use book::ClientStats;
+use bytes::Bytes;
+pub use bytes::Received;
+pub use client::{CallOptions, Client};
+pub use desk::ServiceStats;
+pub use pending::Pending;
+pub use service::{HandlerError, Responder, Service, ServiceBuilder};
+
+/// Longest name of a service, in bytes: room is left for what its topics have beside it.
+const MAX_SERVICE_LEN_BYTES: usize = 200;
+const ROOT: &str = "/_rnet/call";
+
+/// In the number of a call: its caller wants every reply, and to be told of the last. Else it wants one.
+const WANTS_DONE: u32 = 1 << 31;
+
+/// The name of a service, with its leading slash.
+fn service_name(name: &str) -> Result<String> {
+    let named = TopicName::new(name)?.as_str().to_owned();
+    if named.len() > MAX_SERVICE_LEN_BYTES {
+        let (what, len) = ("topic", named.len());
+        let why = format!(
+            "as the name of a service it is {len} bytes long, and at most {MAX_SERVICE_LEN_BYTES} are allowed"
+        );
+        return Err(Error::BadName { what, name: named, why });
+    }
+    Ok(named)
+}
+
+/// An id of a server or client, which no other of this process has, and hardly any of another.
+fn fresh_id() -> u32 {
+    static NEXT: OnceLock<AtomicU32> = OnceLock::new();
+    let random = || AtomicU32::new(RandomState::new().build_hasher().finish() as u32);
+    NEXT.get_or_init(random).fetch_add(1, Ordering::Relaxed)
+}
+
+/// Which call a message is of: its word `correlation`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct CallId {
+    client: u32,
+    number: u32,
+}
+
+impl CallId {
+    fn of(word: u64) -> CallId {
+        CallId { client: (word >> 32) as u32, number: word as u32 }
+    }
+
+    fn word(self) -> u64 {
+        u64::from(self.client) << 32 | u64::from(self.number)
+    }
+}
+
+/// The topics of a server or of a client.
+pub(crate) struct Topics(String);
+
+impl Topics {
+    fn of_server(service: &str, id: u32) -> Topics {
+        Topics(format!("{ROOT}{service}/s{id:08x}"))
+    }
+
+    fn of_client(service: &str, id: u32) -> Topics {
+        Topics(format!("{ROOT}{service}/c{id:08x}"))
+    }
+
+    /// Those of the server whose requests come on this topic, if it is one of the service.
+    fn of_request(service: &str, topic: &str) -> Option<Topics> {
+        let own = topic.strip_prefix(ROOT)?.strip_prefix(service)?.strip_suffix("/request")?;
+        let id = own.strip_prefix("/s")?;
+        let is_id = id.len() == 8 && id.bytes().all(|b| b.is_ascii_hexdigit());
+        is_id.then(|| Topics(format!("{ROOT}{service}{own}")))
+    }
+
+    fn request(&self) -> String {
+        format!("{}/request", self.0)
+    }
+
+    fn control(&self) -> String {
+        format!("{}/control", self.0)
+    }
+
+    fn reply(&self) -> String {
+        format!("{}/reply", self.0)
+    }
+
+    fn status(&self) -> String {
+        format!("{}/status", self.0)
+    }
+}

@@ -1,0 +1,321 @@
+//! The open calls of a client.
+
+use std::collections::{HashMap, VecDeque};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::{Arc, Condvar};
+use std::task::Waker;
+use std::time::Instant;
+
+use rnet_core::{Error, Failure, Result};
+
+use super::servers::Server;
+use super::{Bytes, CallId, WANTS_DONE};
+use crate::msgs::{CallStatus, call_status::State};
+
+/// Calls that a client has at one server at a time.
+const MAX_IN_FLIGHT: usize = 1024;
+/// Replies of a stream that wait for its reader while others of the client read.
+const MAX_REPLIES_WAITING: usize = 4096;
+
+/// What a client has asked so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ClientStats {
+    /// Calls that were started.
+    pub calls: u64,
+    /// Calls that are open at this moment.
+    pub open: usize,
+    /// Answers that were dropped because their call had ended before.
+    pub late: u64,
+    /// Calls that were sent to another server because one refused.
+    pub moved: u64,
+}
+
+/// An open call.
+pub struct Open {
+    pub server: Option<Arc<Server>>,
+    /// Servers that have refused it.
+    refused: Vec<u64>,
+    request: Vec<u8>,
+    key: Option<u64>,
+    pub deadline: Option<Instant>,
+    pub replies: VecDeque<Bytes>,
+    received: u64,
+    /// How many replies there are, once that is known.
+    total: Option<u64>,
+    pub error: Option<Error>,
+    pub waker: Option<Waker>,
+    pub bell: Arc<Condvar>,
+    pub waits: bool,
+}
+
+impl Open {
+    pub fn new(request: Vec<u8>, key: Option<&str>, deadline: Option<Instant>) -> Open {
+        Open {
+            server: None,
+            refused: Vec::new(),
+            request,
+            key: key.map(hash_of),
+            deadline,
+            replies: VecDeque::new(),
+            received: 0,
+            total: None,
+            error: None,
+            waker: None,
+            bell: Arc::new(Condvar::new()),
+            waits: false,
+        }
+    }
+
+    /// What its reader gets next; `None` while nothing is there.
+    pub fn next(&mut self) -> Option<Result<Option<Bytes>>> {
+        if let Some(reply) = self.replies.pop_front() {
+            return Some(Ok(Some(reply)));
+        }
+        if let Some(error) = &self.error {
+            return Some(Err(error.clone()));
+        }
+        (self.total == Some(self.received)).then_some(Ok(None))
+    }
+
+    fn has_ended(&self) -> bool {
+        self.error.is_some() || self.total == Some(self.received)
+    }
+
+    fn tell(&mut self) {
+        self.bell.notify_one();
+        if let Some(waker) = self.waker.take() {
+            waker.wake();
+        }
+    }
+
+    fn fail(&mut self, error: Error) {
+        if !self.has_ended() {
+            self.error = Some(error);
+            self.tell();
+        }
+    }
+}
+
+#[derive(Default)]
+pub struct Book {
+    pub service: String,
+    pub client: u32,
+    pub leading: bool,
+    pub closed: bool,
+    pub calls: HashMap<u32, Open>,
+    pub servers: Vec<Arc<Server>>,
+    /// Ids of servers that are gone, whose last answers may be there still.
+    pub gone: Vec<u64>,
+    /// Why a server cannot be asked.
+    pub unfit: Option<Error>,
+    pub stats: ClientStats,
+    next: u32,
+    turn: usize,
+}
+
+impl Book {
+    pub fn new(service: &str, client: u32) -> Book {
+        Book { service: service.to_owned(), client, ..Book::default() }
+    }
+
+    pub fn word(&self, number: u32) -> u64 {
+        CallId { client: self.client, number }.word()
+    }
+
+    pub fn start(&mut self, open: Open, stream: bool) -> u32 {
+        let number = loop {
+            self.next = self.next.wrapping_add(1) & !WANTS_DONE;
+            let number = if stream { self.next | WANTS_DONE } else { self.next };
+            if !self.calls.contains_key(&number) {
+                break number;
+            }
+        };
+        self.stats.calls += 1;
+        self.calls.insert(number, open);
+        number
+    }
+
+    /// Whether a call has no server yet.
+    pub fn any_unsent(&self) -> bool {
+        self.calls.values().any(|open| open.server.is_none() && !open.has_ended())
+    }
+
+    pub fn place_all(&mut self) {
+        let unsent = |open: &Open| open.server.is_none() && !open.has_ended();
+        let calls = self.calls.iter().filter(|(_, open)| unsent(open));
+        let mut unsent: Vec<u32> = calls.map(|(number, _)| *number).collect();
+        // In the order in which they were begun.
+        unsent.sort_unstable_by_key(|number| number & !WANTS_DONE);
+        unsent.into_iter().for_each(|number| self.place(number));
+    }
+
+    /// Sends a call to a server, if one is there.
+    pub fn place(&mut self, number: u32) {
+        let word = self.word(number);
+        let Some(mut open) = self.calls.remove(&number) else { return };
+        // Another thread may have sent it meanwhile.
+        if open.server.is_none() && !open.has_ended() {
+            self.send(&mut open, word);
+        }
+        self.calls.insert(number, open);
+    }
+
+    fn in_flight(&self, server: u64) -> usize {
+        let servers = self.calls.values().filter_map(|open| open.server.as_ref());
+        servers.filter(|one| one.id == server).count()
+    }
+
+    fn send(&mut self, open: &mut Open, word: u64) {
+        let mut unfit = self.unfit.clone();
+        let mut fit = Vec::new();
+        for server in self.servers.iter().filter(|server| !open.refused.contains(&server.id)) {
+            match server.is_ready() {
+                Ok(true) => fit.push(server),
+                Ok(false) => unfit = None,
+                Err(error) => unfit = Some(error),
+            }
+        }
+        self.turn = self.turn.wrapping_add(1);
+        let many = fit.len().max(1);
+        let chosen = match open.key {
+            Some(key) => fit.iter().max_by_key(|server| hash_of((key, server.id))),
+            None => (0..fit.len())
+                .map(|at| &fit[(at + self.turn) % many])
+                .min_by_key(|server| if many > 1 { self.in_flight(server.id) } else { 0 }),
+        };
+        let Some(server) = chosen else {
+            if let Some(error) = unfit {
+                open.fail(error);
+            }
+            return;
+        };
+        if self.calls.len() >= MAX_IN_FLIGHT && self.in_flight(server.id) >= MAX_IN_FLIGHT {
+            let (what, limit) =
+                (format!("calls in flight of one client of {}", self.service), MAX_IN_FLIGHT);
+            let hint = "wait for some of them, or use another client".to_owned();
+            return open.fail(Error::LimitReached { what, limit, hint });
+        }
+        match server.request(&open.request, word) {
+            Ok(()) => open.server = Some((*server).clone()),
+            Err(error) => open.fail(error),
+        }
+    }
+
+    pub fn reply(&mut self, node: &str, word: u64, bytes: impl FnOnce() -> Bytes) {
+        let Some(open) = find(&mut self.calls, self.client, node, word) else {
+            self.stats.late += 1;
+            return;
+        };
+        if open.replies.len() >= MAX_REPLIES_WAITING {
+            let (what, limit) =
+                (format!("replies of a call of {} that wait", self.service), MAX_REPLIES_WAITING);
+            let hint = "take them sooner, or use a client for this call alone".to_owned();
+            open.fail(Error::LimitReached { what, limit, hint });
+            if let Some(server) = &open.server {
+                server.cancel(word);
+            }
+            return;
+        }
+        open.replies.push_back(bytes());
+        open.received += 1;
+        if word as u32 & WANTS_DONE == 0 {
+            open.total = Some(1);
+        }
+        open.tell();
+    }
+
+    pub fn status(&mut self, node: &str, word: u64, status: &CallStatus) {
+        let Some(open) = find(&mut self.calls, self.client, node, word) else {
+            // Of a call that was cancelled here, the server says that it has ended.
+            self.stats.late += u64::from(status.state() != State::Cancelled);
+            return;
+        };
+        let (topic, node) = (self.service.clone(), node.to_owned());
+        match status.state() {
+            State::Done => {
+                open.total = Some(status.replies);
+                if open.received > status.replies {
+                    open.total = Some(open.received);
+                }
+                open.tell();
+            }
+            State::Failed => {
+                let (kind, text) = (status.code.clone(), status.text.clone());
+                let failure = Box::new(Failure { kind, text });
+                open.fail(Error::CallFailed { topic, node, failure });
+            }
+            State::Cancelled => open.fail(Error::Cancelled { topic }),
+            State::Refused => {
+                let refused = open.server.take().map(|server| server.id);
+                open.refused.extend(refused);
+                let others = self.servers.iter().any(|s| !open.refused.contains(&s.id));
+                let backlog = status.backlog;
+                if others {
+                    self.stats.moved += 1;
+                    self.place(word as u32);
+                } else {
+                    open.fail(Error::Refused { topic, node, backlog });
+                }
+            }
+            // Of a newer release, or of none.
+            State::Unspecified => self.stats.late += 1,
+        }
+    }
+
+    /// The calls of servers that are gone, and that have left no answer, end.
+    pub fn lose(&mut self, gone: &[u64]) {
+        for open in self.calls.values_mut() {
+            if let Some(server) = open.server.as_ref().filter(|server| gone.contains(&server.id)) {
+                let error = server.lost(&self.service);
+                open.fail(error);
+            }
+        }
+    }
+
+    /// What a node sends cannot be read any more.
+    pub fn fail_of(&mut self, node: &str, error: &Error) {
+        for open in self.calls.values_mut() {
+            if open.server.as_ref().is_some_and(|server| server.node == node) {
+                open.fail(error.clone());
+            }
+        }
+    }
+
+    /// Ends a call, and cancels it if it has not ended.
+    pub fn end(&mut self, number: u32) {
+        let word = self.word(number);
+        if let Some(open) = self.calls.remove(&number)
+            && !open.has_ended()
+            && let Some(server) = open.server
+        {
+            server.cancel(word);
+        }
+    }
+
+    /// One that waits and reads itself if nobody else does.
+    pub fn wake_one(&self) {
+        if let Some(open) = self.calls.values().find(|open| open.waits) {
+            open.bell.notify_one();
+        }
+    }
+}
+
+/// The call that a message is of: its number is open, and its server is in the node that sent it.
+fn find<'a>(
+    calls: &'a mut HashMap<u32, Open>,
+    client: u32,
+    node: &str,
+    word: u64,
+) -> Option<&'a mut Open> {
+    let id = CallId::of(word);
+    let open = calls.get_mut(&id.number).filter(|_| id.client == client)?;
+    let known = open.server.as_ref().is_some_and(|server| server.node == node);
+    (known && !open.has_ended()).then_some(open)
+}
+
+fn hash_of(what: impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    what.hash(&mut hasher);
+    hasher.finish()
+}

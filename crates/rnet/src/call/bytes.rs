@@ -1,0 +1,104 @@
+//! What was received of a call, kept apart from the memory of its publisher.
+
+use std::fmt;
+use std::ops::Deref;
+
+use crate::{Message, MessageType};
+
+/// The bytes of a message, aligned as those of a sample are.
+///
+/// A copy: a caller that keeps replies, or a queue of requests, holds no memory of a publisher's.
+#[derive(Clone, Debug, Default)]
+pub struct Bytes {
+    words: Vec<u64>,
+    len: usize,
+}
+
+impl Bytes {
+    pub fn copy_of(bytes: &[u8]) -> Bytes {
+        let mut words = Vec::with_capacity(bytes.len().div_ceil(8));
+        let chunks = bytes.chunks_exact(8);
+        let rest = chunks.remainder();
+        words.extend(chunks.map(|c| u64::from_ne_bytes(c.try_into().expect("eight bytes"))));
+        if !rest.is_empty() {
+            let mut last = [0; 8];
+            last[..rest.len()].copy_from_slice(rest);
+            words.push(u64::from_ne_bytes(last));
+        }
+        Bytes { words, len: bytes.len() }
+    }
+
+    /// As a message of this type is sent.
+    ///
+    /// # Errors
+    /// In words, why it is not sent.
+    pub fn encode<T: Message + ?Sized>(
+        message: &T,
+        ty: &MessageType,
+        encoded: &mut Vec<u8>,
+    ) -> std::result::Result<(), String> {
+        encoded.clear();
+        message.check(ty)?;
+        match message.as_bytes() {
+            Some(bytes) => encoded.extend_from_slice(bytes),
+            None => message.encode(encoded),
+        }
+        match ty.fixed_len() {
+            Some(fixed) if fixed != encoded.len() => {
+                Err(format!("it is {} bytes long, and its type {fixed}", encoded.len()))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    pub fn as_slice(&self) -> &[u8] {
+        let at = self.words.as_ptr().cast::<u8>();
+        // SAFETY: `copy_of` filled at least `len` bytes of these words, which are initialised and
+        // live as long as the borrow of self; any byte is a value of u8.
+        unsafe { std::slice::from_raw_parts(at, self.len) }
+    }
+}
+
+/// A message of a call: a request at the server, a reply at the caller.
+pub struct Received<T: Message + ?Sized> {
+    bytes: Bytes,
+    held: T::Held,
+}
+
+impl<T: Message + ?Sized> Received<T> {
+    /// # Errors
+    /// In words, why the bytes are no message of this type.
+    pub(crate) fn decode(
+        bytes: Bytes,
+        ty: &MessageType,
+    ) -> std::result::Result<Received<T>, String> {
+        let mut held = T::hold(ty);
+        if T::IN_PLACE_FROM.is_none_or(|len| bytes.len < len) {
+            T::decode(bytes.as_slice(), &mut held)?;
+        }
+        Ok(Received { bytes, held })
+    }
+
+    /// The message itself, which was decoded; for protobuf messages, as [`crate::Sample::into_message`].
+    pub fn into_message(mut self) -> T
+    where
+        T: Sized,
+        T::Held: Into<Option<T>>,
+    {
+        T::keep(&mut self.held).into().expect("it was made of what was decoded")
+    }
+}
+
+impl<T: Message + ?Sized> Deref for Received<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        T::view(self.bytes.as_slice(), &self.held)
+    }
+}
+
+impl<T: Message + ?Sized + fmt::Debug> fmt::Debug for Received<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        T::fmt(self, f)
+    }
+}

@@ -1,0 +1,141 @@
+//! A client of a service, as its user holds it.
+
+use std::marker::PhantomData;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rnet_core::{Error, Result};
+
+use super::book::{ClientStats, Open};
+use super::line::Line;
+use super::pending::Pending;
+use super::{Bytes, Received, fresh_id, service_name};
+use crate::{EndpointWatch, Message, MessageType, Node};
+
+/// How long a call takes at most when it does not say.
+const TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How a call is made.
+#[derive(Clone, Debug, Default)]
+#[must_use]
+pub struct CallOptions {
+    timeout: Option<Duration>,
+    key: Option<String>,
+}
+
+impl CallOptions {
+    /// The defaults: 10 s, any server.
+    pub fn new() -> CallOptions {
+        CallOptions::default()
+    }
+
+    /// How long the call may take, from now until its last reply. It then ends with `Timeout`, and its server
+    /// is told.
+    pub fn timeout(mut self, timeout: Duration) -> CallOptions {
+        self.timeout = Some(timeout);
+        self
+    }
+
+    /// Calls of one key go to one server, for as long as it is there.
+    pub fn key(mut self, key: &str) -> CallOptions {
+        self.key = Some(key.to_owned());
+        self
+    }
+}
+
+/// What a client and its open calls hold.
+pub struct Held {
+    pub line: Arc<Line>,
+    pub watch: EndpointWatch,
+    name: String,
+    request: MessageType,
+    pub reply: MessageType,
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        if !self.line.is_parents() {
+            self.line.close();
+        }
+    }
+}
+
+/// Calls one service: any number of calls at a time, by any number of threads. Clones are handles on the same.
+pub struct Client<Q: Message + ?Sized, R: Message + ?Sized> {
+    held: Arc<Held>,
+    _types: PhantomData<fn(&Q) -> Box<R>>,
+}
+
+impl<Q: Message + ?Sized, R: Message + ?Sized> Clone for Client<Q, R> {
+    fn clone(&self) -> Self {
+        Client { held: self.held.clone(), _types: PhantomData }
+    }
+}
+
+impl<Q: Message + ?Sized, R: Message + ?Sized> Client<Q, R> {
+    pub(crate) fn open(node: &Node, name: &str) -> Result<Self> {
+        node.core().state.check_fork()?;
+        let name = service_name(name)?;
+        let (request, reply) = (Q::message_type()?, R::message_type()?);
+        let line = Line::open(node, &name, fresh_id(), request.clone(), reply.clone())?;
+        let watch = line.watch()?;
+        Ok(Client {
+            held: Arc::new(Held { line, watch, name, request, reply }),
+            _types: PhantomData,
+        })
+    }
+
+    /// The name of the service.
+    pub fn name(&self) -> &str {
+        &self.held.name
+    }
+
+    /// Calls, and waits for the reply and for a server if there is none yet. `None` is 10 s.
+    ///
+    /// # Errors
+    /// `Timeout`; `ServerLost` if the server goes before it has answered; `CallFailed` with what its handler
+    /// said; `Refused` if the backlogs of all servers are full; `Full` if the server stands still;
+    /// `IncompatibleType`; `BadValue` for a request that is not of its type; `Malformed`.
+    pub fn call(&self, request: &Q, timeout: Option<Duration>) -> Result<Received<R>> {
+        self.start(request, CallOptions { timeout, key: None })?.wait()
+    }
+
+    /// Begins a call that wants one reply, without a wait. The result is a future too.
+    ///
+    /// # Errors
+    /// `BadValue` for a request that is not of its type; `Closed` in a forked child. What else goes wrong is
+    /// told by what is returned.
+    pub fn start(&self, request: &Q, options: CallOptions) -> Result<Pending<R>> {
+        self.begin(request, options, false)
+    }
+
+    /// Begins a call that wants all replies of a stream.
+    ///
+    /// # Errors
+    /// As [`Client::start`].
+    pub fn stream(&self, request: &Q, options: CallOptions) -> Result<Pending<R>> {
+        self.begin(request, options, true)
+    }
+
+    fn begin(&self, request: &Q, options: CallOptions, stream: bool) -> Result<Pending<R>> {
+        let Held { line, name, request: ty, .. } = &*self.held;
+        line.check_fork()?;
+        let mut encoded = Vec::new();
+        Bytes::encode(request, ty, &mut encoded)
+            .map_err(|why| Error::BadValue { what: format!("request of {name}"), why })?;
+        let after = options.timeout.unwrap_or(TIMEOUT);
+        let deadline = Instant::now().checked_add(after);
+        let number = line.start(Open::new(encoded, options.key.as_deref(), deadline), stream);
+        Ok(Pending::new(self.held.clone(), number, after))
+    }
+
+    /// How many servers would take a call at this moment.
+    pub fn server_count(&self) -> usize {
+        self.held.line.server_count()
+    }
+
+    /// What was asked so far.
+    pub fn stats(&self) -> ClientStats {
+        self.held.line.stats()
+    }
+}

@@ -1,0 +1,332 @@
+//! A server at work: the calls that it has, and its threads, which take turns in reading requests.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use rnet_core::{Error, Result};
+
+use super::intake::{Intake, Told};
+use super::peer::{End, Peer};
+use super::{Bytes, CallId, Topics, fresh_id, service_name};
+use crate::call::service::HandlerError;
+use crate::{MessageType, Node, WaitSetHandle};
+
+/// Callers that one server has at a time: as many as a subscription has publishers.
+const MAX_CALLERS: usize = rnet_core::limits::MAX_PUBLISHERS_PER_SUBSCRIPTION;
+const MAX_BACKLOG: usize = 1 << 16;
+const MAX_AT_ONCE: usize = 256;
+/// How long a handler runs before another thread reads requests in place of its own, which was the one that read:
+/// short handlers cost no change of threads.
+const GRACE: Duration = Duration::from_millis(2);
+/// How long a thread looks every [`GRACE`] whether it has to read, after the last request.
+const WATCHFUL: Duration = Duration::from_millis(100);
+
+/// What was asked of a server so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ServiceStats {
+    /// Requests that were taken, those that were refused not counted.
+    pub calls: u64,
+    /// Calls whose handler runs at this moment.
+    pub running: usize,
+    /// Calls that wait for a handler at this moment.
+    pub waiting: usize,
+    /// Calls that were refused because the backlog was full.
+    pub refused: u64,
+    /// Calls whose handler failed or panicked.
+    pub failed: u64,
+    /// Calls that were cancelled, or whose caller was gone, before their handler had ended.
+    pub cancelled: u64,
+    /// Messages that no caller of this service sends: without a number, or with one that is open.
+    pub malformed: u64,
+    /// Answers that could not be sent: their caller was gone, or read nothing.
+    pub unsent: u64,
+}
+
+pub struct DeskSettings {
+    pub name: String,
+    pub backlog: usize,
+    pub at_once: usize,
+}
+
+/// How a handler ended.
+pub enum Outcome {
+    Returned,
+    Failed(HandlerError),
+}
+
+/// Runs the handler.
+pub type Run = Box<dyn Fn(&mut Call) -> Outcome + Send + Sync>;
+
+#[derive(Default)]
+struct Book {
+    /// Whether a thread reads requests.
+    leading: bool,
+    /// Since when none does.
+    left: Option<Instant>,
+    /// Whether a thread waits until it is told.
+    asleep: bool,
+    asked: Option<Instant>,
+    closed: bool,
+    waiting: VecDeque<Call>,
+    peers: HashMap<(String, u32), Arc<Peer>>,
+    stats: ServiceStats,
+}
+
+pub struct Desk {
+    node: Node,
+    settings: DeskSettings,
+    types: (MessageType, MessageType),
+    intake: Mutex<Intake>,
+    reading: WaitSetHandle,
+    book: Mutex<Book>,
+    bell: Condvar,
+    run: Run,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Desk {
+    pub fn open(
+        node: &Node,
+        mut settings: DeskSettings,
+        types: (MessageType, MessageType),
+        run: Run,
+    ) -> Result<(Arc<Desk>, Vec<JoinHandle<()>>)> {
+        node.core().state.check_fork()?;
+        settings.name = service_name(&settings.name)?;
+        within("backlog", settings.backlog, 0, MAX_BACKLOG)?;
+        within("handlers at once", settings.at_once, 1, MAX_AT_ONCE)?;
+        let topics = Topics::of_server(&settings.name, fresh_id());
+        let intake = Intake::open(node, &topics, &types.0)?;
+        let reading = intake.handle();
+        let desk = Arc::new(Desk {
+            node: node.clone(),
+            types,
+            intake: Mutex::new(intake),
+            reading,
+            book: Mutex::default(),
+            bell: Condvar::new(),
+            run,
+            settings,
+        });
+        // One more than handlers: while all of these run, it reads what is cancelled and refuses.
+        let mut threads = Vec::new();
+        for _ in 0..=desk.settings.at_once {
+            let this = desk.clone();
+            match rnet_shm::thread::spawn("rnet-service", move || this.work()) {
+                Ok(thread) => threads.push(thread),
+                Err(error) => {
+                    desk.close();
+                    return Err(error);
+                }
+            }
+        }
+        Ok((desk, threads))
+    }
+
+    pub fn name(&self) -> &str {
+        &self.settings.name
+    }
+
+    pub fn is_parents(&self) -> bool {
+        self.node.core().state.fork_guard().is_parents()
+    }
+
+    pub fn stats(&self) -> ServiceStats {
+        if self.is_parents() {
+            return ServiceStats::default();
+        }
+        let book = lock(&self.book);
+        ServiceStats { waiting: book.waiting.len(), ..book.stats }
+    }
+
+    /// Has all threads end once their handlers have.
+    pub fn close(&self) {
+        let mut book = lock(&self.book);
+        book.closed = true;
+        book.peers.values().for_each(|peer| peer.cancel_all());
+        let waiting = std::mem::take(&mut book.waiting);
+        self.bell.notify_all();
+        drop(book);
+        drop(waiting);
+        self.reading.interrupt();
+    }
+
+    /// What each thread does: run a handler if one is wanted, else read requests if nobody does, else wait.
+    fn work(&self) {
+        let mut book = lock(&self.book);
+        while !book.closed {
+            let free = book.stats.running < self.settings.at_once;
+            let next = if free { book.waiting.pop_front() } else { None };
+            if let Some(call) = next {
+                book.stats.running += 1;
+                // With one handler, another thread reads after a while by itself.
+                if !book.leading && (self.settings.at_once > 1 || book.asleep) {
+                    self.bell.notify_one();
+                }
+                drop(book);
+                let end = self.handle(call);
+                book = lock(&self.book);
+                book.stats.running -= 1;
+                match end {
+                    End::Failed => book.stats.failed += 1,
+                    End::Cancelled => book.stats.cancelled += 1,
+                    End::Unsent => book.stats.unsent += 1,
+                    End::Sent => {}
+                }
+                continue;
+            }
+            if !book.leading && (free || book.left.is_none_or(|left| left.elapsed() >= GRACE)) {
+                book.leading = true;
+                drop(book);
+                self.read();
+                book = lock(&self.book);
+                (book.leading, book.left) = (false, Some(Instant::now()));
+                continue;
+            }
+            let watchful = book.asked.is_some_and(|asked| asked.elapsed() < WATCHFUL);
+            book = if watchful || !book.leading {
+                let waited = self.bell.wait_timeout(book, GRACE);
+                waited.unwrap_or_else(PoisonError::into_inner).0
+            } else {
+                book.asleep = true;
+                let mut book = self.bell.wait(book).unwrap_or_else(PoisonError::into_inner);
+                book.asleep = false;
+                book
+            };
+        }
+    }
+
+    fn handle(&self, mut call: Call) -> End {
+        if call.is_cancelled() {
+            return call.peer.end(call.number, End::Cancelled, &HandlerError::new("", ""));
+        }
+        let outcome = (self.run)(&mut call);
+        call.peer.finish(call.number, outcome)
+    }
+
+    /// Waits for requests, and takes in what has come.
+    fn read(&self) {
+        let mut intake = lock(&self.intake);
+        let told = intake.wait();
+        if lock(&self.book).closed {
+            return;
+        }
+        for one in told {
+            match one {
+                Told::Request { caller, id, publisher, bytes } => {
+                    self.take(&intake, caller, id, publisher, bytes);
+                }
+                Told::Cancel { caller, id } => {
+                    let book = lock(&self.book);
+                    if let Some(peer) = book.peers.get(&(caller, id.client)) {
+                        peer.cancel(id.number);
+                    }
+                }
+                Told::Malformed => lock(&self.book).stats.malformed += 1,
+                Told::Left => self.forget_gone(&intake),
+            }
+        }
+    }
+
+    fn take(&self, intake: &Intake, caller: String, id: CallId, publisher: u64, bytes: Bytes) {
+        let key = (caller, id.client);
+        let known = lock(&self.book).peers.get(&key).cloned();
+        let peer = match known {
+            Some(peer) => peer,
+            None => {
+                if lock(&self.book).peers.len() >= MAX_CALLERS {
+                    self.forget_gone(intake);
+                }
+                let full = lock(&self.book).peers.len() >= MAX_CALLERS;
+                let opened = (!full).then(|| {
+                    let topics = Topics::of_client(&self.settings.name, id.client);
+                    Peer::open(
+                        &self.node,
+                        &self.settings.name,
+                        &key,
+                        publisher,
+                        &topics,
+                        &self.types.1,
+                    )
+                });
+                let Some(Ok(peer)) = opened else {
+                    // Nobody can be told: no publisher leads to that caller.
+                    lock(&self.book).stats.unsent += 1;
+                    return;
+                };
+                let peer = Arc::new(peer);
+                lock(&self.book).peers.insert(key, peer.clone());
+                peer
+            }
+        };
+        let mut book = lock(&self.book);
+        if !peer.begin(id.number) {
+            book.stats.malformed += 1;
+            return;
+        }
+        book.asked = Some(Instant::now());
+        // A handler that is free takes it at once.
+        let free = self.settings.at_once - book.stats.running.min(self.settings.at_once);
+        if book.waiting.len() >= self.settings.backlog + free {
+            book.stats.refused += 1;
+            drop(book);
+            peer.refuse(id.number, self.settings.backlog as u32);
+            return;
+        }
+        book.stats.calls += 1;
+        book.waiting.push_back(Call { number: id.number, peer, request: bytes });
+    }
+
+    /// Cancels the calls of callers that are gone.
+    fn forget_gone(&self, intake: &Intake) {
+        let there = intake.publishers();
+        let mut book = lock(&self.book);
+        let gone: Vec<_> =
+            book.peers.extract_if(|_, peer| !there.contains(&peer.publisher)).collect();
+        drop(book);
+        gone.iter().for_each(|(_, peer)| peer.cancel_all());
+    }
+}
+
+fn within(what: &str, given: usize, least: usize, most: usize) -> Result<()> {
+    if (least..=most).contains(&given) {
+        return Ok(());
+    }
+    let why = format!("it is {given}, and must be {least} to {most}");
+    Err(Error::BadValue { what: format!("{what} of a service"), why })
+}
+
+/// A call at its server.
+pub struct Call {
+    number: u32,
+    peer: Arc<Peer>,
+    request: Bytes,
+}
+
+impl Call {
+    pub fn service(&self) -> &str {
+        self.peer.service()
+    }
+
+    pub fn caller(&self) -> &str {
+        self.peer.node()
+    }
+
+    pub fn take_request(&mut self) -> Bytes {
+        std::mem::take(&mut self.request)
+    }
+
+    pub fn is_cancelled(&self) -> bool {
+        self.peer.is_cancelled(self.number)
+    }
+
+    pub fn reply(&mut self, encoded: &[u8]) -> Result<()> {
+        self.peer.reply(self.number, encoded)
+    }
+}

@@ -1,0 +1,393 @@
+//! What a client hears, and which of its threads reads it.
+//!
+//! A thread that waits for an answer reads itself, for the others that wait too; so a call takes no change of
+//! threads. For async calls a thread of the client's reads while no other does.
+
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::task::Context;
+use std::time::{Duration, Instant};
+
+use rnet_core::{Error, Result, Wait};
+
+use super::book::{Book, ClientStats, Open};
+use super::servers::Server;
+use super::{Bytes, Topics};
+use crate::msgs::CallStatus;
+use crate::{
+    EndpointEvent, EndpointWatch, MessageType, Node, Subscriber, SubscriberOptions, WaitSet,
+    WaitSetHandle,
+};
+
+/// How often a thread looks for a server that has no call yet, and on a dispatch thread for servers that are gone.
+const LOOK: Duration = Duration::from_millis(2);
+/// Messages that are taken in one turn.
+const TURN: usize = 256;
+
+struct Inbox {
+    replies: Subscriber<[u8]>,
+    status: Subscriber<CallStatus>,
+    set: WaitSet,
+    taken: u64,
+}
+
+pub struct Line {
+    node: Node,
+    request: MessageType,
+    inbox: Mutex<Inbox>,
+    reading: WaitSetHandle,
+    book: Mutex<Book>,
+    /// Whether the thread for async calls runs.
+    driver: Mutex<bool>,
+    driver_bell: Condvar,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn wait<'a>(
+    bell: &Condvar,
+    book: MutexGuard<'a, Book>,
+    until: Option<Instant>,
+) -> MutexGuard<'a, Book> {
+    match until {
+        None => bell.wait(book).unwrap_or_else(PoisonError::into_inner),
+        Some(until) => {
+            let left = until.saturating_duration_since(Instant::now());
+            bell.wait_timeout(book, left).unwrap_or_else(PoisonError::into_inner).0
+        }
+    }
+}
+
+impl Line {
+    pub fn open(
+        node: &Node,
+        service: &str,
+        client: u32,
+        request: MessageType,
+        reply: MessageType,
+    ) -> Result<Arc<Line>> {
+        let topics = Topics::of_client(service, client);
+        let options = SubscriberOptions::new().reliable().wait(Wait::Adaptive);
+        let typed = options.clone().message_type(reply);
+        let replies = node.subscriber_with::<[u8]>(&topics.reply(), typed)?;
+        let status = node.subscriber_with::<CallStatus>(&topics.status(), options)?;
+        let set = WaitSet::adaptive(node);
+        let reading = set.handle();
+        let book = Book::new(service, client);
+        Ok(Arc::new(Line {
+            node: node.clone(),
+            request,
+            inbox: Mutex::new(Inbox { replies, status, set, taken: 0 }),
+            reading,
+            book: Mutex::new(book),
+            driver: Mutex::new(false),
+            driver_bell: Condvar::new(),
+        }))
+    }
+
+    /// Finds servers until the watch is dropped.
+    pub fn watch(self: &Arc<Line>) -> Result<EndpointWatch> {
+        let line = Arc::downgrade(self);
+        self.node.on_endpoint(move |event| {
+            if let Some(line) = line.upgrade() {
+                line.heard(event);
+            }
+        })
+    }
+
+    fn heard(self: &Arc<Line>, event: &EndpointEvent) {
+        let endpoint = event.endpoint();
+        if matches!(endpoint.qos, crate::EndpointQos::Publisher(_)) {
+            return;
+        }
+        let service = lock(&self.book).service.clone();
+        let Some(topics) = Topics::of_request(&service, &endpoint.topic) else { return };
+        match event {
+            EndpointEvent::Opened(_) => {
+                let opened = Server::open(&self.node, endpoint, &topics, &self.request);
+                let mut book = lock(&self.book);
+                match opened {
+                    Ok(server) => {
+                        let line = Arc::downgrade(self);
+                        server.on_match(move || {
+                            if let Some(line) = line.upgrade() {
+                                lock(&line.book).place_all();
+                            }
+                        });
+                        book.servers.push(Arc::new(server));
+                        // It may have matched before it could say so.
+                        book.place_all();
+                    }
+                    Err(error) => book.unfit = Some(error),
+                }
+            }
+            EndpointEvent::Closed(_) | EndpointEvent::Lost(_) => {
+                let mut book = lock(&self.book);
+                let (gone, there) = std::mem::take(&mut book.servers)
+                    .into_iter()
+                    .partition(|s| s.id == endpoint.id);
+                book.servers = there;
+                book.gone.push(endpoint.id);
+                // Its publishers close without the lock.
+                let gone: Vec<Arc<Server>> = gone;
+                if !book.leading {
+                    book.wake_one();
+                    self.driver_bell.notify_one();
+                }
+                drop(book);
+                drop(gone);
+                self.reading.interrupt();
+            }
+            _ => {}
+        }
+    }
+
+    pub fn is_parents(&self) -> bool {
+        self.node.core().state.fork_guard().is_parents()
+    }
+
+    pub fn check_fork(&self) -> Result<()> {
+        self.node.core().state.check_fork()
+    }
+
+    pub fn stats(&self) -> ClientStats {
+        if self.is_parents() {
+            return ClientStats::default();
+        }
+        let book = lock(&self.book);
+        ClientStats { open: book.calls.len(), ..book.stats }
+    }
+
+    pub fn server_count(&self) -> usize {
+        if self.is_parents() {
+            return 0;
+        }
+        let book = lock(&self.book);
+        book.servers.iter().filter(|server| matches!(server.is_ready(), Ok(true))).count()
+    }
+
+    pub fn start(&self, open: Open, stream: bool) -> u32 {
+        let mut book = lock(&self.book);
+        let number = book.start(open, stream);
+        book.place(number);
+        number
+    }
+
+    pub fn end(&self, number: u32) {
+        if !self.is_parents() {
+            lock(&self.book).end(number);
+        }
+    }
+
+    /// Has the thread for async calls end.
+    pub fn close(&self) {
+        lock(&self.book).closed = true;
+        self.driver_bell.notify_all();
+        self.reading.interrupt();
+    }
+
+    fn timed_out(book: &mut Book, number: u32, after: Duration) -> Error {
+        book.end(number);
+        let topic = book.service.clone();
+        let what = match book.servers.is_empty() {
+            true => format!("a server of {topic}"),
+            false => format!("an answer of {topic}"),
+        };
+        Error::Timeout { topic, what, after_ms: rnet_core::time::ms_ceil(after) }
+    }
+
+    /// What the call has next; `None` behind the last reply.
+    pub fn next(
+        &self,
+        watch: &EndpointWatch,
+        number: u32,
+        after: Duration,
+    ) -> Result<Option<Bytes>> {
+        let mut book = lock(&self.book);
+        let mut led = false;
+        let result = loop {
+            let Some(open) = book.calls.get_mut(&number) else {
+                break Err(Error::Cancelled { topic: book.service.clone() });
+            };
+            if let Some(next) = open.next() {
+                break next;
+            }
+            let (deadline, bell, unsent) =
+                (open.deadline, open.bell.clone(), open.server.is_none());
+            if deadline.is_some_and(|deadline| deadline <= Instant::now()) {
+                break Err(Line::timed_out(&mut book, number, after));
+            }
+            let soon =
+                || Some(deadline.map_or(Instant::now() + LOOK, |d| d.min(Instant::now() + LOOK)));
+            if unsent {
+                drop(book);
+                watch.run();
+                book = lock(&self.book);
+                book.place(number);
+                let sent =
+                    book.calls.get(&number).is_none_or(|o| o.server.is_some() || o.error.is_some());
+                if !sent && book.leading {
+                    book = wait(&bell, book, soon());
+                    continue;
+                }
+                if sent {
+                    continue;
+                }
+            }
+            if book.leading {
+                if let Some(open) = book.calls.get_mut(&number) {
+                    open.waits = true;
+                }
+                book = wait(&bell, book, deadline);
+                if let Some(open) = book.calls.get_mut(&number) {
+                    open.waits = false;
+                }
+                continue;
+            }
+            (book.leading, led) = (true, true);
+            let blocked = self.node.core().state.is_dispatch_thread();
+            let until = if blocked || book.any_unsent() { soon() } else { deadline };
+            drop(book);
+            if blocked {
+                watch.run();
+            }
+            self.read(until);
+            book = lock(&self.book);
+            book.leading = false;
+        };
+        if led {
+            book.wake_one();
+            self.driver_bell.notify_one();
+        }
+        result
+    }
+
+    /// Waits for answers and takes them in, for the one thread that has set `leading`.
+    fn read(&self, until: Option<Instant>) {
+        let mut inbox = lock(&self.inbox);
+        let Inbox { replies, status, set, taken } = &mut *inbox;
+        let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+        // Interrupted, it is for a server that is gone or a call that came.
+        let _ = set.wait(&mut [replies, status], left);
+        // What these have left is read below.
+        let gone = std::mem::take(&mut lock(&self.book).gone);
+        let mut more = true;
+        while more {
+            more = false;
+            for _ in 0..TURN {
+                match replies.try_recv() {
+                    Ok(None) => break,
+                    Ok(Some(sample)) => {
+                        more = true;
+                        let (sent_ns, word) = (sample.sent_ns(), sample.correlation().unwrap_or(0));
+                        let copy = || Bytes::copy_of(&sample);
+                        lock(&self.book).reply(sample.node(), word, copy);
+                        *taken += 1;
+                        set.came(sent_ns, *taken);
+                    }
+                    Err(error) => self.cannot_read(&error),
+                }
+            }
+            for _ in 0..TURN {
+                match status.try_recv() {
+                    Ok(None) => break,
+                    Ok(Some(sample)) => {
+                        more = true;
+                        let word = sample.correlation().unwrap_or(0);
+                        lock(&self.book).status(sample.node(), word, &sample);
+                    }
+                    Err(error) => self.cannot_read(&error),
+                }
+            }
+            // Those that wait for an answer that has come are not kept waiting by a flood.
+            more &= !gone.is_empty();
+        }
+        let mut book = lock(&self.book);
+        book.lose(&gone);
+        book.place_all();
+    }
+
+    fn cannot_read(&self, error: &Error) {
+        match error {
+            // The end of a server is told by the watch.
+            Error::PeerLost { .. } => {}
+            Error::Malformed { .. } => lock(&self.book).stats.late += 1,
+            _ => {
+                if let Some(node) = error.node() {
+                    lock(&self.book).fail_of(node, error);
+                }
+            }
+        }
+    }
+
+    /// As [`Line::next`] without a wait: the task is woken.
+    pub fn poll(
+        self: &Arc<Line>,
+        context: &mut Context<'_>,
+        number: u32,
+        after: Duration,
+    ) -> Option<Result<Option<Bytes>>> {
+        let mut book = lock(&self.book);
+        let Some(open) = book.calls.get_mut(&number) else {
+            return Some(Err(Error::Cancelled { topic: book.service.clone() }));
+        };
+        if let Some(next) = open.next() {
+            return Some(next);
+        }
+        if open.deadline.is_some_and(|deadline| deadline <= Instant::now()) {
+            return Some(Err(Line::timed_out(&mut book, number, after)));
+        }
+        open.waker = Some(context.waker().clone());
+        let leading = book.leading;
+        drop(book);
+        let mut driver = lock(&self.driver);
+        if !*driver {
+            let this = self.clone();
+            match rnet_shm::thread::spawn("rnet-call", move || this.drive()) {
+                Ok(_) => *driver = true,
+                Err(error) => return Some(Err(error)),
+            }
+        }
+        drop(driver);
+        self.driver_bell.notify_one();
+        if leading {
+            self.reading.interrupt();
+        }
+        None
+    }
+
+    /// Reads for async calls while there are any and nobody else does, and ends their time.
+    fn drive(&self) {
+        let mut book = lock(&self.book);
+        while !book.closed {
+            let now = Instant::now();
+            let awaited = book.calls.values_mut().filter(|open| open.waker.is_some());
+            let mut first = None;
+            for open in awaited {
+                if open.deadline.is_some_and(|deadline| deadline <= now) {
+                    // Its task sees that the time is over.
+                    open.waker.take().into_iter().for_each(|waker| waker.wake());
+                } else {
+                    first = [first, open.deadline].into_iter().flatten().min();
+                }
+            }
+            let any = book.calls.values().any(|open| open.waker.is_some());
+            if any && !book.leading {
+                book.leading = true;
+                let soon = now + LOOK;
+                let until = match book.any_unsent() {
+                    true => Some(first.map_or(soon, |first| first.min(soon))),
+                    false => first,
+                };
+                drop(book);
+                self.read(until);
+                book = lock(&self.book);
+                book.leading = false;
+                book.wake_one();
+            } else {
+                book = wait(&self.driver_bell, book, first);
+            }
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! What a node offers of services.
+
+use std::time::Duration;
+
+use rnet_core::Result;
+
+use super::bytes::Received;
+use super::client::Client;
+use super::service::ServiceBuilder;
+use crate::{Message, Node};
+
+impl Node {
+    /// A server of a service, which is opened by [`ServiceBuilder::serve`] or [`ServiceBuilder::serve_stream`].
+    /// Several nodes may serve one name: each call goes to the server that has the fewest of the client.
+    ///
+    /// ```
+    /// # fn main() -> rnet::Result<()> {
+    /// # let dir = std::env::temp_dir();
+    /// # let domain = format!("service{}", std::process::id());
+    /// # let node = rnet::Node::builder("texts").dir(dir).domain(&domain).open()?;
+    /// let service = node.service::<[u8], [u8]>("/upper").serve(|text| Ok(text.to_ascii_uppercase()))?;
+    /// let upper = node.client::<[u8], [u8]>("/upper")?;
+    /// assert_eq!(&*upper.call(b"robot", None)?, b"ROBOT");
+    /// # drop((service, upper));
+    /// # let path = node.domain_path().to_owned();
+    /// # drop(node);
+    /// # std::fs::remove_dir_all(path).unwrap();
+    /// # Ok(()) }
+    /// ```
+    pub fn service<Q: Message + ?Sized, R: Message + ?Sized>(
+        &self,
+        name: &str,
+    ) -> ServiceBuilder<Q, R> {
+        ServiceBuilder::new(self, name)
+    }
+
+    /// A client of a service, whose servers may come later. Hold one for many calls, of any threads.
+    ///
+    /// # Errors
+    /// `BadName`; as [`Node::subscriber`].
+    pub fn client<Q: Message + ?Sized, R: Message + ?Sized>(
+        &self,
+        name: &str,
+    ) -> Result<Client<Q, R>> {
+        Client::open(self, name)
+    }
+
+    /// One call, by a client that is opened for it. Where there are more, hold a [`Node::client`].
+    ///
+    /// # Errors
+    /// As [`Node::client`] and [`Client::call`].
+    pub fn call<Q: Message + ?Sized, R: Message + ?Sized>(
+        &self,
+        name: &str,
+        request: &Q,
+        timeout: Option<Duration>,
+    ) -> Result<Received<R>> {
+        self.client::<Q, R>(name)?.call(request, timeout)
+    }
+}

@@ -1,0 +1,113 @@
+//! A call that goes on.
+
+use std::future::Future;
+use std::marker::PhantomData;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use futures_core::Stream;
+use rnet_core::{Error, Result};
+
+use super::client::Held;
+use super::{Bytes, Received};
+use crate::Message;
+
+/// A call that was begun. Dropping it cancels it.
+///
+/// A future of the reply; a [`Stream`] of the replies of a call that was begun by [`crate::Client::stream`].
+#[must_use = "dropping it cancels the call"]
+pub struct Pending<R: Message + ?Sized> {
+    held: Arc<Held>,
+    number: u32,
+    after: Duration,
+    ended: bool,
+    _type: PhantomData<fn() -> Box<R>>,
+}
+
+impl<R: Message + ?Sized> Pending<R> {
+    pub(crate) fn new(held: Arc<Held>, number: u32, after: Duration) -> Self {
+        Pending { held, number, after, ended: false, _type: PhantomData }
+    }
+
+    /// Waits for the reply.
+    ///
+    /// # Errors
+    /// As [`crate::Client::call`]; `CallFailed` for a stream that ended without a reply.
+    pub fn wait(mut self) -> Result<Received<R>> {
+        let next = self.next()?;
+        self.only(next)
+    }
+
+    /// Waits for the next reply; `None` behind the last.
+    ///
+    /// # Errors
+    /// As [`crate::Client::call`]. The call has ended then.
+    // Not an iterator's: an error ends it, and is returned once.
+    #[expect(clippy::should_implement_trait, reason = "a result of an option")]
+    pub fn next(&mut self) -> Result<Option<Received<R>>> {
+        self.held.line.check_fork()?;
+        if self.ended {
+            return Ok(None);
+        }
+        let next = self.held.line.next(&self.held.watch, self.number, self.after);
+        self.taken(next)
+    }
+
+    /// Cancels the call; its server is told. As dropping it.
+    pub fn cancel(self) {}
+
+    fn taken(&mut self, next: Result<Option<Bytes>>) -> Result<Option<Received<R>>> {
+        let decoded = next.and_then(|bytes| bytes.map(|bytes| self.decode(bytes)).transpose());
+        self.ended = !matches!(decoded, Ok(Some(_)));
+        decoded
+    }
+
+    fn decode(&self, bytes: Bytes) -> Result<Received<R>> {
+        Received::decode(bytes, &self.held.reply).map_err(|why| Error::BadValue {
+            what: "a reply".to_owned(),
+            why: format!("it is malformed: {why}"),
+        })
+    }
+
+    fn only(&self, next: Option<Received<R>>) -> Result<Received<R>> {
+        next.ok_or_else(|| Error::Closed { what: "a call that has ended".to_owned() })
+    }
+
+    fn poll_one(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<Received<R>>>> {
+        if let Err(error) = self.held.line.check_fork() {
+            return Poll::Ready(Err(error));
+        }
+        if self.ended {
+            return Poll::Ready(Ok(None));
+        }
+        match self.held.line.poll(context, self.number, self.after) {
+            Some(next) => Poll::Ready(self.taken(next)),
+            None => Poll::Pending,
+        }
+    }
+}
+
+impl<R: Message + ?Sized> Future for Pending<R> {
+    type Output = Result<Received<R>>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.get_mut();
+        this.poll_one(context).map(|next| next.and_then(|next| this.only(next)))
+    }
+}
+
+impl<R: Message + ?Sized> Stream for Pending<R> {
+    type Item = Result<Received<R>>;
+
+    fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.get_mut().poll_one(context).map(Result::transpose)
+    }
+}
+
+impl<R: Message + ?Sized> Drop for Pending<R> {
+    fn drop(&mut self) {
+        self.held.line.end(self.number);
+    }
+}

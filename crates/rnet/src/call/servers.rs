@@ -1,0 +1,90 @@
+//! The servers of a service, as a client sees them.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use rnet_core::{Error, Meta, OnFull, Result};
+
+use super::Topics;
+use crate::msgs::{CallControl, call_control::Action};
+use crate::{Endpoint, MessageType, Node, Publisher, PublisherOptions};
+
+struct Ends {
+    request: Publisher<[u8]>,
+    control: Publisher<CallControl>,
+    ready: bool,
+}
+
+pub struct Server {
+    /// Of its subscription of requests.
+    pub id: u64,
+    pub node: String,
+    pub host: String,
+    ends: Mutex<Ends>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Server {
+    pub fn open(
+        node: &Node,
+        endpoint: &Endpoint,
+        topics: &Topics,
+        request: &MessageType,
+    ) -> Result<Server> {
+        // Calls do not wait for room: what is full is a server that stands still.
+        let options = PublisherOptions::new().reliable(OnFull::Refuse);
+        let typed = options.clone().message_type(request.clone());
+        let request = node.publisher_with::<[u8]>(&topics.request(), typed)?;
+        let control = node.publisher_with::<CallControl>(&topics.control(), options)?;
+        let host = endpoint.proxy.as_ref().map_or_else(this_host, |proxy| proxy.host().to_owned());
+        let ends = Mutex::new(Ends { request, control, ready: false });
+        Ok(Server { id: endpoint.id, node: endpoint.node.clone(), host, ends })
+    }
+
+    /// Calls `callback` when it may have become ready.
+    pub fn on_match(&self, callback: impl Fn() + Clone + Send + 'static) {
+        let ends = lock(&self.ends);
+        let other = callback.clone();
+        ends.request.on_match(move |_| callback());
+        ends.control.on_match(move |_| other());
+    }
+
+    /// Whether it hears what it is sent.
+    ///
+    /// # Errors
+    /// Why it never will.
+    pub fn is_ready(&self) -> Result<bool> {
+        let mut ends = lock(&self.ends);
+        if !ends.ready {
+            if let Some(error) = ends.request.incompatible().into_iter().next() {
+                return Err(error);
+            }
+            ends.ready = ends.request.subscriber_count() > 0 && ends.control.subscriber_count() > 0;
+        }
+        Ok(ends.ready)
+    }
+
+    pub fn request(&self, encoded: &[u8], correlation: u64) -> Result<()> {
+        lock(&self.ends).request.send_with(encoded, Meta::default().with_correlation(correlation))
+    }
+
+    /// Tells it that a call is wanted no more. One whose log is full stands still, and is told nothing.
+    pub fn cancel(&self, correlation: u64) {
+        let mut cancel = CallControl::default();
+        cancel.set_action(Action::Cancel);
+        let meta = Meta::default().with_correlation(correlation);
+        let _ = lock(&self.ends).control.send_with(&cancel, meta);
+    }
+
+    pub fn lost(&self, service: &str) -> Error {
+        let (topic, node, host) = (service.to_owned(), self.node.clone(), self.host.clone());
+        Error::ServerLost { topic, node, host }
+    }
+}
+
+fn this_host() -> String {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname");
+    name.map_or_else(|_| "this host".to_owned(), |name| name.trim().to_owned())
+}

@@ -1,0 +1,189 @@
+//! A server of a service, as its user holds it.
+
+use std::any::Any;
+use std::borrow::Borrow;
+use std::fmt;
+use std::marker::PhantomData;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use rnet_core::{Error, Result};
+
+use super::bytes::{Bytes, Received};
+use super::desk::{Call, Desk, DeskSettings, Outcome, ServiceStats};
+use crate::{Message, MessageType, Node};
+
+/// Why a handler failed, as the caller is told: made by `?` of any error, or by [`HandlerError::new`].
+#[derive(Clone, PartialEq, Eq)]
+pub struct HandlerError {
+    pub(crate) kind: String,
+    pub(crate) text: String,
+}
+
+impl HandlerError {
+    /// Of a type, which programs can tell apart, with a text for people.
+    pub fn new(kind: impl Into<String>, text: impl Into<String>) -> HandlerError {
+        HandlerError { kind: kind.into(), text: text.into() }
+    }
+}
+
+impl<E: std::error::Error> From<E> for HandlerError {
+    fn from(error: E) -> HandlerError {
+        HandlerError::new(std::any::type_name::<E>(), error.to_string())
+    }
+}
+
+impl fmt::Debug for HandlerError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.kind, self.text)
+    }
+}
+
+/// A server that is not open yet; made by [`Node::service`].
+#[must_use = "nothing is served until serve() or serve_stream() is called"]
+pub struct ServiceBuilder<Q: ?Sized, R: ?Sized> {
+    node: Node,
+    settings: DeskSettings,
+    _types: PhantomData<fn(&Q) -> Box<R>>,
+}
+
+impl<Q: Message + ?Sized, R: Message + ?Sized> ServiceBuilder<Q, R> {
+    pub(crate) fn new(node: &Node, name: &str) -> Self {
+        let settings = DeskSettings { name: name.to_owned(), backlog: 64, at_once: 1 };
+        ServiceBuilder { node: node.clone(), settings, _types: PhantomData }
+    }
+
+    /// How many calls may wait while the handlers are busy: 0 to 65,536, 64 by default. A call beyond is refused.
+    pub fn backlog(mut self, calls: usize) -> Self {
+        self.settings.backlog = calls;
+        self
+    }
+
+    /// How many handlers may run at once, each in a thread of its own: 1 to 256, 1 by default.
+    pub fn at_once(mut self, handlers: usize) -> Self {
+        self.settings.at_once = handlers;
+        self
+    }
+
+    /// Opens the server. `handler` gives one reply to each request.
+    ///
+    /// # Errors
+    /// `BadName`; `BadValue` for a backlog or number of handlers that is not allowed; as
+    /// [`Node::subscriber`].
+    pub fn serve<B: Borrow<R>>(
+        self,
+        handler: impl Fn(&Q) -> Result<B, HandlerError> + Send + Sync + 'static,
+    ) -> Result<Service> {
+        self.serve_stream(move |request, responder| {
+            let reply = handler(request)?;
+            match responder.send(reply.borrow()) {
+                // That it was cancelled is no failure of the handler's.
+                Ok(()) | Err(Error::Cancelled { .. }) => Ok(()),
+                Err(error) => Err(error.into()),
+            }
+        })
+    }
+
+    /// Opens the server. `handler` sends as many replies as it likes.
+    ///
+    /// # Errors
+    /// As [`ServiceBuilder::serve`].
+    pub fn serve_stream(
+        self,
+        handler: impl Fn(&Q, &mut Responder<'_, R>) -> Result<(), HandlerError> + Send + Sync + 'static,
+    ) -> Result<Service> {
+        let (request, reply) = (Q::message_type()?, R::message_type()?);
+        let types = (request.clone(), reply.clone());
+        let run = move |call: &mut Call| {
+            let failed = |kind: &str, text: String| Outcome::Failed(HandlerError::new(kind, text));
+            let received = match Received::<Q>::decode(call.take_request(), &request) {
+                Ok(received) => received,
+                Err(why) => return failed("malformed", format!("the request is malformed: {why}")),
+            };
+            let mut responder =
+                Responder { call, ty: &reply, encoded: Vec::new(), _type: PhantomData };
+            match catch_unwind(AssertUnwindSafe(|| handler(&received, &mut responder))) {
+                Ok(Ok(())) => Outcome::Returned,
+                Ok(Err(error)) => Outcome::Failed(error),
+                Err(panic) => failed("panic", text_of(&*panic)),
+            }
+        };
+        let (desk, threads) = Desk::open(&self.node, self.settings, types, Box::new(run))?;
+        Ok(Service { desk, threads })
+    }
+}
+
+fn text_of(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    text.or_else(|| panic.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "a panic without a text".to_owned())
+}
+
+/// With what a handler answers one call.
+pub struct Responder<'a, R: Message + ?Sized> {
+    call: &'a mut Call,
+    ty: &'a MessageType,
+    encoded: Vec<u8>,
+    _type: PhantomData<fn(&R)>,
+}
+
+impl<R: Message + ?Sized> Responder<'_, R> {
+    /// Sends a reply. Waits for at most a second where the caller does not read those that it has.
+    ///
+    /// # Errors
+    /// `Cancelled` if the caller has cancelled or is gone, or wanted one reply and has it; `Full` if it reads
+    /// nothing; `BadValue` for a message of another type.
+    pub fn send(&mut self, reply: &R) -> Result<()> {
+        let what = || format!("reply of {}", self.call.service());
+        Bytes::encode(reply, self.ty, &mut self.encoded)
+            .map_err(|why| Error::BadValue { what: what(), why })?;
+        self.call.reply(&self.encoded)
+    }
+
+    /// Whether nobody wants the answer any more: the caller has cancelled or is gone, or the service closes.
+    pub fn is_cancelled(&self) -> bool {
+        self.call.is_cancelled()
+    }
+
+    /// The node that calls.
+    pub fn caller(&self) -> &str {
+        self.call.caller()
+    }
+}
+
+/// A server of a service. Dropping it cancels its calls, waits for handlers that run, and closes it: its callers
+/// get `ServerLost`.
+#[must_use = "the service ends when this is dropped"]
+pub struct Service {
+    desk: Arc<Desk>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Service {
+    /// The name of the service.
+    pub fn name(&self) -> &str {
+        self.desk.name()
+    }
+
+    /// What was asked of this server so far.
+    pub fn stats(&self) -> ServiceStats {
+        self.desk.stats()
+    }
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        let threads = std::mem::take(&mut self.threads);
+        if self.desk.is_parents() {
+            std::mem::forget(threads);
+            return;
+        }
+        self.desk.close();
+        let this = std::thread::current().id();
+        // A handler that drops its own service does not wait for itself.
+        for thread in threads.into_iter().filter(|thread| thread.thread().id() != this) {
+            let _ = thread.join();
+        }
+    }
+}
