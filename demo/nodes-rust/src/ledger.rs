@@ -4,7 +4,7 @@
 //! A process that is killed takes its files with it. The ledger therefore holds on to the log of
 //! each publisher that it has seen ([`Observer`]), and reads from it how much was sent in the end.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 
 use rnet::LossCounts;
 use rnet::inspect::{Observer, PublisherInfo, Seen, Snapshot, SubscriptionInfo};
@@ -76,14 +76,16 @@ impl Ledger {
                 receiver.served.entry(info.id).or_insert(start);
             }
             let id = info.id;
+            let is_proxy = info.via.is_some();
             let (log, first) = match self.senders.remove(&id) {
                 Some(known) => (known.log, known.first),
-                None => (Observer::open(info.path.clone(), id, false).ok(), None),
+                None => (Observer::open(info.path.clone(), id, is_proxy).ok(), None),
             };
-            // What it knows to be missing may lie behind the message that is looked at: then the number is too low,
-            // and never too high.
-            let first = info.via.as_ref().and_then(|_| first_of(&info)).max(first);
-            self.senders.insert(id, Sender { info, gone: false, log, first });
+            let mut sender = Sender { info, gone: false, log, first };
+            if is_proxy {
+                sender.read();
+            }
+            self.senders.insert(id, sender);
         }
     }
 
@@ -120,33 +122,34 @@ impl Ledger {
     }
 }
 
-/// Where the numbers of a proxy begin, as its oldest message and what is known to be missing say.
-fn first_of(info: &PublisherInfo) -> Option<u64> {
-    let mut log = Observer::open(info.path.clone(), info.id, true).ok()?;
-    let seq = match log.poll(&mut Vec::new()) {
-        Seen::Message(stamp) => stamp.seq,
-        Seen::Missed(missed) => missed.first_seq,
-        _ => return None,
-    };
-    let origin = log.message_meta().origin?;
-    origin.seq.checked_sub(seq + log.known_lost().total())
-}
-
 impl Sender {
     /// The publisher is gone: reads the rest of its log to learn how much it had sent.
     fn close(&mut self) {
         self.gone = true;
-        let Some(mut log) = self.log.take() else { return };
-        let mut bytes = Vec::new();
+        self.read();
+        if let Some(log) = self.log.take() {
+            self.info.known_lost = log.known_lost();
+        }
+    }
+
+    /// Reads the log to its end.
+    fn read(&mut self) {
+        let Some(log) = &mut self.log else { return };
+        let (mut bytes, mut newest) = (Vec::new(), None);
         loop {
-            let sent = match log.poll(&mut bytes) {
+            let next = match log.poll(&mut bytes) {
                 Seen::Message(stamp) => stamp.seq + 1,
                 Seen::Missed(missed) => missed.first_seq + missed.count,
                 _ => break,
             };
-            self.info.sent = self.info.sent.max(sent);
+            self.info.sent = self.info.sent.max(next);
+            newest = log.message_meta().origin.map(|origin| (origin.seq + 1, next)).or(newest);
         }
-        self.info.known_lost = log.known_lost();
+        // What is known to be missing may lie behind the newest message: then the number is too low, and never too
+        // high.
+        let before =
+            |(origin, next): (u64, u64)| origin.checked_sub(next + log.known_lost().total());
+        self.first = newest.and_then(before).max(self.first);
     }
 
     fn to_json(&self) -> Value {
