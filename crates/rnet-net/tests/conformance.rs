@@ -34,7 +34,7 @@ use transport::{Handle, Transport};
 /// As many as the most actors of a behaviour.
 const HOSTS: usize = 4;
 /// What the link takes of a channel beyond what was read: docs/design/wire.md, section 4.
-const CREDIT_LEN_BYTES: u64 = 1 << 20;
+const CREDIT_LEN_BYTES: u64 = 4 << 20;
 
 struct BetweenHosts {
     hosts: Hosts,
