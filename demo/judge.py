@@ -21,8 +21,15 @@ CLOSED, HELD, FALLEN, ABANDONED = (
 class Story:
     """What happened, and when. `outage` and `repair` are what took the controller away, and brought it back."""
 
-    def __init__(self, outage="the controller was killed", repair="the controller was restarted", deadline_ms=None):
+    def __init__(
+        self,
+        outage="the controller was killed",
+        repair="the controller was restarted",
+        deadline_ms=None,
+        min_closed_share=MIN_CLOSED_SHARE,
+    ):
         self.outage, self.repair, self.deadline_ms = outage, repair, deadline_ms
+        self.min_closed_share = min_closed_share
         self.begin_ns = self.killed_ns = self.restarted_ns = self.end_ns = None
         self.verdicts = []  # reports of the simulation: at_ns (end of the window), state, ...
         self.changes = []  # (at_ns, True if the controller took over, False if the safe hold did)
@@ -82,7 +89,7 @@ class Story:
 
     def _closed(self, when, from_ns, until_ns):
         states = self._states(from_ns, until_ns)
-        if not states or states.count(CLOSED) < MIN_CLOSED_SHARE * len(states):
+        if not states or states.count(CLOSED) < self.min_closed_share * len(states):
             yield f"the loop did not close {when} ({self._count(states)})"
 
     def _at(self, verdict):
