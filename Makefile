@@ -52,7 +52,7 @@ check: $(CHECKS) ## formatting, clippy and rustdoc without warnings, the map of 
 
 build: setup build-rust python-package ## the release build: libraries, `rnet`, the Python package
 
-bench: build-bench ## every system of the field on the same work, about 40 minutes; BENCH_OUT=folder
+bench: build-bench ## every system of the field on the same work, about 50 minutes; BENCH_OUT=folder
 	@mkdir -p $(BENCH_OUT)
 	@$(COMPARE) run --json $(BENCH_OUT)/raw.json.gz
 	@$(COMPARE) report $(BENCH_OUT)/raw.json.gz && echo "see $(BENCH_OUT)/REPORT.md"
@@ -119,7 +119,7 @@ bench-setup: setup ## the rivals' libraries, servers and Python packages; part o
 	@$(STEP) bench-setup bench/setup.sh
 
 build-bench: export STEP_LIMIT_S := 2400
-build-bench: bench-setup
+build-bench: bench-setup build-link
 	@$(STEP) build-bench cargo build --release --manifest-path bench/Cargo.toml --workspace --bins --bench pub_sub
 
 check-fmt:
@@ -202,7 +202,7 @@ test-dist: dist
 
 test-bench: export STEP_LIMIT_S := 2400
 test-bench: export CARGO_INCREMENTAL := 0
-test-bench: bench-setup
+test-bench: bench-setup build-link
 	@$(STEP) --tests test-bench cargo test --manifest-path bench/Cargo.toml --workspace
 
 test-bench-python: bench-setup

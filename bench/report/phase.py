@@ -127,6 +127,17 @@ class Phase:
         """CPU time of all processes, ns."""
         return sum(p.get("cpu_ns") or 0 for p in self.processes)
 
+    def cpu_percent(self, who):
+        """CPU of the processes whose names begin so, as a share of one core, %; `None` without one."""
+        found = [p.get("cpu_ns") or 0 for p in self.processes if p["name"].startswith(who)]
+        seconds = self.seconds()
+        return sum(found) / 1e7 / seconds if found and seconds else None
+
+    def wire_per_message(self):
+        """Bytes on the cable between two hosts, for each message sent."""
+        wire, sent = self.raw.get("wire_bytes"), sum(s["count"] for s in self._all("sent"))
+        return wire / sent if wire and sent else None
+
     def cpu_per_operation_us(self):
         """CPU time of all processes for each message delivered (call, round trip), µs."""
         done = self.operations()

@@ -1,6 +1,7 @@
 """Which tables each workload gets. All are made from what the raw data holds: a variant or a phase
 that was not run has no table, and a workload that is unknown here gets one table for each phase."""
 
+import hosts
 import published
 import stores
 from parts import (
@@ -19,9 +20,9 @@ from parts import (
 from round_trips import BANDS, band_median_us, max_ms
 from table import Column, Table
 
-# What `urgent` moves beside the event: the length of its bulk messages, bytes. The raw data has
-# one length for each phase, here that of the event.
-URGENT_BULK_LEN = 64 * 1024
+# What moves beside the event: the length of the bulk messages, bytes. The raw data has one length for
+# each phase, here that of the event.
+BULK_LEN = {"urgent": 64 * 1024, "hosts-urgent": hosts.IMAGE_LEN}
 
 
 def of(data, workload):
@@ -221,7 +222,7 @@ def urgent(data, workload, variants, phases):
         for phase in phases:
             columns += latency_columns(variant, phase, "event", f"{phase}: ")
         main = next(c for c in columns if c.phase == loaded and "p99" in c.header)
-        bulk = lambda p: div(p.bytes_per_s("!event", URGENT_BULK_LEN), 1e6)
+        bulk = lambda p: div(p.bytes_per_s("!event", BULK_LEN[workload]), 1e6)
         events_lost = lambda p: p.total("lost", "event")
         columns += [
             Column("loaded: bulk delivered, MB/s", variant, loaded, bulk),
@@ -294,6 +295,10 @@ BUILDERS = {
     "sierra_nevada": sierra_nevada,
     "memory": memory,
     "urgent": urgent,
+    "hosts-throughput": hosts.throughput,
+    "hosts-latency": hosts.latency,
+    "hosts-readers": hosts.readers,
+    "hosts-urgent": urgent,
     "state": stores.calls,
     "state-sizes": stores.sizes,
     "state-cas": stores.counters,

@@ -51,6 +51,7 @@ mod tests {
             rate_hz: None,
             elapsed_s: 1.0,
             memory: None,
+            wire_bytes: None,
             processes,
         }
     }

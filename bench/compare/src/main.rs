@@ -5,6 +5,7 @@
 //! docs/benchmark-method.md has the method.
 
 mod additions;
+mod hosts;
 mod machine;
 mod memory;
 mod process;

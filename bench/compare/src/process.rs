@@ -2,10 +2,10 @@
 
 use bench_harness::child::dies_with_its_parent;
 use bench_harness::spec::{Event, Order, Spec};
-use bench_harness::{Broker, Error, Result, clock};
+use bench_harness::{Broker, Error, Host, Net, Result, clock};
 use rnet_bench::worker::{Line, Process};
 use std::io::Read;
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::Sender;
@@ -98,12 +98,12 @@ impl Worker {
     ) -> Result<Self> {
         let mut command = match python {
             Some((interpreter, program)) => {
-                let mut command = Command::new(interpreter);
+                let mut command = on_host(spec.net.host.as_ref(), interpreter);
                 command.arg(program);
                 command
             }
             None => {
-                let mut command = Command::new(std::env::current_exe()?);
+                let mut command = on_host(spec.net.host.as_ref(), &std::env::current_exe()?);
                 command.arg("worker");
                 command
             }
@@ -174,27 +174,37 @@ impl Worker {
     }
 }
 
-/// A server.
+/// A server, or the link of a host.
 pub struct Server {
+    /// Its name in the run.
+    pub name: String,
     process: Process,
     said: Said,
-    /// Where it listens on 127.0.0.1.
-    pub port: u16,
 }
 
 impl Server {
-    /// Starts a server on a free port and waits until it listens.
+    /// Starts a server on a free port, in `net`'s broker address, which it enters there, and waits until it
+    /// listens.
     ///
     /// # Errors
     /// When it is not installed or does not come up.
-    pub fn start(broker: &dyn Fn(u16) -> Option<Broker>, bench: &Path) -> Result<Option<Self>> {
+    pub fn start(
+        broker: &dyn Fn(&Net, u16) -> Option<Broker>,
+        net: &mut Net,
+        bench: &Path,
+    ) -> Result<Option<Self>> {
         let mut tries = 3;
         loop {
             let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
-            let Some(broker) = broker(port) else { return Ok(None) };
+            let Some(broker) = broker(net, port) else { return Ok(None) };
             tries -= 1;
-            match Self::start_at(port, broker, bench) {
-                Ok(server) => return Ok(Some(server)),
+            let server = Self::run("server".into(), broker, net.host.as_ref(), bench)
+                .and_then(|server| server.listening(port));
+            match server {
+                Ok(server) => {
+                    net.broker_port = Some(port);
+                    return Ok(Some(server));
+                }
                 // Somebody may have taken the port in the meantime.
                 Err(_) if tries > 0 => {}
                 Err(error) => return Err(error),
@@ -202,28 +212,34 @@ impl Server {
         }
     }
 
-    fn start_at(port: u16, broker: Broker, bench: &Path) -> Result<Self> {
-        let Broker { program, args, files } = broker;
+    /// Starts it.
+    ///
+    /// # Errors
+    /// When it is not installed or does not start.
+    pub fn run(name: String, what: Broker, host: Option<&Host>, bench: &Path) -> Result<Self> {
+        let Broker { program, args, files } = what;
         for (path, content) in files {
             std::fs::write(path, content)?;
         }
-        let mut command = Command::new(find_program(&program, bench)?);
+        let mut command = on_host(host, &find_program(&program, bench)?);
         command.args(args).stdin(Stdio::null()).stdout(Stdio::null());
         prepare(&mut command);
         let mut process = Process::start(&mut command)
             .map_err(|e| Error::new(format!("{program} does not start: {e}")))?;
         let said = Said::listen(process.child())?;
-        let mut server = Self { process, said, port };
+        Ok(Self { name, process, said })
+    }
+
+    fn listening(mut self, port: u16) -> Result<Self> {
         let start = Instant::now();
         loop {
-            let connected = TcpStream::connect(("127.0.0.1", port)).is_ok();
-            let runs = matches!(server.process.child().try_wait(), Ok(None));
-            if connected && runs {
-                return Ok(server);
+            let runs = matches!(self.process.child().try_wait(), Ok(None));
+            if runs && listens(self.id(), port) {
+                return Ok(self);
             }
             if !runs || start.elapsed() > Duration::from_secs(10) {
-                let said = &server.said;
-                return Err(Error::new(format!("{program} does not listen on port {port}{said}")));
+                let said = &self.said;
+                return Err(Error::new(format!("the server does not listen on port {port}{said}")));
             }
             std::thread::sleep(Duration::from_millis(2)); // sleep: nothing tells when a port opens
         }
@@ -244,21 +260,45 @@ impl Server {
     }
 }
 
+/// Whether somebody listens on a TCP port of the host on which a process runs: it may be another than ours,
+/// whose ports cannot be connected to from here.
+fn listens(pid: u32, port: u16) -> bool {
+    let table = std::fs::read_to_string(format!("/proc/{pid}/net/tcp")).unwrap_or_default();
+    table.lines().any(|line| {
+        let mut words = line.split_ascii_whitespace().skip(1);
+        let local = words.next().is_some_and(|at| at.ends_with(&format!(":{port:04X}")));
+        // 0A is LISTEN.
+        local && words.nth(1) == Some("0A")
+    })
+}
+
+/// A program on a host: `ip netns exec` becomes it, and so keeps its process id.
+fn on_host(host: Option<&Host>, program: &Path) -> Command {
+    let Some(host) = host else { return Command::new(program) };
+    let mut command = Command::new("ip");
+    command.args(["netns", "exec", &host.namespace]).arg(program);
+    command
+}
+
 /// Keeps its standard error, and has it end with the comparison, however that ends.
 fn prepare(command: &mut Command) {
     command.stderr(Stdio::piped());
     dies_with_its_parent(command);
 }
 
-/// Looks for a program in `bench/.tools/bin`, then in `PATH`.
+/// Looks for a program in `bench/.tools/bin`, then among robot-net's own release builds, then in `PATH`.
 ///
 /// # Errors
-/// When it is in neither.
+/// When it is in none of them.
 pub fn find_program(program: &str, bench: &Path) -> Result<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    std::iter::once(bench.join(".tools/bin"))
+    [bench.join(".tools/bin"), bench.join("../target/release")]
+        .into_iter()
         .chain(std::env::split_paths(&path))
         .map(|dir| dir.join(program))
         .find(|file| file.is_file())
-        .ok_or_else(|| Error::new(format!("{program} is not installed: run bench/setup.sh")))
+        .ok_or_else(|| {
+            let how = if program == "rnet-link" { "make build-link" } else { "bench/setup.sh" };
+            Error::new(format!("{program} is not installed: run {how}"))
+        })
 }

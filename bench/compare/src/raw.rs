@@ -106,6 +106,9 @@ pub struct Phase {
     /// What all of them took at its end, where the kernel tells.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<Memory>,
+    /// Between two hosts: bytes on the cable, both ways.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wire_bytes: Option<u64>,
     /// Each process that took part, the server included.
     pub processes: Vec<Process>,
 }
@@ -113,7 +116,7 @@ pub struct Phase {
 /// One process in one phase.
 #[derive(Serialize, Deserialize)]
 pub struct Process {
-    /// "publisher 0", "subscriber 1", "server", the node's name.
+    /// "publisher 0", "subscriber 1", "link a", "server", the node's name.
     pub name: String,
     /// CPU time used in the phase.
     pub cpu_ns: u64,

@@ -1,6 +1,6 @@
 //! All systems: those in this program, and those that Python workers speak to.
 
-use bench_harness::{About, Broker, KeyValue, Result, System};
+use bench_harness::{About, Broker, KeyValue, Net, Result, System};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -222,12 +222,12 @@ impl Registry {
         self.builtin.stores.iter().find(|s| s.id() == id).map(|s| &**s)
     }
 
-    /// The server that a run of this system needs, its files in `dir`; with `disk`, what it is to
-    /// keep there.
-    pub fn broker(&self, id: &str, dir: &Path, disk: Option<&Path>, port: u16) -> Option<Broker> {
+    /// The server that a run of this system needs.
+    pub fn broker(&self, id: &str, net: &Net, port: u16) -> Option<Broker> {
         let id = self.entries.get(id).and_then(|e| e.server_of).unwrap_or(id);
-        let system = self.system(id).and_then(|s| s.broker(dir, port));
-        system.or_else(|| self.store(id).and_then(|s| s.broker(dir, disk, port)))
+        let system = self.system(id).and_then(|s| s.broker(net, port));
+        system
+            .or_else(|| self.store(id).and_then(|s| s.broker(&net.dir, net.disk.as_deref(), port)))
     }
 }
 

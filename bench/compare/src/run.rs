@@ -1,6 +1,7 @@
 //! One run: starts the processes of a job for one system, leads them through the phases, measures.
 
 use crate::additions;
+use crate::hosts::{self, Hosts};
 use crate::memory::Memory;
 use crate::process::{Server, Usage, Worker};
 use crate::raw::{Phase, Process, Run};
@@ -8,8 +9,9 @@ use crate::registry::Registry;
 use crate::workloads::Job;
 use bench_harness::result::PhaseResult;
 use bench_harness::spec::{Event, Order, Role, Spec};
-use bench_harness::{Error, Net, Result};
+use bench_harness::{Error, Host, Net, Result};
 use rnet_bench::worker::Line;
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, channel};
@@ -59,18 +61,20 @@ const NAME: &str = "rnet-bench-";
 
 /// Removes what a comparison left that was killed.
 pub fn sweep(disk: &Path) {
+    hosts::sweep();
     let entries = [Path::new(MEMORY), disk].map(std::fs::read_dir).into_iter().flatten();
     for entry in entries.flatten().flatten() {
-        let name = entry.file_name();
-        let pid = name.to_str().and_then(|n| n.strip_prefix(NAME)?.split('-').next());
-        let dead = pid.is_some_and(|pid| {
-            pid.parse::<u32>().is_ok() && !Path::new("/proc").join(pid).exists()
-        });
-        if dead {
+        if is_left_behind(&entry.file_name()) {
             // What cannot be removed belongs to somebody else and is in nobody's way.
             let _ = std::fs::remove_dir_all(entry.path());
         }
     }
+}
+
+/// Whether a name is that of a comparison which has ended.
+pub fn is_left_behind(name: &OsStr) -> bool {
+    let pid = name.to_str().and_then(|n| n.strip_prefix(NAME)?.split('-').next());
+    pid.is_some_and(|pid| pid.parse::<u32>().is_ok() && !Path::new("/proc").join(pid).exists())
 }
 
 /// A directory of the run's own, removed with what was left in it.
@@ -98,7 +102,9 @@ impl Drop for Directory {
 struct Scene {
     workers: Vec<Worker>,
     said: Receiver<Line>,
-    server: Option<Server>,
+    /// The server and the links of both hosts.
+    servers: Vec<Server>,
+    _hosts: Option<Hosts>,
     _directories: (Directory, Option<Directory>),
 }
 
@@ -108,21 +114,35 @@ impl Scene {
         let directory = Directory::new(Path::new(MEMORY), run)?;
         let on_disk = job.durable.then(|| Directory::new(place.disk, run)).transpose()?;
         let (dir, disk) = (&directory.0, on_disk.as_ref().map(|d| d.0.clone()));
-        let broker = |port| place.registry.broker(system, dir, disk.as_deref(), port);
-        let server = Server::start(&broker, place.bench)?;
         // Up to 100, so that DDS ports stay below those that the kernel gives away. Two comparisons
         // may share one; what they say on it carries the directory's name as well.
         let number = (std::process::id().wrapping_mul(31).wrapping_add(run) % 100 + 1) as u16;
-        let broker_port = server.as_ref().map(|s| s.port);
-        let net = Net { dir: dir.clone(), disk, number, broker_port };
+        let mut net = Net { dir: dir.clone(), disk, number, broker_port: None, host: None };
+        let hosts = job.cable.map(|cable| Hosts::join(&net.tag(), cable)).transpose()?;
+        // The first host's: the publishers' and the server's.
+        net.host = hosts.as_ref().map(|hosts| hosts.ends[0].clone());
+        let broker = |net: &Net, port| place.registry.broker(system, net, port);
+        let mut servers: Vec<_> =
+            Server::start(&broker, &mut net, place.bench)?.into_iter().collect();
+        let there = |host: &Host| Net { host: Some(host.clone()), ..net.clone() };
+        for net in hosts.iter().flat_map(|hosts| &hosts.ends).map(there) {
+            std::fs::create_dir(net.host_dir())?;
+            let link = place.registry.system(system).and_then(|system| system.link(&net));
+            if let (Some(link), Some(host)) = (link, &net.host) {
+                let name = format!("link {}", host.name);
+                servers.push(Server::run(name, link, Some(host), place.bench)?);
+            }
+        }
         let program = place.bench.join("python/worker.py");
         let python = place.registry.entries.get(system).and_then(|e| e.python.as_deref());
         let mut workers = Vec::new();
         let (sender, said) = channel();
         for (number, (name, role)) in job.processes.iter().enumerate() {
+            let subscribes = matches!(role, Role::Peer { publishes, .. } if publishes.is_empty());
+            let host = hosts.as_ref().map(|hosts| &hosts.ends[usize::from(subscribes)]);
             let spec = Spec {
                 system: system.into(),
-                net: net.clone(),
+                net: host.map_or_else(|| net.clone(), there),
                 role: role.clone(),
                 phases: job.phases.len(),
             };
@@ -130,7 +150,7 @@ impl Scene {
             workers.push(Worker::start((number, name), &spec, python, sender.clone())?);
         }
         let _directories = (directory, on_disk);
-        let mut scene = Self { workers, said, server, _directories };
+        let mut scene = Self { workers, said, servers, _hosts: hosts, _directories };
         let deadline = Instant::now() + JOIN + JOIN_EACH * job.topics().len() as u32;
         scene.all(deadline, "ready", |event| match event {
             Event::Ready => Ok(()),
@@ -163,13 +183,19 @@ impl Scene {
 
     fn usage(&self) -> Result<Vec<Usage>> {
         let workers = self.workers.iter().map(Worker::usage);
-        workers.chain(self.server.iter().map(Server::usage)).collect()
+        workers.chain(self.servers.iter().map(Server::usage)).collect()
+    }
+
+    /// Bytes that the cable has carried so far, where there is one.
+    fn wire_bytes(&self) -> Result<Option<u64>> {
+        let (Some(_), Some(first)) = (&self._hosts, self.workers.first()) else { return Ok(None) };
+        hosts::wire_bytes(first.id()).map(Some)
     }
 
     /// What all processes take, or `None` where the kernel does not tell.
     fn memory(&self) -> Option<Memory> {
         let workers = self.workers.iter().map(Worker::id);
-        let pids = workers.chain(self.server.iter().map(Server::id));
+        let pids = workers.chain(self.servers.iter().map(Server::id));
         Memory::of(pids, &self._directories.0.0).ok()
     }
 
@@ -180,6 +206,7 @@ impl Scene {
                 Some((earlier, share)) => Some(share * slowest_reader_hz(&phases[earlier])?),
             };
             let before = self.usage()?;
+            let wire_before = self.wire_bytes()?;
             let start = Instant::now();
             for (worker, (_, role)) in self.workers.iter_mut().zip(&job.processes) {
                 let rates_hz = match (role, plan.limited_to) {
@@ -197,8 +224,13 @@ impl Scene {
                 .into_iter();
             let elapsed_s = start.elapsed().as_secs_f64();
             let after = self.usage()?;
+            let wire_bytes = self.wire_bytes()?.zip(wire_before).map(|(now, then)| now - then);
             let memory = self.memory();
-            let names = self.workers.iter().map(|w| w.name.as_str()).chain(["server"]);
+            let names = self
+                .workers
+                .iter()
+                .map(|w| w.name.as_str())
+                .chain(self.servers.iter().map(|s| s.name.as_str()));
             let processes = names
                 .zip(before.iter().zip(&after))
                 .map(|(name, (before, after))| process(name, before, after, results.next()))
@@ -209,6 +241,7 @@ impl Scene {
                 rate_hz,
                 elapsed_s,
                 memory,
+                wire_bytes,
                 processes,
             });
         }

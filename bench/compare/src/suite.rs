@@ -1,5 +1,6 @@
 //! A whole comparison: the systems in turn, repetition after repetition.
 
+use crate::hosts;
 use crate::machine::{self, Machine};
 use crate::progress::Progress;
 use crate::raw::{self, Options, Raw, Skipped};
@@ -191,6 +192,9 @@ fn shuffle(jobs: &mut [(&Planned, Job)], repetition: u64) {
 
 fn supports(place: &Place, system: &str, job: &Job) -> Result<()> {
     if let Some(system) = place.registry.system(system) {
+        if job.cable.is_some() {
+            hosts::can_carry(system, place.bench)?;
+        }
         return job.topics().into_iter().try_for_each(|topic| system.supports(topic));
     }
     if job.durable && machine::is_memory(place.disk) {

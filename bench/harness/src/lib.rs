@@ -23,7 +23,7 @@ pub mod system;
 pub mod worker;
 
 pub use key_value::{KeyValue, KeyValueClient};
-pub use net::Net;
+pub use net::{Host, Net};
 pub use system::{
     About, Broker, Error, Lane, Profile, Publisher, Result, Sink, Subscription, System, Topic,
 };

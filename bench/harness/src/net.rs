@@ -1,6 +1,7 @@
 //! Where the endpoints of one run meet.
 
 use crate::{Error, Result, Topic};
+use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -15,11 +16,53 @@ pub struct Net {
     /// 1 to 100: a DDS domain, a multicast port. Another comparison may use the same at the same
     /// time, so that names on it must hold [`tag`](Self::tag) as well.
     pub number: u16,
-    /// The TCP port of the system's server on 127.0.0.1, where it has one.
+    /// The TCP port of the system's server, where it has one.
     pub broker_port: Option<u16>,
+    /// The host of this process, where a run has two.
+    #[serde(default)]
+    pub host: Option<Host>,
+}
+
+/// One of the two hosts of a run: a network namespace.
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
+pub struct Host {
+    /// The namespace, for `ip netns exec`.
+    pub namespace: String,
+    /// `a`, which has the publishers and the server, or `b`.
+    pub name: String,
+    /// Its address on the cable.
+    pub address: Ipv4Addr,
+    /// The other's.
+    pub other: Ipv4Addr,
+    /// Its end of the cable.
+    pub interface: String,
 }
 
 impl Net {
+    /// Where a publisher of this process listens.
+    pub fn address(&self) -> Ipv4Addr {
+        self.host.as_ref().map_or(Ipv4Addr::LOCALHOST, |host| host.address)
+    }
+
+    /// Where the server listens: beside the publishers.
+    pub fn broker_address(&self) -> Ipv4Addr {
+        match &self.host {
+            Some(host) if host.name != "a" => host.other,
+            _ => self.address(),
+        }
+    }
+
+    /// The network interface of this process.
+    pub fn interface(&self) -> &str {
+        self.host.as_ref().map_or("lo", |host| &host.interface)
+    }
+
+    /// A directory that only the processes of this host see. [`dir`](Self::dir) also has the notes, which
+    /// stand for what discovery would say.
+    pub fn host_dir(&self) -> PathBuf {
+        self.host.as_ref().map_or_else(|| self.dir.clone(), |host| self.dir.join(&host.name))
+    }
+
     /// A name that no other run has: letters, digits and `-`.
     pub fn tag(&self) -> String {
         self.dir.file_name().unwrap_or_default().to_string_lossy().into_owned()

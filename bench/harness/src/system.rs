@@ -2,7 +2,6 @@
 
 use crate::Net;
 use std::fmt;
-use std::path::Path;
 
 /// What went wrong in a driver, in words for the report.
 #[derive(Clone, Debug)]
@@ -113,8 +112,18 @@ pub trait System: Sync {
     /// When the system cannot run here; the text says what is missing and how to get it.
     fn version(&self) -> Result<String>;
 
-    /// The server it needs, listening on `127.0.0.1:port` and keeping its files in `dir`.
-    fn broker(&self, _dir: &Path, _port: u16) -> Option<Broker> {
+    /// The server it needs, listening on `net`'s broker address and port and keeping its files in its `dir`.
+    fn broker(&self, _net: &Net, _port: u16) -> Option<Broker> {
+        None
+    }
+
+    /// Whether its driver carries messages from one host to another, by what [`Net::host`] says.
+    fn spans_hosts(&self) -> bool {
+        false
+    }
+
+    /// What it needs to run on each of two hosts, beside the server: a process that joins it to the other.
+    fn link(&self, _net: &Net) -> Option<Broker> {
         None
     }
 

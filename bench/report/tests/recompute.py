@@ -9,6 +9,7 @@ import re
 from statistics import mean, median
 
 from cells import numbers, same
+from recompute_hosts import WIRE, cable_figure
 from recompute_targets import targets_differences
 
 BANDS_KIB = {
@@ -17,7 +18,7 @@ BANDS_KIB = {
     "0.5–1 MiB": (512, 1024),
     "≥ 1 MiB": (1024, 1e9),
 }
-URGENT_BULK_LEN = 65536
+BULK_LEN = {"urgent": 65536, "hosts-urgent": 921600}
 # Of what the raw data counts in KiB, what a column adds up.
 MEMORY = {
     "processes": ["processes_kib"],
@@ -165,7 +166,7 @@ def scaled(value, by):
 
 def figure(workload, label, header, phase):
     """(value, how the repetitions are combined) of a column."""
-    event = (lambda t: t == "event") if workload == "urgent" else None
+    event = (lambda t: t == "event") if workload in BULK_LEN else None
     counts = {
         "received": "count",
         "lost": "lost",
@@ -196,9 +197,11 @@ def figure(workload, label, header, phase):
     if name == "delivered at each reader":
         if unit == "GB/s":
             return scaled(rate(phase), 1e9 / phase["len"]), "range"
+        if unit == "MB/s":
+            return scaled(rate(phase), 1e6 / phase["len"]), "range"
         return scaled(rate(phase), 1000 if unit == "k msg/s" else 1), "range"
     if name == "bulk delivered":
-        return scaled(rate(phase, lambda t: t != "event"), 1e6 / URGENT_BULK_LEN), "range"
+        return scaled(rate(phase, lambda t: t != "event"), 1e6 / BULK_LEN[workload]), "range"
     if name in ("sets", "gets"):
         return scaled(per_second(phase, name[:3], "count", sum), 1000), "range"
     if name in ("additions", "calls"):
@@ -217,6 +220,8 @@ def figure(workload, label, header, phase):
         return (median(times) / 1000 if times else None), "range"
     if name == "max of all sizes":
         return (max(ns for _, ns in trips(phase)) / 1e6 if trips(phase) else None), "max"
+    if unit == "% of a core" or name == WIRE:
+        return cable_figure(name, phase), "range"
     if name.startswith("CPU per "):
         return cpu_us(phase), "range"
     if unit == "s/s":
@@ -268,6 +273,11 @@ def place(raw, table, header):
 def column(raw, table, header, system):
     """(repetition -> value, how) of a column."""
     workload = table.split(" / ")[0]
+    multiple = re.fullmatch(r"(.*): (\S+) as a multiple of (\S+), times", header)
+    if multiple:
+        mine, _ = column(raw, table, f"{multiple[2]}: {multiple[1]}, B", system)
+        one, _ = column(raw, table, f"{multiple[3]}: {multiple[1]}, B", system)
+        return {r: mine[r] / one[r] for r in mine if r in one}, "range"
     variant, label, rest = place(raw, table, header)
     values, how = {}, "range"
     for run in raw["runs"]:
@@ -354,7 +364,7 @@ def differences(raw, markdown, only=None):
                 values = list(figures(table, main[1], system)[0].values())
                 if values:
                     now = median(values)
-                    rising = main[1].endswith(("µs", "ms", "MiB"))
+                    rising = main[1].endswith(("µs", "ms", "MiB", "times"))
                     if last is not None and (now < last if rising else now > last):
                         wrong.append(f"{table}, {cells[0]}: not in order")
                     last = now
@@ -457,7 +467,7 @@ def until_delivered(raw):
 
 def falls(measure):
     """Whether less of it is better."""
-    return re.search(r", (µs|ms|MiB)( \[95 %\])?$", measure) is not None
+    return re.search(r", (µs|ms|MiB|times)( \[95 %\])?$", measure) is not None
 
 
 def stand(raw, table, measure, figures):

@@ -30,6 +30,18 @@ for hz in ("1 kHz", "10 kHz"):
     where = f"state-watch / 1->1 / {hz}"
     both = (where, "rnet-watch"), (where, "rnet-adaptive")
     ASKED[f"watch at {hz}, beside an urgent message"] = (*both, "p50, µs", 1)
+# What issue 16 asks of the link between hosts, beside plain Zenoh.
+for size, least in (("22 B", 2), ("1 KiB", 1), ("1 MiB", 0.9)):
+    where = f"hosts-throughput / 1->1 / {size}"
+    both = (where, "rnet-adaptive"), (where, "zenoh-tcp")
+    ASKED[f"between hosts, {size} as fast as possible"] = (
+        *both,
+        "delivered at each reader, k msg/s",
+        least,
+    )
+where = "hosts-latency / 1->1 / 64 B"
+both = (where, "rnet-adaptive"), (where, "zenoh-tcp")
+ASKED["between hosts, 64 B at 1 kHz"] = (*both, "p50, µs", 1.5)
 
 
 def targets_differences(raw, table, _header, rows, _found, figures):

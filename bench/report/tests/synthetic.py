@@ -31,6 +31,7 @@ SYSTEMS = {
     "redis-keyspace": ("Redis SET and keyspace notification", "rust", 0, 60, 0),
 }
 STORES = ["rnet-state", "rnet-cell", "redis-kv", "redis-kv-tcp", "redis-kv-async", "nats-kv"]
+HOSTS = ["rnet-adaptive", "zenoh-tcp", "cyclonedds", "zmq-tcp", "nats"]
 WATCHED = ["rnet-watch", "redis-keyspace"]
 PYTHON = ["py-zmq", "py-rnet"]
 FIELD = [s for s in SYSTEMS if s not in STORES + PYTHON + WATCHED]
@@ -207,11 +208,12 @@ class Maker:
             repetition,
             [self.carried("100 Hz each", 100, us * 3, publishers=10)],
         )
-        self.urgent(system, repetition, flood, us, per_kib)
+        self.urgent("urgent", "1->1", system, repetition)
         self.robot(system, repetition, us)
         self.memory(system, repetition)
 
-    def urgent(self, system, repetition, flood, us, per_kib):
+    def urgent(self, workload, variant, system, repetition):
+        _, _, flood, us, per_kib = SYSTEMS[system]
         event = self.reader(100, us * 3, 0.5, "event")
         sent = lambda lag_us: {
             "topic": "event",
@@ -230,8 +232,8 @@ class Maker:
             self.process("subscriber 0", {"received": [loaded, bulk]}),
         ]
         self.run(
-            "urgent",
-            "1->1",
+            workload,
+            variant,
             system,
             repetition,
             [self.phase("unloaded", alone, 64, 100.0), self.phase("loaded", both, 64, 100.0)],
@@ -346,6 +348,34 @@ class Maker:
         phases = [self.carried(text, hz, us) for text, hz in (("1 kHz", 1e3), ("10 kHz", 1e4))]
         self.run("state-watch", "1->1", system, repetition, phases)
 
+    def hosts(self, system, repetition):
+        """Two hosts: the cable, and what joins them."""
+        _, _, flood, us, per_kib = SYSTEMS[system]
+        between = {"rnet-adaptive": ["link a", "link b"], "nats": ["server"]}.get(system, [])
+
+        def joined(phase, copies=1):
+            phase["processes"] += [self.process(who) for who in between]
+            sent = sum(
+                s["count"] for p in phase["processes"] for s in p.get("result", {}).get("sent", [])
+            )
+            each = (phase["len"] + 60) * copies * self.random.uniform(1, 1.1)
+            return phase | {"wire_bytes": int(sent * each)}
+
+        floods = [("22 B", 22), ("1 KiB", 1024), ("1 MiB", 1 << 20)]
+        slower = lambda n: flood / 5 / (1 + per_kib * n / 1024 / us)
+        phases = [joined(self.carried(t, slower(n), us * 9, length=n)) for t, n in floods]
+        self.run("hosts-throughput", "1->1", system, repetition, phases)
+        paced = [("64 B", 64), ("1 KiB", 1024)]
+        phases = [joined(self.carried(t, 1e3, us * 4, length=n)) for t, n in paced]
+        self.run("hosts-latency", "1->1", system, repetition, phases)
+        for readers in (1, 10):
+            carried = self.carried("1 kHz", 1e3, us * 4, readers, length=1024)
+            copies = 1 if between == ["link a", "link b"] else readers
+            phases = [joined(carried, copies)]
+            self.run("hosts-readers", f"1->{readers}", system, repetition, phases)
+        for cable in ("20 Mbit/s", "1 Gbit/s"):
+            self.urgent("hosts-urgent", cable, system, repetition)
+
     def python(self, system, repetition):
         _, _, rate, us, _ = SYSTEMS[system]
         self.run(
@@ -366,6 +396,8 @@ class Maker:
                 self.more_of_state(system, repetition)
             for system in [*WATCHED, "rnet-adaptive", "nats"]:
                 self.watched(system, repetition)
+            for system in HOSTS:
+                self.hosts(system, repetition)
             for system in PYTHON:
                 self.python(system, repetition)
         return {
@@ -453,6 +485,10 @@ WORKLOADS = [
     "sierra_nevada",
     "memory",
     "urgent",
+    "hosts-throughput",
+    "hosts-latency",
+    "hosts-readers",
+    "hosts-urgent",
     "state",
     "state-sizes",
     "state-cas",
@@ -477,6 +513,8 @@ def members(workload):
     """The systems that take part in a workload."""
     if workload == "sierra_nevada":
         return ["rnet-adaptive", "rnet-block", "cyclonedds", "zenoh-tcp", "zmq-tcp", "nats"]
+    if workload.startswith("hosts-"):
+        return HOSTS
     if workload == "python":
         return PYTHON
     if workload == "state-watch":

@@ -72,6 +72,7 @@ fn study1(context: &Context, _repetition: usize) -> Result<Vec<Job>> {
             processes,
             phases: vec![phase("set and get", seconds)],
             durable: false,
+            cable: None,
         }
     };
     Ok(vec![job(1), job(4)])
@@ -89,6 +90,7 @@ fn state(context: &Context, _repetition: usize) -> Result<Vec<Job>> {
         processes: (0..clients).map(client).collect(),
         phases: vec![phase("set", seconds), phase("get", seconds)],
         durable: false,
+        cable: None,
     };
     Ok(vec![job(1), job(4)])
 }
@@ -112,5 +114,6 @@ fn sizes(context: &Context, _repetition: usize) -> Result<Vec<Job>> {
         processes: vec![("client 0".into(), client)],
         phases: phases.collect(),
         durable: false,
+        cable: None,
     }])
 }

@@ -115,6 +115,14 @@ fn publishers(context: &Context, _repetition: usize) -> Result<Vec<Job>> {
 }
 
 fn urgent(context: &Context, _repetition: usize) -> Result<Vec<Job>> {
+    let seconds = [0.5 * context.scale, 0.8 * context.scale];
+    let (count, rate_hz) = (u64::MAX, None);
+    let bulk = Load { len: BULK_LEN, count, seconds: seconds[1], rate_hz, filled: false };
+    Ok(vec![event_beside("1->1", seconds, bulk)])
+}
+
+/// An event, alone for so many seconds, then for so many beside a load of bulk.
+pub fn event_beside(variant: &str, seconds: [f64; 2], load: Load) -> Job {
     let topic = |name: &str, profile, lane, max_len| Topic {
         name: name.into(),
         profile,
@@ -125,14 +133,11 @@ fn urgent(context: &Context, _repetition: usize) -> Result<Vec<Job>> {
         index: 0,
     };
     let event = topic("event", Profile::Latency, Lane::Urgent, SMALL_LEN);
-    let bulk = topic("bulk", Profile::Throughput, Lane::Bulk, BULK_LEN);
-    let seconds = [0.5 * context.scale, 0.8 * context.scale];
+    let bulk = topic("bulk", Profile::Throughput, Lane::Bulk, load.len);
     let events = seconds.map(|seconds| {
         let (count, rate_hz) = (u64::MAX, Some(EVENT_HZ));
         Some(Load { len: SMALL_LEN, count, seconds, rate_hz, filled: false })
     });
-    let (count, rate_hz) = (u64::MAX, None);
-    let load = Load { len: BULK_LEN, count, seconds: seconds[1], rate_hz, filled: false };
     let writer = Role::Peer {
         publishes: vec![
             PublishSpec { topic: event.clone(), loads: events.into() },
@@ -150,10 +155,11 @@ fn urgent(context: &Context, _repetition: usize) -> Result<Vec<Job>> {
         limited_to: None,
         seconds,
     };
-    Ok(vec![Job {
-        variant: "1->1".into(),
+    Job {
+        variant: variant.into(),
         processes: vec![("publisher 0".into(), writer), ("subscriber 0".into(), reader)],
         phases: vec![phase("unloaded", seconds[0]), phase("loaded", seconds[1])],
         durable: false,
-    }])
+        cable: None,
+    }
 }

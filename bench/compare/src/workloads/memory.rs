@@ -81,5 +81,6 @@ fn job(each: usize, seconds: f64) -> Job {
             seconds,
         }],
         durable: false,
+        cable: None,
     }
 }

@@ -1,5 +1,6 @@
 //! The workloads: which processes, which messages, in which phases.
 
+mod hosts;
 mod key_value;
 mod latency;
 mod memory;
@@ -8,6 +9,7 @@ mod studies;
 mod throughput;
 mod topology;
 
+use crate::hosts::Cable;
 use crate::registry::{Kind, Registry};
 use bench_harness::spec::{Call, Expect, Load, PublishSpec, Role, SubscribeSpec};
 use bench_harness::{Lane, Profile, Result, Topic};
@@ -81,6 +83,8 @@ pub struct Job {
     pub phases: Vec<PhasePlan>,
     /// Values are to be on disk before their writers are answered.
     pub durable: bool,
+    /// Where it needs two hosts, what joins them: the first has the processes that publish.
+    pub cable: Option<Cable>,
 }
 
 /// A phase, as it is announced.
@@ -136,6 +140,7 @@ pub fn all() -> Vec<Workload> {
     all.extend(latency::workloads());
     all.extend(throughput::workloads());
     all.extend(topology::workloads());
+    all.extend(hosts::workloads());
     all.extend(memory::workloads());
     all.extend(key_value::workloads());
     all.extend(state::workloads());
@@ -220,5 +225,5 @@ fn one_topic_in(
         })
         .collect();
     let processes = publishing.chain(subscribing).collect();
-    Job { variant: variant.into(), processes, phases, durable }
+    Job { variant: variant.into(), processes, phases, durable, cable: None }
 }

@@ -64,6 +64,7 @@ fn counting(context: &Context, _repetition: usize) -> Result<Vec<Job>> {
             processes: (0..clients).map(client).collect(),
             phases: vec![phase("count", seconds), phase("total", 0.01)],
             durable: false,
+            cable: None,
         }
     };
     let calls = [(Call::Add, "add"), (Call::CompareAndSet, "compare and set")];
@@ -81,6 +82,7 @@ fn durable(context: &Context, _repetition: usize) -> Result<Vec<Job>> {
         processes: (0..clients).map(client).collect(),
         phases: vec![phase("set", seconds)],
         durable: true,
+        cable: None,
     };
     Ok(vec![job(1), job(4)])
 }

@@ -92,5 +92,6 @@ fn round_trips(context: &Context, repetition: usize, period_ms: f64, stride: f64
         processes: vec![("pinger".into(), ping), ("echo".into(), Role::Echo { there, back })],
         phases: vec![PhasePlan { label, len: None, rate_hz: None, limited_to: None, seconds }],
         durable: false,
+        cable: None,
     }
 }

@@ -78,7 +78,13 @@ fn jobs(context: &Context, _repetition: usize) -> Result<Vec<Job>> {
     }
     let phase =
         PhasePlan { label: "robot".into(), len: None, rate_hz: None, limited_to: None, seconds };
-    Ok(vec![Job { variant: topology.name, processes, phases: vec![phase], durable: false }])
+    Ok(vec![Job {
+        variant: topology.name,
+        processes,
+        phases: vec![phase],
+        durable: false,
+        cable: None,
+    }])
 }
 
 /// Numbers the endpoints of each topic.

@@ -50,7 +50,7 @@ impl Domain {
             open.users += 1;
             return Ok(Self { id, participant: open.participant });
         }
-        let xml = CString::new(config(net.number, purpose))?;
+        let xml = CString::new(config(net, purpose))?;
         // SAFETY: the text is read during the call.
         let domain =
             checked("dds_create_domain", unsafe { ffi::dds_create_domain(id, xml.as_ptr()) })?;
@@ -78,7 +78,8 @@ impl Drop for Domain {
 }
 
 /// The domain's configuration; `settings` in lib.rs gives the reasons.
-fn config(number: u16, purpose: Use) -> String {
+fn config(net: &Net, purpose: Use) -> String {
+    let (number, interface) = (net.number, net.interface());
     let batch = matches!(purpose, Use::Throughput);
     let marks = if batch {
         ""
@@ -86,13 +87,17 @@ fn config(number: u16, purpose: Use) -> String {
         "<Watermarks><WhcHigh>64MB</WhcHigh><WhcHighInit>64MB</WhcHighInit>\
          <WhcAdaptive>false</WhcAdaptive></Watermarks>"
     };
+    let sizes = if net.host.is_some() {
+        ""
+    } else {
+        "<MaxMessageSize>65500B</MaxMessageSize><FragmentSize>65000B</FragmentSize>"
+    };
     let base = PORT_BASE + PORT_GAIN * purpose as u32;
     format!(
         "<CycloneDDS><Domain>\
            <General>\
-             <Interfaces><NetworkInterface name=\"lo\" multicast=\"true\"/></Interfaces>\
-             <MaxMessageSize>65500B</MaxMessageSize>\
-             <FragmentSize>65000B</FragmentSize>\
+             <Interfaces><NetworkInterface name=\"{interface}\" multicast=\"true\"/></Interfaces>\
+             {sizes}\
            </General>\
            <Discovery>\
              <ExternalDomainId>{number}</ExternalDomainId>\

@@ -37,6 +37,10 @@ impl System for CycloneDds {
         endpoint::version()
     }
 
+    fn spans_hosts(&self) -> bool {
+        true
+    }
+
     fn publisher(&self, net: &Net, topic: &Topic) -> Result<Box<dyn Publisher>> {
         endpoint::publisher(net, topic)
     }
@@ -61,6 +65,8 @@ const SETTINGS: &[&str] = &[
     "throughput: Internal/Watermarks at their defaults (WhcHigh 500kB, adaptive); latency: WhcHigh \
      and WhcHighInit 64MB, WhcAdaptive false, as a listener that answers runs on the thread that \
      takes the acknowledgements and must not wait for them",
+    "between two hosts: the interface of the cable; General/MaxMessageSize and FragmentSize at their \
+     defaults, as its MTU is 1500",
     "Interfaces: lo only, with multicast=true, as lo carries multicast though its flag does not say \
      so: one send reaches all readers where there are several",
     "urgent topics: a second Cyclone domain in the process with ports of its own, hence own sockets \

@@ -26,7 +26,7 @@ fn messages_of_all_sizes_arrive() {
         let number = 191 + case as u16;
         let dir = std::env::temp_dir().join(format!("bench-cyclone-{}-{case}", std::process::id()));
         std::fs::create_dir_all(&dir).unwrap();
-        let net = Net { dir: dir.clone(), number, broker_port: None, disk: None };
+        let net = Net { dir: dir.clone(), number, broker_port: None, disk: None, host: None };
         let topic = Topic {
             name: "carried".into(),
             profile,

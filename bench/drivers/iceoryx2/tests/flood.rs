@@ -16,7 +16,8 @@ fn a_flood_without_flush_passes_a_full_queue_of_each_subscriber() {
         for system in bench_iceoryx2::systems() {
             let dir = std::env::temp_dir().join(format!("flood-{}", std::process::id()));
             std::fs::create_dir(&dir).unwrap();
-            let net = Net { dir: dir.clone(), number: 1, broker_port: None, disk: None };
+            let net =
+                Net { dir: dir.clone(), number: 1, broker_port: None, disk: None, host: None };
             let (profile, lane) = (Profile::Throughput, Lane::Bulk);
             let (publishers, subscribers, index) = (1, 2, 0);
             let name = "flood".into();

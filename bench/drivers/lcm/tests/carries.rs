@@ -19,7 +19,7 @@ fn messages_of_all_sizes_arrive() {
     for (lane, number) in [(Lane::Bulk, 194), (Lane::Urgent, 195)] {
         let dir = std::env::temp_dir().join(format!("bench-lcm-{}-{number}", std::process::id()));
         std::fs::create_dir_all(&dir).unwrap();
-        let net = Net { dir: dir.clone(), number, broker_port: None, disk: None };
+        let net = Net { dir: dir.clone(), number, broker_port: None, disk: None, host: None };
         let topic = Topic {
             name: "carried".into(),
             profile: Profile::Latency,

@@ -11,7 +11,7 @@ fn carries(system: &dyn System, profile: Profile, lane: Lane) {
     let name = format!("bench-{}-{}-{profile:?}", system.id(), std::process::id());
     let dir = std::env::temp_dir().join(name);
     std::fs::create_dir_all(&dir).unwrap();
-    let net = Net { dir: dir.clone(), number: 1, broker_port: None, disk: None };
+    let net = Net { dir: dir.clone(), number: 1, broker_port: None, disk: None, host: None };
     let topic = Topic {
         name: "carry".into(),
         profile,

@@ -4,7 +4,6 @@ use crate::{publish, server, subscribe};
 use bench_harness::{
     About, Broker, Net, Profile, Publisher, Result, Sink, Subscription, System, Topic,
 };
-use std::path::Path;
 
 /// Core NATS by TCP.
 pub struct Core;
@@ -34,8 +33,12 @@ impl System for Core {
         server::version()
     }
 
-    fn broker(&self, dir: &Path, port: u16) -> Option<Broker> {
-        Some(server::broker(dir, port))
+    fn broker(&self, net: &Net, port: u16) -> Option<Broker> {
+        Some(server::broker(net, port))
+    }
+
+    fn spans_hosts(&self) -> bool {
+        true
     }
 
     fn publisher(&self, net: &Net, topic: &Topic) -> Result<Box<dyn Publisher>> {

@@ -7,7 +7,6 @@ use bench_harness::{
     About, Broker, Error, Net, Publisher, Result, Sink, Subscription, System, Topic,
 };
 use futures_util::StreamExt;
-use std::path::Path;
 use std::thread;
 use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
@@ -38,8 +37,8 @@ impl System for Watch {
         server::version()
     }
 
-    fn broker(&self, dir: &Path, port: u16) -> Option<Broker> {
-        Some(server::broker_with_jetstream(dir, None, port))
+    fn broker(&self, net: &Net, port: u16) -> Option<Broker> {
+        Some(server::broker_with_jetstream(&net.dir, None, port))
     }
 
     fn may_lose(&self) -> Option<&'static str> {

@@ -14,16 +14,17 @@ const SUBSCRIPTION_CAPACITY: usize = 1 << 22;
 
 /// nats-server for core NATS. The limits are for subscribers that are behind, which the server else
 /// cuts off (docs.nats.io, "Slow Consumers"), and for messages above 1 MB.
-pub fn broker(dir: &Path, port: u16) -> Broker {
+pub fn broker(net: &Net, port: u16) -> Broker {
+    let address = net.broker_address();
     let text = format!(
-        r#"listen: "127.0.0.1:{port}"
+        r#"listen: "{address}:{port}"
 max_payload: 8MB
 max_pending: 2GB
 write_deadline: "60s"
 ping_interval: "10m"
 "#
     );
-    with_config(dir, text)
+    with_config(&net.dir, text)
 }
 
 /// nats-server with JetStream, which the key-value store is built on. With `disk` its files are in that
@@ -80,7 +81,7 @@ pub fn runtime() -> Result<Runtime> {
 /// A connection of its own.
 pub fn connect(runtime: &Runtime, net: &Net) -> Result<Client> {
     let options = ConnectOptions::new().subscription_capacity(SUBSCRIPTION_CAPACITY);
-    let address = format!("127.0.0.1:{}", net.broker_port()?);
+    let address = format!("{}:{}", net.broker_address(), net.broker_port()?);
     Ok(runtime.block_on(options.connect(address))?)
 }
 

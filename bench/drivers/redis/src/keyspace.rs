@@ -5,7 +5,6 @@ use bench_harness::{
     About, Broker, Error, Net, Publisher, Result, Sink, Subscription, System, Topic,
 };
 use redis::{Commands, Connection};
-use std::path::Path;
 
 /// Keyspace notifications.
 pub struct Keyspace;
@@ -32,8 +31,8 @@ impl System for Keyspace {
         server::version()
     }
 
-    fn broker(&self, dir: &Path, port: u16) -> Option<Broker> {
-        let mut broker = server::broker(dir, None, port);
+    fn broker(&self, net: &Net, port: u16) -> Option<Broker> {
+        let mut broker = server::broker(&net.dir, None, port);
         broker.args.extend(["--notify-keyspace-events", "K$"].map(str::to_owned));
         Some(broker)
     }

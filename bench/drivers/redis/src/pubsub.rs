@@ -4,7 +4,6 @@ use crate::{publish, server, subscribe};
 use bench_harness::{
     About, Broker, Net, Profile, Publisher, Result, Sink, Subscription, System, Topic,
 };
-use std::path::Path;
 
 /// Pub/sub.
 pub struct PubSub {
@@ -46,8 +45,8 @@ impl System for PubSub {
         server::version()
     }
 
-    fn broker(&self, dir: &Path, port: u16) -> Option<Broker> {
-        Some(server::broker(dir, None, port))
+    fn broker(&self, net: &Net, port: u16) -> Option<Broker> {
+        Some(server::broker(&net.dir, None, port))
     }
 
     fn publisher(&self, net: &Net, topic: &Topic) -> Result<Box<dyn Publisher>> {

@@ -4,7 +4,7 @@ mod state;
 mod watched;
 
 use bench_harness::{
-    About, KeyValue, Lane, Net, Publisher, Result, Sink, Subscription, System, Topic,
+    About, Broker, KeyValue, Lane, Net, Publisher, Result, Sink, Subscription, System, Topic,
 };
 use rnet::{Node, OnFull, PublisherOptions, SubscriberOptions, Wait};
 use std::sync::atomic::Ordering;
@@ -47,7 +47,7 @@ fn node(net: &Net) -> Result<Arc<Node>> {
         return Ok(node);
     }
     let name = format!("process_{}", std::process::id());
-    let node = Arc::new(Node::builder(&name).dir(&net.dir).domain("bench").open()?);
+    let node = Arc::new(Node::builder(&name).dir(net.host_dir()).domain("bench").open()?);
     *open = Arc::downgrade(&node);
     Ok(node)
 }
@@ -68,12 +68,29 @@ impl System for Rnet {
                 "reliable, the writer waits for room: the same promise as the others give".into(),
                 "one node per process".into(),
                 "its directory on /dev/shm, as is its default".into(),
+                "between two hosts: an rnet-link process on each, the settings as they come".into(),
             ],
         }
     }
 
     fn version(&self) -> Result<String> {
         Ok(rnet::VERSION.into())
+    }
+
+    fn spans_hosts(&self) -> bool {
+        true
+    }
+
+    fn link(&self, net: &Net) -> Option<Broker> {
+        let host = net.host.as_ref()?;
+        let (way, address) =
+            if host.name == "a" { ("--listen", host.address) } else { ("--connect", host.other) };
+        let endpoint = format!("tcp/{address}:7450");
+        let dir = net.host_dir().display().to_string();
+        let args = ["run", "--domain", "bench", "--dir", &dir, "--network", "peers"];
+        let joined = ["--host", &host.name, way, &endpoint];
+        let args = args.into_iter().chain(joined).map(str::to_owned).collect();
+        Some(Broker { program: "rnet-link".into(), args, files: Vec::new() })
     }
 
     fn publisher(&self, net: &Net, topic: &Topic) -> Result<Box<dyn Publisher>> {

@@ -77,6 +77,10 @@ impl System for Zenoh {
         Ok(zenoh::GIT_VERSION.trim_start_matches('v').trim_end_matches('-').into())
     }
 
+    fn spans_hosts(&self) -> bool {
+        self.memory == Memory::Private
+    }
+
     fn publisher(&self, net: &Net, topic: &Topic) -> Result<Box<dyn Publisher>> {
         let session = session::listening(self.memory, net, topic)?;
         let address = session::address(&session)?;

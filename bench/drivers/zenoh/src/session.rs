@@ -17,7 +17,7 @@ const LOW_LATENCY_MAX_LEN: usize = 32 << 10;
 /// A publisher's session, which listens on a free port, or on a Unix socket of its own.
 pub(crate) fn listening(memory: Memory, net: &Net, topic: &Topic) -> Result<Session> {
     let endpoint = match memory {
-        Memory::Private => "tcp/127.0.0.1:0".into(),
+        Memory::Private => format!("tcp/{}:0", net.address()),
         Memory::Shared => {
             let socket = net.dir.join(format!("{}.{}.zenoh", topic.name, topic.index));
             format!("unixsock-stream/{}", socket.display())

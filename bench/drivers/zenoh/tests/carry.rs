@@ -17,8 +17,13 @@ fn messages_of_every_size_arrive_in_order_and_unharmed() {
             let name = format!("{id}-{}", std::process::id());
             let dir = std::env::temp_dir().join(name);
             std::fs::create_dir(&dir).unwrap();
-            let net =
-                Net { dir: dir.clone(), number: number as u16 + 1, broker_port: None, disk: None };
+            let net = Net {
+                dir: dir.clone(),
+                number: number as u16 + 1,
+                broker_port: None,
+                disk: None,
+                host: None,
+            };
             let (publishers, subscribers, index) = (1, 1, 0);
             let (name, max_len) = ("carry".into(), 1 << 20);
             let topic = Topic { name, profile, lane, max_len, publishers, subscribers, index };

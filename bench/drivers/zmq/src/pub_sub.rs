@@ -35,6 +35,10 @@ impl System for PubSub {
         Ok(context::version())
     }
 
+    fn spans_hosts(&self) -> bool {
+        !self.ipc
+    }
+
     fn publisher(&self, net: &Net, topic: &Topic) -> Result<Box<dyn Publisher>> {
         let mut socket = context::socket(zmq::PUB, topic)?;
         set_nodrop(&mut socket)?;
@@ -42,7 +46,7 @@ impl System for PubSub {
             let path = net.dir.join(format!("{}.{}.sock", topic.name, topic.index));
             socket.bind(&format!("ipc://{}", path.display()))?;
         } else {
-            socket.bind("tcp://127.0.0.1:*")?;
+            socket.bind(&format!("tcp://{}:*", net.address()))?;
         }
         net.announce(topic, &context::bound_address(&socket)?)?;
         Ok(Box::new(Sender { socket }))
