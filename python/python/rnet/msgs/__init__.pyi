@@ -43,20 +43,19 @@ class _Span(_Part[Duration]):
     def __set__(self, message: object, value: timedelta, /) -> None: ...
 
 __all__ = ["ArrowPrimitive", "BatteryState", "CallControl", "CallStatus",
-    "CameraCalibration", "CircleAnnotation",
-    "Clock", "Color", "CompressedAudio", "CompressedImage", "CompressedPointCloud",
-    "CompressedVideo", "CubePrimitive", "CylinderPrimitive", "Diagnostic", "EmergencyStop",
-    "Event", "FrameTransform", "FrameTransforms", "GeoJSON", "Grid", "Illuminance", "Image",
-    "ImageAnnotations", "Imu", "JointCommand", "JointState", "JointStates",
-    "JointTrajectory", "Joy", "KeyValuePair", "LaserScan", "LinePrimitive", "LinkStatus",
-    "LocationFix", "LocationFixes", "Log", "MagneticField", "ModelPrimitive", "Odometry",
-    "PackedElementField", "Point2", "Point3", "Point3InFrame", "PointCloud",
-    "PointsAnnotation", "Pose", "PoseEstimate", "PoseInFrame", "PoseTrajectory",
-    "PosesInFrame", "Pressure", "Quaternion", "Range", "RawAudio", "RawImage",
-    "RelativeHumidity", "RobotMode", "SceneEntity", "SceneEntityDeletion", "SceneUpdate",
-    "SpherePrimitive", "Temperature", "Tensor", "TextAnnotation", "TextPrimitive",
-    "TriangleListPrimitive", "Twist", "TwistInFrame", "Vector2", "Vector3", "VoxelGrid",
-    "Wrench", "WrenchInFrame"]
+    "CameraCalibration", "CircleAnnotation", "Clock", "Color", "CompressedAudio",
+    "CompressedImage", "CompressedPointCloud", "CompressedVideo", "CubePrimitive",
+    "CylinderPrimitive", "Diagnostic", "EmergencyStop", "Event", "FrameTransform",
+    "FrameTransforms", "GeoJSON", "Grid", "Illuminance", "Image", "ImageAnnotations", "Imu",
+    "JointCommand", "JointState", "JointStates", "JointTrajectory", "Joy", "KeyValuePair",
+    "LaserScan", "LinePrimitive", "LinkStatus", "LocationFix", "LocationFixes", "Log",
+    "MagneticField", "ModelPrimitive", "Odometry", "PackedElementField", "Point2", "Point3",
+    "Point3InFrame", "PointCloud", "PointsAnnotation", "Pose", "PoseEstimate",
+    "PoseInFrame", "PoseTrajectory", "PosesInFrame", "Pressure", "Quaternion", "Range",
+    "RawAudio", "RawImage", "RelativeHumidity", "RobotMode", "SceneEntity",
+    "SceneEntityDeletion", "SceneUpdate", "SpherePrimitive", "Temperature", "Tensor",
+    "TextAnnotation", "TextPrimitive", "TriangleListPrimitive", "Twist", "TwistInFrame",
+    "Vector2", "Vector3", "VoxelGrid", "Wrench", "WrenchInFrame"]
 
 class BatteryState(Message):
     """A battery."""
@@ -103,15 +102,16 @@ class BatteryState(Message):
         "charge", "capacity", "design_capacity", "state_of_charge", "temperature"]) -> bool: ...
 
 class CallControl(Message):
-    """What a caller tells the server of a call; the correlation of the message says which call."""
+    """What a caller tells the server of a call; the correlation of the message says which
+    call."""
     Action: ClassVar[EnumTypeWrapper]
     ACTION_UNSPECIFIED: ClassVar[int]; ACTION_CANCEL: ClassVar[int]
     action: int
     def __init__(self, *, action: int = ...) -> None: ...
 
 class CallStatus(Message):
-    """How a call ended that did not end with its only reply; the correlation of the message says
-    which call."""
+    """How a call ended that did not end with its only reply; the correlation of the message
+    says which call."""
     State: ClassVar[EnumTypeWrapper]
     STATE_UNSPECIFIED: ClassVar[int]; STATE_DONE: ClassVar[int]; STATE_FAILED: ClassVar[int]
     STATE_CANCELLED: ClassVar[int]; STATE_REFUSED: ClassVar[int]
