@@ -313,3 +313,26 @@ fn what_is_missing_at_the_end_is_told_though_no_message_follows() {
     });
     assert!(lost > 0);
 }
+
+#[test]
+fn what_waits_for_room_is_read_after_its_publisher_has_closed() {
+    const COUNT: u64 = 2000;
+    let hosts = Hosts::new("room", 2);
+    let (from, to) = (hosts.node(0, "from"), hosts.node(1, "to"));
+    let options = PublisherOptions::new().reliable(OnFull::Wait(Duration::from_secs(30)));
+    let mut publisher = from.publisher_with::<[u8]>("/t", options).unwrap();
+    let mut subscriber =
+        to.subscriber_with::<[u8]>("/t", SubscriberOptions::new().reliable()).unwrap();
+    publisher.wait_for_subscribers(1, LONG).unwrap();
+    // More than the log of the proxy holds, and less than the link takes: nobody waits for the reader.
+    for number in 0..COUNT {
+        publisher.send(&[&number.to_le_bytes()[..], &[7; 1000]].concat()).unwrap();
+    }
+    drop(publisher);
+    std::thread::sleep(20 * PAUSE); // sleep: nothing shows that the other host has heard of the end
+    for number in 0..COUNT {
+        let message = subscriber.recv(LONG).unwrap();
+        assert_eq!(message[..8], number.to_le_bytes());
+    }
+    assert_eq!(subscriber.lost().total(), 0);
+}

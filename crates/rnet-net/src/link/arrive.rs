@@ -139,13 +139,17 @@ impl Shared {
     fn leave(&self, state: &LaneState, current: &mut Current) {
         let Some((channel, proxy)) = current.take() else { return };
         let mut proxy = lock(&proxy);
+        // Also if another channel goes on with it meanwhile.
+        if proxy.is_stuck() {
+            state.note_stuck();
+        }
         if proxy.channel != Some(channel) {
             return;
         }
         self.places.set(proxy.slot, proxy.place());
-        if proxy.is_stuck() {
-            state.note_stuck();
-        } else if let Some(read) = proxy.take_credit() {
+        if !proxy.is_stuck()
+            && let Some(read) = proxy.take_credit()
+        {
             state.say(Say::Item(Item::Credit { channel, read }));
         }
     }

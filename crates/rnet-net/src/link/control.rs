@@ -274,6 +274,7 @@ impl Control {
             self.asked = Instant::now();
             self.hosts.values_mut().for_each(|host| host.ask_again(&mut self.known));
         }
+        self.hosts.values_mut().for_each(|host| host.drained(&mut self.known));
         self.status.look(&self.known, &self.hosts);
     }
 }

@@ -44,6 +44,8 @@ struct RemotePublisher {
     flows: bool,
     /// It is gone there, lost if `true`, and its channel has not ended yet.
     leaving: Option<bool>,
+    /// Its channel has ended there, and something of it waits for room here.
+    over: bool,
     opened: Instant,
 }
 
@@ -174,7 +176,7 @@ impl Host {
             lane.clear(session);
         }
         for remote in self.publishers.values_mut() {
-            remote.channel = None;
+            (remote.channel, remote.over) = (None, false);
             lock(&remote.proxy).follow(None);
         }
         self.end_given();
@@ -278,8 +280,16 @@ impl Host {
                 let proxy = Arc::new(Mutex::new(proxy));
                 let (channel, reliable, flows, leaving) = (None, false, false, None);
                 let opened = Instant::now();
-                let publisher =
-                    RemotePublisher { remote, proxy, channel, reliable, flows, leaving, opened };
+                let publisher = RemotePublisher {
+                    remote,
+                    proxy,
+                    channel,
+                    reliable,
+                    flows,
+                    leaving,
+                    over: false,
+                    opened,
+                };
                 self.publishers.insert(id, publisher);
             }
             Qos::Subscriber(qos) => {
@@ -352,6 +362,7 @@ impl Host {
         }
         let mut proxy = lock(&remote.proxy);
         known.shared.places.release(proxy.slot);
+        proxy.lose_waiting();
         proxy.close(lost);
     }
 
@@ -394,7 +405,7 @@ impl Host {
         {
             state.say(Say::Item(Item::Unwant { channel }));
             lock(&state.channels).remove(&channel);
-            remote.channel = None;
+            (remote.channel, remote.over) = (None, false);
             proxy.follow(None);
             if !wanted {
                 remote.flows = false;
@@ -424,6 +435,9 @@ impl Host {
                 proxy.next_seq = None;
             }
             lock(&state.channels).insert(channel, remote.proxy.clone());
+            if proxy.is_stuck() {
+                state.note_stuck();
+            }
             state.say(Say::Item(Item::Want(Want {
                 channel,
                 publisher: id,
@@ -458,10 +472,33 @@ impl Host {
             .iter()
             .find(|(_, remote)| remote.remote.lane() == lane && remote.channel == Some(channel));
         let Some(id) = ours.map(|(id, _)| *id) else { return };
-        lock(&self.lane(lane).channels).remove(&channel);
         let Some(remote) = self.publishers.get_mut(&id) else { return };
+        remote.over = lock(&remote.proxy).is_stuck();
+        if remote.over {
+            // The lane's thread publishes it, as long as it knows the channel; then `drained` ends it.
+            return;
+        }
         remote.channel = None;
-        if let Some(lost) = remote.leaving {
+        let leaving = remote.leaving;
+        lock(&self.lane(lane).channels).remove(&channel);
+        if let Some(lost) = leaving {
+            self.drop_publisher(known, id, lost);
+        }
+    }
+
+    /// Ends the channels of which nothing waits for room any more, and closes what nobody reads to its end.
+    pub fn drained(&mut self, known: &mut Known) {
+        let over: Vec<_> = (self.publishers.values().filter(|remote| remote.over))
+            .filter_map(|remote| Some((remote.remote.lane(), remote.channel?)))
+            .collect();
+        for (lane, channel) in over {
+            self.ended(known, lane, channel);
+        }
+        let unread: Vec<_> = (self.publishers.iter())
+            .filter(|(_, remote)| remote.channel.is_none())
+            .filter_map(|(id, remote)| Some((*id, remote.leaving?)))
+            .collect();
+        for (id, lost) in unread {
             self.drop_publisher(known, id, lost);
         }
     }

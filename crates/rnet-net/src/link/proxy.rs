@@ -126,6 +126,17 @@ impl Proxy {
         self.waiting.front().map_or(self.next_seq, |first| Some(first.seq))
     }
 
+    /// Counts what waits for room as lost: nobody will ask for it again.
+    pub fn lose_waiting(&mut self) {
+        for (cause, count) in std::mem::take(&mut self.waiting)
+            .into_iter()
+            .map(|waiting| waiting.gap.unwrap_or((LossCause::Link, 1)))
+        {
+            self.lose(cause, count);
+        }
+        self.waiting_len_bytes = 0;
+    }
+
     /// Closes it, as one whose process has died if it is `lost`.
     pub fn close(&mut self, lost: bool) {
         self.waiting.clear();
