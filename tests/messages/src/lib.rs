@@ -18,5 +18,6 @@ mod guide {
         Metadata: "metadata.md"
         Parameters: "parameters.md"
         RealTime: "real-time.md"
+        Services: "services.md"
     }
 }
