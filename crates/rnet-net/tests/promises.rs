@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use common::{LONG, eventually};
 use hosts::Hosts;
-use rnet::{PublisherOptions, SubscriberOptions};
+use rnet::{LossCause, Meta, PublisherOptions, SubscriberOptions};
 
 const PERIOD: Duration = Duration::from_millis(50);
 
@@ -81,6 +81,60 @@ fn liveliness_is_lost_and_regained_there() {
         let counts = subscriber.liveliness();
         (counts.alive, counts.not_alive) == (0, 0)
     });
+}
+
+#[test]
+fn an_assertion_without_a_message_crosses() {
+    let hosts = Hosts::new("asserts", 2);
+    let (from, to) = (hosts.node(0, "from"), hosts.node(1, "to"));
+    let options = PublisherOptions::new().manual_by_topic(PERIOD);
+    let publisher = from.publisher_with::<[u8]>("/t", options).unwrap();
+    let options = SubscriberOptions::new().manual_by_topic(PERIOD);
+    let subscriber = to.subscriber_with::<[u8]>("/t", options).unwrap();
+    publisher.wait_for_subscribers(1, LONG).unwrap();
+    for _ in 0..2 {
+        eventually("it asserts nothing", || subscriber.liveliness().not_alive == 1);
+        eventually("it asserts that it is alive", || {
+            publisher.assert_alive().unwrap();
+            subscriber.liveliness().alive == 1
+        });
+    }
+}
+
+#[test]
+fn what_a_publisher_knows_to_be_missing_is_counted_once() {
+    let mut hosts = Hosts::new("missing", 2);
+    let (from, to) = (hosts.node(0, "from"), hosts.node(1, "to"));
+    let mut publisher = from.publisher::<[u8]>("/t").unwrap();
+    publisher.publish_gap(LossCause::Link, 1000).unwrap();
+    let mut subscriber = to.subscriber::<[u8]>("/t").unwrap();
+    publisher.wait_for_subscribers(1, LONG).unwrap();
+    let mut counted = |what: &str, link: u64, restart: u64| {
+        eventually(what, || {
+            while !matches!(subscriber.try_recv(), Ok(None)) {}
+            let lost = subscriber.lost();
+            assert!(lost.link <= link && lost.restart <= restart, "{what}: {lost}");
+            (lost.link, lost.restart) == (link, restart)
+        });
+    };
+    publisher.publish_gap(LossCause::Link, 3).unwrap();
+    counted("a gap without a message", 3, 0);
+    publisher.send_with(b"x", Meta::default().with_gap(LossCause::Restart, 2)).unwrap();
+    publisher.publish_gap(LossCause::Restart, 5).unwrap();
+    counted("gaps before and behind a message", 3, 7);
+    // The other link begins anew, and what happens meanwhile is told when it is there.
+    hosts.stop(0);
+    publisher.publish_gap(LossCause::Link, 4).unwrap();
+    publisher.send_with(b"x", Meta::default().with_gap(LossCause::Link, 2)).unwrap();
+    publisher.publish_gap(LossCause::Link, 1).unwrap();
+    hosts.start(0, "");
+    counted("gaps while no link was there", 10, 7);
+    publisher.publish_gap(LossCause::Overrun, 1).unwrap();
+    publisher.publish_gap(LossCause::Restart, 1).unwrap();
+    counted("a gap after that", 10, 8);
+    publisher.publish_gap(LossCause::Link, 1).unwrap();
+    drop(publisher);
+    counted("the last gap of a publisher that closes", 11, 8);
 }
 
 /// `/held` crosses in neither direction where `direction` of host 0 is denied.

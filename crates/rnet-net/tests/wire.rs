@@ -84,6 +84,9 @@ fn item() -> impl Strategy<Value = Item<'static>> {
             .prop_map(|(channel, subscription, yes)| Item::Flowing { channel, subscription, yes }),
         (channel(), number(), number(), cause())
             .prop_map(|(channel, seq, count, cause)| Item::Gap { channel, seq, count, cause }),
+        (channel(), [number(), number(), number(), number()])
+            .prop_map(|(channel, known)| Item::Missing { channel, known }),
+        channel().prop_map(|channel| Item::Alive { channel }),
     ];
     prop_oneof![
         1 => other,
@@ -301,6 +304,16 @@ fn a_cause_of_a_later_version_is_counted_as_the_links() {
 }
 
 #[test]
+fn signs_of_a_publisher_have_these_bytes() {
+    let items = [Item::Missing { channel: 3, known: [0, 200, 1, 0] }, Item::Alive { channel: 3 }];
+    let mut bytes = Vec::new();
+    items.iter().for_each(|item| Encoder::default().encode(item, &mut bytes));
+    assert_eq!(bytes, [12, 6, 3, 0, 0xc8, 1, 1, 0, 13, 1, 3]);
+    let found: Vec<_> = Items::new(&bytes).map(Result::unwrap).collect();
+    assert_eq!(found, items);
+}
+
+#[test]
 fn a_small_message_costs_four_bytes() {
     let mut out = Vec::new();
     let mut encoder = Encoder::default();
@@ -438,6 +451,8 @@ fn the_page_lists_the_items() {
         ("Gap", Item::Gap { channel, seq, count: 1, cause }),
         ("Refused", part(Document::Refused)),
         ("Flowing", Item::Flowing { channel, subscription: 1, yes: true }),
+        ("Missing", Item::Missing { channel, known: [0; 4] }),
+        ("Alive", Item::Alive { channel }),
         ("Data", Item::Data(Data { channel, seq, sent_ns, meta, payload: &[], compressed })),
         (
             "Piece",

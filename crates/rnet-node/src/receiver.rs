@@ -43,6 +43,16 @@ pub enum Standing {
     Reading(u64),
 }
 
+/// What a publisher has shown without a message.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Signs {
+    /// Messages that it knows to be missing, by cause in the order of `LossCause::ALL`, as far as the last receive
+    /// has looked: sums of its life.
+    pub known_lost: [u64; 4],
+    /// When it last asserted that it is alive, CLOCK_MONOTONIC in ns; 0 if it never has.
+    pub asserted_ns: u64,
+}
+
 /// The receiving half that does not keep its node alive; dispatch threads hold these.
 pub struct Receiver {
     pub topic: TopicName,
@@ -56,6 +66,7 @@ pub struct Receiver {
     pub channels: Vec<Reader>,
     pub past: Past,
     succession: Succession,
+    last_signs: Signs,
     pub errors: VecDeque<Error>,
     pub since_error: u32,
     pub turn: usize,
@@ -117,6 +128,7 @@ impl Receiver {
             channels: Vec::new(),
             past: Past::default(),
             succession: Succession::default(),
+            last_signs: Signs::default(),
             errors: VecDeque::new(),
             since_error: 0,
             turn: 0,
@@ -378,7 +390,12 @@ impl Receiver {
     }
 
     pub fn close_channel(&mut self, at: usize) {
-        let channel = self.channels.swap_remove(at);
+        let mut channel = self.channels.swap_remove(at);
+        // What its publisher has said last, behind its last message.
+        if !channel.is_asking() {
+            channel.count_known_lost();
+        }
+        self.last_signs = signs_of(&channel);
         self.succession.remember(&channel);
         self.past.push(stats_of(&channel));
     }
@@ -450,6 +467,11 @@ impl Receiver {
         }
     }
 
+    /// What its only publisher has shown without a message; of one that is gone, the last.
+    pub fn signs(&self) -> Signs {
+        self.channels.first().map_or(self.last_signs, signs_of)
+    }
+
     pub fn admitted(&self) -> usize {
         let known = self.channels.iter().chain(self.succession.readers());
         known.filter(|c| c.is_admitted()).count()
@@ -472,6 +494,10 @@ impl Receiver {
         past.absorb(inbox.as_ref().map(|inbox| inbox.past.clone()).unwrap_or_default());
         channels.chain(past.iter().cloned()).collect()
     }
+}
+
+fn signs_of(channel: &Reader) -> Signs {
+    Signs { known_lost: channel.known_lost(), asserted_ns: channel.asserted_ns() }
 }
 
 impl Drop for Receiver {

@@ -77,7 +77,7 @@ pub use rnet_core::{
 };
 pub use rnet_derive::Plain;
 #[doc(hidden)]
-pub use rnet_node::receiver::Standing;
+pub use rnet_node::receiver::{Signs, Standing};
 pub use rnet_node::{
     DeadlineMissed, Endpoint, EndpointEvent, EndpointQos, EndpointWatch, Interrupter,
     LivelinessChange, LivelinessCounts, MatchChanges, MatchEvent, Message, MessageType, NodeEvent,

@@ -7,7 +7,7 @@ use rnet_core::{Behind, Error, LossCounts, Result};
 use rnet_node::core::NodeCore;
 use rnet_node::match_event::MatchCallback;
 use rnet_node::options::deadline;
-use rnet_node::receiver::{Receiver, Standing, is_refusal};
+use rnet_node::receiver::{Receiver, Signs, Standing, is_refusal};
 use rnet_node::types;
 use rnet_shm::subscription::SubscriptionFile;
 
@@ -257,6 +257,12 @@ impl<T: Message + ?Sized> Subscriber<T> {
     #[doc(hidden)]
     pub fn standing(&self) -> Standing {
         self.receiver.standing()
+    }
+
+    /// For what forwards messages between hosts: what its only publisher has shown without a message.
+    #[doc(hidden)]
+    pub fn signs(&self) -> Signs {
+        self.receiver.signs()
     }
 
     /// The id of this subscriber, which its publishers know it by.

@@ -95,6 +95,18 @@ impl Shared {
                 }
                 return Ok(());
             }
+            Item::Missing { channel, known } => {
+                if let Some(proxy) = self.proxy(state, current, channel) {
+                    lock(proxy).missing(known);
+                }
+                return Ok(());
+            }
+            Item::Alive { channel } => {
+                if let Some(proxy) = self.proxy(state, current, channel) {
+                    lock(proxy).assert_alive();
+                }
+                return Ok(());
+            }
             Item::Credit { channel, read } => {
                 state.order(Order::Credit(channel, read));
                 return Ok(());

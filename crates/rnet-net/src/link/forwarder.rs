@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use rnet::{Error, LossCause, OwnedSample, Result, Standing, Subscriber};
+use rnet::{Error, LossCause, Meta, OwnedSample, Result, Standing, Subscriber};
 
 use crate::config::{Compression, Shaping};
 use crate::stream::{PushError, Stream};
@@ -15,6 +15,10 @@ use super::proxy::MESSAGE_COST;
 const WHOLE_LEN_BYTES: usize = 8 << 10;
 /// Messages read of one publisher before the next one has its turn.
 const TURN: usize = 64;
+
+/// How often it is looked for an assertion that its publisher is alive.
+const LOOKS_PER_LEASE: u64 = 8;
+const MIN_LOOK_NS: u64 = 1_000_000;
 
 /// What has gone through a forwarder.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -47,6 +51,7 @@ pub enum Turn {
 /// A message that crosses in pieces.
 struct Large {
     sample: OwnedSample<[u8]>,
+    meta: Meta,
     /// What crosses in place of its bytes.
     compressed: Option<Vec<u8>>,
     offset: usize,
@@ -74,6 +79,18 @@ pub struct Forwarder {
     /// Before then the rate limit lets nothing pass.
     not_before_ns: u64,
     seen: u64,
+    /// What its publisher knows to be missing, as far as that was told; `None` while nothing was promised.
+    known_lost: Option<[u64; 4]>,
+    signs: Option<LifeSigns>,
+}
+
+/// What is told of a publisher that may assert that it is alive.
+struct LifeSigns {
+    lease_ns: u64,
+    /// When it asserted that last, as far as that was told.
+    told_ns: u64,
+    /// When to look next: no assertion wakes anybody.
+    look_at_ns: u64,
 }
 
 impl Forwarder {
@@ -84,6 +101,7 @@ impl Forwarder {
         from: Option<u64>,
         credit: u64,
         shaping: Shaping,
+        lease: Option<Duration>,
     ) -> Forwarder {
         Forwarder {
             channel,
@@ -104,6 +122,12 @@ impl Forwarder {
             large: None,
             not_before_ns: 0,
             seen: 0,
+            known_lost: from.map(|_| [0; 4]),
+            signs: lease.map(|lease| LifeSigns {
+                lease_ns: lease.as_nanos().try_into().unwrap_or(u64::MAX),
+                told_ns: 0,
+                look_at_ns: 0,
+            }),
         }
     }
 
@@ -115,6 +139,51 @@ impl Forwarder {
     /// When the rate limit lets the next message pass; `None` without one.
     pub fn wake_at(&self) -> Option<u64> {
         (self.shaping.rate_limit_hz.is_some()).then_some(self.not_before_ns)
+    }
+
+    /// When to look whether its publisher has asserted that it is alive.
+    pub fn look_at(&self) -> Option<u64> {
+        self.signs.as_ref().map(|signs| signs.look_at_ns)
+    }
+
+    /// Tells that the publisher has asserted that it is alive, if it has.
+    fn tell_alive(&mut self, stream: &mut Stream, now_ns: u64) {
+        let Some(signs) = self.signs.as_mut().filter(|signs| signs.look_at_ns <= now_ns) else {
+            return;
+        };
+        signs.look_at_ns = now_ns + (signs.lease_ns / LOOKS_PER_LEASE).max(MIN_LOOK_NS);
+        let asserted_ns = self.subscriber.signs().asserted_ns;
+        // One of long ago was told, or its lease is over.
+        if asserted_ns > signs.told_ns
+            && now_ns.saturating_sub(asserted_ns) < signs.lease_ns
+            && stream.push(&Item::Alive { channel: self.channel }).is_ok()
+        {
+            signs.told_ns = asserted_ns;
+        }
+    }
+
+    /// Tells what the publisher knows to be missing, but for gaps that the next message tells.
+    fn tell_missing(&mut self, stream: &mut Stream, next: [u64; 4]) {
+        let now = self.subscriber.signs().known_lost;
+        let known = std::array::from_fn(|at| now[at].saturating_sub(next[at]));
+        if self.known_lost != Some(known) {
+            self.course.say(stream, &Item::Missing { channel: self.channel, known });
+        }
+        self.known_lost = Some(now);
+    }
+
+    /// What a message that was just read carries to the other host: a gap that was told before is left out.
+    fn meta_of(&mut self, stream: &mut Stream, mut meta: Meta) -> Meta {
+        let Some((gap, told)) = meta.gap.zip(self.known_lost) else { return meta };
+        let at = gap.cause as usize;
+        let mut next = [0; 4];
+        if self.subscriber.signs().known_lost[at].saturating_sub(told[at]) >= gap.size {
+            next[at] = gap.size;
+        } else {
+            meta.gap = None;
+        }
+        self.tell_missing(stream, next);
+        meta
     }
 
     /// The other host has read so many bytes.
@@ -147,6 +216,7 @@ impl Forwarder {
     /// # Errors
     /// Of the subscription, which goes on.
     pub fn turn(&mut self, stream: &mut Stream, now_ns: u64) -> Result<Turn> {
+        self.tell_alive(stream, now_ns);
         for _ in 0..TURN {
             if !self.has_credit() || !stream.has_room() {
                 return Ok(Turn::Blocked);
@@ -174,13 +244,17 @@ impl Forwarder {
     /// Nothing was found: the past was read, it waits to be admitted, or the publisher is gone.
     fn idle(&mut self, stream: &mut Stream) -> Turn {
         let next_seq = match self.subscriber.standing() {
-            Standing::Alone if self.started => return Turn::Ended,
+            Standing::Alone if self.started => {
+                self.tell_missing(stream, [0; 4]);
+                return Turn::Ended;
+            }
             // One that was let go is admitted again.
             Standing::Alone | Standing::Asking => return Turn::Idle,
             Standing::Reading(next_seq) => next_seq,
         };
         // What is missing at the end: perhaps no message comes that would show it.
         self.come_to(stream, next_seq);
+        self.tell_missing(stream, [0; 4]);
         if !self.started {
             self.started = true;
             let flows = Item::Flowing { channel: self.channel, subscription: 0, yes: true };
@@ -211,7 +285,9 @@ impl Forwarder {
             },
             false => match self.subscriber.try_recv()? {
                 Some(sample)
-                    if shaping == Shaping::default() && sample.len() <= WHOLE_LEN_BYTES =>
+                    if shaping == Shaping::default()
+                        && sample.len() <= WHOLE_LEN_BYTES
+                        && sample.meta().gap.is_none() =>
                 {
                     let data = Data {
                         channel: self.channel,
@@ -248,7 +324,8 @@ impl Forwarder {
                 compress(&sample, &mut bytes).then_some(bytes)
             }
         };
-        let large = Large { sample, compressed, offset: 0 };
+        let meta = self.meta_of(stream, sample.meta());
+        let large = Large { sample, meta, compressed, offset: 0 };
         if large.bytes().len() > WHOLE_LEN_BYTES {
             self.course.next_seq = Some(seq + 1);
             self.large = Some(large);
@@ -258,7 +335,7 @@ impl Forwarder {
             channel: self.channel,
             seq,
             sent_ns: large.sample.sent_ns(),
-            meta: large.sample.meta(),
+            meta: large.meta,
             payload: large.bytes(),
             compressed: large.compressed.is_some(),
         };
@@ -275,7 +352,7 @@ impl Forwarder {
             channel: self.channel,
             seq: large.sample.seq(),
             sent_ns: large.sample.sent_ns(),
-            meta: large.sample.meta(),
+            meta: large.meta,
             total: total as u64,
             offset: large.offset as u64,
             bytes: &large.bytes()[large.offset..end],

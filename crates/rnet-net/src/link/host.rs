@@ -275,7 +275,7 @@ impl Host {
                 });
                 let limit = limits::MAX_MESSAGE_LEN_BYTES.min(pool as usize);
                 let mut proxy = Proxy::new(publisher, (host, id), next_seq, slot.number, limit);
-                proxy.expected = place.readers;
+                (proxy.expected, proxy.known_lost) = (place.readers, place.known_lost);
                 proxy.expects_all = expects_all;
                 let proxy = Arc::new(Mutex::new(proxy));
                 let (channel, reliable, flows, leaving) = (None, false, false, None);
@@ -409,7 +409,7 @@ impl Host {
             proxy.follow(None);
             if !wanted {
                 remote.flows = false;
-                proxy.next_seq = None;
+                proxy.forget();
                 known.shared.places.set(proxy.slot, None);
                 // What it has kept for late joiners gets old.
                 if history(&remote.remote) > 0 {
@@ -432,7 +432,7 @@ impl Host {
             proxy.follow(Some(channel));
             proxy.expects_all = false;
             if !goes_on {
-                proxy.next_seq = None;
+                proxy.forget();
             }
             lock(&state.channels).insert(channel, remote.proxy.clone());
             if proxy.is_stuck() {
@@ -565,7 +565,8 @@ impl Host {
                     // With those that it had not admitted again since it was lost before.
                     let readers = &proxy.readers().1 | &proxy.expected;
                     if !proxy.expects_all {
-                        known.keep_place(of, Place { next_seq: Some(next_seq), readers });
+                        let (next_seq, known_lost) = (Some(next_seq), proxy.known_lost_there());
+                        known.keep_place(of, Place { next_seq, readers, known_lost });
                     }
                 }
             }

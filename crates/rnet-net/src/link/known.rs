@@ -19,6 +19,8 @@ const MAX_PLACES: usize = 1 << 16;
 pub struct Place {
     pub next_seq: Option<u64>,
     pub readers: BTreeSet<u64>,
+    /// What its publisher knew to be missing there, by cause.
+    pub known_lost: Option<[u64; 4]>,
 }
 
 /// What the control thread knows beside the hosts.

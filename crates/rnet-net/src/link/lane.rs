@@ -353,7 +353,8 @@ impl Sending {
         let now = now_ns();
         let retry = self.state.stuck.load(Ordering::Acquire).then(|| now + RETRY_NS);
         let limited = forwarders.values().filter_map(Forwarder::wake_at).filter(|at| *at > now);
-        let until = wake_at.into_iter().chain(retry).chain(limited).min();
+        let looks = forwarders.values().filter_map(Forwarder::look_at);
+        let until = wake_at.into_iter().chain(retry).chain(limited).chain(looks).min();
         self.state.sleeps_until.fetch_min(until.unwrap_or(u64::MAX), Ordering::SeqCst);
         let limit = until.map(|until| Duration::from_nanos(until.saturating_sub(now)));
         let mut named: Vec<&mut dyn Waitable> = forwarders

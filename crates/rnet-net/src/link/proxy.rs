@@ -44,6 +44,8 @@ pub struct Proxy {
     pub channel: Option<u32>,
     /// Number of the next message that is expected; `None` before the first.
     pub next_seq: Option<u64>,
+    /// What its publisher knew to be missing where the channel has come to, by cause; `None` before it has said so.
+    pub known_lost: Option<[u64; 4]>,
     waiting: VecDeque<Waiting>,
     waiting_len_bytes: u64,
     /// Bytes of the channel that were read, and what the owner knows of them.
@@ -80,6 +82,7 @@ impl Proxy {
             endpoint,
             channel: None,
             next_seq,
+            known_lost: None,
             waiting: VecDeque::new(),
             waiting_len_bytes: 0,
             read: 0,
@@ -104,6 +107,11 @@ impl Proxy {
         (self.read, self.told, self.owed) = (0, 0, 0);
     }
 
+    /// Nobody reads it any more, so the next channel may begin anywhere.
+    pub fn forget(&mut self) {
+        (self.next_seq, self.known_lost) = (None, None);
+    }
+
     fn forward(&mut self, bytes: &[u8], meta: Meta, sent_ns: u64) -> Result<()> {
         self.publisher.as_mut().map_or(Ok(()), |publisher| publisher.forward(bytes, meta, sent_ns))
     }
@@ -124,6 +132,15 @@ impl Proxy {
     /// Where its successor has to go on: what waits for room was not published.
     pub fn place(&self) -> Option<u64> {
         self.waiting.front().map_or(self.next_seq, |first| Some(first.seq))
+    }
+
+    /// What its publisher knew to be missing at that place, by cause.
+    pub fn known_lost_there(&self) -> Option<[u64; 4]> {
+        let mut known = self.known_lost?;
+        for gap in self.waiting.iter().filter_map(|waiting| waiting.meta.gap) {
+            known[gap.cause as usize] = known[gap.cause as usize].saturating_sub(gap.size);
+        }
+        Some(known)
     }
 
     /// Counts what waits for room as lost: nobody will ask for it again.
@@ -184,6 +201,10 @@ impl Proxy {
     pub fn publish(&mut self, seq: u64, sent_ns: u64, meta: Meta, bytes: &[u8]) -> Result<()> {
         if !self.is_new(seq) {
             return Ok(());
+        }
+        if let Some((known, gap)) = self.known_lost.as_mut().zip(meta.gap) {
+            let known = &mut known[gap.cause as usize];
+            *known = known.saturating_add(gap.size);
         }
         let origin = Origin { host: self.host.0, publisher: self.endpoint, seq };
         let meta = meta.with_origin(origin);
@@ -266,8 +287,25 @@ impl Proxy {
         }
     }
 
+    /// The publisher knows so many messages to be missing, by cause. The first that is heard of it says what nobody
+    /// here was promised.
+    pub fn missing(&mut self, known: [u64; 4]) {
+        let before = self.known_lost.get_or_insert(known);
+        let more: [u64; 4] = std::array::from_fn(|at| known[at].saturating_sub(before[at]));
+        *before = std::array::from_fn(|at| known[at].max(before[at]));
+        for (cause, count) in LossCause::ALL.into_iter().zip(more).filter(|(_, count)| *count > 0) {
+            self.lose(cause, count);
+        }
+    }
+
+    /// Its publisher has asserted that it is alive.
+    pub fn assert_alive(&self) {
+        // It fails in a forked child alone.
+        let _ = self.publisher.as_ref().map(Publisher::assert_alive);
+    }
+
     fn lose(&mut self, cause: LossCause, count: u64) {
-        self.arrived.lost += count;
+        self.arrived.lost = self.arrived.lost.saturating_add(count);
         // It fails in a forked child or with a truncated file alone, where nobody reads it any more.
         let _ = self.publisher.as_mut().map(|publisher| publisher.publish_gap(cause, count));
     }

@@ -53,6 +53,19 @@ pub enum Item<'a> {
         /// Why; one that is not known here arrives as [`LossCause::Link`].
         cause: LossCause,
     },
+    /// What the publisher itself knows to be missing, without sequence numbers.
+    Missing {
+        /// The channel.
+        channel: u32,
+        /// How many, in all of the publisher's life, by cause in the order of [`LossCause::ALL`]. Gaps that came
+        /// with messages are among them.
+        known: [u64; 4],
+    },
+    /// The publisher has asserted that it is alive.
+    Alive {
+        /// The channel.
+        channel: u32,
+    },
 }
 
 /// Messages of a publisher are wanted.

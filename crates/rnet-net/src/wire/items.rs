@@ -17,6 +17,8 @@ const CREDIT: u8 = 8;
 const GAP: u8 = 9;
 const REFUSED: u8 = 10;
 const FLOWING: u8 = 11;
+const MISSING: u8 = 12;
+const ALIVE: u8 = 13;
 /// With the flags of [`Message`].
 const DATA: u8 = 0x20;
 /// With the flags of [`Message`].
@@ -138,6 +140,15 @@ impl Encoder {
                 head.put(count);
                 head.put(cause as u64);
                 (GAP, &[])
+            }
+            Item::Missing { channel, known } => {
+                head.put(u64::from(channel));
+                known.into_iter().for_each(|count| head.put(count));
+                (MISSING, &[])
+            }
+            Item::Alive { channel } => {
+                head.put(u64::from(channel));
+                (ALIVE, &[])
             }
         };
         let mut start = [0; 1 + varint::MAX_LEN];
@@ -281,6 +292,11 @@ fn read_other(mut fields: Fields<'_>) -> Result<Option<Item<'_>>, WireError> {
             count: fields.word()?,
             cause: cause(fields.word()?),
         },
+        MISSING => Item::Missing {
+            channel: fields.number("channel")?,
+            known: [fields.word()?, fields.word()?, fields.word()?, fields.word()?],
+        },
+        ALIVE => Item::Alive { channel: fields.number("channel")? },
         kind if kind & CRITICAL != 0 => return Err(WireError::Kind(kind)),
         _ => return Ok(None),
     }))

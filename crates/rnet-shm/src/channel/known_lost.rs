@@ -19,9 +19,19 @@ impl Reader {
         self.map.known_lost().iter().zip(&self.seen_lost).any(|(now, seen)| now > seen)
     }
 
+    /// What the publisher knows to be missing, by cause, as far as it was counted or not promised.
+    pub fn known_lost(&self) -> [u64; 4] {
+        self.seen_lost
+    }
+
+    /// When the publisher last asserted that it is alive, CLOCK_MONOTONIC in ns; 0 if it never has.
+    pub fn asserted_ns(&self) -> u64 {
+        self.map.asserted_ns()
+    }
+
     /// Counts all that the publisher knows of by now.
     #[cold]
-    pub(super) fn count_known_lost(&mut self) {
+    pub fn count_known_lost(&mut self) {
         for (at, sum) in self.map.known_lost().into_iter().enumerate() {
             self.count_known_lost_to(at, sum);
         }

@@ -32,12 +32,16 @@ impl PublisherMap {
         Some(Newest { sent, sent_ns })
     }
 
+    /// When the publisher last asserted that it is alive, CLOCK_MONOTONIC in ns; 0 if it never has.
+    pub fn asserted_ns(&self) -> u64 {
+        self.control().flow.asserted_ns.load(Ordering::Acquire)
+    }
+
     /// When the publisher last showed that it is alive, by a message or without, CLOCK_MONOTONIC in ns. A
     /// stamp from the future is a hostile one, and counts as now.
     pub fn last_sign_ns(&self, now_ns: u64) -> u64 {
-        let asserted_ns = self.control().flow.asserted_ns.load(Ordering::Acquire);
         let newest_ns = self.newest().map_or(0, |newest| newest.sent_ns);
-        asserted_ns.max(newest_ns).min(now_ns)
+        self.asserted_ns().max(newest_ns).min(now_ns)
     }
 }
 

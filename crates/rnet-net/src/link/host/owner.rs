@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use rnet::{EndpointQos, Error, Lane, Reliability, Result, SubscriberOptions};
+use rnet::{EndpointQos, Error, Lane, Liveliness, Reliability, Result, SubscriberOptions};
 
 use crate::wire::Want;
 
@@ -66,7 +66,11 @@ impl Host {
         let subscriber = known.shared.node.subscriber_with::<[u8]>(topic, options)?;
         let shaping = known.shared.config.shaping(topic);
         let of = (wanted.channel, self.session.unwrap_or_default());
-        Ok(Forwarder::new(of, subscriber, wanted.from, wanted.credit, shaping))
+        let lease = match qos.liveliness {
+            Liveliness::ManualByTopic { lease } => Some(lease),
+            Liveliness::Automatic => None,
+        };
+        Ok(Forwarder::new(of, subscriber, wanted.from, wanted.credit, shaping, lease))
     }
 
     /// The other host wants a publisher of this one no more.
