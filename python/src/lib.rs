@@ -8,6 +8,7 @@
 mod batch;
 mod buffer;
 mod callback;
+mod calls;
 mod codec;
 mod compare;
 mod errors;
@@ -72,6 +73,7 @@ fn _rnet(py: Python<'_>, module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<timer::Rate>()?;
     module.add_class::<waitset::WaitSet>()?;
     state::add_classes(module)?;
+    calls::add_classes(module)?;
     module.add("Sample", sample::class(py)?)?;
     module.add_function(wrap_pyfunction!(now_ns, module)?)?;
     module.add_function(wrap_pyfunction!(wall_offset, module)?)?;

@@ -19,6 +19,9 @@ pub(crate) trait Member: Send + Sync {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Kind {
     WaitSet,
+    /// Ahead of services: a handler that calls waits no longer.
+    Client,
+    Service,
     Subscriber,
     Publisher,
     Param,

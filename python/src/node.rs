@@ -8,6 +8,7 @@ use pyo3::types::PyTuple;
 use rnet::{NodeBuilder, PublisherOptions, SubscriberOptions};
 
 use crate::callback::Callback;
+use crate::calls::{Client, Service};
 use crate::codec::Codec;
 use crate::compare;
 use crate::errors::{OrRaise, bad_value};
@@ -324,6 +325,60 @@ impl Node {
             on_change: on_change.map(Callback::into_inner),
         };
         Param::declare(py, &self.shared, name, said)
+    }
+
+    /// Answers the calls of a service with `handler`, until the Service that this returns, or the node, is closed.
+    ///
+    /// `request` and `reply` are types as for `publisher`, None for bytes. `handler(request)` returns the reply; a
+    /// generator yields as many as it likes, and is closed at a `yield` when its caller wants no more. A handler
+    /// with two parameters gets a CallContext too, and can ask whether it was cancelled. What it raises is a
+    /// CallFailed at the caller. It runs on threads of the service, `at_once` calls at a time (1 to 256), and holds
+    /// up no callback of the node; `backlog` calls may wait for it (0 to 65,536), and more are Refused.
+    #[pyo3(signature = (name, request, reply, handler, *, backlog = 64, at_once = 1))]
+    #[expect(clippy::too_many_arguments, reason = "arguments of Python")]
+    fn service(
+        &self,
+        py: Python<'_>,
+        name: &str,
+        request: Option<&Bound<'_, PyAny>>,
+        reply: Option<&Bound<'_, PyAny>>,
+        handler: Callback,
+        backlog: usize,
+        at_once: usize,
+    ) -> PyResult<Service> {
+        let limits = (backlog, at_once);
+        Service::open(py, &self.shared, name, (request, reply), handler.into_inner(), limits)
+    }
+
+    /// A Client of a service, whose servers may come later. `request` and `reply` are types as for `publisher`,
+    /// None for bytes. Hold one for many calls, of any threads and tasks.
+    #[pyo3(signature = (name, request = None, reply = None))]
+    fn client(
+        &self,
+        py: Python<'_>,
+        name: &str,
+        request: Option<&Bound<'_, PyAny>>,
+        reply: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Client> {
+        Client::open(py, &self.shared, name, (request, reply))
+    }
+
+    /// One call, by a client that is opened for it: returns the reply, of type `reply`, None for bytes. The type of
+    /// the request is its class; bytes and objects with the buffer protocol are bytes. `timeout` and errors as of
+    /// `Client.call`.
+    #[pyo3(signature = (name, request, /, reply = None, *, timeout = Some(10.0)),
+        text_signature = "($self, name, request, /, reply=None, *, timeout=10.0)")]
+    fn call(
+        &self,
+        py: Python<'_>,
+        name: &str,
+        request: &Bound<'_, PyAny>,
+        reply: Option<&Bound<'_, PyAny>>,
+        timeout: Option<f64>,
+    ) -> PyResult<Py<PyAny>> {
+        let class = py.import("rnet.calls")?.call_method1("type_of", (request,))?;
+        let client = Client::open(py, &self.shared, name, (Some(&class), reply))?;
+        client.call_once(py, request, timeout)
     }
 
     /// Calls `callback` each time `period` seconds are over, or once with `once=True`, with a Tick, on the

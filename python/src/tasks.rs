@@ -23,6 +23,9 @@ pub(crate) trait Source: Send + Sync {
 
     /// As [`crate::waiters::Awaited::is_parents`].
     fn is_parents(&self) -> bool;
+
+    /// An exception has ended the wait, that of a task that was cancelled for one.
+    fn is_thrown_away(&self) {}
 }
 
 enum Step {
@@ -122,6 +125,7 @@ impl Next {
         _traceback: Option<Bound<'_, PyAny>>,
     ) -> PyResult<Py<PyAny>> {
         self.end(py);
+        py.detach(|| self.source.is_thrown_away());
         Err(PyErr::from_value(value.filter(|value| !value.is_none()).unwrap_or(exception)))
     }
 

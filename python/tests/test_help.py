@@ -11,6 +11,8 @@ import pytest
 import rnet
 
 WITH_EXAMPLE = [
+    rnet.Call,
+    rnet.Client,
     rnet.Loan,
     rnet.Merge,
     rnet.Node,
@@ -19,6 +21,7 @@ WITH_EXAMPLE = [
     rnet.Rate,
     rnet.RnetError,
     rnet.Sample,
+    rnet.Service,
     rnet.State,
     rnet.Subscriber,
     rnet.Timer,

@@ -66,6 +66,12 @@ with rnet.Node("typed", domain="x") as node:
     command.names.append(msgs.JointCommand.Mode.Name(command.modes[0]))
     foxglove.JointStates(joints=[foxglove.JointState(name="elbow")]).joints.add(name="wrist")
     print(node.subscribe("/by/name", "foxglove.LaserScan").recv())
+    service = node.service("/mirror", Point, Point, lambda point: Point(-point.x))
+    mirror: rnet.Client[Point, Point] = node.client("/mirror", Point, Point)
+    print(mirror.call(Point(1.0), timeout=2.0).x, mirror.start(Point(2.0)).result().x, service.stats().calls)
+    print(node.call("/upper", b"robot").decode(), node.call("/mirror", Point(1.0), Point).x)
+    for reply in mirror.stream(Point(1.0)):
+        print(reply.x)
     robot = rnet.load("robot.proto", include=["protos"])
     for plan in node.subscribe("/plan", robot.Plan):
         print(plan.speed, list(robot), robot["my.Plan"])
@@ -91,6 +97,8 @@ MISTAKES = {
     'LaserScan().pose = msgs.Pose()': "assignment",
     'LaserScan().HasField("ranges")': "arg-type",
     'node.subscribe("/s", msgs.Lidar)': "attr-defined",
+    'node.client("/m", Point, Point).call(b"x")': "arg-type",
+    'node.client("/m", Point, LaserScan).call(Point(1.0)).angel_min': "attr-defined",
 }
 
 

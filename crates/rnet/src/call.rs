@@ -6,6 +6,7 @@ mod client;
 mod desk;
 mod intake;
 mod line;
+mod locked;
 mod open;
 mod peer;
 mod pending;
@@ -24,7 +25,7 @@ pub use bytes::Received;
 pub use client::{CallOptions, Client};
 pub use desk::ServiceStats;
 pub use pending::Pending;
-pub use service::{HandlerError, Responder, Service, ServiceBuilder};
+pub use service::{CallContext, HandlerError, Responder, Service, ServiceBuilder};
 
 /// Longest name of a service, in bytes: room is left for what its topics have beside it.
 const MAX_SERVICE_LEN_BYTES: usize = 200;

@@ -60,8 +60,8 @@ mod waitset;
 pub use any::AnySubscription;
 pub use attached::{Attached, WaitSetHandle};
 pub use call::{
-    CallOptions, Client, ClientStats, HandlerError, Pending, Received, Responder, Service,
-    ServiceBuilder, ServiceStats,
+    CallContext, CallOptions, Client, ClientStats, HandlerError, Pending, Received, Responder,
+    Service, ServiceBuilder, ServiceStats,
 };
 pub use dynamic::Dynamic;
 pub use node::{Node, NodeBuilder};

@@ -240,6 +240,35 @@ fn async_calls() {
 }
 
 #[test]
+fn a_wait_goes_on_and_is_ended_by_another_thread() {
+    let net = Net::new("parts");
+    let (a, b) = (net.node("a"), net.node("b"));
+    let (gate, service) = gated(&a, 8);
+    let types = || <N as rnet::Message>::message_type().unwrap();
+    let client = b.client_of::<[u8], [u8]>("/echo", types(), types()).unwrap();
+    let first = client.start(&1_u64.to_le_bytes(), options()).unwrap();
+    for limit in [Duration::ZERO, Duration::from_millis(5)] {
+        assert_eq!(first.next_within(limit).unwrap_err(), Error::Interrupted);
+    }
+    let second = Arc::new(client.start(&2_u64.to_le_bytes(), options()).unwrap());
+    let waits = second.clone();
+    let waiting = std::thread::spawn(move || waits.next_within(LONG.unwrap()).unwrap_err().code());
+    second.cancel();
+    assert_eq!(waiting.join().unwrap(), "cancelled");
+    gate.open();
+    let reply = loop {
+        match first.next_within(Duration::from_millis(5)) {
+            Err(Error::Interrupted) => {}
+            reply => break reply.unwrap().unwrap(),
+        }
+    };
+    assert_eq!(*reply, 1_u64.to_le_bytes());
+    let wrong = b.client_of::<[u8], F>("/echo", types(), types());
+    assert_eq!(wrong.err().map(|e| e.code()), Some("bad_value"));
+    drop(service);
+}
+
+#[test]
 fn a_stream_has_all_replies_in_order() {
     let net = Net::new("stream");
     let (a, b) = (net.node("a"), net.node("b"));

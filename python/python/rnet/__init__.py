@@ -16,15 +16,19 @@ let other threads run, and Ctrl-C ends them.
 
 Names: :class:`Node` makes :class:`Publisher` and :class:`Subscriber`; these give :class:`Loan` and
 :class:`Sample`. :class:`Merge` receives from many subscribers, :class:`WaitSet` waits for these, changes
-of the state and ticks at once. :class:`RnetError` and what derives from it stands in :mod:`rnet.errors`, message types in :mod:`rnet.types`.
+of the state and ticks at once. :class:`Service` answers the calls of :class:`Client`, whose calls are
+:class:`Call`. :class:`RnetError` and what derives from it stands in :mod:`rnet.errors`, message types in :mod:`rnet.types`.
 """
 
 from ._rnet import (
     ERROR_CODES,
     LAYOUT_VERSION,
     VERSION,
+    Call,
     CallbackHandle,
+    CallContext,
     Change,
+    Client,
     Entry,
     Loan,
     Merge,
@@ -34,6 +38,7 @@ from ._rnet import (
     Rate,
     Sample,
     Samples,
+    Service,
     Snapshot,
     State,
     StateHash,
@@ -86,6 +91,7 @@ from .errors import (
 from .events import (
     AnyMessage,
     Behind,
+    ClientStats,
     DeadlineMissed,
     Endpoint,
     EndpointEvent,
@@ -96,6 +102,7 @@ from .events import (
     NodeEvent,
     Origin,
     PublisherStats,
+    ServiceStats,
     Tick,
     WallOffset,
 )
@@ -114,11 +121,15 @@ __all__ = [
     "BadName",
     "BadQos",
     "BadValue",
-    "CallFailed",
-    "Cancelled",
     "Behind",
+    "Call",
+    "CallContext",
+    "CallFailed",
     "CallbackHandle",
+    "Cancelled",
     "Change",
+    "Client",
+    "ClientStats",
     "Closed",
     "Conflict",
     "Corrupt",
@@ -166,6 +177,8 @@ __all__ = [
     "Samples",
     "SchemaError",
     "ServerLost",
+    "Service",
+    "ServiceStats",
     "Snapshot",
     "State",
     "StateHash",

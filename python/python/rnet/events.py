@@ -186,3 +186,37 @@ class WallOffset(NamedTuple):
     offset_ns: int
     #: By how much the offset may be wrong either way, in ns.
     uncertainty_ns: int
+
+
+class ServiceStats(NamedTuple):
+    """What was asked of a server so far; from ``Service.stats``."""
+
+    #: Requests that were taken, those that were refused not counted.
+    calls: int
+    #: Calls whose handler runs now.
+    running: int
+    #: Calls that wait for a handler now.
+    waiting: int
+    #: Calls that were refused because the backlog was full.
+    refused: int
+    #: Calls whose handler raised.
+    failed: int
+    #: Calls that were cancelled, or whose caller was gone, before their handler had ended.
+    cancelled: int
+    #: Messages that no caller of this service sends: without a number, or with one that is open.
+    malformed: int
+    #: Answers that could not be sent: their caller was gone, or read nothing.
+    unsent: int
+
+
+class ClientStats(NamedTuple):
+    """What a client has asked so far; from ``Client.stats``."""
+
+    #: Calls that were begun.
+    calls: int
+    #: Calls that are open now.
+    open: int
+    #: Answers that were dropped because their call had ended before.
+    late: int
+    #: Calls that were sent to another server because one refused.
+    moved: int

@@ -82,17 +82,15 @@ impl Open {
         self.error.is_some() || self.total == Some(self.received)
     }
 
-    fn tell(&mut self) {
-        self.bell.notify_one();
-        if let Some(waker) = self.waker.take() {
-            waker.wake();
-        }
+    fn tell(&mut self, woken: &mut Vec<Waker>) {
+        self.bell.notify_all();
+        woken.extend(self.waker.take());
     }
 
-    fn fail(&mut self, error: Error) {
+    fn fail(&mut self, error: Error, woken: &mut Vec<Waker>) {
         if !self.has_ended() {
             self.error = Some(error);
-            self.tell();
+            self.tell(woken);
         }
     }
 }
@@ -110,6 +108,8 @@ pub struct Book {
     /// Why a server cannot be asked.
     pub unfit: Option<Error>,
     pub stats: ClientStats,
+    /// Tasks to be woken once the lock of this is free.
+    pub woken: Vec<Waker>,
     next: u32,
     turn: usize,
 }
@@ -134,6 +134,12 @@ impl Book {
         self.stats.calls += 1;
         self.calls.insert(number, open);
         number
+    }
+
+    /// Whether a call has something for who waits for it.
+    pub fn has_next(&self, number: u32) -> bool {
+        let has = |open: &Open| !open.replies.is_empty() || open.has_ended();
+        self.calls.get(&number).is_none_or(has)
     }
 
     /// Whether a call has no server yet.
@@ -186,7 +192,7 @@ impl Book {
         };
         let Some(server) = chosen else {
             if let Some(error) = unfit {
-                open.fail(error);
+                open.fail(error, &mut self.woken);
             }
             return;
         };
@@ -194,11 +200,11 @@ impl Book {
             let (what, limit) =
                 (format!("calls in flight of one client of {}", self.service), MAX_IN_FLIGHT);
             let hint = "wait for some of them, or use another client".to_owned();
-            return open.fail(Error::LimitReached { what, limit, hint });
+            return open.fail(Error::LimitReached { what, limit, hint }, &mut self.woken);
         }
         match server.request(&open.request, word) {
             Ok(()) => open.server = Some((*server).clone()),
-            Err(error) => open.fail(error),
+            Err(error) => open.fail(error, &mut self.woken),
         }
     }
 
@@ -211,7 +217,7 @@ impl Book {
             let (what, limit) =
                 (format!("replies of a call of {} that wait", self.service), MAX_REPLIES_WAITING);
             let hint = "take them sooner, or use a client for this call alone".to_owned();
-            open.fail(Error::LimitReached { what, limit, hint });
+            open.fail(Error::LimitReached { what, limit, hint }, &mut self.woken);
             if let Some(server) = &open.server {
                 server.cancel(word);
             }
@@ -222,7 +228,7 @@ impl Book {
         if word as u32 & WANTS_DONE == 0 {
             open.total = Some(1);
         }
-        open.tell();
+        open.tell(&mut self.woken);
     }
 
     pub fn status(&mut self, node: &str, word: u64, status: &CallStatus) {
@@ -238,14 +244,14 @@ impl Book {
                 if open.received > status.replies {
                     open.total = Some(open.received);
                 }
-                open.tell();
+                open.tell(&mut self.woken);
             }
             State::Failed => {
                 let (kind, text) = (status.code.clone(), status.text.clone());
                 let failure = Box::new(Failure { kind, text });
-                open.fail(Error::CallFailed { topic, node, failure });
+                open.fail(Error::CallFailed { topic, node, failure }, &mut self.woken);
             }
-            State::Cancelled => open.fail(Error::Cancelled { topic }),
+            State::Cancelled => open.fail(Error::Cancelled { topic }, &mut self.woken),
             State::Refused => {
                 let refused = open.server.take().map(|server| server.id);
                 open.refused.extend(refused);
@@ -255,7 +261,7 @@ impl Book {
                     self.stats.moved += 1;
                     self.place(word as u32);
                 } else {
-                    open.fail(Error::Refused { topic, node, backlog });
+                    open.fail(Error::Refused { topic, node, backlog }, &mut self.woken);
                 }
             }
             // Of a newer release, or of none.
@@ -268,7 +274,7 @@ impl Book {
         for open in self.calls.values_mut() {
             if let Some(server) = open.server.as_ref().filter(|server| gone.contains(&server.id)) {
                 let error = server.lost(&self.service);
-                open.fail(error);
+                open.fail(error, &mut self.woken);
             }
         }
     }
@@ -277,7 +283,7 @@ impl Book {
     pub fn fail_of(&mut self, node: &str, error: &Error) {
         for open in self.calls.values_mut() {
             if open.server.as_ref().is_some_and(|server| server.node == node) {
-                open.fail(error.clone());
+                open.fail(error.clone(), &mut self.woken);
             }
         }
     }
@@ -285,10 +291,9 @@ impl Book {
     /// Ends a call, and cancels it if it has not ended.
     pub fn end(&mut self, number: u32) {
         let word = self.word(number);
-        if let Some(open) = self.calls.remove(&number)
-            && !open.has_ended()
-            && let Some(server) = open.server
-        {
+        let Some(mut open) = self.calls.remove(&number) else { return };
+        open.tell(&mut self.woken);
+        if let Some(server) = open.server.as_ref().filter(|_| !open.has_ended()) {
             server.cancel(word);
         }
     }

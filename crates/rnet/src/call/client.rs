@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rnet_core::{Error, Result};
+use rnet_node::types::choose;
 
 use super::book::{ClientStats, Open};
 use super::line::Line;
@@ -73,10 +74,14 @@ impl<Q: Message + ?Sized, R: Message + ?Sized> Clone for Client<Q, R> {
 }
 
 impl<Q: Message + ?Sized, R: Message + ?Sized> Client<Q, R> {
-    pub(crate) fn open(node: &Node, name: &str) -> Result<Self> {
+    pub(crate) fn open(
+        node: &Node,
+        name: &str,
+        (request, reply): (Option<MessageType>, Option<MessageType>),
+    ) -> Result<Self> {
         node.core().state.check_fork()?;
         let name = service_name(name)?;
-        let (request, reply) = (Q::message_type()?, R::message_type()?);
+        let (request, reply) = (choose::<Q>(&name, request)?, choose::<R>(&name, reply)?);
         let line = Line::open(node, &name, fresh_id(), request.clone(), reply.clone())?;
         let watch = line.watch()?;
         Ok(Client {

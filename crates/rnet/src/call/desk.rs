@@ -10,7 +10,7 @@ use rnet_core::{Error, Result};
 use super::intake::{Intake, Told};
 use super::peer::{End, Peer};
 use super::{Bytes, CallId, Topics, fresh_id, service_name};
-use crate::call::service::HandlerError;
+use crate::call::service::{CallContext, HandlerError};
 use crate::{MessageType, Node, WaitSetHandle};
 
 /// Callers that one server has at a time: as many as a subscription has publishers.
@@ -316,6 +316,10 @@ impl Call {
 
     pub fn caller(&self) -> &str {
         self.peer.node()
+    }
+
+    pub fn context(&self) -> CallContext {
+        CallContext { peer: self.peer.clone(), number: self.number }
     }
 
     pub fn take_request(&mut self) -> Bytes {

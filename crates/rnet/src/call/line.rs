@@ -3,13 +3,15 @@
 //! A thread that waits for an answer reads itself, for the others that wait too; so a call takes no change of
 //! threads. For async calls a thread of the client's reads while no other does.
 
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::task::Context;
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use rnet_core::{Error, Result, Wait};
 
 use super::book::{Book, ClientStats, Open};
+use super::locked::{Locked, lock};
 use super::servers::Server;
 use super::{Bytes, Topics};
 use crate::msgs::CallStatus;
@@ -36,27 +38,9 @@ pub struct Line {
     inbox: Mutex<Inbox>,
     reading: WaitSetHandle,
     book: Mutex<Book>,
-    /// Whether the thread for async calls runs.
-    driver: Mutex<bool>,
+    /// The thread for async calls, once there was one.
+    driver: Mutex<Option<JoinHandle<()>>>,
     driver_bell: Condvar,
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn wait<'a>(
-    bell: &Condvar,
-    book: MutexGuard<'a, Book>,
-    until: Option<Instant>,
-) -> MutexGuard<'a, Book> {
-    match until {
-        None => bell.wait(book).unwrap_or_else(PoisonError::into_inner),
-        Some(until) => {
-            let left = until.saturating_duration_since(Instant::now());
-            bell.wait_timeout(book, left).unwrap_or_else(PoisonError::into_inner).0
-        }
-    }
 }
 
 impl Line {
@@ -72,7 +56,9 @@ impl Line {
         let typed = options.clone().message_type(reply);
         let replies = node.subscriber_with::<[u8]>(&topics.reply(), typed)?;
         let status = node.subscriber_with::<CallStatus>(&topics.status(), options)?;
-        let set = WaitSet::adaptive(node);
+        let mut set = WaitSet::adaptive(node);
+        // A signal ends the wait of a thread whose user looks for signals.
+        set.set_interruptible(true);
         let reading = set.handle();
         let book = Book::new(service, client);
         Ok(Arc::new(Line {
@@ -81,7 +67,7 @@ impl Line {
             inbox: Mutex::new(Inbox { replies, status, set, taken: 0 }),
             reading,
             book: Mutex::new(book),
-            driver: Mutex::new(false),
+            driver: Mutex::default(),
             driver_bell: Condvar::new(),
         }))
     }
@@ -180,11 +166,17 @@ impl Line {
         }
     }
 
-    /// Has the thread for async calls end.
+    /// Ends the thread for async calls, and waits for it: it holds the node.
     pub fn close(&self) {
         lock(&self.book).closed = true;
         self.driver_bell.notify_all();
         self.reading.interrupt();
+        let driver = self.driver.lock().unwrap_or_else(PoisonError::into_inner).take();
+        // A task that it wakes may be what closes the client.
+        let this = std::thread::current().id();
+        if let Some(driver) = driver.filter(|driver| driver.thread().id() != this) {
+            let _ = driver.join();
+        }
     }
 
     fn timed_out(book: &mut Book, number: u32, after: Duration) -> Error {
@@ -197,15 +189,31 @@ impl Line {
         Error::Timeout { topic, what, after_ms: rnet_core::time::ms_ceil(after) }
     }
 
-    /// What the call has next; `None` behind the last reply.
+    /// Ends a call, and whoever waits for it.
+    pub fn cancel(&self, number: u32) {
+        if self.is_parents() {
+            return;
+        }
+        let mut book = lock(&self.book);
+        book.end(number);
+        let leading = book.leading;
+        drop(book);
+        if leading {
+            self.reading.interrupt();
+        }
+    }
+
+    /// What the call has next; `None` behind the last reply. With `pause`, `Interrupted` at that moment and when
+    /// a signal comes, after a look at what is there.
     pub fn next(
         &self,
         watch: &EndpointWatch,
         number: u32,
         after: Duration,
+        pause: Option<Instant>,
     ) -> Result<Option<Bytes>> {
         let mut book = lock(&self.book);
-        let mut led = false;
+        let (mut led, mut looked) = (false, false);
         let result = loop {
             let Some(open) = book.calls.get_mut(&number) else {
                 break Err(Error::Cancelled { topic: book.service.clone() });
@@ -218,8 +226,15 @@ impl Line {
             if deadline.is_some_and(|deadline| deadline <= Instant::now()) {
                 break Err(Line::timed_out(&mut book, number, after));
             }
-            let soon =
-                || Some(deadline.map_or(Instant::now() + LOOK, |d| d.min(Instant::now() + LOOK)));
+            if looked && pause.is_some_and(|pause| pause <= Instant::now()) {
+                break Err(Error::Interrupted);
+            }
+            looked = true;
+            let limit = [deadline, pause].into_iter().flatten().min();
+            let soon = || {
+                let soon = Instant::now() + LOOK;
+                Some(limit.map_or(soon, |limit| limit.min(soon)))
+            };
             if unsent {
                 drop(book);
                 watch.run();
@@ -228,7 +243,7 @@ impl Line {
                 let sent =
                     book.calls.get(&number).is_none_or(|o| o.server.is_some() || o.error.is_some());
                 if !sent && book.leading {
-                    book = wait(&bell, book, soon());
+                    book = book.wait(&bell, soon());
                     continue;
                 }
                 if sent {
@@ -239,7 +254,7 @@ impl Line {
                 if let Some(open) = book.calls.get_mut(&number) {
                     open.waits = true;
                 }
-                book = wait(&bell, book, deadline);
+                book = book.wait(&bell, limit);
                 if let Some(open) = book.calls.get_mut(&number) {
                     open.waits = false;
                 }
@@ -247,14 +262,19 @@ impl Line {
             }
             (book.leading, led) = (true, true);
             let blocked = self.node.core().state.is_dispatch_thread();
-            let until = if blocked || book.any_unsent() { soon() } else { deadline };
+            let until = if blocked || book.any_unsent() { soon() } else { limit };
             drop(book);
             if blocked {
                 watch.run();
             }
-            self.read(until);
+            let interrupted = self.read(until);
             book = lock(&self.book);
             book.leading = false;
+            // With something there it is that which is returned.
+            looked |= interrupted;
+            if interrupted && pause.is_some() && !book.has_next(number) {
+                break Err(Error::Interrupted);
+            }
         };
         if led {
             book.wake_one();
@@ -263,13 +283,14 @@ impl Line {
         result
     }
 
-    /// Waits for answers and takes them in, for the one thread that has set `leading`.
-    fn read(&self, until: Option<Instant>) {
-        let mut inbox = lock(&self.inbox);
+    /// Waits for answers and takes them in, for the one thread that has set `leading`. Whether the wait was
+    /// interrupted.
+    fn read(&self, until: Option<Instant>) -> bool {
+        let mut inbox = self.inbox.lock().unwrap_or_else(PoisonError::into_inner);
         let Inbox { replies, status, set, taken } = &mut *inbox;
         let left = until.map(|until| until.saturating_duration_since(Instant::now()));
         // Interrupted, it is for a server that is gone or a call that came.
-        let _ = set.wait(&mut [replies, status], left);
+        let interrupted = set.wait(&mut [replies, status], left).is_err();
         // What these have left is read below.
         let gone = std::mem::take(&mut lock(&self.book).gone);
         let mut more = true;
@@ -306,6 +327,7 @@ impl Line {
         let mut book = lock(&self.book);
         book.lose(&gone);
         book.place_all();
+        interrupted
     }
 
     fn cannot_read(&self, error: &Error) {
@@ -338,23 +360,40 @@ impl Line {
         if open.deadline.is_some_and(|deadline| deadline <= Instant::now()) {
             return Some(Err(Line::timed_out(&mut book, number, after)));
         }
+        self.arm(book, context, number).err().map(Err)
+    }
+
+    /// Whether the call has something next; if not, the task is woken once it has.
+    pub fn poll_ready(self: &Arc<Line>, context: &mut Context<'_>, number: u32) -> bool {
+        let book = lock(&self.book);
+        let over = |open: &Open| open.deadline.is_some_and(|deadline| deadline <= Instant::now());
+        book.has_next(number)
+            || book.calls.get(&number).is_none_or(over)
+            // Without a thread nobody would wake it: who looks is told.
+            || self.arm(book, context, number).is_err()
+    }
+
+    fn arm(
+        self: &Arc<Line>,
+        mut book: Locked<'_>,
+        context: &mut Context<'_>,
+        number: u32,
+    ) -> Result<()> {
+        let Some(open) = book.calls.get_mut(&number) else { return Ok(()) };
         open.waker = Some(context.waker().clone());
         let leading = book.leading;
         drop(book);
-        let mut driver = lock(&self.driver);
-        if !*driver {
+        let mut driver = self.driver.lock().unwrap_or_else(PoisonError::into_inner);
+        if driver.is_none() {
             let this = self.clone();
-            match rnet_shm::thread::spawn("rnet-call", move || this.drive()) {
-                Ok(_) => *driver = true,
-                Err(error) => return Some(Err(error)),
-            }
+            *driver = Some(rnet_shm::thread::spawn("rnet-call", move || this.drive())?);
         }
         drop(driver);
         self.driver_bell.notify_one();
         if leading {
             self.reading.interrupt();
         }
-        None
+        Ok(())
     }
 
     /// Reads for async calls while there are any and nobody else does, and ends their time.
@@ -362,12 +401,13 @@ impl Line {
         let mut book = lock(&self.book);
         while !book.closed {
             let now = Instant::now();
-            let awaited = book.calls.values_mut().filter(|open| open.waker.is_some());
+            let Book { calls, woken, .. } = &mut *book;
+            let awaited = calls.values_mut().filter(|open| open.waker.is_some());
             let mut first = None;
             for open in awaited {
                 if open.deadline.is_some_and(|deadline| deadline <= now) {
                     // Its task sees that the time is over.
-                    open.waker.take().into_iter().for_each(|waker| waker.wake());
+                    woken.extend(open.waker.take());
                 } else {
                     first = [first, open.deadline].into_iter().flatten().min();
                 }
@@ -386,7 +426,7 @@ impl Line {
                 book.leading = false;
                 book.wake_one();
             } else {
-                book = wait(&self.driver_bell, book, first);
+                book = book.wait(&self.driver_bell, first);
             }
         }
     }

@@ -7,7 +7,7 @@ use rnet_core::Result;
 use super::bytes::Received;
 use super::client::Client;
 use super::service::ServiceBuilder;
-use crate::{Message, Node};
+use crate::{Message, MessageType, Node};
 
 impl Node {
     /// A server of a service, which is opened by [`ServiceBuilder::serve`] or [`ServiceBuilder::serve_stream`].
@@ -42,7 +42,21 @@ impl Node {
         &self,
         name: &str,
     ) -> Result<Client<Q, R>> {
-        Client::open(self, name)
+        Client::open(self, name, (None, None))
+    }
+
+    /// The same with types that are known as the program runs, for messages that leave them open: `[u8]`, which are
+    /// then sent as they are, and [`crate::Dynamic`].
+    ///
+    /// # Errors
+    /// As [`Node::client`]; `BadValue` for a type that is not that of the messages.
+    pub fn client_of<Q: Message + ?Sized, R: Message + ?Sized>(
+        &self,
+        name: &str,
+        request: MessageType,
+        reply: MessageType,
+    ) -> Result<Client<Q, R>> {
+        Client::open(self, name, (Some(request), Some(reply)))
     }
 
     /// One call, by a client that is opened for it. Where there are more, hold a [`Node::client`].

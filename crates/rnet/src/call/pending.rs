@@ -4,8 +4,9 @@ use std::future::Future;
 use std::marker::PhantomData;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures_core::Stream;
 use rnet_core::{Error, Result};
@@ -22,13 +23,13 @@ pub struct Pending<R: Message + ?Sized> {
     held: Arc<Held>,
     number: u32,
     after: Duration,
-    ended: bool,
+    ended: AtomicBool,
     _type: PhantomData<fn() -> Box<R>>,
 }
 
 impl<R: Message + ?Sized> Pending<R> {
     pub(crate) fn new(held: Arc<Held>, number: u32, after: Duration) -> Self {
-        Pending { held, number, after, ended: false, _type: PhantomData }
+        Pending { held, number, after, ended: AtomicBool::new(false), _type: PhantomData }
     }
 
     /// Waits for the reply.
@@ -47,20 +48,45 @@ impl<R: Message + ?Sized> Pending<R> {
     // Not an iterator's: an error ends it, and is returned once.
     #[expect(clippy::should_implement_trait, reason = "a result of an option")]
     pub fn next(&mut self) -> Result<Option<Received<R>>> {
+        self.wait_for_next(None)
+    }
+
+    /// As [`Pending::next`] for a part of the wait; with no time at all, what is there. Any number of threads.
+    ///
+    /// # Errors
+    /// `Interrupted` when `limit` is over or a signal has come: the call goes on, and may be asked again.
+    pub fn next_within(&self, limit: Duration) -> Result<Option<Received<R>>> {
+        self.wait_for_next(Instant::now().checked_add(limit))
+    }
+
+    fn wait_for_next(&self, pause: Option<Instant>) -> Result<Option<Received<R>>> {
         self.held.line.check_fork()?;
-        if self.ended {
+        if self.ended.load(Ordering::Relaxed) {
             return Ok(None);
         }
-        let next = self.held.line.next(&self.held.watch, self.number, self.after);
+        let next = self.held.line.next(&self.held.watch, self.number, self.after, pause);
         self.taken(next)
     }
 
-    /// Cancels the call; its server is told. As dropping it.
-    pub fn cancel(self) {}
+    /// Whether [`Pending::next_within`] has something to return at once: a reply, the end or an error. If not, the
+    /// task is woken once it has.
+    pub fn poll_ready(&self, context: &mut Context<'_>) -> Poll<()> {
+        let ready = self.held.line.check_fork().is_err()
+            || self.ended.load(Ordering::Relaxed)
+            || self.held.line.poll_ready(context, self.number);
+        if ready { Poll::Ready(()) } else { Poll::Pending }
+    }
 
-    fn taken(&mut self, next: Result<Option<Bytes>>) -> Result<Option<Received<R>>> {
+    /// Cancels the call; its server is told, and who waits for it gets `Cancelled`. As dropping it.
+    pub fn cancel(&self) {
+        self.held.line.cancel(self.number);
+    }
+
+    fn taken(&self, next: Result<Option<Bytes>>) -> Result<Option<Received<R>>> {
         let decoded = next.and_then(|bytes| bytes.map(|bytes| self.decode(bytes)).transpose());
-        self.ended = !matches!(decoded, Ok(Some(_)));
+        if !matches!(decoded, Ok(Some(_)) | Err(Error::Interrupted)) {
+            self.ended.store(true, Ordering::Relaxed);
+        }
         decoded
     }
 
@@ -79,7 +105,7 @@ impl<R: Message + ?Sized> Pending<R> {
         if let Err(error) = self.held.line.check_fork() {
             return Poll::Ready(Err(error));
         }
-        if self.ended {
+        if self.ended.load(Ordering::Relaxed) {
             return Poll::Ready(Ok(None));
         }
         match self.held.line.poll(context, self.number, self.after) {

@@ -9,9 +9,11 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use rnet_core::{Error, Result};
+use rnet_node::types::choose;
 
 use super::bytes::{Bytes, Received};
 use super::desk::{Call, Desk, DeskSettings, Outcome, ServiceStats};
+use super::peer::Peer;
 use crate::{Message, MessageType, Node};
 
 /// Why a handler failed, as the caller is told: made by `?` of any error, or by [`HandlerError::new`].
@@ -45,13 +47,14 @@ impl fmt::Debug for HandlerError {
 pub struct ServiceBuilder<Q: ?Sized, R: ?Sized> {
     node: Node,
     settings: DeskSettings,
+    types: (Option<MessageType>, Option<MessageType>),
     _types: PhantomData<fn(&Q) -> Box<R>>,
 }
 
 impl<Q: Message + ?Sized, R: Message + ?Sized> ServiceBuilder<Q, R> {
     pub(crate) fn new(node: &Node, name: &str) -> Self {
         let settings = DeskSettings { name: name.to_owned(), backlog: 64, at_once: 1 };
-        ServiceBuilder { node: node.clone(), settings, _types: PhantomData }
+        ServiceBuilder { node: node.clone(), settings, types: (None, None), _types: PhantomData }
     }
 
     /// How many calls may wait while the handlers are busy: 0 to 65,536, 64 by default. A call beyond is refused.
@@ -63,6 +66,13 @@ impl<Q: Message + ?Sized, R: Message + ?Sized> ServiceBuilder<Q, R> {
     /// How many handlers may run at once, each in a thread of its own: 1 to 256, 1 by default.
     pub fn at_once(mut self, handlers: usize) -> Self {
         self.settings.at_once = handlers;
+        self
+    }
+
+    /// The types, for messages that leave them open: `[u8]`, which are then sent as they are, and
+    /// [`crate::Dynamic`].
+    pub fn message_types(mut self, request: MessageType, reply: MessageType) -> Self {
+        self.types = (Some(request), Some(reply));
         self
     }
 
@@ -93,7 +103,8 @@ impl<Q: Message + ?Sized, R: Message + ?Sized> ServiceBuilder<Q, R> {
         self,
         handler: impl Fn(&Q, &mut Responder<'_, R>) -> Result<(), HandlerError> + Send + Sync + 'static,
     ) -> Result<Service> {
-        let (request, reply) = (Q::message_type()?, R::message_type()?);
+        let name = &self.settings.name;
+        let (request, reply) = (choose::<Q>(name, self.types.0)?, choose::<R>(name, self.types.1)?);
         let types = (request.clone(), reply.clone());
         let run = move |call: &mut Call| {
             let failed = |kind: &str, text: String| Outcome::Failed(HandlerError::new(kind, text));
@@ -149,6 +160,30 @@ impl<R: Message + ?Sized> Responder<'_, R> {
     /// The node that calls.
     pub fn caller(&self) -> &str {
         self.call.caller()
+    }
+
+    /// What other threads may ask about the call.
+    pub fn context(&self) -> CallContext {
+        self.call.context()
+    }
+}
+
+/// A call at its server, to be asked about by any thread, also when it has ended.
+#[derive(Clone)]
+pub struct CallContext {
+    pub(crate) peer: Arc<Peer>,
+    pub(crate) number: u32,
+}
+
+impl CallContext {
+    /// As [`Responder::is_cancelled`]; true when the call has ended.
+    pub fn is_cancelled(&self) -> bool {
+        self.peer.is_cancelled(self.number)
+    }
+
+    /// The node that calls.
+    pub fn caller(&self) -> &str {
+        self.peer.node()
     }
 }
 

@@ -1,0 +1,45 @@
+"""Handlers of services, and the types of requests."""
+
+from __future__ import annotations
+
+import ctypes
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from . import pools
+
+__all__ = ["takes_context", "type_of"]
+
+
+def takes_context(handler: Callable[..., Any]) -> bool:
+    """Whether a handler takes a CallContext beside the request: whether it has a second parameter to be given.
+
+    Raises TypeError for what cannot be a handler.
+    """
+    if inspect.iscoroutinefunction(handler) or inspect.isasyncgenfunction(handler):
+        raise TypeError(
+            f"{handler!r} is async: a handler runs on a thread of its service, so give a plain function; it may "
+            "run a coroutine by asyncio.run"
+        )
+    try:
+        signature = inspect.signature(handler)
+    except ValueError:
+        # A builtin without one is given what the caller sent.
+        return False
+    for arguments in (1, 2):
+        try:
+            signature.bind(*range(arguments))
+        except TypeError:
+            continue
+        return arguments == 2
+    raise TypeError(f"{handler!r} takes neither (request) nor (request, context)")
+
+
+def type_of(request: Any) -> Any:
+    """The message type of an object: its class, the dtype of a numpy structure, None for bytes."""
+    cls = type(request)
+    if pools.is_message_class(cls) or hasattr(cls, "__rnet_codec__") or isinstance(request, ctypes.Structure):
+        return cls
+    dtype = getattr(request, "dtype", None)
+    return dtype if getattr(dtype, "names", None) else None

@@ -1,0 +1,263 @@
+//! `rnet.Call`: a call that goes on.
+
+use std::sync::{Arc, Mutex, OnceLock};
+use std::task::{Context, Waker};
+use std::time::Duration;
+
+use pyo3::exceptions::PyStopAsyncIteration;
+use pyo3::prelude::*;
+use pyo3::types::{PyTuple, PyType};
+use rnet::{Error, Pending, Received};
+
+use super::client::ClientCore;
+use super::{decoded, lock};
+use crate::errors::{OrRaise, raise};
+use crate::fork::{ForkGuard, Own};
+use crate::release::release;
+use crate::shared::NodeShared;
+use crate::tasks::{Next, Source};
+use crate::wait::SLICE;
+use crate::waiters::{self, Awaited, Waiters};
+
+type Inner = Arc<Own<Pending<[u8]>>>;
+type Reply = Received<[u8]>;
+
+/// What the Python object, its client and the line of those who wait share.
+pub(crate) struct CallCore {
+    /// `None` once nothing more will come: it holds the node.
+    pending: Mutex<Option<Inner>>,
+    /// Why it was ended from here.
+    ended: OnceLock<Error>,
+    client: Arc<ClientCore>,
+    /// Whether it wants every reply.
+    stream: bool,
+    waiters: Waiters,
+    fork_guard: ForkGuard,
+}
+
+impl CallCore {
+    pub(super) fn new(pending: Pending<[u8]>, client: Arc<ClientCore>, stream: bool) -> Arc<Self> {
+        Arc::new(CallCore {
+            pending: Mutex::new(Some(Arc::new(Own::new(pending)))),
+            ended: OnceLock::new(),
+            client,
+            stream,
+            waiters: Waiters::default(),
+            fork_guard: ForkGuard::here(),
+        })
+    }
+
+    fn closed_error(&self) -> Error {
+        let what = self.fork_guard.name(format!("the call of {}", self.client.name));
+        Error::Closed { what }
+    }
+
+    /// Why there is nothing to be had any more; `None` where it came to its end.
+    fn over(&self) -> Option<Error> {
+        if self.fork_guard.is_parents() {
+            Some(self.closed_error())
+        } else {
+            self.ended.get().cloned()
+        }
+    }
+
+    fn inner(&self) -> Option<Inner> {
+        if self.fork_guard.is_parents() { None } else { lock(&self.pending).clone() }
+    }
+
+    /// Ends it from here; whoever waits gets `error`. Call it without the GIL.
+    pub(super) fn close(&self, error: Error) {
+        let _ = self.ended.set(error);
+        if let Some(pending) = self.finish() {
+            pending.cancel();
+        }
+        self.waiters.wake_all();
+    }
+
+    fn cancel(&self) {
+        if !self.fork_guard.is_parents() {
+            self.close(Error::Cancelled { topic: self.client.name.clone() });
+        }
+    }
+
+    fn finish(&self) -> Option<Inner> {
+        self.client.leave(std::ptr::from_ref(self).addr());
+        lock(&self.pending).take()
+    }
+
+    /// Waits for a reply for a part of the time; `None` when there are no more. Call it without the GIL.
+    ///
+    /// # Errors
+    /// `Interrupted`: it is to be asked again.
+    fn next(&self, slice: Duration) -> rnet::Result<Option<Reply>> {
+        let Some(pending) = self.inner() else { return self.over().map_or(Ok(None), Err) };
+        let next = pending.next_within(slice);
+        if self.stream && matches!(next, Ok(Some(_))) || matches!(next, Err(Error::Interrupted)) {
+            return next;
+        }
+        drop(self.finish());
+        drop(pending);
+        match next {
+            Err(error) => Err(self.over().unwrap_or(error)),
+            next => next,
+        }
+    }
+}
+
+impl Awaited for CallCore {
+    fn waiters(&self) -> &Waiters {
+        &self.waiters
+    }
+
+    fn poll_ready(&self, waker: &Waker) -> bool {
+        let ready = |pending: Inner| pending.poll_ready(&mut Context::from_waker(waker)).is_ready();
+        self.inner().is_none_or(ready)
+    }
+
+    fn is_parents(&self) -> bool {
+        self.fork_guard.is_parents()
+    }
+}
+
+impl Drop for CallCore {
+    fn drop(&mut self) {
+        if !self.fork_guard.is_parents() {
+            release(self.finish());
+        }
+    }
+}
+
+/// A call that was begun: by `Client.start`, which wants one reply, or by `Client.stream`, which wants all.
+///
+/// `await call` and `call.result()` give the reply of one; `for reply in call` and `async for reply in call` those
+/// of a stream. What is had is had once. `cancel`, the end of a `with` block, or the end of the object cancels it,
+/// and so does the end of a task that awaits its one reply.
+///
+/// >>> service = node.service("/count", None, None, lambda n: (b"%d" % i for i in range(int(n))))
+/// >>> with node.client("/count").stream(b"3") as replies:
+/// ...     list(replies)
+/// [b'0', b'1', b'2']
+#[pyclass(frozen, module = "rnet", weakref)]
+pub(crate) struct Call {
+    pub(super) core: Arc<CallCore>,
+    pub(super) _node: Arc<NodeShared>,
+}
+
+impl Call {
+    fn value(&self, py: Python<'_>, reply: &Reply) -> PyResult<Py<PyAny>> {
+        let client = &self.core.client;
+        decoded(py, &client.reply, reply, &format!("a reply of {}", client.name))
+    }
+
+    fn next(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
+        let next = loop {
+            match py.detach(|| self.core.next(SLICE)) {
+                Err(Error::Interrupted) => py.check_signals()?,
+                next => break next.or_raise(py)?,
+            }
+        };
+        next.map(|reply| self.value(py, &reply)).transpose()
+    }
+
+    pub(super) fn take_only(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        let next = self.next(py)?;
+        next.ok_or_else(|| raise(py, &self.core.closed_error()))
+    }
+}
+
+#[pymethods]
+impl Call {
+    /// The next reply; waits for it, for as long as the call may take. Raises as `Client.call`, Cancelled if the
+    /// call was cancelled, and Closed where there is no further one.
+    fn result(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        self.take_only(py)
+    }
+
+    /// Cancels the call: its server is told, and whoever waits for it gets Cancelled.
+    fn cancel(&self, py: Python<'_>) {
+        py.detach(|| self.core.cancel());
+    }
+
+    /// Whether nothing more will come: it has ended, was cancelled, or all of it was had.
+    #[getter]
+    fn done(&self) -> bool {
+        self.core.inner().is_none()
+    }
+
+    fn __await__(slf: Py<Self>) -> Next {
+        Next::new(Replies { call: slf, iterates: false })
+    }
+
+    fn __iter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        slf
+    }
+
+    fn __next__(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
+        self.next(py)
+    }
+
+    fn __aiter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        slf
+    }
+
+    fn __anext__(slf: Py<Self>) -> Next {
+        Next::new(Replies { call: slf, iterates: true })
+    }
+
+    fn __enter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        slf
+    }
+
+    #[pyo3(signature = (*_exception))]
+    fn __exit__(&self, py: Python<'_>, _exception: &Bound<'_, PyTuple>) {
+        self.cancel(py);
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<rnet.Call of {}>", self.core.client.name)
+    }
+
+    /// `Call[T]` is for type checkers.
+    #[classmethod]
+    fn __class_getitem__(class: &Bound<'_, PyType>, _item: &Bound<'_, PyAny>) -> Py<PyType> {
+        class.clone().unbind()
+    }
+}
+
+/// What tasks await.
+struct Replies {
+    call: Py<Call>,
+    iterates: bool,
+}
+
+impl Source for Replies {
+    fn look(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
+        let call = self.call.get();
+        match py.detach(|| call.core.next(Duration::ZERO)) {
+            Ok(Some(reply)) => call.value(py, &reply).map(Some),
+            Ok(None) if self.iterates => Err(PyStopAsyncIteration::new_err("the call has ended")),
+            Ok(None) => Err(raise(py, &call.core.closed_error())),
+            Err(Error::Interrupted) => Ok(None),
+            Err(error) => Err(raise(py, &error)),
+        }
+    }
+
+    fn waiters(&self) -> &Waiters {
+        &self.call.get().core.waiters
+    }
+
+    fn pass_on(&self) {
+        waiters::pass_on(&self.call.get().core);
+    }
+
+    fn is_parents(&self) -> bool {
+        self.call.get().core.is_parents()
+    }
+
+    fn is_thrown_away(&self) {
+        let core = &self.call.get().core;
+        if !core.stream {
+            core.cancel();
+        }
+    }
+}

@@ -1,0 +1,249 @@
+//! `rnet.Client`: calls one service.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, Weak};
+
+use pyo3::prelude::*;
+use pyo3::types::{PyTuple, PyType};
+use rnet::{CallOptions, Error};
+
+use super::call::{Call, CallCore};
+use super::{encoded, limit, lock};
+use crate::codec::Codec;
+use crate::errors::OrRaise;
+use crate::fork::{ForkGuard, Own};
+use crate::members::{Kind, Member};
+use crate::meta::make;
+use crate::release::release;
+use crate::shared::NodeShared;
+
+type Inner = rnet::Client<[u8], [u8]>;
+
+/// What the Python object, its calls and its node share.
+pub(crate) struct ClientCore {
+    pub(super) name: String,
+    held: Mutex<Option<Own<Inner>>>,
+    /// The calls that are open, by their addresses: they hold the node, and end with the client.
+    calls: Mutex<HashMap<usize, Weak<CallCore>>>,
+    pub(super) reply: Codec,
+    fork_guard: ForkGuard,
+}
+
+impl ClientCore {
+    fn closed_error(&self) -> Error {
+        Error::Closed { what: self.fork_guard.name(format!("the client of {}", self.name)) }
+    }
+
+    /// Call it without the GIL.
+    fn inner(&self) -> rnet::Result<Inner> {
+        if self.fork_guard.is_parents() {
+            return Err(self.closed_error());
+        }
+        lock(&self.held).as_deref().cloned().ok_or_else(|| self.closed_error())
+    }
+
+    fn enter(&self, call: &Arc<CallCore>) {
+        lock(&self.calls).insert(Arc::as_ptr(call).addr(), Arc::downgrade(call));
+        // It may have been closed since the call began.
+        if lock(&self.held).is_none() {
+            call.close(self.closed_error());
+        }
+    }
+
+    pub(super) fn leave(&self, call: usize) {
+        lock(&self.calls).remove(&call);
+    }
+}
+
+impl Member for ClientCore {
+    fn close(&self) {
+        if self.fork_guard.is_parents() {
+            return;
+        }
+        let held = lock(&self.held).take();
+        drop(held);
+        let calls = std::mem::take(&mut *lock(&self.calls));
+        let open = calls.values().filter_map(Weak::upgrade);
+        open.for_each(|call| call.close(self.closed_error()));
+    }
+}
+
+impl Drop for ClientCore {
+    fn drop(&mut self) {
+        if !self.fork_guard.is_parents() {
+            release(lock(&self.held).take());
+        }
+    }
+}
+
+/// Calls one service: any number of calls at a time, by any thread or task. Made by `Node.client`.
+///
+/// >>> service = node.service("/upper", None, None, lambda text: text.upper())
+/// >>> upper = node.client("/upper")
+/// >>> upper.call(b"robot", timeout=10)
+/// b'ROBOT'
+#[pyclass(frozen, module = "rnet", weakref)]
+pub(crate) struct Client {
+    core: Arc<ClientCore>,
+    request: Codec,
+    node: Arc<NodeShared>,
+}
+
+impl Client {
+    pub(crate) fn open(
+        py: Python<'_>,
+        node: &Arc<NodeShared>,
+        name: &str,
+        types: (Option<&Bound<'_, PyAny>>, Option<&Bound<'_, PyAny>>),
+    ) -> PyResult<Client> {
+        let (request, reply) = (Codec::new(py, types.0)?, Codec::new(py, types.1)?);
+        let (in_type, out_type) = (request.message_type.clone(), reply.message_type.clone());
+        let open = || {
+            let client = node.node()?.client_of::<[u8], [u8]>(name, in_type, out_type)?;
+            let core = Arc::new(ClientCore {
+                name: client.name().to_owned(),
+                held: Mutex::new(Some(Own::new(client))),
+                calls: Mutex::default(),
+                reply,
+                fork_guard: ForkGuard::here(),
+            });
+            node.members.add(Kind::Client, &core);
+            Ok(core)
+        };
+        let core = py.detach(open).or_raise(py)?;
+        Ok(Client { core, request, node: node.clone() })
+    }
+
+    fn begin(
+        &self,
+        py: Python<'_>,
+        request: &Bound<'_, PyAny>,
+        (timeout, key): (Option<f64>, Option<&str>),
+        stream: bool,
+    ) -> PyResult<Call> {
+        let mut options = CallOptions::new().timeout(limit(py, timeout)?);
+        if let Some(key) = key {
+            options = options.key(key);
+        }
+        let place = format!("the requests of {}", self.core.name);
+        let begun = encoded(&self.request, request, &place, |bytes| {
+            py.detach(|| {
+                let client = self.core.inner()?;
+                let pending = match stream {
+                    true => client.stream(bytes, options)?,
+                    false => client.start(bytes, options)?,
+                };
+                let core = CallCore::new(pending, self.core.clone(), stream);
+                self.core.enter(&core);
+                Ok(core)
+            })
+        });
+        Ok(Call { core: begun?.or_raise(py)?, _node: self.node.clone() })
+    }
+
+    pub(crate) fn call_once(
+        &self,
+        py: Python<'_>,
+        request: &Bound<'_, PyAny>,
+        timeout: Option<f64>,
+    ) -> PyResult<Py<PyAny>> {
+        self.call(py, request, timeout, None)
+    }
+}
+
+#[pymethods]
+impl Client {
+    /// Calls, and waits for the reply; for a server, too, if there is none yet.
+    ///
+    /// `timeout` is in seconds, None for as long as it takes. Calls of one `key` go to one server, for as long as
+    /// it is there. Raises Timeout; ServerLost if the server goes before it has answered; CallFailed with what its
+    /// handler raised; Refused if the backlogs of all servers are full; Full if the server stands still;
+    /// IncompatibleType; Closed.
+    #[pyo3(signature = (request, /, *, timeout = Some(10.0), key = None),
+        text_signature = "($self, request, /, *, timeout=10.0, key=None)")]
+    fn call(
+        &self,
+        py: Python<'_>,
+        request: &Bound<'_, PyAny>,
+        timeout: Option<f64>,
+        key: Option<&str>,
+    ) -> PyResult<Py<PyAny>> {
+        self.begin(py, request, (timeout, key), false)?.take_only(py)
+    }
+
+    /// Begins a call that wants one reply, and returns a Call: `await` it, or ask for its `result`. Arguments and
+    /// errors as of `call`; the errors are raised by the Call.
+    #[pyo3(signature = (request, /, *, timeout = Some(10.0), key = None),
+        text_signature = "($self, request, /, *, timeout=10.0, key=None)")]
+    fn start(
+        &self,
+        py: Python<'_>,
+        request: &Bound<'_, PyAny>,
+        timeout: Option<f64>,
+        key: Option<&str>,
+    ) -> PyResult<Call> {
+        self.begin(py, request, (timeout, key), false)
+    }
+
+    /// Begins a call that wants every reply, and returns a Call, to be iterated by `for` or `async for`. `timeout`
+    /// is for all of it, from now until the last reply.
+    #[pyo3(signature = (request, /, *, timeout = Some(10.0), key = None),
+        text_signature = "($self, request, /, *, timeout=10.0, key=None)")]
+    fn stream(
+        &self,
+        py: Python<'_>,
+        request: &Bound<'_, PyAny>,
+        timeout: Option<f64>,
+        key: Option<&str>,
+    ) -> PyResult<Call> {
+        self.begin(py, request, (timeout, key), true)
+    }
+
+    /// The name of the service, with its leading slash.
+    #[getter]
+    fn name(&self) -> &str {
+        &self.core.name
+    }
+
+    /// How many servers would take a call now.
+    #[getter]
+    fn server_count(&self, py: Python<'_>) -> PyResult<usize> {
+        py.detach(|| Ok(self.core.inner()?.server_count())).or_raise(py)
+    }
+
+    /// What was asked so far, as ClientStats.
+    fn stats(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        let s = py.detach(|| Ok(self.core.inner()?.stats())).or_raise(py)?;
+        make(py, "ClientStats", (s.calls, s.open, s.late, s.moved))
+    }
+
+    /// Whether it was closed.
+    #[getter]
+    fn closed(&self) -> bool {
+        self.core.fork_guard.is_parents() || lock(&self.core.held).is_none()
+    }
+
+    /// Closes it; calls that are open are cancelled, and raise Closed.
+    fn close(&self, py: Python<'_>) {
+        py.detach(|| self.core.close());
+    }
+
+    fn __enter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        slf
+    }
+
+    #[pyo3(signature = (*_exception))]
+    fn __exit__(&self, py: Python<'_>, _exception: &Bound<'_, PyTuple>) {
+        self.close(py);
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<rnet.Client of {}, by node {}>", self.core.name, self.node.name)
+    }
+
+    /// `Client[Q, R]` is for type checkers.
+    #[classmethod]
+    fn __class_getitem__(class: &Bound<'_, PyType>, _item: &Bound<'_, PyAny>) -> Py<PyType> {
+        class.clone().unbind()
+    }
+}

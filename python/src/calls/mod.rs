@@ -1,0 +1,58 @@
+//! Services: `rnet.Service`, `rnet.Client`, `rnet.Call`.
+//!
+//! A lock of a client's is held while its publishers send and never while Python runs; so all that may wait for it
+//! is done without the GIL.
+
+mod call;
+mod client;
+mod service;
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use crate::buffer::Bytes;
+use crate::codec::Codec;
+use crate::errors::bad_value;
+use crate::wait::seconds;
+
+pub(crate) use client::Client;
+pub(crate) use service::Service;
+
+pub(crate) fn add_classes(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<Service>()?;
+    module.add_class::<service::CallContext>()?;
+    module.add_class::<Client>()?;
+    module.add_class::<call::Call>()
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// How long a call may take; without a limit for as long as it takes.
+fn limit(py: Python<'_>, timeout: Option<f64>) -> PyResult<Duration> {
+    timeout.map_or(Ok(Duration::MAX), |given| seconds(py, "timeout", given))
+}
+
+/// Runs `with` on the bytes that are sent for an object.
+fn encoded<R>(
+    codec: &Codec,
+    object: &Bound<'_, PyAny>,
+    place: &str,
+    with: impl FnOnce(&[u8]) -> R,
+) -> PyResult<R> {
+    let mut object = codec.encode(object, place)?;
+    if codec.send.is_some() {
+        object = object.call_method0("__bytes__")?;
+    }
+    Ok(with(Bytes::of(&object)?.as_slice()))
+}
+
+/// The object of received bytes; `what` they are, as errors name it.
+fn decoded(py: Python<'_>, codec: &Codec, bytes: &[u8], what: &str) -> PyResult<Py<PyAny>> {
+    let made = codec.object(&PyBytes::new(py, bytes))?;
+    made.map(Bound::unbind).map_err(|why| bad_value(py, what, format!("it is malformed: {why}")))
+}

@@ -1,0 +1,230 @@
+//! `rnet.Service`: a handler of Python, called on threads of the service.
+
+use std::sync::{Arc, Mutex};
+
+use pyo3::prelude::*;
+use pyo3::types::{PyIterator, PyTuple};
+use rnet::{Error, HandlerError, Responder};
+
+use super::{decoded, encoded, lock};
+use crate::codec::Codec;
+use crate::errors::{OrRaise, closed};
+use crate::fork::{ForkGuard, Own};
+use crate::gate;
+use crate::members::{Kind, Member};
+use crate::meta::make;
+use crate::release::release;
+use crate::shared::NodeShared;
+
+type Replies<'a> = Responder<'a, [u8]>;
+
+/// What the Python object and its node share.
+pub(crate) struct ServiceCore {
+    held: Mutex<Option<Own<rnet::Service>>>,
+    fork_guard: ForkGuard,
+}
+
+impl Member for ServiceCore {
+    fn close(&self) {
+        if self.fork_guard.is_parents() {
+            return;
+        }
+        // Unlocked again before it ends: that waits for a handler, which may close it itself.
+        let held = lock(&self.held).take();
+        drop(held);
+    }
+
+    fn is_over(&self) -> bool {
+        lock(&self.held).is_none()
+    }
+}
+
+impl Drop for ServiceCore {
+    fn drop(&mut self) {
+        if !self.fork_guard.is_parents() {
+            release(lock(&self.held).take());
+        }
+    }
+}
+
+/// The handler and the types of what it is given and gives.
+struct Handler {
+    function: Py<PyAny>,
+    /// Whether it takes a CallContext beside the request.
+    with_context: bool,
+    name: String,
+    request: Codec,
+    reply: Codec,
+}
+
+impl Handler {
+    fn run(&self, request: &[u8], replies: &mut Replies<'_>) -> Result<(), HandlerError> {
+        let ran =
+            gate::enter(|py| self.call(py, request, replies).map_err(|error| failure(py, &error)));
+        ran.unwrap_or_else(|| Err(HandlerError::new("Closed", "the program of the server ends")))
+    }
+
+    fn call(&self, py: Python<'_>, request: &[u8], replies: &mut Replies<'_>) -> PyResult<()> {
+        let request = decoded(py, &self.request, request, &format!("a request of {}", self.name))?;
+        let function = self.function.bind(py);
+        let result = match self.with_context {
+            true => function.call1((request, CallContext { inner: replies.context() }))?,
+            false => function.call1((request,))?,
+        };
+        let generators = py.import("types")?.getattr("GeneratorType")?;
+        if !result.is_instance(&generators)? {
+            return self.send(&result, replies).map(drop);
+        }
+        for reply in PyIterator::from_object(&result)? {
+            if !self.send(&reply?, replies)? {
+                // Nobody wants more: its `finally` blocks run.
+                return result.call_method0("close").map(drop);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the reply was wanted.
+    fn send(&self, reply: &Bound<'_, PyAny>, replies: &mut Replies<'_>) -> PyResult<bool> {
+        let py = reply.py();
+        let place = format!("the replies of {}", self.name);
+        let sent = encoded(&self.reply, reply, &place, |bytes| py.detach(|| replies.send(bytes)))?;
+        match sent {
+            Err(Error::Cancelled { .. }) => Ok(false),
+            sent => sent.or_raise(py).map(|()| true),
+        }
+    }
+}
+
+/// An exception as the caller is told of it.
+fn failure(py: Python<'_>, error: &PyErr) -> HandlerError {
+    let named = || {
+        let kind = error.get_type(py);
+        let name: String = kind.getattr("__qualname__")?.extract()?;
+        let module: String = kind.getattr("__module__")?.extract()?;
+        let own = matches!(&*module, "builtins" | "__main__");
+        Ok::<_, PyErr>(if own { name } else { format!("{module}.{name}") })
+    };
+    let kind = named().unwrap_or_else(|_| "exception".to_owned());
+    HandlerError::new(kind, error.value(py).to_string())
+}
+
+/// Answers the calls of a service. Made by `Node.service`.
+///
+/// `close`, the end of a `with` block, or the end of the node closes it: its callers get ServerLost.
+///
+/// >>> service = node.service("/upper", None, None, lambda text: text.upper())
+/// >>> node.call("/upper", b"robot")
+/// b'ROBOT'
+#[pyclass(frozen, module = "rnet", weakref)]
+pub(crate) struct Service {
+    name: String,
+    core: Arc<ServiceCore>,
+    node: Arc<NodeShared>,
+}
+
+impl Service {
+    pub(crate) fn open(
+        py: Python<'_>,
+        node: &Arc<NodeShared>,
+        name: &str,
+        types: (Option<&Bound<'_, PyAny>>, Option<&Bound<'_, PyAny>>),
+        function: Py<PyAny>,
+        (backlog, at_once): (usize, usize),
+    ) -> PyResult<Service> {
+        let with_context =
+            py.import("rnet.calls")?.call_method1("takes_context", (&function,))?.extract()?;
+        let (request, reply) = (Codec::new(py, types.0)?, Codec::new(py, types.1)?);
+        let (in_type, out_type) = (request.message_type.clone(), reply.message_type.clone());
+        let handler = Handler { function, with_context, name: name.to_owned(), request, reply };
+        let open = || {
+            let builder = node.node()?.service::<[u8], [u8]>(name).message_types(in_type, out_type);
+            let run =
+                move |request: &[u8], replies: &mut Replies<'_>| handler.run(request, replies);
+            let service = builder.backlog(backlog).at_once(at_once).serve_stream(run)?;
+            let name = service.name().to_owned();
+            let held = Mutex::new(Some(Own::new(service)));
+            let core = Arc::new(ServiceCore { held, fork_guard: ForkGuard::here() });
+            node.members.add_kept(Kind::Service, &core);
+            Ok((name, core))
+        };
+        let (name, core) = py.detach(open).or_raise(py)?;
+        Ok(Service { name, core, node: node.clone() })
+    }
+
+    fn is_closed(&self) -> bool {
+        self.core.fork_guard.is_parents() || self.core.is_over()
+    }
+}
+
+#[pymethods]
+impl Service {
+    /// The name, with its leading slash.
+    #[getter]
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What was asked so far, as ServiceStats.
+    fn stats(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        let closed = || closed(py, self.core.fork_guard.name(format!("service {}", self.name)));
+        if self.is_closed() {
+            return Err(closed());
+        }
+        let looked = py.detach(|| lock(&self.core.held).as_ref().map(|service| service.stats()));
+        let s = looked.ok_or_else(closed)?;
+        let parts = (s.calls, s.running, s.waiting, s.refused, s.failed, s.cancelled);
+        let (calls, running, waiting, refused, failed, cancelled) = parts;
+        let parts = (calls, running, waiting, refused, failed, cancelled, s.malformed, s.unsent);
+        make(py, "ServiceStats", parts)
+    }
+
+    /// Whether it was closed.
+    #[getter]
+    fn closed(&self) -> bool {
+        self.is_closed()
+    }
+
+    /// Cancels its calls, waits for handlers that run, and closes it.
+    fn close(&self, py: Python<'_>) {
+        py.detach(|| {
+            self.core.close();
+            self.node.members.forget(&self.core);
+        });
+    }
+
+    fn __enter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        slf
+    }
+
+    #[pyo3(signature = (*_exception))]
+    fn __exit__(&self, py: Python<'_>, _exception: &Bound<'_, PyTuple>) {
+        self.close(py);
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<rnet.Service {} of node {}>", self.name, self.node.name)
+    }
+}
+
+/// A call, as its handler may ask about it: given to a handler that takes two arguments.
+#[pyclass(frozen, module = "rnet")]
+pub(crate) struct CallContext {
+    inner: rnet::CallContext,
+}
+
+#[pymethods]
+impl CallContext {
+    /// Whether nobody wants the answer any more: the caller has cancelled or is gone, or the service closes. True
+    /// when the call has ended.
+    #[getter]
+    fn cancelled(&self, py: Python<'_>) -> bool {
+        py.detach(|| self.inner.is_cancelled())
+    }
+
+    /// Name of the node that calls.
+    #[getter]
+    fn caller(&self) -> &str {
+        self.inner.caller()
+    }
+}
