@@ -61,13 +61,13 @@ struct Member {
 }
 
 impl MemoryNet {
-    /// A network with the lease of the real one, 800 ms.
+    /// A network with the lease of the real one, 1.2 s.
     ///
     /// # Panics
     /// If no thread can be started.
     #[must_use]
     pub fn new() -> Arc<Self> {
-        Self::with_lease(Duration::from_millis(800))
+        Self::with_lease(Duration::from_millis(1200))
     }
 
     /// A network in which a cut of this duration ends a connection.

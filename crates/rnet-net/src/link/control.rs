@@ -14,7 +14,7 @@ use super::directory::{Announce, Described, Hello, Joined, Nodes, from_json, to_
 use super::event::Event;
 use super::host::Host;
 use super::known::Known;
-use super::lane::Say;
+use super::lane::{PULSE_NS, Say};
 use super::status::Status;
 
 /// How often hosts are looked after though nothing happens.
@@ -29,6 +29,8 @@ const MAX_HOSTS: usize = 64;
 pub struct Control {
     pub known: Known,
     pub hosts: BTreeMap<HostId, Host>,
+    /// The links that the network says are there, by their highest term.
+    present: BTreeMap<HostId, u64>,
     events: mpsc::Receiver<Event>,
     status: Status,
     asked: Instant,
@@ -45,7 +47,8 @@ impl Control {
             places: HashMap::new(),
             faults: Vec::new(),
         };
-        Ok(Control { known, hosts: BTreeMap::new(), events, status, asked: Instant::now() })
+        let (hosts, present) = (BTreeMap::new(), BTreeMap::new());
+        Ok(Control { known, hosts, present, events, status, asked: Instant::now() })
     }
 
     /// Runs until the link ends.
@@ -66,9 +69,10 @@ impl Control {
                 Ok(event) => self.take(event),
                 Err(mpsc::RecvTimeoutError::Timeout) => {}
             }
-            if looked.elapsed() >= TICK {
+            let passed = looked.elapsed();
+            if passed >= TICK {
                 looked = Instant::now();
-                self.look();
+                self.look(passed);
             }
         }
         for host in self.hosts.values() {
@@ -82,6 +86,9 @@ impl Control {
             Event::Node(event) => self.local_node(event),
             Event::Up(presence) => self.up(presence),
             Event::Down(presence) => {
+                if self.present.get(&presence.host) == Some(&presence.term) {
+                    self.present.remove(&presence.host);
+                }
                 if let Some(host) = self.hosts.get_mut(&presence.host) {
                     host.down(presence.term);
                 }
@@ -130,6 +137,8 @@ impl Control {
         if presence.host == self.known.shared.presence.host {
             return;
         }
+        let term = self.present.entry(presence.host).or_insert(presence.term);
+        *term = presence.term.max(*term);
         let full = self.hosts.len() >= MAX_HOSTS;
         match self.hosts.get_mut(&presence.host) {
             Some(host) => host.up(presence.term),
@@ -157,6 +166,7 @@ impl Control {
             domain: shared.domain.clone(),
             wall_offset_ns: wall.offset_ns,
             wall_uncertainty_ns: wall.uncertainty_ns,
+            pulse_ms: PULSE_NS / 1_000_000,
         };
         host.say(Say::Document(Document::Hello, to_json(&hello)));
     }
@@ -262,12 +272,18 @@ impl Control {
         }
     }
 
-    fn look(&mut self) {
+    fn look(&mut self, passed: Duration) {
+        self.hosts.values_mut().for_each(|host| host.listen(passed));
         let lost: Vec<HostId> =
             self.hosts.iter().filter(|(_, host)| host.is_lost()).map(|(id, _)| *id).collect();
         for id in lost {
             if let Some(host) = self.hosts.remove(&id) {
                 host.lose(&mut self.known);
+            }
+            // The network may still have its connection, which is all that tells when it is heard again.
+            if let Some(term) = self.present.get(&id).copied() {
+                self.up(Presence { host: id, term });
+                self.with(id, |host, _| host.miss());
             }
         }
         if self.asked.elapsed() >= ASK_AGAIN {

@@ -23,6 +23,8 @@ pub struct Hello {
     pub wall_offset_ns: i64,
     /// By how much that may be wrong, in ns.
     pub wall_uncertainty_ns: u64,
+    /// How often it sends something at least, in ms; 0 for one that may be silent.
+    pub pulse_ms: u64,
 }
 
 /// Nodes that have joined and gone, with endpoints or without.

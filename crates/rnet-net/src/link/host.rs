@@ -16,10 +16,12 @@ use crate::transport::{Presence, Transport};
 use crate::wire::{Item, Want};
 
 mod crossing;
+mod heard;
 mod nodes;
 mod owner;
 
 pub use crossing::Crossing;
+use heard::Heard;
 
 use super::Shared;
 use super::directory::{Announce, Described, Hello, Qos, Remote};
@@ -28,7 +30,7 @@ use super::known::{Known, Place};
 use super::lane::{LaneState, Say, Sending, lock};
 use super::proxy::{CREDIT_LEN_BYTES, Proxy};
 
-/// For how long a link that is no longer heard may be replaced before its host counts as lost.
+/// For how long those are waited for that have read a publisher before its host was lost.
 const GRACE: Duration = Duration::from_millis(500);
 /// Endpoints of one host that are believed.
 const MAX_ENDPOINTS: usize = 1 << 16;
@@ -63,7 +65,7 @@ pub struct Host {
     name: String,
     pub lanes: [Arc<LaneState>; 2],
     session: Option<u64>,
-    down: Option<Instant>,
+    heard: Heard,
     publishers: BTreeMap<u64, RemotePublisher>,
     subscriptions: BTreeMap<u64, (Remote, Subscriber<[u8]>)>,
     nodes: nodes::HostNodes,
@@ -96,6 +98,7 @@ impl Host {
                 events: shared.events.clone(),
                 holds: shared.holds.clone(),
                 first: 0,
+                sent_ns: 0,
             };
             shared.spawn(&format!("rnet-link-{lane:?}").to_lowercase(), move || sending.run());
             state
@@ -107,7 +110,7 @@ impl Host {
             name: presence.host.to_string(),
             lanes,
             session: None,
-            down: None,
+            heard: Heard::default(),
             publishers: BTreeMap::new(),
             subscriptions: BTreeMap::new(),
             nodes: nodes::HostNodes::default(),
@@ -137,21 +140,6 @@ impl Host {
         &self.lanes[place(lane)]
     }
 
-    /// Its link is there, in this term.
-    pub fn up(&mut self, term: u64) {
-        if term >= self.presence.term {
-            self.presence.term = term;
-            self.down = None;
-        }
-    }
-
-    /// The link of that term is not.
-    pub fn down(&mut self, term: u64) {
-        if term == self.presence.term {
-            self.down = Some(Instant::now());
-        }
-    }
-
     /// Asks again for what is wanted and was refused: there may be room by now.
     pub fn ask_again(&mut self, known: &mut Known) {
         let refused = self.publishers.iter().filter(|(_, remote)| remote.channel.is_none());
@@ -161,17 +149,13 @@ impl Host {
         }
     }
 
-    /// Whether it counts as lost.
-    pub fn is_lost(&self) -> bool {
-        self.down.is_some_and(|since| since.elapsed() >= GRACE)
-    }
-
     /// Its link has begun a new session: no channel holds any more. `false` if that was known.
     pub fn begin(&mut self, session: u64) -> bool {
         if self.session == Some(session) {
             return false;
         }
         self.session = Some(session);
+        self.heard_anew();
         for lane in &self.lanes {
             lane.clear(session);
         }

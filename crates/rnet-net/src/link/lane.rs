@@ -18,6 +18,8 @@ use super::proxy::Proxy;
 
 /// How often room is looked for that a subscriber of this host did not have.
 const RETRY_NS: u64 = 1_000_000;
+/// A lane that has had nothing to send for so long sends an acknowledgement, by which it is known to be there.
+pub const PULSE_NS: u64 = 100_000_000;
 /// Longest document that another host may send.
 const MAX_DOCUMENT_LEN_BYTES: usize = 16 << 20;
 
@@ -180,6 +182,8 @@ pub struct Sending {
     pub holds: Arc<dyn Fn() -> bool + Send + Sync>,
     /// The channel that has the first turn.
     pub first: u32,
+    /// When a frame was sent last.
+    pub sent_ns: u64,
 }
 
 impl Sending {
@@ -320,10 +324,18 @@ impl Sending {
     }
 
     /// Sends all frames that may leave; `false` if the link is to end.
-    fn send(&self) -> bool {
-        lock(&self.state.stream).flush();
+    fn send(&mut self) -> bool {
+        {
+            let mut stream = lock(&self.state.stream);
+            stream.flush();
+            if now_ns().saturating_sub(self.sent_ns) >= PULSE_NS {
+                stream.answer();
+            }
+        }
         loop {
-            let Some(frame) = lock(&self.state.stream).poll(now_ns()) else { return true };
+            let now = now_ns();
+            let Some(frame) = lock(&self.state.stream).poll(now) else { return true };
+            self.sent_ns = now;
             // Whoever has been stopped, and replaced meanwhile, must not go on sending.
             if !(self.holds)() {
                 let _ = self.events.send(Event::RoleLost);
@@ -354,7 +366,8 @@ impl Sending {
         let retry = self.state.stuck.load(Ordering::Acquire).then(|| now + RETRY_NS);
         let limited = forwarders.values().filter_map(Forwarder::wake_at).filter(|at| *at > now);
         let looks = forwarders.values().filter_map(Forwarder::look_at);
-        let until = wake_at.into_iter().chain(retry).chain(limited).chain(looks).min();
+        let pulse = Some(self.sent_ns.max(now.saturating_sub(PULSE_NS)) + PULSE_NS);
+        let until = wake_at.into_iter().chain(retry).chain(limited).chain(looks).chain(pulse).min();
         self.state.sleeps_until.fetch_min(until.unwrap_or(u64::MAX), Ordering::SeqCst);
         let limit = until.map(|until| Duration::from_nanos(until.saturating_sub(now)));
         let mut named: Vec<&mut dyn Waitable> = forwarders

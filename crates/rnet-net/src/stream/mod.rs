@@ -241,6 +241,16 @@ impl Stream {
         Some(self.count(bytes))
     }
 
+    /// The next [`poll`](Self::poll) gives a frame, once the other link is known.
+    pub fn answer(&mut self) {
+        self.receiving.answer();
+    }
+
+    /// The newest stamp of ours that came back, ns of the caller's clock; 0 if none has.
+    pub fn last_echo_ns(&self) -> u64 {
+        self.last_echo_ns
+    }
+
     /// When [`poll`](Self::poll) has to be called again though nothing is pushed, flushed or accepted before.
     pub fn wake_at(&self) -> Option<u64> {
         if self.peer_term == 0 {

@@ -17,11 +17,13 @@ const _: () = assert!(
      compiled (if it was before, `cargo clean --package zenoh-link-tcp`)"
 );
 
-/// Silence of a host for this long, in milliseconds, ends the connection. A quarter of it is the pulse.
-const LEASE_MS: u64 = 800;
-/// A connection that takes nothing for this long, in milliseconds, is ended. Above the lease, and yet as short as
-/// can be: a sender that waits holds up its lane, and until it gives up Zenoh does not end the connection even if
-/// the lease is over (it waits under the lock that ending takes). A cable of 0.6 Mbit/s takes a batch in this time.
+/// Silence of a host for this long, in milliseconds, ends the connection, so that the next one is tried. A quarter
+/// of it is the pulse. The link itself notices silence earlier (`link/host/heard.rs`), and takes a connection that
+/// ends before for one that was closed: so this is longer.
+const LEASE_MS: u64 = 1200;
+/// A connection that takes nothing for this long, in milliseconds, is ended. As short as can be: a sender that waits
+/// holds up its lane, and until it gives up Zenoh does not end the connection even if the lease is over (it waits
+/// under the lock that ending takes). A cable of 0.6 Mbit/s takes a batch in this time.
 const STALL_MS: u64 = 1000;
 /// As much is handed to the kernel at once, the most that Zenoh can: the longest frame of the bulk lane with Zenoh's
 /// own words.

@@ -11,7 +11,7 @@ use crate::random::Random;
 use crate::traffic::{Listener, Talker};
 
 /// A cut of this length ends connections.
-const LEASE: Duration = Duration::from_millis(800);
+const LEASE: Duration = Duration::from_millis(1200);
 
 /// One that runs for longer hangs.
 const LIMIT: Duration = Duration::from_secs(600);

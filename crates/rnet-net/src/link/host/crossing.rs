@@ -27,10 +27,11 @@ pub struct Crossing {
 impl Host {
     /// How the link with it is.
     pub fn state(&self) -> State {
-        match (&self.down, &self.hello) {
-            (Some(_), _) => State::Lost,
-            (None, Some(_)) => State::Connected,
-            (None, None) => State::Connecting,
+        match (self.heard.is_up(), &self.hello) {
+            (false, _) => State::Lost,
+            (true, Some(_)) => State::Connected,
+            (true, None) if self.heard.is_missed() => State::Lost,
+            (true, None) => State::Connecting,
         }
     }
 

@@ -1,0 +1,140 @@
+//! Whether another host is heard.
+//!
+//! A connection that has ended says that the host is there, and that its link has ended or was killed: another one
+//! has the time to take over. One that is silent says nothing, so silence is judged by what comes back of the
+//! stamps that this link sends: it does while both directions work.
+
+use std::time::Duration;
+
+use rnet::now_ns;
+
+use super::super::lane::lock;
+use super::Host;
+
+/// For how long a link whose connection has ended may be replaced before its host counts as lost.
+const REPLACED: Duration = Duration::from_secs(2);
+/// A host from which nothing has come back for so long is lost. Below the lease of the network, so that a connection
+/// that ends before was ended by somebody who is there.
+const SILENCE: Duration = Duration::from_millis(750);
+/// So much of the time between two looks counts as silence at most. A link that was not run itself has heard nothing
+/// for that, and learns in one look what has come meanwhile.
+const LOOK: Duration = Duration::from_millis(150);
+
+/// When another host was heard.
+#[derive(Debug, Default)]
+pub struct Heard {
+    /// Since when its link is not there, ns of CLOCK_MONOTONIC.
+    down_ns: Option<u64>,
+    /// The newest stamp of ours that has come back, by the lane with the newest.
+    echoed_ns: u64,
+    silent: Duration,
+    /// Whether it was lost, and not heard since.
+    is_missed: bool,
+}
+
+impl Heard {
+    /// Whether its link is there.
+    pub fn is_up(&self) -> bool {
+        self.down_ns.is_none()
+    }
+
+    /// Whether it was lost before, and was not heard since.
+    pub fn is_missed(&self) -> bool {
+        self.is_missed
+    }
+
+    fn fresh(&mut self) {
+        self.silent = Duration::ZERO;
+    }
+
+    fn listen(&mut self, echoed_ns: u64, passed: Duration) {
+        // One lane may go on while the other connects again: then silence is what ends it.
+        let speaks = self.down_ns.is_none_or(|down_ns| self.echoed_ns > down_ns);
+        match speaks && echoed_ns <= self.echoed_ns {
+            true => self.silent += passed.min(LOOK),
+            false => self.silent = Duration::ZERO,
+        }
+        self.echoed_ns = echoed_ns.max(self.echoed_ns);
+    }
+}
+
+impl Host {
+    /// Its link is there, in this term.
+    pub fn up(&mut self, term: u64) {
+        if term >= self.presence.term {
+            self.presence.term = term;
+            self.heard = Heard { echoed_ns: self.heard.echoed_ns, ..Heard::default() };
+        }
+    }
+
+    /// The link of that term is not.
+    pub fn down(&mut self, term: u64) {
+        if term == self.presence.term {
+            self.heard.down_ns = Some(now_ns());
+        }
+    }
+
+    /// It was lost, and the network says that its link is there.
+    pub fn miss(&mut self) {
+        self.heard.is_missed = true;
+    }
+
+    /// Its link has begun anew.
+    pub(super) fn heard_anew(&mut self) {
+        self.heard.fresh();
+    }
+
+    /// Looks whether something has come back, `passed` after the last look.
+    pub fn listen(&mut self, passed: Duration) {
+        let pulses = self.hello.as_ref().is_some_and(|hello| hello.pulse_ms != 0);
+        if !pulses {
+            // Of an earlier release, which sends nothing while it has nothing to say.
+            return self.heard.fresh();
+        }
+        let echoed = self.lanes.iter().map(|lane| lock(&lane.stream).last_echo_ns()).max();
+        self.heard.listen(echoed.unwrap_or_default(), passed);
+    }
+
+    /// Whether it counts as lost.
+    pub fn is_lost(&self) -> bool {
+        let replaced_ns = REPLACED.as_nanos() as u64;
+        self.heard.down_ns.is_some_and(|down_ns| now_ns().saturating_sub(down_ns) >= replaced_ns)
+            || self.heard.silent >= SILENCE
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TICK: Duration = Duration::from_millis(100);
+
+    #[test]
+    fn time_in_which_nobody_looked_is_no_silence() {
+        let mut heard = Heard::default();
+        heard.listen(1, TICK);
+        for _ in 0..4 {
+            heard.listen(1, Duration::from_secs(10));
+        }
+        assert!(heard.silent < SILENCE);
+        heard.listen(2, TICK);
+        assert_eq!(heard.silent, Duration::ZERO);
+        for _ in 0..8 {
+            heard.listen(2, TICK);
+        }
+        assert!(heard.silent >= SILENCE);
+    }
+
+    #[test]
+    fn a_link_that_has_ended_is_not_silent_unless_it_speaks() {
+        let mut heard = Heard { down_ns: Some(10), ..Heard::default() };
+        for _ in 0..20 {
+            heard.listen(9, TICK);
+        }
+        assert_eq!(heard.silent, Duration::ZERO);
+        for _ in 0..20 {
+            heard.listen(11, TICK);
+        }
+        assert!(heard.silent >= SILENCE);
+    }
+}
