@@ -20,6 +20,7 @@ mod futex;
 mod gate;
 mod handle;
 mod loan;
+mod log;
 mod members;
 mod merge;
 mod meta;
@@ -69,6 +70,7 @@ fn _rnet(py: Python<'_>, module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<tasks::Next>()?;
     module.add_class::<param::Param>()?;
     module.add_class::<timer::Timer>()?;
+    module.add_class::<log::Logger>()?;
     module.add_class::<handle::CallbackHandle>()?;
     module.add_class::<timer::Rate>()?;
     module.add_class::<waitset::WaitSet>()?;

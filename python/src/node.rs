@@ -14,6 +14,7 @@ use crate::compare;
 use crate::errors::{OrRaise, bad_value};
 use crate::events;
 use crate::handle::CallbackHandle;
+use crate::log::Logger;
 use crate::members::{Kind, Member};
 use crate::param::{Declaration, Param};
 use crate::publisher::{Publisher, PublisherCore};
@@ -404,6 +405,12 @@ impl Node {
         let timer = self.with(py, |node| Timer::start(py, node, period, callback, how))??;
         py.detach(|| self.shared.members.add_kept(Kind::Timer, timer.core()));
         Ok(timer)
+    }
+
+    /// The node's log: a Logger.
+    #[getter]
+    fn log(&self) -> Logger {
+        Logger::new(self.shared.clone())
     }
 
     /// The robot's time, in ns: that of the host, as rnet.now_ns(), or with sim_time what the last Clock

@@ -14,6 +14,8 @@ WITH_EXAMPLE = [
     rnet.Call,
     rnet.Client,
     rnet.Loan,
+    rnet.LogHandler,
+    rnet.Logger,
     rnet.Merge,
     rnet.Node,
     rnet.Param,

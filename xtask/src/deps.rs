@@ -41,6 +41,8 @@ const BEYOND_THE_MAP: &[Row] = &[
     ("rnet-bench", &[]),
     ("bench", &["rnet-bench"]),
     ("rnet-cli", &["rnet-bench"]),
+    // The layer for `tracing` (decision 0035).
+    ("rnet-tracing", &["rnet"]),
     ("rnet-demo", &["rnet"]),
     ("demo", &["rnet"]),
     ("fuzz", &["rnet-core", "rnet-net", "rnet-ring", "rnet-schema", "rnet-shm"]),

@@ -4,7 +4,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ColorChoice, Parser, Subcommand, ValueEnum};
-use rnet::{DomainId, NodeName, TopicName};
+use rnet::limits::MAX_NODE_NAME_LEN_BYTES;
+use rnet::{DomainId, NamePattern, NodeName, TopicName};
 
 use crate::bench::args::BenchCommand;
 use crate::demo::args::DemoArgs;
@@ -75,6 +76,7 @@ pub enum Command {
     /// List nodes and their endpoints
     #[command(subcommand)]
     Node(NodeCommand),
+    Log(LogArgs),
     /// Link this host with others, and show how that is going
     Link(LinkArgs),
     /// List the domains of the directory, and remove what dead nodes left in one
@@ -248,6 +250,46 @@ pub struct DelayArgs {
     /// End after this many seconds; exit 124 if there was no subscriber
     #[arg(long, value_name = "S", value_parser = seconds)]
     pub timeout: Option<Duration>,
+}
+
+/// Print the log lines of nodes
+///
+/// Nodes keep their last 100 lines. These are printed in the order of their time, and then, with --follow, each
+/// line as it comes. The lines of a node that has ended are gone.
+#[derive(Debug, Args)]
+pub struct LogArgs {
+    /// Go on with the lines that come
+    #[arg(short, long)]
+    pub follow: bool,
+    /// Only those of nodes whose names match: * stands for one part of a name, ** for any number of them
+    #[arg(long, value_name = "PATTERN", value_parser = node_pattern)]
+    pub node: Option<NamePattern>,
+    /// Only those of this level and above
+    #[arg(short, long, value_enum, default_value_t = LevelArg::Debug)]
+    pub level: LevelArg,
+    /// Only those of the last S seconds
+    #[arg(long, value_name = "S", value_parser = seconds)]
+    pub since: Option<Duration>,
+    /// End after N lines
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub count: Option<u64>,
+    /// End after S seconds; without a line, with exit code 124
+    #[arg(long, value_name = "S", value_parser = seconds, requires = "follow")]
+    pub timeout: Option<Duration>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum LevelArg {
+    Debug,
+    Info,
+    #[value(alias = "warn")]
+    Warning,
+    Error,
+    Fatal,
+}
+
+fn node_pattern(text: &str) -> Result<NamePattern, String> {
+    NamePattern::new("node", text, MAX_NODE_NAME_LEN_BYTES).map_err(|error| error.to_string())
 }
 
 /// Publish on a topic.

@@ -29,9 +29,10 @@ const EXAMPLES: &[(&str, &[&str])] = &[
             "rnet topic pub --once /cmd_vel Twist '{linear: {x: 0.5}}'",
             "rnet topic pub /scan 'frame_id: laser' --rate 10   # of the type of the topic",
             "rnet topic pub --once /imu Imu --file imu.yaml",
-            "rnet topic pub --once /log --text hello            # raw bytes",
+            "rnet topic pub --once /note --text hello           # raw bytes",
         ],
     ),
+    ("log", &["rnet log --level warning --since 60", "rnet log --follow --node '/arm/**'"]),
     ("type list", &["rnet type list laser", "rnet type list --in-use"]),
     ("type show", &["rnet type show Imu", "rnet type show --topic /scan"]),
     (

@@ -7,7 +7,7 @@ mod hz;
 mod info;
 mod interest;
 mod list;
-mod listen;
+pub mod listen;
 mod payload;
 mod publish;
 mod rates;

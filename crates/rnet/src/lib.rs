@@ -42,6 +42,7 @@ mod callback;
 mod dynamic;
 pub mod inspect;
 mod link_start;
+mod log;
 pub mod msgs;
 mod node;
 pub mod param;
@@ -64,6 +65,7 @@ pub use call::{
     Service, ServiceBuilder, ServiceStats,
 };
 pub use dynamic::Dynamic;
+pub use log::{LOG_TOPIC, LogLevel, Logger, WeakLogger};
 pub use node::{Node, NodeBuilder};
 pub use param::Param;
 pub use publisher::{Loan, OwnedLoan, Publisher};

@@ -8,6 +8,7 @@ use rnet_node::{NodeCore, NodeSettings};
 use rnet_shm::state::Clock;
 
 use crate::link_start::Asked;
+use crate::log::{self, Logger};
 use crate::param::{ParamBuilder, ParamType};
 use crate::rate::Rate;
 use crate::sim_clock::SimClock;
@@ -48,6 +49,7 @@ pub struct Node {
     core: Arc<NodeCore>,
     /// Where durable state is kept, if the program chose a place.
     state_dir: Option<Arc<Path>>,
+    log: Logger,
 }
 
 impl Node {
@@ -176,6 +178,18 @@ impl Node {
     /// ```
     pub fn param<T: ParamType>(&self, name: &str) -> ParamBuilder<T> {
         ParamBuilder::new(self.state(), name)
+    }
+
+    /// The node's log: lines for people, on the topic `/log` and on stderr.
+    ///
+    /// ```no_run
+    /// # fn main() -> rnet::Result<()> {
+    /// let node = rnet::Node::new("arm")?;
+    /// node.log().info("the arm is at home");
+    /// # Ok(()) }
+    /// ```
+    pub fn log(&self) -> &Logger {
+        &self.log
     }
 
     /// The robot's time, in ns: CLOCK_MONOTONIC of the host, as [`crate::now_ns`], or the simulated time of a node
@@ -351,9 +365,10 @@ impl NodeBuilder {
     /// background. What prevents that is told on stderr, and is no error of the node.
     ///
     /// # Errors
-    /// As [`Node::new`].
+    /// As [`Node::new`], and `BadValue` for a word in `RNET_LOG` that is no level.
     pub fn open(self) -> Result<Node> {
         let NodeSettings { domain, dir, group, language, .. } = self.settings.clone();
+        let level = log::level_of_environment()?;
         let core = self.settings.open()?;
         if language != rnet_shm::registry::TOOL {
             Asked { domain, dir, group, programs: self.programs }.start_link();
@@ -361,6 +376,7 @@ impl NodeBuilder {
         if core.state.time.is_simulated() {
             SimClock::start(&core)?;
         }
-        Ok(Node { core, state_dir: self.state_dir.map(Into::into) })
+        let log = Logger::new(&core, level);
+        Ok(Node { core, state_dir: self.state_dir.map(Into::into), log })
     }
 }

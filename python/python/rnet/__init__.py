@@ -31,6 +31,7 @@ from ._rnet import (
     Client,
     Entry,
     Loan,
+    Logger,
     Merge,
     Node,
     Param,
@@ -106,6 +107,7 @@ from .events import (
     Tick,
     WallOffset,
 )
+from .log import LogHandler
 from .protos import Protos, load, load_set, load_text
 from .qos import Detach, Wait
 from .state import DELETE
@@ -150,6 +152,8 @@ __all__ = [
     "Liveliness",
     "LivelinessChange",
     "Loan",
+    "LogHandler",
+    "Logger",
     "Malformed",
     "MatchEvent",
     "Merge",

@@ -17,6 +17,7 @@ mod guide {
         Messages: "messages.md"
         Metadata: "metadata.md"
         Parameters: "parameters.md"
+        Logs: "logs.md"
         RealTime: "real-time.md"
         Services: "services.md"
     }

@@ -5,7 +5,7 @@
 
 use std::time::{Duration, Instant};
 
-use rnet::inspect::{Follow, Heard};
+use rnet::inspect::{Follow, FollowEvent, Heard};
 
 use super::interest::Interest;
 use crate::context::Context;
@@ -32,6 +32,11 @@ pub trait Listener {
     /// A message.
     fn message(&mut self, context: &mut Context, heard: &Heard<'_>, bytes: &[u8]) -> Outcome<Go>;
 
+    /// There is nothing to read at the moment.
+    fn idle(&mut self, _context: &mut Context, _follow: &Follow) -> Outcome<Go> {
+        Ok(Go::On)
+    }
+
     /// A second has passed.
     fn second(&mut self, _context: &mut Context, _follow: &Follow) -> Outcome<Go> {
         Ok(Go::On)
@@ -40,6 +45,11 @@ pub trait Listener {
     /// The last word, however it ended.
     fn finish(&mut self, _context: &mut Context) -> Outcome {
         Ok(())
+    }
+
+    /// Whether people want to know which publishers come and go.
+    fn tells_publishers(&self) -> bool {
+        true
     }
 
     /// At the end of the time: whether what was asked for has come.
@@ -74,6 +84,9 @@ pub fn listen(
             None => true,
         };
         if idle {
+            if listener.idle(context, &follow)? == Go::Enough {
+                break Ok(());
+            }
             interest.show(context, topic, follow.publishers());
             if !std::mem::replace(&mut waiting_said, true) && follow.publisher_count() == 0 {
                 tell_waiting(context, topic, "publisher", "yet");
@@ -84,7 +97,7 @@ pub fn listen(
             continue;
         }
         until_clock = MESSAGES_PER_CLOCK;
-        tell_events(context, &mut follow);
+        tell_events(context, &mut follow, listener.tells_publishers());
         if signal::stopped() {
             break Err(Failure::Interrupted);
         }
@@ -161,8 +174,11 @@ pub fn tell_waiting(context: &Context, topic: &str, whom: &str, since: &str) {
     context.say(format_args!("no {whom} of {topic} in domain {id} {since}; waiting{near}"));
 }
 
-fn tell_events(context: &Context, follow: &mut Follow) {
+fn tell_events(context: &Context, follow: &mut Follow, publishers: bool) {
     for event in follow.take_events() {
+        if !publishers && matches!(event, FollowEvent::Joined(_) | FollowEvent::Gone(_)) {
+            continue;
+        }
         context.say(format_args!("{event}"));
     }
 }

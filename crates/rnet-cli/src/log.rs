@@ -1,0 +1,154 @@
+//! `rnet log`: the lines of all nodes.
+
+use prost::Message as _;
+use rnet::inspect::{Follow, Heard};
+use rnet::msgs::{Log, Timestamp, timestamp_now, timestamp_to_ns};
+use rnet::{LOG_TOPIC, LogLevel};
+use serde_json::json;
+
+use crate::args::LogArgs;
+use crate::context::Context;
+use crate::failure::Outcome;
+use crate::link::heard::host_of;
+use crate::style::{NOTE, PROBLEM};
+use crate::topic::listen::{Go, Listener, listen};
+use crate::value::tame;
+
+pub fn run(context: &mut Context, args: LogArgs) -> Outcome {
+    let now_ns = timestamp_to_ns(&timestamp_now()).unwrap_or(0);
+    let since_ns = args
+        .since
+        .map(|since| now_ns.saturating_sub(i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)));
+    let timeout = args.timeout;
+    let mut lines =
+        Lines { args, since_ns, kept: Some(Vec::new()), printed: 0, others: Vec::new() };
+    listen(context, LOG_TOPIC, true, timeout, &mut lines)
+}
+
+struct Lines {
+    args: LogArgs,
+    /// Lines that are older are passed over, in ns since 1970 UTC.
+    since_ns: Option<i64>,
+    /// What nodes had kept, by time, until all of it has come.
+    kept: Option<Vec<(i64, Line)>>,
+    printed: u64,
+    /// Nodes that publish something else on the topic.
+    others: Vec<String>,
+}
+
+struct Line {
+    node: String,
+    log: Log,
+}
+
+impl Listener for Lines {
+    fn message(&mut self, context: &mut Context, heard: &Heard<'_>, bytes: &[u8]) -> Outcome<Go> {
+        let log = match heard.type_desc.name() {
+            Some("foxglove.Log") => Log::decode(bytes).ok(),
+            _ => None,
+        };
+        let Some(log) = log else {
+            self.pass_over(context, heard);
+            return Ok(Go::On);
+        };
+        let at_ns = log.timestamp.as_ref().and_then(timestamp_to_ns).unwrap_or(0);
+        if !self.is_wanted(heard.node, &log, at_ns) {
+            return Ok(Go::On);
+        }
+        let line = Line { node: heard.node.to_owned(), log };
+        match &mut self.kept {
+            Some(kept) => kept.push((at_ns, line)),
+            None => return self.print(context, &line),
+        }
+        Ok(Go::On)
+    }
+
+    fn idle(&mut self, context: &mut Context, follow: &Follow) -> Outcome<Go> {
+        // Lines of other hosts are under way.
+        if follow.publishers().any(|node| host_of(node).0.is_some()) {
+            return Ok(Go::On);
+        }
+        self.have_all(context)
+    }
+
+    fn second(&mut self, context: &mut Context, _: &Follow) -> Outcome<Go> {
+        self.have_all(context)
+    }
+
+    fn finish(&mut self, context: &mut Context) -> Outcome {
+        self.have_all(context).map(drop)
+    }
+
+    fn tells_publishers(&self) -> bool {
+        false
+    }
+
+    fn satisfied(&self) -> bool {
+        self.printed > 0
+    }
+}
+
+impl Lines {
+    fn is_wanted(&self, node: &str, log: &Log, at_ns: i64) -> bool {
+        // A level that is not known may be the worst of all.
+        let level = if log.level <= 0 { LogLevel::Info as i32 } else { log.level };
+        let (_, own_name) = host_of(node);
+        level > self.args.level as i32
+            && self.args.node.as_ref().is_none_or(|pattern| pattern.matches(own_name))
+            && self.since_ns.is_none_or(|since| at_ns >= since)
+    }
+
+    fn pass_over(&mut self, context: &Context, heard: &Heard<'_>) {
+        if !self.others.iter().any(|node| node == heard.node) {
+            let (name, node) = (heard.type_desc.name().unwrap_or("raw"), heard.node);
+            context.say(format_args!(
+                "{NOTE}rnet:{NOTE:#} messages of {node} on {LOG_TOPIC} are passed over: their type is {name}, or they \
+                 cannot be decoded, and lines are foxglove.Log"
+            ));
+            self.others.push(node.to_owned());
+        }
+    }
+
+    /// Prints what nodes had kept, once.
+    fn have_all(&mut self, context: &mut Context) -> Outcome<Go> {
+        let mut kept = self.kept.take().unwrap_or_default();
+        // Lines of one node with one time stay in their order.
+        kept.sort_by_key(|(at_ns, _)| *at_ns);
+        for (_, line) in kept {
+            if self.print(context, &line)? == Go::Enough {
+                return Ok(Go::Enough);
+            }
+        }
+        Ok(if self.args.follow { Go::On } else { Go::Enough })
+    }
+
+    fn print(&mut self, context: &mut Context, line: &Line) -> Outcome<Go> {
+        let Line { node, log } = line;
+        let time = log.timestamp.unwrap_or_default();
+        let level = LogLevel::from_number(log.level);
+        if context.json() {
+            context.json_line(&json!({
+                "time": time.to_string(),
+                "level": level.map_or_else(|| log.level.to_string(), |level| level.name().to_owned()),
+                "node": node,
+                "name": log.name,
+                "message": log.message,
+                "file": log.file,
+                "line": log.line,
+            }))?;
+        } else {
+            let word = level.map_or_else(|| "-".to_owned(), |level| level.name().to_uppercase());
+            let word = format!("{word:<7}");
+            let word = match level {
+                Some(LogLevel::Error | LogLevel::Fatal) => context.styled(PROBLEM, &word),
+                Some(LogLevel::Warning) => context.styled(NOTE, &word),
+                _ => word,
+            };
+            let time = Timestamp { nanos: time.nanos / 1_000_000 * 1_000_000, ..time };
+            let (node, text) = (tame(node), tame(&log.message));
+            context.line(format_args!("{time} {word} {node}: {text}"))?;
+        }
+        self.printed += 1;
+        Ok(if Some(self.printed) == self.args.count { Go::Enough } else { Go::On })
+    }
+}

@@ -1,0 +1,44 @@
+//! Events of `tracing` on `/log`.
+
+use std::time::Duration;
+
+use rnet::msgs::Log;
+use rnet::msgs::log::Level;
+use rnet::{LOG_TOPIC, Node, SubscriberOptions};
+use tracing_subscriber::layer::SubscriberExt;
+
+const LONG: Option<Duration> = Some(Duration::from_secs(60));
+
+#[test]
+fn events_are_lines_until_the_node_has_ended() {
+    let domain = format!("tracing{}", std::process::id());
+    let open = |name| {
+        Node::builder(name).dir(std::env::temp_dir()).domain(&domain).open().expect("it opens")
+    };
+    let (arm, reader) = (open("arm"), open("reader"));
+    let options = SubscriberOptions::new().transient_local().keep_all();
+    let mut lines = reader.subscriber_with::<Log>(LOG_TOPIC, options).expect("it subscribes");
+    arm.log().set_level(rnet::LogLevel::Fatal);
+    let layer = rnet_tracing::layer(&arm);
+    tracing::subscriber::with_default(tracing_subscriber::registry().with(layer), || {
+        tracing::trace!("begin");
+        tracing::info!(joint = 3, name = "elbow", "at {:.1}", 0.25);
+        let line = line!() - 1;
+        tracing::error!(why = ?Some("dust"));
+        let mut next = || (*lines.recv(LONG).expect("a line")).clone();
+        let begin = next();
+        assert_eq!((begin.level(), begin.message.as_str()), (Level::Debug, "begin"));
+        let info = next();
+        let wanted = (Level::Info, "at 0.2 joint=3 name=\"elbow\"", "/arm", line);
+        assert_eq!((info.level(), info.message.as_str(), info.name.as_str(), info.line), wanted);
+        assert!(info.file.ends_with("layer.rs"), "{}", info.file);
+        let error = next();
+        assert_eq!((error.level(), error.message.as_str()), (Level::Error, "why=Some(\"dust\")"));
+        drop(arm);
+        tracing::error!("nobody publishes it");
+        assert!(lines.try_recv().expect("it reads").is_none());
+    });
+    let path = reader.domain_path().to_owned();
+    drop((lines, reader));
+    std::fs::remove_dir_all(path).ok();
+}

@@ -1,0 +1,381 @@
+//! Lines for people: `/log`.
+
+mod limit;
+
+use std::fmt::Display;
+use std::io::Write;
+use std::panic::Location;
+use std::str::FromStr;
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Instant;
+
+use rnet_core::{Error, Result};
+use rnet_node::NodeCore;
+
+use crate::{Publisher, PublisherOptions, msgs};
+use limit::{HeldBack, LINES_PER_S_OF_A_NODE, LINES_PER_S_OF_A_PLACE, Limiter, Place};
+
+/// The topic of all lines, of the type `foxglove.Log`.
+pub const LOG_TOPIC: &str = "/log";
+
+/// Lines of a node that late joiners get.
+const KEPT_LINES: u32 = 100;
+/// The rest of a longer text is cut off: with the names beside it, it has to stand in the log of the publisher.
+const MAX_TEXT_LEN_BYTES: usize = 3_000;
+/// The beginning of a longer file name is cut off.
+const MAX_FILE_LEN_BYTES: usize = 256;
+
+/// How bad a line is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum LogLevel {
+    /// For who wrote the program.
+    Debug = 1,
+    /// As expected.
+    Info = 2,
+    /// Not as expected; the work goes on.
+    Warning = 3,
+    /// Something could not be done.
+    Error = 4,
+    /// The program ends.
+    Fatal = 5,
+}
+
+impl LogLevel {
+    const ALL: [LogLevel; 5] =
+        [LogLevel::Debug, LogLevel::Info, LogLevel::Warning, LogLevel::Error, LogLevel::Fatal];
+
+    /// `debug`, `info`, `warning`, `error` or `fatal`.
+    pub fn name(self) -> &'static str {
+        ["debug", "info", "warning", "error", "fatal"][self as usize - 1]
+    }
+
+    /// What `foxglove.Log.level` says; `None` for UNKNOWN and for numbers that it does not have.
+    pub fn from_number(number: i32) -> Option<LogLevel> {
+        LogLevel::ALL.into_iter().find(|level| *level as i32 == number)
+    }
+}
+
+impl FromStr for LogLevel {
+    type Err = Error;
+
+    /// # Errors
+    /// `BadValue` for other words than those of [`LogLevel::name`] and `warn`.
+    fn from_str(word: &str) -> Result<LogLevel> {
+        let word = if word == "warn" { "warning" } else { word };
+        LogLevel::ALL.into_iter().find(|level| level.name() == word).ok_or_else(|| {
+            Error::BadValue {
+                what: "the level of a log".to_owned(),
+                why: format!("it is {word:?}, and must be debug, info, warning, error or fatal"),
+            }
+        })
+    }
+}
+
+/// The log of a node: lines for people, on the topic `/log` and on stderr.
+///
+/// Logging returns no errors and waits for nobody: a line that cannot be published is on stderr. Late joiners get the
+/// last 100 lines of each node. What a program does very often it may log every time: of one place in the source 100
+/// lines per second go out, of a node 1,000. The others are counted, and once a second a line says how many they were.
+/// Clones are handles on the same log, and keep its node alive.
+///
+/// ```
+/// # fn main() -> rnet::Result<()> {
+/// # let dir = std::env::temp_dir();
+/// # let domain = format!("log{}", std::process::id());
+/// # let node = rnet::Node::builder("arm").dir(dir).domain(&domain).open()?;
+/// node.log().info("the arm is at home");
+/// node.log().warning(format_args!("joint {} is at {:.1} °C", 3, 71.5));
+/// # let path = node.domain_path().to_owned();
+/// # drop(node);
+/// # std::fs::remove_dir_all(path).ok();
+/// # Ok(()) }
+/// ```
+#[derive(Clone)]
+pub struct Logger(Arc<Shared>);
+
+/// A handle on the log of a node that does not keep the node alive; for what stays for the life of the process.
+#[derive(Clone, Debug)]
+pub struct WeakLogger(Weak<Shared>);
+
+struct Shared {
+    core: Arc<NodeCore>,
+    level: AtomicU8,
+    held_back: AtomicU64,
+    limiter: Mutex<Limiter>,
+    outlet: Mutex<Outlet>,
+}
+
+/// The publisher.
+#[derive(Default)]
+enum Outlet {
+    /// No line has come yet.
+    #[default]
+    Unopened,
+    Open {
+        publisher: Box<Publisher<msgs::Log>>,
+        failure_told: bool,
+    },
+    /// It could not be opened, which was told.
+    Failed,
+}
+
+impl Logger {
+    pub(crate) fn new(core: &Arc<NodeCore>, level: LogLevel) -> Logger {
+        Logger(Arc::new(Shared {
+            core: core.clone(),
+            level: AtomicU8::new(level as u8),
+            held_back: AtomicU64::new(0),
+            limiter: Mutex::new(Limiter::new(Instant::now())),
+            outlet: Mutex::default(),
+        }))
+    }
+
+    /// For who wrote the program.
+    #[track_caller]
+    pub fn debug(&self, text: impl Display) {
+        self.log(LogLevel::Debug, text);
+    }
+
+    /// As expected.
+    #[track_caller]
+    pub fn info(&self, text: impl Display) {
+        self.log(LogLevel::Info, text);
+    }
+
+    /// Not as expected; the work goes on.
+    #[track_caller]
+    pub fn warning(&self, text: impl Display) {
+        self.log(LogLevel::Warning, text);
+    }
+
+    /// Something could not be done.
+    #[track_caller]
+    pub fn error(&self, text: impl Display) {
+        self.log(LogLevel::Error, text);
+    }
+
+    /// The program ends; to end it is for the caller.
+    #[track_caller]
+    pub fn fatal(&self, text: impl Display) {
+        self.log(LogLevel::Fatal, text);
+    }
+
+    /// A line of this level.
+    #[track_caller]
+    pub fn log(&self, level: LogLevel, text: impl Display) {
+        let caller = Location::caller();
+        self.log_from(level, text, caller.file(), caller.line());
+    }
+
+    /// As [`Logger::log`], with the place in the source given; for bindings.
+    pub fn log_from(&self, level: LogLevel, text: impl Display, file: &str, line: u32) {
+        if self.is_enabled(level) {
+            self.0.log(level, text, file, line, true);
+        }
+    }
+
+    /// Publishes a line of another logging library: whatever the node's level, and without stderr.
+    pub fn publish(&self, level: LogLevel, text: impl Display, file: &str, line: u32) {
+        self.0.log(level, text, file, line, false);
+    }
+
+    /// Lines below it are dropped: info at first, or what `RNET_LOG` says.
+    pub fn level(&self) -> LogLevel {
+        let number = self.0.level.load(Ordering::Relaxed);
+        LogLevel::from_number(i32::from(number)).unwrap_or(LogLevel::Info)
+    }
+
+    /// Drops lines below `level` from now on.
+    pub fn set_level(&self, level: LogLevel) {
+        self.0.level.store(level as u8, Ordering::Relaxed);
+    }
+
+    /// Whether a line of this level would go out, but for the limits per second.
+    pub fn is_enabled(&self, level: LogLevel) -> bool {
+        level >= self.level()
+    }
+
+    /// How many lines were held back since the node was opened.
+    pub fn held_back(&self) -> u64 {
+        self.0.held_back.load(Ordering::Relaxed)
+    }
+
+    /// A handle that does not keep the node alive.
+    pub fn downgrade(&self) -> WeakLogger {
+        WeakLogger(Arc::downgrade(&self.0))
+    }
+}
+
+impl WeakLogger {
+    /// As [`Logger::publish`]. False once the node has ended.
+    pub fn publish(&self, level: LogLevel, text: impl Display, file: &str, line: u32) -> bool {
+        let shared = self.0.upgrade();
+        if let Some(shared) = &shared {
+            shared.log(level, text, file, line, false);
+        }
+        shared.is_some()
+    }
+}
+
+impl std::fmt::Debug for Logger {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (level, held_back) = (self.level(), self.held_back());
+        f.debug_struct("Logger").field("level", &level).field("held_back", &held_back).finish()
+    }
+}
+
+impl std::fmt::Debug for Shared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Shared").field("node", &self.name()).finish_non_exhaustive()
+    }
+}
+
+impl Shared {
+    fn name(&self) -> &str {
+        self.core.state.own.name().as_str()
+    }
+
+    fn log(&self, level: LogLevel, text: impl Display, file: &str, line: u32, to_stderr: bool) {
+        // In a forked child another thread may have held a lock; the topic is the parent's.
+        if self.core.state.fork_guard().is_parents() {
+            let text = cut(text.to_string());
+            return print(level, self.name(), &text);
+        }
+        let place = Place { file: end_of(file).to_owned(), line };
+        let now = Instant::now();
+        let mut limiter = locked(&self.limiter);
+        let due = limiter.due(now);
+        let admitted = limiter.admit(&place, level, now);
+        drop(limiter);
+        self.report(due, to_stderr);
+        if admitted {
+            // Not under a lock: what formats the text may log, too.
+            self.put(level, cut(text.to_string()), place, to_stderr);
+        } else {
+            self.held_back.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn report(&self, held: Vec<HeldBack>, to_stderr: bool) {
+        for HeldBack { place, level, count } in held {
+            let lines = if count == 1 { "line" } else { "lines" };
+            let text = format!(
+                "{count} {lines} from {}:{} held back: at most {LINES_PER_S_OF_A_PLACE} per second of one place, \
+                 {LINES_PER_S_OF_A_NODE} of a node",
+                place.file, place.line
+            );
+            self.put(level, text, place, to_stderr);
+        }
+    }
+
+    fn put(&self, level: LogLevel, text: String, place: Place, to_stderr: bool) {
+        if to_stderr {
+            print(level, self.name(), &text);
+        }
+        let message = msgs::Log {
+            timestamp: Some(msgs::timestamp_now()),
+            level: level as i32,
+            message: text,
+            name: self.name().to_owned(),
+            file: place.file,
+            line: place.line,
+        };
+        let told = locked(&self.outlet).publish(&self.core, &message);
+        if let Err(error) = told {
+            print(
+                LogLevel::Warning,
+                self.name(),
+                &format!("lines do not reach {LOG_TOPIC}: {error}"),
+            );
+            if !to_stderr {
+                print(level, self.name(), &message.message);
+            }
+        }
+    }
+}
+
+impl Outlet {
+    /// # Errors
+    /// The first failure; later ones of the same kind are no news.
+    fn publish(&mut self, core: &Arc<NodeCore>, message: &msgs::Log) -> Result<()> {
+        if let Outlet::Unopened = self {
+            let options = PublisherOptions::new().transient_local(KEPT_LINES);
+            match Publisher::open(core, LOG_TOPIC, options) {
+                Ok(opened) => {
+                    let publisher = Box::new(opened);
+                    *self = Outlet::Open { publisher, failure_told: false };
+                }
+                Err(error) => {
+                    *self = Outlet::Failed;
+                    return Err(error);
+                }
+            }
+        }
+        if let Outlet::Open { publisher, failure_told } = self
+            && let Err(error) = publisher.send(message)
+            && !std::mem::replace(failure_told, true)
+        {
+            return Err(error);
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        if !self.core.state.fork_guard().is_parents() {
+            let held = locked(&self.limiter).all();
+            self.report(held, true);
+        }
+    }
+}
+
+/// What a thread that panicked has left is as good as before.
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// As ROS prints its lines. A stderr that is closed is nobody's concern.
+fn print(level: LogLevel, node: &str, text: &str) {
+    let now = msgs::timestamp_now();
+    let level = match level {
+        LogLevel::Warning => "WARN".to_owned(),
+        level => level.name().to_uppercase(),
+    };
+    let line = format!("[{level}] [{}.{:09}] [{node}]: {text}\n", now.seconds, now.nanos);
+    let _ = std::io::stderr().write_all(line.as_bytes());
+}
+
+fn cut(mut text: String) -> String {
+    let mut end = text.len().min(MAX_TEXT_LEN_BYTES);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    if end < text.len() {
+        let more = text.len() - end;
+        text.truncate(end);
+        text += &format!(" [and {more} bytes more]");
+    }
+    text
+}
+
+fn end_of(file: &str) -> &str {
+    let mut begin = file.len().saturating_sub(MAX_FILE_LEN_BYTES);
+    while !file.is_char_boundary(begin) {
+        begin += 1;
+    }
+    &file[begin..]
+}
+
+/// What `RNET_LOG` says, or info.
+pub(crate) fn level_of_environment() -> Result<LogLevel> {
+    match std::env::var_os("RNET_LOG").filter(|word| !word.is_empty()) {
+        None => Ok(LogLevel::Info),
+        Some(word) => word.to_string_lossy().parse().map_err(|_| Error::BadValue {
+            what: "RNET_LOG".to_owned(),
+            why: format!("it is {word:?}, and must be debug, info, warning, error or fatal"),
+        }),
+    }
+}
