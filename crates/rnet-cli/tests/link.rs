@@ -75,6 +75,8 @@ fn status() -> LinkStatus {
         }],
         topics: vec![topic("/cmd_vel", Direction::In), held],
         nodes: 3,
+        clock_drift: 12.34e-6,
+        clock_drift_uncertainty: 0.5e-6,
         ..Peer::default()
     };
     let silent = Peer {
@@ -123,6 +125,7 @@ fn status_shows_hosts_and_what_crosses() {
         assert!(peer.contains(part), "{part}: {text}");
     }
     assert!(row("tcp/10.0.0.3:7450").contains("connecting"), "{text}");
+    assert!(row("laptop: its clock gains").ends_with("+12.3 ± 0.5 us in a second"), "{text}");
     assert!(row("laptop: its clock stepped by +2.00 s").ends_with(" ago"), "{text}");
     assert!(
         row("laptop in").contains("/cmd_vel") && row("laptop in").contains("10.0 Hz"),

@@ -427,11 +427,30 @@ fn clocks_are_told_apart_within_what_is_stated() {
         chat(&mut network, S);
         check_clocks(&network, 8 * MS);
     }
-    assert_eq!(network.sides.each_ref().map(|side| side.stream.steps()), [0, 0]);
+    assert_eq!(network.sides.each_ref().map(|side| side.stream.steps()), [(0, 0), (0, 0)]);
     network.sides[1].clock_ns += 3 * S;
     chat(&mut network, S);
     check_clocks(&network, 8 * MS);
-    assert_eq!(network.sides.each_ref().map(|side| side.stream.steps()), [1, 1]);
+    let steps = network.sides.each_ref().map(|side| side.stream.steps());
+    assert_eq!(steps.map(|(count, _)| count), [1, 1]);
+    for ((_, by_ns), really_s) in steps.into_iter().zip([3, -3]) {
+        assert!(by_ns.abs_diff(really_s * S.cast_signed()) < 50 * MS, "{by_ns} ns");
+    }
+}
+
+#[test]
+fn a_drift_is_told_within_what_is_stated() {
+    let mut network = Network::meet(Lane::Urgent, GOOD, 1);
+    network.sides[1].ppm = 50;
+    for _ in 0..30 {
+        chat(&mut network, S);
+    }
+    for (side, really) in [(0, 50e-6), (1, -50e-6)] {
+        let of = &network.sides[side];
+        let drift = of.stream.drift(of.clock(network.now_ns)).expect("it was measured");
+        assert!((drift.rate - really).abs() <= drift.uncertainty + 1e-8, "{drift:?}");
+        assert!(drift.uncertainty < 1e-4, "{drift:?}");
+    }
 }
 
 #[test]

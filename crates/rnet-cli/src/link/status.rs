@@ -132,6 +132,13 @@ fn print(context: &mut Context, status: &LinkStatus) -> Outcome {
             let ago = since(&step.timestamp).map_or("-".into(), table::uptime);
             context.line(format_args!("{}: its clock stepped by {by}, {ago} ago", name(peer)))?;
         }
+        if peer.clock_drift_uncertainty > 0.0 {
+            let (gains, about) = (peer.clock_drift * 1e6, peer.clock_drift_uncertainty * 1e6);
+            context.line(format_args!(
+                "{}: its clock gains {gains:+.1} ± {about:.1} us in a second",
+                name(peer)
+            ))?;
+        }
     }
     let topics = status.peers.iter().flat_map(|peer| peer.topics.iter().map(move |t| (peer, t)));
     let rows: Vec<Vec<String>> = topics.map(|(peer, topic)| topic_row(peer, topic)).collect();
@@ -203,6 +210,8 @@ fn topic_row(peer: &Peer, topic: &Topic) -> Vec<String> {
         (Cause::Window, "") => "window",
         (Cause::Rule, "") => "rule",
         (Cause::RateLimit, "") => "rate limit",
+        (Cause::LeftOut, "") => "left out",
+        (Cause::NoSubscriber, "") => "no subscriber",
         (_, text) => text,
     };
     vec![

@@ -278,6 +278,7 @@ impl Control {
             self.hosts.iter().filter(|(_, host)| host.is_lost()).map(|(id, _)| *id).collect();
         for id in lost {
             if let Some(host) = self.hosts.remove(&id) {
+                self.status.lose(&self.known, id, &host);
                 host.lose(&mut self.known);
             }
             // The network may still have its connection, which is all that tells when it is heard again.

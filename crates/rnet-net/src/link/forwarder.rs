@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use rnet::{Error, LossCause, Meta, OwnedSample, Result, Standing, Subscriber};
+use rnet::{Error, LossCause, LossCounts, Meta, OwnedSample, Result, Standing, Subscriber};
 
 use crate::config::{Compression, Shaping};
 use crate::stream::{PushError, Stream};
 use crate::wire::{Data, Item, Piece, compress};
 
-use super::proxy::MESSAGE_COST;
+use super::proxy::{MESSAGE_COST, of_cause};
 
 /// Longer messages cross in pieces.
 const WHOLE_LEN_BYTES: usize = 8 << 10;
@@ -21,18 +21,29 @@ const LOOKS_PER_LEASE: u64 = 8;
 const MIN_LOOK_NS: u64 = 1_000_000;
 
 /// What has gone through a forwarder.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Forwarded {
     /// Messages that were handed to the stream.
     pub messages: u64,
     /// Their bytes.
     pub bytes: u64,
-    /// Messages that could not be read in time.
-    pub lost: u64,
+    /// Messages that could not be read in time, or of which the publisher has let the link go.
+    pub lost: LossCounts,
     /// Messages that were left out as configured.
     pub skipped: u64,
-    /// Whether the other host has no room for more.
-    pub held_back: bool,
+    /// What keeps more from crossing.
+    pub held: Option<Held>,
+}
+
+/// What keeps messages from crossing.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Held {
+    /// The other host has no room for more.
+    Credit,
+    /// The network has none.
+    Window,
+    /// The configuration leaves some out.
+    Configured(Shaping),
 }
 
 /// What a turn has come to.
@@ -82,6 +93,8 @@ pub struct Forwarder {
     /// What its publisher knows to be missing, as far as that was told; `None` while nothing was promised.
     known_lost: Option<[u64; 4]>,
     signs: Option<LifeSigns>,
+    /// Whether the stream had no room for what there was to read.
+    is_blocked: bool,
 }
 
 /// What is told of a publisher that may assert that it is alive.
@@ -123,6 +136,7 @@ impl Forwarder {
             not_before_ns: 0,
             seen: 0,
             known_lost: from.map(|_| [0; 4]),
+            is_blocked: false,
             signs: lease.map(|lease| LifeSigns {
                 lease_ns: lease.as_nanos().try_into().unwrap_or(u64::MAX),
                 told_ns: 0,
@@ -133,7 +147,13 @@ impl Forwarder {
 
     /// What has gone through it.
     pub fn forwarded(&self) -> Forwarded {
-        Forwarded { held_back: !self.has_credit(), ..self.course.forwarded }
+        let shaped = (self.course.forwarded.skipped > 0).then_some(Held::Configured(self.shaping));
+        let held = match self.has_credit() {
+            false => Some(Held::Credit),
+            true if self.is_blocked => Some(Held::Window),
+            true => shaped,
+        };
+        Forwarded { held, ..self.course.forwarded }
     }
 
     /// When the rate limit lets the next message pass; `None` without one.
@@ -217,6 +237,13 @@ impl Forwarder {
     /// Of the subscription, which goes on.
     pub fn turn(&mut self, stream: &mut Stream, now_ns: u64) -> Result<Turn> {
         self.tell_alive(stream, now_ns);
+        let turn = self.take_turn(stream, now_ns);
+        self.is_blocked = matches!(turn, Ok(Turn::Blocked))
+            && (self.large.is_some() || self.subscriber.behind().messages > 0);
+        turn
+    }
+
+    fn take_turn(&mut self, stream: &mut Stream, now_ns: u64) -> Result<Turn> {
         for _ in 0..TURN {
             if !self.has_credit() || !stream.has_room() {
                 return Ok(Turn::Blocked);
@@ -435,7 +462,7 @@ impl Course {
     }
 
     fn lose(&mut self, stream: &mut Stream, seq: u64, count: u64) {
-        self.forwarded.lost += count;
+        self.forwarded.lost.add(&of_cause(self.cause, count));
         self.tell_gap(stream, seq, count);
     }
 

@@ -20,7 +20,7 @@ mod heard;
 mod nodes;
 mod owner;
 
-pub use crossing::Crossing;
+pub use crossing::{Counts, Reason};
 use heard::Heard;
 
 use super::Shared;
@@ -69,6 +69,8 @@ pub struct Host {
     publishers: BTreeMap<u64, RemotePublisher>,
     subscriptions: BTreeMap<u64, (Remote, Subscriber<[u8]>)>,
     nodes: nodes::HostNodes,
+    /// Topics of publishers that a rule of this host keeps out.
+    denied: BTreeMap<u64, String>,
     /// Endpoints whose type was asked for.
     unknown: BTreeMap<String, Vec<Described>>,
     given: HashMap<(Lane, u32), Given>,
@@ -114,6 +116,7 @@ impl Host {
             publishers: BTreeMap::new(),
             subscriptions: BTreeMap::new(),
             nodes: nodes::HostNodes::default(),
+            denied: BTreeMap::new(),
             unknown: BTreeMap::new(),
             given: HashMap::new(),
             early: BTreeSet::new(),
@@ -164,6 +167,7 @@ impl Host {
             lock(&remote.proxy).follow(None);
         }
         self.end_given();
+        self.denied.clear();
         self.unknown.clear();
         true
     }
@@ -219,6 +223,9 @@ impl Host {
         }
         let remote = Remote::check(&self.name, &described)?;
         if known.shared.config.allows(&remote.topic, Direction::In, &self.name).is_err() {
+            if matches!(remote.qos, Qos::Publisher(_)) && self.denied.len() < MAX_ENDPOINTS {
+                self.denied.insert(id, remote.topic);
+            }
             return Ok(());
         }
         let schema = match remote.hash() {
@@ -320,6 +327,7 @@ impl Host {
 
     /// An endpoint there is gone.
     fn gone(&mut self, known: &mut Known, id: u64, lost: bool) {
+        self.denied.remove(&id);
         for waiting in self.unknown.values_mut() {
             waiting.retain(|described| described.id != id);
         }

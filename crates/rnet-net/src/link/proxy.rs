@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use rnet::{Error, LossCause, Meta, Origin, PeerInfo, Publisher, Result};
+use rnet::{Error, LossCause, LossCounts, Meta, Origin, PeerInfo, Publisher, Result};
 
 use crate::transport::HostId;
 use crate::wire::Reassembly;
@@ -11,6 +11,13 @@ use crate::wire::Reassembly;
 pub const CREDIT_LEN_BYTES: u64 = 4 << 20;
 /// What a message counts beside its bytes.
 pub const MESSAGE_COST: u64 = 64;
+
+/// Losses of one cause.
+pub fn of_cause(cause: LossCause, count: u64) -> LossCounts {
+    let mut counts = [0; 4];
+    counts[cause as usize] = count;
+    counts.into()
+}
 
 /// A message that a subscriber of this host has no room for, or a gap behind one.
 struct Waiting {
@@ -29,7 +36,7 @@ pub struct Arrived {
     /// Their bytes.
     pub bytes: u64,
     /// Messages that will not come.
-    pub lost: u64,
+    pub lost: LossCounts,
     /// Messages that came twice and were dropped.
     pub repeated: u64,
 }
@@ -305,7 +312,7 @@ impl Proxy {
     }
 
     fn lose(&mut self, cause: LossCause, count: u64) {
-        self.arrived.lost = self.arrived.lost.saturating_add(count);
+        self.arrived.lost.add(&of_cause(cause, count));
         // It fails in a forked child or with a truncated file alone, where nobody reads it any more.
         let _ = self.publisher.as_mut().map(|publisher| publisher.publish_gap(cause, count));
     }

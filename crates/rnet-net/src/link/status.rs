@@ -4,30 +4,114 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rnet::msgs::{LinkStatus, duration_from_ns, link_status, timestamp_now};
-use rnet::{PublisherOptions, Result};
+use rnet::msgs::{LinkStatus, Timestamp, duration_from_ns, link_status, timestamp_now};
+use rnet::{LossCounts, PublisherOptions, Result};
 
 use crate::transport::HostId;
 
 use super::Shared;
-use super::host::{Crossing, Host};
+use super::host::{Counts, Host, Reason};
 use super::known::Known;
 
 /// Where it is published; the topic stays on its host.
 pub const TOPIC: &str = "/_rnet/link";
 const PERIOD: Duration = Duration::from_secs(1);
+/// Hosts that are gone and still shown.
+const MAX_GONE: usize = 64;
+/// Steps of a clock that are shown.
+const MAX_STEPS: usize = 8;
 
 type Publisher = rnet::Publisher<LinkStatus>;
-/// Topic, and whether it crosses to this host.
-type Key = (HostId, String, bool);
+/// A topic, and whether it comes to this host.
+type Way = (String, bool);
 
 pub struct Status {
     publisher: Publisher,
     sent: Option<Instant>,
-    /// Hosts as they were told last: since when they are as they are.
-    hosts: BTreeMap<HostId, (link_status::State, rnet::msgs::Timestamp)>,
-    counts: HashMap<Key, (u64, u64)>,
+    told: BTreeMap<HostId, Told>,
     faults: usize,
+}
+
+/// A host as it was told last, and what has crossed since the link runs: also while it is gone.
+struct Told {
+    state: link_status::State,
+    since: Timestamp,
+    name: String,
+    release: String,
+    /// What was counted of each channel.
+    seen: HashMap<(bool, (u64, u32)), Counts>,
+    sums: BTreeMap<Way, Counts>,
+    /// The sums of the last message.
+    before: BTreeMap<Way, Counts>,
+    /// How many steps of its clock were seen since it is there.
+    steps_seen: u64,
+    steps: Vec<link_status::ClockStep>,
+}
+
+impl Told {
+    fn new() -> Told {
+        Told {
+            state: link_status::State::Unspecified,
+            since: timestamp_now(),
+            name: String::new(),
+            release: String::new(),
+            seen: HashMap::new(),
+            sums: BTreeMap::new(),
+            before: BTreeMap::new(),
+            steps_seen: 0,
+            steps: Vec::new(),
+        }
+    }
+
+    /// Whether the state is another than before.
+    fn is(&mut self, state: link_status::State) -> bool {
+        let changed = self.state != state;
+        if changed {
+            (self.state, self.since) = (state, timestamp_now());
+        }
+        changed
+    }
+
+    /// Counts what has crossed, and says what keeps more from it.
+    fn count(&mut self, known: &Known, host: &Host) -> BTreeMap<Way, Reason> {
+        let mut reasons = BTreeMap::new();
+        let mut seen = HashMap::new();
+        for crossing in host.crossing(known) {
+            let (key, way) =
+                ((crossing.inwards, crossing.source), (crossing.topic, crossing.inwards));
+            let before = self.seen.get(&key).copied().unwrap_or_default();
+            self.sums.entry(way.clone()).or_default().add(&crossing.counts.since(&before));
+            seen.insert(key, crossing.counts);
+            if let Some(reason) = crossing.reason {
+                reasons.insert(way, reason);
+            }
+        }
+        self.seen = seen;
+        reasons
+    }
+
+    /// Notes a step of its clock, and says it once.
+    fn note_steps(&mut self, host: &Host) -> bool {
+        let (count, by_ns) = host.clock_steps();
+        // Less than before: it was gone, and is measured anew.
+        let stepped = count > self.steps_seen;
+        self.steps_seen = count;
+        if stepped {
+            eprintln!(
+                "rnet-link: the clock of host {} has stepped by {:.6} s against this host's",
+                host.name(),
+                by_ns as f64 / 1e9
+            );
+            if self.steps.len() == MAX_STEPS {
+                self.steps.remove(0);
+            }
+            self.steps.push(link_status::ClockStep {
+                timestamp: Some(timestamp_now()),
+                step: Some(duration_from_ns(by_ns)),
+            });
+        }
+        stepped
+    }
 }
 
 impl Status {
@@ -36,8 +120,14 @@ impl Status {
     pub fn new(shared: &Arc<Shared>) -> Result<Status> {
         let options = PublisherOptions::new().transient_local(1);
         let publisher = shared.node.publisher_with(TOPIC, options)?;
-        let (hosts, counts) = (BTreeMap::new(), HashMap::new());
-        Ok(Status { publisher, sent: None, hosts, counts, faults: 0 })
+        Ok(Status { publisher, sent: None, told: BTreeMap::new(), faults: 0 })
+    }
+
+    /// The host is given up: what has crossed is counted a last time.
+    pub fn lose(&mut self, known: &Known, id: HostId, host: &Host) {
+        let told = self.told.entry(id).or_insert_with(Told::new);
+        told.count(known, host);
+        told.seen.clear();
     }
 
     /// Sends the status if it is due.
@@ -45,26 +135,38 @@ impl Status {
         let mut changed = known.faults.len() != self.faults;
         self.faults = known.faults.len();
         for (id, host) in hosts {
-            let state = host.state();
-            if self.hosts.get(id).is_none_or(|(before, _)| *before != state) {
-                self.hosts.insert(*id, (state, timestamp_now()));
-                changed = true;
-            }
+            let told = self.told.entry(*id).or_insert_with(Told::new);
+            changed |= told.is(host.state());
+            changed |= told.note_steps(host);
         }
-        for (id, (state, since)) in &mut self.hosts {
-            if !hosts.contains_key(id) && *state != link_status::State::Lost {
-                (*state, *since) = (link_status::State::Lost, timestamp_now());
-                changed = true;
-            }
+        for (_, told) in self.told.iter_mut().filter(|(id, _)| !hosts.contains_key(id)) {
+            told.steps_seen = 0;
+            changed |= told.is(link_status::State::Lost);
         }
         let elapsed = self.sent.map(|sent| sent.elapsed());
         if !changed && elapsed.is_some_and(|elapsed| elapsed < PERIOD) {
             return;
         }
+        self.forget(hosts);
         self.sent = Some(Instant::now());
         let status = self.make(known, hosts, elapsed.unwrap_or(PERIOD));
         // It keeps one message; a send fails where there is no memory, which others are told of.
         let _ = self.publisher.send(&status);
+    }
+
+    /// Forgets the hosts that were lost first: each boot makes another one.
+    fn forget(&mut self, hosts: &BTreeMap<HostId, Host>) {
+        loop {
+            let gone = self.told.iter().filter(|(id, _)| !hosts.contains_key(id));
+            let gone = gone.map(|(id, told)| ((told.since.seconds, told.since.nanos), *id));
+            let (count, first) = gone.fold((0, None), |(count, first), one| {
+                (count + 1, Some(first.map_or(one, |first: (_, _)| one.min(first))))
+            });
+            match first {
+                Some((_, id)) if count > MAX_GONE => drop(self.told.remove(&id)),
+                _ => return,
+            }
+        }
     }
 
     fn make(
@@ -74,37 +176,39 @@ impl Status {
         elapsed: Duration,
     ) -> LinkStatus {
         let shared = &known.shared;
-        let mut counts = HashMap::new();
         let mut peers = Vec::new();
-        for (id, (state, since)) in &self.hosts {
+        for (id, told) in &mut self.told {
             let mut peer = link_status::Peer {
                 id: id.to_string(),
-                state: (*state).into(),
-                since: Some(*since),
+                state: told.state.into(),
+                since: Some(told.since),
+                clock_steps: told.steps.clone(),
                 ..Default::default()
             };
+            let mut reasons = BTreeMap::new();
             if let Some(host) = hosts.get(id) {
-                peer.host = host.name();
                 if let Some(hello) = &host.hello {
-                    peer.version.clone_from(&hello.release);
+                    (told.name, told.release) = (host.name(), hello.release.clone());
+                    reasons = host.apart(known);
                 }
-                if let Some(clock) = host.clock() {
-                    let ns = |ns: u64| Some(duration_from_ns(ns.try_into().unwrap_or(i64::MAX)));
-                    peer.round_trip = ns(clock.round_trip_ns);
-                    peer.clock_offset = Some(duration_from_ns(clock.offset_ns));
-                    peer.clock_offset_uncertainty = ns(clock.uncertainty_ns);
-                }
+                reasons.extend(told.count(known, host));
+                show_clock(&mut peer, host);
                 peer.nodes = host.node_count();
-                for crossing in host.crossing(known) {
-                    let key = (*id, crossing.topic.clone(), crossing.inwards);
-                    let before = self.counts.get(&key).copied().unwrap_or_default();
-                    peer.topics.push(topic_of(&crossing, before, elapsed));
-                    counts.insert(key, (crossing.messages, crossing.bytes));
-                }
             }
+            peer.host.clone_from(&told.name);
+            peer.version.clone_from(&told.release);
+            for way in reasons.keys() {
+                told.sums.entry(way.clone()).or_default();
+            }
+            for (way, sum) in &told.sums {
+                let more = sum.since(&told.before.get(way).copied().unwrap_or_default());
+                peer.topics.push(topic_of(way, sum, &more, elapsed, reasons.get(way)));
+            }
+            told.before.clone_from(&told.sums);
+            // What has never crossed is shown for as long as it exists.
+            told.sums.retain(|_, sum| *sum != Counts::default());
             peers.push(peer);
         }
-        self.counts = counts;
         LinkStatus {
             timestamp: Some(timestamp_now()),
             host: shared.name.clone(),
@@ -120,23 +224,59 @@ impl Status {
     }
 }
 
-fn topic_of(crossing: &Crossing, before: (u64, u64), elapsed: Duration) -> link_status::Topic {
-    use link_status::{Cause, Direction};
-    let rate = |now: u64, before: u64| now.saturating_sub(before) as f64 / elapsed.as_secs_f64();
-    let direction = if crossing.inwards { Direction::In } else { Direction::Out };
-    let (cause, text) = match crossing.held_back {
-        true => (Cause::Credit, "the other host has no room: its subscribers are behind"),
-        false => (Cause::Unspecified, ""),
-    };
+fn show_clock(peer: &mut link_status::Peer, host: &Host) {
+    if let Some(clock) = host.clock() {
+        let ns = |ns: u64| Some(duration_from_ns(ns.try_into().unwrap_or(i64::MAX)));
+        peer.round_trip = ns(clock.round_trip_ns);
+        peer.clock_offset = Some(duration_from_ns(clock.offset_ns));
+        peer.clock_offset_uncertainty = ns(clock.uncertainty_ns);
+    }
+    if let Some(drift) = host.clock_drift() {
+        (peer.clock_drift, peer.clock_drift_uncertainty) = (drift.rate, drift.uncertainty);
+    }
+}
+
+fn topic_of(
+    (topic, inwards): &Way,
+    sum: &Counts,
+    more: &Counts,
+    elapsed: Duration,
+    reason: Option<&Reason>,
+) -> link_status::Topic {
+    use link_status::Direction;
+    let rate = |count: u64| count as f64 / elapsed.as_secs_f64();
+    let direction = if *inwards { Direction::In } else { Direction::Out };
+    let (cause, text) = reason.map_or_else(Default::default, |reason| explain(reason, *inwards));
+    let LossCounts { overrun, link, restart, detached } = sum.lost;
     link_status::Topic {
-        name: crossing.topic.clone(),
+        name: topic.clone(),
         direction: direction.into(),
-        rate_hz: rate(crossing.messages, before.0),
-        bytes_per_s: rate(crossing.bytes, before.1),
-        messages: crossing.messages,
-        lost: Some(link_status::Lost { link: crossing.lost, ..Default::default() }),
-        skipped: crossing.skipped,
+        rate_hz: rate(more.messages),
+        bytes_per_s: rate(more.bytes),
+        messages: sum.messages,
+        lost: Some(link_status::Lost { link, overrun, restart, detached }),
+        skipped: sum.skipped,
         held_back: cause.into(),
-        held_back_text: text.to_owned(),
+        held_back_text: text,
+    }
+}
+
+fn explain(reason: &Reason, inwards: bool) -> (link_status::Cause, String) {
+    use link_status::Cause;
+    let of = |cause, text: &str| (cause, text.to_owned());
+    match reason {
+        Reason::Credit if inwards => of(Cause::Credit, "a reliable subscriber here has no room"),
+        Reason::Credit => {
+            of(Cause::Credit, "the other host has no room: its subscribers are behind")
+        }
+        Reason::Window => of(Cause::Window, "the network takes no more"),
+        Reason::NoSubscriber if inwards => of(Cause::NoSubscriber, "nobody here subscribes"),
+        Reason::NoSubscriber => of(Cause::NoSubscriber, "nobody there subscribes"),
+        Reason::Rule(rule) => (Cause::Rule, rule.clone()),
+        Reason::Configured(shaping) => match shaping.rate_limit_hz {
+            Some(hz) => (Cause::RateLimit, format!("at most {hz} Hz cross")),
+            None if shaping.newest_only => of(Cause::LeftOut, "only the newest crosses"),
+            None => (Cause::LeftOut, format!("1 of {} crosses", shaping.every)),
+        },
     }
 }

@@ -11,6 +11,8 @@ const DRIFT_PPM: u64 = 100;
 /// Samples of the last 10 s: the best of each of these parts.
 const PARTS: usize = 16;
 const PART_NS: u64 = 625_000_000;
+/// Over how long the drift is measured, at most twice of it.
+const DRIFT_OVER_NS: u64 = 300_000_000_000;
 
 /// How far another host's `CLOCK_MONOTONIC` is ahead of this one's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +25,15 @@ pub struct ClockOffset {
     pub round_trip_ns: u64,
 }
 
+/// By how much another host's clock is faster than this one's: 0.00001 is 10 ppm.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ClockDrift {
+    /// Seconds that it gains in a second.
+    pub rate: f64,
+    /// The rate is at most so much more or less.
+    pub uncertainty: f64,
+}
+
 #[derive(Clone, Copy, Debug)]
 struct Sample {
     at_ns: u64,
@@ -32,16 +43,25 @@ struct Sample {
 }
 
 impl Sample {
+    /// Half its round trip: how far from the truth the offset may be at that moment.
+    fn error_ns(&self) -> u64 {
+        self.round_trip_ns.div_ceil(2)
+    }
+
     fn uncertainty_ns(&self, now_ns: u64) -> u64 {
         let age_ns = now_ns.saturating_sub(self.at_ns).saturating_add(self.held_ns);
-        self.round_trip_ns.div_ceil(2).saturating_add(age_ns / (1_000_000 / DRIFT_PPM)).max(1)
+        self.error_ns().saturating_add(age_ns / (1_000_000 / DRIFT_PPM)).max(1)
     }
 }
 
 #[derive(Debug, Default)]
 pub struct Clock {
     samples: [Option<Sample>; PARTS],
+    /// One of long ago, against which the drift is measured.
+    early: Option<Sample>,
     steps: u64,
+    /// By how much the offset changed with the last step, in ns.
+    last_step_ns: i64,
 }
 
 impl Clock {
@@ -54,8 +74,21 @@ impl Clock {
         })
     }
 
-    pub fn steps(&self) -> u64 {
-        self.steps
+    /// How many steps there were, and by how much the offset changed with the last one, in ns.
+    pub fn steps(&self) -> (u64, i64) {
+        (self.steps, self.last_step_ns)
+    }
+
+    /// The drift, once two samples tell more of it than is allowed for anyway.
+    pub fn drift(&self, now_ns: u64) -> Option<ClockDrift> {
+        let (early, late) = (self.early.as_ref()?, self.best(now_ns)?);
+        let passed_ns = late.at_ns.checked_sub(early.at_ns).filter(|passed_ns| *passed_ns > 0)?;
+        let of = |ns: f64| ns / passed_ns as f64;
+        let drift = ClockDrift {
+            rate: of(late.offset_ns.saturating_sub(early.offset_ns) as f64),
+            uncertainty: of((late.error_ns() + early.error_ns()) as f64),
+        };
+        (drift.uncertainty * 1e6 < DRIFT_PPM as f64).then_some(drift)
     }
 
     fn best(&self, now_ns: u64) -> Option<&Sample> {
@@ -78,9 +111,17 @@ impl Clock {
             let allowed_ns =
                 best.uncertainty_ns(now_ns).saturating_add(sample.uncertainty_ns(now_ns));
             if apart_ns > allowed_ns {
+                self.last_step_ns = sample.offset_ns.saturating_sub(best.offset_ns);
                 self.samples = [None; PARTS];
+                self.early = None;
                 self.steps += 1;
             }
+        }
+        let is_old = |early: &Sample| now_ns.saturating_sub(early.at_ns) > 2 * DRIFT_OVER_NS;
+        if self.early.as_ref().is_none_or(is_old) {
+            // What the drift was an hour ago, when it was colder, says nothing of now.
+            let known = self.samples.iter().flatten().min_by_key(|sample| sample.at_ns);
+            self.early = Some(known.copied().unwrap_or(sample));
         }
         let part = &mut self.samples[(now_ns / PART_NS) as usize % PARTS];
         let better = |known: &Sample| {

@@ -23,7 +23,7 @@ use rnet::Lane;
 use crate::wire::{ACK_AT_ONCE, ACK_ONLY, HEADER_LEN, Header, Item, VERSION};
 
 use clock::Clock;
-pub use clock::ClockOffset;
+pub use clock::{ClockDrift, ClockOffset};
 use receiving::Receiving;
 use round_trip::RoundTrip;
 use sending::Sending;
@@ -302,9 +302,15 @@ impl Stream {
         self.clock.offset(now_ns)
     }
 
-    /// How often one of the two clocks has jumped, or run away faster than the uncertainty allows.
-    pub fn steps(&self) -> u64 {
+    /// How often one of the two clocks has jumped, or run away faster than the uncertainty allows, and by how much
+    /// the offset changed the last time, in ns.
+    pub fn steps(&self) -> (u64, i64) {
         self.clock.steps()
+    }
+
+    /// How much faster the other host's clock runs, once that was measured.
+    pub fn drift(&self, now_ns: u64) -> Option<ClockDrift> {
+        self.clock.drift(now_ns)
     }
 
     /// Counters.

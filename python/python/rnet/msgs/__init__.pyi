@@ -289,7 +289,8 @@ class LinkStatus(Message):
     DIRECTION_OUT: ClassVar[int]
     Cause: ClassVar[EnumTypeWrapper]
     CAUSE_UNSPECIFIED: ClassVar[int]; CAUSE_CREDIT: ClassVar[int]; CAUSE_WINDOW: ClassVar[int]
-    CAUSE_RULE: ClassVar[int]; CAUSE_RATE_LIMIT: ClassVar[int]
+    CAUSE_RULE: ClassVar[int]; CAUSE_RATE_LIMIT: ClassVar[int]; CAUSE_LEFT_OUT: ClassVar[int]
+    CAUSE_NO_SUBSCRIBER: ClassVar[int]
     class ClockStep(Message):
         """A step of a peer's clock against this host's."""
         timestamp: _Time
@@ -334,12 +335,15 @@ class LinkStatus(Message):
         clock_steps: _Messages[LinkStatus.ClockStep]
         topics: _Messages[LinkStatus.Topic]
         nodes: int
+        clock_drift: float
+        clock_drift_uncertainty: float
         def __init__(self, *, host: str = ..., id: str = ..., version: str = ...,
             address: str = ..., state: int = ..., since: _Timestamp = ..., text: str = ...,
             round_trip: _Duration = ..., clock_offset: _Duration = ...,
             clock_offset_uncertainty: _Duration = ...,
             clock_steps: Iterable[_Given[LinkStatus.ClockStep]] = ...,
-            topics: Iterable[_Given[LinkStatus.Topic]] = ..., nodes: int = ...) -> None: ...
+            topics: Iterable[_Given[LinkStatus.Topic]] = ..., nodes: int = ...,
+            clock_drift: float = ..., clock_drift_uncertainty: float = ...) -> None: ...
         def HasField(self, field_name: Literal["since", "round_trip", "clock_offset",
             "clock_offset_uncertainty"]) -> bool: ...
     timestamp: _Time

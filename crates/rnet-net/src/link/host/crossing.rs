@@ -3,25 +3,73 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use rnet::msgs::link_status::State;
+use rnet::{EndpointQos, Lane, LossCounts};
 
-use crate::stream::ClockOffset;
+use crate::config::{Direction, Shaping};
+use crate::stream::{ClockDrift, ClockOffset};
 
-use super::super::forwarder::Forwarded;
+use super::super::forwarder::{Forwarded, Held};
 use super::super::known::Known;
 use super::super::lane::lock;
 use super::super::proxy::Arrived;
 use super::Host;
 
-/// What crosses of a topic.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// Topics of a host that do not cross and are told.
+const MAX_APART: usize = 256;
+
+/// What has crossed of a channel.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    pub messages: u64,
+    pub bytes: u64,
+    pub lost: LossCounts,
+    pub skipped: u64,
+}
+
+impl Counts {
+    pub fn add(&mut self, more: &Counts) {
+        self.messages += more.messages;
+        self.bytes += more.bytes;
+        self.lost.add(&more.lost);
+        self.skipped += more.skipped;
+    }
+
+    /// What has come since `before`; all, if they have begun anew since.
+    pub fn since(&self, before: &Counts) -> Counts {
+        if self.messages < before.messages {
+            return *self;
+        }
+        let (now, before_lost) = (self.lost.parts(), before.lost.parts());
+        let lost: [u64; 4] = std::array::from_fn(|at| now[at].1.saturating_sub(before_lost[at].1));
+        Counts {
+            messages: self.messages - before.messages,
+            bytes: self.bytes.saturating_sub(before.bytes),
+            lost: lost.into(),
+            skipped: self.skipped.saturating_sub(before.skipped),
+        }
+    }
+}
+
+/// Why something of a topic does not cross, or waits; the last one says most.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Reason {
+    NoSubscriber,
+    Configured(Shaping),
+    Window,
+    Credit,
+    /// The rule, in words.
+    Rule(String),
+}
+
+/// A channel, or a publisher without one.
+#[derive(Clone, Debug)]
 pub struct Crossing {
     pub topic: String,
     pub inwards: bool,
-    pub messages: u64,
-    pub bytes: u64,
-    pub lost: u64,
-    pub skipped: u64,
-    pub held_back: bool,
+    /// The publisher, and what the other host calls its channel if that wants it: another one counts anew.
+    pub source: (u64, u32),
+    pub counts: Counts,
+    pub reason: Option<Reason>,
 }
 
 impl Host {
@@ -52,35 +100,78 @@ impl Host {
         u32::try_from(nodes.len()).unwrap_or(u32::MAX)
     }
 
-    /// What crosses, by topic and direction.
+    /// Steps of its clock, and the last of them in ns.
+    pub fn clock_steps(&self) -> (u64, i64) {
+        // Both lanes see each step.
+        lock(&self.lane(Lane::Urgent).stream).steps()
+    }
+
+    /// How its clock drifts, by the lane that knows it best.
+    pub fn clock_drift(&self) -> Option<ClockDrift> {
+        let now = rnet::now_ns();
+        let drifts = self.lanes.iter().filter_map(|lane| lock(&lane.stream).drift(now));
+        drifts.min_by(|a, b| a.uncertainty.total_cmp(&b.uncertainty))
+    }
+
+    /// What crosses, by channel.
     pub fn crossing(&self, known: &Known) -> Vec<Crossing> {
-        let mut found: BTreeMap<(String, bool), Crossing> = BTreeMap::new();
-        let mut add = |topic: &str, inwards: bool, more: Crossing| {
-            let sum = found.entry((topic.to_owned(), inwards)).or_insert_with(|| Crossing {
-                topic: topic.to_owned(),
-                inwards,
-                ..Crossing::default()
+        let mut found = Vec::new();
+        for (publisher, remote) in self.publishers.iter().filter(|(_, p)| p.channel.is_some()) {
+            let proxy = lock(&remote.proxy);
+            let Arrived { messages, bytes, lost, .. } = proxy.arrived;
+            found.push(Crossing {
+                topic: remote.remote.topic.clone(),
+                inwards: true,
+                source: (*publisher, 0),
+                counts: Counts { messages, bytes, lost, skipped: 0 },
+                reason: proxy.is_stuck().then_some(Reason::Credit),
             });
-            sum.messages += more.messages;
-            sum.bytes += more.bytes;
-            sum.lost += more.lost;
-            sum.skipped += more.skipped;
-            sum.held_back |= more.held_back;
-        };
-        for publisher in self.publishers.values().filter(|p| p.channel.is_some()) {
-            let Arrived { messages, bytes, lost, .. } = lock(&publisher.proxy).arrived;
-            let arrived = Crossing { messages, bytes, lost, ..Crossing::default() };
-            add(&publisher.remote.topic, true, arrived);
         }
         for ((lane, channel), given) in &self.given {
             let Some(endpoint) = known.local.get(&given.wanted.publisher) else { continue };
             let forwarded = lock(&self.lane(*lane).forwarded).get(channel).copied();
-            let Forwarded { messages, bytes, lost, skipped, held_back } =
-                forwarded.unwrap_or_default();
-            let sent =
-                Crossing { messages, bytes, lost, skipped, held_back, ..Crossing::default() };
-            add(&endpoint.topic, false, sent);
+            let Forwarded { messages, bytes, lost, skipped, held } = forwarded.unwrap_or_default();
+            found.push(Crossing {
+                topic: endpoint.topic.clone(),
+                inwards: false,
+                source: (given.wanted.publisher, *channel),
+                counts: Counts { messages, bytes, lost, skipped },
+                reason: held.map(|held| match held {
+                    Held::Credit => Reason::Credit,
+                    Held::Window => Reason::Window,
+                    Held::Configured(shaping) => Reason::Configured(shaping),
+                }),
+            });
         }
-        found.into_values().collect()
+        found
+    }
+
+    /// What does not cross and could: topic, whether inwards, and why.
+    pub fn apart(&self, known: &Known) -> BTreeMap<(String, bool), Reason> {
+        let mut found = BTreeMap::new();
+        let name = self.name();
+        let given: BTreeSet<u64> =
+            self.given.values().map(|given| given.wanted.publisher).collect();
+        let of_ours = known.local.values().filter(|endpoint| {
+            matches!(endpoint.qos, EndpointQos::Publisher(_)) && !given.contains(&endpoint.id)
+        });
+        let ours = of_ours.filter_map(|endpoint| {
+            let reason = match known.shared.config.allows(&endpoint.topic, Direction::Out, &name) {
+                Ok(()) => Reason::NoSubscriber,
+                // What never leaves its host is not held back.
+                Err(rule) if rule.place.is_none() => return None,
+                Err(rule) => Reason::Rule(rule.to_string()),
+            };
+            Some(((endpoint.topic.clone(), false), reason))
+        });
+        let theirs = self.publishers.values().filter(|remote| remote.channel.is_none());
+        let theirs =
+            theirs.map(|remote| ((remote.remote.topic.clone(), true), Reason::NoSubscriber));
+        let denied = self.denied.values().filter_map(|topic| {
+            let rule = known.shared.config.allows(topic, Direction::In, &name).err()?;
+            Some(((topic.clone(), true), Reason::Rule(rule.to_string())))
+        });
+        found.extend(denied.chain(ours).chain(theirs).take(MAX_APART));
+        found
     }
 }

@@ -1,0 +1,129 @@
+//! What the link says of itself: what crosses, what does not and why, and counts that outlast a cut.
+
+#[path = "../../rnet/tests/common/mod.rs"]
+mod common;
+mod hosts;
+
+use common::{LONG, eventually};
+use hosts::Hosts;
+use rnet::msgs::LinkStatus;
+use rnet::msgs::link_status::{Cause, Direction, State, Topic};
+use rnet::{Node, OnFull, PublisherOptions, Subscriber, SubscriberOptions};
+
+/// The last status of a host's link.
+struct Watch {
+    statuses: Subscriber<LinkStatus>,
+    last: Option<LinkStatus>,
+}
+
+impl Watch {
+    fn of(node: &Node) -> Watch {
+        let options = SubscriberOptions::new().transient_local();
+        Watch { statuses: node.subscriber_with("/_rnet/link", options).unwrap(), last: None }
+    }
+
+    /// Waits until the only other host is in this state, and this topic is as it should be.
+    fn until(
+        &mut self,
+        what: &str,
+        state: State,
+        (topic, direction): (&str, Direction),
+        mut is_so: impl FnMut(&Topic) -> bool,
+    ) {
+        eventually(what, || {
+            while let Some(status) = self.statuses.try_recv().unwrap() {
+                self.last = Some(LinkStatus::clone(&status));
+            }
+            let Some(peer) = self.last.as_ref().and_then(|last| last.peers.first()) else {
+                return false;
+            };
+            let mut topics = peer.topics.iter();
+            let topic = topics.find(|one| one.name == topic && one.direction() == direction);
+            peer.state() == state && topic.is_some_and(&mut is_so)
+        });
+    }
+}
+
+#[test]
+fn what_does_not_cross_is_told_with_its_cause() {
+    let config = "[[network.rule]]\ntopic = \"/denied\"\nallow = false\n\
+                  [[network.topic]]\ntopic = \"/limited\"\nrate_limit_hz = 0.1\n\
+                  [[network.topic]]\ntopic = \"/newest\"\nnewest_only = true\n\
+                  [[network.topic]]\ntopic = \"/some\"\nevery = 3\n";
+    let hosts = Hosts::with_config("causes", &[config, ""]);
+    let (from, to) = (hosts.node(0, "from"), hosts.node(1, "to"));
+    let (mut here, mut there) = (Watch::of(&from), Watch::of(&to));
+    let topics = ["/denied", "/unheard", "/limited", "/newest", "/some"];
+    let mut publishers = topics.map(|topic| from.publisher::<[u8]>(topic).unwrap());
+    let _heard = ["/limited", "/newest", "/some"].map(|topic| {
+        let heard = to.subscriber::<[u8]>(topic).unwrap();
+        let publisher = publishers.iter().find(|publisher| publisher.topic() == topic).unwrap();
+        publisher.wait_for_subscribers(1, LONG).unwrap();
+        heard
+    });
+    let _from_there = to.publisher::<[u8]>("/denied").unwrap();
+    // The newest of what comes while nobody looks; sent again, as the link may look at each.
+    let causes = [
+        ("/denied", Direction::Out, Cause::Rule, "robot.toml:1"),
+        ("/denied", Direction::In, Cause::Rule, "robot.toml:1"),
+        ("/unheard", Direction::Out, Cause::NoSubscriber, "nobody there"),
+        ("/limited", Direction::Out, Cause::RateLimit, "at most 0.1 Hz"),
+        ("/newest", Direction::Out, Cause::LeftOut, "newest"),
+        ("/some", Direction::Out, Cause::LeftOut, "1 of 3"),
+    ];
+    for (topic, direction, cause, text) in causes {
+        here.until(topic, State::Connected, (topic, direction), |topic| {
+            for publisher in &mut publishers {
+                (0..100).for_each(|_| publisher.send(b"x").unwrap());
+            }
+            topic.held_back() == cause && topic.held_back_text.contains(text)
+        });
+    }
+    there.until("nobody here", State::Connected, ("/unheard", Direction::In), |topic| {
+        topic.held_back() == Cause::NoSubscriber
+    });
+}
+
+#[test]
+fn a_subscriber_without_room_is_told_by_both() {
+    let hosts = Hosts::new("credit", 2);
+    let (from, to) = (hosts.node(0, "from"), hosts.node(1, "to"));
+    let options = PublisherOptions::new().reliable(OnFull::Refuse);
+    let mut publisher = from.publisher_with::<[u8]>("/t", options).unwrap();
+    let _heard = to.subscriber_with::<[u8]>("/t", SubscriberOptions::new().reliable()).unwrap();
+    publisher.wait_for_subscribers(1, LONG).unwrap();
+    let mut here = Watch::of(&from);
+    here.until("no room there", State::Connected, ("/t", Direction::Out), |topic| {
+        while publisher.send(&[0; 1000]).is_ok() {}
+        topic.held_back() == Cause::Credit
+    });
+    let mut there = Watch::of(&to);
+    there.until("no room here", State::Connected, ("/t", Direction::In), |topic| {
+        topic.held_back() == Cause::Credit
+    });
+}
+
+#[test]
+fn counts_outlast_a_cut() {
+    let hosts = Hosts::new("counts", 2);
+    let (from, to) = (hosts.node(0, "from"), hosts.node(1, "to"));
+    let (mut here, mut there) = (Watch::of(&from), Watch::of(&to));
+    let mut publisher = from.publisher::<[u8]>("/t").unwrap();
+    let mut heard = to.subscriber::<[u8]>("/t").unwrap();
+    publisher.wait_for_subscribers(1, LONG).unwrap();
+    let both = |here: &mut Watch, there: &mut Watch, state: State, messages: u64| {
+        here.until("sent", state, ("/t", Direction::Out), |t| t.messages == messages);
+        there.until("came", state, ("/t", Direction::In), |t| t.messages == messages);
+    };
+    for _ in 0..5 {
+        publisher.send(b"x").unwrap();
+        heard.recv(LONG).unwrap();
+    }
+    both(&mut here, &mut there, State::Connected, 5);
+    hosts.cut(0, 1);
+    both(&mut here, &mut there, State::Lost, 5);
+    hosts.heal(0, 1);
+    eventually("it is counted again", || publisher.subscriber_count() == 1);
+    publisher.send(b"x").unwrap();
+    both(&mut here, &mut there, State::Connected, 6);
+}
