@@ -16,6 +16,7 @@ use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use rnet::NamePattern;
 
@@ -25,6 +26,10 @@ pub use given::Given;
 
 /// Topics that no rule lets cross: each host has its own.
 const STAY: &[&str] = &["/_rnet/link", rnet::NODES_TOPIC];
+
+/// For how long a host may be silent unless the configuration says otherwise: with what it takes to notice, a host
+/// that is cut off is lost within a second.
+pub const LOST_AFTER: Duration = Duration::from_millis(750);
 
 /// What the link is told.
 #[derive(Clone, Debug)]
@@ -41,6 +46,8 @@ pub struct Config {
     pub connect: Vec<Endpoint>,
     /// Network interfaces of mode `lan`; empty for all but the loopback.
     pub interfaces: Vec<String>,
+    /// For how long another host may be silent before it counts as lost.
+    pub lost_after: Duration,
     /// What may cross. The first rule that fits decides; what none fits may.
     pub rules: Vec<Rule>,
     /// In what shape topics cross. The first entry that fits decides.

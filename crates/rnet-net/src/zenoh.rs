@@ -45,6 +45,9 @@ pub struct ZenohOptions {
     /// Interfaces on which hosts of the same domain are looked for by multicast; empty for all but the loopback.
     /// `None`: only those in `connect` are met, and those that connect.
     pub lan: Option<Vec<String>>,
+    /// For how long the link lets a host be silent ([`Config::lost_after`](crate::config::Config::lost_after)); the
+    /// network waits longer before it ends a connection.
+    pub lost_after: Duration,
 }
 
 /// Why the network could not be opened.

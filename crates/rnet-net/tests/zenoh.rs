@@ -34,7 +34,7 @@ fn options(listen: &[u16], connect: &[u16]) -> ZenohOptions {
     let endpoints = |ports: &[u16]| {
         ports.iter().map(|port| format!("tcp/127.0.0.1:{port}").parse().unwrap()).collect()
     };
-    ZenohOptions { listen: endpoints(listen), connect: endpoints(connect), lan: None }
+    ZenohOptions { listen: endpoints(listen), connect: endpoints(connect), ..Default::default() }
 }
 
 fn open(options: &ZenohOptions, own: Presence) -> (Arc<ZenohNet>, Arc<Recorder>) {

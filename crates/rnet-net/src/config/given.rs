@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use super::error::{ConfigError, near, one_of};
 use super::parse::Parsed;
-use super::{Config, Endpoint, From, Mode, endpoint, file, stay, why_no_host};
+use super::{Config, Endpoint, From, LOST_AFTER, Mode, endpoint, file, stay, why_no_host};
 
 /// Who wants a network without naming a mode.
 const ENDPOINTS: &str = "listen or connect endpoints are set";
@@ -89,6 +89,7 @@ pub(super) fn merge(
         listen,
         connect,
         interfaces: file.interfaces,
+        lost_after: file.lost_after.unwrap_or(LOST_AFTER),
         rules: file.rules,
         topics: file.topics,
         file: file.path,

@@ -1,10 +1,11 @@
 //! The text of `robot.toml`, key by key.
 
 use std::num::NonZeroU32;
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -16,16 +17,18 @@ use super::{
 };
 
 const FILE_KEYS: [&str; 1] = ["network"];
-const NETWORK_KEYS: [&str; 7] =
-    ["mode", "host", "interfaces", "listen", "connect", "rule", "topic"];
+const NETWORK_KEYS: [&str; 8] =
+    ["mode", "host", "interfaces", "listen", "connect", "lost_after_ms", "rule", "topic"];
 const RULE_KEYS: [&str; 4] = ["topic", "direction", "host", "allow"];
+/// A host sends something every 100 ms, and one may be lost or late.
+const LOST_AFTER_MS: RangeInclusive<u32> = 300..=60_000;
 const TOPIC_KEYS: [&str; 5] = ["topic", "rate_limit_hz", "newest_only", "every", "compression"];
 
 /// The longest name of a network interface, in bytes (IFNAMSIZ - 1).
 const MAX_INTERFACE_LEN_BYTES: usize = 15;
 
 /// Highest and lowest rate of a limit, in Hz: one message in a day, and one in a microsecond.
-const RATE_HZ: std::ops::RangeInclusive<f64> = 1e-5..=1e6;
+const RATE_HZ: RangeInclusive<f64> = 1e-5..=1e6;
 
 /// What a file says; nothing where it says nothing.
 #[derive(Default)]
@@ -36,6 +39,7 @@ pub(super) struct Parsed {
     pub interfaces: Vec<String>,
     pub listen: Vec<Endpoint>,
     pub connect: Vec<Endpoint>,
+    pub lost_after: Option<Duration>,
     pub rules: Vec<Rule>,
     pub topics: Vec<TopicShaping>,
 }
@@ -139,6 +143,9 @@ impl<'t> Table<'t> {
         }
         if let Some(connect) = self.get("connect") {
             parsed.connect = connect.each(Entry::endpoint)?;
+        }
+        if let Some(lost_after) = self.get("lost_after_ms") {
+            parsed.lost_after = Some(lost_after.silence()?);
         }
         if let Some(rules) = self.get("rule") {
             parsed.rules = rules.each(|rule| rule.table("a table [[network.rule]]")?.rule())?;
@@ -263,12 +270,23 @@ impl<'t> Entry<'t> {
         })
     }
 
-    fn count(&self) -> Result<NonZeroU32> {
-        let number = match self.value.get_ref() {
+    fn whole(&self) -> Option<u32> {
+        match self.value.get_ref() {
             DeValue::Integer(number) => u32::from_str_radix(number.as_str(), number.radix()).ok(),
             _ => None,
-        };
-        number
+        }
+    }
+
+    fn silence(&self) -> Result<Duration> {
+        let ms = self.whole().filter(|ms| LOST_AFTER_MS.contains(ms)).ok_or_else(|| {
+            let (least, most) = (LOST_AFTER_MS.start(), LOST_AFTER_MS.end());
+            self.wrong(format!("a whole number of milliseconds, {least} to {most}"))
+        })?;
+        Ok(Duration::from_millis(ms.into()))
+    }
+
+    fn count(&self) -> Result<NonZeroU32> {
+        self.whole()
             .and_then(NonZeroU32::new)
             .ok_or_else(|| self.wrong(format!("a whole number, 1 to {}", u32::MAX)))
     }

@@ -60,6 +60,7 @@ mode = "peers"
 host = "robot-1"
 listen = ["tcp/0.0.0.0:7450", "tcp/[fe80::1%eth0]:7450"]
 connect = ["tcp/10.0.0.2:7450", "tcp/laptop.local:7450"]
+lost_after_ms = 2000
 
 [[network.rule]]
 topic = "/camera/front"
@@ -95,6 +96,7 @@ fn every_key_is_taken() {
     assert_eq!(config.mode, Mode::Peers);
     assert_eq!(config.mode_from.to_string(), "robot.toml:3");
     assert_eq!(config.host, "robot-1");
+    assert_eq!(config.lost_after, Duration::from_secs(2));
     assert_eq!(config.file.as_deref(), Some(Path::new("robot.toml")));
     let texts = |list: &[Endpoint]| list.iter().map(Endpoint::to_string).collect::<Vec<_>>();
     assert_eq!(texts(&config.listen), ["tcp/0.0.0.0:7450", "tcp/[fe80::1%eth0]:7450"]);
@@ -139,10 +141,10 @@ fn the_first_rule_that_fits_decides() {
     let config = parsed(WHOLE).unwrap();
     for (topic, direction, host, line) in [
         ("/camera/front", Direction::Out, "laptop", None),
-        ("/camera/rear", Direction::Out, "laptop", Some(13)),
+        ("/camera/rear", Direction::Out, "laptop", Some(14)),
         ("/camera/rear", Direction::Out, "robot-2", None),
         ("/camera/rear", Direction::In, "laptop", None),
-        ("/cmd_vel", Direction::In, "laptop", Some(19)),
+        ("/cmd_vel", Direction::In, "laptop", Some(20)),
         ("/cmd_vel", Direction::Out, "laptop", None),
         ("/imu", Direction::Out, "laptop", None),
     ] {
@@ -151,7 +153,7 @@ fn the_first_rule_that_fits_decides() {
         assert_eq!(found, line, "{topic} {direction} {host}");
     }
     let rule = config.allows("/cmd_vel", Direction::In, "laptop").unwrap_err();
-    assert_eq!(rule.to_string(), "the rule \"/cmd_vel\" (robot.toml:19)");
+    assert_eq!(rule.to_string(), "the rule \"/cmd_vel\" (robot.toml:20)");
 }
 
 #[test]
@@ -182,7 +184,7 @@ fn a_key_that_there_is_not_is_named_with_the_one_that_was_meant() {
     refused(
         "[network]\nmode = \"lan\"\n  lisen = []",
         "robot.toml:3:3: network.lisen: there is no such key; expected \"mode\", \"host\", \
-         \"interfaces\", \"listen\", \"connect\", \"rule\" or \"topic\"; did you mean \"listen\"?",
+         \"interfaces\", \"listen\", \"connect\", \"lost_after_ms\", \"rule\" or \"topic\"; did you mean \"listen\"?",
     );
     refused(
         "[[network.rule]]\ntopic = \"/a\"\nallow = true\nhots = \"b\"",
@@ -218,6 +220,7 @@ fn a_key_that_is_missing_is_named() {
 #[test]
 fn a_value_of_another_type_is_told_with_what_was_expected() {
     let modes = "\"off\", \"lan\" or \"peers\"";
+    let silence = "a whole number of milliseconds, 300 to 60000";
     let rate = "messages per second, 0.00001 to 1000000";
     let count = "a whole number, 1 to 4294967295";
     let interface = "the name of a network interface";
@@ -245,6 +248,10 @@ fn a_value_of_another_type_is_told_with_what_was_expected() {
         ),
         ("network.listen", "{ a = 1 }", "an array, as [\"…\", \"…\"]", "a table"),
         ("network.connect", "[[]]", endpoint::FORM, "an array"),
+        ("network.lost_after_ms", "1.5", silence, "1.5"),
+        ("network.lost_after_ms", "100", silence, "100"),
+        ("network.lost_after_ms", "\"1 s\"", silence, "\"1 s\""),
+        ("network.lost_after_ms", "60001", silence, "60001"),
         ("network.rule", "[1]", "a table [[network.rule]]", "1"),
         ("network.topic", "[2020-01-01]", "a table [[network.topic]]", "2020-01-01"),
         ("network.topic", "[{ topic = \"/a\", rate_limit_hz = 0 }]", rate, "0"),

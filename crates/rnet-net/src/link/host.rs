@@ -66,6 +66,8 @@ pub struct Host {
     pub lanes: [Arc<LaneState>; 2],
     session: Option<u64>,
     heard: Heard,
+    /// For how long it may be silent.
+    lost_after: Duration,
     publishers: BTreeMap<u64, RemotePublisher>,
     subscriptions: BTreeMap<u64, (Remote, Subscriber<[u8]>)>,
     nodes: nodes::HostNodes,
@@ -113,6 +115,7 @@ impl Host {
             lanes,
             session: None,
             heard: Heard::default(),
+            lost_after: shared.config.lost_after,
             publishers: BTreeMap::new(),
             subscriptions: BTreeMap::new(),
             nodes: nodes::HostNodes::default(),

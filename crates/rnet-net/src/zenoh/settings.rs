@@ -19,8 +19,9 @@ const _: () = assert!(
 
 /// Silence of a host for this long, in milliseconds, ends the connection, so that the next one is tried. A quarter
 /// of it is the pulse. The link itself notices silence earlier (`link/host/heard.rs`), and takes a connection that
-/// ends before for one that was closed: so this is longer.
-const LEASE_MS: u64 = 1200;
+/// ends before for one that was closed: so it is longer than that, by `LATER_MS`.
+const MIN_LEASE_MS: u64 = 1200;
+const LATER_MS: u64 = 450;
 /// A connection that takes nothing for this long, in milliseconds, is ended. As short as can be: a sender that waits
 /// holds up its lane, and until it gives up Zenoh does not end the connection even if the lease is over (it waits
 /// under the lock that ending takes). A cable of 0.6 Mbit/s takes a batch in this time.
@@ -66,6 +67,9 @@ pub(super) fn settings(
         .filter(|names| !names.is_empty())
         .map_or("auto".into(), |names| names.join(","));
 
+    let lost_after_ms = options.lost_after.as_millis() as u64;
+    let lease_ms = MIN_LEASE_MS.max(lost_after_ms + LATER_MS);
+
     let set: &[(&str, Value)] = &[
         ("mode", json!("peer")),
         ("listen/endpoints", json!(listen)),
@@ -89,7 +93,7 @@ pub(super) fn settings(
         ("transport/unicast/open_timeout", json!(OPEN_MS)),
         ("transport/unicast/accept_timeout", json!(OPEN_MS)),
         ("transport/unicast/max_sessions", json!(MAX_CONNECTIONS)),
-        ("transport/link/tx/lease", json!(LEASE_MS)),
+        ("transport/link/tx/lease", json!(lease_ms)),
         ("transport/link/tx/keep_alive", json!(4)),
         ("transport/link/tx/batch_size", json!(BATCH_LEN_BYTES)),
         ("transport/link/tx/queue/size/data", json!(BULK_BATCHES)),

@@ -33,7 +33,7 @@ pub fn link(id: &str, connect: &[&str]) {
             .iter()
             .map(|address| format!("tcp/{address}:{PORT}").parse().unwrap())
             .collect(),
-        lan: None,
+        ..ZenohOptions::default()
     };
     let domain = DomainId::default();
     let open = |presence, sink| {

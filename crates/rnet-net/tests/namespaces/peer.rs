@@ -140,7 +140,7 @@ fn actor() {
             let listen = vec![format!("tcp/0.0.0.0:{PORT}").parse().unwrap()];
             let connect =
                 connect.iter().map(|endpoint| FromStr::from_str(endpoint).unwrap()).collect();
-            network(id, ZenohOptions { listen, connect, lan: None });
+            network(id, ZenohOptions { listen, connect, ..Default::default() });
         }
         _ => panic!("an actor that does not exist: {words:?}"),
     }

@@ -201,7 +201,11 @@ pub fn reliable_detaches_who_stands_still(net: &mut impl Transport) {
     let accounted = 1 + count;
     reader.post(Step::Tally { accounted, pause_us: 0 });
     let tally = reader.tally();
-    assert_eq!(tally.errors, ["detached"], "told once");
+    assert!(
+        !tally.errors.is_empty() && tally.errors.iter().all(|code| code == "detached"),
+        "{tally:?}"
+    );
+    assert!(tally.errors.len() == 1 || net.has_others_between(), "told once: {tally:?}");
     assert_eq!(tally.received + tally.lost.detached, accounted, "{tally:?}");
     assert!(tally.lost.detached > 0 && tally.wrong == 0, "{tally:?}");
     assert_eq!(tally.lost.total(), tally.lost.detached);

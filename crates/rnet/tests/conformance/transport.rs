@@ -23,6 +23,10 @@ pub trait Transport {
     fn room_len_bytes(&self) -> u64 {
         0
     }
+    /// Whether somebody between the two may stand still as well, which is told like a reader that does.
+    fn has_others_between(&self) -> bool {
+        false
+    }
     /// How many were lost because somebody read more slowly than was sent.
     fn overruns(&self, lost: &LossCounts) -> u64 {
         lost.overrun

@@ -97,6 +97,7 @@ fn link(
         listen: config.listen.clone(),
         connect: config.connect.clone(),
         lan: (config.mode == Mode::Lan).then(|| config.interfaces.clone()),
+        lost_after: config.lost_after,
     };
     let host = HostId(domain.location.host_id().map_err(told)?);
     let role = held.clone();

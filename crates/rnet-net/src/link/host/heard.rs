@@ -13,9 +13,6 @@ use super::Host;
 
 /// For how long a link whose connection has ended may be replaced before its host counts as lost.
 const REPLACED: Duration = Duration::from_secs(2);
-/// A host from which nothing has come back for so long is lost. Below the lease of the network, so that a connection
-/// that ends before was ended by somebody who is there.
-const SILENCE: Duration = Duration::from_millis(750);
 /// So much of the time between two looks counts as silence at most. A link that was not run itself has heard nothing
 /// for that, and learns in one look what has come meanwhile.
 const LOOK: Duration = Duration::from_millis(150);
@@ -99,13 +96,14 @@ impl Host {
     pub fn is_lost(&self) -> bool {
         let replaced_ns = REPLACED.as_nanos() as u64;
         self.heard.down_ns.is_some_and(|down_ns| now_ns().saturating_sub(down_ns) >= replaced_ns)
-            || self.heard.silent >= SILENCE
+            || self.heard.silent >= self.lost_after
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::LOST_AFTER as SILENCE;
 
     const TICK: Duration = Duration::from_millis(100);
 
