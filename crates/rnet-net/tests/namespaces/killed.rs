@@ -7,13 +7,21 @@ use crate::net::{Host, Net};
 use crate::peer::{PORT, Peer};
 
 /// A link that nobody waits for, as nodes start it.
-fn start(host: &Host, name: &str, connect: Option<&Host>) {
+pub fn start(host: &Host, name: &str, connect: Option<&Host>) {
+    let listen = format!("tcp/0.0.0.0:{PORT}");
+    let other = connect.map(|other| format!("tcp/{}:{PORT}", other.address()));
+    let other = other.iter().map(|endpoint| ("RNET_CONNECT", endpoint.as_str()));
+    start_with(host, name, [("RNET_LISTEN", listen.as_str())].into_iter().chain(other));
+}
+
+/// The same with these settings.
+pub fn start_with<'a>(
+    host: &Host,
+    name: &str,
+    settings: impl IntoIterator<Item = (&'a str, &'a str)>,
+) {
     let mut command: Command = host.command(env!("CARGO_BIN_EXE_rnet-link"));
-    command.arg("start").env("RNET_HOST", name).current_dir("/");
-    command.env("RNET_LISTEN", format!("tcp/0.0.0.0:{PORT}"));
-    if let Some(other) = connect {
-        command.env("RNET_CONNECT", format!("tcp/{}:{PORT}", other.address()));
-    }
+    command.arg("start").env("RNET_HOST", name).current_dir("/").envs(settings);
     let output = command.output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }

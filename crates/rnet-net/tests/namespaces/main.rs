@@ -1,5 +1,6 @@
 //! The network on Zenoh between hosts of their own, which are cut, slowed and rebooted.
 
+mod addresses;
 mod crowd;
 mod killed;
 mod net;

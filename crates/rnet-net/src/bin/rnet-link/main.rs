@@ -4,6 +4,7 @@
 //! `start` puts one into the background where the configuration wants a link (`start.rs`). `config` says what the
 //! settings come to. The link itself is the library's.
 
+mod addresses;
 mod args;
 mod detach;
 mod domain;

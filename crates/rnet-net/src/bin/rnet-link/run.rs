@@ -1,5 +1,7 @@
 //! `rnet-link run`: stands by, then links.
 
+use std::os::unix::process::CommandExt;
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -10,6 +12,7 @@ use rnet_net::link::{Link, LinkOptions};
 use rnet_net::zenoh::{ZenohNet, ZenohOptions};
 use rnet_net::{HostId, Presence};
 
+use crate::addresses::Addresses;
 use crate::args::Options;
 use crate::domain::Domain;
 use crate::{Outcome, detach, nodes, predecessor, stop, told};
@@ -50,10 +53,35 @@ pub fn run(options: &Options, background: bool) -> Outcome {
     }
     let outcome = link(options, config, &domain, &held, background);
     drop(held);
+    if let Ok(End::Elsewhere(what)) = &outcome {
+        eprintln!(
+            "rnet-link: the addresses of this host have changed, {what}: the link begins anew"
+        );
+        return begin_anew(options, background);
+    }
     if background && nodes::came_back(&domain.location) {
         detach::spawn(options)?;
     }
-    outcome
+    outcome.map(drop)
+}
+
+/// Why a link has ended.
+enum End {
+    /// It was told to.
+    Asked,
+    /// The addresses of its host have changed, as this says.
+    Elsewhere(String),
+}
+
+/// Links again, as another process.
+fn begin_anew(options: &Options, background: bool) -> Outcome {
+    if background {
+        // Most often the one that stands by has the role by now; then this one ends.
+        return detach::spawn(options);
+    }
+    let failed = |error| format!("cannot begin anew: {error}");
+    let program = std::env::current_exe().map_err(failed)?;
+    Err(failed(Command::new(program).args(std::env::args_os().skip(1)).exec()))
 }
 
 /// Waits to be the next; `None` if this process is to end, or, in the background, if there is a next already.
@@ -85,7 +113,7 @@ fn link(
     domain: &Domain,
     held: &Arc<Held>,
     background: bool,
-) -> Outcome {
+) -> Result<End, String> {
     let id = domain.location.id();
     if config.mode == Mode::Lan {
         eprintln!(
@@ -93,6 +121,8 @@ fn link(
              publish on them"
         );
     }
+    // Before Zenoh reads them.
+    let mut addresses = (config.mode == Mode::Lan).then(Addresses::now);
     let network = ZenohOptions {
         listen: config.listen.clone(),
         connect: config.connect.clone(),
@@ -120,11 +150,14 @@ fn link(
         if let Some(why) = link.wait(LOOK) {
             return Err(why);
         }
+        if let Some(what) = addresses.as_mut().and_then(Addresses::changed) {
+            return Ok(End::Elsewhere(what));
+        }
         if !held.holds() {
             return Err(format!(
                 "another process has become the link of domain {id}: this one stood still"
             ));
         }
     }
-    Ok(())
+    Ok(End::Asked)
 }
