@@ -5,6 +5,7 @@
 //! published by the thread that the network brings it with (`arrive`, `proxy`).
 
 mod arrive;
+mod backlog;
 mod control;
 mod directory;
 mod event;
@@ -75,14 +76,13 @@ struct Shared {
     lanes: RwLock<HashMap<(HostId, Lane), Arc<LaneState>>>,
     threads: Mutex<Vec<JoinHandle<()>>>,
     ended: (Mutex<Option<String>>, Condvar),
-    /// Frames that were refused.
-    refused: AtomicU64,
 }
 
 impl Shared {
-    /// Numbers grow from term to term: a session of a later holder is above all of the one before.
+    /// Numbers grow from term to term: a session of a later holder is above all of the one before. One in a
+    /// millisecond would take 50 days to run into the next term.
     fn next_session(&self) -> u64 {
-        self.presence.term << 20 | self.sessions.fetch_add(1, Ordering::Relaxed)
+        (self.presence.term << 32) + self.sessions.fetch_add(1, Ordering::Relaxed)
     }
 
     fn transport(&self) -> Option<Arc<dyn Transport>> {
@@ -156,7 +156,6 @@ impl Link {
             lanes: RwLock::default(),
             threads: Mutex::default(),
             ended: Default::default(),
-            refused: AtomicU64::new(0),
             node,
         });
         let control = Control::new(shared.clone(), received)?;

@@ -1,7 +1,7 @@
 //! What the network brings: frames are checked, and messages published.
 
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use rnet::{Error, Lane, now_ns};
 
@@ -35,36 +35,65 @@ impl Shared {
         };
         // Of a host that is not there: its link is told of first.
         let Some(state) = found else { return };
-        state.taking.fetch_add(1, Ordering::SeqCst);
-        let taken = self.take(&state, frame);
-        state.taking.fetch_sub(1, Ordering::SeqCst);
-        if let Err(error) = taken {
-            self.refused.fetch_add(1, Ordering::Relaxed);
-            let what = format!("frame of host {from}");
-            let _ =
-                self.events.send(Event::Fault(Error::BadValue { what, why: error.to_string() }));
+        if state.is_refused() {
+            return;
+        }
+        match Header::decode(frame) {
+            Ok((header, items)) => {
+                state.taking.fetch_add(1, Ordering::SeqCst);
+                let taken = self.take(&state, &header, items);
+                state.taking.fetch_sub(1, Ordering::SeqCst);
+                if let Err(error) = taken {
+                    self.refuse(&state, &error);
+                }
+            }
+            // Whoever it is from: what is no frame of the stream takes nothing from it.
+            Err(error) => self.complain(&state, &error),
         }
         state.wake_in_time();
     }
 
-    fn take(&self, state: &LaneState, frame: &[u8]) -> Result<(), WireError> {
-        let (header, items) = Header::decode(frame)?;
+    /// Hears nothing more of a stream of which something was not understood: what is missing of it would be lost
+    /// unnoticed.
+    fn refuse(&self, state: &LaneState, error: &WireError) {
+        if !state.refuse() {
+            let _ = self.events.send(Event::Refused(state.host, error.to_string()));
+        }
+    }
+
+    fn complain(&self, state: &LaneState, error: &WireError) {
+        let what = format!("frame of host {}", state.host);
+        let fault = Event::Fault(Error::BadValue { what, why: error.to_string() });
+        // There are enough complaints if this one has no room.
+        let _ = self.say(state, fault, 0);
+    }
+
+    /// Tells the control thread what the other link has said.
+    fn say(&self, state: &LaneState, event: Event, len_bytes: usize) -> Result<(), WireError> {
+        let waits = state.backlog.add(len_bytes).ok_or(WireError::Backlog)?;
+        let _ = self.events.send(Event::Said(Box::new(event), waits));
+        Ok(())
+    }
+
+    fn take(&self, state: &LaneState, header: &Header, items: &[u8]) -> Result<(), WireError> {
         let now = now_ns();
         let (accept, offset) = {
             let mut stream = lock(&state.stream);
-            let accept = stream.accept(now, &header);
+            let accept = stream.accept(now, header);
             (accept, stream.clock(now).map(|clock| clock.offset_ns))
         };
         match accept {
             Accept::New => {}
             Accept::NewPeerTerm => {
-                let _ = self.events.send(Event::Session(state.host, header.from_term));
-                return Ok(());
+                return self.say(state, Event::Session(state.host, header.from_term), 0);
             }
             Accept::Acknowledgement | Accept::Repeated | Accept::Ahead | Accept::Stale => {
                 return Ok(());
             }
-            Accept::Corrupt => return Err(WireError::Stream),
+            Accept::Corrupt => {
+                self.complain(state, &WireError::Stream);
+                return Ok(());
+            }
         }
         let mut current = None;
         let mut taken = Ok(());
@@ -86,24 +115,25 @@ impl Shared {
         offset: Option<i64>,
     ) -> Result<(), WireError> {
         let (host, lane) = (state.host, state.lane);
+        let mut len_bytes = 0;
         let event = match item {
             Item::Data(data) => return self.take_data(state, current, &data, offset),
             Item::Piece(piece) => return self.take_piece(state, current, &piece, offset),
             Item::Gap { channel, seq, count, cause } => {
-                if let Some(proxy) = self.proxy(state, current, channel) {
-                    lock(proxy).gap(seq, count, cause);
+                if let Some(mut proxy) = self.proxy(state, current, channel) {
+                    proxy.gap(seq, count, cause);
                 }
                 return Ok(());
             }
             Item::Missing { channel, known } => {
-                if let Some(proxy) = self.proxy(state, current, channel) {
-                    lock(proxy).missing(known);
+                if let Some(mut proxy) = self.proxy(state, current, channel) {
+                    proxy.missing(known);
                 }
                 return Ok(());
             }
             Item::Alive { channel } => {
                 if let Some(proxy) = self.proxy(state, current, channel) {
-                    lock(proxy).assert_alive();
+                    proxy.assert_alive();
                 }
                 return Ok(());
             }
@@ -117,6 +147,7 @@ impl Shared {
                     .add(part.of, part.total.into(), part.offset.into(), part.bytes)?
                     .whole;
                 let Some(whole) = whole.map(<[u8]>::to_vec) else { return Ok(()) };
+                len_bytes = whole.len();
                 match part.of {
                     Document::Type(hash) => Event::Type(host, hash, whole),
                     of => Event::Document(host, of, whole),
@@ -129,22 +160,22 @@ impl Shared {
                 Event::Flowing(host, lane, channel, subscription, yes)
             }
         };
-        let _ = self.events.send(event);
-        Ok(())
+        self.say(state, event, len_bytes)
     }
 
-    /// The proxy that this channel feeds; none for a channel that was given up.
+    /// The proxy that this channel feeds; none for a channel that was given up, though it were in this frame.
     fn proxy<'a>(
         &self,
         state: &LaneState,
         current: &'a mut Current,
         channel: u32,
-    ) -> Option<&'a Mutex<Proxy>> {
+    ) -> Option<MutexGuard<'a, Proxy>> {
         if current.as_ref().is_none_or(|(of, _)| *of != channel) {
             self.leave(state, current);
             *current = Some((channel, lock(&state.channels).get(&channel)?.clone()));
         }
-        current.as_ref().map(|(_, proxy)| &**proxy)
+        let (_, proxy) = current.as_ref()?;
+        Some(lock(proxy)).filter(|proxy| proxy.channel == Some(channel))
     }
 
     /// The frame goes on with another channel, or ends.
@@ -173,8 +204,7 @@ impl Shared {
         data: &Data<'_>,
         offset: Option<i64>,
     ) -> Result<(), WireError> {
-        let Some(proxy) = self.proxy(state, current, data.channel) else { return Ok(()) };
-        let mut proxy = lock(proxy);
+        let Some(mut proxy) = self.proxy(state, current, data.channel) else { return Ok(()) };
         let sent_ns = here(data.sent_ns, offset);
         let published = match data.compressed {
             false => proxy.publish(data.seq, sent_ns, data.meta, data.payload),
@@ -197,8 +227,7 @@ impl Shared {
         piece: &Piece<'_>,
         offset: Option<i64>,
     ) -> Result<(), WireError> {
-        let Some(proxy) = self.proxy(state, current, piece.channel) else { return Ok(()) };
-        let mut proxy = lock(proxy);
+        let Some(mut proxy) = self.proxy(state, current, piece.channel) else { return Ok(()) };
         let sent_ns = here(piece.sent_ns, offset);
         proxy.came(piece.bytes.len() as u64);
         // Taken out meanwhile, as the whole stands in it.

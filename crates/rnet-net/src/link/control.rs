@@ -10,7 +10,7 @@ use crate::transport::{HostId, Presence};
 use crate::wire::Document;
 
 use super::Shared;
-use super::directory::{Announce, Described, Hello, Joined, Nodes, from_json, to_json};
+use super::directory::{Announce, Described, Hello, Joined, Nodes, Refused, from_json, to_json};
 use super::event::Event;
 use super::host::Host;
 use super::known::Known;
@@ -25,12 +25,23 @@ const ASK_AGAIN: Duration = Duration::from_secs(1);
 const OUR_OWN: &str = "/_rnet/";
 /// Hosts that a link talks to.
 const MAX_HOSTS: usize = 64;
+/// For so long a host is not heard that did not keep to the protocol, or found no room.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// A host that is there and not heard.
+struct Paused {
+    until: Instant,
+    /// What it did, if it is not for want of room.
+    why: Option<String>,
+}
 
 pub struct Control {
     pub known: Known,
     pub hosts: BTreeMap<HostId, Host>,
     /// The links that the network says are there, by their highest term.
     present: BTreeMap<HostId, u64>,
+    /// Those of them that are not heard for a while.
+    paused: BTreeMap<HostId, Paused>,
     events: mpsc::Receiver<Event>,
     status: Status,
     asked: Instant,
@@ -44,11 +55,13 @@ impl Control {
             local: BTreeMap::new(),
             nodes: BTreeSet::new(),
             types: HashMap::new(),
+            types_len_bytes: 0,
+            sets: HashMap::new(),
             places: HashMap::new(),
             faults: Vec::new(),
         };
-        let (hosts, present) = (BTreeMap::new(), BTreeMap::new());
-        Ok(Control { known, hosts, present, events, status, asked: Instant::now() })
+        let (hosts, present, paused) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        Ok(Control { known, hosts, present, paused, events, status, asked: Instant::now() })
     }
 
     /// Runs until the link ends.
@@ -93,6 +106,15 @@ impl Control {
                     host.down(presence.term);
                 }
             }
+            Event::Said(event, _waits) => self.said(*event),
+            Event::Refused(id, why) => self.refuse(id, why),
+            event => self.said(event),
+        }
+    }
+
+    /// The link of another host has said something.
+    fn said(&mut self, event: Event) {
+        match event {
             Event::Session(id, session) => {
                 let Some(host) = self.hosts.get_mut(&id) else { return };
                 if host.begin(session) {
@@ -100,6 +122,11 @@ impl Control {
                 }
             }
             Event::Document(id, Document::Hello, text) => self.hello(id, &text),
+            Event::Document(id, Document::Refused, text) => self.refused(id, &text),
+            // By what name the rules are to be asked is not known yet.
+            Event::Document(id, of, _) if !self.is_greeted(id) => {
+                self.refuse(id, format!("{of:?} before Hello"));
+            }
             Event::Document(id, Document::Endpoints, text) => self.announced(id, &text),
             Event::Document(id, Document::Nodes, text) => self.told_of_nodes(id, &text),
             Event::Document(..) => {}
@@ -123,7 +150,30 @@ impl Control {
                 self.with(id, |host, _| host.channel_ended(lane, channel));
             }
             Event::Fault(error) => self.known.fault(&error),
-            Event::TransportFailed(_) | Event::RoleLost | Event::Stop => {}
+            _ => {}
+        }
+    }
+
+    fn is_greeted(&self, id: HostId) -> bool {
+        self.hosts.get(&id).is_none_or(Host::is_greeted)
+    }
+
+    /// A host has not kept to the protocol. What it had is lost, and it begins anew after a pause.
+    fn refuse(&mut self, id: HostId, why: String) {
+        let Some(host) = self.hosts.remove(&id) else { return };
+        let what = format!("what host {} says", host.name());
+        host.lose(&mut self.known);
+        self.pause(id, Some(why.clone()));
+        self.known.fault(&Error::BadValue { what, why });
+    }
+
+    /// Another host has not gone on with this one.
+    fn refused(&mut self, id: HostId, text: &[u8]) {
+        let Some(host) = self.hosts.get(&id) else { return };
+        let what = format!("what this host says to {}", host.name());
+        match from_json::<Refused>("what another host refuses", text) {
+            Ok(Refused { text: why }) => self.known.fault(&Error::BadValue { what, why }),
+            Err(error) => self.known.fault(&error),
         }
     }
 
@@ -139,25 +189,50 @@ impl Control {
         }
         let term = self.present.entry(presence.host).or_insert(presence.term);
         *term = presence.term.max(*term);
-        let full = self.hosts.len() >= MAX_HOSTS;
-        match self.hosts.get_mut(&presence.host) {
-            Some(host) => host.up(presence.term),
-            None if full => {
-                let what = "hosts of a domain".to_owned();
-                let hint = "give the robots domains of their own (RNET_DOMAIN)".to_owned();
-                self.known.fault(&Error::LimitReached { what, limit: MAX_HOSTS, hint });
-            }
-            None => {
-                let Some(transport) = self.known.shared.transport() else { return };
-                let host = Host::new(&self.known.shared, presence, &transport);
-                self.hosts.insert(presence.host, host);
+        if let Some(host) = self.hosts.get_mut(&presence.host) {
+            return host.up(presence.term);
+        }
+        if self.paused.contains_key(&presence.host) {
+            return;
+        }
+        if self.hosts.len() >= MAX_HOSTS {
+            let what = "hosts of a domain".to_owned();
+            let hint = "give the robots domains of their own (RNET_DOMAIN)".to_owned();
+            self.known.fault(&Error::LimitReached { what, limit: MAX_HOSTS, hint });
+        }
+        self.begin(presence, None);
+    }
+
+    /// Begins with a host if there is room, else later.
+    fn begin(&mut self, presence: Presence, refused: Option<String>) {
+        if self.hosts.len() >= MAX_HOSTS {
+            self.pause(presence.host, refused);
+            return;
+        }
+        let Some(transport) = self.known.shared.transport() else { return };
+        let host = Host::new(&self.known.shared, presence, &transport, refused);
+        self.hosts.insert(presence.host, host);
+    }
+
+    fn pause(&mut self, id: HostId, why: Option<String>) {
+        self.paused.insert(id, Paused { until: Instant::now() + PAUSE, why });
+    }
+
+    /// Begins again with those whose pause is over, if they are still there.
+    fn resume(&mut self) {
+        let now = Instant::now();
+        let over = self.paused.iter().filter(|(_, paused)| paused.until <= now);
+        for host in over.map(|(id, _)| *id).collect::<Vec<_>>() {
+            let why = self.paused.remove(&host).and_then(|paused| paused.why);
+            if let Some(term) = self.present.get(&host).copied() {
+                self.begin(Presence { host, term }, why);
             }
         }
     }
 
     /// Says who we are, and all that there is.
-    fn greet(&self, id: HostId) {
-        let Some(host) = self.hosts.get(&id) else { return };
+    fn greet(&mut self, id: HostId) {
+        let Some(host) = self.hosts.get_mut(&id) else { return };
         let shared = &self.known.shared;
         let wall = rnet::wall_offset();
         let hello = Hello {
@@ -169,6 +244,9 @@ impl Control {
             pulse_ms: PULSE_NS / 1_000_000,
         };
         host.say(Say::Document(Document::Hello, to_json(&hello)));
+        if let Some(text) = host.refused.take() {
+            host.say(Say::Document(Document::Refused, to_json(&Refused { text })));
+        }
     }
 
     fn hello(&mut self, id: HostId, text: &[u8]) {
@@ -179,8 +257,8 @@ impl Control {
         let taken: Vec<String> =
             self.hosts.iter().filter(|(other, _)| **other != id).map(|(_, h)| h.name()).collect();
         let Control { known, hosts, .. } = self;
-        let Some(host) = hosts.get_mut(&id) else { return };
-        host.greeted(hello, &taken);
+        let Some(host) = hosts.get_mut(&id).filter(|host| !host.is_overfull()) else { return };
+        host.greeted(known, hello, &taken);
         let name = host.name();
         let opened =
             known.local.values().filter(|e| known.crosses(e, &name)).map(|e| Described::of(e));
@@ -229,13 +307,9 @@ impl Control {
     }
 
     fn give_type(&mut self, id: HostId, hash: u128) {
-        let wanted = format!("{hash:032x}");
-        let Some(host) = self.hosts.get(&id) else { return };
-        let found = self.known.local.values().find(|endpoint| {
-            matches!(&endpoint.type_desc, rnet::TypeDesc::Protobuf(named) if named.schema == wanted)
-        });
-        if let Some(Ok(Some(schema))) = found.map(|endpoint| endpoint.schema()) {
-            host.say(Say::Document(Document::Type(hash), schema.descriptor_set_with_docs()));
+        let Some(host) = self.hosts.get(&id).filter(|host| !host.is_overfull()) else { return };
+        if let Some(set) = self.known.type_set(hash) {
+            host.say(Say::Document(Document::Type(hash), set));
         }
     }
 
@@ -287,6 +361,12 @@ impl Control {
                 self.with(id, |host, _| host.miss());
             }
         }
+        let overfull: Vec<HostId> =
+            self.hosts.iter().filter(|(_, host)| host.is_overfull()).map(|(id, _)| *id).collect();
+        for id in overfull {
+            self.refuse(id, "it asks for more than it takes".to_owned());
+        }
+        self.resume();
         if self.asked.elapsed() >= ASK_AGAIN {
             self.asked = Instant::now();
             self.hosts.values_mut().for_each(|host| host.ask_again(&mut self.known));

@@ -5,7 +5,7 @@
 
 use rnet::{
     Endpoint, EndpointQos, Error, Lane, MessageType, Proxy, PublisherQos, Result, SubscriberQos,
-    TopicName, TypeDesc, schema::Schema,
+    TopicName, TypeDesc, limits, schema::Schema,
 };
 use serde::{Deserialize, Serialize};
 
@@ -25,6 +25,14 @@ pub struct Hello {
     pub wall_uncertainty_ns: u64,
     /// How often it sends something at least, in ms; 0 for one that may be silent.
     pub pulse_ms: u64,
+}
+
+/// Why a link did not go on with another, for the status of that.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Refused {
+    /// In words.
+    pub text: String,
 }
 
 /// Nodes that have joined and gone, with endpoints or without.
@@ -126,6 +134,14 @@ impl Remote {
     pub fn check(host: &str, described: &Described) -> Result<Remote> {
         let topic = TopicName::new(&described.topic)?.as_str().to_owned();
         let type_desc = TypeDesc::from_json(&described.type_desc.to_string())?;
+        if let TypeDesc::Protobuf(named) = &type_desc
+            && (named.name.len() > limits::MAX_TYPE_NAME_LEN_BYTES
+                || named.schema.len() != 32
+                || u128::from_str_radix(&named.schema, 16).is_err())
+        {
+            let why = "its name is too long, or its hash is none".to_owned();
+            return Err(Error::BadValue { what: "type description".to_owned(), why });
+        }
         match &described.qos {
             Qos::Publisher(qos) => qos.validate(),
             Qos::Subscriber(qos) => qos.validate(),

@@ -5,6 +5,8 @@ use rnet::{EndpointEvent, Error, Lane, NodeEvent};
 use crate::transport::{HostId, Presence};
 use crate::wire::{Document, Item, Want};
 
+use super::backlog::Waits;
+
 /// What happens to a link.
 pub enum Event {
     /// Endpoints of this host.
@@ -13,6 +15,10 @@ pub enum Event {
     Node(NodeEvent),
     Up(Presence),
     Down(Presence),
+    /// What the link of another host has said, which is counted as waiting until it is looked at.
+    Said(Box<Event>, Waits),
+    /// A host that does not keep to the protocol, and what it did.
+    Refused(HostId, String),
     /// The link of a host has begun anew; its session.
     Session(HostId, u64),
     Document(HostId, Document, Vec<u8>),

@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use rnet::schema::Schema;
 use rnet::{
     EndpointQos, Error, Lane, MatchEvent, PublisherOptions, PublisherQos, Reliability, Result,
     Subscriber, SubscriberOptions, limits,
@@ -19,6 +18,7 @@ mod crossing;
 mod heard;
 mod nodes;
 mod owner;
+mod types;
 
 pub use crossing::{Counts, Reason};
 use heard::Heard;
@@ -34,6 +34,8 @@ use super::proxy::{CREDIT_LEN_BYTES, Proxy};
 const GRACE: Duration = Duration::from_millis(500);
 /// Endpoints of one host that are believed.
 const MAX_ENDPOINTS: usize = 1 << 16;
+/// Longest name of its release, in characters.
+const MAX_RELEASE_CHARS: usize = 64;
 
 /// A publisher there, and its proxy here.
 struct RemotePublisher {
@@ -74,7 +76,13 @@ pub struct Host {
     /// Topics of publishers that a rule of this host keeps out.
     denied: BTreeMap<u64, String>,
     /// Endpoints whose type was asked for.
-    unknown: BTreeMap<String, Vec<Described>>,
+    unknown: types::Unknown,
+    /// Bytes of the types that it has told of.
+    types_len_bytes: usize,
+    /// What it did that it was not heard for a while, before it is told.
+    pub refused: Option<String>,
+    /// Whether it has told of its endpoints in this session.
+    announced: bool,
     given: HashMap<(Lane, u32), Given>,
     /// Subscriptions there that are served before they are known, and by which channels.
     early: BTreeSet<(u64, usize, u32)>,
@@ -89,7 +97,12 @@ fn place(lane: Lane) -> usize {
 
 impl Host {
     /// A host whose link is there; its lanes begin to send.
-    pub fn new(shared: &Arc<Shared>, presence: Presence, transport: &Arc<dyn Transport>) -> Host {
+    pub fn new(
+        shared: &Arc<Shared>,
+        presence: Presence,
+        transport: &Arc<dyn Transport>,
+        refused: Option<String>,
+    ) -> Host {
         let session = shared.next_session();
         let lanes = LANES.map(|lane| {
             let stream = Stream::new(session, Limits::of(lane));
@@ -120,7 +133,10 @@ impl Host {
             subscriptions: BTreeMap::new(),
             nodes: nodes::HostNodes::default(),
             denied: BTreeMap::new(),
-            unknown: BTreeMap::new(),
+            unknown: types::Unknown::default(),
+            types_len_bytes: 0,
+            refused,
+            announced: false,
             given: HashMap::new(),
             early: BTreeSet::new(),
             next_channel: 1,
@@ -135,6 +151,11 @@ impl Host {
     /// Whether it knows what this host has.
     pub fn is_greeted(&self) -> bool {
         self.hello.is_some()
+    }
+
+    /// Whether there was no room for what is to be said to it.
+    pub fn is_overfull(&self) -> bool {
+        self.lanes.iter().any(|lane| lane.is_overfull())
     }
 
     /// Says something on the bulk lane, which has the directory.
@@ -171,24 +192,33 @@ impl Host {
         }
         self.end_given();
         self.denied.clear();
-        self.unknown.clear();
+        self.unknown = types::Unknown::default();
+        self.announced = false;
         true
     }
 
-    pub fn greeted(&mut self, hello: Hello, taken: &[String]) {
+    pub fn greeted(&mut self, known: &mut Known, mut hello: Hello, taken: &[String]) {
+        hello.release = hello.release.chars().take(MAX_RELEASE_CHARS).collect();
+        hello.domain.clear();
         let fine = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_');
         let base: String = hello.host.chars().filter(|c| fine(*c)).take(48).collect();
         let base = if base.is_empty() { self.presence.host.to_string() } else { base };
         let free = |name: &String| !taken.contains(name) && *name != self.shared.name;
         let mut names = std::iter::once(base.clone()).chain((2..).map(|n| format!("{base}-{n}")));
         if self.hello.is_none() {
-            self.name = names.find(free).unwrap_or(base);
+            self.name = names.find(free).unwrap_or_else(|| base.clone());
+            if self.name != base {
+                let what = format!("host {base}");
+                let why = format!("it is the name of two hosts; here {} is one of them", self.name);
+                known.fault(&Error::BadValue { what, why });
+            }
         }
         self.hello = Some(hello);
     }
 
     pub fn announced(&mut self, known: &mut Known, announce: Announce) {
         if announce.all {
+            self.announced = true;
             let here: BTreeSet<u64> = announce.opened.iter().map(|d| d.id).collect();
             let gone: Vec<u64> = (self.publishers.keys().chain(self.subscriptions.keys()))
                 .filter(|id| !here.contains(id))
@@ -218,14 +248,19 @@ impl Host {
         if self.publishers.contains_key(&id) || self.subscriptions.contains_key(&id) {
             return Ok(());
         }
-        let unknown: usize = self.unknown.values().map(Vec::len).sum();
-        if self.publishers.len() + self.subscriptions.len() + unknown >= MAX_ENDPOINTS {
+        let known_here = self.publishers.len() + self.subscriptions.len();
+        if known_here + self.unknown.len() >= MAX_ENDPOINTS {
             let what = format!("endpoints of host {}", self.name);
             let hint = "the other host has more than any robot; look at what opens them".to_owned();
             return Err(Error::LimitReached { what, limit: MAX_ENDPOINTS, hint });
         }
         let remote = Remote::check(&self.name, &described)?;
-        if known.shared.config.allows(&remote.topic, Direction::In, &self.name).is_err() {
+        // What a publisher sends comes in, and what a subscription wants goes out.
+        let direction = match &remote.qos {
+            Qos::Publisher(_) => Direction::In,
+            Qos::Subscriber(_) => Direction::Out,
+        };
+        if known.shared.config.allows(&remote.topic, direction, &self.name).is_err() {
             if matches!(remote.qos, Qos::Publisher(_)) && self.denied.len() < MAX_ENDPOINTS {
                 self.denied.insert(id, remote.topic);
             }
@@ -237,11 +272,10 @@ impl Host {
                 Some(schema) => Some(schema.clone()),
                 None => {
                     let hash = hash.to_owned();
-                    let asked = self.unknown.contains_key(&hash);
+                    let asked = self.unknown.add(hash.clone(), described);
                     if let (false, Ok(number)) = (asked, u128::from_str_radix(&hash, 16)) {
                         self.say(Say::Item(Item::NeedType { hash: number }));
                     }
-                    self.unknown.entry(hash).or_default().push(described);
                     return Ok(());
                 }
             },
@@ -300,47 +334,20 @@ impl Host {
         Ok(())
     }
 
-    /// A type that was asked for has come.
-    pub fn learn(&mut self, known: &mut Known, hash: u128, set: &[u8]) {
-        let hash = format!("{hash:032x}");
-        let Some(waiting) = self.unknown.remove(&hash) else { return };
-        for described in waiting {
-            let name = described.type_desc["name"].as_str().unwrap_or_default().to_owned();
-            let learnt = Schema::from_descriptor_set(set, &name)
-                .map_err(|error| error.to_string())
-                .and_then(|schema| match schema.hash().to_string() == hash {
-                    true => Ok(schema),
-                    false => Err(format!("it has the hash {}, not {hash}", schema.hash())),
-                });
-            match learnt {
-                Ok(schema) => drop(known.types.insert(hash.clone(), schema)),
-                Err(why) => {
-                    let what = format!("type {name} of host {}", self.name);
-                    known.fault(&Error::BadValue { what, why });
-                    continue;
-                }
-            }
-            let (id, topic) = (described.id, described.topic.clone());
-            if let Err(error) = self.opened(known, described) {
-                known.fault(&error.with_topic(&topic));
-            }
-            self.asked(known, id);
-        }
-    }
-
     /// An endpoint there is gone.
     fn gone(&mut self, known: &mut Known, id: u64, lost: bool) {
         self.denied.remove(&id);
-        for waiting in self.unknown.values_mut() {
-            waiting.retain(|described| described.id != id);
-        }
+        self.unknown.remove(id);
         if let Some((_, passive)) = self.subscriptions.remove(&id) {
             for given in self.given.values_mut() {
                 given.served.remove(&id);
             }
             drop(passive);
         }
-        self.early.retain(|(subscription, ..)| *subscription != id);
+        let early: Vec<_> = self.early_of(id).collect();
+        for key in early {
+            self.early.remove(&key);
+        }
         let Some(remote) = self.publishers.get_mut(&id) else { return };
         // What its channel still brings comes first.
         if remote.channel.is_some() {
@@ -418,8 +425,8 @@ impl Host {
                 }
             }
         }
-        if wanted && remote.channel.is_none() && self.session.is_some() && remote.leaving.is_none()
-        {
+        // Its owner has heard who we are once it has announced it.
+        if wanted && remote.channel.is_none() && self.announced && remote.leaving.is_none() {
             let channel = self.next_channel;
             self.next_channel = self.next_channel.wrapping_add(1).max(1);
             remote.channel = Some(channel);

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use rnet::schema::Schema;
-use rnet::{Endpoint, Error};
+use rnet::{Endpoint, EndpointQos, Error, TypeDesc, limits};
 
 use crate::config::Direction;
 use crate::transport::HostId;
@@ -13,6 +13,10 @@ use super::Shared;
 
 /// Places of what other hosts had, kept for when they come back.
 const MAX_PLACES: usize = 1 << 16;
+/// Longest word of what went wrong, in characters: it may hold what another host has said.
+const MAX_FAULT_CHARS: usize = 400;
+/// Types that are kept, in bytes of their descriptor sets, for who comes with one of them.
+const MAX_TYPES_LEN_BYTES: usize = 64 << 20;
 
 /// How far the proxy of a publisher had come, and who read it.
 #[derive(Clone, Debug, Default)]
@@ -32,6 +36,10 @@ pub struct Known {
     pub nodes: BTreeSet<String>,
     /// Types by their hash.
     pub types: HashMap<String, Schema>,
+    /// Bytes of these.
+    pub types_len_bytes: usize,
+    /// Types of this host, as they are told to others: to make this takes longer than to ask for it.
+    pub sets: HashMap<u128, Vec<u8>>,
     /// Where the publishers of other hosts had come to, by host and endpoint.
     pub places: HashMap<(HostId, u64), Place>,
     /// What went wrong last, in words.
@@ -39,9 +47,14 @@ pub struct Known {
 }
 
 impl Known {
-    /// Whether the endpoint is shown to that host.
+    /// Whether the endpoint is shown to that host: whether what it sends may go there, or what it wants come from
+    /// there.
     pub fn crosses(&self, endpoint: &Endpoint, host: &str) -> bool {
-        self.shared.config.allows(&endpoint.topic, Direction::Out, host).is_ok()
+        let direction = match &endpoint.qos {
+            EndpointQos::Publisher(_) => Direction::Out,
+            EndpointQos::Subscriber(_) => Direction::In,
+        };
+        self.shared.config.allows(&endpoint.topic, direction, host).is_ok()
     }
 
     /// Keeps what went wrong, for the status.
@@ -49,7 +62,34 @@ impl Known {
         if self.faults.len() == 32 {
             self.faults.remove(0);
         }
-        self.faults.push(error.to_string());
+        self.faults.push(error.to_string().chars().take(MAX_FAULT_CHARS).collect());
+    }
+
+    /// The descriptor set of a type of this host.
+    pub fn type_set(&mut self, hash: u128) -> Option<Vec<u8>> {
+        if let Some(set) = self.sets.get(&hash) {
+            return Some(set.clone());
+        }
+        let wanted = format!("{hash:032x}");
+        let endpoint = self.local.values().find(
+            |endpoint| matches!(&endpoint.type_desc, TypeDesc::Protobuf(named) if named.schema == wanted),
+        )?;
+        let set = endpoint.schema().ok()??.descriptor_set_with_docs();
+        if self.sets.len() >= limits::MAX_TYPES_PER_NODE {
+            self.sets.clear();
+        }
+        self.sets.insert(hash, set.clone());
+        Some(set)
+    }
+
+    /// Keeps a type. Who has an endpoint of it has it as well.
+    pub fn keep_type(&mut self, hash: String, schema: Schema, len_bytes: usize) {
+        if self.types_len_bytes + len_bytes > MAX_TYPES_LEN_BYTES {
+            self.types.clear();
+            self.types_len_bytes = 0;
+        }
+        self.types_len_bytes += len_bytes;
+        self.types.insert(hash, schema);
     }
 
     /// Keeps how far a publisher of another host had come.

@@ -12,6 +12,7 @@ use crate::stream::Stream;
 use crate::transport::{HostId, Transport};
 use crate::wire::{Document, Item, Part, Reassembly};
 
+use super::backlog::Backlog;
 use super::event::{Event, ended};
 use super::forwarder::{Forwarded, Forwarder, Forwarders, Turn};
 use super::proxy::Proxy;
@@ -22,6 +23,12 @@ const RETRY_NS: u64 = 1_000_000;
 pub const PULSE_NS: u64 = 100_000_000;
 /// Longest document that another host may send.
 const MAX_DOCUMENT_LEN_BYTES: usize = 16 << 20;
+/// What is to be said to another host, in bytes, which takes it too slowly or asks for too much.
+const MAX_SAY_LEN_BYTES: usize = 64 << 20;
+/// Orders that wait for the thread, which the network may hold up.
+const MAX_ORDERS: usize = 1 << 16;
+/// What an item takes of these bytes.
+const ITEM_LEN_BYTES: usize = 256;
 
 pub fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -49,6 +56,25 @@ pub enum Say {
     Document(Document, Vec<u8>),
 }
 
+impl Say {
+    fn len_bytes(&self) -> usize {
+        ITEM_LEN_BYTES
+            + match self {
+                Say::Item(_) => 0,
+                Say::Document(_, body) => body.len(),
+            }
+    }
+}
+
+/// What is to be said.
+#[derive(Default)]
+struct Speech {
+    queue: VecDeque<Say>,
+    /// How many parts of the first have been said.
+    parts: usize,
+    len_bytes: usize,
+}
+
 /// The shared part of a lane.
 pub struct LaneState {
     pub lane: Lane,
@@ -57,8 +83,13 @@ pub struct LaneState {
     /// The proxies of this host, by the channel that feeds them.
     pub channels: Mutex<HashMap<u32, Arc<Mutex<Proxy>>>>,
     orders: Mutex<Vec<Order>>,
-    /// And how many parts of the first have been said.
-    say: Mutex<(VecDeque<Say>, usize)>,
+    say: Mutex<Speech>,
+    /// What the other link has said and the control thread has not looked at.
+    pub backlog: Backlog,
+    /// Whether it is not heard any more.
+    refused: AtomicBool,
+    /// Whether more is to be said or done for the other link than there is room for.
+    overfull: AtomicBool,
     pub documents: Mutex<Reassembly<Document>>,
     waker: WaitSetHandle,
     /// Whether the thread was woken and has not looked since.
@@ -89,6 +120,9 @@ impl LaneState {
             channels: Mutex::default(),
             orders: Mutex::default(),
             say: Mutex::default(),
+            backlog: Backlog::default(),
+            refused: AtomicBool::new(false),
+            overfull: AtomicBool::new(false),
             documents: Mutex::new(Reassembly::new(MAX_DOCUMENT_LEN_BYTES)),
             waker: set.handle(),
             woken: AtomicBool::new(false),
@@ -104,13 +138,40 @@ impl LaneState {
     }
 
     pub fn order(&self, order: Order) {
-        lock(&self.orders).push(order);
+        let mut orders = lock(&self.orders);
+        match orders.len() < MAX_ORDERS {
+            true => orders.push(order),
+            false => self.overfull.store(true, Ordering::Relaxed),
+        }
+        drop(orders);
         self.wake();
     }
 
     pub fn say(&self, say: Say) {
-        lock(&self.say).0.push_back(say);
+        let mut speech = lock(&self.say);
+        match speech.len_bytes < MAX_SAY_LEN_BYTES {
+            true => {
+                speech.len_bytes += say.len_bytes();
+                speech.queue.push_back(say);
+            }
+            false => self.overfull.store(true, Ordering::Relaxed),
+        }
+        drop(speech);
         self.wake();
+    }
+
+    /// Hears nothing more of the other link; whether that was so before.
+    pub fn refuse(&self) -> bool {
+        self.refused.swap(true, Ordering::Relaxed)
+    }
+
+    pub fn is_refused(&self) -> bool {
+        self.refused.load(Ordering::Relaxed)
+    }
+
+    /// Whether something was left out that was to be said or done for the other link, which is then given up.
+    pub fn is_overfull(&self) -> bool {
+        self.overfull.load(Ordering::Relaxed)
     }
 
     /// Has the thread look at everything.
@@ -142,7 +203,7 @@ impl LaneState {
 
     /// What has come so far, if nothing is to be said, sent, acknowledged or published that could be.
     fn rest(&self) -> Option<u64> {
-        let busy = !lock(&self.say).0.is_empty()
+        let busy = !lock(&self.say).queue.is_empty()
             || !lock(&self.orders).is_empty()
             || self.taking.load(Ordering::SeqCst) != 0;
         let stream = lock(&self.stream).stats();
@@ -237,26 +298,27 @@ impl Sending {
     /// Hands what is to be said to the stream, as far as it has room.
     fn talk(&self) {
         let mut say = lock(&self.state.say);
-        let (say, part) = &mut *say;
+        let Speech { queue, parts, len_bytes } = &mut *say;
         let mut stream = lock(&self.state.stream);
         // What is meant for another session of the other link is not said in this one.
         if stream.peer_term() != Some(self.state.session.load(Ordering::Acquire)) {
             return;
         }
-        while let Some(first) = say.front() {
+        while let Some(first) = queue.front() {
             let pushed = match first {
                 Say::Item(item) => stream.push(item),
-                Say::Document(of, body) => Part::cut(*of, body).skip(*part).try_for_each(|next| {
+                Say::Document(of, body) => Part::cut(*of, body).skip(*parts).try_for_each(|next| {
                     stream.push(&Item::Part(next))?;
-                    *part += 1;
+                    *parts += 1;
                     Ok(())
                 }),
             };
             if pushed.is_err() {
                 return;
             }
-            *part = 0;
-            say.pop_front();
+            *parts = 0;
+            *len_bytes -= first.len_bytes();
+            queue.pop_front();
         }
     }
 

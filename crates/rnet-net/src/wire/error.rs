@@ -67,6 +67,9 @@ pub enum WireError {
     /// A header that no peer that follows the protocol sends.
     #[error("it acknowledges what was never sent, or is sent before its receiver is known")]
     Stream,
+    /// More was said than is looked at in time.
+    #[error("too much is asked at once")]
+    Backlog,
     /// Compressed bytes that are not.
     #[error("{0} compressed bytes cannot be decompressed to the length that they state")]
     Compressed(usize),

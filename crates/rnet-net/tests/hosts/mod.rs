@@ -73,6 +73,11 @@ impl Hosts {
         self.links[host] = None;
     }
 
+    /// The network, for a host that is none of these.
+    pub fn net(&self) -> &Arc<MemoryNet> {
+        &self.net
+    }
+
     pub fn node(&self, host: usize, name: &str) -> Node {
         self.domains[host].node(name)
     }

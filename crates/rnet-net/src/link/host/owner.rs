@@ -21,6 +21,8 @@ impl Host {
         if let Some((lane, channel)) = before.map(|(key, _)| *key) {
             self.unwant(lane, channel);
         }
+        // And one publisher for a channel.
+        self.unwant(lane, wanted.channel);
         let made = self.forwarder(known, lane, wanted);
         let state = self.lane(lane);
         match made {
@@ -37,6 +39,11 @@ impl Host {
     }
 
     fn forwarder(&self, known: &Known, lane: Lane, wanted: Want) -> Result<Forwarder> {
+        if !self.is_greeted() {
+            // The other lane may bring its name later, and it asks again.
+            let what = format!("publisher {:x}, which host {} wants", wanted.publisher, self.name);
+            return Err(Error::BadValue { what, why: "it has not said its name".to_owned() });
+        }
         let Some(endpoint) = known.local.get(&wanted.publisher) else {
             let what = format!("publisher {:x}, which host {} wants", wanted.publisher, self.name);
             return Err(Error::Closed { what });
@@ -127,15 +134,20 @@ impl Host {
     /// A subscription there is known now. Word that it is served may have come before: by the other lane, ahead of
     /// its announcement, or while its type was asked for.
     pub(super) fn serve_early(&mut self, known: &mut Known, subscription: u64) {
-        let from = (subscription, 0, 0);
-        let early: Vec<_> = (self.early.range(from..))
-            .take_while(|(of, ..)| *of == subscription)
-            .copied()
-            .collect();
+        let early: Vec<_> = self.early_of(subscription).collect();
         for key in early {
             self.early.remove(&key);
             self.serve(known, (LANES[key.1], key.2), subscription, true);
         }
+    }
+
+    /// Those of this subscription.
+    pub(super) fn early_of(
+        &self,
+        subscription: u64,
+    ) -> impl Iterator<Item = (u64, usize, u32)> + use<'_> {
+        let from = (subscription, 0, 0);
+        self.early.range(from..).take_while(move |(of, ..)| *of == subscription).copied()
     }
 
     /// Our forwarder has read all that its publisher has left.

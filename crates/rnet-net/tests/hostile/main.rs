@@ -1,0 +1,298 @@
+//! Links that mean ill: what they say is refused by name, takes no memory that is not bounded, and puts nothing on a
+//! topic that the rules do not allow.
+
+#[path = "../../../rnet/tests/common/mod.rs"]
+mod common;
+#[path = "../hosts/mod.rs"]
+mod hosts;
+mod peer;
+
+use std::fmt::Write;
+
+use common::{LONG, eventually};
+use hosts::Hosts;
+use peer::Peer;
+use rnet::msgs::LinkStatus;
+use rnet::{Error, Lane, Meta, Subscriber, SubscriberOptions};
+use rnet_net::wire::{Data, Document, Item, Piece, Want};
+use rnet_net::{HostId, Presence};
+
+/// The id of the host that means ill; that of the other one is 1.
+const EVIL: HostId = HostId(666);
+
+/// A host with this configuration, and one that means ill.
+fn hosts(test: &str, config: &str) -> (Hosts, Peer) {
+    let hosts = Hosts::with_config(test, &[config]);
+    let peer = Peer::join(hosts.net(), Presence { host: EVIL, term: 1 }, HostId(1));
+    (hosts, peer)
+}
+
+/// Waits until something is, while the peer sends and acknowledges.
+#[track_caller]
+fn wait(peer: &Peer, what: &str, mut is: impl FnMut() -> bool) {
+    eventually(what, || {
+        peer.pump();
+        is()
+    });
+}
+
+fn publisher(id: u64, topic: &str) -> String {
+    format!(
+        r#"{{"id":{id},"node":"/evil","topic":{topic:?},"type":{{"kind":"raw"}},"qos":{{"publisher":{{"reliability":"reliable"}}}}}}"#
+    )
+}
+
+fn announce(opened: &str) -> Vec<u8> {
+    format!(r#"{{"all":true,"opened":[{opened}]}}"#).into_bytes()
+}
+
+/// The wishes of the other host, in order.
+fn wishes(peer: &Peer) -> Vec<Want> {
+    let wishes = std::cell::RefCell::new(Vec::new());
+    peer.count(|item| {
+        if let Item::Want(want) = item {
+            wishes.borrow_mut().push(*want);
+        }
+        false
+    });
+    wishes.into_inner()
+}
+
+fn data(channel: u32, seq: u64, payload: &[u8]) -> Item<'_> {
+    let (sent_ns, meta) = (rnet::now_ns(), Meta::default());
+    Item::Data(Data { channel, seq, sent_ns, meta, payload, compressed: false })
+}
+
+/// Says who it is once the other link has begun its session of this number, and what it has.
+#[track_caller]
+fn introduce(peer: &Peer, session: u64, opened: &str) {
+    wait(peer, "a session begins", || peer.sessions() >= session);
+    assert!(peer.greet("evil"));
+    assert!(peer.document(Document::Endpoints, &announce(opened)));
+}
+
+/// Waits until the peer is told that it was refused, for this reason.
+#[track_caller]
+fn is_told(peer: &Peer, why: &str) {
+    wait(peer, why, || peer.documents(Document::Refused).iter().any(|text| text.contains(why)));
+}
+
+/// What has gone wrong, as the status tells.
+struct Problems(Subscriber<LinkStatus>);
+
+impl Problems {
+    fn of(hosts: &Hosts) -> (Problems, rnet::Node) {
+        let node = hosts.node(0, "looks");
+        let options = SubscriberOptions::new().transient_local();
+        (Problems(node.subscriber_with("/_rnet/link", options).unwrap()), node)
+    }
+
+    /// Waits for one with these words.
+    #[track_caller]
+    fn wait(&mut self, peer: &Peer, words: &str) {
+        wait(peer, words, || self.now().iter().any(|problem| problem.contains(words)));
+    }
+
+    fn now(&mut self) -> Vec<String> {
+        let mut problems = Vec::new();
+        while let Some(status) = self.0.try_recv().unwrap() {
+            let problem = status.problems.iter().find(|problem| problem.chars().count() > 400);
+            assert_eq!(problem, None, "none is longer than people read");
+            assert!(status.peers.iter().all(|peer| peer.version.len() <= 64));
+            problems.clone_from(&status.problems);
+        }
+        problems
+    }
+}
+
+#[test]
+fn what_is_not_understood_ends_the_stream_and_nothing_of_it_is_lost() {
+    let (hosts, peer) = hosts("not-understood", "");
+    let node = hosts.node(0, "hears");
+    let mut hears =
+        node.subscriber_with::<[u8]>("/t", SubscriberOptions::new().reliable()).unwrap();
+    introduce(&peer, 1, &publisher(7, "/t"));
+    wait(&peer, "it is wanted", || wishes(&peer).len() == 1);
+    let channel = wishes(&peer)[0].channel;
+    let flowing = Item::Flowing { channel, subscription: 0, yes: true };
+    assert!(
+        peer.say(
+            Lane::Bulk,
+            &Item::Gap { channel, seq: 0, count: 0, cause: rnet::LossCause::Link }
+        )
+    );
+    assert!(peer.say(Lane::Bulk, &flowing));
+    wait(&peer, "it is admitted", || hears.publisher_count() == 1);
+    peer.say(Lane::Bulk, &data(channel, 0, b"0"));
+    // No piece of that message has come: what stands behind it in the frame is not read.
+    let (sent_ns, meta) = (0, Meta::default());
+    let middle = Piece {
+        channel,
+        seq: 1,
+        sent_ns,
+        meta,
+        total: 9,
+        offset: 5,
+        bytes: b"x",
+        compressed: false,
+    };
+    peer.push(Lane::Bulk, &Item::Piece(middle));
+    peer.push(Lane::Bulk, &data(channel, 2, b"2"));
+    wait(&peer, "a new session begins", || peer.sessions() == 2);
+    assert_eq!(&*hears.recv(LONG).unwrap(), b"0");
+    assert!(matches!(hears.recv(LONG), Err(Error::PeerLost { .. })));
+
+    assert!(peer.greet("evil"));
+    assert!(peer.document(Document::Endpoints, &announce(&publisher(7, "/t"))));
+    wait(&peer, "it is wanted again", || wishes(&peer).len() == 2);
+    let again = wishes(&peer)[1];
+    assert_eq!(again.from, Some(1), "from where nothing was read");
+    is_told(&peer, "does not follow");
+    for seq in 1..4 {
+        peer.say(Lane::Bulk, &data(again.channel, seq, b"again"));
+    }
+    for _ in 1..4 {
+        wait(&peer, "all of it comes", || hears.try_recv().unwrap().is_some());
+    }
+    assert_eq!(hears.lost().total(), 0);
+}
+
+#[test]
+fn a_rule_for_a_host_holds_before_its_name_is_known() {
+    let rule =
+        "[[network.rule]]\ntopic = \"/cmd\"\ndirection = \"in\"\nhost = \"evil\"\nallow = false\n";
+    let (hosts, peer) = hosts("before-hello", rule);
+    wait(&peer, "a session begins", || peer.sessions() == 1);
+    let both = announce(&format!("{},{}", publisher(1, "/cmd"), publisher(2, "/free")));
+    assert!(peer.document(Document::Endpoints, &both));
+    wait(&peer, "it is refused", || peer.sessions() == 2);
+    assert!(peer.greet("evil") && peer.document(Document::Endpoints, &both));
+    let topics = || {
+        let of_evil = |p: &&rnet::inspect::PublisherInfo| p.node == "@evil/evil";
+        let found = hosts.domain(0).inspect();
+        found.publishers.iter().filter(of_evil).map(|p| p.topic.clone()).collect::<Vec<_>>()
+    };
+    wait(&peer, "what is allowed is there", || topics() == ["/free"]);
+    is_told(&peer, "Endpoints before Hello");
+}
+
+#[test]
+fn a_type_that_nobody_answered_is_asked_for_again() {
+    let (_hosts, peer) = hosts("asked-again", "");
+    let of_type = |id: u64| {
+        let hash = "0123456789abcdef0123456789abcdef";
+        publisher(id, "/t").replace(
+            r#""kind":"raw""#,
+            &format!(r#""kind":"protobuf","name":"a.B","schema":"{hash}""#),
+        )
+    };
+    introduce(&peer, 1, &of_type(1));
+    let asked = || peer.count(|item| matches!(item, Item::NeedType { .. }));
+    wait(&peer, "it is asked for", || asked() == 1);
+    assert!(peer.document(Document::Endpoints, br#"{"closed":[1]}"#));
+    let opened = format!(r#"{{"opened":[{}]}}"#, of_type(2));
+    assert!(peer.document(Document::Endpoints, opened.as_bytes()));
+    wait(&peer, "it is asked for again", || asked() == 2);
+}
+
+#[test]
+fn who_asks_for_more_than_it_takes_is_given_up() {
+    let (hosts, peer) = hosts("asks", "");
+    let node = hosts.node(0, "has_a_type");
+    let _publisher = node.publisher::<LinkStatus>("/t").unwrap();
+    introduce(&peer, 1, "");
+    let of_status = <LinkStatus as rnet::Message>::message_type().unwrap();
+    let rnet::MessageType::Protobuf(schema) = of_status else { panic!("it is protobuf") };
+    let hash = u128::from_str_radix(&schema.hash().to_string(), 16).unwrap();
+    // Each takes 19 bytes, and some kilobytes to answer.
+    wait(&peer, "it is refused", || {
+        for _ in 0..1000 {
+            peer.push(Lane::Bulk, &Item::NeedType { hash });
+        }
+        peer.sessions() == 2
+    });
+    wait(&peer, "it is told", || {
+        peer.greet("evil") && !peer.documents(Document::Refused).is_empty()
+    });
+    assert!(peer.documents(Document::Refused)[0].contains("asks"));
+}
+
+#[test]
+fn what_would_take_the_square_of_its_length_to_read_holds_up_nobody() {
+    let (hosts, peer) = hosts("square", "");
+    let (mut problems, _node) = Problems::of(&hosts);
+    let mut opened = String::new();
+    for id in 1..=20_000_u64 {
+        let kind = format!(r#""kind":"protobuf","name":"a.B","schema":"{id:032x}""#);
+        let one = publisher(id, "/t").replace(r#""kind":"raw""#, &kind);
+        let _ = write!(opened, "{}{one}", if id == 1 { "" } else { "," });
+    }
+    introduce(&peer, 1, &opened);
+    // A million that are not there.
+    let closed = vec!["7000000"; 1 << 20].join(",");
+    assert!(peer.document(Document::Endpoints, format!(r#"{{"closed":[{closed}]}}"#).as_bytes()));
+    assert!(peer.document(Document::Nodes, b"no JSON"));
+    problems.wait(&peer, "nodes of another host");
+}
+
+#[test]
+fn long_words_are_not_kept() {
+    let (hosts, peer) = hosts("long", "");
+    let (mut problems, _node) = Problems::of(&hosts);
+    wait(&peer, "a session begins", || peer.sessions() == 1);
+    let long = "x".repeat(1 << 20);
+    let hello = format!(r#"{{"host":"evil","release":"{long}","domain":"{long}"}}"#);
+    assert!(peer.document(Document::Hello, hello.as_bytes()));
+    assert!(peer.document(Document::Endpoints, &announce(&publisher(1, &long))));
+    problems.wait(&peer, "xxx");
+    for (kind, words) in [
+        (format!(r#""kind":"protobuf","name":"{}","schema":"00"#, "y".repeat(300)), "too long"),
+        (r#""kind":"protobuf","name":"a","schema":"..\u0000"#.to_owned(), "hash is none"),
+    ] {
+        let wrong = publisher(1, "/t").replace(r#""kind":"raw"#, &kind);
+        assert!(peer.document(Document::Endpoints, &announce(&wrong)));
+        problems.wait(&peer, words);
+    }
+    for topic in ["/a/../b", "/a\u{0}", "a b", "/*"] {
+        assert!(peer.document(Document::Endpoints, &announce(&publisher(1, topic))));
+    }
+    assert!(peer.document(Document::Endpoints, &announce(&publisher(1, "/fine"))));
+    wait(&peer, "the right one is there", || {
+        hosts.domain(0).inspect().publishers.iter().any(|p| p.topic == "/fine")
+    });
+}
+
+#[test]
+fn nodes_that_cannot_be_are_refused_by_name() {
+    let (hosts, peer) = hosts("nodes", "");
+    let (mut problems, _node) = Problems::of(&hosts);
+    introduce(&peer, 1, "");
+    let deep = "[".repeat(100_000);
+    let (deep, known) = (format!(r#"{{"later":{deep}"#), format!(r#"{{"joined":{deep}"#));
+    for (text, words) in [
+        (deep.as_str(), "EOF while parsing"),
+        (known.as_str(), "invalid type: sequence, expected a string"),
+        (r#"{"joined":[{"name":7}]}"#, "integer `7`, expected a string"),
+        (r#"{"joined":[{}]}"#, "missing field `name`"),
+        (r#"{"joined":"/a"}"#, "expected a sequence"),
+        (r#"[]"#, "nodes of another host"),
+        (r#"{"joined":[{"name":"/a/../b"}]}"#, "/a/../b"),
+        (r#"{"joined":[{"name":"/a\u0000b"}]}"#, "at character 3"),
+        (r#"{"joined":[{"name":"@host9/a"}]}"#, "@host9/a"),
+    ] {
+        assert!(peer.document(Document::Nodes, text.as_bytes()), "{words}");
+        problems.wait(&peer, words);
+    }
+    let mut many = String::from(r#"{"all":true,"joined":["#);
+    for name in 0..100_000 {
+        let _ = write!(many, r#"{{"name":"/n{name}"}},"#);
+    }
+    many.push_str(r#"{"name":"/last"}]}"#);
+    assert!(peer.document(Document::Nodes, many.as_bytes()));
+    problems.wait(&peer, "nodes of host evil");
+    let mut domain = hosts.domain(0).domain();
+    let mut of_evil = || domain.snapshot().unwrap().remote.len();
+    wait(&peer, "as many as are believed are there", || of_evil() == 1024);
+    assert!(peer.document(Document::Nodes, br#"{"all":true,"joined":[{"name":"/n7"}]}"#));
+    wait(&peer, "one is left", || of_evil() == 1);
+}

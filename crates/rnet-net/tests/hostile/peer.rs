@@ -1,0 +1,131 @@
+//! A link that speaks the wire and means ill: the frames are right, and what stands in them is up to the test.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use rnet::{Lane, now_ns};
+use rnet_net::memory::{MemoryLink, MemoryNet};
+use rnet_net::stream::{Accept, Limits, Stream};
+use rnet_net::wire::{Document, Header, Item, Items, Part};
+use rnet_net::{HostId, Presence, Sink, Transport};
+
+/// By their number.
+const LANES: [Lane; 2] = [Lane::Bulk, Lane::Urgent];
+
+/// Its end of the network, which the threads of the network call.
+struct Heard {
+    streams: [Mutex<Stream>; 2],
+    /// The items of the frames that came, in order.
+    items: Mutex<Vec<Vec<u8>>>,
+    sessions: AtomicU64,
+}
+
+impl Sink for Heard {
+    fn frame(&self, lane: Lane, _: HostId, frame: &[u8]) {
+        let (header, items) = Header::decode(frame).unwrap();
+        let mut stream = self.streams[lane as usize].lock().unwrap();
+        match stream.accept(now_ns(), &header) {
+            Accept::New => self.items.lock().unwrap().push(items.to_vec()),
+            Accept::NewPeerTerm if lane == Lane::Bulk => {
+                self.sessions.fetch_add(1, Ordering::SeqCst);
+            }
+            _ => {}
+        }
+    }
+
+    fn up(&self, _: Presence) {}
+
+    fn down(&self, _: Presence) {}
+}
+
+pub struct Peer {
+    heard: Arc<Heard>,
+    link: Arc<MemoryLink>,
+    to: HostId,
+}
+
+impl Peer {
+    pub fn join(net: &Arc<MemoryNet>, own: Presence, to: HostId) -> Peer {
+        let streams = LANES.map(|lane| Mutex::new(Stream::new(own.term << 32, Limits::of(lane))));
+        let heard = Heard { streams, items: Mutex::default(), sessions: AtomicU64::new(0) };
+        let heard = Arc::new(heard);
+        let link = net.join(own, heard.clone());
+        Peer { heard, link, to }
+    }
+
+    /// Sends what is due. Nothing leaves without it.
+    pub fn pump(&self) {
+        for lane in LANES {
+            loop {
+                let mut stream = self.heard.streams[lane as usize].lock().unwrap();
+                stream.flush();
+                let Some(frame) = stream.poll(now_ns()) else { break };
+                // The network calls the sink, which needs the stream.
+                drop(stream);
+                self.raw(lane, &frame);
+            }
+        }
+    }
+
+    /// Sends bytes that are no frame of the stream.
+    pub fn raw(&self, lane: Lane, bytes: &[u8]) {
+        self.link.send(lane, self.to, bytes).unwrap();
+    }
+
+    /// Says an item once there is room; whether there was.
+    pub fn say(&self, lane: Lane, item: &Item<'_>) -> bool {
+        self.pump();
+        self.heard.streams[lane as usize].lock().unwrap().push(item).is_ok()
+    }
+
+    /// Adds an item to the frame that leaves next.
+    pub fn push(&self, lane: Lane, item: &Item<'_>) {
+        let _ = self.heard.streams[lane as usize].lock().unwrap().push(item);
+    }
+
+    /// Says a document; whether there was room for all of it.
+    pub fn document(&self, of: Document, text: &[u8]) -> bool {
+        Part::cut(of, text).all(|part| {
+            // A frame may have to be acknowledged first.
+            let begun = std::time::Instant::now();
+            loop {
+                if self.say(Lane::Bulk, &Item::Part(part)) {
+                    return true;
+                }
+                if begun.elapsed() > std::time::Duration::from_secs(5) {
+                    return false;
+                }
+                std::thread::yield_now();
+            }
+        })
+    }
+
+    /// Says who it is, as what `name` is the host.
+    pub fn greet(&self, name: &str) -> bool {
+        self.document(Document::Hello, format!(r#"{{"host":{name:?},"release":"0"}}"#).as_bytes())
+    }
+
+    /// How many sessions the other link has begun.
+    pub fn sessions(&self) -> u64 {
+        self.heard.sessions.load(Ordering::SeqCst)
+    }
+
+    /// How many of the items that came are such.
+    pub fn count(&self, is: impl Fn(&Item<'_>) -> bool) -> usize {
+        let items = self.heard.items.lock().unwrap();
+        items.iter().flat_map(|items| Items::new(items)).flatten().filter(|item| is(item)).count()
+    }
+
+    /// The text of the documents that came in one part.
+    pub fn documents(&self, of: Document) -> Vec<String> {
+        let items = self.heard.items.lock().unwrap();
+        let parts = items.iter().flat_map(|items| Items::new(items)).flatten();
+        let texts = parts.filter_map(|item| match item {
+            Item::Part(part) if part.of == of => {
+                Some(String::from_utf8_lossy(part.bytes).into_owned())
+            }
+            _ => None,
+        });
+        texts.collect()
+    }
+}
