@@ -336,3 +336,20 @@ fn what_waits_for_room_is_read_after_its_publisher_has_closed() {
     }
     assert_eq!(subscriber.lost().total(), 0);
 }
+
+#[test]
+fn a_publisher_that_is_gone_before_it_was_read_leaves_nothing_there() {
+    let hosts = Hosts::new("unread", 2);
+    let to = hosts.node(1, "to");
+    let known = || hosts.domain(1).inspect().publishers.iter().any(|info| info.topic == "/t");
+    let mut child = hosts.child(0, "talker");
+    eventually("it is known there", known);
+    // From now on it admits nobody.
+    child.stop();
+    let _subscriber = to.subscriber::<[u8]>("/t").unwrap();
+    eventually("the link asks it", || {
+        hosts.domain(0).inspect().forwarders.iter().any(|info| info.topic == "/t")
+    });
+    child.kill();
+    eventually("it is gone there", || !known());
+}

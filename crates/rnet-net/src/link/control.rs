@@ -336,7 +336,10 @@ impl Control {
             }
         }
         match announce.opened.is_empty() {
-            true => drop(self.known.local.remove(&endpoint.id)),
+            true => {
+                self.known.local.remove(&endpoint.id);
+                self.hosts.values().for_each(|host| host.left(endpoint.id));
+            }
             // Its quality of service decides how it is served.
             false => {
                 for host in self.hosts.values_mut() {

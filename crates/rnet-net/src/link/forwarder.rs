@@ -86,6 +86,8 @@ pub struct Forwarder {
     limit: u64,
     credit: u64,
     started: bool,
+    /// Whether its publisher is gone.
+    left: bool,
     large: Option<Large>,
     /// Before then the rate limit lets nothing pass.
     not_before_ns: u64,
@@ -132,6 +134,7 @@ impl Forwarder {
             limit: credit,
             credit,
             started: false,
+            left: false,
             large: None,
             not_before_ns: 0,
             seen: 0,
@@ -206,6 +209,11 @@ impl Forwarder {
         meta
     }
 
+    /// Its publisher is gone, perhaps without having admitted it.
+    pub fn note_left(&mut self) {
+        self.left = true;
+    }
+
     /// The other host has read so many bytes.
     pub fn credit(&mut self, read: u64) {
         self.limit = self.limit.max(read.min(self.course.sent).saturating_add(self.credit));
@@ -271,7 +279,7 @@ impl Forwarder {
     /// Nothing was found: the past was read, it waits to be admitted, or the publisher is gone.
     fn idle(&mut self, stream: &mut Stream) -> Turn {
         let next_seq = match self.subscriber.standing() {
-            Standing::Alone if self.started => {
+            Standing::Alone if self.started || self.left => {
                 self.tell_missing(stream, [0; 4]);
                 return Turn::Ended;
             }

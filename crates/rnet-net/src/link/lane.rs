@@ -40,6 +40,8 @@ pub enum Order {
     Add(Box<Forwarder>),
     /// Ends a channel.
     Remove(u32),
+    /// The publisher of a channel is gone.
+    Left(u32),
     /// So many bytes of a channel were read.
     Credit(u32, u64),
     /// Ends all channels: the other link, or this one, has begun anew.
@@ -279,6 +281,11 @@ impl Sending {
                 Order::Remove(channel) => {
                     forwarders.remove(&channel);
                     lock(&self.state.forwarded).remove(&channel);
+                }
+                Order::Left(channel) => {
+                    if let Some(forwarder) = forwarders.get_mut(&channel) {
+                        forwarder.note_left();
+                    }
                 }
                 Order::Credit(channel, read) => {
                     if let Some(forwarder) = forwarders.get_mut(&channel) {

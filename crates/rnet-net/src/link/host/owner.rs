@@ -89,6 +89,14 @@ impl Host {
         }
     }
 
+    /// A publisher of this host is gone: its channel ends once what it has left is read.
+    pub fn left(&self, publisher: u64) {
+        let of_it = |(_, given): &(_, &Given)| given.wanted.publisher == publisher;
+        if let Some(((lane, channel), _)) = self.given.iter().find(of_it) {
+            self.lane(*lane).order(Order::Left(*channel));
+        }
+    }
+
     fn release(&self, given: &Given) {
         for subscription in &given.served {
             if let Some((_, passive)) = self.subscriptions.get(subscription) {
