@@ -273,6 +273,7 @@ fn who_listens_to_another_host_subscribes_for_as_long_as_it_listens() {
     let link = link(&place);
     let options = PublisherOptions::new().proxy(laptop_node("/lidar", 1));
     let mut theirs = link.publisher_with::<Pose>("/scan", options).unwrap();
+    let _said = says(&link, &status());
     let mut own = place.node("own").publisher::<Pose>("/own").unwrap();
     let pose = util::POSE;
     for command in ["echo", "hz", "bw", "delay"] {
@@ -289,6 +290,8 @@ fn who_listens_to_another_host_subscribes_for_as_long_as_it_listens() {
         let text = sends.ok();
         assert!(!text.is_empty(), "{command}");
         assert!(command != "echo" || text.contains("1.5"), "{text}");
+        let clock = "laptop: its clock is known to ± 600.0 us";
+        assert!(command != "delay" || text.contains(clock), "{text}");
         let begun = std::time::Instant::now();
         while theirs.subscriber_count() > 0 {
             assert!(begun.elapsed() < SOON.unwrap(), "{command} has left its subscription");
@@ -391,6 +394,11 @@ fn doctor_says_why_a_host_is_not_reached() {
         &[&closed_at, "cannot be reached there: connection refused", "firewall"],
     );
     has(&found, "ok", &["host laptop is connected"]);
+    has(
+        &found,
+        "note",
+        &["nothing of /camera/front/image goes to host laptop", "robot.toml:7", "forbids"],
+    );
     has(&found, "note", &["host old is connected, of version 0.0.1"]);
     has(&found, "problem", &["tcp/10.0.0.3:7450 is refused: it speaks version 9"]);
     has(&found, "problem", &["host away was connected and is not heard"]);

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use rnet::inspect::{Location, Snapshot};
 use rnet::msgs::LinkStatus;
-use rnet::msgs::link_status::State;
+use rnet::msgs::link_status::{Cause, Direction, Peer, State};
 
 use super::Findings;
 use crate::link::args::LinkOptions;
@@ -99,8 +99,19 @@ fn configured(findings: &mut Findings, settings: &Settings) {
             let what = format!("there is no network interface {interface}");
             let advice = format!("network.interfaces may name {}", there.join(", "));
             findings.problem(CHECK, what, advice);
+        } else if is_down(interface) {
+            let what = format!("the network interface {interface} is down, or has no cable");
+            let advice = format!("plug it in, or: ip link set {interface} up");
+            findings.problem(CHECK, what, advice);
         }
     }
+}
+
+/// Whether nothing can be sent on an interface. Of some, as a tunnel, the system does not know.
+fn is_down(interface: &str) -> bool {
+    let path = Path::new("/sys/class/net").join(interface).join("operstate");
+    let state = std::fs::read_to_string(path).unwrap_or_default();
+    matches!(state.trim(), "down" | "lowerlayerdown" | "notpresent" | "dormant")
 }
 
 fn linked(findings: &mut Findings, settings: &Settings, status: &LinkStatus, domain: &str) {
@@ -133,7 +144,10 @@ fn linked(findings: &mut Findings, settings: &Settings, status: &LinkStatus, dom
                     ),
                 )
             }
-            State::Connected => findings.ok(CHECK, format!("host {name} is connected")),
+            State::Connected => {
+                findings.ok(CHECK, format!("host {name} is connected"));
+                denied(findings, &name, peer);
+            }
             State::Refused => findings.problem(
                 CHECK,
                 format!("host {name} is refused: {text}"),
@@ -152,7 +166,7 @@ fn linked(findings: &mut Findings, settings: &Settings, status: &LinkStatus, dom
     }
     for endpoint in &settings.connect {
         // The address of a host that has connected by itself may not be known.
-        let is_up = |peer: &rnet::msgs::link_status::Peer| {
+        let is_up = |peer: &Peer| {
             (peer.address == *endpoint || peer.address.is_empty())
                 && peer.state() == State::Connected
         };
@@ -162,6 +176,18 @@ fn linked(findings: &mut Findings, settings: &Settings, status: &LinkStatus, dom
     }
     for problem in &status.problems {
         findings.problem(CHECK, tame(problem).into_owned(), "rnet link status shows more");
+    }
+}
+
+/// Topics that a rule of this host keeps from crossing.
+fn denied(findings: &mut Findings, host: &str, peer: &Peer) {
+    for topic in peer.topics.iter().filter(|topic| topic.held_back() == Cause::Rule) {
+        let way = match topic.direction() {
+            Direction::In => "comes from",
+            Direction::Out | Direction::Unspecified => "goes to",
+        };
+        let (name, rule) = (tame(&topic.name), tame(&topic.held_back_text));
+        findings.note(CHECK, format!("nothing of {name} {way} host {host}: {rule} forbids it"));
     }
 }
 

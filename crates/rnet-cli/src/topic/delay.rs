@@ -6,10 +6,11 @@
 //! so where there is no subscriber, there is no delay to show. Of a topic with publishers of other hosts this command is
 //! one itself (`interest`).
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
 
 use rnet::inspect::{ChannelInfo, Snapshot};
+use rnet::msgs::duration_to_ns;
 use serde_json::{Value, json};
 
 use super::interest::Interest;
@@ -17,6 +18,8 @@ use super::listen::{Quiet, tell_waiting};
 use crate::args::DelayArgs;
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
+use crate::link::heard::{TOPIC, host_of, last};
+use crate::value::tame;
 use crate::{signal, table};
 
 const REPORT_INTERVAL: Duration = Duration::from_secs(1);
@@ -28,6 +31,8 @@ type Key = (u64, u64);
 struct Row {
     subscriber: String,
     publisher: String,
+    /// By how much its times may be wrong, in ns: the publisher is on another host, whose clock is another.
+    uncertain_ns: Option<u64>,
     channel: ChannelInfo,
 }
 
@@ -50,7 +55,8 @@ pub fn run(context: &mut Context, args: DelayArgs) -> Outcome {
             if snapshot.subscriptions.is_empty() {
                 interest.show(context, topic, snapshot.publishers.iter().map(|p| p.node.as_str()));
             }
-            let mut rows = channels(&snapshot);
+            let clocks = clocks(&domain.topic_snapshot(TOPIC)?);
+            let mut rows = channels(&snapshot, &clocks);
             // Of this command's own subscription, what it has measured.
             rows.retain(|(_, row)| row.channel.received > 0 || !interest.is_own(&row.subscriber));
             if rows.is_empty() && !waiting_said {
@@ -95,13 +101,24 @@ pub fn run(context: &mut Context, args: DelayArgs) -> Outcome {
     }
 }
 
-fn channels(snapshot: &Snapshot) -> Vec<(Key, Row)> {
+/// By how much the clock of each other host may be wrong, in ns, as the link says.
+fn clocks(snapshot: &Snapshot) -> HashMap<String, u64> {
+    let peers = last(snapshot).map(|status| status.peers).unwrap_or_default();
+    let known = peers.into_iter().filter_map(|peer| {
+        let uncertain_ns = duration_to_ns(peer.clock_offset_uncertainty.as_ref()?)?;
+        Some((peer.host, uncertain_ns.unsigned_abs()))
+    });
+    known.collect()
+}
+
+fn channels(snapshot: &Snapshot, clocks: &HashMap<String, u64>) -> Vec<(Key, Row)> {
     let mut rows = Vec::new();
     for subscription in &snapshot.subscriptions {
         for channel in &subscription.channels {
             let publisher = snapshot.publishers.iter().find(|p| p.id == channel.publisher);
             let row = Row {
                 subscriber: subscription.node.clone(),
+                uncertain_ns: publisher.and_then(|p| clocks.get(host_of(&p.node).0?)).copied(),
                 publisher: publisher.map_or("(gone)", |p| &p.node).to_owned(),
                 channel: channel.clone(),
             };
@@ -144,6 +161,10 @@ fn report(
             "channels": channels,
         }));
     }
+    let uncertain: BTreeMap<&str, u64> = rows
+        .iter()
+        .filter_map(|(row, _)| Some((host_of(&row.publisher).0?, row.uncertain_ns?)))
+        .collect();
     let of = if before.is_some() { "the last second" } else { "all since they joined" };
     context.line(format_args!("{topic}: as measured by its subscribers, {of}"))?;
     let cells = rows.iter().map(|(row, c)| {
@@ -161,7 +182,12 @@ fn report(
     });
     let titles =
         ["SUBSCRIBER", "PUBLISHER", "MESSAGES ", "P50 ", "P99 ", "P99.9 ", "MAX ", "LOST (ALL) "];
-    table::print(context, &titles, &cells.collect::<Vec<_>>())
+    table::print(context, &titles, &cells.collect::<Vec<_>>())?;
+    for (host, uncertain_ns) in uncertain {
+        let about = table::latency(uncertain_ns);
+        context.line(format_args!("{}: its clock is known to ± {about}", tame(host)))?;
+    }
+    Ok(())
 }
 
 fn json_row(row: &Row, c: &ChannelInfo) -> Value {
@@ -175,6 +201,7 @@ fn json_row(row: &Row, c: &ChannelInfo) -> Value {
         "p999_us": us(0.999),
         "max_us": us(1.0),
         "lost": row.channel.lost,
+        "uncertain_us": row.uncertain_ns.map(|ns| ns as f64 / 1e3),
         "late_wakes": c.late_wakes,
     })
 }

@@ -2,6 +2,7 @@
 
 mod addresses;
 mod crowd;
+mod delay;
 mod killed;
 mod net;
 mod nodes;

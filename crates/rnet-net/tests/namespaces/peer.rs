@@ -131,6 +131,8 @@ fn actor() {
         }
         ["link", id, ref connect @ ..] => crate::nodes::link(id, connect),
         ["crowd", host] => crate::crowd::actor(host),
+        ["stamp"] => crate::delay::stamp(),
+        ["measure"] => crate::delay::measure(),
         ["talk"] => crate::nodes::talk(),
         ["listen"] => crate::nodes::listen(),
         ["lan", id] => {

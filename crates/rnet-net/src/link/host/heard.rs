@@ -81,10 +81,14 @@ impl Host {
         self.heard.fresh();
     }
 
+    /// Whether each of its lanes is known to send something now and then.
+    pub(super) fn pulses(&self) -> bool {
+        self.hello.as_ref().is_some_and(|hello| hello.pulse_ms != 0)
+    }
+
     /// Looks whether something has come back, `passed` after the last look.
     pub fn listen(&mut self, passed: Duration) {
-        let pulses = self.hello.as_ref().is_some_and(|hello| hello.pulse_ms != 0);
-        if !pulses {
+        if !self.pulses() {
             // Of an earlier release, which sends nothing while it has nothing to say.
             return self.heard.fresh();
         }
