@@ -1,10 +1,11 @@
-//! A link and what another one sends it: frames, items, documents and messages in parts, compressed ones, and
-//! streams whose peer says of terms, numbers and times what it likes.
+//! A link and what another one sends it: frames, items, documents and messages in parts, compressed ones, the JSON of
+//! documents, and streams whose peer says of terms, numbers and times what it likes.
 
 #![no_main]
 
 use rnet_core::Lane;
 use rnet_fuzz::Input;
+use rnet_net::link::directory::{Announce, Hello, Nodes, Refused, Remote, from_json, to_json};
 use rnet_net::stream::{Accept, Limits, Stream};
 use rnet_net::wire::{Document, Encoder, Header, Item, Items, Part, Reassembly, decompress};
 
@@ -53,6 +54,20 @@ fn use_items(items: &[u8]) {
     }
     let again: Vec<_> = Items::new(&bytes).map(|item| item.expect("it was written here")).collect();
     assert_eq!(again, found);
+}
+
+/// What another host says of itself.
+fn use_document(text: &[u8]) {
+    let _ = (from_json::<Hello>("", text), from_json::<Refused>("", text));
+    if let Ok(nodes) = from_json::<Nodes>("", text) {
+        assert_eq!(from_json::<Nodes>("", &to_json(&nodes)).ok(), Some(nodes));
+    }
+    let Ok(announce) = from_json::<Announce>("", text) else { return };
+    for described in &announce.opened {
+        if let Ok(remote) = Remote::check("host", described) {
+            let _ = (remote.lane(), remote.hash(), remote.message_type(None));
+        }
+    }
 }
 
 /// A stream whose peer is the input.
@@ -119,7 +134,7 @@ fn use_stream(input: &mut Input<'_>) {
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     let mut input = Input::new(bytes);
-    match input.byte() % 3 {
+    match input.byte() % 4 {
         0 => {
             // With the length that its receiver looks for first.
             let mut frame = input.rest().to_vec();
@@ -130,6 +145,7 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
             use_frame(&frame);
         }
         1 => use_items(input.rest()),
+        2 => use_document(input.rest()),
         _ => use_stream(&mut input),
     }
 });

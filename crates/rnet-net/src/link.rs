@@ -7,7 +7,8 @@
 mod arrive;
 mod backlog;
 mod control;
-mod directory;
+#[doc(hidden)]
+pub mod directory;
 mod event;
 mod forwarder;
 mod host;
