@@ -11,6 +11,8 @@ use crate::bench::args::BenchCommand;
 use crate::demo::args::DemoArgs;
 use crate::link::args::LinkArgs;
 use crate::param::args::ParamCommand;
+use crate::service::args::ServiceCommand;
+use crate::shared_args::{NodeArg, seconds};
 use crate::state::args::StateCommand;
 use crate::types::args::{ProtoArgs, TypeCommand};
 use crate::value::field::FieldPath;
@@ -51,19 +53,14 @@ pub struct Global {
     pub color: ColorChoice,
 }
 
-/// The name of the node that a command runs as.
-#[derive(Debug, Default, Args)]
-pub struct NodeArg {
-    /// Name of this command's node, which owns what it sets [default: /rnet_COMMAND_PID]
-    #[arg(short = 'n', long, value_name = "NAME")]
-    pub node_name: Option<NodeName>,
-}
-
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// List, print, measure and publish topics
     #[command(subcommand)]
     Topic(TopicCommand),
+    /// List and call services
+    #[command(subcommand)]
+    Service(ServiceCommand),
     /// Show message types, and check whether a change of a type is compatible
     #[command(subcommand)]
     Type(TypeCommand),
@@ -425,12 +422,6 @@ pub struct DoctorArgs {
     /// essential setting is wrong, 0 if there is advice only
     #[arg(long, conflicts_with_all = ["to", "from", "topic"])]
     pub realtime: bool,
-}
-
-/// A time on the command line.
-pub fn seconds(text: &str) -> Result<Duration, String> {
-    let seconds: f64 = text.parse().map_err(|_| "not a number of seconds".to_owned())?;
-    Duration::try_from_secs_f64(seconds).map_err(|e| e.to_string())
 }
 
 fn rate(text: &str) -> Result<f64, String> {

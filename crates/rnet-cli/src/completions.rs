@@ -13,7 +13,7 @@ use rnet::inspect::Snapshot;
 use crate::args::{Cli, CompletionsArgs, Global};
 use crate::context::Context;
 use crate::failure::Outcome;
-use crate::state;
+use crate::{service, state};
 
 /// Set by the shell's script to the name of the shell.
 const VARIABLE: &str = "RNET_COMPLETE";
@@ -49,6 +49,7 @@ fn with_candidates(command: clap::Command) -> clap::Command {
     let names: Vec<String> = command.get_subcommands().map(|c| c.get_name().to_owned()).collect();
     let command = command.mut_args(|arg| match arg.get_id().as_str() {
         "topic" => arg.add(ArgValueCompleter::new(|current: &OsStr| complete(current, topics))),
+        "service" => arg.add(ArgValueCompleter::new(|current: &OsStr| complete(current, services))),
         "node" => arg.add(ArgValueCompleter::new(|current: &OsStr| complete(current, nodes))),
         "key" | "keys" | "prefix" => {
             arg.add(ArgValueCompleter::new(|current: &OsStr| complete(current, keys)))
@@ -77,6 +78,10 @@ fn look(context: &Context) -> Outcome<Snapshot> {
 
 fn topics(context: &mut Context) -> Outcome<Vec<String>> {
     Ok(look(context)?.topics().into_iter().map(str::to_owned).collect())
+}
+
+fn services(context: &mut Context) -> Outcome<Vec<String>> {
+    Ok(service::names(&look(context)?).into_iter().map(str::to_owned).collect())
 }
 
 fn nodes(context: &mut Context) -> Outcome<Vec<String>> {

@@ -11,8 +11,9 @@ use rnet::Node;
 use rnet::inspect::{DEFAULT_BASE, Domain, Location};
 use serde::Serialize;
 
-use crate::args::{Global, NodeArg};
+use crate::args::Global;
 use crate::failure::{Failure, Outcome};
+use crate::shared_args::NodeArg;
 use crate::style::HEADING;
 
 /// stdout is written when a command pauses, or this much has come together.

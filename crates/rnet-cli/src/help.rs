@@ -33,6 +33,17 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         ],
     ),
     ("log", &["rnet log --level warning --since 60", "rnet log --follow --node '/arm/**'"]),
+    ("service list", &["rnet service list", "rnet service list --show-types"]),
+    ("service info", &["rnet service info /plan", "rnet service info /plan --json"]),
+    ("service type", &["rnet service type /plan", "rnet service type /plan --json"]),
+    (
+        "service call",
+        &[
+            "rnet service call /plan '{goal: {x: 2.0}}'",
+            "rnet service call /plan --file goal.yaml --stream --json",
+            "rnet service call /upper --text robot    # raw bytes",
+        ],
+    ),
     ("type list", &["rnet type list laser", "rnet type list --in-use"]),
     ("type show", &["rnet type show Imu", "rnet type show --topic /scan"]),
     (

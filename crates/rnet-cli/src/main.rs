@@ -9,7 +9,7 @@
 //!   no node, no subscriber, and no cost to any publisher. But what listens to a topic of another host is
 //!   one: it crosses only while somebody subscribes. `state`, `param` and `node info` take
 //!   part as a node where there is state, which is memory that nodes share; where there is none,
-//!   looking at it makes none.
+//!   looking at it makes none. `topic pub` and `service call` are nodes, for that is what they do.
 
 mod args;
 mod bench;
@@ -26,7 +26,9 @@ mod log;
 mod near;
 mod node;
 mod param;
+mod service;
 mod session;
+mod shared_args;
 mod signal;
 mod state;
 mod style;
@@ -68,6 +70,7 @@ fn main() -> ExitCode {
 fn run(context: &mut Context, command: Command) -> Outcome {
     match command {
         Command::Topic(command) => topic::run(context, command),
+        Command::Service(command) => service::run(context, command),
         Command::Type(command) => types::run(context, command),
         Command::State(command) => state::run(context, command),
         Command::Param(command) => param::run(context, command),

@@ -20,9 +20,9 @@ use args::ParamCommand;
 pub use list::row;
 pub use text::document;
 
-use crate::args::NodeArg;
 use crate::context::Context;
 use crate::failure::Outcome;
+use crate::shared_args::NodeArg;
 
 pub fn run(context: &mut Context, command: ParamCommand) -> Outcome {
     match command {

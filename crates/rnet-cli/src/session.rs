@@ -3,9 +3,9 @@
 use rnet::Node;
 use rnet::state::State;
 
-use crate::args::NodeArg;
 use crate::context::Context;
 use crate::failure::Outcome;
+use crate::shared_args::NodeArg;
 
 pub struct Session {
     pub state: State,

@@ -20,10 +20,10 @@ mod watch;
 
 use args::StateCommand;
 
-use crate::args::NodeArg;
 use crate::context::Context;
 use crate::failure::Outcome;
 use crate::session::join_to_look;
+use crate::shared_args::NodeArg;
 
 pub fn run(context: &mut Context, command: StateCommand) -> Outcome {
     match command {

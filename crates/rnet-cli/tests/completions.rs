@@ -26,6 +26,8 @@ fn topics_nodes_and_keys_are_completed() {
     node.state().unwrap().set("/speed", Value::from(1.5)).unwrap();
     assert_eq!(candidates(&place, &["topic", "echo", "/sc"]), ["/scan", "/score"]);
     assert_eq!(candidates(&place, &["topic", "hz", "od"]), ["/odom"]);
+    let _plan = node.service::<[u8], [u8]>("/plan").serve(|request| Ok(request.to_vec())).unwrap();
+    assert_eq!(candidates(&place, &["service", "call", "/pl"]), ["/plan"]);
     assert_eq!(candidates(&place, &["param", "get", "/a"]), ["/arm/left"]);
     assert_eq!(candidates(&place, &["state", "get", "/s"]), ["/speed"]);
     assert_eq!(candidates(&place, &["topic", "echo", "/x"]), [""; 0]);

@@ -83,12 +83,23 @@ impl Topics {
         Topics(format!("{ROOT}{service}/c{id:08x}"))
     }
 
+    /// Those of the server whose requests come on this topic, and the name of its service.
+    pub(crate) fn of_server_at(topic: &str) -> Option<(&str, Topics)> {
+        let own = topic.strip_suffix("/request")?;
+        let (service, id) = own.strip_prefix(ROOT)?.rsplit_once("/s")?;
+        let is_id = id.len() == 8 && id.bytes().all(|b| b.is_ascii_hexdigit());
+        (is_id && !service.is_empty()).then(|| (service, Topics(own.to_owned())))
+    }
+
     /// Those of the server whose requests come on this topic, if it is one of the service.
     fn of_request(service: &str, topic: &str) -> Option<Topics> {
-        let own = topic.strip_prefix(ROOT)?.strip_prefix(service)?.strip_suffix("/request")?;
-        let id = own.strip_prefix("/s")?;
-        let is_id = id.len() == 8 && id.bytes().all(|b| b.is_ascii_hexdigit());
-        is_id.then(|| Topics(format!("{ROOT}{service}{own}")))
+        let (of, topics) = Topics::of_server_at(topic)?;
+        (of == service).then_some(topics)
+    }
+
+    /// Where a publisher that sends nothing says of which type replies are.
+    pub(crate) fn reply_type(&self) -> String {
+        format!("{}/type", self.0)
     }
 
     fn request(&self) -> String {

@@ -1,13 +1,13 @@
 //! Looking at a domain without taking part in it: for the command line and for dashboards.
 //!
-//! Everything here is read from the outside. No node, publisher or subscriber knows of it, and
-//! none is slowed by it.
+//! Everything here is read from the outside. No node, publisher or subscriber knows of it, or is slowed by it.
 
 mod follow;
 mod location;
 mod lookout;
 mod pair;
 mod remote;
+mod services;
 mod snapshot;
 mod types;
 
@@ -35,10 +35,10 @@ pub use follow::{Follow, FollowEvent, Heard};
 pub use location::Location;
 pub use lookout::Lookout;
 pub use pair::Pair;
-use rnet_node::matching::shown;
-use rnet_node::types::Schemas;
+use rnet_node::{matching::shown, types::Schemas};
 use rnet_schema::Schema;
 use rnet_state::{Folder, Places};
+pub use services::{CallType, ServerInfo};
 pub use types::{TypeChange, TypeComparison, compare_types};
 
 /// A domain, seen from outside.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use rnet::NodeName;
 
-use crate::args::NodeArg;
+use crate::shared_args::NodeArg;
 
 #[derive(Debug, Subcommand)]
 pub enum ParamCommand {

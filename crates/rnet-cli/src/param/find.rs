@@ -6,11 +6,11 @@ use rnet::NodeName;
 use rnet::param::ParamInfo;
 use rnet::state::State;
 
-use crate::args::NodeArg;
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
 use crate::near::did_you_mean;
 use crate::session::join_to_look;
+use crate::shared_args::NodeArg;
 
 /// A parameter, with the node and the name that it belongs to.
 pub type Named = (String, String, ParamInfo);

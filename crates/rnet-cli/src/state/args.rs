@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 
-use crate::args::{NodeArg, seconds};
+use crate::shared_args::{NodeArg, seconds};
 use crate::types::args::ProtoArgs;
 use crate::value::field::FieldPath;
 

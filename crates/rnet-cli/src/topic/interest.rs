@@ -5,9 +5,9 @@
 
 use rnet::{Node, Subscription};
 
-use crate::args::NodeArg;
 use crate::context::Context;
 use crate::link::heard::host_of;
+use crate::shared_args::NodeArg;
 use crate::style::NOTE;
 
 #[derive(Default)]

@@ -168,7 +168,9 @@ impl Book {
     }
 
     fn in_flight(&self, server: u64) -> usize {
-        let servers = self.calls.values().filter_map(|open| open.server.as_ref());
+        // One that has ended may be held by its user still.
+        let open = self.calls.values().filter(|open| !open.has_ended());
+        let servers = open.filter_map(|open| open.server.as_ref());
         servers.filter(|one| one.id == server).count()
     }
 

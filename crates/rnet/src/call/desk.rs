@@ -11,7 +11,7 @@ use super::intake::{Intake, Told};
 use super::peer::{End, Peer};
 use super::{Bytes, CallId, Topics, fresh_id, service_name};
 use crate::call::service::{CallContext, HandlerError};
-use crate::{MessageType, Node, WaitSetHandle};
+use crate::{MessageType, Node, Publisher, PublisherOptions, WaitSetHandle};
 
 /// Callers that one server has at a time: as many as a subscription has publishers.
 const MAX_CALLERS: usize = rnet_core::limits::MAX_PUBLISHERS_PER_SUBSCRIPTION;
@@ -84,6 +84,8 @@ pub struct Desk {
     book: Mutex<Book>,
     bell: Condvar,
     run: Run,
+    /// Says of which type replies are, for tools. Nothing is sent by it.
+    _announced: Publisher<[u8]>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -102,6 +104,9 @@ impl Desk {
         within("backlog", settings.backlog, 0, MAX_BACKLOG)?;
         within("handlers at once", settings.at_once, 1, MAX_AT_ONCE)?;
         let topics = Topics::of_server(&settings.name, fresh_id());
+        // Ahead of the requests: who finds a server knows what it answers.
+        let announced = PublisherOptions::new().message_type(types.1.clone());
+        let announced = node.publisher_with::<[u8]>(&topics.reply_type(), announced)?;
         let intake = Intake::open(node, &topics, &types.0)?;
         let reading = intake.handle();
         let desk = Arc::new(Desk {
@@ -113,6 +118,7 @@ impl Desk {
             bell: Condvar::new(),
             run,
             settings,
+            _announced: announced,
         });
         // One more than handlers: while all of these run, it reads what is cancelled and refuses.
         let mut threads = Vec::new();

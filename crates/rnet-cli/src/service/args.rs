@@ -1,0 +1,76 @@
+//! The words of `rnet service …`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Subcommand};
+use rnet::TopicName;
+
+use crate::shared_args::{NodeArg, seconds};
+
+#[derive(Debug, Subcommand)]
+pub enum ServiceCommand {
+    /// List the services
+    List(ServiceListArgs),
+    /// Show types, servers and clients of a service
+    Info {
+        /// The service
+        service: TopicName,
+    },
+    /// Print the types of a service: that of requests, then that of replies
+    Type {
+        /// The service
+        service: TopicName,
+    },
+    /// Call a service
+    Call(CallArgs),
+}
+
+#[derive(Debug, Args)]
+pub struct ServiceListArgs {
+    /// Show the types
+    #[arg(short = 't', long)]
+    pub show_types: bool,
+    /// Show the number of servers and clients
+    #[arg(short, long)]
+    pub verbose: bool,
+}
+
+/// Call a service.
+///
+/// DATA is the fields of the request in YAML or JSON, such as '{x: 1.0}'; left out, none is set. A service of raw
+/// bytes takes --text, --hex or --file. Prints the reply, or with --stream every one as it comes.
+#[derive(Debug, Args)]
+pub struct CallArgs {
+    /// The service; it need not have a server yet
+    pub service: TopicName,
+    /// The fields of the request
+    #[arg(allow_negative_numbers = true)]
+    pub data: Option<String>,
+    /// Send this text
+    #[arg(
+        long,
+        value_name = "TEXT",
+        group = "bytes",
+        conflicts_with = "data",
+        allow_hyphen_values = true
+    )]
+    pub text: Option<String>,
+    /// Send these bytes, in hex; blanks and colons are ignored
+    #[arg(long, value_name = "BYTES", group = "bytes", conflicts_with = "data")]
+    pub hex: Option<String>,
+    /// Read DATA, or bytes of a service of raw bytes, from this file (- for stdin)
+    #[arg(long, value_name = "PATH", group = "bytes", conflicts_with = "data")]
+    pub file: Option<PathBuf>,
+    /// Print every reply of a stream, until the last
+    #[arg(short, long)]
+    pub stream: bool,
+    /// Longest time for a server, and for all replies, in seconds
+    #[arg(long, value_name = "S", default_value = "10", value_parser = seconds)]
+    pub timeout: Duration,
+    /// Ask the server to which calls of this key go
+    #[arg(long)]
+    pub key: Option<String>,
+    #[command(flatten)]
+    pub me: NodeArg,
+}

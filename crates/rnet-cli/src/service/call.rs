@@ -1,0 +1,199 @@
+//! `rnet service call`: a node with a client of the service.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use rnet::inspect::ServerInfo;
+use rnet::limits::MAX_MESSAGE_LEN_BYTES;
+use rnet::schema::Dynamic;
+use rnet::{CallOptions, Error, MessageType, Pending, Received};
+use serde_json::{Value, json};
+
+use super::args::CallArgs;
+use super::servers_of;
+use crate::context::Context;
+use crate::failure::{Failure, Outcome};
+use crate::input::{self, Limit};
+use crate::signal;
+use crate::value::hex::{from_hex, hex};
+use crate::value::{Limits, Message, given};
+use crate::yaml;
+
+/// Longest time between two checks for a stop request.
+const STEP: Duration = Duration::from_millis(20);
+const REQUEST: Limit = Limit::new(MAX_MESSAGE_LEN_BYTES, "a request", "MAX_MESSAGE_LEN_BYTES");
+
+type Replies = Pending<[u8]>;
+
+/// What the command line says of the request.
+enum Given {
+    Bytes(Vec<u8>),
+    Fields(Value),
+    /// Fields of a typed service, else bytes.
+    File(Vec<u8>),
+}
+
+pub fn run(context: &mut Context, args: &CallArgs) -> Outcome {
+    let given = given(args)?;
+    let service = args.service.as_str();
+    let begun = Instant::now();
+    let (request_type, reply_type) = types(context, args)?;
+    let request = encoded(service, given, &request_type)?;
+    let node = context.node("service", &args.me)?;
+    let client = node.client_of::<[u8], [u8]>(service, request_type, reply_type.clone())?;
+    let mut options = CallOptions::new().timeout(args.timeout.saturating_sub(begun.elapsed()));
+    if let Some(key) = &args.key {
+        options = options.key(key);
+    }
+    let replies = match args.stream {
+        true => client.stream(&request, options)?,
+        false => client.start(&request, options)?,
+    };
+    let mut first = true;
+    while let Some(reply) = next(&replies)? {
+        print(context, args, &reply_type, &reply, first)?;
+        // One that waits for progress sees it.
+        context.flush()?;
+        first = false;
+        if !args.stream {
+            break;
+        }
+    }
+    Ok(())
+}
+
+fn given(args: &CallArgs) -> Outcome<Given> {
+    let usage = |why: String| Failure::Usage(why);
+    if let Some(text) = &args.text {
+        return Ok(Given::Bytes(text.clone().into_bytes()));
+    }
+    if let Some(text) = &args.hex {
+        return from_hex(text).map(Given::Bytes).map_err(|e| usage(format!("--hex: {e}")));
+    }
+    if let Some(path) = &args.file {
+        return input::read(Path::new(path), &REQUEST).map(Given::File);
+    }
+    fields(args.data.as_deref().unwrap_or("{}")).map(Given::Fields)
+}
+
+fn fields(data: &str) -> Outcome<Value> {
+    yaml::json(data).map_err(|why| {
+        Failure::Usage(format!(
+            "DATA is no message: {why}; write its fields as '{{x: 1.0, y: [1, 2]}}', or use --text or --hex for bytes"
+        ))
+    })
+}
+
+/// The types of the service, for whose server it waits.
+fn types(context: &Context, args: &CallArgs) -> Outcome<(MessageType, MessageType)> {
+    let service = args.service.as_str();
+    let deadline = Instant::now().checked_add(args.timeout);
+    let mut domain = context.domain()?;
+    let mut said = false;
+    loop {
+        let snapshot = domain.snapshot()?;
+        let servers = servers_of(&snapshot, service);
+        if let Some(types) = servers.iter().find_map(known) {
+            return Ok(types);
+        }
+        if signal::stopped() {
+            return Err(Failure::Interrupted);
+        }
+        if deadline.is_some_and(|end| Instant::now() >= end) {
+            return Err(
+                match (servers.first(), snapshot.problems.iter().chain(&snapshot.unread).next()) {
+                    (Some(server), Some(problem)) => Failure::Failed(format!(
+                        "the types of {service} in {} cannot be read: {problem}",
+                        server.node()
+                    )),
+                    _ => Failure::TimedOut(format!(
+                        "{service} had no server for {:?}; see rnet service list, and rnet domain list for other domains",
+                        args.timeout
+                    )),
+                },
+            );
+        }
+        if !said && servers.is_empty() {
+            said = true;
+            context.say(format_args!("{service} has no server yet; waiting"));
+        }
+        std::thread::sleep(STEP);
+    }
+}
+
+fn known(server: &ServerInfo<'_>) -> Option<(MessageType, MessageType)> {
+    Some((server.request_type().message_type()?, server.reply_type()?.message_type()?))
+}
+
+fn encoded(service: &str, given: Given, request: &MessageType) -> Outcome<Vec<u8>> {
+    let raw = matches!(request, MessageType::Raw);
+    let value = match given {
+        Given::Bytes(bytes) | Given::File(bytes) if raw => return Ok(bytes),
+        Given::Bytes(_) => {
+            let name = request.desc();
+            return Err(Failure::Usage(format!(
+                "requests of {service} are {name}: give the fields, such as '{}'",
+                given::example(request)
+            )));
+        }
+        Given::Fields(_) if raw => {
+            return Err(Failure::Usage(format!(
+                "requests of {service} are raw bytes without fields: use --text, --hex or --file"
+            )));
+        }
+        Given::Fields(value) => value,
+        Given::File(bytes) => {
+            let text = String::from_utf8(bytes);
+            fields(
+                &text.map_err(|_| Failure::Failed("--file does not hold text in UTF-8".into()))?,
+            )?
+        }
+    };
+    given::encode("DATA", request, &value)
+}
+
+/// The next reply; a signal cancels the call.
+fn next(replies: &Replies) -> Outcome<Option<Received<[u8]>>> {
+    loop {
+        match replies.next_within(STEP) {
+            Err(Error::Interrupted) if signal::stopped() => return Err(Failure::Interrupted),
+            Err(Error::Interrupted) => {}
+            next => return Ok(next?),
+        }
+    }
+}
+
+fn print(
+    context: &mut Context,
+    args: &CallArgs,
+    reply_type: &MessageType,
+    bytes: &[u8],
+    first: bool,
+) -> Outcome {
+    let message = match reply_type {
+        MessageType::Protobuf(schema) => Message::Protobuf(
+            Dynamic::decode(schema, bytes)
+                .map_err(|e| Failure::Failed(format!("the reply is no {}: {e}", schema.name())))?,
+            None,
+        ),
+        MessageType::Plain(plain) => Message::Plain(plain, bytes, None),
+        MessageType::Raw => Message::Raw(bytes),
+    };
+    if !context.json() {
+        if !first {
+            context.line(format_args!("---"))?;
+        }
+        return message.print(context.out(), Limits::of(usize::MAX, true));
+    }
+    let desc = reply_type.desc();
+    let mut document =
+        json!({"service": args.service.as_str(), "type": desc.name().unwrap_or("raw")});
+    match &message {
+        Message::Raw(bytes) => document["hex"] = hex(bytes).into(),
+        typed => document["data"] = typed.json()?,
+    }
+    match args.stream {
+        true => context.json_line(&document),
+        false => context.document(&document),
+    }
+}

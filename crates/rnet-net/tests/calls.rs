@@ -1,0 +1,85 @@
+//! Services between hosts: they are messages on topics, and the link has no line for them.
+
+#[path = "../../rnet/tests/common/mod.rs"]
+mod common;
+mod hosts;
+
+use std::sync::mpsc;
+use std::time::Duration;
+
+use common::{LONG, eventually};
+use hosts::Hosts;
+use rnet::{CallOptions, Error, HandlerError, Node, Responder, Service};
+
+fn options() -> CallOptions {
+    CallOptions::new().timeout(LONG.unwrap())
+}
+
+/// Answers with as many replies as the first byte says; none for zero, until it is cancelled. Says when it begins.
+fn count(node: &Node, begun: mpsc::Sender<()>) -> Service {
+    let handler = move |wanted: &[u8], responder: &mut Responder<'_, [u8]>| {
+        begun.send(())?;
+        if wanted[0] == u8::MAX {
+            return Err(HandlerError::new("TooMany", "it counts to 254"));
+        }
+        for number in 0..wanted[0] {
+            responder.send(&[number])?;
+        }
+        while wanted[0] == 0 && !responder.is_cancelled() {
+            std::thread::sleep(Duration::from_millis(1)); // sleep: between two looks at a condition
+        }
+        Ok(())
+    };
+    node.service::<[u8], [u8]>("/count").serve_stream(handler).unwrap()
+}
+
+#[test]
+fn calls_streams_errors_and_cancels_cross() {
+    let hosts = Hosts::new("calls", 2);
+    let (server, home) = (hosts.node(0, "server"), hosts.node(1, "home"));
+    let (begun, _calls) = mpsc::channel();
+    let service = count(&server, begun);
+    let client = home.client::<[u8], [u8]>("/count").unwrap();
+    assert_eq!(&*client.call(&[1], LONG).unwrap(), [0]);
+    let mut stream = client.stream(&[200], options()).unwrap();
+    for number in 0..200 {
+        assert_eq!(&*stream.next().unwrap().unwrap(), [number]);
+    }
+    assert!(stream.next().unwrap().is_none());
+    let error = client.call(&[u8::MAX], LONG).unwrap_err();
+    let Error::CallFailed { node, failure, .. } = &error else { panic!("{error}") };
+    assert_eq!((&**node, &*failure.kind), ("@host0/server", "TooMany"));
+    let waits = client.start(&[0], options()).unwrap();
+    eventually("it runs", || service.stats().running == 1);
+    waits.cancel();
+    eventually("its handler has ended", || service.stats().cancelled == 1);
+    assert_eq!((service.stats().calls, client.stats().late), (4, 0));
+    // A server here is one of two.
+    let (begun, _here) = mpsc::channel();
+    let other = count(&home, begun);
+    eventually("both are there", || client.server_count() == 2);
+    (0..4).for_each(|_| drop(client.call(&[1], LONG).unwrap()));
+    assert_eq!((service.stats().calls, other.stats().calls), (6, 2));
+}
+
+#[test]
+fn a_host_that_is_gone_ends_the_calls_of_both_sides() {
+    let hosts = Hosts::new("lost calls", 2);
+    let (server, home) = (hosts.node(0, "server"), hosts.node(1, "home"));
+    let (begun, calls) = mpsc::channel();
+    let service = count(&server, begun);
+    let client = home.client::<[u8], [u8]>("/count").unwrap();
+    let waits = client.start(&[0], options()).unwrap();
+    calls.recv_timeout(LONG.unwrap()).unwrap();
+    hosts.cut(0, 1);
+    match waits.wait().unwrap_err() {
+        Error::ServerLost { node, host, .. } => {
+            assert_eq!((&*node, &*host), ("@host0/server", "host0"));
+        }
+        other => panic!("{other}"),
+    }
+    eventually("the call of the host that is gone is cancelled", || service.stats().cancelled == 1);
+    // It is found again.
+    hosts.heal(0, 1);
+    assert_eq!(&*client.call(&[1], LONG).unwrap(), [0]);
+}

@@ -1,0 +1,77 @@
+//! The services of a domain, as their topics show them.
+
+use serde::Serialize;
+
+use super::{PublisherInfo, Snapshot, SubscriptionInfo};
+use crate::call::Topics;
+use crate::{MessageType, TypeDesc};
+use rnet_schema::Schema;
+
+/// A server of a service.
+#[derive(Clone, Copy, Debug)]
+pub struct ServerInfo<'a> {
+    /// Name of the service.
+    pub service: &'a str,
+    /// Where its requests come.
+    pub requests: &'a SubscriptionInfo,
+    /// What says of which type its replies are; `None` of a server that has just come or goes.
+    pub replies: Option<&'a PublisherInfo>,
+    /// How many clients are there.
+    pub clients: usize,
+}
+
+/// The type of requests or replies.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct CallType<'a> {
+    /// The type.
+    #[serde(rename = "type")]
+    pub desc: &'a TypeDesc,
+    /// The protobuf type that it names, if that could be read.
+    #[serde(skip)]
+    pub schema: Option<&'a Schema>,
+}
+
+impl CallType<'_> {
+    /// As an endpoint is opened with it; `None` of one that could not be read.
+    pub fn message_type(&self) -> Option<MessageType> {
+        match self.schema {
+            Some(schema) => Some(schema.clone().into()),
+            None => MessageType::try_from(self.desc.clone()).ok(),
+        }
+    }
+}
+
+impl<'a> ServerInfo<'a> {
+    /// Name of its node; of another host `@host/node`.
+    pub fn node(&self) -> &'a str {
+        &self.requests.node
+    }
+
+    /// The type of requests.
+    pub fn request_type(&self) -> CallType<'a> {
+        let SubscriptionInfo { type_desc, schema, .. } = self.requests;
+        CallType { desc: type_desc, schema: schema.as_ref() }
+    }
+
+    /// The type of replies.
+    pub fn reply_type(&self) -> Option<CallType<'a>> {
+        let PublisherInfo { type_desc, schema, .. } = self.replies?;
+        Some(CallType { desc: type_desc, schema: schema.as_ref() })
+    }
+}
+
+impl Snapshot {
+    /// The servers of all services, by service and node.
+    pub fn servers(&self) -> Vec<ServerInfo<'_>> {
+        let found = self.subscriptions.iter().filter_map(|requests| {
+            let (service, topics) = Topics::of_server_at(&requests.topic)?;
+            let type_topic = topics.reply_type();
+            let replies = self.publishers.iter().find(|p| p.topic == type_topic);
+            let clients = self.publishers.iter().filter(|p| p.topic == requests.topic).count();
+            Some(ServerInfo { service, requests, replies, clients })
+        });
+        let mut servers: Vec<_> = found.collect();
+        servers.sort_by_key(|server| (server.service, server.node()));
+        servers
+    }
+}
