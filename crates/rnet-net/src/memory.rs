@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use rnet::Lane;
 
+use crate::stream::Frame;
 use crate::{HostId, Presence, Sink, Transport};
 
 /// As many frames of a lane are under way from one link to another before the sender waits.
@@ -47,12 +48,12 @@ struct State {
     /// Pairs that are connected, lower id first, and who they are: one that has left is no member any more.
     connected: BTreeMap<(u64, u64), (Presence, Presence)>,
     /// What is under way, by sender, receiver and lane.
-    queues: BTreeMap<(u64, u64, u8), VecDeque<Frame>>,
+    queues: BTreeMap<(u64, u64, u8), VecDeque<Arriving>>,
     notices: VecDeque<(u64, Presence, bool)>,
 }
 
 /// When a frame arrives, and its bytes.
-type Frame = (Instant, Vec<u8>);
+type Arriving = (Instant, Vec<u8>);
 
 #[derive(Clone)]
 struct Member {
@@ -173,7 +174,7 @@ impl Drop for MemoryNet {
 }
 
 impl Transport for MemoryLink {
-    fn send(&self, lane: Lane, to: HostId, frame: &[u8]) -> io::Result<()> {
+    fn send(&self, lane: Lane, to: HostId, frame: Frame) -> io::Result<()> {
         let shared = &self.net.shared;
         let mut state = shared.lock();
         // Two links of one host are both sent to, as with Zenoh: the terms in the frame tell them apart.

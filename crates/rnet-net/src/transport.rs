@@ -5,6 +5,8 @@ use std::io;
 
 use rnet::Lane;
 
+use crate::stream::Frame;
+
 /// A host of the domain: a random number, made anew when the host boots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct HostId(pub u64);
@@ -34,7 +36,7 @@ pub trait Transport: Send + Sync + 'static {
     ///
     /// # Errors
     /// If the network is closed. A host that is not there is no error.
-    fn send(&self, lane: Lane, to: HostId, frame: &[u8]) -> io::Result<()>;
+    fn send(&self, lane: Lane, to: HostId, frame: Frame) -> io::Result<()>;
 }
 
 /// Who is told what the network brings. The calls of one lane come from one thread at a time, and must not

@@ -14,6 +14,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
 use rnet::{DomainId, Lane};
 use zenoh::bytes::ZBytes;
 use zenoh::liveliness::LivelinessToken;
@@ -23,6 +24,7 @@ use zenoh::sample::{Locality, Sample, SampleKind};
 use zenoh::{Session, Wait};
 
 use crate::config::Endpoint;
+use crate::stream::Frame;
 use crate::{HostId, Presence, Sink, Transport};
 
 use scouting::{Opening, Scouting};
@@ -144,7 +146,7 @@ impl ZenohNet {
 }
 
 impl Transport for ZenohNet {
-    fn send(&self, lane: Lane, to: HostId, frame: &[u8]) -> io::Result<()> {
+    fn send(&self, lane: Lane, to: HostId, frame: Frame) -> io::Result<()> {
         let net = match lane {
             Lane::Urgent => &self.urgent,
             Lane::Bulk => &self.bulk,
@@ -230,8 +232,8 @@ impl LaneNet {
         })
     }
 
-    fn send(&self, to: HostId, frame: &[u8]) -> zenoh::Result<()> {
-        self.publisher(to)?.put(ZBytes::from(frame)).wait()
+    fn send(&self, to: HostId, frame: Frame) -> zenoh::Result<()> {
+        self.publisher(to)?.put(ZBytes::from(Bytes::from_owner(frame))).wait()
     }
 
     fn publisher(&self, to: HostId) -> zenoh::Result<Arc<Publisher<'static>>> {

@@ -28,8 +28,8 @@ fn frames_arrive_in_order_on_each_lane_of_three_links() {
     }
     for number in 0..500 {
         for to in &ids[1..] {
-            links[0].0.send(Lane::Urgent, to.host, &numbered(number)).unwrap();
-            links[0].0.send(Lane::Bulk, to.host, &numbered(number)).unwrap();
+            links[0].0.send(Lane::Urgent, to.host, numbered(number).into()).unwrap();
+            links[0].0.send(Lane::Bulk, to.host, numbered(number).into()).unwrap();
         }
     }
     for (_, recorder) in &links[1..] {
@@ -60,11 +60,11 @@ fn a_cut_that_is_healed_within_the_lease_loses_nothing() {
     let (_b, heard) = joined(&net, presence(2, 1));
     heard.wait_presence(presence(1, 1), true);
     let (one, other) = (presence(1, 1).host, presence(2, 1).host);
-    a.send(Lane::Bulk, other, &numbered(0)).unwrap();
+    a.send(Lane::Bulk, other, numbered(0).into()).unwrap();
     heard.wait_number(Lane::Bulk, one, 0);
     net.cut(one, other);
     for number in 1..10 {
-        a.send(Lane::Bulk, other, &numbered(number)).unwrap();
+        a.send(Lane::Bulk, other, numbered(number).into()).unwrap();
     }
     net.heal(one, other);
     assert_eq!(heard.wait_number(Lane::Bulk, one, 9), (0..10).collect::<Vec<_>>());
@@ -86,15 +86,15 @@ fn a_cut_that_outlasts_the_lease_loses_what_is_under_way_and_both_are_told() {
         } else {
             net.cut(one, other);
         }
-        a.send(Lane::Urgent, other, &numbered(1)).unwrap();
+        a.send(Lane::Urgent, other, numbered(1).into()).unwrap();
         for (heard, gone) in [(&heard_a, presence(2, 1)), (&heard_b, presence(1, 1))] {
             assert!(heard.wait_presence(gone, false) >= began + LEASE);
         }
         // Sent to nobody: no error, and not kept.
-        a.send(Lane::Urgent, other, &numbered(2)).unwrap();
+        a.send(Lane::Urgent, other, numbered(2).into()).unwrap();
         net.heal(one, other);
         heard_a.wait_presence(presence(2, 1), true);
-        a.send(Lane::Urgent, other, &numbered(3)).unwrap();
+        a.send(Lane::Urgent, other, numbered(3).into()).unwrap();
         assert_eq!(heard_b.wait_number(Lane::Urgent, one, 3), [3]);
     }
 }
@@ -109,7 +109,7 @@ fn a_sender_waits_for_room_during_a_cut_and_goes_on_when_the_connection_ends() {
     let began = Instant::now();
     net.cut(one, other);
     for number in 0..=CAPACITY as u64 {
-        a.send(Lane::Bulk, other, &numbered(number)).unwrap();
+        a.send(Lane::Bulk, other, numbered(number).into()).unwrap();
     }
     assert!(
         began.elapsed() >= LEASE,
@@ -126,12 +126,12 @@ fn a_reset_loses_what_is_under_way_and_connects_again() {
     heard_b.wait_presence(presence(1, 1), true);
     let (one, other) = (presence(1, 1).host, presence(2, 1).host);
     net.set_delay(Duration::from_secs(3600));
-    a.send(Lane::Bulk, other, &numbered(1)).unwrap();
+    a.send(Lane::Bulk, other, numbered(1).into()).unwrap();
     net.reset(one, other);
     net.set_delay(Duration::ZERO);
     heard_a.wait("gone and back", |heard| (heard.presences.len() == 3).then_some(()));
     heard_a.wait_presence(presence(2, 1), true);
-    a.send(Lane::Bulk, other, &numbered(2)).unwrap();
+    a.send(Lane::Bulk, other, numbered(2).into()).unwrap();
     assert_eq!(heard_b.wait_number(Lane::Bulk, one, 2), [2]);
 }
 
@@ -143,7 +143,7 @@ fn a_delay_holds_each_frame_for_at_least_that_long() {
     heard_a.wait_presence(presence(2, 1), true);
     net.set_delay(Duration::from_millis(50));
     let sent = Instant::now();
-    a.send(Lane::Urgent, presence(2, 1).host, &numbered(1)).unwrap();
+    a.send(Lane::Urgent, presence(2, 1).host, numbered(1).into()).unwrap();
     heard_b.wait_number(Lane::Urgent, presence(1, 1).host, 1);
     assert!(sent.elapsed() >= Duration::from_millis(50));
 }
@@ -158,7 +158,7 @@ fn a_link_that_another_thread_still_sends_to_can_leave() {
     let sending = Arc::clone(&a);
     let sender = thread::spawn(move || {
         for number in 0..=CAPACITY as u64 {
-            sending.send(Lane::Bulk, presence(2, 1).host, &numbered(number)).unwrap();
+            sending.send(Lane::Bulk, presence(2, 1).host, numbered(number).into()).unwrap();
         }
     });
     drop(b);

@@ -347,8 +347,10 @@ fn two_hosts_talk() {
 fn links_change_hands_under_traffic() {
     let (one, two) = (Place::new(), Place::new());
     let port = free_port();
-    one.configure(&format!("[network]\nhost = \"one\"\nlisten = [\"tcp/127.0.0.1:{port}\"]"));
-    two.configure(&format!("[network]\nhost = \"two\"\nconnect = [\"tcp/127.0.0.1:{port}\"]"));
+    // Of a link that is stopped nothing is heard for 500 ms, and on a machine that is busy for longer.
+    let network = "[network]\nlost_after_ms = 10000";
+    one.configure(&format!("{network}\nhost = \"one\"\nlisten = [\"tcp/127.0.0.1:{port}\"]"));
+    two.configure(&format!("{network}\nhost = \"two\"\nconnect = [\"tcp/127.0.0.1:{port}\"]"));
     let (from, to) = (one.node(), two.node());
     for place in [&one, &two] {
         assert!(place.run(&["start"]).status.success());

@@ -48,7 +48,7 @@ fn open(options: &ZenohOptions, own: Presence) -> (Arc<ZenohNet>, Arc<Recorder>)
 fn exchange(from: (&ZenohNet, Presence), to: (&Recorder, Presence), count: u64) {
     for number in 0..count {
         for lane in LANES {
-            from.0.send(lane, to.1.host, &numbered(number)).unwrap();
+            from.0.send(lane, to.1.host, numbered(number).into()).unwrap();
         }
     }
     for lane in LANES {
@@ -94,7 +94,7 @@ fn a_frame_of_64_kib_arrives_whole() {
     let (_b, heard_b) = open(&options(&[], &[port]), presence(2, 1));
     heard_a.wait_presence(presence(2, 1), true);
     let frame: Vec<u8> = (0..65_536_u32).map(|at| (at % 251) as u8).collect();
-    a.send(Lane::Bulk, presence(2, 1).host, &frame).unwrap();
+    a.send(Lane::Bulk, presence(2, 1).host, frame.clone().into()).unwrap();
     heard_b
         .wait("the frame", |heard| heard.frames.first().map(|(.., came)| assert!(*came == frame)));
 }
@@ -113,7 +113,7 @@ fn a_host_that_leaves_is_told_as_gone_and_comes_again_with_another_term() {
     heard.wait_presence(presence(2, 2), true);
     exchange((&a, presence(1, 1)), (&heard_b, presence(2, 2)), 10);
     // Sent to one that is not there: no error.
-    a.send(Lane::Bulk, presence(9, 1).host, &numbered(0)).unwrap();
+    a.send(Lane::Bulk, presence(9, 1).host, numbered(0).into()).unwrap();
 }
 
 #[test]
@@ -124,7 +124,7 @@ fn a_host_whose_listener_comes_later_is_found_and_found_again() {
         let (a, _) = open(&options(&[port], &[]), presence(1, term));
         let opened = Instant::now();
         println!("found after {:?}", heard_b.wait_presence(presence(1, term), true) - opened);
-        a.send(Lane::Urgent, presence(2, 1).host, &numbered(term)).unwrap();
+        a.send(Lane::Urgent, presence(2, 1).host, numbered(term).into()).unwrap();
         heard_b.wait_number(Lane::Urgent, presence(1, term).host, term);
         drop(a);
         heard_b.wait_presence(presence(1, term), false);
@@ -213,8 +213,8 @@ fn a_process_that_is_stopped_holds_up_nobody_for_long_and_comes_back() {
     while stopped.elapsed() < Duration::from_secs(8) {
         frame[..8].copy_from_slice(&u64::to_le_bytes(number));
         let began = Instant::now();
-        a.send(Lane::Bulk, presence(2, 1).host, &frame).unwrap();
-        a.send(Lane::Bulk, presence(3, 1).host, &frame).unwrap();
+        a.send(Lane::Bulk, presence(2, 1).host, frame.clone().into()).unwrap();
+        a.send(Lane::Bulk, presence(3, 1).host, frame.clone().into()).unwrap();
         longest = longest.max(began.elapsed());
         if number % 100 == 0 {
             heard_c.wait_number(Lane::Bulk, presence(1, 1).host, number);

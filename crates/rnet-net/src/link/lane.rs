@@ -410,7 +410,7 @@ impl Sending {
                 let _ = self.events.send(Event::RoleLost);
                 return false;
             }
-            if let Err(error) = self.transport.send(self.state.lane, self.state.host, &frame) {
+            if let Err(error) = self.transport.send(self.state.lane, self.state.host, frame) {
                 let _ = self.events.send(Event::TransportFailed(error));
                 return false;
             }
@@ -424,7 +424,8 @@ impl Sending {
             let stream = lock(&self.state.stream);
             let waits = !stream.has_room() || stream.has_unsent();
             self.state.waits.store(waits, Ordering::Release);
-            (stream.has_room(), stream.wake_at())
+            let look_at = stream.look_at(now_ns());
+            (stream.has_room(), stream.wake_at().into_iter().chain(look_at).min())
         };
         // Room that has come since the last turn.
         if has_room && forwarders.values().any(Forwarder::can_go_on) {

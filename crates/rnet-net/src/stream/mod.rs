@@ -24,7 +24,7 @@ use crate::wire::{ACK_AT_ONCE, ACK_ONLY, HEADER_LEN, Header, Item, VERSION};
 
 use clock::Clock;
 pub use clock::{ClockDrift, ClockOffset};
-use receiving::Receiving;
+use receiving::{ACK_DELAY_NS, Receiving};
 use round_trip::RoundTrip;
 use sending::Sending;
 use window::Window;
@@ -59,6 +59,18 @@ impl Limits {
 /// A frame to hand to the network.
 #[derive(Clone, Debug)]
 pub struct Frame(Arc<Vec<u8>>);
+
+impl AsRef<[u8]> for Frame {
+    fn as_ref(&self) -> &[u8] {
+        self
+    }
+}
+
+impl From<Vec<u8>> for Frame {
+    fn from(bytes: Vec<u8>) -> Frame {
+        Frame(Arc::new(bytes))
+    }
+}
 
 impl Deref for Frame {
     type Target = [u8];
@@ -257,6 +269,13 @@ impl Stream {
             return Some(self.introduce_at_ns);
         }
         [self.sending.repeat_at(), self.receiving.due_at()].into_iter().flatten().min()
+    }
+
+    /// When it is to be called again if as much goes on to come as came lately: to plan for that once costs less than
+    /// to be woken by each frame that has to be acknowledged.
+    pub fn look_at(&self, now_ns: u64) -> Option<u64> {
+        let came = self.receiving.numbered_at()?;
+        (now_ns.saturating_sub(came) < ACK_DELAY_NS).then_some(now_ns + ACK_DELAY_NS)
     }
 
     /// A frame came, whose header this is.

@@ -5,7 +5,9 @@ use crate::wire::{ACK_AT_ONCE, Header};
 use super::Accept;
 
 /// What came waits at most so long for its acknowledgement.
-pub const ACK_DELAY_NS: u64 = 5_000_000;
+pub const ACK_DELAY_NS: u64 = 10_000_000;
+/// And where its sender is awake anyhow, at least so long.
+const ACK_EARLY_NS: u64 = 5_000_000;
 /// At most so many bytes wait. Where the window is smaller its sender asks earlier.
 const ACK_BYTES: u64 = 256 << 10;
 
@@ -17,6 +19,8 @@ pub struct Receiving {
     newest: Option<(u64, u64)>,
     /// Bytes since the last acknowledgement.
     bytes: u64,
+    /// When the last frame with a number came.
+    numbered_at_ns: Option<u64>,
     /// When an acknowledgement has to leave.
     due_at_ns: Option<u64>,
 }
@@ -37,7 +41,12 @@ impl Receiving {
     }
 
     pub fn due(&self, now_ns: u64) -> bool {
-        self.due_at_ns.is_some_and(|due_ns| due_ns <= now_ns)
+        self.due_at_ns.is_some_and(|due_ns| due_ns <= now_ns + (ACK_DELAY_NS - ACK_EARLY_NS))
+    }
+
+    /// When the last frame came that had to be acknowledged.
+    pub fn numbered_at(&self) -> Option<u64> {
+        self.numbered_at_ns
     }
 
     pub fn note_newest(&mut self, now_ns: u64, sent_ns: u64) {
@@ -53,6 +62,7 @@ impl Receiving {
             return if header.number < self.next { Accept::Repeated } else { Accept::Ahead };
         }
         self.next += 1;
+        self.numbered_at_ns = Some(now_ns);
         self.bytes += u64::from(header.len);
         if header.flags & ACK_AT_ONCE != 0 || self.bytes >= ACK_BYTES {
             self.answer();

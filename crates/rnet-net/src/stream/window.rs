@@ -76,7 +76,7 @@ pub struct Window {
     round_since_ns: u64,
     /// Smallest round trip of frames that were sent in this round.
     smallest_ns: u64,
-    /// Whether a frame had to wait for the window in this round.
+    /// Whether the window was more than half full in this round.
     limited: bool,
     /// When the last frame left.
     left_ns: u64,
@@ -154,7 +154,11 @@ impl Window {
             lone.from_ns = lone.from_ns.min(now_ns);
         }
         let full = under_way as u64 + MIN_FRAME > self.bytes;
-        full || self.lone.is_some() || unasked as u64 >= self.bytes / 4
+        // Where less is under way the acknowledgement comes in time by itself, as seldom as can be. And a window that
+        // is used no more than half is wide enough, as with TCP (RFC 7661, section 4.3).
+        let half = under_way as u64 >= self.bytes / 2;
+        self.limited |= half;
+        full || self.lone.is_some() || (half && unasked as u64 >= self.bytes / 4)
     }
 
     /// A round trip was measured, of the frame with the stamp `echo_ns`. The last stamp given out is `last_ns`.

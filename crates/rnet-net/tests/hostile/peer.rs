@@ -69,7 +69,7 @@ impl Peer {
 
     /// Sends bytes that are no frame of the stream.
     pub fn raw(&self, lane: Lane, bytes: &[u8]) {
-        self.link.send(lane, self.to, bytes).unwrap();
+        self.link.send(lane, self.to, bytes.to_vec().into()).unwrap();
     }
 
     /// Says an item once there is room; whether there was.

@@ -159,7 +159,7 @@ fn network(id: &str, options: ZenohOptions) {
         for number in 0..count {
             for lane in [Lane::Urgent, Lane::Bulk] {
                 let frame = [number.to_le_bytes(), count.to_le_bytes()].concat();
-                net.send(lane, to, &frame).unwrap();
+                net.send(lane, to, frame.into()).unwrap();
             }
         }
     }

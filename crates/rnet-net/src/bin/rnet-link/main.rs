@@ -11,6 +11,7 @@ mod domain;
 mod nodes;
 mod predecessor;
 mod run;
+mod runtime;
 mod settings;
 mod start;
 mod stop;
@@ -27,7 +28,10 @@ type Outcome = Result<(), String>;
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let outcome = match cli.command {
-        Command::Run { background } => run::run(&cli.options, background),
+        Command::Run { background } => {
+            runtime::choose_threads();
+            run::run(&cli.options, background)
+        }
         Command::Start => start::start(&cli.options),
         Command::Config => settings::show(&cli.options),
     };
