@@ -36,12 +36,17 @@ const MAP: &[Row] = &[
 const BEYOND_THE_MAP: &[Row] = &[
     ("rnet-build", &["rnet-schema"]),
     ("rnet-derive", &[]),
+    // The file of settings is read in one way by the link and by the launcher (decision 0036).
+    ("rnet-config", &["rnet-core"]),
+    ("rnet-net", &["rnet-config"]),
+    ("rnet-launch", &["rnet", "rnet-config", "rnet-core"]),
+    ("rnet-cli", &["rnet-launch"]),
     ("xtask", &[]),
     // One reader of topologies and one protocol of workers, for the comparison and for `rnet bench` (decision 0008).
     ("rnet-bench", &[]),
     ("bench", &["rnet-bench"]),
     ("rnet-cli", &["rnet-bench"]),
-    // The layer for `tracing` (decision 0035).
+    // The layer for `tracing` (decision 0036).
     ("rnet-tracing", &["rnet"]),
     ("rnet-demo", &["rnet"]),
     ("demo", &["rnet"]),

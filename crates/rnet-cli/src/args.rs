@@ -9,6 +9,7 @@ use rnet::{DomainId, NamePattern, NodeName, TopicName};
 
 use crate::bench::args::BenchCommand;
 use crate::demo::args::DemoArgs;
+use crate::launch::args::{KeeperArgs, LaunchArgs};
 use crate::link::args::LinkArgs;
 use crate::param::args::ParamCommand;
 use crate::service::args::ServiceCommand;
@@ -74,6 +75,11 @@ pub enum Command {
     #[command(subcommand)]
     Node(NodeCommand),
     Log(LogArgs),
+    /// Start the nodes of a robot, keep them running, and stop them
+    Launch(LaunchArgs),
+    /// Parent process of a launched node, which `rnet launch` starts
+    #[command(hide = true)]
+    LaunchKeeper(KeeperArgs),
     /// Link this host with others, and show how that is going
     Link(LinkArgs),
     /// List the domains of the directory, and remove what dead nodes left in one
@@ -376,6 +382,35 @@ pub enum NodeCommand {
         /// The node
         node: NodeName,
     },
+    /// Kill a node with SIGKILL, as a crash would; rnet launch does what it does after one
+    Kill {
+        /// The node
+        node: NodeName,
+    },
+    /// Stop a node with SIGTERM; rnet launch leaves it stopped
+    Stop {
+        /// The node
+        node: NodeName,
+    },
+    /// Stop a launched node, and start it again
+    Restart {
+        /// The node
+        node: NodeName,
+    },
+    /// Print what a launched node has written to stdout and stderr
+    Logs(NodeLogsArgs),
+}
+
+#[derive(Debug, Args)]
+pub struct NodeLogsArgs {
+    /// The node
+    pub node: NodeName,
+    /// Print the last lines only
+    #[arg(short = 'l', long, value_name = "N")]
+    pub lines: Option<usize>,
+    /// Go on with what it writes, until Ctrl-C
+    #[arg(short, long)]
+    pub follow: bool,
 }
 
 #[derive(Debug, Subcommand)]

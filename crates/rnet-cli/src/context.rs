@@ -64,9 +64,9 @@ impl Context {
     }
 
     /// Where the domain to look at is.
-    pub fn location(&self) -> Outcome<Location> {
+    pub fn location(&self) -> rnet::Result<Location> {
         let Global { domain, dir, group, .. } = &self.global;
-        Ok(Location::new(domain.as_ref().map(|d| d.as_str()), dir.clone(), group.clone())?)
+        Location::new(domain.as_ref().map(|d| d.as_str()), dir.clone(), group.clone())
     }
 
     /// The same in a directory of domains that exists: a wrong one would look like one without nodes.
@@ -89,6 +89,11 @@ impl Context {
     /// A node in this domain, for a command that takes part: `/rnet_WHAT_PID`, unless it is named.
     pub fn node(&self, what: &str, me: &NodeArg) -> Outcome<Node> {
         self.location_that_exists()?;
+        Ok(self.open_node(what, me)?)
+    }
+
+    /// The same, whether the directory of domains is there or not.
+    pub fn open_node(&self, what: &str, me: &NodeArg) -> rnet::Result<Node> {
         let default = format!("/rnet_{what}_{}", std::process::id());
         let Global { domain, dir, group, .. } = &self.global;
         let mut builder =
@@ -103,7 +108,7 @@ impl Context {
         if let Some(group) = group {
             builder = builder.group(group);
         }
-        Ok(builder.open()?)
+        builder.open()
     }
 
     /// Where data goes.

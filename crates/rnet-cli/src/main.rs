@@ -21,6 +21,7 @@ mod domain;
 mod failure;
 mod help;
 mod input;
+mod launch;
 mod link;
 mod log;
 mod near;
@@ -76,6 +77,8 @@ fn run(context: &mut Context, command: Command) -> Outcome {
         Command::Param(command) => param::run(context, command),
         Command::Node(command) => node::run(context, command),
         Command::Log(args) => log::run(context, args),
+        Command::Launch(args) => launch::run(context, args),
+        Command::LaunchKeeper(args) => launch::keeper::run(context, &args),
         Command::Link(args) => link::run(context, args),
         Command::Domain(command) => domain::run(context, command),
         Command::Doctor(args) => doctor::run(context, args),

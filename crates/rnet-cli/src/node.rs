@@ -1,5 +1,8 @@
 //! `rnet node …`.
 
+mod control;
+mod logs;
+
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use rnet::inspect::{NodeInfo, NodeMeta, RemoteNode};
@@ -24,6 +27,10 @@ pub fn run(context: &mut Context, command: NodeCommand) -> Outcome {
         NodeCommand::List(args) if args.watch => watch(context, args),
         NodeCommand::List(args) => list(context, args),
         NodeCommand::Info { node } => info(context, &node),
+        NodeCommand::Kill { node } => control::kill(context, &node),
+        NodeCommand::Stop { node } => control::stop(context, &node),
+        NodeCommand::Restart { node } => control::restart(context, &node),
+        NodeCommand::Logs(args) => logs::run(context, &args),
     }
 }
 

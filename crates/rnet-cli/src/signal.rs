@@ -4,6 +4,7 @@
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use crate::failure::{Failure, Outcome};
 
@@ -43,17 +44,27 @@ pub fn check() -> Outcome {
 }
 
 /// Waits until a read would not block, or a signal has come.
+pub fn wait_readable(fd: BorrowedFd<'_>) -> std::io::Result<()> {
+    wait_readable_for(fd, None)
+}
+
+/// The same, for a time at most.
 ///
 /// The signals are held back from the look at `STOP` until `ppoll` waits, which lets them in: one that comes between the two
 /// is not slept through.
-pub fn wait_readable(fd: BorrowedFd<'_>) -> std::io::Result<()> {
+pub fn wait_readable_for(fd: BorrowedFd<'_>, limit: Option<Duration>) -> std::io::Result<()> {
+    let limit = limit.map(|limit| libc::timespec {
+        tv_sec: limit.as_secs().try_into().unwrap_or(libc::time_t::MAX),
+        tv_nsec: limit.subsec_nanos().into(),
+    });
+    let limit = limit.as_ref().map_or(ptr::null(), ptr::from_ref);
     let mut poll = libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 };
     let held = Held::new();
     if stopped() {
         return Ok(());
     }
-    // SAFETY: one entry, and a mask that `Held` got from the kernel; both outlive the call.
-    if unsafe { libc::ppoll(&raw mut poll, 1, ptr::null(), &raw const held.before) } < 0 {
+    // SAFETY: one entry, a time or none, and a mask that `Held` got from the kernel; all outlive the call.
+    if unsafe { libc::ppoll(&raw mut poll, 1, limit, &raw const held.before) } < 0 {
         let error = std::io::Error::last_os_error();
         if error.kind() != std::io::ErrorKind::Interrupted {
             return Err(error);

@@ -6,8 +6,6 @@
 //! misspelt rule would let cross what it was meant to hold.
 
 mod endpoint;
-mod error;
-mod file;
 mod given;
 mod parse;
 
@@ -21,8 +19,8 @@ use std::time::Duration;
 use rnet::NamePattern;
 
 pub use endpoint::Endpoint;
-pub use error::{ConfigError, Place};
 pub use given::Given;
+pub use rnet_config::{ConfigError, Place};
 
 /// Topics that no rule lets cross: each host has its own.
 const STAY: &[&str] = &["/_rnet/link", rnet::NODES_TOPIC];
@@ -317,14 +315,6 @@ fn stay() -> Vec<Rule> {
 
 fn pattern(text: &str) -> rnet::Result<NamePattern> {
     NamePattern::new("topic pattern", text, rnet::limits::MAX_TOPIC_LEN_BYTES)
-}
-
-/// Why a text is no name of a host; `None` if it is one.
-fn why_no_host(name: &str) -> Option<String> {
-    let fine = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_');
-    let max = rnet::limits::MAX_HOST_LEN_BYTES;
-    let is_one = !name.is_empty() && name.len() <= max && name.bytes().all(fine);
-    (!is_one).then(|| format!("a name of 1 to {max} letters, digits, '-', '.' and '_'"))
 }
 
 #[cfg(test)]

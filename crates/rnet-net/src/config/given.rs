@@ -4,9 +4,10 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use super::error::{ConfigError, near, one_of};
-use super::parse::Parsed;
-use super::{Config, Endpoint, From, LOST_AFTER, Mode, endpoint, file, stay, why_no_host};
+use rnet_config::{ConfigError, find, near, one_of, this_host, why_no_host};
+
+use super::parse::{self, Parsed};
+use super::{Config, Endpoint, From, LOST_AFTER, Mode, endpoint, stay};
 
 /// Who wants a network without naming a mode.
 const ENDPOINTS: &str = "listen or connect endpoints are set";
@@ -30,7 +31,9 @@ pub(super) fn load(
     given: &Given,
     env: &dyn Fn(&str) -> Option<OsString>,
 ) -> Result<Config, ConfigError> {
-    merge(given, env, file::read(given.config.as_deref(), env)?)
+    let file = find(given.config.as_deref(), env)?;
+    let parsed = file.map(|file| parse::parse(&file.text, file.path)).transpose()?;
+    merge(given, env, parsed.unwrap_or_default())
 }
 
 pub(super) fn merge(
@@ -119,13 +122,4 @@ fn list(text: String, from: &'static str) -> Result<Vec<Endpoint>, ConfigError> 
             part.parse().map_err(|why| wrong(from, &expected(why), part))
         })
         .collect()
-}
-
-/// The name that the system gives this host, with `-` for what no name of a host has.
-fn this_host() -> String {
-    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    let fine = |c: char| if why_no_host(c.encode_utf8(&mut [0; 4])).is_none() { c } else { '-' };
-    let name: String =
-        name.trim().chars().take(rnet::limits::MAX_HOST_LEN_BYTES).map(fine).collect();
-    if name.is_empty() { "host".into() } else { name }
 }

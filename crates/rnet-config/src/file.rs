@@ -1,48 +1,61 @@
 //! The file: which one, and its text.
 
 use std::ffi::OsString;
-use std::fs::File;
 use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::error::{ConfigError, FileFault};
-use super::parse::{self, Parsed};
+use crate::Result;
+use crate::error::{ConfigError, FileFault};
 
 /// The file that is read when none is named.
-const DEFAULT: &str = "robot.toml";
+pub const DEFAULT_FILE: &str = "robot.toml";
 
 /// The longest file, in bytes.
 const MAX_LEN_BYTES: u64 = 1 << 20;
 
-/// Reads the file that is named, else the one in the working directory; nothing if that is not there.
-pub(super) fn read(
-    flag: Option<&Path>,
-    env: &dyn Fn(&str) -> Option<OsString>,
-) -> Result<Parsed, ConfigError> {
+/// A file, and what stands in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct File {
+    /// Its path, as it was named.
+    pub path: Arc<Path>,
+    /// Its text.
+    pub text: String,
+}
+
+/// Reads the file that is named, else that of `RNET_CONFIG`, else the one in the working directory; `None` if that is
+/// not there.
+///
+/// # Errors
+/// Why it cannot be read, and who named it.
+pub fn find(flag: Option<&Path>, env: &dyn Fn(&str) -> Option<OsString>) -> Result<Option<File>> {
     let by_env = || env("RNET_CONFIG").filter(|path| !path.is_empty()).map(PathBuf::from);
     let (path, named_by) = match (flag, by_env()) {
         (Some(path), _) => (path.to_owned(), Some("--config")),
         (None, Some(path)) => (path, Some("RNET_CONFIG")),
-        (None, None) => (PathBuf::from(DEFAULT), None),
+        (None, None) => (PathBuf::from(DEFAULT_FILE), None),
     };
-    let text = match text(&path) {
+    match text(&path) {
         Err(FileFault::Io(error)) if named_by.is_none() && error.kind() == ErrorKind::NotFound => {
-            return Ok(Parsed::default());
+            Ok(None)
         }
-        other => other.map_err(|why| ConfigError::File { file: path.clone(), named_by, why })?,
-    };
-    parse::parse(&text, Arc::from(path))
+        Ok(text) => Ok(Some(File { path: Arc::from(path), text })),
+        Err(why) => Err(ConfigError::File { file: path, named_by, why }),
+    }
 }
 
-fn text(path: &Path) -> Result<String, FileFault> {
+/// The text of a file.
+///
+/// # Errors
+/// It is none, cannot be read, has more than a MiB, or is not UTF-8.
+pub fn text(path: &Path) -> std::result::Result<String, FileFault> {
     // Looked at before it is opened: to open a pipe is to wait for its writer.
     if !std::fs::metadata(path)?.is_file() {
         return Err(FileFault::NoFile);
     }
     let mut bytes = Vec::new();
     // The length that a file says may not be what it has.
-    File::open(path)?.take(MAX_LEN_BYTES + 1).read_to_end(&mut bytes)?;
+    std::fs::File::open(path)?.take(MAX_LEN_BYTES + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > MAX_LEN_BYTES {
         return Err(FileFault::TooLong(MAX_LEN_BYTES));
     }

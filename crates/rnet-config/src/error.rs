@@ -21,7 +21,7 @@ pub struct Place {
 
 impl Place {
     /// Where `span` begins in `text`.
-    pub(super) fn of(file: &Arc<Path>, text: &str, span: &Range<usize>) -> Place {
+    pub fn of(file: &Arc<Path>, text: &str, span: &Range<usize>) -> Place {
         // The parser may point into a character.
         let start = (0..=span.start.min(text.len())).rev().find(|at| text.is_char_boundary(*at));
         let before = &text[..start.unwrap_or(0)];
@@ -128,7 +128,7 @@ fn meant(hint: &Option<&'static str>) -> String {
 }
 
 /// The word that was meant by one that there is not.
-pub(super) fn near(word: &str, words: &[&'static str]) -> Option<&'static str> {
+pub fn near(word: &str, words: &[&'static str]) -> Option<&'static str> {
     // Longer than any of ours, and the distance takes time by its length.
     if word.len() > 32 {
         return None;
@@ -140,7 +140,7 @@ pub(super) fn near(word: &str, words: &[&'static str]) -> Option<&'static str> {
 }
 
 /// Words for a sentence: `"a", "b" or "c"`.
-pub(super) fn one_of(words: &[&str]) -> String {
+pub fn one_of(words: &[&str]) -> String {
     let quoted: Vec<String> = words.iter().map(|word| format!("{word:?}")).collect();
     match quoted.split_last() {
         Some((last, rest)) if !rest.is_empty() => format!("{} or {last}", rest.join(", ")),

@@ -1,0 +1,212 @@
+//! `rnet launch`: the library's launcher, with this program's stdout, signals and domain.
+
+pub mod args;
+pub mod keeper;
+
+use std::os::fd::BorrowedFd;
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use rnet::NodeName;
+use rnet::inspect::Domain;
+use rnet_launch::{Choices, LaunchError, Launcher, RunFolder, Signals, Status, Surroundings};
+use serde_json::json;
+
+use self::args::LaunchArgs;
+use crate::context::Context;
+use crate::failure::{Failure, Outcome};
+use crate::shared_args::NodeArg;
+use crate::{signal, table};
+
+/// How often the table is drawn.
+const TABLE: Duration = Duration::from_secs(1);
+
+impl From<LaunchError> for Failure {
+    fn from(error: LaunchError) -> Failure {
+        match error {
+            LaunchError::Rnet(error) => error.into(),
+            error => Failure::Failed(error.to_string()),
+        }
+    }
+}
+
+pub fn run(context: &mut Context, args: LaunchArgs) -> Outcome {
+    let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
+    let file = args.file.or_else(|| set("RNET_CONFIG").map(PathBuf::from));
+    let file = file.unwrap_or_else(|| PathBuf::from("robot.toml"));
+    let by_env = || set("RNET_HOST").map(|host| host.to_string_lossy().into_owned());
+    let choices = Choices { host: args.host.clone().or_else(by_env), set: args.set };
+    let plan = rnet_launch::load(&file, &choices)?;
+    if args.check {
+        return check(context, &plan);
+    }
+    let folder = folder(context)?;
+    let mut around =
+        Terminal { file: plan.file, host: args.host, watch: args.watch, drawn: None, context };
+    let outcome = Launcher::new(file, choices, folder, args.reload, &mut around)?.run()?;
+    if !outcome.failed.is_empty() {
+        let each = outcome.failed.iter().map(|(node, why)| format!("{node}: {why}"));
+        return Err(Failure::Failed(each.collect::<Vec<_>>().join("; ")));
+    }
+    if outcome.is_stopped { Err(Failure::Interrupted) } else { Ok(()) }
+}
+
+/// Where the domain's launches keep their records.
+pub fn folder(context: &Context) -> Outcome<RunFolder> {
+    let domain = context.domain()?;
+    Ok(RunFolder::of_domain(domain.path(), &|name| std::env::var_os(name))?)
+}
+
+/// The command of a keeper in the context's domain.
+pub fn keeper_command(context: &Context) -> Command {
+    // This very program, even if another version of it has been installed since.
+    let mut command = Command::new("/proc/self/exe");
+    command.arg("launch-keeper");
+    let global = context.global();
+    if let Some(domain) = &global.domain {
+        command.env("RNET_DOMAIN", domain.as_str());
+    }
+    if let Some(dir) = &global.dir {
+        command.env("RNET_DIR", dir);
+    }
+    if let Some(group) = &global.group {
+        command.env("RNET_GROUP", group);
+    }
+    command
+}
+
+/// What tells this program to stop.
+pub struct BySignal;
+
+impl Signals for BySignal {
+    fn stopped(&self) -> bool {
+        signal::stopped()
+    }
+
+    fn wait(&self, fd: BorrowedFd<'_>, limit: Option<Duration>) -> std::io::Result<()> {
+        signal::wait_readable_for(fd, limit)
+    }
+}
+
+fn check(context: &mut Context, plan: &rnet_launch::Plan) -> Outcome {
+    if context.json() {
+        let nodes = plan.nodes.iter().map(
+            |node| json!({"node": node.name, "command": node.process.command, "after": node.after}),
+        );
+        let nodes: Vec<_> = nodes.collect();
+        return context.document(&json!({"file": plan.file, "host": plan.host, "nodes": nodes}));
+    }
+    let rows: Vec<Vec<String>> = plan
+        .nodes
+        .iter()
+        .map(|node| {
+            let after: Vec<&str> = node.after.iter().map(NodeName::as_str).collect();
+            vec![node.name.to_string(), after.join(", "), node.process.command.join(" ")]
+        })
+        .collect();
+    table::print(context, &["NODE", "AFTER", "COMMAND"], &rows)
+}
+
+/// The terminal of the launcher, or what reads its output.
+struct Terminal<'c> {
+    context: &'c mut Context,
+    file: PathBuf,
+    host: Option<String>,
+    watch: bool,
+    drawn: Option<(Instant, Vec<Status>)>,
+}
+
+impl Signals for Terminal<'_> {
+    fn stopped(&self) -> bool {
+        signal::stopped()
+    }
+
+    fn wait(&self, fd: BorrowedFd<'_>, limit: Option<Duration>) -> std::io::Result<()> {
+        BySignal.wait(fd, limit)
+    }
+}
+
+impl Surroundings for Terminal<'_> {
+    fn keeper(&self, node: &NodeName) -> Command {
+        let mut command = keeper_command(self.context);
+        // The nodes' link reads the same file.
+        command.arg(node.as_str()).env("RNET_CONFIG", &self.file);
+        if let Some(host) = &self.host {
+            command.env("RNET_HOST", host);
+        }
+        command
+    }
+
+    fn domain(&self) -> rnet::Result<Domain> {
+        self.context.location()?.domain()
+    }
+
+    fn node(&self) -> rnet::Result<rnet::Node> {
+        self.context.open_node("launch", &NodeArg::default())
+    }
+
+    fn event(&mut self, node: &NodeName, what: &str, detail: &str) {
+        if self.watch {
+            return;
+        }
+        // Nobody reads it any more: that is no reason to stop a robot.
+        let _ = match self.context.json() {
+            true => self.context.json_line(&json!({"node": node, "event": what, "detail": detail})),
+            false => {
+                let blank = if detail.is_empty() { "" } else { "  " };
+                self.context.line(format_args!("{node}  {what}{blank}{detail}"))
+            }
+        };
+        let _ = self.context.flush();
+    }
+
+    fn say(&mut self, text: &str) {
+        self.context.say(format_args!("rnet: {text}"));
+    }
+
+    fn status(&mut self, rows: &[Status]) {
+        if !self.watch {
+            return;
+        }
+        let on_terminal = self.context.on_terminal();
+        let still = |row: &Status| Status { for_s: 0, detail: String::new(), ..row.clone() };
+        let now: Vec<Status> = rows.iter().map(still).collect();
+        let is_due = self
+            .drawn
+            .as_ref()
+            .is_none_or(|(at, before)| *before != now || (on_terminal && at.elapsed() >= TABLE));
+        if !is_due {
+            return;
+        }
+        self.drawn = Some((Instant::now(), now));
+        let _ = self.draw(rows, on_terminal);
+        let _ = self.context.flush();
+    }
+}
+
+impl Terminal<'_> {
+    fn draw(&mut self, rows: &[Status], on_terminal: bool) -> Outcome {
+        if self.context.json() {
+            return self.context.json_line(&json!({"nodes": rows}));
+        }
+        if on_terminal {
+            // To the corner, and what is below it away.
+            self.context.line(format_args!("\x1b[H\x1b[J"))?;
+        }
+        let cells = |row: &Status| {
+            vec![
+                row.node.to_string(),
+                row.state.to_owned(),
+                if row.is_ready { "yes" } else { "no" }.to_owned(),
+                row.pid.map_or_else(|| "-".to_owned(), |pid| pid.to_string()),
+                table::uptime(Duration::from_secs(row.for_s)),
+                row.restarts.to_string(),
+                row.detail.clone(),
+            ]
+        };
+        let rows: Vec<Vec<String>> = rows.iter().map(cells).collect();
+        let titles = ["NODE", "STATE", "READY", "PID ", "FOR", "RESTARTS ", "DETAIL"];
+        table::print(self.context, &titles, &rows)
+    }
+}

@@ -1,0 +1,34 @@
+//! `rnet launch-keeper`, which `rnet launch` starts: the parent of a node.
+
+use std::io::Read;
+
+use rnet_launch::{Keeper, KeeperOrder};
+
+use super::BySignal;
+use super::args::KeeperArgs;
+use crate::context::Context;
+use crate::failure::{Failure, Outcome};
+
+pub fn run(context: &mut Context, args: &KeeperArgs) -> Outcome {
+    let mut text = Vec::new();
+    std::io::stdin().read_to_end(&mut text)?;
+    let order: KeeperOrder = serde_json::from_slice(&text).map_err(|error| {
+        Failure::Usage(format!(
+            "rnet launch starts this; its order for {} cannot be read: {error}",
+            args.node
+        ))
+    })?;
+    let kept = Keeper::run(order, |word| answer(context, word), &BySignal);
+    kept.map_err(|why| {
+        answer(context, &why);
+        Failure::Told
+    })
+}
+
+/// Tells the launcher, which waits for it and for the end of this process's output.
+fn answer(context: &mut Context, text: &str) {
+    let _ = context.line(format_args!("{text}"));
+    let _ = context.flush();
+    let null = std::fs::File::options().write(true).open("/dev/null");
+    let _ = null.map(rustix::stdio::dup2_stdout);
+}

@@ -1,0 +1,82 @@
+//! `rnet node kill`, `stop` and `restart`: of nodes that were launched, and of all others of this host.
+
+use rnet::NodeName;
+use rnet::inspect::NodeInfo;
+use rnet_launch::{Control, Stopped};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open};
+
+use crate::context::Context;
+use crate::failure::{Failure, Outcome};
+use crate::launch::{BySignal, folder, keeper_command};
+use crate::topic::{look, no_such};
+
+pub fn kill(context: &mut Context, node: &NodeName) -> Outcome {
+    if let Some(control) = Control::find(folder(context)?, node)
+        && control.kill()?
+    {
+        return context.line(format_args!("killed {node}"));
+    }
+    signal_node(context, node, Signal::KILL)?;
+    context.line(format_args!("killed {node}"))
+}
+
+pub fn stop(context: &mut Context, node: &NodeName) -> Outcome {
+    if let Some(control) = Control::find(folder(context)?, node) {
+        let stopped = control.stop(&BySignal)?;
+        if stopped != Stopped::NotRunning
+            || context.domain()?.snapshot()?.node(node.as_str()).is_none()
+        {
+            return tell(context, node, stopped, "stopped");
+        }
+    }
+    signal_node(context, node, Signal::TERM)?;
+    context.line(format_args!("sent SIGTERM to {node}"))
+}
+
+pub fn restart(context: &mut Context, node: &NodeName) -> Outcome {
+    let control = launched(context, node)?;
+    let mut command = keeper_command(context);
+    command.arg(node.as_str()).env("RNET_CONFIG", &control.record().file);
+    let stopped = control.restart(command, &BySignal)?;
+    let stopped = if stopped == Stopped::NotRunning { Stopped::Ended } else { stopped };
+    tell(context, node, stopped, "restarted")
+}
+
+fn tell(context: &mut Context, node: &NodeName, stopped: Stopped, done: &str) -> Outcome {
+    match stopped {
+        Stopped::Ended => context.line(format_args!("{done} {node}")),
+        Stopped::NotRunning => context.line(format_args!("{node} does not run")),
+        Stopped::Interrupted => Err(Failure::Interrupted),
+        Stopped::Running => Err(Failure::Failed(format!(
+            "{node} still runs, though it was told to stop; rnet node kill {node}"
+        ))),
+    }
+}
+
+/// A node that rnet launch has started in this domain.
+pub fn launched(context: &Context, node: &NodeName) -> Outcome<Control> {
+    Control::find(folder(context)?, node).ok_or_else(|| {
+        Failure::Failed(format!("{node} was not started by rnet launch in this domain"))
+    })
+}
+
+/// Signals the process of a node that nobody has launched.
+fn signal_node(context: &mut Context, name: &NodeName, signal: Signal) -> Outcome {
+    let (mut domain, snapshot) = look(context)?;
+    let Some(node) = snapshot.node(name.as_str()) else {
+        let names = snapshot.nodes.iter().map(|node| node.meta.name.as_str());
+        return Err(no_such("node", domain.id(), name.as_str(), names));
+    };
+    let failed = |why: &dyn std::fmt::Display| Failure::Failed(format!("{name}: {why}"));
+    if !node.meta.is_in_our_pid_namespace() {
+        return Err(failed(&"its process is in another container; stop it there"));
+    }
+    let pid = Pid::from_raw(node.meta.pid as i32).ok_or_else(|| failed(&"it has no process id"))?;
+    let process = pidfd_open(pid, PidfdFlags::empty()).map_err(|error| failed(&error))?;
+    // It was there when the descriptor was opened, so that the descriptor is of its process and of no later one.
+    let is_same = |later: &NodeInfo| later.incarnation == node.incarnation;
+    if !domain.snapshot()?.node(name.as_str()).is_some_and(is_same) {
+        return Err(failed(&"it has just gone"));
+    }
+    rnet_launch::signal(&process, signal).map_err(|error| failed(&error))
+}

@@ -1,0 +1,342 @@
+//! `rnet launch`, with nodes that are small programs: all by the real binary.
+
+mod util;
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use util::{Place, Running};
+
+/// What takes longer hangs.
+const HANG: Duration = Duration::from_secs(60);
+
+/// A place with a file to launch; what still runs at its end is stopped.
+struct Robot {
+    place: Place,
+}
+
+impl Robot {
+    fn new(text: &str) -> Robot {
+        let robot = Robot { place: Place::new() };
+        robot.write(text);
+        robot
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.place.dir.join(name)
+    }
+
+    fn write(&self, text: &str) {
+        // At once: the launcher may be looking.
+        std::fs::write(self.path("draft"), text).unwrap();
+        std::fs::rename(self.path("draft"), self.path("robot.toml")).unwrap();
+    }
+
+    fn launch(&self, options: &[&str]) -> Running {
+        let mut command = self.place.command();
+        command.arg("launch").arg(self.path("robot.toml")).args(options);
+        Running::start(command)
+    }
+
+    fn run(&self, args: &[&str]) -> util::Ran {
+        self.place.run(args)
+    }
+
+    /// Waits until a file holds what is looked for, and returns it.
+    #[track_caller]
+    fn until(&self, name: &str, holds: impl Fn(&str) -> bool) -> String {
+        let read = || std::fs::read_to_string(self.path(name)).unwrap_or_default();
+        until(&|| Some(read()).filter(|text| holds(text)), &|| read())
+    }
+
+    /// The process ids that a node has written to a file, a line for each start.
+    fn pids(&self, name: &str, starts: usize) -> Vec<String> {
+        let text = self.until(name, |text| text.lines().count() >= starts && text.ends_with('\n'));
+        text.lines().map(str::to_owned).collect()
+    }
+}
+
+impl Drop for Robot {
+    fn drop(&mut self) {
+        // A launch of nothing stops what an earlier one has started.
+        self.write("");
+        let _ = self.launch(&[]).wait();
+    }
+}
+
+#[track_caller]
+fn until<T>(look: &dyn Fn() -> Option<T>, said: &dyn Fn() -> String) -> T {
+    let end = Instant::now() + HANG;
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(Instant::now() < end, "it does not come; so far: {}", said());
+        std::thread::sleep(Duration::from_millis(10)); // sleep: between looks at a file or at /proc
+    }
+}
+
+fn is_alive(pid: &str) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
+}
+
+#[track_caller]
+fn until_gone(pid: &str) {
+    until(&|| (!is_alive(pid)).then_some(()), &|| format!("{pid} lives"));
+}
+
+/// A node of a shell that writes its process id into a file and sleeps.
+fn sleeper(name: &str, more: &str) -> String {
+    format!(
+        "[node.{name}]\ncommand = [\"sh\", \"-c\", \"echo $$$$ >> {name}.pid; exec sleep 600\"]\n{more}\n"
+    )
+}
+
+#[test]
+fn nodes_start_in_their_order_and_stop_in_reverse() {
+    let node = |name: &str, more: &str| {
+        format!(
+            "[node.{name}]\ncommand = [\"sh\", \"-c\", \"trap 'echo -{name} >> order; exit 0' TERM; \
+             echo +{name} >> order; while :; do sleep 0.05; done\"]\n{more}\n"
+        )
+    };
+    let text = node("a", "after = [\"b\"]") + &node("b", "after = [\"c\"]") + &node("c", "");
+    let robot = Robot::new(&text);
+    let check =
+        robot.run(&["launch", robot.path("robot.toml").to_str().unwrap(), "--check", "--json"]);
+    let order: Vec<Value> =
+        check.json()["nodes"].as_array().unwrap().iter().map(|node| node["node"].clone()).collect();
+    assert_eq!(order, ["/c", "/b", "/a"]);
+    let launch = robot.launch(&[]);
+    robot.until("order", |text| text.lines().count() == 3);
+    launch.signal("INT");
+    let ran = launch.wait();
+    assert_eq!(ran.code, Some(130), "{ran:#?}");
+    let order = robot.until("order", |text| text.lines().count() == 6);
+    let stops: Vec<&str> = order.lines().filter(|line| line.starts_with('-')).collect();
+    assert_eq!(stops, ["-a", "-b", "-c"], "{order}");
+}
+
+#[test]
+fn a_node_that_does_not_stop_is_killed_with_what_it_has_started() {
+    let robot = Robot::new(
+        "[node.deaf]\ncommand = [\"sh\", \"-c\", \"trap '' TERM; sleep 600 & echo $$! > child.pid; \
+         echo deaf > begun; while :; do sleep 0.05; done\"]\nstop_timeout_s = 0.2\n",
+    );
+    let launch = robot.launch(&[]);
+    robot.until("begun", |text| !text.is_empty());
+    let child = robot.pids("child.pid", 1).remove(0);
+    launch.signal("TERM");
+    let ran = launch.wait();
+    assert_eq!(ran.code, Some(130), "{ran:#?}");
+    assert!(ran.stdout.contains("/deaf  stopped  killed by SIGKILL"), "{ran:#?}");
+    until_gone(&child);
+    let log = robot.run(&["node", "logs", "deaf"]).ok();
+    assert!(log.contains("SIGKILL: it ran 0.2 s after SIGTERM"), "{log}");
+}
+
+#[test]
+fn dependents_wait_until_a_node_is_ready() {
+    let rnet = env!("CARGO_BIN_EXE_rnet");
+    let text = format!(
+        r#"
+        [node.lidar]
+        command = ["{rnet}", "topic", "pub", "/scan", "--text", "scan", "--rate", "100", "--node-name", "/lidar"]
+        after = ["setup"]
+        ready = ["/scan"]
+        ready_timeout_s = 60
+        [node.setup]
+        command = ["sh", "-c", "echo done > setup"]
+        ready = "ended"
+        [node.map]
+        command = ["sh", "-c", "cat setup; until test -e go; do sleep 0.05; done; echo > /dev/fd/$$RNET_READY_FD; exec sleep 600"]
+        after = ["lidar"]
+        ready = "told"
+        ready_timeout_s = 0.1
+        "#
+    ) + &sleeper("plan", "after = [\"map\"]");
+    let robot = Robot::new(&text);
+    let mut launch = robot.launch(&[]);
+    launch.until_stdout("/setup  ended  exit code 0");
+    launch.until_stdout("/lidar  ready");
+    launch.until_stdout("/map  not-ready  after 0.1 s: it has not said so by RNET_READY_FD");
+    assert!(!robot.path("plan.pid").exists());
+    std::fs::write(robot.path("go"), "").unwrap();
+    launch.until_stdout("/map  ready");
+    robot.pids("plan.pid", 1);
+    assert_eq!(robot.run(&["node", "logs", "/map"]).ok(), "done\n");
+    launch.signal("INT");
+    assert_eq!(launch.wait().code, Some(130));
+}
+
+#[test]
+fn a_crash_loop_is_given_up_and_on_failure_runs() {
+    let robot = Robot::new(
+        "[node.bad]\ncommand = [\"sh\", \"-c\", \"echo x >> starts; echo broken >&2; exit 3\"]\n\
+         backoff_s = 0.01\ngive_up_after = 3\non_failure = [\"sh\", \"-c\", \"echo $$RNET_FAILED_NODE > safe\"]\n\
+         [node.next]\ncommand = [\"true\"]\nafter = [\"missing\"]\n[node.missing]\ncommand = [\"./none\"]\n\
+         restart = \"never\"\n",
+    );
+    let ran = robot.launch(&[]).wait();
+    let said = ran.stderr.clone();
+    assert_eq!(ran.code, Some(1), "{ran:#?}");
+    assert!(said.contains("/bad: exit code 3"), "{said}");
+    assert!(said.contains("/missing: cannot be started: ./none in "), "{said}");
+    assert!(said.contains("/next: never started: /missing is not ready"), "{said}");
+    assert_eq!(robot.until("starts", |_| true).lines().count(), 3);
+    robot.until("safe", |text| text == "/bad\n");
+    assert_eq!(robot.run(&["node", "logs", "bad", "--lines", "2"]).ok(), "broken\nbroken\n");
+}
+
+#[test]
+fn a_killed_launcher_harms_no_node_and_the_next_one_adopts_them() {
+    let text = sleeper("a", "")
+        + &sleeper("b", "after = [\"a\"]")
+        + &sleeper("c", "die_with_launcher = true");
+    let robot = Robot::new(&text);
+    let mut first = robot.launch(&[]);
+    let a = robot.pids("a.pid", 1).remove(0);
+    let b = robot.pids("b.pid", 1).remove(0);
+    let c = robot.pids("c.pid", 1).remove(0);
+    first.until_stdout("/b  started");
+    let second = robot.launch(&[]).wait().fails(1);
+    assert!(second.contains("is launched already in this domain"), "{second}");
+    first.signal("KILL");
+    first.until_end();
+    until_gone(&c);
+    assert!(is_alive(&a) && is_alive(&b));
+    // Without a launcher a node is stopped all the same, and how it ended is known to the next one.
+    assert_eq!(robot.run(&["node", "stop", "b"]).ok(), "stopped /b\n");
+    assert!(!is_alive(&b));
+    assert_eq!(robot.run(&["node", "restart", "b"]).ok(), "restarted /b\n");
+    let b = robot.pids("b.pid", 2).remove(1);
+    let mut next = robot.launch(&[]);
+    next.until_stdout(&format!("/a  adopted  pid {a}"));
+    next.until_stdout(&format!("/b  adopted  pid {b}"));
+    next.until_stdout("/c  started");
+    assert_eq!(robot.pids("c.pid", 2).len(), 2);
+    // An adopted node is no child of its launcher, which knows all the same how it ends.
+    assert_eq!(robot.run(&["node", "kill", "a"]).ok(), "killed /a\n");
+    next.until_stdout("/a  failed  killed by SIGKILL; it is started again in ");
+    next.until_stdout("/a  started");
+    next.signal("INT");
+    assert_eq!(next.wait().code, Some(130));
+    until_gone(&b);
+}
+
+#[test]
+fn operators_stop_and_restart_nodes() {
+    let robot = Robot::new(&(sleeper("a", "restart = \"always\"") + &sleeper("b", "")));
+    let mut launch = robot.launch(&["--watch", "--json"]);
+    let a = robot.pids("a.pid", 1).remove(0);
+    robot.pids("b.pid", 1);
+    assert_eq!(robot.run(&["node", "stop", "a"]).ok(), "stopped /a\n");
+    assert!(!is_alive(&a));
+    launch.until_stdout("\"node\":\"/a\",\"state\":\"stopped\"");
+    assert_eq!(robot.run(&["node", "restart", "/a"]).ok(), "restarted /a\n");
+    let again = robot.pids("a.pid", 2).remove(1);
+    launch.until_stdout(&format!("\"pid\":{again},"));
+    assert_eq!(robot.run(&["node", "restart", "a"]).ok(), "restarted /a\n");
+    robot.pids("a.pid", 3);
+    let said = robot.run(&["node", "restart", "c"]).fails(1);
+    assert!(said.contains("/c was not started by rnet launch in this domain"), "{said}");
+    assert_eq!(robot.pids("b.pid", 1).len(), 1);
+    launch.signal("INT");
+    assert_eq!(launch.wait().code, Some(130));
+}
+
+#[test]
+fn nodes_that_nobody_launched_are_stopped_and_killed_too() {
+    let place = Place::new();
+    for (word, said) in [("stop", "sent SIGTERM to /free\n"), ("kill", "killed /free\n")] {
+        let mut free = place.spawn(&["topic", "pub", "/t", "--text", "x", "--node-name", "/free"]);
+        let is_there = || place.run(&["node", "list"]).stdout.contains("/free").then_some(());
+        until(&is_there, &String::new);
+        assert_eq!(place.run(&["node", word, "free"]).ok(), said);
+        free.until_end();
+    }
+    let said = place.run(&["node", "kill", "free"]).fails(1);
+    assert!(said.contains("free"), "{said}");
+}
+
+#[test]
+fn a_changed_file_restarts_only_what_changed() {
+    let robot = Robot::new(&(sleeper("a", "") + &sleeper("b", "") + &sleeper("c", "")));
+    let mut launch = robot.launch(&["--reload"]);
+    let pids: Vec<String> =
+        ["a.pid", "b.pid", "c.pid"].map(|name| robot.pids(name, 1).remove(0)).into();
+    robot.write("[node.a\n");
+    launch.until_stderr("robot.toml:1:8: ");
+    robot.write(
+        &(sleeper("a", "")
+            + &sleeper("b", "env = { A = \"1\" }")
+            + &sleeper("d", "after = [\"b\"]")),
+    );
+    robot.pids("b.pid", 2);
+    robot.pids("d.pid", 1);
+    until_gone(&pids[1]);
+    until_gone(&pids[2]);
+    assert!(is_alive(&pids[0]));
+    assert_eq!(robot.pids("a.pid", 1).len(), 1);
+    // The next launcher sees by itself what has changed while there was none.
+    launch.signal("KILL");
+    launch.until_end();
+    robot.write(&(sleeper("a", "env = { A = \"2\" }") + &sleeper("b", "env = { A = \"1\" }")));
+    let mut next = robot.launch(&[]);
+    next.until_stdout("/b  adopted");
+    robot.pids("a.pid", 2);
+    until_gone(&pids[0]);
+    until_gone(&robot.pids("d.pid", 1)[0]);
+    next.signal("INT");
+    assert_eq!(next.wait().code, Some(130));
+}
+
+#[test]
+fn parameters_environment_and_limits_reach_the_node() {
+    let robot = Robot::new(
+        "[var]\nspeed = 2\n[node.arm]\ncommand = [\"sh\", \"-c\", \"echo $$SPEED $$RNET_DOMAIN; ulimit -d; \
+         grep Cpus_allowed_list /proc/self/status; exec sleep 600\"]\nenv = { SPEED = \"${speed}\" }\n\
+         params = { gain = 1.5, mode = \"run\", limits = [1, 2] }\ncpus = [0]\nmemory_limit_mib = 64\n\
+         scheduler = \"batch\"\n",
+    );
+    let mut launch = robot.launch(&["--set", "speed=3"]);
+    launch.until_stdout("/arm  started");
+    let logs = || robot.run(&["node", "logs", "arm"]).ok();
+    let log = until(&|| Some(logs()).filter(|log| log.lines().count() == 3), &logs);
+    assert_eq!(log, "3 clitest\n65536\nCpus_allowed_list:\t0\n");
+    assert_eq!(robot.run(&["state", "get", "/params/arm/gain"]).ok().trim(), "1.5");
+    assert_eq!(robot.run(&["state", "get", "/params/arm/limits"]).ok().trim(), "1\n2");
+    let said =
+        robot.run(&["launch", "--set", "sped=3", robot.path("robot.toml").to_str().unwrap()]);
+    assert!(
+        said.fails(1).contains("--set: expected one of the variables \"speed\", found \"sped\"")
+    );
+    launch.signal("INT");
+    assert_eq!(launch.wait().code, Some(130));
+}
+
+#[test]
+fn logs_are_followed_over_their_rotation() {
+    let robot = Robot::new(
+        "[node.talker]\ncommand = [\"sh\", \"-c\", \"yes 0123456789abcdef | head -n 160000; echo last; \
+         until test -e go; do sleep 0.05; done; echo after; exec sleep 600\"]\nlog_max_mib = 1\nlog_files = 2\n",
+    );
+    let launch = robot.launch(&[]);
+    let last = || robot.run(&["node", "logs", "talker", "--lines", "1"]).stdout;
+    until(&|| (last() == "last\n").then_some(()), &last);
+    let all = robot.run(&["node", "logs", "talker"]).ok();
+    // 2.6 MiB were written; two files of 1 MiB at most are kept.
+    assert!(all.len() > 1 << 20 && all.len() <= 2 << 20, "{}", all.len());
+    // The first line may have come in two parts, of which one is gone.
+    assert!(all.lines().skip(1).all(|line| line == "0123456789abcdef" || line == "last"));
+    let mut follow = robot.place.spawn(&["node", "logs", "talker", "--lines", "1", "--follow"]);
+    follow.until_stdout("last");
+    std::fs::write(robot.path("go"), "").unwrap();
+    follow.until_stdout("after");
+    follow.signal("INT");
+    assert_eq!(follow.wait().code, Some(130));
+    launch.signal("INT");
+    assert_eq!(launch.wait().code, Some(130));
+}

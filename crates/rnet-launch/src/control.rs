@@ -1,0 +1,151 @@
+//! Orders to a node that was launched, by whoever may give them: with its launcher and without.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use rnet::NodeName;
+use rustix::process::Signal;
+
+use crate::identity::{has_ended, signal};
+use crate::keeper::{Answer, KeeperOrder, Signals};
+use crate::log::numbered;
+use crate::place::RunFolder;
+use crate::record::{Record, lock};
+use crate::{LaunchError, Result};
+
+/// How much longer than the node's own time to stop its keeper has.
+const KEEPER_MARGIN: Duration = Duration::from_secs(10);
+
+/// A launched node, to give orders to.
+pub struct Control {
+    folder: RunFolder,
+    record: Record,
+}
+
+/// How an order to stop has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stopped {
+    /// The node has ended.
+    Ended,
+    /// It did not run.
+    NotRunning,
+    /// Whoever gave the order has been stopped before.
+    Interrupted,
+    /// It runs still, though its keeper has been told.
+    Running,
+}
+
+impl Control {
+    /// The node of this name; `None` if it was not launched.
+    pub fn find(folder: RunFolder, node: &NodeName) -> Option<Control> {
+        let record = Record::read(&folder, node)?;
+        Some(Control { folder, record })
+    }
+
+    /// What is known of it.
+    pub fn record(&self) -> &Record {
+        &self.record
+    }
+
+    /// Its logs, the oldest first.
+    pub fn logs(&self) -> Vec<PathBuf> {
+        let path = self.folder.log(&self.record.node);
+        let older = (1..self.record.process.log.files).rev().map(|number| numbered(&path, number));
+        older.filter(|path| path.exists()).chain([path.clone()]).collect()
+    }
+
+    /// Whether its launcher runs.
+    fn has_launcher(&self) -> bool {
+        lock(&self.folder.launcher_lock(&self.record.file)).is_ok_and(|lock| lock.is_none())
+    }
+
+    /// Kills it with SIGKILL, as a crash would: its launcher does what it does after one. `false` if it does not run.
+    ///
+    /// # Errors
+    /// The system does not allow it.
+    pub fn kill(&self) -> Result<bool> {
+        let main = self.record.keeper().and_then(|_| self.record.main.as_ref()?.open());
+        main.map_or(Ok(false), |main| self.send(&main, Signal::KILL).map(|()| true))
+    }
+
+    /// Stops it, and waits for its end. Its launcher leaves it stopped.
+    ///
+    /// # Errors
+    /// The system does not allow it.
+    pub fn stop(&self, signals: &dyn Signals) -> Result<Stopped> {
+        self.wish("stop")?;
+        self.end(signals)
+    }
+
+    /// Stops it and starts it: by its launcher, or by a keeper of `command` if that is gone.
+    ///
+    /// # Errors
+    /// The system does not allow it; the node cannot be started.
+    pub fn restart(&self, command: Command, signals: &dyn Signals) -> Result<Stopped> {
+        if self.record.process.die_with_launcher && !self.has_launcher() {
+            return Err(LaunchError::Refused(format!(
+                "{} dies with its launcher, and that is gone; start rnet launch {}",
+                self.record.node,
+                self.record.file.display()
+            )));
+        }
+        self.wish("restart")?;
+        let ended = self.end(signals)?;
+        if matches!(ended, Stopped::Interrupted | Stopped::Running) || self.has_launcher() {
+            return Ok(ended);
+        }
+        let _ = std::fs::remove_file(self.folder.wish(&self.record.node));
+        let order = KeeperOrder {
+            node: self.record.node.clone(),
+            file: self.record.file.clone(),
+            process: self.record.process.clone(),
+            folder: self.folder.path().to_owned(),
+        };
+        match order.send(command) {
+            Ok((Answer::Keeps, _)) => {}
+            Ok((Answer::Busy, mut child)) => {
+                let _ = child.wait();
+            }
+            Err(why) => return Err(LaunchError::Refused(format!("{}: {why}", self.record.node))),
+        }
+        let end = Record::read(&self.folder, &self.record.node).and_then(|record| record.end);
+        match end {
+            Some(end @ crate::End::NotStarted(_)) => {
+                Err(LaunchError::Refused(format!("{}: {end}", self.record.node)))
+            }
+            _ => Ok(ended),
+        }
+    }
+
+    fn end(&self, signals: &dyn Signals) -> Result<Stopped> {
+        let Some(keeper) = self.record.keeper() else { return Ok(Stopped::NotRunning) };
+        self.send(&keeper, Signal::TERM)?;
+        let time = Duration::from_millis(self.record.process.stop_timeout_ms) + KEEPER_MARGIN;
+        let until = Instant::now() + time;
+        while !has_ended(&keeper) {
+            if signals.stopped() {
+                return Ok(Stopped::Interrupted);
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Ok(Stopped::Running);
+            }
+            let waited = signals.wait(keeper.as_fd(), Some(left));
+            waited.map_err(|why| LaunchError::io("wait for", Path::new("the keeper"), why))?;
+        }
+        Ok(Stopped::Ended)
+    }
+
+    fn wish(&self, word: &str) -> Result<()> {
+        let path = self.folder.wish(&self.record.node);
+        std::fs::write(&path, word).map_err(|why| LaunchError::io("write", &path, why))
+    }
+
+    fn send(&self, to: &OwnedFd, what: Signal) -> Result<()> {
+        let refused =
+            |why| LaunchError::Refused(format!("{} cannot be signalled: {why}", self.record.node));
+        signal(to, what).map_err(refused)
+    }
+}

@@ -1,0 +1,242 @@
+//! `robot.toml` and the files that it includes: which nodes there are to be.
+
+mod node;
+mod vars;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rnet::NodeName;
+use rnet_config::{ConfigError, Entry, FILE_KEYS, Place, Reader, Table, this_host, why_no_host};
+
+use self::vars::Vars;
+use crate::node::Node;
+use crate::{Result, order};
+
+const INCLUDE_KEYS: [&str; 3] = ["file", "host", "when"];
+
+/// Files that include each other, at most.
+const MAX_DEPTH: usize = 8;
+/// Nodes of a launch, at most.
+pub const MAX_NODES: usize = 256;
+
+/// What the command line and the environment choose.
+#[derive(Clone, Debug, Default)]
+pub struct Choices {
+    /// The host whose part is started: that of `--host` or `RNET_HOST`.
+    pub host: Option<String>,
+    /// Values of variables, in place of those of the file.
+    pub set: Vec<(String, String)>,
+}
+
+/// What is to be started on this host.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The nodes, each after those that it waits for.
+    pub nodes: Vec<Node>,
+    /// The file, in full.
+    pub file: PathBuf,
+    /// The name of the host.
+    pub host: String,
+    /// All files that were read, with their text: a change of one is a change of the plan.
+    pub read: Vec<(PathBuf, String)>,
+}
+
+/// A node, and where it stands.
+struct Found {
+    node: Node,
+    place: Place,
+    after: Vec<(NodeName, String)>,
+}
+
+/// What has been read so far.
+struct Loading {
+    vars: Vars,
+    host: String,
+    found: BTreeMap<NodeName, Found>,
+    /// Nodes that another host or another choice of variables has.
+    elsewhere: Vec<NodeName>,
+    read: Vec<(PathBuf, String)>,
+    way: Vec<PathBuf>,
+}
+
+/// Reads a file and what it includes.
+///
+/// # Errors
+/// The first mistake: file, line, key, and what was expected.
+pub fn load(path: &Path, choices: &Choices) -> Result<Plan> {
+    let unread = |why: std::io::Error| ConfigError::File {
+        file: path.to_owned(),
+        named_by: None,
+        why: why.into(),
+    };
+    let file = path.canonicalize().map_err(unread)?;
+    let host = choices.host.clone().filter(|host| !host.is_empty());
+    if let Some(expected) = host.as_deref().and_then(why_no_host) {
+        let (from, found) = ("--host, RNET_HOST".into(), format!("{:?}", host.unwrap_or_default()));
+        return Err(ConfigError::Value { from, expected, found, hint: None }.into());
+    }
+    let mut loading = Loading {
+        vars: Vars::chosen(&choices.set),
+        host: host.unwrap_or_default(),
+        found: BTreeMap::new(),
+        elsewhere: Vec::new(),
+        read: Vec::new(),
+        way: Vec::new(),
+    };
+    loading.file(path, &file)?;
+    loading.vars.check_chosen()?;
+    let Loading { host, found, elsewhere, read, .. } = loading;
+    Ok(Plan { nodes: in_order(found, &elsewhere)?, file, host, read })
+}
+
+impl Loading {
+    /// Reads a file: `shown` is what it is called in errors.
+    fn file(&mut self, shown: &Path, file: &Path) -> Result<()> {
+        let text = rnet_config::text(file).map_err(|why| ConfigError::File {
+            file: shown.to_owned(),
+            named_by: None,
+            why,
+        })?;
+        let is_first = self.way.is_empty();
+        self.way.push(file.to_owned());
+        self.read.push((file.to_owned(), text.clone()));
+        let path: Arc<Path> = Arc::from(shown);
+        let reader = Reader::new(&text, &path)?;
+        let table = reader.table();
+        table.check_keys(&FILE_KEYS)?;
+        if is_first && self.host.is_empty() {
+            self.host = own_host(&table)?;
+        }
+        if let Some(vars) = table.get("var") {
+            self.vars.declare(&vars.table("a table [var]")?, &self.host)?;
+        }
+        let dir = file.parent().unwrap_or(Path::new("/")).to_owned();
+        self.includes(&table, &dir)?;
+        if let Some(nodes) = table.get("node") {
+            for (name, entry) in nodes.table("tables [node.NAME]")?.entries() {
+                self.node(name, &entry, &dir)?;
+            }
+        }
+        self.way.pop();
+        Ok(())
+    }
+
+    fn includes(&mut self, table: &Table<'_>, dir: &Path) -> Result<()> {
+        let Some(entry) = table.get("include") else { return Ok(()) };
+        let mut files = Vec::new();
+        entry.each(|entry| {
+            let include = entry.table("a table [[include]]")?;
+            include.check_keys(&INCLUDE_KEYS)?;
+            let file = include.need("file", "the path of a file")?;
+            let name = self.vars.filled(&file, file.text("the path of a file")?)?;
+            if self.is_chosen(&include)? {
+                files.push((dir.join(&name), mistake(&file), format!("{name:?}")));
+            }
+            Ok(())
+        })?;
+        for (path, mistake, found) in files {
+            let wrong = |expected: String| mistake(expected, found.clone());
+            let file = path
+                .canonicalize()
+                .map_err(|error| wrong(format!("a file that can be read ({error})")))?;
+            if let Some(begin) = self.way.iter().position(|before| *before == file) {
+                let way = self.way[begin..].iter().chain([&file]);
+                let names: Vec<String> = way.map(|file| file.display().to_string()).collect();
+                return Err(mistake("no cycle".into(), names.join(" -> ")).into());
+            }
+            if self.way.len() >= MAX_DEPTH {
+                return Err(wrong(format!(
+                    "files that include each other at most {MAX_DEPTH} deep"
+                ))
+                .into());
+            }
+            self.file(&path, &file)?;
+        }
+        Ok(())
+    }
+
+    fn node(&mut self, name: &str, entry: &Entry<'_>, dir: &Path) -> Result<()> {
+        let table = entry.table("a table [node.NAME]")?;
+        let name = NodeName::new(name).map_err(|error| node::name_wrong(entry, error))?;
+        let found = node::read(&table, name.clone(), &self.vars, dir)?;
+        if !self.is_chosen(&table)? {
+            self.elsewhere.push(name);
+            return Ok(());
+        }
+        if let Some(before) = self.found.get(&name) {
+            let expected = format!("another name: {} has it", before.place);
+            return Err(mistake(entry)(expected, name.to_string()).into());
+        }
+        if self.found.len() >= MAX_NODES {
+            return Err(
+                mistake(entry)(format!("at most {MAX_NODES} nodes"), "one more".into()).into()
+            );
+        }
+        self.found.insert(name, found);
+        Ok(())
+    }
+
+    /// Whether `host` and `when` of a table choose it.
+    fn is_chosen(&self, table: &Table<'_>) -> rnet_config::Result<bool> {
+        let host = table.opt("host", Entry::host)?;
+        let when =
+            table.opt("when", |when| self.vars.hold(&when.table("a table of variables")?))?;
+        Ok(host.is_none_or(|host| host == self.host) && when.unwrap_or(true))
+    }
+}
+
+/// Makes an error of what was expected and what is there, when the table is not at hand any more.
+fn mistake(entry: &Entry<'_>) -> impl Fn(String, String) -> ConfigError + use<> {
+    let from = format!("{}: {}", entry.place(), entry.key());
+    move |expected, found| ConfigError::Value { from: from.clone(), expected, found, hint: None }
+}
+
+/// The name of this host: that of `network.host`, else that of the system.
+fn own_host(file: &Table<'_>) -> rnet_config::Result<String> {
+    let network = file.get("network").and_then(|entry| entry.table("").ok());
+    let host = network.map(|network| network.opt("host", Entry::host)).transpose()?.flatten();
+    Ok(host.unwrap_or_else(this_host))
+}
+
+/// The nodes, each after those that it waits for.
+fn in_order(mut found: BTreeMap<NodeName, Found>, elsewhere: &[NodeName]) -> Result<Vec<Node>> {
+    let names: Vec<String> = found.keys().map(ToString::to_string).collect();
+    let known: Vec<&str> = names.iter().map(String::as_str).collect();
+    for of in found.values() {
+        let missing = |(name, _): &&(NodeName, String)| {
+            !known.contains(&name.as_str()) && !elsewhere.contains(name)
+        };
+        if let Some((name, from)) = of.after.iter().find(missing) {
+            return Err(ConfigError::Value {
+                from: from.clone(),
+                expected: format!("one of the nodes {}", rnet_config::one_of(&known)),
+                found: format!("{:?}", name.as_str()),
+                hint: None,
+            }
+            .into());
+        }
+    }
+    for of in found.values_mut() {
+        // What another host has is not waited for.
+        of.node.after = of.after.iter().map(|(name, _)| name.clone()).collect();
+        of.node.after.retain(|name| known.contains(&name.as_str()));
+    }
+    let after = found.iter().map(|(name, of)| (name.clone(), of.node.after.clone())).collect();
+    let order = order::sorted(&after).map_err(|cycle| {
+        let first = &found[&cycle[0]];
+        let from = first.after.iter().find(|(name, _)| *name == cycle[1]);
+        let names: Vec<&str> = cycle.iter().map(NodeName::as_str).collect();
+        ConfigError::Value {
+            from: from.map(|(_, from)| from.clone()).unwrap_or_default(),
+            expected: "no cycle".into(),
+            found: format!("{} (each waits for the next)", names.join(" -> ")),
+            hint: None,
+        }
+    })?;
+    Ok(order.iter().filter_map(|name| found.remove(name)).map(|of| of.node).collect())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,234 @@
+//! The table of a node, key by key.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use rnet::{NodeName, TopicName};
+use rnet_config::{ConfigError, Entry, Result, Table};
+use toml::de::DeValue;
+
+use super::Found;
+use super::vars::Vars;
+use crate::node::{Limits, LogLimits, Node, ParamValue, Process, Ready, Scheduler};
+use crate::policy::{Policy, When};
+
+const NODE_KEYS: [&str; 23] = [
+    "command",
+    "dir",
+    "env",
+    "params",
+    "after",
+    "ready",
+    "ready_timeout_s",
+    "restart",
+    "backoff_s",
+    "backoff_max_s",
+    "give_up_after",
+    "give_up_within_s",
+    "on_failure",
+    "stop_timeout_s",
+    "die_with_launcher",
+    "cpus",
+    "scheduler",
+    "priority",
+    "memory_limit_mib",
+    "log_max_mib",
+    "log_files",
+    "host",
+    "when",
+];
+
+/// Longest time of a setting, in s: a day.
+const MAX_S: f64 = 86_400.0;
+const MAX_CPU: u64 = 1023;
+const MAX_MIB: u64 = 1 << 30;
+const MAX_LOG_FILES: u64 = 100;
+const MAX_PARAM_DEPTH: usize = 8;
+
+/// What is wrong with the name of a node.
+pub fn name_wrong(entry: &Entry<'_>, error: rnet::Error) -> ConfigError {
+    match error {
+        rnet::Error::BadName { why, .. } => entry.wrong(format!("the name of a node ({why})")),
+        other => entry.wrong(format!("the name of a node ({other})")),
+    }
+}
+
+/// Reads the table of a node, whether it is chosen or not: a mistake is one on all hosts.
+pub fn read(table: &Table<'_>, name: NodeName, vars: &Vars, dir: &Path) -> Result<Found> {
+    table.check_keys(&NODE_KEYS)?;
+    let words = |entry: &Entry<'_>| words(entry, vars);
+    let expected = "an array, as [\"python\", \"arm.py\"]";
+    let after = table.opt("after", |entry| entry.each(node_name))?.unwrap_or_default();
+    let none = Policy::default();
+    let ms = |key, default: u64| {
+        let ms = table.opt(key, |entry| entry.number("seconds", 0.0..=MAX_S))?;
+        Ok(ms.map_or(default, |s| (s * 1e3).round() as u64))
+    };
+    let ready = table.opt("ready", ready)?.unwrap_or_default();
+    let policy = Policy {
+        when: table.opt("restart", |entry| entry.word(&When::NAMES))?.unwrap_or_default(),
+        backoff_ms: ms("backoff_s", none.backoff_ms)?,
+        backoff_max_ms: ms("backoff_max_s", none.backoff_max_ms)?,
+        give_up_after: table
+            .opt("give_up_after", Entry::count)?
+            .map_or(none.give_up_after, u32::from),
+        give_up_within_ms: ms("give_up_within_s", none.give_up_within_ms)?,
+    };
+    if ready == Ready::Ended && policy.when == When::Always {
+        return Err(table.need("ready", "")?.wrong("another word beside restart = \"always\""));
+    }
+    let process = Process {
+        command: words(&table.need("command", expected)?)?,
+        dir: table
+            .opt("dir", |entry| vars.filled(entry, entry.text("the path of a directory")?))?
+            .map_or_else(|| dir.to_owned(), |below| dir.join(below)),
+        env: table.opt("env", |entry| env(&entry.table("a table")?, vars))?.unwrap_or_default(),
+        params: table
+            .opt("params", |entry| params(&entry.table("a table")?, &name, vars))?
+            .unwrap_or_default(),
+        limits: limits(table)?,
+        stop_timeout_ms: ms("stop_timeout_s", 5_000)?,
+        die_with_launcher: table.opt("die_with_launcher", Entry::truth)?.unwrap_or_default(),
+        log: LogLimits {
+            max_len_bytes: table.opt("log_max_mib", |e| whole(e, 1..=MAX_MIB))?.unwrap_or(10) << 20,
+            files: table.opt("log_files", |e| whole(e, 1..=MAX_LOG_FILES))?.unwrap_or(3) as u32,
+        },
+    };
+    let node = Node {
+        name,
+        process,
+        after: Vec::new(),
+        ready,
+        ready_timeout_ms: ms("ready_timeout_s", 10_000)?,
+        policy,
+        on_failure: table.opt("on_failure", words)?.unwrap_or_default(),
+    };
+    Ok(Found { node, place: table.place(), after })
+}
+
+/// A program and its arguments.
+fn words(entry: &Entry<'_>, vars: &Vars) -> Result<Vec<String>> {
+    if entry.value().as_array().is_none_or(|words| words.is_empty()) {
+        return Err(
+            entry.wrong("an array of a program and its arguments, as [\"python\", \"arm.py\"]")
+        );
+    }
+    let words = entry.each(|word| vars.filled(word, no_zero(word)?))?;
+    match words[0].is_empty() {
+        true => Err(entry.wrong("a program in the first place")),
+        false => Ok(words),
+    }
+}
+
+fn no_zero<'t>(entry: &Entry<'t>) -> Result<&'t str> {
+    let text = entry.text("a text")?;
+    if text.contains('\0') { Err(entry.wrong("a text without a zero byte")) } else { Ok(text) }
+}
+
+fn env(table: &Table<'_>, vars: &Vars) -> Result<BTreeMap<String, String>> {
+    let variable = |(name, entry): (&str, Entry<'_>)| {
+        if name.is_empty() || name.contains(['=', '\0']) {
+            return Err(entry.wrong("a name without '='"));
+        }
+        Ok((name.to_owned(), vars.filled(&entry, no_zero(&entry)?)?))
+    };
+    table.entries().into_iter().map(variable).collect()
+}
+
+fn params(table: &Table<'_>, node: &NodeName, vars: &Vars) -> Result<BTreeMap<String, ParamValue>> {
+    let param = |(name, entry): (&str, Entry<'_>)| {
+        rnet::param::key(node, name).map_err(|error| match error {
+            rnet::Error::BadName { why, .. } => {
+                entry.wrong(format!("the name of a parameter ({why})"))
+            }
+            other => entry.wrong(format!("the name of a parameter ({other})")),
+        })?;
+        Ok((name.to_owned(), param(&entry, vars, 0)?))
+    };
+    table.entries().into_iter().map(param).collect()
+}
+
+fn param(entry: &Entry<'_>, vars: &Vars, depth: usize) -> Result<ParamValue> {
+    let expected = "true, false, a number, a text or an array of these";
+    let wrong = || entry.wrong(expected);
+    Ok(match entry.value() {
+        DeValue::Boolean(truth) => ParamValue::Bool(*truth),
+        DeValue::Integer(number) => ParamValue::Int(
+            i64::from_str_radix(number.as_str(), number.radix()).map_err(|_| wrong())?,
+        ),
+        DeValue::Float(number) => ParamValue::Float(
+            number
+                .as_str()
+                .parse()
+                .ok()
+                .filter(|number: &f64| number.is_finite())
+                .ok_or_else(wrong)?,
+        ),
+        DeValue::String(text) => ParamValue::Text(vars.filled(entry, text)?),
+        DeValue::Array(_) if depth < MAX_PARAM_DEPTH => {
+            ParamValue::List(entry.each(|entry| param(entry, vars, depth + 1))?)
+        }
+        _ => return Err(wrong()),
+    })
+}
+
+/// A node that is waited for, and where that stands.
+fn node_name(entry: &Entry<'_>) -> Result<(NodeName, String)> {
+    let name = NodeName::new(entry.text("the name of a node")?);
+    let name = name.map_err(|error| name_wrong(entry, error))?;
+    Ok((name, format!("{}: {}", entry.place(), entry.key())))
+}
+
+fn ready(entry: &Entry<'_>) -> Result<Ready> {
+    let expected = "\"started\", \"told\", \"ended\", or an array of topics that it publishes";
+    match entry.value() {
+        DeValue::Array(topics) if !topics.is_empty() => {
+            Ok(Ready::Publishes(entry.each(|topic| {
+                let name = TopicName::new(topic.text("the name of a topic")?);
+                name.map(|name| name.to_string()).map_err(|error| match error {
+                    rnet::Error::BadName { why, .. } => topic.wrong(format!("a topic ({why})")),
+                    other => topic.wrong(format!("a topic ({other})")),
+                })
+            })?))
+        }
+        DeValue::String(text) => match text.as_ref() {
+            "started" => Ok(Ready::Started),
+            "told" => Ok(Ready::Told),
+            "ended" => Ok(Ready::Ended),
+            _ => Err(entry.wrong(expected)),
+        },
+        _ => Err(entry.wrong(expected)),
+    }
+}
+
+fn limits(table: &Table<'_>) -> Result<Limits> {
+    let cpu = |entry: &Entry<'_>| whole(entry, 0..=MAX_CPU).map(|cpu| cpu as usize);
+    let scheduler: Option<Scheduler> =
+        table.opt("scheduler", |entry| entry.word(&Scheduler::NAMES))?;
+    let is_real_time = scheduler.is_some_and(Scheduler::is_real_time);
+    let priority = table.get("priority");
+    let priority = match (&priority, is_real_time) {
+        (Some(priority), true) => whole(priority, 1..=99)?,
+        (Some(priority), false) => {
+            return Err(priority.wrong("scheduler = \"fifo\" or \"rr\" beside priority"));
+        }
+        (None, true) => table
+            .need("priority", "a whole number, 1 to 99, beside this scheduler")?
+            .whole()
+            .unwrap_or(1),
+        (None, false) => 0,
+    };
+    Ok(Limits {
+        cpus: table.opt("cpus", |entry| entry.each(cpu))?.unwrap_or_default(),
+        scheduler,
+        priority: priority as i32,
+        memory_limit_mib: table.opt("memory_limit_mib", |entry| whole(entry, 1..=MAX_MIB))?,
+    })
+}
+
+fn whole(entry: &Entry<'_>, range: std::ops::RangeInclusive<u64>) -> Result<u64> {
+    entry
+        .whole()
+        .filter(|number| range.contains(number))
+        .ok_or_else(|| entry.wrong(format!("a whole number, {} to {}", range.start(), range.end())))
+}

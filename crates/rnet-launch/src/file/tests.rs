@@ -1,0 +1,391 @@
+//! Each key: what is taken, and what is said of what is not.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::node::{ParamValue, Ready, Scheduler};
+use crate::policy::When;
+
+/// A directory of the test, gone with it.
+struct Dir(PathBuf);
+
+impl Dir {
+    fn new(files: &[(&str, &str)]) -> Dir {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let n = NEXT.fetch_add(1, Ordering::Relaxed);
+        let dir = std::env::temp_dir().join(format!("rnet-launch-{}-{n}", std::process::id()));
+        std::fs::create_dir(&dir).unwrap();
+        for (name, text) in files {
+            std::fs::write(dir.join(name), text).unwrap();
+        }
+        Dir(dir)
+    }
+
+    fn load(&self, choices: &Choices) -> std::result::Result<Plan, String> {
+        // Errors are told without the directory, which has another name each time.
+        let dir = format!("{}/", self.0.display());
+        load(&self.0.join("robot.toml"), choices).map_err(|e| e.to_string().replace(&dir, ""))
+    }
+}
+
+impl Drop for Dir {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn choices(host: &str, set: &[(&str, &str)]) -> Choices {
+    let set = set.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
+    Choices { host: Some(host.into()), set }
+}
+
+fn parsed(text: &str) -> std::result::Result<Plan, String> {
+    Dir::new(&[("robot.toml", text)]).load(&choices("base", &[]))
+}
+
+#[track_caller]
+fn refused(text: &str, expected: &str) {
+    assert_eq!(parsed(text).expect_err(text), expected, "{text}");
+}
+
+fn names(plan: &Plan) -> Vec<&str> {
+    plan.nodes.iter().map(|node| node.name.as_str()).collect()
+}
+
+#[test]
+fn all_keys_are_taken() {
+    let text = r#"
+        network = "off"
+        [var]
+        speed = 3
+        [node.arm]
+        command = ["python", "${speed}.py", "$$HOME", "${host}"]
+        dir = "arm"
+        env = { SPEED = "${speed}" }
+        params = { gain = 1.5, mode = "run", on = true, n = 0x10, limits = [0.5, 3.0] }
+        after = ["lidar"]
+        ready = ["/joints", "state"]
+        ready_timeout_s = 2.5
+        restart = "always"
+        backoff_s = 0.1
+        backoff_max_s = 2
+        give_up_after = 9
+        give_up_within_s = 10
+        on_failure = ["./safe", "now"]
+        stop_timeout_s = 0.5
+        die_with_launcher = true
+        cpus = [2, 3]
+        scheduler = "fifo"
+        priority = 50
+        memory_limit_mib = 256
+        log_max_mib = 1
+        log_files = 2
+        host = "base"
+        when = { speed = 3 }
+        [node."/front/lidar"]
+        command = ["true"]
+        host = "other"
+        [node.lidar]
+        command = ["./lidar"]
+    "#;
+    let plan = parsed(text).unwrap();
+    assert_eq!(names(&plan), ["/lidar", "/arm"]);
+    assert_eq!((plan.host.as_str(), plan.read.len()), ("base", 1));
+    let (lidar, arm) = (&plan.nodes[0], &plan.nodes[1]);
+    assert_eq!(arm.process.command, ["python", "3.py", "$HOME", "base"]);
+    assert!(arm.process.dir.ends_with("arm") && arm.process.dir.parent() == plan.file.parent());
+    assert_eq!(arm.process.env["SPEED"], "3");
+    assert_eq!(arm.process.params["n"], ParamValue::Int(16));
+    let limits = ParamValue::List(vec![ParamValue::Float(0.5), ParamValue::Float(3.0)]);
+    assert_eq!(arm.process.params["limits"], limits);
+    assert_eq!(arm.ready, Ready::Publishes(vec!["/joints".into(), "/state".into()]));
+    assert_eq!((arm.ready_timeout_ms, arm.process.stop_timeout_ms), (2500, 500));
+    let policy = &arm.policy;
+    assert_eq!((policy.when, policy.give_up_after), (When::Always, 9));
+    assert_eq!(
+        (policy.backoff_ms, policy.backoff_max_ms, policy.give_up_within_ms),
+        (100, 2000, 10_000)
+    );
+    assert_eq!(arm.on_failure, ["./safe", "now"]);
+    assert!(arm.process.die_with_launcher && !lidar.process.die_with_launcher);
+    let limits = &arm.process.limits;
+    assert_eq!((limits.scheduler, limits.priority), (Some(Scheduler::Fifo), 50));
+    assert_eq!((limits.cpus.as_slice(), limits.memory_limit_mib), ([2, 3].as_slice(), Some(256)));
+    assert_eq!((arm.process.log.max_len_bytes, arm.process.log.files), (1 << 20, 2));
+    assert_eq!((&lidar.policy, &lidar.ready), (&Default::default(), &Ready::Started));
+    assert_eq!(Some(lidar.process.dir.as_path()), plan.file.parent());
+}
+
+#[test]
+fn each_mistake_is_told_with_file_line_key_and_what_was_expected() {
+    let node = |key: &str| format!("[node.arm]\ncommand = [\"true\"]\n{key}\n");
+    for (key, expected) in [
+        ("comand = 1", "comand: there is no such key; expected "),
+        ("after = \"b\"", "after: expected an array, as [\"…\", \"…\"], found \"b\""),
+        ("after = [\"b-c\"]", "after: expected the name of a node ('-' at character 2 is not"),
+        ("after = [\"b\"]", "after: expected one of the nodes \"/arm\", found \"/b\""),
+        ("after = [\"arm\"]", "after: expected no cycle, found /arm -> /arm (each waits for the"),
+        (
+            "restart = \"alway\"",
+            "restart: expected \"never\", \"on-failure\" or \"always\", found \"alway\"; did you mean \"always\"?",
+        ),
+        ("restart = true", "restart: expected \"never\", \"on-failure\" or \"always\", found true"),
+        ("backoff_s = -1", "backoff_s: expected seconds, 0 to 86400, found -1"),
+        ("backoff_max_s = nan", "backoff_max_s: expected seconds, 0 to 86400, found nan"),
+        ("give_up_after = 0", "give_up_after: expected a whole number, 1 to 4294967295, found 0"),
+        ("give_up_within_s = \"1\"", "give_up_within_s: expected seconds, 0 to 86400, found \"1\""),
+        ("on_failure = []", "on_failure: expected an array of a program and its arguments, as"),
+        ("stop_timeout_s = 1e9", "stop_timeout_s: expected seconds, 0 to 86400, found 1e9"),
+        ("die_with_launcher = 1", "die_with_launcher: expected true or false, found 1"),
+        ("cpus = [-1]", "cpus: expected a whole number, 0 to 1023, found -1"),
+        ("cpus = 2", "cpus: expected an array, as "),
+        (
+            "scheduler = \"fif\"",
+            "scheduler: expected \"other\", \"batch\", \"idle\", \"fifo\" or \"rr\", found \"fif\"; did you mean",
+        ),
+        ("scheduler = \"fifo\"", "priority is missing; expected a whole number, 1 to 99, beside"),
+        (
+            "priority = 3",
+            "priority: expected scheduler = \"fifo\" or \"rr\" beside priority, found 3",
+        ),
+        (
+            "scheduler = \"rr\"\npriority = 100",
+            "priority: expected a whole number, 1 to 99, found 100",
+        ),
+        (
+            "memory_limit_mib = 0",
+            "memory_limit_mib: expected a whole number, 1 to 1073741824, found 0",
+        ),
+        ("log_max_mib = 0", "log_max_mib: expected a whole number, 1 to 1073741824, found 0"),
+        ("log_files = 101", "log_files: expected a whole number, 1 to 100, found 101"),
+        (
+            "ready = \"now\"",
+            "ready: expected \"started\", \"told\", \"ended\", or an array of topics that it",
+        ),
+        (
+            "ready = []",
+            "ready: expected \"started\", \"told\", \"ended\", or an array of topics that it",
+        ),
+        ("ready = [\"a b\"]", "ready: expected a topic (' ' at character 2 is not allowed"),
+        (
+            "ready = \"ended\"\nrestart = \"always\"",
+            "ready: expected another word beside restart = \"always\", found",
+        ),
+        ("ready_timeout_s = true", "ready_timeout_s: expected seconds, 0 to 86400, found true"),
+        ("env = { A = 1 }", "env.A: expected a text, found 1"),
+        ("env = { \"A=\" = \"\" }", "env.A=: expected a name without '=', found \"\""),
+        ("env = { A = \"\\u0000\" }", "env.A: expected a text without a zero byte, found"),
+        ("params = { \"a b\" = 1 }", "params.a b: expected the name of a parameter ("),
+        ("params = { a = {} }", "params.a: expected true, false, a number, a text or an array"),
+        ("params = { a = inf }", "params.a: expected true, false, a number, a text or an array"),
+        ("dir = 1", "dir: expected the path of a directory, found 1"),
+        ("dir = \"${here}\"", "dir: expected no variable: the file has no [var] in ${…}, found"),
+        ("dir = \"$HOME\"", "dir: expected ${NAME} for a variable, or $$ for a dollar, found"),
+        ("host = \"a b\"", "host: expected a name of 1 to 64 letters, digits, '-', '.' and '_'"),
+        ("when = { sim = true }", "when.sim: expected no variable: the file has no [var]"),
+        ("when = \"sim\"", "when: expected a table of variables, found \"sim\""),
+    ] {
+        let error = parsed(&node(key)).expect_err(key);
+        let (place, rest) = error.split_once(": ").expect(&error);
+        assert!(place.starts_with("robot.toml:"), "{error}");
+        assert!(rest.starts_with(&format!("node.arm.{expected}")), "{key}\n{error}");
+    }
+}
+
+#[test]
+fn mistakes_around_nodes_are_told() {
+    refused(
+        "[node.arm]",
+        "robot.toml:1:1: node.arm.command is missing; expected an array, as [\"python\", \"arm.py\"]",
+    );
+    for command in ["\"./arm\"", "[]"] {
+        let error = parsed(&format!("[node.arm]\ncommand = {command}")).unwrap_err();
+        assert!(
+            error.starts_with("robot.toml:2:11: node.arm.command: expected an array of a program"),
+            "{error}"
+        );
+    }
+    refused(
+        "[node.arm]\ncommand = [\"\"]",
+        "robot.toml:2:11: node.arm.command: expected a program in the first place, found an array",
+    );
+    refused(
+        "[nodes.arm]",
+        "robot.toml:1:2: nodes: there is no such key; expected \"network\", \"include\", \"var\" or \"node\"; did you mean \"node\"?",
+    );
+    refused("node = 3", "robot.toml:1:8: node: expected tables [node.NAME], found 3");
+    refused("[node]\narm = 3", "robot.toml:2:7: node.arm: expected a table [node.NAME], found 3");
+    let error = parsed("[node.\"a-b\"]\ncommand = [\"true\"]").unwrap_err();
+    assert!(
+        error.starts_with(
+            "robot.toml:1:1: node.a-b: expected the name of a node ('-' at character 2"
+        ),
+        "{error}"
+    );
+    refused(
+        "[node.a]\ncommand = [\"true\"]\n[node.\"/a\"]\ncommand = [\"true\"]",
+        "robot.toml:3:1: node./a: expected another name: robot.toml:1:1 has it, found /a",
+    );
+    refused(
+        "[var]\nhost = 1",
+        "robot.toml:2:8: var.host: expected a name of letters, digits and '_', other than host, found 1",
+    );
+    refused(
+        "[var]\na = 1.5",
+        "robot.toml:2:5: var.a: expected a text, true, false or a whole number, found 1.5",
+    );
+    refused("[[include]]", "robot.toml:1:1: include.file is missing; expected the path of a file");
+    let error = parsed("[[include]]\nfile = \"none.toml\"").unwrap_err();
+    assert!(
+        error.starts_with(
+            "robot.toml:2:8: include.file: expected a file that can be read (No such file"
+        ),
+        "{error}"
+    );
+    let error = parsed("[node.arm\n").unwrap_err();
+    assert!(error.starts_with("robot.toml:1:10: "), "{error}");
+    let missing = Dir::new(&[]).load(&Choices::default()).unwrap_err();
+    assert!(missing.starts_with("robot.toml: cannot be read: No such file"), "{missing}");
+    let host = Dir::new(&[("robot.toml", "")]).load(&choices("a b", &[])).unwrap_err();
+    assert!(host.starts_with("--host, RNET_HOST: expected a name of 1 to 64"), "{host}");
+}
+
+#[test]
+fn a_cycle_is_shown_as_the_cycle() {
+    let node = |name: &str, after: &str| {
+        format!("[node.{name}]\ncommand = [\"true\"]\nafter = [{after}]\n")
+    };
+    let text =
+        node("a", "\"d\", \"b\"") + &node("b", "\"c\"") + &node("c", "\"a\"") + &node("d", "");
+    refused(
+        &text,
+        "robot.toml:3:15: node.a.after: expected no cycle, found /a -> /b -> /c -> /a (each waits for the next)",
+    );
+}
+
+#[test]
+fn hosts_and_variables_choose() {
+    let robot = r#"
+        [network]
+        mode = "off"
+        host = "arm-pc"
+        [var]
+        sim = false
+        model = "v1"
+        [[include]]
+        file = "${model}.toml"
+        [[include]]
+        file = "sim.toml"
+        when = { sim = true }
+        [node.base]
+        command = ["base"]
+        host = "base-pc"
+        [node.lidar]
+        command = ["lidar", "${model}"]
+        after = ["base"]
+        when = { sim = false }
+    "#;
+    let files = [
+        ("robot.toml", robot),
+        (
+            "v1.toml",
+            "[var]\nmodel = \"default\"\nport = 7\n[node.arm]\ncommand = [\"arm1\", \"${model}\", \"${port}\"]",
+        ),
+        ("v2.toml", "[node.arm]\ncommand = [\"arm2\"]\n[node.leg]\ncommand = [\"leg\"]"),
+        ("sim.toml", "[node.lidar]\ncommand = [\"fake\"]"),
+    ];
+    let dir = Dir::new(&files);
+    // The file says which host this is. What another host has is not waited for.
+    let own = dir.load(&Choices::default()).unwrap();
+    assert_eq!((names(&own), own.host.as_str()), (vec!["/arm", "/lidar"], "arm-pc"));
+    assert_eq!(own.nodes[0].process.command, ["arm1", "v1", "7"]);
+    assert!(own.nodes[1].after.is_empty());
+    let base = dir.load(&choices("base-pc", &[("model", "v2"), ("sim", "true")])).unwrap();
+    assert_eq!(names(&base), ["/arm", "/base", "/leg", "/lidar"]);
+    assert_eq!(base.nodes[3].process.command, ["fake"]);
+    assert_eq!(base.read.len(), 3);
+    let error = dir.load(&choices("base-pc", &[("modle", "v2")])).unwrap_err();
+    assert_eq!(
+        error,
+        "--set: expected one of the variables \"model\", \"port\" or \"sim\", found \"modle\""
+    );
+}
+
+#[test]
+fn files_that_include_each_other_are_told_as_the_cycle() {
+    let dir = Dir::new(&[
+        ("robot.toml", "[[include]]\nfile = \"b.toml\""),
+        ("b.toml", "\n[[include]]\nfile = \"robot.toml\""),
+    ]);
+    let error = dir.load(&Choices::default()).unwrap_err();
+    assert_eq!(
+        error,
+        "b.toml:3:8: include.file: expected no cycle, found robot.toml -> b.toml -> robot.toml"
+    );
+}
+
+#[test]
+fn the_guide_shows_files_that_are_taken() {
+    let page = include_str!("../../../../docs/guide/launch.md");
+    let files: Vec<&str> =
+        page.split("```toml\n").skip(1).map(|rest| rest.split("```").next().unwrap()).collect();
+    // The commands of the page run with this file.
+    assert_eq!(files[0], include_str!("../../../../examples/given/launch/robot.toml"));
+    for text in files {
+        let dir = Dir::new(&[("robot.toml", text), ("sim.toml", "")]);
+        let plan = dir.load(&choices("base", &[])).expect(text);
+        assert!(!plan.nodes.is_empty(), "{text}");
+    }
+}
+
+/// Texts that are nearly a launch.
+fn nearly() -> impl Strategy<Value = String> {
+    let piece = prop::sample::select(vec![
+        "[node.a]",
+        "[node.b]",
+        "[var]",
+        "[[include]]",
+        "command",
+        "after",
+        "ready",
+        "restart",
+        "file",
+        "when",
+        "params",
+        "env",
+        "\n",
+        " = ",
+        ".",
+        "[",
+        "]",
+        "{",
+        "}",
+        ",",
+        "\"a\"",
+        "[\"a\"]",
+        "\"${a}\"",
+        "\"$\"",
+        "\"robot.toml\"",
+        "true",
+        "-1",
+        "1e400",
+        "nan",
+        "\"\"",
+        "\u{0}",
+        "99999999999999999999",
+    ]);
+    prop::collection::vec(piece, 0..40).prop_map(|pieces| pieces.concat())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    #[test]
+    fn no_text_does_harm(text in prop_oneof![any::<String>(), nearly()]) {
+        if let Err(error) = parsed(&text) {
+            prop_assert!(error.contains("robot.toml"), "{error}");
+        }
+    }
+}

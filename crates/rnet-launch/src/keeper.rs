@@ -1,0 +1,335 @@
+//! The keeper of a node: its parent, which outlives the launcher.
+//!
+//! A process that is no child cannot be asked how it ended, and a pipe whose reader dies kills its writer. So that the
+//! launcher may die and be started again, each node has a parent of its own that does nothing else: it reads the node's
+//! output into its log, writes the node's record, and ends the node when it is told to. It alone sends signals to the
+//! node, and as long as it has not reaped it, neither the node's number nor its group's can be another's.
+
+use std::io::{Read, Write};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use rnet::NodeName;
+use rustix::event::epoll;
+use rustix::io::Errno;
+use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::process::{
+    Pid, PidfdFlags, Resource, Rlimit, Signal, getppid, kill_process_group, pidfd_open,
+    set_parent_process_death_signal, setrlimit, setsid,
+};
+use serde::{Deserialize, Serialize};
+
+use crate::identity::{Identity, has_ended};
+use crate::log::Log;
+use crate::node::{Limits, Process, Scheduler};
+use crate::place::RunFolder;
+use crate::record::{End, Record, lock};
+
+/// What a keeper says when it keeps a node, and when another one does.
+const KEEPS: &str = "keeps";
+const BUSY: &str = "busy";
+
+/// What the command of a keeper reads from its standard input.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct KeeperOrder {
+    /// The node.
+    pub node: NodeName,
+    /// The file that asks for it.
+    pub file: PathBuf,
+    /// Its process.
+    pub process: Process,
+    /// Where its record and its log go.
+    pub folder: PathBuf,
+}
+
+/// Reads of output between two looks at everything else: a node that writes without end is stopped all the same. More
+/// than a pipe holds.
+const MAX_READS: usize = 16;
+
+/// What became of an order.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// There is a keeper, and a record.
+    Keeps,
+    /// Another keeper has this node.
+    Busy,
+}
+
+impl KeeperOrder {
+    /// Starts a keeper by `command`, and waits until it has started the node or failed to: some ms.
+    ///
+    /// # Errors
+    /// The keeper cannot be started, in words.
+    pub fn send(&self, mut command: Command) -> Result<(Answer, Child), String> {
+        let failed = |why: &dyn std::fmt::Display| format!("its keeper cannot be started: {why}");
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut child = command.spawn().map_err(|error| failed(&error))?;
+        let text = serde_json::to_vec(self).map_err(|error| failed(&error))?;
+        let (to, from) = (child.stdin.take(), child.stdout.take());
+        let mut said = String::new();
+        // A keeper that does not read has said why.
+        let _ = to.map(|mut to| to.write_all(&text));
+        from.map(|mut from| from.read_to_string(&mut said)).transpose().map_err(|e| failed(&e))?;
+        let answer = match said.trim() {
+            KEEPS => Answer::Keeps,
+            BUSY => Answer::Busy,
+            other => {
+                let _ = child.wait();
+                return Err(failed(&if other.is_empty() { "it died" } else { other }));
+            }
+        };
+        Ok((answer, child))
+    }
+}
+
+/// What tells a keeper and a launcher to stop.
+pub trait Signals {
+    /// Whether SIGTERM or one of its kind has come.
+    fn stopped(&self) -> bool;
+
+    /// Waits until `fd` is readable, such a signal comes, or the time is over. It may return early.
+    ///
+    /// # Errors
+    /// The system cannot wait.
+    fn wait(&self, fd: BorrowedFd<'_>, limit: Option<Duration>) -> std::io::Result<()>;
+}
+
+/// A node's parent.
+pub struct Keeper {
+    order: KeeperOrder,
+    folder: RunFolder,
+    log: Log,
+    record: Record,
+}
+
+/// A node that runs.
+struct Kept {
+    child: Child,
+    pid: Pid,
+    ended: OwnedFd,
+    output: Option<OwnedFd>,
+    ready: Option<OwnedFd>,
+}
+
+impl Keeper {
+    /// What the command of a keeper does: reads its order, says on `answer` that it keeps the node, and returns when the
+    /// node has ended.
+    ///
+    /// # Errors
+    /// Why it does not keep the node, in words.
+    pub fn run(
+        order: KeeperOrder,
+        mut answer: impl FnMut(&str),
+        signals: &dyn Signals,
+    ) -> Result<(), String> {
+        let launcher = getppid();
+        // Out of the launcher's terminal: neither its Ctrl-C nor its end is the node's.
+        setsid().map_err(|error| format!("it cannot begin a session: {error}"))?;
+        if order.process.die_with_launcher {
+            let asked = set_parent_process_death_signal(Some(Signal::TERM));
+            asked.map_err(|error| format!("it cannot die with the launcher: {error}"))?;
+            if getppid() != launcher {
+                return Err("the launcher has died".into());
+            }
+        }
+        let folder = RunFolder::at(order.folder.clone());
+        let Some(_lock) = lock(&folder.lock(&order.node)).map_err(|error| error.to_string())?
+        else {
+            answer(BUSY);
+            return Ok(());
+        };
+        let path = folder.log(&order.node);
+        let log = Log::open(&path, order.process.log)
+            .map_err(|error| format!("{} cannot be opened: {error}", path.display()))?;
+        let own = Identity::of(std::process::id() as i32).ok_or("/proc is not there")?;
+        let record = Record {
+            node: order.node.clone(),
+            file: order.file.clone(),
+            process: order.process.clone(),
+            keeper: own,
+            main: None,
+            started_boot_ns: rnet::boot_ns(),
+            is_ready: false,
+            end: None,
+        };
+        let mut keeper = Keeper { order, folder, log, record };
+        match keeper.start() {
+            Ok(kept) => {
+                // It is not reaped yet, so that this is its very process.
+                keeper.record.main = Identity::of(kept.pid.as_raw_nonzero().get());
+                if let Err(error) = keeper.record.write(&keeper.folder) {
+                    // Nobody would find it.
+                    let _ = kill_process_group(kept.pid, Signal::KILL);
+                    return Err(error.to_string());
+                }
+                answer(KEEPS);
+                keeper.keep(kept, signals);
+            }
+            Err(why) => {
+                keeper.log.write(format!("[rnet launch] cannot be started: {why}\n").as_bytes());
+                keeper.record.end = Some(End::NotStarted(why));
+                keeper.record.write(&keeper.folder).map_err(|error| error.to_string())?;
+                answer(KEEPS);
+            }
+        }
+        Ok(())
+    }
+
+    fn start(&mut self) -> Result<Kept, String> {
+        let Process { command, dir, env, limits, .. } = &self.order.process;
+        let words = |error: std::io::Error| {
+            let asked = match limits.to_string() {
+                none if none.is_empty() => none,
+                asked => format!(" (with {asked})"),
+            };
+            format!("{} in {}{asked}: {error}", command[0], dir.display())
+        };
+        let pipe = || pipe_with(PipeFlags::CLOEXEC).map_err(|error| words(error.into()));
+        let (output, written) = pipe()?;
+        let (ready, tells) = pipe()?;
+        let prepared = (|| -> rustix::io::Result<OwnedFd> {
+            rustix::fs::fcntl_setfl(&output, rustix::fs::OFlags::NONBLOCK)?;
+            rustix::fs::fcntl_setfl(&ready, rustix::fs::OFlags::NONBLOCK)?;
+            // The one descriptor that the node inherits besides the usual three.
+            rustix::io::fcntl_setfd(&tells, rustix::io::FdFlags::empty())?;
+            rustix::io::fcntl_dupfd_cloexec(&written, 3)
+        })();
+        let errors = prepared.map_err(|error| words(error.into()))?;
+        // A name with a '/' is looked for where the node will be, any other in the path.
+        let program = match command[0].contains('/') {
+            true => dir.join(&command[0]),
+            false => PathBuf::from(&command[0]),
+        };
+        let mut child = Command::new(program);
+        child.args(&command[1..]).current_dir(dir).envs(env);
+        child.env("RNET_READY_FD", tells.as_raw_fd().to_string());
+        child.stdin(Stdio::null()).stdout(written).stderr(errors).process_group(0);
+        let limits = limits.clone();
+        // SAFETY: between fork and exec it makes system calls and nothing else; the keeper has one thread, so that no
+        // lock is held by another.
+        unsafe { child.pre_exec(move || confine(&limits)) };
+        let child = child.spawn().map_err(words)?;
+        let pid = Pid::from_child(&child);
+        let ended = pidfd_open(pid, PidfdFlags::empty()).map_err(|error| words(error.into()))?;
+        Ok(Kept { child, pid, ended, output: Some(output), ready: Some(ready) })
+    }
+
+    fn keep(&mut self, mut kept: Kept, signals: &dyn Signals) {
+        let mut kill_at = None;
+        let mut is_told = false;
+        while !has_ended(&kept.ended) {
+            if signals.stopped() && !is_told {
+                is_told = true;
+                let _ = kill_process_group(kept.pid, Signal::TERM);
+                let patience = Duration::from_millis(self.record.process.stop_timeout_ms);
+                kill_at = Instant::now().checked_add(patience);
+            }
+            if kill_at.is_some_and(|at| Instant::now() >= at) {
+                kill_at = None;
+                let after = self.record.process.stop_timeout_ms as f64 / 1e3;
+                let told = format!("[rnet launch] SIGKILL: it ran {after} s after SIGTERM\n");
+                self.log.write(told.as_bytes());
+                let _ = kill_process_group(kept.pid, Signal::KILL);
+            }
+            self.hear(&mut kept);
+            let limit = kill_at.map(|at| at.saturating_duration_since(Instant::now()));
+            let waited = awaited(&kept).and_then(|any| signals.wait(any.as_fd(), limit));
+            if waited.is_err() {
+                // Out of descriptors: what can be done without is to look now and then.
+                let _ = signals.wait(kept.ended.as_fd(), Some(Duration::from_millis(100)));
+            }
+        }
+        // What the node has started and left behind would hold its name and its pipe.
+        let _ = kill_process_group(kept.pid, Signal::KILL);
+        self.hear(&mut kept);
+        let status = kept.child.wait().ok();
+        self.record.end = Some(status.map_or(End::Unknown, end));
+        if let Err(error) = self.record.write(&self.folder) {
+            self.log.write(format!("[rnet launch] {error}\n").as_bytes());
+        }
+    }
+
+    /// Takes what the node has written and said.
+    fn hear(&mut self, kept: &mut Kept) {
+        let mut bytes = [0; 1 << 16];
+        for _ in 0..MAX_READS {
+            let Some(output) = &kept.output else { break };
+            match rustix::io::read(output, &mut bytes) {
+                Ok(0) => kept.output = None,
+                Ok(len) => self.log.write(&bytes[..len]),
+                Err(Errno::INTR) => {}
+                Err(_) => break,
+            }
+        }
+        if let Some(ready) = &kept.ready {
+            match rustix::io::read(ready, &mut bytes) {
+                // Nobody has the other end any more: it will not say so.
+                Ok(0) => kept.ready = None,
+                Ok(_) => {
+                    kept.ready = None;
+                    self.record.is_ready = true;
+                    if let Err(error) = self.record.write(&self.folder) {
+                        self.log.write(format!("[rnet launch] {error}\n").as_bytes());
+                    }
+                }
+                Err(_) => {}
+            }
+        }
+    }
+}
+
+/// One descriptor for all that may happen to a node.
+fn awaited(kept: &Kept) -> std::io::Result<OwnedFd> {
+    let any = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+    let all = [Some(&kept.ended), kept.output.as_ref(), kept.ready.as_ref()];
+    for fd in all.into_iter().flatten() {
+        epoll::add(&any, fd, epoll::EventData::new_u64(0), epoll::EventFlags::IN)?;
+    }
+    Ok(any)
+}
+
+/// Makes this process, which is about to become the node, what its limits say.
+fn confine(limits: &Limits) -> std::io::Result<()> {
+    // A node without its keeper would run unseen, and write into a pipe without a reader.
+    set_parent_process_death_signal(Some(Signal::KILL))?;
+    if !limits.cpus.is_empty() {
+        let mut set = rustix::thread::CpuSet::new();
+        limits
+            .cpus
+            .iter()
+            .filter(|cpu| **cpu < rustix::thread::CpuSet::MAX_CPU)
+            .for_each(|cpu| set.set(*cpu));
+        rustix::thread::sched_setaffinity(None, &set)?;
+    }
+    if let Some(mib) = limits.memory_limit_mib {
+        let bytes = Some(mib.saturating_mul(1 << 20));
+        setrlimit(Resource::Data, Rlimit { current: bytes, maximum: bytes })?;
+    }
+    if let Some(scheduler) = limits.scheduler {
+        let policy = match scheduler {
+            Scheduler::Other => libc::SCHED_OTHER,
+            Scheduler::Batch => libc::SCHED_BATCH,
+            Scheduler::Idle => libc::SCHED_IDLE,
+            Scheduler::Fifo => libc::SCHED_FIFO,
+            Scheduler::Rr => libc::SCHED_RR,
+        };
+        let priority = if scheduler.is_real_time() { limits.priority } else { 0 };
+        let param = libc::sched_param { sched_priority: priority };
+        // SAFETY: a structure of this function, which the call only reads.
+        if unsafe { libc::sched_setscheduler(0, policy, &raw const param) } != 0 {
+            return Err(std::io::Error::last_os_error());
+        }
+    }
+    Ok(())
+}
+
+fn end(status: ExitStatus) -> End {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => End::Code(code),
+        (None, Some(signal)) => End::Signal(signal),
+        (None, None) => End::Unknown,
+    }
+}

@@ -1,0 +1,480 @@
+//! The launcher: starts nodes in their order, and does what is to be done when one ends.
+//!
+//! It is one loop. Each round looks at what has ended, what is wished, what has become ready and what is due; then it
+//! waits for the end of a keeper or a tenth of a second. All that it has to know to be replaced by another launcher
+//! stands in the records of the keepers.
+
+mod ready;
+mod reload;
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::os::fd::AsFd;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rnet::NodeName;
+use rnet::inspect::Domain;
+use rnet::state::Value;
+use rustix::event::epoll;
+
+use crate::file::{Choices, Plan};
+use crate::keeper::{Answer, KeeperOrder, Signals};
+use crate::node::{Node, ParamValue};
+use crate::place::RunFolder;
+use crate::policy::Verdict;
+use crate::record::{End, Record, lock};
+use crate::slot::{Fate, Slot, State, Status};
+use crate::{LaunchError, Result};
+
+/// How often the launcher looks for what does not wake it: readiness, wishes, a changed file.
+const ROUND: Duration = Duration::from_millis(100);
+
+/// What a launcher needs of the program that it is in.
+pub trait Surroundings: Signals {
+    /// The command of a keeper, which reads its order from its standard input.
+    fn keeper(&self, node: &NodeName) -> Command;
+
+    /// The domain, to look at.
+    ///
+    /// # Errors
+    /// Why it cannot be looked at.
+    fn domain(&self) -> rnet::Result<Domain>;
+
+    /// A node in the domain, to set parameters with.
+    ///
+    /// # Errors
+    /// Why there can be none.
+    fn node(&self) -> rnet::Result<rnet::Node>;
+
+    /// Says that something has happened to a node.
+    fn event(&mut self, node: &NodeName, what: &str, detail: &str);
+
+    /// Says something of the whole.
+    fn say(&mut self, text: &str);
+
+    /// Shows how all nodes are; called in each round.
+    fn status(&mut self, rows: &[Status]);
+}
+
+/// How a launch has ended.
+#[derive(Debug, Default)]
+pub struct Outcome {
+    /// Nodes that failed or never began, and why.
+    pub failed: Vec<(NodeName, String)>,
+    /// Whether somebody has stopped it.
+    pub is_stopped: bool,
+}
+
+/// Starts the nodes of a plan, and keeps them running.
+pub struct Launcher<'s> {
+    plan: Plan,
+    path: PathBuf,
+    choices: Choices,
+    folder: RunFolder,
+    slots: Vec<Slot>,
+    around: &'s mut dyn Surroundings,
+    domain: Option<Domain>,
+    began: Instant,
+    is_stopping: bool,
+    /// Commands of `on_failure` that run.
+    helpers: Vec<Child>,
+    /// With reload: the files as the last round saw them, and whether they were refused.
+    seen: Option<reload::Seen>,
+    _lock: File,
+}
+
+impl<'s> Launcher<'s> {
+    /// A launcher of the plan of this file. With `reloads` it follows changes of the file.
+    ///
+    /// # Errors
+    /// Another launcher has the file; the folder cannot be made.
+    pub fn new(
+        path: PathBuf,
+        choices: Choices,
+        folder: RunFolder,
+        reloads: bool,
+        around: &'s mut dyn Surroundings,
+    ) -> Result<Launcher<'s>> {
+        let plan = crate::file::load(&path, &choices)?;
+        folder.create()?;
+        let Some(lock) = lock(&folder.launcher_lock(&plan.file))? else {
+            return Err(LaunchError::Refused(format!(
+                "{} is launched already in this domain, by another rnet launch",
+                plan.file.display()
+            )));
+        };
+        let slots = plan.nodes.iter().cloned().map(Slot::new).collect();
+        let seen = reloads.then(reload::Seen::default);
+        Ok(Launcher {
+            plan,
+            path,
+            choices,
+            folder,
+            slots,
+            around,
+            domain: None,
+            began: Instant::now(),
+            is_stopping: false,
+            helpers: Vec::new(),
+            seen,
+            _lock: lock,
+        })
+    }
+
+    /// Runs until all nodes have ended, or somebody stops it; then all have been stopped.
+    ///
+    /// # Errors
+    /// The system cannot wait. Nodes that run go on.
+    pub fn run(mut self) -> Result<Outcome> {
+        self.find_strays();
+        for slot in &self.slots {
+            // What was wished of an earlier launch.
+            let _ = std::fs::remove_file(self.folder.wish(&slot.node.name));
+        }
+        loop {
+            self.take_ends();
+            self.is_stopping |= self.around.stopped();
+            if self.is_stopping {
+                self.stop_next();
+            } else {
+                self.follow_file();
+                self.heed_wishes();
+                self.look_who_is_ready();
+                self.start_due();
+            }
+            self.helpers.retain_mut(|helper| helper.try_wait().is_ok_and(|end| end.is_none()));
+            let rows: Vec<Status> = self.slots.iter().map(Slot::status).collect();
+            self.around.status(&rows);
+            if self.is_over() {
+                return Ok(self.outcome());
+            }
+            self.wait()?;
+        }
+    }
+
+    fn slot(&self, name: &NodeName) -> Option<&Slot> {
+        self.slots.iter().find(|slot| slot.node.name == *name)
+    }
+
+    /// Nodes that an earlier launch of this file has started, and that it names no more.
+    fn find_strays(&mut self) {
+        for record in Record::all(&self.folder) {
+            let is_ours = record.file == self.plan.file && self.slot(&record.node).is_none();
+            let Some(keeper) = record.keeper().filter(|_| is_ours) else { continue };
+            let mut slot = Slot::new(Node {
+                name: record.node.clone(),
+                process: record.process.clone(),
+                after: Vec::new(),
+                ready: Default::default(),
+                ready_timeout_ms: 0,
+                policy: Default::default(),
+                on_failure: Vec::new(),
+            });
+            slot.runs(&record, keeper, None);
+            slot.fate = Fate::Forgotten;
+            slot.stop();
+            self.around.event(&record.node, "stopping", "the file names it no more");
+            self.slots.push(slot);
+        }
+    }
+
+    fn take_ends(&mut self) {
+        for at in 0..self.slots.len() {
+            if self.slots[at].has_ended() {
+                let record = Record::read(&self.folder, &self.slots[at].node.name);
+                let end = self.slots[at].ended(record);
+                self.ended(at, end);
+            }
+        }
+        self.slots.retain(|slot| slot.fate != Fate::Forgotten || slot.is_running());
+    }
+
+    /// What becomes of a node that has ended.
+    fn ended(&mut self, at: usize, end: End) {
+        let now_ms = self.began.elapsed().as_millis() as u64;
+        let slot = &mut self.slots[at];
+        let name = slot.node.name.clone();
+        let wish = std::fs::read_to_string(self.folder.wish(&name)).unwrap_or_default();
+        let _ = std::fs::remove_file(self.folder.wish(&name));
+        slot.why = end.to_string();
+        if self.is_stopping || slot.fate == Fate::Forgotten || wish == "stop" {
+            slot.enter(if wish == "stop" { State::Stopped } else { State::Ended });
+            return self.around.event(&name, "stopped", &end.to_string());
+        }
+        if slot.fate == Fate::Again || wish == "restart" {
+            slot.fate = Fate::Policy;
+            slot.enter(State::Waiting);
+            return self.around.event(&name, "stopped", &format!("{end}; it is started again"));
+        }
+        match slot.history.ended(&slot.node.policy, end.is_failure(), now_ms, random()) {
+            Verdict::Done => {
+                slot.is_ready = !end.is_failure();
+                slot.enter(State::Ended);
+                self.around.event(&name, "ended", &end.to_string());
+            }
+            Verdict::Again(wait_ms) => {
+                slot.restarts += 1;
+                let until = Instant::now().checked_add(Duration::from_millis(wait_ms));
+                slot.enter(until.map_or(State::Ended, State::Backoff));
+                let detail = format!("{end}; it is started again in {} s", wait_ms as f64 / 1e3);
+                self.around.event(&name, "failed", &detail);
+            }
+            Verdict::GiveUp => {
+                slot.enter(State::GivenUp);
+                let log = self.folder.log(&name);
+                let detail =
+                    format!("{end}; it is not started again; its output: {}", log.display());
+                self.around.event(&name, "given-up", &detail);
+                self.help(at);
+            }
+        }
+    }
+
+    /// Runs `on_failure` of a node.
+    fn help(&mut self, at: usize) {
+        let Node { name, process, on_failure, .. } = &self.slots[at].node;
+        let Some((program, arguments)) = on_failure.split_first() else { return };
+        let mut command = match program.contains('/') {
+            true => Command::new(process.dir.join(program)),
+            false => Command::new(program),
+        };
+        command.args(arguments).current_dir(&process.dir).stdin(Stdio::null());
+        command.stdout(Stdio::null()).stderr(Stdio::null()).env("RNET_FAILED_NODE", name.as_str());
+        let name = name.clone();
+        match command.spawn() {
+            Ok(child) => {
+                self.around.event(
+                    &name,
+                    "on-failure",
+                    &format!("{program} runs, pid {}", child.id()),
+                );
+                self.helpers.push(child);
+            }
+            Err(error) => {
+                let detail = format!("{program} cannot be started: {error}");
+                self.around.event(&name, "on-failure", &detail);
+            }
+        }
+    }
+
+    /// Does what `rnet node restart` asks of a node that does not run.
+    fn heed_wishes(&mut self) {
+        for slot in self.slots.iter_mut().filter(|slot| !slot.is_running()) {
+            let path = self.folder.wish(&slot.node.name);
+            match std::fs::read_to_string(&path).as_deref() {
+                Ok("restart") => slot.enter(State::Waiting),
+                Ok("stop") => slot.enter(State::Stopped),
+                _ => continue,
+            }
+            slot.history = Default::default();
+            let _ = std::fs::remove_file(path);
+        }
+    }
+
+    fn start_due(&mut self) {
+        for at in 0..self.slots.len() {
+            let is_due = match self.slots[at].state {
+                State::Waiting => self.waits_for(at).is_none(),
+                State::Backoff(until) => Instant::now() >= until,
+                _ => false,
+            };
+            if is_due {
+                self.start(at);
+            }
+        }
+    }
+
+    /// The first node that a node waits for and that is not ready.
+    fn waits_for(&self, at: usize) -> Option<&Slot> {
+        let after = self.slots[at].node.after.iter();
+        after.filter_map(|name| self.slot(name)).find(|slot| !slot.is_ready)
+    }
+
+    /// Starts a node, or adopts it if it runs.
+    fn start(&mut self, at: usize) {
+        let name = self.slots[at].node.name.clone();
+        if self.adopt(at) {
+            return;
+        }
+        let started = self.set_params(at).and_then(|()| {
+            let order = KeeperOrder {
+                node: name.clone(),
+                file: self.plan.file.clone(),
+                process: self.slots[at].node.process.clone(),
+                folder: self.folder.path().to_owned(),
+            };
+            order.send(self.around.keeper(&name))
+        });
+        match started {
+            // Its keeper is only about to write its record.
+            Ok((Answer::Busy, mut child)) => {
+                let _ = child.wait();
+                self.slots[at].enter(State::Backoff(Instant::now() + ROUND));
+            }
+            Ok((Answer::Keeps, mut child)) => {
+                let record = Record::read(&self.folder, &name);
+                let keeper = record.as_ref().and_then(Record::keeper);
+                let (Some(record), Some(keeper)) = (record, keeper) else {
+                    // It has ended already.
+                    let _ = child.wait();
+                    let record = Record::read(&self.folder, &name);
+                    return self
+                        .ended(at, record.and_then(|record| record.end).unwrap_or(End::Unknown));
+                };
+                self.slots[at].runs(&record, keeper, Some(child));
+                let pid = self.slots[at].pid;
+                if let Some(pid) = pid {
+                    self.around.event(&name, "started", &format!("pid {pid}"));
+                }
+            }
+            Err(why) => self.ended(at, End::NotStarted(why)),
+        }
+    }
+
+    /// Takes over a node that runs. Another process than the file asks for is stopped, and started when it has ended.
+    fn adopt(&mut self, at: usize) -> bool {
+        let slot = &mut self.slots[at];
+        let name = slot.node.name.clone();
+        let Some(record) = Record::read(&self.folder, &name) else { return false };
+        let Some(keeper) = record.keeper() else { return false };
+        if record.file != self.plan.file {
+            slot.why = format!("{} has launched a node of this name", record.file.display());
+            slot.enter(State::GivenUp);
+            let why = slot.why.clone();
+            self.around.event(&name, "given-up", &why);
+            return true;
+        }
+        let is_same = record.process == slot.node.process;
+        slot.runs(&record, keeper, None);
+        slot.has_params = true;
+        let pid = slot.pid.unwrap_or_default();
+        if is_same {
+            self.around.event(&name, "adopted", &format!("pid {pid}"));
+        } else {
+            (slot.fate, slot.has_params) = (Fate::Again, false);
+            slot.stop();
+            self.around.event(
+                &name,
+                "stopping",
+                &format!("pid {pid} runs what the file says no more"),
+            );
+        }
+        true
+    }
+
+    /// Sets the parameters of a node, before its first start: a restart finds what it had.
+    fn set_params(&mut self, at: usize) -> std::result::Result<(), String> {
+        let slot = &mut self.slots[at];
+        let params = &slot.node.process.params;
+        if !slot.has_params && !params.is_empty() {
+            let node = self.around.node().map_err(|error| error.to_string())?;
+            let words = |error: rnet::Error| format!("its parameters cannot be set: {error}");
+            set(&node, &slot.node.name, params).map_err(words)?;
+        }
+        slot.has_params = true;
+        Ok(())
+    }
+
+    /// Stops those that no other running node has waited for: the last first.
+    fn stop_next(&mut self) {
+        let running = self.slots.iter().filter(|slot| slot.is_running());
+        let needed: Vec<NodeName> = running.flat_map(|slot| slot.node.after.clone()).collect();
+        for slot in &mut self.slots {
+            match slot.state {
+                State::Running if !needed.contains(&slot.node.name) => slot.stop(),
+                State::Waiting | State::Backoff(_) => slot.enter(State::Ended),
+                _ => {}
+            }
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        let goes_on = |(at, slot): (usize, &Slot)| match slot.state {
+            State::Running => true,
+            State::Stopped | State::Backoff(_) => !self.is_stopping,
+            State::Waiting => !self.is_stopping && !self.is_hopeless(at),
+            State::Ended | State::GivenUp => false,
+        };
+        let helped = self.helpers.is_empty() || self.is_stopping;
+        helped && !self.slots.iter().enumerate().any(goes_on)
+    }
+
+    /// Whether a node waits for one that will never be ready.
+    fn is_hopeless(&self, at: usize) -> bool {
+        let names = self.slots[at].node.after.iter();
+        let mut slots =
+            names.filter_map(|name| self.slots.iter().position(|s| s.node.name == *name));
+        slots.any(|at| match self.slots[at].state {
+            State::GivenUp => true,
+            State::Ended => !self.slots[at].is_ready,
+            State::Waiting => self.is_hopeless(at),
+            _ => false,
+        })
+    }
+
+    fn outcome(&self) -> Outcome {
+        let failed = self.slots.iter().enumerate().filter_map(|(at, slot)| match slot.state {
+            State::GivenUp => Some((slot.node.name.clone(), slot.why.clone())),
+            State::Waiting => {
+                let of = self.waits_for(at).map(|slot| slot.node.name.to_string());
+                let why = format!("never started: {} is not ready", of.unwrap_or_default());
+                Some((slot.node.name.clone(), why))
+            }
+            _ => None,
+        });
+        Outcome { failed: failed.collect(), is_stopped: self.is_stopping }
+    }
+
+    fn wait(&self) -> Result<()> {
+        let failed =
+            |why: std::io::Error| LaunchError::Refused(format!("the launcher cannot wait: {why}"));
+        let any = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(|e| failed(e.into()))?;
+        for fd in self.slots.iter().filter_map(Slot::keeper) {
+            let data = epoll::EventData::new_u64(0);
+            epoll::add(&any, fd, data, epoll::EventFlags::IN).map_err(|e| failed(e.into()))?;
+        }
+        self.around.wait(any.as_fd(), Some(ROUND)).map_err(failed)
+    }
+}
+
+fn set(
+    node: &rnet::Node,
+    of: &NodeName,
+    params: &BTreeMap<String, ParamValue>,
+) -> rnet::Result<()> {
+    let state = node.state()?;
+    for (name, value) in params {
+        let key = rnet::param::key(of, name)?;
+        match (state.set(&key, to_value(value)), value) {
+            // The node has said that it is a number with a fraction.
+            (Err(rnet::Error::StateType { .. }), ParamValue::Int(number)) => {
+                state.set(&key, Value::Float(*number as f64))?;
+            }
+            (done, _) => {
+                done?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn to_value(value: &ParamValue) -> Value {
+    match value {
+        ParamValue::Bool(truth) => Value::Bool(*truth),
+        ParamValue::Int(number) => Value::Int(*number),
+        ParamValue::Float(number) => Value::Float(*number),
+        ParamValue::Text(text) => Value::Str(text.clone()),
+        ParamValue::List(values) => Value::List(values.iter().map(to_value).collect()),
+    }
+}
+
+/// A number from 0 to 1.
+fn random() -> f64 {
+    let mut bytes = [0; 4];
+    match rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::NONBLOCK) {
+        Ok(4) => f64::from(u32::from_ne_bytes(bytes)) / f64::from(u32::MAX),
+        _ => 0.5,
+    }
+}

@@ -1,0 +1,85 @@
+//! Who is ready.
+
+use std::collections::BTreeSet;
+
+use rnet::NodeName;
+use rnet::inspect::Snapshot;
+use rustix::process::{Pid, getsid};
+
+use super::Launcher;
+use crate::node::Ready;
+use crate::record::Record;
+use crate::slot::Slot;
+
+impl Launcher<'_> {
+    pub(super) fn look_who_is_ready(&mut self) {
+        let asks = |slot: &Slot| {
+            slot.is_running() && !slot.is_ready && matches!(slot.node.ready, Ready::Publishes(_))
+        };
+        let snapshot = match self.slots.iter().any(asks) {
+            true => self.snapshot(),
+            false => None,
+        };
+        for slot in &mut self.slots {
+            if slot.is_ready || !slot.is_running() {
+                continue;
+            }
+            let missing = match &slot.node.ready {
+                Ready::Started => None,
+                Ready::Ended => Some("it has not ended".to_owned()),
+                Ready::Told => {
+                    let record = Record::read(&self.folder, &slot.node.name);
+                    let has_told = record.is_some_and(|record| record.is_ready);
+                    (!has_told).then(|| "it has not said so by RNET_READY_FD".to_owned())
+                }
+                Ready::Publishes(topics) => {
+                    let published =
+                        snapshot.as_ref().map(|all| published(all, slot)).unwrap_or_default();
+                    let missing = topics.iter().find(|topic| !published.contains(topic.as_str()));
+                    missing.map(|topic| format!("it does not publish {topic}"))
+                }
+            };
+            let name: NodeName = slot.node.name.clone();
+            match missing {
+                None => {
+                    slot.is_ready = true;
+                    slot.why.clear();
+                    self.around.event(&name, "ready", "");
+                }
+                Some(why) => {
+                    let limit_ms = slot.node.ready_timeout_ms;
+                    if !slot.is_told && slot.since.elapsed().as_millis() >= u128::from(limit_ms) {
+                        slot.is_told = true;
+                        slot.why = format!("not ready: {why}");
+                        let detail = format!("after {} s: {why}", limit_ms as f64 / 1e3);
+                        self.around.event(&name, "not-ready", &detail);
+                    }
+                }
+            }
+        }
+    }
+
+    fn snapshot(&mut self) -> Option<Snapshot> {
+        if self.domain.is_none() {
+            self.domain = self.around.domain().ok();
+        }
+        self.domain.as_mut()?.snapshot().ok()
+    }
+}
+
+/// What the processes of a node publish. Of a process in another container nobody can tell here whose it is; it counts.
+fn published<'s>(all: &'s Snapshot, slot: &Slot) -> BTreeSet<&'s str> {
+    let is_own = |node: &str| {
+        let meta = all.node(node).map(|node| &node.meta);
+        meta.is_some_and(|meta| {
+            !meta.is_in_our_pid_namespace()
+                || Pid::from_raw(meta.pid as i32)
+                    .and_then(|pid| getsid(Some(pid)).ok())
+                    .is_some_and(|session| Some(session.as_raw_nonzero().get()) == slot.session())
+        })
+    };
+    let own = all.publishers.iter().filter(|publisher| publisher.via.is_none());
+    own.filter(|publisher| is_own(&publisher.node))
+        .map(|publisher| publisher.topic.as_str())
+        .collect()
+}

@@ -1,0 +1,89 @@
+//! Where a launch keeps what outlives it: a folder for each domain, beside the durable state.
+
+use std::ffi::OsString;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+use rnet::NodeName;
+use rnet_core::fnv1a_64;
+
+use crate::{LaunchError, Result};
+
+/// The folder of a domain's launches, with the records and logs of the nodes.
+#[derive(Clone, Debug)]
+pub struct RunFolder {
+    path: PathBuf,
+}
+
+impl RunFolder {
+    /// That of the domain whose directory is `domain`: below `RNET_STATE_DIR`, else `XDG_STATE_HOME/rnet`, else
+    /// `~/.local/state/rnet`.
+    ///
+    /// # Errors
+    /// None of the variables is set.
+    pub fn of_domain(domain: &Path, env: &dyn Fn(&str) -> Option<OsString>) -> Result<RunFolder> {
+        let set = |name: &str| env(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        let base = set("RNET_STATE_DIR")
+            .or_else(|| set("XDG_STATE_HOME").map(|dir| dir.join("rnet")))
+            .or_else(|| set("HOME").map(|dir| dir.join(".local/state/rnet")))
+            .ok_or_else(|| {
+                LaunchError::Refused(
+                    "there is no place for logs and records: neither RNET_STATE_DIR nor XDG_STATE_HOME nor HOME \
+                     is set; set RNET_STATE_DIR to a directory on a disk"
+                        .into(),
+                )
+            })?;
+        // Domains of one name stand in several directories.
+        let name = domain.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let hash = fnv1a_64(domain.as_os_str().as_encoded_bytes());
+        Ok(RunFolder::at(base.join("launch").join(format!("{name}-{hash:016x}"))))
+    }
+
+    /// The folder at this path.
+    pub fn at(path: PathBuf) -> RunFolder {
+        RunFolder { path }
+    }
+
+    /// Makes it, for this user alone.
+    ///
+    /// # Errors
+    /// It cannot be made.
+    pub fn create(&self) -> Result<()> {
+        let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.path);
+        made.map_err(|why| LaunchError::io("make the directory", &self.path, why))
+    }
+
+    /// Its path.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The log of a node.
+    pub fn log(&self, node: &NodeName) -> PathBuf {
+        self.of(node, "log")
+    }
+
+    /// The record of a node.
+    pub fn record(&self, node: &NodeName) -> PathBuf {
+        self.of(node, "json")
+    }
+
+    /// What the keeper of a node has locked while it lives.
+    pub fn lock(&self, node: &NodeName) -> PathBuf {
+        self.of(node, "lock")
+    }
+
+    /// What somebody wants of a node beside its end: a word.
+    pub fn wish(&self, node: &NodeName) -> PathBuf {
+        self.of(node, "wish")
+    }
+
+    /// What the launcher of a file has locked while it lives.
+    pub fn launcher_lock(&self, file: &Path) -> PathBuf {
+        self.path.join(format!("launcher-{:016x}", fnv1a_64(file.as_os_str().as_encoded_bytes())))
+    }
+
+    fn of(&self, node: &NodeName, extension: &str) -> PathBuf {
+        self.path.join(format!("{}.{extension}", node.file_stem()))
+    }
+}

@@ -1,0 +1,130 @@
+//! What stands of a running node in a file: written by its keeper, read by launchers and by `rnet node`.
+
+use std::fmt;
+use std::fs::File;
+use std::io::Write;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+use rnet::NodeName;
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
+
+use crate::identity::Identity;
+use crate::node::Process;
+use crate::place::RunFolder;
+use crate::{LaunchError, Result};
+
+/// How a node is, and who keeps it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Record {
+    /// Its name.
+    pub node: NodeName,
+    /// The file that asked for it.
+    pub file: PathBuf,
+    /// What was started.
+    pub process: Process,
+    /// Its keeper.
+    pub keeper: Identity,
+    /// The node's process; `None` if it could not be started.
+    pub main: Option<Identity>,
+    /// When it was started, ns of CLOCK_BOOTTIME.
+    pub started_boot_ns: u64,
+    /// Whether it has said that it is ready.
+    pub is_ready: bool,
+    /// How it has ended, if it has.
+    pub end: Option<End>,
+}
+
+/// How a process has ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum End {
+    /// By itself, with this code.
+    Code(i32),
+    /// By a signal.
+    Signal(i32),
+    /// It never began: why.
+    NotStarted(String),
+    /// With its keeper, which could not say how.
+    Unknown,
+}
+
+impl End {
+    /// Whether it is anything but exit code 0.
+    pub fn is_failure(&self) -> bool {
+        *self != End::Code(0)
+    }
+}
+
+impl fmt::Display for End {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            End::Code(code) => write!(f, "exit code {code}"),
+            End::Signal(signal) => match *signal {
+                libc::SIGKILL => f.write_str("killed by SIGKILL"),
+                libc::SIGTERM => f.write_str("ended by SIGTERM"),
+                libc::SIGINT => f.write_str("ended by SIGINT"),
+                libc::SIGSEGV => f.write_str("crashed with SIGSEGV"),
+                libc::SIGABRT => f.write_str("crashed with SIGABRT"),
+                libc::SIGBUS => f.write_str("crashed with SIGBUS"),
+                _ => write!(f, "ended by signal {signal}"),
+            },
+            End::NotStarted(why) => write!(f, "cannot be started: {why}"),
+            End::Unknown => f.write_str("ended with its keeper, which was killed"),
+        }
+    }
+}
+
+impl Record {
+    /// The record of a node; `None` if there is none that can be read.
+    pub fn read(folder: &RunFolder, node: &NodeName) -> Option<Record> {
+        Record::of_file(&folder.record(node))
+    }
+
+    /// All of a folder.
+    pub fn all(folder: &RunFolder) -> Vec<Record> {
+        let entries = std::fs::read_dir(folder.path()).into_iter().flatten().flatten();
+        let paths = entries.map(|entry| entry.path());
+        let mut all: Vec<Record> = paths
+            .filter(|path| path.extension().is_some_and(|extension| extension == "json"))
+            .filter_map(|path| Record::of_file(&path))
+            .collect();
+        all.sort_by(|a, b| a.node.cmp(&b.node));
+        all
+    }
+
+    fn of_file(path: &Path) -> Option<Record> {
+        serde_json::from_slice(&std::fs::read(path).ok()?).ok()
+    }
+
+    /// Writes it in place of the one before; a reader sees the one or the other.
+    pub fn write(&self, folder: &RunFolder) -> Result<()> {
+        let path = folder.record(&self.node);
+        let draft = path.with_extension("draft");
+        let text = serde_json::to_vec(self).map_err(std::io::Error::from);
+        let done = text.and_then(|text| {
+            File::create(&draft)?.write_all(&text)?;
+            std::fs::rename(&draft, &path)
+        });
+        done.map_err(|why| LaunchError::io("write", &path, why))
+    }
+
+    /// A descriptor of the keeper, while it lives and the node has not ended.
+    pub fn keeper(&self) -> Option<OwnedFd> {
+        self.end.is_none().then(|| self.keeper.open()).flatten()
+    }
+}
+
+/// A lock that its holder's death opens; `None` if another process has it.
+pub fn lock(path: &Path) -> Result<Option<File>> {
+    let failed = |why| LaunchError::io("lock", path, why);
+    let file =
+        File::options().create(true).truncate(false).write(true).open(path).map_err(failed)?;
+    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(Some(file)),
+        Err(Errno::WOULDBLOCK) => Ok(None),
+        Err(error) => Err(failed(error.into())),
+    }
+}

@@ -1,0 +1,187 @@
+//! A node as its launcher sees it.
+
+use std::os::fd::OwnedFd;
+use std::process::Child;
+use std::time::{Duration, Instant};
+
+use rnet::NodeName;
+use rustix::process::Signal;
+use serde::Serialize;
+
+use crate::identity::{self, Identity, has_ended};
+use crate::node::{Node, Ready};
+use crate::policy::History;
+use crate::record::{End, Record};
+
+/// How a node is.
+#[derive(Debug, PartialEq)]
+pub enum State {
+    /// Those that it waits for are not ready.
+    Waiting,
+    /// It runs.
+    Running,
+    /// It has failed and is started again then.
+    Backoff(Instant),
+    /// It has ended and is not started again.
+    Ended,
+    /// The same, and that is a failure.
+    GivenUp,
+    /// Somebody has stopped it.
+    Stopped,
+}
+
+/// What becomes of a node when its process has ended.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Fate {
+    /// What its policy says.
+    Policy,
+    /// It is started again.
+    Again,
+    /// It is forgotten.
+    Forgotten,
+}
+
+/// A node, and what its launcher knows of it.
+#[derive(Debug)]
+pub struct Slot {
+    pub node: Node,
+    pub state: State,
+    pub fate: Fate,
+    pub history: History,
+    pub restarts: u32,
+    pub is_ready: bool,
+    pub has_params: bool,
+    /// Whether it has been said that it is not ready.
+    pub is_told: bool,
+    /// Whether its keeper has been told to stop it.
+    pub is_stopping: bool,
+    pub since: Instant,
+    pub why: String,
+    pub pid: Option<i32>,
+    keeper: Option<(Identity, OwnedFd)>,
+    /// The keeper, if it is a child of this launcher.
+    child: Option<Child>,
+}
+
+/// A row of the table.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Status {
+    /// The node.
+    pub node: NodeName,
+    /// `waiting`, `running`, `backoff`, `ended`, `given-up`, `stopped` or `stopping`.
+    pub state: &'static str,
+    /// Whether it is ready.
+    pub is_ready: bool,
+    /// Its process.
+    pub pid: Option<i32>,
+    /// How long it has been in this state, in s.
+    pub for_s: u64,
+    /// How often it has been started again.
+    pub restarts: u32,
+    /// What is to be said of it.
+    pub detail: String,
+}
+
+impl Slot {
+    pub fn new(node: Node) -> Slot {
+        Slot {
+            node,
+            state: State::Waiting,
+            fate: Fate::Policy,
+            history: History::default(),
+            restarts: 0,
+            is_ready: false,
+            has_params: false,
+            is_told: false,
+            is_stopping: false,
+            since: Instant::now(),
+            why: String::new(),
+            pid: None,
+            keeper: None,
+            child: None,
+        }
+    }
+
+    pub fn enter(&mut self, state: State) {
+        self.state = state;
+        self.since = Instant::now();
+    }
+
+    pub fn is_running(&self) -> bool {
+        self.state == State::Running
+    }
+
+    /// It runs, kept by the keeper of this record.
+    pub fn runs(&mut self, record: &Record, keeper: OwnedFd, child: Option<Child>) {
+        self.keeper = Some((record.keeper.clone(), keeper));
+        self.child = child;
+        self.pid = record.main.as_ref().map(|main| main.pid);
+        self.is_ready = self.node.ready == Ready::Started;
+        (self.is_told, self.is_stopping) = (false, false);
+        self.why.clear();
+        self.enter(State::Running);
+        self.since = Instant::now()
+            .checked_sub(Duration::from_nanos(
+                rnet::boot_ns().saturating_sub(record.started_boot_ns),
+            ))
+            .unwrap_or(self.since);
+    }
+
+    /// Its keeper's process, while it runs.
+    pub fn keeper(&self) -> Option<&OwnedFd> {
+        self.keeper.as_ref().map(|(_, fd)| fd)
+    }
+
+    /// The number of its keeper, which is that of the session of its processes.
+    pub fn session(&self) -> Option<i32> {
+        self.keeper.as_ref().map(|(identity, _)| identity.pid)
+    }
+
+    /// Whether its keeper has ended.
+    pub fn has_ended(&self) -> bool {
+        self.keeper.as_ref().is_some_and(|(_, fd)| has_ended(fd))
+    }
+
+    /// How it has ended, by the record that its keeper has left.
+    pub fn ended(&mut self, record: Option<Record>) -> End {
+        if let Some(mut child) = self.child.take() {
+            // It has ended: this only takes it off the list of processes.
+            let _ = child.wait();
+        }
+        let identity = self.keeper.take().map(|(identity, _)| identity);
+        let own = record.filter(|record| Some(&record.keeper) == identity.as_ref());
+        (self.pid, self.is_ready, self.is_stopping) = (None, false, false);
+        own.and_then(|record| record.end).unwrap_or(End::Unknown)
+    }
+
+    /// Has its keeper stop it, once.
+    pub fn stop(&mut self) {
+        if let Some((_, fd)) = self.keeper.as_ref().filter(|_| !self.is_stopping) {
+            self.is_stopping = identity::signal(fd, Signal::TERM).is_ok();
+        }
+    }
+
+    pub fn status(&self) -> Status {
+        let (state, more) = match &self.state {
+            State::Running if self.is_stopping => ("stopping", String::new()),
+            State::Running => ("running", String::new()),
+            State::Waiting => ("waiting", String::new()),
+            State::Backoff(until) => {
+                let left = until.saturating_duration_since(Instant::now()).as_secs_f64();
+                ("backoff", format!("again in {left:.1} s; "))
+            }
+            State::Ended => ("ended", String::new()),
+            State::GivenUp => ("given-up", String::new()),
+            State::Stopped => ("stopped", String::new()),
+        };
+        Status {
+            node: self.node.name.clone(),
+            state,
+            is_ready: self.is_ready,
+            pid: self.pid,
+            for_s: self.since.elapsed().as_secs(),
+            restarts: self.restarts,
+            detail: format!("{more}{}", self.why),
+        }
+    }
+}
