@@ -101,9 +101,9 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ("param load", &["rnet param load robot.yaml", "rnet param load - < robot.yaml"]),
     ("node list", &["rnet node list --verbose", "rnet node list --watch"]),
     ("node info", &["rnet node info /arm", "rnet node info /arm --json"]),
-    ("node kill", &["rnet node kill /arm"]),
-    ("node stop", &["rnet node stop /arm"]),
-    ("node restart", &["rnet node restart /arm"]),
+    ("node kill", &["rnet node kill /arm", "rnet node kill /arm --domain lab"]),
+    ("node stop", &["rnet node stop /arm", "rnet node stop /arm --domain lab"]),
+    ("node restart", &["rnet node restart /arm", "rnet node restart /arm --domain lab"]),
     ("node logs", &["rnet node logs /arm --lines 20", "rnet node logs /arm --follow"]),
     (
         "launch",

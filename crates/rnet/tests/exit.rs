@@ -102,6 +102,8 @@ fn peers_see_the_end_of_a_process_however_it_ends() {
             let mut child = Child::spawn(&net, way);
             assert_eq!(next(), NodeEvent::Joined("/victim".to_owned()), "{way}");
             child.expect("ready");
+            // Of one that had gone before it was met nothing would be told.
+            subscriber.wait_for_publishers(1, LONG).unwrap();
             child.say("end");
             let status = child.ended();
             // No crash and no hang on the way out.
