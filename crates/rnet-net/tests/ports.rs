@@ -236,10 +236,10 @@ fn attack_for(rounds: usize) {
         // As a session that has joined: frames that are none, and items that are none in frames that are right.
         let len = random.below(2000);
         let noise = random.bytes(len);
-        net.send(lane, victim, &noise).unwrap();
+        net.send(lane, victim, noise.clone().into()).unwrap();
         let spoilt = random.spoil(&introduction);
-        net.send(lane, victim, &spoilt).unwrap();
-        net.send(lane, victim, &introduction).unwrap();
+        net.send(lane, victim, spoilt.clone().into()).unwrap();
+        net.send(lane, victim, introduction.clone().into()).unwrap();
         let mut frame = vec![0; HEADER_LEN];
         frame.extend_from_slice(&noise);
         let header = Header {
@@ -253,8 +253,8 @@ fn attack_for(rounds: usize) {
             ..Header::default()
         };
         header.encode(&mut frame);
-        net.send(lane, victim, &frame).unwrap();
-        net.send(lane, HostId(random.below(9) as u64), &frame).unwrap();
+        net.send(lane, victim, frame.clone().into()).unwrap();
+        net.send(lane, HostId(random.below(9) as u64), frame.into()).unwrap();
 
         // As anybody.
         let to = port + (round % 2) as u16;
