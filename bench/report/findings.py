@@ -33,6 +33,7 @@ PRIMARY = {
     "readers": "readers / 1->8 / 1 kHz",
     "state-cas": "state-cas / compare and set, 4 clients / count",
     "state-durable": "state-durable / 4 clients / set",
+    "call": "call / at once",
     "publishers": "publishers / 10->1 / 100 Hz each",
     "python": "python / throughput / flood",
 }

@@ -8,8 +8,9 @@ from phase import Phase
 # robot-net with its default way of waiting (adaptive), set reliable as the others are; the one of
 # them that takes part in a workload is what the others are compared with. Which configuration is
 # best in a table is no question there: a choice made afterwards would favour robot-net.
-# (Of a key that is watched it is the watcher: the urgent message in that table stands beside it.)
-DEFAULTS = ("rnet-watch", "rnet-adaptive", "py-rnet", "rnet-state")
+# (Of a key that is watched it is the watcher, and of calls the service: the messages in those tables stand
+# beside them.)
+DEFAULTS = ("rnet-watch", "rnet-call", "rnet-adaptive", "py-rnet", "rnet-state")
 # A reader that spins, and which of ours does the same.
 SPINS = {"iceoryx2-poll": "rnet-spin"}
 # Sockets without a library: what a library's price is measured by.

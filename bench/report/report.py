@@ -32,6 +32,7 @@ ORDER = [
     "throughput",
     "readers",
     "publishers",
+    "call",
     "sierra_nevada",
     "urgent",
     "hosts-throughput",

@@ -4,6 +4,7 @@ A repetition does every fifth size (every tenth at the slower rates), beginning 
 has sizes of every band; five of them together have each size once (half of them).
 """
 
+import math
 from dataclasses import dataclass
 from statistics import median
 
@@ -37,6 +38,12 @@ def max_ms(phase):
     """The longest round trip of a repetition, ms."""
     times = [ns for _, ns in phase.round_trips()]
     return max(times) / 1e6 if times else None
+
+
+def quantile_us(phase, q):
+    """A quantile of a repetition's round trips, µs: the time at the rank, rounded up."""
+    times = sorted(ns for _, ns in phase.round_trips())
+    return times[max(1, math.ceil(len(times) * q)) - 1] / 1e3 if times else None
 
 
 def periods(data):

@@ -1,6 +1,7 @@
 """Which tables each workload gets. All are made from what the raw data holds: a variant or a phase
 that was not run has no table, and a workload that is unknown here gets one table for each phase."""
 
+import calls
 import hosts
 import published
 import stores
@@ -288,6 +289,7 @@ BUILDERS = {
     "study1-kv": stores.study1_kv,
     "study2": study2,
     "study2-slow": study2,
+    "call": calls.tables_of,
     "latency": by_phase,
     "sizes": sizes,
     "throughput": throughput,

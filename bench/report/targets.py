@@ -1,10 +1,11 @@
-"""What robot-net's state was to reach beside Redis, and the link between hosts beside Zenoh: a line for each.
+"""What robot-net was to reach: its state beside Redis, calls beside messages, the link beside Zenoh; a line for each.
 
-The numbers asked for are those of the issues 7 and 16, set before anything was measured.
+The numbers asked for are those of the issues 7, 16 and 17, set before anything was measured.
 """
 
 from dataclasses import dataclass
 
+import calls
 import hosts
 import stores
 from numbers_text import NOTHING, median_of, three
@@ -27,8 +28,8 @@ HEADER = ["what was asked", "robot-net", "beside it", "ratio", "asked", "reached
 NOTE = (
     "What was to be reached. Figures are medians of the repetitions, the ratio is the median of "
     "the repetitions’ own. Asked are at least so many times the calls or messages per second. Of p50 it is at "
-    "most so many times: the watcher’s beside that of the same bytes as an urgent message, and between two "
-    "hosts robot-net’s beside Zenoh’s."
+    "most so many times: the watcher’s beside that of the same bytes as an urgent message, a call’s beside that "
+    "of the same bytes there and back, and between two hosts robot-net’s beside Zenoh’s."
 )
 
 
@@ -49,6 +50,9 @@ def all_of():
         table = latency_table("state-watch", "1->1", rate)
         title = f"watch at {rate}, beside an urgent message"
         found.append(Target(title, ("rnet-watch", table), ("rnet-adaptive", table), 1))
+    at_once = calls.table("at once")
+    ours, beside = ("rnet-call", at_once), ("rnet-adaptive", at_once)
+    found.append(Target("call at once, beside a message there and back", ours, beside, 1.1))
     for size, asked in (("22 B", 2), ("1 KiB", 1), ("1 MiB", 0.9)):
         table = hosts.throughput_table("1->1", size)
         found.append(beside_zenoh(f"between hosts, {size} as fast as possible", table, asked))

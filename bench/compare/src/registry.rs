@@ -12,6 +12,8 @@ pub struct Builtin {
     pub systems: Vec<Box<dyn System>>,
     /// A key that is set, and watched.
     pub watches: Vec<Box<dyn System>>,
+    /// Request and reply.
+    pub calls: Vec<Box<dyn System>>,
     /// Key and value.
     pub stores: Vec<Box<dyn KeyValue>>,
 }
@@ -24,6 +26,8 @@ impl Builtin {
         let mut stores: Vec<Box<dyn KeyValue>> = Vec::new();
         #[allow(unused_mut, reason = "without the features of the stores it stays empty")]
         let mut watches: Vec<Box<dyn System>> = Vec::new();
+        #[allow(unused_mut, reason = "without the features of the systems it stays empty")]
+        let mut calls: Vec<Box<dyn System>> = Vec::new();
         #[cfg(feature = "rnet")]
         systems.extend(bench_rnet::systems());
         #[cfg(feature = "iceoryx2")]
@@ -56,12 +60,24 @@ impl Builtin {
         watches.extend(bench_redis::watches());
         #[cfg(feature = "nats")]
         watches.extend(bench_nats::watches());
-        Self { systems, watches, stores }
+        #[cfg(feature = "rnet")]
+        calls.extend(bench_rnet::calls());
+        #[cfg(feature = "zmq")]
+        calls.extend(bench_zmq::calls());
+        #[cfg(feature = "zenoh")]
+        calls.extend(bench_zenoh::calls());
+        #[cfg(feature = "cyclone")]
+        calls.extend(bench_cyclone::calls());
+        #[cfg(feature = "nats")]
+        calls.extend(bench_nats::calls());
+        #[cfg(feature = "grpc")]
+        calls.extend(bench_grpc::calls());
+        Self { systems, watches, calls, stores }
     }
 
-    /// Everything that carries messages: what publishes and subscribes, and what is watched.
+    /// Everything that carries messages: what publishes and subscribes, what is watched, and what is called.
     pub fn carriers(&self) -> impl Iterator<Item = &dyn System> {
-        self.systems.iter().chain(&self.watches).map(|s| &**s)
+        self.systems.iter().chain(&self.watches).chain(&self.calls).map(|s| &**s)
     }
 }
 
@@ -75,6 +91,8 @@ pub enum Kind {
     KeyValue,
     /// A key that is set, and watched.
     Watch,
+    /// Request and reply.
+    Call,
 }
 
 /// One system, as the raw data describes it.
@@ -137,7 +155,8 @@ impl Registry {
         let mut found = Vec::new();
         let systems = registry.builtin.systems.iter().map(|s| (s, Kind::Pubsub));
         let watches = registry.builtin.watches.iter().map(|s| (s, Kind::Watch));
-        for (system, kind) in systems.chain(watches) {
+        let calls = registry.builtin.calls.iter().map(|s| (s, Kind::Call));
+        for (system, kind) in systems.chain(watches).chain(calls) {
             let may_lose = system.may_lose().map(str::to_owned);
             let entry = Entry::built_in(system.about(), system.version(), kind);
             found.push((system.id(), Entry { may_lose, ..entry }));

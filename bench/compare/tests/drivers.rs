@@ -1,5 +1,5 @@
 //! Each driver carries 1,000 checked messages of 0 B, 22 B and 1 MiB from one process to another,
-//! with the real servers, through the real program.
+//! with the real servers, through the real program, and brings the reply to each call.
 
 mod common;
 
@@ -19,6 +19,9 @@ const ALWAYS: &[&str] = &[
     "zenoh-tcp",
     "zenoh-shm",
 ];
+
+/// The same of those that call.
+const CALLS_ALWAYS: &[&str] = &["rnet-call", "rnet-adaptive", "zenoh-query", "grpc"];
 
 #[test]
 fn every_driver_carries_empty_small_and_large_messages_whole() {
@@ -54,6 +57,29 @@ fn every_driver_carries_empty_small_and_large_messages_whole() {
     for id in ALWAYS {
         let variants = runs.iter().filter(|r| r["system"] == *id).count();
         assert_eq!(variants, 2, "{id} has run in both variants");
+    }
+}
+
+#[test]
+fn every_call_has_its_reply() {
+    let raw = run("call", &["--scale", "0.05"]);
+    missing(&raw);
+    let runs = raw["runs"].as_array().expect("runs");
+    for run in runs {
+        let (system, variant) = (run["system"].as_str().unwrap(), run["variant"].as_str().unwrap());
+        assert!(run["error"].is_null(), "{system} {variant}: {}", run["error"]);
+        let result = &run["phases"][0]["processes"][0]["result"];
+        let trips = result["round_trips"].as_array().expect("round trips");
+        let expected = if variant == "at once" { 250 } else { 25 };
+        assert_eq!(trips.len(), expected, "{system} {variant}: {}", result["round_trips_lost"]);
+        assert!(trips.iter().all(|trip| trip[0] == 64 && trip[1].as_u64() > Some(0)), "{system}");
+    }
+    for id in CALLS_ALWAYS {
+        assert_eq!(
+            runs.iter().filter(|r| r["system"] == *id).count(),
+            2,
+            "{id} has run in both variants"
+        );
     }
 }
 

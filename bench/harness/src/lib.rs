@@ -5,6 +5,7 @@
 //! idiomatic client. Everything that is measured happens here, outside the drivers, and so is the
 //! same for all: stamps, numbering, checks and histograms. docs/benchmark-method.md has the method.
 
+pub mod calls;
 pub mod child;
 pub mod client;
 pub mod clock;
@@ -22,6 +23,7 @@ pub mod spec;
 pub mod system;
 pub mod worker;
 
+pub use calls::{AsSystem, Calls, Client, Handler};
 pub use key_value::{KeyValue, KeyValueClient};
 pub use net::{Host, Net};
 pub use system::{

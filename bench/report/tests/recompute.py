@@ -47,6 +47,7 @@ DEFAULT = {
     "state-cas": "rnet-state",
     "state-durable": "rnet-state",
     "state-watch": "rnet-watch",
+    "call": "rnet-call",
 }
 OURS = {
     "rnet-spin",
@@ -55,6 +56,7 @@ OURS = {
     "rnet-state",
     "rnet-cell",
     "rnet-watch",
+    "rnet-call",
     "py-rnet",
 }
 SOCKETS = {"tcp", "unix"}
@@ -185,6 +187,11 @@ def figure(workload, label, header, phase):
     if name == "events lost":
         entries = received(phase, event)
         return (sum(e["lost"] for e in entries) if entries else None), "sum"
+    if workload == "call" and re.fullmatch(r"p\d+(\.\d+)?|max", name):
+        times = sorted(ns for _, ns in trips(phase))
+        q = 1 if name == "max" else round(float(name[1:]) / 100, 5)
+        at = times[max(1, math.ceil(len(times) * q)) - 1] / 1000 if times else None
+        return at, "max" if name == "max" else "range"
     if re.fullmatch(r"p\d+(\.\d+)?|max", name):
         times = [e["latency"] for e in received(phase, event)]
         times += [c["latency"] for c in clients(phase)] if workload != "study1-kv" else []

@@ -27,14 +27,18 @@ SYSTEMS = {
     "rnet-state": ("robot-net state", "rust", 6e6, 0.15, 0.04),
     "rnet-cell": ("robot-net state, cell", "rust", 9e6, 0.1, 0.04),
     "nats-kv": ("NATS KV", "rust", 0, 0, 0),
+    "rnet-call": ("robot-net service", "rust", 0, 3, 0),
+    "zmq-req": ("ZeroMQ REQ/REP tcp", "rust", 0, 60, 0),
+    "grpc": ("gRPC unary, tcp", "rust", 0, 150, 0),
     "rnet-watch": ("robot-net state, set and watch", "rust", 0, 6, 0),
     "redis-keyspace": ("Redis SET and keyspace notification", "rust", 0, 60, 0),
 }
 STORES = ["rnet-state", "rnet-cell", "redis-kv", "redis-kv-tcp", "redis-kv-async", "nats-kv"]
 HOSTS = ["rnet-adaptive", "zenoh-tcp", "cyclonedds", "zmq-tcp", "nats"]
 WATCHED = ["rnet-watch", "redis-keyspace"]
+CALLS = ["rnet-call", "zmq-req", "grpc"]
 PYTHON = ["py-zmq", "py-rnet"]
-FIELD = [s for s in SYSTEMS if s not in STORES + PYTHON + WATCHED]
+FIELD = [s for s in SYSTEMS if s not in STORES + PYTHON + WATCHED + CALLS]
 
 
 class Maker:
@@ -348,6 +352,16 @@ class Maker:
         phases = [self.carried(text, hz, us) for text, hz in (("1 kHz", 1e3), ("10 kHz", 1e4))]
         self.run("state-watch", "1->1", system, repetition, phases)
 
+    def calls(self, system, repetition):
+        us = SYSTEMS[system][3]
+        for variant in ("at once", "1 ms"):
+            times = [
+                [64, int(2000 * us * self.random.lognormvariate(0, 0.2))] for _ in range(500)
+            ]
+            pinger = [self.process("pinger", {"round_trips": times}), self.process("echo")]
+            phase = self.phase("round trip", pinger, elapsed_s=0.5)
+            self.run("call", variant, system, repetition, [phase])
+
     def hosts(self, system, repetition):
         """Two hosts: the cable, and what joins them."""
         _, _, flood, us, per_kib = SYSTEMS[system]
@@ -394,6 +408,8 @@ class Maker:
             for system in STORES:
                 self.stores(system, repetition)
                 self.more_of_state(system, repetition)
+            for system in [*CALLS, "rnet-adaptive"]:
+                self.calls(system, repetition)
             for system in [*WATCHED, "rnet-adaptive", "nats"]:
                 self.watched(system, repetition)
             for system in HOSTS:
@@ -482,6 +498,7 @@ WORKLOADS = [
     "throughput",
     "readers",
     "publishers",
+    "call",
     "sierra_nevada",
     "memory",
     "urgent",
@@ -517,6 +534,8 @@ def members(workload):
         return HOSTS
     if workload == "python":
         return PYTHON
+    if workload == "call":
+        return [*CALLS, "rnet-adaptive"]
     if workload == "state-watch":
         return [*WATCHED, "rnet-adaptive", "nats"]
     stores = workload == "study1-kv" or workload.startswith("state")

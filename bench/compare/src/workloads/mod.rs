@@ -1,5 +1,6 @@
 //! The workloads: which processes, which messages, in which phases.
 
+mod calls;
 mod hosts;
 mod key_value;
 mod latency;
@@ -50,6 +51,8 @@ pub enum Choice {
     All,
     /// These.
     These(&'static [&'static str]),
+    /// All that call, and robot-net's messages there and back.
+    Calls,
     /// All key-value stores.
     Stores,
     /// All in Python.
@@ -64,6 +67,7 @@ impl Choice {
             match self {
                 Self::All => entry.kind == Kind::Pubsub && entry.language == "rust",
                 Self::These(ids) => ids.contains(&id.as_str()),
+                Self::Calls => entry.kind == Kind::Call || id == calls::BESIDE,
                 Self::Stores => entry.kind == Kind::KeyValue,
                 Self::Python => entry.kind == Kind::Pubsub && entry.language == "python",
             }
@@ -139,6 +143,7 @@ pub fn all() -> Vec<Workload> {
     let mut all = studies::workloads();
     all.extend(latency::workloads());
     all.extend(throughput::workloads());
+    all.extend(calls::workloads());
     all.extend(topology::workloads());
     all.extend(hosts::workloads());
     all.extend(memory::workloads());

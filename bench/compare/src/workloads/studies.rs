@@ -75,11 +75,16 @@ fn round_trips(context: &Context, repetition: usize, period_ms: f64, stride: f64
         period_ms,
     };
     let seconds = load.count as f64 * period_ms / 1000.0;
+    there_and_back(&format!("{period_ms} ms"), STUDY2_COUNT as usize * KIB, load, seconds)
+}
+
+/// A process that sends messages and waits for each to come back from another, for some `seconds`.
+pub fn there_and_back(variant: &str, max_len: usize, load: PingLoad, seconds: f64) -> Job {
     let topic = |name: &str| Topic {
         name: name.into(),
         profile: Profile::Latency,
         lane: Lane::Bulk,
-        max_len: STUDY2_COUNT as usize * KIB,
+        max_len,
         publishers: 1,
         subscribers: 1,
         index: 0,
@@ -88,7 +93,7 @@ fn round_trips(context: &Context, repetition: usize, period_ms: f64, stride: f64
     let ping = Role::Pinger { there: there.clone(), back: back.clone(), loads: vec![load] };
     let label = "round trip".into();
     Job {
-        variant: format!("{period_ms} ms"),
+        variant: variant.into(),
         processes: vec![("pinger".into(), ping), ("echo".into(), Role::Echo { there, back })],
         phases: vec![PhasePlan { label, len: None, rate_hz: None, limited_to: None, seconds }],
         durable: false,

@@ -1,5 +1,6 @@
 //! Cyclone DDS, the middleware of ROS 2, through a thin shim around its C library.
 
+mod call;
 #[cfg(has_cyclone)]
 mod domain;
 #[cfg(has_cyclone)]
@@ -10,11 +11,16 @@ mod endpoint;
 #[cfg(has_cyclone)]
 mod ffi;
 
-use bench_harness::{About, Net, Publisher, Result, Sink, Subscription, System, Topic};
+use bench_harness::{About, AsSystem, Net, Publisher, Result, Sink, Subscription, System, Topic};
 
 /// The systems of this crate.
 pub fn systems() -> Vec<Box<dyn System>> {
     vec![Box::new(CycloneDds)]
+}
+
+/// Request and reply.
+pub fn calls() -> Vec<Box<dyn System>> {
+    vec![Box::new(AsSystem::new(call::TwoTopics))]
 }
 
 /// Cyclone DDS carrying a ROS 2 type on a ROS 2 topic name.

@@ -1,5 +1,6 @@
-//! NATS: core publish and subscribe, and the key-value store of JetStream, through `async-nats`.
+//! NATS: core publish and subscribe, request and reply, and the key-value store of JetStream, through `async-nats`.
 
+mod call;
 mod core;
 mod kv;
 mod kv_watch;
@@ -7,11 +8,16 @@ mod publish;
 mod server;
 mod subscribe;
 
-use bench_harness::{KeyValue, System};
+use bench_harness::{AsSystem, KeyValue, System};
 
 /// Core NATS.
 pub fn systems() -> Vec<Box<dyn System>> {
     vec![Box::new(core::Core)]
+}
+
+/// Request and reply.
+pub fn calls() -> Vec<Box<dyn System>> {
+    vec![Box::new(AsSystem::new(call::Request))]
 }
 
 /// A key that is watched.

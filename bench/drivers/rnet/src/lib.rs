@@ -1,10 +1,12 @@
-//! robot-net itself: messages in its three ways of waiting, its state as a store, and a watched key.
+//! robot-net itself: messages in its three ways of waiting, its services, its state as a store, and a watched key.
 
+mod call;
 mod state;
 mod watched;
 
 use bench_harness::{
-    About, Broker, KeyValue, Lane, Net, Publisher, Result, Sink, Subscription, System, Topic,
+    About, AsSystem, Broker, KeyValue, Lane, Net, Publisher, Result, Sink, Subscription, System,
+    Topic,
 };
 use rnet::{Node, OnFull, PublisherOptions, SubscriberOptions, Wait};
 use std::sync::atomic::Ordering;
@@ -26,6 +28,11 @@ pub fn systems() -> Vec<Box<dyn System>> {
 /// robot-net's state: by `State`, and by `Cell`.
 pub fn stores() -> Vec<Box<dyn KeyValue>> {
     vec![Box::new(state::Generic), Box::new(state::Kept)]
+}
+
+/// Services.
+pub fn calls() -> Vec<Box<dyn System>> {
+    vec![Box::new(AsSystem::new(call::Service))]
 }
 
 /// A key that is watched.

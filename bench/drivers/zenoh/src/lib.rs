@@ -6,11 +6,12 @@
 //! Zenoh's threads, and data is routed by subscription, so this costs a TCP connection per topic
 //! and nothing per message.
 
+mod call;
 mod publisher;
 mod session;
 
 use bench_harness::{
-    About, Error, Net, Profile, Publisher, Result, Sink, Subscription, System, Topic,
+    About, AsSystem, Error, Net, Profile, Publisher, Result, Sink, Subscription, System, Topic,
 };
 use session::Memory;
 use std::sync::Mutex;
@@ -19,6 +20,11 @@ use zenoh::Wait;
 /// Both configurations.
 pub fn systems() -> Vec<Box<dyn System>> {
     vec![Box::new(Zenoh { memory: Memory::Private }), Box::new(Zenoh { memory: Memory::Shared })]
+}
+
+/// Queries.
+pub fn calls() -> Vec<Box<dyn System>> {
+    vec![Box::new(AsSystem::new(call::Query))]
 }
 
 struct Zenoh {
@@ -74,7 +80,7 @@ impl System for Zenoh {
     }
 
     fn version(&self) -> Result<String> {
-        Ok(zenoh::GIT_VERSION.trim_start_matches('v').trim_end_matches('-').into())
+        Ok(version())
     }
 
     fn spans_hosts(&self) -> bool {
@@ -109,6 +115,10 @@ impl System for Zenoh {
             .map_err(failed)?;
         Ok(Subscription::holding((subscriber, session)))
     }
+}
+
+fn version() -> String {
+    zenoh::GIT_VERSION.trim_start_matches('v').trim_end_matches('-').into()
 }
 
 /// Zenoh's error is a box, and so converts into no other error by itself.
