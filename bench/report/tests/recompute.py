@@ -9,7 +9,9 @@ import re
 from statistics import mean, median
 
 from cells import numbers, same
+from recompute_calls import call_figure
 from recompute_hosts import WIRE, cable_figure
+from recompute_published import PUBLISHED, STUDY3
 from recompute_targets import targets_differences
 
 BANDS_KIB = {
@@ -26,18 +28,6 @@ MEMORY = {
     "in all": ["processes_kib", "shared_kib"],
     "in all per publisher": ["processes_kib", "shared_kib"],
 }
-# The founding study's figures, k/s, read once more from shared/seeds/zeromq-vs-redis.md.
-PUBLISHED = {
-    ("study1", "1->1", "zmq-tcp"): 481,
-    ("study1", "1->1", "zmq-pair"): 584,
-    ("study1", "1->1", "redis-pubsub"): 59.0,
-    ("study1", "1->4", "zmq-tcp"): 410,
-    ("study1", "1->4", "redis-pubsub"): 67.8,
-    ("study1-kv", "1->1", "redis-kv-tcp"): 23.6,
-    ("study1-kv", "1->1", "redis-kv-async"): 78.4,
-    ("study1-kv", "1->4", "redis-kv-async"): 72.8,
-}
-
 # What the others are compared with: robot-net as it waits by default, in each kind of work.
 DEFAULT = {
     "python": "py-rnet",
@@ -62,16 +52,6 @@ OURS = {
 SOCKETS = {"tcp", "unix"}
 # A reader that spins is compared with ours that does.
 SPINNING = {"iceoryx2-poll": "rnet-spin"}
-
-# M messages/s, from zenoh-vs-nats.md.
-STUDY3 = {
-    "nats": 1.221,
-    "zenoh": 1.6522,
-    "nats_with_mutex": 1.06,
-    "zenoh_with_mutex": 1.3427,
-    "zeromq_with_mutex": 0.47209,
-}
-
 
 def tables_of(markdown):
     """name -> (text before the table, header, rows, whether it is folded)."""
@@ -188,10 +168,7 @@ def figure(workload, label, header, phase):
         entries = received(phase, event)
         return (sum(e["lost"] for e in entries) if entries else None), "sum"
     if workload == "call" and re.fullmatch(r"p\d+(\.\d+)?|max", name):
-        times = sorted(ns for _, ns in trips(phase))
-        q = 1 if name == "max" else round(float(name[1:]) / 100, 5)
-        at = times[max(1, math.ceil(len(times) * q)) - 1] / 1000 if times else None
-        return at, "max" if name == "max" else "range"
+        return call_figure(name, [ns for _, ns in trips(phase)]), "max" if name == "max" else "range"
     if re.fullmatch(r"p\d+(\.\d+)?|max", name):
         times = [e["latency"] for e in received(phase, event)]
         times += [c["latency"] for c in clients(phase)] if workload != "study1-kv" else []
