@@ -190,23 +190,28 @@ impl LogWriter {
             let now = Now { seq: self.seq, time_ns };
             self.push_across(log, now, head, payload, gate)?;
         } else {
-            let first = self.base + ((start & self.block_mask) >> 3) as usize;
-            let (header, body) = log.words[first..first + (span / 8) as usize]
-                .split_at(HEADER_LEN_BYTES as usize / 8);
-            header[0].store(head.to_word(), Ordering::Relaxed);
-            fail_point!("push.head");
-            header[1].store(time_ns, Ordering::Relaxed);
-            fail_point!("push.time");
-            store_bytes(body, payload);
+            self.write_within(log, head, span, time_ns, payload);
         }
         fail_point!("push.body");
         self.commit(log, start, end, counted_len);
         Ok(start)
     }
 
+    /// Writes a record that stands in the block that `tail` is in, up to `limit`.
+    #[inline(always)]
+    fn write_within(&self, log: Log<'_>, head: Head, span: u64, time_ns: u64, payload: &[u8]) {
+        let first = self.base + ((self.tail & self.block_mask) >> 3) as usize;
+        let (header, body) =
+            log.words[first..first + (span / 8) as usize].split_at(HEADER_LEN_BYTES as usize / 8);
+        header[0].store(head.to_word(), Ordering::Relaxed);
+        fail_point!("push.head");
+        header[1].store(time_ns, Ordering::Relaxed);
+        fail_point!("push.time");
+        store_bytes(body, payload);
+    }
+
     /// As [`LogWriter::push`], at `now_ns` of a message that was sent elsewhere at `sent_ns`, which is what its
     /// readers see. How long the log keeps it goes by the former.
-    #[cold]
     pub fn push_forwarded(
         &mut self,
         log: Log<'_>,
@@ -217,11 +222,17 @@ impl LogWriter {
         gate: &mut impl Gate,
     ) -> Result<u64, NoRoom> {
         assert!(payload.len() <= self.max_payload, "payload exceeds the log");
-        let start = self.tail;
+        let span = span_of(payload.len());
+        let (start, end) = (self.tail, self.tail + span);
         let head = Head { seq_lo: self.seq as u32, len: payload.len() as u32, tag: tag.into() };
-        self.push_across(log, Now { seq: self.seq, time_ns: now_ns }, head, payload, gate)?;
-        log.words[self.blocks.index(start + 8)].store(sent_ns, Ordering::Relaxed);
-        self.commit(log, start, start + head.span(), counted_len);
+        if end > self.limit {
+            let now = Now { seq: self.seq, time_ns: now_ns };
+            self.push_across(log, now, head, payload, gate)?;
+            log.words[self.blocks.index(start + 8)].store(sent_ns, Ordering::Relaxed);
+        } else {
+            self.write_within(log, head, span, sent_ns, payload);
+        }
+        self.commit(log, start, end, counted_len);
         Ok(start)
     }
 

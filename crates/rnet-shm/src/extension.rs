@@ -30,26 +30,32 @@ pub(crate) struct Extension {
 }
 
 impl Extension {
-    /// The bytes that stand before the payload.
-    pub(crate) fn to_bytes(self) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(MAX_LEN_BYTES);
-        bytes.extend([0; 8]);
+    /// Makes `bytes` what stands before the payload.
+    pub(crate) fn write_to(self, bytes: &mut Vec<u8>) {
+        let (mut words, mut used) = ([0; MAX_LEN_BYTES / 8], 1);
+        let mut put = |tag: u32, value: &[u64]| {
+            words[used] = head_of(tag, value.len());
+            words[used + 1..][..value.len()].copy_from_slice(value);
+            used += 1 + value.len();
+        };
         let Meta { origin, source_ns, correlation, gap, .. } = self.meta;
         if let Some(Origin { host, publisher, seq }) = origin {
-            put(&mut bytes, TAG_ORIGIN, &[host, publisher, seq]);
+            put(TAG_ORIGIN, &[host, publisher, seq]);
         }
         if let Some(source_ns) = source_ns {
-            put(&mut bytes, TAG_SOURCE, &[source_ns.cast_unsigned()]);
+            put(TAG_SOURCE, &[source_ns.cast_unsigned()]);
         }
         if let Some(correlation) = correlation {
-            put(&mut bytes, TAG_CORRELATION, &[correlation]);
+            put(TAG_CORRELATION, &[correlation]);
         }
         if let Some(KnownGap { cause, size }) = gap {
-            put(&mut bytes, TAG_GAP, &[cause as u64, size, self.known_lost]);
+            put(TAG_GAP, &[cause as u64, size, self.known_lost]);
         }
-        let len = bytes.len() as u64;
-        bytes[..8].copy_from_slice(&len.to_le_bytes());
-        bytes
+        words[0] = 8 * used as u64;
+        bytes.clear();
+        bytes.resize(8 * used, 0);
+        let (chunks, _) = bytes.as_chunks_mut::<8>();
+        chunks.iter_mut().zip(words).for_each(|(chunk, word)| *chunk = word.to_le_bytes());
     }
 
     /// Reads bytes that nobody vouches for; none at all say nothing.
@@ -91,14 +97,24 @@ impl Extension {
     }
 }
 
-fn put(bytes: &mut Vec<u8>, tag: u32, words: &[u64]) {
-    let head = u64::from(tag) | (words.len() as u64 * 8) << 32;
-    bytes.extend(std::iter::once(&head).chain(words).flat_map(|word| word.to_le_bytes()));
+fn head_of(tag: u32, words: usize) -> u64 {
+    u64::from(tag) | (words as u64 * 8) << 32
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn put(bytes: &mut Vec<u8>, tag: u32, words: &[u64]) {
+        let head = head_of(tag, words.len());
+        bytes.extend(std::iter::once(&head).chain(words).flat_map(|word| word.to_le_bytes()));
+    }
+
+    fn to_bytes(extension: Extension) -> Vec<u8> {
+        let mut bytes = b"what was there before".to_vec();
+        extension.write_to(&mut bytes);
+        bytes
+    }
 
     fn full() -> Extension {
         let meta = Meta::default()
@@ -113,11 +129,11 @@ mod tests {
     fn what_was_written_is_read() {
         let one = Meta::default().with_correlation(9);
         for extension in [full(), Extension::default(), Extension { meta: one, known_lost: 0 }] {
-            let bytes = extension.to_bytes();
+            let bytes = to_bytes(extension);
             assert!(bytes.len() <= MAX_LEN_BYTES && bytes.len() % 8 == 0);
             assert_eq!(Extension::from_bytes(&bytes), extension);
         }
-        assert_eq!(full().to_bytes().len(), MAX_LEN_BYTES);
+        assert_eq!(to_bytes(full()).len(), MAX_LEN_BYTES);
         assert_eq!(Extension::from_bytes(&[]), Extension::default());
     }
 
@@ -150,7 +166,7 @@ mod tests {
     /// Whatever the bytes say, and wherever they end.
     #[test]
     fn nothing_is_read_beyond_the_end() {
-        let bytes = full().to_bytes();
+        let bytes = to_bytes(full());
         for len in 0..bytes.len() {
             let _ = Extension::from_bytes(&bytes[..len]);
             for value in [0, 1, 0x7f, 0xff] {

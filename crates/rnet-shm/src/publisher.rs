@@ -163,6 +163,8 @@ pub struct Writer {
     stop: Arc<AtomicBool>,
     /// Where small loans are built, kept between two of them.
     scratch: Vec<u8>,
+    /// Where extension words and their payload are put together, likewise.
+    extended: Vec<u8>,
     fork_guard: ForkGuard,
 }
 
@@ -232,6 +234,7 @@ impl Writer {
             held: Held::default(),
             stop: Arc::default(),
             scratch: Vec::new(),
+            extended: Vec::new(),
             fork_guard: ForkGuard::here(),
         })
     }

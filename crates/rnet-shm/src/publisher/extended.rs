@@ -20,7 +20,7 @@ const _: () = assert!(
 impl Writer {
     /// As [`Writer::send`], with what the message carries beside its content. `sent_ns` is when it was sent on
     /// another host, CLOCK_MONOTONIC of this one in ns; one from the future counts as sent now.
-    #[cold]
+    #[inline(never)]
     pub fn send_with(
         &mut self,
         payload: &[u8],
@@ -63,18 +63,40 @@ impl Writer {
         (meta, sent_ns): (&Meta, Option<u64>),
     ) -> Result<u64, Error> {
         let known_lost = meta.gap.map_or(0, |gap| self.known_lost_with(gap));
-        let mut bytes = Extension { meta: *meta, known_lost }.to_bytes();
+        let mut bytes = std::mem::take(&mut self.extended);
+        Extension { meta: *meta, known_lost }.write_to(&mut bytes);
         bytes.extend_from_slice(payload);
         let tag = Tag { extended: true, ..tag };
-        let position = match sent_ns {
-            None => self.commit(tag, &bytes, counted_len)?,
-            Some(_) => self.commit_when_room(tag, &bytes, counted_len, sent_ns)?,
+        let committed = match sent_ns {
+            None => self.commit(tag, &bytes, counted_len),
+            Some(sent_ns) => self.commit_forwarded(tag, sent_ns, &bytes, counted_len),
         };
+        self.extended = bytes;
+        let position = committed?;
         // Not before: of a message that was not sent nothing is counted.
         if let Some(gap) = meta.gap {
             self.raise_known_lost(gap);
         }
         Ok(position)
+    }
+
+    /// As [`Writer::commit`], of a message that was sent elsewhere at `sent_ns`.
+    fn commit_forwarded(
+        &mut self,
+        tag: Tag,
+        sent_ns: u64,
+        payload: &[u8],
+        counted_len: u64,
+    ) -> Result<u64, Error> {
+        self.refresh_readers();
+        let now_ns = self.stamper.now_ns();
+        match self.push_forwarded(tag, (now_ns, sent_ns), payload, counted_len) {
+            Ok(position) => {
+                self.notify();
+                Ok(position)
+            }
+            Err(_) => self.commit_when_room(tag, payload, counted_len, Some(sent_ns)),
+        }
     }
 
     /// Appends a record of a message that was sent on another host.
