@@ -84,10 +84,9 @@ impl Transport for BetweenHosts {
     }
 }
 
-// All of them but `delivery::several_publishers_are_merged_in_order`: of some hundred runs of the suite three stood
-// still in it for a minute, on a busy machine, and 550 runs of it alone did not. The cause is not found.
 conformance!(@ crate::BetweenHosts, between_hosts {
     delivery::all_sizes_arrive_whole_and_in_order,
+    delivery::several_publishers_are_merged_in_order,
     delivery::overruns_are_counted_exactly,
     delivery::overruns_of_large_messages_are_counted_exactly,
     delivery::reliable_waits_for_a_slow_reader,

@@ -2,17 +2,18 @@
 //! a session of Zenoh that has joined and sends frames that are none. Nothing ends, grows, or appears on a topic.
 
 mod common;
+mod folder;
 
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream, UdpSocket};
-use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use common::{Recorder, presence};
-use rnet::{DomainId, Lane, Node};
+use folder::{Folder, LONG, eventually, free_port};
+use rnet::{DomainId, Lane};
 use rnet_net::config::Endpoint;
 use rnet_net::wire::{ACK_ONLY, HEADER_LEN, Header};
 use rnet_net::zenoh::{ZenohNet, ZenohOptions};
@@ -23,8 +24,6 @@ fn domain_name() -> String {
     format!("ports{}", std::process::id())
 }
 
-/// For anything that is going to happen at all.
-const LONG: Duration = Duration::from_secs(30);
 /// What the link may take more than before, in bytes.
 const GROWS: u64 = 64 << 20;
 
@@ -54,46 +53,18 @@ impl Random {
     }
 }
 
-/// A host: a directory of domains, and its link.
+/// A host, and its link.
 struct Host {
-    dir: PathBuf,
+    folder: Folder,
     link: Child,
 }
 
 impl Host {
     fn start(name: &str, config: &str) -> Host {
-        let dir = PathBuf::from(format!("/dev/shm/rnet-ports-{}-{name}", std::process::id()));
-        fs::create_dir(&dir).unwrap();
-        fs::write(dir.join("robot.toml"), format!("[network]\nhost = {name:?}\n{config}")).unwrap();
-        let mut command = Command::new(env!("CARGO_BIN_EXE_rnet-link"));
-        for name in [
-            "RNET_NETWORK",
-            "RNET_CONFIG",
-            "RNET_LISTEN",
-            "RNET_CONNECT",
-            "RNET_HOST",
-            "RNET_GROUP",
-        ] {
-            command.env_remove(name);
-        }
-        command
-            .arg("run")
-            .env("RNET_DOMAIN", domain_name())
-            .env("RNET_DIR", &dir)
-            .current_dir(&dir);
-        let link = command.stdin(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-        Host { dir, link }
-    }
-
-    fn node(&self) -> Node {
-        Node::builder("robot").domain(&domain_name()).dir(&self.dir).open().unwrap()
-    }
-
-    fn domain(&self) -> rnet::inspect::Domain {
-        let location =
-            rnet::inspect::Location::new(Some(&domain_name()), Some(self.dir.clone()), None)
-                .unwrap();
-        location.domain().unwrap()
+        let folder = Folder::new(&domain_name());
+        folder.configure(&format!("[network]\nhost = {name:?}\n{config}"));
+        let link = folder.command(&["run"]).stderr(Stdio::null()).spawn().unwrap();
+        Host { folder, link }
     }
 
     /// What of its memory is there, in bytes.
@@ -123,27 +94,6 @@ impl Drop for Host {
     fn drop(&mut self) {
         let _ = self.link.kill();
         let _ = self.link.wait();
-        let _ = fs::remove_dir_all(&self.dir);
-    }
-}
-
-#[track_caller]
-fn eventually(what: &str, mut done: impl FnMut() -> bool) {
-    let begun = Instant::now();
-    while !done() {
-        assert!(begun.elapsed() < LONG, "it never happened: {what}");
-        std::thread::sleep(Duration::from_millis(10)); // sleep: between two looks at a condition
-    }
-}
-
-/// A port that is free, and so is the one above it.
-fn free_port() -> u16 {
-    loop {
-        let first = TcpListener::bind("127.0.0.1:0").unwrap();
-        let port = first.local_addr().unwrap().port();
-        if port < u16::MAX && TcpListener::bind(("127.0.0.1", port + 1)).is_ok() {
-            return port;
-        }
     }
 }
 
@@ -210,7 +160,7 @@ fn attack_for(rounds: usize) {
          topic = \"/cmd\"\ndirection = \"in\"\nallow = false\n"
     );
     let mut one = Host::start("one", &config);
-    let node = one.node();
+    let node = one.folder.node();
     let mut hears = node.subscriber::<[u8]>("/t").unwrap();
     eventually("the link listens", || TcpStream::connect(("127.0.0.1", port + 1)).is_ok());
 
@@ -274,7 +224,7 @@ fn attack_for(rounds: usize) {
     let grown = one.resident().saturating_sub(before);
     println!("{rounds} rounds: {} KiB more than {} KiB", grown >> 10, before >> 10);
     assert!(grown < GROWS, "{grown} bytes more");
-    let snapshot = one.domain().snapshot().unwrap();
+    let snapshot = one.folder.location().domain().unwrap().snapshot().unwrap();
     let of_evil = snapshot.publishers.iter().filter(|p| p.node.starts_with('@')).count();
     assert_eq!((of_evil, snapshot.remote.len()), (0, 0), "nothing has joined");
     assert!(hears.try_recv().unwrap().is_none(), "and nothing has come");
@@ -282,7 +232,7 @@ fn attack_for(rounds: usize) {
 
     // And it links, as ever.
     let two = Host::start("two", &format!("connect = [\"tcp/127.0.0.1:{port}\"]"));
-    let other = two.node();
+    let other = two.folder.node();
     let mut sends = other.publisher::<[u8]>("/t").unwrap();
     let mut not = other.publisher::<[u8]>("/cmd").unwrap();
     let mut command = node.subscriber::<[u8]>("/cmd").unwrap();

@@ -1,32 +1,32 @@
 //! The program `rnet-link`, run as nodes, people and systemd run it.
 
+mod folder;
+
 use std::fs;
 use std::io::Read;
 use std::net::TcpListener;
-use std::path::PathBuf;
-use std::process::{Command, Output, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::ops::Deref;
+use std::process::{Output, Stdio};
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
-use rnet::Node;
-use rnet::inspect::Location;
+use folder::{Folder, LONG, eventually, free_port};
 use rustix::process::{Pid, Signal};
 
-const DOMAIN: &str = "linktest";
-/// For anything that is going to happen at all.
-const LONG: Duration = Duration::from_secs(60);
+/// A host, and the program on it.
+struct Place(Folder);
 
-/// A directory of domains of one test, and the program in it.
-struct Place(PathBuf);
+impl Deref for Place {
+    type Target = Folder;
+
+    fn deref(&self) -> &Folder {
+        &self.0
+    }
+}
 
 impl Place {
     fn new() -> Place {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        let n = NEXT.fetch_add(1, Ordering::Relaxed);
-        let dir = PathBuf::from(format!("/dev/shm/rnet-link-{}-{n}", std::process::id()));
-        fs::create_dir(&dir).unwrap();
-        Place(dir)
+        Place(Folder::new("linktest"))
     }
 
     /// With a network of one host that listens on a port of its own.
@@ -39,42 +39,8 @@ impl Place {
         place
     }
 
-    fn configure(&self, text: &str) {
-        fs::write(self.0.join("robot.toml"), text).unwrap();
-    }
-
-    fn command(&self, words: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_rnet-link"));
-        for name in [
-            "RNET_NETWORK",
-            "RNET_CONFIG",
-            "RNET_LISTEN",
-            "RNET_CONNECT",
-            "RNET_HOST",
-            "RNET_GROUP",
-        ] {
-            command.env_remove(name);
-        }
-        command
-            .args(words)
-            .env("RNET_DOMAIN", DOMAIN)
-            .env("RNET_DIR", &self.0)
-            .current_dir(&self.0);
-        command.stdin(Stdio::null());
-        command
-    }
-
     fn run(&self, words: &[&str]) -> Output {
         self.command(words).output().unwrap()
-    }
-
-    /// A node that starts no link itself: the test does.
-    fn node(&self) -> Node {
-        Node::builder("robot").domain(DOMAIN).dir(&self.0).open().unwrap()
-    }
-
-    fn location(&self) -> Location {
-        Location::new(Some(DOMAIN), Some(self.0.clone()), None).unwrap()
     }
 
     fn holder(&self, role: &str) -> Option<u32> {
@@ -106,32 +72,11 @@ impl Drop for Place {
                 signal(pid, Signal::KILL);
             }
         }
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
-
-/// A port that is free, and so is the one above it.
-fn free_port() -> u16 {
-    loop {
-        let first = TcpListener::bind("127.0.0.1:0").unwrap();
-        let port = first.local_addr().unwrap().port();
-        if port < u16::MAX && TcpListener::bind(("127.0.0.1", port + 1)).is_ok() {
-            return port;
-        }
     }
 }
 
 fn signal(pid: u32, signal: Signal) {
     let _ = rustix::process::kill_process(Pid::from_raw(pid as i32).unwrap(), signal);
-}
-
-#[track_caller]
-fn eventually(what: &str, mut done: impl FnMut() -> bool) {
-    let begun = Instant::now();
-    while !done() {
-        assert!(begun.elapsed() < LONG, "it never happened: {what}");
-        std::thread::sleep(Duration::from_millis(10)); // sleep: between two looks at a condition
-    }
 }
 
 fn text(bytes: &[u8]) -> String {
@@ -217,7 +162,7 @@ fn a_link_in_the_background_has_a_successor_and_ends_with_the_last_node() {
     let (_, fourth) = place.wait_for_both();
 
     // A tool does not keep it.
-    let _tool = Node::builder("tool").tool().domain(DOMAIN).dir(&place.0).open().unwrap();
+    let _tool = place.builder("tool").tool().open().unwrap();
     drop(node);
     for pid in [third, fourth] {
         let gone = format!("/proc/{pid}/stat");

@@ -338,6 +338,52 @@ fn what_waits_for_room_is_read_after_its_publisher_has_closed() {
 }
 
 #[test]
+fn a_slow_reader_there_that_goes_on_is_waited_for() {
+    // Twice what the link takes ahead of the reader; and that takes the reader longer than anybody waits.
+    const LEN: usize = 16 << 10;
+    const CREDIT_LEN: usize = 4 << 20;
+    const POOL_LEN: usize = 1 << 20;
+    const COUNT: u64 = (2 * CREDIT_LEN / LEN) as u64;
+    const TAKES: Duration = Duration::from_millis(20);
+    let stall = Duration::from_secs(2);
+    let hosts = Hosts::new("slow", 2);
+    let (from, to) = (hosts.node(0, "from"), hosts.node(1, "to"));
+    let open = |(topic, on_full)| {
+        let options = PublisherOptions::new().reliable(on_full).pool_limit_bytes(POOL_LEN as u64);
+        let publisher = from.publisher_with::<[u8]>(topic, options).unwrap();
+        let subscriber =
+            to.subscriber_with::<[u8]>(topic, SubscriberOptions::new().reliable()).unwrap();
+        publisher.wait_for_subscribers(1, LONG).unwrap();
+        (publisher, subscriber)
+    };
+    let both = [("/waits", OnFull::Wait(stall)), ("/detaches", OnFull::Detach { stall })].map(open);
+    std::thread::scope(|scope| {
+        for (mut publisher, mut subscriber) in both {
+            let (tell, told) = std::sync::mpsc::channel();
+            scope.spawn(move || {
+                // What the link of the other host keeps is within the credit; the rest is in the pools.
+                let most = (CREDIT_LEN + 2 * POOL_LEN) / LEN + 8;
+                let mut read = 0;
+                for number in 0..COUNT {
+                    publisher.send(&[&number.to_le_bytes()[..], &[7; LEN - 8]].concat()).unwrap();
+                    read += told.try_iter().count();
+                    assert!(number as usize - read <= most, "{number} were sent, {read} read");
+                }
+            });
+            scope.spawn(move || {
+                for number in 0..COUNT {
+                    let message = subscriber.recv(LONG).unwrap();
+                    assert_eq!(message[..8], number.to_le_bytes());
+                    let _ = tell.send(());
+                    std::thread::sleep(TAKES); // sleep: the reader is slow
+                }
+                assert_eq!(subscriber.lost().total(), 0);
+            });
+        }
+    });
+}
+
+#[test]
 fn a_publisher_that_is_gone_before_it_was_read_leaves_nothing_there() {
     let hosts = Hosts::new("unread", 2);
     let to = hosts.node(1, "to");

@@ -12,7 +12,7 @@ use crate::wire::{Data, Document, Header, Item, Items, Piece, WireError, decompr
 use super::Shared;
 use super::event::Event;
 use super::lane::{LaneState, Order, Say, lock};
-use super::proxy::Proxy;
+use super::proxy::{MESSAGE_COST, Proxy};
 
 /// The proxy of the channel that came last: messages of a channel come together.
 type Current = Option<(u32, Arc<Mutex<Proxy>>)>;
@@ -190,9 +190,7 @@ impl Shared {
             return;
         }
         self.places.set(proxy.slot, proxy.place());
-        if !proxy.is_stuck()
-            && let Some(read) = proxy.take_credit()
-        {
+        if let Some(read) = proxy.take_credit(now_ns()) {
             state.say(Say::Item(Item::Credit { channel, read }));
         }
     }
@@ -206,6 +204,7 @@ impl Shared {
     ) -> Result<(), WireError> {
         let Some(mut proxy) = self.proxy(state, current, data.channel) else { return Ok(()) };
         let sent_ns = here(data.sent_ns, offset);
+        proxy.came(data.payload.len() as u64 + MESSAGE_COST);
         let published = match data.compressed {
             false => proxy.publish(data.seq, sent_ns, data.meta, data.payload),
             true => {
@@ -214,7 +213,6 @@ impl Shared {
                 proxy.publish(data.seq, sent_ns, data.meta, &message)
             }
         };
-        proxy.came(data.payload.len() as u64 + super::proxy::MESSAGE_COST);
         drop(proxy);
         self.note(published);
         Ok(())
@@ -233,7 +231,9 @@ impl Shared {
         // Taken out meanwhile, as the whole stands in it.
         let mut reassembly = proxy.take_reassembly();
         let whole = reassembly.add(piece.seq, piece.total, piece.offset, piece.bytes)?.whole;
-        let cost = if whole.is_some() { super::proxy::MESSAGE_COST } else { 0 };
+        if whole.is_some() {
+            proxy.came(MESSAGE_COST);
+        }
         let published = match whole {
             None => Ok(()),
             Some(whole) if piece.compressed => {
@@ -243,7 +243,6 @@ impl Shared {
             }
             Some(whole) => proxy.publish(piece.seq, sent_ns, piece.meta, whole),
         };
-        proxy.came(cost);
         proxy.put_reassembly(reassembly);
         drop(proxy);
         self.note(published);

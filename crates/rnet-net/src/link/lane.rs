@@ -386,7 +386,8 @@ impl Sending {
             }
             if proxy.is_stuck() {
                 self.state.stuck.store(true, Ordering::Release);
-            } else if let Some((channel, read)) = proxy.channel.zip(proxy.take_credit()) {
+            }
+            if let Some((channel, read)) = proxy.channel.zip(proxy.take_credit(now_ns())) {
                 self.state.say(Say::Item(Item::Credit { channel, read }));
             }
         }

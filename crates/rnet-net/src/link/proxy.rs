@@ -9,6 +9,8 @@ use crate::wire::Reassembly;
 
 /// Bytes that the owner may send before it hears how many were read.
 pub const CREDIT_LEN_BYTES: u64 = 4 << 20;
+/// How often an owner that may have none left is told of a little that was read: it may detach who stands still.
+const SLOW_CREDIT_NS: u64 = 10_000_000;
 /// What a message counts beside its bytes.
 pub const MESSAGE_COST: u64 = 64;
 
@@ -26,6 +28,8 @@ struct Waiting {
     bytes: Vec<u8>,
     meta: Meta,
     sent_ns: u64,
+    /// How many bytes of the channel had come with it.
+    came: u64,
 }
 
 /// What has come of a proxy.
@@ -55,11 +59,12 @@ pub struct Proxy {
     pub known_lost: Option<[u64; 4]>,
     waiting: VecDeque<Waiting>,
     waiting_len_bytes: u64,
-    /// Bytes of the channel that were read, and what the owner knows of them.
+    /// Bytes of the channel that came, that were read, and of which the owner knows that they were.
+    came: u64,
     read: u64,
     told: u64,
-    /// Bytes that count as read once nothing waits any more.
-    owed: u64,
+    /// When the owner was told.
+    told_ns: u64,
     reassembly: Option<Reassembly<u64>>,
     /// Longest message, in bytes.
     limit: usize,
@@ -92,9 +97,10 @@ impl Proxy {
             known_lost: None,
             waiting: VecDeque::new(),
             waiting_len_bytes: 0,
+            came: 0,
             read: 0,
             told: 0,
-            owed: 0,
+            told_ns: 0,
             reassembly: None,
             limit,
             arrived: Arrived::default(),
@@ -111,7 +117,10 @@ impl Proxy {
         self.reassembly = None;
         // Its owner counts nobody yet.
         self.admitted.clear();
-        (self.read, self.told, self.owed) = (0, 0, 0);
+        (self.came, self.read, self.told) = (0, 0, 0);
+        for waiting in &mut self.waiting {
+            waiting.came = 0;
+        }
     }
 
     /// Nobody reads it any more, so the next channel may begin anywhere.
@@ -229,16 +238,14 @@ impl Proxy {
             let what = format!("message of host {}", self.host);
             return Err(Error::BadValue { what, why: "it is more than was asked for".to_owned() });
         }
-        self.waiting.push_back(Waiting { seq, gap: None, bytes: bytes.to_vec(), meta, sent_ns });
+        let (gap, bytes, came) = (None, bytes.to_vec(), self.came);
+        self.waiting.push_back(Waiting { seq, gap, bytes, meta, sent_ns, came });
         Ok(())
     }
 
-    /// Counts bytes of the channel that came.
+    /// Counts bytes of the channel that came, before what they end is published.
     pub fn came(&mut self, len: u64) {
-        self.owed += len;
-        if self.waiting.is_empty() {
-            self.read += std::mem::take(&mut self.owed);
-        }
+        self.came += len;
     }
 
     /// Publishes what waits, as far as there is room.
@@ -249,6 +256,7 @@ impl Proxy {
         while let Some(first) = self.waiting.pop_front() {
             if let Some((cause, count)) = first.gap {
                 self.waiting_len_bytes -= MESSAGE_COST;
+                self.read = self.read.max(first.came);
                 self.lose(cause, count);
                 continue;
             }
@@ -258,9 +266,9 @@ impl Proxy {
                 return Ok(());
             }
             self.waiting_len_bytes -= first.bytes.len() as u64 + MESSAGE_COST;
+            self.read = self.read.max(first.came);
             self.sent(first.bytes.len(), sent)?;
         }
-        self.came(0);
         Ok(())
     }
 
@@ -288,8 +296,14 @@ impl Proxy {
                 return self.lose(cause, end - from);
             }
             // In its place: a successor that goes on before it counts it.
-            let (gap, meta) = (Some((cause, end - from)), Meta::default());
-            self.waiting.push_back(Waiting { seq: from, gap, bytes: Vec::new(), meta, sent_ns: 0 });
+            self.waiting.push_back(Waiting {
+                seq: from,
+                gap: Some((cause, end - from)),
+                bytes: Vec::new(),
+                meta: Meta::default(),
+                sent_ns: 0,
+                came: self.came,
+            });
             self.waiting_len_bytes += MESSAGE_COST;
         }
     }
@@ -317,11 +331,18 @@ impl Proxy {
         let _ = self.publisher.as_mut().map(|publisher| publisher.publish_gap(cause, count));
     }
 
-    /// What is to be told to the owner of the bytes that were read, once that is worth an item.
-    pub fn take_credit(&mut self) -> Option<u64> {
-        let due = self.read - self.told >= CREDIT_LEN_BYTES / 4;
-        due.then(|| {
-            self.told = self.read;
+    /// What is to be told to the owner of the bytes that were read, once that is worth an item: a quarter of the
+    /// credit, or less for an owner that has used most of it.
+    pub fn take_credit(&mut self, now_ns: u64) -> Option<u64> {
+        if self.waiting.is_empty() {
+            self.read = self.came;
+        }
+        let (more, used) = (self.read - self.told, self.came - self.told);
+        let is_slow = more > 0
+            && used >= CREDIT_LEN_BYTES / 2
+            && now_ns.saturating_sub(self.told_ns) >= SLOW_CREDIT_NS;
+        (more >= CREDIT_LEN_BYTES / 4 || is_slow).then(|| {
+            (self.told, self.told_ns) = (self.read, now_ns);
             self.read
         })
     }

@@ -1,0 +1,94 @@
+//! A host as `rnet-link` sees it: a directory of domains of its own, and a `robot.toml` in it.
+
+#![allow(dead_code, reason = "each test binary uses its part")]
+
+use std::fs;
+use std::net::TcpListener;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use rnet::inspect::Location;
+use rnet::{Node, NodeBuilder};
+
+/// For anything that is going to happen at all.
+pub const LONG: Duration = Duration::from_secs(60);
+
+pub struct Folder {
+    dir: PathBuf,
+    domain: String,
+}
+
+impl Folder {
+    /// One in which programs are in this domain.
+    pub fn new(domain: &str) -> Folder {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let n = NEXT.fetch_add(1, Ordering::Relaxed);
+        let dir = PathBuf::from(format!("/dev/shm/rnet-{domain}-{}-{n}", std::process::id()));
+        fs::create_dir(&dir).unwrap();
+        Folder { dir, domain: domain.to_owned() }
+    }
+
+    /// Writes its `robot.toml`.
+    pub fn configure(&self, text: &str) {
+        fs::write(self.dir.join("robot.toml"), text).unwrap();
+    }
+
+    /// `rnet-link` with these words.
+    pub fn command(&self, words: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_rnet-link"));
+        for name in [
+            "RNET_NETWORK",
+            "RNET_CONFIG",
+            "RNET_LISTEN",
+            "RNET_CONNECT",
+            "RNET_HOST",
+            "RNET_GROUP",
+        ] {
+            command.env_remove(name);
+        }
+        command.args(words).env("RNET_DOMAIN", &self.domain).env("RNET_DIR", &self.dir);
+        command.current_dir(&self.dir).stdin(Stdio::null());
+        command
+    }
+
+    /// A node's builder. The node starts no link itself: the test does.
+    pub fn builder(&self, name: &str) -> NodeBuilder {
+        Node::builder(name).domain(&self.domain).dir(&self.dir)
+    }
+
+    pub fn node(&self) -> Node {
+        self.builder("robot").open().unwrap()
+    }
+
+    pub fn location(&self) -> Location {
+        Location::new(Some(&self.domain), Some(self.dir.clone()), None).unwrap()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.dir);
+    }
+}
+
+/// A port that is free, and so is the one above it.
+pub fn free_port() -> u16 {
+    loop {
+        let first = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = first.local_addr().unwrap().port();
+        if port < u16::MAX && TcpListener::bind(("127.0.0.1", port + 1)).is_ok() {
+            return port;
+        }
+    }
+}
+
+#[track_caller]
+pub fn eventually(what: &str, mut done: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !done() {
+        assert!(begun.elapsed() < LONG, "it never happened: {what}");
+        std::thread::sleep(Duration::from_millis(10)); // sleep: between two looks at a condition
+    }
+}
