@@ -120,7 +120,15 @@ fn fields<'py>(py: Python<'py>, error: &Error) -> PyResult<Bound<'py, PyDict>> {
             let (kind, text) = (&failure.kind, &failure.text);
             put!(dict, kind, text);
         }
-        Error::Refused { backlog, .. } => put!(dict, backlog),
+        Error::Refused { backlog, running, .. } => {
+            let running = Some(running).filter(|node| !node.is_empty());
+            put!(dict, backlog, running);
+        }
+        Error::Cancelled { reason, .. } => {
+            let reason = reason.name();
+            put!(dict, reason);
+        }
+        Error::CallLost { lost, .. } => put!(dict, lost),
         // Has none, or is newer than this package, which then shows its text.
         _ => {}
     }

@@ -4,7 +4,11 @@
 //! node, which limit or which two types, and what to do. Programs match on the variant, or on [`Error::code`] where
 //! they are not written in Rust.
 
+mod call;
+
 use crate::types::TypeMismatch;
+use call::busy_text;
+pub use call::{CancelReason, Failure};
 use std::path::PathBuf;
 use strum::{IntoStaticStr, VariantNames};
 
@@ -276,10 +280,8 @@ pub enum Error {
         /// What the handler said.
         failure: Box<Failure>,
     },
-    /// A service has as many calls waiting as it takes. The call was not begun.
-    #[error(
-        "the server of {topic} in {node} is busy: {backlog} calls wait there already; call again later, or give it a longer backlog or more handlers"
-    )]
+    /// A service has as many calls waiting as it takes, or an action has a goal. The call was not begun.
+    #[error("the server of {topic} in {node} is busy: {}", busy_text(.backlog, .running))]
     Refused {
         /// The service.
         topic: String,
@@ -287,12 +289,28 @@ pub enum Error {
         node: String,
         /// Calls that may wait there.
         backlog: u32,
+        /// The node whose goal runs there; empty where it is no action.
+        running: String,
     },
     /// A call was cancelled.
-    #[error("the call of {topic} was cancelled; call again if it is wanted")]
+    #[error("the call of {topic} was cancelled {reason}; call again if it is wanted")]
     Cancelled {
         /// The service.
         topic: String,
+        /// Why.
+        reason: CancelReason,
+    },
+    /// A message of a server was lost on its way here, which may have been the answer of this call.
+    #[error(
+        "{lost} answers of the server of {topic} in {node} were lost on their way, and this call may have been one of theirs; what was asked may have been done or not; call again if that does no harm"
+    )]
+    CallLost {
+        /// The service.
+        topic: String,
+        /// Node of the server.
+        node: String,
+        /// Messages that were lost.
+        lost: u64,
     },
     /// The operating system said no.
     #[error("{doing} {}: {source_kind}{}; check the file and its directory", .path.display(), os_text(.os))]
@@ -306,21 +324,6 @@ pub enum Error {
         /// The system's error number, where there is one.
         os: Option<i32>,
     },
-}
-
-/// What the handler of a service said when it failed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Failure {
-    /// The type of its error; `panic` for a panic.
-    pub kind: String,
-    /// Its text.
-    pub text: String,
-}
-
-impl std::fmt::Display for Failure {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}: {}", self.kind, self.text)
-    }
 }
 
 /// The same text as `Display`: it is what a program whose `main` returns this error prints.
@@ -381,7 +384,8 @@ impl Error {
             | Self::ServerLost { topic, .. }
             | Self::CallFailed { topic, .. }
             | Self::Refused { topic, .. }
-            | Self::Cancelled { topic }
+            | Self::Cancelled { topic, .. }
+            | Self::CallLost { topic, .. }
             | Self::BadName { what: "topic", name: topic, .. } => Some(topic.as_str()),
             _ => None,
         }
@@ -401,6 +405,7 @@ impl Error {
             | Self::ServerLost { node, .. }
             | Self::CallFailed { node, .. }
             | Self::Refused { node, .. }
+            | Self::CallLost { node, .. }
             | Self::NameTaken { node, .. }
             | Self::Corrupt { publisher_node: node, .. }
             | Self::Malformed { publisher_node: node, .. }
@@ -496,8 +501,9 @@ mod tests {
                 node: n(),
                 failure: Box::new(Failure { kind: "panic".into(), text: s() }),
             },
-            Error::Refused { topic: t(), node: n(), backlog: 64 },
-            Error::Cancelled { topic: t() },
+            Error::Refused { topic: t(), node: n(), backlog: 64, running: String::new() },
+            Error::Cancelled { topic: t(), reason: CancelReason::Caller },
+            Error::CallLost { topic: t(), node: n(), lost: 2 },
             Error::io("cannot open", "/x", &std::io::Error::from_raw_os_error(2)),
         ]
     }
@@ -532,7 +538,7 @@ mod tests {
         let text = |e: &Error| e.to_string();
         let all = one_of_each();
         assert_eq!(
-            text(&all[27]),
+            text(all.last().unwrap()),
             "cannot open /x: entity not found (os error 2); check the file and its directory"
         );
         assert!(text(&all[11]).contains("(process 7)"));

@@ -24,7 +24,7 @@ pub mod time;
 pub mod types;
 
 pub use counters::{Behind, LossCause, LossCounts};
-pub use error::{Error, Failure, Result};
+pub use error::{CancelReason, Error, Failure, Result};
 pub use hist::{HIST_BUCKETS, bucket_high, bucket_low, bucket_of, quantile};
 pub use limits::*;
 pub use meta::{KnownGap, Meta, Origin};

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use common::{LONG, eventually};
 use hosts::Hosts;
-use rnet::{CallOptions, Error, HandlerError, Node, Responder, Service};
+use rnet::{ActionContext, CallOptions, Error, HandlerError, Node, Policy, Responder, Service};
 
 fn options() -> CallOptions {
     CallOptions::new().timeout(LONG.unwrap())
@@ -82,4 +82,42 @@ fn a_host_that_is_gone_ends_the_calls_of_both_sides() {
     // It is found again.
     hosts.heal(0, 1);
     assert_eq!(&*client.call(&[1], LONG).unwrap(), [0]);
+}
+
+#[test]
+fn goals_feedback_and_reasons_cross() {
+    let hosts = Hosts::new("goals", 2);
+    let (server, home) = (hosts.node(0, "server"), hosts.node(1, "home"));
+    let handler = |goal: &[u8], context: &mut ActionContext<'_, [u8]>| {
+        for number in 0..goal[0] {
+            context.feedback(&[number])?;
+        }
+        while goal[0] == 0 && !context.cancelled() {
+            std::thread::sleep(Duration::from_millis(1)); // sleep: between two looks at a condition
+        }
+        Ok(goal.to_vec())
+    };
+    let replace = server.action::<[u8], [u8], [u8]>("/count").policy(Policy::Replace);
+    let action = replace.serve(handler).unwrap();
+    let client = home.action_client::<[u8], [u8], [u8]>("/count").unwrap();
+    let send = |count: u8| client.send(&[count], CallOptions::new()).unwrap();
+    let mut heard = Vec::new();
+    let result = send(200).result_with(LONG, |number| heard.push(number[0])).unwrap();
+    assert_eq!((&*result, heard), (&[200][..], (0..200).collect()));
+    let first = send(0);
+    eventually("it runs", || action.stats().running == 1);
+    let second = send(0);
+    let reason = |error: Error| match error {
+        Error::Cancelled { reason, .. } => reason.name(),
+        other => panic!("{other}"),
+    };
+    assert_eq!(reason(first.result(LONG).unwrap_err()), "preempted");
+    eventually("the second runs", || action.stats().running == 1);
+    second.cancel().unwrap();
+    assert_eq!(reason(second.result(LONG).unwrap_err()), "caller");
+    let third = send(0);
+    eventually("the third runs", || action.stats().running == 1);
+    hosts.cut(0, 1);
+    assert!(matches!(third.result(LONG).unwrap_err(), Error::ServerLost { .. }));
+    eventually("it has ended there", || action.stats().cancelled == 3);
 }

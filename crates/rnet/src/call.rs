@@ -1,12 +1,15 @@
-//! Services: calls, which are messages on topics below `/_rnet/call` (docs/design/calls.md).
+//! Services and actions: calls, which are messages on topics below `/_rnet/call` (docs/design/calls.md).
 
+mod action;
 mod book;
 mod bytes;
 mod client;
 mod desk;
+mod goal;
 mod intake;
 mod line;
 mod locked;
+mod losses;
 mod open;
 mod peer;
 mod pending;
@@ -17,13 +20,17 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use rnet_core::{Error, Result, TopicName};
+use rnet_core::{CancelReason, Error, Result, TopicName};
 
+use crate::msgs::call_status::Reason;
+
+pub use action::{ActionBuilder, ActionContext, Policy};
 pub use book::ClientStats;
 use bytes::Bytes;
 pub use bytes::Received;
 pub use client::{CallOptions, Client};
 pub use desk::ServiceStats;
+pub use goal::{ActionClient, Goal};
 pub use pending::Pending;
 pub use service::{CallContext, HandlerError, Responder, Service, ServiceBuilder};
 
@@ -33,6 +40,32 @@ const ROOT: &str = "/_rnet/call";
 
 /// In the number of a call: its caller wants every reply, and to be told of the last. Else it wants one.
 const WANTS_DONE: u32 = 1 << 31;
+/// In the number of a call: its caller hears feedback.
+const WANTS_FEEDBACK: u32 = 1 << 30;
+const WANTS: u32 = WANTS_DONE | WANTS_FEEDBACK;
+
+/// Why a call is cancelled, as it travels.
+fn reason_to_wire(reason: CancelReason) -> Reason {
+    match reason {
+        CancelReason::Caller => Reason::Caller,
+        CancelReason::CallerGone => Reason::CallerGone,
+        CancelReason::TimedOut => Reason::TimedOut,
+        CancelReason::Preempted => Reason::Preempted,
+        CancelReason::ServerClosing => Reason::ServerClosing,
+        _ => Reason::Unspecified,
+    }
+}
+
+fn reason_of_wire(reason: Reason) -> CancelReason {
+    match reason {
+        Reason::Caller => CancelReason::Caller,
+        Reason::CallerGone => CancelReason::CallerGone,
+        Reason::TimedOut => CancelReason::TimedOut,
+        Reason::Preempted => CancelReason::Preempted,
+        Reason::ServerClosing => CancelReason::ServerClosing,
+        Reason::Unspecified => CancelReason::Unknown,
+    }
+}
 
 /// The name of a service, with its leading slash.
 fn service_name(name: &str) -> Result<String> {
@@ -112,6 +145,12 @@ impl Topics {
 
     fn reply(&self) -> String {
         format!("{}/reply", self.0)
+    }
+
+    /// Of a client, where it hears feedback; of a server of an action, where a publisher that sends nothing says of
+    /// which type feedback is.
+    pub(crate) fn feedback(&self) -> String {
+        format!("{}/feedback", self.0)
     }
 
     fn status(&self) -> String {

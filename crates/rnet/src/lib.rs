@@ -61,8 +61,9 @@ mod waitset;
 pub use any::AnySubscription;
 pub use attached::{Attached, WaitSetHandle};
 pub use call::{
-    CallContext, CallOptions, Client, ClientStats, HandlerError, Pending, Received, Responder,
-    Service, ServiceBuilder, ServiceStats,
+    ActionBuilder, ActionClient, ActionContext, CallContext, CallOptions, Client, ClientStats,
+    Goal, HandlerError, Pending, Policy, Received, Responder, Service, ServiceBuilder,
+    ServiceStats,
 };
 pub use dynamic::Dynamic;
 pub use log::{LOG_TOPIC, LogLevel, Logger, WeakLogger};
@@ -71,11 +72,11 @@ pub use param::Param;
 pub use publisher::{Loan, OwnedLoan, Publisher};
 pub use rate::Rate;
 pub use rnet_core::{
-    Behind, DomainId, Durability, Error, Failure, Field, FieldType, History, KnownGap, Lane,
-    Liveliness, LossCause, LossCounts, Meta, NamePattern, NodeName, OnFull, Origin, Plain,
-    PlainField, PlainHeader, PlainType, Prim, ProtobufType, Proxy, PublisherQos, Reliability,
-    Result, SubscriberQos, TopicName, TypeDesc, TypeMismatch, Wait, bucket_high, bucket_low,
-    float_from_json, float_to_json, key_name, quantile,
+    Behind, CancelReason, DomainId, Durability, Error, Failure, Field, FieldType, History,
+    KnownGap, Lane, Liveliness, LossCause, LossCounts, Meta, NamePattern, NodeName, OnFull, Origin,
+    Plain, PlainField, PlainHeader, PlainType, Prim, ProtobufType, Proxy, PublisherQos,
+    Reliability, Result, SubscriberQos, TopicName, TypeDesc, TypeMismatch, Wait, bucket_high,
+    bucket_low, float_from_json, float_to_json, key_name, quantile,
 };
 pub use rnet_derive::Plain;
 #[doc(hidden)]

@@ -299,6 +299,11 @@ impl<T: Message + ?Sized> Subscriber<T> {
         sum
     }
 
+    /// All losses so far of the publishers that are there: [`Subscriber::lost`] for who looks after each receive.
+    pub(crate) fn lost_now(&self) -> u64 {
+        self.receiver.channels.iter().map(|channel| channel.losses().total()).sum()
+    }
+
     /// Lets a signal end a wait with `Interrupted`; otherwise waits go on after the handler.
     pub fn set_interruptible(&mut self, yes: bool) {
         self.receiver.interruptible = yes;

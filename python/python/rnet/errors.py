@@ -258,16 +258,28 @@ class CallFailed(RnetError):
 
 
 class Refused(RnetError):
-    """The backlogs of all servers of a service are full; the call was not begun."""
+    """The backlogs of all servers of a service are full, or an action has a goal; the call was not begun.
+
+    ``running`` is the node whose goal runs, None where it is no action.
+    """
 
     code = "refused"
     backlog: int
+    running: str | None
 
 
 class Cancelled(RnetError):
-    """A call was cancelled."""
+    """A call was cancelled: ``reason`` is "caller", "caller_gone", "timed_out", "preempted" or "server_closing"."""
 
     code = "cancelled"
+    reason: str
+
+
+class CallLost(RnetError, ConnectionError):
+    """Answers of a server were lost on their way, ``lost`` of them, and this call may have been one of theirs."""
+
+    code = "call_lost"
+    lost: int
 
 
 class MissingNumpy(RnetError, ImportError):

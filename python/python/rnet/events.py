@@ -220,3 +220,8 @@ class ClientStats(NamedTuple):
     late: int
     #: Calls that were sent to another server because one refused.
     moved: int
+    #: Messages of feedback that were passed over: more waited than are kept for their reader.
+    skipped: int
+    #: Messages of feedback that did not come: the server had no room for them because this client did not read, or
+    #: they were lost on their way.
+    unheard: int

@@ -7,7 +7,7 @@ use std::time::Duration;
 use pyo3::exceptions::PyStopAsyncIteration;
 use pyo3::prelude::*;
 use pyo3::types::{PyTuple, PyType};
-use rnet::{Error, Pending, Received};
+use rnet::{CancelReason, Error, Pending, Received};
 
 use super::client::ClientCore;
 use super::{decoded, lock};
@@ -76,7 +76,8 @@ impl CallCore {
 
     fn cancel(&self) {
         if !self.fork_guard.is_parents() {
-            self.close(Error::Cancelled { topic: self.client.name.clone() });
+            let (topic, reason) = (self.client.name.clone(), CancelReason::Caller);
+            self.close(Error::Cancelled { topic, reason });
         }
     }
 

@@ -214,7 +214,8 @@ impl Client {
     /// What was asked so far, as ClientStats.
     fn stats(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         let s = py.detach(|| Ok(self.core.inner()?.stats())).or_raise(py)?;
-        make(py, "ClientStats", (s.calls, s.open, s.late, s.moved))
+        let parts = (s.calls, s.open, s.late, s.moved, s.skipped, s.unheard);
+        make(py, "ClientStats", parts)
     }
 
     /// Whether it was closed.

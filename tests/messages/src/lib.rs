@@ -20,5 +20,6 @@ mod guide {
         Logs: "logs.md"
         RealTime: "real-time.md"
         Services: "services.md"
+        Actions: "actions.md"
     }
 }

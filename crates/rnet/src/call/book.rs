@@ -6,16 +6,19 @@ use std::sync::{Arc, Condvar};
 use std::task::Waker;
 use std::time::Instant;
 
-use rnet_core::{Error, Failure, Result};
+use rnet_core::{CancelReason, Error, Failure, Result};
 
 use super::servers::Server;
-use super::{Bytes, CallId, WANTS_DONE};
+use super::{Bytes, CallId, WANTS, WANTS_DONE, reason_of_wire};
+use crate::msgs::call_control::Action;
 use crate::msgs::{CallStatus, call_status::State};
 
 /// Calls that a client has at one server at a time.
 const MAX_IN_FLIGHT: usize = 1024;
 /// Replies of a stream that wait for its reader while others of the client read.
 const MAX_REPLIES_WAITING: usize = 4096;
+/// Messages of feedback of a goal that wait for its reader; of more, the oldest are passed over.
+const MAX_FEEDBACK_WAITING: usize = 1024;
 
 /// What a client has asked so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -29,6 +32,18 @@ pub struct ClientStats {
     pub late: u64,
     /// Calls that were sent to another server because one refused.
     pub moved: u64,
+    /// Messages of feedback that were passed over: more waited than are kept for their reader.
+    pub skipped: u64,
+    /// Messages of feedback that did not come: the server had no room for them because this client did not read, or
+    /// they were lost on their way.
+    pub unheard: u64,
+}
+
+/// What is wanted of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wanted {
+    Reply,
+    Feedback,
 }
 
 /// An open call.
@@ -44,13 +59,25 @@ pub struct Open {
     /// How many replies there are, once that is known.
     total: Option<u64>,
     pub error: Option<Error>,
-    pub waker: Option<Waker>,
+    /// Whether it is a goal, which has feedback and ends once all of that has come.
+    goal: bool,
+    feedback: VecDeque<Bytes>,
+    heard: u64,
+    /// How many messages of feedback there are, once that is known.
+    said: Option<u64>,
+    /// Some feedback was lost, which may be its: the rest is not waited for.
+    gaps: bool,
+    /// Whether its caller wants it to end.
+    cancelled: bool,
+    /// Those who wait for [`Wanted`].
+    pub wakers: [Option<Waker>; 2],
     pub bell: Arc<Condvar>,
-    pub waits: bool,
+    /// How many threads wait.
+    pub waits: usize,
 }
 
 impl Open {
-    pub fn new(request: Vec<u8>, key: Option<&str>, deadline: Option<Instant>) -> Open {
+    pub fn new(request: Vec<u8>, key: Option<&str>, deadline: Option<Instant>, goal: bool) -> Open {
         Open {
             server: None,
             refused: Vec::new(),
@@ -61,36 +88,80 @@ impl Open {
             received: 0,
             total: None,
             error: None,
-            waker: None,
+            goal,
+            feedback: VecDeque::new(),
+            heard: 0,
+            said: (!goal).then_some(0),
+            gaps: false,
+            cancelled: false,
+            wakers: [None, None],
             bell: Arc::new(Condvar::new()),
-            waits: false,
+            waits: 0,
         }
     }
 
     /// What its reader gets next; `None` while nothing is there.
-    pub fn next(&mut self) -> Option<Result<Option<Bytes>>> {
+    pub fn next(&mut self, wanted: Wanted) -> Option<Result<Option<Bytes>>> {
+        if wanted == Wanted::Feedback {
+            let feedback = self.feedback.pop_front();
+            return (feedback.is_some() || self.has_ended()).then_some(Ok(feedback));
+        }
+        // The result of a goal comes behind its feedback.
+        if self.goal && !self.has_ended() {
+            return None;
+        }
         if let Some(reply) = self.replies.pop_front() {
             return Some(Ok(Some(reply)));
         }
         if let Some(error) = &self.error {
             return Some(Err(error.clone()));
         }
-        (self.total == Some(self.received)).then_some(Ok(None))
+        self.is_decided().then_some(Ok(None))
+    }
+
+    fn has_next(&self, wanted: Wanted) -> bool {
+        let waiting = match wanted {
+            Wanted::Feedback => !self.feedback.is_empty(),
+            Wanted::Reply => !self.goal && !self.replies.is_empty(),
+        };
+        waiting || self.has_ended()
+    }
+
+    /// Whether it is known how it ends.
+    fn is_decided(&self) -> bool {
+        self.error.is_some() || self.total == Some(self.received)
     }
 
     fn has_ended(&self) -> bool {
-        self.error.is_some() || self.total == Some(self.received)
+        self.is_decided() && self.said.is_some_and(|said| self.gaps || self.heard >= said)
     }
 
     fn tell(&mut self, woken: &mut Vec<Waker>) {
         self.bell.notify_all();
-        woken.extend(self.waker.take());
+        woken.extend(self.wakers.iter_mut().filter_map(Option::take));
     }
 
+    /// Ends it at once: with the error, or with what its server has said already.
     fn fail(&mut self, error: Error, woken: &mut Vec<Waker>) {
         if !self.has_ended() {
-            self.error = Some(error);
+            if !self.is_decided() {
+                self.error = Some(error);
+            }
+            self.said = Some(self.heard);
             self.tell(woken);
+        }
+    }
+
+    /// Ends it behind so much feedback.
+    fn fail_behind(&mut self, feedback: u64, error: Error, woken: &mut Vec<Waker>) {
+        self.error = Some(error);
+        self.await_feedback(feedback);
+        self.tell(woken);
+    }
+
+    fn await_feedback(&mut self, feedback: u64) {
+        if self.goal {
+            self.said = Some(feedback);
         }
     }
 }
@@ -123,10 +194,11 @@ impl Book {
         CallId { client: self.client, number }.word()
     }
 
-    pub fn start(&mut self, open: Open, stream: bool) -> u32 {
+    /// `wants` are the bits of its number.
+    pub fn start(&mut self, open: Open, wants: u32) -> u32 {
         let number = loop {
-            self.next = self.next.wrapping_add(1) & !WANTS_DONE;
-            let number = if stream { self.next | WANTS_DONE } else { self.next };
+            self.next = self.next.wrapping_add(1) & !WANTS;
+            let number = self.next | wants;
             if !self.calls.contains_key(&number) {
                 break number;
             }
@@ -137,9 +209,8 @@ impl Book {
     }
 
     /// Whether a call has something for who waits for it.
-    pub fn has_next(&self, number: u32) -> bool {
-        let has = |open: &Open| !open.replies.is_empty() || open.has_ended();
-        self.calls.get(&number).is_none_or(has)
+    pub fn has_next(&self, number: u32, wanted: Wanted) -> bool {
+        self.calls.get(&number).is_none_or(|open| open.has_next(wanted))
     }
 
     /// Whether a call has no server yet.
@@ -152,7 +223,7 @@ impl Book {
         let calls = self.calls.iter().filter(|(_, open)| unsent(open));
         let mut unsent: Vec<u32> = calls.map(|(number, _)| *number).collect();
         // In the order in which they were begun.
-        unsent.sort_unstable_by_key(|number| number & !WANTS_DONE);
+        unsent.sort_unstable_by_key(|number| number & !WANTS);
         unsent.into_iter().for_each(|number| self.place(number));
     }
 
@@ -162,7 +233,11 @@ impl Book {
         let Some(mut open) = self.calls.remove(&number) else { return };
         // Another thread may have sent it meanwhile.
         if open.server.is_none() && !open.has_ended() {
-            self.send(&mut open, word);
+            if open.cancelled {
+                open.fail(self.cancelled(CancelReason::Caller), &mut self.woken);
+            } else {
+                self.send(&mut open, word);
+            }
         }
         self.calls.insert(number, open);
     }
@@ -221,27 +296,47 @@ impl Book {
             let hint = "take them sooner, or use a client for this call alone".to_owned();
             open.fail(Error::LimitReached { what, limit, hint }, &mut self.woken);
             if let Some(server) = &open.server {
-                server.cancel(word);
+                let _ = server.cancel(word, Action::Cancel);
             }
             return;
         }
         open.replies.push_back(bytes());
         open.received += 1;
-        if word as u32 & WANTS_DONE == 0 {
+        if open.goal || word as u32 & WANTS_DONE == 0 {
             open.total = Some(1);
         }
         open.tell(&mut self.woken);
     }
 
+    pub fn feedback(&mut self, node: &str, word: u64, bytes: impl FnOnce() -> Bytes) {
+        let open = find(&mut self.calls, self.client, node, word);
+        let Some(open) = open.filter(|open| open.goal) else {
+            self.stats.late += 1;
+            return;
+        };
+        if open.feedback.len() >= MAX_FEEDBACK_WAITING {
+            open.feedback.pop_front();
+            self.stats.skipped += 1;
+        }
+        open.feedback.push_back(bytes());
+        open.heard += 1;
+        open.tell(&mut self.woken);
+    }
+
     pub fn status(&mut self, node: &str, word: u64, status: &CallStatus) {
-        let Some(open) = find(&mut self.calls, self.client, node, word) else {
+        let open = find(&mut self.calls, self.client, node, word);
+        let Some(open) = open.filter(|open| open.error.is_none()) else {
             // Of a call that was cancelled here, the server says that it has ended.
             self.stats.late += u64::from(status.state() != State::Cancelled);
             return;
         };
         let (topic, node) = (self.service.clone(), node.to_owned());
+        if open.goal {
+            self.stats.unheard = self.stats.unheard.saturating_add(status.feedback_dropped);
+        }
         match status.state() {
             State::Done => {
+                open.await_feedback(status.feedback);
                 open.total = Some(status.replies);
                 if open.received > status.replies {
                     open.total = Some(open.received);
@@ -251,9 +346,13 @@ impl Book {
             State::Failed => {
                 let (kind, text) = (status.code.clone(), status.text.clone());
                 let failure = Box::new(Failure { kind, text });
-                open.fail(Error::CallFailed { topic, node, failure }, &mut self.woken);
+                let error = Error::CallFailed { topic, node, failure };
+                open.fail_behind(status.feedback, error, &mut self.woken);
             }
-            State::Cancelled => open.fail(Error::Cancelled { topic }, &mut self.woken),
+            State::Cancelled => {
+                let error = Error::Cancelled { topic, reason: reason_of_wire(status.reason()) };
+                open.fail_behind(status.feedback, error, &mut self.woken);
+            }
             State::Refused => {
                 let refused = open.server.take().map(|server| server.id);
                 open.refused.extend(refused);
@@ -263,7 +362,8 @@ impl Book {
                     self.stats.moved += 1;
                     self.place(word as u32);
                 } else {
-                    open.fail(Error::Refused { topic, node, backlog }, &mut self.woken);
+                    let running = status.running.clone();
+                    open.fail(Error::Refused { topic, node, backlog, running }, &mut self.woken);
                 }
             }
             // Of a newer release, or of none.
@@ -277,6 +377,32 @@ impl Book {
             if let Some(server) = open.server.as_ref().filter(|server| gone.contains(&server.id)) {
                 let error = server.lost(&self.service);
                 open.fail(error, &mut self.woken);
+            }
+        }
+    }
+
+    /// Answers of a node were lost on their way. Of which calls they were is not known, so that all that it has end,
+    /// and are cancelled there.
+    pub fn lose_answers(&mut self, node: &str, lost: u64) {
+        let (topic, node) = (self.service.clone(), node.to_owned());
+        let error = Error::CallLost { topic, node: node.clone(), lost };
+        let client = self.client;
+        for (number, open) in self.calls.iter_mut().filter(|(_, open)| !open.is_decided()) {
+            let Some(server) = open.server.as_ref().filter(|server| server.node == node) else {
+                continue;
+            };
+            let _ = server.cancel(CallId { client, number: *number }.word(), Action::Cancel);
+            open.fail(error.clone(), &mut self.woken);
+        }
+    }
+
+    /// Feedback of a node was lost on its way. It ends no goal.
+    pub fn lose_feedback(&mut self, node: &str, lost: u64) {
+        self.stats.unheard = self.stats.unheard.saturating_add(lost);
+        for open in self.calls.values_mut() {
+            if open.server.as_ref().is_some_and(|server| server.node == node) {
+                open.gaps = true;
+                open.tell(&mut self.woken);
             }
         }
     }
@@ -296,13 +422,48 @@ impl Book {
         let Some(mut open) = self.calls.remove(&number) else { return };
         open.tell(&mut self.woken);
         if let Some(server) = open.server.as_ref().filter(|_| !open.has_ended()) {
-            server.cancel(word);
+            let _ = server.cancel(word, Action::Cancel);
         }
+    }
+
+    /// Ends a call whose time is over.
+    pub fn time_out(&mut self, number: u32, error: Error) {
+        let word = self.word(number);
+        let Some(open) = self.calls.get_mut(&number).filter(|open| !open.has_ended()) else {
+            return;
+        };
+        if let Some(server) = &open.server {
+            let _ = server.cancel(word, Action::TimedOut);
+        }
+        open.fail(error, &mut self.woken);
+    }
+
+    /// Asks the server to end a goal, whose end its caller waits for.
+    ///
+    /// # Errors
+    /// `Full` if the server stands still.
+    pub fn ask_to_end(&mut self, number: u32) -> Result<()> {
+        let (word, error) = (self.word(number), self.cancelled(CancelReason::Caller));
+        let Some(open) = self.calls.get_mut(&number).filter(|open| !open.is_decided()) else {
+            return Ok(());
+        };
+        open.cancelled = true;
+        match &open.server {
+            Some(server) => server.cancel(word, Action::Stop),
+            None => {
+                open.fail(error, &mut self.woken);
+                Ok(())
+            }
+        }
+    }
+
+    fn cancelled(&self, reason: CancelReason) -> Error {
+        Error::Cancelled { topic: self.service.clone(), reason }
     }
 
     /// One that waits and reads itself if nobody else does.
     pub fn wake_one(&self) {
-        if let Some(open) = self.calls.values().find(|open| open.waits) {
+        if let Some(open) = self.calls.values().find(|open| open.waits > 0) {
             open.bell.notify_one();
         }
     }

@@ -10,7 +10,7 @@ use rnet_node::types::choose;
 use super::book::{ClientStats, Open};
 use super::line::Line;
 use super::pending::Pending;
-use super::{Bytes, Received, fresh_id, service_name};
+use super::{Bytes, Received, WANTS_DONE, WANTS_FEEDBACK, fresh_id, service_name};
 use crate::{EndpointWatch, Message, MessageType, Node};
 
 /// How long a call takes at most when it does not say.
@@ -20,7 +20,7 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 #[derive(Clone, Debug, Default)]
 #[must_use]
 pub struct CallOptions {
-    timeout: Option<Duration>,
+    pub(super) timeout: Option<Duration>,
     key: Option<String>,
 }
 
@@ -48,7 +48,7 @@ impl CallOptions {
 pub struct Held {
     pub line: Arc<Line>,
     pub watch: EndpointWatch,
-    name: String,
+    pub name: String,
     request: MessageType,
     pub reply: MessageType,
 }
@@ -78,11 +78,12 @@ impl<Q: Message + ?Sized, R: Message + ?Sized> Client<Q, R> {
         node: &Node,
         name: &str,
         (request, reply): (Option<MessageType>, Option<MessageType>),
+        feedback: Option<MessageType>,
     ) -> Result<Self> {
         node.core().state.check_fork()?;
         let name = service_name(name)?;
         let (request, reply) = (choose::<Q>(&name, request)?, choose::<R>(&name, reply)?);
-        let line = Line::open(node, &name, fresh_id(), request.clone(), reply.clone())?;
+        let line = Line::open(node, &name, fresh_id(), request.clone(), reply.clone(), feedback)?;
         let watch = line.watch()?;
         Ok(Client {
             held: Arc::new(Held { line, watch, name, request, reply }),
@@ -111,7 +112,7 @@ impl<Q: Message + ?Sized, R: Message + ?Sized> Client<Q, R> {
     /// `BadValue` for a request that is not of its type; `Closed` in a forked child. What else goes wrong is
     /// told by what is returned.
     pub fn start(&self, request: &Q, options: CallOptions) -> Result<Pending<R>> {
-        self.begin(request, options, false)
+        self.begin(request, options, 0)
     }
 
     /// Begins a call that wants all replies of a stream.
@@ -119,10 +120,16 @@ impl<Q: Message + ?Sized, R: Message + ?Sized> Client<Q, R> {
     /// # Errors
     /// As [`Client::start`].
     pub fn stream(&self, request: &Q, options: CallOptions) -> Result<Pending<R>> {
-        self.begin(request, options, true)
+        self.begin(request, options, WANTS_DONE)
     }
 
-    fn begin(&self, request: &Q, options: CallOptions, stream: bool) -> Result<Pending<R>> {
+    /// `wants` are the bits of the call's number.
+    pub(super) fn begin(
+        &self,
+        request: &Q,
+        options: CallOptions,
+        wants: u32,
+    ) -> Result<Pending<R>> {
         let Held { line, name, request: ty, .. } = &*self.held;
         line.check_fork()?;
         let mut encoded = Vec::new();
@@ -130,7 +137,9 @@ impl<Q: Message + ?Sized, R: Message + ?Sized> Client<Q, R> {
             .map_err(|why| Error::BadValue { what: format!("request of {name}"), why })?;
         let after = options.timeout.unwrap_or(TIMEOUT);
         let deadline = Instant::now().checked_add(after);
-        let number = line.start(Open::new(encoded, options.key.as_deref(), deadline), stream);
+        let goal = wants & WANTS_FEEDBACK != 0;
+        let open = Open::new(encoded, options.key.as_deref(), deadline, goal);
+        let number = line.start(open, wants);
         Ok(Pending::new(self.held.clone(), number, after))
     }
 

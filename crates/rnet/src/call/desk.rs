@@ -5,7 +5,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use rnet_core::{Error, Result};
+use rnet_core::{CancelReason, Error, Result};
 
 use super::intake::{Intake, Told};
 use super::peer::{End, Peer};
@@ -45,15 +45,39 @@ pub struct ServiceStats {
     pub unsent: u64,
 }
 
+impl ServiceStats {
+    fn count(&mut self, end: &End) {
+        match end {
+            End::Failed => self.failed += 1,
+            End::Cancelled => self.cancelled += 1,
+            End::Unsent => self.unsent += 1,
+            End::Sent => {}
+        }
+    }
+}
+
 pub struct DeskSettings {
     pub name: String,
     pub backlog: usize,
     pub at_once: usize,
+    /// The type of feedback, of an action.
+    pub feedback: Option<MessageType>,
+    /// Whether a newer call takes the place of those that are there.
+    pub replaces: bool,
+}
+
+impl DeskSettings {
+    pub fn new(name: &str) -> DeskSettings {
+        let (name, feedback) = (name.to_owned(), None);
+        DeskSettings { name, backlog: 64, at_once: 1, feedback, replaces: false }
+    }
 }
 
 /// How a handler ended.
 pub enum Outcome {
     Returned,
+    /// With the result of a goal, encoded.
+    Reached(Vec<u8>),
     Failed(HandlerError),
 }
 
@@ -71,6 +95,8 @@ struct Book {
     asked: Option<Instant>,
     closed: bool,
     waiting: VecDeque<Call>,
+    /// Those whose handler has not returned.
+    running: Vec<CallContext>,
     peers: HashMap<(String, u32), Arc<Peer>>,
     stats: ServiceStats,
 }
@@ -84,8 +110,8 @@ pub struct Desk {
     book: Mutex<Book>,
     bell: Condvar,
     run: Run,
-    /// Says of which type replies are, for tools. Nothing is sent by it.
-    _announced: Publisher<[u8]>,
+    /// They say of which types replies and feedback are, for tools. Nothing is sent by them.
+    _announced: Vec<Publisher<[u8]>>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -105,8 +131,13 @@ impl Desk {
         within("handlers at once", settings.at_once, 1, MAX_AT_ONCE)?;
         let topics = Topics::of_server(&settings.name, fresh_id());
         // Ahead of the requests: who finds a server knows what it answers.
-        let announced = PublisherOptions::new().message_type(types.1.clone());
-        let announced = node.publisher_with::<[u8]>(&topics.reply_type(), announced)?;
+        let announce = |topic: String, ty: &MessageType| {
+            node.publisher_with::<[u8]>(&topic, PublisherOptions::new().message_type(ty.clone()))
+        };
+        let mut announced = vec![announce(topics.reply_type(), &types.1)?];
+        if let Some(feedback) = &settings.feedback {
+            announced.push(announce(topics.feedback(), feedback)?);
+        }
         let intake = Intake::open(node, &topics, &types.0)?;
         let reading = intake.handle();
         let desk = Arc::new(Desk {
@@ -148,14 +179,15 @@ impl Desk {
             return ServiceStats::default();
         }
         let book = lock(&self.book);
-        ServiceStats { waiting: book.waiting.len(), ..book.stats }
+        let (running, waiting) = (book.running.len(), book.waiting.len());
+        ServiceStats { running, waiting, ..book.stats }
     }
 
     /// Has all threads end once their handlers have.
     pub fn close(&self) {
         let mut book = lock(&self.book);
         book.closed = true;
-        book.peers.values().for_each(|peer| peer.cancel_all());
+        book.peers.values().for_each(|peer| peer.cancel_all(CancelReason::ServerClosing));
         let waiting = std::mem::take(&mut book.waiting);
         self.bell.notify_all();
         drop(book);
@@ -167,10 +199,10 @@ impl Desk {
     fn work(&self) {
         let mut book = lock(&self.book);
         while !book.closed {
-            let free = book.stats.running < self.settings.at_once;
+            let free = book.running.len() < self.settings.at_once;
             let next = if free { book.waiting.pop_front() } else { None };
             if let Some(call) = next {
-                book.stats.running += 1;
+                book.running.push(call.context());
                 // With one handler, another thread reads after a while by itself.
                 if !book.leading && (self.settings.at_once > 1 || book.asleep) {
                     self.bell.notify_one();
@@ -178,13 +210,7 @@ impl Desk {
                 drop(book);
                 let end = self.handle(call);
                 book = lock(&self.book);
-                book.stats.running -= 1;
-                match end {
-                    End::Failed => book.stats.failed += 1,
-                    End::Cancelled => book.stats.cancelled += 1,
-                    End::Unsent => book.stats.unsent += 1,
-                    End::Sent => {}
-                }
+                book.stats.count(&end);
                 continue;
             }
             if !book.leading && (free || book.left.is_none_or(|left| left.elapsed() >= GRACE)) {
@@ -209,11 +235,17 @@ impl Desk {
     }
 
     fn handle(&self, mut call: Call) -> End {
-        if call.is_cancelled() {
-            return call.peer.end(call.number, End::Cancelled, &HandlerError::new("", ""));
+        let outcome = (!call.is_cancelled()).then(|| (self.run)(&mut call));
+        // Before its caller is told: the next call of that one finds the handler free.
+        self.leave(&call);
+        match outcome {
+            Some(outcome) => call.peer.finish(call.number, outcome),
+            None => call.peer.end_cancelled(call.number),
         }
-        let outcome = (self.run)(&mut call);
-        call.peer.finish(call.number, outcome)
+    }
+
+    fn leave(&self, call: &Call) {
+        lock(&self.book).running.retain(|running| !call.is(running));
     }
 
     /// Waits for requests, and takes in what has come.
@@ -228,16 +260,30 @@ impl Desk {
                 Told::Request { caller, id, publisher, bytes } => {
                     self.take(&intake, caller, id, publisher, bytes);
                 }
-                Told::Cancel { caller, id } => {
-                    let book = lock(&self.book);
-                    if let Some(peer) = book.peers.get(&(caller, id.client)) {
-                        peer.cancel(id.number);
-                    }
+                Told::Cancel { caller, id, reason, awaited } => {
+                    self.cancel((caller, id.client), id.number, reason, awaited);
                 }
                 Told::Malformed => lock(&self.book).stats.malformed += 1,
                 Told::Left => self.forget_gone(&intake),
             }
         }
+    }
+
+    /// A call that waits ends at once.
+    fn cancel(&self, caller: (String, u32), number: u32, reason: CancelReason, awaited: bool) {
+        let mut book = lock(&self.book);
+        let Some(peer) = book.peers.get(&caller).cloned() else { return };
+        peer.cancel(number, reason, awaited);
+        let context = CallContext { peer, number };
+        let at = book.waiting.iter().position(|call| call.is(&context));
+        let Some(call) = at.and_then(|at| book.waiting.remove(at)) else { return };
+        drop(book);
+        self.end_cancelled(&call);
+    }
+
+    fn end_cancelled(&self, call: &Call) {
+        let end = call.peer.end_cancelled(call.number);
+        lock(&self.book).stats.count(&end);
     }
 
     fn take(&self, intake: &Intake, caller: String, id: CallId, publisher: u64, bytes: Bytes) {
@@ -259,6 +305,7 @@ impl Desk {
                         publisher,
                         &topics,
                         &self.types.1,
+                        self.settings.feedback.as_ref(),
                     )
                 });
                 let Some(Ok(peer)) = opened else {
@@ -277,16 +324,32 @@ impl Desk {
             return;
         }
         book.asked = Some(Instant::now());
+        let mut preempted = VecDeque::new();
+        if self.settings.replaces {
+            preempted = std::mem::take(&mut book.waiting);
+            let waited = preempted.iter().map(|call| (&call.peer, call.number));
+            let running = book.running.iter().map(|running| (&running.peer, running.number));
+            waited
+                .chain(running)
+                .for_each(|(peer, n)| peer.cancel(n, CancelReason::Preempted, true));
+        }
         // A handler that is free takes it at once.
-        let free = self.settings.at_once - book.stats.running.min(self.settings.at_once);
+        let free = self.settings.at_once.saturating_sub(book.running.len());
         if book.waiting.len() >= self.settings.backlog + free {
             book.stats.refused += 1;
+            let running = self.settings.feedback.is_some().then(|| {
+                let running = book.running.first().map(CallContext::caller);
+                running.or(book.waiting.front().map(Call::caller)).unwrap_or_default().to_owned()
+            });
             drop(book);
-            peer.refuse(id.number, self.settings.backlog as u32);
+            let backlog = self.settings.backlog as u32;
+            peer.refuse(id.number, backlog, &running.unwrap_or_default());
             return;
         }
         book.stats.calls += 1;
         book.waiting.push_back(Call { number: id.number, peer, request: bytes });
+        drop(book);
+        preempted.iter().for_each(|call| self.end_cancelled(call));
     }
 
     /// Cancels the calls of callers that are gone.
@@ -296,7 +359,7 @@ impl Desk {
         let gone: Vec<_> =
             book.peers.extract_if(|_, peer| !there.contains(&peer.publisher)).collect();
         drop(book);
-        gone.iter().for_each(|(_, peer)| peer.cancel_all());
+        gone.iter().for_each(|(_, peer)| peer.leave());
     }
 }
 
@@ -324,6 +387,10 @@ impl Call {
         self.peer.node()
     }
 
+    fn is(&self, other: &CallContext) -> bool {
+        self.number == other.number && Arc::ptr_eq(&self.peer, &other.peer)
+    }
+
     pub fn context(&self) -> CallContext {
         CallContext { peer: self.peer.clone(), number: self.number }
     }
@@ -338,5 +405,9 @@ impl Call {
 
     pub fn reply(&mut self, encoded: &[u8]) -> Result<()> {
         self.peer.reply(self.number, encoded)
+    }
+
+    pub fn feedback(&mut self, encoded: &[u8]) -> Result<()> {
+        self.peer.feedback(self.number, encoded)
     }
 }

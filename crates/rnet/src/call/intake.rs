@@ -1,6 +1,6 @@
 //! What a server hears: requests, and what callers say of them.
 
-use rnet_core::{Result, Wait};
+use rnet_core::{CancelReason, Result, Wait};
 
 use super::{Bytes, CallId, Topics};
 use crate::msgs::{CallControl, call_control::Action};
@@ -19,6 +19,9 @@ pub enum Told {
     Cancel {
         caller: String,
         id: CallId,
+        reason: CancelReason,
+        /// Whether the caller waits for the end.
+        awaited: bool,
     },
     Malformed,
     /// The process of a caller has ended, or a caller has closed its end.
@@ -62,9 +65,16 @@ impl Intake {
             match self.control.try_recv() {
                 Ok(Some(sample)) => {
                     let id = sample.correlation().map(CallId::of);
-                    cancels.push(match (sample.action(), id) {
-                        (Action::Cancel, Some(id)) => {
-                            Told::Cancel { caller: sample.node().to_owned(), id }
+                    let reason = match sample.action() {
+                        Action::Cancel | Action::Stop => Some(CancelReason::Caller),
+                        Action::TimedOut => Some(CancelReason::TimedOut),
+                        Action::Unspecified => None,
+                    };
+                    cancels.push(match (reason, id) {
+                        (Some(reason), Some(id)) => {
+                            let (caller, awaited) =
+                                (sample.node().to_owned(), sample.action() == Action::Stop);
+                            Told::Cancel { caller, id, reason, awaited }
                         }
                         _ => Told::Malformed,
                     });

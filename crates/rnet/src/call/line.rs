@@ -8,10 +8,11 @@ use std::task::Context;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use rnet_core::{Error, Result, Wait};
+use rnet_core::{CancelReason, Error, Result, Wait};
 
-use super::book::{Book, ClientStats, Open};
+use super::book::{Book, ClientStats, Open, Wanted};
 use super::locked::{Locked, lock};
+use super::losses::Losses;
 use super::servers::Server;
 use super::{Bytes, Topics};
 use crate::msgs::CallStatus;
@@ -28,6 +29,10 @@ const TURN: usize = 256;
 struct Inbox {
     replies: Subscriber<[u8]>,
     status: Subscriber<CallStatus>,
+    /// Of a client of an action.
+    feedback: Option<Subscriber<[u8]>>,
+    /// Of replies, status and feedback.
+    lost: [Losses; 3],
     set: WaitSet,
     taken: u64,
 }
@@ -50,21 +55,26 @@ impl Line {
         client: u32,
         request: MessageType,
         reply: MessageType,
+        feedback: Option<MessageType>,
     ) -> Result<Arc<Line>> {
         let topics = Topics::of_client(service, client);
         let options = SubscriberOptions::new().reliable().wait(Wait::Adaptive);
-        let typed = options.clone().message_type(reply);
-        let replies = node.subscriber_with::<[u8]>(&topics.reply(), typed)?;
+        let open = |topic: String, ty| {
+            node.subscriber_with::<[u8]>(&topic, options.clone().message_type(ty))
+        };
+        let replies = open(topics.reply(), reply)?;
+        let feedback = feedback.map(|ty| open(topics.feedback(), ty)).transpose()?;
         let status = node.subscriber_with::<CallStatus>(&topics.status(), options)?;
         let mut set = WaitSet::adaptive(node);
         // A signal ends the wait of a thread whose user looks for signals.
         set.set_interruptible(true);
         let reading = set.handle();
         let book = Book::new(service, client);
+        let (lost, taken) = Default::default();
         Ok(Arc::new(Line {
             node: node.clone(),
             request,
-            inbox: Mutex::new(Inbox { replies, status, set, taken: 0 }),
+            inbox: Mutex::new(Inbox { replies, status, feedback, lost, set, taken }),
             reading,
             book: Mutex::new(book),
             driver: Mutex::default(),
@@ -153,9 +163,9 @@ impl Line {
         book.servers.iter().filter(|server| matches!(server.is_ready(), Ok(true))).count()
     }
 
-    pub fn start(&self, open: Open, stream: bool) -> u32 {
+    pub fn start(&self, open: Open, wants: u32) -> u32 {
         let mut book = lock(&self.book);
-        let number = book.start(open, stream);
+        let number = book.start(open, wants);
         book.place(number);
         number
     }
@@ -179,14 +189,27 @@ impl Line {
         }
     }
 
-    fn timed_out(book: &mut Book, number: u32, after: Duration) -> Error {
-        book.end(number);
+    fn time_out(book: &mut Book, number: u32, after: Duration) {
         let topic = book.service.clone();
         let what = match book.servers.is_empty() {
             true => format!("a server of {topic}"),
             false => format!("an answer of {topic}"),
         };
-        Error::Timeout { topic, what, after_ms: rnet_core::time::ms_ceil(after) }
+        let after_ms = rnet_core::time::ms_ceil(after);
+        book.time_out(number, Error::Timeout { topic, what, after_ms });
+    }
+
+    fn cancelled(book: &Book) -> Error {
+        Error::Cancelled { topic: book.service.clone(), reason: CancelReason::Caller }
+    }
+
+    /// As [`Book::ask_to_end`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn ask_to_end(&self, number: u32) -> Result<()> {
+        self.check_fork()?;
+        lock(&self.book).ask_to_end(number)
     }
 
     /// Ends a call, and whoever waits for it.
@@ -208,7 +231,7 @@ impl Line {
     pub fn next(
         &self,
         watch: &EndpointWatch,
-        number: u32,
+        (number, wanted): (u32, Wanted),
         after: Duration,
         pause: Option<Instant>,
     ) -> Result<Option<Bytes>> {
@@ -216,15 +239,16 @@ impl Line {
         let (mut led, mut looked) = (false, false);
         let result = loop {
             let Some(open) = book.calls.get_mut(&number) else {
-                break Err(Error::Cancelled { topic: book.service.clone() });
+                break Err(Line::cancelled(&book));
             };
-            if let Some(next) = open.next() {
+            if let Some(next) = open.next(wanted) {
                 break next;
             }
             let (deadline, bell, unsent) =
                 (open.deadline, open.bell.clone(), open.server.is_none());
             if deadline.is_some_and(|deadline| deadline <= Instant::now()) {
-                break Err(Line::timed_out(&mut book, number, after));
+                Line::time_out(&mut book, number, after);
+                continue;
             }
             if looked && pause.is_some_and(|pause| pause <= Instant::now()) {
                 break Err(Error::Interrupted);
@@ -252,11 +276,11 @@ impl Line {
             }
             if book.leading {
                 if let Some(open) = book.calls.get_mut(&number) {
-                    open.waits = true;
+                    open.waits += 1;
                 }
                 book = book.wait(&bell, limit);
                 if let Some(open) = book.calls.get_mut(&number) {
-                    open.waits = false;
+                    open.waits -= 1;
                 }
                 continue;
             }
@@ -272,7 +296,7 @@ impl Line {
             book.leading = false;
             // With something there it is that which is returned.
             looked |= interrupted;
-            if interrupted && pause.is_some() && !book.has_next(number) {
+            if interrupted && pause.is_some() && !book.has_next(number, wanted) {
                 break Err(Error::Interrupted);
             }
         };
@@ -287,10 +311,14 @@ impl Line {
     /// interrupted.
     fn read(&self, until: Option<Instant>) -> bool {
         let mut inbox = self.inbox.lock().unwrap_or_else(PoisonError::into_inner);
-        let Inbox { replies, status, set, taken } = &mut *inbox;
+        let Inbox { replies, status, feedback, lost, set, taken } = &mut *inbox;
         let left = until.map(|until| until.saturating_duration_since(Instant::now()));
         // Interrupted, it is for a server that is gone or a call that came.
-        let interrupted = set.wait(&mut [replies, status], left).is_err();
+        let waited = match feedback {
+            Some(feedback) => set.wait(&mut [replies, status, feedback], left),
+            None => set.wait(&mut [replies, status], left),
+        };
+        let interrupted = waited.is_err();
         // What these have left is read below.
         let gone = std::mem::take(&mut lock(&self.book).gone);
         let mut more = true;
@@ -321,10 +349,28 @@ impl Line {
                     Err(error) => self.cannot_read(&error),
                 }
             }
+            for _ in 0..TURN {
+                match feedback.as_mut().map_or(Ok(None), Subscriber::try_recv) {
+                    Ok(None) => break,
+                    Ok(Some(sample)) => {
+                        more = true;
+                        let word = sample.correlation().unwrap_or(0);
+                        let copy = || Bytes::copy_of(&sample);
+                        lock(&self.book).feedback(sample.node(), word, copy);
+                    }
+                    Err(error) => self.cannot_read(&error),
+                }
+            }
             // Those that wait for an answer that has come are not kept waiting by a flood.
             more &= !gone.is_empty();
         }
+        let [lost_replies, lost_status, lost_feedback] = lost;
+        let mut answers = lost_replies.news(replies);
+        answers.extend(lost_status.news(status));
+        let feedback = feedback.as_ref().map(|feedback| lost_feedback.news(feedback));
         let mut book = lock(&self.book);
+        answers.iter().for_each(|(node, lost)| book.lose_answers(node, *lost));
+        feedback.iter().flatten().for_each(|(node, lost)| book.lose_feedback(node, *lost));
         book.lose(&gone);
         book.place_all();
         interrupted
@@ -347,40 +393,45 @@ impl Line {
     pub fn poll(
         self: &Arc<Line>,
         context: &mut Context<'_>,
-        number: u32,
+        (number, wanted): (u32, Wanted),
         after: Duration,
     ) -> Option<Result<Option<Bytes>>> {
         let mut book = lock(&self.book);
         let Some(open) = book.calls.get_mut(&number) else {
-            return Some(Err(Error::Cancelled { topic: book.service.clone() }));
+            return Some(Err(Line::cancelled(&book)));
         };
-        if let Some(next) = open.next() {
+        if let Some(next) = open.next(wanted) {
             return Some(next);
         }
         if open.deadline.is_some_and(|deadline| deadline <= Instant::now()) {
-            return Some(Err(Line::timed_out(&mut book, number, after)));
+            Line::time_out(&mut book, number, after);
+            return book.calls.get_mut(&number).and_then(|open| open.next(wanted));
         }
-        self.arm(book, context, number).err().map(Err)
+        self.arm(book, context, (number, wanted)).err().map(Err)
     }
 
     /// Whether the call has something next; if not, the task is woken once it has.
-    pub fn poll_ready(self: &Arc<Line>, context: &mut Context<'_>, number: u32) -> bool {
+    pub fn poll_ready(
+        self: &Arc<Line>,
+        context: &mut Context<'_>,
+        (number, wanted): (u32, Wanted),
+    ) -> bool {
         let book = lock(&self.book);
         let over = |open: &Open| open.deadline.is_some_and(|deadline| deadline <= Instant::now());
-        book.has_next(number)
+        book.has_next(number, wanted)
             || book.calls.get(&number).is_none_or(over)
             // Without a thread nobody would wake it: who looks is told.
-            || self.arm(book, context, number).is_err()
+            || self.arm(book, context, (number, wanted)).is_err()
     }
 
     fn arm(
         self: &Arc<Line>,
         mut book: Locked<'_>,
         context: &mut Context<'_>,
-        number: u32,
+        (number, wanted): (u32, Wanted),
     ) -> Result<()> {
         let Some(open) = book.calls.get_mut(&number) else { return Ok(()) };
-        open.waker = Some(context.waker().clone());
+        open.wakers[wanted as usize] = Some(context.waker().clone());
         let leading = book.leading;
         drop(book);
         let mut driver = self.driver.lock().unwrap_or_else(PoisonError::into_inner);
@@ -402,17 +453,18 @@ impl Line {
         while !book.closed {
             let now = Instant::now();
             let Book { calls, woken, .. } = &mut *book;
-            let awaited = calls.values_mut().filter(|open| open.waker.is_some());
+            let is_awaited = |open: &Open| open.wakers.iter().any(Option::is_some);
+            let awaited = calls.values_mut().filter(|open| is_awaited(open));
             let mut first = None;
             for open in awaited {
                 if open.deadline.is_some_and(|deadline| deadline <= now) {
                     // Its task sees that the time is over.
-                    woken.extend(open.waker.take());
+                    woken.extend(open.wakers.iter_mut().filter_map(Option::take));
                 } else {
                     first = [first, open.deadline].into_iter().flatten().min();
                 }
             }
-            let any = book.calls.values().any(|open| open.waker.is_some());
+            let any = book.calls.values().any(is_awaited);
             if any && !book.leading {
                 book.leading = true;
                 let soon = now + LOOK;

@@ -1,11 +1,13 @@
-//! What a node offers of services.
+//! What a node offers of services and actions.
 
 use std::time::Duration;
 
 use rnet_core::Result;
 
+use super::action::ActionBuilder;
 use super::bytes::Received;
 use super::client::Client;
+use super::goal::ActionClient;
 use super::service::ServiceBuilder;
 use crate::{Message, MessageType, Node};
 
@@ -42,7 +44,7 @@ impl Node {
         &self,
         name: &str,
     ) -> Result<Client<Q, R>> {
-        Client::open(self, name, (None, None))
+        Client::open(self, name, (None, None), None)
     }
 
     /// The same with types that are known as the program runs, for messages that leave them open: `[u8]`, which are
@@ -56,7 +58,64 @@ impl Node {
         request: MessageType,
         reply: MessageType,
     ) -> Result<Client<Q, R>> {
-        Client::open(self, name, (Some(request), Some(reply)))
+        Client::open(self, name, (Some(request), Some(reply)), None)
+    }
+
+    /// A server of an action: a service whose calls are *goals*, which have feedback while they run, and of which one
+    /// runs at a time. It is opened by [`ActionBuilder::serve`].
+    ///
+    /// ```
+    /// # fn main() -> rnet::Result<()> {
+    /// # let dir = std::env::temp_dir();
+    /// # let domain = format!("action{}", std::process::id());
+    /// # let node = rnet::Node::builder("mover").dir(dir).domain(&domain).open()?;
+    /// let action = node.action::<[u8], [u8], [u8]>("/move").serve(|goal, context| {
+    ///     for step in goal {
+    ///         context.feedback(&[*step])?;
+    ///     }
+    ///     Ok(b"there".to_vec())
+    /// })?;
+    /// let mover = node.action_client::<[u8], [u8], [u8]>("/move")?;
+    /// let goal = mover.send(&[1, 2], rnet::CallOptions::new())?;
+    /// let mut steps = Vec::new();
+    /// let result = goal.result_with(None, |step| steps.extend_from_slice(step))?;
+    /// assert_eq!((&*result, &*steps), (&b"there"[..], &[1, 2][..]));
+    /// # drop((action, goal, mover));
+    /// # let path = node.domain_path().to_owned();
+    /// # drop(node);
+    /// # std::fs::remove_dir_all(path).unwrap();
+    /// # Ok(()) }
+    /// ```
+    pub fn action<G: Message + ?Sized, F: Message + ?Sized, R: Message + ?Sized>(
+        &self,
+        name: &str,
+    ) -> ActionBuilder<G, F, R> {
+        ActionBuilder::new(self, name)
+    }
+
+    /// A client of an action, whose servers may come later.
+    ///
+    /// # Errors
+    /// As [`Node::client`].
+    pub fn action_client<G: Message + ?Sized, F: Message + ?Sized, R: Message + ?Sized>(
+        &self,
+        name: &str,
+    ) -> Result<ActionClient<G, F, R>> {
+        ActionClient::open(self, name, [None, None, None])
+    }
+
+    /// The same with types that are known as the program runs, as [`Node::client_of`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn action_client_of<G: Message + ?Sized, F: Message + ?Sized, R: Message + ?Sized>(
+        &self,
+        name: &str,
+        goal: MessageType,
+        feedback: MessageType,
+        result: MessageType,
+    ) -> Result<ActionClient<G, F, R>> {
+        ActionClient::open(self, name, [goal, feedback, result].map(Some))
     }
 
     /// One call, by a client that is opened for it. Where there are more, hold a [`Node::client`].

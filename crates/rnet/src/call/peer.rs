@@ -1,19 +1,23 @@
 //! One caller, as a server sees it: its calls, and the way back to it.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use rnet_core::{Error, Meta, OnFull, Result};
+use rnet_core::{CancelReason, Error, Meta, OnFull, Result};
 
 use super::desk::Outcome;
 use super::service::HandlerError;
-use super::{CallId, Topics, WANTS_DONE};
-use crate::msgs::{CallStatus, call_status::State};
-use crate::{MessageType, Node, Publisher, PublisherOptions};
+use super::{CallId, Topics, WANTS_DONE, WANTS_FEEDBACK, reason_to_wire};
+use crate::msgs::CallStatus;
+use crate::msgs::call_status::State;
+use crate::{Message, MessageType, Node, Publisher, PublisherOptions};
 
 /// How long an answer waits for the first look of its caller at this server.
 const MATCHING: Duration = Duration::from_secs(5);
+/// How often it looks meanwhile whether that one is gone.
+const LOOK: Duration = Duration::from_millis(20);
 /// How long an answer waits for a caller that does not read.
 const PATIENCE: Duration = Duration::from_secs(1);
 
@@ -28,19 +32,38 @@ pub enum End {
 /// An open call.
 #[derive(Default)]
 struct Open {
-    cancelled: bool,
+    cancelled: Option<CancelReason>,
+    /// Its caller waits for the end of it although it was cancelled.
+    awaited: bool,
+    /// Its handler knows that it was cancelled.
+    seen: bool,
     replies: u64,
     /// An answer could not be sent.
     unsent: bool,
+    /// Messages of feedback that were sent.
+    feedback: u64,
+    /// Those that were not, because the caller did not read.
+    dropped: u64,
+}
+
+impl Open {
+    fn look(&mut self) -> Option<CancelReason> {
+        self.seen |= self.cancelled.is_some();
+        self.cancelled
+    }
 }
 
 struct Out {
     reply: Publisher<[u8]>,
     status: Publisher<CallStatus>,
+    /// Of an action.
+    feedback: Option<Publisher<[u8]>>,
     /// It has not read for [`PATIENCE`]: nobody waits for it again before it does.
     behind: bool,
     /// Whether it was there once: then it is waited for no more.
     matched: bool,
+    /// The same of its end of feedback.
+    hears: bool,
 }
 
 pub struct Peer {
@@ -50,6 +73,7 @@ pub struct Peer {
     /// Its publisher of requests.
     pub publisher: u64,
     open: Mutex<HashMap<u32, Open>>,
+    gone: AtomicBool,
     out: Mutex<Out>,
 }
 
@@ -65,6 +89,7 @@ impl Peer {
         publisher: u64,
         topics: &Topics,
         reply: &MessageType,
+        feedback: Option<&MessageType>,
     ) -> Result<Peer> {
         let options = PublisherOptions::new().reliable(OnFull::Wait(PATIENCE));
         let typed = options.message_type(reply.clone());
@@ -72,9 +97,17 @@ impl Peer {
         let statuses = PublisherOptions::new().reliable(OnFull::Refuse);
         let reply = node.publisher_with::<[u8]>(&topics.reply(), typed)?;
         let status = node.publisher_with::<CallStatus>(&topics.status(), statuses)?;
-        let out = Mutex::new(Out { reply, status, behind: false, matched: false });
+        // It never holds a handler up.
+        let options = |ty: &MessageType| {
+            PublisherOptions::new().reliable(OnFull::Refuse).message_type(ty.clone())
+        };
+        let open = |ty| node.publisher_with::<[u8]>(&topics.feedback(), options(ty));
+        let feedback = feedback.map(open).transpose()?;
+        let (behind, matched, hears) = (false, false, false);
+        let out = Mutex::new(Out { reply, status, feedback, behind, matched, hears });
         let (service, node, client) = (service.to_owned(), caller.clone(), *client);
-        Ok(Peer { service, node, client, publisher, open: Mutex::default(), out })
+        let (open, gone) = Default::default();
+        Ok(Peer { service, node, client, publisher, open, gone, out })
     }
 
     pub fn service(&self) -> &str {
@@ -90,30 +123,60 @@ impl Peer {
         lock(&self.open).try_insert_default(number)
     }
 
-    pub fn cancel(&self, number: u32) {
+    /// The first reason is the one that is told.
+    pub fn cancel(&self, number: u32, reason: CancelReason, awaited: bool) {
         if let Some(open) = lock(&self.open).get_mut(&number) {
-            open.cancelled = true;
+            open.cancelled.get_or_insert(reason);
+            open.awaited = awaited;
         }
     }
 
-    pub fn cancel_all(&self) {
-        lock(&self.open).values_mut().for_each(|open| open.cancelled = true);
+    pub fn cancel_all(&self, reason: CancelReason) {
+        lock(&self.open).values_mut().for_each(|open| {
+            open.cancelled.get_or_insert(reason);
+            open.awaited = false;
+        });
     }
 
+    /// The caller is gone.
+    pub fn leave(&self) {
+        self.gone.store(true, Ordering::Relaxed);
+        self.cancel_all(CancelReason::CallerGone);
+    }
+
+    /// Whether it was cancelled or has ended, as a handler asks.
     pub fn is_cancelled(&self, number: u32) -> bool {
-        lock(&self.open).get(&number).is_none_or(|open| open.cancelled)
+        lock(&self.open).get_mut(&number).is_none_or(|open| open.look().is_some())
+    }
+
+    /// Why it was cancelled, as a handler asks.
+    pub fn cancel_reason(&self, number: u32) -> Option<CancelReason> {
+        lock(&self.open).get_mut(&number).and_then(Open::look)
+    }
+
+    /// # Errors
+    /// `Cancelled` if the call was, or has ended.
+    fn check(&self, number: u32) -> Result<()> {
+        let reason = match lock(&self.open).get_mut(&number) {
+            Some(open) => match open.look() {
+                // It wanted one, and has it.
+                None if number & WANTS_DONE == 0 && open.replies > 0 => CancelReason::Caller,
+                None => return Ok(()),
+                Some(reason) => reason,
+            },
+            None => CancelReason::Caller,
+        };
+        Err(Error::Cancelled { topic: self.service.clone(), reason })
     }
 
     pub fn reply(&self, number: u32, encoded: &[u8]) -> Result<()> {
-        let cancelled = || Error::Cancelled { topic: self.service.clone() };
-        let one = number & WANTS_DONE == 0;
-        match lock(&self.open).get(&number) {
-            Some(open) if open.cancelled || one && open.replies > 0 => return Err(cancelled()),
-            Some(_) => {}
-            None => return Err(cancelled()),
-        }
+        self.check(number)?;
+        self.send_reply(number, encoded)
+    }
+
+    fn send_reply(&self, number: u32, encoded: &[u8]) -> Result<()> {
         let meta = self.meta(number);
-        let sent = self.send(true, |out| out.reply.send_with(encoded, meta));
+        let sent = self.send(number, true, |out| out.reply.send_with(encoded, meta));
         if let Some(open) = lock(&self.open).get_mut(&number) {
             open.replies += u64::from(sent.is_ok());
             open.unsent |= sent.is_err();
@@ -121,13 +184,61 @@ impl Peer {
         sent
     }
 
+    /// Sends feedback to a caller that hears it, without a wait; what there is no room for is dropped and counted.
+    pub fn feedback(&self, number: u32, encoded: &[u8]) -> Result<()> {
+        self.check(number)?;
+        if number & WANTS_FEEDBACK == 0 {
+            return Ok(());
+        }
+        let meta = self.meta(number);
+        let mut out = lock(&self.out);
+        let Out { feedback: Some(publisher), behind, hears, .. } = &mut *out else {
+            return Ok(());
+        };
+        if !*hears && !*behind {
+            match self.await_end(number, publisher) {
+                Ok(()) => *hears = true,
+                Err(Error::Timeout { .. }) => *behind = true,
+                Err(error) => return Err(error),
+            }
+        }
+        let sent = match *hears {
+            true => publisher.send_with(encoded, meta).map(|()| true),
+            false => Ok(false),
+        };
+        drop(out);
+        let sent = match sent {
+            Err(Error::Full { .. } | Error::OutOfMemory { .. }) => Ok(false),
+            sent => sent,
+        };
+        if let (Ok(sent), Some(open)) = (&sent, lock(&self.open).get_mut(&number)) {
+            open.feedback += u64::from(*sent);
+            open.dropped += u64::from(!*sent);
+        }
+        sent.map(drop)
+    }
+
     /// The handler has ended; tells the caller what it does not know.
     pub fn finish(&self, number: u32, outcome: Outcome) -> End {
-        let (cancelled, replies, unsent) = lock(&self.open)
-            .get(&number)
-            .map_or((true, 0, false), |o| (o.cancelled, o.replies, o.unsent));
+        let (cancelled, unwanted, replies, unsent) =
+            lock(&self.open).get(&number).map_or((true, true, 0, false), |o| {
+                let gone = o.cancelled == Some(CancelReason::CallerGone);
+                (o.cancelled.is_some(), o.seen || gone, o.replies, o.unsent)
+            });
         let none = HandlerError::new("", "");
         match outcome {
+            // A goal that was reached before its handler knew that it was not wanted any more is reached.
+            Outcome::Reached(result) if !unwanted => match self.send_reply(number, &result) {
+                Ok(()) if number & WANTS_DONE == 0 => {
+                    lock(&self.open).remove(&number);
+                    End::Sent
+                }
+                Ok(()) => self.end(number, End::Sent, &none),
+                Err(error) => {
+                    self.end(number, End::Failed, &error.into());
+                    End::Unsent
+                }
+            },
             _ if cancelled => self.end(number, End::Cancelled, &none),
             // Its only reply has ended the call.
             Outcome::Returned if number & WANTS_DONE == 0 && replies > 0 => {
@@ -146,29 +257,41 @@ impl Peer {
                 let text = "the handler has returned without a reply";
                 self.end(number, End::Failed, &HandlerError::new("no_reply", text))
             }
-            Outcome::Returned => self.end(number, End::Sent, &none),
+            Outcome::Returned | Outcome::Reached(_) => self.end(number, End::Sent, &none),
         }
     }
 
-    pub fn refuse(&self, number: u32, backlog: u32) {
+    /// `running` is the node whose goal runs, for an action.
+    pub fn refuse(&self, number: u32, backlog: u32, running: &str) {
         lock(&self.open).remove(&number);
-        let mut status = CallStatus { backlog, ..Default::default() };
+        let running = running.to_owned();
+        let mut status = CallStatus { backlog, running, ..Default::default() };
         status.set_state(State::Refused);
         // One that does not read it has its time-out.
-        let _ = self.say(number, &status);
+        let _ = self.say(number, &status, true);
+    }
+
+    /// A call that was cancelled before its handler began.
+    pub fn end_cancelled(&self, number: u32) -> End {
+        self.end(number, End::Cancelled, &HandlerError::new("", ""))
     }
 
     /// Ends a call with a status.
-    pub fn end(&self, number: u32, end: End, error: &HandlerError) -> End {
-        let replies = lock(&self.open).remove(&number).map_or(0, |open| open.replies);
+    fn end(&self, number: u32, end: End, error: &HandlerError) -> End {
+        let open = lock(&self.open).remove(&number).unwrap_or_default();
         let (code, text) = (cut(&error.kind, 256), cut(&error.text, 16 << 10));
-        let mut status = CallStatus { replies, code, text, backlog: 0, state: 0 };
+        let (replies, feedback, feedback_dropped) = (open.replies, open.feedback, open.dropped);
+        let mut status =
+            CallStatus { replies, code, text, feedback, feedback_dropped, ..Default::default() };
         status.set_state(match end {
             End::Failed => State::Failed,
             End::Cancelled => State::Cancelled,
             End::Sent | End::Unsent => State::Done,
         });
-        match self.say(number, &status) {
+        if let (End::Cancelled, Some(reason)) = (&end, open.cancelled) {
+            status.set_reason(reason_to_wire(reason));
+        }
+        match self.say(number, &status, open.awaited) {
             Ok(()) => end,
             // One that has cancelled may be gone.
             Err(_) if matches!(end, End::Cancelled) => end,
@@ -176,10 +299,29 @@ impl Peer {
         }
     }
 
-    fn say(&self, number: u32, status: &CallStatus) -> Result<()> {
+    fn say(&self, number: u32, status: &CallStatus, awaited: bool) -> Result<()> {
         let meta = self.meta(number);
-        let waits = status.state() != State::Cancelled;
-        self.send(waits, |out| out.status.send_with(status, meta))
+        let waits = status.state() != State::Cancelled || awaited;
+        self.send(number, waits, |out| out.status.send_with(status, meta))
+    }
+
+    /// Waits until an end of the caller's is matched, for as long as the caller is there and wants an answer.
+    fn await_end<T: Message + ?Sized>(
+        &self,
+        number: u32,
+        publisher: &mut Publisher<T>,
+    ) -> Result<()> {
+        let begun = Instant::now();
+        let unwanted = |open: &Open| open.cancelled.is_some() && !open.awaited;
+        loop {
+            match publisher.wait_for_subscribers(1, Some(LOOK)) {
+                Err(Error::Timeout { .. })
+                    if begun.elapsed() < MATCHING
+                        && !self.gone.load(Ordering::Relaxed)
+                        && !lock(&self.open).get(&number).is_some_and(unwanted) => {}
+                ended => return ended,
+            }
+        }
     }
 
     fn meta(&self, number: u32) -> Meta {
@@ -188,12 +330,17 @@ impl Peer {
 
     /// Sends; waits for room, and the first time until the caller's ends are matched, if the caller is to be
     /// waited for.
-    fn send(&self, waits: bool, send: impl FnOnce(&mut Out) -> Result<()>) -> Result<()> {
+    fn send(
+        &self,
+        number: u32,
+        waits: bool,
+        send: impl FnOnce(&mut Out) -> Result<()>,
+    ) -> Result<()> {
         let mut out = lock(&self.out);
         let waits = waits && !out.behind;
         if waits && !out.matched {
-            let matched = out.reply.wait_for_subscribers(1, Some(MATCHING));
-            let matched = matched.and_then(|()| out.status.wait_for_subscribers(1, Some(MATCHING)));
+            let matched = self.await_end(number, &mut out.reply);
+            let matched = matched.and_then(|()| self.await_end(number, &mut out.status));
             matched.inspect_err(|_| out.behind = true)?;
             out.matched = true;
         }

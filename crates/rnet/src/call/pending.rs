@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use futures_core::Stream;
 use rnet_core::{Error, Result};
 
+use super::book::Wanted;
 use super::client::Held;
 use super::{Bytes, Received};
 use crate::Message;
@@ -20,9 +21,9 @@ use crate::Message;
 /// A future of the reply; a [`Stream`] of the replies of a call that was begun by [`crate::Client::stream`].
 #[must_use = "dropping it cancels the call"]
 pub struct Pending<R: Message + ?Sized> {
-    held: Arc<Held>,
-    number: u32,
-    after: Duration,
+    pub(super) held: Arc<Held>,
+    pub(super) number: u32,
+    pub(super) after: Duration,
     ended: AtomicBool,
     _type: PhantomData<fn() -> Box<R>>,
 }
@@ -64,7 +65,8 @@ impl<R: Message + ?Sized> Pending<R> {
         if self.ended.load(Ordering::Relaxed) {
             return Ok(None);
         }
-        let next = self.held.line.next(&self.held.watch, self.number, self.after, pause);
+        let next =
+            self.held.line.next(&self.held.watch, (self.number, Wanted::Reply), self.after, pause);
         self.taken(next)
     }
 
@@ -73,7 +75,7 @@ impl<R: Message + ?Sized> Pending<R> {
     pub fn poll_ready(&self, context: &mut Context<'_>) -> Poll<()> {
         let ready = self.held.line.check_fork().is_err()
             || self.ended.load(Ordering::Relaxed)
-            || self.held.line.poll_ready(context, self.number);
+            || self.held.line.poll_ready(context, (self.number, Wanted::Reply));
         if ready { Poll::Ready(()) } else { Poll::Pending }
     }
 
@@ -97,7 +99,7 @@ impl<R: Message + ?Sized> Pending<R> {
         })
     }
 
-    fn only(&self, next: Option<Received<R>>) -> Result<Received<R>> {
+    pub(super) fn only(&self, next: Option<Received<R>>) -> Result<Received<R>> {
         next.ok_or_else(|| Error::Closed { what: "a call that has ended".to_owned() })
     }
 
@@ -108,7 +110,7 @@ impl<R: Message + ?Sized> Pending<R> {
         if self.ended.load(Ordering::Relaxed) {
             return Poll::Ready(Ok(None));
         }
-        match self.held.line.poll(context, self.number, self.after) {
+        match self.held.line.poll(context, (self.number, Wanted::Reply), self.after) {
             Some(next) => Poll::Ready(self.taken(next)),
             None => Poll::Pending,
         }

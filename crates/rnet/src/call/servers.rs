@@ -70,12 +70,15 @@ impl Server {
         lock(&self.ends).request.send_with(encoded, Meta::default().with_correlation(correlation))
     }
 
-    /// Tells it that a call is wanted no more. One whose log is full stands still, and is told nothing.
-    pub fn cancel(&self, correlation: u64) {
+    /// Tells it that a call is wanted no more, for its caller's sake or because its time is over.
+    ///
+    /// # Errors
+    /// `Full` if it stands still: it is told nothing.
+    pub fn cancel(&self, correlation: u64, action: Action) -> Result<()> {
         let mut cancel = CallControl::default();
-        cancel.set_action(Action::Cancel);
+        cancel.set_action(action);
         let meta = Meta::default().with_correlation(correlation);
-        let _ = lock(&self.ends).control.send_with(&cancel, meta);
+        lock(&self.ends).control.send_with(&cancel, meta)
     }
 
     pub fn lost(&self, service: &str) -> Error {

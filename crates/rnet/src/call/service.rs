@@ -8,11 +8,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-use rnet_core::{Error, Result};
+use rnet_core::{CancelReason, Error, Result};
 use rnet_node::types::choose;
 
 use super::bytes::{Bytes, Received};
-use super::desk::{Call, Desk, DeskSettings, Outcome, ServiceStats};
+use super::desk::{Call, Desk, DeskSettings, Outcome, Run, ServiceStats};
 use super::peer::Peer;
 use crate::{Message, MessageType, Node};
 
@@ -53,7 +53,7 @@ pub struct ServiceBuilder<Q: ?Sized, R: ?Sized> {
 
 impl<Q: Message + ?Sized, R: Message + ?Sized> ServiceBuilder<Q, R> {
     pub(crate) fn new(node: &Node, name: &str) -> Self {
-        let settings = DeskSettings { name: name.to_owned(), backlog: 64, at_once: 1 };
+        let settings = DeskSettings::new(name);
         ServiceBuilder { node: node.clone(), settings, types: (None, None), _types: PhantomData }
     }
 
@@ -107,21 +107,31 @@ impl<Q: Message + ?Sized, R: Message + ?Sized> ServiceBuilder<Q, R> {
         let (request, reply) = (choose::<Q>(name, self.types.0)?, choose::<R>(name, self.types.1)?);
         let types = (request.clone(), reply.clone());
         let run = move |call: &mut Call| {
-            let failed = |kind: &str, text: String| Outcome::Failed(HandlerError::new(kind, text));
-            let received = match Received::<Q>::decode(call.take_request(), &request) {
-                Ok(received) => received,
-                Err(why) => return failed("malformed", format!("the request is malformed: {why}")),
-            };
-            let mut responder =
-                Responder { call, ty: &reply, encoded: Vec::new(), _type: PhantomData };
-            match catch_unwind(AssertUnwindSafe(|| handler(&received, &mut responder))) {
-                Ok(Ok(())) => Outcome::Returned,
-                Ok(Err(error)) => Outcome::Failed(error),
-                Err(panic) => failed("panic", text_of(&*panic)),
-            }
+            guarded(call, &request, |received, call| {
+                let mut responder =
+                    Responder { call, ty: &reply, encoded: Vec::new(), _type: PhantomData };
+                handler(received, &mut responder).map(|()| Outcome::Returned)
+            })
         };
-        let (desk, threads) = Desk::open(&self.node, self.settings, types, Box::new(run))?;
-        Ok(Service { desk, threads })
+        Service::open(&self.node, self.settings, types, Box::new(run))
+    }
+}
+
+/// Runs a handler on the request of a call; one that panics has failed.
+pub(super) fn guarded<Q: Message + ?Sized>(
+    call: &mut Call,
+    request: &MessageType,
+    handler: impl FnOnce(&Q, &mut Call) -> Result<Outcome, HandlerError>,
+) -> Outcome {
+    let failed = |kind: &str, text: String| Outcome::Failed(HandlerError::new(kind, text));
+    let received = match Received::<Q>::decode(call.take_request(), request) {
+        Ok(received) => received,
+        Err(why) => return failed("malformed", format!("the request is malformed: {why}")),
+    };
+    match catch_unwind(AssertUnwindSafe(|| handler(&received, call))) {
+        Ok(Ok(outcome)) => outcome,
+        Ok(Err(error)) => Outcome::Failed(error),
+        Err(panic) => failed("panic", text_of(&*panic)),
     }
 }
 
@@ -181,13 +191,18 @@ impl CallContext {
         self.peer.is_cancelled(self.number)
     }
 
+    /// Why it was cancelled; `None` where it was not, and when the call has ended.
+    pub fn cancel_reason(&self) -> Option<CancelReason> {
+        self.peer.cancel_reason(self.number)
+    }
+
     /// The node that calls.
     pub fn caller(&self) -> &str {
         self.peer.node()
     }
 }
 
-/// A server of a service. Dropping it cancels its calls, waits for handlers that run, and closes it: its callers
+/// A server of a service, or of an action. Dropping it cancels its calls, waits for handlers that run, and closes it: its callers
 /// get `ServerLost`.
 #[must_use = "the service ends when this is dropped"]
 pub struct Service {
@@ -196,6 +211,16 @@ pub struct Service {
 }
 
 impl Service {
+    pub(super) fn open(
+        node: &Node,
+        settings: DeskSettings,
+        types: (MessageType, MessageType),
+        run: Run,
+    ) -> Result<Service> {
+        let (desk, threads) = Desk::open(node, settings, types, run)?;
+        Ok(Service { desk, threads })
+    }
+
     /// The name of the service.
     pub fn name(&self) -> &str {
         self.desk.name()

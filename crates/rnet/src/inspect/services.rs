@@ -16,11 +16,13 @@ pub struct ServerInfo<'a> {
     pub requests: &'a SubscriptionInfo,
     /// What says of which type its replies are; `None` of a server that has just come or goes.
     pub replies: Option<&'a PublisherInfo>,
+    /// What says of which type its feedback is; `None` of a server that is no action's.
+    pub feedback: Option<&'a PublisherInfo>,
     /// How many clients are there.
     pub clients: usize,
 }
 
-/// The type of requests or replies.
+/// The type of requests, replies or feedback.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct CallType<'a> {
     /// The type.
@@ -55,9 +57,17 @@ impl<'a> ServerInfo<'a> {
 
     /// The type of replies.
     pub fn reply_type(&self) -> Option<CallType<'a>> {
-        let PublisherInfo { type_desc, schema, .. } = self.replies?;
-        Some(CallType { desc: type_desc, schema: schema.as_ref() })
+        self.replies.map(announced)
     }
+
+    /// The type of feedback; `None` of a server that is no action's.
+    pub fn feedback_type(&self) -> Option<CallType<'a>> {
+        self.feedback.map(announced)
+    }
+}
+
+fn announced(by: &PublisherInfo) -> CallType<'_> {
+    CallType { desc: &by.type_desc, schema: by.schema.as_ref() }
 }
 
 impl Snapshot {
@@ -65,10 +75,10 @@ impl Snapshot {
     pub fn servers(&self) -> Vec<ServerInfo<'_>> {
         let found = self.subscriptions.iter().filter_map(|requests| {
             let (service, topics) = Topics::of_server_at(&requests.topic)?;
-            let type_topic = topics.reply_type();
-            let replies = self.publishers.iter().find(|p| p.topic == type_topic);
+            let says = |topic: String| self.publishers.iter().find(|p| p.topic == topic);
+            let (replies, feedback) = (says(topics.reply_type()), says(topics.feedback()));
             let clients = self.publishers.iter().filter(|p| p.topic == requests.topic).count();
-            Some(ServerInfo { service, requests, replies, clients })
+            Some(ServerInfo { service, requests, replies, feedback, clients })
         });
         let mut servers: Vec<_> = found.collect();
         servers.sort_by_key(|server| (server.service, server.node()));

@@ -106,6 +106,7 @@ class CallControl(Message):
     call."""
     Action: ClassVar[EnumTypeWrapper]
     ACTION_UNSPECIFIED: ClassVar[int]; ACTION_CANCEL: ClassVar[int]
+    ACTION_TIMED_OUT: ClassVar[int]; ACTION_STOP: ClassVar[int]
     action: int
     def __init__(self, *, action: int = ...) -> None: ...
 

@@ -1,0 +1,161 @@
+//! A server of an action, as it is opened, and what its handler is given.
+
+use std::borrow::Borrow;
+use std::marker::PhantomData;
+
+use rnet_core::{CancelReason, Error, Result};
+use rnet_node::types::choose;
+
+use super::Bytes;
+use super::desk::{Call, DeskSettings, Outcome};
+use super::service::{CallContext, HandlerError, Service, guarded};
+use crate::{Message, MessageType, Node};
+
+/// What an action does with a goal that comes while one runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Policy {
+    /// It is refused; `Refused` names the node whose goal runs.
+    #[default]
+    Reject,
+    /// It waits for its turn, as one of at most so many: 1 to 65,536.
+    Queue(usize),
+    /// It takes the place of those that are there, which are cancelled with the reason `Preempted`. It begins when
+    /// the handler of the one that runs has returned.
+    Replace,
+}
+
+/// A server of an action that is not open yet; made by [`Node::action`].
+#[must_use = "nothing is served until serve() is called"]
+pub struct ActionBuilder<G: ?Sized, F: ?Sized, R: ?Sized> {
+    node: Node,
+    name: String,
+    policy: Policy,
+    types: [Option<MessageType>; 3],
+    _types: PhantomData<Signature<G, F, R>>,
+}
+
+/// Goal, feedback and result.
+type Signature<G, F, R> = (fn(&G), fn() -> Box<F>, fn() -> Box<R>);
+
+impl<G: Message + ?Sized, F: Message + ?Sized, R: Message + ?Sized> ActionBuilder<G, F, R> {
+    pub(super) fn new(node: &Node, name: &str) -> Self {
+        let (policy, types) = (Policy::default(), [None, None, None]);
+        ActionBuilder {
+            node: node.clone(),
+            name: name.to_owned(),
+            policy,
+            types,
+            _types: PhantomData,
+        }
+    }
+
+    /// What is done with a goal that comes while one runs; `Reject` by default.
+    pub fn policy(mut self, policy: Policy) -> Self {
+        self.policy = policy;
+        self
+    }
+
+    /// The types, for messages that leave them open: `[u8]`, which are then sent as they are, and
+    /// [`crate::Dynamic`].
+    pub fn message_types(
+        mut self,
+        goal: MessageType,
+        feedback: MessageType,
+        result: MessageType,
+    ) -> Self {
+        self.types = [goal, feedback, result].map(Some);
+        self
+    }
+
+    /// Opens the server. `handler` works for one goal at a time, and returns its result.
+    ///
+    /// One that was cancelled and whose handler knows it ends with `Cancelled`, whatever the handler returns. A
+    /// result that is returned by a handler that has not asked travels: the goal was reached before.
+    ///
+    /// # Errors
+    /// `BadName`; `BadValue` for a queue that is too long; as [`Node::subscriber`].
+    pub fn serve<B: Borrow<R>>(
+        self,
+        handler: impl Fn(&G, &mut ActionContext<'_, F>) -> Result<B, HandlerError>
+        + Send
+        + Sync
+        + 'static,
+    ) -> Result<Service> {
+        let ActionBuilder { node, name, policy, types: [goal, feedback, result], .. } = self;
+        let (goal, result) = (choose::<G>(&name, goal)?, choose::<R>(&name, result)?);
+        let feedback = choose::<F>(&name, feedback)?;
+        let types = (goal.clone(), result.clone());
+        let (backlog, replaces) = match policy {
+            Policy::Reject => (0, false),
+            Policy::Queue(0) => {
+                let (what, why) =
+                    (format!("the queue of {name}"), "it is 0; take Reject".to_owned());
+                return Err(Error::BadValue { what, why });
+            }
+            Policy::Queue(goals) => (goals, false),
+            Policy::Replace => (1, true),
+        };
+        let settings = DeskSettings {
+            backlog,
+            replaces,
+            feedback: Some(feedback.clone()),
+            ..DeskSettings::new(&name)
+        };
+        let run = move |call: &mut Call| {
+            guarded(call, &goal, |received, call| {
+                let what = format!("result of {}", call.service());
+                let mut context =
+                    ActionContext { call, ty: &feedback, encoded: Vec::new(), _type: PhantomData };
+                let reached = handler(received, &mut context)?;
+                let mut encoded = Vec::new();
+                Bytes::encode(reached.borrow(), &result, &mut encoded)
+                    .map_err(|why| Error::BadValue { what, why })?;
+                Ok(Outcome::Reached(encoded))
+            })
+        };
+        Service::open(&node, settings, types, Box::new(run))
+    }
+}
+
+/// A goal, as its handler sees it.
+pub struct ActionContext<'a, F: Message + ?Sized> {
+    call: &'a mut Call,
+    ty: &'a MessageType,
+    encoded: Vec<u8>,
+    _type: PhantomData<fn(&F)>,
+}
+
+impl<F: Message + ?Sized> ActionContext<'_, F> {
+    /// Sends feedback. It waits for a caller only at the first of it, until that one hears it; feedback for which a
+    /// caller that does not read has no room is dropped, and counted at the caller.
+    ///
+    /// # Errors
+    /// `Cancelled` if the goal was; `BadValue` for a message of another type; `IncompatibleType`.
+    pub fn feedback(&mut self, feedback: &F) -> Result<()> {
+        let what = || format!("feedback of {}", self.call.service());
+        Bytes::encode(feedback, self.ty, &mut self.encoded)
+            .map_err(|why| Error::BadValue { what: what(), why })?;
+        self.call.feedback(&self.encoded)
+    }
+
+    /// Whether the goal is not wanted any more: the handler is to return.
+    pub fn cancelled(&self) -> bool {
+        self.cancel_reason().is_some()
+    }
+
+    /// Why the goal is not wanted any more, if it is not.
+    pub fn cancel_reason(&self) -> Option<CancelReason> {
+        self.context().cancel_reason()
+    }
+
+    /// The node whose goal it is.
+    pub fn caller(&self) -> &str {
+        self.call.caller()
+    }
+
+    /// What other threads may ask about the goal.
+    pub fn context(&self) -> CallContext {
+        self.call.context()
+    }
+}

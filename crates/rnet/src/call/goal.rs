@@ -1,0 +1,222 @@
+//! A client of an action, and its goals.
+
+use std::future::Future;
+use std::marker::PhantomData;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use futures_core::Stream;
+use rnet_core::{Error, Result};
+use rnet_node::types::choose;
+
+use super::book::{ClientStats, Wanted};
+use super::client::{CallOptions, Client};
+use super::pending::Pending;
+use super::{Bytes, Received, WANTS};
+use crate::{Message, MessageType, Node};
+
+/// Sends goals to one action: any number at a time, by any number of threads. Clones are handles on the same.
+pub struct ActionClient<G: Message + ?Sized, F: Message + ?Sized, R: Message + ?Sized> {
+    client: Client<G, R>,
+    feedback: MessageType,
+    _type: PhantomData<fn() -> Box<F>>,
+}
+
+impl<G: Message + ?Sized, F: Message + ?Sized, R: Message + ?Sized> Clone
+    for ActionClient<G, F, R>
+{
+    fn clone(&self) -> Self {
+        let (client, feedback) = (self.client.clone(), self.feedback.clone());
+        ActionClient { client, feedback, _type: PhantomData }
+    }
+}
+
+impl<G: Message + ?Sized, F: Message + ?Sized, R: Message + ?Sized> ActionClient<G, F, R> {
+    pub(super) fn open(
+        node: &Node,
+        name: &str,
+        [goal, feedback, result]: [Option<MessageType>; 3],
+    ) -> Result<Self> {
+        let feedback = choose::<F>(name, feedback)?;
+        let client = Client::open(node, name, (goal, result), Some(feedback.clone()))?;
+        Ok(ActionClient { client, feedback, _type: PhantomData })
+    }
+
+    /// The name of the action.
+    pub fn name(&self) -> &str {
+        self.client.name()
+    }
+
+    /// Sends a goal, without a wait; to the first server that comes, if there is none yet. Its time has no end
+    /// unless the options give one.
+    ///
+    /// # Errors
+    /// As [`Client::start`].
+    pub fn send(&self, goal: &G, options: CallOptions) -> Result<Goal<F, R>> {
+        let timeout = options.timeout.unwrap_or(Duration::MAX);
+        let pending = self.client.begin(goal, options.timeout(timeout), WANTS)?;
+        Ok(Goal { pending, feedback: self.feedback.clone(), _type: PhantomData })
+    }
+
+    /// How many servers would take a goal, or refuse it, at this moment.
+    pub fn server_count(&self) -> usize {
+        self.client.server_count()
+    }
+
+    /// What was asked so far.
+    pub fn stats(&self) -> ClientStats {
+        self.client.stats()
+    }
+}
+
+/// A goal that was sent. Dropping it cancels it.
+///
+/// A future of its result, and a [`Stream`] of its feedback.
+#[must_use = "dropping it cancels the goal"]
+pub struct Goal<F: Message + ?Sized, R: Message + ?Sized> {
+    pending: Pending<R>,
+    feedback: MessageType,
+    _type: PhantomData<fn() -> Box<F>>,
+}
+
+impl<F: Message + ?Sized, R: Message + ?Sized> Goal<F, R> {
+    /// Waits for the next feedback; `None` once the goal has ended, however it has. Up to 1,024 messages wait to be
+    /// taken; of more, the oldest are passed over.
+    ///
+    /// # Errors
+    /// `BadValue` for feedback that is malformed; `Closed` in a forked child.
+    pub fn feedback(&self) -> Result<Option<Received<F>>> {
+        self.wait_for_feedback(None)
+    }
+
+    /// As [`Goal::feedback`] for a part of the wait; with no time at all, what is there. Any number of threads.
+    ///
+    /// # Errors
+    /// As there; `Interrupted` when `limit` is over or a signal has come.
+    pub fn feedback_within(&self, limit: Duration) -> Result<Option<Received<F>>> {
+        self.wait_for_feedback(Instant::now().checked_add(limit))
+    }
+
+    fn wait_for_feedback(&self, pause: Option<Instant>) -> Result<Option<Received<F>>> {
+        let Pending { held, number, after, .. } = &self.pending;
+        held.line.check_fork()?;
+        self.decoded(held.line.next(&held.watch, (*number, Wanted::Feedback), *after, pause))
+    }
+
+    fn decoded(&self, next: Result<Option<Bytes>>) -> Result<Option<Received<F>>> {
+        let decode = |bytes| {
+            Received::decode(bytes, &self.feedback).map_err(|why| Error::BadValue {
+                what: "feedback".to_owned(),
+                why: format!("it is malformed: {why}"),
+            })
+        };
+        match next {
+            // It was taken away from here, with all that it had.
+            Err(Error::Cancelled { .. }) => Ok(None),
+            next => next?.map(decode).transpose(),
+        }
+    }
+
+    /// Waits for the result, which is had once; the goal goes on where `timeout` ends the wait. `None` waits for as
+    /// long as the goal takes.
+    ///
+    /// # Errors
+    /// `Timeout`; `Cancelled` with its reason once the handler has ended; `CallFailed`, `ServerLost`, `Refused` and
+    /// the others of [`Client::call`]; `Closed` for a result that was had.
+    pub fn result(&self, timeout: Option<Duration>) -> Result<Received<R>> {
+        let until = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+        loop {
+            let left =
+                until.map_or(Duration::MAX, |end| end.saturating_duration_since(Instant::now()));
+            match self.result_within(left) {
+                Err(Error::Interrupted) if until.is_some_and(|end| end <= Instant::now()) => {
+                    let after_ms = rnet_core::time::ms_ceil(timeout.unwrap_or_default());
+                    let topic = self.pending.held.name.clone();
+                    let what = format!("the result of a goal of {topic}");
+                    return Err(Error::Timeout { topic, what, after_ms });
+                }
+                Err(Error::Interrupted) => {}
+                result => return result,
+            }
+        }
+    }
+
+    /// As [`Goal::result`] for a part of the wait; with no time at all, if it is there. Any number of threads.
+    ///
+    /// # Errors
+    /// As there; `Interrupted` when `limit` is over or a signal has come.
+    pub fn result_within(&self, limit: Duration) -> Result<Received<R>> {
+        let next = self.pending.next_within(limit)?;
+        self.pending.only(next)
+    }
+
+    /// As [`Goal::result`], and calls `hear` with each feedback that comes before it, in this thread.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn result_with(
+        &self,
+        timeout: Option<Duration>,
+        mut hear: impl FnMut(&F),
+    ) -> Result<Received<R>> {
+        let until = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+        loop {
+            match self.wait_for_feedback(until) {
+                Ok(Some(feedback)) => hear(&feedback),
+                Err(Error::Interrupted) if until.is_none_or(|end| Instant::now() < end) => {}
+                Ok(None) | Err(Error::Interrupted) => {
+                    let left = until.map(|end| end.saturating_duration_since(Instant::now()));
+                    return self.result(left);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Asks the server to end the goal. It ends with [`Error::Cancelled`] once its handler has ended, or with the
+    /// result if that came first; at once where no server has it yet.
+    ///
+    /// # Errors
+    /// `Full` if the server stands still, and was not asked; `Closed` in a forked child.
+    pub fn cancel(&self) -> Result<()> {
+        self.pending.held.line.ask_to_end(self.pending.number)
+    }
+
+    /// Whether there is something of the one that is wanted at once: feedback, the result, an error or the end. If not,
+    /// the task is woken once there is.
+    pub fn poll_feedback_ready(&self, context: &mut Context<'_>) -> Poll<()> {
+        let Pending { held, number, .. } = &self.pending;
+        let ready = held.line.check_fork().is_err()
+            || held.line.poll_ready(context, (*number, Wanted::Feedback));
+        if ready { Poll::Ready(()) } else { Poll::Pending }
+    }
+
+    /// As [`Goal::poll_feedback_ready`], of the result.
+    pub fn poll_result_ready(&self, context: &mut Context<'_>) -> Poll<()> {
+        self.pending.poll_ready(context)
+    }
+}
+
+impl<F: Message + ?Sized, R: Message + ?Sized> Future for Goal<F, R> {
+    type Output = Result<Received<R>>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        Future::poll(Pin::new(&mut self.pending), context)
+    }
+}
+
+impl<F: Message + ?Sized, R: Message + ?Sized> Stream for Goal<F, R> {
+    type Item = Result<Received<F>>;
+
+    fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let Pending { held, number, after, .. } = &self.pending;
+        if let Err(error) = held.line.check_fork() {
+            return Poll::Ready(Some(Err(error)));
+        }
+        match held.line.poll(context, (*number, Wanted::Feedback), *after) {
+            Some(next) => Poll::Ready(self.decoded(next).transpose()),
+            None => Poll::Pending,
+        }
+    }
+}

@@ -1,0 +1,35 @@
+//! What a client's subscriber has lost of each server.
+
+use std::collections::HashMap;
+
+use crate::{Message, Subscriber};
+
+/// The counts of one subscriber as they were at the last look.
+#[derive(Default)]
+pub struct Losses {
+    sum: u64,
+    by_publisher: HashMap<u64, u64>,
+}
+
+impl Losses {
+    /// What was lost since the last look: the nodes of the publishers, and how many messages of each.
+    pub fn news<T: Message + ?Sized>(&mut self, subscriber: &Subscriber<T>) -> Vec<(String, u64)> {
+        let sum = subscriber.lost_now();
+        // The sum is that of those who are there: it changes with them, too.
+        if sum == self.sum {
+            return Vec::new();
+        }
+        self.sum = sum;
+        let before = std::mem::take(&mut self.by_publisher);
+        let mut news = Vec::new();
+        for stats in subscriber.stats() {
+            let lost = stats.lost.total();
+            let new = lost - before.get(&stats.publisher).copied().unwrap_or(0).min(lost);
+            self.by_publisher.insert(stats.publisher, lost);
+            if new > 0 {
+                news.push((stats.node, new));
+            }
+        }
+        news
+    }
+}
