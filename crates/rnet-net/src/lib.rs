@@ -4,6 +4,8 @@
 //! have; nothing else of robot-net knows of a second transport. The network itself is behind [`Transport`]:
 //! Zenoh with the feature `zenoh`, a network in memory for tests.
 
+#[doc(hidden)]
+pub mod addresses;
 pub mod config;
 pub mod link;
 #[doc(hidden)]
@@ -14,4 +16,4 @@ pub mod wire;
 #[cfg(feature = "zenoh")]
 pub mod zenoh;
 
-pub use transport::{HostId, Presence, Sink, Transport};
+pub use transport::{Connection, HostId, Presence, Sink, Transport};

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::io;
+use std::net::SocketAddr;
 
 use rnet::Lane;
 
@@ -26,6 +27,16 @@ pub struct Presence {
     pub term: u64,
 }
 
+/// A connection of this process to another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Connection {
+    /// The other end.
+    pub peer: SocketAddr,
+    /// Whether the system there answers: nothing had to be sent to it again. So it is where a process stands still,
+    /// and is not where a cable is cut.
+    pub answered: bool,
+}
+
 /// What carries frames to the links of other hosts.
 ///
 /// Frames of one lane from one host arrive in the order in which they were sent, for as long as the connection
@@ -37,6 +48,11 @@ pub trait Transport: Send + Sync + 'static {
     /// # Errors
     /// If the network is closed. A host that is not there is no error.
     fn send(&self, lane: Lane, to: HostId, frame: Frame) -> io::Result<()>;
+
+    /// Its connections, where it has some and they can be seen.
+    fn connections(&self) -> Vec<Connection> {
+        Vec::new()
+    }
 }
 
 /// Who is told what the network brings. The calls of one lane come from one thread at a time, and must not

@@ -4,6 +4,7 @@
 //! of this process. Both are peers: frames go straight to the host that they are for, and no session routes for
 //! others. docs/design/wire.md §2 has the keys and the ports.
 
+mod connections;
 mod scouting;
 mod settings;
 
@@ -25,7 +26,7 @@ use zenoh::{Session, Wait};
 
 use crate::config::Endpoint;
 use crate::stream::Frame;
-use crate::{HostId, Presence, Sink, Transport};
+use crate::{Connection, HostId, Presence, Sink, Transport};
 
 use scouting::{Opening, Scouting};
 use settings::group;
@@ -152,6 +153,10 @@ impl Transport for ZenohNet {
             Lane::Bulk => &self.bulk,
         };
         net.send(to, frame).map_err(io::Error::other)
+    }
+
+    fn connections(&self) -> Vec<Connection> {
+        connections::of_this_process()
     }
 }
 

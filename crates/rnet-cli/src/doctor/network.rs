@@ -1,7 +1,7 @@
 //! Other hosts: what is configured, whether the link runs, and why a host is not reached.
 
 use std::io::ErrorKind;
-use std::net::{TcpStream, ToSocketAddrs};
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::path::Path;
 use std::time::Duration;
 
@@ -131,8 +131,12 @@ fn linked(findings: &mut Findings, settings: &Settings, status: &LinkStatus, dom
         }
     }
     for peer in &status.peers {
-        let name = if peer.host.is_empty() { &peer.address } else { &peer.host };
-        let (name, text) = (tame(name), tame(&peer.text));
+        let name = match (peer.host.is_empty(), peer.address.is_empty()) {
+            (true, _) => peer.address.clone(),
+            (false, true) => peer.host.clone(),
+            (false, false) => format!("{} ({})", peer.host, peer.address),
+        };
+        let (name, text) = (tame(&name), tame(&peer.text));
         match peer.state() {
             State::Connected if peer.version != rnet::VERSION && !peer.version.is_empty() => {
                 findings.note(
@@ -146,7 +150,7 @@ fn linked(findings: &mut Findings, settings: &Settings, status: &LinkStatus, dom
             }
             State::Connected => {
                 findings.ok(CHECK, format!("host {name} is connected"));
-                denied(findings, &name, peer);
+                denied(findings, &tame(&peer.host), peer);
             }
             State::Refused => findings.problem(
                 CHECK,
@@ -166,10 +170,8 @@ fn linked(findings: &mut Findings, settings: &Settings, status: &LinkStatus, dom
     }
     for endpoint in &settings.connect {
         // The address of a host that has connected by itself may not be known.
-        let is_up = |peer: &Peer| {
-            (peer.address == *endpoint || peer.address.is_empty())
-                && peer.state() == State::Connected
-        };
+        let is_up =
+            |peer: &Peer| peer.state() == State::Connected && leads_to(endpoint, &peer.address);
         if !status.peers.iter().any(is_up) {
             not_connected(findings, endpoint, domain);
         }
@@ -189,6 +191,19 @@ fn denied(findings: &mut Findings, host: &str, peer: &Peer) {
         let (name, rule) = (tame(&topic.name), tame(&topic.held_back_text));
         findings.note(CHECK, format!("nothing of {name} {way} host {host}: {rule} forbids it"));
     }
+}
+
+/// Whether this endpoint may be that of a host with this address.
+fn leads_to(endpoint: &str, address: &str) -> bool {
+    if address.is_empty() || endpoint == address {
+        return true;
+    }
+    let found = endpoint.strip_prefix("tcp/").and_then(|text| text.to_socket_addrs().ok());
+    let is_it = |found: SocketAddr| match address.strip_prefix("tcp/") {
+        Some(address) => address.parse() == Ok(found),
+        None => address.parse() == Ok(found.ip()),
+    };
+    found.into_iter().flatten().take(MAX_ADDRESSES).any(is_it)
 }
 
 /// An endpoint of the configuration to which there is no connection.

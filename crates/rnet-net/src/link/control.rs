@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use rnet::{EndpointEvent, Error, NodeEvent, Result};
 
+use crate::addresses;
 use crate::transport::{HostId, Presence};
 use crate::wire::Document;
 
@@ -242,6 +243,8 @@ impl Control {
             wall_offset_ns: wall.offset_ns,
             wall_uncertainty_ns: wall.uncertainty_ns,
             pulse_ms: PULSE_NS / 1_000_000,
+            addresses: addresses::of_this_host().iter().map(ToString::to_string).collect(),
+            listen: shared.config.listen.iter().map(ToString::to_string).collect(),
         };
         host.say(Say::Document(Document::Hello, to_json(&hello)));
         if let Some(text) = host.refused.take() {

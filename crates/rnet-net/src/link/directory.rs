@@ -4,8 +4,8 @@
 //! links read each other.
 
 use rnet::{
-    Endpoint, EndpointQos, Error, Lane, MessageType, Proxy, PublisherQos, Result, SubscriberQos,
-    TopicName, TypeDesc, limits, schema::Schema,
+    Endpoint, EndpointQos, Error, Lane, MessageType, Proxy, PublisherQos, Reliability, Result,
+    SubscriberQos, TopicName, TypeDesc, limits, schema::Schema,
 };
 use serde::{Deserialize, Serialize};
 
@@ -25,6 +25,10 @@ pub struct Hello {
     pub wall_uncertainty_ns: u64,
     /// How often it sends something at least, in ms; 0 for one that may be silent.
     pub pulse_ms: u64,
+    /// The addresses of the host.
+    pub addresses: Vec<String>,
+    /// Where its link listens, as it is configured.
+    pub listen: Vec<String>,
 }
 
 /// Why a link did not go on with another, for the status of that.
@@ -156,6 +160,30 @@ impl Remote {
         match &self.qos {
             Qos::Publisher(qos) => qos.lane,
             Qos::Subscriber(_) => Lane::Bulk,
+        }
+    }
+
+    /// Whether it is a publisher that waits for its readers.
+    pub fn offers_reliable(&self) -> bool {
+        matches!(&self.qos, Qos::Publisher(qos) if qos.reliability == Reliability::Reliable)
+    }
+
+    /// Messages that it keeps for who comes later.
+    pub fn history(&self) -> u64 {
+        match &self.qos {
+            Qos::Publisher(qos) => qos.history(),
+            Qos::Subscriber(_) => 0,
+        }
+    }
+
+    /// What was told of it.
+    pub fn describe(&self, id: u64) -> Described {
+        Described {
+            id,
+            node: self.proxy.node().to_owned(),
+            topic: self.topic.clone(),
+            type_desc: serde_json::to_value(&self.type_desc).unwrap_or_default(),
+            qos: self.qos.clone(),
         }
     }
 

@@ -14,12 +14,14 @@ use crate::stream::{Limits, Stream};
 use crate::transport::{Presence, Transport};
 use crate::wire::{Item, Want};
 
+mod address;
 mod crossing;
 mod heard;
 mod nodes;
 mod owner;
 mod types;
 
+use address::Addresses;
 pub use crossing::{Counts, Reason};
 use heard::Heard;
 
@@ -68,6 +70,7 @@ pub struct Host {
     pub lanes: [Arc<LaneState>; 2],
     session: Option<u64>,
     heard: Heard,
+    addresses: Addresses,
     /// For how long it may be silent.
     lost_after: Duration,
     publishers: BTreeMap<u64, RemotePublisher>,
@@ -128,6 +131,7 @@ impl Host {
             lanes,
             session: None,
             heard: Heard::default(),
+            addresses: Addresses::default(),
             lost_after: shared.config.lost_after,
             publishers: BTreeMap::new(),
             subscriptions: BTreeMap::new(),
@@ -200,6 +204,8 @@ impl Host {
     pub fn greeted(&mut self, known: &mut Known, mut hello: Hello, taken: &[String]) {
         hello.release = hello.release.chars().take(MAX_RELEASE_CHARS).collect();
         hello.domain.clear();
+        self.addresses = Addresses::of(&hello);
+        (hello.addresses, hello.listen) = Default::default();
         let fine = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_');
         let base: String = hello.host.chars().filter(|c| fine(*c)).take(48).collect();
         let base = if base.is_empty() { self.presence.host.to_string() } else { base };
@@ -395,7 +401,7 @@ impl Host {
             return;
         }
         let goes_on = late || !again.is_empty() || !served.is_empty();
-        let reliable = offers_reliable(&remote.remote)
+        let reliable = remote.remote.offers_reliable()
             && asking.union(&served).any(|id| {
                 known.local.get(id).is_some_and(|endpoint| {
                     matches!(&endpoint.qos, EndpointQos::Subscriber(qos)
@@ -414,8 +420,8 @@ impl Host {
                 proxy.forget();
                 known.shared.places.set(proxy.slot, None);
                 // What it has kept for late joiners gets old.
-                if history(&remote.remote) > 0 {
-                    let described = describe(&remote.remote, id);
+                if remote.remote.history() > 0 {
+                    let described = remote.remote.describe(id);
                     drop(proxy);
                     self.drop_publisher(known, id, false);
                     if let Err(error) = self.opened(known, described) {
@@ -445,7 +451,7 @@ impl Host {
                 publisher: id,
                 from: proxy.next_seq,
                 reliable,
-                transient_local: history(&remote.remote),
+                transient_local: remote.remote.history(),
                 credit: CREDIT_LEN_BYTES,
             })));
         }
@@ -574,26 +580,5 @@ impl Host {
             }
             proxy.close(true);
         }
-    }
-}
-
-fn offers_reliable(remote: &Remote) -> bool {
-    matches!(&remote.qos, Qos::Publisher(qos) if qos.reliability == Reliability::Reliable)
-}
-
-fn history(remote: &Remote) -> u64 {
-    match &remote.qos {
-        Qos::Publisher(qos) => qos.history(),
-        Qos::Subscriber(_) => 0,
-    }
-}
-
-fn describe(remote: &Remote, id: u64) -> Described {
-    Described {
-        id,
-        node: remote.proxy.node().to_owned(),
-        topic: remote.topic.clone(),
-        type_desc: serde_json::to_value(&remote.type_desc).unwrap_or_default(),
-        qos: remote.qos.clone(),
     }
 }

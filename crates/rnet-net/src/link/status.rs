@@ -38,6 +38,7 @@ struct Told {
     since: Timestamp,
     name: String,
     release: String,
+    address: String,
     /// What was counted of each channel.
     seen: HashMap<(bool, (u64, u32)), Counts>,
     sums: BTreeMap<Way, Counts>,
@@ -55,6 +56,7 @@ impl Told {
             since: timestamp_now(),
             name: String::new(),
             release: String::new(),
+            address: String::new(),
             seen: HashMap::new(),
             sums: BTreeMap::new(),
             before: BTreeMap::new(),
@@ -176,6 +178,8 @@ impl Status {
         elapsed: Duration,
     ) -> LinkStatus {
         let shared = &known.shared;
+        let connections = shared.transport().map(|transport| transport.connections());
+        let connections = connections.unwrap_or_default();
         let mut peers = Vec::new();
         for (id, told) in &mut self.told {
             let mut peer = link_status::Peer {
@@ -190,6 +194,7 @@ impl Status {
                 if let Some(hello) = &host.hello {
                     (told.name, told.release) = (host.name(), hello.release.clone());
                     reasons = host.apart(known);
+                    told.address = host.address(&connections).unwrap_or_default();
                 }
                 reasons.extend(told.count(known, host));
                 show_clock(&mut peer, host);
@@ -197,6 +202,7 @@ impl Status {
             }
             peer.host.clone_from(&told.name);
             peer.version.clone_from(&told.release);
+            peer.address.clone_from(&told.address);
             for way in reasons.keys() {
                 told.sums.entry(way.clone()).or_default();
             }

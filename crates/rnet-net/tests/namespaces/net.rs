@@ -198,9 +198,12 @@ impl Host {
         found.into_iter().map(|(_, pid)| pid).collect()
     }
 
-    /// Kills one of them.
-    pub fn kill(&self, pid: i32) {
-        kill(&[pid]);
+    /// Sends one of them a signal.
+    pub fn signal(&self, pid: i32, signal: Signal) {
+        if let Some(pid) = Pid::from_raw(pid) {
+            // It may have ended by itself.
+            let _ = kill_process(pid, signal);
+        }
     }
 
     /// Kills all its processes and empties its directory, as the end of power does.

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rnet::msgs::LinkStatus;
 use rnet::{DomainId, Error, Node, OnFull, PublisherOptions, SubscriberOptions};
 use rnet_net::config::Config;
 use rnet_net::link::{Link, LinkOptions};
@@ -92,6 +93,19 @@ pub fn listen() {
             let lost = numbers.lost();
             say(&format!("causes of {next}: {lost:?}"));
             say(&format!("heard {next}: {received} {}", lost.total()));
+        }
+    }
+}
+
+/// Says where the link of its host has met which others.
+pub fn watch() {
+    let node = Node::builder("watcher").open().unwrap();
+    let options = SubscriberOptions::new().transient_local();
+    let mut statuses = node.subscriber_with::<LinkStatus>("/_rnet/link", options).unwrap();
+    say("ready");
+    while let Ok(status) = statuses.recv(LONG) {
+        for peer in &status.peers {
+            say(&format!("{} at {}", peer.host, peer.address));
         }
     }
 }

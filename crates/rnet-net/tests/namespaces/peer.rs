@@ -135,6 +135,7 @@ fn actor() {
         ["measure"] => crate::delay::measure(),
         ["talk"] => crate::nodes::talk(),
         ["listen"] => crate::nodes::listen(),
+        ["watch"] => crate::nodes::watch(),
         ["lan", id] => {
             network(id, ZenohOptions { lan: Some(vec!["eth0".into()]), ..ZenohOptions::default() })
         }

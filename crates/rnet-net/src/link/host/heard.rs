@@ -2,7 +2,8 @@
 //!
 //! A connection that has ended says that the host is there, and that its link has ended or was killed: another one
 //! has the time to take over. One that is silent says nothing, so silence is judged by what comes back of the
-//! stamps that this link sends: it does while both directions work.
+//! stamps that this link sends: it does while both directions work. Where the system there goes on to answer, it is
+//! the link that stands still, and another one has the same time.
 
 use std::time::Duration;
 
@@ -25,6 +26,8 @@ pub struct Heard {
     /// The newest stamp of ours that has come back, by the lane with the newest.
     echoed_ns: u64,
     silent: Duration,
+    /// Whether its system answers meanwhile: at the look before, and at this one. Something may be on its way.
+    answers: [bool; 2],
     /// Whether it was lost, and not heard since.
     is_missed: bool,
 }
@@ -42,6 +45,13 @@ impl Heard {
 
     fn fresh(&mut self) {
         self.silent = Duration::ZERO;
+    }
+
+    /// Whether it is silent for longer than it may be.
+    fn is_silent(&self, lost_after: Duration) -> bool {
+        let limit =
+            if self.answers.contains(&true) { lost_after.max(REPLACED) } else { lost_after };
+        self.silent >= limit
     }
 
     fn listen(&mut self, echoed_ns: u64, passed: Duration) {
@@ -94,13 +104,15 @@ impl Host {
         }
         let echoed = self.lanes.iter().map(|lane| lock(&lane.stream).last_echo_ns()).max();
         self.heard.listen(echoed.unwrap_or_default(), passed);
+        let is_late = self.heard.silent + LOOK >= self.lost_after;
+        self.heard.answers = [self.heard.answers[1], is_late && self.is_answered()];
     }
 
     /// Whether it counts as lost.
     pub fn is_lost(&self) -> bool {
         let replaced_ns = REPLACED.as_nanos() as u64;
         self.heard.down_ns.is_some_and(|down_ns| now_ns().saturating_sub(down_ns) >= replaced_ns)
-            || self.heard.silent >= self.lost_after
+            || self.heard.is_silent(self.lost_after)
     }
 }
 
@@ -125,6 +137,22 @@ mod tests {
             heard.listen(2, TICK);
         }
         assert!(heard.silent >= SILENCE);
+    }
+
+    #[test]
+    fn a_link_that_stands_still_may_be_replaced() {
+        let mut heard = Heard { answers: [false, true], ..Heard::default() };
+        for _ in 0..8 {
+            heard.listen(0, TICK);
+        }
+        assert!(heard.silent >= SILENCE && !heard.is_silent(SILENCE));
+        heard.answers = [false; 2];
+        assert!(heard.is_silent(SILENCE), "its cable is cut, too");
+        heard.answers = [true, false];
+        for _ in 0..12 {
+            heard.listen(0, TICK);
+        }
+        assert!(heard.is_silent(SILENCE), "nobody replaces it");
     }
 
     #[test]

@@ -1,0 +1,102 @@
+//! Where another host is: what it says of itself, held against the connections that there are.
+
+use std::net::IpAddr;
+
+use crate::addresses;
+use crate::config::Endpoint;
+use crate::transport::Connection;
+
+use super::super::directory::Hello;
+use super::Host;
+
+/// Addresses of one host that are believed, and endpoints.
+const MAX_ADDRESSES: usize = 64;
+
+/// What a host says of where it is.
+#[derive(Debug, Default)]
+pub struct Addresses {
+    own: Vec<IpAddr>,
+    listen: Vec<Endpoint>,
+}
+
+impl Addresses {
+    pub fn of(hello: &Hello) -> Addresses {
+        // Two hosts may have one for networks within them, as those of containers.
+        let ours = addresses::of_this_host();
+        let own = hello.addresses.iter().filter_map(|address| address.parse().ok());
+        Addresses {
+            own: own.filter(|address| !ours.contains(address)).take(MAX_ADDRESSES).collect(),
+            listen: (hello.listen.iter().filter_map(|endpoint| endpoint.parse().ok()))
+                .take(MAX_ADDRESSES)
+                .collect(),
+        }
+    }
+
+    /// The connections that end there.
+    fn of_them<'a>(&self, all: &'a [Connection]) -> impl Iterator<Item = &'a Connection> {
+        all.iter().filter(|connection| self.own.contains(&connection.peer.ip()))
+    }
+
+    /// Its address, with the port on which others reach it if there is one.
+    fn reached(&self, all: &[Connection]) -> Option<String> {
+        let ip = self.of_them(all).next()?.peer.ip();
+        let there = |endpoint: &&Endpoint| {
+            let host: Option<IpAddr> = endpoint.host().parse().ok();
+            host.is_none_or(|host| host.is_unspecified() || host == ip)
+        };
+        let port = self.listen.iter().find(there).map(Endpoint::port);
+        Some(match (port, ip) {
+            (None, ip) => ip.to_string(),
+            (Some(port), IpAddr::V4(ip)) => format!("tcp/{ip}:{port}"),
+            (Some(port), IpAddr::V6(ip)) => format!("tcp/[{ip}]:{port}"),
+        })
+    }
+}
+
+impl Host {
+    /// Its address, as far as these connections and what it has said tell.
+    pub fn address(&self, connections: &[Connection]) -> Option<String> {
+        self.addresses.reached(connections)
+    }
+
+    /// Whether its system answers, though its link says nothing.
+    pub(super) fn is_answered(&self) -> bool {
+        let connections = self.shared.transport().map(|transport| transport.connections());
+        let connections = connections.unwrap_or_default();
+        let mut of_it = self.addresses.of_them(&connections).peekable();
+        of_it.peek().is_some() && of_it.all(|connection| connection.answered)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_host_is_where_a_connection_to_it_ends() {
+        let text = |list: &[&str]| list.iter().map(|text| (*text).to_owned()).collect();
+        let of = |addresses: &[&str], listen: &[&str]| {
+            let (addresses, listen) = (text(addresses), text(listen));
+            Addresses::of(&Hello { addresses, listen, ..Hello::default() })
+        };
+        let connections = ["203.0.113.9:4000", "198.51.100.7:50000", "[2001:db8::7]:50001"]
+            .map(|peer| Connection { peer: peer.parse().unwrap(), answered: true });
+        let two = ["192.0.2.1", "198.51.100.7"];
+        let reached = |addresses: &Addresses| addresses.reached(&connections);
+        let all = of(&two, &["tcp/0.0.0.0:7450"]);
+        assert_eq!(reached(&all).as_deref(), Some("tcp/198.51.100.7:7450"));
+        assert_eq!(reached(&of(&two, &[])).as_deref(), Some("198.51.100.7"));
+        // It listens elsewhere.
+        let elsewhere = of(&two, &["tcp/192.0.2.1:7450"]);
+        assert_eq!(reached(&elsewhere).as_deref(), Some("198.51.100.7"));
+        let six = of(&["2001:db8::7"], &["tcp/[::]:7450"]);
+        assert_eq!(reached(&six).as_deref(), Some("tcp/[2001:db8::7]:7450"));
+        // One behind a router, and one of an earlier release.
+        assert_eq!(reached(&of(&["192.0.2.1"], &[])), None);
+        assert_eq!(reached(&of(&[], &[])), None);
+        // What it says is not believed without a bound.
+        let many: Vec<String> = (0..1000_u32).map(|n| format!("2001:db8::{n:x}")).collect();
+        let many = Addresses::of(&Hello { addresses: many, ..Hello::default() });
+        assert_eq!(many.own.len(), MAX_ADDRESSES);
+    }
+}
