@@ -116,6 +116,7 @@ fn fields<'py>(py: Python<'py>, error: &Error) -> PyResult<Bound<'py, PyDict>> {
             put!(dict, doing, path, errno);
         }
         Error::ServerLost { host, .. } => put!(dict, host),
+        Error::HomeAway { key, host, why, may_hold } => put!(dict, key, host, why, may_hold),
         Error::CallFailed { failure, .. } => {
             let (kind, text) = (&failure.kind, &failure.text);
             put!(dict, kind, text);

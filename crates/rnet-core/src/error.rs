@@ -270,6 +270,20 @@ pub enum Error {
         /// Host of the server.
         host: String,
     },
+    /// The host at which a key of the state is at home does not answer.
+    #[error(
+        "{key} is at home on host {host}, which is away: {why}; {}", home_text(*.may_hold)
+    )]
+    HomeAway {
+        /// The key, or the prefix.
+        key: String,
+        /// Its home.
+        host: String,
+        /// What was seen of that host.
+        why: String,
+        /// Whether it was a write that had left: it may hold there, now or later, or not.
+        may_hold: bool,
+    },
     /// The handler of a service failed or panicked.
     #[error("{topic} failed in {node}: {failure}; the handler there says why")]
     CallFailed {
@@ -344,6 +358,13 @@ fn conflict_text(expected: u64, found: u64) -> String {
         (expected, found) => {
             format!("it was to be at revision {expected}, and is at revision {found}")
         }
+    }
+}
+
+fn home_text(may_hold: bool) -> &'static str {
+    match may_hold {
+        true => "the write may hold there or not; read the key once that host is back",
+        false => "nothing was written; wait for that host, or ask `rnet link status` about it",
     }
 }
 
@@ -496,6 +517,7 @@ mod tests {
             Error::StateType { key: "/k".into(), holds: s(), given: s() },
             Error::Storage { path: "/x".into(), why: s() },
             Error::ServerLost { topic: t(), node: n(), host: "lab".into() },
+            Error::HomeAway { key: "/k".into(), host: "lab".into(), why: s(), may_hold: false },
             Error::CallFailed {
                 topic: t(),
                 node: n(),

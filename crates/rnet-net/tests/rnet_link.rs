@@ -281,6 +281,12 @@ fn two_hosts_talk() {
         let sample = heard.recv(Some(LONG)).unwrap();
         assert_eq!((&*sample, sample.node()), (&[n][..], "@one/robot"));
     }
+    // The state of either is there for the other.
+    lidar.state().unwrap().set("/mode", "idle").unwrap();
+    let state = map.state_of("one").unwrap();
+    assert_eq!(state.get("/mode").unwrap().value, Some("idle".into()));
+    state.set("/mode", "moving").unwrap();
+    assert_eq!(lidar.state().unwrap().get("/mode").unwrap(), Some("moving".into()));
     // With the last node goes the link, and with it what it stood for.
     drop((scans, lidar));
     eventually("the first link ends", || one.holder("link").is_none());

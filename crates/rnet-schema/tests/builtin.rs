@@ -18,9 +18,19 @@ const VECTORS: &[&str] = &["foxglove.Vector2", "foxglove.Vector3", "foxglove.Poi
 /// What the components of those vectors say instead of a unit.
 const UNIT_OF_HOLDER: &str = "the holder's";
 
-/// Messages of ours without a stamp of their own: parts of others, the time itself, and what is said of a call, which
-/// is about no moment but that at which it is sent.
-const UNSTAMPED: &[&str] = &["Twist", "Wrench", "Clock", "CallControl", "CallStatus"];
+/// Messages of ours without a stamp of their own: parts of others, the time itself, and what is said of a call or
+/// of the state, which is about no moment but that at which it is sent.
+const UNSTAMPED: &[&str] = &[
+    "Twist",
+    "Wrench",
+    "Clock",
+    "CallControl",
+    "CallStatus",
+    "StateAsk",
+    "StateChange",
+    "StateEntry",
+    "StateReply",
+];
 
 /// The units that may be named, each with its SI meaning known to every reader (REP-103).
 const UNITS: &[&str] = &[

@@ -9,6 +9,7 @@
 //! | `value`, `encode`, `message`, `types` | what a key holds, its bytes, its type |
 //! | `entry` | what is told of a key |
 //! | `put`, `options` | writing with options |
+//! | `carried` | values on their way between hosts |
 //! | `change` | changes computed from the present value: counters, lists, sets |
 //! | `hash` | the keys under a prefix as the fields of one thing |
 //! | `cell` | one key for loops |
@@ -21,6 +22,8 @@
 //! | `extension` | what the node tells the state, and asks of it |
 //! | `param` | parameters |
 
+#[doc(hidden)]
+pub mod carried;
 mod cell;
 mod change;
 mod codec;

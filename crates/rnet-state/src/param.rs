@@ -22,7 +22,7 @@ mod declare;
 mod description;
 mod handle;
 mod kind;
-mod list;
+pub(crate) mod list;
 mod place;
 mod refused;
 pub(crate) mod rules;

@@ -4,7 +4,7 @@ use rnet_core::{Result, key_name};
 
 /// Which keys are meant.
 #[derive(Clone, Debug)]
-pub(crate) struct Prefix {
+pub struct Prefix {
     /// With what their bytes begin.
     bytes: String,
     /// Whether what follows must begin a new part: `/arm` does not mean `/army`.
@@ -13,7 +13,7 @@ pub(crate) struct Prefix {
 
 impl Prefix {
     /// `/arm`: that key and those below; `/arm/`: those below; `/` or nothing: all.
-    pub(crate) fn new(prefix: &str) -> Result<Prefix> {
+    pub fn new(prefix: &str) -> Result<Prefix> {
         if prefix.is_empty() || prefix == "/" {
             return Ok(Prefix { bytes: "/".to_owned(), whole: false });
         }
@@ -31,7 +31,8 @@ impl Prefix {
         &self.bytes
     }
 
-    pub(crate) fn matches(&self, key: &str) -> bool {
+    /// Whether a key is meant.
+    pub fn matches(&self, key: &str) -> bool {
         let Some(rest) = key.strip_prefix(self.bytes.as_str()) else { return false };
         !self.whole || rest.is_empty() || rest.starts_with('/')
     }

@@ -199,8 +199,19 @@ fn describe(message_type: &MessageType) -> Result<Description> {
     }
 }
 
+/// The description of a type, with the comments of a protobuf one.
+///
+/// # Errors
+/// `BadValue` for a type that cannot be described.
+pub fn describe_told(message_type: &MessageType) -> Result<Vec<u8>> {
+    describe(message_type).map(|description| description.told)
+}
+
 /// The type of a description, which may be hostile.
-fn understand(description: &[u8]) -> Result<MessageType, String> {
+///
+/// # Errors
+/// In words, why it is none.
+pub fn understand(description: &[u8]) -> Result<MessageType, String> {
     let cut = || "it ends too early".to_owned();
     let (form, rest) = description.split_first().ok_or_else(cut)?;
     match *form {

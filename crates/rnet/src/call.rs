@@ -81,7 +81,7 @@ fn service_name(name: &str) -> Result<String> {
 }
 
 /// An id of a server or client, which no other of this process has, and hardly any of another.
-fn fresh_id() -> u32 {
+pub(crate) fn fresh_id() -> u32 {
     static NEXT: OnceLock<AtomicU32> = OnceLock::new();
     let random = || AtomicU32::new(RandomState::new().build_hasher().finish() as u32);
     NEXT.get_or_init(random).fetch_add(1, Ordering::Relaxed)

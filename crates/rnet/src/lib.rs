@@ -29,7 +29,8 @@
 //! disk, it has two more. They end with the node. For a short time there may be one that cleans the
 //! state up behind a node that has gone, and, once in a process, one that registers it for
 //! `membarrier`. A node in simulated time has one that follows `/clock`. A publisher has no thread. A [`Service`] has one for each handler that
-//! may run at once and one more; a [`Client`] has one from its first async call on.
+//! may run at once and one more; a [`Client`] has one from its first async call on; a
+//! [`Replica`](state::Replica) has one.
 
 // Generated code says `::rnet::` everywhere, here too.
 extern crate self as rnet;

@@ -16,7 +16,20 @@
 //! # std::fs::remove_dir_all(path)?;
 //! # Ok(()) }
 //! ```
+//!
+//! A key belongs to the host that writes it. [`Node::state_of`](crate::Node::state_of) reads and writes those of
+//! another host.
 
+mod ask;
+mod home;
+mod remote;
+mod replica;
+mod wire;
+
+#[doc(hidden)]
+pub use home::{Home, serve};
+pub use remote::{Aged, RemotePut, RemoteState, split_host};
+pub use replica::Replica;
 pub use rnet_state::{
     Cell, Change, ChangeFuture, ChangeStream, Changes, Entry, Hash, LastWill, Owner, Put, Snapshot,
     State, StateMessage, StateType, Transaction, TransactionPut, Value, Watch, WatchHandle,

@@ -249,6 +249,19 @@ class ServerLost(RnetError, ConnectionError):
     host: str
 
 
+class HomeAway(RnetError, ConnectionError):
+    """The host at which a key of the state is at home does not answer.
+
+    ``may_hold`` is true of a write that may have reached it.
+    """
+
+    code = "home_away"
+    key: str
+    host: str
+    why: str
+    may_hold: bool
+
+
 class CallFailed(RnetError):
     """The handler of a service failed: ``kind`` is the type of its error, ``text`` what it says."""
 

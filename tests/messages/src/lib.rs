@@ -21,5 +21,6 @@ mod guide {
         RealTime: "real-time.md"
         Services: "services.md"
         Actions: "actions.md"
+        TwoComputers: "two-computers.md"
     }
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rnet::msgs::{LinkStatus, duration_to_ns};
+use rnet::state::{Home, serve};
 use rnet::{Node, SubscriberOptions};
 use rnet_net::config::Config;
 use rnet_net::link::{Link, LinkOptions};
@@ -66,6 +67,12 @@ impl Hosts {
         let net = self.net.clone();
         let link = Link::open(options, |presence, sink| Ok(net.join(presence, sink))).unwrap();
         self.links[host] = Some(link);
+    }
+
+    /// The home of a host's state, as `rnet-link` has it.
+    pub fn home(&self, host: usize) -> Home {
+        let node = self.domains[host].builder("/_rnet/state").tool().open().unwrap();
+        serve(&node, &format!("host{host}")).unwrap()
     }
 
     /// Ends the link of a host.

@@ -22,7 +22,12 @@ pub(crate) fn description(record: &Record) -> Result<ParamDescription, String> {
     if record.kind != kind::JSON {
         return Err("it is no JSON".to_owned());
     }
-    let text = std::str::from_utf8(record.value()).map_err(|_| "it is no UTF-8".to_owned())?;
+    description_in(record.value())
+}
+
+/// The description in these bytes, or what is wrong with it.
+pub(crate) fn description_in(bytes: &[u8]) -> Result<ParamDescription, String> {
+    let text = std::str::from_utf8(bytes).map_err(|_| "it is no UTF-8".to_owned())?;
     ParamDescription::from_json(text)
 }
 

@@ -40,20 +40,8 @@ impl ParamInfo {
 impl State {
     /// All parameters of the domain, declared or only set, in the order of their keys.
     pub fn params(&self) -> Result<Vec<ParamInfo>> {
-        self.shared.check_fork()?;
-        let (_, records) = self.shared.region().snapshot(ALL_DESCRIPTIONS)?;
-        let mut entries = self.snapshot(ALL_VALUES)?.entries;
-        let mut all = BTreeMap::new();
-        for about in &records {
-            let Some(key) = value_of(about.key()) else { continue };
-            let entry = entries.remove(&key);
-            all.insert(key.clone(), info(key, Some(about), entry));
-        }
-        all.extend(entries.into_iter().map(|(key, entry)| {
-            let undeclared = info(key.clone(), None, Some(entry));
-            (key, undeclared)
-        }));
-        Ok(all.into_values().collect())
+        let (descriptions, entries) = raw(self)?;
+        Ok(collect(descriptions, entries))
     }
 
     /// One parameter; `None` if it is neither declared nor set.
@@ -64,7 +52,8 @@ impl State {
         self.shared.check_fork()?;
         let place = Place::new(node, name)?;
         let mut record = Record::default();
-        let about = self.shared.region().get(&place.about, &mut record)?.then_some(&record);
+        let found = self.shared.region().get(&place.about, &mut record)?;
+        let about = found.then(|| (record.revision, board::description(&record)));
         let entry = self.entry(&place.key)?;
         Ok((about.is_some() || entry.is_some()).then(|| info(place.key, about, entry)))
     }
@@ -88,15 +77,49 @@ pub fn key(node: &NodeName, name: &str) -> Result<String> {
     Place::new(node, name).map(|place| place.key)
 }
 
-fn info(key: String, about: Option<&Record>, entry: Option<Entry>) -> ParamInfo {
-    let (mut description, problem) = match about.map(board::description) {
+/// A description as it stands in the region: its internal key, its revision and its JSON.
+pub type RawDescription = (String, u64, Vec<u8>);
+
+/// The descriptions of all parameters, and what they are set to.
+pub fn raw(state: &State) -> Result<(Vec<RawDescription>, Vec<Entry>)> {
+    state.shared.check_fork()?;
+    let (_, records) = state.shared.region().snapshot(ALL_DESCRIPTIONS)?;
+    let about =
+        |record: &Record| (record.key().to_owned(), record.revision, record.value().to_vec());
+    Ok((records.iter().map(about).collect(), state.list(ALL_VALUES)?))
+}
+
+/// The parameters that these are of, in the order of their keys.
+pub fn collect(descriptions: Vec<RawDescription>, entries: Vec<Entry>) -> Vec<ParamInfo> {
+    let mut entries: BTreeMap<String, Entry> =
+        entries.into_iter().map(|entry| (entry.key.clone(), entry)).collect();
+    let mut all = BTreeMap::new();
+    for (about, revision, json) in descriptions {
+        let Some(key) = value_of(&about) else { continue };
+        let (entry, about) = (entries.remove(&key), board::description_in(&json));
+        all.insert(key.clone(), info(key, Some((revision, about)), entry));
+    }
+    all.extend(entries.into_iter().map(|(key, entry)| {
+        let undeclared = info(key.clone(), None, Some(entry));
+        (key, undeclared)
+    }));
+    all.into_values().collect()
+}
+
+/// What is known of a parameter; `about` is its description, or what is wrong with it, and its revision.
+fn info(
+    key: String,
+    about: Option<(u64, Result<ParamDescription, String>)>,
+    entry: Option<Entry>,
+) -> ParamInfo {
+    let described_at = about.as_ref().map(|(revision, _)| *revision);
+    let (mut description, problem) = match about.map(|(_, description)| description) {
         None => (None, None),
         Some(Ok(description)) => (Some(description), None),
         Some(Err(why)) => (None, Some(why)),
     };
     let revision = entry.as_ref().map(|entry| entry.revision);
-    let is_default =
-        entry.is_none() || is_default(description.as_ref(), revision, about.map(|r| r.revision));
+    let is_default = entry.is_none() || is_default(description.as_ref(), revision, described_at);
     if let Some(description) = &mut description {
         // Said by `is_default`, and by nobody who declares.
         description.default_stands = false;

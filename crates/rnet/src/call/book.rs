@@ -416,14 +416,15 @@ impl Book {
         }
     }
 
-    /// Ends a call, and cancels it if it has not ended.
-    pub fn end(&mut self, number: u32) {
+    /// Ends a call, and cancels it if it has not ended; whether it had a server.
+    pub fn end(&mut self, number: u32) -> bool {
         let word = self.word(number);
-        let Some(mut open) = self.calls.remove(&number) else { return };
+        let Some(mut open) = self.calls.remove(&number) else { return false };
         open.tell(&mut self.woken);
         if let Some(server) = open.server.as_ref().filter(|_| !open.has_ended()) {
             let _ = server.cancel(word, Action::Cancel);
         }
+        open.server.is_some()
     }
 
     /// Ends a call whose time is over.

@@ -77,13 +77,25 @@ impl<Q: Message + ?Sized, R: Message + ?Sized> Client<Q, R> {
     pub(crate) fn open(
         node: &Node,
         name: &str,
+        types: (Option<MessageType>, Option<MessageType>),
+        feedback: Option<MessageType>,
+    ) -> Result<Self> {
+        Client::open_to(node, name, types, feedback, None)
+    }
+
+    /// The same for the servers of one other host, or of this one; `None`: of all.
+    pub(crate) fn open_to(
+        node: &Node,
+        name: &str,
         (request, reply): (Option<MessageType>, Option<MessageType>),
         feedback: Option<MessageType>,
+        only: Option<String>,
     ) -> Result<Self> {
         node.core().state.check_fork()?;
         let name = service_name(name)?;
         let (request, reply) = (choose::<Q>(&name, request)?, choose::<R>(&name, reply)?);
-        let line = Line::open(node, &name, fresh_id(), request.clone(), reply.clone(), feedback)?;
+        let types = (request.clone(), reply.clone());
+        let line = Line::open(node, &name, fresh_id(), types, feedback, only)?;
         let watch = line.watch()?;
         Ok(Client {
             held: Arc::new(Held { line, watch, name, request, reply }),

@@ -43,6 +43,8 @@ pub struct Line {
     inbox: Mutex<Inbox>,
     reading: WaitSetHandle,
     book: Mutex<Book>,
+    /// The host whose servers are asked, and those of this host; `None`: all.
+    only: Option<String>,
     /// The thread for async calls, once there was one.
     driver: Mutex<Option<JoinHandle<()>>>,
     driver_bell: Condvar,
@@ -53,9 +55,9 @@ impl Line {
         node: &Node,
         service: &str,
         client: u32,
-        request: MessageType,
-        reply: MessageType,
+        (request, reply): (MessageType, MessageType),
         feedback: Option<MessageType>,
+        only: Option<String>,
     ) -> Result<Arc<Line>> {
         let topics = Topics::of_client(service, client);
         let options = SubscriberOptions::new().reliable().wait(Wait::Adaptive);
@@ -77,6 +79,7 @@ impl Line {
             inbox: Mutex::new(Inbox { replies, status, feedback, lost, set, taken }),
             reading,
             book: Mutex::new(book),
+            only,
             driver: Mutex::default(),
             driver_bell: Condvar::new(),
         }))
@@ -95,6 +98,10 @@ impl Line {
     fn heard(self: &Arc<Line>, event: &EndpointEvent) {
         let endpoint = event.endpoint();
         if matches!(endpoint.qos, crate::EndpointQos::Publisher(_)) {
+            return;
+        }
+        let host = endpoint.proxy.as_ref().map(rnet_core::Proxy::host);
+        if self.only.as_deref().is_some_and(|only| host.is_some_and(|host| host != only)) {
             return;
         }
         let service = lock(&self.book).service.clone();
@@ -170,10 +177,14 @@ impl Line {
         number
     }
 
-    pub fn end(&self, number: u32) {
-        if !self.is_parents() {
-            lock(&self.book).end(number);
-        }
+    pub fn is_sent(&self, number: u32) -> bool {
+        let book = lock(&self.book);
+        book.calls.get(&number).is_some_and(|open| open.server.is_some())
+    }
+
+    /// Ends a call; whether it had left for a server.
+    pub fn end(&self, number: u32) -> bool {
+        !self.is_parents() && lock(&self.book).end(number)
     }
 
     /// Ends the thread for async calls, and waits for it: it holds the node.

@@ -84,6 +84,16 @@ impl<R: Message + ?Sized> Pending<R> {
         self.held.line.cancel(self.number);
     }
 
+    /// Whether it has left for a server; false of one that has ended.
+    pub(crate) fn is_sent(&self) -> bool {
+        self.held.line.is_sent(self.number)
+    }
+
+    /// Cancels it; whether it had left for a server.
+    pub(crate) fn abandon(self) -> bool {
+        self.held.line.end(self.number)
+    }
+
     fn taken(&self, next: Result<Option<Bytes>>) -> Result<Option<Received<R>>> {
         let decoded = next.and_then(|bytes| bytes.map(|bytes| self.decode(bytes)).transpose());
         if !matches!(decoded, Ok(Some(_)) | Err(Error::Interrupted)) {

@@ -53,9 +53,10 @@ __all__ = ["ArrowPrimitive", "BatteryState", "CallControl", "CallStatus",
     "Point3InFrame", "PointCloud", "PointsAnnotation", "Pose", "PoseEstimate",
     "PoseInFrame", "PoseTrajectory", "PosesInFrame", "Pressure", "Quaternion", "Range",
     "RawAudio", "RawImage", "RelativeHumidity", "RobotMode", "SceneEntity",
-    "SceneEntityDeletion", "SceneUpdate", "SpherePrimitive", "Temperature", "Tensor",
-    "TextAnnotation", "TextPrimitive", "TriangleListPrimitive", "Twist", "TwistInFrame",
-    "Vector2", "Vector3", "VoxelGrid", "Wrench", "WrenchInFrame"]
+    "SceneEntityDeletion", "SceneUpdate", "SpherePrimitive", "StateAsk", "StateChange",
+    "StateEntry", "StateReply", "Temperature", "Tensor", "TextAnnotation", "TextPrimitive",
+    "TriangleListPrimitive", "Twist", "TwistInFrame", "Vector2", "Vector3", "VoxelGrid",
+    "Wrench", "WrenchInFrame"]
 
 class BatteryState(Message):
     """A battery."""
@@ -460,6 +461,76 @@ class RobotMode(Message):
     def __init__(self, *, timestamp: _Timestamp = ..., mode: int = ...,
         drives_enabled: bool = ..., text: str = ..., since: _Timestamp = ...) -> None: ...
     def HasField(self, field_name: Literal["timestamp", "since"]) -> bool: ...
+
+class StateAsk(Message):
+    """What a host is asked about its state, or to write there."""
+    Action: ClassVar[EnumTypeWrapper]
+    ACTION_UNSPECIFIED: ClassVar[int]; ACTION_GET: ClassVar[int]; ACTION_LIST: ClassVar[int]
+    ACTION_FOLLOW: ClassVar[int]; ACTION_SET: ClassVar[int]; ACTION_DELETE: ClassVar[int]
+    ACTION_PARAMS: ClassVar[int]
+    action: int
+    key: str
+    entry: _Part[StateEntry]
+    if_revision: int
+    durable: bool
+    ttl_ns: int
+    change_type: bool
+    def __init__(self, *, action: int = ..., key: str = ..., entry: _Given[StateEntry] = ...,
+        if_revision: int = ..., durable: bool = ..., ttl_ns: int = ...,
+        change_type: bool = ...) -> None: ...
+    def HasField(self, field_name: Literal["entry", "if_revision", "durable",
+        "ttl_ns"]) -> bool: ...
+
+class StateChange(Message):
+    """A change of a key that another host follows, or that there was none for a while."""
+    feed: int
+    seq: int
+    entry: _Part[StateEntry]
+    skipped: int
+    def __init__(self, *, feed: int = ..., seq: int = ..., entry: _Given[StateEntry] = ...,
+        skipped: int = ...) -> None: ...
+    def HasField(self, field_name: Literal["entry", "skipped"]) -> bool: ...
+
+class StateEntry(Message):
+    """A key of the state, as it stands at its home."""
+    key: str
+    kind: int
+    value: bytes
+    type: int
+    type_description: bytes
+    revision: int
+    version: int
+    node: str
+    written_unix_ns: int
+    durable: bool
+    ttl_left_ns: int
+    deleted: bool
+    expired: bool
+    def __init__(self, *, key: str = ..., kind: int = ..., value: bytes = ..., type: int = ...,
+        type_description: bytes = ..., revision: int = ..., version: int = ..., node: str = ...,
+        written_unix_ns: int = ..., durable: bool = ..., ttl_left_ns: int = ...,
+        deleted: bool = ..., expired: bool = ...) -> None: ...
+    def HasField(self, field_name: Literal["ttl_left_ns", "expired"]) -> bool: ...
+
+class StateReply(Message):
+    """What a host answers to a StateAsk."""
+    class Refusal(Message):
+        """Why it was not done: the code of an error, and what its text says in order."""
+        code: str
+        words: _Values[str]
+        numbers: _Values[int]
+        def __init__(self, *, code: str = ..., words: Iterable[str] = ...,
+            numbers: Iterable[int] = ...) -> None: ...
+    refusal: _Part[StateReply.Refusal]
+    revision: int
+    entries: _Messages[StateEntry]
+    topic: str
+    feed: int
+    seq: int
+    def __init__(self, *, refusal: _Given[StateReply.Refusal] = ..., revision: int = ...,
+        entries: Iterable[_Given[StateEntry]] = ..., topic: str = ..., feed: int = ...,
+        seq: int = ...) -> None: ...
+    def HasField(self, field_name: Literal["refusal"]) -> bool: ...
 
 class Temperature(Message):
     """One temperature."""

@@ -30,9 +30,10 @@ impl Domain {
         Ok(Domain { link: role(LINK)?, standby: role(STANDBY)?, location })
     }
 
-    /// The node of the link: one of a tool, for it does not count among those for which it is there.
-    pub fn node(options: &Options) -> NodeBuilder {
-        let mut node = Node::builder(&format!("/_rnet/link_{}", std::process::id())).tool();
+    /// A node of this process, for the link or the state: one of a tool, for it does not count among those for
+    /// which it is there.
+    pub fn node(options: &Options, what: &str) -> NodeBuilder {
+        let mut node = Node::builder(&format!("/_rnet/{what}_{}", std::process::id())).tool();
         if let Some(domain) = &options.domain {
             node = node.domain(domain.as_str());
         }

@@ -131,8 +131,9 @@ fn link(
     };
     let host = HostId(domain.location.host_id().map_err(told)?);
     let role = held.clone();
+    let name = config.host.clone();
     let link_options = LinkOptions {
-        node: Domain::node(options),
+        node: Domain::node(options, "link"),
         presence: Presence { host, term: held.term() },
         config,
         holds: Arc::new(move || role.holds()),
@@ -141,6 +142,9 @@ fn link(
         ZenohNet::open(&network, own, id, sink).map_err(std::io::Error::other)
     });
     let link = link.map_err(|e| format!("the link of domain {id} cannot be opened: {e}"))?;
+    // Its topics cross as those of any node: it is none of the link's.
+    let state = Domain::node(options, "state").open().map_err(told)?;
+    let _home = rnet::state::serve(&state, &name).map_err(told)?;
     if background {
         // The next in line, for the moment in which this one ends.
         detach::spawn(options)?;

@@ -1,0 +1,280 @@
+//! The home of a host's keys: what answers for them to other hosts (docs/design/state-hosts.md).
+//!
+//! Two services, one to read and one to write, and a feed for each prefix that somebody follows: a topic on which
+//! a watch of the state tells every change, numbered, and four times a second that there was none. The state is
+//! opened with the first question, so that a host that nobody asks pays for two services.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use rnet_core::{Error, OnFull, Result};
+use rnet_state::{Change, Entry, State, WatchHandle, carried};
+
+use super::wire;
+use crate::msgs::state_ask::Action;
+use crate::msgs::{StateAsk, StateChange, StateEntry, StateReply};
+use crate::{Node, Publisher, PublisherOptions, Service, Timer};
+
+/// How often a feed says something at least: a replica that hears nothing for longer knows that it is behind.
+pub const BEAT: Duration = Duration::from_millis(250);
+/// After so many beats without a subscriber a feed ends.
+const IDLE_BEATS: u32 = 40;
+/// Prefixes of a host that others follow.
+pub const MAX_FEEDS: usize = 256;
+/// Keys of one list or replica.
+pub const MAX_KEYS: usize = 65_536;
+/// Bytes of the values of one list or replica, but for a single one, which may be as long as a value is.
+pub const MAX_LEN_BYTES: usize = 64 << 20;
+/// Questions that wait while others are answered.
+const BACKLOG: usize = 1024;
+/// Writes at once: one that waits for the disk does not hold up those that do not.
+const WRITES_AT_ONCE: usize = 4;
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Answers for the keys of this host until it is dropped; made by [`serve`].
+#[must_use = "other hosts reach the state of this one as long as this is held"]
+pub struct Home {
+    _services: [Service; 2],
+    _beat: Timer,
+    _feeds: Arc<Feeds>,
+}
+
+/// Answers other hosts for the keys of this host, which they know as `host`.
+///
+/// # Errors
+/// As [`Node::service`].
+pub fn serve(node: &Node, host: &str) -> Result<Home> {
+    let feeds =
+        Arc::new(Feeds { node: node.clone(), host: host.to_owned(), open: Mutex::default() });
+    let (reading, writing, beating) = (feeds.clone(), feeds.clone(), feeds.clone());
+    let read = node
+        .service::<StateAsk, StateReply>(&wire::read_service(host))
+        .backlog(BACKLOG)
+        .serve(move |ask| Ok(answer(reading.read(ask))))?;
+    let write = node
+        .service::<StateAsk, StateReply>(&wire::write_service(host))
+        .backlog(BACKLOG)
+        .at_once(WRITES_AT_ONCE)
+        .serve(move |ask| Ok(answer(writing.write(ask))))?;
+    let beat = node.timer(BEAT, move |_| beating.beat())?;
+    Ok(Home { _services: [read, write], _beat: beat, _feeds: feeds })
+}
+
+fn answer(done: Result<StateReply>) -> StateReply {
+    done.unwrap_or_else(|error| StateReply {
+        refusal: Some(wire::refusal(&error)),
+        ..StateReply::default()
+    })
+}
+
+/// What tells the changes below one prefix.
+struct Feed {
+    number: u64,
+    voice: Arc<Mutex<Voice>>,
+    idle_beats: u32,
+    _watch: WatchHandle,
+}
+
+struct Voice {
+    publisher: Publisher<StateChange>,
+    number: u64,
+    seq: u64,
+    /// Types that were told since somebody has asked last.
+    types: HashSet<u64>,
+}
+
+impl Voice {
+    fn tell(&mut self, change: &Change) {
+        // It is in the keys that an asker gets.
+        if change.initial {
+            return;
+        }
+        let types = &mut self.types;
+        let entry = match &change.entry {
+            Some(entry) => wire::told(entry, |number| !types.insert(number)),
+            None => StateEntry {
+                key: change.key.clone(),
+                revision: change.revision,
+                deleted: true,
+                expired: change.expired,
+                ..StateEntry::default()
+            },
+        };
+        self.seq += 1;
+        self.send(Some(entry), change.skipped);
+    }
+
+    /// A message that does not go out leaves its number out: who follows misses it there, and asks anew.
+    fn send(&mut self, entry: Option<StateEntry>, skipped: Option<u64>) {
+        let change = StateChange { feed: self.number, seq: self.seq, entry, skipped };
+        let _ = self.publisher.send(&change);
+    }
+}
+
+struct Feeds {
+    node: Node,
+    host: String,
+    open: Mutex<HashMap<String, Feed>>,
+}
+
+impl Feeds {
+    fn state(&self) -> Result<State> {
+        self.node.state()
+    }
+
+    fn read(&self, ask: &StateAsk) -> Result<StateReply> {
+        let state = self.state()?;
+        match ask.action() {
+            Action::Get => {
+                let (revision, entry) = (state.revision(), state.entry(&ask.key)?);
+                let entries = entry.iter().map(|entry| wire::told(entry, |_| false)).collect();
+                Ok(StateReply { revision, entries, ..StateReply::default() })
+            }
+            Action::List => keys(&state, &ask.key),
+            Action::Follow => self.follow(&state, &ask.key),
+            Action::Params => {
+                let (descriptions, values) = carried::params(&state)?;
+                let about = |(key, revision, json): (String, u64, Vec<u8>)| StateEntry {
+                    key,
+                    revision,
+                    value: json,
+                    ..StateEntry::default()
+                };
+                let values = values.iter().map(|entry| wire::told(entry, |_| false));
+                let entries = descriptions.into_iter().map(about).chain(values).collect();
+                Ok(StateReply { entries, ..StateReply::default() })
+            }
+            Action::Unspecified | Action::Set | Action::Delete => Err(unknown(ask)),
+        }
+    }
+
+    fn follow(&self, state: &State, prefix: &str) -> Result<StateReply> {
+        let mut open = lock(&self.open);
+        if !open.contains_key(prefix) {
+            if open.len() >= MAX_FEEDS {
+                return Err(Error::LimitReached {
+                    what: "prefixes of the state that other hosts follow".to_owned(),
+                    limit: MAX_FEEDS,
+                    hint: "follow one that holds them all".to_owned(),
+                });
+            }
+            let feed = self.feed(state, prefix)?;
+            open.insert(prefix.to_owned(), feed);
+        }
+        let feed = open.get_mut(prefix).expect("it was put there");
+        feed.idle_beats = 0;
+        let (number, voice) = (feed.number, feed.voice.clone());
+        drop(open);
+        // Before the keys are read: what is told afterwards describes its types to the one who asks now.
+        let seq = {
+            let mut voice = lock(&voice);
+            voice.types.clear();
+            voice.seq
+        };
+        let (topic, keys) = (wire::feed_topic(&self.host, number), keys(state, prefix)?);
+        Ok(StateReply { topic, feed: number, seq, ..keys })
+    }
+
+    fn feed(&self, state: &State, prefix: &str) -> Result<Feed> {
+        let number = u64::from(crate::call::fresh_id()) << 32 | u64::from(crate::call::fresh_id());
+        // The newest one is kept for who comes late: it says how far the feed is.
+        let options = PublisherOptions::new().reliable(OnFull::Refuse).transient_local(1);
+        let publisher = self.node.publisher_with(&wire::feed_topic(&self.host, number), options)?;
+        let voice = Voice { publisher, number, seq: 0, types: HashSet::new() };
+        let voice = Arc::new(Mutex::new(voice));
+        lock(&voice).send(None, None);
+        let telling = voice.clone();
+        let watch = state.watch(prefix)?.on(move |change| lock(&telling).tell(&change));
+        Ok(Feed { number, voice, idle_beats: 0, _watch: watch })
+    }
+
+    fn beat(&self) {
+        let mut open = lock(&self.open);
+        let mut over = Vec::new();
+        for (prefix, feed) in open.iter_mut() {
+            let mut voice = lock(&feed.voice);
+            match voice.publisher.subscriber_count() {
+                0 => feed.idle_beats += 1,
+                _ => {
+                    feed.idle_beats = 0;
+                    voice.send(None, None);
+                }
+            }
+            if feed.idle_beats > IDLE_BEATS {
+                over.push(prefix.clone());
+            }
+        }
+        let over: Vec<Option<Feed>> = over.iter().map(|prefix| open.remove(prefix)).collect();
+        drop(open);
+        drop(over);
+    }
+
+    fn write(&self, ask: &StateAsk) -> Result<StateReply> {
+        let state = self.state()?;
+        let mut put = state.put(&ask.key);
+        if let Some(revision) = ask.if_revision {
+            put = put.if_revision(revision);
+        }
+        match (ask.action(), &ask.entry) {
+            (Action::Set, Some(entry)) => {
+                let value = wire::Types::default().value(entry);
+                let what = || format!("value of {}", ask.key);
+                let value = value.map_err(|why| Error::BadValue { what: what(), why })?;
+                if let Some(durable) = ask.durable {
+                    put = put.durable(durable);
+                }
+                if let Some(ttl_ns) = ask.ttl_ns {
+                    put = put.ttl(Duration::from_nanos(ttl_ns));
+                }
+                if ask.change_type {
+                    put = put.change_type();
+                }
+                let revision = put.set(value)?;
+                Ok(StateReply { revision, ..StateReply::default() })
+            }
+            (Action::Delete, _) => {
+                let revision = u64::from(put.delete()?);
+                Ok(StateReply { revision, ..StateReply::default() })
+            }
+            _ => Err(unknown(ask)),
+        }
+    }
+}
+
+/// The keys under a prefix.
+fn keys(state: &State, prefix: &str) -> Result<StateReply> {
+    let snapshot = state.snapshot(prefix)?;
+    let len = |entry: &StateEntry| entry.value.len() + entry.type_description.len();
+    let (mut types, mut len_bytes, mut entries) = (HashSet::new(), 0, Vec::new());
+    for entry in snapshot.entries.values() {
+        let entry: &Entry = entry;
+        let told = wire::told(entry, |number| !types.insert(number));
+        len_bytes += len(&told);
+        entries.push(told);
+        check_room(prefix, entries.len(), len_bytes)?;
+    }
+    Ok(StateReply { revision: snapshot.revision, entries, ..StateReply::default() })
+}
+
+/// Whether as much crosses to another host at a time.
+///
+/// # Errors
+/// `LimitReached`.
+pub fn check_room(prefix: &str, keys: usize, len_bytes: usize) -> Result<()> {
+    let (what, limit) = match () {
+        () if keys > MAX_KEYS => ("keys", MAX_KEYS),
+        () if keys > 1 && len_bytes > MAX_LEN_BYTES => ("bytes", MAX_LEN_BYTES),
+        () => return Ok(()),
+    };
+    let what = format!("{what} under {prefix:?} for another host");
+    Err(Error::LimitReached { what, limit, hint: "ask for a longer prefix".to_owned() })
+}
+
+fn unknown(ask: &StateAsk) -> Error {
+    let why = format!("it is {}, which this release does not do", ask.action);
+    Error::BadValue { what: "action of a question about state".to_owned(), why }
+}

@@ -1,0 +1,387 @@
+//! The state of another host, as a program reads and writes it.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use rnet_core::{Error, Result, key_name};
+use rnet_node::Message;
+use rnet_state::param::ParamInfo;
+use rnet_state::{Entry, StateMessage, Value, carried};
+
+use super::ask::Door;
+use super::replica::{Replica, ReplicaShared};
+use super::wire::{self, Types};
+use crate::msgs::state_ask::Action;
+use crate::msgs::{StateAsk, StateEntry, StateReply};
+use crate::{Node, boot_ns};
+
+/// For how long an answer is waited for unless [`RemoteState::with_timeout`] says otherwise.
+const TIMEOUT: Duration = Duration::from_secs(10);
+/// Prefixes that one [`RemoteState`] follows.
+const MAX_REPLICAS: usize = 64;
+/// Keys whose last value is kept for when their home is away; of more the one goes that was read longest ago.
+const MAX_KEPT: usize = 1024;
+/// Bytes of these values.
+const MAX_KEPT_LEN_BYTES: usize = 16 << 20;
+/// What the keys of descriptions begin with.
+const DESCRIPTIONS: &str = "!";
+
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Splits `@host/key` into host and key; `None` for a key of this host.
+///
+/// ```
+/// assert_eq!(rnet::state::split_host("@lab/arm/mode"), Some(("lab", "/arm/mode")));
+/// assert_eq!(rnet::state::split_host("/arm/mode"), None);
+/// ```
+pub fn split_host(key: &str) -> Option<(&str, &str)> {
+    let rest = key.strip_prefix('@')?;
+    Some(rest.find('/').map_or((rest, "/"), |at| rest.split_at(at)))
+}
+
+/// What is known here of another host, and how old that is.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Aged<T> {
+    /// What it is.
+    pub value: T,
+    /// How long ago it was known to be so at its home; the time for which this machine was suspended counts.
+    pub age: Duration,
+    /// Whether its home is away, so that it may be otherwise there by now.
+    pub away: bool,
+}
+
+impl<T> Aged<T> {
+    pub(super) fn of(value: T, known_boot_ns: u64, away: bool) -> Aged<T> {
+        let age = Duration::from_nanos(boot_ns().saturating_sub(known_boot_ns));
+        Aged { value, age, away }
+    }
+
+    pub(super) fn map<U>(self, map: impl FnOnce(T) -> U) -> Aged<U> {
+        Aged { value: map(self.value), age: self.age, away: self.away }
+    }
+}
+
+/// The state of another host; made by [`Node::state_of`]. Cheap to clone; it may be used from any thread.
+///
+/// A key belongs to the host in whose state it stands, its *home*. Reading asks the home, or a [`Replica`] that
+/// follows it. While the home is away, the last value that was read is told, with its age. Writing asks the home
+/// once and returns when it holds there; while the home is away it fails with `HomeAway`, which says whether the
+/// write may have reached it.
+///
+/// ```no_run
+/// # fn main() -> rnet::Result<()> {
+/// let node = rnet::Node::new("desk")?;
+/// let robot = node.state_of("robot")?;
+/// let mode = robot.get("/arm/mode")?;
+/// println!("{:?}, {} ms old", mode.value, mode.age.as_millis());
+/// robot.set("/arm/mode", "idle")?;
+/// # Ok(()) }
+/// ```
+#[derive(Clone)]
+pub struct RemoteState {
+    pub(super) shared: Arc<Shared>,
+    timeout: Duration,
+}
+
+pub(super) struct Shared {
+    pub(super) node: Node,
+    pub(super) host: String,
+    pub(super) read: Door,
+    write: Door,
+    kept: Mutex<Kept>,
+    types: Mutex<Types>,
+    replicas: Mutex<Vec<Weak<ReplicaShared>>>,
+}
+
+/// What was read last.
+#[derive(Default)]
+struct Kept {
+    /// Each with its length, and when it was so.
+    keys: HashMap<String, (Option<Entry>, usize, u64)>,
+    len_bytes: usize,
+}
+
+impl Kept {
+    fn keep(&mut self, key: &str, entry: Option<Entry>, len_bytes: usize, known_boot_ns: u64) {
+        self.forget(key);
+        if len_bytes > MAX_KEPT_LEN_BYTES {
+            return;
+        }
+        while self.keys.len() >= MAX_KEPT || self.len_bytes + len_bytes > MAX_KEPT_LEN_BYTES {
+            let oldest = self.keys.iter().min_by_key(|(_, (.., known))| *known);
+            let Some(oldest) = oldest.map(|(key, _)| key.clone()) else { break };
+            self.forget(&oldest);
+        }
+        self.len_bytes += len_bytes;
+        self.keys.insert(key.to_owned(), (entry, len_bytes, known_boot_ns));
+    }
+
+    fn forget(&mut self, key: &str) {
+        if let Some((_, len_bytes, _)) = self.keys.remove(key) {
+            self.len_bytes -= len_bytes;
+        }
+    }
+}
+
+impl Node {
+    /// The state of another host, by the name under which `rnet link status` shows it. Hold one for many reads and
+    /// writes.
+    ///
+    /// # Errors
+    /// `BadName` for an empty name; as [`Node::client`].
+    pub fn state_of(&self, host: &str) -> Result<RemoteState> {
+        if host.is_empty() || host.len() > rnet_core::MAX_HOST_LEN_BYTES || host.contains('/') {
+            let why = format!(
+                "it is that of a host, 1 to {} bytes without '/'",
+                rnet_core::MAX_HOST_LEN_BYTES
+            );
+            return Err(Error::BadName { what: "host", name: host.to_owned(), why });
+        }
+        let shared = Arc::new(Shared {
+            node: self.clone(),
+            host: host.to_owned(),
+            read: Door::open(self, wire::read_service(host), host)?,
+            write: Door::open(self, wire::write_service(host), host)?,
+            kept: Mutex::default(),
+            types: Mutex::default(),
+            replicas: Mutex::default(),
+        });
+        Ok(RemoteState { shared, timeout: TIMEOUT })
+    }
+}
+
+impl Shared {
+    /// An entry that the home has told.
+    fn entry(&self, entry: StateEntry) -> Result<Entry> {
+        lock(&self.types).entry(entry).map_err(|why| self.bad(why))
+    }
+
+    pub(super) fn bad(&self, why: String) -> Error {
+        Error::BadValue { what: format!("what host {} tells of its state", self.host), why }
+    }
+
+    /// The newest of what replicas know of a key.
+    fn in_replica(&self, key: &str) -> Option<Aged<Option<Entry>>> {
+        let replicas = lock(&self.replicas);
+        let known = replicas.iter().filter_map(Weak::upgrade).filter_map(|one| one.look(key));
+        known.min_by_key(|known| known.age)
+    }
+}
+
+impl RemoteState {
+    /// Waits for answers for so long, instead of 10 s.
+    #[must_use]
+    pub fn with_timeout(mut self, timeout: Duration) -> RemoteState {
+        self.timeout = timeout;
+        self
+    }
+
+    /// The host.
+    pub fn host(&self) -> &str {
+        &self.shared.host
+    }
+
+    fn ask(&self, action: Action, key: &str) -> Result<StateReply> {
+        let mut ask = StateAsk { key: key.to_owned(), ..StateAsk::default() };
+        ask.set_action(action);
+        self.shared.read.ask(&ask, self.timeout, || false)
+    }
+
+    /// The value of a key there; `None` if it is absent.
+    ///
+    /// # Errors
+    /// `HomeAway` if the home is away and the key was never read; `BadName`; what the home says.
+    pub fn get(&self, key: &str) -> Result<Aged<Option<Value>>> {
+        Ok(self.entry(key)?.map(|entry| entry.map(|entry| entry.value)))
+    }
+
+    /// The value of a key there with all that is known of it. Its revision is one of that host's state.
+    ///
+    /// # Errors
+    /// As [`RemoteState::get`].
+    pub fn entry(&self, key: &str) -> Result<Aged<Option<Entry>>> {
+        let (key, shared) = (key_name(key)?, &self.shared);
+        let followed = shared.in_replica(&key);
+        if let Some(fresh) = followed.as_ref().filter(|known| !known.away) {
+            return Ok(fresh.clone());
+        }
+        // It was so at some moment after the question.
+        let asked_boot_ns = boot_ns();
+        match self.ask(Action::Get, &key) {
+            Ok(reply) => {
+                let told = reply.entries.into_iter().find(|entry| entry.key == *key);
+                let len_bytes = key.len() + told.as_ref().map_or(0, |told| told.value.len());
+                let entry = told.map(|told| shared.entry(told)).transpose()?;
+                lock(&shared.kept).keep(&key, entry.clone(), len_bytes, asked_boot_ns);
+                Ok(Aged::of(entry, asked_boot_ns, false))
+            }
+            Err(error @ Error::HomeAway { .. }) => {
+                let kept = lock(&shared.kept).keys.get(&*key).cloned();
+                let kept = kept.map(|(entry, _, known)| Aged::of(entry, known, true));
+                kept.into_iter().chain(followed).min_by_key(|known| known.age).ok_or(error)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The keys under a prefix there, as of one revision, in order.
+    ///
+    /// # Errors
+    /// `HomeAway`; `LimitReached` for more than 65,536 keys or 64 MiB of values; `BadName`.
+    pub fn list(&self, prefix: &str) -> Result<Vec<Entry>> {
+        let entries = self.ask(Action::List, prefix)?.entries;
+        entries.into_iter().map(|entry| self.shared.entry(entry)).collect()
+    }
+
+    /// All parameters of the nodes there.
+    ///
+    /// # Errors
+    /// As [`RemoteState::list`].
+    pub fn params(&self) -> Result<Vec<ParamInfo>> {
+        let entries = self.ask(Action::Params, "/params")?.entries;
+        let (about, values): (Vec<_>, Vec<_>) =
+            entries.into_iter().partition(|entry| entry.key.starts_with(DESCRIPTIONS));
+        let about = about.into_iter().map(|e| (e.key, e.revision, e.value)).collect();
+        let values: Result<Vec<Entry>> =
+            values.into_iter().map(|entry| self.shared.entry(entry)).collect();
+        Ok(carried::collect_params(about, values?))
+    }
+
+    /// A replica of the keys under a prefix, which follows every change of them from here on; while it does,
+    /// reading these keys asks nobody. Returns when it has the present values.
+    ///
+    /// # Errors
+    /// `HomeAway`; `LimitReached` beyond 64 replicas of one `RemoteState`, 256 prefixes that others follow at the
+    /// home, 65,536 keys or 64 MiB of values; `BadName`.
+    pub fn follow(&self, prefix: &str) -> Result<Replica> {
+        let mut replicas = lock(&self.shared.replicas);
+        replicas.retain(|replica| replica.strong_count() > 0);
+        if replicas.len() >= MAX_REPLICAS {
+            let what = format!("replicas of prefixes of host {}", self.host());
+            let hint = "follow one prefix that holds them all".to_owned();
+            return Err(Error::LimitReached { what, limit: MAX_REPLICAS, hint });
+        }
+        let replica = Replica::start(&self.shared, prefix)?;
+        replicas.push(Arc::downgrade(replica.shared()));
+        drop(replicas);
+        replica.wait_until_known(self.timeout)?;
+        Ok(replica)
+    }
+
+    /// Sets a key at its home, and returns the revision of the change there once it holds. A home checks it as a
+    /// write of its own: parameters are what their nodes declared.
+    ///
+    /// # Errors
+    /// `HomeAway`, which says whether the write may hold all the same; what the home says, as
+    /// [`State::set`](rnet_state::State::set).
+    pub fn set(&self, key: &str, value: impl Into<Value>) -> Result<u64> {
+        self.put(key).set(value)
+    }
+
+    /// Sets a key to a message.
+    ///
+    /// # Errors
+    /// As [`RemoteState::set`].
+    pub fn set_message<M: Message>(&self, key: &str, message: &M) -> Result<u64> {
+        self.put(key).set(StateMessage::of(message)?)
+    }
+
+    /// Sets a key that is at this revision of its home; 0: that is absent.
+    ///
+    /// # Errors
+    /// `Conflict` if it is at another one; as [`RemoteState::set`].
+    pub fn compare_and_set(
+        &self,
+        key: &str,
+        revision: u64,
+        value: impl Into<Value>,
+    ) -> Result<u64> {
+        self.put(key).if_revision(revision).set(value)
+    }
+
+    /// Deletes a key; `false` if there was none.
+    ///
+    /// # Errors
+    /// As [`RemoteState::set`].
+    pub fn delete(&self, key: &str) -> Result<bool> {
+        self.put(key).delete()
+    }
+
+    /// Writes with options.
+    pub fn put<'a>(&'a self, key: &'a str) -> RemotePut<'a> {
+        let ask = StateAsk { key: key.to_owned(), ..StateAsk::default() };
+        RemotePut { state: self, ask }
+    }
+}
+
+impl std::fmt::Debug for RemoteState {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RemoteState").field("host", &self.host()).finish()
+    }
+}
+
+/// A write at another host; made by [`RemoteState::put`]. It is sent once, and never again by itself.
+#[must_use = "nothing is written until set or delete"]
+pub struct RemotePut<'a> {
+    state: &'a RemoteState,
+    ask: StateAsk,
+}
+
+impl RemotePut<'_> {
+    /// Only if the key is at this revision of its home; 0: if it is absent. Else `Conflict`.
+    pub fn if_revision(mut self, revision: u64) -> Self {
+        self.ask.if_revision = Some(revision);
+        self
+    }
+
+    /// Only if the key is absent. Else `Conflict`.
+    pub fn if_absent(self) -> Self {
+        self.if_revision(0)
+    }
+
+    /// The key is deleted when it was not written again for so long, by the home's clock.
+    pub fn ttl(mut self, ttl: Duration) -> Self {
+        self.ask.ttl_ns = Some(u64::try_from(ttl.as_nanos()).unwrap_or(u64::MAX));
+        self
+    }
+
+    /// Whether the key is kept on the home's disk; the write then returns when it is.
+    pub fn durable(mut self, yes: bool) -> Self {
+        self.ask.durable = Some(yes);
+        self
+    }
+
+    /// The key may hold a value of another type, and holds this one's afterwards.
+    pub fn change_type(mut self) -> Self {
+        self.ask.change_type = true;
+        self
+    }
+
+    /// Sets the key; returns the revision of the change at its home.
+    ///
+    /// # Errors
+    /// As [`RemoteState::set`].
+    pub fn set(mut self, value: impl Into<Value>) -> Result<u64> {
+        self.ask.entry = Some(wire::pack(&self.ask.key, &value.into())?);
+        self.send(Action::Set)
+    }
+
+    /// Deletes the key; `false` if there was none.
+    ///
+    /// # Errors
+    /// As [`RemoteState::set`].
+    pub fn delete(self) -> Result<bool> {
+        Ok(self.send(Action::Delete)? != 0)
+    }
+
+    fn send(mut self, action: Action) -> Result<u64> {
+        self.ask.key = key_name(&self.ask.key)?.into_owned();
+        self.ask.set_action(action);
+        let reply = self.state.shared.write.ask(&self.ask, self.state.timeout, || false)?;
+        Ok(reply.revision)
+    }
+}

@@ -1,0 +1,460 @@
+//! A replica of the keys under a prefix of another host.
+//!
+//! A thread asks the home for the keys and for the topic on which it tells their changes, and applies these in
+//! the order of their numbers. Whatever breaks that order (a number is missing, another feed, silence for longer
+//! than the home is ever silent, bytes that are no change) begins anew with the keys, and what differs from before
+//! is told as changes. While the home is away the keys stay as they were, and their age grows.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use rnet_core::{Error, Result, ms_ceil};
+use rnet_state::carried::{self, Prefix};
+use rnet_state::{Change, Entry, Value};
+
+use super::home::{BEAT, MAX_KEYS, check_room};
+use super::remote::{Aged, Shared, lock};
+use super::wire::Types;
+use crate::msgs::state_ask::Action;
+use crate::msgs::{StateAsk, StateChange, StateEntry};
+use crate::{Interrupter, Subscriber, SubscriberOptions, boot_ns};
+
+/// After so long without a word of its home a replica counts as left behind, and asks again.
+const SILENCE: Duration = BEAT.saturating_mul(4);
+/// Before a home that was away, or that has refused, is asked again.
+const AGAIN: Duration = BEAT;
+/// For how long the keys are waited for.
+const KEYS_LIMIT: Duration = Duration::from_secs(10);
+
+/// Holds what another host has under a prefix, and follows it; made by
+/// [`RemoteState::follow`](super::RemoteState::follow). It has a thread, which ends when this is dropped.
+///
+/// Besides, it tells changes, as a [`Watch`](rnet_state::Watch) does: from the first call of [`Replica::recv`] on,
+/// first the present values, then the newest value of each key that has changed.
+pub struct Replica {
+    shared: Arc<ReplicaShared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+pub(super) struct ReplicaShared {
+    state: Arc<Shared>,
+    prefix: String,
+    means: Prefix,
+    held: Mutex<Held>,
+    changed: Condvar,
+    closed: AtomicBool,
+    /// Ends the wait of the thread.
+    waiting: Mutex<Option<Interrupter>>,
+}
+
+#[derive(Default)]
+struct Held {
+    keys: BTreeMap<String, (Entry, usize)>,
+    len_bytes: usize,
+    revision: u64,
+    /// When it was known that these are the keys; `None`: never.
+    known_boot_ns: Option<u64>,
+    away: bool,
+    /// Why the home does not tell.
+    refused: Option<Error>,
+    /// Once somebody wants to be told.
+    untold: Option<Untold>,
+}
+
+/// Changes that nobody has taken yet: one for each key.
+#[derive(Default)]
+struct Untold {
+    changes: HashMap<String, Change>,
+    order: VecDeque<String>,
+}
+
+impl Untold {
+    fn add(&mut self, mut change: Change) {
+        if let Some(before) = self.changes.remove(&change.key) {
+            let skipped = |(a, b): (u64, u64)| a.saturating_add(b).saturating_add(1);
+            change.skipped = before.skipped.zip(change.skipped).map(skipped);
+            change.initial = before.initial;
+        } else {
+            self.order.push_back(change.key.clone());
+        }
+        self.changes.insert(change.key.clone(), change);
+    }
+
+    fn next(&mut self) -> Option<Change> {
+        let key = self.order.pop_front()?;
+        self.changes.remove(&key)
+    }
+}
+
+impl Held {
+    fn tell(&mut self, change: Change) {
+        if let Some(untold) = &mut self.untold {
+            untold.add(change);
+        }
+    }
+
+    fn put(&mut self, entry: Entry, len_bytes: usize, skipped: Option<u64>) {
+        let (key, revision) = (entry.key.clone(), entry.revision);
+        self.tell(carried::change(
+            (key.clone(), revision),
+            Some(entry.clone()),
+            Some(false),
+            skipped,
+            false,
+        ));
+        self.len_bytes += len_bytes;
+        if let Some((_, before)) = self.keys.insert(key, (entry, len_bytes)) {
+            self.len_bytes -= before;
+        }
+    }
+
+    fn remove(
+        &mut self,
+        key: &str,
+        (revision, expired, skipped): (u64, Option<bool>, Option<u64>),
+    ) {
+        if let Some((_, before)) = self.keys.remove(key) {
+            self.len_bytes -= before;
+        }
+        self.tell(carried::change((key.to_owned(), revision), None, expired, skipped, false));
+    }
+}
+
+/// How the thread goes on.
+enum Next {
+    /// With the keys.
+    Anew,
+    /// After a pause, because the home is away or does not tell.
+    Later,
+}
+
+impl Replica {
+    pub(super) fn start(state: &Arc<Shared>, prefix: &str) -> Result<Replica> {
+        let shared = Arc::new(ReplicaShared {
+            state: state.clone(),
+            prefix: prefix.to_owned(),
+            means: Prefix::new(prefix)?,
+            held: Mutex::default(),
+            changed: Condvar::new(),
+            closed: AtomicBool::new(false),
+            waiting: Mutex::default(),
+        });
+        let of_thread = shared.clone();
+        let thread = rnet_shm::thread::spawn("rnet-replica", move || of_thread.run())?;
+        Ok(Replica { shared, thread: Some(thread) })
+    }
+
+    pub(super) fn shared(&self) -> &Arc<ReplicaShared> {
+        &self.shared
+    }
+
+    pub(super) fn wait_until_known(&self, limit: Duration) -> Result<()> {
+        let held = lock(&self.shared.held);
+        let unknown = |held: &mut Held| held.known_boot_ns.is_none() && held.refused.is_none();
+        let (held, _) = self
+            .shared
+            .changed
+            .wait_timeout_while(held, limit, unknown)
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        match (&held.refused, held.known_boot_ns) {
+            (_, Some(_)) => Ok(()),
+            (Some(error), None) => Err(error.clone()),
+            (None, None) => Err(self.shared.timeout("its keys", limit)),
+        }
+    }
+
+    /// The prefix.
+    pub fn prefix(&self) -> &str {
+        &self.shared.prefix
+    }
+
+    /// The value of a key; `None` if it is absent.
+    ///
+    /// # Errors
+    /// `BadName`; `BadValue` for a key that is not under the prefix.
+    pub fn get(&self, key: &str) -> Result<Aged<Option<Value>>> {
+        Ok(self.entry(key)?.map(|entry| entry.map(|entry| entry.value)))
+    }
+
+    /// The value of a key with all that is known of it.
+    ///
+    /// # Errors
+    /// As [`Replica::get`].
+    pub fn entry(&self, key: &str) -> Result<Aged<Option<Entry>>> {
+        let key = rnet_core::key_name(key)?;
+        self.shared.look(&key).ok_or_else(|| Error::BadValue {
+            what: format!("key {key}"),
+            why: format!("this replica is of {}", self.shared.prefix),
+        })
+    }
+
+    /// All keys, in order.
+    pub fn list(&self) -> Aged<Vec<Entry>> {
+        let held = lock(&self.shared.held);
+        let entries = held.keys.values().map(|(entry, _)| entry.clone()).collect();
+        Aged::of(entries, held.known_boot_ns.unwrap_or_default(), held.away)
+    }
+
+    /// How long ago the keys were known to be so at their home: at most a fraction of a second while that is there.
+    pub fn age(&self) -> Duration {
+        let known = lock(&self.shared.held).known_boot_ns.unwrap_or_default();
+        Duration::from_nanos(boot_ns().saturating_sub(known))
+    }
+
+    /// Whether the home is away.
+    pub fn is_away(&self) -> bool {
+        lock(&self.shared.held).away
+    }
+
+    /// The next change; waits for it, for ever without a timeout.
+    ///
+    /// # Errors
+    /// `Timeout`; `LimitReached` if changes of more than 65,536 keys wait: the next call begins again with the
+    /// present values.
+    pub fn recv(&self, timeout: Option<Duration>) -> Result<Change> {
+        let until = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+        let mut held = lock(&self.shared.held);
+        loop {
+            if let Some(change) = next(&mut held)? {
+                return Ok(change);
+            }
+            let left = until.map_or(BEAT, |until| until.saturating_duration_since(Instant::now()));
+            if left.is_zero() {
+                return Err(self.shared.timeout("a change", timeout.unwrap_or_default()));
+            }
+            let waited = self.shared.changed.wait_timeout(held, left);
+            held = waited.unwrap_or_else(std::sync::PoisonError::into_inner).0;
+        }
+    }
+
+    /// The next change, if there is one.
+    ///
+    /// # Errors
+    /// As [`Replica::recv`].
+    pub fn try_recv(&self) -> Result<Option<Change>> {
+        next(&mut lock(&self.shared.held))
+    }
+}
+
+fn next(held: &mut Held) -> Result<Option<Change>> {
+    let Held { untold, keys, .. } = held;
+    let untold = untold.get_or_insert_with(|| {
+        let mut first = Untold::default();
+        for (entry, _) in keys.values() {
+            let at = (entry.key.clone(), entry.revision);
+            first.add(carried::change(at, Some(entry.clone()), Some(false), Some(0), true));
+        }
+        first
+    });
+    if untold.order.len() > MAX_KEYS {
+        held.untold = None;
+        let what = "changed keys of another host that wait".to_owned();
+        let hint = "take them sooner; all keys are told again".to_owned();
+        return Err(Error::LimitReached { what, limit: MAX_KEYS, hint });
+    }
+    Ok(untold.next())
+}
+
+impl Drop for Replica {
+    fn drop(&mut self) {
+        let thread = self.thread.take();
+        if self.shared.state.node.core().state.fork_guard().is_parents() {
+            std::mem::forget(thread);
+            return;
+        }
+        self.shared.closed.store(true, Ordering::SeqCst);
+        if let Some(waiting) = &*lock(&self.shared.waiting) {
+            waiting.interrupt();
+        }
+        drop(lock(&self.shared.held));
+        self.shared.changed.notify_all();
+        if let Some(thread) = thread {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl std::fmt::Debug for Replica {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let host = &self.shared.state.host;
+        f.debug_struct("Replica").field("host", host).field("prefix", &self.prefix()).finish()
+    }
+}
+
+impl ReplicaShared {
+    fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::SeqCst)
+    }
+
+    fn timeout(&self, what: &str, after: Duration) -> Error {
+        let what = format!("{what} under {:?} of host {}", self.prefix, self.state.host);
+        Error::Timeout { topic: String::new(), what, after_ms: ms_ceil(after) }
+    }
+
+    /// What is known of a key; `None` for one that this is no replica of, or while nothing is known.
+    pub(super) fn look(&self, key: &str) -> Option<Aged<Option<Entry>>> {
+        if !self.means.matches(key) {
+            return None;
+        }
+        let held = lock(&self.held);
+        let entry = held.keys.get(key).map(|(entry, _)| entry.clone());
+        held.known_boot_ns.map(|known| Aged::of(entry, known, held.away))
+    }
+
+    fn run(&self) {
+        let mut feed = None;
+        while !self.is_closed() {
+            let next = self.follow(&mut feed);
+            if let Err(error) = &next {
+                let mut held = lock(&self.held);
+                held.away = true;
+                held.refused = Some(error.clone());
+                drop(held);
+                self.changed.notify_all();
+            }
+            if !matches!(next, Ok(Next::Anew)) {
+                let held = lock(&self.held);
+                let go_on = |_: &mut Held| !self.is_closed();
+                let _ = self.changed.wait_timeout_while(held, AGAIN, go_on);
+            }
+        }
+    }
+
+    /// Takes the keys, and follows their changes for as long as these are in order. The subscription of a feed is
+    /// kept for the next time.
+    fn follow(&self, feed: &mut Option<(String, Subscriber<StateChange>)>) -> Result<Next> {
+        let mut ask = StateAsk { key: self.prefix.clone(), ..StateAsk::default() };
+        ask.set_action(Action::Follow);
+        let asked_boot_ns = boot_ns();
+        let reply = self.state.read.ask(&ask, KEYS_LIMIT, || self.is_closed())?;
+        let mut types = Types::default();
+        self.take(reply.entries, reply.revision, asked_boot_ns, &mut types)?;
+        if feed.as_ref().is_none_or(|(topic, _)| *topic != reply.topic) {
+            *feed = None;
+            let options = SubscriberOptions::new().reliable().transient_local();
+            let subscriber = self.state.node.subscriber_with(&reply.topic, options)?;
+            *feed = Some((reply.topic.clone(), subscriber));
+        }
+        let Some((_, changes)) = feed else { return Ok(Next::Later) };
+        *lock(&self.waiting) = Some(changes.interrupter());
+        let mut seq = reply.seq;
+        while !self.is_closed() {
+            let change = match changes.recv(Some(SILENCE)) {
+                Ok(sample) => sample.into_message(),
+                Err(Error::Interrupted) => continue,
+                Err(Error::Malformed { .. }) => return Ok(Next::Anew),
+                Err(Error::Timeout { .. } | Error::PeerLost { .. }) => {
+                    lock(&self.held).away = true;
+                    return Ok(Next::Anew);
+                }
+                Err(error) => return Err(error),
+            };
+            if change.feed != reply.feed || change.seq < seq {
+                // What was told before the keys were asked for, and waited.
+                continue;
+            }
+            let is_next = change.seq == seq + u64::from(change.entry.is_some());
+            if !is_next {
+                // One that was taken in with the keys says nothing new.
+                if change.seq == seq {
+                    continue;
+                }
+                return Ok(Next::Anew);
+            }
+            seq = change.seq;
+            let skipped = change.skipped;
+            if !self.apply(change.entry, skipped, &mut types) {
+                return Ok(Next::Anew);
+            }
+        }
+        Ok(Next::Later)
+    }
+
+    /// Takes all keys, and tells what differs from before.
+    fn take(
+        &self,
+        entries: Vec<StateEntry>,
+        revision: u64,
+        known_boot_ns: u64,
+        types: &mut Types,
+    ) -> Result<()> {
+        let mut now = BTreeMap::new();
+        let mut sum_bytes = 0;
+        for entry in entries {
+            let len_bytes = entry.key.len() + entry.value.len();
+            sum_bytes += len_bytes;
+            check_room(&self.prefix, now.len() + 1, sum_bytes)?;
+            let entry = types.entry(entry).map_err(|why| self.state.bad(why))?;
+            if !self.means.matches(&entry.key) {
+                return Err(self.state.bad(format!("{} is not under {}", entry.key, self.prefix)));
+            }
+            now.insert(entry.key.clone(), (entry, len_bytes));
+        }
+        let mut held = lock(&self.held);
+        let gone: Vec<String> =
+            held.keys.keys().filter(|key| !now.contains_key(*key)).cloned().collect();
+        for key in gone {
+            held.remove(&key, (revision, None, None));
+        }
+        let first = held.known_boot_ns.is_none();
+        for (key, (entry, len_bytes)) in now {
+            let same = |(before, _): &(Entry, usize)| {
+                (before.revision, before.version, &before.value)
+                    == (entry.revision, entry.version, &entry.value)
+            };
+            if !held.keys.get(&key).is_some_and(same) {
+                held.put(entry, len_bytes, first.then_some(0));
+            }
+        }
+        held.revision = revision;
+        held.known_boot_ns = Some(known_boot_ns);
+        (held.away, held.refused) = (false, None);
+        drop(held);
+        self.changed.notify_all();
+        Ok(())
+    }
+
+    /// Applies a change, if it is one; whether it could be.
+    fn apply(&self, told: Option<StateEntry>, skipped: Option<u64>, types: &mut Types) -> bool {
+        let told = match told {
+            None => None,
+            Some(told) if told.deleted => Some((told.key, (told.revision, told.expired), None)),
+            Some(told) => {
+                let len_bytes = told.key.len() + told.value.len();
+                let Ok(entry) = types.entry(told) else { return false };
+                let at = (entry.key.clone(), (entry.revision, None));
+                Some((at.0, at.1, Some((entry, len_bytes))))
+            }
+        };
+        let mut held = lock(&self.held);
+        if let Some((key, (revision, expired), entry)) = told {
+            if !self.means.matches(&key) {
+                return false;
+            }
+            let before = held.keys.get(&key).map(|(entry, _)| entry.revision);
+            match (entry, before) {
+                // The keys that were asked for had it already.
+                (Some(_), Some(before)) if revision <= before => {}
+                (None, Some(before)) if revision < before => {}
+                (_, None) if revision <= held.revision => {}
+                (None, _) => held.remove(&key, (revision, expired, skipped)),
+                (Some((entry, len_bytes)), _) => {
+                    let keys = held.keys.len() + 1;
+                    if check_room(&self.prefix, keys, held.len_bytes + len_bytes).is_err() {
+                        // The home says so by name when it is asked.
+                        return false;
+                    }
+                    held.put(entry, len_bytes, skipped);
+                }
+            }
+        }
+        held.known_boot_ns = Some(boot_ns());
+        held.away = false;
+        drop(held);
+        self.changed.notify_all();
+        true
+    }
+}
