@@ -8,7 +8,7 @@ use pyo3::types::PyTuple;
 use rnet::{NodeBuilder, PublisherOptions, SubscriberOptions};
 
 use crate::callback::Callback;
-use crate::calls::{Client, Service};
+use crate::calls::{ActionClient, Client, Service};
 use crate::codec::Codec;
 use crate::compare;
 use crate::errors::{OrRaise, bad_value};
@@ -362,6 +362,44 @@ impl Node {
         reply: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Client> {
         Client::open(py, &self.shared, name, (request, reply))
+    }
+
+    /// Has the goals of an action: a service with feedback, for what takes its time, one goal at a time.
+    ///
+    /// The types are those of goals, feedback and results, as for `publisher`, None for bytes. `handler(goal)` returns
+    /// the result; a generator yields feedback and returns the result, and is closed at a `yield` when the goal is not
+    /// wanted any more. A handler with two parameters gets an ActionContext, with `feedback`, `cancelled` and
+    /// `reason`. `policy` is for a goal that comes while one runs: "reject" refuses it, "queue" has up to `queue` goals
+    /// wait, "replace" cancels those that are there.
+    #[pyo3(signature = (name, goal, feedback, result, handler, *, policy = "reject", queue = 64))]
+    #[expect(clippy::too_many_arguments, reason = "arguments of Python")]
+    fn action(
+        &self,
+        py: Python<'_>,
+        name: &str,
+        goal: Option<&Bound<'_, PyAny>>,
+        feedback: Option<&Bound<'_, PyAny>>,
+        result: Option<&Bound<'_, PyAny>>,
+        handler: Callback,
+        policy: &str,
+        queue: usize,
+    ) -> PyResult<Service> {
+        let (types, function) = ([goal, feedback, result], handler.into_inner());
+        crate::calls::open_action(py, &self.shared, name, types, function, (policy, queue))
+    }
+
+    /// An ActionClient, whose servers may come later. The types are those of goals, feedback and results, as for
+    /// `publisher`, None for bytes.
+    #[pyo3(signature = (name, goal = None, feedback = None, result = None))]
+    fn action_client(
+        &self,
+        py: Python<'_>,
+        name: &str,
+        goal: Option<&Bound<'_, PyAny>>,
+        feedback: Option<&Bound<'_, PyAny>>,
+        result: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<ActionClient> {
+        ActionClient::open(py, &self.shared, name, [goal, feedback, result])
     }
 
     /// One call, by a client that is opened for it: returns the reply, of type `reply`, None for bytes. The type of

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import ctypes
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from typing import Any
 
 from . import pools
 
-__all__ = ["takes_context", "type_of"]
+__all__ = ["takes_context", "type_of", "worked"]
 
 
 def takes_context(handler: Callable[..., Any]) -> bool:
@@ -34,6 +34,18 @@ def takes_context(handler: Callable[..., Any]) -> bool:
             continue
         return arguments == 2
     raise TypeError(f"{handler!r} takes neither (request) nor (request, context)")
+
+
+def worked(work: Generator[Any, None, Any], feedback: Callable[[Any, Any], None], context: Any) -> Any:
+    """What a generator returns that yields feedback; closed at a ``yield`` when its goal is not wanted any more."""
+    try:
+        while True:
+            # It raises Cancelled then.
+            feedback(context, next(work))
+    except StopIteration as stop:
+        return stop.value
+    finally:
+        work.close()
 
 
 def type_of(request: Any) -> Any:

@@ -1,10 +1,12 @@
-//! Services: `rnet.Service`, `rnet.Client`, `rnet.Call`.
+//! Services: `rnet.Service`, `rnet.Client`, `rnet.Call`; actions: `rnet.ActionClient`, `rnet.Goal`.
 //!
 //! A lock of a client's is held while its publishers send and never while Python runs; so all that may wait for it
 //! is done without the GIL.
 
+mod action;
 mod call;
 mod client;
+mod goal;
 mod service;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -18,6 +20,7 @@ use crate::codec::Codec;
 use crate::errors::bad_value;
 use crate::wait::seconds;
 
+pub(crate) use action::{ActionClient, open as open_action};
 pub(crate) use client::Client;
 pub(crate) use service::Service;
 
@@ -25,6 +28,9 @@ pub(crate) fn add_classes(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Service>()?;
     module.add_class::<service::CallContext>()?;
     module.add_class::<Client>()?;
+    module.add_class::<action::ActionContext>()?;
+    module.add_class::<ActionClient>()?;
+    module.add_class::<goal::Goal>()?;
     module.add_class::<call::Call>()
 }
 

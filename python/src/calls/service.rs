@@ -97,7 +97,7 @@ impl Handler {
 }
 
 /// An exception as the caller is told of it.
-fn failure(py: Python<'_>, error: &PyErr) -> HandlerError {
+pub(super) fn failure(py: Python<'_>, error: &PyErr) -> HandlerError {
     let named = || {
         let kind = error.get_type(py);
         let name: String = kind.getattr("__qualname__")?.extract()?;
@@ -109,7 +109,7 @@ fn failure(py: Python<'_>, error: &PyErr) -> HandlerError {
     HandlerError::new(kind, error.value(py).to_string())
 }
 
-/// Answers the calls of a service. Made by `Node.service`.
+/// Answers the calls of a service, or has the goals of an action. Made by `Node.service` and `Node.action`.
 ///
 /// `close`, the end of a `with` block, or the end of the node closes it: its callers get ServerLost.
 ///
@@ -137,11 +137,22 @@ impl Service {
         let (request, reply) = (Codec::new(py, types.0)?, Codec::new(py, types.1)?);
         let (in_type, out_type) = (request.message_type.clone(), reply.message_type.clone());
         let handler = Handler { function, with_context, name: name.to_owned(), request, reply };
-        let open = || {
+        Service::hold(py, node, || {
             let builder = node.node()?.service::<[u8], [u8]>(name).message_types(in_type, out_type);
             let run =
                 move |request: &[u8], replies: &mut Replies<'_>| handler.run(request, replies);
-            let service = builder.backlog(backlog).at_once(at_once).serve_stream(run)?;
+            builder.backlog(backlog).at_once(at_once).serve_stream(run)
+        })
+    }
+
+    /// What `open` opens without the GIL, as an object that the node closes.
+    pub(super) fn hold(
+        py: Python<'_>,
+        node: &Arc<NodeShared>,
+        open: impl FnOnce() -> rnet::Result<rnet::Service> + Send,
+    ) -> PyResult<Service> {
+        let open = || {
+            let service = open()?;
             let name = service.name().to_owned();
             let held = Mutex::new(Some(Own::new(service)));
             let core = Arc::new(ServiceCore { held, fork_guard: ForkGuard::here() });
@@ -220,6 +231,12 @@ impl CallContext {
     #[getter]
     fn cancelled(&self, py: Python<'_>) -> bool {
         py.detach(|| self.inner.is_cancelled())
+    }
+
+    /// Why, as in Cancelled.reason; None where it was not cancelled, and when the call has ended.
+    #[getter]
+    fn reason(&self, py: Python<'_>) -> Option<&'static str> {
+        py.detach(|| self.inner.cancel_reason()).map(rnet::CancelReason::name)
     }
 
     /// Name of the node that calls.

@@ -183,6 +183,12 @@ impl<F: Message + ?Sized, R: Message + ?Sized> Goal<F, R> {
         self.pending.held.line.ask_to_end(self.pending.number)
     }
 
+    /// Ends the goal here, as dropping it does, also while other threads wait for it: they get `Cancelled`.
+    #[doc(hidden)]
+    pub fn abandon(&self) {
+        self.pending.cancel();
+    }
+
     /// Whether there is something of the one that is wanted at once: feedback, the result, an error or the end. If not,
     /// the task is woken once there is.
     pub fn poll_feedback_ready(&self, context: &mut Context<'_>) -> Poll<()> {

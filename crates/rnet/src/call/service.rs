@@ -196,6 +196,15 @@ impl CallContext {
         self.peer.cancel_reason(self.number)
     }
 
+    /// As [`crate::ActionContext::feedback`] of an action whose feedback is sent as it is, for bindings.
+    ///
+    /// # Errors
+    /// As there.
+    #[doc(hidden)]
+    pub fn feedback(&self, encoded: &[u8]) -> Result<()> {
+        self.peer.feedback(self.number, encoded)
+    }
+
     /// The node that calls.
     pub fn caller(&self) -> &str {
         self.peer.node()

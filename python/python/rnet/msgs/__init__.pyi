@@ -117,13 +117,22 @@ class CallStatus(Message):
     State: ClassVar[EnumTypeWrapper]
     STATE_UNSPECIFIED: ClassVar[int]; STATE_DONE: ClassVar[int]; STATE_FAILED: ClassVar[int]
     STATE_CANCELLED: ClassVar[int]; STATE_REFUSED: ClassVar[int]
+    Reason: ClassVar[EnumTypeWrapper]
+    REASON_UNSPECIFIED: ClassVar[int]; REASON_CALLER: ClassVar[int]
+    REASON_CALLER_GONE: ClassVar[int]; REASON_TIMED_OUT: ClassVar[int]
+    REASON_PREEMPTED: ClassVar[int]; REASON_SERVER_CLOSING: ClassVar[int]
     state: int
     replies: int
     code: str
     text: str
     backlog: int
+    reason: int
+    feedback: int
+    feedback_dropped: int
+    running: str
     def __init__(self, *, state: int = ..., replies: int = ..., code: str = ...,
-        text: str = ..., backlog: int = ...) -> None: ...
+        text: str = ..., backlog: int = ..., reason: int = ..., feedback: int = ...,
+        feedback_dropped: int = ..., running: str = ...) -> None: ...
 
 class Clock(Message):
     """What time it is in a simulation or in a recording that is played, on the topic

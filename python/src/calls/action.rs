@@ -1,0 +1,314 @@
+//! `rnet.ActionClient`, and the handlers of actions.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, Weak};
+
+use pyo3::prelude::*;
+use pyo3::types::{PyTuple, PyType};
+use rnet::{CallContext, CallOptions, Error, HandlerError, Policy};
+
+use super::goal::{Goal, GoalCore};
+use super::service::{Service, failure};
+use super::{decoded, encoded, limit, lock};
+use crate::codec::Codec;
+use crate::errors::{OrRaise, bad_value};
+use crate::fork::{ForkGuard, Own};
+use crate::gate;
+use crate::members::{Kind, Member};
+use crate::meta::make;
+use crate::release::release;
+use crate::shared::NodeShared;
+
+type Types<'a, 'py> = [Option<&'a Bound<'py, PyAny>>; 3];
+type Goals<'a> = rnet::ActionContext<'a, [u8]>;
+
+/// The handler and the types of what it is given and gives.
+struct Handler {
+    function: Py<PyAny>,
+    with_context: bool,
+    name: String,
+    goal: Codec,
+    feedback: Arc<Codec>,
+    result: Codec,
+}
+
+impl Handler {
+    fn run(&self, goal: &[u8], goals: &mut Goals<'_>) -> Result<Vec<u8>, HandlerError> {
+        let context = goals.context();
+        let ran =
+            gate::enter(|py| self.call(py, goal, context).map_err(|error| failure(py, &error)));
+        ran.unwrap_or_else(|| Err(HandlerError::new("Closed", "the program of the server ends")))
+    }
+
+    fn call(&self, py: Python<'_>, goal: &[u8], inner: CallContext) -> PyResult<Vec<u8>> {
+        let goal = decoded(py, &self.goal, goal, &format!("a goal of {}", self.name))?;
+        let function = self.function.bind(py);
+        let context =
+            ActionContext { inner, feedback: self.feedback.clone(), name: self.name.clone() };
+        let context = Py::new(py, context)?;
+        let mut result = match self.with_context {
+            true => function.call1((goal, &context))?,
+            false => function.call1((goal,))?,
+        };
+        let generators = py.import("types")?.getattr("GeneratorType")?;
+        if result.is_instance(&generators)? {
+            let hear = py.get_type::<ActionContext>().getattr("feedback")?;
+            // Closed at a `yield` when it is cancelled: its `finally` blocks run.
+            result = py.import("rnet.calls")?.call_method1("worked", (result, hear, &context))?;
+        }
+        encoded(&self.result, &result, &format!("the results of {}", self.name), <[u8]>::to_vec)
+    }
+}
+
+/// Opens the server of an action.
+pub(crate) fn open(
+    py: Python<'_>,
+    node: &Arc<NodeShared>,
+    name: &str,
+    [goal, feedback, result]: Types<'_, '_>,
+    function: Py<PyAny>,
+    (policy, queue): (&str, usize),
+) -> PyResult<Service> {
+    let policy = match policy {
+        "reject" => Policy::Reject,
+        "queue" => Policy::Queue(queue),
+        "replace" => Policy::Replace,
+        other => {
+            let why = format!("it is {other:?}, and must be \"reject\", \"queue\" or \"replace\"");
+            return Err(bad_value(py, "policy", why));
+        }
+    };
+    let with_context =
+        py.import("rnet.calls")?.call_method1("takes_context", (&function,))?.extract()?;
+    let (goal, result) = (Codec::new(py, goal)?, Codec::new(py, result)?);
+    let feedback = Codec::new(py, feedback)?;
+    let types = [&goal, &feedback, &result].map(|codec| codec.message_type.clone());
+    let (name, feedback) = (name.to_owned(), Arc::new(feedback));
+    let handler = Handler { function, with_context, name: name.clone(), goal, feedback, result };
+    Service::hold(py, node, || {
+        let [goal, feedback, result] = types;
+        let builder = node.node()?.action::<[u8], [u8], [u8]>(&name);
+        let builder = builder.message_types(goal, feedback, result).policy(policy);
+        builder.serve(move |goal, goals| handler.run(goal, goals))
+    })
+}
+
+/// A goal, as its handler sees it: given to a handler that takes two arguments.
+#[pyclass(frozen, module = "rnet")]
+pub(crate) struct ActionContext {
+    inner: CallContext,
+    feedback: Arc<Codec>,
+    name: String,
+}
+
+#[pymethods]
+impl ActionContext {
+    /// Sends feedback. What a caller that does not read has no room for is dropped, and counted there. Raises
+    /// Cancelled if the goal is not wanted any more.
+    fn feedback(&self, py: Python<'_>, feedback: &Bound<'_, PyAny>) -> PyResult<()> {
+        let place = format!("the feedback of {}", self.name);
+        let send = |bytes: &[u8]| py.detach(|| self.inner.feedback(bytes));
+        encoded(&self.feedback, feedback, &place, send)?.or_raise(py)
+    }
+
+    /// Whether the goal is not wanted any more. True when it has ended.
+    #[getter]
+    fn cancelled(&self, py: Python<'_>) -> bool {
+        py.detach(|| self.inner.is_cancelled())
+    }
+
+    /// Why, as in Cancelled.reason; None where it was not cancelled, and when the goal has ended.
+    #[getter]
+    fn reason(&self, py: Python<'_>) -> Option<&'static str> {
+        py.detach(|| self.inner.cancel_reason()).map(rnet::CancelReason::name)
+    }
+
+    /// Name of the node whose goal it is.
+    #[getter]
+    fn caller(&self) -> &str {
+        self.inner.caller()
+    }
+}
+
+type Inner = rnet::ActionClient<[u8], [u8], [u8]>;
+
+/// What the Python object, its goals and its node share.
+pub(crate) struct ActionClientCore {
+    pub(super) name: String,
+    held: Mutex<Option<Own<Inner>>>,
+    /// The goals that are there, by their addresses: they hold the node, and end with the client.
+    goals: Mutex<HashMap<usize, Weak<GoalCore>>>,
+    pub(super) feedback: Codec,
+    pub(super) result: Codec,
+    fork_guard: ForkGuard,
+}
+
+impl ActionClientCore {
+    fn closed_error(&self) -> Error {
+        Error::Closed { what: self.fork_guard.name(format!("the client of {}", self.name)) }
+    }
+
+    /// Call it without the GIL.
+    fn inner(&self) -> rnet::Result<Inner> {
+        if self.fork_guard.is_parents() {
+            return Err(self.closed_error());
+        }
+        lock(&self.held).as_deref().cloned().ok_or_else(|| self.closed_error())
+    }
+
+    fn enter(&self, goal: &Arc<GoalCore>) {
+        lock(&self.goals).insert(Arc::as_ptr(goal).addr(), Arc::downgrade(goal));
+        // It may have been closed since the goal was sent.
+        if lock(&self.held).is_none() {
+            goal.close(self.closed_error());
+        }
+    }
+
+    pub(super) fn leave(&self, goal: usize) {
+        lock(&self.goals).remove(&goal);
+    }
+}
+
+impl Member for ActionClientCore {
+    fn close(&self) {
+        if self.fork_guard.is_parents() {
+            return;
+        }
+        let held = lock(&self.held).take();
+        drop(held);
+        let goals = std::mem::take(&mut *lock(&self.goals));
+        let open = goals.values().filter_map(Weak::upgrade);
+        open.for_each(|goal| goal.close(self.closed_error()));
+    }
+}
+
+impl Drop for ActionClientCore {
+    fn drop(&mut self) {
+        if !self.fork_guard.is_parents() {
+            release(lock(&self.held).take());
+        }
+    }
+}
+
+/// Sends goals to one action: any number at a time, by any thread or task. Made by `Node.action_client`.
+///
+/// >>> action = node.action("/count", None, None, None, lambda goal, context: context.feedback(b"1") or b"2")
+/// >>> goal = node.action_client("/count").send(b"")
+/// >>> list(goal), goal.result(timeout=10)
+/// ([b'1'], b'2')
+#[pyclass(frozen, module = "rnet", weakref)]
+pub(crate) struct ActionClient {
+    core: Arc<ActionClientCore>,
+    goal: Codec,
+    node: Arc<NodeShared>,
+}
+
+impl ActionClient {
+    pub(crate) fn open(
+        py: Python<'_>,
+        node: &Arc<NodeShared>,
+        name: &str,
+        [goal, feedback, result]: Types<'_, '_>,
+    ) -> PyResult<ActionClient> {
+        let (goal, result) = (Codec::new(py, goal)?, Codec::new(py, result)?);
+        let feedback = Codec::new(py, feedback)?;
+        let types = [&goal, &feedback, &result].map(|codec| codec.message_type.clone());
+        let open = || {
+            let [goal, heard, returned] = types;
+            let client =
+                node.node()?.action_client_of::<[u8], [u8], [u8]>(name, goal, heard, returned)?;
+            let core = Arc::new(ActionClientCore {
+                name: client.name().to_owned(),
+                held: Mutex::new(Some(Own::new(client))),
+                goals: Mutex::default(),
+                feedback,
+                result,
+                fork_guard: ForkGuard::here(),
+            });
+            node.members.add(Kind::Client, &core);
+            Ok(core)
+        };
+        let core = py.detach(open).or_raise(py)?;
+        Ok(ActionClient { core, goal, node: node.clone() })
+    }
+}
+
+#[pymethods]
+impl ActionClient {
+    /// Sends a goal, without a wait, and returns a Goal; to the first server that comes, if there is none yet.
+    ///
+    /// `timeout` is how long the goal may take, in seconds; None for as long as it takes. Goals of one `key` go to
+    /// one server. What goes wrong is raised by the Goal.
+    #[pyo3(signature = (goal, /, *, timeout = None, key = None))]
+    fn send(
+        &self,
+        py: Python<'_>,
+        goal: &Bound<'_, PyAny>,
+        timeout: Option<f64>,
+        key: Option<&str>,
+    ) -> PyResult<Goal> {
+        let mut options = CallOptions::new().timeout(limit(py, timeout)?);
+        if let Some(key) = key {
+            options = options.key(key);
+        }
+        let place = format!("the goals of {}", self.core.name);
+        let sent = encoded(&self.goal, goal, &place, |bytes| {
+            py.detach(|| {
+                let goal = self.core.inner()?.send(bytes, options)?;
+                let core = GoalCore::new(goal, self.core.clone());
+                self.core.enter(&core);
+                Ok(core)
+            })
+        });
+        Ok(Goal { core: sent?.or_raise(py)?, _node: self.node.clone() })
+    }
+
+    /// The name of the action, with its leading slash.
+    #[getter]
+    fn name(&self) -> &str {
+        &self.core.name
+    }
+
+    /// How many servers would take a goal, or refuse it, now.
+    #[getter]
+    fn server_count(&self, py: Python<'_>) -> PyResult<usize> {
+        py.detach(|| Ok(self.core.inner()?.server_count())).or_raise(py)
+    }
+
+    /// What was asked so far, as ClientStats.
+    fn stats(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        let s = py.detach(|| Ok(self.core.inner()?.stats())).or_raise(py)?;
+        let parts = (s.calls, s.open, s.late, s.moved, s.skipped, s.unheard);
+        make(py, "ClientStats", parts)
+    }
+
+    /// Whether it was closed.
+    #[getter]
+    fn closed(&self) -> bool {
+        self.core.fork_guard.is_parents() || lock(&self.core.held).is_none()
+    }
+
+    /// Closes it; goals that are open are cancelled, and raise Closed.
+    fn close(&self, py: Python<'_>) {
+        py.detach(|| self.core.close());
+    }
+
+    fn __enter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        slf
+    }
+
+    #[pyo3(signature = (*_exception))]
+    fn __exit__(&self, py: Python<'_>, _exception: &Bound<'_, PyTuple>) {
+        self.close(py);
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<rnet.ActionClient of {}, by node {}>", self.core.name, self.node.name)
+    }
+
+    /// `ActionClient[G, F, R]` is for type checkers.
+    #[classmethod]
+    fn __class_getitem__(class: &Bound<'_, PyType>, _item: &Bound<'_, PyAny>) -> Py<PyType> {
+        class.clone().unbind()
+    }
+}
