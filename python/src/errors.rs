@@ -130,6 +130,7 @@ fn fields<'py>(py: Python<'py>, error: &Error) -> PyResult<Bound<'py, PyDict>> {
             put!(dict, reason);
         }
         Error::CallLost { lost, .. } => put!(dict, lost),
+        Error::NotInForce { why, .. } => put!(dict, why),
         // Has none, or is newer than this package, which then shows its text.
         _ => {}
     }

@@ -306,6 +306,22 @@ pub enum Error {
         /// The node whose goal runs there; empty where it is no action.
         running: String,
     },
+    /// A driver has no authority over a command: it was refused, or has ended.
+    #[error("not in force on {topic}: {why}; take it again, or take it with a higher priority")]
+    NotInForce {
+        /// The topic of the command.
+        topic: String,
+        /// Who has it, or why it has ended.
+        why: String,
+    },
+    /// A command topic has a receiver already. It obeys one driver, so there may be no second one.
+    #[error("{topic} has a receiver already, in {node}; close that one, or receive another topic")]
+    ReceiverExists {
+        /// The topic of the command.
+        topic: String,
+        /// Node of the receiver.
+        node: String,
+    },
     /// A call was cancelled.
     #[error("the call of {topic} was cancelled {reason}; call again if it is wanted")]
     Cancelled {
@@ -407,6 +423,8 @@ impl Error {
             | Self::Refused { topic, .. }
             | Self::Cancelled { topic, .. }
             | Self::CallLost { topic, .. }
+            | Self::NotInForce { topic, .. }
+            | Self::ReceiverExists { topic, .. }
             | Self::BadName { what: "topic", name: topic, .. } => Some(topic.as_str()),
             _ => None,
         }
@@ -427,6 +445,7 @@ impl Error {
             | Self::CallFailed { node, .. }
             | Self::Refused { node, .. }
             | Self::CallLost { node, .. }
+            | Self::ReceiverExists { node, .. }
             | Self::NameTaken { node, .. }
             | Self::Corrupt { publisher_node: node, .. }
             | Self::Malformed { publisher_node: node, .. }
@@ -524,6 +543,8 @@ mod tests {
                 failure: Box::new(Failure { kind: "panic".into(), text: s() }),
             },
             Error::Refused { topic: t(), node: n(), backlog: 64, running: String::new() },
+            Error::NotInForce { topic: t(), why: s() },
+            Error::ReceiverExists { topic: t(), node: n() },
             Error::Cancelled { topic: t(), reason: CancelReason::Caller },
             Error::CallLost { topic: t(), node: n(), lost: 2 },
             Error::io("cannot open", "/x", &std::io::Error::from_raw_os_error(2)),

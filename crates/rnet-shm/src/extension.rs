@@ -130,7 +130,7 @@ mod tests {
         let one = Meta::default().with_correlation(9);
         for extension in [full(), Extension::default(), Extension { meta: one, known_lost: 0 }] {
             let bytes = to_bytes(extension);
-            assert!(bytes.len() <= MAX_LEN_BYTES && bytes.len() % 8 == 0);
+            assert!(bytes.len() <= MAX_LEN_BYTES && bytes.len().is_multiple_of(8));
             assert_eq!(Extension::from_bytes(&bytes), extension);
         }
         assert_eq!(to_bytes(full()).len(), MAX_LEN_BYTES);

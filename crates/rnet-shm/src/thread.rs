@@ -22,3 +22,19 @@ pub fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> Result<JoinHan
     unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, before.as_ptr(), std::ptr::null_mut()) };
     thread.map_err(failed)
 }
+
+/// Has this thread go before all that are scheduled by need (`SCHED_FIFO` at its lowest priority), where the process
+/// may ask for that; leaves it alone where somebody has chosen a policy for it. Whether it goes first now.
+pub fn go_first() -> bool {
+    // SAFETY: it asks about this thread alone.
+    if unsafe { libc::sched_getscheduler(0) } != libc::SCHED_OTHER {
+        return true;
+    }
+    // SAFETY: `sched_param` is plain data, of which all zeros are a value.
+    let mut param: libc::sched_param = unsafe { std::mem::zeroed() };
+    param.sched_priority = 1;
+    // SAFETY: it changes this thread alone, and reads `param` during the call.
+    unsafe {
+        libc::sched_setscheduler(0, libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, &param) == 0
+    }
+}

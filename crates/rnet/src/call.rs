@@ -26,7 +26,7 @@ use crate::msgs::call_status::Reason;
 
 pub use action::{ActionBuilder, ActionContext, Policy};
 pub use book::ClientStats;
-use bytes::Bytes;
+pub(crate) use bytes::Bytes;
 pub use bytes::Received;
 pub use client::{CallOptions, Client};
 pub use desk::ServiceStats;
@@ -68,7 +68,7 @@ fn reason_of_wire(reason: Reason) -> CancelReason {
 }
 
 /// The name of a service, with its leading slash.
-fn service_name(name: &str) -> Result<String> {
+pub(crate) fn service_name(name: &str) -> Result<String> {
     let named = TopicName::new(name)?.as_str().to_owned();
     if named.len() > MAX_SERVICE_LEN_BYTES {
         let (what, len) = ("topic", named.len());

@@ -30,7 +30,7 @@
 //! state up behind a node that has gone, and, once in a process, one that registers it for
 //! `membarrier`. A node in simulated time has one that follows `/clock`. A publisher has no thread. A [`Service`] has one for each handler that
 //! may run at once and one more; a [`Client`] has one from its first async call on; a
-//! [`Replica`](state::Replica) has one.
+//! [`Replica`](state::Replica) has one, and so has a [`Command`].
 
 // Generated code says `::rnet::` everywhere, here too.
 extern crate self as rnet;
@@ -40,6 +40,7 @@ mod attached;
 mod batch;
 mod call;
 mod callback;
+mod command;
 mod dynamic;
 pub mod inspect;
 mod link_start;
@@ -66,6 +67,7 @@ pub use call::{
     Goal, HandlerError, Pending, Policy, Received, Responder, Service, ServiceBuilder,
     ServiceStats,
 };
+pub use command::{Command, CommandBuilder, CommandStats, DriveBuilder, Driver, FallbackReason};
 pub use dynamic::Dynamic;
 pub use log::{LOG_TOPIC, LogLevel, Logger, WeakLogger};
 pub use node::{Node, NodeBuilder};

@@ -281,6 +281,19 @@ class Refused(RnetError):
     running: str | None
 
 
+class NotInForce(RnetError):
+    """A driver has no authority over a command: it was refused, or has ended."""
+
+    code = "not_in_force"
+    why: str
+
+
+class ReceiverExists(RnetError):
+    """A command topic has a receiver already."""
+
+    code = "receiver_exists"
+
+
 class Cancelled(RnetError):
     """A call was cancelled: ``reason`` is "caller", "caller_gone", "timed_out", "preempted" or "server_closing"."""
 

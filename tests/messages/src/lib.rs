@@ -11,6 +11,7 @@ mod guide {
         };
     }
     pages! {
+        Commands: "commands.md"
         Errors: "errors.md"
         GettingStarted: "getting-started.md"
         Images: "images.md"

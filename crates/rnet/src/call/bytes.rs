@@ -16,7 +16,16 @@ pub struct Bytes {
 
 impl Bytes {
     pub fn copy_of(bytes: &[u8]) -> Bytes {
-        let mut words = Vec::with_capacity(bytes.len().div_ceil(8));
+        let mut copy = Bytes::default();
+        copy.refill(bytes);
+        copy
+    }
+
+    /// Becomes a copy of these, in the same memory if that is long enough.
+    pub fn refill(&mut self, bytes: &[u8]) {
+        let words = &mut self.words;
+        words.clear();
+        words.reserve(bytes.len().div_ceil(8));
         let chunks = bytes.chunks_exact(8);
         let rest = chunks.remainder();
         words.extend(chunks.map(|c| u64::from_ne_bytes(c.try_into().expect("eight bytes"))));
@@ -25,7 +34,7 @@ impl Bytes {
             last[..rest.len()].copy_from_slice(rest);
             words.push(u64::from_ne_bytes(last));
         }
-        Bytes { words, len: bytes.len() }
+        self.len = bytes.len();
     }
 
     /// As a message of this type is sent.

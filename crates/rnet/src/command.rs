@@ -1,0 +1,42 @@
+//! Commands: a topic whose receiver obeys one driver at a time, and does something safe by itself when that one
+//! falls silent (docs/design/commands.md).
+
+mod authority;
+mod driver;
+mod open;
+mod receiver;
+mod tell;
+
+use std::time::Duration;
+
+use rnet_core::{Error, Result};
+
+pub use driver::{DriveBuilder, Driver};
+pub use open::{Command, CommandBuilder};
+pub use receiver::{CommandStats, FallbackReason};
+
+const MIN_TIME: Duration = Duration::from_millis(1);
+const MAX_TIME: Duration = Duration::from_secs(3600);
+
+/// The service by which drivers ask for authority.
+fn authority_of(topic: &str) -> String {
+    format!("{topic}/authority")
+}
+
+/// Where the receiver says who drives.
+fn status_of(topic: &str) -> String {
+    format!("/_rnet/command{topic}/status")
+}
+
+/// The audit trail.
+fn log_of(topic: &str) -> String {
+    format!("/_rnet/command{topic}/log")
+}
+
+fn check_time(what: &str, time: Duration) -> Result<()> {
+    if (MIN_TIME..=MAX_TIME).contains(&time) {
+        return Ok(());
+    }
+    let why = format!("it is {time:?}, and must be 1 ms to 1 h");
+    Err(Error::BadValue { what: format!("{what} of a command"), why })
+}

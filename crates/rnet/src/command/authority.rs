@@ -1,0 +1,220 @@
+//! Who is in force: one variable, which only the receiver's thread has.
+
+use std::time::Duration;
+
+/// How a driver is known: its node as this host names it, and the publisher of its commands once there was one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Holder {
+    pub node: String,
+    pub priority: i32,
+    pub number: u64,
+    pub lease: Duration,
+    /// When the lease passes, in ns of CLOCK_MONOTONIC.
+    pub until_ns: u64,
+    /// The publisher of its commands, and the number of the last that was applied.
+    pub course: Option<(u64, u64)>,
+}
+
+/// Why a command is not applied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ignored {
+    /// It carries no number of an authority, or one that was never granted, or comes from another node or publisher
+    /// than the one that has it.
+    Unauthorised,
+    /// Its authority is in force no more.
+    Superseded,
+    /// It is older than the deadline.
+    Late,
+    /// It, or a later one, was applied before.
+    Repeated,
+}
+
+/// A command as it came.
+#[derive(Clone, Copy, Debug)]
+pub struct Came<'a> {
+    pub number: Option<u64>,
+    pub node: &'a str,
+    /// Where it was first sent, and its number there.
+    pub publisher: u64,
+    pub seq: u64,
+    pub sent_ns: u64,
+    pub now_ns: u64,
+}
+
+/// What happened to authority because of a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Taken {
+    /// It was granted; the driver that had it was of a lower priority.
+    Granted { preempted: Option<Holder> },
+    /// Somebody else has it.
+    Refused,
+}
+
+/// Authority over one command.
+#[derive(Debug)]
+pub struct Authority {
+    holder: Option<Holder>,
+    next: u64,
+}
+
+fn ns(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+impl Authority {
+    /// Nobody has it. Numbers are granted from `first` on, and none twice.
+    pub fn new(first: u64) -> Authority {
+        Authority { holder: None, next: first.max(1) }
+    }
+
+    pub fn holder(&self) -> Option<&Holder> {
+        self.holder.as_ref()
+    }
+
+    /// Whether this number was granted and is in force no more.
+    fn is_past(&self, number: u64, first: u64) -> bool {
+        (first..self.next).contains(&number)
+    }
+
+    pub fn take(&mut self, node: &str, priority: i32, lease: Duration, now_ns: u64) -> Taken {
+        if self.holder.as_ref().is_some_and(|holder| holder.priority >= priority) {
+            return Taken::Refused;
+        }
+        let number = self.next;
+        self.next += 1;
+        let until_ns = now_ns.saturating_add(ns(lease));
+        let node = node.to_owned();
+        let taken = Holder { node, priority, number, lease, until_ns, course: None };
+        Taken::Granted { preempted: self.holder.replace(taken) }
+    }
+
+    /// The lease begins anew; `false` if this is not the holder.
+    pub fn renew(&mut self, node: &str, number: u64, now_ns: u64) -> bool {
+        let Some(holder) = self.holder.as_mut().filter(|h| h.number == number && h.node == node)
+        else {
+            return false;
+        };
+        holder.until_ns = now_ns.saturating_add(ns(holder.lease));
+        true
+    }
+
+    /// Ends the authority of the holder, if it is this one.
+    pub fn release(&mut self, node: &str, number: u64) -> Option<Holder> {
+        self.holder.take_if(|holder| holder.number == number && holder.node == node)
+    }
+
+    /// Ends the authority of a holder whose node, or whose publisher of commands, is gone.
+    pub fn lose(&mut self, node: &str) -> Option<Holder> {
+        self.holder.take_if(|holder| holder.node == node)
+    }
+
+    /// Ends the authority of a holder whose lease has passed.
+    pub fn expire(&mut self, now_ns: u64) -> Option<Holder> {
+        self.holder.take_if(|holder| holder.until_ns <= now_ns)
+    }
+
+    /// Whether a command is to be applied. One that is renews the lease.
+    ///
+    /// # Errors
+    /// Why it is not.
+    pub fn judge(
+        &mut self,
+        came: &Came<'_>,
+        first: u64,
+        deadline: Duration,
+    ) -> Result<(), Ignored> {
+        let number = came.number.ok_or(Ignored::Unauthorised)?;
+        let Some(holder) = self.holder.as_mut().filter(|holder| holder.number == number) else {
+            let past = self.is_past(number, first);
+            return Err(if past { Ignored::Superseded } else { Ignored::Unauthorised });
+        };
+        if holder.node != came.node
+            || holder.course.is_some_and(|(publisher, _)| publisher != came.publisher)
+        {
+            return Err(Ignored::Unauthorised);
+        }
+        if holder.course.is_some_and(|(_, last)| came.seq <= last) {
+            return Err(Ignored::Repeated);
+        }
+        if came.now_ns.saturating_sub(came.sent_ns) > ns(deadline) {
+            return Err(Ignored::Late);
+        }
+        holder.course = Some((came.publisher, came.seq));
+        holder.until_ns = came.now_ns.saturating_add(ns(holder.lease));
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LEASE: Duration = Duration::from_nanos(100);
+    const DEADLINE: Duration = Duration::from_nanos(50);
+    const FIRST: u64 = 7;
+
+    fn came(number: u64, node: &str, seq: u64, now_ns: u64) -> Came<'_> {
+        Came { number: Some(number), node, publisher: 1, seq, sent_ns: now_ns, now_ns }
+    }
+
+    fn holder_of(authority: &Authority) -> Option<(&str, u64)> {
+        authority.holder().map(|holder| (holder.node.as_str(), holder.number))
+    }
+
+    #[test]
+    fn only_a_higher_priority_takes_what_somebody_has() {
+        let mut authority = Authority::new(FIRST);
+        assert_eq!(authority.take("/a", 5, LEASE, 0), Taken::Granted { preempted: None });
+        assert_eq!(authority.take("/b", 5, LEASE, 1), Taken::Refused);
+        assert_eq!(authority.take("/a", 5, LEASE, 1), Taken::Refused, "not a second time either");
+        let taken = authority.take("/b", 6, LEASE, 2);
+        assert!(matches!(taken, Taken::Granted { preempted: Some(h) } if h.node == "/a"));
+        assert_eq!(holder_of(&authority), Some(("/b", FIRST + 1)));
+        assert_eq!(authority.release("/a", FIRST), None);
+        assert!(!authority.renew("/a", FIRST, 3) && authority.renew("/b", FIRST + 1, 3));
+        assert!(authority.release("/b", FIRST + 1).is_some());
+        assert_eq!(authority.take("/a", -1, LEASE, 4), Taken::Granted { preempted: None });
+    }
+
+    #[test]
+    fn a_lease_passes_and_commands_and_renewals_begin_it_anew() {
+        let mut authority = Authority::new(FIRST);
+        authority.take("/a", 0, LEASE, 0);
+        assert_eq!(authority.expire(99), None);
+        authority.judge(&came(FIRST, "/a", 0, 60), FIRST, DEADLINE).unwrap();
+        assert_eq!(authority.expire(159), None);
+        assert!(authority.renew("/a", FIRST, 159));
+        assert_eq!(authority.expire(258), None);
+        assert!(authority.expire(259).is_some());
+        assert_eq!(
+            authority.judge(&came(FIRST, "/a", 1, 260), FIRST, DEADLINE),
+            Err(Ignored::Superseded)
+        );
+    }
+
+    #[test]
+    fn what_is_not_the_holders_next_command_is_not_applied() {
+        let mut authority = Authority::new(FIRST);
+        let judge = |authority: &mut Authority, came| authority.judge(&came, FIRST, DEADLINE);
+        assert_eq!(judge(&mut authority, came(FIRST, "/a", 0, 0)), Err(Ignored::Unauthorised));
+        authority.take("/a", 0, LEASE, 0);
+        for (came, why) in [
+            (Came { number: None, ..came(0, "/a", 0, 1) }, Ignored::Unauthorised),
+            (came(FIRST, "/b", 0, 1), Ignored::Unauthorised),
+            (came(FIRST - 1, "/a", 0, 1), Ignored::Unauthorised),
+            (came(u64::MAX, "/a", 0, 1), Ignored::Unauthorised),
+            (Came { sent_ns: 0, ..came(FIRST, "/a", 0, 51) }, Ignored::Late),
+        ] {
+            assert_eq!(judge(&mut authority, came), Err(why), "{came:?}");
+        }
+        judge(&mut authority, came(FIRST, "/a", 5, 60)).unwrap();
+        for (came, why) in [
+            (came(FIRST, "/a", 5, 61), Ignored::Repeated),
+            (came(FIRST, "/a", 4, 61), Ignored::Repeated),
+            (Came { publisher: 2, ..came(FIRST, "/a", 6, 61) }, Ignored::Unauthorised),
+        ] {
+            assert_eq!(judge(&mut authority, came), Err(why), "{came:?}");
+        }
+        judge(&mut authority, came(FIRST, "/a", 6, 62)).unwrap();
+    }
+}

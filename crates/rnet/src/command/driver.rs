@@ -1,0 +1,223 @@
+//! The sending end of a command.
+
+use std::marker::PhantomData;
+use std::time::{Duration, Instant};
+
+use rnet_core::{Error, Meta, Result};
+
+use super::{authority_of, check_time, status_of};
+use crate::call::service_name;
+use crate::msgs::command_request::Action;
+use crate::msgs::command_status::{Reason, State};
+use crate::msgs::{CommandReply, CommandRequest, CommandStatus};
+use crate::{
+    Client, Message, MessageType, Node, Publisher, PublisherOptions, Subscriber, SubscriberOptions,
+};
+
+/// How long authority lasts after the last command if the driver does not say.
+const LEASE: Duration = Duration::from_millis(200);
+/// How long the receiver is waited for.
+const TIMEOUT: Duration = Duration::from_secs(10);
+/// How long a driver that ends waits until the receiver has heard of it.
+const GOODBYE: Duration = Duration::from_millis(100);
+
+/// A driver without authority; made by [`Node::drive`].
+#[must_use = "nothing is driven until take() is called"]
+pub struct DriveBuilder<T: Message + ?Sized> {
+    node: Node,
+    topic: String,
+    priority: i32,
+    lease: Duration,
+    message_type: Option<MessageType>,
+    _type: PhantomData<fn(&T)>,
+}
+
+impl<T: Message + ?Sized> DriveBuilder<T> {
+    pub(super) fn new(node: &Node, topic: &str) -> Self {
+        let (node, topic) = (node.clone(), topic.to_owned());
+        DriveBuilder {
+            node,
+            topic,
+            priority: 0,
+            lease: LEASE,
+            message_type: None,
+            _type: PhantomData,
+        }
+    }
+
+    /// A driver takes authority from those of a lower priority; 0 by default.
+    pub fn priority(mut self, priority: i32) -> Self {
+        self.priority = priority;
+        self
+    }
+
+    /// How long authority lasts after the last command or renewal: 1 ms to 1 h, 200 ms by default.
+    pub fn lease(mut self, lease: Duration) -> Self {
+        self.lease = lease;
+        self
+    }
+
+    /// The type, for messages that leave it open: `[u8]`, which are then sent as they are, and [`crate::Dynamic`].
+    pub fn message_type(mut self, message_type: impl Into<MessageType>) -> Self {
+        self.message_type = Some(message_type.into());
+        self
+    }
+
+    /// Takes authority; waits for a receiver if there is none yet, for 10 s if `timeout` is `None`.
+    ///
+    /// # Errors
+    /// `NotInForce` if a driver of the same or a higher priority has it; `Timeout` if there is no receiver;
+    /// `BadValue` for a lease that is not allowed; `IncompatibleType`; as [`Node::publisher`].
+    pub fn take(self, timeout: Option<Duration>) -> Result<Driver<T>> {
+        let DriveBuilder { node, topic, priority, lease, message_type, .. } = self;
+        let topic = service_name(&topic)?;
+        check_time("lease", lease)?;
+        let after = timeout.unwrap_or(TIMEOUT);
+        let until = Instant::now() + after;
+        let left = || Some(until.saturating_duration_since(Instant::now()));
+        let status = SubscriberOptions::new().lane(rnet_core::Lane::Urgent).transient_local();
+        let status =
+            node.subscriber_with::<CommandStatus>(&status_of(&topic), status.keep_last(16))?;
+        let mut options = PublisherOptions::new().urgent();
+        if let Some(ty) = message_type {
+            options = options.message_type(ty);
+        }
+        let publisher = node.publisher_with::<T>(&topic, options)?;
+        let client = node.client::<CommandRequest, CommandReply>(&authority_of(&topic))?;
+        let mut driver = Driver { topic, publisher, status, client, number: 0, ended: None };
+        // Ahead of the lease, which begins when it is granted.
+        driver.status.wait_for_publishers(1, left())?;
+        driver.publisher.wait_for_subscribers(1, left())?;
+        let lease = u64::try_from(lease.as_nanos()).unwrap_or(u64::MAX);
+        let reply = driver.ask(Action::Take, (priority, lease), left())?;
+        if !reply.granted {
+            let CommandReply { holder, priority: of, .. } = &reply;
+            let why = format!("{holder} has it with priority {of}, and {priority} was asked with");
+            return Err(driver.lost(why));
+        }
+        driver.number = reply.number;
+        Ok(driver)
+    }
+}
+
+/// The sending end of a command, with authority until it ends. Dropping it gives authority back.
+#[must_use = "authority is given back when this is dropped"]
+pub struct Driver<T: Message + ?Sized> {
+    topic: String,
+    publisher: Publisher<T>,
+    status: Subscriber<CommandStatus>,
+    client: Client<CommandRequest, CommandReply>,
+    /// Of its authority; 0 before it has any.
+    number: u64,
+    /// Why it has none any more.
+    ended: Option<Error>,
+}
+
+impl<T: Message + ?Sized> Driver<T> {
+    /// The topic.
+    pub fn topic(&self) -> &str {
+        &self.topic
+    }
+
+    /// The number of its authority: higher for each that the receiver grants.
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// Sends a command, which begins the lease anew. It is applied if it is there within the deadline of the
+    /// receiver, and this driver still in force.
+    ///
+    /// # Errors
+    /// `NotInForce` once the receiver has said that this driver's authority has ended; as [`Publisher::send`].
+    pub fn send(&mut self, command: &T) -> Result<()> {
+        self.check()?;
+        self.publisher.send_with(command, Meta::default().with_correlation(self.number))
+    }
+
+    /// Begins the lease anew without a command. The receiver falls back when its deadline passes all the same.
+    ///
+    /// # Errors
+    /// `NotInForce`; as [`Client::call`].
+    pub fn renew(&mut self) -> Result<()> {
+        self.check()?;
+        let reply = self.ask(Action::Renew, (0, 0), None)?;
+        if reply.granted {
+            return Ok(());
+        }
+        Err(self.lost("its authority has ended".to_owned()))
+    }
+
+    /// Whether this driver is in force, as far as the receiver has said.
+    pub fn in_force(&mut self) -> bool {
+        self.check().is_ok()
+    }
+
+    /// Gives authority back: the receiver falls back at once.
+    ///
+    /// # Errors
+    /// As [`Client::call`]. It then ends with its lease.
+    pub fn release(mut self) -> Result<()> {
+        let released = self.ask(Action::Release, (0, 0), None);
+        self.ended = Some(self.lost("it was released".to_owned()));
+        released.map(drop)
+    }
+
+    fn ask(
+        &mut self,
+        action: Action,
+        (priority, lease): (i32, u64),
+        timeout: Option<Duration>,
+    ) -> Result<CommandReply> {
+        let mut request = CommandRequest { priority, lease, number: self.number, action: 0 };
+        request.set_action(action);
+        Ok(self.client.call(&request, timeout)?.into_message())
+    }
+
+    fn lost(&mut self, why: String) -> Error {
+        let error = Error::NotInForce { topic: self.topic.clone(), why };
+        self.ended = Some(error.clone());
+        error
+    }
+
+    /// Reads what the receiver has said since.
+    fn check(&mut self) -> Result<()> {
+        while self.ended.is_none() {
+            let why = match self.status.try_recv() {
+                Ok(None) => break,
+                // Of before this authority was granted.
+                Ok(Some(status)) if status.granted < self.number => continue,
+                Ok(Some(status)) => {
+                    let there = status.number == self.number && status.state() != State::Closed;
+                    if there {
+                        continue;
+                    }
+                    text_of(&status)
+                }
+                Err(Error::PeerLost { node, .. }) => format!("its receiver in {node} is gone"),
+                Err(_) => continue,
+            };
+            return Err(self.lost(why));
+        }
+        self.ended.clone().map_or(Ok(()), Err)
+    }
+}
+
+fn text_of(status: &CommandStatus) -> String {
+    let CommandStatus { holder, priority, .. } = status;
+    match status.reason() {
+        _ if !holder.is_empty() => format!("{holder} has taken it with priority {priority}"),
+        Reason::Expired => "its lease has passed".to_owned(),
+        Reason::Closed => "its receiver was closed".to_owned(),
+        Reason::Released => "it was released".to_owned(),
+        _ => "its authority has ended".to_owned(),
+    }
+}
+
+impl<T: Message + ?Sized> Drop for Driver<T> {
+    fn drop(&mut self) {
+        if self.number != 0 && self.check().is_ok() {
+            // One that does not hear of it waits for the lease.
+            let _ = self.ask(Action::Release, (0, 0), Some(GOODBYE));
+        }
+    }
+}

@@ -1,0 +1,296 @@
+//! The receiving end of a command, as its user opens and holds it.
+
+use std::marker::PhantomData;
+use std::sync::mpsc::sync_channel;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use rnet_core::{Error, Lane, Result};
+use rnet_node::types::choose;
+
+use super::driver::DriveBuilder;
+use super::receiver::{Apply, Ask, CommandStats, FallbackReason, Parts, Receiver, Rest, Shared};
+use super::tell::Tell;
+use super::{authority_of, check_time, status_of};
+use crate::call::{Bytes, service_name};
+use crate::msgs::{CommandReply, CommandRequest, CommandStatus};
+use crate::{
+    EndpointQos, HandlerError, Message, MessageType, Node, Responder, Service, SubscriberOptions,
+    WaitSet,
+};
+
+/// How long a command is waited for if the receiver does not say.
+const DEADLINE: Duration = Duration::from_millis(100);
+/// How long a driver waits for the receiver's thread, which may be applying a command.
+const ANSWER: Duration = Duration::from_secs(1);
+
+impl Node {
+    /// The receiving end of a command, which is opened by [`CommandBuilder::apply`]: it applies the messages of the
+    /// one driver that has authority ([`Node::drive`]), and falls back to what is safe when none comes in time.
+    ///
+    /// ```
+    /// # fn main() -> rnet::Result<()> {
+    /// use std::time::Duration;
+    /// use rnet::msgs::Twist;
+    /// # let dir = std::env::temp_dir();
+    /// # let domain = format!("command{}", std::process::id());
+    /// # let node = rnet::Node::builder("base").dir(&dir).domain(&domain).open()?;
+    /// let base = node
+    ///     .command::<Twist>("/cmd_vel")
+    ///     .deadline(Duration::from_millis(50))
+    ///     .fallback(&Twist::default())
+    ///     .apply(|twist| println!("to the wheels: {twist:?}"))?;
+    /// let mut driver = node.drive::<Twist>("/cmd_vel").priority(10).take(None)?;
+    /// driver.send(&Twist::default())?;
+    /// # drop((driver, base));
+    /// # let path = node.domain_path().to_owned();
+    /// # drop(node);
+    /// # std::fs::remove_dir_all(path).unwrap();
+    /// # Ok(()) }
+    /// ```
+    pub fn command<T: Message + ?Sized>(&self, topic: &str) -> CommandBuilder<T> {
+        let (node, topic) = (self.clone(), topic.to_owned());
+        let (message_type, fallback) = (None, None);
+        CommandBuilder {
+            node,
+            topic,
+            deadline: DEADLINE,
+            message_type,
+            fallback,
+            _type: PhantomData,
+        }
+    }
+
+    /// The sending end of a command: authority over it is asked for by [`DriveBuilder::take`].
+    pub fn drive<T: Message + ?Sized>(&self, topic: &str) -> DriveBuilder<T> {
+        DriveBuilder::new(self, topic)
+    }
+}
+
+/// Encodes a message as one of this type.
+type Encode = Box<dyn FnOnce(&MessageType) -> Result<Vec<u8>, String>>;
+
+enum Chosen {
+    Value(Encode),
+    Hold,
+    Handler(Box<dyn FnMut(FallbackReason) + Send>),
+}
+
+/// A receiver of commands that is not open yet; made by [`Node::command`].
+#[must_use = "nothing is received until apply() is called"]
+pub struct CommandBuilder<T: Message + ?Sized> {
+    node: Node,
+    topic: String,
+    deadline: Duration,
+    message_type: Option<MessageType>,
+    fallback: Option<Chosen>,
+    _type: PhantomData<fn(&T)>,
+}
+
+impl<T: Message + ?Sized> CommandBuilder<T> {
+    /// How long after a command the next one has to come: 1 ms to 1 h, 100 ms by default. Counted by
+    /// CLOCK_MONOTONIC, whatever the robot's time is.
+    pub fn deadline(mut self, deadline: Duration) -> Self {
+        self.deadline = deadline;
+        self
+    }
+
+    /// Falls back to this message: it is given to what applies commands.
+    pub fn fallback(mut self, message: &T) -> Self
+    where
+        T: ToOwned<Owned: std::borrow::Borrow<T> + 'static>,
+    {
+        let message = message.to_owned();
+        let encode = move |ty: &MessageType| {
+            let mut encoded = Vec::new();
+            Bytes::encode::<T>(std::borrow::Borrow::borrow(&message), ty, &mut encoded)?;
+            Ok(encoded)
+        };
+        self.fallback = Some(Chosen::Value(Box::new(encode)));
+        self
+    }
+
+    /// Falls back to the type's default message, which for velocities and torques is to stand still.
+    pub fn fallback_zero(mut self) -> Self
+    where
+        T: Default,
+    {
+        let encode = |ty: &MessageType| {
+            let mut encoded = Vec::new();
+            Bytes::encode(&T::default(), ty, &mut encoded)?;
+            Ok(encoded)
+        };
+        self.fallback = Some(Chosen::Value(Box::new(encode)));
+        self
+    }
+
+    /// Falls back to the last command, which is given to what applies commands once more; to nothing before the
+    /// first. For positions that are to be held.
+    pub fn fallback_hold(mut self) -> Self {
+        self.fallback = Some(Chosen::Hold);
+        self
+    }
+
+    /// Falls back by calling this, in the thread that applies commands.
+    pub fn fallback_handler(
+        mut self,
+        handler: impl FnMut(FallbackReason) + Send + 'static,
+    ) -> Self {
+        self.fallback = Some(Chosen::Handler(Box::new(handler)));
+        self
+    }
+
+    /// The type, for messages that leave it open: `[u8]`, which are then taken as they are, and [`crate::Dynamic`].
+    pub fn message_type(mut self, message_type: impl Into<MessageType>) -> Self {
+        self.message_type = Some(message_type.into());
+        self
+    }
+
+    /// Opens the receiver: it falls back at once, and then gives each command of the driver in force to `apply`, in
+    /// a thread that does nothing else. That thread is scheduled by `SCHED_FIFO` where the process may ask for it.
+    ///
+    /// `apply` should return well within the deadline and not allocate. One that takes longer is followed by the
+    /// fallback when it returns, and so is one that panics; the panic is counted and the thread goes on.
+    ///
+    /// # Errors
+    /// `ReceiverExists` if the topic has a receiver; `BadValue` without a fallback, for a fallback that is not of the
+    /// type, or for a deadline that is not allowed; `BadName`; as [`Node::subscriber`].
+    pub fn apply(self, mut apply: impl FnMut(&T) + Send + 'static) -> Result<Command> {
+        let CommandBuilder { node, topic, deadline, message_type, fallback, .. } = self;
+        node.core().state.check_fork()?;
+        let topic = service_name(&topic)?;
+        check_time("deadline", deadline)?;
+        let ty = choose::<T>(&topic, message_type)?;
+        let bad = |why: String| Error::BadValue { what: format!("fallback of {topic}"), why };
+        let rest = match fallback {
+            Some(Chosen::Value(encode)) => Rest::Value(Bytes::copy_of(&encode(&ty).map_err(bad)?)),
+            Some(Chosen::Hold) => Rest::Hold(None),
+            Some(Chosen::Handler(handler)) => Rest::Handler(handler),
+            None => return Err(bad("there is none, and what is safe only you know".to_owned())),
+        };
+        let mut held = T::hold(&ty);
+        let apply: Apply = Box::new(move |bytes| {
+            if T::IN_PLACE_FROM.is_none_or(|len| bytes.len() < len) {
+                T::decode(bytes, &mut held)?;
+            }
+            apply(T::view(bytes, &held));
+            Ok(())
+        });
+        open(&node, (topic, deadline), ty, rest, apply)
+    }
+}
+
+/// Opens a receiver whose messages are bytes.
+fn open(
+    node: &Node,
+    (topic, deadline): (String, Duration),
+    ty: MessageType,
+    rest: Rest,
+    apply: Apply,
+) -> Result<Command> {
+    let tell = Tell::open(node, &topic)?;
+    if let Some(other) = another(node, &topic, tell.id())? {
+        return Err(Error::ReceiverExists { topic, node: other });
+    }
+    // Only the newest of each driver counts: what came before it is old.
+    let options = SubscriberOptions::new().lane(Lane::Urgent).keep_last(1).message_type(ty);
+    let commands = node.subscriber_with::<[u8]>(&topic, options)?;
+    let set = WaitSet::new(node);
+    let shared = Arc::new(Shared::new(set.handle()));
+    let asked = shared.clone();
+    let receiver = Receiver::new(Parts { deadline, commands, set, shared, tell, rest, apply });
+    let shared = asked.clone();
+    // First the thread: a driver that is granted authority is heard.
+    let thread = rnet_shm::thread::spawn("rnet-command", move || receiver.run())?;
+    let mut command =
+        Command { topic, shared, thread: Some(thread), service: None, node: node.clone() };
+    let service = node.service::<CommandRequest, CommandReply>(&authority_of(&command.topic));
+    command.service =
+        Some(service.serve_stream(move |request, responder| answer(&asked, request, responder))?);
+    Ok(command)
+}
+
+/// Node of another receiver of the topic.
+fn another(node: &Node, topic: &str, own: u64) -> Result<Option<String>> {
+    let (found, status) = (Arc::new(Mutex::new(None)), status_of(topic));
+    let saw = found.clone();
+    let watch = node.on_endpoint(move |event| {
+        let endpoint = event.endpoint();
+        let receives = matches!(endpoint.qos, EndpointQos::Publisher(_));
+        if receives && endpoint.topic == status && endpoint.id != own {
+            *saw.lock().unwrap_or_else(PoisonError::into_inner) = Some(endpoint.node.clone());
+        }
+    })?;
+    // For each that there is, before it goes on.
+    watch.run();
+    drop(watch);
+    let found = found.lock().unwrap_or_else(PoisonError::into_inner).take();
+    Ok(found)
+}
+
+fn answer(
+    shared: &Shared,
+    request: &CommandRequest,
+    responder: &mut Responder<'_, CommandReply>,
+) -> Result<(), HandlerError> {
+    let lease = Duration::from_nanos(request.lease);
+    if request.action() == crate::msgs::command_request::Action::Take {
+        check_time("lease", lease)?;
+    }
+    let (answer, answered) = sync_channel(1);
+    let node = responder.caller().to_owned();
+    let (action, priority, number) = (request.action(), request.priority, request.number);
+    let busy = || HandlerError::new("busy", "the receiver applies a command and does not answer");
+    if !shared.ask(Ask { action, node, priority, lease, number, answer }) {
+        return Err(busy());
+    }
+    let reply = answered.recv_timeout(ANSWER).map_err(|_| busy())?;
+    responder.send(&reply)?;
+    Ok(())
+}
+
+/// The receiving end of a command. Dropping it falls back for the last time, and closes it.
+#[must_use = "the receiver closes when this is dropped"]
+pub struct Command {
+    topic: String,
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+    service: Option<Service>,
+    node: Node,
+}
+
+impl Command {
+    /// The topic.
+    pub fn topic(&self) -> &str {
+        &self.topic
+    }
+
+    /// What was done with commands so far.
+    pub fn stats(&self) -> CommandStats {
+        self.shared.shown().0
+    }
+
+    /// Who drives, and whether the receiver has fallen back, as it has said last.
+    pub fn status(&self) -> CommandStatus {
+        self.shared.shown().1
+    }
+}
+
+impl Drop for Command {
+    fn drop(&mut self) {
+        let thread = self.thread.take();
+        if self.node.core().state.fork_guard().is_parents() {
+            std::mem::forget(thread);
+            return;
+        }
+        // Nobody is granted what nobody obeys.
+        drop(self.service.take());
+        self.shared.close();
+        let this = std::thread::current().id();
+        // Code that drops its own receiver does not wait for itself.
+        if let Some(thread) = thread.filter(|thread| thread.thread().id() != this) {
+            let _ = thread.join();
+        }
+    }
+}

@@ -1,0 +1,460 @@
+//! The receiver's thread, the only one that applies commands and decides who is in force.
+
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::SyncSender;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use super::authority::{Authority, Came, Holder, Ignored, Taken};
+use super::tell::Tell;
+use crate::call::Bytes;
+use crate::msgs::command_event::Kind;
+use crate::msgs::command_request::Action;
+use crate::msgs::command_status::{Reason, State};
+use crate::msgs::{CommandReply, CommandStatus};
+use crate::{Error, Subscriber, WaitSet, WaitSetHandle, now_ns};
+
+/// Requests of drivers that wait for the thread.
+const MAX_ASKS: usize = 1024;
+/// Stack that is there before it is needed, in bytes.
+const STACK: usize = 64 << 10;
+
+/// Why a receiver has fallen back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum FallbackReason {
+    /// It was opened: nothing was commanded yet.
+    Opened,
+    /// No command came within the deadline.
+    Deadline,
+    /// The lease of the driver has passed.
+    Expired,
+    /// The driver has released its authority.
+    Released,
+    /// The driver's process or host is gone.
+    DriverLost,
+    /// To apply a command took longer than the deadline.
+    Overrun,
+    /// The code that applies commands panicked.
+    Panicked,
+    /// The receiver closes.
+    Closed,
+}
+
+impl FallbackReason {
+    fn wire(self) -> Reason {
+        match self {
+            FallbackReason::Opened => Reason::Opened,
+            FallbackReason::Deadline => Reason::Deadline,
+            FallbackReason::Expired => Reason::Expired,
+            FallbackReason::Released => Reason::Released,
+            FallbackReason::DriverLost => Reason::DriverLost,
+            FallbackReason::Overrun => Reason::Overrun,
+            FallbackReason::Panicked => Reason::Panicked,
+            FallbackReason::Closed => Reason::Closed,
+        }
+    }
+
+    fn text(self) -> &'static str {
+        match self {
+            FallbackReason::Opened => "the receiver was opened",
+            FallbackReason::Deadline => "no command came within the deadline",
+            FallbackReason::Expired => "the lease has passed",
+            FallbackReason::Released => "the driver has released its authority",
+            FallbackReason::DriverLost => "the driver is gone",
+            FallbackReason::Overrun => "to apply the command took longer than the deadline",
+            FallbackReason::Panicked => "the code that applies commands panicked",
+            FallbackReason::Closed => "the receiver was closed",
+        }
+    }
+}
+
+/// What a receiver has done so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CommandStats {
+    /// Commands that were applied.
+    pub applied: u64,
+    /// Commands that were older than the deadline when they came.
+    pub late: u64,
+    /// Commands that had been applied before, or after which a later one had.
+    pub repeated: u64,
+    /// Commands of drivers whose authority had ended.
+    pub superseded: u64,
+    /// Commands of nodes that never had the authority they claimed.
+    pub unauthorised: u64,
+    /// Commands that are no message of the type.
+    pub malformed: u64,
+    /// How often it has fallen back, the opening and the closing not counted.
+    pub fallbacks: u64,
+    /// Panics of the code that applies commands or fallbacks.
+    pub panics: u64,
+    /// Commands that took longer to apply than the deadline.
+    pub overruns: u64,
+}
+
+impl CommandStats {
+    fn ignored(&self) -> u64 {
+        self.late + self.repeated + self.superseded + self.unauthorised + self.malformed
+    }
+}
+
+/// What a receiver does when it falls back.
+pub enum Rest {
+    Value(Bytes),
+    /// The last command again, once there was one.
+    Hold(Option<Bytes>),
+    Handler(Box<dyn FnMut(FallbackReason) + Send>),
+}
+
+/// Applies a command; an error says in words why it is no message of the type.
+pub type Apply = Box<dyn FnMut(&[u8]) -> Result<(), String> + Send>;
+
+/// A request of a driver.
+pub struct Ask {
+    pub action: Action,
+    pub node: String,
+    pub priority: i32,
+    pub lease: Duration,
+    pub number: u64,
+    pub answer: SyncSender<CommandReply>,
+}
+
+/// What the thread shares with the service of authority and with the user's handle.
+pub struct Shared {
+    asks: Mutex<VecDeque<Ask>>,
+    closed: AtomicBool,
+    wake: WaitSetHandle,
+    shown: Mutex<(CommandStats, CommandStatus)>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Shared {
+    pub fn new(wake: WaitSetHandle) -> Shared {
+        let (asks, closed, shown) = Default::default();
+        Shared { asks, closed, wake, shown }
+    }
+
+    /// Hands a request to the thread; `false` if too many wait already.
+    pub fn ask(&self, ask: Ask) -> bool {
+        let mut asks = lock(&self.asks);
+        if asks.len() >= MAX_ASKS {
+            return false;
+        }
+        asks.push_back(ask);
+        drop(asks);
+        self.wake.interrupt();
+        true
+    }
+
+    pub fn close(&self) {
+        self.closed.store(true, Ordering::Release);
+        self.wake.interrupt();
+    }
+
+    pub fn shown(&self) -> (CommandStats, CommandStatus) {
+        lock(&self.shown).clone()
+    }
+}
+
+pub struct Receiver {
+    deadline: Duration,
+    commands: Subscriber<[u8]>,
+    set: WaitSet,
+    shared: Arc<Shared>,
+    tell: Tell,
+    rest: Rest,
+    apply: Apply,
+    authority: Authority,
+    first: u64,
+    stats: CommandStats,
+    status: CommandStatus,
+    fallen: bool,
+    /// When the next command has to be there, in ns of CLOCK_MONOTONIC.
+    due_ns: u64,
+    /// A node without authority was told of, and no command was applied since.
+    intruder_told: bool,
+}
+
+/// What is fixed when a receiver is opened.
+pub struct Parts {
+    pub deadline: Duration,
+    pub commands: Subscriber<[u8]>,
+    pub set: WaitSet,
+    pub shared: Arc<Shared>,
+    pub tell: Tell,
+    pub rest: Rest,
+    pub apply: Apply,
+}
+
+impl Receiver {
+    pub fn new(parts: Parts) -> Receiver {
+        let Parts { deadline, commands, set, shared, tell, rest, apply } = parts;
+        // Above those of its predecessor.
+        let first = now_ns().saturating_add_signed(crate::wall_offset().offset_ns).max(1);
+        Receiver {
+            deadline,
+            commands,
+            set,
+            shared,
+            tell,
+            rest,
+            apply,
+            authority: Authority::new(first),
+            first,
+            stats: CommandStats::default(),
+            status: CommandStatus { deadline: ns(deadline), ..Default::default() },
+            fallen: false,
+            due_ns: 0,
+            intruder_told: false,
+        }
+    }
+
+    /// Applies commands until it is closed.
+    pub fn run(mut self) {
+        touch_stack();
+        rnet_shm::thread::go_first();
+        self.tell.event(Kind::Opened, None, "");
+        self.fall_back(FallbackReason::Opened, None);
+        while !self.shared.closed.load(Ordering::Acquire) {
+            self.answer();
+            self.look_at_the_clock();
+            if self.take_one() {
+                continue;
+            }
+            let lease_ns = self.authority.holder().map_or(u64::MAX, |holder| holder.until_ns);
+            let due_ns = if self.fallen { u64::MAX } else { self.due_ns };
+            let left = |until_ns: u64| Duration::from_nanos(until_ns.saturating_sub(now_ns()));
+            let until_ns = lease_ns.min(due_ns);
+            let limit = (until_ns < u64::MAX).then(|| left(until_ns));
+            // Interrupted by a request, or by the end.
+            let _ = self.set.wait(&mut [&mut self.commands], limit);
+        }
+        if !self.fallen {
+            self.fall_back(FallbackReason::Closed, None);
+        }
+        self.tell.event(Kind::Closed, self.authority.holder(), "");
+        self.say(State::Closed, Reason::Closed);
+    }
+
+    fn look_at_the_clock(&mut self) {
+        let now_ns = now_ns();
+        if !self.fallen && now_ns >= self.due_ns {
+            let late_us = (now_ns - self.due_ns) / 1000;
+            self.fall_back(FallbackReason::Deadline, Some(late_us));
+        }
+        if let Some(holder) = self.authority.expire(now_ns) {
+            self.ended(&holder, Kind::Expired, FallbackReason::Expired);
+        }
+    }
+
+    /// One that had authority has it no more.
+    fn ended(&mut self, holder: &Holder, kind: Kind, reason: FallbackReason) {
+        // What is safe first, then what is said of it.
+        if self.fallen {
+            self.say(State::Fallback, reason.wire());
+        } else {
+            self.fall_back(reason, None);
+        }
+        self.tell.event(kind, Some(holder), reason.text());
+    }
+
+    /// Answers the drivers that have asked.
+    fn answer(&mut self) {
+        loop {
+            let Some(ask) = lock(&self.shared.asks).pop_front() else { return };
+            let granted = self.obey(&ask);
+            let holder = self.authority.holder();
+            let reply = CommandReply {
+                granted,
+                number: holder.map_or(0, |holder| holder.number),
+                holder: holder.map_or_else(String::new, |holder| holder.node.clone()),
+                priority: holder.map_or(0, |holder| holder.priority),
+                deadline: ns(self.deadline),
+            };
+            // A driver that is gone has lost its lease soon.
+            let _ = ask.answer.try_send(reply);
+        }
+    }
+
+    fn obey(&mut self, ask: &Ask) -> bool {
+        match ask.action {
+            Action::Take => self.grant(ask),
+            Action::Renew => self.authority.renew(&ask.node, ask.number, now_ns()),
+            Action::Release => {
+                let released = self.authority.release(&ask.node, ask.number);
+                if let Some(holder) = &released {
+                    self.ended(holder, Kind::Released, FallbackReason::Released);
+                }
+                released.is_some()
+            }
+            Action::Unspecified => false,
+        }
+    }
+
+    fn grant(&mut self, ask: &Ask) -> bool {
+        match self.authority.take(&ask.node, ask.priority, ask.lease, now_ns()) {
+            Taken::Refused => {
+                let node = ask.node.clone();
+                let held = self.authority.holder().map_or("", |holder| &holder.node);
+                let text = format!("{held} has it");
+                self.tell.line(Kind::Refused, node, ask.priority, 0, &text);
+                false
+            }
+            Taken::Granted { preempted } => {
+                if let Some(holder) = &preempted {
+                    let text = format!("{} has taken it with priority {}", ask.node, ask.priority);
+                    self.tell.event(Kind::Preempted, Some(holder), &text);
+                }
+                // The last command of the one before stands until its deadline, if there is no new one.
+                let state = if self.fallen { State::Fallback } else { State::InForce };
+                let preempted = preempted.is_some();
+                self.say(state, if preempted { Reason::Preempted } else { Reason::Granted });
+                self.tell.event(Kind::Granted, self.authority.holder(), "");
+                true
+            }
+        }
+    }
+
+    /// Takes one command, or what has happened to a driver, if there is one.
+    fn take_one(&mut self) -> bool {
+        let sample = match self.commands.try_recv() {
+            Ok(None) => return false,
+            Ok(Some(sample)) => sample,
+            Err(error) => {
+                self.hear(&error);
+                return true;
+            }
+        };
+        let now_ns = now_ns();
+        let course = sample.origin().map(|of| (of.publisher.rotate_left(32) ^ of.host, of.seq));
+        let (publisher, seq) = course.unwrap_or((sample.publisher(), sample.seq()));
+        let (number, node, sent_ns) = (sample.correlation(), sample.node(), sample.sent_ns());
+        let came = Came { number, node, publisher, seq, sent_ns, now_ns };
+        if let Err(why) = self.authority.judge(&came, self.first, self.deadline) {
+            let node = came.node.to_owned();
+            self.ignore(why, node, number.unwrap_or(0));
+            return true;
+        }
+        let apply = &mut self.apply;
+        let applied = catch_unwind(AssertUnwindSafe(|| apply(&sample)));
+        let took_ns = crate::now_ns().saturating_sub(now_ns);
+        match applied {
+            Ok(Ok(())) => {
+                if let Rest::Hold(last) = &mut self.rest {
+                    last.get_or_insert_default().refill(&sample);
+                }
+                self.stats.applied += 1;
+                self.intruder_told = false;
+                self.due_ns = now_ns.saturating_add(ns(self.deadline));
+                if took_ns > ns(self.deadline) {
+                    self.stats.overruns += 1;
+                    self.fall_back(FallbackReason::Overrun, Some(took_ns / 1000));
+                } else if self.fallen {
+                    self.fallen = false;
+                    self.say(State::InForce, Reason::Unspecified);
+                    self.tell.event(Kind::InForce, self.authority.holder(), "");
+                }
+            }
+            Ok(Err(_)) => self.stats.malformed += 1,
+            Err(_) => {
+                self.stats.panics += 1;
+                self.fall_back(FallbackReason::Panicked, None);
+            }
+        }
+        self.show();
+        true
+    }
+
+    fn hear(&mut self, error: &Error) {
+        let Error::PeerLost { node, .. } = error else { return };
+        // Another publisher of the same node may be gone.
+        let there = self.commands.publishers();
+        if there.iter().any(|peer| peer.node == *node) {
+            return;
+        }
+        if let Some(holder) = self.authority.lose(node) {
+            self.ended(&holder, Kind::DriverLost, FallbackReason::DriverLost);
+        }
+    }
+
+    fn ignore(&mut self, why: Ignored, node: String, number: u64) {
+        let stats = &mut self.stats;
+        match why {
+            Ignored::Late => stats.late += 1,
+            Ignored::Repeated => stats.repeated += 1,
+            Ignored::Superseded => stats.superseded += 1,
+            Ignored::Unauthorised => {
+                stats.unauthorised += 1;
+                if !std::mem::replace(&mut self.intruder_told, true) {
+                    self.tell.line(Kind::Intruder, node, 0, number, "it has no authority");
+                }
+            }
+        }
+        self.show();
+    }
+
+    /// Does what is safe, then says so. `us` is how late, or how long.
+    fn fall_back(&mut self, reason: FallbackReason, us: Option<u64>) {
+        let (rest, apply) = (&mut self.rest, &mut self.apply);
+        let done = catch_unwind(AssertUnwindSafe(|| match rest {
+            // It was encoded as a message of the type.
+            Rest::Value(bytes) => drop(apply(bytes.as_slice())),
+            Rest::Hold(last) => drop(last.as_ref().map(|bytes| apply(bytes.as_slice()))),
+            Rest::Handler(handler) => handler(reason),
+        }));
+        self.fallen = true;
+        self.stats.panics += u64::from(done.is_err());
+        if !matches!(reason, FallbackReason::Opened | FallbackReason::Closed) {
+            self.stats.fallbacks += 1;
+        }
+        self.say(State::Fallback, reason.wire());
+        let text = match (reason, us) {
+            (FallbackReason::Deadline, Some(us)) => format!("{}; {us} µs after it", reason.text()),
+            (_, Some(us)) => format!("{}: {us} µs", reason.text()),
+            (_, None) => reason.text().to_owned(),
+        };
+        let text = if done.is_err() { format!("{text}; the fallback panicked") } else { text };
+        self.tell.event(Kind::Fallback, self.authority.holder(), &text);
+    }
+
+    fn say(&mut self, state: State, reason: Reason) {
+        let holder = self.authority.holder();
+        let status = &mut self.status;
+        status.holder.clear();
+        status.holder.push_str(holder.map_or("", |holder| &holder.node));
+        status.priority = holder.map_or(0, |holder| holder.priority);
+        status.number = holder.map_or(0, |holder| holder.number);
+        status.lease = holder.map_or(0, |holder| ns(holder.lease));
+        status.granted = status.granted.max(status.number);
+        (status.applied, status.ignored) = (self.stats.applied, self.stats.ignored());
+        status.fallbacks = self.stats.fallbacks;
+        status.set_state(state);
+        status.set_reason(reason);
+        self.tell.status(&self.status);
+        *lock(&self.shared.shown) = (self.stats, self.status.clone());
+    }
+
+    /// Lets the user's handle see the counts, if nobody reads them at this moment.
+    fn show(&self) {
+        if let Ok(mut shown) = self.shared.shown.try_lock() {
+            shown.0 = self.stats;
+        }
+    }
+}
+
+fn ns(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// Has the stack of this thread in memory before it is short.
+#[inline(never)]
+fn touch_stack() {
+    let mut stack = [0u8; STACK];
+    std::hint::black_box(&mut stack);
+}
