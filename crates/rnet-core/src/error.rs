@@ -5,12 +5,14 @@
 //! they are not written in Rust.
 
 mod call;
+mod text;
 
 use crate::types::TypeMismatch;
 use call::busy_text;
 pub use call::{CancelReason, Failure};
 use std::path::PathBuf;
 use strum::{IntoStaticStr, VariantNames};
+use text::{conflict_text, home_text, on_topic, os_text, pid_text};
 
 /// `Result` with this crate's [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -361,35 +363,6 @@ impl std::fmt::Debug for Error {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{self}")
     }
-}
-
-fn pid_text(pid: &Option<u32>) -> String {
-    pid.map_or_else(String::new, |pid| format!(" (process {pid})"))
-}
-
-fn conflict_text(expected: u64, found: u64) -> String {
-    match (expected, found) {
-        (0, found) => format!("it was to be absent, and is at revision {found}"),
-        (expected, 0) => format!("it was to be at revision {expected}, and is absent"),
-        (expected, found) => {
-            format!("it was to be at revision {expected}, and is at revision {found}")
-        }
-    }
-}
-
-fn home_text(may_hold: bool) -> &'static str {
-    match may_hold {
-        true => "the write may hold there or not; read the key once that host is back",
-        false => "nothing was written; wait for that host, or ask `rnet link status` about it",
-    }
-}
-
-fn on_topic(topic: &str) -> String {
-    if topic.is_empty() { String::new() } else { format!(" on {topic}") }
-}
-
-fn os_text(os: &Option<i32>) -> String {
-    os.map_or_else(String::new, |os| format!(" (os error {os})"))
 }
 
 impl Error {
