@@ -60,7 +60,14 @@ const EXAMPLES: &[(&str, &[&str])] = &[
             "rnet type diff old.proto new.proto --type robot.Leg",
         ],
     ),
-    ("state get", &["rnet state get /arm/mode", "rnet state get /arm/pid --field kp"]),
+    (
+        "state get",
+        &[
+            "rnet state get /arm/mode",
+            "rnet state get /arm/pid --field kp",
+            "rnet state get @robot/arm/mode    # of the host robot",
+        ],
+    ),
     (
         "state set",
         &[

@@ -15,6 +15,7 @@ mod hint;
 mod list;
 mod load;
 mod record;
+mod remote;
 mod set;
 mod watch;
 

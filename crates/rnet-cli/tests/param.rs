@@ -408,3 +408,26 @@ fn read_only_parameters_are_set_before_the_node_starts() {
     rnet!(place, "param", "set", "/arm", "legs", "6").ok();
     assert_eq!(declare().0.get(), Ok(6));
 }
+
+#[test]
+fn parameters_of_another_host_are_set_at_their_home() {
+    let place = Place::new();
+    let node = place.node("arm");
+    let gain = node.param("/gain").default(1.0).max(10.0).declare().unwrap();
+    let _home = rnet::state::serve(&node, "robot").unwrap();
+    let said = rnet!(place, "param", "list", "--host", "robot").ok();
+    assert!(said.contains("/arm") && said.contains("/gain"), "{said}");
+    rnet!(place, "param", "set", "/arm", "gain", "2.5", "--host", "robot").ok();
+    assert_eq!(gain.get().unwrap(), 2.5);
+    assert_eq!(rnet!(place, "param", "get", "/arm/gain", "--host", "robot").ok(), "2.5\n");
+    let set = rnet!(place, "param", "set", "/arm/gain", "3", "--host", "robot", "--json").json();
+    assert_eq!((&set["value"], &set["was"]), (&3.0.into(), &2.5.into()));
+    let said = rnet!(place, "param", "set", "/arm", "gain", "11", "--host", "robot").fails(1);
+    assert!(said.contains("above its maximum 10"), "{said}");
+    let said = rnet!(place, "param", "set", "/arm", "gian", "1", "--host", "robot").fails(1);
+    assert!(said.contains("declared by no node"), "{said}");
+    rnet!(place, "param", "set", "/leg", "x", "1", "--host", "robot", "--undeclared").ok();
+    assert_eq!(node.state().unwrap().get("/params/leg/x").unwrap(), Some(1.into()));
+    let said = rnet!(place, "param", "list", "--host", "desk").fails(1);
+    assert!(said.contains("home on host desk, which is away"), "{said}");
+}

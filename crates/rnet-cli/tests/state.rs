@@ -454,3 +454,43 @@ fn a_time_to_live_is_told_and_kept() {
     assert_eq!(watch.wait().ok(), "/blink: 1\n/blink expired\n");
     rnet!(place, "state", "get", "/blink").fails(1);
 }
+
+#[test]
+fn keys_of_another_host_are_those_of_its_home() {
+    let place = Place::new();
+    let node = place.node("robot");
+    let state = node.state().unwrap();
+    // A home that answers for "robot", in this domain: what a link does for that of another.
+    let _home = rnet::state::serve(&node, "robot").unwrap();
+    rnet!(place, "state", "set", "@robot/arm/mode", "idle").ok();
+    assert_eq!(state.get("/arm/mode").unwrap(), Some(Value::from("idle")));
+    assert_eq!(rnet!(place, "state", "get", "@robot/arm/mode").ok(), "idle\n");
+    assert_eq!(rnet!(place, "state", "list", "@robot/arm").ok(), "/arm/mode\n");
+    assert_eq!(rnet!(place, "state", "list", "@robot", "--json").json()["host"], "robot");
+    let said = rnet!(place, "state", "set", "@robot/arm/mode", "3", "--type", "int").fails(1);
+    assert!(said.contains("holds a string"), "{said}");
+    let revision = state.entry("/arm/mode").unwrap().unwrap().revision.to_string();
+    let set = rnet!(place, "state", "cas", "@robot/arm/mode", revision, "moving", "--json").json();
+    assert_eq!((&set["host"], &set["key"]), (&"robot".into(), &"/arm/mode".into()));
+    let said = rnet!(place, "state", "cas", "@robot/arm/mode", revision, "off").fails(1);
+    assert!(said.contains("conflict at /arm/mode"), "{said}");
+    assert_eq!(
+        rnet!(place, "state", "watch", "@robot/arm", "--once").ok(),
+        "/arm/mode: \"moving\"\n"
+    );
+    let mut watch = place.spawn(&["state", "watch", "@robot/", "--count", "2"]);
+    watch.until_stdout("moving");
+    state.set("/arm/mode", "off").unwrap();
+    assert!(watch.wait().ok().ends_with("/arm/mode: \"off\"\n"));
+    state.set("/local", 1).unwrap();
+    rnet!(place, "state", "del", "/local", "@robot/arm/mode").ok();
+    assert_eq!(state.get("/local").unwrap(), None);
+    assert_eq!(state.get("/arm/mode").unwrap(), None);
+    let said = rnet!(place, "state", "get", "@robot/arm/mode").fails(1);
+    assert!(said.contains("there is no key /arm/mode on host robot"), "{said}");
+    let said = rnet!(place, "state", "get", "@desk/k").fails(1);
+    assert!(said.contains("home on host desk, which is away"), "{said}");
+    let said = rnet!(place, "state", "set", "@robot/k", "1", "--last-will-delete").fails(2);
+    assert!(said.contains("takes no last will"), "{said}");
+    rnet!(place, "state", "add", "@robot/k").fails(2);
+}

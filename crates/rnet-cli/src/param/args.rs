@@ -12,7 +12,7 @@ pub enum ParamCommand {
     /// List parameters with their values
     List(ListArgs),
     /// Print the value of a parameter
-    Get(ParamArgs),
+    Get(GetArgs),
     /// Set a parameter
     Set(SetArgs),
     /// Reset a parameter to its default
@@ -40,7 +40,26 @@ pub struct ListArgs {
     /// Only parameters of this node
     pub node: Option<NodeName>,
     #[command(flatten)]
+    pub there: HostArg,
+    #[command(flatten)]
     pub me: NodeArg,
+}
+
+/// Whose nodes are meant.
+#[derive(Debug, Args)]
+pub struct HostArg {
+    /// Nodes of this other host [default: of this host]
+    #[arg(long, value_name = "HOST")]
+    pub host: Option<String>,
+}
+
+/// `rnet param get`.
+#[derive(Debug, Args)]
+pub struct GetArgs {
+    #[command(flatten)]
+    pub of: ParamArgs,
+    #[command(flatten)]
+    pub there: HostArg,
 }
 
 /// `rnet param get`, `reset` and `delete`.
@@ -73,6 +92,8 @@ pub struct SetArgs {
     /// Set it although no node has declared it
     #[arg(long)]
     pub undeclared: bool,
+    #[command(flatten)]
+    pub there: HostArg,
     #[command(flatten)]
     pub me: NodeArg,
 }

@@ -21,14 +21,26 @@ pub fn look(context: &Context, me: &NodeArg) -> Outcome<Vec<Named>> {
     all(session.as_ref().map(|session| &session.state))
 }
 
+/// The same of another host, or of this one where none is named.
+pub fn look_at(context: &Context, host: Option<&str>, me: &NodeArg) -> Outcome<Vec<Named>> {
+    match host {
+        None => look(context, me),
+        Some(host) => Ok(named(context.node("param", me)?.state_of(host)?.params()?)),
+    }
+}
+
 /// All parameters, in the order of nodes and names.
 pub fn all(state: Option<&State>) -> Outcome<Vec<Named>> {
-    let params = state.map(State::params).transpose()?.unwrap_or_default();
+    Ok(named(state.map(State::params).transpose()?.unwrap_or_default()))
+}
+
+/// Parameters with their nodes and names, in the order of these.
+pub fn named(params: Vec<ParamInfo>) -> Vec<Named> {
     let nodes = params.iter().filter_map(|info| info.description.as_ref());
     let nodes: BTreeSet<String> = nodes.map(|description| description.node.clone()).collect();
     let mut named: Vec<Named> = params.into_iter().filter_map(|info| name(info, &nodes)).collect();
     named.sort_by(|a, b| (&a.0, &a.1).cmp(&(&b.0, &b.1)));
-    Ok(named)
+    named
 }
 
 /// Those of a node.

@@ -12,7 +12,7 @@ use crate::{domain, table};
 
 pub fn run(context: &mut Context, args: &ListArgs) -> Outcome {
     let id = context.domain()?.id().to_owned();
-    let mut all = find::look(context, &args.me)?;
+    let mut all = find::look_at(context, args.there.host.as_deref(), &args.me)?;
     if let Some(node) = &args.node {
         all = find::of_node(all, &id, node)?;
     }

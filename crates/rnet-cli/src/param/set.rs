@@ -14,6 +14,9 @@ use crate::topic::no_such;
 use crate::value::to_json;
 
 pub fn run(context: &mut Context, args: &SetArgs) -> Outcome {
+    if let Some(host) = &args.there.host {
+        return set_there(context, host, args);
+    }
     let looking = join_to_look(context, "param", &args.me)?;
     let all = find::all(looking.as_ref().map(|session| &session.state))?;
     let (node, name, text) = match &args.value {
@@ -61,6 +64,48 @@ pub fn run(context: &mut Context, args: &SetArgs) -> Outcome {
     }
     put.set(value)?;
     tell(context, &session, &node, &name, before.as_ref())
+}
+
+/// Sets a parameter of a node of another host, which checks it.
+fn set_there(context: &mut Context, host: &str, args: &SetArgs) -> Outcome {
+    let me = context.node("param", &args.me)?;
+    let state = me.state_of(host)?;
+    let all = find::named(state.params()?);
+    let (node, name, text) = match &args.value {
+        Some(value) => (args.node.clone(), find::slashed(&args.name), value),
+        None => {
+            let (node, name, _) =
+                find::one(all.clone(), &format!("of host {host}"), &args.node, None)?;
+            (NodeName::new(&node)?, name, &args.name)
+        }
+    };
+    let what = format!("{} on host {host}", words(&node, &name));
+    let before = all.iter().find(|(n, m, _)| *n == node.as_str() && *m == name);
+    let before = before.map(|(.., info)| info);
+    let description = before.and_then(|info| info.description.as_ref());
+    if description.is_none() && !args.undeclared {
+        return Err(Failure::Failed(format!(
+            "{what} is declared by no node; see rnet param list --host {host} (--undeclared sets it all the same)"
+        )));
+    }
+    let value = value::of_text(text, description)
+        .map_err(|why| Error::BadValue { what: what.clone(), why: format!("{text:?}: {why}") })?;
+    let key = key(&node, &name)?;
+    let mut put = state.put(&key);
+    if description.is_none() {
+        put = put.change_type();
+    }
+    let revision = put.set(&value)?;
+    let was = before.and_then(ParamInfo::value);
+    if context.json() {
+        return context.document(&json!({
+            "host": host, "node": node.as_str(), "name": name, "value": to_json(&value),
+            "was": was.map(to_json), "revision": revision,
+        }));
+    }
+    let was = was.map(|was| format!(" (was {})", text::line(was))).unwrap_or_default();
+    context.say(format_args!("{what} is {}{was}", text::line(&value)));
+    Ok(())
 }
 
 pub fn reset(context: &mut Context, args: &ParamArgs) -> Outcome {

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
+use rnet::state::split_host;
 
 use crate::shared_args::{NodeArg, seconds};
 use crate::types::args::ProtoArgs;
@@ -68,8 +69,8 @@ pub enum StateCommand {
 /// `rnet state get`.
 #[derive(Debug, Args)]
 pub struct GetArgs {
-    /// The key
-    #[arg(value_parser = key)]
+    /// The key, or that of another host: @host/key
+    #[arg(value_parser = anywhere)]
     pub key: String,
     /// Print only this field of a message or of JSON, such as pose.x or legs[2].force
     #[arg(long, value_name = "PATH")]
@@ -125,8 +126,8 @@ pub struct ValueArgs {
 /// `rnet state set`.
 #[derive(Debug, Args)]
 pub struct SetArgs {
-    /// The key
-    #[arg(value_parser = key)]
+    /// The key, or that of another host: @host/key
+    #[arg(value_parser = anywhere)]
     pub key: String,
     #[command(flatten)]
     pub value: ValueArgs,
@@ -138,8 +139,8 @@ pub struct SetArgs {
 /// `rnet state cas`.
 #[derive(Debug, Args)]
 pub struct CasArgs {
-    /// The key
-    #[arg(value_parser = key)]
+    /// The key, or that of another host: @host/key
+    #[arg(value_parser = anywhere)]
     pub key: String,
     /// The required revision; 0: the key must not exist
     pub revision: u64,
@@ -163,8 +164,8 @@ pub struct AddArgs {
 /// `rnet state del`.
 #[derive(Debug, Args)]
 pub struct DelArgs {
-    /// The keys
-    #[arg(required = true, value_name = "KEY", value_parser = key)]
+    /// The keys, or those of other hosts: @host/key
+    #[arg(required = true, value_name = "KEY", value_parser = anywhere)]
     pub keys: Vec<String>,
     /// Delete only if the key is still at this revision
     #[arg(long, value_name = "REVISION", value_parser = clap::value_parser!(u64).range(1..))]
@@ -190,7 +191,7 @@ pub struct FlushArgs {
 #[derive(Debug, Args)]
 pub struct ListArgs {
     /// Only keys under this name
-    #[arg(default_value = "", hide_default_value = true, value_parser = prefix)]
+    #[arg(default_value = "", hide_default_value = true, value_parser = prefix_anywhere)]
     pub prefix: String,
     /// Show type, value, revision, writer, time of the write, remaining time to live, durability
     #[arg(short, long)]
@@ -203,7 +204,7 @@ pub struct ListArgs {
 #[derive(Debug, Args)]
 pub struct WatchArgs {
     /// Only keys under this name; /arm means /arm and all of /arm/…
-    #[arg(default_value = "", hide_default_value = true, value_parser = prefix)]
+    #[arg(default_value = "", hide_default_value = true, value_parser = prefix_anywhere)]
     pub prefix: String,
     /// Omit the values at the start
     #[arg(long)]
@@ -245,7 +246,27 @@ pub struct LoadArgs {
 
 /// A key in its absolute form.
 fn key(text: &str) -> Result<String, rnet::Error> {
+    if text.starts_with('@') {
+        let why = "keys of other hosts are for get, set, cas, del, list and watch".to_owned();
+        return Err(rnet::Error::BadName { what: "key", name: text.to_owned(), why });
+    }
     Ok(rnet::key_name(text)?.into_owned())
+}
+
+/// A key of this host, or `@host/key`.
+fn anywhere(text: &str) -> Result<String, rnet::Error> {
+    match split_host(text) {
+        Some((host, there)) => Ok(format!("@{host}{}", key(there)?)),
+        None => key(text),
+    }
+}
+
+/// Likewise, the beginning of keys.
+fn prefix_anywhere(text: &str) -> Result<String, rnet::Error> {
+    match split_host(text) {
+        Some((host, there)) => Ok(format!("@{host}{}", prefix(there)?)),
+        None => prefix(text),
+    }
 }
 
 /// The beginning of keys: whole names, with or without a slash behind.

@@ -2,11 +2,11 @@
 
 use std::io::Write;
 
-use rnet::state::Value;
+use rnet::state::{Entry, Value, split_host};
 use serde_json::Value as Json;
 
 use super::args::GetArgs;
-use super::{document, hint};
+use super::{document, hint, remote};
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
 use crate::session::join_to_look;
@@ -14,11 +14,9 @@ use crate::value::field::FieldPath;
 use crate::value::{Limits, Message, text, to_json};
 
 pub fn run(context: &mut Context, args: GetArgs) -> Outcome {
-    let session = join_to_look(context, "state", &args.me)?;
-    let state = session.as_ref().map(|session| &session.state);
-    let entry = state.map(|state| state.entry(&args.key)).transpose()?.flatten();
-    let Some(entry) = entry else {
-        return Err(hint::no_key(state, context.domain()?.id(), &args.key));
+    let entry = match split_host(&args.key) {
+        Some(place) => remote::entry(context, place, &args.me)?,
+        None => entry(context, &args)?,
     };
     let limits = Limits::of(args.truncate_length, args.full_length);
     if context.json() {
@@ -49,6 +47,16 @@ pub fn run(context: &mut Context, args: GetArgs) -> Outcome {
         Some(path) => print_field(out, &entry.value, path, limits)?,
     }
     Ok(())
+}
+
+fn entry(context: &Context, args: &GetArgs) -> Outcome<Entry> {
+    let session = join_to_look(context, "state", &args.me)?;
+    let state = session.as_ref().map(|session| &session.state);
+    let entry = state.map(|state| state.entry(&args.key)).transpose()?.flatten();
+    match entry {
+        Some(entry) => Ok(entry),
+        None => Err(hint::no_key(state, context.domain()?.id(), &args.key)),
+    }
 }
 
 /// A field, as a message of that field alone would be printed.

@@ -1,10 +1,10 @@
 //! `rnet state list`.
 
-use rnet::state::{Entry, State};
+use rnet::state::{Entry, State, split_host};
 use serde_json::json;
 
 use super::args::ListArgs;
-use super::{document, hint};
+use super::{document, hint, remote};
 use crate::context::Context;
 use crate::failure::Outcome;
 use crate::session::join_to_look;
@@ -14,7 +14,25 @@ use crate::{domain, table};
 /// Characters of a value in a table.
 const SHOWN_CHARS: usize = 40;
 
+const TITLES: [&str; 8] = ["KEY", "TYPE", "VALUE", "REVISION ", "OWNER", "AGE ", "TTL ", "DURABLE"];
+
 pub fn run(context: &mut Context, args: ListArgs) -> Outcome {
+    if let Some((host, prefix)) = split_host(&args.prefix) {
+        let entries = remote::list(context, (host, prefix), &args.me)?;
+        if entries.is_empty() {
+            context.say(format_args!("no keys under {prefix} on host {host}"));
+        }
+        if context.json() {
+            let keys: Vec<_> = entries.iter().map(document::of).collect();
+            return context.document(&json!({"host": host, "keys": keys}));
+        }
+        if !args.long {
+            return entries
+                .iter()
+                .try_for_each(|entry| context.line(format_args!("{}", entry.key)));
+        }
+        return table::print(context, &TITLES, &entries.iter().map(row).collect::<Vec<_>>());
+    }
     let session = join_to_look(context, "state", &args.me)?;
     let state = session.as_ref().map(|session| &session.state);
     if !args.long && !context.json() {
@@ -39,8 +57,7 @@ pub fn run(context: &mut Context, args: ListArgs) -> Outcome {
             "keys": keys,
         }));
     }
-    let titles = ["KEY", "TYPE", "VALUE", "REVISION ", "OWNER", "AGE ", "TTL ", "DURABLE"];
-    table::print(context, &titles, &entries.values().map(row).collect::<Vec<_>>())
+    table::print(context, &TITLES, &entries.values().map(row).collect::<Vec<_>>())
 }
 
 /// Nothing is under the prefix, or in the domain.

@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use rnet::Error;
-use rnet::state::Watch;
+use rnet::state::{Value, Watch, split_host};
 use serde_json::json;
 
 use super::args::ValueArgs;
 use super::given::{self, Why};
+use super::remote;
 use crate::context::Context;
 use crate::failure::Outcome;
 use crate::session::join;
@@ -25,6 +26,9 @@ pub fn run(
     args: &ValueArgs,
     if_revision: Option<u64>,
 ) -> Outcome {
+    if let Some(place) = split_host(key) {
+        return remote::set(context, place, args, if_revision);
+    }
     let session = join(context, "state", &args.me)?;
     let state = &session.state;
     // Which type the key has matters only where nothing says which one is meant.
@@ -35,8 +39,6 @@ pub fn run(
     let (value, why) = given::value(args, present.as_ref())?;
     let last_will =
         args.last_will.as_ref().map(|text| given::last_will(text, &value)).transpose()?;
-    let type_name = value.type_name().to_owned();
-    let shown = text::line(&value, SAID_CHARS);
     let mut put = state.put(key);
     put = match if_revision {
         None => put,
@@ -65,21 +67,28 @@ pub fn run(
     let stays = args.last_will.is_some() || args.last_will_delete;
     // Opened before the key is written: nothing that happens to it afterwards is missed.
     let watch = stays.then(|| state.watch(key)).transpose()?;
-    let revision = put.set(value)?;
+    let revision = put.set(&value)?;
     if context.json() {
+        let type_name = value.type_name();
         context.document(&json!({"key": key, "type": type_name, "revision": revision}))?;
     } else {
-        let why = match why {
-            Why::Told => "",
-            Why::AsBefore => ", as it was",
-            Why::Looks => ", inferred from the value",
-        };
-        context.say(format_args!("{key} is {shown} (type {type_name}{why}), revision {revision}"));
+        tell(context, key, &value, why, revision);
     }
     let Some(watch) = watch else { return Ok(()) };
     context.say(format_args!("{key} {then} when this command ends; Ctrl-C ends it"));
     context.flush()?;
     live(context, watch, key, revision)
+}
+
+/// Says what a key is now.
+pub fn tell(context: &Context, key: &str, value: &Value, why: Why, revision: u64) {
+    let why = match why {
+        Why::Told => "",
+        Why::AsBefore => ", as it was",
+        Why::Looks => ", inferred from the value",
+    };
+    let (shown, type_name) = (text::line(value, SAID_CHARS), value.type_name());
+    context.say(format_args!("{key} is {shown} (type {type_name}{why}), revision {revision}"));
 }
 
 /// Lives for the sake of a last will: until it is told to end, or somebody else has written the key.
