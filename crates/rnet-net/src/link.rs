@@ -25,10 +25,11 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError, RwLock, mpsc};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use rnet::{EndpointWatch, Lane, Node, NodeBuilder, NodeEvent};
+use rnet::{DomainId, EndpointWatch, Lane, Node, NodeBuilder, NodeEvent};
 
 use crate::config::Config;
 use crate::transport::{HostId, Presence, Sink, Transport};
+use crate::wire::VERSION;
 
 use control::Control;
 use event::Event;
@@ -242,5 +243,24 @@ impl Sink for Shared {
 
     fn down(&self, presence: Presence) {
         let _ = self.events.send(Event::Down(presence));
+    }
+
+    fn stranger(&self, domain: &DomainId, version: u32) {
+        let mut why = Vec::new();
+        if domain.as_str() != self.domain {
+            why.push(format!(
+                "it is of domain {domain}, and this one of domain {}: set one RNET_DOMAIN on both hosts",
+                self.domain
+            ));
+        }
+        if version != u32::from(VERSION) {
+            why.push(format!(
+                "it speaks version {version} of the wire, and this one version {VERSION}: run one version of rnet \
+                 on both hosts"
+            ));
+        }
+        let what = "the link of another host".to_owned();
+        let fault = Event::Fault(rnet::Error::BadValue { what, why: why.join("; ") });
+        let _ = self.events.send(fault);
     }
 }

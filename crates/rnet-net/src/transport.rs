@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 
-use rnet::Lane;
+use rnet::{DomainId, Lane};
 
 use crate::stream::Frame;
 
@@ -66,4 +66,10 @@ pub trait Sink: Send + Sync + 'static {
 
     /// A link is gone, or no longer heard.
     fn down(&self, presence: Presence);
+
+    /// A link has been met that is not understood: it is of another domain, or speaks another version of the wire.
+    /// Told once of each.
+    fn stranger(&self, domain: &DomainId, version: u32) {
+        let _ = (domain, version);
+    }
 }

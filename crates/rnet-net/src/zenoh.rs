@@ -8,7 +8,7 @@ mod connections;
 mod scouting;
 mod settings;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io;
 use std::net::{TcpListener, ToSocketAddrs};
 use std::path::Path;
@@ -26,6 +26,7 @@ use zenoh::{Session, Wait};
 
 use crate::config::Endpoint;
 use crate::stream::Frame;
+use crate::wire::VERSION;
 use crate::{Connection, HostId, Presence, Sink, Transport};
 
 use scouting::{Opening, Scouting};
@@ -33,6 +34,8 @@ use settings::group;
 
 /// Presences beyond this are not told: more hosts than a domain has, made up by one of them.
 const MAX_PRESENCES: usize = 1024;
+/// Other domains and versions of the wire that are told.
+const MAX_STRANGERS: usize = 16;
 /// For so long a host that was lost is missed, if it does not come back.
 const MISSED: Duration = Duration::from_secs(600);
 /// Publishers that are kept ready, one for each host that is sent to.
@@ -140,6 +143,7 @@ impl ZenohNet {
             sink: Arc::clone(&sink),
             seen: Mutex::default(),
             missed: Mutex::default(),
+            strangers: Mutex::default(),
         });
         let lane = |lane| LaneNet::open(options, own, domain, lane, &sink, &presences);
         Ok(Arc::new(Self { urgent: lane(Lane::Urgent)?, bulk: lane(Lane::Bulk)? }))
@@ -179,7 +183,7 @@ impl LaneNet {
             // Without it, as where no interface is up yet, hosts are found as often as Zenoh looks for them.
             opening.ended(group(domain, lane), interfaces, move || missed.is_missed()).ok()
         });
-        let prefix = format!("rnet/1/{domain}/{}", name(lane));
+        let prefix = format!("rnet/{VERSION}/{domain}/{}", name(lane));
 
         // Zenoh calls from the thread of each connection; the sink hears of one at a time.
         let one_at_a_time = Mutex::new(());
@@ -194,18 +198,22 @@ impl LaneNet {
             })
             .wait()
             .map_err(failed)?;
-        let told = Arc::clone(presences);
+        let (told, ours) = (Arc::clone(presences), domain.clone());
         let others = session
             .liveliness()
-            .declare_subscriber(format!("{prefix}/host/*/*"))
+            // Those of other domains and versions as well, to say why nobody is heard.
+            .declare_subscriber(format!("rnet/*/*/{}/host/*/*", name(lane)))
             .history(true)
             .callback(move |sample: Sample| {
-                let mut parts = sample.key_expr().rsplit('/');
-                let (Some(term), Some(host)) =
-                    (parts.next().and_then(hex), parts.next().and_then(hex))
-                else {
+                let parts: Vec<&str> = sample.key_expr().split('/').collect();
+                let [_, version, domain, _, _, host, term] = parts[..] else { return };
+                let (Some(host), Some(term)) = (hex(host), hex(term)) else { return };
+                let (Ok(version), Ok(domain)) = (version.parse(), DomainId::new(domain)) else {
                     return;
                 };
+                if (version, &domain) != (u32::from(VERSION), &ours) {
+                    return told.meet(domain, version);
+                }
                 told.tell(
                     Presence { host: HostId(host), term },
                     lane,
@@ -277,6 +285,8 @@ struct Presences {
     seen: Mutex<BTreeMap<(u64, u64), [bool; 2]>>,
     /// Hosts that were there, and when they were lost.
     missed: Mutex<BTreeMap<u64, Instant>>,
+    /// Links that are not understood, by domain and version of the wire.
+    strangers: Mutex<HashSet<(DomainId, u32)>>,
 }
 
 impl Presences {
@@ -308,6 +318,15 @@ impl Presences {
             (false, true) => self.sink.up(presence),
             (true, false) => self.sink.down(presence),
             _ => {}
+        }
+    }
+
+    /// A link is there that is not understood.
+    fn meet(&self, domain: DomainId, version: u32) {
+        let mut strangers = self.strangers.lock().unwrap_or_else(PoisonError::into_inner);
+        if strangers.len() < MAX_STRANGERS && strangers.insert((domain.clone(), version)) {
+            drop(strangers);
+            self.sink.stranger(&domain, version);
         }
     }
 

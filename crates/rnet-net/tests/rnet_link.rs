@@ -11,6 +11,8 @@ use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
 use folder::{Folder, LONG, eventually, free_port};
+use rnet::SubscriberOptions;
+use rnet::msgs::LinkStatus;
 use rustix::process::{Pid, Signal};
 
 /// A host, and the program on it.
@@ -375,4 +377,28 @@ fn a_node_that_comes_as_the_link_ends_has_a_link() {
     }
     place.wait_for_both();
     eventually("it links", || place.is_linked());
+}
+
+#[test]
+fn a_host_of_another_domain_is_a_problem_that_is_named() {
+    let (one, two) = (Place::new(), Place(Folder::new("otherdomain")));
+    let port = free_port();
+    one.configure(&format!("[network]\nhost = \"one\"\nlisten = [\"tcp/127.0.0.1:{port}\"]"));
+    two.configure(&format!("[network]\nhost = \"two\"\nconnect = [\"tcp/127.0.0.1:{port}\"]"));
+    let nodes = [one.node(), two.node()];
+    for place in [&one, &two] {
+        assert!(place.run(&["start"]).status.success());
+    }
+    for (node, domain) in nodes.iter().zip(["otherdomain", "linktest"]) {
+        let options = SubscriberOptions::new().transient_local();
+        let mut statuses = node.subscriber_with::<LinkStatus>("/_rnet/link", options).unwrap();
+        loop {
+            let status = statuses.recv(Some(LONG)).unwrap();
+            assert!(status.peers.is_empty());
+            let Some(problem) = status.problems.first() else { continue };
+            assert!(problem.contains(&format!("it is of domain {domain}, and this")), "{problem}");
+            assert!(problem.contains("RNET_DOMAIN"), "{problem}");
+            break;
+        }
+    }
 }

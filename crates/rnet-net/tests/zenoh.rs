@@ -13,6 +13,7 @@ use rnet::{DomainId, Lane};
 use rnet_net::zenoh::{ZenohNet, ZenohOptions};
 use rnet_net::{Presence, Transport};
 use rustix::process::{Pid, Signal, kill_process};
+use zenoh::Wait;
 
 const LANES: [Lane; 2] = [Lane::Urgent, Lane::Bulk];
 
@@ -148,6 +149,37 @@ fn domains_that_share_a_connection_do_not_hear_each_other() {
     heard
         .wait("the two of its own domain only", |heard| (heard.presences.len() == 2).then_some(()));
     other.wait("nobody", |heard| heard.presences.is_empty().then_some(()));
+    // But each knows why.
+    let met = |domain: &str| vec![(domain.to_owned(), 1)];
+    heard.wait("the stranger is told of", |heard| (heard.strangers == met("else")).then_some(()));
+    other.wait("so is it", |heard| (heard.strangers == met("test")).then_some(()));
+}
+
+#[test]
+fn a_link_of_another_version_is_told_of_and_not_heard() {
+    let port = free_port();
+    let (_a, heard) = open(&options(&[port], &[]), presence(1, 1));
+    let mut config = zenoh::Config::default();
+    for (key, value) in [
+        ("mode", "\"peer\"".to_owned()),
+        ("connect/endpoints", format!("[\"tcp/127.0.0.1:{port}\"]")),
+        ("scouting/multicast/enabled", "false".to_owned()),
+    ] {
+        config.insert_json5(key, &value).unwrap();
+    }
+    let session = zenoh::open(config).wait().unwrap();
+    let token = |key: String| session.liveliness().declare_token(key).wait().unwrap();
+    let of = |version: &str| format!("rnet/{version}/test/urgent/host/{:016x}/{:016x}", 2, 1);
+    // The others are made up by somebody.
+    let _tokens = ["x", "-1", "9", "99999999999"].map(|version| token(of(version)));
+    heard
+        .wait("it is told of", |heard| (heard.strangers == [("test".to_owned(), 9)]).then_some(()));
+    // Of those that are made up, no more are told than a few.
+    let _many: Vec<_> = (100..200).map(|version| token(of(&version.to_string()))).collect();
+    let (_b, _) = open(&options(&[], &[port]), presence(3, 1));
+    heard.wait_presence(presence(3, 1), true);
+    heard.wait("no more than a few", |heard| (heard.strangers.len() == 16).then_some(()));
+    heard.wait("one that is heard", |heard| (heard.presences.len() == 1).then_some(()));
 }
 
 /// A host in a process of its own, for the tests that kill or stop it.

@@ -4,7 +4,7 @@
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use rnet::Lane;
+use rnet::{DomainId, Lane};
 use rnet_net::{HostId, Presence, Sink};
 
 /// Generous: a loaded machine may take seconds for anything.
@@ -15,6 +15,8 @@ pub struct Heard {
     pub frames: Vec<(Lane, HostId, Vec<u8>)>,
     /// Presences, with whether they came or went, and when.
     pub presences: Vec<(Presence, bool, Instant)>,
+    /// Domains and versions of links that are not understood.
+    pub strangers: Vec<(String, u32)>,
 }
 
 impl Heard {
@@ -102,6 +104,12 @@ impl Sink for Recorder {
     fn up(&self, presence: Presence) {
         let mut heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
         heard.presences.push((presence, true, Instant::now()));
+        self.changed.notify_all();
+    }
+
+    fn stranger(&self, domain: &DomainId, version: u32) {
+        let mut heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
+        heard.strangers.push((domain.to_string(), version));
         self.changed.notify_all();
     }
 
