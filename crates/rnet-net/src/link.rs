@@ -14,6 +14,7 @@ mod forwarder;
 mod host;
 mod known;
 mod lane;
+mod orphans;
 mod places;
 mod proxy;
 mod status;

@@ -383,6 +383,58 @@ fn a_slow_reader_there_that_goes_on_is_waited_for() {
     });
 }
 
+/// What has come and waits for room is read, or is a loss, though its host never comes back.
+fn what_waits_when_its_host_is_lost(test: &str, reads_on: bool) {
+    const COUNT: u64 = 2000;
+    let hosts = Hosts::new(test, 2);
+    let (from, to) = (hosts.node(0, "from"), hosts.node(1, "to"));
+    let options = PublisherOptions::new().reliable(OnFull::Wait(Duration::from_secs(30)));
+    let mut publisher = from.publisher_with::<[u8]>("/t", options).unwrap();
+    let mut subscriber =
+        to.subscriber_with::<[u8]>("/t", SubscriberOptions::new().reliable()).unwrap();
+    publisher.wait_for_subscribers(1, LONG).unwrap();
+    // More than the log of the proxy holds, and less than the link takes.
+    for number in 0..COUNT {
+        publisher.send(&[&number.to_le_bytes()[..], &[7; 1000]].concat()).unwrap();
+    }
+    hosts.settle();
+    hosts.cut(0, 1);
+    let known = || hosts.domain(1).inspect().publishers.iter().any(|info| info.topic == "/t");
+    if reads_on {
+        // Its nodes are lost at once, whatever waits.
+        eventually("the host is lost", || {
+            !hosts.domain(1).inspect().publishers.iter().any(|info| info.topic == "/_rnet/nodes")
+        });
+    } else {
+        eventually("nothing is left of the host", || !known());
+    }
+    let mut got = 0;
+    loop {
+        match subscriber.recv(LONG) {
+            Ok(message) => {
+                assert_eq!(message[..8], u64::to_le_bytes(got));
+                got += 1;
+            }
+            Err(Error::PeerLost { .. }) => break,
+            Err(error) => panic!("{error}"),
+        }
+    }
+    let lost = subscriber.lost();
+    assert_eq!((got + lost.link, lost.total()), (COUNT, lost.link));
+    assert!(got > 0 && (reads_on || lost.link > 0), "{lost:?}");
+    println!("{got} read, {} lost", lost.link);
+}
+
+#[test]
+fn what_waits_for_room_is_read_after_its_host_was_lost() {
+    what_waits_when_its_host_is_lost("orphan_read", true);
+}
+
+#[test]
+fn what_waits_for_room_is_lost_if_its_host_stays_away() {
+    what_waits_when_its_host_is_lost("orphan_lost", false);
+}
+
 #[test]
 fn a_publisher_that_is_gone_before_it_was_read_leaves_nothing_there() {
     let hosts = Hosts::new("unread", 2);

@@ -16,6 +16,7 @@ use super::event::Event;
 use super::host::Host;
 use super::known::Known;
 use super::lane::{PULSE_NS, Say};
+use super::orphans::Orphans;
 use super::status::Status;
 
 /// How often hosts are looked after though nothing happens.
@@ -59,6 +60,7 @@ impl Control {
             types_len_bytes: 0,
             sets: HashMap::new(),
             places: HashMap::new(),
+            orphans: Orphans::default(),
             faults: Vec::new(),
         };
         let (hosts, present, paused) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
@@ -378,6 +380,7 @@ impl Control {
             self.hosts.values_mut().for_each(|host| host.ask_again(&mut self.known));
         }
         self.hosts.values_mut().for_each(|host| host.drained(&mut self.known));
+        self.known.look_after_orphans();
         self.status.look(&self.known, &self.hosts);
     }
 }

@@ -28,7 +28,7 @@ use heard::Heard;
 use super::Shared;
 use super::directory::{Announce, Described, Hello, Qos, Remote};
 use super::event::Event;
-use super::known::{Known, Place};
+use super::known::Known;
 use super::lane::{LaneState, Say, Sending, lock};
 use super::proxy::{CREDIT_LEN_BYTES, Proxy};
 
@@ -291,6 +291,7 @@ impl Host {
             Qos::Publisher(qos) => {
                 let key = (self.presence.host, id);
                 let pool = qos.pool_limit_bytes;
+                known.close_orphan(key);
                 let slot = known.shared.places.claim(self.presence.host, id);
                 let expects_all = slot.next_seq.is_some() && !known.places.contains_key(&key);
                 let place = known.places.remove(&key).unwrap_or_default();
@@ -564,21 +565,7 @@ impl Host {
             lock(&lane.channels).clear();
         }
         for (id, remote) in std::mem::take(&mut self.publishers) {
-            let mut proxy = lock(&remote.proxy);
-            let of = (self.presence.host, id);
-            match proxy.place() {
-                None => known.shared.places.release(proxy.slot),
-                Some(next_seq) => {
-                    known.shared.places.leave(proxy.slot, of, next_seq);
-                    // With those that it had not admitted again since it was lost before.
-                    let readers = &proxy.readers().1 | &proxy.expected;
-                    if !proxy.expects_all {
-                        let (next_seq, known_lost) = (Some(next_seq), proxy.known_lost_there());
-                        known.keep_place(of, Place { next_seq, readers, known_lost });
-                    }
-                }
-            }
-            proxy.close(true);
+            known.orphan((self.presence.host, id), remote.proxy);
         }
     }
 }

@@ -10,6 +10,7 @@ use crate::config::Direction;
 use crate::transport::HostId;
 
 use super::Shared;
+use super::orphans::Orphans;
 
 /// Places of what other hosts had, kept for when they come back.
 const MAX_PLACES: usize = 1 << 16;
@@ -42,6 +43,8 @@ pub struct Known {
     pub sets: HashMap<u128, Vec<u8>>,
     /// Where the publishers of other hosts had come to, by host and endpoint.
     pub places: HashMap<(HostId, u64), Place>,
+    /// Proxies of hosts that are lost.
+    pub orphans: Orphans,
     /// What went wrong last, in words.
     pub faults: Vec<String>,
 }

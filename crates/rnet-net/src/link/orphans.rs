@@ -1,0 +1,85 @@
+//! Proxies whose host is lost while something that has come waits for room in a subscriber of this host.
+//!
+//! They stay open for a while: who is slow and goes on still gets what came. Nobody else tells of it, unless the
+//! host comes back, and then it is asked for again.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use crate::transport::HostId;
+
+use super::known::{Known, Place};
+use super::lane::lock;
+use super::proxy::Proxy;
+
+/// What waits for longer is counted as lost.
+const WAITS: Duration = Duration::from_secs(2);
+
+/// A proxy, and since when its host is lost.
+struct Orphan {
+    proxy: Arc<Mutex<Proxy>>,
+    since: Instant,
+}
+
+/// The proxies of lost hosts, by host and endpoint.
+#[derive(Default)]
+pub struct Orphans(BTreeMap<(HostId, u64), Orphan>);
+
+impl Known {
+    /// The host of a proxy is lost.
+    pub fn orphan(&mut self, of: (HostId, u64), proxy: Arc<Mutex<Proxy>>) {
+        if lock(&proxy).is_stuck() {
+            self.orphans.0.insert(of, Orphan { proxy, since: Instant::now() });
+        } else {
+            self.close(of, &proxy);
+        }
+    }
+
+    /// Publishes what there is room for by now, and closes those of which nothing waits any more.
+    pub fn look_after_orphans(&mut self) {
+        let mut over = Vec::new();
+        for (of, orphan) in &self.orphans.0 {
+            let mut proxy = lock(&orphan.proxy);
+            let retried = proxy.retry();
+            if orphan.since.elapsed() >= WAITS {
+                proxy.lose_waiting();
+            }
+            self.shared.places.set(proxy.slot, proxy.place());
+            over.push((*of, !proxy.is_stuck(), retried.err()));
+        }
+        for (of, is_over, error) in over {
+            if let Some(error) = error {
+                self.fault(&error);
+            }
+            if is_over {
+                self.close_orphan(of);
+            }
+        }
+    }
+
+    /// Its publisher is back: what waits is asked for again.
+    pub fn close_orphan(&mut self, of: (HostId, u64)) {
+        if let Some(orphan) = self.orphans.0.remove(&of) {
+            self.close(of, &orphan.proxy);
+        }
+    }
+
+    /// Closes it as lost, and keeps where it had come to.
+    fn close(&mut self, of: (HostId, u64), proxy: &Mutex<Proxy>) {
+        let mut proxy = lock(proxy);
+        match proxy.place() {
+            None => self.shared.places.release(proxy.slot),
+            Some(next_seq) => {
+                self.shared.places.leave(proxy.slot, of, next_seq);
+                // With those that it had not admitted again since it was lost before.
+                let readers = &proxy.readers().1 | &proxy.expected;
+                if !proxy.expects_all {
+                    let (next_seq, known_lost) = (Some(next_seq), proxy.known_lost_there());
+                    self.keep_place(of, Place { next_seq, readers, known_lost });
+                }
+            }
+        }
+        proxy.close(true);
+    }
+}
