@@ -5,7 +5,7 @@
 //! opened with the first question, so that a host that nobody asks pays for two services.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use rnet_core::{Error, OnFull, Result};
@@ -39,18 +39,23 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 #[must_use = "other hosts reach the state of this one as long as this is held"]
 pub struct Home {
     _services: [Service; 2],
-    _beat: Timer,
     _feeds: Arc<Feeds>,
 }
 
-/// Answers other hosts for the keys of this host, which they know as `host`.
+/// Answers other hosts for the keys of this host, which they know as `host`. The node's time is to be the host's:
+/// in a simulated one that stands, feeds would be silent.
 ///
 /// # Errors
 /// As [`Node::service`].
 pub fn serve(node: &Node, host: &str) -> Result<Home> {
-    let feeds =
-        Arc::new(Feeds { node: node.clone(), host: host.to_owned(), open: Mutex::default() });
-    let (reading, writing, beating) = (feeds.clone(), feeds.clone(), feeds.clone());
+    let feeds = Arc::new_cyclic(|this| Feeds {
+        node: node.clone(),
+        host: host.to_owned(),
+        open: Mutex::default(),
+        beat: Mutex::default(),
+        this: this.clone(),
+    });
+    let (reading, writing) = (feeds.clone(), feeds.clone());
     let read = node
         .service::<StateAsk, StateReply>(&wire::read_service(host))
         .backlog(BACKLOG)
@@ -60,8 +65,7 @@ pub fn serve(node: &Node, host: &str) -> Result<Home> {
         .backlog(BACKLOG)
         .at_once(WRITES_AT_ONCE)
         .serve(move |ask| Ok(answer(writing.write(ask))))?;
-    let beat = node.timer(BEAT, move |_| beating.beat())?;
-    Ok(Home { _services: [read, write], _beat: beat, _feeds: feeds })
+    Ok(Home { _services: [read, write], _feeds: feeds })
 }
 
 fn answer(done: Result<StateReply>) -> StateReply {
@@ -119,6 +123,9 @@ struct Feeds {
     node: Node,
     host: String,
     open: Mutex<HashMap<String, Feed>>,
+    /// From the first feed on: a home that nobody follows wakes nobody.
+    beat: Mutex<Option<Timer>>,
+    this: Weak<Feeds>,
 }
 
 impl Feeds {
@@ -189,6 +196,17 @@ impl Feeds {
         lock(&voice).send(None, None);
         let telling = voice.clone();
         let watch = state.watch(prefix)?.on(move |change| lock(&telling).tell(&change));
+        let mut beat = lock(&self.beat);
+        if beat.is_none() {
+            let this = self.this.clone();
+            let timer = self.node.timer(BEAT, move |_| {
+                if let Some(feeds) = this.upgrade() {
+                    feeds.beat();
+                }
+            });
+            *beat = Some(timer?);
+        }
+        drop(beat);
         Ok(Feed { number, voice, idle_beats: 0, _watch: watch })
     }
 

@@ -143,7 +143,8 @@ fn link(
     });
     let link = link.map_err(|e| format!("the link of domain {id} cannot be opened: {e}"))?;
     // Its topics cross as those of any node: it is none of the link's.
-    let state = Domain::node(options, "state").open().map_err(told)?;
+    // Who follows keys hears of their home by the host's clock, whatever the nodes' time is.
+    let state = Domain::node(options, "state").sim_time(false).open().map_err(told)?;
     let _home = rnet::state::serve(&state, &name).map_err(told)?;
     if background {
         // The next in line, for the moment in which this one ends.
