@@ -8,6 +8,7 @@ use rnet::limits::MAX_NODE_NAME_LEN_BYTES;
 use rnet::{DomainId, NamePattern, NodeName, TopicName};
 
 use crate::bench::args::BenchCommand;
+use crate::command::args::CommandCommand;
 use crate::demo::args::DemoArgs;
 use crate::launch::args::{KeeperArgs, LaunchArgs};
 use crate::link::args::LinkArgs;
@@ -62,6 +63,9 @@ pub enum Command {
     /// List and call services
     #[command(subcommand)]
     Service(ServiceCommand),
+    /// Show who drives commands, take them, and stop them
+    #[command(subcommand)]
+    Command(CommandCommand),
     /// Show message types, and check whether a change of a type is compatible
     #[command(subcommand)]
     Type(TypeCommand),

@@ -33,6 +33,20 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         ],
     ),
     ("log", &["rnet log --level warning --since 60", "rnet log --follow --node '/arm/**'"]),
+    ("command list", &["rnet command list", "rnet command list --json"]),
+    ("command who", &["rnet command who /cmd_vel", "rnet command who /cmd_vel --json"]),
+    (
+        "command take",
+        &[
+            "rnet command take /cmd_vel --priority 100          # the robot stands still",
+            "rnet command take /cmd_vel '{linear: {x: 0.2}}' --rate 50 --for 2",
+        ],
+    ),
+    (
+        "command release",
+        &["rnet command release /cmd_vel", "rnet command release /arm/cmd --priority 50"],
+    ),
+    ("command log", &["rnet command log /cmd_vel", "rnet command log /cmd_vel --follow --json"]),
     ("service list", &["rnet service list", "rnet service list --show-types"]),
     ("service info", &["rnet service info /plan", "rnet service info /plan --json"]),
     ("service type", &["rnet service type /plan", "rnet service type /plan --json"]),

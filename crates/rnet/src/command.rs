@@ -23,14 +23,23 @@ fn authority_of(topic: &str) -> String {
     format!("{topic}/authority")
 }
 
-/// Where the receiver says who drives.
-fn status_of(topic: &str) -> String {
-    format!("/_rnet/command{topic}/status")
+const ROOT: &str = "/_rnet/command";
+const STATUS: &str = "/status";
+
+/// Where the receiver of a command says who drives, as [`crate::msgs::CommandStatus`].
+pub fn command_status_topic(topic: &str) -> String {
+    format!("{ROOT}{topic}{STATUS}")
 }
 
-/// The audit trail.
-fn log_of(topic: &str) -> String {
-    format!("/_rnet/command{topic}/log")
+/// The audit trail of a command: [`crate::msgs::CommandEvent`].
+pub fn command_log_topic(topic: &str) -> String {
+    format!("{ROOT}{topic}/log")
+}
+
+/// The command whose [`command_status_topic`] this is.
+pub fn command_of_status(topic: &str) -> Option<&str> {
+    let command = topic.strip_prefix(ROOT)?.strip_suffix(STATUS)?;
+    (!command.is_empty()).then_some(command)
 }
 
 fn check_time(what: &str, time: Duration) -> Result<()> {

@@ -67,7 +67,10 @@ pub use call::{
     Goal, HandlerError, Pending, Policy, Received, Responder, Service, ServiceBuilder,
     ServiceStats,
 };
-pub use command::{Command, CommandBuilder, CommandStats, DriveBuilder, Driver, FallbackReason};
+pub use command::{
+    Command, CommandBuilder, CommandStats, DriveBuilder, Driver, FallbackReason, command_log_topic,
+    command_of_status, command_status_topic,
+};
 pub use dynamic::Dynamic;
 pub use log::{LOG_TOPIC, LogLevel, Logger, WeakLogger};
 pub use node::{Node, NodeBuilder};

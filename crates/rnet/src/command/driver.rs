@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use rnet_core::{Error, Meta, Result};
 
-use super::{authority_of, check_time, status_of};
+use super::{authority_of, check_time, command_status_topic};
 use crate::call::service_name;
 use crate::msgs::command_request::Action;
 use crate::msgs::command_status::{Reason, State};
@@ -76,8 +76,10 @@ impl<T: Message + ?Sized> DriveBuilder<T> {
         let until = Instant::now() + after;
         let left = || Some(until.saturating_duration_since(Instant::now()));
         let status = SubscriberOptions::new().lane(rnet_core::Lane::Urgent).transient_local();
-        let status =
-            node.subscriber_with::<CommandStatus>(&status_of(&topic), status.keep_last(16))?;
+        let status = node.subscriber_with::<CommandStatus>(
+            &command_status_topic(&topic),
+            status.keep_last(16),
+        )?;
         let mut options = PublisherOptions::new().urgent();
         if let Some(ty) = message_type {
             options = options.message_type(ty);

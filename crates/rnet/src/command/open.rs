@@ -12,7 +12,7 @@ use rnet_node::types::choose;
 use super::driver::DriveBuilder;
 use super::receiver::{Apply, Ask, CommandStats, FallbackReason, Parts, Receiver, Rest, Shared};
 use super::tell::Tell;
-use super::{authority_of, check_time, status_of};
+use super::{authority_of, check_time, command_status_topic};
 use crate::call::{Bytes, service_name};
 use crate::msgs::{CommandReply, CommandRequest, CommandStatus};
 use crate::{
@@ -213,7 +213,7 @@ fn open(
 
 /// Node of another receiver of the topic.
 fn another(node: &Node, topic: &str, own: u64) -> Result<Option<String>> {
-    let (found, status) = (Arc::new(Mutex::new(None)), status_of(topic));
+    let (found, status) = (Arc::new(Mutex::new(None)), command_status_topic(topic));
     let saw = found.clone();
     let watch = node.on_endpoint(move |event| {
         let endpoint = event.endpoint();

@@ -3,7 +3,7 @@
 use rnet_core::Result;
 
 use super::authority::Holder;
-use super::{log_of, status_of};
+use super::{command_log_topic, command_status_topic};
 use crate::msgs::command_event::Kind;
 use crate::msgs::{CommandEvent, CommandStatus, timestamp_now};
 use crate::{Node, Publisher, PublisherOptions};
@@ -22,8 +22,8 @@ impl Tell {
         let status = PublisherOptions::new().urgent().transient_local(1).reserve_log();
         let log = PublisherOptions::new().urgent().transient_local(KEPT_LINES).reserve_log();
         Ok(Tell {
-            status: node.publisher_with(&status_of(topic), status)?,
-            log: node.publisher_with(&log_of(topic), log)?,
+            status: node.publisher_with(&command_status_topic(topic), status)?,
+            log: node.publisher_with(&command_log_topic(topic), log)?,
         })
     }
 

@@ -1,0 +1,149 @@
+//! `rnet command list` and `who`: a node that hears what receivers say of themselves.
+
+use std::time::Duration;
+
+use rnet::msgs::CommandStatus;
+use rnet::msgs::command_status::{Reason, State};
+use rnet::{Error, Lane, Node, SubscriberOptions};
+use serde_json::{Value, json};
+
+use super::args::{CommandListArgs, WhoArgs};
+use super::{look_at, receivers};
+use crate::context::Context;
+use crate::failure::Outcome;
+use crate::topic::look;
+use crate::{domain, table};
+
+/// How long a receiver that is there may take to say so.
+const SOON: Duration = Duration::from_secs(2);
+
+pub fn list(context: &mut Context, args: &CommandListArgs) -> Outcome {
+    let (domain, snapshot) = look(context)?;
+    let receivers = receivers(&snapshot);
+    if receivers.is_empty() {
+        domain::tell_none(context, "commands")?;
+        return match context.json() {
+            true => context.document(&json!({"domain": domain.id(), "commands": []})),
+            false => Ok(()),
+        };
+    }
+    let node = context.node("command", &args.me)?;
+    let mut commands = Vec::new();
+    for (topic, receiver) in receivers {
+        commands.push((topic, receiver, status_of(&node, topic, receiver)?));
+    }
+    if context.json() {
+        let commands = commands.iter().map(|(topic, of, status)| document(topic, of, status));
+        let commands: Vec<_> = commands.collect();
+        return context.document(&json!({"domain": domain.id(), "commands": commands}));
+    }
+    let titles = ["COMMAND", "RECEIVER", "STATE", "DRIVER", "PRIORITY ", "APPLIED ", "FALLBACKS "];
+    let row = |(topic, receiver, status): &(&str, &str, CommandStatus)| {
+        let drives = !status.holder.is_empty();
+        let holder = if drives { &status.holder } else { "-" };
+        let priority = if drives { status.priority.to_string() } else { "-".to_owned() };
+        let (applied, fallbacks) = (status.applied.to_string(), status.fallbacks.to_string());
+        let words = [topic, *receiver, state(status), holder, &priority, &applied, &fallbacks];
+        words.map(str::to_owned).to_vec()
+    };
+    let rows: Vec<_> = commands.iter().map(row).collect();
+    table::print(context, &titles, &rows)
+}
+
+pub fn who(context: &mut Context, args: &WhoArgs) -> Outcome {
+    let topic = args.topic.as_str();
+    let snapshot = look_at(context, topic)?;
+    let node = context.node("command", &args.me)?;
+    let mut all = Vec::new();
+    for (_, receiver) in receivers(&snapshot).into_iter().filter(|(of, _)| *of == topic) {
+        all.push((receiver, status_of(&node, topic, receiver)?));
+    }
+    if context.json() {
+        let all: Vec<_> = all.iter().map(|(of, status)| document(topic, of, status)).collect();
+        return context.document(&json!({"command": topic, "receivers": all}));
+    }
+    for (receiver, status) in &all {
+        let ms = |ns: u64| ns as f64 / 1e6;
+        context.line(format_args!("Command: {topic}"))?;
+        context.line(format_args!("  receiver: {receiver}"))?;
+        context.line(format_args!("  state: {}", state(status)))?;
+        if status.reason() != Reason::Unspecified {
+            context.line(format_args!("  reason: {}", reason(status)))?;
+        }
+        match status.holder.as_str() {
+            "" => context.line(format_args!("  driver: nobody"))?,
+            holder => {
+                context.line(format_args!("  driver: {holder}"))?;
+                context.line(format_args!("  priority: {}", status.priority))?;
+                context.line(format_args!("  lease: {} ms", ms(status.lease)))?;
+            }
+        }
+        context.line(format_args!("  deadline: {} ms", ms(status.deadline)))?;
+        let CommandStatus { applied, ignored, fallbacks, .. } = status;
+        context.line(format_args!("  applied: {applied}, ignored: {ignored}"))?;
+        context.line(format_args!("  fallbacks: {fallbacks}"))?;
+    }
+    if all.len() > 1 {
+        context.say(format_args!(
+            "{topic} has {} receivers, each with a driver of its own: close all but one",
+            all.len()
+        ));
+    }
+    Ok(())
+}
+
+/// What the receiver in this node has said last.
+fn status_of(node: &Node, topic: &str, receiver: &str) -> Outcome<CommandStatus> {
+    let options = SubscriberOptions::new().lane(Lane::Urgent).transient_local();
+    let mut said =
+        node.subscriber_with::<CommandStatus>(&rnet::command_status_topic(topic), options)?;
+    loop {
+        match said.recv(Some(SOON)) {
+            Ok(status) if status.node() == receiver => return Ok(status.into_message()),
+            Ok(_) | Err(Error::PeerLost { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+fn state(status: &CommandStatus) -> &'static str {
+    match status.state() {
+        State::InForce => "in force",
+        State::Fallback => "fallback",
+        State::Closed => "closed",
+        State::Unspecified => "-",
+    }
+}
+
+fn reason(status: &CommandStatus) -> &'static str {
+    match status.reason() {
+        Reason::Unspecified => "",
+        Reason::Opened => "it was opened",
+        Reason::Granted => "authority was granted",
+        Reason::Deadline => "no command came within the deadline",
+        Reason::Expired => "the driver's lease has passed",
+        Reason::Released => "the driver has released its authority",
+        Reason::DriverLost => "the driver is gone",
+        Reason::Preempted => "a driver of a higher priority took authority",
+        Reason::Overrun => "a command took longer to apply than the deadline",
+        Reason::Panicked => "the receiver's code panicked",
+        Reason::Closed => "it was closed",
+    }
+}
+
+fn document(topic: &str, receiver: &str, status: &CommandStatus) -> Value {
+    json!({
+        "command": topic,
+        "receiver": receiver,
+        "state": status.state().as_str_name().trim_start_matches("STATE_").to_lowercase(),
+        "reason": status.reason().as_str_name().trim_start_matches("REASON_").to_lowercase(),
+        "driver": Some(&status.holder).filter(|holder| !holder.is_empty()),
+        "priority": status.priority,
+        "number": status.number,
+        "lease_ns": status.lease,
+        "deadline_ns": status.deadline,
+        "applied": status.applied,
+        "ignored": status.ignored,
+        "fallbacks": status.fallbacks,
+    })
+}
