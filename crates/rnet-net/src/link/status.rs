@@ -18,6 +18,8 @@ pub const TOPIC: &str = "/_rnet/link";
 const PERIOD: Duration = Duration::from_secs(1);
 /// Hosts that are gone and still shown.
 const MAX_GONE: usize = 64;
+/// For how long they are, in seconds: a day.
+const GONE_S: i64 = 86_400;
 /// Steps of a clock that are shown.
 const MAX_STEPS: usize = 8;
 
@@ -149,26 +151,11 @@ impl Status {
         if !changed && elapsed.is_some_and(|elapsed| elapsed < PERIOD) {
             return;
         }
-        self.forget(hosts);
+        forget(&mut self.told, |id| hosts.contains_key(id), timestamp_now().seconds);
         self.sent = Some(Instant::now());
         let status = self.make(known, hosts, elapsed.unwrap_or(PERIOD));
         // It keeps one message; a send fails where there is no memory, which others are told of.
         let _ = self.publisher.send(&status);
-    }
-
-    /// Forgets the hosts that were lost first: each boot makes another one.
-    fn forget(&mut self, hosts: &BTreeMap<HostId, Host>) {
-        loop {
-            let gone = self.told.iter().filter(|(id, _)| !hosts.contains_key(id));
-            let gone = gone.map(|(id, told)| ((told.since.seconds, told.since.nanos), *id));
-            let (count, first) = gone.fold((0, None), |(count, first), one| {
-                (count + 1, Some(first.map_or(one, |first: (_, _)| one.min(first))))
-            });
-            match first {
-                Some((_, id)) if count > MAX_GONE => drop(self.told.remove(&id)),
-                _ => return,
-            }
-        }
     }
 
     fn make(
@@ -230,6 +217,22 @@ impl Status {
     }
 }
 
+/// Forgets hosts that are gone for long, and those that were lost first: each boot makes another one.
+fn forget(told: &mut BTreeMap<HostId, Told>, is_here: impl Fn(&HostId) -> bool, now_s: i64) {
+    told.retain(|id, told| is_here(id) || now_s.saturating_sub(told.since.seconds) < GONE_S);
+    loop {
+        let gone = told.iter().filter(|(id, _)| !is_here(id));
+        let gone = gone.map(|(id, told)| ((told.since.seconds, told.since.nanos), *id));
+        let (count, first) = gone.fold((0, None), |(count, first), one| {
+            (count + 1, Some(first.map_or(one, |first: (_, _)| one.min(first))))
+        });
+        match first {
+            Some((_, id)) if count > MAX_GONE => drop(told.remove(&id)),
+            _ => return,
+        }
+    }
+}
+
 fn show_clock(peer: &mut link_status::Peer, host: &Host) {
     if let Some(clock) = host.clock() {
         let ns = |ns: u64| Some(duration_from_ns(ns.try_into().unwrap_or(i64::MAX)));
@@ -284,5 +287,29 @@ fn explain(reason: &Reason, inwards: bool) -> (link_status::Cause, String) {
             None if shaping.newest_only => of(Cause::LeftOut, "only the newest crosses"),
             None => (Cause::LeftOut, format!("1 of {} crosses", shaping.every)),
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_that_are_gone_are_forgotten() {
+        let now_s = 1_000_000;
+        // Each was lost a second before the next one; the last is here, for longer than all.
+        let mut told: BTreeMap<HostId, Told> = (0..=100)
+            .map(|n| {
+                let since = Timestamp { seconds: now_s - 100 + n as i64, nanos: 0 };
+                (HostId(n), Told { since, ..Told::new() })
+            })
+            .collect();
+        told.get_mut(&HostId(100)).unwrap().since.seconds = 0;
+        let is_here = |id: &HostId| id.0 == 100;
+        forget(&mut told, is_here, now_s);
+        assert_eq!(told.len(), MAX_GONE + 1);
+        assert!(told.keys().all(|id| id.0 >= 100 - MAX_GONE as u64), "those that were lost first");
+        forget(&mut told, is_here, now_s - 2 + GONE_S);
+        assert_eq!(told.keys().copied().collect::<Vec<_>>(), [HostId(99), HostId(100)]);
     }
 }
