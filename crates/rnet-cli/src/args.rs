@@ -7,6 +7,7 @@ use clap::{Args, ColorChoice, Parser, Subcommand, ValueEnum};
 use rnet::limits::MAX_NODE_NAME_LEN_BYTES;
 use rnet::{DomainId, NamePattern, NodeName, TopicName};
 
+use crate::action::args::ActionCommand;
 use crate::bench::args::BenchCommand;
 use crate::command::args::CommandCommand;
 use crate::demo::args::DemoArgs;
@@ -66,6 +67,9 @@ pub enum Command {
     /// Show who drives commands, take them, and stop them
     #[command(subcommand)]
     Command(CommandCommand),
+    /// List actions, send goals and cancel them
+    #[command(subcommand)]
+    Action(ActionCommand),
     /// Show message types, and check whether a change of a type is compatible
     #[command(subcommand)]
     Type(TypeCommand),

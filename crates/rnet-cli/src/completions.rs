@@ -13,7 +13,7 @@ use rnet::inspect::Snapshot;
 use crate::args::{Cli, CompletionsArgs, Global};
 use crate::context::Context;
 use crate::failure::Outcome;
-use crate::{service, state};
+use crate::{action, service, state};
 
 /// Set by the shell's script to the name of the shell.
 const VARIABLE: &str = "RNET_COMPLETE";
@@ -50,6 +50,7 @@ fn with_candidates(command: clap::Command) -> clap::Command {
     let command = command.mut_args(|arg| match arg.get_id().as_str() {
         "topic" => arg.add(ArgValueCompleter::new(|current: &OsStr| complete(current, topics))),
         "service" => arg.add(ArgValueCompleter::new(|current: &OsStr| complete(current, services))),
+        "action" => arg.add(ArgValueCompleter::new(|current: &OsStr| complete(current, actions))),
         "node" => arg.add(ArgValueCompleter::new(|current: &OsStr| complete(current, nodes))),
         "key" | "keys" | "prefix" => {
             arg.add(ArgValueCompleter::new(|current: &OsStr| complete(current, keys)))
@@ -82,6 +83,10 @@ fn topics(context: &mut Context) -> Outcome<Vec<String>> {
 
 fn services(context: &mut Context) -> Outcome<Vec<String>> {
     Ok(service::names(&look(context)?).into_iter().map(str::to_owned).collect())
+}
+
+fn actions(context: &mut Context) -> Outcome<Vec<String>> {
+    Ok(action::names(&look(context)?).into_iter().map(str::to_owned).collect())
 }
 
 fn nodes(context: &mut Context) -> Outcome<Vec<String>> {

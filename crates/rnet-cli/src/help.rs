@@ -58,6 +58,16 @@ const EXAMPLES: &[(&str, &[&str])] = &[
             "rnet service call /upper --text robot    # raw bytes",
         ],
     ),
+    ("action list", &["rnet action list", "rnet action list --show-types"]),
+    ("action info", &["rnet action info /navigate", "rnet action info /navigate --json"]),
+    (
+        "action send",
+        &[
+            "rnet action send /navigate '{x: 2.0}'",
+            "rnet action send /navigate --file goal.yaml --timeout 60 --json",
+        ],
+    ),
+    ("action cancel", &["rnet action cancel /navigate", "rnet action cancel /navigate --json"]),
     ("type list", &["rnet type list laser", "rnet type list --in-use"]),
     ("type show", &["rnet type show Imu", "rnet type show --topic /scan"]),
     (

@@ -9,8 +9,9 @@
 //!   no node, no subscriber, and no cost to any publisher. But what listens to a topic of another host is
 //!   one: it crosses only while somebody subscribes. `state`, `param` and `node info` take
 //!   part as a node where there is state, which is memory that nodes share; where there is none,
-//!   looking at it makes none. `topic pub`, `service call` and `command` are nodes, for that is what they do.
+//!   looking at it makes none. `topic pub`, `service call`, `action send` and `command` are nodes: that is what they do.
 
+mod action;
 mod args;
 mod bench;
 mod command;
@@ -74,6 +75,7 @@ fn run(context: &mut Context, command: Command) -> Outcome {
         Command::Topic(command) => topic::run(context, command),
         Command::Service(command) => service::run(context, command),
         Command::Command(command) => command::run(context, command),
+        Command::Action(command) => action::run(context, command),
         Command::Type(command) => types::run(context, command),
         Command::State(command) => state::run(context, command),
         Command::Param(command) => param::run(context, command),

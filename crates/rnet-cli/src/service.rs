@@ -1,7 +1,7 @@
 //! `rnet service …`.
 
 pub mod args;
-mod call;
+pub mod call;
 mod list;
 
 use args::ServiceCommand;
@@ -28,7 +28,7 @@ pub fn names(snapshot: &Snapshot) -> Vec<&str> {
 }
 
 /// The servers of a service.
-fn servers_of<'a>(snapshot: &'a Snapshot, service: &str) -> Vec<ServerInfo<'a>> {
+pub fn servers_of<'a>(snapshot: &'a Snapshot, service: &str) -> Vec<ServerInfo<'a>> {
     snapshot.servers().into_iter().filter(|server| server.service == service).collect()
 }
 

@@ -52,6 +52,7 @@ fn reason_to_wire(reason: CancelReason) -> Reason {
         CancelReason::TimedOut => Reason::TimedOut,
         CancelReason::Preempted => Reason::Preempted,
         CancelReason::ServerClosing => Reason::ServerClosing,
+        CancelReason::Operator => Reason::Operator,
         _ => Reason::Unspecified,
     }
 }
@@ -63,6 +64,7 @@ fn reason_of_wire(reason: Reason) -> CancelReason {
         Reason::TimedOut => CancelReason::TimedOut,
         Reason::Preempted => CancelReason::Preempted,
         Reason::ServerClosing => CancelReason::ServerClosing,
+        Reason::Operator => CancelReason::Operator,
         Reason::Unspecified => CancelReason::Unknown,
     }
 }

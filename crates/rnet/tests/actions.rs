@@ -433,6 +433,24 @@ fn a_goal_that_was_reached_before_its_handler_asked_is_reached() {
 }
 
 #[test]
+fn an_operator_ends_the_goals_of_all() {
+    let net = Net::new("operator");
+    let (a, b, c) = (net.node("a"), net.node("b"), net.node("c"));
+    let worker = Worker::open(&a, Policy::Queue(8));
+    let (first, second) = (client(&b), client(&c));
+    let running = send(&first, 1);
+    worker.expect(1, "begun");
+    let waiting = send(&first, 2);
+    eventually("one waits", || worker.service.stats().waiting == 1);
+    eventually("the server is there", || second.server_count() == 1);
+    assert_eq!(second.cancel_all().unwrap(), 1);
+    worker.expect(1, "operator");
+    for goal in [running, waiting] {
+        assert_eq!(reason(&goal.result(LONG).unwrap_err()), CancelReason::Operator);
+    }
+}
+
+#[test]
 fn a_server_that_dies_or_stands_still() {
     let net = Net::new("lost");
     let node = net.node("a");

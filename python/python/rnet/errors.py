@@ -295,7 +295,10 @@ class ReceiverExists(RnetError):
 
 
 class Cancelled(RnetError):
-    """A call was cancelled: ``reason`` is "caller", "caller_gone", "timed_out", "preempted" or "server_closing"."""
+    """A call was cancelled: ``reason`` says why.
+
+    It is "caller", "caller_gone", "timed_out", "preempted", "server_closing" or "operator".
+    """
 
     code = "cancelled"
     reason: str

@@ -44,7 +44,25 @@ pub struct ServiceListArgs {
 pub struct CallArgs {
     /// The service; it need not have a server yet
     pub service: TopicName,
-    /// The fields of the request
+    #[command(flatten)]
+    pub data: DataArgs,
+    /// Print every reply of a stream, until the last
+    #[arg(short, long)]
+    pub stream: bool,
+    /// Longest time for a server, and for all replies, in seconds
+    #[arg(long, value_name = "S", default_value = "10", value_parser = seconds)]
+    pub timeout: Duration,
+    /// Ask the server to which calls of this key go
+    #[arg(long)]
+    pub key: Option<String>,
+    #[command(flatten)]
+    pub me: NodeArg,
+}
+
+/// What is sent.
+#[derive(Debug, Args)]
+pub struct DataArgs {
+    /// Its fields
     #[arg(allow_negative_numbers = true)]
     pub data: Option<String>,
     /// Send this text
@@ -59,18 +77,7 @@ pub struct CallArgs {
     /// Send these bytes, in hex; blanks and colons are ignored
     #[arg(long, value_name = "BYTES", group = "bytes", conflicts_with = "data")]
     pub hex: Option<String>,
-    /// Read DATA, or bytes of a service of raw bytes, from this file (- for stdin)
+    /// Read DATA, or raw bytes, from this file (- for stdin)
     #[arg(long, value_name = "PATH", group = "bytes", conflicts_with = "data")]
     pub file: Option<PathBuf>,
-    /// Print every reply of a stream, until the last
-    #[arg(short, long)]
-    pub stream: bool,
-    /// Longest time for a server, and for all replies, in seconds
-    #[arg(long, value_name = "S", default_value = "10", value_parser = seconds)]
-    pub timeout: Duration,
-    /// Ask the server to which calls of this key go
-    #[arg(long)]
-    pub key: Option<String>,
-    #[command(flatten)]
-    pub me: NodeArg,
 }

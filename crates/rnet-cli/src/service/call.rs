@@ -9,7 +9,7 @@ use rnet::schema::Dynamic;
 use rnet::{CallOptions, Error, MessageType, Pending, Received};
 use serde_json::{Value, json};
 
-use super::args::CallArgs;
+use super::args::{CallArgs, DataArgs};
 use super::servers_of;
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
@@ -26,7 +26,7 @@ const REQUEST: Limit = Limit::new(MAX_MESSAGE_LEN_BYTES, "a request", "MAX_MESSA
 type Replies = Pending<[u8]>;
 
 /// What the command line says of the request.
-enum Given {
+pub enum Given {
     Bytes(Vec<u8>),
     Fields(Value),
     /// Fields of a typed service, else bytes.
@@ -34,10 +34,10 @@ enum Given {
 }
 
 pub fn run(context: &mut Context, args: &CallArgs) -> Outcome {
-    let given = given(args)?;
+    let given = given(&args.data)?;
     let service = args.service.as_str();
     let begun = Instant::now();
-    let (request_type, reply_type) = types(context, args)?;
+    let (request_type, reply_type) = types(context, service, args.timeout, known)?;
     let request = encoded(service, given, &request_type)?;
     let node = context.node("service", &args.me)?;
     let client = node.client_of::<[u8], [u8]>(service, request_type, reply_type.clone())?;
@@ -51,7 +51,8 @@ pub fn run(context: &mut Context, args: &CallArgs) -> Outcome {
     };
     let mut first = true;
     while let Some(reply) = next(&replies)? {
-        print(context, args, &reply_type, &reply, first)?;
+        let document = json!({"service": service});
+        print(context, document, &reply_type, &reply, (first, args.stream))?;
         // One that waits for progress sees it.
         context.flush()?;
         first = false;
@@ -62,7 +63,7 @@ pub fn run(context: &mut Context, args: &CallArgs) -> Outcome {
     Ok(())
 }
 
-fn given(args: &CallArgs) -> Outcome<Given> {
+pub fn given(args: &DataArgs) -> Outcome<Given> {
     let usage = |why: String| Failure::Usage(why);
     if let Some(text) = &args.text {
         return Ok(Given::Bytes(text.clone().into_bytes()));
@@ -84,16 +85,20 @@ fn fields(data: &str) -> Outcome<Value> {
     })
 }
 
-/// The types of the service, for whose server it waits.
-fn types(context: &Context, args: &CallArgs) -> Outcome<(MessageType, MessageType)> {
-    let service = args.service.as_str();
-    let deadline = Instant::now().checked_add(args.timeout);
+/// The types of a service as `known` finds them of a server, for which it waits.
+pub fn types<T>(
+    context: &Context,
+    service: &str,
+    timeout: Duration,
+    known: impl Fn(&ServerInfo<'_>) -> Option<T>,
+) -> Outcome<T> {
+    let deadline = Instant::now().checked_add(timeout);
     let mut domain = context.domain()?;
     let mut said = false;
     loop {
         let snapshot = domain.snapshot()?;
         let servers = servers_of(&snapshot, service);
-        if let Some(types) = servers.iter().find_map(known) {
+        if let Some(types) = servers.iter().find_map(&known) {
             return Ok(types);
         }
         if signal::stopped() {
@@ -108,7 +113,7 @@ fn types(context: &Context, args: &CallArgs) -> Outcome<(MessageType, MessageTyp
                     )),
                     _ => Failure::TimedOut(format!(
                         "{service} had no server for {:?}; see rnet service list, and rnet domain list for other domains",
-                        args.timeout
+                        timeout
                     )),
                 },
             );
@@ -125,7 +130,7 @@ fn known(server: &ServerInfo<'_>) -> Option<(MessageType, MessageType)> {
     Some((server.request_type().message_type()?, server.reply_type()?.message_type()?))
 }
 
-fn encoded(service: &str, given: Given, request: &MessageType) -> Outcome<Vec<u8>> {
+pub fn encoded(service: &str, given: Given, request: &MessageType) -> Outcome<Vec<u8>> {
     let raw = matches!(request, MessageType::Raw);
     let value = match given {
         Given::Bytes(bytes) | Given::File(bytes) if raw => return Ok(bytes),
@@ -163,14 +168,15 @@ fn next(replies: &Replies) -> Outcome<Option<Received<[u8]>>> {
     }
 }
 
-fn print(
+/// Prints a message: as one of several documents if there are `many`. `document` is what its JSON says beside it.
+pub fn print(
     context: &mut Context,
-    args: &CallArgs,
-    reply_type: &MessageType,
+    mut document: Value,
+    ty: &MessageType,
     bytes: &[u8],
-    first: bool,
+    (first, many): (bool, bool),
 ) -> Outcome {
-    let message = match reply_type {
+    let message = match ty {
         MessageType::Protobuf(schema) => Message::Protobuf(
             Dynamic::decode(schema, bytes)
                 .map_err(|e| Failure::Failed(format!("the reply is no {}: {e}", schema.name())))?,
@@ -185,14 +191,12 @@ fn print(
         }
         return message.print(context.out(), Limits::of(usize::MAX, true));
     }
-    let desc = reply_type.desc();
-    let mut document =
-        json!({"service": args.service.as_str(), "type": desc.name().unwrap_or("raw")});
+    document["type"] = ty.desc().name().unwrap_or("raw").into();
     match &message {
         Message::Raw(bytes) => document["hex"] = hex(bytes).into(),
         typed => document["data"] = typed.json()?,
     }
-    match args.stream {
+    match many {
         true => context.json_line(&document),
         false => context.document(&document),
     }

@@ -32,6 +32,8 @@ pub enum CancelReason {
     Preempted,
     /// Its server closes.
     ServerClosing,
+    /// Somebody else has ended all goals of the action.
+    Operator,
     /// The server has said none that is known here.
     Unknown,
 }
@@ -51,6 +53,7 @@ impl std::fmt::Display for CancelReason {
             Self::TimedOut => "because its time was over",
             Self::Preempted => "for a newer goal",
             Self::ServerClosing => "because its server closes",
+            Self::Operator => "by an operator",
             Self::Unknown => "for a reason that is not known here",
         })
     }

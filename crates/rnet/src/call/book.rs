@@ -458,6 +458,16 @@ impl Book {
         }
     }
 
+    /// Asks all servers to end the goals of all callers; how many were asked.
+    ///
+    /// # Errors
+    /// `Full` if one stands still.
+    pub fn stop_all(&self) -> Result<usize> {
+        let ready = self.servers.iter().filter(|server| matches!(server.is_ready(), Ok(true)));
+        let asked = ready.map(|server| server.cancel(self.word(0), Action::StopAll));
+        asked.collect::<Result<Vec<()>>>().map(|asked| asked.len())
+    }
+
     fn cancelled(&self, reason: CancelReason) -> Error {
         Error::Cancelled { topic: self.service.clone(), reason }
     }

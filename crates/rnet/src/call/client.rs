@@ -63,7 +63,7 @@ impl Drop for Held {
 
 /// Calls one service: any number of calls at a time, by any number of threads. Clones are handles on the same.
 pub struct Client<Q: Message + ?Sized, R: Message + ?Sized> {
-    held: Arc<Held>,
+    pub(super) held: Arc<Held>,
     _types: PhantomData<fn(&Q) -> Box<R>>,
 }
 

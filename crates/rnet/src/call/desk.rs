@@ -101,6 +101,17 @@ struct Book {
     stats: ServiceStats,
 }
 
+impl Book {
+    /// Cancels all calls. Returns those that waited, which are to be ended without the lock.
+    fn stop_all(&mut self, reason: CancelReason) -> VecDeque<Call> {
+        let waiting = std::mem::take(&mut self.waiting);
+        let waited = waiting.iter().map(|call| (&call.peer, call.number));
+        let running = self.running.iter().map(|running| (&running.peer, running.number));
+        waited.chain(running).for_each(|(peer, number)| peer.cancel(number, reason, true));
+        waiting
+    }
+}
+
 pub struct Desk {
     node: Node,
     settings: DeskSettings,
@@ -263,7 +274,12 @@ impl Desk {
                 Told::Cancel { caller, id, reason, awaited } => {
                     self.cancel((caller, id.client), id.number, reason, awaited);
                 }
-                Told::Malformed => lock(&self.book).stats.malformed += 1,
+                // Services have no goals.
+                Told::StopAll if self.settings.feedback.is_some() => {
+                    let waited = lock(&self.book).stop_all(CancelReason::Operator);
+                    waited.iter().for_each(|call| self.end_cancelled(call));
+                }
+                Told::Malformed | Told::StopAll => lock(&self.book).stats.malformed += 1,
                 Told::Left => self.forget_gone(&intake),
             }
         }
@@ -326,12 +342,7 @@ impl Desk {
         book.asked = Some(Instant::now());
         let mut preempted = VecDeque::new();
         if self.settings.replaces {
-            preempted = std::mem::take(&mut book.waiting);
-            let waited = preempted.iter().map(|call| (&call.peer, call.number));
-            let running = book.running.iter().map(|running| (&running.peer, running.number));
-            waited
-                .chain(running)
-                .for_each(|(peer, n)| peer.cancel(n, CancelReason::Preempted, true));
+            preempted = book.stop_all(CancelReason::Preempted);
         }
         // A handler that is free takes it at once.
         let free = self.settings.at_once.saturating_sub(book.running.len());

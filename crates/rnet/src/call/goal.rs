@@ -64,6 +64,15 @@ impl<G: Message + ?Sized, F: Message + ?Sized, R: Message + ?Sized> ActionClient
         self.client.server_count()
     }
 
+    /// Asks the servers that are there to end all goals of the action, whosesoever they are: for an operator, or a
+    /// supervisor. They end with the reason `Operator`. Returns how many servers were asked.
+    ///
+    /// # Errors
+    /// `Full` if a server stands still; `Closed` in a forked child.
+    pub fn cancel_all(&self) -> Result<usize> {
+        self.client.held.line.stop_all()
+    }
+
     /// What was asked so far.
     pub fn stats(&self) -> ClientStats {
         self.client.stats()

@@ -23,6 +23,8 @@ pub enum Told {
         /// Whether the caller waits for the end.
         awaited: bool,
     },
+    /// The goals of all callers are to end.
+    StopAll,
     Malformed,
     /// The process of a caller has ended, or a caller has closed its end.
     Left,
@@ -68,7 +70,7 @@ impl Intake {
                     let reason = match sample.action() {
                         Action::Cancel | Action::Stop => Some(CancelReason::Caller),
                         Action::TimedOut => Some(CancelReason::TimedOut),
-                        Action::Unspecified => None,
+                        Action::StopAll | Action::Unspecified => None,
                     };
                     cancels.push(match (reason, id) {
                         (Some(reason), Some(id)) => {
@@ -76,6 +78,7 @@ impl Intake {
                                 (sample.node().to_owned(), sample.action() == Action::Stop);
                             Told::Cancel { caller, id, reason, awaited }
                         }
+                        _ if sample.action() == Action::StopAll => Told::StopAll,
                         _ => Told::Malformed,
                     });
                 }

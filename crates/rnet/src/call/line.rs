@@ -214,6 +214,15 @@ impl Line {
         Error::Cancelled { topic: book.service.clone(), reason: CancelReason::Caller }
     }
 
+    /// As [`Book::stop_all`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn stop_all(&self) -> Result<usize> {
+        self.check_fork()?;
+        lock(&self.book).stop_all()
+    }
+
     /// As [`Book::ask_to_end`].
     ///
     /// # Errors

@@ -1,0 +1,93 @@
+//! `rnet action send` and `cancel`: a node with a client of the action.
+
+use std::time::{Duration, Instant};
+
+use rnet::{CallOptions, Error};
+use serde_json::json;
+
+use super::args::{CancelArgs, SendArgs};
+use super::{client, known, names, servers};
+use crate::context::Context;
+use crate::failure::{Failure, Outcome};
+use crate::service::call::{encoded, given, print, types};
+use crate::signal;
+use crate::topic::{look, no_such};
+
+/// Longest time between two checks for a stop request.
+const STEP: Duration = Duration::from_millis(20);
+
+pub fn run(context: &mut Context, args: &SendArgs) -> Outcome {
+    let (given, action) = (given(&args.data)?, args.action.as_str());
+    let begun = Instant::now();
+    let limit = args.timeout.unwrap_or(Duration::MAX);
+    let types = types(context, action, limit, known)?;
+    let [goal_type, feedback_type, result_type] = &types;
+    let goal = encoded(action, given, goal_type)?;
+    let node = context.node("action", &args.me)?;
+    let client = client(&node, action, &types)?;
+    let mut options = CallOptions::new();
+    if let Some(timeout) = args.timeout {
+        options = options.timeout(timeout.saturating_sub(begun.elapsed()));
+    }
+    if let Some(key) = &args.key {
+        options = options.key(key);
+    }
+    let goal = client.send(&goal, options)?;
+    let (mut first, mut cancelled) = (true, false);
+    loop {
+        if signal::stopped() && !cancelled {
+            goal.cancel()?;
+            cancelled = true;
+            context.say(format_args!("the goal is cancelled; waiting for its end"));
+        }
+        match goal.feedback_within(STEP) {
+            Ok(Some(feedback)) => {
+                let document = json!({"action": action, "part": "feedback"});
+                print(context, document, feedback_type, &feedback, (first, true))?;
+                context.flush()?;
+                first = false;
+            }
+            Ok(None) => break,
+            Err(Error::Interrupted) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    match goal.result(None) {
+        Err(Error::Cancelled { .. }) if cancelled => Err(Failure::Interrupted),
+        result => {
+            let document = json!({"action": action, "part": "result"});
+            print(context, document, result_type, &result?, (first, true))
+        }
+    }
+}
+
+pub fn cancel(context: &mut Context, args: &CancelArgs) -> Outcome {
+    let action = args.action.as_str();
+    let (domain, snapshot) = look(context)?;
+    let there = servers(&snapshot).into_iter().filter(|server| server.service == action).count();
+    if there == 0 {
+        return Err(no_such("action", domain.id(), action, names(&snapshot).into_iter()));
+    }
+    let types = types(context, action, args.timeout, known)?;
+    let node = context.node("action", &args.me)?;
+    let client = client(&node, action, &types)?;
+    let until = Instant::now().checked_add(args.timeout);
+    while client.server_count() < there {
+        if signal::stopped() {
+            return Err(Failure::Interrupted);
+        }
+        if until.is_some_and(|until| Instant::now() >= until) {
+            return Err(Failure::TimedOut(format!(
+                "{} of {there} servers of {action} were reached within {:?}; nothing was cancelled",
+                client.server_count(),
+                args.timeout
+            )));
+        }
+        std::thread::sleep(STEP);
+    }
+    let asked = client.cancel_all()?;
+    if context.json() {
+        return context.document(&json!({"action": action, "servers": asked}));
+    }
+    context.line(format_args!("{action}: {asked} servers were asked to end their goals"))
+}
