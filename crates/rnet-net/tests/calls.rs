@@ -121,3 +121,27 @@ fn goals_feedback_and_reasons_cross() {
     assert!(matches!(third.result(LONG).unwrap_err(), Error::ServerLost { .. }));
     eventually("it has ended there", || action.stats().cancelled == 3);
 }
+
+#[test]
+fn jobs_of_a_host_that_is_gone_are_done_by_another() {
+    let hosts = Hosts::new("jobs", 2);
+    let (away, home) = (hosts.node(0, "away"), hosts.node(1, "home"));
+    let mut worker = away.pull::<[u8]>("/jobs").open().unwrap();
+    let jobs = home.push::<[u8]>("/jobs").open().unwrap();
+    jobs.push(&[1]).unwrap();
+    let job = worker.recv(LONG).unwrap().unwrap();
+    assert_eq!((job[0], job.context().redelivered()), (1, false));
+    job.ack();
+    jobs.wait_until_done(LONG).unwrap();
+    jobs.push(&[2]).unwrap();
+    let held = worker.recv(LONG).unwrap().unwrap();
+    let mut here = home.pull::<[u8]>("/jobs").open().unwrap();
+    hosts.cut(0, 1);
+    let job = here.recv(LONG).unwrap().unwrap();
+    assert_eq!((job[0], job.context().redelivered()), (2, true));
+    job.ack();
+    jobs.wait_until_done(LONG).unwrap();
+    eventually("the worker of the host that is gone knows", || held.context().is_cancelled());
+    let stats = jobs.stats();
+    assert_eq!((stats.done, stats.redelivered, stats.undelivered), (2, 1, 0));
+}

@@ -13,6 +13,7 @@ mod losses;
 mod open;
 mod peer;
 mod pending;
+mod queue;
 mod servers;
 mod service;
 
@@ -32,6 +33,9 @@ pub use client::{CallOptions, Client};
 pub use desk::ServiceStats;
 pub use goal::{ActionClient, Goal};
 pub use pending::Pending;
+pub use queue::{
+    Job, JobContext, PullBuilder, Puller, PushBuilder, PushStats, Pusher, Undelivered,
+};
 pub use service::{CallContext, HandlerError, Responder, Service, ServiceBuilder};
 
 /// Longest name of a service, in bytes: room is left for what its topics have beside it.
@@ -43,6 +47,10 @@ const WANTS_DONE: u32 = 1 << 31;
 /// In the number of a call: its caller hears feedback.
 const WANTS_FEEDBACK: u32 = 1 << 30;
 const WANTS: u32 = WANTS_DONE | WANTS_FEEDBACK;
+/// In the number of a call: it is a job that another worker had.
+const REDELIVERED: u32 = 1 << 29;
+/// What a number says beside which call it is.
+const FLAGS: u32 = WANTS | REDELIVERED;
 
 /// Why a call is cancelled, as it travels.
 fn reason_to_wire(reason: CancelReason) -> Reason {

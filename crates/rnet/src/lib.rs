@@ -30,6 +30,7 @@
 //! state up behind a node that has gone, and, once in a process, one that registers it for
 //! `membarrier`. A node in simulated time has one that follows `/clock`. A publisher has no thread. A [`Service`] has one for each handler that
 //! may run at once and one more; a [`Client`] has one from its first async call on; a
+//! [`Pusher`] has one, beside that of its client; a
 //! [`Replica`](state::Replica) has one, and so has a [`Command`].
 
 // Generated code says `::rnet::` everywhere, here too.
@@ -64,8 +65,8 @@ pub use any::AnySubscription;
 pub use attached::{Attached, WaitSetHandle};
 pub use call::{
     ActionBuilder, ActionClient, ActionContext, CallContext, CallOptions, Client, ClientStats,
-    Goal, HandlerError, Pending, Policy, Received, Responder, Service, ServiceBuilder,
-    ServiceStats,
+    Goal, HandlerError, Job, JobContext, Pending, Policy, PullBuilder, Puller, PushBuilder,
+    PushStats, Pusher, Received, Responder, Service, ServiceBuilder, ServiceStats, Undelivered,
 };
 pub use command::{
     Command, CommandBuilder, CommandStats, DriveBuilder, Driver, FallbackReason, command_log_topic,

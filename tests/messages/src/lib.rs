@@ -22,6 +22,7 @@ mod guide {
         RealTime: "real-time.md"
         Services: "services.md"
         Actions: "actions.md"
+        WorkQueues: "work-queues.md"
         TwoComputers: "two-computers.md"
     }
 }

@@ -9,7 +9,7 @@ use std::time::Instant;
 use rnet_core::{CancelReason, Error, Failure, Result};
 
 use super::servers::Server;
-use super::{Bytes, CallId, WANTS, WANTS_DONE, reason_of_wire};
+use super::{Bytes, CallId, FLAGS, WANTS_DONE, reason_of_wire};
 use crate::msgs::call_control::Action;
 use crate::msgs::{CallStatus, call_status::State};
 
@@ -49,7 +49,7 @@ pub enum Wanted {
 /// An open call.
 pub struct Open {
     pub server: Option<Arc<Server>>,
-    /// Servers that have refused it.
+    /// Servers that have refused it, or that it is not sent to.
     refused: Vec<u64>,
     request: Vec<u8>,
     key: Option<u64>,
@@ -98,6 +98,11 @@ impl Open {
             bell: Arc::new(Condvar::new()),
             waits: 0,
         }
+    }
+
+    /// Does not send it to this server.
+    pub fn avoid(&mut self, server: u64) {
+        self.refused.push(server);
     }
 
     /// What its reader gets next; `None` while nothing is there.
@@ -197,7 +202,7 @@ impl Book {
     /// `wants` are the bits of its number.
     pub fn start(&mut self, open: Open, wants: u32) -> u32 {
         let number = loop {
-            self.next = self.next.wrapping_add(1) & !WANTS;
+            self.next = self.next.wrapping_add(1) & !FLAGS;
             let number = self.next | wants;
             if !self.calls.contains_key(&number) {
                 break number;
@@ -223,7 +228,7 @@ impl Book {
         let calls = self.calls.iter().filter(|(_, open)| unsent(open));
         let mut unsent: Vec<u32> = calls.map(|(number, _)| *number).collect();
         // In the order in which they were begun.
-        unsent.sort_unstable_by_key(|number| number & !WANTS);
+        unsent.sort_unstable_by_key(|number| number & !FLAGS);
         unsent.into_iter().for_each(|number| self.place(number));
     }
 

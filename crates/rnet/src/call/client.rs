@@ -155,6 +155,10 @@ impl<Q: Message + ?Sized, R: Message + ?Sized> Client<Q, R> {
         Ok(Pending::new(self.held.clone(), number, after))
     }
 
+    pub(super) fn held(&self) -> &Arc<Held> {
+        &self.held
+    }
+
     /// How many servers would take a call at this moment.
     pub fn server_count(&self) -> usize {
         self.held.line.server_count()

@@ -181,6 +181,10 @@ impl Desk {
         &self.settings.name
     }
 
+    pub fn check_fork(&self) -> Result<()> {
+        self.node.core().state.check_fork()
+    }
+
     pub fn is_parents(&self) -> bool {
         self.node.core().state.fork_guard().is_parents()
     }

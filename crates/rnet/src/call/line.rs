@@ -182,6 +182,11 @@ impl Line {
         book.calls.get(&number).is_some_and(|open| open.server.is_some())
     }
 
+    /// The id of the server that has the call.
+    pub fn server_of(&self, number: u32) -> Option<u64> {
+        lock(&self.book).calls.get(&number)?.server.as_ref().map(|server| server.id)
+    }
+
     /// Ends a call; whether it had left for a server.
     pub fn end(&self, number: u32) -> bool {
         !self.is_parents() && lock(&self.book).end(number)

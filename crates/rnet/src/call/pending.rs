@@ -89,6 +89,11 @@ impl<R: Message + ?Sized> Pending<R> {
         self.held.line.is_sent(self.number)
     }
 
+    /// The id of the server that has it, or had it at its end.
+    pub(super) fn server(&self) -> Option<u64> {
+        self.held.line.server_of(self.number)
+    }
+
     /// Cancels it; whether it had left for a server.
     pub(crate) fn abandon(self) -> bool {
         self.held.line.end(self.number)

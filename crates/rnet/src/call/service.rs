@@ -230,6 +230,15 @@ impl Service {
         Ok(Service { desk, threads })
     }
 
+    /// What is the first step of its end.
+    pub(super) fn cancel_all(&self) {
+        self.desk.close();
+    }
+
+    pub(super) fn check_fork(&self) -> Result<()> {
+        self.desk.check_fork()
+    }
+
     /// The name of the service.
     pub fn name(&self) -> &str {
         self.desk.name()

@@ -1,0 +1,282 @@
+//! A worker of a work queue: a server of one call at a time, and without a backlog.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::ops::Deref;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use rnet_core::Result;
+use rnet_node::types::choose;
+
+use super::super::desk::{Call, DeskSettings, Outcome};
+use super::super::service::{CallContext, HandlerError, Service, guarded};
+use super::super::{Bytes, REDELIVERED, Received};
+use crate::{Message, MessageType, Node};
+
+/// A worker that is not open yet; made by [`Node::pull`].
+#[must_use = "no job comes until open() or on() is called"]
+pub struct PullBuilder<J: ?Sized> {
+    node: Node,
+    name: String,
+    ty: Option<MessageType>,
+    _type: PhantomData<fn(&J)>,
+}
+
+impl<J: Message + ?Sized> PullBuilder<J> {
+    pub(super) fn new(node: &Node, name: &str) -> Self {
+        PullBuilder { node: node.clone(), name: name.to_owned(), ty: None, _type: PhantomData }
+    }
+
+    /// The type, for jobs that leave it open: `[u8]`, which are then received as they are, and [`crate::Dynamic`].
+    pub fn message_type(mut self, ty: MessageType) -> Self {
+        self.ty = Some(ty);
+        self
+    }
+
+    /// Opens a worker whose jobs are received and acknowledged one by one.
+    ///
+    /// # Errors
+    /// `BadName`; `BadValue` for a type that is not that of the jobs; as [`Node::subscriber`].
+    pub fn open(self) -> Result<Puller<J>> {
+        let ty = choose::<J>(&self.name, self.ty)?;
+        let desk = Arc::new(Handover::default());
+        let this = desk.clone();
+        let run = move |call: &mut Call| this.offer(call);
+        let types = (ty.clone(), choose::<[u8]>(&self.name, None)?);
+        let service = Service::open(&self.node, settings(&self.name), types, Box::new(run))?;
+        Ok(Puller { desk, service, ty, _type: PhantomData })
+    }
+
+    /// Opens a worker with a handler on a thread of its own. A job is acknowledged when its handler returns; one
+    /// that fails or panics is reported to the pusher, and not delivered again.
+    ///
+    /// # Errors
+    /// As [`PullBuilder::open`].
+    pub fn on(
+        self,
+        handler: impl Fn(&J, &JobContext) -> Result<(), HandlerError> + Send + Sync + 'static,
+    ) -> Result<Service> {
+        let ty = choose::<J>(&self.name, self.ty)?;
+        let types = (ty.clone(), choose::<[u8]>(&self.name, None)?);
+        let run = move |call: &mut Call| {
+            guarded(call, &ty, |job, call| {
+                handler(job, &JobContext(call.context())).map(|()| Outcome::Returned)
+            })
+        };
+        Service::open(&self.node, settings(&self.name), types, Box::new(run))
+    }
+}
+
+/// A worker that is busy refuses: the pusher has others, or waits for one.
+fn settings(name: &str) -> DeskSettings {
+    DeskSettings { backlog: 0, ..DeskSettings::new(name) }
+}
+
+/// What a worker may ask about a job.
+#[derive(Clone)]
+pub struct JobContext(CallContext);
+
+impl JobContext {
+    /// Whether another worker had it and was lost, or did not acknowledge it in time: it may be done already.
+    pub fn redelivered(&self) -> bool {
+        self.0.number & REDELIVERED != 0
+    }
+
+    /// The node that pushed it.
+    pub fn pusher(&self) -> &str {
+        self.0.caller()
+    }
+
+    /// Whether nobody waits for its acknowledgement any more: its pusher is gone or waits no longer, or the worker
+    /// closes.
+    pub fn is_cancelled(&self) -> bool {
+        self.0.is_cancelled()
+    }
+}
+
+/// Where the thread that has a job leaves it for who receives, and waits for its end.
+#[derive(Default)]
+enum Place {
+    #[default]
+    Empty,
+    Offered(Bytes, JobContext),
+    Taken,
+    Ended(Outcome),
+    Closed,
+}
+
+#[derive(Default)]
+struct Handover {
+    place: Mutex<Place>,
+    changed: Condvar,
+}
+
+impl Handover {
+    fn lock(&self) -> MutexGuard<'_, Place> {
+        self.place.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn offer(&self, call: &mut Call) -> Outcome {
+        let mut place = self.lock();
+        if !matches!(*place, Place::Closed) {
+            *place = Place::Offered(call.take_request(), JobContext(call.context()));
+            self.changed.notify_all();
+        }
+        loop {
+            match std::mem::take(&mut *place) {
+                Place::Ended(outcome) => return outcome,
+                Place::Closed => {
+                    *place = Place::Closed;
+                    return Outcome::Failed(HandlerError::new("closed", "the worker has closed"));
+                }
+                other => *place = other,
+            }
+            place = self.changed.wait(place).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// A job that is offered, waiting for it until then.
+    fn take(&self, until: Option<Instant>) -> Option<(Bytes, JobContext)> {
+        let mut place = self.lock();
+        loop {
+            match std::mem::take(&mut *place) {
+                Place::Offered(_, context) if context.is_cancelled() => {
+                    *place = Place::Ended(Outcome::Returned);
+                    self.changed.notify_all();
+                }
+                Place::Offered(bytes, context) => {
+                    *place = Place::Taken;
+                    return Some((bytes, context));
+                }
+                other => *place = other,
+            }
+            place = match until {
+                None => self.changed.wait(place).unwrap_or_else(PoisonError::into_inner),
+                Some(until) => {
+                    let left = until.saturating_duration_since(Instant::now());
+                    if left.is_zero() {
+                        return None;
+                    }
+                    let waited = self.changed.wait_timeout(place, left);
+                    waited.unwrap_or_else(PoisonError::into_inner).0
+                }
+            };
+        }
+    }
+
+    fn end(&self, outcome: Outcome) {
+        let mut place = self.lock();
+        if matches!(*place, Place::Taken) {
+            *place = Place::Ended(outcome);
+            self.changed.notify_all();
+        }
+    }
+
+    fn close(&self) {
+        *self.lock() = Place::Closed;
+        self.changed.notify_all();
+    }
+}
+
+/// A worker of a work queue, made by [`PullBuilder::open`]. It takes the next job when it has ended the one that it
+/// has. Dropping it closes it: a job that it has is delivered to another worker.
+#[must_use = "the worker closes when this is dropped"]
+pub struct Puller<J: Message + ?Sized> {
+    desk: Arc<Handover>,
+    service: Service,
+    ty: MessageType,
+    _type: PhantomData<fn() -> Box<J>>,
+}
+
+impl<J: Message + ?Sized> Puller<J> {
+    /// Waits for the next job; `None` when the time is over. Without a limit it waits until a job comes.
+    ///
+    /// A job that is no message of its type is reported to its pusher, and passed over.
+    ///
+    /// # Errors
+    /// `Closed` in a forked child.
+    pub fn recv(&mut self, timeout: Option<Duration>) -> Result<Option<Job<J>>> {
+        self.service.check_fork()?;
+        let until = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+        loop {
+            let Some((bytes, context)) = self.desk.take(until) else { return Ok(None) };
+            match Received::decode(bytes, &self.ty) {
+                Ok(job) => return Ok(Some(Job { job, context, desk: Some(self.desk.clone()) })),
+                Err(why) => {
+                    let text = format!("the job is malformed: {why}");
+                    self.desk.end(Outcome::Failed(HandlerError::new("malformed", text)));
+                }
+            }
+        }
+    }
+
+    /// The jobs, without an end. Each has to be acknowledged.
+    pub fn iter(&mut self) -> impl Iterator<Item = Job<J>> {
+        std::iter::from_fn(move || self.recv(None).ok().flatten())
+    }
+}
+
+impl<J: Message + ?Sized> Drop for Puller<J> {
+    fn drop(&mut self) {
+        // Another thread's lock may be held in the memory of a forked child.
+        if self.service.check_fork().is_ok() {
+            // First: its pusher is to hear that the worker closes, not that the job has failed.
+            self.service.cancel_all();
+            self.desk.close();
+        }
+    }
+}
+
+/// A job, which its worker has until it says how it ended. Dropping it without a word is a failure, which the pusher
+/// is told.
+#[must_use = "a job that is dropped has failed; call ack() when it is done"]
+pub struct Job<J: Message + ?Sized> {
+    job: Received<J>,
+    context: JobContext,
+    desk: Option<Arc<Handover>>,
+}
+
+impl<J: Message + ?Sized> Job<J> {
+    /// It is done.
+    pub fn ack(mut self) {
+        self.end(Outcome::Returned);
+    }
+
+    /// It could not be done: the pusher is told why, and it is not delivered again.
+    pub fn fail(mut self, error: impl Into<HandlerError>) {
+        self.end(Outcome::Failed(error.into()));
+    }
+
+    /// Where it comes from, and whether it was delivered before.
+    pub fn context(&self) -> &JobContext {
+        &self.context
+    }
+
+    fn end(&mut self, outcome: Outcome) {
+        if let Some(desk) = self.desk.take() {
+            desk.end(outcome);
+        }
+    }
+}
+
+impl<J: Message + ?Sized> Deref for Job<J> {
+    type Target = J;
+
+    fn deref(&self) -> &J {
+        &self.job
+    }
+}
+
+impl<J: Message + ?Sized + fmt::Debug> fmt::Debug for Job<J> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.job.fmt(f)
+    }
+}
+
+impl<J: Message + ?Sized> Drop for Job<J> {
+    fn drop(&mut self) {
+        let text = "the worker has dropped the job without an acknowledgement";
+        self.end(Outcome::Failed(HandlerError::new("not_acknowledged", text)));
+    }
+}

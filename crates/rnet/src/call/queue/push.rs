@@ -1,0 +1,442 @@
+//! The pushing end of a work queue: a client that has at most one call with each worker, and a thread that hands jobs
+//! to workers that are free.
+
+use std::collections::VecDeque;
+use std::marker::PhantomData;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use futures_core::Stream;
+use rnet_core::{CancelReason, Error, Result};
+use rnet_node::types::choose;
+
+use super::super::book::Open;
+use super::super::client::Client;
+use super::super::pending::Pending;
+use super::super::{Bytes, REDELIVERED, Received, WANTS_DONE};
+use crate::{Message, MessageType, Node};
+
+/// How often jobs that wait look for a worker that has come, or that other pushers keep busy.
+const LOOK: Duration = Duration::from_millis(5);
+const MAX_BACKLOG: usize = 1 << 16;
+
+/// What became of the jobs of a pusher.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PushStats {
+    /// Jobs that were taken by [`Pusher::push`].
+    pub pushed: u64,
+    /// Jobs that a worker has acknowledged.
+    pub done: u64,
+    /// Jobs that were sent to a second worker.
+    pub redelivered: u64,
+    /// Jobs that were handed back, for whatever reason.
+    pub undelivered: u64,
+    /// Jobs that are not done yet at this moment, those that wait for a worker included.
+    pub open: usize,
+}
+
+/// A job that was handed back: nobody has acknowledged it.
+#[non_exhaustive]
+pub struct Undelivered<J: Message + ?Sized> {
+    /// The job.
+    pub job: Received<J>,
+    /// Why: `CallFailed` with what its worker said; `ServerLost`, `CallLost`, `Timeout` or `Cancelled` if two workers
+    /// had it and neither acknowledged it; `IncompatibleType` if workers expect another type; `Closed` if the pusher
+    /// was dropped before.
+    pub error: Error,
+}
+
+type HandBack = Box<dyn Fn(Vec<u8>, Error) + Send>;
+
+/// A pusher that is not open yet; made by [`Node::push`].
+#[must_use = "nothing is pushed until open() is called"]
+pub struct PushBuilder<J: Message + ?Sized> {
+    node: Node,
+    name: String,
+    backlog: usize,
+    room: Duration,
+    ack: Option<Duration>,
+    ty: Option<MessageType>,
+    undelivered: Option<Box<dyn Fn(Undelivered<J>) + Send>>,
+}
+
+impl<J: Message + ?Sized> PushBuilder<J> {
+    pub(super) fn new(node: &Node, name: &str) -> Self {
+        PushBuilder {
+            node: node.clone(),
+            name: name.to_owned(),
+            backlog: 1024,
+            room: Duration::ZERO,
+            ack: None,
+            ty: None,
+            undelivered: None,
+        }
+    }
+
+    /// How many jobs may be open at a time: 1 to 65,536, 1,024 by default. What a push beyond does is said by
+    /// [`PushBuilder::wait_for_room`].
+    pub fn backlog(mut self, jobs: usize) -> Self {
+        self.backlog = jobs;
+        self
+    }
+
+    /// How long a push waits for room in a full backlog before it refuses. By default it refuses at once.
+    pub fn wait_for_room(mut self, limit: Duration) -> Self {
+        self.room = limit;
+        self
+    }
+
+    /// How long a worker may have a job. One that does not acknowledge it in time, such as one whose process is
+    /// stopped, counts as lost. By default there is no limit.
+    pub fn ack_within(mut self, limit: Duration) -> Self {
+        self.ack = Some(limit);
+        self
+    }
+
+    /// The type, for jobs that leave it open: `[u8]`, which are then sent as they are, and [`crate::Dynamic`].
+    pub fn message_type(mut self, ty: MessageType) -> Self {
+        self.ty = Some(ty);
+        self
+    }
+
+    /// Is given each job that nobody has acknowledged, by the pusher's thread. Without it, a line of the node's log
+    /// says so.
+    pub fn on_undelivered(mut self, callback: impl Fn(Undelivered<J>) + Send + 'static) -> Self {
+        self.undelivered = Some(Box::new(callback));
+        self
+    }
+
+    /// Opens the pusher. Its workers may come later.
+    ///
+    /// # Errors
+    /// `BadName`; `BadValue` for a backlog that is not allowed; as [`Node::subscriber`].
+    pub fn open(self) -> Result<Pusher<J>> {
+        if !(1..=MAX_BACKLOG).contains(&self.backlog) {
+            let why = format!("it is {}, and must be 1 to {MAX_BACKLOG}", self.backlog);
+            return Err(Error::BadValue { what: "backlog of a pusher".to_owned(), why });
+        }
+        let ty = choose::<J>(&self.name, self.ty)?;
+        let client = Client::open(&self.node, &self.name, (Some(ty.clone()), None), None)?;
+        let name = client.name().to_owned();
+        let hand_back: HandBack = match self.undelivered {
+            Some(callback) => {
+                let ty = ty.clone();
+                Box::new(move |encoded, error| {
+                    // It was encoded by push: it can be decoded.
+                    if let Ok(job) = Received::decode(Bytes::copy_of(&encoded), &ty) {
+                        let undelivered = Undelivered { job, error };
+                        // The panic was reported; the other jobs go on.
+                        let _ = catch_unwind(AssertUnwindSafe(|| callback(undelivered)));
+                    }
+                })
+            }
+            None => {
+                let (log, name) = (self.node.log().clone(), name.clone());
+                Box::new(move |_, error| {
+                    log.warning(format!("a job of {name} was not done: {error}"))
+                })
+            }
+        };
+        let shared = Arc::new(Shared::default());
+        let work =
+            Work { shared: shared.clone(), client: client.clone(), ack: self.ack, hand_back };
+        let thread = rnet_shm::thread::spawn("rnet-push", move || work.run())?;
+        let (limit, room) = (self.backlog, self.room);
+        Ok(Pusher {
+            shared,
+            client,
+            name,
+            limit,
+            room,
+            ty,
+            thread: Some(thread),
+            _type: PhantomData,
+        })
+    }
+}
+
+#[derive(Default)]
+struct State {
+    waiting: VecDeque<Task>,
+    stats: PushStats,
+    /// Something has changed for the thread.
+    woken: bool,
+    closed: bool,
+}
+
+#[derive(Default)]
+struct Shared {
+    state: Mutex<State>,
+    /// For the thread.
+    bell: Condvar,
+    /// A job has ended.
+    ended: Condvar,
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until there are at most so many open jobs; false if the time is over first.
+    fn wait_for(&self, open: usize, until: Option<Instant>) -> (MutexGuard<'_, State>, bool) {
+        let mut state = self.lock();
+        while state.stats.open > open {
+            state = match until {
+                None => self.ended.wait(state).unwrap_or_else(PoisonError::into_inner),
+                Some(until) => {
+                    let left = until.saturating_duration_since(Instant::now());
+                    if left.is_zero() {
+                        return (state, false);
+                    }
+                    let waited = self.ended.wait_timeout(state, left);
+                    waited.unwrap_or_else(PoisonError::into_inner).0
+                }
+            };
+        }
+        (state, true)
+    }
+}
+
+impl Wake for Shared {
+    fn wake(self: Arc<Self>) {
+        self.lock().woken = true;
+        self.bell.notify_one();
+    }
+}
+
+/// The pushing end of a work queue. Any number of threads may push. Dropping it hands back what is not done.
+pub struct Pusher<J: Message + ?Sized> {
+    shared: Arc<Shared>,
+    client: Client<[u8], [u8]>,
+    name: String,
+    limit: usize,
+    room: Duration,
+    ty: MessageType,
+    thread: Option<JoinHandle<()>>,
+    _type: PhantomData<fn(&J)>,
+}
+
+impl<J: Message + ?Sized> Pusher<J> {
+    /// Gives a job to the queue. It is sent to a worker as soon as one is free; if that one is lost before it has
+    /// acknowledged, once more to another.
+    ///
+    /// # Errors
+    /// `LimitReached` if the backlog is full, after the wait that the pusher was opened with: the job was not taken.
+    /// `BadValue` for a job that is not of its type; `Closed` in a forked child.
+    pub fn push(&self, job: &J) -> Result<()> {
+        self.client.held().line.check_fork()?;
+        let mut encoded = Vec::new();
+        Bytes::encode(job, &self.ty, &mut encoded)
+            .map_err(|why| Error::BadValue { what: format!("job of {}", self.name), why })?;
+        let (mut state, room) =
+            self.shared.wait_for(self.limit - 1, Instant::now().checked_add(self.room));
+        if !room {
+            let (what, limit) = (format!("open jobs of a pusher of {}", self.name), self.limit);
+            let hint =
+                "start more workers, wait for room, or open it with a longer backlog".to_owned();
+            return Err(Error::LimitReached { what, limit, hint });
+        }
+        state.stats.pushed += 1;
+        state.stats.open += 1;
+        state.waiting.push_back(Task { encoded, lost: None });
+        state.woken = true;
+        self.shared.bell.notify_one();
+        Ok(())
+    }
+
+    /// Waits until every job has been acknowledged or handed back.
+    ///
+    /// # Errors
+    /// `Timeout`; `Closed` in a forked child.
+    pub fn wait_until_done(&self, timeout: Option<Duration>) -> Result<()> {
+        self.client.held().line.check_fork()?;
+        let until = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+        let (state, done) = self.shared.wait_for(0, until);
+        if done {
+            return Ok(());
+        }
+        let what = format!("the end of {} jobs of {}", state.stats.open, self.name);
+        let after_ms = rnet_core::time::ms_ceil(timeout.unwrap_or_default());
+        Err(Error::Timeout { topic: self.name.clone(), what, after_ms })
+    }
+
+    /// How many workers are there at this moment, free or not.
+    pub fn worker_count(&self) -> usize {
+        self.client.server_count()
+    }
+
+    /// What became of the jobs so far.
+    pub fn stats(&self) -> PushStats {
+        // The lock of a forked child may be held by a thread that it does not have.
+        if self.client.held().line.is_parents() {
+            return PushStats::default();
+        }
+        self.shared.lock().stats
+    }
+}
+
+impl<J: Message + ?Sized> Drop for Pusher<J> {
+    fn drop(&mut self) {
+        let Some(thread) = self.thread.take() else { return };
+        if self.client.held().line.is_parents() {
+            std::mem::forget(thread);
+            return;
+        }
+        self.shared.lock().closed = true;
+        self.shared.bell.notify_one();
+        // What it is handed back may be what drops it.
+        if thread.thread().id() != std::thread::current().id() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// A job that is not done.
+struct Task {
+    encoded: Vec<u8>,
+    /// The worker that had it and was lost.
+    lost: Option<u64>,
+}
+
+/// A job that a worker has, or that waits for the first.
+struct Flight {
+    task: Task,
+    pending: Pending<[u8]>,
+}
+
+struct Work {
+    shared: Arc<Shared>,
+    client: Client<[u8], [u8]>,
+    ack: Option<Duration>,
+    hand_back: HandBack,
+}
+
+impl Work {
+    fn run(self) {
+        let waker = Waker::from(self.shared.clone());
+        let mut flights: Vec<Flight> = Vec::new();
+        loop {
+            let mut refused = false;
+            let mut at = 0;
+            while at < flights.len() {
+                match poll(&mut flights[at].pending, &mut Context::from_waker(&waker)) {
+                    Poll::Pending => at += 1,
+                    Poll::Ready(end) => refused |= self.landed(flights.swap_remove(at), end),
+                }
+            }
+            // With no worker there, one waits for the first: a type that does not fit is found by it.
+            let workers = self.client.server_count().max(1);
+            let mut state = self.shared.lock();
+            if state.closed {
+                let waiting = std::mem::take(&mut state.waiting);
+                drop(state);
+                let flying = flights.drain(..).map(|flight| flight.task);
+                flying.chain(waiting).for_each(|task| self.closed(task));
+                return;
+            }
+            let mut started = false;
+            while !refused && flights.len() < workers {
+                let Some(task) = state.waiting.pop_front() else { break };
+                drop(state);
+                flights.push(self.start(task));
+                started = true;
+                state = self.shared.lock();
+            }
+            // What was started is polled first: else nobody wakes this thread for it.
+            if !started && !state.woken {
+                let waited = match state.waiting.is_empty() {
+                    true => self.shared.bell.wait(state).unwrap_or_else(PoisonError::into_inner),
+                    false => {
+                        let waited = self.shared.bell.wait_timeout(state, LOOK);
+                        waited.unwrap_or_else(PoisonError::into_inner).0
+                    }
+                };
+                state = waited;
+            }
+            state.woken = false;
+        }
+    }
+
+    fn start(&self, task: Task) -> Flight {
+        let held = self.client.held();
+        let deadline = self.ack.and_then(|ack| Instant::now().checked_add(ack));
+        let mut open = Open::new(task.encoded.clone(), None, deadline, false);
+        let mut wants = WANTS_DONE;
+        if let Some(lost) = task.lost {
+            open.avoid(lost);
+            wants |= REDELIVERED;
+        }
+        let number = held.line.start(open, wants);
+        let pending = Pending::new(held.clone(), number, self.ack.unwrap_or_default());
+        Flight { task, pending }
+    }
+
+    /// Whether every worker is busy with jobs of others.
+    fn landed(&self, Flight { mut task, pending }: Flight, end: Result<()>) -> bool {
+        let worker = pending.server();
+        // The call ends, and its worker is told, before another has the job.
+        drop(pending);
+        let error = match end {
+            Ok(()) => {
+                self.end(|stats| stats.done += 1);
+                return false;
+            }
+            Err(error) => error,
+        };
+        let busy = matches!(error, Error::Refused { .. } | Error::Full { .. });
+        // Its time was over before a worker had it.
+        let unsent =
+            matches!(error, Error::Timeout { .. }) && worker.is_none() && task.lost.is_none();
+        if busy || unsent {
+            self.shared.lock().waiting.push_front(task);
+            return true;
+        }
+        let closing = CancelReason::ServerClosing;
+        let lost = match &error {
+            Error::ServerLost { .. } | Error::CallLost { .. } | Error::Timeout { .. } => true,
+            Error::Cancelled { reason, .. } => *reason == closing,
+            _ => false,
+        };
+        if lost && task.lost.is_none() {
+            task.lost = worker.or(Some(0));
+            let mut state = self.shared.lock();
+            state.stats.redelivered += 1;
+            state.waiting.push_front(task);
+            return false;
+        }
+        (self.hand_back)(task.encoded, error);
+        self.end(|stats| stats.undelivered += 1);
+        false
+    }
+
+    fn closed(&self, task: Task) {
+        let what = format!("the pusher of {}", self.client.name());
+        (self.hand_back)(task.encoded, Error::Closed { what });
+        self.end(|stats| stats.undelivered += 1);
+    }
+
+    fn end(&self, count: impl FnOnce(&mut PushStats)) {
+        let mut state = self.shared.lock();
+        count(&mut state.stats);
+        state.stats.open -= 1;
+        self.shared.ended.notify_all();
+    }
+}
+
+/// Whether a worker has said how a job ended. Replies are no part of it.
+fn poll(pending: &mut Pending<[u8]>, context: &mut Context<'_>) -> Poll<Result<()>> {
+    loop {
+        match Pin::new(&mut *pending).poll_next(context) {
+            Poll::Pending => return Poll::Pending,
+            Poll::Ready(None) => return Poll::Ready(Ok(())),
+            Poll::Ready(Some(Ok(_))) => {}
+            Poll::Ready(Some(Err(error))) => return Poll::Ready(Err(error)),
+        }
+    }
+}
