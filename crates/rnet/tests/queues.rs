@@ -240,6 +240,8 @@ fn a_failed_job_is_reported_and_not_repeated() {
     }
     jobs.wait_until_done(LONG).unwrap();
     drop(worker);
+    // A job that were sent to it still would be redelivered.
+    eventually("the pusher knows", || jobs.worker_count() == 0);
     let mut worker = a.pull::<N>("/jobs").open().unwrap();
     jobs.push(&n(5)).unwrap();
     drop(worker.recv(LONG).unwrap());
