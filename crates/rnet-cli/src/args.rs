@@ -65,8 +65,8 @@ pub enum Command {
     #[command(subcommand)]
     Service(ServiceCommand),
     /// Show who drives commands, take them, and stop them
-    #[command(subcommand)]
-    Command(CommandCommand),
+    #[command(subcommand, name = "command")]
+    Drive(CommandCommand),
     /// List actions, send goals and cancel them
     #[command(subcommand)]
     Action(ActionCommand),

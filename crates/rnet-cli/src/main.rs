@@ -74,7 +74,7 @@ fn run(context: &mut Context, command: Command) -> Outcome {
     match command {
         Command::Topic(command) => topic::run(context, command),
         Command::Service(command) => service::run(context, command),
-        Command::Command(command) => command::run(context, command),
+        Command::Drive(command) => command::run(context, command),
         Command::Action(command) => action::run(context, command),
         Command::Type(command) => types::run(context, command),
         Command::State(command) => state::run(context, command),
