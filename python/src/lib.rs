@@ -10,6 +10,7 @@ mod buffer;
 mod callback;
 mod calls;
 mod codec;
+mod commands;
 mod compare;
 mod errors;
 mod events;
@@ -76,6 +77,7 @@ fn _rnet(py: Python<'_>, module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<waitset::WaitSet>()?;
     state::add_classes(module)?;
     calls::add_classes(module)?;
+    commands::add_classes(module)?;
     module.add("Sample", sample::class(py)?)?;
     module.add_function(wrap_pyfunction!(now_ns, module)?)?;
     module.add_function(wrap_pyfunction!(wall_offset, module)?)?;

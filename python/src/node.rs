@@ -10,6 +10,7 @@ use rnet::{NodeBuilder, PublisherOptions, SubscriberOptions};
 use crate::callback::Callback;
 use crate::calls::{ActionClient, Client, Service};
 use crate::codec::Codec;
+use crate::commands::{Command, Driver};
 use crate::compare;
 use crate::errors::{OrRaise, bad_value};
 use crate::events;
@@ -400,6 +401,44 @@ impl Node {
         result: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<ActionClient> {
         ActionClient::open(py, &self.shared, name, [goal, feedback, result])
+    }
+
+    /// Receives a command: gives the messages of the one driver in force to `apply`, and falls back when none comes
+    /// within `deadline_ms`, when the driver is gone, or when `apply` raises; until the Command is closed.
+    ///
+    /// `message` is a type as for `publisher`, None for bytes. `fallback` is a message, which is applied; "zero", the
+    /// type's default message; "hold", the last command once more; or a function, which gets the reason. Both
+    /// functions run on a thread that does nothing else. Raises ReceiverExists if the topic has a receiver.
+    #[pyo3(signature = (topic, message, apply, *, fallback, deadline_ms = 100.0))]
+    fn command(
+        &self,
+        py: Python<'_>,
+        topic: &str,
+        message: Option<&Bound<'_, PyAny>>,
+        apply: Callback,
+        fallback: &Bound<'_, PyAny>,
+        deadline_ms: f64,
+    ) -> PyResult<Command> {
+        Command::open(py, &self.shared, (topic, message), apply.into_inner(), fallback, deadline_ms)
+    }
+
+    /// Takes authority over a command, and returns a Driver that has it until it is closed or loses it.
+    ///
+    /// It is granted if nobody has it, or a driver of a lower `priority`; it ends `lease_ms` after the last command
+    /// or renewal. `timeout`, in seconds, is for a receiver to be there. Raises NotInForce if another driver has it;
+    /// Timeout.
+    #[pyo3(signature = (topic, message = None, *, priority = 0, lease_ms = 200.0, timeout = Some(10.0)),
+        text_signature = "($self, topic, message=None, *, priority=0, lease_ms=200.0, timeout=10.0)")]
+    fn drive(
+        &self,
+        py: Python<'_>,
+        topic: &str,
+        message: Option<&Bound<'_, PyAny>>,
+        priority: i32,
+        lease_ms: f64,
+        timeout: Option<f64>,
+    ) -> PyResult<Driver> {
+        Driver::take(py, &self.shared, (topic, message), (priority, lease_ms), timeout)
     }
 
     /// One call, by a client that is opened for it: returns the reply, of type `reply`, None for bytes. The type of

@@ -188,6 +188,29 @@ class WallOffset(NamedTuple):
     uncertainty_ns: int
 
 
+class CommandStats(NamedTuple):
+    """What a receiver of commands has done so far; from ``Command.stats``."""
+
+    #: Commands that were applied.
+    applied: int
+    #: Commands that were older than the deadline when they came.
+    late: int
+    #: Commands that had been applied before, or after which a later one had.
+    repeated: int
+    #: Commands of drivers whose authority had ended.
+    superseded: int
+    #: Commands of nodes that never had the authority they claimed.
+    unauthorised: int
+    #: Commands that are no message of the type.
+    malformed: int
+    #: How often it has fallen back, the opening and the closing not counted.
+    fallbacks: int
+    #: Exceptions of the functions that apply commands or fallbacks.
+    panics: int
+    #: Commands that took longer to apply than the deadline.
+    overruns: int
+
+
 class ServiceStats(NamedTuple):
     """What was asked of a server so far; from ``Service.stats``."""
 

@@ -39,12 +39,12 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// How long a call may take; without a limit for as long as it takes.
-fn limit(py: Python<'_>, timeout: Option<f64>) -> PyResult<Duration> {
+pub(crate) fn limit(py: Python<'_>, timeout: Option<f64>) -> PyResult<Duration> {
     timeout.map_or(Ok(Duration::MAX), |given| seconds(py, "timeout", given))
 }
 
 /// Runs `with` on the bytes that are sent for an object.
-fn encoded<R>(
+pub(crate) fn encoded<R>(
     codec: &Codec,
     object: &Bound<'_, PyAny>,
     place: &str,
@@ -58,7 +58,12 @@ fn encoded<R>(
 }
 
 /// The object of received bytes; `what` they are, as errors name it.
-fn decoded(py: Python<'_>, codec: &Codec, bytes: &[u8], what: &str) -> PyResult<Py<PyAny>> {
+pub(crate) fn decoded(
+    py: Python<'_>,
+    codec: &Codec,
+    bytes: &[u8],
+    what: &str,
+) -> PyResult<Py<PyAny>> {
     let made = codec.object(&PyBytes::new(py, bytes))?;
     made.map(Bound::unbind).map_err(|why| bad_value(py, what, format!("it is malformed: {why}")))
 }

@@ -69,7 +69,7 @@ impl Node {
 }
 
 /// Encodes a message as one of this type.
-type Encode = Box<dyn FnOnce(&MessageType) -> Result<Vec<u8>, String>>;
+type Encode = Box<dyn FnOnce(&MessageType) -> Result<Vec<u8>, String> + Send>;
 
 enum Chosen {
     Value(Encode),
@@ -99,7 +99,7 @@ impl<T: Message + ?Sized> CommandBuilder<T> {
     /// Falls back to this message: it is given to what applies commands.
     pub fn fallback(mut self, message: &T) -> Self
     where
-        T: ToOwned<Owned: std::borrow::Borrow<T> + 'static>,
+        T: ToOwned<Owned: std::borrow::Borrow<T> + Send + 'static>,
     {
         let message = message.to_owned();
         let encode = move |ty: &MessageType| {

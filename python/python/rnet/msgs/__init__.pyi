@@ -43,20 +43,20 @@ class _Span(_Part[Duration]):
     def __set__(self, message: object, value: timedelta, /) -> None: ...
 
 __all__ = ["ArrowPrimitive", "BatteryState", "CallControl", "CallStatus",
-    "CameraCalibration", "CircleAnnotation", "Clock", "Color", "CompressedAudio",
-    "CompressedImage", "CompressedPointCloud", "CompressedVideo", "CubePrimitive",
-    "CylinderPrimitive", "Diagnostic", "EmergencyStop", "Event", "FrameTransform",
-    "FrameTransforms", "GeoJSON", "Grid", "Illuminance", "Image", "ImageAnnotations", "Imu",
-    "JointCommand", "JointState", "JointStates", "JointTrajectory", "Joy", "KeyValuePair",
-    "LaserScan", "LinePrimitive", "LinkStatus", "LocationFix", "LocationFixes", "Log",
-    "MagneticField", "ModelPrimitive", "Odometry", "PackedElementField", "Point2", "Point3",
-    "Point3InFrame", "PointCloud", "PointsAnnotation", "Pose", "PoseEstimate",
-    "PoseInFrame", "PoseTrajectory", "PosesInFrame", "Pressure", "Quaternion", "Range",
-    "RawAudio", "RawImage", "RelativeHumidity", "RobotMode", "SceneEntity",
-    "SceneEntityDeletion", "SceneUpdate", "SpherePrimitive", "StateAsk", "StateChange",
-    "StateEntry", "StateReply", "Temperature", "Tensor", "TextAnnotation", "TextPrimitive",
-    "TriangleListPrimitive", "Twist", "TwistInFrame", "Vector2", "Vector3", "VoxelGrid",
-    "Wrench", "WrenchInFrame"]
+    "CameraCalibration", "CircleAnnotation", "Clock", "Color", "CommandEvent",
+    "CommandReply", "CommandRequest", "CommandStatus", "CompressedAudio", "CompressedImage",
+    "CompressedPointCloud", "CompressedVideo", "CubePrimitive", "CylinderPrimitive",
+    "Diagnostic", "EmergencyStop", "Event", "FrameTransform", "FrameTransforms", "GeoJSON",
+    "Grid", "Illuminance", "Image", "ImageAnnotations", "Imu", "JointCommand", "JointState",
+    "JointStates", "JointTrajectory", "Joy", "KeyValuePair", "LaserScan", "LinePrimitive",
+    "LinkStatus", "LocationFix", "LocationFixes", "Log", "MagneticField", "ModelPrimitive",
+    "Odometry", "PackedElementField", "Point2", "Point3", "Point3InFrame", "PointCloud",
+    "PointsAnnotation", "Pose", "PoseEstimate", "PoseInFrame", "PoseTrajectory",
+    "PosesInFrame", "Pressure", "Quaternion", "Range", "RawAudio", "RawImage",
+    "RelativeHumidity", "RobotMode", "SceneEntity", "SceneEntityDeletion", "SceneUpdate",
+    "SpherePrimitive", "StateAsk", "StateChange", "StateEntry", "StateReply", "Temperature",
+    "Tensor", "TextAnnotation", "TextPrimitive", "TriangleListPrimitive", "Twist",
+    "TwistInFrame", "Vector2", "Vector3", "VoxelGrid", "Wrench", "WrenchInFrame"]
 
 class BatteryState(Message):
     """A battery."""
@@ -140,6 +140,73 @@ class Clock(Message):
     `/clock`."""
     time_ns: int
     def __init__(self, *, time_ns: int = ...) -> None: ...
+
+class CommandEvent(Message):
+    """One thing that happened to a command: a line of its audit trail."""
+    Kind: ClassVar[EnumTypeWrapper]
+    KIND_UNSPECIFIED: ClassVar[int]; KIND_GRANTED: ClassVar[int]; KIND_REFUSED: ClassVar[int]
+    KIND_RELEASED: ClassVar[int]; KIND_PREEMPTED: ClassVar[int]; KIND_EXPIRED: ClassVar[int]
+    KIND_DRIVER_LOST: ClassVar[int]; KIND_IN_FORCE: ClassVar[int]; KIND_FALLBACK: ClassVar[int]
+    KIND_INTRUDER: ClassVar[int]; KIND_OPENED: ClassVar[int]; KIND_CLOSED: ClassVar[int]
+    timestamp: _Time
+    kind: int
+    node: str
+    priority: int
+    number: int
+    text: str
+    def __init__(self, *, timestamp: _Timestamp = ..., kind: int = ..., node: str = ...,
+        priority: int = ..., number: int = ..., text: str = ...) -> None: ...
+    def HasField(self, field_name: Literal["timestamp"]) -> bool: ...
+
+class CommandReply(Message):
+    """What the receiver of a command answers a driver."""
+    granted: bool
+    number: int
+    holder: str
+    priority: int
+    deadline: int
+    def __init__(self, *, granted: bool = ..., number: int = ..., holder: str = ...,
+        priority: int = ..., deadline: int = ...) -> None: ...
+
+class CommandRequest(Message):
+    """What a driver asks of the receiver of a command: authority over it, more time, or to be
+    rid of it."""
+    Action: ClassVar[EnumTypeWrapper]
+    ACTION_UNSPECIFIED: ClassVar[int]; ACTION_TAKE: ClassVar[int]; ACTION_RENEW: ClassVar[int]
+    ACTION_RELEASE: ClassVar[int]
+    action: int
+    priority: int
+    lease: int
+    number: int
+    def __init__(self, *, action: int = ..., priority: int = ..., lease: int = ...,
+        number: int = ...) -> None: ...
+
+class CommandStatus(Message):
+    """Who drives a command."""
+    State: ClassVar[EnumTypeWrapper]
+    STATE_UNSPECIFIED: ClassVar[int]; STATE_FALLBACK: ClassVar[int]
+    STATE_IN_FORCE: ClassVar[int]; STATE_CLOSED: ClassVar[int]
+    Reason: ClassVar[EnumTypeWrapper]
+    REASON_UNSPECIFIED: ClassVar[int]; REASON_OPENED: ClassVar[int]
+    REASON_GRANTED: ClassVar[int]; REASON_DEADLINE: ClassVar[int]
+    REASON_EXPIRED: ClassVar[int]; REASON_RELEASED: ClassVar[int]
+    REASON_DRIVER_LOST: ClassVar[int]; REASON_PREEMPTED: ClassVar[int]
+    REASON_OVERRUN: ClassVar[int]; REASON_PANICKED: ClassVar[int]; REASON_CLOSED: ClassVar[int]
+    state: int
+    reason: int
+    holder: str
+    priority: int
+    number: int
+    lease: int
+    deadline: int
+    applied: int
+    ignored: int
+    fallbacks: int
+    granted: int
+    def __init__(self, *, state: int = ..., reason: int = ..., holder: str = ...,
+        priority: int = ..., number: int = ..., lease: int = ..., deadline: int = ...,
+        applied: int = ..., ignored: int = ..., fallbacks: int = ...,
+        granted: int = ...) -> None: ...
 
 class Diagnostic(Message):
     """How the parts of a robot are, said again and again, about once a second: the latest word
