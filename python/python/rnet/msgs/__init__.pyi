@@ -107,7 +107,7 @@ class CallControl(Message):
     call."""
     Action: ClassVar[EnumTypeWrapper]
     ACTION_UNSPECIFIED: ClassVar[int]; ACTION_CANCEL: ClassVar[int]
-    ACTION_TIMED_OUT: ClassVar[int]; ACTION_STOP: ClassVar[int]
+    ACTION_TIMED_OUT: ClassVar[int]; ACTION_STOP: ClassVar[int]; ACTION_STOP_ALL: ClassVar[int]
     action: int
     def __init__(self, *, action: int = ...) -> None: ...
 
@@ -121,6 +121,7 @@ class CallStatus(Message):
     REASON_UNSPECIFIED: ClassVar[int]; REASON_CALLER: ClassVar[int]
     REASON_CALLER_GONE: ClassVar[int]; REASON_TIMED_OUT: ClassVar[int]
     REASON_PREEMPTED: ClassVar[int]; REASON_SERVER_CLOSING: ClassVar[int]
+    REASON_OPERATOR: ClassVar[int]
     state: int
     replies: int
     code: str
