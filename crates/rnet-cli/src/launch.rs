@@ -84,8 +84,13 @@ impl Signals for BySignal {
         signal::stopped()
     }
 
-    fn wait(&self, fd: BorrowedFd<'_>, limit: Option<Duration>) -> std::io::Result<()> {
-        signal::wait_readable_for(fd, limit)
+    fn wait(
+        &self,
+        fd: BorrowedFd<'_>,
+        limit: Option<Duration>,
+        knows: bool,
+    ) -> std::io::Result<()> {
+        signal::wait_readable_for(fd, limit, knows)
     }
 }
 
@@ -122,8 +127,13 @@ impl Signals for Terminal<'_> {
         signal::stopped()
     }
 
-    fn wait(&self, fd: BorrowedFd<'_>, limit: Option<Duration>) -> std::io::Result<()> {
-        BySignal.wait(fd, limit)
+    fn wait(
+        &self,
+        fd: BorrowedFd<'_>,
+        limit: Option<Duration>,
+        knows: bool,
+    ) -> std::io::Result<()> {
+        BySignal.wait(fd, limit, knows)
     }
 }
 

@@ -14,9 +14,10 @@ const NO_GROUP: libc::pid_t = 1 << 30;
 
 // A signal handler has no argument through which it could reach anything but a static.
 static STOP: AtomicBool = AtomicBool::new(false);
+static IS_PATIENT: AtomicBool = AtomicBool::new(false);
 
 extern "C" fn on_signal(_: libc::c_int) {
-    if STOP.swap(true, Ordering::Relaxed) {
+    if STOP.swap(true, Ordering::Relaxed) && !IS_PATIENT.load(Ordering::Relaxed) {
         // The second time somebody is in earnest.
         // SAFETY: `_exit` is async-signal-safe and does not return.
         unsafe { libc::_exit(130) }
@@ -33,6 +34,12 @@ pub fn install() {
     }
 }
 
+/// From now on a second signal is as the first: for the keeper of a node, which a launcher, an operator and the kernel may
+/// all tell to stop. Its sudden end would be the node's.
+pub fn be_patient() {
+    IS_PATIENT.store(true, Ordering::Relaxed);
+}
+
 /// Whether one of them has come.
 pub fn stopped() -> bool {
     STOP.load(Ordering::Relaxed)
@@ -45,14 +52,18 @@ pub fn check() -> Outcome {
 
 /// Waits until a read would not block, or a signal has come.
 pub fn wait_readable(fd: BorrowedFd<'_>) -> std::io::Result<()> {
-    wait_readable_for(fd, None)
+    wait_readable_for(fd, None, false)
 }
 
-/// The same, for a time at most.
+/// The same, for a time at most. Who `knows` that one has come, and goes on, waits all the same.
 ///
 /// The signals are held back from the look at `STOP` until `ppoll` waits, which lets them in: one that comes between the two
 /// is not slept through.
-pub fn wait_readable_for(fd: BorrowedFd<'_>, limit: Option<Duration>) -> std::io::Result<()> {
+pub fn wait_readable_for(
+    fd: BorrowedFd<'_>,
+    limit: Option<Duration>,
+    knows: bool,
+) -> std::io::Result<()> {
     let limit = limit.map(|limit| libc::timespec {
         tv_sec: limit.as_secs().try_into().unwrap_or(libc::time_t::MAX),
         tv_nsec: limit.subsec_nanos().into(),
@@ -60,7 +71,7 @@ pub fn wait_readable_for(fd: BorrowedFd<'_>, limit: Option<Duration>) -> std::io
     let limit = limit.as_ref().map_or(ptr::null(), ptr::from_ref);
     let mut poll = libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 };
     let held = Held::new();
-    if stopped() {
+    if stopped() && !knows {
         return Ok(());
     }
     // SAFETY: one entry, a time or none, and a mask that `Held` got from the kernel; all outlive the call.

@@ -120,7 +120,10 @@ impl Control {
     }
 
     fn end(&self, signals: &dyn Signals) -> Result<Stopped> {
-        let Some(keeper) = self.record.keeper() else { return Ok(Stopped::NotRunning) };
+        let Some(keeper) = self.record.keeper() else {
+            self.record.end_orphans();
+            return Ok(Stopped::NotRunning);
+        };
         self.send(&keeper, Signal::TERM)?;
         let time = Duration::from_millis(self.record.process.stop_timeout_ms) + KEEPER_MARGIN;
         let until = Instant::now() + time;
@@ -132,7 +135,7 @@ impl Control {
             if left.is_zero() {
                 return Ok(Stopped::Running);
             }
-            let waited = signals.wait(keeper.as_fd(), Some(left));
+            let waited = signals.wait(keeper.as_fd(), Some(left), false);
             waited.map_err(|why| LaunchError::io("wait for", Path::new("the keeper"), why))?;
         }
         Ok(Stopped::Ended)

@@ -3,9 +3,15 @@
 
 use std::os::fd::OwnedFd;
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use serde::{Deserialize, Serialize};
+
+/// Looks for members of a session that is killed, at most.
+const KILL_ROUNDS: usize = 8;
+/// How long the end of a process that was killed is waited for: one in the middle of a write to a disk takes long.
+const KILLED_WITHIN: Timespec = Timespec { tv_sec: 2, tv_nsec: 0 };
 
 /// A process that was seen alive.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,22 +37,71 @@ impl Identity {
 
     /// A descriptor of the process, if it is there still. Signals through it reach this process or nobody.
     pub fn open(&self) -> Option<OwnedFd> {
-        if self.pid_namespace != rnet::inspect::pid_namespace()
-            || Some(&self.boot_id) != boot_id().as_ref()
-        {
+        if !self.is_of_this_boot() {
             return None;
         }
-        let fd = pidfd_open(Pid::from_raw(self.pid)?, PidfdFlags::empty()).ok()?;
+        let fd = open_pid(self.pid)?;
         // Looked at while the descriptor holds: if the number is another process's by now, its start is another.
         (start_ticks(self.pid)? == self.start_ticks && !has_ended(&fd)).then_some(fd)
     }
+
+    /// Kills all other processes of the session that this one has begun, and waits until they have ended.
+    ///
+    /// While a session has a member, its number is given to no process; and once it was given to another, none of the
+    /// session is left.
+    pub fn kill_session(&self) {
+        let is_another = start_ticks(self.pid).is_some_and(|start| start != self.start_ticks);
+        if !self.is_of_this_boot() || is_another {
+            return;
+        }
+        // They may be about to start others.
+        for _ in 0..KILL_ROUNDS {
+            let killed: Vec<OwnedFd> =
+                pids().filter(|pid| *pid != self.pid).filter_map(|pid| self.kill(pid)).collect();
+            if killed.is_empty() {
+                return;
+            }
+            for fd in &killed {
+                let mut polled = [PollFd::new(fd, PollFlags::IN)];
+                let _ = poll(&mut polled, Some(&KILLED_WITHIN));
+            }
+        }
+    }
+
+    /// Kills a process if it lives in the session that this one has begun.
+    fn kill(&self, pid: i32) -> Option<OwnedFd> {
+        if session(pid) != Some(self.pid) {
+            return None;
+        }
+        let fd = open_pid(pid).filter(|fd| !has_ended(fd))?;
+        // Looked at again while the descriptor holds.
+        let is_member = session(pid) == Some(self.pid) && start_ticks(pid)? >= self.start_ticks;
+        (is_member && signal(&fd, Signal::KILL).is_ok()).then_some(fd)
+    }
+
+    fn is_of_this_boot(&self) -> bool {
+        self.pid_namespace == rnet::inspect::pid_namespace()
+            && Some(&self.boot_id) == boot_id().as_ref()
+    }
+}
+
+/// All processes that can be seen.
+fn pids() -> impl Iterator<Item = i32> {
+    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+}
+
+fn open_pid(pid: i32) -> Option<OwnedFd> {
+    // A file may say anything.
+    let pid = Some(pid).filter(|pid| *pid > 0).and_then(Pid::from_raw)?;
+    pidfd_open(pid, PidfdFlags::empty()).ok()
 }
 
 /// Whether the process of a descriptor has ended; it may not have been reaped.
 pub fn has_ended(fd: &OwnedFd) -> bool {
-    let mut polled = [rustix::event::PollFd::new(fd, rustix::event::PollFlags::IN)];
-    let no_time = rustix::event::Timespec { tv_sec: 0, tv_nsec: 0 };
-    rustix::event::poll(&mut polled, Some(&no_time)).is_ok_and(|ready| ready > 0)
+    let mut polled = [PollFd::new(fd, PollFlags::IN)];
+    let no_time = Timespec { tv_sec: 0, tv_nsec: 0 };
+    poll(&mut polled, Some(&no_time)).is_ok_and(|ready| ready > 0)
 }
 
 /// Sends a signal to the process of a descriptor; that it has ended is no error.
@@ -58,9 +113,19 @@ pub fn signal(fd: &OwnedFd, signal: Signal) -> std::io::Result<()> {
 }
 
 fn start_ticks(pid: i32) -> Option<u64> {
+    stat(pid, 19)
+}
+
+/// The number of the session of a process; 0 for one that was begun outside of the namespace of numbers.
+pub fn session(pid: i32) -> Option<i32> {
+    stat(pid, 3)
+}
+
+/// What `/proc` says of a process: a number, counted from its state on.
+fn stat<T: std::str::FromStr>(pid: i32, field: usize) -> Option<T> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // The name of the program stands in parentheses, and may hold any.
-    stat.rsplit_once(") ")?.1.split(' ').nth(19)?.parse().ok()
+    stat.rsplit_once(") ")?.1.split(' ').nth(field)?.parse().ok()
 }
 
 fn boot_id() -> Option<String> {
@@ -80,6 +145,7 @@ mod tests {
         let elder = Identity { start_ticks: own.start_ticks - 1, ..own.clone() };
         assert!(elder.open().is_none(), "its number was given to another");
         assert!(Identity { boot_id: "another".into(), ..own.clone() }.open().is_none());
+        assert!(Identity { pid: -own.pid, ..own.clone() }.open().is_none());
         assert!(Identity { pid_namespace: 1, ..own.clone() }.open().is_none());
         signal(&fd, Signal::KILL).unwrap();
         child.wait().unwrap();

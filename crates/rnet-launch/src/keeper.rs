@@ -90,11 +90,13 @@ pub trait Signals {
     /// Whether SIGTERM or one of its kind has come.
     fn stopped(&self) -> bool;
 
-    /// Waits until `fd` is readable, such a signal comes, or the time is over. It may return early.
+    /// Waits until `fd` is readable, such a signal comes, or the time is over. It may return early. One that has come
+    /// ends the wait at once, unless the caller `knows` of it.
     ///
     /// # Errors
     /// The system cannot wait.
-    fn wait(&self, fd: BorrowedFd<'_>, limit: Option<Duration>) -> std::io::Result<()>;
+    fn wait(&self, fd: BorrowedFd<'_>, limit: Option<Duration>, knows: bool)
+    -> std::io::Result<()>;
 }
 
 /// A node's parent.
@@ -141,6 +143,9 @@ impl Keeper {
             answer(BUSY);
             return Ok(());
         };
+        if let Some(before) = Record::read(&folder, &order.node) {
+            before.end_orphans();
+        }
         let path = folder.log(&order.node);
         let log = Log::open(&path, order.process.log)
             .map_err(|error| format!("{} cannot be opened: {error}", path.display()))?;
@@ -208,9 +213,10 @@ impl Keeper {
         child.env("RNET_READY_FD", tells.as_raw_fd().to_string());
         child.stdin(Stdio::null()).stdout(written).stderr(errors).process_group(0);
         let limits = limits.clone();
+        let keeper = rustix::process::getpid();
         // SAFETY: between fork and exec it makes system calls and nothing else; the keeper has one thread, so that no
         // lock is held by another.
-        unsafe { child.pre_exec(move || confine(&limits)) };
+        unsafe { child.pre_exec(move || confine(&limits, keeper)) };
         let child = child.spawn().map_err(words)?;
         let pid = Pid::from_child(&child);
         let ended = pidfd_open(pid, PidfdFlags::empty()).map_err(|error| words(error.into()))?;
@@ -236,14 +242,15 @@ impl Keeper {
             }
             self.hear(&mut kept);
             let limit = kill_at.map(|at| at.saturating_duration_since(Instant::now()));
-            let waited = awaited(&kept).and_then(|any| signals.wait(any.as_fd(), limit));
+            let waited = awaited(&kept).and_then(|any| signals.wait(any.as_fd(), limit, is_told));
             if waited.is_err() {
                 // Out of descriptors: what can be done without is to look now and then.
-                let _ = signals.wait(kept.ended.as_fd(), Some(Duration::from_millis(100)));
+                let _ = signals.wait(kept.ended.as_fd(), Some(Duration::from_millis(100)), is_told);
             }
         }
         // What the node has started and left behind would hold its name and its pipe.
         let _ = kill_process_group(kept.pid, Signal::KILL);
+        self.record.keeper.kill_session();
         self.hear(&mut kept);
         let status = kept.child.wait().ok();
         self.record.end = Some(status.map_or(End::Unknown, end));
@@ -292,9 +299,13 @@ fn awaited(kept: &Kept) -> std::io::Result<OwnedFd> {
 }
 
 /// Makes this process, which is about to become the node, what its limits say.
-fn confine(limits: &Limits) -> std::io::Result<()> {
+fn confine(limits: &Limits, keeper: Pid) -> std::io::Result<()> {
     // A node without its keeper would run unseen, and write into a pipe without a reader.
     set_parent_process_death_signal(Some(Signal::KILL))?;
+    if getppid() != Some(keeper) {
+        // It was killed before the kernel was asked.
+        return Err(Errno::SRCH.into());
+    }
     if !limits.cpus.is_empty() {
         let mut set = rustix::thread::CpuSet::new();
         limits

@@ -161,8 +161,12 @@ impl<'s> Launcher<'s> {
     /// Nodes that an earlier launch of this file has started, and that it names no more.
     fn find_strays(&mut self) {
         for record in Record::all(&self.folder) {
-            let is_ours = record.file == self.plan.file && self.slot(&record.node).is_none();
-            let Some(keeper) = record.keeper().filter(|_| is_ours) else { continue };
+            if record.file != self.plan.file {
+                continue;
+            }
+            record.end_orphans();
+            let is_stray = self.slot(&record.node).is_none();
+            let Some(keeper) = record.keeper().filter(|_| is_stray) else { continue };
             let mut slot = Slot::new(Node {
                 name: record.node.clone(),
                 process: record.process.clone(),
@@ -184,6 +188,9 @@ impl<'s> Launcher<'s> {
         for at in 0..self.slots.len() {
             if self.slots[at].has_ended() {
                 let record = Record::read(&self.folder, &self.slots[at].node.name);
+                if let Some(record) = &record {
+                    record.end_orphans();
+                }
                 let end = self.slots[at].ended(record);
                 self.ended(at, end);
             }
@@ -259,15 +266,21 @@ impl<'s> Launcher<'s> {
         }
     }
 
-    /// Does what `rnet node restart` asks of a node that does not run.
+    /// Does what `rnet node stop` and `restart` ask.
     fn heed_wishes(&mut self) {
-        for slot in self.slots.iter_mut().filter(|slot| !slot.is_running()) {
+        for slot in &mut self.slots {
             let path = self.folder.wish(&slot.node.name);
-            match std::fs::read_to_string(&path).as_deref() {
-                Ok("restart") => slot.enter(State::Waiting),
-                Ok("stop") => slot.enter(State::Stopped),
+            let state = match std::fs::read_to_string(&path).as_deref() {
+                Ok("restart") => State::Waiting,
+                Ok("stop") => State::Stopped,
                 _ => continue,
+            };
+            if slot.is_running() {
+                // It may have been started since whoever wishes has looked. The word is taken when it has ended.
+                slot.stop();
+                continue;
             }
+            slot.enter(state);
             slot.history = Default::default();
             let _ = std::fs::remove_file(path);
         }
@@ -435,7 +448,7 @@ impl<'s> Launcher<'s> {
             let data = epoll::EventData::new_u64(0);
             epoll::add(&any, fd, data, epoll::EventFlags::IN).map_err(|e| failed(e.into()))?;
         }
-        self.around.wait(any.as_fd(), Some(ROUND)).map_err(failed)
+        self.around.wait(any.as_fd(), Some(ROUND), self.is_stopping).map_err(failed)
     }
 }
 

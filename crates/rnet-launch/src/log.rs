@@ -80,10 +80,14 @@ impl Log {
                 _ => {}
             }
         }
-        if self.limits.files < 2 {
-            std::fs::remove_file(&self.path)?;
+        if self.limits.files >= 2 {
+            return Ok(());
         }
-        Ok(())
+        match std::fs::remove_file(&self.path) {
+            // Somebody has tidied up.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            done => done,
+        }
     }
 }
 
@@ -134,6 +138,10 @@ mod tests {
         log.write(b"first\nsecond\n");
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "second\n");
         assert_eq!(std::fs::read_dir(&dir).unwrap().count(), 1);
+        // Whoever removes it does not end it.
+        std::fs::remove_file(&path).unwrap();
+        log.write(b"third\nfourth\n");
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "fourth\n");
         std::fs::remove_dir_all(dir).unwrap();
     }
 

@@ -111,6 +111,13 @@ impl Record {
         done.map_err(|why| LaunchError::io("write", &path, why))
     }
 
+    /// Kills what a keeper that was killed has left of its node: the kernel has killed the node's first process alone.
+    pub fn end_orphans(&self) {
+        if self.end.is_none() && self.keeper().is_none() {
+            self.keeper.kill_session();
+        }
+    }
+
     /// A descriptor of the keeper, while it lives and the node has not ended.
     pub fn keeper(&self) -> Option<OwnedFd> {
         self.end.is_none().then(|| self.keeper.open()).flatten()

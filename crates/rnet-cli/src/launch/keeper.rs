@@ -8,8 +8,10 @@ use super::BySignal;
 use super::args::KeeperArgs;
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
+use crate::signal;
 
 pub fn run(context: &mut Context, args: &KeeperArgs) -> Outcome {
+    signal::be_patient();
     let mut text = Vec::new();
     std::io::stdin().read_to_end(&mut text)?;
     let order: KeeperOrder = serde_json::from_slice(&text).map_err(|error| {

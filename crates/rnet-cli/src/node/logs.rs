@@ -76,7 +76,7 @@ fn moved_on(current: Option<File>, newest: &Path) -> Option<File> {
 fn wait() -> Outcome {
     let nothing = rustix::event::eventfd(0, rustix::event::EventfdFlags::CLOEXEC);
     let nothing = nothing.map_err(std::io::Error::from)?;
-    Ok(signal::wait_readable_for(nothing.as_fd(), Some(LOOK))?)
+    Ok(signal::wait_readable_for(nothing.as_fd(), Some(LOOK), false)?)
 }
 
 fn last_lines(text: &[u8], lines: Option<usize>) -> &[u8] {

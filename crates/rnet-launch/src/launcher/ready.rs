@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use rnet::NodeName;
 use rnet::inspect::Snapshot;
-use rustix::process::{Pid, getsid};
 
 use super::Launcher;
+use crate::identity::session;
 use crate::node::Ready;
 use crate::record::Record;
 use crate::slot::Slot;
@@ -73,9 +73,7 @@ fn published<'s>(all: &'s Snapshot, slot: &Slot) -> BTreeSet<&'s str> {
         let meta = all.node(node).map(|node| &node.meta);
         meta.is_some_and(|meta| {
             !meta.is_in_our_pid_namespace()
-                || Pid::from_raw(meta.pid as i32)
-                    .and_then(|pid| getsid(Some(pid)).ok())
-                    .is_some_and(|session| Some(session.as_raw_nonzero().get()) == slot.session())
+                || session(meta.pid as i32).is_some_and(|session| Some(session) == slot.session())
         })
     };
     let own = all.publishers.iter().filter(|publisher| publisher.via.is_none());

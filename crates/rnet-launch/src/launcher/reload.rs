@@ -8,7 +8,8 @@ use crate::slot::{Fate, Slot, State};
 #[derive(Debug, Default)]
 pub(super) struct Seen {
     texts: Vec<Option<String>>,
-    is_refused: bool,
+    /// The mistake that was told.
+    refused: Option<String>,
 }
 
 impl Launcher<'_> {
@@ -21,16 +22,20 @@ impl Launcher<'_> {
         // Looked at twice: who writes a file may be in the middle of it.
         let is_steady = seen.texts == texts;
         if !is_steady {
-            *seen = Seen { texts, is_refused: false };
+            *seen = Seen { texts, refused: None };
         }
-        if !is_new || !is_steady || seen.is_refused {
+        // Refused, it is read again all the same: the mistake may be in a file that no plan has named yet.
+        if !(is_new && is_steady) {
             return;
         }
         match load(&self.path, &self.choices) {
             Ok(plan) => self.take_up(plan),
             Err(error) => {
-                seen.is_refused = true;
-                self.around.say(&format!("{error}; the nodes go on as they are"));
+                let refused = Some(error.to_string());
+                if seen.refused != refused {
+                    self.around.say(&format!("{error}; the nodes go on as they are"));
+                }
+                seen.refused = refused;
             }
         }
     }
