@@ -53,6 +53,7 @@ impl Robot {
 fn a_keeper_that_is_killed_leaves_nothing_of_its_node() {
     let robot = Robot::new(PARENT);
     let mut launch = robot.launch(&[]);
+    launch.until_stdout("/parent  started");
     let pid = robot.pids("parent.pid", 1).remove(0);
     let child = robot.pids("child.pid", 1).remove(0);
     kill("KILL", &parent_of(&pid).unwrap());

@@ -161,6 +161,8 @@ impl Keeper {
             end: None,
         };
         let mut keeper = Keeper { order, folder, log, record };
+        // Before the node: should this process be killed, the record says whose session is to be ended.
+        keeper.record.write(&keeper.folder).map_err(|error| error.to_string())?;
         match keeper.start() {
             Ok(kept) => {
                 // It is not reaped yet, so that this is its very process.

@@ -351,7 +351,9 @@ impl<'s> Launcher<'s> {
         let slot = &mut self.slots[at];
         let name = slot.node.name.clone();
         let Some(record) = Record::read(&self.folder, &name) else { return false };
-        let Some(keeper) = record.keeper() else { return false };
+        // Without a process its keeper is only about to start it.
+        let keeper = record.keeper().filter(|_| record.main.is_some());
+        let Some(keeper) = keeper else { return false };
         if record.file != self.plan.file {
             slot.why = format!("{} has launched a node of this name", record.file.display());
             slot.enter(State::GivenUp);

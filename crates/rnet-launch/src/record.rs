@@ -27,7 +27,7 @@ pub struct Record {
     pub process: Process,
     /// Its keeper.
     pub keeper: Identity,
-    /// The node's process; `None` if it could not be started.
+    /// The node's process; `None` before it is started, and if it could not be.
     pub main: Option<Identity>,
     /// When it was started, ns of CLOCK_BOOTTIME.
     pub started_boot_ns: u64,
