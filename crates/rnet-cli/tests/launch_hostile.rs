@@ -269,6 +269,8 @@ fn random_kills_start_no_node_twice_and_lose_none() {
         until(&runs, &|| format!("seed {seed}: of {name}, these run: {:?}", alive(name)));
     }
     assert!(!robot.path("twice").exists(), "seed {seed}: two at once");
+    // The last launcher may have been started just now, and not catch signals yet.
+    launch.until_stdout("/c  ");
     launch.signal("INT");
     let ran = launch.wait();
     assert_eq!(ran.code, Some(130), "seed {seed}: {ran:#?}");
