@@ -214,6 +214,27 @@ fn a_line_without_an_end_and_a_closed_output_harm_nobody() {
     assert_eq!(launch.wait().code, Some(130));
 }
 
+#[test]
+fn a_launch_that_is_stopped_before_it_has_adopted_a_node_stops_it() {
+    let robot = Robot::new(&sleeper("a", ""));
+    let mut launch = robot.launch(&[]);
+    launch.until_stdout("/a  started");
+    let pid = robot.pids("a.pid", 1).remove(0);
+    launch.signal("KILL");
+    launch.until_end();
+    // It waits for a node that never becomes ready.
+    robot.write(&format!(
+        "{}{}",
+        sleeper("first", "ready = \"told\""),
+        sleeper("a", "after = [\"first\"]")
+    ));
+    let mut next = robot.launch(&[]);
+    next.until_stdout("/first  started");
+    next.signal("INT");
+    assert_eq!(next.wait().code, Some(130));
+    assert!(!is_alive(&pid));
+}
+
 /// Launchers, keepers and nodes are killed at random.
 #[test]
 fn random_kills_start_no_node_twice_and_lose_none() {

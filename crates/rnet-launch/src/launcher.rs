@@ -394,22 +394,45 @@ impl<'s> Launcher<'s> {
 
     /// Stops those that no other running node has waited for: the last first.
     fn stop_next(&mut self) {
+        for at in 0..self.slots.len() {
+            if matches!(self.slots[at].state, State::Waiting | State::Backoff(_)) {
+                self.leave(at);
+            }
+        }
         let running = self.slots.iter().filter(|slot| slot.is_running());
         let needed: Vec<NodeName> = running.flat_map(|slot| slot.node.after.clone()).collect();
-        for slot in &mut self.slots {
-            match slot.state {
-                State::Running if !needed.contains(&slot.node.name) => slot.stop(),
-                State::Waiting | State::Backoff(_) => slot.enter(State::Ended),
-                _ => {}
+        for slot in self.slots.iter_mut().filter(|slot| slot.is_running()) {
+            if !needed.contains(&slot.node.name) {
+                slot.stop();
             }
+        }
+    }
+
+    /// Does not start a node any more. It may run all the same: started by an earlier launch, and not adopted yet.
+    fn leave(&mut self, at: usize) {
+        let slot = &mut self.slots[at];
+        let record = Record::read(&self.folder, &slot.node.name);
+        let is_kept = lock(&self.folder.lock(&slot.node.name)).is_ok_and(|lock| lock.is_none());
+        match record.filter(|_| is_kept) {
+            Some(record) if record.file != self.plan.file => slot.enter(State::Ended),
+            // Without a keeper it has ended, or the record is of the one before: the next look tells.
+            Some(record) => {
+                if let Some(keeper) = record.keeper() {
+                    slot.runs(&record, keeper, None);
+                }
+            }
+            // Its keeper is only about to write its record.
+            None if is_kept => {}
+            None => slot.enter(State::Ended),
         }
     }
 
     fn is_over(&self) -> bool {
         let goes_on = |(at, slot): (usize, &Slot)| match slot.state {
             State::Running => true,
-            State::Stopped | State::Backoff(_) => !self.is_stopping,
-            State::Waiting => !self.is_stopping && !self.is_hopeless(at),
+            State::Backoff(_) => true,
+            State::Stopped => !self.is_stopping,
+            State::Waiting => self.is_stopping || !self.is_hopeless(at),
             State::Ended | State::GivenUp => false,
         };
         let helped = self.helpers.is_empty() || self.is_stopping;
