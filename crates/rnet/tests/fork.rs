@@ -14,9 +14,9 @@ use common::{Child, LONG, Net, eventually, role, tell};
 use rnet::schema::compile_text;
 use rnet::state::Watch;
 use rnet::{
-    Attached, Dynamic, Error, NodeEvent, OnFull, OwnedLoan, OwnedSample, Publisher,
-    PublisherOptions, Rate, SampleStream, Subscriber, SubscriberOptions, Subscription, Timer,
-    WaitSet,
+    Attached, Command, Driver, Dynamic, Error, NodeEvent, OnFull, OwnedLoan, OwnedSample,
+    Publisher, PublisherOptions, Rate, SampleStream, Subscriber, SubscriberOptions, Subscription,
+    Timer, WaitSet,
 };
 
 /// Has this process end with the one that forked it, which is to wait for it meanwhile.
@@ -86,6 +86,7 @@ struct Things {
     loan: OwnedLoan,
     set: WaitSet,
     attached: (Attached<Subscriber<[u8]>>, Attached<Watch>, Attached<Rate>),
+    command: (Command, Driver<[u8]>),
 }
 
 impl Things {
@@ -111,6 +112,11 @@ impl Things {
             set.attach(node.state().unwrap().watch("/").unwrap()).unwrap(),
             set.attach(node.rate(1.0).unwrap()).unwrap(),
         );
+        let hour = Duration::from_secs(3600);
+        let command = node.command::<[u8]>("/cmd").deadline(hour).fallback(b"stop");
+        let command = command.apply(|_| ()).unwrap();
+        let driver = node.drive::<[u8]>("/cmd").lease(hour).take(LONG).unwrap();
+        let command = (command, driver);
         Things {
             node,
             publisher,
@@ -122,6 +128,7 @@ impl Things {
             loan,
             set,
             attached,
+            command,
         }
     }
 
@@ -138,7 +145,14 @@ impl Things {
             loan,
             set,
             attached,
+            command,
         } = &mut self;
+        is_closed("command", command.1.send(b"go"));
+        is_closed("renew", command.1.renew());
+        assert!(!command.1.in_force());
+        let receive = node.command::<[u8]>("/other").fallback_hold().apply(|_| ());
+        is_closed("a receiver", receive.map(drop));
+        is_closed("a driver", node.drive::<[u8]>("/cmd").priority(1).take(LONG).map(drop));
         is_closed("an attached subscriber", attached.0.try_recv());
         is_closed("an attached watch", attached.1.try_recv());
         is_closed("an attached rate", attached.2.try_tick());
@@ -194,6 +208,8 @@ impl Things {
             self.publisher.send(&[n; 10_000]).unwrap();
             assert_eq!(*self.subscriber.recv(LONG).unwrap(), [n; 10_000]);
         }
+        self.command.1.send(b"go").unwrap();
+        assert_eq!(self.command.0.status().holder, "/victim", "a child has released it");
         assert_eq!(*self.sample, [7; 10_000], "what the parent holds was written over");
         self.publisher.loaned(&mut self.loan).fill(9);
     }

@@ -196,6 +196,8 @@ impl<T: Message + ?Sized> Driver<T> {
                     text_of(&status)
                 }
                 Err(Error::PeerLost { node, .. }) => format!("its receiver in {node} is gone"),
+                // In a forked child.
+                Err(error @ Error::Closed { .. }) => return Err(error),
                 Err(_) => continue,
             };
             return Err(self.lost(why));
