@@ -55,7 +55,7 @@ fn versions(place: &Place, changes: &[(&str, &str)]) -> (String, String) {
 fn list_has_the_built_in_types_and_what_they_are() {
     let place = Place::new();
     let all = rnet!(place, "type", "list").ok();
-    assert_eq!(all.lines().count(), 77);
+    assert_eq!(all.lines().count(), 85);
     assert!(all.contains("\nfoxglove.LaserScan "), "{all}");
     assert!(all.lines().all(|line| line.ends_with('.')), "{all}");
     let some = rnet!(place, "type", "list", "BATTERY").ok();
