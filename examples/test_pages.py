@@ -29,6 +29,7 @@ NOT_RUN = {
     ("deploying.md", "sudo install -D arm.py /etc/rnet/nodes/arm"): "systemd; scripts/dist-test.sh verifies the unit",
     ("deploying.md", "sudo systemd-sysusers rnet.conf && sudo systemd-tmpfiles --create rnet.conf && sudo systemctl daemon-reload"): "scripts/dist-test.sh does it below a root of its own",
     ("two-computers.md", "rnet node list --verbose"): "two hosts; crates/rnet-net/tests/rnet_link.rs and crates/rnet-cli/tests/link.rs stand in",
+    ("two-computers.md", "rnet state get @robot/arm/mode"): "two hosts; crates/rnet-cli/tests/state.rs and param.rs stand in",
     ("two-computers.md", "rnet link --network peers --connect tcp/10.0.0.2:7450 --host laptop"): "two hosts",
     ("deploying.md", 'sudo usermod -aG rnet "$USER"'): "changes the machine's users",
 }
