@@ -13,6 +13,8 @@ pub struct Holder {
     pub until_ns: u64,
     /// The publisher of its commands, and the number of the last that was applied.
     pub course: Option<(u64, u64)>,
+    /// Whether its publisher of commands was seen to be there.
+    pub seen: bool,
 }
 
 /// Why a command is not applied.
@@ -67,6 +69,10 @@ impl Authority {
         Authority { holder: None, next: first.max(1) }
     }
 
+    pub fn holder_mut(&mut self) -> Option<&mut Holder> {
+        self.holder.as_mut()
+    }
+
     pub fn holder(&self) -> Option<&Holder> {
         self.holder.as_ref()
     }
@@ -77,23 +83,22 @@ impl Authority {
     }
 
     pub fn take(&mut self, node: &str, priority: i32, lease: Duration, now_ns: u64) -> Taken {
-        if self.holder.as_ref().is_some_and(|holder| holder.priority >= priority) {
+        let holds = |holder: &Holder| holder.until_ns > now_ns && holder.priority >= priority;
+        if self.holder.as_ref().is_some_and(holds) {
             return Taken::Refused;
         }
         let number = self.next;
         self.next += 1;
         let until_ns = now_ns.saturating_add(ns(lease));
         let node = node.to_owned();
-        let taken = Holder { node, priority, number, lease, until_ns, course: None };
+        let taken = Holder { node, priority, number, lease, until_ns, course: None, seen: false };
         Taken::Granted { preempted: self.holder.replace(taken) }
     }
 
     /// The lease begins anew; `false` if this is not the holder.
     pub fn renew(&mut self, node: &str, number: u64, now_ns: u64) -> bool {
-        let Some(holder) = self.holder.as_mut().filter(|h| h.number == number && h.node == node)
-        else {
-            return false;
-        };
+        let is_it = |h: &&mut Holder| h.number == number && h.node == node && h.until_ns > now_ns;
+        let Some(holder) = self.holder.as_mut().filter(is_it) else { return false };
         holder.until_ns = now_ns.saturating_add(ns(holder.lease));
         true
     }
@@ -128,6 +133,9 @@ impl Authority {
             let past = self.is_past(number, first);
             return Err(if past { Ignored::Superseded } else { Ignored::Unauthorised });
         };
+        if holder.until_ns <= came.now_ns {
+            return Err(Ignored::Superseded);
+        }
         if holder.node != came.node
             || holder.course.is_some_and(|(publisher, _)| publisher != came.publisher)
         {

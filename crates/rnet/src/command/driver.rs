@@ -86,7 +86,8 @@ impl<T: Message + ?Sized> DriveBuilder<T> {
         }
         let publisher = node.publisher_with::<T>(&topic, options)?;
         let client = node.client::<CommandRequest, CommandReply>(&authority_of(&topic))?;
-        let mut driver = Driver { topic, publisher, status, client, number: 0, ended: None };
+        let mut driver =
+            Driver { topic, publisher, status, client, number: 0, receiver: None, ended: None };
         // Ahead of the lease, which begins when it is granted.
         driver.status.wait_for_publishers(1, left())?;
         driver.publisher.wait_for_subscribers(1, left())?;
@@ -111,6 +112,8 @@ pub struct Driver<T: Message + ?Sized> {
     client: Client<CommandRequest, CommandReply>,
     /// Of its authority; 0 before it has any.
     number: u64,
+    /// The node of its receiver, once that has said that it is in force.
+    receiver: Option<String>,
     /// Why it has none any more.
     ended: Option<Error>,
 }
@@ -188,14 +191,27 @@ impl<T: Message + ?Sized> Driver<T> {
                 Ok(None) => break,
                 // Of before this authority was granted.
                 Ok(Some(status)) if status.granted < self.number => continue,
+                // Of another that calls itself a receiver, across a cable that was cut for one.
+                Ok(Some(status))
+                    if self.receiver.as_deref().is_some_and(|of| of != status.node()) =>
+                {
+                    continue;
+                }
                 Ok(Some(status)) => {
+                    if status.number == self.number && self.receiver.is_none() {
+                        self.receiver = Some(status.node().to_owned());
+                    }
                     let there = status.number == self.number && status.state() != State::Closed;
                     if there {
                         continue;
                     }
                     text_of(&status)
                 }
-                Err(Error::PeerLost { node, .. }) => format!("its receiver in {node} is gone"),
+                Err(Error::PeerLost { node, .. })
+                    if self.receiver.as_ref().is_none_or(|of| *of == node) =>
+                {
+                    format!("its receiver in {node} is gone")
+                }
                 // In a forked child.
                 Err(error @ Error::Closed { .. }) => return Err(error),
                 Err(_) => continue,

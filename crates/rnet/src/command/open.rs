@@ -4,16 +4,19 @@ use std::marker::PhantomData;
 use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rnet_core::{Error, Lane, Result};
 use rnet_node::types::choose;
 
 use super::driver::DriveBuilder;
-use super::receiver::{Apply, Ask, CommandStats, FallbackReason, Parts, Receiver, Rest, Shared};
+use super::receiver::{
+    Apply, Ask, CommandStats, FallbackReason, Parts, Receiver, Rest, Shared, Turn,
+};
 use super::tell::Tell;
 use super::{authority_of, check_time, command_status_topic};
 use crate::call::{Bytes, service_name};
+use crate::msgs::command_request::Action;
 use crate::msgs::{CommandReply, CommandRequest, CommandStatus};
 use crate::{
     EndpointQos, HandlerError, Message, MessageType, Node, Responder, Service, SubscriberOptions,
@@ -22,6 +25,8 @@ use crate::{
 
 /// How long a command is waited for if the receiver does not say.
 const DEADLINE: Duration = Duration::from_millis(100);
+/// How long a receiver that was killed may be taken for one that is there.
+const GONE: Duration = Duration::from_millis(200);
 /// How long a driver waits for the receiver's thread, which may be applying a command.
 const ANSWER: Duration = Duration::from_secs(1);
 
@@ -190,8 +195,12 @@ fn open(
     apply: Apply,
 ) -> Result<Command> {
     let tell = Tell::open(node, &topic)?;
-    if let Some(other) = another(node, &topic, tell.id())? {
-        return Err(Error::ReceiverExists { topic, node: other });
+    let until = Instant::now() + GONE;
+    while let Some(other) = another(node, &topic, tell.id())? {
+        if Instant::now() >= until {
+            return Err(Error::ReceiverExists { topic, node: other });
+        }
+        std::thread::sleep(GONE / 20);
     }
     // Only the newest of each driver counts: what came before it is old.
     let options = SubscriberOptions::new().lane(Lane::Urgent).keep_last(1).message_type(ty);
@@ -199,7 +208,16 @@ fn open(
     let set = WaitSet::new(node);
     let shared = Arc::new(Shared::new(set.handle()));
     let asked = shared.clone();
-    let receiver = Receiver::new(Parts { deadline, commands, set, shared, tell, rest, apply });
+    let receiver = Receiver::new(Parts {
+        peers: node.clone(),
+        deadline,
+        commands,
+        set,
+        shared,
+        tell,
+        rest,
+        apply,
+    });
     let shared = asked.clone();
     // First the thread: a driver that is granted authority is heard.
     let thread = rnet_shm::thread::spawn("rnet-command", move || receiver.run())?;
@@ -235,19 +253,33 @@ fn answer(
     responder: &mut Responder<'_, CommandReply>,
 ) -> Result<(), HandlerError> {
     let lease = Duration::from_nanos(request.lease);
-    if request.action() == crate::msgs::command_request::Action::Take {
+    if request.action() == Action::Take {
         check_time("lease", lease)?;
     }
     let (answer, answered) = sync_channel(1);
     let node = responder.caller().to_owned();
     let (action, priority, number) = (request.action(), request.priority, request.number);
     let busy = || HandlerError::new("busy", "the receiver applies a command and does not answer");
-    if !shared.ask(Ask { action, node, priority, lease, number, answer }) {
+    let (turn, call) = (Arc::new(Turn::default()), Some(responder.context()));
+    let ask = Ask { turn: turn.clone(), call, action, node, priority, lease, number, answer };
+    if !shared.ask(ask) {
         return Err(busy());
     }
-    let reply = answered.recv_timeout(ANSWER).map_err(|_| busy())?;
-    responder.send(&reply)?;
-    Ok(())
+    let reply = match answered.recv_timeout(ANSWER) {
+        Ok(reply) => reply,
+        Err(_) if turn.give_up() => return Err(busy()),
+        // It is on its way; none comes to a driver that has ended its call, or when the receiver closes.
+        Err(_) => answered.recv().map_err(|_| busy())?,
+    };
+    let sent = responder.send(&reply);
+    if sent.is_err() && reply.granted && action == Action::Take {
+        // It does not know that it drives.
+        let (answer, _) = sync_channel(1);
+        let (turn, node) = (Arc::default(), responder.caller().to_owned());
+        let (action, number) = (Action::Release, reply.number);
+        shared.ask(Ask { turn, call: None, action, node, priority, lease, number, answer });
+    }
+    Ok(sent?)
 }
 
 /// The receiving end of a command. Dropping it falls back for the last time, and closes it.

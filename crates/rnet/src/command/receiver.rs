@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -14,10 +14,15 @@ use crate::msgs::command_event::Kind;
 use crate::msgs::command_request::Action;
 use crate::msgs::command_status::{Reason, State};
 use crate::msgs::{CommandReply, CommandStatus};
-use crate::{Error, Subscriber, WaitSet, WaitSetHandle, now_ns};
+use crate::{CallContext, Error, Node, Subscriber, WaitSet, WaitSetHandle, now_ns};
 
 /// Requests of drivers that wait for the thread.
 const MAX_ASKS: usize = 1024;
+/// Refusals that the audit trail tells of, of different nodes, until authority is granted again: they are not to
+/// push out what was granted.
+const MAX_REFUSED_TOLD: usize = 16;
+/// How often it is looked whether a driver is there that has sent nothing yet: its end is no message's.
+const LOOK: Duration = Duration::from_millis(100);
 /// Stack that is there before it is needed, in bytes.
 const STACK: usize = 64 << 10;
 
@@ -112,8 +117,33 @@ pub enum Rest {
 /// Applies a command; an error says in words why it is no message of the type.
 pub type Apply = Box<dyn FnMut(&[u8]) -> Result<(), String> + Send>;
 
+/// Whether the thread answers a request, or whoever has handed it over has given it up: one of both decides.
+#[derive(Default)]
+pub struct Turn(AtomicU8);
+
+const TAKEN: u8 = 1;
+const GIVEN_UP: u8 = 2;
+
+impl Turn {
+    fn set(&self, to: u8) -> bool {
+        self.0.compare_exchange(0, to, Ordering::AcqRel, Ordering::Acquire).is_ok()
+    }
+
+    /// Nobody waits for the answer any more; `false` if it is on its way.
+    pub fn give_up(&self) -> bool {
+        self.set(GIVEN_UP)
+    }
+
+    fn take(&self) -> bool {
+        self.set(TAKEN)
+    }
+}
+
 /// A request of a driver.
 pub struct Ask {
+    pub turn: Arc<Turn>,
+    /// The call that it is; a driver that has ended it wants no authority.
+    pub call: Option<CallContext>,
     pub action: Action,
     pub node: String,
     pub priority: i32,
@@ -163,6 +193,8 @@ impl Shared {
 }
 
 pub struct Receiver {
+    /// Which nodes there are.
+    peers: Node,
     deadline: Duration,
     commands: Subscriber<[u8]>,
     set: WaitSet,
@@ -179,10 +211,18 @@ pub struct Receiver {
     due_ns: u64,
     /// A node without authority was told of, and no command was applied since.
     intruder_told: bool,
+    /// Nodes whose refusal was told of since authority was granted last.
+    refused_told: Vec<String>,
+    /// When it is looked next whether a driver is there that has sent nothing yet, in ns of CLOCK_MONOTONIC.
+    look_ns: u64,
+    /// The command that came last, kept apart from its publisher's memory.
+    bytes: Bytes,
+    node: String,
 }
 
 /// What is fixed when a receiver is opened.
 pub struct Parts {
+    pub peers: Node,
     pub deadline: Duration,
     pub commands: Subscriber<[u8]>,
     pub set: WaitSet,
@@ -194,10 +234,11 @@ pub struct Parts {
 
 impl Receiver {
     pub fn new(parts: Parts) -> Receiver {
-        let Parts { deadline, commands, set, shared, tell, rest, apply } = parts;
+        let Parts { peers, deadline, commands, set, shared, tell, rest, apply } = parts;
         // Above those of its predecessor.
         let first = now_ns().saturating_add_signed(crate::wall_offset().offset_ns).max(1);
         Receiver {
+            peers,
             deadline,
             commands,
             set,
@@ -212,6 +253,10 @@ impl Receiver {
             fallen: false,
             due_ns: 0,
             intruder_told: false,
+            refused_told: Vec::with_capacity(MAX_REFUSED_TOLD),
+            look_ns: 0,
+            bytes: Bytes::default(),
+            node: String::new(),
         }
     }
 
@@ -222,15 +267,16 @@ impl Receiver {
         self.tell.event(Kind::Opened, None, "");
         self.fall_back(FallbackReason::Opened, None);
         while !self.shared.closed.load(Ordering::Acquire) {
-            self.answer();
             self.look_at_the_clock();
+            self.answer();
             if self.take_one() {
                 continue;
             }
+            let look_ns = if self.is_looked_for() { self.look_ns } else { u64::MAX };
             let lease_ns = self.authority.holder().map_or(u64::MAX, |holder| holder.until_ns);
             let due_ns = if self.fallen { u64::MAX } else { self.due_ns };
             let left = |until_ns: u64| Duration::from_nanos(until_ns.saturating_sub(now_ns()));
-            let until_ns = lease_ns.min(due_ns);
+            let until_ns = lease_ns.min(due_ns).min(look_ns);
             let limit = (until_ns < u64::MAX).then(|| left(until_ns));
             // Interrupted by a request, or by the end.
             let _ = self.set.wait(&mut [&mut self.commands], limit);
@@ -242,11 +288,36 @@ impl Receiver {
         self.say(State::Closed, Reason::Closed);
     }
 
-    fn look_at_the_clock(&mut self) {
-        let now_ns = now_ns();
+    /// Whether the end of the driver would be noticed by its lease alone.
+    fn is_looked_for(&self) -> bool {
+        self.authority.holder().is_some_and(|holder| holder.course.is_none())
+    }
+
+    /// Falls back if the deadline has passed.
+    fn keep_the_deadline(&mut self, now_ns: u64) {
         if !self.fallen && now_ns >= self.due_ns {
             let late_us = (now_ns - self.due_ns) / 1000;
             self.fall_back(FallbackReason::Deadline, Some(late_us));
+        }
+    }
+
+    fn look_at_the_clock(&mut self) {
+        let now_ns = now_ns();
+        self.keep_the_deadline(now_ns);
+        if self.is_looked_for() && now_ns >= self.look_ns {
+            self.look_ns = now_ns.saturating_add(ns(LOOK));
+            let (publishers, nodes) = (self.commands.publishers(), self.peers.peers());
+            let own = self.peers.name();
+            let Some(holder) = self.authority.holder_mut() else { return };
+            let is_there = holder.node == own
+                || nodes.contains(&holder.node)
+                || publishers.iter().any(|peer| peer.node == holder.node);
+            let is_gone = holder.seen && !is_there;
+            holder.seen |= is_there;
+            let node = holder.node.clone();
+            if let Some(holder) = is_gone.then(|| self.authority.lose(&node)).flatten() {
+                self.ended(&holder, Kind::DriverLost, FallbackReason::DriverLost);
+            }
         }
         if let Some(holder) = self.authority.expire(now_ns) {
             self.ended(&holder, Kind::Expired, FallbackReason::Expired);
@@ -268,6 +339,12 @@ impl Receiver {
     fn answer(&mut self) {
         loop {
             let Some(ask) = lock(&self.shared.asks).pop_front() else { return };
+            // One that was given up is not granted: its driver believes that it was not.
+            if !ask.turn.take() || ask.call.as_ref().is_some_and(CallContext::is_cancelled) {
+                continue;
+            }
+            // The one before may have waited for its lock, or the thread for a command to be applied.
+            self.look_at_the_clock();
             let granted = self.obey(&ask);
             let holder = self.authority.holder();
             let reply = CommandReply {
@@ -301,12 +378,18 @@ impl Receiver {
         match self.authority.take(&ask.node, ask.priority, ask.lease, now_ns()) {
             Taken::Refused => {
                 let node = ask.node.clone();
-                let held = self.authority.holder().map_or("", |holder| &holder.node);
-                let text = format!("{held} has it");
-                self.tell.line(Kind::Refused, node, ask.priority, 0, &text);
+                let told = &mut self.refused_told;
+                if told.len() < MAX_REFUSED_TOLD && !told.contains(&node) {
+                    told.push(node.clone());
+                    let held = self.authority.holder().map_or("", |holder| &holder.node);
+                    let text = format!("{held} has it");
+                    self.tell.line(Kind::Refused, node, ask.priority, 0, &text);
+                }
                 false
             }
             Taken::Granted { preempted } => {
+                self.refused_told.clear();
+                self.look_ns = 0;
                 if let Some(holder) = &preempted {
                     let text = format!("{} has taken it with priority {}", ask.node, ask.priority);
                     self.tell.event(Kind::Preempted, Some(holder), &text);
@@ -334,20 +417,24 @@ impl Receiver {
         let now_ns = now_ns();
         let course = sample.origin().map(|of| (of.publisher.rotate_left(32) ^ of.host, of.seq));
         let (publisher, seq) = course.unwrap_or((sample.publisher(), sample.seq()));
-        let (number, node, sent_ns) = (sample.correlation(), sample.node(), sample.sent_ns());
-        let came = Came { number, node, publisher, seq, sent_ns, now_ns };
+        let (number, sent_ns) = (sample.correlation(), sample.sent_ns());
+        self.node.clear();
+        self.node.push_str(sample.node());
+        self.bytes.refill(&sample);
+        // This thread may have stood still since it looked at the clock.
+        self.keep_the_deadline(now_ns);
+        let came = Came { number, node: &self.node, publisher, seq, sent_ns, now_ns };
         if let Err(why) = self.authority.judge(&came, self.first, self.deadline) {
-            let node = came.node.to_owned();
-            self.ignore(why, node, number.unwrap_or(0));
+            self.ignore(why, number.unwrap_or(0));
             return true;
         }
-        let apply = &mut self.apply;
-        let applied = catch_unwind(AssertUnwindSafe(|| apply(&sample)));
+        let (apply, bytes) = (&mut self.apply, &self.bytes);
+        let applied = catch_unwind(AssertUnwindSafe(|| apply(bytes.as_slice())));
         let took_ns = crate::now_ns().saturating_sub(now_ns);
         match applied {
             Ok(Ok(())) => {
                 if let Rest::Hold(last) = &mut self.rest {
-                    last.get_or_insert_default().refill(&sample);
+                    last.get_or_insert_default().refill(self.bytes.as_slice());
                 }
                 self.stats.applied += 1;
                 self.intruder_told = false;
@@ -362,7 +449,9 @@ impl Receiver {
                 }
             }
             Ok(Err(_)) => self.stats.malformed += 1,
-            Err(_) => {
+            Err(payload) => {
+                // To drop it may panic, too.
+                std::mem::forget(payload);
                 self.stats.panics += 1;
                 self.fall_back(FallbackReason::Panicked, None);
             }
@@ -383,7 +472,7 @@ impl Receiver {
         }
     }
 
-    fn ignore(&mut self, why: Ignored, node: String, number: u64) {
+    fn ignore(&mut self, why: Ignored, number: u64) {
         let stats = &mut self.stats;
         match why {
             Ignored::Late => stats.late += 1,
@@ -392,6 +481,7 @@ impl Receiver {
             Ignored::Unauthorised => {
                 stats.unauthorised += 1;
                 if !std::mem::replace(&mut self.intruder_told, true) {
+                    let node = self.node.clone();
                     self.tell.line(Kind::Intruder, node, 0, number, "it has no authority");
                 }
             }
@@ -409,7 +499,8 @@ impl Receiver {
             Rest::Handler(handler) => handler(reason),
         }));
         self.fallen = true;
-        self.stats.panics += u64::from(done.is_err());
+        let panicked = done.map_err(std::mem::forget).is_err();
+        self.stats.panics += u64::from(panicked);
         if !matches!(reason, FallbackReason::Opened | FallbackReason::Closed) {
             self.stats.fallbacks += 1;
         }
@@ -419,7 +510,7 @@ impl Receiver {
             (_, Some(us)) => format!("{}: {us} µs", reason.text()),
             (_, None) => reason.text().to_owned(),
         };
-        let text = if done.is_err() { format!("{text}; the fallback panicked") } else { text };
+        let text = if panicked { format!("{text}; the fallback panicked") } else { text };
         self.tell.event(Kind::Fallback, self.authority.holder(), &text);
     }
 
