@@ -20,7 +20,6 @@ const STATUS: &str = "/_rnet/command/cmd/status";
 /// A receiver of how many ms `apply` takes; falls back by doing nothing.
 fn slow_receiver(node: &Node) -> Command {
     let slow = |ms: &[u8]| {
-        // sleep: a command that takes its time
         std::thread::sleep(Duration::from_millis(ms.first().map_or(0, |ms| u64::from(*ms) * 10))); // sleep: how long it takes to apply
     };
     node.command::<[u8]>(TOPIC).deadline(NEVER).fallback_handler(|_| {}).apply(slow).unwrap()
