@@ -1,7 +1,7 @@
 //! Commands: `rnet.Command`, which receives, and `rnet.Driver`, which sends.
 
 use std::panic::resume_unwind;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use pyo3::prelude::*;
@@ -11,12 +11,11 @@ use rnet::msgs::command_status::State;
 
 use crate::calls::{decoded, encoded, limit};
 use crate::codec::Codec;
-use crate::errors::{OrRaise, bad_value, closed};
-use crate::fork::{ForkGuard, Own};
+use crate::errors::{OrRaise, bad_value};
 use crate::gate;
+use crate::held::Held;
 use crate::members::{Kind, Member};
 use crate::meta::make;
-use crate::release::release;
 use crate::shared::NodeShared;
 
 pub(crate) fn add_classes(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -24,68 +23,10 @@ pub(crate) fn add_classes(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Driver>()
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 fn millis(py: Python<'_>, what: &str, ms: f64) -> PyResult<Duration> {
     Duration::try_from_secs_f64(ms / 1000.0).map_err(|_| {
         bad_value(py, what, format!("it is {ms} ms, and must be a finite number of ms, 0 or more"))
     })
-}
-
-/// What a Python object and its node share.
-struct Held<T: Send> {
-    inner: Mutex<Option<Own<T>>>,
-    fork_guard: ForkGuard,
-}
-
-impl<T: Send> Held<T> {
-    fn new(inner: T) -> Arc<Held<T>> {
-        let inner = Mutex::new(Some(Own::new(inner)));
-        Arc::new(Held { inner, fork_guard: ForkGuard::here() })
-    }
-
-    /// Runs on what is held, without the GIL.
-    fn with<R: Send>(
-        &self,
-        py: Python<'_>,
-        name: &str,
-        run: impl FnOnce(&mut T) -> R + Send,
-    ) -> PyResult<R> {
-        let done = match self.fork_guard.is_parents() {
-            true => None,
-            false => py.detach(|| lock(&self.inner).as_deref_mut().map(run)),
-        };
-        done.ok_or_else(|| closed(py, self.fork_guard.name(name.to_owned())))
-    }
-
-    fn is_closed(&self) -> bool {
-        self.fork_guard.is_parents() || lock(&self.inner).is_none()
-    }
-}
-
-impl<T: Send> Member for Held<T> {
-    fn close(&self) {
-        if self.fork_guard.is_parents() {
-            return;
-        }
-        // Unlocked again before it ends: that may wait for a function of the user's.
-        let held = lock(&self.inner).take();
-        drop(held);
-    }
-
-    fn is_over(&self) -> bool {
-        lock(&self.inner).is_none()
-    }
-}
-
-impl<T: Send> Drop for Held<T> {
-    fn drop(&mut self) {
-        if !self.fork_guard.is_parents() {
-            release(lock(&self.inner).take());
-        }
-    }
 }
 
 /// Calls a function of the user's on the command's thread. What it raises is shown as Python shows what a thread

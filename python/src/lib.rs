@@ -20,6 +20,7 @@ mod fork;
 mod futex;
 mod gate;
 mod handle;
+mod held;
 mod loan;
 mod log;
 mod members;

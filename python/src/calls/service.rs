@@ -1,51 +1,21 @@
 //! `rnet.Service`: a handler of Python, called on threads of the service.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyIterator, PyTuple};
 use rnet::{Error, HandlerError, Responder};
 
-use super::{decoded, encoded, lock};
+use super::{decoded, encoded};
 use crate::codec::Codec;
-use crate::errors::{OrRaise, closed};
-use crate::fork::{ForkGuard, Own};
+use crate::errors::OrRaise;
 use crate::gate;
+use crate::held::Held;
 use crate::members::{Kind, Member};
 use crate::meta::make;
-use crate::release::release;
 use crate::shared::NodeShared;
 
 type Replies<'a> = Responder<'a, [u8]>;
-
-/// What the Python object and its node share.
-pub(crate) struct ServiceCore {
-    held: Mutex<Option<Own<rnet::Service>>>,
-    fork_guard: ForkGuard,
-}
-
-impl Member for ServiceCore {
-    fn close(&self) {
-        if self.fork_guard.is_parents() {
-            return;
-        }
-        // Unlocked again before it ends: that waits for a handler, which may close it itself.
-        let held = lock(&self.held).take();
-        drop(held);
-    }
-
-    fn is_over(&self) -> bool {
-        lock(&self.held).is_none()
-    }
-}
-
-impl Drop for ServiceCore {
-    fn drop(&mut self) {
-        if !self.fork_guard.is_parents() {
-            release(lock(&self.held).take());
-        }
-    }
-}
 
 /// The handler and the types of what it is given and gives.
 struct Handler {
@@ -119,7 +89,7 @@ pub(super) fn failure(py: Python<'_>, error: &PyErr) -> HandlerError {
 #[pyclass(frozen, module = "rnet", weakref)]
 pub(crate) struct Service {
     name: String,
-    core: Arc<ServiceCore>,
+    held: Arc<Held<rnet::Service>>,
     node: Arc<NodeShared>,
 }
 
@@ -153,18 +123,12 @@ impl Service {
     ) -> PyResult<Service> {
         let open = || {
             let service = open()?;
-            let name = service.name().to_owned();
-            let held = Mutex::new(Some(Own::new(service)));
-            let core = Arc::new(ServiceCore { held, fork_guard: ForkGuard::here() });
-            node.members.add_kept(Kind::Service, &core);
-            Ok((name, core))
+            let (name, held) = (service.name().to_owned(), Held::new(service));
+            node.members.add_kept(Kind::Service, &held);
+            Ok((name, held))
         };
-        let (name, core) = py.detach(open).or_raise(py)?;
-        Ok(Service { name, core, node: node.clone() })
-    }
-
-    fn is_closed(&self) -> bool {
-        self.core.fork_guard.is_parents() || self.core.is_over()
+        let (name, held) = py.detach(open).or_raise(py)?;
+        Ok(Service { name, held, node: node.clone() })
     }
 }
 
@@ -178,12 +142,7 @@ impl Service {
 
     /// What was asked so far, as ServiceStats.
     fn stats(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        let closed = || closed(py, self.core.fork_guard.name(format!("service {}", self.name)));
-        if self.is_closed() {
-            return Err(closed());
-        }
-        let looked = py.detach(|| lock(&self.core.held).as_ref().map(|service| service.stats()));
-        let s = looked.ok_or_else(closed)?;
+        let s = self.held.with(py, &format!("service {}", self.name), |service| service.stats())?;
         let parts = (s.calls, s.running, s.waiting, s.refused, s.failed, s.cancelled);
         let (calls, running, waiting, refused, failed, cancelled) = parts;
         let parts = (calls, running, waiting, refused, failed, cancelled, s.malformed, s.unsent);
@@ -193,14 +152,14 @@ impl Service {
     /// Whether it was closed.
     #[getter]
     fn closed(&self) -> bool {
-        self.is_closed()
+        self.held.is_closed()
     }
 
     /// Cancels its calls, waits for handlers that run, and closes it.
     fn close(&self, py: Python<'_>) {
         py.detach(|| {
-            self.core.close();
-            self.node.members.forget(&self.core);
+            self.held.close();
+            self.node.members.forget(&self.held);
         });
     }
 

@@ -1,0 +1,68 @@
+//! What an object of Python has of robot-net, until it or its node is closed.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use pyo3::prelude::*;
+
+use crate::errors::closed;
+use crate::fork::{ForkGuard, Own};
+use crate::members::Member;
+use crate::release::release;
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What a Python object and its node share.
+pub(crate) struct Held<T: Send> {
+    inner: Mutex<Option<Own<T>>>,
+    fork_guard: ForkGuard,
+}
+
+impl<T: Send> Held<T> {
+    pub(crate) fn new(inner: T) -> Arc<Held<T>> {
+        let inner = Mutex::new(Some(Own::new(inner)));
+        Arc::new(Held { inner, fork_guard: ForkGuard::here() })
+    }
+
+    /// Runs on what is held, without the GIL.
+    pub(crate) fn with<R: Send>(
+        &self,
+        py: Python<'_>,
+        name: &str,
+        run: impl FnOnce(&mut T) -> R + Send,
+    ) -> PyResult<R> {
+        let done = match self.fork_guard.is_parents() {
+            true => None,
+            false => py.detach(|| lock(&self.inner).as_deref_mut().map(run)),
+        };
+        done.ok_or_else(|| closed(py, self.fork_guard.name(name.to_owned())))
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.fork_guard.is_parents() || lock(&self.inner).is_none()
+    }
+}
+
+impl<T: Send> Member for Held<T> {
+    fn close(&self) {
+        if self.fork_guard.is_parents() {
+            return;
+        }
+        // Unlocked again before it ends: that may wait for a function of the user's.
+        let held = lock(&self.inner).take();
+        drop(held);
+    }
+
+    fn is_over(&self) -> bool {
+        lock(&self.inner).is_none()
+    }
+}
+
+impl<T: Send> Drop for Held<T> {
+    fn drop(&mut self) {
+        if !self.fork_guard.is_parents() {
+            release(lock(&self.inner).take());
+        }
+    }
+}
