@@ -129,6 +129,18 @@ fn config_says_what_the_settings_come_to() {
     assert_eq!(settings["connect"], serde_json::json!(["tcp/10.0.0.2:7450"]));
 }
 
+/// `rnet-link config | grep -q mode` ends well: the reader has closed the pipe before all is written.
+#[test]
+fn a_reader_that_closes_the_pipe_is_no_error() {
+    let place = Place::new();
+    for word in ["start", "config"] {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let ran = place.command(&[word]).stdout(writer).output().unwrap();
+        assert!(ran.status.success(), "{word}: {}", text(&ran.stderr));
+    }
+}
+
 #[test]
 fn a_link_in_the_background_has_a_successor_and_ends_with_the_last_node() {
     let place = Place::with_port();

@@ -16,6 +16,7 @@ mod settings;
 mod start;
 mod stop;
 
+use std::io::{self, ErrorKind, Write};
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -46,4 +47,14 @@ fn main() -> ExitCode {
 
 fn told(error: impl std::fmt::Display) -> String {
     error.to_string()
+}
+
+/// Prints `text` and a new line. A reader that has closed the pipe (`rnet-link config | grep -q …`) has all it wanted.
+fn print_line(text: impl std::fmt::Display) -> Outcome {
+    match writeln!(io::stdout(), "{text}") {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            Err(format!("cannot write the output: {error}"))
+        }
+        _ => Ok(()),
+    }
 }

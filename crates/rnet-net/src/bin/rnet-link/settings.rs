@@ -4,7 +4,7 @@ use rnet_net::config::{Config, Endpoint};
 use serde_json::json;
 
 use crate::args::Options;
-use crate::{Outcome, told};
+use crate::{Outcome, print_line, told};
 
 pub fn show(options: &Options) -> Outcome {
     let config = Config::load(&options.given()).map_err(told)?;
@@ -21,6 +21,5 @@ pub fn show(options: &Options) -> Outcome {
         "rules": config.rules.len(),
         "topics": config.topics.len(),
     });
-    println!("{document:#}");
-    Ok(())
+    print_line(format_args!("{document:#}"))
 }

@@ -4,22 +4,25 @@ use rnet_net::config::{Config, Mode};
 
 use crate::args::Options;
 use crate::domain::Domain;
-use crate::{Outcome, detach, told};
+use crate::{Outcome, detach, print_line, told};
 
 pub fn start(options: &Options) -> Outcome {
     detach::close_inherited();
     let config = Config::load(&options.given()).map_err(told)?;
     if config.mode == Mode::Off {
-        println!("the network is off ({}): no link is started", config.mode_from);
-        return Ok(());
+        return print_line(format_args!(
+            "the network is off ({}): no link is started",
+            config.mode_from
+        ));
     }
     let domain = Domain::open(options)?;
     // One that is stopped is there and does nothing. Whoever is started replaces it.
     let link = domain.link.moving_holder().map_err(told)?;
     let standby = domain.standby.moving_holder().map_err(told)?;
     if let (Some(link), Some(standby)) = (link, standby) {
-        println!("process {link} links this host, and process {standby} stands by");
-        return Ok(());
+        return print_line(format_args!(
+            "process {link} links this host, and process {standby} stands by"
+        ));
     }
     detach::spawn(options)
 }
