@@ -108,6 +108,11 @@ const FOREIGN: &[ForeignRule] = &[
         why: "durable state is written in one place, and none of redb's types leave it",
     },
     ForeignRule {
+        prefix: "mcap",
+        allowed_in: &["rnet-record"],
+        why: "recordings are written and read in one place (docs/design/recording.md)",
+    },
+    ForeignRule {
         prefix: "memmap",
         allowed_in: &["rnet-shm"],
         why: "rnet-shm is the only crate that maps memory",

@@ -1,0 +1,256 @@
+//! What a channel of a recording says of the publisher whose messages it holds.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use rnet::{Durability, Lane, PlainType, PublisherQos, Reliability, TypeDesc};
+
+use crate::names::{
+    DEADLINE_KEY, DEPTH_KEY, DURABILITY_KEY, HOST_KEY, KIND_KEY, LANE_KEY, LAYOUT_KEY,
+    LIFESPAN_KEY, NODE_KEY, PUBLISHER_KEY, RELIABILITY_KEY, TYPE_KEY,
+};
+
+/// The publisher of a channel, as the channel's metadata has it.
+///
+/// ```
+/// use rnet_record::Source;
+///
+/// let source = Source { node: "/camera".into(), host: "robot1".into(), publisher: 7, ..Source::default() };
+/// let metadata = source.to_metadata();
+/// assert_eq!(metadata["rnet.node"], "/camera");
+/// assert_eq!(Source::from_metadata(&metadata)?, source);
+/// # Ok::<(), rnet_record::SourceError>(())
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Source {
+    /// Name of its node.
+    pub node: String,
+    /// Host of its node.
+    pub host: String,
+    /// Its id, by which messages of the recorder itself name it.
+    pub publisher: u64,
+    /// The kind of its messages' type: `bytes`, `plain` or `protobuf`.
+    pub kind: Kind,
+    /// Full name of the type of its messages; empty for bytes.
+    pub type_name: String,
+    /// What its messages were, if they were plain and were recorded as protobuf.
+    pub layout: Option<PlainType>,
+    /// Its lane.
+    pub lane: Lane,
+    /// Its reliability.
+    pub reliability: Reliability,
+    /// What it keeps for late joiners.
+    pub durability: Durability,
+    /// The longest time from one of its messages to the next.
+    pub deadline: Option<Duration>,
+    /// How old its messages may get.
+    pub lifespan: Option<Duration>,
+}
+
+/// The kind of a type.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Kind {
+    /// Bytes without a description, or of a kind that this version does not know.
+    #[default]
+    Bytes,
+    /// A struct of a fixed layout.
+    Plain,
+    /// A protobuf message.
+    Protobuf,
+}
+
+impl Kind {
+    /// Its name in a recording.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Bytes => "bytes",
+            Self::Plain => "plain",
+            Self::Protobuf => "protobuf",
+        }
+    }
+}
+
+/// Metadata of a channel that means nothing.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("metadata {key} of the channel is {value:?}, which is not {wanted}")]
+pub struct SourceError {
+    /// Which.
+    pub key: &'static str,
+    /// What stands there.
+    pub value: String,
+    /// What should.
+    pub wanted: &'static str,
+}
+
+impl Source {
+    /// What a publisher of this description is in a recording.
+    pub fn new(
+        node: &str,
+        host: &str,
+        publisher: u64,
+        desc: &TypeDesc,
+        qos: &PublisherQos,
+    ) -> Self {
+        let (kind, type_name) = match desc {
+            TypeDesc::Plain(plain) => (Kind::Plain, plain.name.clone()),
+            TypeDesc::Protobuf(protobuf) => (Kind::Protobuf, protobuf.name.clone()),
+            _ => (Kind::Bytes, String::new()),
+        };
+        Self {
+            node: node.to_owned(),
+            host: host.to_owned(),
+            publisher,
+            kind,
+            type_name,
+            layout: None,
+            lane: qos.lane,
+            reliability: qos.reliability,
+            durability: qos.durability,
+            deadline: qos.deadline,
+            lifespan: qos.lifespan,
+        }
+    }
+
+    /// As metadata of a channel.
+    pub fn to_metadata(&self) -> BTreeMap<String, String> {
+        let lane = match self.lane {
+            Lane::Urgent => "urgent",
+            Lane::Bulk => "bulk",
+        };
+        let reliability = match self.reliability {
+            Reliability::Reliable => "reliable",
+            Reliability::BestEffort => "best_effort",
+        };
+        let (durability, depth) = match self.durability {
+            Durability::Volatile => ("volatile", None),
+            Durability::TransientLocal { depth } => ("transient_local", Some(depth)),
+        };
+        let ns = |time: Option<Duration>| time.map(|time| time.as_nanos().to_string());
+        let layout = self.layout.clone().map(|layout| TypeDesc::Plain(layout).to_json());
+        let pairs = [
+            (NODE_KEY, Some(self.node.clone())),
+            (HOST_KEY, Some(self.host.clone())),
+            (PUBLISHER_KEY, Some(self.publisher.to_string())),
+            (KIND_KEY, Some(self.kind.name().to_owned())),
+            (TYPE_KEY, Some(self.type_name.clone())),
+            (LAYOUT_KEY, layout),
+            (LANE_KEY, Some(lane.to_owned())),
+            (RELIABILITY_KEY, Some(reliability.to_owned())),
+            (DURABILITY_KEY, Some(durability.to_owned())),
+            (DEPTH_KEY, depth.map(|depth| depth.to_string())),
+            (DEADLINE_KEY, ns(self.deadline)),
+            (LIFESPAN_KEY, ns(self.lifespan)),
+        ];
+        let pairs = pairs.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?)));
+        pairs.collect()
+    }
+
+    /// What the metadata of a channel says. What it does not say is as in [`Source::default`], so that files of others
+    /// can be read.
+    ///
+    /// # Errors
+    /// [`SourceError`] for a value that means nothing.
+    pub fn from_metadata(metadata: &BTreeMap<String, String>) -> Result<Self, SourceError> {
+        let text = |key| metadata.get(key).cloned().unwrap_or_default();
+        let one_of = |key, names: &[&str], wanted| match metadata.get(key) {
+            None => Ok(0),
+            Some(value) => names.iter().position(|name| name == value).ok_or_else(|| SourceError {
+                key,
+                value: value.clone(),
+                wanted,
+            }),
+        };
+        let number = |key| match metadata.get(key) {
+            None => Ok(None),
+            Some(value) => {
+                let wanted = "a number";
+                let error = |_| SourceError { key, value: value.clone(), wanted };
+                value.parse::<u64>().map(Some).map_err(error)
+            }
+        };
+        let kinds = [Kind::Bytes, Kind::Plain, Kind::Protobuf];
+        let kind =
+            kinds[one_of(KIND_KEY, &kinds.map(Kind::name), "`bytes`, `plain` or `protobuf`")?];
+        let lanes = [Lane::Bulk, Lane::Urgent];
+        let lane = lanes[one_of(LANE_KEY, &["bulk", "urgent"], "`bulk` or `urgent`")?];
+        let wanted = "`best_effort` or `reliable`";
+        let reliability = [Reliability::BestEffort, Reliability::Reliable]
+            [one_of(RELIABILITY_KEY, &["best_effort", "reliable"], wanted)?];
+        let wanted = "`volatile` or `transient_local`";
+        let durability = match one_of(DURABILITY_KEY, &["volatile", "transient_local"], wanted)? {
+            0 => Durability::Volatile,
+            _ => {
+                let depth = number(DEPTH_KEY)?.unwrap_or(1);
+                Durability::TransientLocal { depth: u32::try_from(depth).unwrap_or(u32::MAX) }
+            }
+        };
+        let layout = match metadata.get(LAYOUT_KEY) {
+            None => None,
+            Some(value) => match TypeDesc::from_json(value) {
+                Ok(TypeDesc::Plain(layout)) => Some(layout),
+                _ => {
+                    let wanted = "the layout of a plain type";
+                    return Err(SourceError { key: LAYOUT_KEY, value: value.clone(), wanted });
+                }
+            },
+        };
+        Ok(Self {
+            node: text(NODE_KEY),
+            host: text(HOST_KEY),
+            publisher: number(PUBLISHER_KEY)?.unwrap_or(0),
+            kind,
+            type_name: text(TYPE_KEY),
+            layout,
+            lane,
+            reliability,
+            durability,
+            deadline: number(DEADLINE_KEY)?.map(Duration::from_nanos),
+            lifespan: number(LIFESPAN_KEY)?.map(Duration::from_nanos),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn comes_back_as_it_was() {
+        let layout = r#"{"kind":"plain","name":"Pose","size":8,"align":8,"fields":[{"name":"x","offset":0,"type":"f64"}]}"#;
+        let TypeDesc::Plain(layout) = TypeDesc::from_json(layout).unwrap() else { unreachable!() };
+        let source = Source {
+            node: "/arm".into(),
+            host: "robot1".into(),
+            publisher: u64::MAX,
+            kind: Kind::Plain,
+            type_name: "Pose".into(),
+            layout: Some(layout),
+            lane: Lane::Urgent,
+            reliability: Reliability::Reliable,
+            durability: Durability::TransientLocal { depth: 3 },
+            deadline: Some(Duration::from_millis(10)),
+            lifespan: Some(Duration::from_nanos(1)),
+        };
+        assert_eq!(Source::from_metadata(&source.to_metadata()), Ok(source));
+        assert_eq!(Source::from_metadata(&BTreeMap::new()), Ok(Source::default()));
+    }
+
+    #[test]
+    fn what_means_nothing_is_named() {
+        for (key, value) in [
+            (PUBLISHER_KEY, "-1"),
+            (KIND_KEY, "ros"),
+            (LAYOUT_KEY, "{}"),
+            (LAYOUT_KEY, r#"{"kind":"raw"}"#),
+            (LANE_KEY, ""),
+            (RELIABILITY_KEY, "yes"),
+            (DURABILITY_KEY, "depth"),
+            (DEADLINE_KEY, "1.5"),
+        ] {
+            let metadata = BTreeMap::from([(key.to_owned(), value.to_owned())]);
+            let error = Source::from_metadata(&metadata).unwrap_err();
+            assert_eq!((error.key, &*error.value), (key, value));
+            assert!(error.to_string().contains(key), "{error}");
+        }
+    }
+}
