@@ -11,6 +11,7 @@ use crate::action::args::ActionCommand;
 use crate::bench::args::BenchCommand;
 use crate::command::args::CommandCommand;
 use crate::demo::args::DemoArgs;
+use crate::graph::args::GraphArgs;
 use crate::launch::args::{KeeperArgs, LaunchArgs};
 use crate::link::args::LinkArgs;
 use crate::param::args::ParamCommand;
@@ -83,6 +84,8 @@ pub enum Command {
     #[command(subcommand)]
     Node(NodeCommand),
     Log(LogArgs),
+    /// Show who publishes to whom: as text, DOT, Mermaid or SVG
+    Graph(GraphArgs),
     /// Start the nodes of a robot, keep them running, and stop them
     Launch(LaunchArgs),
     /// Parent process of a launched node, which `rnet launch` starts

@@ -33,6 +33,10 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         ],
     ),
     ("log", &["rnet log --level warning --since 60", "rnet log --follow --node '/arm/**'"]),
+    (
+        "graph",
+        &["rnet graph", "rnet graph --output robot.svg", "rnet graph --format mermaid --over 0"],
+    ),
     ("command list", &["rnet command list", "rnet command list --json"]),
     ("command who", &["rnet command who /cmd_vel", "rnet command who /cmd_vel --json"]),
     (

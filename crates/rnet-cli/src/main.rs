@@ -5,7 +5,7 @@
 //! - stdout is data, stderr is talk; `--json` makes the data one JSON document, or one per line
 //!   for commands that go on;
 //! - exit 0 ok, 1 failed, 2 usage, 124 timed out, 130 interrupted;
-//! - whoever only looks (`list`, `info`, `find`, `echo`, `hz`, `bw`, `delay`, `log`, `doctor`) is an observer:
+//! - whoever only looks (`list`, `info`, `find`, `echo`, `hz`, `bw`, `delay`, `log`, `graph`, `doctor`) is an observer:
 //!   no node, no subscriber, and no cost to any publisher. But what listens to a topic of another host is
 //!   one: it crosses only while somebody subscribes. `state`, `param` and `node info` take
 //!   part as a node where there is state, which is memory that nodes share; where there is none,
@@ -21,6 +21,7 @@ mod demo;
 mod doctor;
 mod domain;
 mod failure;
+mod graph;
 mod help;
 mod input;
 mod launch;
@@ -81,6 +82,7 @@ fn run(context: &mut Context, command: Command) -> Outcome {
         Command::Param(command) => param::run(context, command),
         Command::Node(command) => node::run(context, command),
         Command::Log(args) => log::run(context, args),
+        Command::Graph(args) => graph::run(context, &args),
         Command::Launch(args) => launch::run(context, args),
         Command::LaunchKeeper(args) => launch::keeper::run(context, &args),
         Command::Link(args) => link::run(context, args),

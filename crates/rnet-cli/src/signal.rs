@@ -56,26 +56,35 @@ pub fn wait_readable(fd: BorrowedFd<'_>) -> std::io::Result<()> {
 }
 
 /// The same, for a time at most. Who `knows` that one has come, and goes on, waits all the same.
-///
-/// The signals are held back from the look at `STOP` until `ppoll` waits, which lets them in: one that comes between the two
-/// is not slept through.
 pub fn wait_readable_for(
     fd: BorrowedFd<'_>,
     limit: Option<Duration>,
     knows: bool,
 ) -> std::io::Result<()> {
+    wait(&mut [libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 }], limit, knows)
+}
+
+/// Sleeps until the time is over, or a signal has come: that is `Interrupted`.
+pub fn sleep(time: Duration) -> Outcome {
+    wait(&mut [], Some(time), false)?;
+    check()
+}
+
+/// The signals are held back from the look at `STOP` until `ppoll` waits, which lets them in: one that comes between the two
+/// is not slept through.
+fn wait(fds: &mut [libc::pollfd], limit: Option<Duration>, knows: bool) -> std::io::Result<()> {
     let limit = limit.map(|limit| libc::timespec {
         tv_sec: limit.as_secs().try_into().unwrap_or(libc::time_t::MAX),
         tv_nsec: limit.subsec_nanos().into(),
     });
     let limit = limit.as_ref().map_or(ptr::null(), ptr::from_ref);
-    let mut poll = libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 };
     let held = Held::new();
     if stopped() && !knows {
         return Ok(());
     }
-    // SAFETY: one entry, a time or none, and a mask that `Held` got from the kernel; all outlive the call.
-    if unsafe { libc::ppoll(&raw mut poll, 1, limit, &raw const held.before) } < 0 {
+    let count = fds.len() as libc::nfds_t;
+    // SAFETY: so many entries, a time or none, and a mask that `Held` got from the kernel; all outlive the call.
+    if unsafe { libc::ppoll(fds.as_mut_ptr(), count, limit, &raw const held.before) } < 0 {
         let error = std::io::Error::last_os_error();
         if error.kind() != std::io::ErrorKind::Interrupted {
             return Err(error);

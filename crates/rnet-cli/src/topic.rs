@@ -41,7 +41,7 @@ pub fn type_name(desc: &TypeDesc) -> &str {
 }
 
 /// The types of a topic's ends; more than one if they do not agree.
-fn type_names<'a>(snapshot: &'a Snapshot, topic: &str) -> Vec<&'a str> {
+pub fn type_names<'a>(snapshot: &'a Snapshot, topic: &str) -> Vec<&'a str> {
     let publishers = snapshot.publishers.iter().filter(|p| p.topic == topic);
     let mut names: Vec<&str> = publishers.map(|p| type_name(&p.type_desc)).collect();
     let subscribers = snapshot.subscriptions.iter().filter(|s| s.topic == topic);
