@@ -21,6 +21,7 @@
 //! | [`lease`] | a file that one process at a time may write |
 //! | [`role`], [`heartbeat`] | a task of one process at a time, taken over from the dead and the stopped |
 //! | [`host`] | the number of this host |
+//! | [`words`] | what a process has come to, for the one after it |
 //! | [`shortage`] | what the system has run out of, by name |
 //! | [`observe`], [`observers`] | reading along without taking part; waking those who do |
 //! | [`state`] | the state of the domain: keys, values, revisions |
@@ -73,6 +74,7 @@ pub mod thread;
 pub mod types;
 mod version;
 pub mod watch;
+pub mod words;
 
 pub use rnet_ring as ring;
 

@@ -108,10 +108,11 @@ pub mod limits {
 }
 
 /// A task that one process of a domain has at a time, for the link between hosts; `inspect::Location::role` opens
-/// one.
+/// one. And what its holder has come to, for the next one.
 #[doc(hidden)]
 pub mod role {
     pub use rnet_shm::role::{Held, Role};
+    pub use rnet_shm::words::Words;
 }
 
 #[doc(hidden)]

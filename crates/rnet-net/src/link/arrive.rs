@@ -189,7 +189,6 @@ impl Shared {
         if proxy.channel != Some(channel) {
             return;
         }
-        self.places.set(proxy.slot, proxy.place());
         if let Some(read) = proxy.take_credit(now_ns()) {
             state.say(Say::Item(Item::Credit { channel, read }));
         }

@@ -292,10 +292,10 @@ impl Host {
                 let key = (self.presence.host, id);
                 let pool = qos.pool_limit_bytes;
                 known.close_orphan(key);
-                let slot = known.shared.places.claim(self.presence.host, id);
-                let expects_all = slot.next_seq.is_some() && !known.places.contains_key(&key);
+                let claim = known.shared.places.claim(self.presence.host, id);
+                let expects_all = claim.next_seq.is_some() && !known.places.contains_key(&key);
                 let place = known.places.remove(&key).unwrap_or_default();
-                let next_seq = place.next_seq.or(slot.next_seq);
+                let next_seq = place.next_seq.or(claim.next_seq);
                 let options = PublisherOptions::new()
                     .qos(PublisherQos { reserve_log: false, ..qos })
                     .message_type(message_type)
@@ -309,7 +309,7 @@ impl Host {
                     }
                 });
                 let limit = limits::MAX_MESSAGE_LEN_BYTES.min(pool as usize);
-                let mut proxy = Proxy::new(publisher, (host, id), next_seq, slot.number, limit);
+                let mut proxy = Proxy::new(publisher, (host, id), next_seq, claim.slot, limit);
                 (proxy.expected, proxy.known_lost) = (place.readers, place.known_lost);
                 proxy.expects_all = expects_all;
                 let proxy = Arc::new(Mutex::new(proxy));
@@ -370,9 +370,9 @@ impl Host {
             lock(&self.lane(remote.remote.lane()).channels).remove(&channel);
         }
         let mut proxy = lock(&remote.proxy);
-        known.shared.places.release(proxy.slot);
         proxy.lose_waiting();
         proxy.close(lost);
+        known.shared.places.release(proxy.take_slot());
     }
 
     /// Subscriptions of the proxy of this publisher have come, gone, or wait to be admitted.
@@ -419,7 +419,6 @@ impl Host {
             if !wanted {
                 remote.flows = false;
                 proxy.forget();
-                known.shared.places.set(proxy.slot, None);
                 // What it has kept for late joiners gets old.
                 if remote.remote.history() > 0 {
                     let described = remote.remote.describe(id);

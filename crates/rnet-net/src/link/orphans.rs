@@ -45,7 +45,6 @@ impl Known {
             if orphan.since.elapsed() >= WAITS {
                 proxy.lose_waiting();
             }
-            self.shared.places.set(proxy.slot, proxy.place());
             over.push((*of, !proxy.is_stuck(), retried.err()));
         }
         for (of, is_over, error) in over {
@@ -68,10 +67,11 @@ impl Known {
     /// Closes it as lost, and keeps where it had come to.
     fn close(&mut self, of: (HostId, u64), proxy: &Mutex<Proxy>) {
         let mut proxy = lock(proxy);
+        let slot = proxy.take_slot();
         match proxy.place() {
-            None => self.shared.places.release(proxy.slot),
+            None => self.shared.places.release(slot),
             Some(next_seq) => {
-                self.shared.places.leave(proxy.slot, of, next_seq);
+                self.shared.places.leave(slot, of, next_seq);
                 // With those that it had not admitted again since it was lost before.
                 let readers = &proxy.readers().1 | &proxy.expected;
                 if !proxy.expects_all {

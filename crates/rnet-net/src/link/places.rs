@@ -2,44 +2,61 @@
 //! goes on from.
 //!
 //! Slots of three words, little-endian: host, endpoint, and one above the number of the next message, or 0 if
-//! nobody reads it. A host of 0 is no slot. They are written after the messages that they count. A holder that
-//! was killed in between has its successor ask for a few messages again, which subscribers know by their origin.
+//! nobody reads it. A host of 0 is no slot. The last word is written after each message and each gap, with one
+//! store: a holder that is killed leaves what it had come to.
 
 use std::collections::HashMap;
-use std::fs::{File, OpenOptions};
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use rnet::{Error, Result};
+use rnet::Result;
+use rnet::role::Words;
 
 use crate::transport::HostId;
 
-use super::lane::lock;
-
 const FILE: &str = "link-places";
-const SLOT_LEN: u64 = 24;
+const WORDS_PER_SLOT: usize = 3;
 /// More publishers of other hosts have no place, and begin anew with the next holder.
-const MAX_SLOTS: u64 = 1 << 16;
+const MAX_SLOTS: usize = 1 << 16;
 
 pub struct Places {
-    file: File,
+    words: Arc<Words>,
     slots: Mutex<Slots>,
 }
 
 #[derive(Default)]
 struct Slots {
     /// Those of the holder before and of hosts that are lost, not claimed yet: number and last word.
-    left: HashMap<(u64, u64), (u64, u64)>,
-    free: Vec<u64>,
-    count: u64,
+    left: HashMap<(u64, u64), (usize, u64)>,
+    free: Vec<usize>,
+    count: usize,
 }
 
-/// The place of a publisher.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The slot of a publisher.
+#[derive(Clone)]
 pub struct Slot {
-    /// Its number; `None` if there is no room for it.
-    pub number: Option<u64>,
+    words: Arc<Words>,
+    number: usize,
+}
+
+impl Slot {
+    /// The publisher has come to message `next_seq`; `None` if nobody reads it.
+    #[inline]
+    pub fn set(&self, next_seq: Option<u64>) {
+        self.words.set(self.number * WORDS_PER_SLOT + 2, word(next_seq));
+    }
+
+    fn write(&self, words: [u64; WORDS_PER_SLOT]) {
+        for (at, word) in words.into_iter().enumerate() {
+            self.words.set(self.number * WORDS_PER_SLOT + at, word);
+        }
+    }
+}
+
+/// What [`Places::claim`] has for a publisher.
+pub struct Claim {
+    /// Its slot; `None` if there is no room for it.
+    pub slot: Option<Slot>,
     /// Where it had come to with the holder before.
     pub next_seq: Option<u64>,
 }
@@ -50,37 +67,29 @@ impl Places {
     /// # Errors
     /// `Io` if the file cannot be opened.
     pub fn open(domain: &Path) -> Result<Places> {
-        let path = domain.join(FILE);
-        let file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .mode(0o600)
-            .open(&path)
-            .map_err(|error| Error::io("cannot open", &path, &error))?;
+        let (words, before) = Words::open(&domain.join(FILE), MAX_SLOTS * WORDS_PER_SLOT)?;
         let mut slots = Slots::default();
-        let mut bytes = [0; SLOT_LEN as usize];
-        while slots.count < MAX_SLOTS
-            && file.read_exact_at(&mut bytes, slots.count * SLOT_LEN).is_ok()
-        {
-            let word =
-                |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("8 bytes"));
-            let (host, endpoint, next) = (word(0), word(8), word(16));
+        let (used, _) = before.as_chunks::<WORDS_PER_SLOT>();
+        slots.count = used.iter().rposition(|slot| slot[0] != 0).map_or(0, |last| last + 1);
+        for (number, [host, endpoint, next]) in used[..slots.count].iter().enumerate() {
             match host {
-                0 => slots.free.push(slots.count),
-                _ => drop(slots.left.insert((host, endpoint), (slots.count, next))),
+                0 => slots.free.push(number),
+                _ => drop(slots.left.insert((*host, *endpoint), (number, *next))),
             }
-            slots.count += 1;
         }
-        Ok(Places { file, slots: Mutex::new(slots) })
+        Ok(Places { words: Arc::new(words), slots: Mutex::new(slots) })
+    }
+
+    fn slots(&self) -> MutexGuard<'_, Slots> {
+        self.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The place of a publisher, which is its own from now on.
-    pub fn claim(&self, host: HostId, endpoint: u64) -> Slot {
-        let mut slots = lock(&self.slots);
+    pub fn claim(&self, host: HostId, endpoint: u64) -> Claim {
+        let mut slots = self.slots();
+        let slot = |number| Slot { words: self.words.clone(), number };
         if let Some((number, word)) = slots.left.remove(&(host.0, endpoint)) {
-            return Slot { number: Some(number), next_seq: word.checked_sub(1) };
+            return Claim { slot: self.backed(slot(number)), next_seq: word.checked_sub(1) };
         }
         let mut number = slots.free.pop();
         if number.is_none() && slots.count < MAX_SLOTS {
@@ -93,40 +102,38 @@ impl Places {
             number = any.and_then(|any| slots.left.remove(&any)).map(|(number, _)| number);
         }
         drop(slots);
-        if let Some(number) = number {
-            self.write(number, &[host.0, endpoint, 0]);
+        let slot = number.and_then(|number| self.backed(slot(number)));
+        if let Some(slot) = &slot {
+            slot.write([host.0, endpoint, 0]);
         }
-        Slot { number, next_seq: None }
+        Claim { slot, next_seq: None }
     }
 
-    /// It has come to message `next_seq`; `None` if nobody reads it.
-    pub fn set(&self, slot: Option<u64>, next_seq: Option<u64>) {
-        if let Some(number) = slot {
-            let _ = self.file.write_all_at(&word(next_seq).to_le_bytes(), number * SLOT_LEN + 16);
+    /// The slot, if there is memory for it: a place that cannot be written is one that the next holder does not
+    /// find.
+    fn backed(&self, slot: Slot) -> Option<Slot> {
+        if self.words.back(slot.number * WORDS_PER_SLOT, WORDS_PER_SLOT) {
+            return Some(slot);
         }
+        self.slots().free.push(slot.number);
+        None
     }
 
     /// Its host is lost: the place is kept, for the publisher or for the next holder of the role.
-    pub fn leave(&self, slot: Option<u64>, (host, endpoint): (HostId, u64), next_seq: u64) {
-        self.set(slot, Some(next_seq));
-        if let Some(number) = slot {
+    pub fn leave(&self, slot: Option<Slot>, (host, endpoint): (HostId, u64), next_seq: u64) {
+        if let Some(slot) = slot {
+            slot.set(Some(next_seq));
             let word = word(Some(next_seq));
-            lock(&self.slots).left.insert((host.0, endpoint), (number, word));
+            self.slots().left.insert((host.0, endpoint), (slot.number, word));
         }
     }
 
     /// It is nobody's any more.
-    pub fn release(&self, slot: Option<u64>) {
-        if let Some(number) = slot {
-            self.write(number, &[0; 3]);
-            lock(&self.slots).free.push(number);
+    pub fn release(&self, slot: Option<Slot>) {
+        if let Some(slot) = slot {
+            slot.write([0; WORDS_PER_SLOT]);
+            self.slots().free.push(slot.number);
         }
-    }
-
-    /// A place that cannot be written, as the disk is full, is one that the next holder does not find.
-    fn write(&self, number: u64, words: &[u64; 3]) {
-        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
-        let _ = self.file.write_all_at(&bytes, number * SLOT_LEN);
     }
 }
 
@@ -139,28 +146,34 @@ fn word(next_seq: Option<u64>) -> u64 {
 mod tests {
     use super::*;
 
+    fn claimed(places: &Places, host: u64, endpoint: u64) -> (Option<usize>, Option<u64>) {
+        let Claim { slot, next_seq } = places.claim(HostId(host), endpoint);
+        (slot.map(|slot| slot.number), next_seq)
+    }
+
     #[test]
     fn the_next_holder_goes_on_from_there() {
         let dir = std::env::temp_dir().join(format!("rnet-places-{}", std::process::id()));
         std::fs::create_dir_all(&dir).unwrap();
         let host = HostId(7);
         let first = Places::open(&dir).unwrap();
-        let [a, b, c] = [1, 2, 3].map(|endpoint| first.claim(host, endpoint));
-        assert_eq!((a.number, b.number, a.next_seq), (Some(0), Some(1), None));
-        first.set(a.number, Some(41));
-        first.set(c.number, Some(0));
-        first.release(b.number);
+        let [a, b, c] = [1, 2, 3].map(|endpoint| first.claim(host, endpoint).slot.unwrap());
+        assert_eq!([&a, &b, &c].map(|slot| slot.number), [0, 1, 2]);
+        a.set(Some(41));
+        c.set(Some(0));
+        first.release(Some(b));
         let next = Places::open(&dir).unwrap();
-        assert_eq!(next.claim(host, 1), Slot { number: Some(0), next_seq: Some(41) });
-        assert_eq!(next.claim(host, 4), Slot { number: Some(1), next_seq: None });
-        assert_eq!(next.claim(HostId(8), 3).next_seq, None, "it is of another host");
-        assert_eq!(next.claim(host, 3).next_seq, Some(0));
-        next.leave(Some(0), (host, 1), 50);
-        assert_eq!(Places::open(&dir).unwrap().claim(host, 1).next_seq, Some(50), "left, too");
-        assert_eq!(next.claim(host, 1), Slot { number: Some(0), next_seq: Some(50) });
+        assert_eq!(claimed(&next, 7, 1), (Some(0), Some(41)));
+        assert_eq!(claimed(&next, 7, 4), (Some(1), None));
+        assert_eq!(claimed(&next, 8, 3), (Some(3), None), "it is of another host");
+        assert_eq!(claimed(&next, 7, 3), (Some(2), Some(0)));
+        next.leave(Some(a), (host, 1), 50);
+        let after = Places::open(&dir).unwrap();
+        assert_eq!(claimed(&after, 7, 1), (Some(0), Some(50)), "left, too");
+        assert_eq!(claimed(&next, 7, 1), (Some(0), Some(50)));
         // Whatever the file says, there is a place.
         std::fs::write(dir.join(FILE), [0xff; 100]).unwrap();
-        assert!(Places::open(&dir).unwrap().claim(host, 1).number.is_some());
+        assert!(Places::open(&dir).unwrap().claim(host, 1).slot.is_some());
         std::fs::remove_dir_all(&dir).unwrap();
     }
 }

@@ -7,6 +7,8 @@ use rnet::{Error, LossCause, LossCounts, Meta, Origin, PeerInfo, Publisher, Resu
 use crate::transport::HostId;
 use crate::wire::Reassembly;
 
+use super::places::Slot;
+
 /// Bytes that the owner may send before it hears how many were read.
 pub const CREDIT_LEN_BYTES: u64 = 4 << 20;
 /// How often an owner that may have none left is told of a little that was read: it may detach who stands still.
@@ -74,8 +76,8 @@ pub struct Proxy {
     /// Those that had read it before it was lost; all, if another process held the link then.
     pub expected: BTreeSet<u64>,
     pub expects_all: bool,
-    /// Where its place stands.
-    pub slot: Option<u64>,
+    /// Where its place stands for who holds the link after this process.
+    slot: Option<Slot>,
 }
 
 impl Proxy {
@@ -84,7 +86,7 @@ impl Proxy {
         mut publisher: Publisher<[u8]>,
         (host, endpoint): (HostId, u64),
         next_seq: Option<u64>,
-        slot: Option<u64>,
+        slot: Option<Slot>,
         limit: usize,
     ) -> Proxy {
         publisher.set_waiting(false);
@@ -126,6 +128,7 @@ impl Proxy {
     /// Nobody reads it any more, so the next channel may begin anywhere.
     pub fn forget(&mut self) {
         (self.next_seq, self.known_lost) = (None, None);
+        self.note_place();
     }
 
     fn forward(&mut self, bytes: &[u8], meta: Meta, sent_ns: u64) -> Result<()> {
@@ -150,6 +153,21 @@ impl Proxy {
         self.waiting.front().map_or(self.next_seq, |first| Some(first.seq))
     }
 
+    /// Where its place stands, for who gives it to another; `None` if there was no room for it. A frame that is
+    /// still being read writes nothing there any more.
+    pub fn take_slot(&mut self) -> Option<Slot> {
+        self.slot.take()
+    }
+
+    /// Says where it has come to, to who holds the link after this process: after each message and each gap, so
+    /// that none of them is asked for again and counted as lost.
+    #[inline]
+    fn note_place(&self) {
+        if let Some(slot) = &self.slot {
+            slot.set(self.place());
+        }
+    }
+
     /// What its publisher knew to be missing at that place, by cause.
     pub fn known_lost_there(&self) -> Option<[u64; 4]> {
         let mut known = self.known_lost?;
@@ -161,10 +179,8 @@ impl Proxy {
 
     /// Counts what waits for room as lost: nobody will ask for it again.
     pub fn lose_waiting(&mut self) {
-        for (cause, count) in std::mem::take(&mut self.waiting)
-            .into_iter()
-            .map(|waiting| waiting.gap.unwrap_or((LossCause::Link, 1)))
-        {
+        while let Some(waiting) = self.waiting.pop_front() {
+            let (cause, count) = waiting.gap.unwrap_or((LossCause::Link, 1));
             self.lose(cause, count);
         }
         self.waiting_len_bytes = 0;
@@ -277,6 +293,7 @@ impl Proxy {
             Ok(()) => {
                 self.arrived.messages += 1;
                 self.arrived.bytes += len as u64;
+                self.note_place();
                 Ok(())
             }
             Err(error) => {
@@ -290,6 +307,7 @@ impl Proxy {
     pub fn gap(&mut self, seq: u64, count: u64, cause: LossCause) {
         let end = seq.saturating_add(count);
         let from = (*self.next_seq.get_or_insert(seq)).max(seq);
+        self.note_place();
         if end > from {
             self.next_seq = Some(end);
             if self.waiting.is_empty() {
@@ -329,6 +347,7 @@ impl Proxy {
         self.arrived.lost.add(&of_cause(cause, count));
         // It fails in a forked child or with a truncated file alone, where nobody reads it any more.
         let _ = self.publisher.as_mut().map(|publisher| publisher.publish_gap(cause, count));
+        self.note_place();
     }
 
     /// What is to be told to the owner of the bytes that were read, once that is worth an item: a quarter of the
@@ -345,5 +364,60 @@ impl Proxy {
             (self.told, self.told_ns) = (self.read, now_ns);
             self.read
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rnet::{Node, OnFull, PublisherOptions, SubscriberOptions};
+
+    use super::*;
+    use crate::link::places::Places;
+
+    /// A link that is killed leaves no time to note anything: what it had published is noted already.
+    #[test]
+    fn a_place_is_noted_with_each_message_and_gap() {
+        let dir = std::path::PathBuf::from(format!("/dev/shm/rnet-proxy-{}", std::process::id()));
+        std::fs::create_dir_all(&dir).unwrap();
+        let host = HostId(7);
+        let node = Node::builder("/link").domain("t").dir(&dir).state_dir(&dir).open().unwrap();
+        let options = PublisherOptions::new().reliable(OnFull::Refuse).log_len_bytes(1 << 14);
+        let mut reader =
+            node.subscriber_with::<[u8]>("/t", SubscriberOptions::new().reliable()).unwrap();
+        let publisher = node.publisher_with::<[u8]>("/t", options).unwrap();
+        publisher.wait_for_subscribers(1, Some(std::time::Duration::from_secs(30))).unwrap();
+        let places = Places::open(&dir).unwrap();
+        let slot = places.claim(host, 1).slot;
+        let mut proxy = Proxy::new(publisher, (host, 1), None, slot, 1 << 20);
+        // Whoever takes over from a process that is killed at this moment goes on from here.
+        let left = || Places::open(&dir).unwrap().claim(host, 1).next_seq;
+        assert_eq!(left(), None);
+        proxy.gap(40, 0, LossCause::Link);
+        assert_eq!(left(), Some(40));
+        for seq in 40..75 {
+            proxy.publish(seq, 1, Meta::default(), &[0; 22]).unwrap();
+            assert_eq!(left(), Some(seq + 1));
+        }
+        proxy.gap(75, 25, LossCause::Overrun);
+        assert_eq!(left(), Some(100));
+        // What waits for room was not published.
+        let mut seq = 100;
+        while !proxy.is_stuck() {
+            proxy.publish(seq, 1, Meta::default(), &[0; 1000]).unwrap();
+            seq += 1;
+        }
+        proxy.gap(seq, 10, LossCause::Link);
+        assert_eq!(left(), Some(seq - 1));
+        while reader.try_recv().unwrap().is_some() {}
+        proxy.retry().unwrap();
+        assert_eq!((proxy.is_stuck(), left()), (false, Some(seq + 10)));
+        proxy.forget();
+        assert_eq!(left(), None);
+        // Its slot is another's by now.
+        places.release(proxy.take_slot());
+        proxy.publish(500, 1, Meta::default(), b"of a frame that is being read").unwrap();
+        assert_eq!(left(), None);
+        drop((proxy, reader, node));
+        std::fs::remove_dir_all(&dir).unwrap();
     }
 }
